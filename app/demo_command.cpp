@@ -1,0 +1,164 @@
+#include "app/demo_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "app/inputs.h"
+#include "app/memory.h"
+#include "app/outputs.h"
+#include "app/progress.h"
+#include "app/report.h"
+#include "app/terminal.h"
+#include "app/verify.h"
+#include "core/base/error.h"
+#include "core/ring/run.h"
+
+namespace ringscope {
+namespace {
+
+constexpr int kWorldSize = 4;
+constexpr Index kHeads = 4, kHeadDim = 64;
+
+// What `ringscope run` would be asked for to get the same trace.
+RunOptions run_options(const DemoOptions& demo, PartitionKind partition) {
+  RunOptions run;
+  run.text = demo.text;
+  run.seqlen = demo.seqlen;
+  run.heads = kHeads;
+  run.head_dim = kHeadDim;
+  run.world_size = kWorldSize;
+  run.partition = partition;
+  run.mask = MaskSpec::parse("causal");
+  run.trace =
+      (std::filesystem::path(demo.out) / (std::string(name_of(partition)) + ".json")).string();
+  return run;
+}
+
+void make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!std::filesystem::is_directory(path))
+    throw InputError(fmt::format("--out '{}': {}; accepted: a folder that exists or can be made",
+                                 path, error ? error.message() : "not a folder"));
+}
+
+// "least - most" in `unit`s, or the one number when they read the same.
+template <class T>
+std::string range_text(const std::vector<T>& values, double unit, const char* name, int decimals) {
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const auto text = [&](T value) {
+    return fmt::format("{:.{}f}", static_cast<double>(value) / unit, decimals);
+  };
+  const std::string low = text(*least), high = text(*most);
+  return (low == high ? low : low + " - " + high) + " " + name;
+}
+
+constexpr const char* kRow = "{:<11}{:>15}{:>15}{:>15}{:>11}{:>16}{:>11}{:>10}{:>17}\n";
+
+std::string table_head() {
+  return fmt::format(kRow, "", "pairs", "busy", "waiting", "imbalance", "balance ceiling", "sent",
+                     "peak", "max error") +
+         fmt::format(kRow, "partition", "a rank", "a rank", "a rank", "of pairs", "pred. / meas.",
+                     "in all", "a rank", "");
+}
+
+std::string table_row(const Report& report) {
+  std::vector<Index> pairs;
+  std::vector<double> busy, waiting;
+  Index sent = 0;
+  for (const RankSummary& rank : report.summary.ranks) {
+    pairs.push_back(rank.pairs);
+    busy.push_back(rank.compute_s);
+    waiting.push_back(rank.wait_s);
+    sent += rank.bytes_sent;
+  }
+  double error = 0;
+  for (const TensorVerdict& t : report.verdict->tensors) error = std::max(error, t.error.max_abs);
+  return fmt::format(
+      kRow, name_of(report.config.partition), range_text(pairs, 1e6, "M", 1),
+      range_text(busy, 1, "s", 2), range_text(waiting, 1, "s", 2),
+      fmt::format("{:.3f}", report.summary.imbalance),
+      fmt::format("{:.3f} / {:.3f}", report.predicted_balance_ceiling,
+                  report.summary.measured_balance_ceiling),
+      bytes_text(sent),
+      bytes_text(*std::max_element(report.peak_bytes.begin(), report.peak_bytes.end())),
+      fmt::format("{:.1e} {}", error, report.verdict->pass() ? "verified" : "WRONG"));
+}
+
+std::string closing_lines(const DemoOptions& options, const std::vector<Report>& reports) {
+  const auto by_ceiling = [](const Report& a, const Report& b) {
+    return a.predicted_balance_ceiling < b.predicted_balance_ceiling;
+  };
+  const auto [worst, best] = std::minmax_element(reports.begin(), reports.end(), by_ceiling);
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  std::string text = fmt::format(
+      "All compute the same attention; with a core a rank, {} would finish up to {:.2f} times "
+      "sooner than {}, "
+      "whose ranks wait for the slowest at every step.\n",
+      name_of(best->config.partition),
+      best->predicted_balance_ceiling / worst->predicted_balance_ceiling,
+      name_of(worst->config.partition));
+  if (kWorldSize > cores)
+    text += fmt::format(
+        "Here {} ranks share {} core{}, so busy and waiting times include time without a core; the "
+        "measured ceiling counts processor time.\n",
+        kWorldSize, cores, cores == 1 ? "" : "s");
+  text += fmt::format(
+      "Traces: {}/{{contiguous,striped,zigzag,fold}}.json, to be opened in "
+      "https://ui.perfetto.dev\n",
+      options.out);
+  return text;
+}
+
+}  // namespace
+
+int demo_command(const DemoOptions& options) {
+  const RunOptions first = run_options(options, kAllPartitions[0]);
+  const InputPlan plan = plan_inputs(first);
+  make_folder(options.out);
+  RingConfig config;
+  config.shape = plan.shape;
+  config.mask = first.mask;
+  config.world_size = kWorldSize;
+  for (const PartitionKind partition : kAllPartitions)
+    check_output_places(run_options(options, partition), plan.files);
+  require_memory(run_bytes(config, false, true) + reference_bytes(config));
+
+  const AttentionInputs inputs = load_inputs(first, plan);
+  print_out(fmt::format(
+      "{}: the first {} bytes as tokens, {} ranks, {} heads, head_dim {}, {}, causal\n\n",
+      options.text, plan.shape.seqlen, kWorldSize, kHeads, kHeadDim, name_of(config.dtype)));
+  const Reference reference = [&] {
+    ProgressBar bar("reference");
+    return Reference(config, inputs, bar.callback());
+  }();
+  std::vector<Report> reports;
+  for (const PartitionKind partition : kAllPartitions) {
+    config.partition = partition;
+    const RingRun run = [&] {
+      ProgressBar bar(std::string(name_of(partition)));
+      return run_on_threads(config, inputs, bar.callback());
+    }();
+    write_outputs(run_options(options, partition), config.shape, run, false);
+    reports.push_back(make_report(config, run, reference.judge(run.outputs)));
+  }
+
+  std::string text = table_head();
+  for (const Report& report : reports) text += table_row(report);
+  print_out(text + "\n" + closing_lines(options, reports));
+  for (const Report& report : reports) {
+    if (report.verdict->pass()) continue;
+    print_error(
+        fmt::format("{}: {}", name_of(report.config.partition), report.verdict->complaint()));
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,14 @@
+// `ringscope demo`: the main job on a real text. Causal ring attention on four ranks in all four
+// partitions, each verified against one oracle and recorded, and one table of what differs between
+// them.
+#pragma once
+
+#include "app/options.h"
+
+namespace ringscope {
+
+// Returns the exit status: 0, or 1 when a verification failed. Throws InputError, RunError,
+// std::bad_alloc.
+int demo_command(const DemoOptions& options);
+
+}  // namespace ringscope

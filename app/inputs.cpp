@@ -1,0 +1,189 @@
+#include "app/inputs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <utility>
+
+#include "app/text_input.h"
+#include "core/base/error.h"
+#include "core/base/npy.h"
+#include "core/base/random.h"
+
+namespace ringscope {
+namespace {
+
+constexpr Index kDefaultSeqlen = 1024;
+
+// A .npy file that some flag named, and its header.
+struct NamedHeader {
+  const char* flag;
+  const std::string& path;
+  NpyHeader header;
+};
+
+// Calls f(), and puts the flag's name before what it complains about.
+template <class F>
+auto for_flag(const char* flag, F&& f) {
+  try {
+    return f();
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{} {}", flag, error.what()));
+  }
+}
+
+NamedHeader header_of(const char* flag, const std::string& path) {
+  return {flag, path, for_flag(flag, [&] { return read_npy_header(path); })};
+}
+
+std::string described(const NamedHeader& file) {
+  return fmt::format("{} {} has shape ({})", file.flag, file.path,
+                     fmt::join(file.header.shape, ", "));
+}
+
+// Sizes `axes` of `file` must be those of `other`.
+void require_equal_sizes(const NamedHeader& file, const NamedHeader& other,
+                         std::initializer_list<int> axes, const char* accepted) {
+  for (const int axis : axes)
+    if (file.header.shape[axis] != other.header.shape[axis])
+      throw InputError(
+          fmt::format("{} but {}; accepted: {}", described(file), described(other), accepted));
+}
+
+InputPlan plan_files(const RunOptions& options) {
+  const NamedHeader q = header_of("--q", *options.q), k = header_of("--k", *options.k),
+                    v = header_of("--v", *options.v);
+  require_equal_sizes(k, q, {0, 2, 3}, "equal batch, seqlen and head_dim");
+  require_equal_sizes(v, k, {0, 1, 2, 3}, "equal shapes");
+  if (q.header.shape[1] % k.header.shape[1] != 0)
+    throw InputError(
+        fmt::format("{} but {}; accepted: a number of key heads that divides the query heads",
+                    described(k), described(q)));
+  InputPlan plan;
+  plan.shape = {q.header.shape[0], q.header.shape[1], k.header.shape[1], q.header.shape[2],
+                q.header.shape[3]};
+  plan.all_f64 = q.header.is_f64 && k.header.is_f64 && v.header.is_f64;
+  plan.files = {q.path, k.path, v.path};
+  return plan;
+}
+
+void add_dout(const RunOptions& options, InputPlan& plan) {
+  const NamedHeader dout = header_of("--dout", *options.dout);
+  const std::array<Index, 4> expected{plan.shape.batch, plan.shape.num_heads, plan.shape.seqlen,
+                                      plan.shape.head_dim};
+  if (dout.header.shape != expected)
+    throw InputError(
+        fmt::format("{} but {} ({}); accepted: equal shapes", described(dout),
+                    options.q ? "--q " + *options.q + " has shape" : "the queries have shape",
+                    fmt::join(expected, ", ")));
+  plan.all_f64 = plan.all_f64 && dout.header.is_f64;
+  plan.files.push_back(dout.path);
+}
+
+AttentionShape shape_of(const RunOptions& options) {
+  AttentionShape shape;
+  shape.batch = options.batch.value_or(1);
+  shape.num_heads = options.heads.value_or(4);
+  shape.num_heads_kv = options.heads_kv.value_or(shape.num_heads);
+  shape.seqlen = options.seqlen.value_or(kDefaultSeqlen);
+  shape.head_dim = options.head_dim.value_or(64);
+  return shape;
+}
+
+InputPlan plan_text(const RunOptions& options) {
+  InputPlan plan;
+  plan.shape = shape_of(options);
+  const std::string& path = *options.text;
+  const Index have = for_flag("--text", [&] { return text_length(path); });
+  if (!options.seqlen) plan.shape.seqlen = have / plan.shape.batch;
+  const Index wanted = options.seqlen ? checked_product(plan.shape.batch, *options.seqlen, "tokens")
+                                      : plan.shape.batch;
+  if (have < wanted)
+    throw InputError(
+        fmt::format("--text '{}': {} bytes there, {} wanted; accepted: a longer file, or smaller "
+                    "--batch and --seqlen",
+                    path, have, wanted));
+  plan.files = {path};
+  return plan;
+}
+
+std::vector<float> draw(std::uint64_t seed, RandomTensor tensor, Index size) {
+  std::vector<float> values(static_cast<std::size_t>(size));
+  for (Index i = 0; i < size; ++i) values[i] = static_cast<float>(normal(seed, tensor, i));
+  return values;
+}
+
+// validate() names sizes as the flags do, without the dashes.
+void validate_for_flags(const AttentionShape& shape, bool sizes_are_flags) {
+  try {
+    validate(shape);
+  } catch (const InputError& error) {
+    const std::string what = error.what();
+    throw InputError(sizes_are_flags && !what.starts_with("tensor") ? "--" + what : what);
+  }
+}
+
+}  // namespace
+
+InputPlan plan_inputs(const RunOptions& options) {
+  InputPlan plan;
+  if (options.q) {
+    plan = plan_files(options);
+  } else if (options.text) {
+    plan = plan_text(options);
+  } else {
+    plan.shape = shape_of(options);
+  }
+  validate_for_flags(plan.shape, !options.q.has_value());
+  if (options.dout) add_dout(options, plan);
+  return plan;
+}
+
+AttentionInputs load_inputs(const RunOptions& options, const InputPlan& plan) {
+  const AttentionShape& shape = plan.shape;
+  const auto file = [](const char* flag, const std::string& path) {
+    return for_flag(flag, [&] { return std::move(read_npy(path).values); });
+  };
+  AttentionInputs inputs;
+  if (options.q) {
+    inputs.q = file("--q", *options.q);
+    inputs.k = file("--k", *options.k);
+    inputs.v = file("--v", *options.v);
+  } else if (options.text) {
+    inputs = embed_text(shape, for_flag("--text", [&] {
+                          return read_text(*options.text, shape.batch * shape.seqlen);
+                        }));
+  } else {
+    const Index row_values = shape.seqlen * shape.head_dim;
+    inputs.q = draw(options.seed, RandomTensor::q, shape.batch * shape.num_heads * row_values);
+    inputs.k = draw(options.seed, RandomTensor::k, shape.batch * shape.num_heads_kv * row_values);
+    inputs.v = draw(options.seed, RandomTensor::v, shape.batch * shape.num_heads_kv * row_values);
+  }
+  if (options.dout) inputs.dout = file("--dout", *options.dout);
+  return inputs;
+}
+
+std::vector<std::string> non_finite_report(const AttentionInputs& inputs, DType dtype) {
+  std::vector<std::string> lines;
+  for (const auto& [flag, tensor] : {std::pair{"--q", &inputs.q},
+                                     {"--k", &inputs.k},
+                                     {"--v", &inputs.v},
+                                     {"--dout", &inputs.dout}}) {
+    Index nan = 0, infinite = 0, overflowing = 0;
+    for (const float x : *tensor) {
+      nan += std::isnan(x);
+      infinite += std::isinf(x);
+      overflowing += std::isfinite(x) && !std::isfinite(round_to(dtype, x));
+    }
+    if (nan + infinite > 0)
+      lines.push_back(
+          fmt::format("{}: {} NaN and {} infinite values in it, passed on", flag, nan, infinite));
+    if (overflowing > 0)
+      lines.push_back(
+          fmt::format("{}: {} values become infinite in {}", flag, overflowing, name_of(dtype)));
+  }
+  return lines;
+}
+
+}  // namespace ringscope

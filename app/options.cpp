@@ -1,0 +1,256 @@
+#include "app/options.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "core/base/error.h"
+
+namespace ringscope {
+namespace {
+
+constexpr int kMaxWorldSize = 1024;  // threads of one process
+
+constexpr const char* kCommands[] = {"run", "info", "demo", "view", "lesson", "plan", "simulate"};
+
+// Numbers are read here, not by CLI11, which accepts what overflows and does not say what it
+// wanted.
+template <class T>
+T parse_integer(const std::string& flag, const std::string& text, T least, T most) {
+  T value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && stop == end && value >= least && value <= most) return value;
+  throw InputError(
+      most == std::numeric_limits<T>::max()
+          ? fmt::format("{}: '{}' given; accepted: an integer of at least {}", flag, text, least)
+          : fmt::format("{}: '{}' given; accepted: an integer from {} to {}", flag, text, least,
+                        most));
+}
+
+float parse_scale(const std::string& flag, const std::string& text) {
+  float value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && stop == end && std::isfinite(value)) return value;
+  throw InputError(
+      fmt::format("{}: '{}' given; accepted: a finite number that f32 can hold", flag, text));
+}
+
+void require_backend(const std::string& text) {
+  if (text == "cpu") return;
+  const bool known = text == "mpi" || text == "cuda" || text == "nccl";
+  throw InputError(fmt::format("--backend: '{}' {}; accepted: cpu", text,
+                               known ? "is not in this build" : "given"));
+}
+
+// Calls parse(text), and puts the flag's name before what it complains about.
+template <class Parse>
+auto named(const std::string& flag, const std::string& text, Parse&& parse) {
+  try {
+    return parse(text);
+  } catch (const InputError& error) {
+    throw InputError(flag + ": " + error.what());
+  }
+}
+
+// One command's flags, added to a CLI11 subcommand. Values are read when the command line is.
+class Flags {
+ public:
+  explicit Flags(CLI::App* command) : command_(command) {}
+
+  void flag(const std::string& name, bool& target, const std::string& help) {
+    command_->add_flag(name, target, help);
+  }
+  // A flag with a value, which `read` takes. CLI11 would also hand over the next flag as the value.
+  template <class Read>
+  CLI::Option* value(const std::string& name, const std::string& type, const std::string& help,
+                     Read read) {
+    const auto checked = [name, type, read](const std::string& text) {
+      if (text.starts_with("--"))
+        throw InputError(fmt::format("{}: no value before '{}'; accepted: {}", name, text, type));
+      read(text);
+    };
+    return command_->add_option_function<std::string>(name, checked, help)->type_name(type);
+  }
+  void path(const std::string& name, std::optional<std::string>& target, const std::string& help) {
+    value(name, "FILE", help, [&target](const std::string& text) { target = text; });
+  }
+  void size(const std::string& name, std::optional<Index>& target, const std::string& help) {
+    value(name, "N", help, [&target, name](const std::string& text) {
+      target = parse_integer<Index>(name, text, 1, std::numeric_limits<Index>::max());
+    });
+  }
+  // A name that `parse` understands.
+  template <class T, class Parse>
+  void name(const std::string& flag, T& target, const std::string& accepted,
+            const std::string& help, Parse parse) {
+    value(flag, accepted, help,
+          [&target, flag, parse](const std::string& text) { target = named(flag, text, parse); });
+  }
+
+ private:
+  CLI::App* command_;
+};
+
+void add_run(CLI::App* command, RunOptions& run) {
+  Flags flags(command);
+  flags.path("--q", run.q, "queries, .npy [batch, heads, seqlen, head_dim]");
+  flags.path("--k", run.k, "keys, .npy [batch, heads-kv, seqlen, head_dim]");
+  flags.path("--v", run.v, "values, .npy, shaped like the keys");
+  flags.path("--text", run.text, "embed the bytes of a file instead");
+  flags.flag("--random", run.random, "draw from N(0, 1) instead");
+  flags.value("--seed", "N", "of --random (0)", [&run](const std::string& text) {
+    run.seed =
+        parse_integer<std::uint64_t>("--seed", text, 0, std::numeric_limits<std::uint64_t>::max());
+  });
+  flags.size("--batch", run.batch, "batch entries (1), for --text and --random as the next four");
+  flags.size("--heads", run.heads, "query heads (4)");
+  flags.size("--heads-kv", run.heads_kv, "key and value heads, a divisor of the heads (as many)");
+  flags.size("--seqlen", run.seqlen, "positions (1024; of a text: all of it, divided by --batch)");
+  flags.size("--head-dim", run.head_dim, "values a head (64)");
+
+  flags.value("--backend", "cpu", "what computes and communicates (cpu)", require_backend);
+  flags.value("--world-size", "N", "ranks, 1 to 1024 (4)", [&run](const std::string& text) {
+    run.world_size = parse_integer<int>("--world-size", text, 1, kMaxWorldSize);
+  });
+  flags.name("--partition", run.partition, "contiguous|striped|zigzag|fold",
+             "which rank holds which positions (contiguous)", parse_partition);
+  flags.name("--scheme", run.scheme, "ring|allgather", "how key-value blocks get around (ring)",
+             parse_scheme);
+  flags.name("--mask", run.mask, "MASK",
+             "full, causal, window:W, prefix:P, documents:L1,L2,..., joined by + (full)",
+             MaskSpec::parse);
+  flags.name("--dtype", run.dtype, "f32|bf16|f16", "storage type (f32)", parse_dtype);
+  flags.value("--scale", "X", "softmax scale (1/sqrt(head_dim))", [&run](const std::string& text) {
+    run.softmax_scale = parse_scale("--scale", text);
+  });
+
+  flags.path("--out", run.out, "write the output, .npy");
+  flags.path("--lse", run.lse, "write the log-sum-exp, .npy [batch, heads, seqlen]");
+  flags.flag("--backward", run.backward, "compute the gradients too");
+  flags.path("--dout", run.dout, "gradient of the output, .npy shaped like the queries (ones)");
+  flags.path("--dq", run.dq, "write the gradient of the queries, .npy");
+  flags.path("--dk", run.dk, "write the gradient of the keys, .npy");
+  flags.path("--dv", run.dv, "write the gradient of the values, .npy");
+  flags.path("--trace", run.trace, "write the recording, Chrome Trace Event JSON");
+  flags.flag("--verify", run.verify,
+             "compare with naive attention in f64; exit status 1 when it differs");
+  flags.flag("--json", run.json, "print the summary as one JSON object");
+}
+
+void add_demo(CLI::App* command, DemoOptions& demo) {
+  Flags flags(command);
+  flags
+      .value("--text", "FILE", "the text, at least --seqlen bytes",
+             [&demo](const std::string& text) { demo.text = text; })
+      ->required();
+  flags
+      .value("--out", "DIR", "folder for the traces; made when it is missing",
+             [&demo](const std::string& text) { demo.out = text; })
+      ->required();
+  flags.value("--seqlen", "N", "tokens (32768)", [&demo](const std::string& text) {
+    demo.seqlen = parse_integer<Index>("--seqlen", text, 1, std::numeric_limits<Index>::max());
+  });
+}
+
+[[noreturn]] void contradiction(const std::string& flag, const std::string& why,
+                                const std::string& accepted) {
+  throw InputError(flag + ": " + why + "; accepted: " + accepted);
+}
+
+void check_source(const RunOptions& run, bool seed_given) {
+  const bool files = run.q || run.k || run.v;
+  const char* const given = files      ? (run.q   ? "--q"
+                                          : run.k ? "--k"
+                                                  : "--v")
+                            : run.text ? "--text"
+                                       : "--random";
+  const int sources = files + run.text.has_value() + run.random;
+  constexpr const char* kOneOf = "one of --q with --k and --v, --text, --random";
+  if (sources == 0) contradiction("run", "no input given", kOneOf);
+  if (sources > 1)
+    contradiction(given, fmt::format("given beside {}", files && run.text ? "--text" : "--random"),
+                  kOneOf);
+  if (files) {
+    for (const auto& [flag, path] : {std::pair{"--q", &run.q}, {"--k", &run.k}, {"--v", &run.v}})
+      if (!path->has_value())
+        contradiction(flag, fmt::format("missing beside {}", given), "--q, --k and --v together");
+    for (const auto& [flag, size] : {std::pair{"--batch", &run.batch},
+                                     {"--heads", &run.heads},
+                                     {"--heads-kv", &run.heads_kv},
+                                     {"--seqlen", &run.seqlen},
+                                     {"--head-dim", &run.head_dim}})
+      if (size->has_value())
+        contradiction(flag, fmt::format("{} given beside --q", **size),
+                      "--text or --random; .npy files bring their own sizes");
+  }
+  if (seed_given && !run.random)
+    contradiction("--seed", "given without --random", "--random --seed N");
+}
+
+void check_backward(const RunOptions& run) {
+  if (run.backward) return;
+  for (const auto& [flag, path] :
+       {std::pair{"--dout", &run.dout}, {"--dq", &run.dq}, {"--dk", &run.dk}, {"--dv", &run.dv}})
+    if (path->has_value())
+      contradiction(flag, fmt::format("'{}' given without --backward", **path),
+                    "it together with --backward");
+}
+
+void require_known_command(const std::string& name) {
+  if (std::find(std::begin(kCommands), std::end(kCommands), name) != std::end(kCommands)) return;
+  throw InputError(
+      fmt::format("command '{}' given; accepted: {}", name, fmt::join(kCommands, ", ")));
+}
+
+}  // namespace
+
+Command parse_command_line(const std::vector<std::string>& arguments) {
+  RunOptions run;
+  DemoOptions demo;
+  CLI::App program("Ring attention, run, recorded and verified.", "ringscope");
+  program.require_subcommand(0, 1);
+  CLI::App* const run_command = program.add_subcommand("run", "run attention on a ring of ranks");
+  CLI::App* const info_command = program.add_subcommand(
+      "info", "what this build and this machine can do, and why not the rest");
+  CLI::App* const demo_command =
+      program.add_subcommand("demo", "one text, causal, in all four partitions, verified");
+  add_run(run_command, run);
+  add_demo(demo_command, demo);
+  std::vector<CLI::App*> absent;
+  for (const auto& [name, what] : {std::pair{"view", "replay a recording"},
+                                   {"lesson", "ring attention step by step"},
+                                   {"plan", "what a run will cost"},
+                                   {"simulate", "a run on a machine that is not here"}})
+    absent.push_back(program.add_subcommand(name, std::string(what) + " (not in this build)"));
+  for (CLI::App* command : absent) command->allow_extras();
+
+  if (arguments.empty()) return Help{program.help(), 2};
+  if (!arguments.front().starts_with('-')) require_known_command(arguments.front());
+  try {
+    program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = program.get_subcommands();
+    return Help{chosen.empty() ? program.help() : chosen.front()->help(), 0};
+  } catch (const CLI::ParseError& error) {
+    throw InputError(std::string(error.what()) + "; see --help");
+  }
+  for (const CLI::App* command : absent)
+    if (command->parsed())
+      throw InputError("command '" + command->get_name() +
+                       "': not in this build; accepted: run, info, demo");
+  if (info_command->parsed()) return InfoOptions{};
+  if (demo_command->parsed()) return demo;
+  if (!run_command->parsed()) return Help{program.help(), 2};
+  check_source(run, run_command->count("--seed") > 0);
+  check_backward(run);
+  return run;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,66 @@
+// What was asked for: the command line, read and checked for contradictions, but nothing opened
+// yet.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/dtype.h"
+#include "core/base/math.h"
+#include "core/mask/mask_spec.h"
+#include "core/partition/partition.h"
+#include "core/ring/scheme.h"
+
+namespace ringscope {
+
+// `ringscope run`. An optional that is empty was not given.
+struct RunOptions {
+  // Where Q, K and V come from: exactly one of three.
+  std::optional<std::string> q, k, v;
+  std::optional<std::string> text;
+  bool random = false;
+  std::uint64_t seed = 0;
+
+  // For text and random inputs.
+  std::optional<Index> batch, heads, heads_kv, seqlen, head_dim;
+
+  int world_size = 4;
+  PartitionKind partition = PartitionKind::contiguous;
+  Scheme scheme = Scheme::ring;
+  MaskSpec mask;
+  DType dtype = DType::f32;
+  std::optional<float> softmax_scale;
+
+  bool backward = false;
+  std::optional<std::string> dout;
+
+  std::optional<std::string> out, lse, dq, dk, dv, trace;
+  bool verify = false;
+  bool json = false;
+};
+
+// `ringscope demo`.
+struct DemoOptions {
+  std::string text;
+  std::string out;
+  Index seqlen = 32768;
+};
+
+struct InfoOptions {};
+
+// Something to print, and then to end with `status`.
+struct Help {
+  std::string text;
+  int status = 0;
+};
+
+using Command = std::variant<Help, RunOptions, DemoOptions, InfoOptions>;
+
+// Reads `arguments` (without the program's name). Throws InputError naming the flag, the value and
+// what would be accepted.
+Command parse_command_line(const std::vector<std::string>& arguments);
+
+}  // namespace ringscope

@@ -1,0 +1,24 @@
+// The files that a run writes: .npy tensors and the trace. Their places are checked before the long
+// work; at its end all are written under temporary names and, when all of them are on the disk,
+// renamed, so that a full disk leaves none of them.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/options.h"
+#include "core/ring/run.h"
+
+namespace ringscope {
+
+// Throws InputError when an output's place can't be written to, is that of another output, or is
+// one of the `inputs`.
+void check_output_places(const RunOptions& options, const std::vector<std::string>& inputs);
+
+// Writes what `options` ask for; tensors as float64 when `f64`. Throws RunError, as when the disk
+// is full.
+void write_outputs(const RunOptions& options, const AttentionShape& shape, const RingRun& run,
+                   bool f64);
+
+}  // namespace ringscope

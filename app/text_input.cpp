@@ -1,0 +1,195 @@
+#include "app/text_input.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "core/base/error.h"
+#include "core/base/random.h"
+
+namespace ringscope {
+namespace {
+
+constexpr double kEqualScore = 8;    // of equal words, whatever their distance
+constexpr double kNearScore = 2;     // more, when they are close
+constexpr double kByteWeight = 0.5;  // of the byte's vector beside the word's
+constexpr double kOwnWeight = 0.25;  // of a query head's own feature
+constexpr double kRotaryBase = 10000;
+
+// Streams of random numbers, one for each head of a tensor.
+enum class Stream : std::uint64_t { key = 1, query = 2, value = 3 };
+
+bool is_word_byte(unsigned char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c >= 0x80;
+}
+
+// For every byte of `window`, a hash of its word's prefix that ends with it.
+std::vector<std::uint64_t> prefix_hashes(std::string_view window) {
+  std::vector<std::uint64_t> hashes(window.size());
+  std::uint64_t hash = 0;
+  bool in_word = false;
+  for (std::size_t i = 0; i < window.size(); ++i) {
+    const auto c = static_cast<unsigned char>(window[i]);
+    const bool continues = in_word && is_word_byte(c);
+    hash = mix64((continues ? hash : 0) + 256 + c);
+    in_word = is_word_byte(c);
+    hashes[i] = hash;
+  }
+  return hashes;
+}
+
+// Uniform of variance 1.
+double component(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+  return (2 * unit_interval(random_bits(seed, stream, index)) - 1) * std::sqrt(3.0);
+}
+
+// Writes the feature of a byte, of variance 1 per dimension, to `feature`.
+void write_feature(Stream kind, Index head, unsigned char byte, std::uint64_t prefix_hash,
+                   std::vector<double>& feature) {
+  const std::uint64_t seed =
+      mix64((static_cast<std::uint64_t>(kind) << 32) + static_cast<std::uint64_t>(head));
+  const double word_weight = std::sqrt(1 - kByteWeight * kByteWeight);
+  for (std::size_t d = 0; d < feature.size(); ++d)
+    feature[d] =
+        kByteWeight * component(seed, byte, d) + word_weight * component(seed, prefix_hash, d);
+}
+
+// A quarter of the dimensions turn, in pairs; where there are few, at least one pair if one
+// dimension stays.
+Index rotary_pairs(Index head_dim) { return head_dim < 3 ? 0 : max_of(head_dim / 8, 1); }
+
+// Scales feature[begin, end) to a length at which it scores `score` against itself.
+void scale_to_score(std::vector<double>& feature, Index begin, Index end, double score) {
+  double norm = 0;
+  for (Index d = begin; d < end; ++d) norm += feature[d] * feature[d];
+  if (norm == 0) return;
+  const double factor = std::sqrt(score * std::sqrt(static_cast<double>(feature.size())) / norm);
+  for (Index d = begin; d < end; ++d) feature[d] *= factor;
+}
+
+void scale_key_feature(std::vector<double>& feature) {
+  const Index head_dim = static_cast<Index>(feature.size()), turned = 2 * rotary_pairs(head_dim);
+  scale_to_score(feature, 0, turned, kNearScore);
+  scale_to_score(feature, turned, head_dim, kEqualScore);
+}
+
+void rotate(std::vector<double>& feature, Index position) {
+  const Index pairs = rotary_pairs(static_cast<Index>(feature.size()));
+  for (Index i = 0; i < pairs; ++i) {
+    const double frequency =
+        std::pow(kRotaryBase, -static_cast<double>(i) / static_cast<double>(pairs));
+    const double angle = static_cast<double>(position) * frequency;
+    const double c = std::cos(angle), s = std::sin(angle);
+    const double x = feature[2 * i], y = feature[2 * i + 1];
+    feature[2 * i] = c * x - s * y;
+    feature[2 * i + 1] = s * x + c * y;
+  }
+}
+
+// One window of one batch entry, written into tensors of the whole batch.
+class WindowEmbedding {
+ public:
+  WindowEmbedding(const AttentionShape& shape, std::string_view window)
+      : shape_(shape),
+        window_(window),
+        hashes_(prefix_hashes(window)),
+        feature_(shape.head_dim),
+        own_(shape.head_dim) {}
+
+  void write_query(Index head, float* rows) {
+    write_rows(rows, [&](Index i) {
+      write(Stream::key, head / shape_.group_size(), i, feature_);
+      scale_key_feature(feature_);
+      write(Stream::query, head, i, own_);
+      scale_key_feature(own_);
+      for (std::size_t d = 0; d < own_.size(); ++d) feature_[d] += kOwnWeight * own_[d];
+      rotate(feature_, i);
+    });
+  }
+  void write_key(Index head, float* rows) {
+    write_rows(rows, [&](Index i) {
+      write(Stream::key, head, i, feature_);
+      scale_key_feature(feature_);
+      rotate(feature_, i);
+    });
+  }
+  void write_value(Index head, float* rows) {
+    write_rows(rows, [&](Index i) { write(Stream::value, head, i, feature_); });
+  }
+
+ private:
+  void write(Stream kind, Index head, Index i, std::vector<double>& feature) const {
+    write_feature(kind, head, static_cast<unsigned char>(window_[i]), hashes_[i], feature);
+  }
+  template <class MakeFeature>
+  void write_rows(float* rows, MakeFeature&& make_feature) {
+    for (Index i = 0; i < shape_.seqlen; ++i) {
+      make_feature(i);
+      for (const double x : feature_) *rows++ = static_cast<float>(x);
+    }
+  }
+
+  const AttentionShape& shape_;
+  std::string_view window_;
+  std::vector<std::uint64_t> hashes_;
+  std::vector<double> feature_, own_;
+};
+
+}  // namespace
+
+Index text_length(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr const char* kAccepted = "accepted: a readable file of at least 1 byte";
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) throw InputError(fmt::format("'{}': no such file; {}", path, kAccepted));
+  if (fs::is_directory(status))
+    throw InputError(fmt::format("'{}': a directory; {}", path, kAccepted));
+  if (!fs::is_regular_file(status))
+    throw InputError(fmt::format("'{}': not a regular file; {}", path, kAccepted));
+  const auto size = fs::file_size(path, error);
+  if (error) throw InputError(fmt::format("'{}': {}; {}", path, error.message(), kAccepted));
+  if (size == 0) throw InputError(fmt::format("'{}': empty; {}", path, kAccepted));
+  return static_cast<Index>(size);
+}
+
+std::string read_text(const std::string& path, Index length) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             std::fclose);
+  if (file == nullptr)
+    throw InputError(fmt::format("'{}': can't be read; accepted: a readable file", path));
+  std::string text(static_cast<std::size_t>(length), '\0');
+  const std::size_t got = std::fread(text.data(), 1, text.size(), file.get());
+  if (std::ferror(file.get()) != 0) throw RunError(fmt::format("'{}': reading failed", path));
+  if (got < text.size())
+    throw InputError(
+        fmt::format("'{}': {} bytes there, {} wanted; accepted: a longer file, or smaller --batch "
+                    "and --seqlen",
+                    path, got, length));
+  return text;
+}
+
+AttentionInputs embed_text(const AttentionShape& shape, std::string_view text) {
+  const Index head_values = shape.seqlen * shape.head_dim;
+  AttentionInputs inputs;
+  inputs.q.resize(shape.batch * shape.num_heads * head_values);
+  inputs.k.resize(shape.batch * shape.num_heads_kv * head_values);
+  inputs.v.resize(inputs.k.size());
+  for (Index b = 0; b < shape.batch; ++b) {
+    WindowEmbedding window(shape, text.substr(b * shape.seqlen, shape.seqlen));
+    for (Index h = 0; h < shape.num_heads; ++h)
+      window.write_query(h, inputs.q.data() + (b * shape.num_heads + h) * head_values);
+    for (Index h = 0; h < shape.num_heads_kv; ++h) {
+      window.write_key(h, inputs.k.data() + (b * shape.num_heads_kv + h) * head_values);
+      window.write_value(h, inputs.v.data() + (b * shape.num_heads_kv + h) * head_values);
+    }
+  }
+  return inputs;
+}
+
+}  // namespace ringscope

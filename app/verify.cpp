@@ -1,0 +1,169 @@
+#include "app/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <thread>
+#include <utility>
+
+namespace ringscope {
+namespace {
+
+constexpr Index kOracleRows = 64;  // query rows at a time
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double slack_of(DType dtype) { return dtype == DType::f32 ? 1e-6 : 2e-3; }
+
+double relative_cap_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return 1e-3;
+    case DType::f16:
+      return 1e-2;
+    case DType::bf16:
+      return 5e-2;
+  }
+  return 0;
+}
+
+int oracle_threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+double largest_finite(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double x : values)
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+  return largest;
+}
+
+std::vector<double> rounded(DType dtype, const std::vector<float>& values) {
+  std::vector<double> result(values.size());
+  std::transform(values.begin(), values.end(), result.begin(),
+                 [dtype](float x) { return static_cast<double>(round_to(dtype, x)); });
+  return result;
+}
+
+NaiveResult<double> oracle_of(const RingConfig& config, const AttentionInputs& inputs,
+                              const std::function<void(double)>& progress) {
+  const std::vector<double> q = rounded(config.dtype, inputs.q),
+                            k = rounded(config.dtype, inputs.k),
+                            v = rounded(config.dtype, inputs.v);
+  std::vector<double> dout;
+  if (config.backward)
+    dout = inputs.dout.empty() ? std::vector<double>(q.size(), 1.0)
+                               : rounded(config.dtype, inputs.dout);
+  const NaiveOptions options{kOracleRows, oracle_threads(), progress};
+  return naive_attention<double>(config.shape, config.mask.for_seqlen(config.shape.seqlen),
+                                 static_cast<double>(config.scale()), q.data(), k.data(), v.data(),
+                                 config.backward ? dout.data() : nullptr, options);
+}
+
+AttentionOutputs one_rank_outputs(RingConfig config, const AttentionInputs& inputs) {
+  config.world_size = 1;
+  return std::move(run_on_threads(config, inputs).outputs);
+}
+
+struct NamedTensors {
+  std::string_view name;
+  const std::vector<double>& reference;
+  const std::vector<float>& values;
+};
+
+// The tensors of a run, paired with their references; the gradients only after a backward pass.
+std::vector<NamedTensors> pairs_of(const NaiveResult<double>& oracle,
+                                   const AttentionOutputs& outputs) {
+  std::vector<NamedTensors> pairs{{"out", oracle.out, outputs.out},
+                                  {"lse", oracle.lse, outputs.lse}};
+  if (!oracle.dq.empty()) {
+    pairs.push_back({"dq", oracle.dq, outputs.dq});
+    pairs.push_back({"dk", oracle.dk, outputs.dk});
+    pairs.push_back({"dv", oracle.dv, outputs.dv});
+  }
+  return pairs;
+}
+
+}  // namespace
+
+TensorError compare(const std::vector<double>& reference, const std::vector<float>& values) {
+  if (reference.size() != values.size()) return {kInfinity, kInfinity};
+  const double floor = 1e-3 * largest_finite(reference);
+  TensorError error;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double expected = reference[i], got = values[i];
+    if (std::isnan(expected) && std::isnan(got)) continue;
+    if (expected == got) continue;
+    const double distance = std::abs(got - expected);
+    if (!std::isfinite(distance)) return {kInfinity, kInfinity};
+    error.max_abs = std::max(error.max_abs, distance);
+    // Without a scale to measure by (an all-zero reference) any distance is infinitely far.
+    error.max_rel = std::max(error.max_rel, distance / std::max(std::abs(expected), floor));
+  }
+  return error;
+}
+
+bool Verdict::pass() const {
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [](const TensorVerdict& t) { return t.pass(); });
+}
+
+std::string Verdict::complaint() const {
+  for (const TensorVerdict& t : tensors)
+    if (!t.pass())
+      return fmt::format("--verify: {} is off by {:.3g}, tolerance {:.3g}", t.name, t.error.max_abs,
+                         t.tolerance);
+  return "";
+}
+
+Reference::Reference(const RingConfig& config, const AttentionInputs& inputs,
+                     const std::function<void(double)>& progress)
+    : dtype_(config.dtype), oracle_(oracle_of(config, inputs, progress)) {
+  const AttentionOutputs outputs = one_rank_outputs(config, inputs);
+  for (const NamedTensors& pair : pairs_of(oracle_, outputs))
+    one_rank_errors_.push_back(compare(pair.reference, pair.values).max_abs);
+}
+
+Verdict Reference::judge(const AttentionOutputs& outputs) const {
+  Verdict verdict;
+  for (const NamedTensors& pair : pairs_of(oracle_, outputs)) {
+    TensorVerdict tensor;
+    tensor.name = pair.name;
+    tensor.error = compare(pair.reference, pair.values);
+    tensor.one_rank_error = one_rank_errors_[verdict.tensors.size()];
+    tensor.cap = relative_cap_of(dtype_) * std::max(1.0, largest_finite(pair.reference));
+    tensor.tolerance = std::min(2 * tensor.one_rank_error + slack_of(dtype_), tensor.cap);
+    verdict.tensors.push_back(tensor);
+  }
+  return verdict;
+}
+
+Index reference_bytes(const RingConfig& config) {
+  const AttentionShape& shape = config.shape;
+  const Index query = checked_values(shape.batch, shape.num_heads, shape.seqlen, shape.head_dim);
+  const Index kv = checked_values(shape.batch, shape.num_heads_kv, shape.seqlen, shape.head_dim);
+  const Index rows = query / shape.head_dim;
+  // In floating point, which cannot overflow; a sum that leaves 64 bits is far more than any
+  // machine has.
+  const double inputs =
+      static_cast<double>(query) * (config.backward ? 2 : 1) + 2.0 * static_cast<double>(kv);
+  const double outputs = static_cast<double>(query) * (config.backward ? 2 : 1) +
+                         static_cast<double>(rows) +
+                         (config.backward ? 2.0 * static_cast<double>(kv) : 0);
+  const double scratch = static_cast<double>(oracle_threads()) * kOracleRows *
+                         static_cast<double>(shape.seqlen) * (config.backward ? 2 : 1);
+  RingConfig one_rank = config;
+  one_rank.world_size = 1;
+  const double oracle = 8 * (inputs + outputs + scratch);
+  const double comparison =
+      (8 + 4) * outputs + static_cast<double>(predicted_rank_bytes(one_rank, 0));
+  return static_cast<Index>(std::min(std::max(oracle, comparison), 0x1p62));
+}
+
+std::string tolerance_source(DType dtype) {
+  return fmt::format(
+      "tolerance: 2 x the error of a single rank + {:g}, at most {:g} x max(1, largest "
+      "|reference|)",
+      slack_of(dtype), relative_cap_of(dtype));
+}
+
+}  // namespace ringscope

@@ -1,0 +1,161 @@
+// The backward tile loop. P is recomputed from the saved lse, so nothing of size rows x keys was
+// kept (S1, section 8.1):
+//
+//   P = exp(scale Q K^T - lse)   dP = dO V^T   dS = P * (dP - delta)
+//   dV += P^T dO                 dK += dS^T (scale Q)                 dQ += dS K   (scale at the
+//   end)
+//
+// lse must be the final one, over all keys of all blocks: a block's own lse gives the wrong dQ.
+
+#include "core/attention/blockwise.h"
+#include "core/attention/online_softmax.h"
+#include "core/attention/tile_product.h"
+#include "core/attention/tiles.h"
+
+namespace ringscope {
+
+void begin_backward(const AttentionParams& params, const QueryBlock& q,
+                    const BackwardState& state) {
+  const Index d = params.head_dim;
+  visit_dtype(params.dtype, [&]<class Stored>(Stored) {
+    const Stored* dout = static_cast<const Stored*>(q.dout);
+    for (Index i = 0; i < params.row_values(q.rows); ++i) {
+      float sum = 0;
+      for (Index x = 0; x < d; ++x) sum += to_float(dout[i * d + x]) * state.out[i * d + x];
+      state.delta[i] = sum;
+    }
+  });
+  for (Index i = 0; i < params.query_values(q.rows); ++i) state.dq[i] = 0;
+}
+
+namespace {
+
+// One row of a tile: scores become P, and dP becomes dS. Columns that are not allowed end as exact
+// zeros.
+void softmax_backward_row(float* scores, float* dscores, Interval columns, Interval allowed,
+                          float lse, float delta) {
+  const Vector lse_lanes = broadcast(lse), delta_lanes = broadcast(delta);
+  for (Index j = columns.first; j < columns.last; j += kVectorWidth) {
+    const Vector p = exp_of(load(scores + j) - lse_lanes);
+    store(scores + j, p);
+    store(dscores + j, p * (load(dscores + j) - delta_lanes));
+  }
+  fill_outside(scores, columns, allowed, 0.0f);
+  fill_outside(dscores, columns, allowed, 0.0f);
+}
+
+void round_in_place(DType dtype, float* values, Index count, float scale) {
+  for (Index i = 0; i < count; ++i) values[i] = round_to(dtype, values[i] * scale);
+}
+
+}  // namespace
+
+BlockStats attend_block_backward(const AttentionParams& params, const Region& region,
+                                 const QueryBlock& q, const KvBlock& block,
+                                 const BackwardState& state, const KvGradient& gradient,
+                                 BlockwiseScratch& scratch) {
+  const Index d = params.head_dim, stride = padded(d);
+  float* const scores = scratch.scores.data();
+  float* const dscores = scratch.dscores.data();
+  float* const keys_f32 = scratch.values.data();
+  BlockStats stats;
+  for (Index kv_head = 0; kv_head < params.batch * params.num_heads_kv; ++kv_head) {
+    const void* k = offset_by(block.data, params.dtype, kv_head * block.rows * d);
+    const void* v = offset_by(k, params.dtype, params.kv_values(block.rows));
+    for (Index key = 0; key < block.rows; key += kTileKeys) {
+      const Interval keys{key, min_of(key + kTileKeys, block.rows)};
+      bool loaded = false, keys_finite = true;
+      scratch.dkeys.fill(0);
+      scratch.dvalues.fill(0);
+      for (Index row = 0; row < q.rows; row += kTileRows) {
+        const Interval rows{row, min_of(row + kTileRows, q.rows)};
+        const TileMask mask(region, rows, keys);
+        const Interval columns = mask.vector_columns();
+        for (Index g = 0; g < params.group_size(); ++g) {
+          count_tile(mask, stats);
+          if (mask.tile_class == TileClass::empty) continue;
+          if (!loaded) {
+            load_rows_transposed(params.dtype, k, keys, d, scratch.keys_transposed.data());
+            load_rows_transposed(params.dtype, v, keys, d, scratch.values_transposed.data());
+            keys_finite = load_rows(params.dtype, k, keys, d, 1.0f, keys_f32);
+            loaded = true;
+          }
+          const Index head = kv_head * params.group_size() + g;
+          const Index head_values = head * q.rows * d;
+          const bool queries_finite =
+              load_rows(params.dtype, offset_by(q.q, params.dtype, head_values), rows, d,
+                        params.softmax_scale, scratch.queries.data());
+          const bool dout_finite =
+              load_rows(params.dtype, offset_by(q.dout, params.dtype, head_values), rows, d, 1.0f,
+                        scratch.dout.data());
+          tile_product<Store::overwrite>(
+              {scratch.queries.data(), stride, 1}, scratch.keys_transposed.data() + columns.first,
+              kTileKeys, scores + columns.first, kTileKeys, rows.size(), columns.size(), d);
+          tile_product<Store::overwrite>(
+              {scratch.dout.data(), stride, 1}, scratch.values_transposed.data() + columns.first,
+              kTileKeys, dscores + columns.first, kTileKeys, rows.size(), columns.size(), d);
+          const Index first_row = head * q.rows + rows.first;
+          for (Index i = 0; i < rows.size(); ++i) {
+            const float lse = state.lse[first_row + i];
+            const Interval allowed = lse == kMinusInfinity<float> ? Interval{} : mask.allowed[i];
+            softmax_backward_row(scores + i * kTileKeys, dscores + i * kTileKeys, columns, allowed,
+                                 lse, state.delta[first_row + i]);
+          }
+          const Interval seen = mask.columns;
+          float* const p = scores + seen.first;
+          float* const ds = dscores + seen.first;
+          float* const dvalues = scratch.dvalues.data() + seen.first * stride;
+          float* const dkeys = scratch.dkeys.data() + seen.first * stride;
+          float* const dq = state.dq + first_row * d;
+          const bool full = mask.tile_class == TileClass::full;
+          const NonFiniteTakenOut from_dout(scratch.dout.data(), rows.size(), d,
+                                            full || dout_finite);
+          const NonFiniteTakenOut from_queries(scratch.queries.data(), rows.size(), d,
+                                               full || queries_finite);
+          const NonFiniteTakenOut from_keys(keys_f32 + seen.first * stride, seen.size(), d,
+                                            full || keys_finite);
+          tile_product<Store::accumulate>({p, 1, kTileKeys}, scratch.dout.data(), stride, dvalues,
+                                          stride, seen.size(), d, rows.size());
+          tile_product<Store::accumulate>({ds, 1, kTileKeys}, scratch.queries.data(), stride, dkeys,
+                                          stride, seen.size(), d, rows.size());
+          tile_product<Store::accumulate>({ds, kTileKeys, 1}, keys_f32 + seen.first * stride,
+                                          stride, dq, d, rows.size(), d, seen.size());
+          const auto for_keys_of = [&](Index i, auto&& add) {
+            for (Index j = mask.allowed[i].first; j < mask.allowed[i].last; ++j)
+              add(j - seen.first);
+          };
+          from_dout.for_each([&](Index i, Index x, float value) {
+            for_keys_of(i,
+                        [&](Index j) { dvalues[j * stride + x] += p[i * kTileKeys + j] * value; });
+          });
+          from_queries.for_each([&](Index i, Index x, float value) {
+            for_keys_of(i,
+                        [&](Index j) { dkeys[j * stride + x] += ds[i * kTileKeys + j] * value; });
+          });
+          from_keys.for_each([&](Index j, Index x, float value) {
+            for (Index i = 0; i < rows.size(); ++i)
+              if (mask.allowed[i].contains(seen.first + j))
+                dq[i * d + x] += ds[i * kTileKeys + j] * value;
+          });
+        }
+      }
+      float* const dk = gradient.data + (kv_head * block.rows + keys.first) * d;
+      float* const dv = dk + params.kv_values(block.rows);
+      for (Index j = 0; j < keys.size(); ++j)
+        for (Index x = 0; x < d; ++x) {
+          dk[j * d + x] = scratch.dkeys[j * stride + x];
+          dv[j * d + x] = scratch.dvalues[j * stride + x];
+        }
+    }
+  }
+  stats.pairs /= params.batch * params.num_heads;
+  return stats;
+}
+
+void finish_backward(const AttentionParams& params, const QueryBlock& q, const BackwardState& state,
+                     const KvGradient& home) {
+  round_in_place(params.dtype, state.dq, params.query_values(q.rows), params.softmax_scale);
+  round_in_place(params.dtype, home.data, 2 * params.kv_values(home.rows), 1.0f);
+}
+
+}  // namespace ringscope

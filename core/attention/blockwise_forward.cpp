@@ -1,0 +1,136 @@
+// The forward tile loop: S = scale Q K^T, online softmax, out_accum += P V, for one tile after the
+// other. Keys are the outer loop: a tile of K and V is brought to f32 (K transposed) once for all
+// query rows and all query heads that share it.
+
+#include "core/attention/blockwise.h"
+#include "core/attention/online_softmax.h"
+#include "core/attention/tile_product.h"
+#include "core/attention/tiles.h"
+
+namespace ringscope {
+
+BlockwiseScratch::BlockwiseScratch(MemoryMeter* meter, Index head_dim, bool backward)
+    : queries(meter, kTileRows * padded(head_dim)),
+      scores(meter, kTileRows * kTileKeys),
+      keys_transposed(meter, head_dim * kTileKeys),
+      values(meter, kTileKeys * padded(head_dim)) {
+  if (!backward) return;
+  dout = Buffer<float>(meter, kTileRows * padded(head_dim));
+  dscores = Buffer<float>(meter, kTileRows * kTileKeys);
+  values_transposed = Buffer<float>(meter, head_dim * kTileKeys);
+  dkeys = Buffer<float>(meter, kTileKeys * padded(head_dim));
+  dvalues = Buffer<float>(meter, kTileKeys * padded(head_dim));
+}
+
+Index BlockwiseScratch::bytes(Index head_dim, bool backward) {
+  const Index rows = kTileRows * padded(head_dim), tile = kTileRows * kTileKeys;
+  const Index transposed = head_dim * kTileKeys, keys = kTileKeys * padded(head_dim);
+  const Index forward_floats = rows + tile + transposed + keys;
+  return 4 * (backward ? 2 * forward_floats + keys : forward_floats);
+}
+
+void begin_attention(const AttentionParams& params, const QueryBlock& q,
+                     const SoftmaxState& state) {
+  for (Index i = 0; i < params.row_values(q.rows); ++i) {
+    state.row_max[i] = kMinusInfinity<float>;
+    state.row_sum[i] = 0;
+  }
+  for (Index i = 0; i < params.query_values(q.rows); ++i) state.out_accum[i] = 0;
+}
+
+namespace {
+
+// One row of a tile: takes scores [columns) to exp(score - row_max), carries row_max and row_sum on
+// and brings `out` to the new row_max. Scores that are not allowed are -inf.
+void softmax_row(float* scores, Interval columns, float& row_max, float& row_sum, float* out,
+                 Index head_dim) {
+  Vector largest = broadcast(row_max);
+  for (Index j = columns.first; j < columns.last; j += kVectorWidth)
+    largest = max_of(largest, load(scores + j));
+  const float new_max = max_of_lanes(largest);
+  const float factor = rescale_factor(row_max, new_max);
+  if (factor != 1.0f)
+    for (Index x = 0; x < head_dim; ++x) out[x] *= factor;
+  // Nothing but -inf so far: any finite unit gives exp(-inf) = 0 instead of NaN.
+  const Vector unit = broadcast(new_max == kMinusInfinity<float> ? 0.0f : new_max);
+  Vector sum{};
+  for (Index j = columns.first; j < columns.last; j += kVectorWidth) {
+    const Vector p = exp_of(load(scores + j) - unit);
+    store(scores + j, p);
+    sum += p;
+  }
+  row_sum = row_sum * factor + sum_of_lanes(sum);
+  row_max = new_max;
+}
+
+}  // namespace
+
+BlockStats attend_block(const AttentionParams& params, const Region& region, const QueryBlock& q,
+                        const KvBlock& block, const SoftmaxState& state,
+                        BlockwiseScratch& scratch) {
+  const Index d = params.head_dim, stride = padded(d);
+  float* const scores = scratch.scores.data();
+  BlockStats stats;
+  for (Index kv_head = 0; kv_head < params.batch * params.num_heads_kv; ++kv_head) {
+    const void* k = offset_by(block.data, params.dtype, kv_head * block.rows * d);
+    const void* v = offset_by(k, params.dtype, params.kv_values(block.rows));
+    for (Index key = 0; key < block.rows; key += kTileKeys) {
+      const Interval keys{key, min_of(key + kTileKeys, block.rows)};
+      bool loaded = false, values_finite = true;
+      for (Index row = 0; row < q.rows; row += kTileRows) {
+        const Interval rows{row, min_of(row + kTileRows, q.rows)};
+        const TileMask mask(region, rows, keys);
+        const Interval columns = mask.vector_columns();
+        for (Index g = 0; g < params.group_size(); ++g) {
+          count_tile(mask, stats);
+          if (mask.tile_class == TileClass::empty) continue;
+          if (!loaded) {
+            load_rows_transposed(params.dtype, k, keys, d, scratch.keys_transposed.data());
+            values_finite = load_rows(params.dtype, v, keys, d, 1.0f, scratch.values.data());
+            loaded = true;
+          }
+          // Batch entry and head together count as kv_head does, so this is b * num_heads + h.
+          const Index head = kv_head * params.group_size() + g;
+          load_rows(params.dtype, offset_by(q.q, params.dtype, head * q.rows * d), rows, d,
+                    params.softmax_scale, scratch.queries.data());
+          tile_product<Store::overwrite>(
+              {scratch.queries.data(), stride, 1}, scratch.keys_transposed.data() + columns.first,
+              kTileKeys, scores + columns.first, kTileKeys, rows.size(), columns.size(), d);
+          const Index first_row = head * q.rows + rows.first;
+          float* const out = state.out_accum + first_row * d;
+          for (Index i = 0; i < rows.size(); ++i) {
+            fill_outside(scores + i * kTileKeys, columns, mask.allowed[i], kMinusInfinity<float>);
+            softmax_row(scores + i * kTileKeys, columns, state.row_max[first_row + i],
+                        state.row_sum[first_row + i], out + i * d, d);
+          }
+          const Interval seen = mask.columns;
+          float* const values = scratch.values.data() + seen.first * stride;
+          const NonFiniteTakenOut taken_out(values, seen.size(), d,
+                                            mask.tile_class == TileClass::full || values_finite);
+          tile_product<Store::accumulate>({scores + seen.first, kTileKeys, 1}, values, stride, out,
+                                          d, rows.size(), d, seen.size());
+          taken_out.for_each([&](Index key_row, Index x, float value) {
+            for (Index i = 0; i < rows.size(); ++i)
+              if (mask.allowed[i].contains(seen.first + key_row))
+                out[i * d + x] += scores[i * kTileKeys + seen.first + key_row] * value;
+          });
+        }
+      }
+    }
+  }
+  stats.pairs /= params.batch * params.num_heads;
+  return stats;
+}
+
+void finish_attention(const AttentionParams& params, const QueryBlock& q,
+                      const SoftmaxState& state) {
+  for (Index i = 0; i < params.row_values(q.rows); ++i) {
+    const RowState<float> row{state.row_max[i], state.row_sum[i]};
+    state.lse[i] = lse_of(row);
+    float* out = state.out_accum + i * params.head_dim;
+    const float sum = row.row_sum == 0.0f ? 1.0f : row.row_sum;
+    for (Index x = 0; x < params.head_dim; ++x) out[x] = round_to(params.dtype, out[x] / sum);
+  }
+}
+
+}  // namespace ringscope

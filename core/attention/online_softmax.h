@@ -1,0 +1,101 @@
+// Softmax over keys that arrive in pieces, one query row at a time: the algebra that blocks, rings
+// and merges all stand on, in its plainest form.
+//
+// For the keys seen so far a row keeps   m = largest score,   l = sum of exp(score - m),
+// and out_accum = sum of exp(score - m) V. A new maximum m' changes the unit that l and out_accum
+// are measured in, by the factor exp(m - m') (S0, "Safe softmax"; S1, section 4). At the end out =
+// out_accum / l and lse = m + log(l).
+//
+// No keys at all is m = -inf, l = 0, and every function here takes it: the difference -inf - -inf,
+// which would be NaN, is never formed.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "core/base/math.h"
+
+namespace ringscope {
+
+template <class T>
+inline constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
+
+template <class T>
+struct RowState {
+  T row_max = kMinusInfinity<T>;
+  T row_sum = 0;
+};
+
+// What sums measured against `old_max` are to be multiplied with to be measured against `new_max`,
+// which is not smaller.
+template <class T>
+T rescale_factor(T old_max, T new_max) {
+  return old_max == new_max ? T(1) : std::exp(old_max - new_max);
+}
+
+// The natural log of the sum of exp of all scores seen; -inf when there were none.
+template <class T>
+T lse_of(const RowState<T>& row) {
+  return row.row_sum == T(0) ? kMinusInfinity<T> : row.row_max + std::log(row.row_sum);
+}
+
+// Softmax of `scores` with the maximum subtracted, so that exp never overflows (C03). All weights
+// are 0 when all scores are -inf.
+template <class T>
+void safe_softmax(std::span<const T> scores, std::span<T> weights) {
+  T largest = kMinusInfinity<T>, sum = 0;
+  for (T s : scores) largest = std::fmax(largest, s);
+  const T unit = largest == kMinusInfinity<T> ? T(0) : largest;
+  for (std::size_t j = 0; j < scores.size(); ++j) sum += weights[j] = std::exp(scores[j] - unit);
+  for (T& w : weights) w = sum == T(0) ? T(0) : w / sum;
+}
+
+// The carried form: goes on over one block of keys. `scores` are the block's (already scaled, -inf
+// where masked), `values` its V, [scores.size(), head_dim]; out_accum has head_dim values.
+template <class T>
+void carry_on(RowState<T>& row, std::span<T> out_accum, std::span<const T> scores,
+              const T* values) {
+  T new_max = row.row_max;
+  for (T s : scores) new_max = std::fmax(new_max, s);
+  if (new_max == kMinusInfinity<T>) return;
+  const T factor = rescale_factor(row.row_max, new_max);
+  row.row_sum *= factor;
+  for (T& o : out_accum) o *= factor;
+  for (std::size_t j = 0; j < scores.size(); ++j) {
+    if (scores[j] == kMinusInfinity<T>) continue;
+    const T p = std::exp(scores[j] - new_max);
+    row.row_sum += p;
+    for (std::size_t x = 0; x < out_accum.size(); ++x)
+      out_accum[x] += p * values[j * out_accum.size() + x];
+  }
+  row.row_max = new_max;
+}
+
+// The merge of two partial results over disjoint keys, (m, l) form (S1, section 4): b into a.
+// out_accum's are unnormalised.
+template <class T>
+void merge(RowState<T>& a, std::span<T> out_a, const RowState<T>& b, std::span<const T> out_b) {
+  const T new_max = std::fmax(a.row_max, b.row_max);
+  const T factor_a = rescale_factor(a.row_max, new_max),
+          factor_b = rescale_factor(b.row_max, new_max);
+  a.row_sum = factor_a * a.row_sum + factor_b * b.row_sum;
+  for (std::size_t x = 0; x < out_a.size(); ++x)
+    out_a[x] = factor_a * out_a[x] + factor_b * out_b[x];
+  a.row_max = new_max;
+}
+
+// The same by log-sum-exp (S2): outputs are normalised, and lse alone is kept. S2's formula is NaN
+// when both are -inf; here that gives lse = -inf and out_a as it was.
+template <class T>
+void merge_by_lse(T& lse_a, std::span<T> out_a, T lse_b, std::span<const T> out_b) {
+  const T larger = std::fmax(lse_a, lse_b);
+  if (larger == kMinusInfinity<T>) return;
+  const T lse = larger + std::log(std::exp(lse_a - larger) + std::exp(lse_b - larger));
+  const T weight_a = std::exp(lse_a - lse), weight_b = std::exp(lse_b - lse);
+  for (std::size_t x = 0; x < out_a.size(); ++x)
+    out_a[x] = weight_a * out_a[x] + weight_b * out_b[x];
+  lse_a = lse;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,82 @@
+// Views of the memory that one rank computes with, and what an attention call needs to know
+// besides. A view owns nothing; its pointers may be the host's or a device's, as the backend
+// expects.
+#pragma once
+
+#include <cmath>
+
+#include "core/base/dtype.h"
+#include "core/base/math.h"
+#include "core/base/shape.h"
+
+namespace ringscope {
+
+// What stays the same from one block to the next.
+struct AttentionParams {
+  Index batch = 1;
+  Index num_heads = 1;
+  Index num_heads_kv = 1;
+  Index head_dim = 1;
+  DType dtype = DType::f32;    // how Q, K, V and dO are stored
+  float softmax_scale = 1.0f;  // multiplies Q K^T
+
+  Index group_size() const { return num_heads / num_heads_kv; }
+  // Values in a [batch, num_heads, rows, head_dim] and a [batch, num_heads_kv, rows, head_dim]
+  // tensor.
+  Index query_values(Index rows) const { return batch * num_heads * rows * head_dim; }
+  Index kv_values(Index rows) const { return batch * num_heads_kv * rows * head_dim; }
+  // Values in a [batch, num_heads, rows] tensor.
+  Index row_values(Index rows) const { return batch * num_heads * rows; }
+};
+
+inline float default_softmax_scale(Index head_dim) {
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
+}
+
+// The query side of a rank. q and dout: [batch, num_heads, rows, head_dim] in params.dtype.
+struct QueryBlock {
+  const void* q = nullptr;
+  const void* dout = nullptr;  // backward only
+  Index rows = 0;
+};
+
+// One owner's keys and values: K, then V, each [batch, num_heads_kv, rows, head_dim] in
+// params.dtype.
+struct KvBlock {
+  const void* data = nullptr;
+  Index rows = 0;
+};
+
+// The gradient of a KV block: dK, then dV, each [batch, num_heads_kv, rows, head_dim] in f32.
+struct KvGradient {
+  float* data = nullptr;
+  Index rows = 0;
+};
+
+// What online softmax carries from block to block, and what it ends as.
+struct SoftmaxState {
+  float* row_max = nullptr;  // m, [batch, num_heads, rows]: largest scaled score so far
+  float* row_sum = nullptr;  // l, same shape: sum of exp(score - row_max)
+  float* out_accum =
+      nullptr;           // [batch, num_heads, rows, head_dim]: sum of exp(score - row_max) * V
+  float* lse = nullptr;  // [batch, num_heads, rows]: written by finish
+};
+
+// What the backward needs of the forward, and what it accumulates.
+struct BackwardState {
+  const float* lse = nullptr;  // [batch, num_heads, rows]
+  const float* out = nullptr;  // [batch, num_heads, rows, head_dim]
+  float* delta = nullptr;      // [batch, num_heads, rows]: rowsum(dO * O)
+  float* dq = nullptr;         // [batch, num_heads, rows, head_dim]
+};
+
+// What a block computation did, as counted by the code that did it. Pairs are per batch entry and
+// head.
+struct BlockStats {
+  Index pairs = 0;
+  Index tiles_full = 0;
+  Index tiles_partial = 0;
+  Index tiles_skipped = 0;
+};
+
+}  // namespace ringscope

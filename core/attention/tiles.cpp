@@ -1,0 +1,112 @@
+#include "core/attention/tiles.h"
+
+#include <cmath>
+
+namespace ringscope {
+
+namespace {
+
+template <class Stored>
+const Stored* row_of(const void* tensor, Index row, Index head_dim) {
+  return static_cast<const Stored*>(tensor) + row * head_dim;
+}
+
+// 0 times a finite value is 0, times anything else NaN: a sum of those tells whether all were
+// finite.
+class FiniteCheck {
+ public:
+  void see(float value) { sum_ += value * 0.0f; }
+  bool all_finite() const { return sum_ == 0.0f; }
+
+ private:
+  float sum_ = 0;
+};
+
+}  // namespace
+
+bool load_rows(DType dtype, const void* tensor, Interval rows, Index head_dim, float scale,
+               float* to) {
+  const Index stride = padded(head_dim);
+  FiniteCheck check;
+  visit_dtype(dtype, [&]<class Stored>(Stored) {
+    for (Index r = rows.first; r < rows.last; ++r, to += stride) {
+      const Stored* from = row_of<Stored>(tensor, r, head_dim);
+      float seen = 0;
+      for (Index x = 0; x < head_dim; ++x) {
+        const float value = to_float(from[x]);
+        seen += value * 0.0f;
+        to[x] = value * scale;
+      }
+      check.see(seen);
+      for (Index x = head_dim; x < stride; ++x) to[x] = 0;
+    }
+  });
+  return check.all_finite();
+}
+
+bool load_rows_transposed(DType dtype, const void* tensor, Interval rows, Index head_dim,
+                          float* to) {
+  FiniteCheck check;
+  visit_dtype(dtype, [&]<class Stored>(Stored) {
+    for (Index r = 0; r < rows.size(); ++r) {
+      const Stored* from = row_of<Stored>(tensor, rows.first + r, head_dim);
+      for (Index x = 0; x < head_dim; ++x) {
+        const float value = to_float(from[x]);
+        check.see(value);
+        to[x * kTileKeys + r] = value;
+      }
+    }
+    for (Index x = 0; x < head_dim; ++x)
+      for (Index r = rows.size(); r < padded(rows.size()); ++r) to[x * kTileKeys + r] = 0;
+  });
+  return check.all_finite();
+}
+
+TileMask::TileMask(const Region& region, Interval rows, Interval keys)
+    : tile_class(region.tile_class(rows, keys)) {
+  if (tile_class == TileClass::empty) return;
+  if (tile_class == TileClass::full) {
+    columns = {0, keys.size()};
+    for (Index i = 0; i < rows.size(); ++i) allowed[i] = columns;
+    pairs = rows.size() * keys.size();
+    return;
+  }
+  columns = {keys.size(), 0};
+  for (Index i = 0; i < rows.size(); ++i) {
+    const Interval local = region.allowed_rows(rows.first + i);
+    allowed[i] = {clamp(local.first - keys.first, 0, keys.size()),
+                  clamp(local.last - keys.first, 0, keys.size())};
+    if (allowed[i].size() == 0) continue;
+    columns.first = min_of(columns.first, allowed[i].first);
+    columns.last = max_of(columns.last, allowed[i].last);
+    pairs += allowed[i].size();
+  }
+}
+
+NonFiniteTakenOut::NonFiniteTakenOut(float* tile, Index rows, Index head_dim, bool none)
+    : tile_(tile), stride_(padded(head_dim)) {
+  if (none) return;
+  for (Index at = 0; at < rows * stride_; ++at)
+    if (!std::isfinite(tile[at])) taken_.emplace_back(at, std::exchange(tile[at], 0.0f));
+}
+
+NonFiniteTakenOut::~NonFiniteTakenOut() {
+  for (const auto& [at, value] : taken_) tile_[at] = value;
+}
+
+void count_tile(const TileMask& mask, BlockStats& stats) {
+  stats.pairs += mask.pairs;
+  switch (mask.tile_class) {
+    case TileClass::empty:
+      ++stats.tiles_skipped;
+      break;
+    case TileClass::partial:
+      ++stats.tiles_partial;
+      break;
+    case TileClass::full:
+      ++stats.tiles_full;
+      break;
+  }
+}
+
+}  // namespace ringscope

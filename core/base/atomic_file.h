@@ -1,0 +1,43 @@
+// A file that appears whole or not at all: written beside its place under another name, then
+// renamed. Links are followed, and a file that is replaced hands on its mode. Devices and fifos are
+// written to as they are.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace ringscope {
+
+class AtomicFile {
+ public:
+  // Opens a temporary file beside `path`. Throws InputError when that place cannot be written to or
+  // `path` is a directory, RunError when the disk is full.
+  explicit AtomicFile(std::string path);
+  ~AtomicFile();  // removes the temporary file unless commit() was called
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  // Throws RunError naming the path and the system's reason (disk full).
+  void write(std::string_view bytes);
+  // Brings what was written to the disk: afterwards a full disk can't make commit() fail. Throws
+  // RunError.
+  void sync();
+  // Syncs and renames. Throws RunError.
+  void commit();
+
+ private:
+  void discard();
+  [[noreturn]] void discard_and_fail(int error);
+
+  std::string path_;       // as given
+  std::string target_;     // links followed
+  std::string temporary_;  // empty: there is none
+  std::FILE* file_ = nullptr;
+};
+
+// Throws what opening AtomicFile(path) would throw: to be asked before long work. Leaves nothing
+// behind.
+void require_writable(const std::string& path);
+
+}  // namespace ringscope

@@ -1,0 +1,9 @@
+#include "core/base/dtype.h"
+
+#include "core/base/names.h"
+
+namespace ringscope {
+
+DType parse_dtype(std::string_view text) { return parse_name(text, kAllDTypes); }
+
+}  // namespace ringscope

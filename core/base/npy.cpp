@@ -1,0 +1,348 @@
+// A .npy file is the magic "\x93NUMPY", a version, the length of a header, the header (the text of
+// a Python dict with the keys descr, fortran_order and shape), and the values. Only that much of
+// Python is understood here. What the header claims is held against the file's true size before
+// anything is allocated for it.
+#include "core/base/npy.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <new>
+
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+#include "core/base/input_file.h"
+#include "core/base/shape.h"
+
+namespace ringscope {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "values are copied as they lie in memory");
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::size_t kMaxHeader = 1 << 16;                // a 4-D array's takes about 128 bytes
+constexpr std::size_t kMaxPrefix = kMagic.size() + 2 + 4;  // magic, version, length
+constexpr std::string_view kAcceptedShape = "4 accepted: [batch, heads, seqlen, head_dim]";
+
+// `text` on one line, shortened, with what can't be printed replaced.
+std::string quoted(std::string_view text) {
+  std::string result;
+  for (const char c : text.substr(0, 60)) result += c >= ' ' && c <= '~' ? c : '?';
+  return text.size() > 60 ? result + "..." : result;
+}
+
+Index value_bytes(bool f64) { return f64 ? 8 : 4; }
+
+// Reads the dict literal. Every function leaves the cursor behind what it read.
+class DictParser {
+ public:
+  explicit DictParser(std::string_view text) : text_(text) {}
+
+  NpyHeader parse() {
+    expect('{', "a dict");
+    while (!accept('}')) {
+      const std::string_view key = string();
+      expect(':', "':'");
+      if (key == "descr") {
+        once(has_descr_, key);
+        parse_descr();
+      } else if (key == "fortran_order") {
+        once(has_order_, key);
+        parse_order();
+      } else if (key == "shape") {
+        once(has_shape_, key);
+        parse_shape();
+      } else {
+        throw InputError(fmt::format(
+            "header key '{}' given; 'descr', 'fortran_order' and 'shape' accepted", quoted(key)));
+      }
+      if (accept(',')) continue;
+      expect('}', "',' or '}'");
+      break;
+    }
+    skip_space();
+    if (at_ < text_.size()) malformed("nothing after the dict");
+    require(has_descr_, "descr");
+    require(has_order_, "fortran_order");
+    require(has_shape_, "shape");
+    return header_;
+  }
+
+ private:
+  [[noreturn]] void malformed(std::string_view expected) const {
+    throw InputError(fmt::format("malformed header: '{}' found at its byte {}, {} expected",
+                                 quoted(text_.substr(at_, 20)), at_, expected));
+  }
+  static void require(bool found, std::string_view key) {
+    if (!found) throw InputError(fmt::format("header without '{}'", key));
+  }
+  static void once(bool& seen, std::string_view key) {
+    if (seen) throw InputError(fmt::format("header key '{}' given twice; once accepted", key));
+    seen = true;
+  }
+
+  void skip_space() {
+    while (at_ < text_.size() && std::strchr(" \t\r\n\f\v", text_[at_]) != nullptr &&
+           text_[at_] != '\0')
+      ++at_;
+  }
+  bool accept(char c) {
+    skip_space();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c, std::string_view what) {
+    if (!accept(c)) malformed(what);
+  }
+
+  std::string_view string() {
+    skip_space();
+    if (at_ >= text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) malformed("a string");
+    const std::size_t begin = at_ + 1, end = text_.find(text_[at_], begin);
+    if (end == std::string_view::npos) malformed("the end of the string");
+    at_ = end + 1;
+    return text_.substr(begin, end - begin);
+  }
+
+  void parse_descr() {
+    skip_space();
+    if (at_ < text_.size() && text_[at_] == '[') {  // a list of fields
+      throw InputError(fmt::format("dtype {} given; '<f4' or '<f8' accepted",
+                                   quoted(text_.substr(at_, text_.find(']', at_) - at_ + 1))));
+    }
+    const std::string_view descr = string();
+    if (descr == "<f4" || descr == "=f4") return;
+    header_.is_f64 = descr == "<f8" || descr == "=f8";
+    if (header_.is_f64) return;
+    const bool big_endian = descr.starts_with('>');
+    throw InputError(fmt::format("dtype '{}' {}given; '<f4' or '<f8' accepted", quoted(descr),
+                                 big_endian ? "(big-endian) " : ""));
+  }
+
+  void parse_order() {
+    skip_space();
+    const std::string_view rest = text_.substr(at_);
+    if (rest.starts_with("True"))
+      throw InputError("Fortran order given; C order accepted (numpy.ascontiguousarray makes it)");
+    if (!rest.starts_with("False")) malformed("True or False");
+    at_ += std::string_view("False").size();
+  }
+
+  // One size. Digits are taken in as they come, so that the message can show a size that does not
+  // fit.
+  Index size() {
+    skip_space();
+    const std::size_t begin = at_;
+    if (at_ < text_.size() && text_[at_] == '-') ++at_;
+    const std::size_t digits = at_;
+    Index value = 0;
+    bool fits = true;
+    for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
+      if (!fits) continue;
+      fits = !__builtin_mul_overflow(value, Index{10}, &value) &&
+             !__builtin_add_overflow(value, Index{text_[at_] - '0'}, &value);
+    }
+    if (at_ == digits) malformed("a size");
+    if (!fits)
+      throw InputError(fmt::format("size {} given; sizes that fit in 64 bits accepted",
+                                   quoted(text_.substr(begin, at_ - begin))));
+    const bool negative = digits != begin;
+    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // Python 2's long integers
+    return negative ? -value : value;
+  }
+
+  void parse_shape() {
+    skip_space();
+    const std::size_t begin = at_;
+    expect('(', "a tuple");
+    std::size_t count = 0;
+    while (!accept(')')) {
+      const Index value = size();
+      if (count < 4) header_.shape[count] = value;
+      ++count;
+      if (accept(',')) continue;
+      expect(')', "',' or ')'");
+      break;
+    }
+    const std::string given = quoted(text_.substr(begin, at_ - begin));
+    if (count != 4)
+      throw InputError(fmt::format("{} dimension{} {} given; {}", count, count == 1 ? "" : "s",
+                                   given, kAcceptedShape));
+    for (const Index value : header_.shape)
+      if (value < 1)
+        throw InputError(fmt::format("shape {} given; sizes of at least 1 accepted", given));
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  NpyHeader header_;
+  bool has_descr_ = false, has_order_ = false, has_shape_ = false;
+};
+
+// Throws InputError unless a file of `found` bytes holds exactly what its header says.
+void check_file_size(const NpyHeader& header, Index found) {
+  const Index needed = header.file_bytes();
+  const auto& s = header.shape;
+  if (found != needed)
+    throw InputError(fmt::format("{}: {} bytes found, {} needed for shape ({}, {}, {}, {}) of {}",
+                                 found < needed ? "truncated" : "too long", found, needed, s[0],
+                                 s[1], s[2], s[3], header.is_f64 ? "float64" : "float32"));
+}
+
+// Converts values as they lie in a file to f32, rounding.
+void convert(const char* bytes, bool f64, float* values, Index count) {
+  if (!f64) {
+    std::memcpy(values, bytes, static_cast<std::size_t>(count) * sizeof(float));
+    return;
+  }
+  for (Index i = 0; i < count; ++i) {
+    double value;
+    std::memcpy(&value, bytes + i * 8, sizeof(value));
+    values[i] = static_cast<float>(value);
+  }
+}
+
+NpyArray allocate(const NpyHeader& header) {
+  NpyArray array{header.shape, header.is_f64, {}};
+  array.values.resize(static_cast<std::size_t>(header.values()));
+  return array;
+}
+
+// The header of `file`, which has the size that the header asks for.
+NpyHeader header_of(const InputFile& file) {
+  std::string start(static_cast<std::size_t>(min_of(file.size(), kMaxPrefix + kMaxHeader)), '\0');
+  file.read(start.data(), static_cast<Index>(start.size()), 0);
+  const NpyHeader header = parse_npy_header(start);
+  check_file_size(header, file.size());
+  return header;
+}
+
+[[noreturn]] void fail_with_path(const std::string& path, const InputError& error) {
+  throw InputError(about_file(path, error.what()));
+}
+
+}  // namespace
+
+NpyHeader parse_npy_header(std::string_view text) {
+  const auto need = [&](std::size_t bytes) {
+    if (text.size() < bytes)
+      throw InputError(fmt::format("truncated: {} bytes found, at least {} needed for the header",
+                                   text.size(), bytes));
+  };
+  const std::string_view magic = text.substr(0, kMagic.size());
+  if (magic != kMagic.substr(0, magic.size()) || text.empty())
+    throw InputError(
+        fmt::format("not a .npy file: begins with '{}'; '?NUMPY' (? is the byte 0x93) "
+                    "accepted",
+                    quoted(magic)));
+  need(kMagic.size() + 2);
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const int major = byte(6), minor = byte(7);
+  if (major < 1 || major > 3 || minor != 0)
+    throw InputError(
+        fmt::format(".npy version {}.{} given; 1.0, 2.0 or 3.0 accepted", major, minor));
+  const std::size_t length_bytes = major == 1 ? 2 : 4;
+  const std::size_t begin = kMagic.size() + 2 + length_bytes;
+  need(begin);
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < length_bytes; ++i) length |= std::size_t{byte(8 + i)} << (8 * i);
+  if (length > kMaxHeader)
+    throw InputError(
+        fmt::format("header of {} bytes given; at most {} accepted", length, kMaxHeader));
+  need(begin + length);
+
+  NpyHeader header = DictParser(text.substr(begin, length)).parse();
+  header.data_offset = static_cast<Index>(begin + length);
+  const auto& s = header.shape;
+  const Index bytes = checked_product(checked_values(s[0], s[1], s[2], s[3]),
+                                      value_bytes(header.is_f64), "tensor size in bytes");
+  if (bytes > INT64_MAX - header.data_offset)
+    throw InputError(
+        fmt::format("tensor size in bytes: {} does not fit in 64 bits with the header; "
+                    "give smaller sizes",
+                    bytes));
+  return header;
+}
+
+NpyArray parse_npy(std::string_view text) {
+  const NpyHeader header = parse_npy_header(text);
+  check_file_size(header, static_cast<Index>(text.size()));
+  NpyArray array = allocate(header);
+  convert(text.data() + header.data_offset, header.is_f64, array.values.data(), header.values());
+  return array;
+}
+
+NpyHeader read_npy_header(const std::string& path) try {
+  return header_of(InputFile(path, ".npy file"));
+} catch (const InputError& error) {
+  fail_with_path(path, error);
+}
+
+NpyArray read_npy(const std::string& path) try {
+  const InputFile file(path, ".npy file");
+  const NpyHeader header = header_of(file);
+  NpyArray array = [&] {
+    try {
+      return allocate(header);
+    } catch (const std::exception&) {  // bad_alloc or length_error
+      throw RunError(fmt::format("{}: out of memory: {} bytes needed", path, header.values() * 4));
+    }
+  }();
+  constexpr Index kPiece = 1 << 17;  // values
+  std::vector<char> piece(static_cast<std::size_t>(min_of(kPiece, header.values()) * 8));
+  for (Index done = 0; done < header.values(); done += kPiece) {
+    const Index count = min_of(kPiece, header.values() - done);
+    const Index item = value_bytes(header.is_f64);
+    file.read(piece.data(), count * item, header.data_offset + done * item);
+    convert(piece.data(), header.is_f64, array.values.data() + done, count);
+  }
+  return array;
+} catch (const InputError& error) {
+  fail_with_path(path, error);
+}
+
+std::string npy_header(const std::vector<Index>& shape, bool f64) {
+  std::string dict =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", f64 ? "<f8" : "<f4");
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    dict += fmt::format("{}{}", i == 0 ? "" : ", ", shape[i]);
+  dict += shape.size() == 1 ? ",), }" : "), }";
+  constexpr std::size_t kPrefix = 10;
+  const Index whole = round_up(static_cast<Index>(kPrefix + dict.size() + 1), 64);
+  dict.resize(static_cast<std::size_t>(whole) - kPrefix - 1, ' ');
+  dict += '\n';
+  std::string header(kMagic);
+  header += '\x01';
+  header += '\x00';
+  header += static_cast<char>(dict.size() & 0xff);
+  header += static_cast<char>(dict.size() >> 8);
+  return header + dict;
+}
+
+void write_npy(AtomicFile& file, const std::vector<Index>& shape, const float* values, bool f64) {
+  file.write(npy_header(shape, f64));
+  Index count = 1;
+  for (const Index size : shape) count = checked_product(count, size, "tensor size");
+  if (!f64) {
+    file.write({reinterpret_cast<const char*>(values), static_cast<std::size_t>(count) * 4});
+    return;
+  }
+  constexpr Index kPiece = 1 << 16;
+  std::vector<double> piece;
+  for (Index done = 0; done < count; done += kPiece) {
+    piece.assign(values + done, values + min_of(done + kPiece, count));
+    file.write({reinterpret_cast<const char*>(piece.data()), piece.size() * 8});
+  }
+}
+
+void write_npy(const std::string& path, const std::vector<Index>& shape, const float* values,
+               bool f64) {
+  AtomicFile file(path);
+  write_npy(file, shape, values, f64);
+  file.commit();
+}
+
+}  // namespace ringscope

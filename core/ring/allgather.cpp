@@ -1,0 +1,92 @@
+// The scheme that a ring is compared with: every rank first gathers all KV blocks, then computes
+// alone. It moves the same bytes (C27), but holds N blocks instead of two, and hides none of the
+// transfer.
+
+#include "core/ring/at_step.h"
+#include "core/ring/ring_attention.h"
+#include "core/ring/schedule.h"
+
+namespace ringscope {
+
+namespace {
+
+// Hop after hop, each rank passes on the block that it received last. Returns the arrival of the
+// last one.
+Completion gather_blocks(Communicator& comm, Pass pass, const RingProblem& problem,
+                         RankMemory& mine) {
+  const RingSchedule ring{comm.rank(), comm.world_size()};
+  Completion arrived;
+  for (int step = 0; step + 1 < ring.steps(); ++step) {
+    at_step(ring.rank, step, [&] {
+      const int owner = ring.owner(step), next_owner = ring.owner(step + 1);
+      arrived = comm.exchange(
+          {pass, Payload::kv, step, owner, mine.kv_of_owner(owner), problem.kv_bytes(owner),
+           next_owner, mine.kv_of_owner(next_owner), problem.kv_bytes(next_owner)},
+          {arrived});
+    });
+  }
+  return arrived;
+}
+
+}  // namespace
+
+void allgather_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
+                       RankMemory& mine) {
+  const RingSchedule ring{comm.rank(), comm.world_size()};
+  const QueryBlock q = mine.query_block();
+  const SoftmaxState state = mine.softmax_state();
+  backend.begin(q, state);
+  const Completion gathered = gather_blocks(comm, Pass::forward, problem, mine);
+  for (int step = 0; step < ring.steps(); ++step) {
+    at_step(ring.rank, step, [&] {
+      const int owner = ring.owner(step);
+      backend.attend({Pass::forward, step, owner}, problem.region(ring.rank, owner), q,
+                     {mine.kv_of_owner(owner), problem.rows(owner)}, state, gathered);
+    });
+  }
+  backend.finish(q, state);
+}
+
+KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
+                              RankMemory& mine) {
+  const RingSchedule ring{comm.rank(), comm.world_size()};
+  const int n = ring.world_size;
+  const QueryBlock q = mine.query_block();
+  const BackwardState state = mine.backward_state();
+  const auto gradient_of = [&](int owner) {
+    return KvGradient{mine.gradient_of_owner(owner), problem.rows(owner)};
+  };
+  backend.begin_backward(q, state);
+  // The blocks are still there from the forward pass here, but a training step would have let go of
+  // them.
+  const Completion gathered = gather_blocks(comm, Pass::backward, problem, mine);
+  Completion summed;
+  for (int step = 0; step < n; ++step) {
+    at_step(ring.rank, step, [&] {
+      const int owner = ring.owner(step);
+      summed = backend.attend_backward(
+          {Pass::backward, step, owner}, problem.region(ring.rank, owner), q,
+          {mine.kv_of_owner(owner), problem.rows(owner)}, state, gradient_of(owner), gathered);
+    });
+  }
+  // Reduce-scatter: an owner's sum starts at the rank after it, collects a share a hop, and ends at
+  // home.
+  for (int step = 0; step + 1 < n; ++step) {
+    at_step(ring.rank, step, [&] {
+      const int owner = ring.owner(step + 1), next_owner = ring.owner(step + 2);
+      const Index rows = problem.rows(next_owner);
+      const Completion arrived =
+          comm.exchange({Pass::backward, Payload::dkv, step, owner, mine.gradient_of_owner(owner),
+                         problem.gradient_bytes(owner), next_owner, mine.incoming_gradient(),
+                         problem.gradient_bytes(next_owner)},
+                        {summed});
+      summed = backend.add({Pass::backward, step, next_owner}, gradient_of(next_owner),
+                           {mine.incoming_gradient(), rows}, arrived);
+    });
+  }
+  backend.finish_backward({Pass::backward, n - 1, ring.rank}, q, state, gradient_of(ring.rank),
+                          summed);
+  return gradient_of(ring.rank);
+}
+
+}  // namespace ringscope

@@ -1,0 +1,38 @@
+// BlockBackend on the CPU: the blockwise tile loops, on the calling thread. Every operation has
+// ended when it returns, so all its completions are null.
+#pragma once
+
+#include "core/attention/blockwise.h"
+#include "core/ring/block_backend.h"
+
+namespace ringscope {
+
+class CpuBackend : public BlockBackend {
+ public:
+  CpuBackend(const AttentionParams& params, bool backward, MemoryMeter* meter)
+      : params_(params), scratch_(meter, params.head_dim, backward) {}
+
+  Completion begin(const QueryBlock& q, const SoftmaxState& state) override;
+  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
+                    const KvBlock& block, const SoftmaxState& state,
+                    const Completion& after) override;
+  Completion finish(const QueryBlock& q, const SoftmaxState& state) override;
+  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override;
+  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
+                             const KvBlock& block, const BackwardState& state,
+                             const KvGradient& gradient, const Completion& after) override;
+  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
+                 const Completion& after) override;
+  Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
+                             const KvGradient& home, const Completion& after) override;
+
+  // What the last attend or attend_backward counted.
+  const BlockStats& last_stats() const { return last_stats_; }
+
+ private:
+  AttentionParams params_;
+  BlockwiseScratch scratch_;
+  BlockStats last_stats_;
+};
+
+}  // namespace ringscope

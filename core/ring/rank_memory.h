@@ -1,0 +1,65 @@
+// Everything that one rank holds in host memory during a run, accounted for by its meter. Nothing
+// grows with rows x rows.
+//
+//   always         Q, out_accum, row_max, row_sum, lse, the backend's tile scratch (counted by the
+//   backend) ring           KV blocks: current and incoming; with backward also the rank's own,
+//   kept for its second trip all-gather     KV blocks of all owners with backward  dO, dQ, delta;
+//   f32 gradients of KV blocks: being summed, being sent, incoming
+//                  (all-gather: those of all owners, and the incoming one)
+#pragma once
+
+#include <vector>
+
+#include "core/base/buffer.h"
+#include "core/ring/problem.h"
+#include "core/ring/scheme.h"
+
+namespace ringscope {
+
+class RankMemory {
+ public:
+  // Allocates; throws std::bad_alloc.
+  RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool backward);
+
+  // What the constructor takes for these arguments, in bytes.
+  static Index predicted_bytes(const RingProblem& problem, int rank, Scheme scheme, bool backward);
+
+  MemoryMeter& meter() { return meter_; }
+  const MemoryMeter& meter() const { return meter_; }
+
+  // Ring: the buffer that holds the block of step `step`. All-gather: the block of `owner`.
+  std::byte* kv_at_step(int step);
+  std::byte* kv_of_owner(int owner) { return kv_[static_cast<std::size_t>(owner)].data(); }
+  // The rank's own block, where the run begins.
+  std::byte* own_kv();
+
+  // Ring: where the block of step `step` has its gradient summed up. All-gather: the block of
+  // `owner`.
+  float* gradient_at_step(int step) {
+    return gradients_[static_cast<std::size_t>(step % 2)].data();
+  }
+  float* gradient_of_owner(int owner) { return gradients_[static_cast<std::size_t>(owner)].data(); }
+  float* incoming_gradient() { return gradients_.back().data(); }
+
+  QueryBlock query_block() const { return {q.data(), dout.data(), rows_}; }
+  SoftmaxState softmax_state() {
+    return {row_max.data(), row_sum.data(), out_accum.data(), lse.data()};
+  }
+  BackwardState backward_state() { return {lse.data(), out_accum.data(), delta.data(), dq.data()}; }
+
+  Buffer<std::byte> q, dout;
+  Buffer<float> row_max, row_sum, lse, out_accum, delta, dq;
+
+ private:
+  MemoryMeter* count() { return &meter_; }
+
+  MemoryMeter meter_;
+  int rank_;
+  Index rows_;
+  Scheme scheme_;
+  bool backward_;
+  std::vector<Buffer<std::byte>> kv_;
+  std::vector<Buffer<float>> gradients_;
+};
+
+}  // namespace ringscope

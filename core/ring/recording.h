@@ -1,0 +1,76 @@
+// Recording as decorators: a backend and a communicator that do what the ones inside them do, and
+// write down when. The ring loop doesn't know.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "core/ring/communicator.h"
+#include "core/ring/cpu_backend.h"
+#include "core/trace/recorder.h"
+
+namespace ringscope {
+
+// Writes a compute slice for every block attended, a wait slice wherever the backend had to wait
+// for a block, and, forward, the softmax state of three of the rank's query rows (first, middle,
+// last) after every step.
+class RecordingBackend : public BlockBackend {
+ public:
+  // Called after each attended block with the pairs in it, on the rank's thread.
+  using Listener = std::function<void(Index pairs)>;
+
+  RecordingBackend(CpuBackend& inner, Recorder& recorder, const AttentionParams& params, int rank,
+                   Listener listener);
+
+  Completion begin(const QueryBlock& q, const SoftmaxState& state) override;
+  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
+                    const KvBlock& block, const SoftmaxState& state,
+                    const Completion& after) override;
+  Completion finish(const QueryBlock& q, const SoftmaxState& state) override;
+  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override;
+  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
+                             const KvBlock& block, const BackwardState& state,
+                             const KvGradient& gradient, const Completion& after) override;
+  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
+                 const Completion& after) override;
+  Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
+                             const KvGradient& home, const Completion& after) override;
+
+ private:
+  void record_wait(const StepInfo& step, Payload payload, const Completion& after);
+  template <class Attend>
+  void record_compute(const StepInfo& step, Attend&& attend);
+  void record_samples(const StepInfo& step, const Region& region, const SoftmaxState& state);
+
+  CpuBackend& inner_;
+  Recorder& recorder_;
+  AttentionParams params_;
+  int rank_;
+  Listener listener_;
+};
+
+// Remembers every hop; flush() writes their send and recv slices, which are known once they have
+// happened.
+class RecordingCommunicator : public Communicator {
+ public:
+  RecordingCommunicator(Communicator& inner, Recorder& recorder, std::size_t max_hops);
+
+  int rank() const override { return inner_.rank(); }
+  int world_size() const override { return inner_.world_size(); }
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override;
+
+  // Waits for all hops.
+  void flush();
+
+ private:
+  struct Pending {
+    Exchange hop;
+    Completion completion;
+  };
+
+  Communicator& inner_;
+  Recorder& recorder_;
+  std::vector<Pending> pending_;
+};
+
+}  // namespace ringscope

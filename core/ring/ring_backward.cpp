@@ -1,0 +1,62 @@
+#include "core/ring/at_step.h"
+#include "core/ring/ring_attention.h"
+#include "core/ring/schedule.h"
+
+namespace ringscope {
+
+// dK and dV travel with their KV block, in the same direction. (S1 sends them the other way, which
+// brings them home for no world_size but 1.) Each rank computes its own share while the sum of the
+// earlier ranks' is still on its way, adds the two, and sends the sum after the block. After N hops
+// it is home.
+KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
+                         RankMemory& mine) {
+  const RingSchedule ring{comm.rank(), comm.world_size()};
+  const QueryBlock q = mine.query_block();
+  const BackwardState state = mine.backward_state();
+  const Completion begun = backend.begin_backward(q, state);
+
+  Completion arrived;                       // this step's block, as in ring_forward
+  Completion consumed[2] = {begun, begun};  // the forward pass is over, its buffers are free
+  Completion gradient_arrived;              // the earlier ranks' sum for this step's block
+  for (int step = 0; step < ring.steps(); ++step) {
+    at_step(ring.rank, step, [&] {
+      const StepInfo info{Pass::backward, step, ring.owner(step)};
+      const int owner = ring.owner(step), next_owner = ring.owner(step + 1);
+      std::byte* const block = mine.kv_at_step(step);
+
+      Completion next_arrived;
+      if (!ring.is_last(step))
+        next_arrived =
+            comm.exchange({Pass::backward, Payload::kv, step, owner, block, problem.kv_bytes(owner),
+                           next_owner, mine.kv_at_step(step + 1), problem.kv_bytes(next_owner)},
+                          {arrived, consumed[(step + 1) % 2]});
+
+      const KvGradient gradient{mine.gradient_at_step(step), problem.rows(owner)};
+      Completion summed =
+          backend.attend_backward(info, problem.region(ring.rank, owner), q,
+                                  {block, problem.rows(owner)}, state, gradient, arrived);
+      consumed[step % 2] = summed;
+      if (step > 0)
+        summed = backend.add(info, gradient, {mine.incoming_gradient(), gradient.rows},
+                             gradient_arrived);
+
+      if (ring.world_size > 1)
+        gradient_arrived =
+            comm.exchange({Pass::backward, Payload::dkv, step, owner, gradient.data,
+                           problem.gradient_bytes(owner), next_owner, mine.incoming_gradient(),
+                           problem.gradient_bytes(next_owner)},
+                          {summed});
+      arrived = next_arrived;
+    });
+  }
+
+  const KvGradient home{ring.world_size > 1 ? mine.incoming_gradient() : mine.gradient_at_step(0),
+                        q.rows};
+  at_step(ring.rank, ring.steps() - 1, [&] {
+    backend.finish_backward({Pass::backward, ring.steps() - 1, ring.rank}, q, state, home,
+                            gradient_arrived);
+  });
+  return home;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,141 @@
+#include "core/ring/thread_communicator.h"
+
+#include <cstring>
+#include <system_error>
+
+#include "core/trace/recorder.h"
+
+namespace ringscope {
+
+// One hop of one rank. States are guarded by the ring's mutex.
+class ThreadHop : public PendingOperation {
+ public:
+  ThreadHop(ThreadRing& ring, int rank, const Exchange& exchange,
+            std::initializer_list<Completion> after)
+      : ring_(ring), rank_(rank), exchange_(exchange), after_(after) {}
+
+  bool done() const override {
+    const std::lock_guard lock(ring_.mutex_);
+    return is_done();
+  }
+  void wait() override {
+    std::unique_lock lock(ring_.mutex_);
+    ring_.seats_[rank_].changed.wait(lock, [&] { return is_done() || ring_.failure_; });
+    if (!is_done()) throw *ring_.failure_;
+  }
+  TransferTimes times() const override {
+    const std::lock_guard lock(ring_.mutex_);
+    return times_;
+  }
+
+ private:
+  friend class ThreadCommunicator;
+
+  bool is_done() const { return sent_ && received_; }
+
+  ThreadRing& ring_;
+  int rank_;
+  Exchange exchange_;
+  std::vector<Completion> after_;
+  bool ready_ =
+      false;  // everything in after_ has happened: the sent block is there, the buffer free
+  bool sent_ = false;
+  bool received_ = false;
+  TransferTimes times_;
+};
+
+ThreadRing::ThreadRing(int world_size) : seats_(static_cast<std::size_t>(world_size)) {}
+
+void ThreadRing::fail(const RunError& error) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = error;
+  for (Seat& seat : seats_) seat.changed.notify_all();
+}
+
+void ThreadRing::throw_if_failed() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) throw *failure_;
+}
+
+ThreadCommunicator::ThreadCommunicator(ThreadRing& ring, int rank) : ring_(ring), rank_(rank) {
+  if (ring.world_size() == 1) return;
+  try {
+    engine_ = std::thread([this] { run_engine(); });
+  } catch (const std::system_error& error) {
+    throw RunError(std::string("cannot start a thread: ") + error.what(), rank);
+  }
+}
+
+ThreadCommunicator::~ThreadCommunicator() {
+  {
+    const std::lock_guard lock(ring_.mutex_);
+    ring_.seats_[rank_].closed = true;
+    ring_.seats_[rank_].changed.notify_all();
+  }
+  if (engine_.joinable()) engine_.join();
+}
+
+Completion ThreadCommunicator::exchange(const Exchange& hop,
+                                        std::initializer_list<Completion> after) {
+  auto started = std::make_shared<ThreadHop>(ring_, rank_, hop, after);
+  const std::lock_guard lock(ring_.mutex_);
+  if (ring_.failure_) throw *ring_.failure_;
+  ring_.seats_[rank_].hops.push_back(started);
+  ring_.seats_[rank_].changed.notify_all();
+  return started;
+}
+
+// Hop i of this rank receives what hop i of the previous rank sends.
+void ThreadCommunicator::run_engine() try {
+  ThreadRing::Seat& mine = ring_.seats_[rank_];
+  const int from = ring_.previous(rank_), to = ring_.next(rank_);
+  ThreadRing::Seat& theirs = ring_.seats_[from];
+  for (std::size_t i = 0;; ++i) {
+    std::unique_lock lock(ring_.mutex_);
+    mine.changed.wait(lock, [&] { return mine.hops.size() > i || mine.closed || ring_.failure_; });
+    if (ring_.failure_ || mine.hops.size() <= i) return;
+    const std::shared_ptr<ThreadHop> hop = mine.hops[i];
+
+    lock.unlock();
+    for (const Completion& dependency : hop->after_) wait_for(dependency);
+    lock.lock();
+    hop->after_.clear();  // a chain of completions would otherwise keep the whole run's hops alive
+    hop->ready_ = true;
+    ring_.seats_[to].changed.notify_all();
+
+    mine.changed.wait(
+        lock, [&] { return (theirs.hops.size() > i && theirs.hops[i]->ready_) || ring_.failure_; });
+    if (ring_.failure_) return;
+    const std::shared_ptr<ThreadHop> peer = theirs.hops[i];
+    const Exchange& in = hop->exchange_;
+    const Exchange& out = peer->exchange_;
+    lock.unlock();
+    if (in.recv_bytes != out.send_bytes || in.recv_owner != out.send_owner ||
+        in.payload != out.payload)
+      throw RunError("rank " + std::to_string(rank_) + " expected " +
+                         std::to_string(in.recv_bytes) + " bytes of owner " +
+                         std::to_string(in.recv_owner) + ", rank " + std::to_string(from) +
+                         " sent " + std::to_string(out.send_bytes) + " bytes of owner " +
+                         std::to_string(out.send_owner),
+                     rank_, in.step);
+    const std::int64_t begin = monotonic_ns();
+    if (in.recv_bytes > 0) std::memcpy(in.recv, out.send, static_cast<std::size_t>(in.recv_bytes));
+    const std::int64_t end = monotonic_ns();
+
+    lock.lock();
+    hop->received_ = true;
+    hop->times_.recv_begin = begin;
+    hop->times_.recv_end = end;
+    hop->times_.last_peer = from;
+    peer->sent_ = true;
+    peer->times_.send_begin = begin;
+    peer->times_.send_end = end;
+    peer->times_.last_peer = rank_;
+    mine.changed.notify_all();
+    theirs.changed.notify_all();
+  }
+} catch (const RunError& error) {
+  ring_.fail(error);
+}
+
+}  // namespace ringscope

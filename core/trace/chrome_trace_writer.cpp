@@ -1,0 +1,239 @@
+// The writing half of chrome_trace.h. Times are integers of nanoseconds and are printed as decimals
+// of microseconds, never through floating point, so that they read back exactly. Slices come before
+// the flows that bind to them, because readers attach a flow to the slice that is already open at
+// its time.
+#include <fmt/format.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <ostream>
+#include <tuple>
+
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+#include "core/trace/chrome_trace.h"
+
+namespace ringscope {
+namespace {
+
+// `text` as a JSON string with its quotes. JSON is UTF-8; nothing else can be written.
+std::string json_string(const std::string& text) {
+  rapidjson::StringBuffer buffer;
+  rapidjson::Writer<rapidjson::StringBuffer, rapidjson::UTF8<>, rapidjson::UTF8<>,
+                    rapidjson::CrtAllocator, rapidjson::kWriteValidateEncodingFlag>
+      writer(buffer);
+  if (!writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size())))
+    throw InputError("recording: a string that is not UTF-8 given; UTF-8 accepted");
+  return {buffer.GetString(), buffer.GetSize()};
+}
+
+// A float that reads back to the same bits (a NaN to some NaN), as a string where JSON has no
+// number.
+std::string json_float(float value) {
+  if (std::isnan(value)) return "\"nan\"";
+  if (std::isinf(value)) return value > 0 ? "\"inf\"" : "\"-inf\"";
+  char text[32];
+  const auto end = std::to_chars(std::begin(text), std::end(text), value).ptr;
+  return {text, end};
+}
+
+// Nanoseconds as microseconds with three decimals.
+std::string microseconds(std::int64_t ns) {
+  const auto u = static_cast<std::uint64_t>(ns);
+  const std::uint64_t size = ns < 0 ? -u : u;
+  return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", size / 1000, size % 1000);
+}
+
+// A flow's two ends: the send slice and the recv slice of one message.
+struct FlowEnd {
+  std::int64_t flow;
+  Lane lane;
+  std::size_t rank;
+  const TraceEvent* event;
+};
+
+using Sink = std::function<void(std::string_view)>;
+
+class TraceWriter {
+ public:
+  TraceWriter(const Sink& sink, const Recording& recording) : sink_(sink), recording_(recording) {}
+
+  void write() {
+    write_head();
+    for (std::size_t rank = 0; rank < recording_.events.size(); ++rank) write_names(rank);
+    for (std::size_t rank = 0; rank < recording_.events.size(); ++rank)
+      for (const TraceEvent& event : recording_.events[rank]) write_slice(rank, event);
+    write_flows();
+    for (const SoftmaxSample& sample : recording_.samples) write_sample(sample);
+    add("\n]\n}}\n");
+    flush();
+  }
+
+ private:
+  template <class... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(buffer_), format, std::forward<Args>(args)...);
+  }
+  void flush() {
+    sink_(std::string_view(buffer_.data(), buffer_.size()));
+    buffer_.clear();
+  }
+  // The start of one event on a line of its own.
+  template <class... Args>
+  void begin_event(fmt::format_string<Args...> format, Args&&... args) {
+    if (buffer_.size() > (1 << 16)) flush();
+    add("{}", first_event_ ? "\n" : ",\n");
+    first_event_ = false;
+    add(format, std::forward<Args>(args)...);
+  }
+
+  void write_head() {
+    const RunInfo& info = recording_.info;
+    const AttentionShape& s = info.shape;
+    add("{{\n\"schemaVersion\": 1,\n");
+    add("\"distributedInfo\": {{\"backend\": {}, \"rank\": 0, \"world_size\": {}}},\n",
+        json_string(info.backend), info.world_size);
+    add("\"ring\": {{\"schema_version\": 1, \"partition\": {}, \"mask\": {}, \"scheme\": {}, ",
+        json_string(info.partition), json_string(info.mask), json_string(info.scheme));
+    add("\"shape\": {{\"batch\": {}, \"heads\": {}, \"heads_kv\": {}, \"seqlen\": {}, "
+        "\"head_dim\": {}}}, \"dtype\": {}, ",
+        s.batch, s.num_heads, s.num_heads_kv, s.seqlen, s.head_dim, json_string(info.dtype));
+    add("\"clock_offset_ns\": [{}], \"clock_error_ns\": [{}], \"dropped_events\": [{}]}},\n",
+        fmt::join(info.clock_offset_ns, ", "), fmt::join(info.clock_error_ns, ", "),
+        fmt::join(recording_.dropped, ", "));
+    add("\"baseTimeNanoseconds\": {},\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [",
+        info.base_time_ns);
+  }
+
+  void write_names(std::size_t rank) {
+    const auto metadata = [&](const char* name, int tid, const std::string& args) {
+      begin_event(R"({{"ph": "M", "name": "{}", "pid": {}, "tid": {}, "args": {{{}}}}})", name,
+                  rank, tid, args);
+    };
+    metadata("process_name", 0, fmt::format(R"("name": "rank {}")", rank));
+    metadata("process_sort_index", 0, fmt::format(R"("sort_index": {})", rank));
+    for (const Lane lane : kAllLanes) {
+      const int tid = static_cast<int>(lane);
+      metadata("thread_name", tid, fmt::format(R"("name": "{}")", name_of(lane)));
+      metadata("thread_sort_index", tid, fmt::format(R"("sort_index": {})", tid));
+    }
+  }
+
+  void write_slice(std::size_t rank, const TraceEvent& e) {
+    begin_event(R"({{"ph": "X", "cat": "{}", "name": ")", name_of(e.lane));
+    const bool backward = e.pass == Pass::backward;
+    switch (e.lane) {
+      case Lane::compute:
+        add("attend kv {}", e.kv_owner);
+        break;
+      case Lane::wait:
+        add("wait for rank {}", e.waiting_for);
+        break;
+      default:
+        add("{} {} {}", name_of(e.lane), name_of(e.payload), e.kv_owner);
+    }
+    add(R"({}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, )", backward ? " (backward)" : "", rank,
+        static_cast<int>(e.lane), microseconds(e.begin_ns), microseconds(e.end_ns - e.begin_ns));
+    add(R"("args": {{"pass": "{}", "step": {}, "kv_owner": {}, )", name_of(e.pass), e.step,
+        e.kv_owner);
+    switch (e.lane) {
+      case Lane::compute:
+        add(R"("pairs": {}, "flops": {}, "tiles_full": {}, "tiles_partial": {}, )", e.pairs,
+            e.flops, e.tiles_full, e.tiles_partial);
+        add(R"("tiles_skipped": {}, "cpu_us": {}, "stream": 0}}}})", e.tiles_skipped,
+            microseconds(e.cpu_ns));
+        break;
+      case Lane::wait:
+        add(R"("payload": "{}", "waiting_for": {}}}}})", name_of(e.payload), e.waiting_for);
+        break;
+      default:
+        add(R"("payload": "{}", "bytes": {}, "src": {}, "dst": {}, "flow": {}}}}})",
+            name_of(e.payload), e.bytes, e.src, e.dst, e.flow);
+    }
+  }
+
+  // Flows that lack an end (its event was dropped) are left out.
+  void write_flows() {
+    std::vector<FlowEnd> ends;
+    for (std::size_t rank = 0; rank < recording_.events.size(); ++rank)
+      for (const TraceEvent& e : recording_.events[rank])
+        if (e.flow != 0 && (e.lane == Lane::send || e.lane == Lane::recv))
+          ends.push_back({e.flow, e.lane, rank, &e});
+    std::stable_sort(ends.begin(), ends.end(), [](const FlowEnd& a, const FlowEnd& b) {
+      return std::tie(a.flow, a.lane) < std::tie(b.flow, b.lane);
+    });
+    for (std::size_t i = 0; i + 1 < ends.size(); ++i)
+      if (ends[i].flow == ends[i + 1].flow && ends[i].lane == Lane::send &&
+          ends[i + 1].lane == Lane::recv)
+        write_flow(ends[i], ends[i + 1]);
+  }
+
+  void write_flow(const FlowEnd& send, const FlowEnd& recv) {
+    // Both ends at one time when the slices overlap: a flow that ends before it starts is not
+    // drawn.
+    const std::int64_t both = std::max(send.event->begin_ns, recv.event->begin_ns);
+    const bool overlap = both < send.event->end_ns && both < recv.event->end_ns;
+    const auto end = [&](const char* phase, const FlowEnd& at) {
+      begin_event(R"({{"ph": {}, "id": {}, "cat": "flow", "name": "{}", )", phase, at.flow,
+                  name_of(send.event->payload));
+      add(R"("pid": {}, "tid": {}, "ts": {}}})", at.rank, static_cast<int>(at.lane),
+          microseconds(overlap ? both : at.event->begin_ns));
+    };
+    end(R"("s")", send);
+    end(R"("f", "bp": "e")", recv);
+  }
+
+  void write_sample(const SoftmaxSample& s) {
+    begin_event(R"({{"ph": "i", "s": "t", "cat": "softmax", "name": "softmax of query {}", )",
+                s.query);
+    add(R"("pid": {}, "tid": 0, "ts": {}, "args": {{"step": {}, "query": {}, )", s.rank,
+        microseconds(s.at_ns), s.step, s.query);
+    add(R"("row_max": {}, "row_sum": {}, "lse": {}, "lse_error": {}}}}})", json_float(s.row_max),
+        json_float(s.row_sum), json_float(s.lse), json_float(s.lse_error));
+  }
+
+  const Sink& sink_;
+  const Recording& recording_;
+  fmt::memory_buffer buffer_;
+  bool first_event_ = true;
+};
+
+void write_with(const Sink& sink, const Recording& recording) {
+  const std::size_t ranks = static_cast<std::size_t>(std::max(recording.info.world_size, 0));
+  const auto one_a_rank = [&](std::size_t given, const char* what, bool may_be_empty) {
+    if (given != ranks && !(may_be_empty && given == 0))
+      throw InputError(
+          fmt::format("recording: {} of {} ranks given; of {} accepted", what, given, ranks));
+  };
+  one_a_rank(recording.events.size(), "events", false);
+  one_a_rank(recording.info.clock_offset_ns.size(), "clock offsets", true);
+  one_a_rank(recording.info.clock_error_ns.size(), "clock errors", true);
+  one_a_rank(recording.dropped.size(), "dropped events", true);
+  TraceWriter(sink, recording).write();
+}
+
+}  // namespace
+
+void write_chrome_trace(std::ostream& out, const Recording& recording) {
+  write_with(
+      [&](std::string_view text) {
+        out.write(text.data(), static_cast<std::streamsize>(text.size()));
+      },
+      recording);
+}
+
+void write_chrome_trace(AtomicFile& file, const Recording& recording) {
+  write_with([&](std::string_view text) { file.write(text); }, recording);
+}
+
+void write_chrome_trace(const std::string& path, const Recording& recording) {
+  AtomicFile file(path);
+  write_chrome_trace(file, recording);
+  file.commit();
+}
+
+}  // namespace ringscope

@@ -1,0 +1,102 @@
+// What a run records: slices of time on four lanes a rank, and what each slice was about. All times
+// are nanoseconds after the recording's base time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/shape.h"
+
+namespace ringscope {
+
+enum class Lane : std::uint8_t { compute, send, recv, wait };
+inline constexpr Lane kAllLanes[] = {Lane::compute, Lane::send, Lane::recv, Lane::wait};
+
+enum class Pass : std::uint8_t { forward, backward };
+
+// What a message holds: a KV block, or the gradient that travels with one.
+enum class Payload : std::uint8_t { kv, dkv };
+
+constexpr std::string_view name_of(Lane lane) {
+  constexpr std::string_view names[] = {"compute", "send", "recv", "wait"};
+  return names[static_cast<int>(lane)];
+}
+constexpr std::string_view name_of(Pass pass) {
+  return pass == Pass::forward ? "forward" : "backward";
+}
+constexpr std::string_view name_of(Payload payload) {
+  return payload == Payload::kv ? "kv" : "dkv";
+}
+
+// One slice. Fields that its lane does not use keep their defaults.
+struct TraceEvent {
+  Lane lane = Lane::compute;
+  Pass pass = Pass::forward;
+  Payload payload = Payload::kv;  // send, recv, wait: what was moved or waited for
+  std::int32_t step = 0;
+  std::int32_t kv_owner = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  // compute
+  std::int64_t pairs = 0;  // unmasked query-key pairs, the same for every batch entry and head
+  std::int64_t flops = 0;  // over all batch entries and heads
+  std::int64_t tiles_full = 0;
+  std::int64_t tiles_partial = 0;
+  std::int64_t tiles_skipped = 0;
+  std::int64_t cpu_ns = 0;  // processor time that the rank's thread spent inside the slice
+  // send, recv
+  std::int64_t bytes = 0;
+  std::int32_t src = 0;
+  std::int32_t dst = 0;
+  std::int64_t flow = 0;  // joins a send slice to its recv slice; unique in a recording, 0: none
+  // wait
+  std::int32_t waiting_for = 0;  // the rank
+
+  bool operator==(const TraceEvent&) const = default;
+};
+
+// Online-softmax state of one query row after one step (batch entry 0, head 0). lse is that of the
+// keys seen so far, -inf before the first; lse_error is its distance from the final value (0 when
+// both are -inf).
+struct SoftmaxSample {
+  std::int32_t rank = 0;
+  std::int32_t step = 0;
+  std::int64_t query = 0;  // global position
+  std::int64_t at_ns = 0;
+  float row_max = 0;
+  float row_sum = 0;
+  float lse = 0;
+  float lse_error = 0;
+
+  bool operator==(const SoftmaxSample&) const = default;
+};
+
+// What the events alone do not say. Strings use the spellings of the command line.
+struct RunInfo {
+  std::string backend = "cpu";
+  std::string partition = "contiguous";
+  std::string mask = "full";
+  std::string scheme = "ring";
+  std::string dtype = "f32";
+  AttentionShape shape;
+  int world_size = 1;
+  std::int64_t base_time_ns = 0;              // of the system clock, since 1970
+  std::vector<std::int64_t> clock_offset_ns;  // one a rank: already subtracted from its events
+  std::vector<std::int64_t> clock_error_ns;   // one a rank: bound on what is left
+
+  bool operator==(const RunInfo&) const = default;
+};
+
+// A whole run: events[rank] in order of recording.
+struct Recording {
+  RunInfo info;
+  std::vector<std::vector<TraceEvent>> events;
+  std::vector<SoftmaxSample> samples;
+  std::vector<std::int64_t> dropped;  // one a rank: events that found the buffer full
+
+  bool operator==(const Recording&) const = default;
+};
+
+}  // namespace ringscope

@@ -1,0 +1,60 @@
+// Where one rank writes what it did. The buffer is allocated before the run; recording an event is
+// a copy into it: no lock, no allocation, no system call. When the buffer is full, further events
+// are counted, not kept, and the writer says so.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "core/trace/event.h"
+
+namespace ringscope {
+
+// Nanoseconds of the monotonic clock. One clock serves all ranks of a process.
+inline std::int64_t monotonic_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// Used by one thread at a time.
+class Recorder {
+ public:
+  // `origin_ns`: the monotonic time that becomes 0 in the recording.
+  Recorder(std::size_t max_events, std::size_t max_samples, std::int64_t origin_ns)
+      : origin_ns_(origin_ns) {
+    events_.reserve(max_events);
+    samples_.reserve(max_samples);
+  }
+
+  std::int64_t now_ns() const { return monotonic_ns() - origin_ns_; }
+  std::int64_t origin_ns() const { return origin_ns_; }
+
+  void record(const TraceEvent& event) noexcept {
+    if (events_.size() < events_.capacity()) {
+      events_.push_back(event);
+    } else {
+      ++dropped_;
+    }
+  }
+  void record(const SoftmaxSample& sample) noexcept {
+    if (samples_.size() < samples_.capacity()) {
+      samples_.push_back(sample);
+    } else {
+      ++dropped_;
+    }
+  }
+
+  const std::vector<TraceEvent>& events() const { return events_; }
+  const std::vector<SoftmaxSample>& samples() const { return samples_; }
+  std::vector<SoftmaxSample>& samples() { return samples_; }
+  std::int64_t dropped() const { return dropped_; }
+
+ private:
+  std::int64_t origin_ns_;
+  std::vector<TraceEvent> events_;
+  std::vector<SoftmaxSample> samples_;
+  std::int64_t dropped_ = 0;
+};
+
+}  // namespace ringscope

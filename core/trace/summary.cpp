@@ -1,0 +1,155 @@
+#include "core/trace/summary.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace ringscope {
+namespace {
+
+constexpr double kSecond = 1e9;  // in nanoseconds
+
+// A stretch of time, [begin, end).
+using Span = std::pair<std::int64_t, std::int64_t>;
+
+// The same stretches of time, sorted and without overlaps.
+std::vector<Span> merged(std::vector<Span> spans) {
+  std::sort(spans.begin(), spans.end());
+  std::vector<Span> result;
+  for (const Span& span : spans) {
+    if (!result.empty() && span.first <= result.back().second) {
+      result.back().second = std::max(result.back().second, span.second);
+    } else {
+      result.push_back(span);
+    }
+  }
+  return result;
+}
+
+// How much of `a` lies outside `b`, in nanoseconds; both merged.
+std::int64_t time_outside(const std::vector<Span>& a, const std::vector<Span>& b) {
+  std::int64_t outside = 0;
+  auto next = b.begin();
+  for (const auto& [begin, end] : a) {
+    outside += end - begin;
+    while (next != b.end() && next->second <= begin) ++next;
+    for (auto hit = next; hit != b.end() && hit->first < end; ++hit)
+      outside -= std::min(hit->second, end) - std::max(hit->first, begin);
+  }
+  return outside;
+}
+
+void add(Index& total, Index value) {
+  if (__builtin_add_overflow(total, value, &total))
+    throw InputError("recording: a rank's sum of pairs or bytes does not fit in 64 bits");
+}
+
+int forward_steps(const Recording& recording) {
+  int steps = 0;
+  for (const auto& events : recording.events)
+    for (const TraceEvent& e : events)
+      if (e.lane == Lane::compute && e.pass == Pass::forward) steps = std::max(steps, e.step + 1);
+  return steps;
+}
+
+// `cpu_by_step`: where the processor time of forward compute slices goes.
+RankSummary summarize_rank(const std::vector<TraceEvent>& events, bool gradients_travel_along,
+                           std::vector<double>& cpu_by_step) {
+  RankSummary rank;
+  rank.pairs_by_step.resize(cpu_by_step.size());
+  std::vector<Span> transfers, computing;
+  std::set<std::tuple<Pass, int, Payload>> hops;
+  for (const TraceEvent& e : events) {
+    const double seconds = static_cast<double>(e.end_ns - e.begin_ns) / kSecond;
+    switch (e.lane) {
+      case Lane::compute: {
+        const double cpu_seconds = static_cast<double>(e.cpu_ns) / kSecond;
+        rank.compute_s += seconds;
+        rank.compute_cpu_s += cpu_seconds;
+        computing.emplace_back(e.begin_ns, e.end_ns);
+        if (e.pass == Pass::backward) break;
+        add(rank.pairs, e.pairs);
+        rank.pairs_by_step[static_cast<std::size_t>(e.step)] += e.pairs;
+        cpu_by_step[static_cast<std::size_t>(e.step)] += cpu_seconds;
+        break;
+      }
+      case Lane::wait:
+        rank.wait_s += seconds;
+        break;
+      case Lane::send:
+        add(rank.bytes_sent, e.bytes);
+        hops.emplace(e.pass, e.step, gradients_travel_along ? Payload::kv : e.payload);
+        [[fallthrough]];
+      case Lane::recv:
+        transfers.emplace_back(e.begin_ns, e.end_ns);
+    }
+  }
+  rank.hops = static_cast<int>(hops.size());
+  rank.exposed_s = static_cast<double>(
+                       time_outside(merged(std::move(transfers)), merged(std::move(computing)))) /
+                   kSecond;
+  return rank;
+}
+
+double sum(const std::vector<double>& values) {
+  double total = 0;
+  for (const double value : values) total += value;
+  return total;
+}
+
+double imbalance_of_steps(const std::vector<std::vector<double>>& work) {
+  std::vector<double> by_rank;
+  for (const auto& steps : work) by_rank.push_back(sum(steps));
+  return imbalance(by_rank);
+}
+
+}  // namespace
+
+double imbalance(const std::vector<double>& work_by_rank) {
+  const double total = sum(work_by_rank);
+  if (total == 0) return 1;
+  return *std::max_element(work_by_rank.begin(), work_by_rank.end()) *
+         static_cast<double>(work_by_rank.size()) / total;
+}
+
+double balance_ceiling(const std::vector<std::vector<double>>& work) {
+  std::size_t steps = 0;
+  for (const auto& rank : work) steps = std::max(steps, rank.size());
+  double total = 0, slowest = 0;
+  for (std::size_t step = 0; step < steps; ++step) {
+    double most = 0;
+    for (const auto& rank : work) {
+      if (step >= rank.size()) continue;
+      total += rank[step];
+      most = std::max(most, rank[step]);
+    }
+    slowest += most;
+  }
+  return slowest == 0 ? 1 : total / static_cast<double>(work.size()) / slowest;
+}
+
+RunSummary summarize(const Recording& recording) {
+  RunSummary summary;
+  const auto steps = static_cast<std::size_t>(forward_steps(recording));
+  // In a ring a block and its gradient move on at the end of one step; gathering the blocks and
+  // scattering the gradients are two rounds of hops.
+  const bool gradients_travel_along = recording.info.scheme != "allgather";
+  std::vector<std::vector<double>> pairs, cpu;
+  for (const auto& events : recording.events) {
+    std::vector<double>& cpu_by_step = cpu.emplace_back(steps);
+    const RankSummary& rank =
+        summary.ranks.emplace_back(summarize_rank(events, gradients_travel_along, cpu_by_step));
+    pairs.emplace_back(rank.pairs_by_step.begin(), rank.pairs_by_step.end());
+    summary.exposed_s = std::max(summary.exposed_s, rank.exposed_s);
+  }
+  summary.imbalance = imbalance_of_steps(pairs);
+  summary.balance_ceiling = balance_ceiling(pairs);
+  summary.measured_imbalance = imbalance_of_steps(cpu);
+  summary.measured_balance_ceiling = balance_ceiling(cpu);
+  return summary;
+}
+
+}  // namespace ringscope

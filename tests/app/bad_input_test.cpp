@@ -1,0 +1,334 @@
+// Whatever is wrong with what the program is given: exit status 2 (3 for memory and full disks),
+// one line on stderr that names the flag or the file and what would be accepted, nothing on stdout,
+// no file left behind.
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "tests/app/program.h"
+
+namespace ringscope {
+namespace {
+
+class BadInputTest : public ProgramTest {
+ protected:
+  // Runs with `arguments` and expects refusal with `status`; the line must hold every one of
+  // `named`.
+  void expect_refused(const std::vector<std::string>& arguments,
+                      const std::vector<std::string>& named, int status = 2) const {
+    std::string command = "ringscope";
+    for (const std::string& argument : arguments) command += " " + argument;
+    SCOPED_TRACE(command);
+    const std::set<std::string> before = files();
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.status, status) << result.err;
+    expect_one_line(result);
+    for (const std::string& name : named)
+      EXPECT_NE(result.err.find(name), std::string::npos)
+          << "'" << name << "' is not in: " << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(files(), before);
+  }
+  // The same for a small random problem with further arguments.
+  void expect_random_refused(std::vector<std::string> arguments,
+                             const std::vector<std::string>& named, int status = 2) const {
+    arguments.insert(arguments.begin(), {"run", "--random"});
+    if (std::find(arguments.begin(), arguments.end(), "--seqlen") == arguments.end())
+      arguments.insert(arguments.end(), {"--seqlen", "128"});
+    expect_refused(arguments, named, status);
+  }
+  // The same for q.npy, k.npy and v.npy.
+  void expect_files_refused(const std::vector<std::string>& named,
+                            const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments{"run", "--q",   "q.npy", "--k",  "k.npy",
+                                       "--v", "v.npy", "--out", "o.npy"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    expect_refused(arguments, named);
+  }
+  void write_good_files() const {
+    for (const char* name : {"q.npy", "k.npy", "v.npy"})
+      write_tensor(name, {1, 2, 5, 3}, [](Index i) { return 0.1 * static_cast<double>(i % 7); });
+  }
+  void write_raw_npy(const std::string& name, const std::string& dict,
+                     std::size_t data_bytes) const {
+    std::string header = dict + std::string(117 - dict.size(), ' ') + "\n";
+    write_text(name, std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header +
+                         std::string(data_bytes, '\0'));
+  }
+};
+
+TEST_F(BadInputTest, CommandsAndFlags) {
+  expect_refused({"fly"}, {"'fly'", "accepted: run, info, demo"});
+  for (const char* absent : {"view", "lesson", "plan", "simulate"})
+    expect_refused({absent, "x.json"}, {absent, "not in this build"});
+  expect_refused({"--fast"}, {"--fast"});
+  expect_refused({"run"}, {"--q", "--text", "--random"});
+  expect_random_refused({"--fast"}, {"--fast"});
+  expect_random_refused({"stray"}, {"stray"});
+  expect_random_refused({"--out"}, {"--out"});
+  expect_random_refused({"--world-size", "2", "--world-size", "3"}, {"--world-size"});
+  expect_refused({"info", "--json"}, {"--json"});
+  expect_refused({"demo", "--out", "d"}, {"--text"});
+}
+
+TEST_F(BadInputTest, NoArgumentsPrintHelp) {
+  const ProgramResult result = run({});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.err.find("run"), std::string::npos);
+}
+
+TEST_F(BadInputTest, HelpIsNoError) {
+  for (const std::vector<std::string>& arguments :
+       std::initializer_list<std::vector<std::string>>{{"--help"},
+                                                       {"run", "--help"},
+                                                       {"info", "--help"},
+                                                       {"demo", "--help"},
+                                                       {"view", "--help"},
+                                                       {"lesson", "--help"},
+                                                       {"plan", "--help"},
+                                                       {"simulate", "--help"}}) {
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.status, 0) << arguments.front();
+    EXPECT_NE(result.out.find("--help"), std::string::npos) << arguments.front();
+    EXPECT_EQ(result.err, "");
+  }
+}
+
+TEST_F(BadInputTest, Numbers) {
+  for (const char* flag :
+       {"--batch", "--heads", "--heads-kv", "--seqlen", "--head-dim", "--world-size"})
+    for (const char* value :
+         {"0", "-1", "4x", "", "1.5", "1e3", "99999999999999999999", "0x10", " 4"})
+      expect_random_refused({flag, value},
+                            {flag, std::string("'") + value + "'", "accepted: an integer"});
+  expect_random_refused({"--world-size", "1025"}, {"--world-size", "1025", "1024"});
+  for (const char* value : {"-1", "x", "18446744073709551616"})
+    expect_random_refused({"--seed", value}, {"--seed", value, "accepted"});
+  for (const char* value : {"nan", "inf", "1e39", "0.5x", ""})
+    expect_random_refused({"--scale", value}, {"--scale", value, "accepted"});
+  expect_random_refused({"--heads", "6", "--heads-kv", "4"}, {"--heads-kv", "4", "6", "accepted"});
+}
+
+TEST_F(BadInputTest, Names) {
+  expect_random_refused({"--partition", "diagonal"},
+                        {"--partition", "'diagonal'", "contiguous, striped, zigzag, fold"});
+  expect_random_refused({"--dtype", "f64"}, {"--dtype", "'f64'", "f32, bf16, f16"});
+  expect_random_refused({"--scheme", "star"}, {"--scheme", "'star'", "ring, allgather"});
+  for (const char* backend : {"mpi", "cuda", "nccl", "tpu"})
+    expect_random_refused({"--backend", backend}, {"--backend", backend, "accepted: cpu"});
+  for (const char* mask : {"diagonal", "window:0", "window:-1", "window:x", "prefix:-3",
+                           "documents:4,0", "causal+causal", ""})
+    expect_random_refused({"--mask", mask}, {"--mask", mask, "accepted"});
+  expect_random_refused({"--mask", "causal+documents:100,29"}, {"--mask", "129", "128"});
+}
+
+TEST_F(BadInputTest, FlagsThatContradictEachOther) {
+  write_good_files();
+  write_text("t.txt", "some text that is long enough for a run");
+  const std::vector<std::string> files{"run", "--q", "q.npy", "--k", "k.npy", "--v", "v.npy"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), files.begin(), files.end());
+    return more;
+  };
+  expect_refused(with({"--text", "t.txt"}), {"--q", "--text"});
+  expect_refused(with({"--random"}), {"--q", "--random"});
+  expect_refused({"run", "--text", "t.txt", "--random"}, {"--text", "--random"});
+  for (const char* flag : {"--batch", "--heads", "--heads-kv", "--seqlen", "--head-dim"})
+    expect_refused(with({flag, "1"}), {flag});
+  expect_refused({"run", "--q", "q.npy", "--v", "v.npy"}, {"--k"});
+  expect_refused({"run", "--k", "k.npy"}, {"--q"});
+  expect_refused({"run", "--text", "t.txt", "--seed", "1"}, {"--seed", "--random"});
+  for (const char* flag : {"--dout", "--dq", "--dk", "--dv"})
+    expect_refused(with({flag, "x.npy"}), {flag, "--backward"});
+}
+
+TEST_F(BadInputTest, NpyFiles) {
+  write_good_files();
+  const std::string good = contents_of(path("k.npy"));
+  const auto with_k = [&](const std::function<void()>& write,
+                          const std::vector<std::string>& named) {
+    write();
+    std::vector<std::string> all{"--k", "k.npy"};
+    all.insert(all.end(), named.begin(), named.end());
+    expect_files_refused(all);
+  };
+  with_k([&] { std::filesystem::remove(path("k.npy")); }, {});
+  with_k([&] { std::filesystem::create_directory(path("k.npy")); }, {"directory"});
+  std::filesystem::remove(path("k.npy"));
+  for (const std::size_t size : {std::size_t{0}, std::size_t{5}, std::size_t{40}, good.size() - 1})
+    with_k([&] { write_text("k.npy", good.substr(0, size)); }, {});
+  with_k([&] { write_text("k.npy", good + "x"); }, {"too long"});
+  with_k([&] { write_text("k.npy", "plainly not an array, but long enough to be one"); }, {});
+  const std::string end = ", 'fortran_order': False, 'shape': (1, 2, 5, 3), }";
+  with_k([&] { write_raw_npy("k.npy", "{'descr': '<i4'" + end, 120); }, {"<i4"});
+  with_k([&] { write_raw_npy("k.npy", "{'descr': '>f4'" + end, 120); }, {">f4"});
+  with_k(
+      [&] {
+        write_raw_npy("k.npy", "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2, 5, 3), }",
+                      120);
+      },
+      {"Fortran"});
+  with_k(
+      [&] {
+        write_raw_npy("k.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 5, 3), }",
+                      120);
+      },
+      {"(2, 5, 3)"});
+  with_k(
+      [&] {
+        write_raw_npy("k.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 0, 3), }",
+                      0);
+      },
+      {"(1, 2, 0, 3)"});
+  with_k(
+      [&] {
+        write_raw_npy("k.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, -5, 3), }",
+                      0);
+      },
+      {"-5"});
+  with_k(
+      [&] {
+        write_raw_npy(
+            "k.npy",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 2, 2), }",
+            0);
+      },
+      {});
+  // A header that promises more than the file holds must not make anyone allocate it.
+  with_k(
+      [&] {
+        write_raw_npy("k.npy",
+                      "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 99999999999, 3), }",
+                      0);
+      },
+      {});
+}
+
+TEST_F(BadInputTest, NpyShapesThatDoNotFit) {
+  const auto zero = [](Index) { return 0.0; };
+  write_good_files();
+  for (const std::vector<Index>& shape :
+       std::initializer_list<std::vector<Index>>{{2, 2, 5, 3}, {1, 2, 6, 3}, {1, 2, 5, 4}}) {
+    write_tensor("k.npy", shape, zero);
+    expect_files_refused({"--k", "--q", "(1, 2, 5, 3)", "accepted"});
+  }
+  write_tensor("k.npy", {1, 4, 5, 3}, zero);
+  write_tensor("v.npy", {1, 4, 5, 3}, zero);
+  expect_files_refused({"--k", "--q", "(1, 4, 5, 3)", "divides"});
+  write_good_files();
+  write_tensor("v.npy", {1, 1, 5, 3}, zero);
+  expect_files_refused({"--v", "--k", "(1, 1, 5, 3)"});
+  write_good_files();
+  write_tensor("do.npy", {1, 2, 5, 4}, zero);
+  expect_files_refused({"--dout", "--q", "(1, 2, 5, 4)"}, {"--backward", "--dout", "do.npy"});
+  expect_files_refused({"--mask", "7", "5"}, {"--mask", "documents:3,4"});
+}
+
+TEST_F(BadInputTest, Texts) {
+  expect_refused({"run", "--text", "missing.txt"}, {"--text", "missing.txt"});
+  expect_refused({"run", "--text", "."}, {"--text", "directory"});
+  write_text("empty.txt", "");
+  expect_refused({"run", "--text", "empty.txt"}, {"--text", "empty.txt", "empty"});
+  write_text("ten.txt", "0123456789");
+  expect_refused({"run", "--text", "ten.txt", "--seqlen", "11"}, {"--text", "ten.txt", "10", "11"});
+  expect_refused({"run", "--text", "ten.txt", "--seqlen", "4", "--batch", "3"},
+                 {"--text", "10", "12"});
+  expect_refused({"run", "--text", "ten.txt", "--batch", "11"}, {"--text", "10", "11"});
+  expect_refused({"run", "--text", "ten.txt", "--seqlen", "9223372036854775807", "--batch", "2"},
+                 {"64 bits"});
+  expect_refused({"demo", "--text", "ten.txt", "--out", "d"}, {"--text", "10", "32768"});
+}
+
+TEST_F(BadInputTest, OutputPlaces) {
+  std::filesystem::create_directory(path("folder"));
+  write_text("file", "x");
+  for (const char* flag : {"--out", "--lse", "--trace"}) {
+    expect_random_refused({flag, "folder"}, {flag, "folder", "directory"});
+    expect_random_refused({flag, "nowhere/o.npy"}, {flag, "nowhere/o.npy"});
+    expect_random_refused({flag, "file/o.npy"}, {flag, "file/o.npy"});
+    expect_random_refused({flag, ""}, {flag});
+  }
+  expect_random_refused({"--out", "a.npy", "--lse", "a.npy"}, {"--lse", "--out", "a.npy"});
+  expect_random_refused({"--out", "a.npy", "--lse", "folder/../a.npy"}, {"--lse", "--out"});
+  std::filesystem::create_symlink("a.npy", path("link.npy"));
+  expect_random_refused({"--out", "a.npy", "--trace", "link.npy"}, {"--trace", "--out"});
+  write_good_files();
+  const std::string before = contents_of(path("v.npy"));
+  expect_files_refused({"--lse", "v.npy"}, {"--lse", "v.npy"});
+  EXPECT_EQ(contents_of(path("v.npy")), before);
+  if (::geteuid() == 0) return;  // root may write anywhere
+  std::filesystem::permissions(
+      path("folder"), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+  expect_random_refused({"--out", "folder/o.npy"}, {"--out", "folder/o.npy"});
+}
+
+TEST_F(BadInputTest, SizesThatOverflow) {
+  expect_random_refused({"--seqlen", "2147483648", "--heads", "9223372036854775807"}, {"64 bits"});
+  expect_random_refused({"--seqlen", "2147483649"}, {"--seqlen", "2147483649", "2147483648"});
+}
+
+TEST_F(BadInputTest, MoreMemoryThanThereIs) {
+  // 2^31 rows of 2^20 values: 8 PiB a tensor.
+  for (const char* verify : {"--verify", "--backward"})
+    expect_random_refused(
+        {"--seqlen", "2147483648", "--head-dim", "1048576", verify, "--out", "o.npy"},
+        {"memory", "needed"}, 3);
+}
+
+TEST_F(BadInputTest, FullDisk) {
+  if (!std::filesystem::is_character_file("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  for (const char* flag : {"--out", "--lse", "--trace"})
+    expect_random_refused({flag, "/dev/full"}, {"/dev/full"}, 3);
+  // The others must not appear either.
+  expect_random_refused({"--out", "o.npy", "--lse", "/dev/full"}, {"/dev/full"}, 3);
+  expect_random_refused({"--lse", "/dev/full", "--trace", "t.json"}, {"/dev/full"}, 3);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+}
+
+TEST_F(BadInputTest, FullStdout) {
+  if (!std::filesystem::is_character_file("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  const ProgramResult result = run({"run", "--random", "--seqlen", "16", "--json"}, "/dev/full");
+  EXPECT_EQ(result.status, 3);
+  expect_one_line(result);
+}
+
+// A file system of 64 KiB: the small output fits, the large one does not, and neither stays.
+TEST_F(BadInputTest, FullFileSystem) {
+  std::filesystem::create_directory(path("small"));
+  if (::mount("tmpfs", path("small").c_str(), "tmpfs", 0, "size=64k") != 0)
+    GTEST_SKIP() << "can't mount";
+  expect_random_refused({"--lse", "small/lse.npy", "--out", "small/out.npy"}, {"small/out.npy"}, 3);
+  expect_random_refused({"--lse", "small/lse.npy", "--trace", "small/t.json", "--world-size", "32"},
+                        {"small/t.json"}, 3);
+  EXPECT_EQ(::umount(path("small").c_str()), 0);
+}
+
+// NaN and infinite values are reported and computed with.
+TEST_F(BadInputTest, NonFiniteValuesArePassedOn) {
+  write_good_files();
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              inf = std::numeric_limits<float>::infinity();
+  // Key 0 of head 0 is NaN, which no query may look past; the value of key 4 is infinite, seen by
+  // query 4 only.
+  write_tensor("k.npy", {1, 2, 5, 3}, [&](Index i) { return i == 0 ? nan : 0.1f; });
+  write_tensor("v.npy", {1, 2, 5, 3}, [&](Index i) { return i == 27 || i == 28 ? inf : 0.1f; });
+  const ProgramResult result = run({"run", "--q", "q.npy", "--k", "k.npy", "--v", "v.npy", "--out",
+                                    "o.npy", "--mask", "causal", "--verify", "--world-size", "3"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.err.find("--k: 1 NaN and 0 infinite"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("--v: 0 NaN and 2 infinite"), std::string::npos) << result.err;
+  const std::vector<float> out = read_values("o.npy", 30);
+  for (int i = 0; i < 15; ++i) EXPECT_TRUE(std::isnan(out[i])) << i;
+  for (int i = 15; i < 27; ++i) EXPECT_TRUE(std::isfinite(out[i])) << i;
+  EXPECT_EQ(out[27], inf);
+  EXPECT_EQ(out[28], inf);
+  EXPECT_TRUE(std::isfinite(out[29]));
+}
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,285 @@
+// `ringscope run` and its companions on good input: what is written is right, what is printed is
+// complete.
+#include <gtest/gtest.h>
+#include <rapidjson/document.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/attention/naive.h"
+#include "core/base/random.h"
+#include "core/mask/mask_spec.h"
+#include "tests/app/program.h"
+
+namespace ringscope {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+class RunCommandTest : public ProgramTest {
+ protected:
+  // Runs, expects success and silence on stderr, and returns what stdout said.
+  std::string run_well(const Strings& arguments) const {
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    return result.out;
+  }
+  rapidjson::Document run_for_json(Strings arguments) const {
+    arguments.push_back("--json");
+    rapidjson::Document json;
+    const std::string out = run_well(arguments);
+    json.Parse(out.c_str(), out.size());
+    EXPECT_FALSE(json.HasParseError()) << out;
+    return json;
+  }
+};
+
+void expect_near(const std::vector<float>& got, const std::vector<double>& expected,
+                 double tolerance, const char* name) {
+  ASSERT_EQ(got.size(), expected.size()) << name;
+  for (std::size_t i = 0; i < got.size(); ++i)
+    ASSERT_LE(std::abs(got[i] - expected[i]), tolerance) << name << " at " << i;
+}
+
+TEST_F(RunCommandTest, OutputsAreAttentionOfTheFiles) {
+  const AttentionShape shape{2, 4, 2, 37, 5};
+  const std::vector<Index> query{2, 4, 37, 5}, kv{2, 2, 37, 5};
+  const auto value = [](RandomTensor tensor) {
+    return [tensor](Index i) { return static_cast<float>(normal(3, tensor, i)); };
+  };
+  write_tensor("q.npy", query, value(RandomTensor::q));
+  write_tensor("k.npy", kv, value(RandomTensor::k));
+  write_tensor("v.npy", kv, value(RandomTensor::v));
+  write_tensor("do.npy", query, value(RandomTensor::dout));
+  run_well({"run",     "--q",    "q.npy",        "--k",        "k.npy",       "--v",
+            "v.npy",   "--dout", "do.npy",       "--backward", "--mask",      "causal+window:20",
+            "--scale", "0.3",    "--world-size", "3",          "--partition", "zigzag",
+            "--out",   "o.npy",  "--lse",        "lse.npy",    "--dq",        "dq.npy",
+            "--dk",    "dk.npy", "--dv",         "dv.npy"});
+
+  const auto doubles = [&](const std::string& name) {
+    const std::vector<float> values = read_npy(path(name)).values;
+    return std::vector<double>(values.begin(), values.end());
+  };
+  const std::vector<double> q = doubles("q.npy"), k = doubles("k.npy"), v = doubles("v.npy"),
+                            dout = doubles("do.npy");
+  const MaskSpec mask = MaskSpec::parse("causal+window:20");
+  const NaiveResult<double> oracle = naive_attention<double>(
+      shape, mask.for_seqlen(37), 0.3, q.data(), k.data(), v.data(), dout.data());
+  const std::pair<const char*, const std::vector<double>*> tensors[] = {{"o.npy", &oracle.out},
+                                                                        {"dq.npy", &oracle.dq},
+                                                                        {"dk.npy", &oracle.dk},
+                                                                        {"dv.npy", &oracle.dv}};
+  for (const auto& [name, expected] : tensors) {
+    const NpyArray array = read_npy(path(name));
+    EXPECT_FALSE(array.was_f64);
+    const bool of_queries = name != std::string("dk.npy") && name != std::string("dv.npy");
+    EXPECT_EQ(std::vector<Index>(array.shape.begin(), array.shape.end()), of_queries ? query : kv);
+    expect_near(array.values, *expected, 1e-5, name);
+  }
+  EXPECT_EQ(
+      contents_of(path("lse.npy")).substr(0, 128).find("'shape': (2, 4, 37)") != std::string::npos,
+      true);
+  expect_near(read_values("lse.npy", 2 * 4 * 37), oracle.lse, 1e-5, "lse.npy");
+}
+
+TEST_F(RunCommandTest, OutputsAreFloat64WhenAllInputsAre) {
+  const auto value = [](Index i) { return 0.25 * static_cast<double>(i % 5); };
+  const Strings arguments{"run", "--q", "q.npy", "--k", "k.npy", "--v", "v.npy", "--out", "o.npy"};
+  for (const bool v_is_f64 : {true, false}) {
+    write_tensor("q.npy", {1, 1, 6, 2}, value, true);
+    write_tensor("k.npy", {1, 1, 6, 2}, value, true);
+    write_tensor("v.npy", {1, 1, 6, 2}, value, v_is_f64);
+    run_well(arguments);
+    EXPECT_EQ(read_npy(path("o.npy")).was_f64, v_is_f64);
+  }
+}
+
+TEST_F(RunCommandTest, RandomInputsAreTheDocumentedOnes) {
+  // With one position, the output is V itself.
+  run_well({"run", "--random", "--seed", "12345678901234567890", "--seqlen", "1", "--heads", "3",
+            "--head-dim", "4", "--world-size", "2", "--out", "o.npy"});
+  const std::vector<float> out = read_npy(path("o.npy")).values;
+  for (Index i = 0; i < 12; ++i)
+    EXPECT_EQ(out[i], static_cast<float>(normal(12345678901234567890u, RandomTensor::v, i))) << i;
+}
+
+TEST_F(RunCommandTest, JsonHasAllKeys) {
+  const rapidjson::Document json = run_for_json(
+      {"run",          "--random", "--seqlen",    "130",     "--heads", "4",
+       "--heads-kv",   "2",        "--head-dim",  "8",       "--batch", "2",
+       "--world-size", "3",        "--partition", "striped", "--mask",  "window:9+causal",
+       "--dtype",      "bf16",     "--backward",  "--verify"});
+  for (const char* key : {"backend", "world_size", "partition", "mask", "scheme", "dtype", "shape",
+                          "wall_s", "ranks", "imbalance", "balance_ceiling", "exposed_s", "verify",
+                          "softmax_scale", "vector_width", "measured"})
+    ASSERT_TRUE(json.HasMember(key)) << key;
+  EXPECT_STREQ(json["backend"].GetString(), "cpu");
+  EXPECT_EQ(json["world_size"].GetInt(), 3);
+  EXPECT_STREQ(json["partition"].GetString(), "striped");
+  EXPECT_STREQ(json["mask"].GetString(), "causal+window:9");
+  EXPECT_STREQ(json["scheme"].GetString(), "ring");
+  EXPECT_STREQ(json["dtype"].GetString(), "bf16");
+  const std::pair<const char*, int> sizes[] = {
+      {"batch", 2}, {"num_heads", 4}, {"num_heads_kv", 2}, {"seqlen", 130}, {"head_dim", 8}};
+  for (const auto& [key, size] : sizes) EXPECT_EQ(json["shape"][key].GetInt(), size) << key;
+  EXPECT_GT(json["wall_s"].GetDouble(), 0);
+
+  ASSERT_EQ(json["ranks"].Size(), 3u);
+  Index pairs = 0, rows = 0;
+  for (unsigned r = 0; r < 3; ++r) {
+    const auto& rank = json["ranks"][r];
+    for (const char* key : {"rank", "rows", "pairs", "predicted_pairs", "compute_s",
+                            "compute_cpu_s", "wait_s", "bytes_sent", "hops", "peak_bytes",
+                            "predicted_peak_bytes", "pairs_by_step", "dropped_events"})
+      ASSERT_TRUE(rank.HasMember(key)) << key;
+    EXPECT_EQ(rank["rank"].GetUint(), r);
+    EXPECT_EQ(rank["pairs"].GetInt64(), rank["predicted_pairs"].GetInt64());
+    EXPECT_EQ(rank["hops"].GetInt(), 2 + 3);  // N-1 forward, N backward
+    EXPECT_GT(rank["bytes_sent"].GetInt64(), 0);
+    EXPECT_LE(rank["peak_bytes"].GetInt64(), rank["predicted_peak_bytes"].GetInt64());
+    EXPECT_EQ(rank["dropped_events"].GetInt64(), 0);
+    ASSERT_EQ(rank["pairs_by_step"].Size(), 3u);
+    Index by_step = 0;
+    for (const auto& step : rank["pairs_by_step"].GetArray()) by_step += step.GetInt64();
+    EXPECT_EQ(by_step, rank["pairs"].GetInt64());
+    pairs += by_step;
+    rows += rank["rows"].GetInt64();
+  }
+  EXPECT_EQ(rows, 130);
+  EXPECT_EQ(pairs, 9 * 130 - 36);  // 9 a query, fewer for the first 8
+
+  EXPECT_TRUE(json["verify"]["pass"].GetBool());
+  for (const char* tensor : {"out", "lse", "dq", "dk", "dv"}) {
+    ASSERT_TRUE(json["verify"].HasMember(tensor)) << tensor;
+    for (const char* key : {"max_abs", "max_rel", "tolerance"})
+      ASSERT_TRUE(json["verify"][tensor][key].IsNumber()) << tensor << " " << key;
+    EXPECT_LE(json["verify"][tensor]["max_abs"].GetDouble(),
+              json["verify"][tensor]["tolerance"].GetDouble());
+  }
+}
+
+TEST_F(RunCommandTest, JsonLeavesOutWhatWasNotAskedFor) {
+  const rapidjson::Document json = run_for_json({"run", "--random", "--seqlen", "16"});
+  EXPECT_FALSE(json.HasMember("verify"));
+  const rapidjson::Document forward =
+      run_for_json({"run", "--random", "--seqlen", "16", "--verify"});
+  EXPECT_TRUE(forward["verify"].HasMember("out"));
+  EXPECT_FALSE(forward["verify"].HasMember("dq"));
+}
+
+TEST_F(RunCommandTest, TableForPeopleNamesEveryRank) {
+  const std::string text =
+      run_well({"run", "--random", "--seqlen", "50", "--world-size", "3", "--verify"});
+  for (const char* part : {"rank", "pairs", "busy", "waiting", "sent", "peak", "imbalance",
+                           "balance ceiling", "exposed communication", "tolerance", "good"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in:\n" << text;
+  EXPECT_EQ(text.find("WRONG"), std::string::npos);
+}
+
+// Scores near 2^28, where neighbouring f32 numbers are 32 apart, with true differences of a few
+// units: exact in f64, noise in f32. All outputs are written all the same.
+TEST_F(RunCommandTest, VerifyFailsWhenSingleRankIsWrongToo) {
+  write_tensor("q.npy", {1, 1, 64, 16}, [](Index) { return 4096.0; });
+  write_tensor("k.npy", {1, 1, 64, 16}, [](Index i) { return 4096 + (i * 7 % 5 - 2) * 0x1p-11; });
+  write_tensor("v.npy", {1, 1, 64, 16}, [](Index i) { return normal(1, RandomTensor::v, i); });
+  const Strings arguments{"run",     "--q", "q.npy",    "--k",   "k.npy", "--v",     "v.npy",
+                          "--scale", "1",   "--verify", "--out", "o.npy", "--trace", "t.json"};
+  const ProgramResult table = run(arguments);
+  EXPECT_EQ(table.status, 1);
+  expect_one_line(table);
+  EXPECT_NE(table.err.find("out is off by"), std::string::npos) << table.err;
+  EXPECT_NE(table.err.find("tolerance"), std::string::npos) << table.err;
+  EXPECT_NE(table.out.find("WRONG"), std::string::npos);
+  EXPECT_EQ(files(), (std::set<std::string>{"q.npy", "k.npy", "v.npy", "o.npy", "t.json"}));
+
+  Strings for_json = arguments;
+  for_json.push_back("--json");
+  const ProgramResult result = run(for_json);
+  EXPECT_EQ(result.status, 1);
+  rapidjson::Document json;
+  json.Parse(result.out.c_str());
+  ASSERT_FALSE(json.HasParseError());
+  EXPECT_FALSE(json["verify"]["pass"].GetBool());
+  EXPECT_GT(json["verify"]["out"]["max_abs"].GetDouble(),
+            json["verify"]["out"]["tolerance"].GetDouble());
+}
+
+// An f16 output that overflows is infinitely far from the oracle's finite one; JSON has no number
+// for that.
+TEST_F(RunCommandTest, InfiniteErrorFailsAndIsNull) {
+  write_tensor("q.npy", {1, 1, 4, 2}, [](Index) { return 1.0; });
+  write_tensor("v.npy", {1, 1, 4, 2}, [](Index) { return 60000.0; });
+  write_tensor("do.npy", {1, 1, 4, 2}, [](Index) { return 60000.0; });
+  const ProgramResult result =
+      run({"run", "--q", "q.npy", "--k", "q.npy", "--v", "v.npy", "--dtype", "f16", "--backward",
+           "--dout", "do.npy", "--mask", "causal", "--verify", "--json"});
+  EXPECT_EQ(result.status, 1);
+  expect_one_line(result);
+  rapidjson::Document json;
+  json.Parse(result.out.c_str());
+  ASSERT_FALSE(json.HasParseError()) << result.out;
+  EXPECT_TRUE(json["verify"]["out"]["pass"].GetBool());
+  EXPECT_FALSE(json["verify"]["dv"]["pass"].GetBool());
+  EXPECT_TRUE(json["verify"]["dv"]["max_abs"].IsNull());
+}
+
+TEST_F(RunCommandTest, EveryPartitionAndSchemeVerifies) {
+  for (const char* partition : {"contiguous", "striped", "zigzag", "fold"})
+    for (const char* scheme : {"ring", "allgather"})
+      for (const char* ranks : {"1", "3", "40"}) {
+        const rapidjson::Document json = run_for_json(
+            {"run", "--random", "--seqlen", "33", "--mask", "causal", "--partition", partition,
+             "--scheme", scheme, "--world-size", ranks, "--backward", "--verify"});
+        EXPECT_TRUE(json["verify"]["pass"].GetBool()) << partition << scheme << ranks;
+      }
+}
+
+TEST_F(RunCommandTest, ScaleOfZeroIsNotTheDefault) {
+  // All weights are equal: the output is the mean of V.
+  write_tensor("q.npy", {1, 1, 4, 1}, [](Index i) { return static_cast<double>(i); });
+  write_tensor("v.npy", {1, 1, 4, 1}, [](Index i) { return static_cast<double>(i * i); });
+  run_well(
+      {"run", "--q", "q.npy", "--k", "q.npy", "--v", "v.npy", "--scale", "0", "--out", "o.npy"});
+  for (const float x : read_values("o.npy", 4)) EXPECT_EQ(x, 3.5f);
+}
+
+TEST_F(RunCommandTest, InfoSaysWhatThereIs) {
+  const std::string text = run_well({"info"});
+  for (const char* part : {"version", "compiler", "floats wide", "cores", "memory",
+                           "backend cpu   yes", "mpi", "cuda", "nccl", "view"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in:\n" << text;
+  // The version is that of the build's description.
+  const std::string project = contents_of(std::string(RINGSCOPE_SOURCE_DIR) + "/CMakeLists.txt");
+  const std::size_t at = project.find("VERSION ", project.find("project(ringscope")) + 8;
+  EXPECT_NE(text.find("version       " + project.substr(at, project.find(' ', at) - at) + "\n"),
+            std::string::npos);
+}
+
+TEST_F(RunCommandTest, DemoComparesAllPartitions) {
+  std::string text;
+  for (int i = 0; i < 100; ++i)
+    text += "word " + std::to_string(i * i) + " and the ring goes round\n";
+  write_text("t.txt", text);
+  const std::string out = run_well({"demo", "--text", "t.txt", "--out", "a/b", "--seqlen", "1000"});
+  for (const char* partition : {"contiguous", "striped", "zigzag", "fold"}) {
+    EXPECT_NE(out.find(std::string("\n") + partition), std::string::npos) << out;
+    EXPECT_TRUE(std::filesystem::is_regular_file(path(std::string("a/b/") + partition + ".json")));
+  }
+  std::size_t verified = 0;
+  for (std::size_t at = 0; (at = out.find("verified", at)) != std::string::npos; ++at) ++verified;
+  EXPECT_EQ(verified, 4u) << out;
+}
+
+TEST_F(RunCommandTest, DemoRefusesAFolderThatCannotBe) {
+  write_text("t.txt", std::string(100, 'x'));
+  const ProgramResult result =
+      run({"demo", "--text", "t.txt", "--out", "t.txt", "--seqlen", "100"});
+  EXPECT_EQ(result.status, 2);
+  expect_one_line(result);
+  EXPECT_NE(result.err.find("--out 't.txt'"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,99 @@
+// Writes the inputs that the fuzzers start from into FOLDER/npy and FOLDER/trace.
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "core/base/npy.h"
+#include "core/trace/chrome_trace.h"
+#include "tests/trace/sample_recording.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void write(const fs::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.exceptions(std::ios::failbit | std::ios::badbit);
+  file.close();
+}
+
+// A .npy image by hand, in the dialects that our writer does not use.
+std::string npy_image(int version, const std::string& dict, std::size_t data_bytes) {
+  std::string text = "\x93NUMPY";
+  text += static_cast<char>(version);
+  text += '\0';
+  for (int i = 0; i < (version == 1 ? 2 : 4); ++i)
+    text += static_cast<char>(dict.size() >> (8 * i) & 0xff);
+  return text + dict + std::string(data_bytes, '?');
+}
+
+void make_npy(const fs::path& folder) {
+  write(folder / "f32", ringscope::npy_header({1, 2, 1, 2}, false) + std::string(16, '@'));
+  write(folder / "f64", ringscope::npy_header({1, 1, 2, 1}, true) + std::string(16, '\x7f'));
+  write(folder / "f64_nan", ringscope::npy_header({1, 1, 1, 1}, true) + std::string(8, '\xff'));
+  write(folder / "truncated", ringscope::npy_header({1, 2, 3, 4}, false));
+  write(folder / "three_dimensions", ringscope::npy_header({1, 2, 1}, false) + std::string(8, '@'));
+  write(folder / "size_0", ringscope::npy_header({1, 0, 1, 1}, false));
+  write(folder / "huge", ringscope::npy_header({INT64_MAX, 4, 1LL << 40, 3}, true));
+  write(folder / "version_2",
+        npy_image(2, "{'shape':(1,1,1,1),'fortran_order':False,'descr':'=f4'}", 4));
+  write(folder / "version_3",
+        npy_image(3, "{\"descr\":\"<f8\", \"shape\": (1L, 1L,\n1, 1,), 'fortran_order': False,}\n",
+                  8));
+  write(folder / "fortran",
+        npy_image(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 1, 1, 1)}", 4));
+  write(folder / "big_endian",
+        npy_image(1, "{'descr': '>f4', 'fortran_order': False, 'shape': (1, 1, 1, 1)}", 4));
+  write(folder / "fields",
+        npy_image(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", 4));
+}
+
+void make_traces(const fs::path& folder) {
+  const auto write_trace = [&](const char* name, const ringscope::Recording& recording) {
+    std::ostringstream out;
+    write_chrome_trace(out, recording);
+    write(folder / name, out.str());
+  };
+  using ringscope::sample_recording;
+  ringscope::Recording empty;
+  empty.events.resize(1);
+  write_trace("empty", empty);
+  write_trace("one_rank", sample_recording(1, false));
+  write_trace("one_rank_backward", sample_recording(1, true));
+  write_trace("two_ranks_backward", sample_recording(2, true));
+  // One slice of each lane alone, so that small inputs reach everything.
+  for (const ringscope::Lane lane : ringscope::kAllLanes) {
+    ringscope::Recording one = empty;
+    one.events[0].push_back({.lane = lane, .begin_ns = -1500, .end_ns = 1});
+    write_trace(std::string(name_of(lane)).c_str(), one);
+  }
+  ringscope::Recording sample = empty;
+  sample.samples = {{.row_max = -2.5f, .row_sum = 1e-41f, .lse = -1.0f / 0.0f, .lse_error = 3e38f}};
+  sample.info.mask = "\"\\\n\xc3\xa4";
+  write_trace("sample", sample);
+  write(
+      folder / "others",
+      R"({"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "cpu_op", "pid": "Spans"}, [], null]})");
+  write(folder / "deep", "{\"a\":" + std::string(40, '[') + std::string(40, ']') + "}");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc != 2) {
+    std::fprintf(stderr, "make_corpus: %d arguments given; FOLDER accepted\n", argc - 1);
+    return 2;
+  }
+  const fs::path folder = argv[1];
+  fs::create_directories(folder / "npy");
+  fs::create_directories(folder / "trace");
+  make_npy(folder / "npy");
+  make_traces(folder / "trace");
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "make_corpus: %s\n", error.what());
+  return 2;
+}

@@ -1,0 +1,154 @@
+// The memory bill, asked of the allocator: this program counts every byte that operator new hands
+// out.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "core/base/random.h"
+#include "core/ring/run.h"
+
+namespace {
+
+std::atomic<long> current_bytes{0}, peak_bytes{0};
+
+void* counted(void* memory) {
+  if (memory == nullptr) throw std::bad_alloc();
+  const long size = static_cast<long>(malloc_usable_size(memory));
+  const long now = current_bytes.fetch_add(size) + size;
+  for (long peak = peak_bytes.load(); now > peak && !peak_bytes.compare_exchange_weak(peak, now);) {
+  }
+  return memory;
+}
+
+void* aligned(std::size_t size, std::align_val_t alignment) {
+  const std::size_t step = static_cast<std::size_t>(alignment);
+  return counted(std::aligned_alloc(step, (size + step - 1) / step * step));
+}
+
+void release(void* memory) noexcept {
+  if (memory == nullptr) return;
+  current_bytes.fetch_sub(static_cast<long>(malloc_usable_size(memory)));
+  std::free(memory);
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return counted(std::malloc(size == 0 ? 1 : size)); }
+void* operator new[](std::size_t size) { return operator new(size); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return aligned(size, alignment);
+}
+void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return aligned(size, alignment);
+}
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete[](void* memory) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t) noexcept { release(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { release(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
+
+namespace ringscope {
+namespace {
+
+RingConfig config_of(Index seqlen, Scheme scheme, DType dtype, bool backward) {
+  RingConfig config;
+  config.shape = {1, 2, 1, seqlen, 4};
+  config.dtype = dtype;
+  config.mask = MaskSpec::parse("causal");
+  config.partition = PartitionKind::zigzag;
+  config.world_size = 4;
+  config.scheme = scheme;
+  config.backward = backward;
+  return config;
+}
+
+AttentionInputs inputs_of(const RingConfig& config) {
+  const AttentionShape& s = config.shape;
+  const auto draw = [&](RandomTensor tensor, Index heads) {
+    std::vector<float> values(s.batch * heads * s.seqlen * s.head_dim);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>(normal(71, tensor, static_cast<Index>(i)));
+    return values;
+  };
+  return {draw(RandomTensor::q, s.num_heads),
+          draw(RandomTensor::k, s.num_heads_kv),
+          draw(RandomTensor::v, s.num_heads_kv),
+          {}};
+}
+
+Index output_bytes(const AttentionOutputs& outputs) {
+  return 4 * static_cast<Index>(outputs.out.size() + outputs.lse.size() + outputs.dq.size() +
+                                outputs.dk.size() + outputs.dv.size());
+}
+
+// Bytes at the peak of a run beyond its inputs, its outputs, and the sum of what its ranks may
+// hold.
+Index beyond_the_bill(const RingConfig& config) {
+  const AttentionInputs inputs = inputs_of(config);
+  const long before = current_bytes.load();
+  peak_bytes.store(before);
+  const RingRun run = run_on_threads(config, inputs);
+  Index bill = output_bytes(run.outputs);
+  for (int rank = 0; rank < config.world_size; ++rank) {
+    bill += predicted_rank_bytes(config, rank);
+    EXPECT_EQ(run.peak_bytes.at(rank), predicted_rank_bytes(config, rank)) << "rank " << rank;
+  }
+  const Index used = peak_bytes.load() - before;
+  EXPECT_GE(used, bill);  // what is billed is also held
+  return used - bill;
+}
+
+class Memory : public testing::TestWithParam<std::tuple<Scheme, DType, bool>> {};
+
+// What is not billed (events recorded, threads, bookkeeping) has nothing to do with the sequence.
+// Rows x rows of a rank would be 16 times as much at four times the seqlen: megabytes, even at one
+// byte a pair.
+TEST_P(Memory, StaysWithinTheBillWhateverTheSeqlen) {
+  const auto& [scheme, dtype, backward] = GetParam();
+  const Index at_2048 = beyond_the_bill(config_of(2048, scheme, dtype, backward));
+  const Index at_8192 = beyond_the_bill(config_of(8192, scheme, dtype, backward));
+  EXPECT_LE(at_2048, 256 << 10);
+  EXPECT_LE(at_8192, 256 << 10);
+  EXPECT_LE(at_8192 - at_2048, 16 << 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Memory,
+                         testing::Combine(testing::ValuesIn(kAllSchemes),
+                                          testing::Values(DType::f32, DType::bf16),
+                                          testing::Bool()),
+                         [](const auto& tested) {
+                           return std::string(name_of(std::get<0>(tested.param))) + "_" +
+                                  std::string(name_of(std::get<1>(tested.param))) +
+                                  (std::get<2>(tested.param) ? "_backward" : "_forward");
+                         });
+
+// The bill itself grows with the rows, not with their square.
+TEST(Bill, IsLinearInTheSeqlen) {
+  for (const Scheme scheme : kAllSchemes) {
+    const auto bytes = [&](Index seqlen) {
+      return predicted_rank_bytes(config_of(seqlen, scheme, DType::f32, true), 0);
+    };
+    EXPECT_EQ(bytes(16384) - bytes(8192), 2 * (bytes(8192) - bytes(4096)));
+  }
+}
+
+// S0's account for the forward of a ring rank, C34: Q, K, V, incoming K and V, O: 6 values a row
+// and column; here O is f32, and the row statistics and tile scratch are counted as well.
+TEST(C34_Bill, IsSixTensorsAndRowStatistics) {
+  RingConfig config = config_of(8192, Scheme::ring, DType::f32, false);
+  config.shape.num_heads_kv = 2;
+  const Index c = 2048, heads = 2, d = 4;
+  const Index rows = predicted_rank_bytes(config, 0);
+  config.shape.seqlen = 4;
+  const Index single_rows = predicted_rank_bytes(config, 0);
+  EXPECT_EQ(rows - single_rows, (c - 1) * heads * 4 * (6 * d + 3));
+}
+
+}  // namespace
+}  // namespace ringscope

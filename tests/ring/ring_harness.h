@@ -1,0 +1,145 @@
+// A ring put together by hand: the loops of core/ring on threads, with whatever communicator and
+// backend a test wants to put in between.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "core/ring/cpu_backend.h"
+#include "core/ring/ring_attention.h"
+#include "core/ring/thread_communicator.h"
+#include "tests/ring/ring_case.h"
+
+namespace ringscope {
+
+// Hands everything on to another backend. Tests override what they want to disturb.
+class ForwardingBackend : public BlockBackend {
+ public:
+  explicit ForwardingBackend(BlockBackend& inner) : inner_(inner) {}
+  Completion begin(const QueryBlock& q, const SoftmaxState& state) override {
+    return inner_.begin(q, state);
+  }
+  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
+                    const KvBlock& block, const SoftmaxState& state,
+                    const Completion& after) override {
+    return inner_.attend(step, region, q, block, state, after);
+  }
+  Completion finish(const QueryBlock& q, const SoftmaxState& state) override {
+    return inner_.finish(q, state);
+  }
+  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override {
+    return inner_.begin_backward(q, state);
+  }
+  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
+                             const KvBlock& block, const BackwardState& state,
+                             const KvGradient& gradient, const Completion& after) override {
+    return inner_.attend_backward(step, region, q, block, state, gradient, after);
+  }
+  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
+                 const Completion& after) override {
+    return inner_.add(step, into, from, after);
+  }
+  Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
+                             const KvGradient& home, const Completion& after) override {
+    return inner_.finish_backward(step, q, state, home, after);
+  }
+
+ private:
+  BlockBackend& inner_;
+};
+
+class ForwardingCommunicator : public Communicator {
+ public:
+  explicit ForwardingCommunicator(Communicator& inner) : inner_(inner) {}
+  int rank() const override { return inner_.rank(); }
+  int world_size() const override { return inner_.world_size(); }
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
+    return inner_.exchange(hop, after);
+  }
+
+ private:
+  Communicator& inner_;
+};
+
+struct HarnessRun {
+  AttentionOutputs outputs;
+  std::optional<RunError> error;  // outputs are not to be used then
+};
+
+// Runs `config` with each rank's communicator and backend wrapped as told.
+template <class MakeCommunicator, class MakeBackend>
+HarnessRun run_wrapped(const RingConfig& config, const AttentionInputs& inputs,
+                       MakeCommunicator make_communicator, MakeBackend make_backend) {
+  using namespace blockwise_run_detail;
+  const AttentionShape& s = config.shape;
+  const Index heads = s.batch * s.num_heads, heads_kv = s.batch * s.num_heads_kv;
+  const RingProblem problem{
+      {s.batch, s.num_heads, s.num_heads_kv, s.head_dim, config.dtype, config.scale()},
+      config.mask.for_seqlen(s.seqlen),
+      config.partition_of_sequence()};
+  const int n = config.world_size;
+
+  HarnessRun result;
+  ThreadRing ring(n);
+  std::vector<std::unique_ptr<RankMemory>> memories;
+  for (int rank = 0; rank < n; ++rank) {
+    memories.push_back(std::make_unique<RankMemory>(problem, rank, config.scheme, true));
+    const LocalRows rows = problem.partition.rows_of(rank);
+    RankMemory& mine = *memories.back();
+    gather(config.dtype, inputs.q, heads, s.seqlen, s.head_dim, rows, mine.q.data());
+    gather(config.dtype, inputs.dout, heads, s.seqlen, s.head_dim, rows, mine.dout.data());
+    gather(config.dtype, inputs.k, heads_kv, s.seqlen, s.head_dim, rows, mine.own_kv());
+    gather(config.dtype, inputs.v, heads_kv, s.seqlen, s.head_dim, rows,
+           mine.own_kv() + problem.kv_bytes(rank) / 2);
+  }
+  std::vector<KvGradient> homes(n);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < n; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        RankMemory& mine = *memories[rank];
+        CpuBackend cpu(problem.params, true, nullptr);
+        ThreadCommunicator direct(ring, rank);
+        auto comm = make_communicator(direct);
+        auto backend = make_backend(rank, cpu);
+        if (config.scheme == Scheme::ring) {
+          ring_forward(comm, backend, problem, mine);
+          homes[rank] = ring_backward(comm, backend, problem, mine);
+        } else {
+          allgather_forward(comm, backend, problem, mine);
+          homes[rank] = allgather_backward(comm, backend, problem, mine);
+        }
+      } catch (const RunError& error) {
+        ring.fail(error);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  try {
+    ring.throw_if_failed();
+  } catch (const RunError& error) {
+    result.error = error;
+    return result;
+  }
+  AttentionOutputs& to = result.outputs;
+  to.out.assign(query_values(s), kNan);
+  to.lse.assign(heads * s.seqlen, kNan);
+  to.dq = to.out;
+  to.dk.assign(kv_values(s), kNan);
+  to.dv = to.dk;
+  for (int rank = 0; rank < n; ++rank) {
+    const LocalRows rows = problem.partition.rows_of(rank);
+    const RankMemory& mine = *memories[rank];
+    scatter(mine.out_accum.data(), heads, s.seqlen, s.head_dim, rows, false, to.out);
+    scatter(mine.lse.data(), heads, s.seqlen, 1, rows, false, to.lse);
+    scatter(mine.dq.data(), heads, s.seqlen, s.head_dim, rows, false, to.dq);
+    scatter(homes[rank].data, heads_kv, s.seqlen, s.head_dim, rows, false, to.dk);
+    scatter(homes[rank].data + problem.params.kv_values(rows.size()), heads_kv, s.seqlen,
+            s.head_dim, rows, false, to.dv);
+  }
+  return result;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,160 @@
+// The tree as it is keeps the rules of layers.h, and the rules notice a tree that does not.
+#include "tests/structure/layers.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace ringscope::structure {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_cpp(const fs::path& path) {
+  const std::set<std::string> extensions = {".h", ".hpp", ".cpp", ".cc", ".cu", ".cuh"};
+  return extensions.contains(path.extension().string());
+}
+
+// Build trees, recordings and git's own folder are not the project's.
+bool is_foreign(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  return name.starts_with(".") || name == "build" || name == "runs" ||
+         fs::exists(folder / "CMakeCache.txt");
+}
+
+std::vector<SourceFile> read_tree(const fs::path& root) {
+  std::vector<SourceFile> files;
+  for (auto entry = fs::recursive_directory_iterator(root); entry != fs::end(entry); ++entry) {
+    if (entry->is_directory() && is_foreign(entry->path())) entry.disable_recursion_pending();
+    if (!entry->is_regular_file() || !is_cpp(entry->path())) continue;
+    std::ostringstream text;
+    text << std::ifstream(entry->path()).rdbuf();
+    files.push_back({entry->path().lexically_relative(root).generic_string(), text.str()});
+  }
+  return files;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+// A file at `path` whose includes are written as given, quotes and all.
+SourceFile file(const std::string& path, const std::vector<std::string>& includes = {}) {
+  std::string text;
+  for (const std::string& include : includes) text += "#include " + include + "\n";
+  return {path, text};
+}
+
+// The files alone must be flawless, so that the complaint can only be about what was added to them.
+void expect_one_complaint(const std::vector<SourceFile>& files, const std::string& what) {
+  const std::vector<std::string> complaints = complaints_about(files);
+  EXPECT_EQ(complaints.size(), 1u) << joined(complaints);
+  EXPECT_NE(joined(complaints).find(what), std::string::npos) << joined(complaints);
+}
+
+TEST(Layers, TheTreeKeepsTheRules) {
+  const std::vector<SourceFile> files = read_tree(RINGSCOPE_SOURCE_DIR);
+  const auto holds = [&files](std::string_view path) {
+    return std::any_of(files.begin(), files.end(), [&](const auto& f) { return f.path == path; });
+  };
+  ASSERT_TRUE(holds("core/ring/schedule.h") && holds("tests/structure/layers_test.cpp"))
+      << "the walk found only " << files.size() << " files";
+  EXPECT_EQ(joined(complaints_about(files)), "");
+}
+
+TEST(Layers, ReadsIncludes) {
+  const auto includes = includes_of(
+      "// #include \"commented\"\n"
+      "#include \"core/base/math.h\"\r\n"
+      "  #  include<vector>\n"
+      "#include \"unfinished\n"
+      "#define X 1\n"
+      "#include MACRO\n"
+      "#include <last>");
+  ASSERT_EQ(includes.size(), 3u);
+  EXPECT_EQ(includes[0].path, "core/base/math.h");
+  EXPECT_TRUE(includes[0].quoted);
+  EXPECT_EQ(includes[1].path, "vector");
+  EXPECT_FALSE(includes[1].quoted);
+  EXPECT_EQ(includes[2].path, "last");
+}
+
+// Every pair of layers, against the order written out a second time.
+TEST(Layers, SeeOnlyWhatLiesBelow) {
+  const std::vector<std::string> core = {"core/base",      "core/mask",  "core/partition",
+                                         "core/attention", "core/trace", "core/ring",
+                                         "core/cost",      "core/layer"};
+  std::set<std::pair<std::string, std::string>> allowed;
+  std::vector<std::string> all = core;
+  for (const char* name : {"viz", "cuda", "lessons", "bench", "tests", "app"}) all.push_back(name);
+  for (const std::string& name : all) allowed.insert({name, name});
+  for (std::size_t high = 0; high < core.size(); ++high)
+    for (std::size_t low = 0; low < high; ++low) allowed.insert({core[high], core[low]});
+  for (const std::string& low : core)
+    for (std::size_t high = core.size(); high < all.size(); ++high)
+      allowed.insert({all[high], low});
+  for (const char* high : {"lessons", "bench", "tests", "app"})
+    for (const char* low : {"viz", "cuda"}) allowed.insert({high, low});
+  for (const char* low : {"lessons", "bench", "tests"}) allowed.insert({"app", low});
+
+  for (const std::string& from : all) {
+    for (const std::string& to : all) {
+      const std::vector<SourceFile> files = {file(to + "/low.h"),
+                                             file(from + "/high.cpp", {"\"" + to + "/low.h\""})};
+      SCOPED_TRACE(from + " includes " + to);
+      if (allowed.contains({from, to})) {
+        EXPECT_EQ(joined(complaints_about(files)), "");
+      } else {
+        expect_one_complaint(files, from + " does not see " + to);
+      }
+    }
+  }
+}
+
+TEST(Layers, EveryFileLiesInOne) {
+  for (const char* path :
+       {"main.cpp", "core/loose.h", "core/other/a.h", "helpers/a.h", "corely/base/a.h"})
+    expect_one_complaint({file(path)}, "lies in no layer");
+}
+
+TEST(Layers, IncludesAreWrittenFromTheRoot) {
+  const SourceFile math = file("core/base/math.h");
+  for (const char* wrong :
+       {"\"math.h\"", "\"../base/math.h\"", "\"base/math.h\"", "\"core/base/gone.h\""})
+    expect_one_complaint({math, file("core/base/shape.h", {wrong})}, "no file of that path");
+  expect_one_complaint({math, file("core/base/shape.h", {"<core/base/math.h>"})}, "in brackets");
+  EXPECT_EQ(joined(complaints_about(
+                {math, file("core/base/shape.h", {"\"core/base/math.h\"", "<vector>"})})),
+            "");
+}
+
+TEST(Layers, CyclesAreFound) {
+  expect_one_complaint({file("viz/a.h", {"\"viz/a.h\""})}, "viz/a.h > viz/a.h");
+  expect_one_complaint({file("viz/a.h", {"\"viz/b.h\""}), file("viz/b.h", {"\"viz/c.h\""}),
+                        file("viz/c.h", {"\"viz/a.h\""})},
+                       "viz/a.h > viz/b.h > viz/c.h > viz/a.h");
+  // Two ways to the same file are no cycle.
+  EXPECT_EQ(joined(complaints_about({file("viz/a.h", {"\"viz/b.h\"", "\"viz/c.h\""}),
+                                     file("viz/b.h", {"\"viz/c.h\""}), file("viz/c.h")})),
+            "");
+}
+
+TEST(Layers, FoldersThatHoldAnythingAreRefused) {
+  for (const char* path : {"core/base/util/a.h", "tests/common/a.h", "viz/utils/b/a.h"})
+    expect_one_complaint({file(path)}, "lies in a folder called");
+  EXPECT_EQ(joined(complaints_about({file("viz/common.h"), file("viz/utility/a.h")})), "");
+}
+
+TEST(Layers, LongFilesAreRefused) {
+  SourceFile long_file{"viz/a.cpp", std::string(kMaxLines, '\n')};
+  EXPECT_EQ(joined(complaints_about({long_file})), "");
+  long_file.text += '\n';
+  expect_one_complaint({long_file}, "421 lines long");
+}
+
+}  // namespace
+}  // namespace ringscope::structure
