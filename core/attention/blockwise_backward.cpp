@@ -96,10 +96,11 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
               kTileKeys, dscores + columns.first, kTileKeys, rows.size(), columns.size(), d);
           const Index first_row = head * q.rows + rows.first;
           for (Index i = 0; i < rows.size(); ++i) {
+            // All scores -inf: any finite lse gives P = exp(-inf) = 0 instead of NaN.
             const float lse = state.lse[first_row + i];
-            const Interval allowed = lse == kMinusInfinity<float> ? Interval{} : mask.allowed[i];
-            softmax_backward_row(scores + i * kTileKeys, dscores + i * kTileKeys, columns, allowed,
-                                 lse, state.delta[first_row + i]);
+            softmax_backward_row(scores + i * kTileKeys, dscores + i * kTileKeys, columns,
+                                 mask.allowed[i], lse == kMinusInfinity<float> ? 0.0f : lse,
+                                 state.delta[first_row + i]);
           }
           const Interval seen = mask.columns;
           float* const p = scores + seen.first;

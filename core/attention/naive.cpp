@@ -7,9 +7,9 @@
 // inf are set to zero for the product, and added afterwards to the rows that may see them (class
 // Operand).
 //
-// A row whose allowed scores are all -inf (so -inf came in, or a score overflowed) gets what the
-// formula gives: lse = log 0 = -inf, and out = 0 / 0 = NaN. A NaN or +inf score makes its whole row
-// NaN.
+// A row whose allowed scores are all -inf (so -inf came in, or a score overflowed) is one without
+// keys as far as softmax can tell: lse = log 0 = -inf, out and gradients 0. A NaN or +inf score
+// makes its whole row NaN.
 #include "core/attention/naive.h"
 
 #include <Eigen/Core>
@@ -254,7 +254,7 @@ class NaiveAttention {
       const T shift = row_max == -std::numeric_limits<T>::infinity() ? T(0) : row_max;
       row = exp_of(row - shift);
       const T row_sum = row.sum();
-      row /= row_sum;
+      if (row_sum != T(0)) row /= row_sum;
       lse[i] = shift + std::log(row_sum);
     }
     add_product(block, p, v_[kv_head],
@@ -275,7 +275,8 @@ class NaiveAttention {
     for (Index i = 0; i < block.rows(); ++i) {
       auto p_row = allowed_part(block, i, p);
       auto ds_row = allowed_part(block, i, ds);
-      p_row = exp_of(p_row - lse[i]);
+      const bool no_keys = lse[i] == -std::numeric_limits<T>::infinity();
+      p_row = exp_of(p_row - (no_keys ? T(0) : lse[i]));
       ds_row = p_row * (ds_row - dout.row(i).dot(out.row(i)));
     }
 
