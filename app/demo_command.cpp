@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -91,16 +92,39 @@ std::string table_row(const Report& report) {
       fmt::format("{:.1e} {}", error, report.verdict->pass() ? "verified" : "WRONG"));
 }
 
+// The pairs of every (rank, step) as the height of a character, side by side for all partitions; a
+// full block is every query of a rank with every key of a block.
+std::string work_picture(const std::vector<Report>& reports) {
+  constexpr const char* kHeights[] = {"\u00b7", "\u2581", "\u2582", "\u2583", "\u2584",
+                                      "\u2585", "\u2586", "\u2587", "\u2588"};
+  std::string text = fmt::format("{:<11}", "work by step");
+  for (const Report& report : reports)
+    text += fmt::format("  {:<12}", name_of(report.config.partition));
+  for (std::size_t rank = 0; rank < kWorldSize; ++rank) {
+    text += fmt::format("\nrank {:<6}", rank);
+    for (const Report& report : reports) {
+      const double rows = static_cast<double>(report.config.partition_of_sequence().max_rows());
+      text += "   ";
+      for (const Index pairs : report.summary.ranks[rank].pairs_by_step)
+        text += kHeights[static_cast<int>(
+            std::ceil(8 * static_cast<double>(pairs) / (rows * rows) - 0.5))];
+      text += std::string(11 - report.summary.ranks[rank].pairs_by_step.size(), ' ');
+    }
+  }
+  return text + "\n";
+}
+
 std::string closing_lines(const DemoOptions& options, const std::vector<Report>& reports) {
   const auto by_ceiling = [](const Report& a, const Report& b) {
     return a.predicted_balance_ceiling < b.predicted_balance_ceiling;
   };
-  const auto [worst, best] = std::minmax_element(reports.begin(), reports.end(), by_ceiling);
+  const auto worst = std::min_element(reports.begin(), reports.end(), by_ceiling);
+  const auto best = std::max_element(reports.begin(), reports.end(), by_ceiling);
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   std::string text = fmt::format(
-      "All compute the same attention; with a core a rank, {} would finish up to {:.2f} times "
-      "sooner than {}, "
-      "whose ranks wait for the slowest at every step.\n",
+      "All four compute the same attention. With a core a rank, {} could finish {:.2f} times "
+      "sooner "
+      "than {}, where every step waits for the rank with most to do.\n",
       name_of(best->config.partition),
       best->predicted_balance_ceiling / worst->predicted_balance_ceiling,
       name_of(worst->config.partition));
@@ -151,7 +175,7 @@ int demo_command(const DemoOptions& options) {
 
   std::string text = table_head();
   for (const Report& report : reports) text += table_row(report);
-  print_out(text + "\n" + closing_lines(options, reports));
+  print_out(text + "\n" + work_picture(reports) + "\n" + closing_lines(options, reports));
   for (const Report& report : reports) {
     if (report.verdict->pass()) continue;
     print_error(

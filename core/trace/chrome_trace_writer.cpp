@@ -99,7 +99,7 @@ class TraceWriter {
         json_string(info.backend), info.world_size);
     add("\"ring\": {{\"schema_version\": 1, \"partition\": {}, \"mask\": {}, \"scheme\": {}, ",
         json_string(info.partition), json_string(info.mask), json_string(info.scheme));
-    add("\"shape\": {{\"batch\": {}, \"heads\": {}, \"heads_kv\": {}, \"seqlen\": {}, "
+    add("\"shape\": {{\"batch\": {}, \"num_heads\": {}, \"num_heads_kv\": {}, \"seqlen\": {}, "
         "\"head_dim\": {}}}, \"dtype\": {}, ",
         s.batch, s.num_heads, s.num_heads_kv, s.seqlen, s.head_dim, json_string(info.dtype));
     add("\"clock_offset_ns\": [{}], \"clock_error_ns\": [{}], \"dropped_events\": [{}]}},\n",

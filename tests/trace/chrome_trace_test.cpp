@@ -75,8 +75,8 @@ TEST_F(ChromeTrace, HeadSaysWhatRan) {
   EXPECT_EQ(field(ring, "scheme"), "ring");
   EXPECT_EQ(field(ring, "dtype"), "f32");
   EXPECT_EQ(field(ring["shape"], "seqlen"), "1000");
-  EXPECT_EQ(field(ring["shape"], "heads"), "4");
-  EXPECT_EQ(field(ring["shape"], "heads_kv"), "2");
+  EXPECT_EQ(field(ring["shape"], "num_heads"), "4");
+  EXPECT_EQ(field(ring["shape"], "num_heads_kv"), "2");
   EXPECT_EQ(ring["clock_offset_ns"].Size(), 3u);
   EXPECT_EQ(ring["clock_error_ns"].Size(), 3u);
   EXPECT_STREQ(ring["dropped_events"][1].GetString(), "3");
