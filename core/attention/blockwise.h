@@ -7,7 +7,7 @@
 // allowed key are computed.
 #pragma once
 
-#include "core/attention/problem.h"
+#include "core/attention/views.h"
 #include "core/base/buffer.h"
 #include "core/partition/region.h"
 
@@ -43,7 +43,7 @@ void finish_attention(const AttentionParams& params, const QueryBlock& q,
 // delta = rowsum(dout * out), dq = 0.
 void begin_backward(const AttentionParams& params, const QueryBlock& q, const BackwardState& state);
 
-// Recomputes the block's P from lse (S1, section 8), adds its share to dq (still without
+// Recomputes the block's P from lse (S1, part two, 8), adds its share to dq (still without
 // softmax_scale), and overwrites `gradient` with what these queries contribute to the block's dK
 // and dV.
 BlockStats attend_block_backward(const AttentionParams& params, const Region& region,

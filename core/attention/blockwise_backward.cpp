@@ -1,13 +1,13 @@
 // The backward tile loop. P is recomputed from the saved lse, so nothing of size rows x keys was
-// kept (S1, section 8.1):
+// kept (S1, part two, 8.1, which keeps m and l instead of lse):
 //
-//   P = exp(scale Q K^T - lse)   dP = dO V^T   dS = P * (dP - delta)
-//   dV += P^T dO                 dK += dS^T (scale Q)                 dQ += dS K   (scale at the
-//   end)
+//   P = exp(scale Q K^T - lse)      dP = dO V^T      dS = P * (dP - delta)
+//   dV += P^T dO      dK += dS^T (scale Q)      dQ += dS K, times scale at the end
 //
 // lse must be the final one, over all keys of all blocks: a block's own lse gives the wrong dQ.
 
 #include "core/attention/blockwise.h"
+#include "core/attention/non_finite.h"
 #include "core/attention/online_softmax.h"
 #include "core/attention/tile_product.h"
 #include "core/attention/tiles.h"
@@ -30,18 +30,14 @@ void begin_backward(const AttentionParams& params, const QueryBlock& q,
 
 namespace {
 
-// One row of a tile: scores become P, and dP becomes dS. Columns that are not allowed end as exact
-// zeros.
-void softmax_backward_row(float* scores, float* dscores, Interval columns, Interval allowed,
-                          float lse, float delta) {
+// One row of a tile: scores become P, and dP becomes dS.
+void softmax_backward_row(float* scores, float* dscores, Interval columns, float lse, float delta) {
   const Vector lse_lanes = broadcast(lse), delta_lanes = broadcast(delta);
   for (Index j = columns.first; j < columns.last; j += kVectorWidth) {
     const Vector p = exp_of(load(scores + j) - lse_lanes);
     store(scores + j, p);
     store(dscores + j, p * (load(dscores + j) - delta_lanes));
   }
-  fill_outside(scores, columns, allowed, 0.0f);
-  fill_outside(dscores, columns, allowed, 0.0f);
 }
 
 void round_in_place(DType dtype, float* values, Index count, float scale) {
@@ -99,8 +95,11 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
             // All scores -inf: any finite lse gives P = exp(-inf) = 0 instead of NaN.
             const float lse = state.lse[first_row + i];
             softmax_backward_row(scores + i * kTileKeys, dscores + i * kTileKeys, columns,
-                                 mask.allowed[i], lse == kMinusInfinity<float> ? 0.0f : lse,
+                                 lse == kMinusInfinity<float> ? 0.0f : lse,
                                  state.delta[first_row + i]);
+            if (!mask.has_holes()) continue;
+            fill_outside(scores + i * kTileKeys, columns, mask.allowed[i], 0.0f);
+            fill_outside(dscores + i * kTileKeys, columns, mask.allowed[i], 0.0f);
           }
           const Interval seen = mask.columns;
           float* const p = scores + seen.first;

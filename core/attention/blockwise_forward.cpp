@@ -3,6 +3,7 @@
 // query rows and all query heads that share it.
 
 #include "core/attention/blockwise.h"
+#include "core/attention/non_finite.h"
 #include "core/attention/online_softmax.h"
 #include "core/attention/tile_product.h"
 #include "core/attention/tiles.h"
@@ -99,7 +100,8 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
           const Index first_row = head * q.rows + rows.first;
           float* const out = state.out_accum + first_row * d;
           for (Index i = 0; i < rows.size(); ++i) {
-            fill_outside(scores + i * kTileKeys, columns, mask.allowed[i], kMinusInfinity<float>);
+            if (mask.has_holes())
+              fill_outside(scores + i * kTileKeys, columns, mask.allowed[i], kMinusInfinity<float>);
             softmax_row(scores + i * kTileKeys, columns, state.row_max[first_row + i],
                         state.row_sum[first_row + i], out + i * d, d);
           }

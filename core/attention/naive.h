@@ -1,13 +1,15 @@
-// Attention as its formula says, in f64: the oracle that everything else is measured against.
+// Attention as its formula says: in f64 the oracle that everything else is measured against, in f32
+// the plainest implementation.
 //
 //   S = softmax_scale * Q K^T      P = softmax(S) over the allowed keys      O = P V
 //
-// and backward (S1, section 8.1):
-//   dV = P^T dO    dP = dO V^T    dS = P * (dP - rowsum(dO * O))    dQ = scale dS K    dK = scale
-//   dS^T Q
+// and backward (S1, part two, 8.1):
 //
-// The f64 oracle walks blocks of query rows, so that it works where a seqlen x seqlen matrix would
-// not fit. Only allowed keys enter a row's sums: a NaN at a forbidden key stays out.
+//   dV = P^T dO            dP = dO V^T      dS = P * (dP - rowsum(dO * O))
+//   dQ = scale dS K        dK = scale dS^T Q
+//
+// It walks blocks of query rows, so that it works where a seqlen x seqlen matrix would not fit.
+// Only allowed keys enter a row's sums: a NaN at a forbidden key stays out.
 #pragma once
 
 #include <functional>

@@ -1,13 +1,15 @@
 // Softmax over keys that arrive in pieces, one query row at a time: the algebra that blocks, rings
 // and merges all stand on, in its plainest form.
 //
-// For the keys seen so far a row keeps   m = largest score,   l = sum of exp(score - m),
-// and out_accum = sum of exp(score - m) V. A new maximum m' changes the unit that l and out_accum
-// are measured in, by the factor exp(m - m') (S0, "Safe softmax"; S1, section 4). At the end out =
-// out_accum / l and lse = m + log(l).
+// For the keys seen so far a row keeps
+//
+//   m = largest score      l = sum of exp(score - m)      out_accum = sum of exp(score - m) V
+//
+// A new maximum m' changes the unit that l and out_accum are measured in, by the factor exp(m - m')
+// (S0, "Safe softmax"; S1, part two, 4). At the end out = out_accum / l and lse = m + log(l).
 //
 // No keys at all is m = -inf, l = 0, and every function here takes it: the difference -inf - -inf,
-// which would be NaN, is never formed.
+// which would be NaN, is never formed. A NaN that goes in comes out.
 #pragma once
 
 #include <cmath>
@@ -40,8 +42,8 @@ T lse_of(const RowState<T>& row) {
   return row.row_sum == T(0) ? kMinusInfinity<T> : row.row_max + std::log(row.row_sum);
 }
 
-// Softmax of `scores` with the maximum subtracted, so that exp never overflows (C03). All weights
-// are 0 when all scores are -inf.
+// Softmax of `scores` with the maximum subtracted, so that exp never overflows (in f32 it would for
+// scores above 88.7). All weights are 0 when all scores are -inf.
 template <class T>
 void safe_softmax(std::span<const T> scores, std::span<T> weights) {
   T largest = kMinusInfinity<T>, sum = 0;
@@ -58,13 +60,13 @@ void carry_on(RowState<T>& row, std::span<T> out_accum, std::span<const T> score
               const T* values) {
   T new_max = row.row_max;
   for (T s : scores) new_max = std::fmax(new_max, s);
-  if (new_max == kMinusInfinity<T>) return;
+  const T unit = new_max == kMinusInfinity<T> ? T(0) : new_max;
   const T factor = rescale_factor(row.row_max, new_max);
   row.row_sum *= factor;
   for (T& o : out_accum) o *= factor;
   for (std::size_t j = 0; j < scores.size(); ++j) {
     if (scores[j] == kMinusInfinity<T>) continue;
-    const T p = std::exp(scores[j] - new_max);
+    const T p = std::exp(scores[j] - unit);
     row.row_sum += p;
     for (std::size_t x = 0; x < out_accum.size(); ++x)
       out_accum[x] += p * values[j * out_accum.size() + x];
@@ -72,7 +74,7 @@ void carry_on(RowState<T>& row, std::span<T> out_accum, std::span<const T> score
   row.row_max = new_max;
 }
 
-// The merge of two partial results over disjoint keys, (m, l) form (S1, section 4): b into a.
+// The merge of two partial results over disjoint keys, (m, l) form (S1, part two, 4): b into a.
 // out_accum's are unnormalised.
 template <class T>
 void merge(RowState<T>& a, std::span<T> out_a, const RowState<T>& b, std::span<const T> out_b) {
@@ -89,8 +91,8 @@ void merge(RowState<T>& a, std::span<T> out_a, const RowState<T>& b, std::span<c
 // when both are -inf; here that gives lse = -inf and out_a as it was.
 template <class T>
 void merge_by_lse(T& lse_a, std::span<T> out_a, T lse_b, std::span<const T> out_b) {
+  if (lse_b == kMinusInfinity<T>) return;
   const T larger = std::fmax(lse_a, lse_b);
-  if (larger == kMinusInfinity<T>) return;
   const T lse = larger + std::log(std::exp(lse_a - larger) + std::exp(lse_b - larger));
   const T weight_a = std::exp(lse_a - lse), weight_b = std::exp(lse_b - lse);
   for (std::size_t x = 0; x < out_a.size(); ++x)

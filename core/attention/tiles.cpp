@@ -1,7 +1,5 @@
 #include "core/attention/tiles.h"
 
-#include <cmath>
-
 namespace ringscope {
 
 namespace {
@@ -33,9 +31,8 @@ bool load_rows(DType dtype, const void* tensor, Interval rows, Index head_dim, f
       const Stored* from = row_of<Stored>(tensor, r, head_dim);
       float seen = 0;
       for (Index x = 0; x < head_dim; ++x) {
-        const float value = to_float(from[x]);
-        seen += value * 0.0f;
-        to[x] = value * scale;
+        to[x] = to_float(from[x]) * scale;
+        seen += to[x] * 0.0f;
       }
       check.see(seen);
       for (Index x = head_dim; x < stride; ++x) to[x] = 0;
@@ -81,17 +78,6 @@ TileMask::TileMask(const Region& region, Interval rows, Interval keys)
     columns.last = max_of(columns.last, allowed[i].last);
     pairs += allowed[i].size();
   }
-}
-
-NonFiniteTakenOut::NonFiniteTakenOut(float* tile, Index rows, Index head_dim, bool none)
-    : tile_(tile), stride_(padded(head_dim)) {
-  if (none) return;
-  for (Index at = 0; at < rows * stride_; ++at)
-    if (!std::isfinite(tile[at])) taken_.emplace_back(at, std::exchange(tile[at], 0.0f));
-}
-
-NonFiniteTakenOut::~NonFiniteTakenOut() {
-  for (const auto& [at, value] : taken_) tile_[at] = value;
 }
 
 void count_tile(const TileMask& mask, BlockStats& stats) {

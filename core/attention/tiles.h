@@ -1,9 +1,6 @@
-// What the forward and the backward tile loops share: the memory of one head, tiles brought to f32,
-// and a tile's mask as one interval of keys a row.
+// What the forward and the backward tile loops share: tiles brought to f32, and a tile's mask as
+// one interval of keys a row.
 #pragma once
-
-#include <utility>
-#include <vector>
 
 #include "core/attention/blockwise.h"
 #include "core/attention/vector.h"
@@ -37,6 +34,8 @@ struct TileMask {
 
   TileMask(const Region& region, Interval rows, Interval keys);
 
+  // Whether some pair among the computed ones (vector_columns()) is not allowed.
+  bool has_holes() const { return tile_class == TileClass::partial || vector_columns() != columns; }
   // `columns`, widened to whole vectors.
   Interval vector_columns() const {
     return {columns.first / kVectorWidth * kVectorWidth, padded(columns.last)};
@@ -50,30 +49,6 @@ inline void fill_outside(float* row, Interval computed, Interval allowed, float 
   for (Index j = max_of(max_of(allowed.last, end), computed.first); j < computed.last; ++j)
     row[j] = value;
 }
-
-// The NaN and infinite values of a partial tile's right-hand rows, set to 0 while this object
-// lives: a masked weight is 0, but 0 times such a value is NaN and would reach rows that may not
-// see it. Whoever multiplied adds them afterwards, to the rows that may, and everyone else's bits
-// are as if they had been finite.
-class NonFiniteTakenOut {
- public:
-  // `tile` as load_rows wrote it; `none` when it is known to be finite.
-  NonFiniteTakenOut(float* tile, Index rows, Index head_dim, bool none);
-  ~NonFiniteTakenOut();  // puts them back
-  NonFiniteTakenOut(const NonFiniteTakenOut&) = delete;
-  NonFiniteTakenOut& operator=(const NonFiniteTakenOut&) = delete;
-
-  // f(row, column, value) for each.
-  template <class F>
-  void for_each(F&& f) const {
-    for (const auto& [at, value] : taken_) f(at / stride_, at % stride_, value);
-  }
-
- private:
-  float* tile_;
-  Index stride_;
-  std::vector<std::pair<Index, float>> taken_;
-};
 
 // Counts a tile under its class.
 void count_tile(const TileMask& mask, BlockStats& stats);

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
 #include "core/base/math.h"
 
@@ -15,7 +14,11 @@ inline constexpr int kVectorWidth = 16;
 inline constexpr const char* kVectorIsa = "AVX-512";
 #elif defined(__AVX__)
 inline constexpr int kVectorWidth = 8;
+#if defined(__AVX2__)
 inline constexpr const char* kVectorIsa = "AVX2";
+#else
+inline constexpr const char* kVectorIsa = "AVX";
+#endif
 #elif defined(__ARM_NEON)
 inline constexpr int kVectorWidth = 4;
 inline constexpr const char* kVectorIsa = "NEON";

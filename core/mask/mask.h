@@ -1,13 +1,17 @@
 // Who may attend whom, by global position. The five kinds of mask, and every combination of them,
 // share one property that everything else is built on:
 //
-//     the keys that query i may attend are ONE interval [first, last), and both ends never decrease
-//     as i grows; and i itself always lies inside.
+//   the keys that query i may attend are ONE interval [first, last), both ends never decrease as i
+//   grows, and i itself always lies inside.
 //
-// full: [0, S)   causal: [0, i+1)   prefix P: [0, max(i+1, P))   window W: [i-W+1, i+W)
-// documents: [start, end) of i's document.       A combination is their intersection.
+//   full        [0, S)
+//   causal      [0, i+1)
+//   prefix P    [0, max(i+1, P))
+//   window W    [i-W+1, i+W)
+//   documents   [start, end) of i's document
 //
-// Tile classes and pair counts (core/partition/region.h) follow from it in closed form.
+// A combination is the intersection of its parts. Tile classes and pair counts
+// (core/partition/region.h) follow in closed form.
 #pragma once
 
 #include "core/base/math.h"

@@ -1,6 +1,5 @@
-// Masks as people write them: `causal`, `window:W`, `prefix:P`, `documents:L1,L2,…`, `full`, joined
-// by
-// `+` (a pair must be allowed by every part).
+// Masks as people write them: `full`, `causal`, `prefix:P`, `window:W`, `documents:L1,L2,…`, joined
+// by `+` (a pair must be allowed by every part).
 #pragma once
 
 #include <string>

@@ -2,18 +2,18 @@
 // (first, first + stride, …), listed in ascending order, so both directions of the mapping
 // "local row <-> global position" are a few integer operations: no table, nothing to send.
 //
-//   contiguous   rank r holds chunk r of N                                 one run, stride 1
-//   striped      position p lies on rank p mod N                           one run, stride N
-//   zigzag       2N chunks, rank r holds chunks r and 2N-1-r               two runs, stride 1
-//   fold         fold f = p div N, on rank p mod N when f is even, else on
-//                N-1 - p mod N  (what S1 calls zig-zag)                    two runs, stride 2N,
-//                alternating
+//   contiguous   rank r holds chunk r of N                        one run, stride 1
+//   striped      position p lies on rank p mod N                  one run, stride N
+//   zigzag       of 2N chunks, rank r holds r and 2N-1-r          two runs, stride 1
+//   fold         in fold f = p div N, position p lies on rank     two runs, stride 2N,
+//                p mod N when f is even, N-1 - p mod N when odd   alternating
+//                (what S1 calls zig-zag)
 //
 // Chunks of a length that does not divide are balanced: the first (seqlen mod chunks) ones are
 // longer by one row. Any seqlen >= 0 and world_size >= 1 works; a rank may hold nothing.
 #pragma once
 
-#include "core/mask/mask.h"
+#include "core/base/math.h"
 
 namespace ringscope {
 

@@ -1,7 +1,6 @@
 // The four ways to deal a sequence out to ranks: see local_rows.h for what each gives to whom.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "core/partition/local_rows.h"

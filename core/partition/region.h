@@ -1,10 +1,10 @@
 // What one rank may attend of one KV block: the mask, seen through the positions of the query rows
 // and of the key rows. Because a query's allowed keys are one interval of global positions and a
-// rank's rows ascend, in LOCAL rows too each query has one interval of keys, whose ends never
+// rank's rows ascend, in local rows too each query has one interval of keys, whose ends never
 // decrease. From that:
 //
-//   tile class   full:  the last row's interval begins, and the first row's ends, outside the tile
-//                empty: no pairs
+//   full tile    the last row's interval begins, and the first row's ends, outside the tile
+//   empty tile   it has no pairs
 //   pairs        a sum over runs of clamp(i + const, 0, count), which has a closed form
 //
 // All of it is O(1) in rows (O(documents that the tile crosses) under a documents mask), constexpr

@@ -1,5 +1,5 @@
 // The scheme that a ring is compared with: every rank first gathers all KV blocks, then computes
-// alone. It moves the same bytes (C27), but holds N blocks instead of two, and hides none of the
+// alone. It moves the same bytes, but holds N blocks instead of two, and hides none of the
 // transfer.
 
 #include "core/ring/at_step.h"

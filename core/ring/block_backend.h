@@ -1,8 +1,9 @@
-// The second seam: who attends a block. Every operation starts once `after` has happened and
-// returns the completion of its own end (null when it ended before returning, as on a CPU).
+// The second seam: who attends a block. An operation starts once `after` (and the operations before
+// it on the same backend) has happened and returns the completion of its own end: null when it
+// ended before returning, as on a CPU.
 #pragma once
 
-#include "core/attention/problem.h"
+#include "core/attention/views.h"
 #include "core/partition/region.h"
 #include "core/ring/completion.h"
 #include "core/trace/event.h"
@@ -44,6 +45,9 @@ class BlockBackend {
   virtual Completion finish_backward(const StepInfo& step, const QueryBlock& q,
                                      const BackwardState& state, const KvGradient& home,
                                      const Completion& after) = 0;
+
+  // What the last attend or attend_backward counted; valid once its completion has happened.
+  virtual const BlockStats& last_stats() const = 0;
 };
 
 }  // namespace ringscope

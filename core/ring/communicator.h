@@ -1,8 +1,8 @@
-// The first seam: who moves blocks. Threads, MPI processes, virtual ranks on one GPU and NCCL
-// implement it.
+// The first seam: who moves blocks. Threads implement it (thread_communicator.h); its terms also
+// fit MPI processes, virtual ranks on one GPU and NCCL, which order work by events and never block
+// here.
 #pragma once
 
-#include <cstddef>
 #include <initializer_list>
 
 #include "core/base/math.h"

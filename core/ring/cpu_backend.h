@@ -26,8 +26,7 @@ class CpuBackend : public BlockBackend {
   Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
                              const KvGradient& home, const Completion& after) override;
 
-  // What the last attend or attend_backward counted.
-  const BlockStats& last_stats() const { return last_stats_; }
+  const BlockStats& last_stats() const override { return last_stats_; }
 
  private:
   AttentionParams params_;

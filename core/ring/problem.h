@@ -1,8 +1,8 @@
 // One attention problem on a ring, as every rank knows it: the same for all, and enough to tell any
-// rank's rows, regions and message sizes, so none of that is ever sent (C45).
+// rank's rows, regions and message sizes, so none of that is ever sent.
 #pragma once
 
-#include "core/attention/problem.h"
+#include "core/attention/views.h"
 #include "core/partition/partition.h"
 #include "core/partition/region.h"
 

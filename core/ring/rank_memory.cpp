@@ -1,20 +1,22 @@
 #include "core/ring/rank_memory.h"
 
+#include <algorithm>
+
 namespace ringscope {
 
 RankMemory::RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool backward)
     : rank_(rank), rows_(problem.rows(rank)), scheme_(scheme), backward_(backward) {
   const AttentionParams& params = problem.params;
   const Index stored_query_bytes = params.query_values(rows_) * bytes_of(params.dtype);
-  q = {count(), stored_query_bytes};
-  out_accum = {count(), params.query_values(rows_)};
-  row_max = {count(), params.row_values(rows_)};
-  row_sum = {count(), params.row_values(rows_)};
-  lse = {count(), params.row_values(rows_)};
+  q = {&meter_, stored_query_bytes};
+  out_accum = {&meter_, params.query_values(rows_)};
+  row_max = {&meter_, params.row_values(rows_)};
+  row_sum = {&meter_, params.row_values(rows_)};
+  lse = {&meter_, params.row_values(rows_)};
   if (backward) {
-    dout = {count(), stored_query_bytes};
-    dq = {count(), params.query_values(rows_)};
-    delta = {count(), params.row_values(rows_)};
+    dout = {&meter_, stored_query_bytes};
+    dq = {&meter_, params.query_values(rows_)};
+    delta = {&meter_, params.row_values(rows_)};
   }
 
   const int n = problem.partition.world_size;
@@ -22,17 +24,17 @@ RankMemory::RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool
   const Index most_values = 2 * params.kv_values(problem.partition.max_rows());
   if (scheme == Scheme::allgather) {
     for (int owner = 0; owner < n; ++owner) {
-      kv_.emplace_back(count(), problem.kv_bytes(owner));
-      if (backward) gradients_.emplace_back(count(), problem.gradient_bytes(owner) / 4);
+      kv_.emplace_back(&meter_, problem.kv_bytes(owner));
+      if (backward) gradients_.emplace_back(&meter_, problem.gradient_bytes(owner) / 4);
     }
-    if (backward && n > 1) gradients_.emplace_back(count(), most_values);
+    if (backward && n > 1) gradients_.emplace_back(&meter_, most_values);
     return;
   }
-  const int kv_buffers = n == 1 ? 1 : backward ? 3 : 2;
+  const int kv_buffers = std::min(n, backward ? 3 : 2);
   const int gradient_buffers = !backward ? 0 : n == 1 ? 1 : 3;
   for (int i = 0; i < kv_buffers; ++i)
-    kv_.emplace_back(count(), most_values * bytes_of(params.dtype));
-  for (int i = 0; i < gradient_buffers; ++i) gradients_.emplace_back(count(), most_values);
+    kv_.emplace_back(&meter_, most_values * bytes_of(params.dtype));
+  for (int i = 0; i < gradient_buffers; ++i) gradients_.emplace_back(&meter_, most_values);
 }
 
 Index RankMemory::predicted_bytes(const RingProblem& problem, int rank, Scheme scheme,
@@ -50,7 +52,8 @@ Index RankMemory::predicted_bytes(const RingProblem& problem, int rank, Scheme s
     return query_side + storage * all_values +
            (backward ? backward_side + 4 * all_values + (n > 1 ? 4 * block_values : 0) : 0);
   if (!backward) return query_side + (n == 1 ? 1 : 2) * storage * block_values;
-  return query_side + backward_side + (n == 1 ? 1 : 3) * (storage + 4) * block_values;
+  return query_side + backward_side +
+         (std::min(n, 3) * storage + (n == 1 ? 1 : 3) * 4) * block_values;
 }
 
 std::byte* RankMemory::own_kv() {
@@ -59,7 +62,7 @@ std::byte* RankMemory::own_kv() {
 
 std::byte* RankMemory::kv_at_step(int step) {
   // With backward, buffer 0 keeps the own block, and the others take turns.
-  const int buffer = backward_ ? (step == 0 ? 0 : 1 + step % 2) : step % 2;
+  const int buffer = backward_ ? (step == 0 ? 0 : 1 + (step + 1) % 2) : step % 2;
   return kv_[static_cast<std::size_t>(buffer)].data();
 }
 

@@ -1,10 +1,12 @@
 // Everything that one rank holds in host memory during a run, accounted for by its meter. Nothing
 // grows with rows x rows.
 //
-//   always         Q, out_accum, row_max, row_sum, lse, the backend's tile scratch (counted by the
-//   backend) ring           KV blocks: current and incoming; with backward also the rank's own,
-//   kept for its second trip all-gather     KV blocks of all owners with backward  dO, dQ, delta;
-//   f32 gradients of KV blocks: being summed, being sent, incoming
+//   always         Q, out_accum, row_max, row_sum, lse
+//                  (and the backend's tile scratch, which the backend allocates on the same meter)
+//   ring           KV blocks: current and incoming;
+//                  with backward also the rank's own, kept for its second trip
+//   all-gather     KV blocks of all owners
+//   with backward  dO, dQ, delta; f32 gradients of KV blocks: being summed, being sent, incoming
 //                  (all-gather: those of all owners, and the incoming one)
 #pragma once
 
@@ -51,8 +53,6 @@ class RankMemory {
   Buffer<float> row_max, row_sum, lse, out_accum, delta, dq;
 
  private:
-  MemoryMeter* count() { return &meter_; }
-
   MemoryMeter meter_;
   int rank_;
   Index rows_;

@@ -19,7 +19,7 @@ std::int64_t thread_cpu_ns() {
 
 }  // namespace
 
-RecordingBackend::RecordingBackend(CpuBackend& inner, Recorder& recorder,
+RecordingBackend::RecordingBackend(BlockBackend& inner, Recorder& recorder,
                                    const AttentionParams& params, int rank, Listener listener)
     : inner_(inner),
       recorder_(recorder),
@@ -47,7 +47,7 @@ void RecordingBackend::record_compute(const StepInfo& step, Attend&& attend) {
       .lane = Lane::compute, .pass = step.pass, .step = step.step, .kv_owner = step.kv_owner};
   const std::int64_t cpu_begin = thread_cpu_ns();
   event.begin_ns = recorder_.now_ns();
-  attend();
+  wait_for(attend());
   event.end_ns = recorder_.now_ns();
   event.cpu_ns = thread_cpu_ns() - cpu_begin;
   const BlockStats& stats = inner_.last_stats();
@@ -89,7 +89,7 @@ Completion RecordingBackend::attend(const StepInfo& step, const Region& region, 
                                     const KvBlock& block, const SoftmaxState& state,
                                     const Completion& after) {
   record_wait(step, Payload::kv, after);
-  record_compute(step, [&] { inner_.attend(step, region, q, block, state, after); });
+  record_compute(step, [&] { return inner_.attend(step, region, q, block, state, after); });
   record_samples(step, region, state);
   return nullptr;
 }
@@ -117,8 +117,8 @@ Completion RecordingBackend::attend_backward(const StepInfo& step, const Region&
                                              const BackwardState& state, const KvGradient& gradient,
                                              const Completion& after) {
   record_wait(step, Payload::kv, after);
-  record_compute(step,
-                 [&] { inner_.attend_backward(step, region, q, block, state, gradient, after); });
+  record_compute(
+      step, [&] { return inner_.attend_backward(step, region, q, block, state, gradient, after); });
   return nullptr;
 }
 
@@ -150,9 +150,10 @@ Completion RecordingCommunicator::exchange(const Exchange& hop,
 
 void RecordingCommunicator::flush() {
   const RingSchedule ring{rank(), world_size()};
-  for (const auto& [hop, completion] : pending_) {
-    completion->wait();
-    const TransferTimes times = completion->times();
+  for (const Pending& pending : pending_) {
+    const Exchange& hop = pending.hop;
+    pending.completion->wait();
+    const TransferTimes times = pending.completion->times();
     // The same number on both sides: one for each (pass, payload, step, sender).
     const auto flow_from = [&](int sender) {
       const std::int64_t kind = 2 * static_cast<int>(hop.pass) + static_cast<int>(hop.payload);

@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
+#include "core/ring/block_backend.h"
 #include "core/ring/communicator.h"
-#include "core/ring/cpu_backend.h"
 #include "core/trace/recorder.h"
 
 namespace ringscope {
@@ -19,7 +19,7 @@ class RecordingBackend : public BlockBackend {
   // Called after each attended block with the pairs in it, on the rank's thread.
   using Listener = std::function<void(Index pairs)>;
 
-  RecordingBackend(CpuBackend& inner, Recorder& recorder, const AttentionParams& params, int rank,
+  RecordingBackend(BlockBackend& inner, Recorder& recorder, const AttentionParams& params, int rank,
                    Listener listener);
 
   Completion begin(const QueryBlock& q, const SoftmaxState& state) override;
@@ -35,6 +35,7 @@ class RecordingBackend : public BlockBackend {
                  const Completion& after) override;
   Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
                              const KvGradient& home, const Completion& after) override;
+  const BlockStats& last_stats() const override { return inner_.last_stats(); }
 
  private:
   void record_wait(const StepInfo& step, Payload payload, const Completion& after);
@@ -42,7 +43,7 @@ class RecordingBackend : public BlockBackend {
   void record_compute(const StepInfo& step, Attend&& attend);
   void record_samples(const StepInfo& step, const Region& region, const SoftmaxState& state);
 
-  CpuBackend& inner_;
+  BlockBackend& inner_;
   Recorder& recorder_;
   AttentionParams params_;
   int rank_;

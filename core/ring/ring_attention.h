@@ -12,7 +12,7 @@ namespace ringscope {
 
 // All four run one rank's part. `mine` holds Q, the rank's own KV block (and, backward, dO and what
 // forward left there); out and lse, or dq and the returned gradient, are complete when the
-// backend's last operation is. Throw RunError that names rank and step.
+// backend's last operation is. Throw RunError; one raised inside a step names rank and step.
 
 // N steps, N-1 hops: at step t this rank attends the block of owner (rank - t) mod N.
 void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,

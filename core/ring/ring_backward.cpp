@@ -4,10 +4,10 @@
 
 namespace ringscope {
 
-// dK and dV travel with their KV block, in the same direction. (S1 sends them the other way, which
-// brings them home for no world_size but 1.) Each rank computes its own share while the sum of the
-// earlier ranks' is still on its way, adds the two, and sends the sum after the block. After N hops
-// it is home.
+// dK and dV travel with their KV block, in the same direction, and need N hops: one more than the
+// block itself. (S1, part two, 8.2 sends them the other way, where they part from their block, and
+// N-1 hops of its code end one rank short of home.) Each rank computes its own share while the sum
+// of the earlier ranks' is still on its way, adds the two, and sends the sum after the block.
 KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                          RankMemory& mine) {
   const RingSchedule ring{comm.rank(), comm.world_size()};

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 #include "core/ring/cpu_backend.h"
@@ -94,10 +94,9 @@ class Rank {
   }
 
   // Both passes, on the calling thread.
-  void run(ThreadRing& ring, const RecordingBackend::Listener& listener) {
-    ThreadCommunicator threads(ring, rank_);
-    RecordingCommunicator comm(threads, recorder_,
-                               2 * static_cast<std::size_t>(config_.world_size) * 2);
+  void run(Communicator& unrecorded, const RecordingBackend::Listener& listener) {
+    RecordingCommunicator comm(unrecorded, recorder_,
+                               4 * static_cast<std::size_t>(config_.world_size));
     RecordingBackend backend(backend_, recorder_, problem_.params, rank_, listener);
     const bool is_ring = config_.scheme == Scheme::ring;
     is_ring ? ring_forward(comm, backend, problem_, memory_)
@@ -174,19 +173,26 @@ RunInfo info_of(const RingConfig& config) {
 void run_all(std::vector<std::unique_ptr<Rank>>& ranks,
              const RecordingBackend::Listener& listener) {
   ThreadRing ring(static_cast<int>(ranks.size()));
+  // They live on after a rank has failed: its copy engine may still wait for a peer, which the
+  // failure has to reach first.
+  std::vector<std::unique_ptr<ThreadCommunicator>> comms;
+  for (const auto& rank : ranks)
+    comms.push_back(std::make_unique<ThreadCommunicator>(ring, rank->rank()));
   std::vector<std::thread> threads;
+  threads.reserve(ranks.size());
+  const auto run_one = [&](Rank& rank, Communicator& comm) {
+    try {
+      rank.run(comm, listener);
+    } catch (const RunError& error) {
+      ring.fail(error);
+    } catch (const std::exception& error) {
+      ring.fail(RunError(error.what(), rank.rank()));
+    }
+  };
   try {
-    for (const auto& rank : ranks)
-      threads.emplace_back([&ring, &listener, mine = rank.get()] {
-        try {
-          mine->run(ring, listener);
-        } catch (const RunError& error) {
-          ring.fail(error);
-        } catch (const std::exception& error) {
-          ring.fail(RunError(error.what(), mine->rank()));
-        }
-      });
-  } catch (const std::system_error& error) {
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      threads.emplace_back(run_one, std::ref(*ranks[i]), std::ref(*comms[i]));
+  } catch (const std::exception& error) {
     ring.fail(RunError(std::string("cannot start a thread: ") + error.what(),
                        static_cast<int>(threads.size())));
   }
@@ -210,19 +216,19 @@ RingRun run_on_threads(const RingConfig& config, const AttentionInputs& inputs,
     ranks.back()->take_inputs(inputs);
   }
 
-  double total_pairs = 0, done_pairs = 0;
-  for (int rank = 0; rank < config.world_size; ++rank)
-    for (int step = 0; step < config.world_size; ++step)
-      total_pairs +=
-          static_cast<double>(predicted_pairs(config, rank, step)) * (config.backward ? 2 : 1);
   std::mutex progress_mutex;
+  double done_pairs = 0;
   RecordingBackend::Listener listener;
-  if (progress)
-    listener = [&](Index pairs) {
+  if (progress) {
+    const LocalRows all = Partition{PartitionKind::contiguous, config.shape.seqlen, 1}.rows_of(0);
+    const double total_pairs =
+        static_cast<double>(Region{problem.mask, all, all}.pairs()) * (config.backward ? 2 : 1);
+    listener = [&, total_pairs](Index pairs) {
       const std::lock_guard lock(progress_mutex);
       done_pairs += static_cast<double>(pairs);
-      progress(total_pairs > 0 ? done_pairs / total_pairs : 1);
+      progress(done_pairs / total_pairs);
     };
+  }
 
   const std::int64_t begin_ns = monotonic_ns() - origin_ns;
   run_all(ranks, listener);

@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "core/base/buffer.h"
 #include "core/base/dtype.h"
 #include "core/base/shape.h"
 #include "core/mask/mask_spec.h"

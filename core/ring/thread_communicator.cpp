@@ -99,7 +99,7 @@ void ThreadCommunicator::run_engine() try {
     lock.unlock();
     for (const Completion& dependency : hop->after_) wait_for(dependency);
     lock.lock();
-    hop->after_.clear();  // a chain of completions would otherwise keep the whole run's hops alive
+    hop->after_.clear();  // so that hops do not hold each other in one long chain
     hop->ready_ = true;
     ring_.seats_[to].changed.notify_all();
 
@@ -136,6 +136,8 @@ void ThreadCommunicator::run_engine() try {
   }
 } catch (const RunError& error) {
   ring_.fail(error);
+} catch (const std::exception& error) {
+  ring_.fail(RunError(error.what(), rank_));
 }
 
 }  // namespace ringscope

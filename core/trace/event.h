@@ -40,9 +40,9 @@ struct TraceEvent {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   // compute
-  std::int64_t pairs = 0;  // unmasked query-key pairs, the same for every batch entry and head
-  std::int64_t flops = 0;  // over all batch entries and heads
-  std::int64_t tiles_full = 0;
+  std::int64_t pairs = 0;       // unmasked query-key pairs, the same for every batch entry and head
+  std::int64_t flops = 0;       // over all batch entries and heads
+  std::int64_t tiles_full = 0;  // over all batch entries and heads, as the next two
   std::int64_t tiles_partial = 0;
   std::int64_t tiles_skipped = 0;
   std::int64_t cpu_ns = 0;  // processor time that the rank's thread spent inside the slice

@@ -162,6 +162,20 @@ TEST(C11_RowsMaskedInABlock, GiveNoNan) {
                   naive(shape, mask, 0.5, converted<double>(in)), DType::f32);
 }
 
+// A query that is finite until softmax_scale makes it infinite stays with the keys that it may see.
+TEST(Blockwise, AQueryThatTheScaleMakesInfiniteLeavesOtherKeysAlone) {
+  const AttentionShape shape{1, 1, 1, 8, 1};
+  const Mask mask{.seqlen = 8, .causal = true};
+  Tensors<float> in = random_tensors(shape, 30);
+  in.q[0] = 3e38f;
+  const BlockwiseRun run =
+      run_blockwise(shape, DType::f32, mask, 2, in, parts_of(8, 8), parts_of(8, 8));
+  for (std::size_t key = 1; key < 8; ++key) {
+    EXPECT_TRUE(std::isfinite(run.dk[key])) << key;
+    EXPECT_TRUE(std::isfinite(run.dv[key])) << key;
+  }
+}
+
 // As the oracle has it: a row that sees nothing but scores of -inf is like one without keys, and
 // its neighbours don't notice.
 TEST(Blockwise, RowsOfMinusInfinityAgreeWithTheOracle) {
@@ -356,7 +370,11 @@ INSTANTIATE_TEST_SUITE_P(All, BlockwiseLocality,
                          testing::Combine(testing::Values("full", "causal", "window:40",
                                                           "prefix:20", "causal+window:9",
                                                           "documents:71,59"),
-                                          testing::Values<Index>(130, 60)));
+                                          testing::Values<Index>(130, 60)),
+                         [](const auto& tested) {
+                           return test_name(std::get<0>(tested.param)) + "_rows" +
+                                  std::to_string(std::get<1>(tested.param));
+                         });
 
 }  // namespace
 }  // namespace ringscope

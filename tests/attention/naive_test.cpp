@@ -399,7 +399,8 @@ TEST_P(NaiveLocality, OfABadGradient) {
 
 INSTANTIATE_TEST_SUITE_P(Masks, NaiveLocality,
                          testing::Values("full", "causal", "window:3", "causal+window:2",
-                                         "prefix:4", "documents:4,8", "causal+documents:7,5"));
+                                         "prefix:4", "documents:4,8", "causal+documents:7,5"),
+                         [](const auto& tested) { return test_name(tested.param); });
 
 }  // namespace
 }  // namespace ringscope

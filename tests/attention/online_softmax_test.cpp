@@ -273,6 +273,27 @@ TEST(C47_ManyPartials, LoseLittle) {
   EXPECT_NEAR(result.lse(), static_cast<double>(expected.lse), 2e-6);
 }
 
+// No finite score in sight: a maximum that passes over NaN finds nothing, as if there were no keys.
+TEST(Nan, ComesOutWithoutFiniteCompany) {
+  const double nan = std::nan("");
+  const double value[] = {1.0};
+  double out[] = {0.0};
+  RowState<double> row;
+  carry_on<double>(row, out, std::vector<double>{nan}, value);
+  EXPECT_TRUE(std::isnan(lse_of(row)));
+  EXPECT_TRUE(std::isnan(out[0]));
+
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const bool nan_first : {false, true}) {
+    double lse = nan_first ? nan : -infinity;
+    double merged[] = {nan_first ? nan : 0.0};
+    const std::vector<double> other = {nan_first ? 0.0 : nan};
+    merge_by_lse<double>(lse, merged, nan_first ? -infinity : nan, other);
+    EXPECT_TRUE(std::isnan(lse)) << nan_first;
+    EXPECT_TRUE(std::isnan(merged[0])) << nan_first;
+  }
+}
+
 TEST(Nan, ComesOutWhereItWentIn) {
   const double nan = std::nan("");
   for (const std::size_t at : {0, 2, 4}) {

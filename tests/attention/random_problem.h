@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -16,6 +17,13 @@
 #include "core/mask/mask_spec.h"
 
 namespace ringscope {
+
+// A mask's spelling as part of a test's name: letters, digits and underscores.
+inline std::string test_name(std::string mask) {
+  for (char& c : mask)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return mask;
+}
 
 template <class T>
 struct Tensors {

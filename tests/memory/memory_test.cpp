@@ -138,8 +138,8 @@ TEST(Bill, IsLinearInTheSeqlen) {
   }
 }
 
-// S0's account for the forward of a ring rank, C34: Q, K, V, incoming K and V, O: 6 values a row
-// and column; here O is f32, and the row statistics and tile scratch are counted as well.
+// The account of S0 for the forward pass of a ring rank: Q, K, V, incoming K and V, O, so 6 values
+// a row and column. Here O is f32, and the row statistics and tile scratch are counted as well.
 TEST(C34_Bill, IsSixTensorsAndRowStatistics) {
   RingConfig config = config_of(8192, Scheme::ring, DType::f32, false);
   config.shape.num_heads_kv = 2;
@@ -148,6 +148,48 @@ TEST(C34_Bill, IsSixTensorsAndRowStatistics) {
   config.shape.seqlen = 4;
   const Index single_rows = predicted_rank_bytes(config, 0);
   EXPECT_EQ(rows - single_rows, (c - 1) * heads * 4 * (6 * d + 3));
+}
+
+// The other bills, written out by hand: what a rank of c rows holds beyond its tile scratch.
+TEST(Bill, IsWhatEachSchemeAndPassNeeds) {
+  const Index n = 4, c = 512, heads = 2, heads_kv = 1, d = 4, storage = 2;
+  const Index queries = c * heads * d, rows = c * heads, block = 2 * c * heads_kv * d;
+  const Index forward = queries * (storage + 4) + 3 * rows * 4;  // Q, O; m, l, lse
+  const Index backward = queries * (storage + 4) + rows * 4;     // dO, dQ; delta
+  const auto bill = [&](Scheme scheme, bool with_backward, int world_size) {
+    RingConfig config = config_of(c * world_size, scheme, DType::bf16, with_backward);
+    config.world_size = world_size;
+    RingConfig one_row = config;  // the same tile scratch, and one row instead of c
+    one_row.shape.seqlen = world_size;
+    return predicted_rank_bytes(config, 0) - predicted_rank_bytes(one_row, 0);
+  };
+  const auto without_one_row = [&](Index bytes) { return bytes / c * (c - 1); };
+  EXPECT_EQ(bill(Scheme::ring, false, 4), without_one_row(forward + 2 * block * storage));
+  // The own block, current, incoming; gradients being summed, being sent, incoming.
+  EXPECT_EQ(bill(Scheme::ring, true, 4),
+            without_one_row(forward + backward + 3 * block * (storage + 4)));
+  // With two ranks the incoming block is the only other one.
+  EXPECT_EQ(bill(Scheme::ring, true, 2),
+            without_one_row(forward + backward + 2 * block * storage + 3 * block * 4));
+  EXPECT_EQ(bill(Scheme::ring, true, 1),
+            without_one_row(forward + backward + block * (storage + 4)));
+  EXPECT_EQ(bill(Scheme::allgather, false, 4), without_one_row(forward + n * block * storage));
+  EXPECT_EQ(bill(Scheme::allgather, true, 4),
+            without_one_row(forward + backward + n * block * (storage + 4) + block * 4));
+}
+
+// And held exactly, at every world_size and with blocks of different sizes.
+TEST(Bill, IsHeldExactly) {
+  for (const Scheme scheme : kAllSchemes)
+    for (const int world_size : {1, 2, 3, 5})
+      for (const Index seqlen : {2, 13}) {
+        RingConfig config = config_of(seqlen, scheme, DType::f32, true);
+        config.world_size = world_size;
+        const RingRun run = run_on_threads(config, inputs_of(config));
+        for (int rank = 0; rank < world_size; ++rank)
+          EXPECT_EQ(run.peak_bytes.at(rank), predicted_rank_bytes(config, rank))
+              << name_of(scheme) << ", rank " << rank << " of " << world_size;
+      }
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ TEST_P(PartitionTest, MaxRowsIsTheLargestShare) {
 INSTANTIATE_TEST_SUITE_P(All, PartitionTest, testing::ValuesIn(kAllPartitions),
                          [](const auto& tested) { return std::string(name_of(tested.param)); });
 
-// S1, section 4: the assignment of 16 tokens to 4 ranks, whose positions sum to 30 on every rank.
+// S1, part two, 2: the assignment of 16 tokens to 4 ranks, whose positions sum to 30 on every rank.
 TEST(C23_FoldExample, SixteenTokensOnFourRanks) {
   const Partition partition{PartitionKind::fold, 16, 4};
   const std::vector<Index> expected[] = {

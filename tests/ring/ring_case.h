@@ -1,6 +1,8 @@
 // One ring run to be checked: its inputs, what it must give, and the command that reproduces it.
 #pragma once
 
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -54,9 +56,10 @@ struct RingReference {
 
   // The command line of a run. dO is not among what --random draws, so it is written to a file.
   std::string command(const RingConfig& run) const {
-    const std::string dout = (std::filesystem::temp_directory_path() /
-                              ("ringscope_dout_" + std::to_string(seed) + ".npy"))
-                                 .string();
+    const std::string dout =
+        (std::filesystem::temp_directory_path() /
+         ("ringscope_dout_" + std::to_string(::getpid()) + "_" + std::to_string(seed) + ".npy"))
+            .string();
     write_npy(dout, {shape.batch, shape.num_heads, shape.seqlen, shape.head_dim},
               inputs.dout.data(), false);
     char exact_scale[64];

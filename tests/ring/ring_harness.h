@@ -46,6 +46,7 @@ class ForwardingBackend : public BlockBackend {
                              const KvGradient& home, const Completion& after) override {
     return inner_.finish_backward(step, q, state, home, after);
   }
+  const BlockStats& last_stats() const override { return inner_.last_stats(); }
 
  private:
   BlockBackend& inner_;
@@ -96,14 +97,16 @@ HarnessRun run_wrapped(const RingConfig& config, const AttentionInputs& inputs,
            mine.own_kv() + problem.kv_bytes(rank) / 2);
   }
   std::vector<KvGradient> homes(n);
+  std::vector<std::unique_ptr<ThreadCommunicator>> comms;
+  for (int rank = 0; rank < n; ++rank)
+    comms.push_back(std::make_unique<ThreadCommunicator>(ring, rank));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < n; ++rank)
     threads.emplace_back([&, rank] {
       try {
         RankMemory& mine = *memories[rank];
         CpuBackend cpu(problem.params, true, nullptr);
-        ThreadCommunicator direct(ring, rank);
-        auto comm = make_communicator(direct);
+        auto comm = make_communicator(*comms[rank]);
         auto backend = make_backend(rank, cpu);
         if (config.scheme == Scheme::ring) {
           ring_forward(comm, backend, problem, mine);

@@ -74,7 +74,7 @@ inline std::vector<std::string> split(std::string_view text, char separator) {
 
 // The include directives of a source text, in order.
 inline std::vector<Include> includes_of(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r";
+  static constexpr std::string_view kBlank = " \t\r";
   std::vector<Include> includes;
   for (const std::string& whole_line : split(text, '\n')) {
     std::string_view line = whole_line;

@@ -191,7 +191,8 @@ TEST(HostileTrace, FieldsAreNeededAndTyped) {
 }
 
 TEST(HostileTrace, Shapes) {
-  expect_complaint(with(sample(), "\"num_heads_kv\": 2", "\"num_heads_kv\": 3"), "a divisor of heads");
+  expect_complaint(with(sample(), "\"num_heads_kv\": 2", "\"num_heads_kv\": 3"),
+                   "a divisor of heads");
   expect_complaint(with(sample(), "\"batch\": 2", "\"batch\": 0"), "0 given for batch");
   expect_complaint(with(sample(), "\"batch\": 2", "\"batch\": 9223372036854775807"),
                    "fit in 64 bits");

@@ -7,7 +7,6 @@
 
 #include "core/base/dtype.h"
 #include "core/base/math.h"
-#include "core/base/shape.h"
 
 namespace ringscope {
 
@@ -70,8 +69,8 @@ struct BackwardState {
   float* dq = nullptr;         // [batch, num_heads, rows, head_dim]
 };
 
-// What a block computation did, as counted by the code that did it. Pairs are per batch entry and
-// head.
+// What a block computation did, as counted by the code that did it. Pairs are those of one batch
+// entry and head (all have the same); tiles are counted over all of them.
 struct BlockStats {
   Index pairs = 0;
   Index tiles_full = 0;
