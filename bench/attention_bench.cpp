@@ -83,11 +83,13 @@ struct Problem {
     begin_backward(params, queries(), backward_state());
     attend_block_backward(params, region, queries(), {kv.data(), rows}, backward_state(),
                           {gradient.data(), rows}, scratch);
-    finish_backward(params, queries(), backward_state(), {gradient.data(), rows});
+    finish_backward(params, queries(), backward_state());
   }
   QueryBlock queries() { return {q.data(), dout.data(), rows}; }
   SoftmaxState softmax() { return {row_max.data(), row_sum.data(), out.data(), lse.data()}; }
-  BackwardState backward_state() { return {lse.data(), out.data(), delta.data(), dq.data()}; }
+  BackwardState backward_state() {
+    return {row_max.data(), row_sum.data(), out.data(), delta.data(), dq.data()};
+  }
 
   AttentionParams params;
   Index rows;

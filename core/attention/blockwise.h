@@ -35,15 +35,15 @@ void begin_attention(const AttentionParams& params, const QueryBlock& q, const S
 BlockStats attend_block(const AttentionParams& params, const Region& region, const QueryBlock& q,
                         const KvBlock& block, const SoftmaxState& state, BlockwiseScratch& scratch);
 
-// out_accum becomes out_accum / row_sum, rounded to params.dtype, and lse is written. A row that
-// attended nothing has out 0 and lse -inf.
+// out_accum becomes out_accum / row_sum, still in f32 (the backward pass needs its digits), and lse
+// is written. A row that attended nothing has out 0 and lse -inf.
 void finish_attention(const AttentionParams& params, const QueryBlock& q,
                       const SoftmaxState& state);
 
 // delta = rowsum(dout * out), dq = 0.
 void begin_backward(const AttentionParams& params, const QueryBlock& q, const BackwardState& state);
 
-// Recomputes the block's P from lse (S1, part two, 8), adds its share to dq (still without
+// Recomputes the block's P from the final row_max and row_sum (S1, part two, 8), adds its share to dq (still without
 // softmax_scale), and overwrites `gradient` with what these queries contribute to the block's dK
 // and dV.
 BlockStats attend_block_backward(const AttentionParams& params, const Region& region,
@@ -51,8 +51,8 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
                                  const BackwardState& state, const KvGradient& gradient,
                                  BlockwiseScratch& scratch);
 
-// Scales dq, and rounds dq and the complete gradient of a KV block to params.dtype.
-void finish_backward(const AttentionParams& params, const QueryBlock& q, const BackwardState& state,
-                     const KvGradient& home);
+// Multiplies dq by softmax_scale, which completes it.
+void finish_backward(const AttentionParams& params, const QueryBlock& q,
+                     const BackwardState& state);
 
 }  // namespace ringscope

@@ -1,10 +1,11 @@
-// The backward tile loop. P is recomputed from the saved lse, so nothing of size rows x keys was
-// kept (S1, part two, 8.1, which keeps m and l instead of lse):
+// The backward tile loop. P is recomputed from the saved row statistics, so nothing of size rows x
+// keys was kept (S1, part two, 8.1):
 //
-//   P = exp(scale Q K^T - lse)      dP = dO V^T      dS = P * (dP - delta)
+//   P = exp(scale Q K^T - m) / l      dP = dO V^T      dS = P * (dP - delta)
 //   dV += P^T dO      dK += dS^T (scale Q)      dQ += dS K, times scale at the end
 //
-// lse must be the final one, over all keys of all blocks: a block's own lse gives the wrong dQ.
+// m and l must be the final ones, over all keys of all blocks: a block's own give the wrong dQ. Their
+// combination lse = m + log(l) would do as well, but in f32 its last digit is worth several of P's.
 
 #include "core/attention/blockwise.h"
 #include "core/attention/non_finite.h"
@@ -31,17 +32,17 @@ void begin_backward(const AttentionParams& params, const QueryBlock& q,
 namespace {
 
 // One row of a tile: scores become P, and dP becomes dS.
-void softmax_backward_row(float* scores, float* dscores, Interval columns, float lse, float delta) {
-  const Vector lse_lanes = broadcast(lse), delta_lanes = broadcast(delta);
+void softmax_backward_row(float* scores, float* dscores, Interval columns, float row_max,
+                          float row_sum, float delta) {
+  // No keys, or all scores -inf: any finite unit gives P = exp(-inf) = 0 instead of NaN.
+  const Vector unit = broadcast(row_max == kMinusInfinity<float> ? 0.0f : row_max);
+  const Vector weight = broadcast(row_sum == 0.0f ? 0.0f : 1.0f / row_sum);
+  const Vector delta_lanes = broadcast(delta);
   for (Index j = columns.first; j < columns.last; j += kVectorWidth) {
-    const Vector p = exp_of(load(scores + j) - lse_lanes);
+    const Vector p = exp_of(load(scores + j) - unit) * weight;
     store(scores + j, p);
     store(dscores + j, p * (load(dscores + j) - delta_lanes));
   }
-}
-
-void round_in_place(DType dtype, float* values, Index count, float scale) {
-  for (Index i = 0; i < count; ++i) values[i] = round_to(dtype, values[i] * scale);
 }
 
 }  // namespace
@@ -92,10 +93,8 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
               kTileKeys, dscores + columns.first, kTileKeys, rows.size(), columns.size(), d);
           const Index first_row = head * q.rows + rows.first;
           for (Index i = 0; i < rows.size(); ++i) {
-            // All scores -inf: any finite lse gives P = exp(-inf) = 0 instead of NaN.
-            const float lse = state.lse[first_row + i];
             softmax_backward_row(scores + i * kTileKeys, dscores + i * kTileKeys, columns,
-                                 lse == kMinusInfinity<float> ? 0.0f : lse,
+                                 state.row_max[first_row + i], state.row_sum[first_row + i],
                                  state.delta[first_row + i]);
             if (!mask.has_holes()) continue;
             fill_outside(scores + i * kTileKeys, columns, mask.allowed[i], 0.0f);
@@ -152,10 +151,10 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
   return stats;
 }
 
-void finish_backward(const AttentionParams& params, const QueryBlock& q, const BackwardState& state,
-                     const KvGradient& home) {
-  round_in_place(params.dtype, state.dq, params.query_values(q.rows), params.softmax_scale);
-  round_in_place(params.dtype, home.data, 2 * params.kv_values(home.rows), 1.0f);
+void finish_backward(const AttentionParams& params, const QueryBlock& q,
+                     const BackwardState& state) {
+  for (Index i = 0; i < params.query_values(q.rows); ++i)
+    state.dq[i] = static_cast<float>(state.dq[i] * params.softmax_scale);
 }
 
 }  // namespace ringscope

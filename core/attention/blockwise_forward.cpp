@@ -87,7 +87,7 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
           if (mask.tile_class == TileClass::empty) continue;
           if (!loaded) {
             load_rows_transposed(params.dtype, k, keys, d, scratch.keys_transposed.data());
-            values_finite = load_rows(params.dtype, v, keys, d, 1.0f, scratch.values.data());
+            values_finite = load_rows(params.dtype, v, keys, d, 1.0, scratch.values.data());
             loaded = true;
           }
           // Batch entry and head together count as kv_head does, so this is b * num_heads + h.
@@ -131,7 +131,7 @@ void finish_attention(const AttentionParams& params, const QueryBlock& q,
     state.lse[i] = lse_of(row);
     float* out = state.out_accum + i * params.head_dim;
     const float sum = row.row_sum == 0.0f ? 1.0f : row.row_sum;
-    for (Index x = 0; x < params.head_dim; ++x) out[x] = round_to(params.dtype, out[x] / sum);
+    for (Index x = 0; x < params.head_dim; ++x) out[x] /= sum;
   }
 }
 

@@ -22,7 +22,7 @@ class FiniteCheck {
 
 }  // namespace
 
-bool load_rows(DType dtype, const void* tensor, Interval rows, Index head_dim, float scale,
+bool load_rows(DType dtype, const void* tensor, Interval rows, Index head_dim, double scale,
                float* to) {
   const Index stride = padded(head_dim);
   FiniteCheck check;
@@ -31,7 +31,7 @@ bool load_rows(DType dtype, const void* tensor, Interval rows, Index head_dim, f
       const Stored* from = row_of<Stored>(tensor, r, head_dim);
       float seen = 0;
       for (Index x = 0; x < head_dim; ++x) {
-        to[x] = to_float(from[x]) * scale;
+        to[x] = static_cast<float>(to_float(from[x]) * scale);
         seen += to[x] * 0.0f;
       }
       check.see(seen);

@@ -12,7 +12,7 @@ inline Index padded(Index columns) { return round_up(columns, kVectorWidth); }
 
 // Copies rows [rows.first, rows.last) of a row-major [.., head_dim] tensor to f32, times `scale`,
 // rows padded with zeros. Returns whether every value is finite.
-bool load_rows(DType dtype, const void* tensor, Interval rows, Index head_dim, float scale,
+bool load_rows(DType dtype, const void* tensor, Interval rows, Index head_dim, double scale,
                float* to);
 
 // The same, transposed: to[x * kTileKeys + row], padded with zeros to whole vectors of rows.

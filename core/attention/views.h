@@ -17,7 +17,7 @@ struct AttentionParams {
   Index num_heads_kv = 1;
   Index head_dim = 1;
   DType dtype = DType::f32;    // how Q, K, V and dO are stored
-  float softmax_scale = 1.0f;  // multiplies Q K^T
+  double softmax_scale = 1.0;  // multiplies Q K^T
 
   Index group_size() const { return num_heads / num_heads_kv; }
   // Values in a [batch, num_heads, rows, head_dim] and a [batch, num_heads_kv, rows, head_dim]
@@ -28,8 +28,8 @@ struct AttentionParams {
   Index row_values(Index rows) const { return batch * num_heads * rows; }
 };
 
-inline float default_softmax_scale(Index head_dim) {
-  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
+inline double default_softmax_scale(Index head_dim) {
+  return 1.0 / std::sqrt(static_cast<double>(head_dim));
 }
 
 // The query side of a rank. q and dout: [batch, num_heads, rows, head_dim] in params.dtype.
@@ -54,19 +54,19 @@ struct KvGradient {
 
 // What online softmax carries from block to block, and what it ends as.
 struct SoftmaxState {
-  float* row_max = nullptr;  // m, [batch, num_heads, rows]: largest scaled score so far
-  float* row_sum = nullptr;  // l, same shape: sum of exp(score - row_max)
-  float* out_accum =
-      nullptr;           // [batch, num_heads, rows, head_dim]: sum of exp(score - row_max) * V
-  float* lse = nullptr;  // [batch, num_heads, rows]: written by finish
+  float* row_max = nullptr;    // m, [batch, num_heads, rows]: largest scaled score so far
+  float* row_sum = nullptr;    // l, same shape: sum of exp(score - row_max)
+  float* out_accum = nullptr;  // [.., rows, head_dim]: sum of exp(score - row_max) * V
+  float* lse = nullptr;        // [batch, num_heads, rows]: written by finish
 };
 
 // What the backward needs of the forward, and what it accumulates.
 struct BackwardState {
-  const float* lse = nullptr;  // [batch, num_heads, rows]
-  const float* out = nullptr;  // [batch, num_heads, rows, head_dim]
-  float* delta = nullptr;      // [batch, num_heads, rows]: rowsum(dO * O)
-  float* dq = nullptr;         // [batch, num_heads, rows, head_dim]
+  const float* row_max = nullptr;  // [batch, num_heads, rows], final
+  const float* row_sum = nullptr;  // [batch, num_heads, rows], final
+  const float* out = nullptr;      // [batch, num_heads, rows, head_dim]
+  float* delta = nullptr;          // [batch, num_heads, rows]: rowsum(dO * O)
+  float* dq = nullptr;             // [batch, num_heads, rows, head_dim]
 };
 
 // What a block computation did, as counted by the code that did it. Pairs are those of one batch

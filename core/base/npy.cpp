@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <new>
 
@@ -192,9 +193,10 @@ void check_file_size(const NpyHeader& header, Index found) {
                                  s[1], s[2], s[3], header.is_f64 ? "float64" : "float32"));
 }
 
-// Converts values as they lie in a file to f32, rounding.
-void convert(const char* bytes, bool f64, float* values, Index count) {
-  if (!f64) {
+// Converts `count` values as they lie in a file to f32, rounding, to array.values from `begin` on.
+void convert(const char* bytes, Index count, NpyArray& array, Index begin) {
+  float* const values = array.values.data() + begin;
+  if (!array.was_f64) {
     std::memcpy(values, bytes, static_cast<std::size_t>(count) * sizeof(float));
     return;
   }
@@ -202,11 +204,12 @@ void convert(const char* bytes, bool f64, float* values, Index count) {
     double value;
     std::memcpy(&value, bytes + i * 8, sizeof(value));
     values[i] = static_cast<float>(value);
+    array.too_large += std::isinf(values[i]) && std::isfinite(value);
   }
 }
 
 NpyArray allocate(const NpyHeader& header) {
-  NpyArray array{header.shape, header.is_f64, {}};
+  NpyArray array{header.shape, header.is_f64, {}, 0};
   array.values.resize(static_cast<std::size_t>(header.values()));
   return array;
 }
@@ -271,7 +274,7 @@ NpyArray parse_npy(std::string_view text) {
   const NpyHeader header = parse_npy_header(text);
   check_file_size(header, static_cast<Index>(text.size()));
   NpyArray array = allocate(header);
-  convert(text.data() + header.data_offset, header.is_f64, array.values.data(), header.values());
+  convert(text.data() + header.data_offset, header.values(), array, 0);
   return array;
 }
 
@@ -297,7 +300,7 @@ NpyArray read_npy(const std::string& path) try {
     const Index count = min_of(kPiece, header.values() - done);
     const Index item = value_bytes(header.is_f64);
     file.read(piece.data(), count * item, header.data_offset + done * item);
-    convert(piece.data(), header.is_f64, array.values.data() + done, count);
+    convert(piece.data(), count, array, done);
   }
   return array;
 } catch (const InputError& error) {

@@ -18,6 +18,7 @@ struct NpyArray {
   std::array<Index, 4> shape{};
   bool was_f64 = false;
   std::vector<float> values;
+  Index too_large = 0;  // finite f64 values that no f32 can hold: infinite in `values`
 };
 
 // Header facts alone, so that sizes can be checked before anything is allocated.

@@ -84,8 +84,7 @@ KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const R
                            {mine.incoming_gradient(), rows}, arrived);
     });
   }
-  backend.finish_backward({Pass::backward, n - 1, ring.rank}, q, state, gradient_of(ring.rank),
-                          summed);
+  backend.finish_backward({Pass::backward, n - 1, ring.rank}, q, state, summed);
   return gradient_of(ring.rank);
 }
 

@@ -27,7 +27,8 @@ class BlockBackend {
   virtual Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                             const KvBlock& block, const SoftmaxState& state,
                             const Completion& after) = 0;
-  // Turns out_accum into the output, rounded to the storage type, and writes lse.
+  // Turns out_accum into the output (f32; it is rounded to the storage type where it is stored), and
+  // writes lse.
   virtual Completion finish(const QueryBlock& q, const SoftmaxState& state) = 0;
 
   // Backward: computes delta and zeroes dq.
@@ -41,10 +42,9 @@ class BlockBackend {
   // into += from, once `after` has happened.
   virtual Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
                          const Completion& after) = 0;
-  // Rounds the finished dq and the gradient that came home to the storage type.
+  // Completes dq. `after`: the arrival of the rank's own gradient, which is complete then.
   virtual Completion finish_backward(const StepInfo& step, const QueryBlock& q,
-                                     const BackwardState& state, const KvGradient& home,
-                                     const Completion& after) = 0;
+                                     const BackwardState& state, const Completion& after) = 0;
 
   // What the last attend or attend_backward counted; valid once its completion has happened.
   virtual const BlockStats& last_stats() const = 0;

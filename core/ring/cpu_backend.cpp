@@ -41,10 +41,9 @@ Completion CpuBackend::add(const StepInfo&, const KvGradient& into, const KvGrad
 }
 
 Completion CpuBackend::finish_backward(const StepInfo&, const QueryBlock& q,
-                                       const BackwardState& state, const KvGradient& home,
-                                       const Completion& after) {
+                                       const BackwardState& state, const Completion& after) {
   wait_for(after);
-  ringscope::finish_backward(params_, q, state, home);
+  ringscope::finish_backward(params_, q, state);
   return nullptr;
 }
 

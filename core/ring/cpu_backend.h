@@ -24,7 +24,7 @@ class CpuBackend : public BlockBackend {
   Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
                  const Completion& after) override;
   Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
-                             const KvGradient& home, const Completion& after) override;
+                             const Completion& after) override;
 
   const BlockStats& last_stats() const override { return last_stats_; }
 

@@ -47,7 +47,9 @@ class RankMemory {
   SoftmaxState softmax_state() {
     return {row_max.data(), row_sum.data(), out_accum.data(), lse.data()};
   }
-  BackwardState backward_state() { return {lse.data(), out_accum.data(), delta.data(), dq.data()}; }
+  BackwardState backward_state() {
+    return {row_max.data(), row_sum.data(), out_accum.data(), delta.data(), dq.data()};
+  }
 
   Buffer<std::byte> q, dout;
   Buffer<float> row_max, row_sum, lse, out_accum, delta, dq;

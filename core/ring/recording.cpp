@@ -129,10 +129,9 @@ Completion RecordingBackend::add(const StepInfo& step, const KvGradient& into,
 }
 
 Completion RecordingBackend::finish_backward(const StepInfo& step, const QueryBlock& q,
-                                             const BackwardState& state, const KvGradient& home,
-                                             const Completion& after) {
+                                             const BackwardState& state, const Completion& after) {
   record_wait(step, Payload::dkv, after);
-  return inner_.finish_backward(step, q, state, home, after);
+  return inner_.finish_backward(step, q, state, after);
 }
 
 RecordingCommunicator::RecordingCommunicator(Communicator& inner, Recorder& recorder,

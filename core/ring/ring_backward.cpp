@@ -53,7 +53,7 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
   const KvGradient home{ring.world_size > 1 ? mine.incoming_gradient() : mine.gradient_at_step(0),
                         q.rows};
   at_step(ring.rank, ring.steps() - 1, [&] {
-    backend.finish_backward({Pass::backward, ring.steps() - 1, ring.rank}, q, state, home,
+    backend.finish_backward({Pass::backward, ring.steps() - 1, ring.rank}, q, state,
                             gradient_arrived);
   });
   return home;

@@ -16,7 +16,7 @@
 
 namespace ringscope {
 
-float RingConfig::scale() const {
+double RingConfig::scale() const {
   return softmax_scale.value_or(default_softmax_scale(shape.head_dim));
 }
 
@@ -53,11 +53,12 @@ void scatter(const std::vector<float>& whole, DType dtype, const LocalRows& rows
   });
 }
 
-// Copies a rank's rows to their places in `whole`.
-void gather(const float* local, const LocalRows& rows, Index heads, Index seqlen, Index width,
-            std::vector<float>& whole) {
-  for_each_row(rows, heads, seqlen, width,
-               [&](Index to, Index at) { std::copy_n(local + at, width, whole.data() + to); });
+// Puts a rank's rows to their places in `whole`, as values of `dtype`.
+void gather(const float* local, DType dtype, const LocalRows& rows, Index heads, Index seqlen,
+            Index width, std::vector<float>& whole) {
+  for_each_row(rows, heads, seqlen, width, [&](Index to, Index at) {
+    for (Index x = 0; x < width; ++x) whole[to + x] = round_to(dtype, local[at + x]);
+  });
 }
 
 // One rank: its memory, what it records with, and what comes of it.
@@ -111,13 +112,14 @@ class Rank {
   void give_outputs(AttentionOutputs& outputs) const {
     const AttentionShape& s = config_.shape;
     const Index heads = s.batch * s.num_heads, heads_kv = s.batch * s.num_heads_kv;
-    gather(memory_.out_accum.data(), rows(), heads, s.seqlen, s.head_dim, outputs.out);
-    gather(memory_.lse.data(), rows(), heads, s.seqlen, 1, outputs.lse);
+    gather(memory_.out_accum.data(), config_.dtype, rows(), heads, s.seqlen, s.head_dim,
+           outputs.out);
+    gather(memory_.lse.data(), DType::f32, rows(), heads, s.seqlen, 1, outputs.lse);
     if (!config_.backward) return;
-    gather(memory_.dq.data(), rows(), heads, s.seqlen, s.head_dim, outputs.dq);
-    gather(home_.data, rows(), heads_kv, s.seqlen, s.head_dim, outputs.dk);
-    gather(home_.data + problem_.params.kv_values(home_.rows), rows(), heads_kv, s.seqlen,
-           s.head_dim, outputs.dv);
+    gather(memory_.dq.data(), config_.dtype, rows(), heads, s.seqlen, s.head_dim, outputs.dq);
+    gather(home_.data, config_.dtype, rows(), heads_kv, s.seqlen, s.head_dim, outputs.dk);
+    gather(home_.data + problem_.params.kv_values(home_.rows), config_.dtype, rows(), heads_kv,
+           s.seqlen, s.head_dim, outputs.dv);
   }
 
   int rank() const { return rank_; }

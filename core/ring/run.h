@@ -18,14 +18,14 @@ namespace ringscope {
 struct RingConfig {
   AttentionShape shape;
   DType dtype = DType::f32;
-  std::optional<float> softmax_scale;  // default: 1 / sqrt(head_dim)
+  std::optional<double> softmax_scale;  // default: 1 / sqrt(head_dim)
   MaskSpec mask;
   PartitionKind partition = PartitionKind::contiguous;
   int world_size = 1;
   Scheme scheme = Scheme::ring;
   bool backward = false;
 
-  float scale() const;                      // softmax_scale, or its default
+  double scale() const;                     // softmax_scale, or its default
   Partition partition_of_sequence() const;  // partition, with its seqlen and world_size
 };
 

@@ -116,7 +116,8 @@ inline BlockwiseRun run_blockwise(const AttentionShape& shape, DType dtype, cons
     scatter(lse.data(), heads, s, 1, queries, false, run.lse);
     if (!backward) continue;
 
-    const BackwardState backward_state{lse.data(), out.data(), delta.data(), dq.data()};
+    const BackwardState backward_state{row_max.data(), row_sum.data(), out.data(), delta.data(),
+                                       dq.data()};
     begin_backward(params, query_block, backward_state);
     for_key_parts([&](const Region& region, const KvBlock& block) {
       Buffer<float> gradient(nullptr, 2 * params.kv_values(block.rows));
@@ -127,11 +128,11 @@ inline BlockwiseRun run_blockwise(const AttentionShape& shape, DType dtype, cons
       scatter(gradient.data(), heads_kv, s, d, region.keys, true, run.dk);
       scatter(gradient.data() + gradient.size() / 2, heads_kv, s, d, region.keys, true, run.dv);
     });
-    finish_backward(params, query_block, backward_state, {});
+    finish_backward(params, query_block, backward_state);
     scatter(dq.data(), heads, s, d, queries, false, run.dq);
   }
-  for (std::vector<float>* gradient : {&run.dk, &run.dv})
-    for (float& x : *gradient) x = round_to(dtype, x);
+  for (std::vector<float>* tensor : {&run.out, &run.dq, &run.dk, &run.dv})
+    for (float& x : *tensor) x = round_to(dtype, x);
   return run;
 }
 

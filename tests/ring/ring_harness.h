@@ -43,8 +43,8 @@ class ForwardingBackend : public BlockBackend {
     return inner_.add(step, into, from, after);
   }
   Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
-                             const KvGradient& home, const Completion& after) override {
-    return inner_.finish_backward(step, q, state, home, after);
+                             const Completion& after) override {
+    return inner_.finish_backward(step, q, state, after);
   }
   const BlockStats& last_stats() const override { return inner_.last_stats(); }
 
