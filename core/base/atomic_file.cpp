@@ -1,5 +1,5 @@
-// The temporary file gets its name and mode by open(O_CREAT | O_EXCL), so the process's umask
-// applies as for any other file and nobody else's file can be hit.
+// The temporary file is made by open(O_TMPFILE) and named by linkat, or else by open(O_CREAT |
+// O_EXCL): the process's umask applies as for any other file and nobody else's file can be hit.
 #include "core/base/atomic_file.h"
 
 #include <fcntl.h>
@@ -83,17 +83,33 @@ Target target_of(const std::string& path) {
   return {place.string(), {}, false};
 }
 
-// Opens a new file in `folder`, sets `name` to it.
-int open_new(const fs::path& folder, std::string& name) {
+// Tries names for a temporary file in `folder` until make(name) is not -1 with EEXIST; sets `name` to
+// the last one tried and returns what make did.
+template <class Make>
+int make_with_new_name(const fs::path& folder, std::string& name, Make&& make) {
   static std::atomic<unsigned> counter{0};
   for (int attempt = 0; attempt < 1000; ++attempt) {
     const std::string leaf =
         ".ringscope-" + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
     name = (folder / leaf).string();
-    const int descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor >= 0 || errno != EEXIST) return descriptor;
+    const int made = make(name.c_str());
+    if (made != -1 || errno != EEXIST) return made;
   }
   errno = EEXIST;
+  return -1;
+}
+
+std::string path_of_descriptor(int descriptor) {
+  return "/proc/self/fd/" + std::to_string(descriptor);
+}
+
+// A file without a name in `folder`, or -1 where there can't be one or it could not be named later.
+int open_unnamed(const fs::path& folder) {
+  const std::string place = folder.empty() ? "." : folder.string();
+  const int descriptor = ::open(place.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (descriptor < 0 || ::access(path_of_descriptor(descriptor).c_str(), F_OK) == 0)
+    return descriptor;
+  ::close(descriptor);
   return -1;
 }
 
@@ -107,7 +123,13 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
     descriptor = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
     if (descriptor < 0) fail_to_open(path_, errno);
   } else {
-    descriptor = open_new(fs::path(target_).parent_path(), temporary_);
+    const fs::path folder = fs::path(target_).parent_path();
+    descriptor = open_unnamed(folder);
+    unnamed_ = descriptor >= 0;
+    if (!unnamed_)
+      descriptor = make_with_new_name(folder, temporary_, [](const char* name) {
+        return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      });
     if (descriptor < 0) {
       temporary_.clear();
       fail_to_open(path_, errno);
@@ -154,8 +176,21 @@ void AtomicFile::sync() {
     discard_and_fail(errno);
 }
 
+// Gives the unnamed file a temporary name: linkat can't replace a file, only rename can.
+void AtomicFile::name_it() {
+  const std::string unnamed = path_of_descriptor(::fileno(file_));
+  std::string name;
+  const int linked =
+      make_with_new_name(fs::path(target_).parent_path(), name, [&](const char* new_name) {
+        return ::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, new_name, AT_SYMLINK_FOLLOW);
+      });
+  if (linked != 0) discard_and_fail(errno);
+  temporary_ = name;
+}
+
 void AtomicFile::commit() {
   sync();
+  if (unnamed_) name_it();
   if (std::fclose(std::exchange(file_, nullptr)) != 0) discard_and_fail(errno);
   if (temporary_.empty()) return;
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) discard_and_fail(errno);

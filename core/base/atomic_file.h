@@ -1,6 +1,8 @@
-// A file that appears whole or not at all: written beside its place under another name, then
-// renamed. Links are followed, and a file that is replaced hands on its mode. Devices and fifos are
-// written to as they are.
+// A file that appears whole or not at all: written without a name in its folder, then named and moved
+// to its place, so that nothing stays behind even when the process is killed meanwhile. (Where the
+// file system has no files without a name, it is written beside its place under another one.) Links
+// are followed, and a file that is replaced hands on its mode. Devices and fifos are written to as
+// they are.
 #pragma once
 
 #include <cstdio>
@@ -11,7 +13,7 @@ namespace ringscope {
 
 class AtomicFile {
  public:
-  // Opens a temporary file beside `path`. Throws InputError when that place cannot be written to or
+  // Opens a temporary file in the folder of `path`. Throws InputError when that place cannot be written to or
   // `path` is a directory, RunError when the disk is full.
   explicit AtomicFile(std::string path);
   ~AtomicFile();  // removes the temporary file unless commit() was called
@@ -27,12 +29,14 @@ class AtomicFile {
   void commit();
 
  private:
+  void name_it();
   void discard();
   [[noreturn]] void discard_and_fail(int error);
 
   std::string path_;       // as given
   std::string target_;     // links followed
-  std::string temporary_;  // empty: there is none
+  std::string temporary_;  // its name until it is moved; empty: it has none
+  bool unnamed_ = false;
   std::FILE* file_ = nullptr;
 };
 

@@ -229,6 +229,26 @@ TEST(Npy, ValuesPassThroughUnchanged) {
                                      1e-45f, 3.4028235e38f, std::nanf(""), std::nanf("0x1234")};
   const NpyArray array = parse_npy(npy_header({1, 2, 2, 2}, false) + bytes_of_values(values));
   EXPECT_EQ(bytes_of_values(array.values), bytes_of_values(values));
+  EXPECT_EQ(array.too_large, 0);
+}
+
+// Infinite values were so in the file; finite ones that no f32 holds are counted, in every piece of
+// a long file.
+TEST(Npy, DoublesTooLargeForFloatsAreCounted) {
+  const double inf = std::numeric_limits<double>::infinity();
+  std::vector<double> values(200000, 1.0);
+  values[0] = inf;
+  values[1] = std::nan("");
+  values[2] = 3.4028235e38;
+  values[3] = 3.5e38;
+  values[131071] = -1e300;
+  values[131072] = 1e39;
+  values[199999] = std::numeric_limits<double>::max();
+  const std::string text = npy_header({1, 1, 200000, 1}, true) + bytes_of_values(values);
+  EXPECT_EQ(parse_npy(text).too_large, 4);
+  const TemporaryFile file;
+  file.write(text);
+  EXPECT_EQ(read_npy(file.path()).too_large, 4);
 }
 
 TEST(Npy, DoublesAreRounded) {
@@ -243,6 +263,7 @@ TEST(Npy, DoublesAreRounded) {
   EXPECT_EQ(array.values[3], -std::numeric_limits<float>::infinity());
   EXPECT_TRUE(std::isnan(array.values[4]));
   EXPECT_EQ(array.values[5], 0.1f);
+  EXPECT_EQ(array.too_large, 2);
 }
 
 TEST(Npy, HeadersAreAligned) {
