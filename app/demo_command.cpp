@@ -6,11 +6,10 @@
 #include <cmath>
 #include <filesystem>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include "app/inputs.h"
+#include "app/machine.h"
 #include "app/memory.h"
 #include "app/outputs.h"
 #include "app/progress.h"
@@ -120,19 +119,17 @@ std::string closing_lines(const DemoOptions& options, const std::vector<Report>&
   };
   const auto worst = std::min_element(reports.begin(), reports.end(), by_ceiling);
   const auto best = std::max_element(reports.begin(), reports.end(), by_ceiling);
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   std::string text = fmt::format(
       "All four compute the same attention. With a core a rank, {} could finish {:.2f} times "
-      "sooner "
-      "than {}, where every step waits for the rank with most to do.\n",
+      "sooner than {}, where every step waits for the rank with most to do.\n",
       name_of(best->config.partition),
       best->predicted_balance_ceiling / worst->predicted_balance_ceiling,
       name_of(worst->config.partition));
-  if (kWorldSize > cores)
+  if (kWorldSize > cores())
     text += fmt::format(
         "Here {} ranks share {} core{}, so busy and waiting times include time without a core; the "
         "measured ceiling counts processor time.\n",
-        kWorldSize, cores, cores == 1 ? "" : "s");
+        kWorldSize, cores(), cores() == 1 ? "" : "s");
   text += fmt::format(
       "Traces: {}/{{contiguous,striped,zigzag,fold}}.json, to be opened in "
       "https://ui.perfetto.dev\n",
@@ -152,9 +149,9 @@ int demo_command(const DemoOptions& options) {
   config.world_size = kWorldSize;
   for (const PartitionKind partition : kAllPartitions)
     check_output_places(run_options(options, partition), plan.files);
-  require_memory(run_bytes(config, false, true) + reference_bytes(config));
+  require_memory(config, {.verify = true, .keeps_reference = true});
 
-  const AttentionInputs inputs = load_inputs(first, plan);
+  const AttentionInputs inputs = load_inputs(first, plan).tensors;
   print_out(fmt::format(
       "{}: the first {} bytes as tokens, {} ranks, {} heads, head_dim {}, {}, causal\n\n",
       options.text, plan.shape.seqlen, kWorldSize, kHeads, kHeadDim, name_of(config.dtype)));

@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 
 #include <string>
-#include <thread>
 
+#include "app/machine.h"
 #include "app/memory.h"
 #include "app/terminal.h"
 #include "core/attention/vector.h"
 
 namespace ringscope {
 namespace {
-
-constexpr const char* kVersion = "0.1.0";
 
 std::string compiler() {
 #if defined(__clang__)
@@ -52,20 +50,22 @@ std::string line(const char* what, const std::string& value) {
 int info_command() {
   const MemoryLimit memory = available_memory();
   std::string text;
-  text += line("version", kVersion);
+  text += line("version", RINGSCOPE_VERSION);
   text += line("compiler", compiler());
   text += line("build", build_type());
   text += line("cpu kernel", fmt::format("{}, {} floats wide, the width it was compiled for",
                                          kVectorIsa, kVectorWidth));
-  text += line("cores", std::to_string(std::thread::hardware_concurrency()));
+  text += line("cores", std::to_string(cores()));
   text += line("memory", fmt::format("{} {}", bytes_text(memory.bytes), memory.source));
   text += line("backend cpu", "yes: a thread a rank");
-  for (const char* absent : {"backend mpi", "backend cuda", "backend nccl"})
-    text += line(absent, "no: not in this build");
+  text += line("backend mpi", "no: this version has no MPI communicator");
+  text += line("backend cuda", "no: this version has no CUDA kernels");
+  text += line("backend nccl", "no: this version has no NCCL communicator");
   text += line("dtypes", "f32, bf16, f16 stored; f32 computed with");
-  text += line("view", "no: not in this build; a trace opens in https://ui.perfetto.dev");
-  for (const char* absent : {"lesson", "plan", "simulate"})
-    text += line(absent, "no: not in this build");
+  text += line("view", "no: this version has no viewer; a trace opens in https://ui.perfetto.dev");
+  text += line("lesson", "no: this version has no lessons");
+  text += line("plan", "no: this version has no cost model");
+  text += line("simulate", "no: this version has no simulator");
   print_out(text);
   return 0;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "app/for_flag.h"
 #include "app/text_input.h"
 #include "core/base/error.h"
 #include "core/base/npy.h"
@@ -22,16 +23,6 @@ struct NamedHeader {
   const std::string& path;
   NpyHeader header;
 };
-
-// Calls f(), and puts the flag's name before what it complains about.
-template <class F>
-auto for_flag(const char* flag, F&& f) {
-  try {
-    return f();
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("{} {}", flag, error.what()));
-  }
-}
 
 NamedHeader header_of(const char* flag, const std::string& path) {
   return {flag, path, for_flag(flag, [&] { return read_npy_header(path); })};
@@ -114,6 +105,23 @@ std::vector<float> draw(std::uint64_t seed, RandomTensor tensor, Index size) {
   return values;
 }
 
+// Adds what is to be said about the values of the file that `flag` named.
+void remark_on(const char* flag, const NpyArray& array, DType dtype,
+               std::vector<std::string>& remarks) {
+  Index nan = 0, infinite = -array.too_large, too_large = array.too_large;
+  for (const float x : array.values) {
+    nan += std::isnan(x);
+    infinite += std::isinf(x);
+    too_large += std::isfinite(x) && !std::isfinite(round_to(dtype, x));
+  }
+  if (nan + infinite > 0)
+    remarks.push_back(
+        fmt::format("{}: {} NaN and {} infinite values in it, passed on", flag, nan, infinite));
+  if (too_large > 0)
+    remarks.push_back(fmt::format("{}: {} value{} too large for {}, passed on as infinite", flag,
+                                  too_large, too_large == 1 ? "" : "s", name_of(dtype)));
+}
+
 // validate() names sizes as the flags do, without the dashes.
 void validate_for_flags(const AttentionShape& shape, bool sizes_are_flags) {
   try {
@@ -140,12 +148,15 @@ InputPlan plan_inputs(const RunOptions& options) {
   return plan;
 }
 
-AttentionInputs load_inputs(const RunOptions& options, const InputPlan& plan) {
+LoadedInputs load_inputs(const RunOptions& options, const InputPlan& plan) {
   const AttentionShape& shape = plan.shape;
-  const auto file = [](const char* flag, const std::string& path) {
-    return for_flag(flag, [&] { return std::move(read_npy(path).values); });
+  LoadedInputs loaded;
+  const auto file = [&](const char* flag, const std::string& path) {
+    NpyArray array = for_flag(flag, [&] { return read_npy(path); });
+    remark_on(flag, array, options.dtype, loaded.remarks);
+    return std::move(array.values);
   };
-  AttentionInputs inputs;
+  AttentionInputs& inputs = loaded.tensors;
   if (options.q) {
     inputs.q = file("--q", *options.q);
     inputs.k = file("--k", *options.k);
@@ -161,29 +172,7 @@ AttentionInputs load_inputs(const RunOptions& options, const InputPlan& plan) {
     inputs.v = draw(options.seed, RandomTensor::v, shape.batch * shape.num_heads_kv * row_values);
   }
   if (options.dout) inputs.dout = file("--dout", *options.dout);
-  return inputs;
-}
-
-std::vector<std::string> non_finite_report(const AttentionInputs& inputs, DType dtype) {
-  std::vector<std::string> lines;
-  for (const auto& [flag, tensor] : {std::pair{"--q", &inputs.q},
-                                     {"--k", &inputs.k},
-                                     {"--v", &inputs.v},
-                                     {"--dout", &inputs.dout}}) {
-    Index nan = 0, infinite = 0, overflowing = 0;
-    for (const float x : *tensor) {
-      nan += std::isnan(x);
-      infinite += std::isinf(x);
-      overflowing += std::isfinite(x) && !std::isfinite(round_to(dtype, x));
-    }
-    if (nan + infinite > 0)
-      lines.push_back(
-          fmt::format("{}: {} NaN and {} infinite values in it, passed on", flag, nan, infinite));
-    if (overflowing > 0)
-      lines.push_back(
-          fmt::format("{}: {} values become infinite in {}", flag, overflowing, name_of(dtype)));
-  }
-  return lines;
+  return loaded;
 }
 
 }  // namespace ringscope

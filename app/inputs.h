@@ -20,11 +20,14 @@ struct InputPlan {
 // Throws InputError naming flag, file, value and what would be accepted.
 InputPlan plan_inputs(const RunOptions& options);
 
-// Reads or makes the values. Throws as plan_inputs, and RunError when reading fails.
-AttentionInputs load_inputs(const RunOptions& options, const InputPlan& plan);
+// The values, and a line about each file with NaN or infinite ones, or with finite ones that are
+// too large for the run's dtype. They are computed with as IEEE 754 says.
+struct LoadedInputs {
+  AttentionInputs tensors;
+  std::vector<std::string> remarks;
+};
 
-// One line for each tensor that holds NaN or infinite values, or finite ones that overflow in
-// `dtype`. They are computed with as IEEE 754 says.
-std::vector<std::string> non_finite_report(const AttentionInputs& inputs, DType dtype);
+// Reads or makes the values. Throws as plan_inputs, and RunError when memory does not suffice.
+LoadedInputs load_inputs(const RunOptions& options, const InputPlan& plan);
 
 }  // namespace ringscope

@@ -4,11 +4,12 @@
 //   0  good
 //   1  the numbers are wrong (--verify)
 //   2  bad usage or bad input: one line on stderr names the flag or file, the value and what is
-//   accepted 3  something failed while running: one line on stderr
-#include <cstdio>
+//      accepted
+//   3  something failed while running: one line on stderr
 #include <exception>
 #include <new>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "app/demo_command.h"
@@ -21,17 +22,11 @@
 namespace ringscope {
 namespace {
 
-int print_help(const Help& help) {
-  if (help.status == 0) {
-    print_out(help.text);
-  } else {
-    std::fputs(help.text.c_str(), stderr);
-  }
-  return help.status;
-}
-
 int dispatch(const Command& command) {
-  if (const auto* help = std::get_if<Help>(&command)) return print_help(*help);
+  if (const auto* help = std::get_if<Help>(&command)) {
+    print_out(help->text);
+    return 0;
+  }
   if (const auto* run = std::get_if<RunOptions>(&command)) return run_command(*run);
   if (const auto* demo = std::get_if<DemoOptions>(&command)) return demo_command(*demo);
   return info_command();

@@ -1,5 +1,5 @@
-// How much memory a run will need and how much there is, asked before anything large is allocated:
-// a machine that overcommits would otherwise say yes and end the process later.
+// How much memory a run will need, asked before anything large is allocated: a machine that
+// overcommits would otherwise say yes and end the process later.
 #pragma once
 
 #include <string>
@@ -9,21 +9,17 @@
 
 namespace ringscope {
 
-struct MemoryLimit {
-  Index bytes = 0;
-  std::string source;  // what sets it
+// What a command holds beside the run itself.
+struct MemoryUse {
+  bool dout_given = false;
+  bool verify = false;           // after the run, beside its outputs and recording
+  bool keeps_reference = false;  // made before the run, and held throughout
 };
 
-// The tightest of: what the machine has free, the limits of the control groups that this process is
-// in, and the process's own limit on address space.
-MemoryLimit available_memory();
-
-// Bytes at the peak of a run: inputs, outputs, what every rank holds, the recording; with `verify`
-// also what the comparison holds. Throws InputError when the sum does not fit in 64 bits.
-Index run_bytes(const RingConfig& config, bool dout_given, bool verify);
-
-// Throws RunError naming both numbers when `needed` is more than there is.
-void require_memory(Index needed);
+// Throws RunError naming both numbers when the peak of a run (inputs, outputs, what every rank
+// holds, the recording, the comparison) is more than there is; InputError when it does not fit in
+// 64 bits.
+void require_memory(const RingConfig& config, const MemoryUse& use);
 
 // "12.3 GiB"
 std::string bytes_text(Index bytes);

@@ -7,8 +7,8 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <string_view>
 
+#include "app/for_flag.h"
 #include "core/base/error.h"
 
 namespace ringscope {
@@ -49,16 +49,6 @@ void require_backend(const std::string& text) {
                                known ? "is not in this build" : "given"));
 }
 
-// Calls parse(text), and puts the flag's name before what it complains about.
-template <class Parse>
-auto named(const std::string& flag, const std::string& text, Parse&& parse) {
-  try {
-    return parse(text);
-  } catch (const InputError& error) {
-    throw InputError(flag + ": " + error.what());
-  }
-}
-
 // One command's flags, added to a CLI11 subcommand. Values are read when the command line is.
 class Flags {
  public:
@@ -90,8 +80,9 @@ class Flags {
   template <class T, class Parse>
   void name(const std::string& flag, T& target, const std::string& accepted,
             const std::string& help, Parse parse) {
-    value(flag, accepted, help,
-          [&target, flag, parse](const std::string& text) { target = named(flag, text, parse); });
+    value(flag, accepted, help, [&target, flag, parse](const std::string& text) {
+      target = for_flag(flag + ":", [&] { return parse(text); });
+    });
   }
 
  private:
@@ -203,6 +194,11 @@ void check_backward(const RunOptions& run) {
                     "it together with --backward");
 }
 
+[[noreturn]] void no_command() {
+  throw InputError(fmt::format("no command given; accepted: {}; see ringscope --help",
+                               fmt::join(kCommands, ", ")));
+}
+
 void require_known_command(const std::string& name) {
   if (std::find(std::begin(kCommands), std::end(kCommands), name) != std::end(kCommands)) return;
   throw InputError(
@@ -231,13 +227,13 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     absent.push_back(program.add_subcommand(name, std::string(what) + " (not in this build)"));
   for (CLI::App* command : absent) command->allow_extras();
 
-  if (arguments.empty()) return Help{program.help(), 2};
+  if (arguments.empty()) no_command();
   if (!arguments.front().starts_with('-')) require_known_command(arguments.front());
   try {
     program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
     const auto chosen = program.get_subcommands();
-    return Help{chosen.empty() ? program.help() : chosen.front()->help(), 0};
+    return Help{chosen.empty() ? program.help() : chosen.front()->help()};
   } catch (const CLI::ParseError& error) {
     throw InputError(std::string(error.what()) + "; see --help");
   }
@@ -247,7 +243,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
                        "': not in this build; accepted: run, info, demo");
   if (info_command->parsed()) return InfoOptions{};
   if (demo_command->parsed()) return demo;
-  if (!run_command->parsed()) return Help{program.help(), 2};
+  if (!run_command->parsed()) no_command();
   check_source(run, run_command->count("--seed") > 0);
   check_backward(run);
   return run;

@@ -32,7 +32,7 @@ struct RunOptions {
   Scheme scheme = Scheme::ring;
   MaskSpec mask;
   DType dtype = DType::f32;
-  std::optional<float> softmax_scale;
+  std::optional<double> softmax_scale;
 
   bool backward = false;
   std::optional<std::string> dout;
@@ -51,10 +51,9 @@ struct DemoOptions {
 
 struct InfoOptions {};
 
-// Something to print, and then to end with `status`.
+// Asked for: to be printed.
 struct Help {
   std::string text;
-  int status = 0;
 };
 
 using Command = std::variant<Help, RunOptions, DemoOptions, InfoOptions>;

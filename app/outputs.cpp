@@ -4,7 +4,9 @@
 
 #include <deque>
 #include <filesystem>
+#include <utility>
 
+#include "app/for_flag.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/npy.h"
@@ -41,14 +43,12 @@ fs::path real_place(const std::string& path) {
   return fs::weakly_canonical(place, error);
 }
 
+// Whether one file would take the place of the other. Devices and fifos are not replaced.
 bool same_place(const std::string& a, const std::string& b) {
   std::error_code error;
+  const fs::file_status status = fs::status(a, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) return false;
   return fs::equivalent(a, b, error) || real_place(a) == real_place(b);
-}
-
-template <class Error>
-[[noreturn]] void rethrow_for(const char* flag, const Error& error) {
-  throw Error(fmt::format("{} {}", flag, error.what()));
 }
 
 }  // namespace
@@ -67,13 +67,7 @@ void check_output_places(const RunOptions& options, const std::vector<std::strin
         throw InputError(
             fmt::format("{} '{}': the same file as the input '{}'; accepted: another file", flag,
                         *path, input));
-    try {
-      require_writable(*path);
-    } catch (const InputError& error) {
-      rethrow_for(flag, error);
-    } catch (const RunError& error) {
-      rethrow_for(flag, error);
-    }
+    for_flag(flag, [&path = *path] { require_writable(path); });
   }
 }
 

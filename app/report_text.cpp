@@ -3,15 +3,13 @@
 
 #include <algorithm>
 #include <numeric>
-#include <thread>
 
+#include "app/machine.h"
 #include "app/memory.h"
 #include "app/report.h"
 
 namespace ringscope {
 namespace {
-
-int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 std::string header_line(const RingConfig& config, double wall_s) {
   const AttentionShape& s = config.shape;

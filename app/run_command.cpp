@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "app/for_flag.h"
 #include "app/inputs.h"
 #include "app/memory.h"
 #include "app/outputs.h"
@@ -10,7 +11,6 @@
 #include "app/report.h"
 #include "app/terminal.h"
 #include "app/verify.h"
-#include "core/base/error.h"
 #include "core/ring/run.h"
 
 namespace ringscope {
@@ -32,13 +32,10 @@ RingConfig config_of(const RunOptions& options, const AttentionShape& shape) {
 // Everything that can be refused without having read the values.
 void check_before_reading(const RunOptions& options, const RingConfig& config,
                           const InputPlan& plan) {
-  try {
-    config.mask.for_seqlen(config.shape.seqlen);
-  } catch (const InputError& error) {
-    throw InputError("--mask '" + config.mask.name() + "': " + error.what());
-  }
+  for_flag("--mask '" + config.mask.name() + "':",
+           [&] { config.mask.for_seqlen(config.shape.seqlen); });
   check_output_places(options, plan.files);
-  require_memory(run_bytes(config, options.dout.has_value(), options.verify));
+  require_memory(config, {.dout_given = options.dout.has_value(), .verify = options.verify});
 }
 
 }  // namespace
@@ -48,8 +45,9 @@ int run_command(const RunOptions& options) {
   const RingConfig config = config_of(options, plan.shape);
   check_before_reading(options, config, plan);
 
-  const AttentionInputs inputs = load_inputs(options, plan);
-  for (const std::string& line : non_finite_report(inputs, config.dtype)) print_error(line);
+  const LoadedInputs loaded = load_inputs(options, plan);
+  for (const std::string& remark : loaded.remarks) print_error(remark);
+  const AttentionInputs& inputs = loaded.tensors;
 
   const RingRun run = [&] {
     ProgressBar bar("attention");

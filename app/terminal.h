@@ -1,7 +1,6 @@
 // The program's two ways to speak.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 namespace ringscope {

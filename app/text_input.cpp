@@ -1,14 +1,11 @@
 #include "app/text_input.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
-#include <filesystem>
-#include <memory>
+#include <vector>
 
 #include "core/base/error.h"
+#include "core/base/input_file.h"
 #include "core/base/random.h"
 
 namespace ringscope {
@@ -140,38 +137,30 @@ class WindowEmbedding {
   std::vector<double> feature_, own_;
 };
 
+// Calls f with the open file; complaints name the path.
+template <class F>
+auto with_text(const std::string& path, F&& f) {
+  try {
+    const InputFile file(path, "file of at least 1 byte");
+    if (file.size() == 0) throw InputError("empty; a file of at least 1 byte accepted");
+    return f(file);
+  } catch (const InputError& error) {
+    throw InputError(about_file(path, error.what()));
+  }
+}
+
 }  // namespace
 
 Index text_length(const std::string& path) {
-  namespace fs = std::filesystem;
-  constexpr const char* kAccepted = "accepted: a readable file of at least 1 byte";
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) throw InputError(fmt::format("'{}': no such file; {}", path, kAccepted));
-  if (fs::is_directory(status))
-    throw InputError(fmt::format("'{}': a directory; {}", path, kAccepted));
-  if (!fs::is_regular_file(status))
-    throw InputError(fmt::format("'{}': not a regular file; {}", path, kAccepted));
-  const auto size = fs::file_size(path, error);
-  if (error) throw InputError(fmt::format("'{}': {}; {}", path, error.message(), kAccepted));
-  if (size == 0) throw InputError(fmt::format("'{}': empty; {}", path, kAccepted));
-  return static_cast<Index>(size);
+  return with_text(path, [](const InputFile& file) { return file.size(); });
 }
 
 std::string read_text(const std::string& path, Index length) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             std::fclose);
-  if (file == nullptr)
-    throw InputError(fmt::format("'{}': can't be read; accepted: a readable file", path));
-  std::string text(static_cast<std::size_t>(length), '\0');
-  const std::size_t got = std::fread(text.data(), 1, text.size(), file.get());
-  if (std::ferror(file.get()) != 0) throw RunError(fmt::format("'{}': reading failed", path));
-  if (got < text.size())
-    throw InputError(
-        fmt::format("'{}': {} bytes there, {} wanted; accepted: a longer file, or smaller --batch "
-                    "and --seqlen",
-                    path, got, length));
-  return text;
+  return with_text(path, [length](const InputFile& file) {
+    std::string text(static_cast<std::size_t>(length), '\0');
+    file.read(text.data(), length, 0);
+    return text;
+  });
 }
 
 AttentionInputs embed_text(const AttentionShape& shape, std::string_view text) {

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <thread>
 #include <utility>
+
+#include "app/machine.h"
 
 namespace ringscope {
 namespace {
@@ -27,8 +28,6 @@ double relative_cap_of(DType dtype) {
   }
   return 0;
 }
-
-int oracle_threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 double largest_finite(const std::vector<double>& values) {
   double largest = 0;
@@ -53,7 +52,7 @@ NaiveResult<double> oracle_of(const RingConfig& config, const AttentionInputs& i
   if (config.backward)
     dout = inputs.dout.empty() ? std::vector<double>(q.size(), 1.0)
                                : rounded(config.dtype, inputs.dout);
-  const NaiveOptions options{kOracleRows, oracle_threads(), progress};
+  const NaiveOptions options{kOracleRows, cores(), progress};
   return naive_attention<double>(config.shape, config.mask.for_seqlen(config.shape.seqlen),
                                  static_cast<double>(config.scale()), q.data(), k.data(), v.data(),
                                  config.backward ? dout.data() : nullptr, options);
@@ -143,14 +142,18 @@ Index reference_bytes(const RingConfig& config) {
   const Index kv = checked_values(shape.batch, shape.num_heads_kv, shape.seqlen, shape.head_dim);
   const Index rows = query / shape.head_dim;
   // In floating point, which cannot overflow; a sum that leaves 64 bits is far more than any
-  // machine has.
+  // machine has. Each of the oracle's threads holds two blocks of scores, and in the backward pass
+  // dK and dV of the head that it is at.
   const double inputs =
       static_cast<double>(query) * (config.backward ? 2 : 1) + 2.0 * static_cast<double>(kv);
   const double outputs = static_cast<double>(query) * (config.backward ? 2 : 1) +
                          static_cast<double>(rows) +
                          (config.backward ? 2.0 * static_cast<double>(kv) : 0);
-  const double scratch = static_cast<double>(oracle_threads()) * kOracleRows *
-                         static_cast<double>(shape.seqlen) * (config.backward ? 2 : 1);
+  const double block_scores = static_cast<double>(kOracleRows) * static_cast<double>(shape.seqlen);
+  const double head_gradients =
+      2.0 * static_cast<double>(shape.seqlen) * static_cast<double>(shape.head_dim);
+  const double scratch = static_cast<double>(cores()) *
+                         (config.backward ? 2 * block_scores + head_gradients : block_scores);
   RingConfig one_rank = config;
   one_rank.world_size = 1;
   const double oracle = 8 * (inputs + outputs + scratch);

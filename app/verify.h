@@ -26,8 +26,8 @@ namespace ringscope {
 // same; one that disagrees makes both errors infinite.
 struct TensorError {
   double max_abs = 0;
-  double max_rel =
-      0;  // |x - reference| / max(|reference|, a thousandth of the largest |reference|)
+  // |x - reference| / max(|reference|, a thousandth of the largest |reference|)
+  double max_rel = 0;
 };
 
 // `values` against `reference`, element by element.

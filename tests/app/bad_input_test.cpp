@@ -76,10 +76,10 @@ TEST_F(BadInputTest, CommandsAndFlags) {
   expect_refused({"demo", "--out", "d"}, {"--text"});
 }
 
-TEST_F(BadInputTest, NoArgumentsPrintHelp) {
-  const ProgramResult result = run({});
-  EXPECT_EQ(result.status, 2);
-  EXPECT_NE(result.err.find("run"), std::string::npos);
+TEST_F(BadInputTest, NoCommand) {
+  for (const std::vector<std::string>& arguments :
+       std::initializer_list<std::vector<std::string>>{{}, {"--"}})
+    expect_refused(arguments, {"no command given", "accepted: run, info, demo", "--help"});
 }
 
 TEST_F(BadInputTest, HelpIsNoError) {
@@ -270,6 +270,9 @@ TEST_F(BadInputTest, OutputPlaces) {
 TEST_F(BadInputTest, SizesThatOverflow) {
   expect_random_refused({"--seqlen", "2147483648", "--heads", "9223372036854775807"}, {"64 bits"});
   expect_random_refused({"--seqlen", "2147483649"}, {"--seqlen", "2147483649", "2147483648"});
+  // Every tensor fits in 64 bits, but not all of them together.
+  expect_random_refused({"--seqlen", "1", "--heads", "1", "--head-dim", "1152921504606846975"},
+                        {"memory", "64 bits"});
 }
 
 TEST_F(BadInputTest, MoreMemoryThanThereIs) {
@@ -277,6 +280,11 @@ TEST_F(BadInputTest, MoreMemoryThanThereIs) {
   for (const char* verify : {"--verify", "--backward"})
     expect_random_refused(
         {"--seqlen", "2147483648", "--head-dim", "1048576", verify, "--out", "o.npy"},
+        {"memory", "needed"}, 3);
+  // One position and one head, so long that what the ranks hold would overflow 64 bits.
+  for (const char* verify : {"--verify", "--backward"})
+    expect_random_refused(
+        {"--seqlen", "1", "--heads", "1", "--head-dim", "4503599627370496", verify},
         {"memory", "needed"}, 3);
 }
 
@@ -288,6 +296,14 @@ TEST_F(BadInputTest, FullDisk) {
   expect_random_refused({"--out", "o.npy", "--lse", "/dev/full"}, {"/dev/full"}, 3);
   expect_random_refused({"--lse", "/dev/full", "--trace", "t.json"}, {"/dev/full"}, 3);
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+}
+
+// What is thrown away can't be overwritten.
+TEST_F(BadInputTest, OneDeviceTakesSeveralOutputs) {
+  const ProgramResult result = run({"run", "--random", "--seqlen", "16", "--out", "/dev/null",
+                                    "--lse", "/dev/null", "--trace", "/dev/null"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.err, "");
 }
 
 TEST_F(BadInputTest, FullStdout) {
@@ -328,6 +344,29 @@ TEST_F(BadInputTest, NonFiniteValuesArePassedOn) {
   EXPECT_EQ(out[27], inf);
   EXPECT_EQ(out[28], inf);
   EXPECT_TRUE(std::isfinite(out[29]));
+}
+
+// Finite values that the file's f64 or f32 holds but the run's dtype does not.
+TEST_F(BadInputTest, ValuesTooLargeArePassedOnAsInfinite) {
+  write_good_files();
+  std::vector<double> values(30, 0.5);
+  values[3] = 1e300;
+  values[4] = std::numeric_limits<double>::infinity();
+  values[5] = 70000;  // too large for f16
+  write_text("v.npy", npy_header({1, 2, 5, 3}, true) +
+                          std::string(reinterpret_cast<const char*>(values.data()), 240));
+  const std::vector<std::string> arguments{"run",   "--q", "q.npy", "--k",
+                                           "k.npy", "--v", "v.npy", "--dtype"};
+  const std::string infinite = "ringscope: --v: 0 NaN and 1 infinite values in it, passed on\n";
+  for (const auto& [dtype, too_large] :
+       {std::pair{"f32", "1 value"}, {"bf16", "1 value"}, {"f16", "2 values"}}) {
+    std::vector<std::string> with_dtype = arguments;
+    with_dtype.push_back(dtype);
+    const ProgramResult result = run(with_dtype);
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.err, infinite + "ringscope: --v: " + too_large + " too large for " + dtype +
+                              ", passed on as infinite\n");
+  }
 }
 
 }  // namespace
