@@ -88,8 +88,11 @@ InputPlan plan_text(const RunOptions& options) {
   const std::string& path = *options.text;
   const Index have = for_flag("--text", [&] { return text_length(path); });
   if (!options.seqlen) plan.shape.seqlen = have / plan.shape.batch;
-  const Index wanted = options.seqlen ? checked_product(plan.shape.batch, *options.seqlen, "tokens")
-                                      : plan.shape.batch;
+  const Index wanted =
+      options.seqlen
+          ? for_flag("--batch, --seqlen:",
+                     [&] { return checked_product(plan.shape.batch, *options.seqlen, "tokens"); })
+          : plan.shape.batch;
   if (have < wanted)
     throw InputError(
         fmt::format("--text '{}': {} bytes there, {} wanted; accepted: a longer file, or smaller "
@@ -122,13 +125,16 @@ void remark_on(const char* flag, const NpyArray& array, DType dtype,
                                   too_large, too_large == 1 ? "" : "s", name_of(dtype)));
 }
 
-// validate() names sizes as the flags do, without the dashes.
+// validate() names a size as its flag does, without the dashes, and a product of sizes "tensor".
 void validate_for_flags(const AttentionShape& shape, bool sizes_are_flags) {
   try {
     validate(shape);
   } catch (const InputError& error) {
     const std::string what = error.what();
-    throw InputError(sizes_are_flags && !what.starts_with("tensor") ? "--" + what : what);
+    if (!sizes_are_flags) throw;
+    if (!what.starts_with("tensor")) throw InputError("--" + what);
+    throw InputError(fmt::format("--batch {}, --heads {}, --seqlen {}, --head-dim {}: {}",
+                                 shape.batch, shape.num_heads, shape.seqlen, shape.head_dim, what));
   }
 }
 

@@ -21,7 +21,8 @@ struct InputPlan {
 InputPlan plan_inputs(const RunOptions& options);
 
 // The values, and a line about each file with NaN or infinite ones, or with finite ones that are
-// too large for the run's dtype. They are computed with as IEEE 754 says.
+// too large for the run's dtype. They are computed with as IEEE 754 says. Without remarks, every
+// value is finite.
 struct LoadedInputs {
   AttentionInputs tensors;
   std::vector<std::string> remarks;

@@ -6,6 +6,7 @@
 //   2  bad usage or bad input: one line on stderr names the flag or file, the value and what is
 //      accepted
 //   3  something failed while running: one line on stderr
+#include <csignal>
 #include <exception>
 #include <new>
 #include <string>
@@ -61,5 +62,7 @@ int guarded_main(const std::vector<std::string>& arguments) {
 }  // namespace ringscope
 
 int main(int argc, char** argv) {
+  // A write beyond the file size limit fails like any other, instead of ending the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   return ringscope::guarded_main(std::vector<std::string>(argv + 1, argv + argc));
 }

@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "core/base/math.h"
 #include "core/ring/run.h"
 
 namespace ringscope {
@@ -17,11 +16,11 @@ struct MemoryUse {
 };
 
 // Throws RunError naming both numbers when the peak of a run (inputs, outputs, what every rank
-// holds, the recording, the comparison) is more than there is; InputError when it does not fit in
-// 64 bits.
+// holds, the recording, the comparison) is more than there is. Takes little time and does not
+// overflow whatever the world_size, for a shape that is valid.
 void require_memory(const RingConfig& config, const MemoryUse& use);
 
 // "12.3 GiB"
-std::string bytes_text(Index bytes);
+std::string bytes_text(double bytes);
 
 }  // namespace ringscope

@@ -7,14 +7,14 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "app/for_flag.h"
 #include "core/base/error.h"
 
 namespace ringscope {
 namespace {
-
-constexpr int kMaxWorldSize = 1024;  // threads of one process
 
 constexpr const char* kCommands[] = {"run", "info", "demo", "view", "lesson", "plan", "simulate"};
 
@@ -27,17 +27,16 @@ T parse_integer(const std::string& flag, const std::string& text, T least, T mos
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error == std::errc() && stop == end && value >= least && value <= most) return value;
   throw InputError(
-      most == std::numeric_limits<T>::max()
-          ? fmt::format("{}: '{}' given; accepted: an integer of at least {}", flag, text, least)
-          : fmt::format("{}: '{}' given; accepted: an integer from {} to {}", flag, text, least,
-                        most));
+      fmt::format("{}: '{}' given; accepted: an integer from {} to {}", flag, text, least, most));
 }
 
-float parse_scale(const std::string& flag, const std::string& text) {
-  float value = 0;
+double parse_scale(const std::string& flag, const std::string& text) {
+  double value = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && stop == end && std::isfinite(value)) return value;
+  if (error == std::errc() && stop == end &&
+      std::abs(value) <= double{std::numeric_limits<float>::max()})
+    return value;
   throw InputError(
       fmt::format("{}: '{}' given; accepted: a finite number that f32 can hold", flag, text));
 }
@@ -56,6 +55,7 @@ class Flags {
 
   void flag(const std::string& name, bool& target, const std::string& help) {
     command_->add_flag(name, target, help);
+    types_[name] = "";
   }
   // A flag with a value, which `read` takes. CLI11 would also hand over the next flag as the value.
   template <class Read>
@@ -66,6 +66,7 @@ class Flags {
         throw InputError(fmt::format("{}: no value before '{}'; accepted: {}", name, text, type));
       read(text);
     };
+    types_[name] = type;
     return command_->add_option_function<std::string>(name, checked, help)->type_name(type);
   }
   void path(const std::string& name, std::optional<std::string>& target, const std::string& help) {
@@ -81,16 +82,46 @@ class Flags {
   void name(const std::string& flag, T& target, const std::string& accepted,
             const std::string& help, Parse parse) {
     value(flag, accepted, help, [&target, flag, parse](const std::string& text) {
-      target = for_flag(flag + ":", [&] { return parse(text); });
+      try {
+        target = parse(text);
+      } catch (const InputError& error) {
+        // Some complain about a part of the text only.
+        const std::string what = error.what();
+        throw InputError(what.starts_with("'" + text + "'")
+                             ? flag + ": " + what
+                             : fmt::format("{} '{}': {}", flag, text, what));
+      }
     });
+  }
+
+  // What CLI11 lets pass, or refuses without saying what it wanted: flags given twice, without the
+  // value that they take or with one that they don't.
+  void require_well_formed(const std::vector<std::string>& arguments) const {
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const std::size_t equals = arguments[i].find('=');
+      const std::string name = arguments[i].substr(0, equals);
+      const auto known = types_.find(name);
+      if (known == types_.end()) continue;
+      const std::string& type = known->second;
+      if (!seen.insert(name).second)
+        throw InputError(fmt::format("{}: '{}' given after another {}; accepted: one of them", name,
+                                     arguments[i], name));
+      if (type.empty() && equals != std::string::npos)
+        throw InputError(
+            fmt::format("{}: '{}' given; accepted: {} without a value", name, arguments[i], name));
+      if (!type.empty() && (equals == arguments[i].size() - 1 ||
+                            (equals == std::string::npos && i + 1 == arguments.size())))
+        throw InputError(fmt::format("{}: no value given; accepted: {} {}", name, name, type));
+    }
   }
 
  private:
   CLI::App* command_;
+  std::map<std::string, std::string> types_;  // of the value; "": takes none
 };
 
-void add_run(CLI::App* command, RunOptions& run) {
-  Flags flags(command);
+void add_run(Flags& flags, RunOptions& run) {
   flags.path("--q", run.q, "queries, .npy [batch, heads, seqlen, head_dim]");
   flags.path("--k", run.k, "keys, .npy [batch, heads-kv, seqlen, head_dim]");
   flags.path("--v", run.v, "values, .npy, shaped like the keys");
@@ -107,8 +138,8 @@ void add_run(CLI::App* command, RunOptions& run) {
   flags.size("--head-dim", run.head_dim, "values a head (64)");
 
   flags.value("--backend", "cpu", "what computes and communicates (cpu)", require_backend);
-  flags.value("--world-size", "N", "ranks, 1 to 1024 (4)", [&run](const std::string& text) {
-    run.world_size = parse_integer<int>("--world-size", text, 1, kMaxWorldSize);
+  flags.value("--world-size", "N", "ranks, a thread each (4)", [&run](const std::string& text) {
+    run.world_size = parse_integer<int>("--world-size", text, 1, std::numeric_limits<int>::max());
   });
   flags.name("--partition", run.partition, "contiguous|striped|zigzag|fold",
              "which rank holds which positions (contiguous)", parse_partition);
@@ -135,8 +166,7 @@ void add_run(CLI::App* command, RunOptions& run) {
   flags.flag("--json", run.json, "print the summary as one JSON object");
 }
 
-void add_demo(CLI::App* command, DemoOptions& demo) {
-  Flags flags(command);
+void add_demo(Flags& flags, DemoOptions& demo) {
   flags
       .value("--text", "FILE", "the text, at least --seqlen bytes",
              [&demo](const std::string& text) { demo.text = text; })
@@ -205,6 +235,18 @@ void require_known_command(const std::string& name) {
       fmt::format("command '{}' given; accepted: {}", name, fmt::join(kCommands, ", ")));
 }
 
+// What `command` (the name in "ringscope run", or "" for the program) made nothing of.
+void require_no_extras(const CLI::App& app, const std::string& command) {
+  const std::vector<std::string> extras = app.remaining();
+  const auto found = std::find_if(extras.begin(), extras.end(),
+                                  [](const std::string& extra) { return extra != "--"; });
+  if (found == extras.end()) return;
+  const std::string& first = *found;
+  throw InputError(fmt::format("{} '{}' given; accepted: see ringscope {}--help",
+                               first.starts_with('-') ? "unknown flag" : "argument", first,
+                               command.empty() ? "" : command + " "));
+}
+
 }  // namespace
 
 Command parse_command_line(const std::vector<std::string>& arguments) {
@@ -217,30 +259,40 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
       "info", "what this build and this machine can do, and why not the rest");
   CLI::App* const demo_command =
       program.add_subcommand("demo", "one text, causal, in all four partitions, verified");
-  add_run(run_command, run);
-  add_demo(demo_command, demo);
+  Flags run_flags(run_command), demo_flags(demo_command);
+  add_run(run_flags, run);
+  add_demo(demo_flags, demo);
   std::vector<CLI::App*> absent;
   for (const auto& [name, what] : {std::pair{"view", "replay a recording"},
                                    {"lesson", "ring attention step by step"},
                                    {"plan", "what a run will cost"},
                                    {"simulate", "a run on a machine that is not here"}})
     absent.push_back(program.add_subcommand(name, std::string(what) + " (not in this build)"));
-  for (CLI::App* command : absent) command->allow_extras();
+  // CLI11's own complaint about them does not say what would be accepted.
+  program.allow_extras();
+  for (CLI::App* command : program.get_subcommands({})) command->allow_extras();
 
   if (arguments.empty()) no_command();
-  if (!arguments.front().starts_with('-')) require_known_command(arguments.front());
+  const std::string& first = arguments.front();
+  if (!first.starts_with('-')) require_known_command(first);
+  if (first == "run") run_flags.require_well_formed(arguments);
+  if (first == "demo") demo_flags.require_well_formed(arguments);
   try {
     program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
     const auto chosen = program.get_subcommands();
     return Help{chosen.empty() ? program.help() : chosen.front()->help()};
   } catch (const CLI::ParseError& error) {
-    throw InputError(std::string(error.what()) + "; see --help");
+    throw InputError(fmt::format("{}; accepted: see ringscope {}--help", error.what(),
+                                 first.starts_with('-') ? "" : first + " "));
   }
   for (const CLI::App* command : absent)
     if (command->parsed())
       throw InputError("command '" + command->get_name() +
                        "': not in this build; accepted: run, info, demo");
+  for (const CLI::App* command : {run_command, info_command, demo_command})
+    require_no_extras(*command, command->get_name());
+  require_no_extras(program, "");
   if (info_command->parsed()) return InfoOptions{};
   if (demo_command->parsed()) return demo;
   if (!run_command->parsed()) no_command();

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <deque>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
+#include <memory>
 #include <utility>
 
 #include "app/for_flag.h"
@@ -51,6 +54,34 @@ bool same_place(const std::string& a, const std::string& b) {
   return fs::equivalent(a, b, error) || real_place(a) == real_place(b);
 }
 
+// Whether what is written to `path` goes where stdout goes, or takes that file's place. In
+// /dev/null nothing is mixed.
+bool is_stdout(const std::string& path) {
+  const auto equal = [](const struct stat& a, const struct stat& b) {
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+  };
+  struct stat out {
+  }, file{}, null{};
+  return ::fstat(STDOUT_FILENO, &out) == 0 && ::stat(path.c_str(), &file) == 0 &&
+         equal(out, file) && !(::stat("/dev/null", &null) == 0 && equal(out, null));
+}
+
+// An output while it is written. What goes wrong is told with its flag.
+class Output {
+ public:
+  Output(const char* flag, const std::string& path)
+      : flag_(flag), file_(for_flag(flag, [&] { return std::make_unique<AtomicFile>(path); })) {}
+
+  template <class F>
+  void write(F&& f) {
+    for_flag(flag_, [&] { f(*file_); });
+  }
+
+ private:
+  const char* flag_;
+  std::unique_ptr<AtomicFile> file_;
+};
+
 }  // namespace
 
 void check_output_places(const RunOptions& options, const std::vector<std::string>& inputs) {
@@ -67,27 +98,37 @@ void check_output_places(const RunOptions& options, const std::vector<std::strin
         throw InputError(
             fmt::format("{} '{}': the same file as the input '{}'; accepted: another file", flag,
                         *path, input));
+    if (options.json && is_stdout(*path))
+      throw InputError(fmt::format(
+          "{} '{}': is stdout, where --json prints; accepted: another file, or no --json", flag,
+          *path));
     for_flag(flag, [&path = *path] { require_writable(path); });
   }
 }
 
 void write_outputs(const RunOptions& options, const AttentionShape& shape, const RingRun& run,
                    bool f64) {
-  std::deque<AtomicFile> files;  // which neither copy nor move
-  const auto write_tensor = [&](const std::optional<std::string>& path,
+  std::vector<Output> files;
+  const auto write_tensor = [&](const char* flag, const std::optional<std::string>& path,
                                 const std::vector<Index>& sizes, const std::vector<float>& values) {
-    if (path) write_npy(files.emplace_back(*path), sizes, values.data(), f64);
+    if (!path) return;
+    files.emplace_back(flag, *path).write([&](AtomicFile& file) {
+      write_npy(file, sizes, values.data(), f64);
+    });
   };
   const std::vector<Index> query{shape.batch, shape.num_heads, shape.seqlen, shape.head_dim};
   const std::vector<Index> kv{shape.batch, shape.num_heads_kv, shape.seqlen, shape.head_dim};
-  write_tensor(options.out, query, run.outputs.out);
-  write_tensor(options.lse, {shape.batch, shape.num_heads, shape.seqlen}, run.outputs.lse);
-  write_tensor(options.dq, query, run.outputs.dq);
-  write_tensor(options.dk, kv, run.outputs.dk);
-  write_tensor(options.dv, kv, run.outputs.dv);
-  if (options.trace) write_chrome_trace(files.emplace_back(*options.trace), run.recording);
-  for (AtomicFile& file : files) file.sync();
-  for (AtomicFile& file : files) file.commit();
+  write_tensor("--out", options.out, query, run.outputs.out);
+  write_tensor("--lse", options.lse, {shape.batch, shape.num_heads, shape.seqlen}, run.outputs.lse);
+  write_tensor("--dq", options.dq, query, run.outputs.dq);
+  write_tensor("--dk", options.dk, kv, run.outputs.dk);
+  write_tensor("--dv", options.dv, kv, run.outputs.dv);
+  if (options.trace)
+    files.emplace_back("--trace", *options.trace).write([&](AtomicFile& file) {
+      write_chrome_trace(file, run.recording);
+    });
+  for (Output& file : files) file.write([](AtomicFile& f) { f.sync(); });
+  for (Output& file : files) file.write([](AtomicFile& f) { f.commit(); });
 }
 
 }  // namespace ringscope

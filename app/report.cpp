@@ -87,6 +87,7 @@ void put_verdict(Writer& writer, const Verdict& verdict) {
     tensor.put("pass", t.pass());
     tensor.put("max_abs", t.error.max_abs);
     tensor.put("max_rel", t.error.max_rel);
+    tensor.put("non_finite", t.error.non_finite);
     tensor.put("tolerance", t.tolerance);
     tensor.put("one_rank_max_abs", t.one_rank_error);
     tensor.put("cap", t.cap);
@@ -134,7 +135,7 @@ std::string report_json(const Report& report) {
     object.put("scheme", name_of(config.scheme));
     object.put("dtype", name_of(config.dtype));
     put_shape(object.key("shape"), config.shape);
-    object.put("softmax_scale", static_cast<double>(config.scale()));
+    object.put("softmax_scale", config.scale());
     object.put("backward", config.backward);
     object.put("vector_width", kVectorWidth);
     object.put("wall_s", report.wall_s);

@@ -40,8 +40,12 @@ std::string verdict_text(const Verdict& verdict, DType dtype) {
   std::string text =
       fmt::format("\n{:>5}{:>13}{:>13}{:>13}\n", "error", "absolute", "relative", "tolerance");
   for (const TensorVerdict& t : verdict.tensors)
-    text += fmt::format("{:>5}{:>13.3g}{:>13.3g}{:>13.3g}  {}\n", t.name, t.error.max_abs,
-                        t.error.max_rel, t.tolerance, t.pass() ? "good" : "WRONG");
+    text += fmt::format(
+        "{:>5}{:>13.3g}{:>13.3g}{:>13.3g}  {}{}\n", t.name, t.error.max_abs, t.error.max_rel,
+        t.tolerance, t.pass() ? "good" : "WRONG",
+        t.error.non_finite == 0
+            ? ""
+            : fmt::format(", {} NaN or infinite in both, not compared", t.error.non_finite));
   return text + "against naive attention in f64 on the same rounded inputs; " +
          tolerance_source(dtype) + "\n";
 }

@@ -1,7 +1,12 @@
 #include "app/run_command.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "app/for_flag.h"
 #include "app/inputs.h"
@@ -38,6 +43,26 @@ void check_before_reading(const RunOptions& options, const RingConfig& config,
   require_memory(config, {.dout_given = options.dout.has_value(), .verify = options.verify});
 }
 
+// NaN and infinities that came of finite inputs would otherwise go unseen.
+void warn_of_overflow(const RingRun& run, DType dtype) {
+  const auto non_finite = [](const std::vector<float>& values) {
+    return std::count_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
+  };
+  const AttentionOutputs& outputs = run.outputs;
+  // Every query attends at least itself, so that only a score can keep lse from being finite.
+  const std::string why = non_finite(outputs.lse) > 0
+                              ? "scores beyond what f32 can hold"
+                              : fmt::format("beyond what {} can hold", name_of(dtype));
+  for (const auto& [name, values] : {std::pair{"out", &outputs.out},
+                                     {"lse", &outputs.lse},
+                                     {"dq", &outputs.dq},
+                                     {"dk", &outputs.dk},
+                                     {"dv", &outputs.dv}})
+    if (const auto count = non_finite(*values); count > 0)
+      print_error(fmt::format("{}: {} of {} values are NaN or infinite: {}", name, count,
+                              values->size(), why));
+}
+
 }  // namespace
 
 int run_command(const RunOptions& options) {
@@ -53,6 +78,7 @@ int run_command(const RunOptions& options) {
     ProgressBar bar("attention");
     return run_on_threads(config, inputs, bar.callback());
   }();
+  if (loaded.remarks.empty()) warn_of_overflow(run, config.dtype);
   std::optional<Verdict> verdict;
   if (options.verify) {
     ProgressBar bar("reference");

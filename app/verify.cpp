@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "app/machine.h"
@@ -14,8 +15,15 @@ namespace {
 
 constexpr Index kOracleRows = 64;  // query rows at a time
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kHarmlessScore = 1000;  // up to which the caps below hold as they are
+constexpr double kMostForOut = 0.25;
 
 double slack_of(DType dtype) { return dtype == DType::f32 ? 1e-6 : 2e-3; }
+
+// In f32 it counts in units of the tensor's largest value where that exceeds 1.
+double slack_of(DType dtype, double largest) {
+  return slack_of(dtype) * (dtype == DType::f32 ? std::max(1.0, largest) : 1.0);
+}
 
 double relative_cap_of(DType dtype) {
   switch (dtype) {
@@ -43,24 +51,55 @@ std::vector<double> rounded(DType dtype, const std::vector<float>& values) {
   return result;
 }
 
-NaiveResult<double> oracle_of(const RingConfig& config, const AttentionInputs& inputs,
+// What the oracle reads.
+struct RoundedInputs {
+  std::vector<double> q, k, v, dout;
+
+  RoundedInputs(const RingConfig& config, const AttentionInputs& inputs)
+      : q(rounded(config.dtype, inputs.q)),
+        k(rounded(config.dtype, inputs.k)),
+        v(rounded(config.dtype, inputs.v)) {
+    if (config.backward)
+      dout = inputs.dout.empty() ? std::vector<double>(q.size(), 1.0)
+                                 : rounded(config.dtype, inputs.dout);
+  }
+};
+
+NaiveResult<double> oracle_of(const RingConfig& config, const RoundedInputs& inputs,
                               const std::function<void(double)>& progress) {
-  const std::vector<double> q = rounded(config.dtype, inputs.q),
-                            k = rounded(config.dtype, inputs.k),
-                            v = rounded(config.dtype, inputs.v);
-  std::vector<double> dout;
-  if (config.backward)
-    dout = inputs.dout.empty() ? std::vector<double>(q.size(), 1.0)
-                               : rounded(config.dtype, inputs.dout);
   const NaiveOptions options{kOracleRows, cores(), progress};
   return naive_attention<double>(config.shape, config.mask.for_seqlen(config.shape.seqlen),
-                                 static_cast<double>(config.scale()), q.data(), k.data(), v.data(),
-                                 config.backward ? dout.data() : nullptr, options);
+                                 config.scale(), inputs.q.data(), inputs.k.data(), inputs.v.data(),
+                                 config.backward ? inputs.dout.data() : nullptr, options);
 }
 
-AttentionOutputs one_rank_outputs(RingConfig config, const AttentionInputs& inputs) {
+// Of the rows of `width` values that are finite throughout.
+double largest_row_norm(const std::vector<double>& values, Index width) {
+  double largest = 0;
+  for (auto row = values.begin(); row != values.end(); row += width) {
+    const double norm = std::sqrt(std::inner_product(row, row + width, row, 0.0));
+    if (std::isfinite(norm)) largest = std::max(largest, norm);
+  }
+  return largest;
+}
+
+void reverse_rows(std::vector<float>& tensor, Index width) {
+  for (auto row = tensor.begin(); row != tensor.end(); row += width) std::reverse(row, row + width);
+}
+
+// One rank's outputs; when `reversed`, computed with the coordinates of every row in reverse order,
+// which is the same problem rounded differently.
+AttentionOutputs one_rank_outputs(RingConfig config, const AttentionInputs& inputs, bool reversed) {
   config.world_size = 1;
-  return std::move(run_on_threads(config, inputs).outputs);
+  if (!reversed) return std::move(run_on_threads(config, inputs).outputs);
+  AttentionInputs mirrored = inputs;
+  const Index width = config.shape.head_dim;
+  for (std::vector<float>* tensor : {&mirrored.q, &mirrored.k, &mirrored.v, &mirrored.dout})
+    reverse_rows(*tensor, width);
+  AttentionOutputs outputs = std::move(run_on_threads(config, mirrored).outputs);
+  for (std::vector<float>* tensor : {&outputs.out, &outputs.dq, &outputs.dk, &outputs.dv})
+    reverse_rows(*tensor, width);
+  return outputs;
 }
 
 struct NamedTensors {
@@ -85,15 +124,22 @@ std::vector<NamedTensors> pairs_of(const NaiveResult<double>& oracle,
 }  // namespace
 
 TensorError compare(const std::vector<double>& reference, const std::vector<float>& values) {
-  if (reference.size() != values.size()) return {kInfinity, kInfinity};
+  if (reference.size() != values.size()) return {kInfinity, kInfinity, 0, 0};
   const double floor = 1e-3 * largest_finite(reference);
   TensorError error;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double expected = reference[i], got = values[i];
-    if (std::isnan(expected) && std::isnan(got)) continue;
-    if (expected == got) continue;
+    const bool finite = std::isfinite(expected);
+    error.compared += finite;
+    if (expected == got || (std::isnan(expected) && std::isnan(got))) {
+      error.non_finite += !finite;
+      continue;
+    }
     const double distance = std::abs(got - expected);
-    if (!std::isfinite(distance)) return {kInfinity, kInfinity};
+    if (!std::isfinite(distance)) {
+      error.max_abs = error.max_rel = kInfinity;
+      continue;
+    }
     error.max_abs = std::max(error.max_abs, distance);
     // Without a scale to measure by (an all-zero reference) any distance is infinitely far.
     error.max_rel = std::max(error.max_rel, distance / std::max(std::abs(expected), floor));
@@ -107,30 +153,53 @@ bool Verdict::pass() const {
 }
 
 std::string Verdict::complaint() const {
-  for (const TensorVerdict& t : tensors)
-    if (!t.pass())
-      return fmt::format("--verify: {} is off by {:.3g}, tolerance {:.3g}", t.name, t.error.max_abs,
-                         t.tolerance);
+  for (const TensorVerdict& t : tensors) {
+    if (t.pass()) continue;
+    if (t.error.max_abs <= t.tolerance)
+      return fmt::format(
+          "--verify: {}: nothing to compare, every value of the reference is NaN or infinite",
+          t.name);
+    return fmt::format("--verify: {} is off by {:.3g}, tolerance {:.3g}", t.name, t.error.max_abs,
+                       t.tolerance);
+  }
   return "";
 }
 
 Reference::Reference(const RingConfig& config, const AttentionInputs& inputs,
                      const std::function<void(double)>& progress)
-    : dtype_(config.dtype), oracle_(oracle_of(config, inputs, progress)) {
-  const AttentionOutputs outputs = one_rank_outputs(config, inputs);
-  for (const NamedTensors& pair : pairs_of(oracle_, outputs))
-    one_rank_errors_.push_back(compare(pair.reference, pair.values).max_abs);
+    : dtype_(config.dtype) {
+  {
+    const RoundedInputs rounded(config, inputs);
+    const Index width = config.shape.head_dim;
+    score_bound_ = std::abs(config.scale()) * largest_row_norm(rounded.q, width) *
+                   largest_row_norm(rounded.k, width);
+    oracle_ = oracle_of(config, rounded, progress);
+  }
+  for (const bool reversed : {false, true}) {
+    const AttentionOutputs outputs = one_rank_outputs(config, inputs, reversed);
+    std::size_t tensor = 0;
+    for (const NamedTensors& pair : pairs_of(oracle_, outputs)) {
+      const double error = compare(pair.reference, pair.values).max_abs;
+      if (tensor == one_rank_errors_.size()) one_rank_errors_.push_back(error);
+      one_rank_errors_[tensor] = std::max(one_rank_errors_[tensor], error);
+      ++tensor;
+    }
+  }
 }
 
 Verdict Reference::judge(const AttentionOutputs& outputs) const {
   Verdict verdict;
+  const double relative_cap =
+      relative_cap_of(dtype_) * std::max(1.0, score_bound_ / kHarmlessScore);
   for (const NamedTensors& pair : pairs_of(oracle_, outputs)) {
     TensorVerdict tensor;
     tensor.name = pair.name;
     tensor.error = compare(pair.reference, pair.values);
     tensor.one_rank_error = one_rank_errors_[verdict.tensors.size()];
-    tensor.cap = relative_cap_of(dtype_) * std::max(1.0, largest_finite(pair.reference));
-    tensor.tolerance = std::min(2 * tensor.one_rank_error + slack_of(dtype_), tensor.cap);
+    const double largest = largest_finite(pair.reference);
+    tensor.cap = (pair.name == "out" ? std::min(relative_cap, kMostForOut) : relative_cap) *
+                 std::max(1.0, largest);
+    tensor.tolerance = std::min(2 * tensor.one_rank_error + slack_of(dtype_, largest), tensor.cap);
     verdict.tensors.push_back(tensor);
   }
   return verdict;
@@ -158,15 +227,19 @@ Index reference_bytes(const RingConfig& config) {
   one_rank.world_size = 1;
   const double oracle = 8 * (inputs + outputs + scratch);
   const double comparison =
-      (8 + 4) * outputs + static_cast<double>(predicted_rank_bytes(one_rank, 0));
+      (8 + 4) * outputs + 4 * inputs + static_cast<double>(predicted_rank_bytes(one_rank, 0));
   return static_cast<Index>(std::min(std::max(oracle, comparison), 0x1p62));
 }
 
 std::string tolerance_source(DType dtype) {
   return fmt::format(
-      "tolerance: 2 x the error of a single rank + {:g}, at most {:g} x max(1, largest "
-      "|reference|)",
-      slack_of(dtype), relative_cap_of(dtype));
+      "tolerance: 2 x the error of a single rank + {:g}{}, at most {:g} x max(1, B / {:g}) x "
+      "max(1, "
+      "largest |reference|), where B = |scale| x largest row norm of Q x largest row norm of K "
+      "bounds every |score| (f32 loses a digit of a score for every digit that it grows); for out "
+      "at most {:g} x max(1, largest |reference|)",
+      slack_of(dtype), dtype == DType::f32 ? " x max(1, largest |reference|)" : "",
+      relative_cap_of(dtype), kHarmlessScore, kMostForOut);
 }
 
 }  // namespace ringscope

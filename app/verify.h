@@ -5,11 +5,18 @@
 // The tolerance is made from what the same kernel does on a single rank, because a ring may add
 // rounding but no more than that, whatever its world_size:
 //
-//     f32:        2 x (error of one rank) + 1e-6
+//     f32:        2 x (error of one rank) + 1e-6 x max(1, largest |reference|)
 //     bf16, f16:  2 x (error of one rank) + 2e-3
 //
-// and, because one rank may be wrong as well, never more than a cap of 1e-3 (f32), 1e-2 (f16) or
-// 5e-2 (bf16) times the largest value of the tensor (or 1, if that is more).
+// The largest error of a run is partly luck, so one rank computes twice, the second time with the
+// coordinates of every row in reverse order (the same problem, rounded differently); the larger
+// error counts. And, because one rank may be wrong as well, the tolerance is never more than a cap:
+//
+//     c x max(1, B / 1000) x max(1, largest |reference|),   c = 1e-3 (f32), 1e-2 (f16), 5e-2 (bf16)
+//
+// where B = |scale| x (largest row norm of Q) x (largest row norm of K) bounds every |score|: f32
+// loses a digit of a score for every digit that it grows. For out, c x max(1, B / 1000) counts as
+// 0.25 at most: an output that is further off says nothing, whatever the scores.
 #pragma once
 
 #include <functional>
@@ -23,11 +30,14 @@
 namespace ringscope {
 
 // How far a tensor is from its reference. An element that is NaN or infinite agrees only with the
-// same; one that disagrees makes both errors infinite.
+// same; one that disagrees makes both errors infinite. A NaN or an infinity that agrees is counted,
+// but proves little: it is no comparison.
 struct TensorError {
   double max_abs = 0;
   // |x - reference| / max(|reference|, a thousandth of the largest |reference|)
   double max_rel = 0;
+  Index compared = 0;    // elements that are finite in the reference
+  Index non_finite = 0;  // elements that are NaN in both, or the same infinity in both
 };
 
 // `values` against `reference`, element by element.
@@ -40,7 +50,7 @@ struct TensorVerdict {
   double one_rank_error = 0;
   double cap = 0;
 
-  bool pass() const { return error.max_abs <= tolerance; }
+  bool pass() const { return error.compared > 0 && error.max_abs <= tolerance; }
 };
 
 struct Verdict {
@@ -64,6 +74,7 @@ class Reference {
 
  private:
   DType dtype_;
+  double score_bound_ = 0;  // B
   NaiveResult<double> oracle_;
   std::vector<double> one_rank_errors_;  // in the order of Verdict::tensors
 };

@@ -68,11 +68,11 @@ struct Problem {
         dout(random_values(rows * params.head_dim, 3)),
         out(q.size()),
         row_max(rows),
-        row_sum(rows),
         lse(rows),
         delta(rows),
         dq(q.size()),
-        gradient(kv.size()) {}
+        gradient(kv.size()),
+        row_sum(rows) {}
 
   void forward() {
     begin_attention(params, queries(), softmax());
@@ -96,7 +96,8 @@ struct Problem {
   Mask mask;
   Region region;
   BlockwiseScratch scratch;
-  std::vector<float> q, kv, dout, out, row_max, row_sum, lse, delta, dq, gradient;
+  std::vector<float> q, kv, dout, out, row_max, lse, delta, dq, gradient;
+  std::vector<double> row_sum;
 };
 
 void compare_with_eigen(benchmark::State& state, bool backward) {

@@ -21,9 +21,10 @@ void begin_backward(const AttentionParams& params, const QueryBlock& q,
   visit_dtype(params.dtype, [&]<class Stored>(Stored) {
     const Stored* dout = static_cast<const Stored*>(q.dout);
     for (Index i = 0; i < params.row_values(q.rows); ++i) {
-      float sum = 0;
-      for (Index x = 0; x < d; ++x) sum += to_float(dout[i * d + x]) * state.out[i * d + x];
-      state.delta[i] = sum;
+      double sum = 0;  // rounded once: dP - delta is often a small difference
+      for (Index x = 0; x < d; ++x)
+        sum += static_cast<double>(to_float(dout[i * d + x])) * state.out[i * d + x];
+      state.delta[i] = static_cast<float>(sum);
     }
   });
   for (Index i = 0; i < params.query_values(q.rows); ++i) state.dq[i] = 0;
@@ -33,10 +34,10 @@ namespace {
 
 // One row of a tile: scores become P, and dP becomes dS.
 void softmax_backward_row(float* scores, float* dscores, Interval columns, float row_max,
-                          float row_sum, float delta) {
+                          double row_sum, float delta) {
   // No keys, or all scores -inf: any finite unit gives P = exp(-inf) = 0 instead of NaN.
   const Vector unit = broadcast(row_max == kMinusInfinity<float> ? 0.0f : row_max);
-  const Vector weight = broadcast(row_sum == 0.0f ? 0.0f : 1.0f / row_sum);
+  const Vector weight = broadcast(row_sum == 0 ? 0.0f : static_cast<float>(1 / row_sum));
   const Vector delta_lanes = broadcast(delta);
   for (Index j = columns.first; j < columns.last; j += kVectorWidth) {
     const Vector p = exp_of(load(scores + j) - unit) * weight;

@@ -43,15 +43,15 @@ namespace {
 
 // One row of a tile: takes scores [columns) to exp(score - row_max), carries row_max and row_sum on
 // and brings `out` to the new row_max. Scores that are not allowed are -inf.
-void softmax_row(float* scores, Interval columns, float& row_max, float& row_sum, float* out,
+void softmax_row(float* scores, Interval columns, float& row_max, double& row_sum, float* out,
                  Index head_dim) {
   Vector largest = broadcast(row_max);
   for (Index j = columns.first; j < columns.last; j += kVectorWidth)
     largest = max_of(largest, load(scores + j));
   const float new_max = max_of_lanes(largest);
-  const float factor = rescale_factor(row_max, new_max);
-  if (factor != 1.0f)
-    for (Index x = 0; x < head_dim; ++x) out[x] *= factor;
+  const double factor = rescale_factor<double>(row_max, new_max);
+  if (factor != 1.0)
+    for (Index x = 0; x < head_dim; ++x) out[x] *= static_cast<float>(factor);
   // Nothing but -inf so far: any finite unit gives exp(-inf) = 0 instead of NaN.
   const Vector unit = broadcast(new_max == kMinusInfinity<float> ? 0.0f : new_max);
   Vector sum{};
@@ -127,11 +127,11 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
 void finish_attention(const AttentionParams& params, const QueryBlock& q,
                       const SoftmaxState& state) {
   for (Index i = 0; i < params.row_values(q.rows); ++i) {
-    const RowState<float> row{state.row_max[i], state.row_sum[i]};
-    state.lse[i] = lse_of(row);
+    const RowState<double> row{state.row_max[i], state.row_sum[i]};
+    state.lse[i] = static_cast<float>(lse_of(row));
     float* out = state.out_accum + i * params.head_dim;
-    const float sum = row.row_sum == 0.0f ? 1.0f : row.row_sum;
-    for (Index x = 0; x < params.head_dim; ++x) out[x] /= sum;
+    const double sum = row.row_sum == 0 ? 1 : row.row_sum;
+    for (Index x = 0; x < params.head_dim; ++x) out[x] = static_cast<float>(out[x] / sum);
   }
 }
 

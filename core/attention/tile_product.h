@@ -4,9 +4,10 @@
 // A micro-tile of C, kMicroRows x kMicroVectors vectors, stays in registers while the loop over the
 // inner dimension broadcasts a value of A and multiplies it with vectors of a row of B. A has any
 // two strides, so it may be transposed; rows of B are padded to whole vectors and readable there.
-// The products of one call are summed by themselves, in the order of the inner dimension, and
-// only then added to C. So the rounding of a long sum grows with the number of calls plus the
-// length of one, not with their product (adding up 32,768 keys one by one loses a digit and more).
+// A long inner dimension is summed by itself and only then added to C, so the rounding of a sum grows
+// with the number of calls plus the length of one, not with their product (adding up 32,768 keys one
+// by one loses a digit and more). A short one goes on where C stands: with few rows a rank, the
+// rounding of that extra addition would show.
 #pragma once
 
 #include <utility>
@@ -32,12 +33,22 @@ struct LeftTile {
 
 enum class Store { overwrite, accumulate };
 
+// Inner dimensions up to this continue the sum that C holds, longer ones are added to it.
+inline constexpr Index kShortSum = 32;
+
 namespace tile_product_detail {
 
 template <int kRows, int kVectors, Store kStore>
 inline void micro_tile(const LeftTile& a, const float* b, Index b_stride, float* c, Index c_stride,
                        Index inner, Index last_lanes) {
+  const bool add_on = kStore == Store::accumulate && inner <= kShortSum;
   Vector sum[kRows][kVectors] = {};
+  if (add_on)
+    for (int i = 0; i < kRows; ++i)
+      for (int j = 0; j < kVectors; ++j) {
+        const float* from = c + i * c_stride + j * kVectorWidth;
+        sum[i][j] = j == kVectors - 1 ? load_first(from, last_lanes) : load(from);
+      }
   const float* a_column = a.data;
   for (Index k = 0; k < inner; ++k) {
     Vector row[kVectors];
@@ -56,10 +67,10 @@ inline void micro_tile(const LeftTile& a, const float* b, Index b_stride, float*
     for (int j = 0; j < kVectors; ++j) {
       float* to = c + i * c_stride + j * kVectorWidth;
       if (j == kVectors - 1 && last_lanes < kVectorWidth) {
-        if constexpr (kStore == Store::accumulate) sum[i][j] += load_first(to, last_lanes);
+        if (kStore == Store::accumulate && !add_on) sum[i][j] += load_first(to, last_lanes);
         store_first(to, sum[i][j], last_lanes);
       } else {
-        if constexpr (kStore == Store::accumulate) sum[i][j] += load(to);
+        if (kStore == Store::accumulate && !add_on) sum[i][j] += load(to);
         store(to, sum[i][j]);
       }
     }

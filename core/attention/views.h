@@ -52,21 +52,22 @@ struct KvGradient {
   Index rows = 0;
 };
 
-// What online softmax carries from block to block, and what it ends as.
+// What online softmax carries from block to block, and what it ends as. row_sum is f64: its rounding
+// would otherwise grow with the number of blocks, and whole rows of the gradient with it.
 struct SoftmaxState {
   float* row_max = nullptr;    // m, [batch, num_heads, rows]: largest scaled score so far
-  float* row_sum = nullptr;    // l, same shape: sum of exp(score - row_max)
+  double* row_sum = nullptr;   // l, same shape: sum of exp(score - row_max)
   float* out_accum = nullptr;  // [.., rows, head_dim]: sum of exp(score - row_max) * V
   float* lse = nullptr;        // [batch, num_heads, rows]: written by finish
 };
 
 // What the backward needs of the forward, and what it accumulates.
 struct BackwardState {
-  const float* row_max = nullptr;  // [batch, num_heads, rows], final
-  const float* row_sum = nullptr;  // [batch, num_heads, rows], final
-  const float* out = nullptr;      // [batch, num_heads, rows, head_dim]
-  float* delta = nullptr;          // [batch, num_heads, rows]: rowsum(dO * O)
-  float* dq = nullptr;             // [batch, num_heads, rows, head_dim]
+  const float* row_max = nullptr;   // [batch, num_heads, rows], final
+  const double* row_sum = nullptr;  // [batch, num_heads, rows], final
+  const float* out = nullptr;       // [batch, num_heads, rows, head_dim]
+  float* delta = nullptr;           // [batch, num_heads, rows]: rowsum(dO * O)
+  float* dq = nullptr;              // [batch, num_heads, rows, head_dim]
 };
 
 // What a block computation did, as counted by the code that did it. Pairs are those of one batch

@@ -43,7 +43,7 @@ Index RankMemory::predicted_bytes(const RingProblem& problem, int rank, Scheme s
   const Index rows = problem.rows(rank), storage = bytes_of(params.dtype);
   const int n = problem.partition.world_size;
   const Index query_side =
-      params.query_values(rows) * (storage + 4) + 3 * 4 * params.row_values(rows);
+      params.query_values(rows) * (storage + 4) + (4 + 8 + 4) * params.row_values(rows);
   const Index backward_side =
       params.query_values(rows) * (storage + 4) + 4 * params.row_values(rows);
   const Index block_values = 2 * params.kv_values(problem.partition.max_rows());

@@ -52,7 +52,8 @@ class RankMemory {
   }
 
   Buffer<std::byte> q, dout;
-  Buffer<float> row_max, row_sum, lse, out_accum, delta, dq;
+  Buffer<float> row_max, lse, out_accum, delta, dq;
+  Buffer<double> row_sum;
 
  private:
   MemoryMeter meter_;

@@ -69,14 +69,14 @@ void RecordingBackend::record_samples(const StepInfo& step, const Region& region
   for (const Index row : {Index{0}, rows / 2, rows - 1}) {
     if (row <= last || row >= rows) continue;  // few rows, or none
     last = row;
-    const RowState<float> now{state.row_max[row], state.row_sum[row]};
+    const RowState<double> now{state.row_max[row], state.row_sum[row]};
     recorder_.record(SoftmaxSample{.rank = rank_,
                                    .step = step.step,
                                    .query = region.queries.global_position(row),
                                    .at_ns = recorder_.now_ns(),
-                                   .row_max = now.row_max,
-                                   .row_sum = now.row_sum,
-                                   .lse = lse_of(now),
+                                   .row_max = state.row_max[row],
+                                   .row_sum = static_cast<float>(now.row_sum),
+                                   .lse = static_cast<float>(lse_of(now)),
                                    .lse_error = 0});
   }
 }

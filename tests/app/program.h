@@ -87,11 +87,25 @@ class ProgramTest : public testing::Test {
   // instead.
   ProgramResult run(const std::vector<std::string>& arguments,
                     const std::string& stdout_path = "") const {
+    std::vector<std::string> words{RINGSCOPE_PROGRAM};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return run_words(words, stdout_path);
+  }
+
+  // The same in a shell that has executed `preparation`, such as "ulimit -f 8".
+  ProgramResult run_after(const std::string& preparation,
+                          const std::vector<std::string>& arguments) const {
+    std::vector<std::string> words{"/bin/sh", "-c", preparation + " && exec \"$0\" \"$@\"",
+                                   RINGSCOPE_PROGRAM};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return run_words(words, "");
+  }
+
+ private:
+  ProgramResult run_words(std::vector<std::string> words, const std::string& stdout_path) const {
     // Beside the folder, so that files() does not show them.
     const std::string out = stdout_path.empty() ? folder_ + ".stdout" : stdout_path;
     const std::string err = folder_ + ".stderr";
-    std::vector<std::string> words{RINGSCOPE_PROGRAM};
-    words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -115,7 +129,6 @@ class ProgramTest : public testing::Test {
     return result;
   }
 
- private:
   static bool redirect(const std::string& to, int descriptor) {
     const int file = ::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     return file >= 0 && ::dup2(file, descriptor) >= 0;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <tuple>
 
 #include "core/attention/naive.h"
 #include "core/base/random.h"
@@ -207,7 +209,7 @@ TEST_F(RunCommandTest, VerifyFailsWhenSingleRankIsWrongToo) {
 }
 
 // An f16 output that overflows is infinitely far from the oracle's finite one; JSON has no number
-// for that.
+// for that. Here dv of key 0 does, 60000 x (1 + 1/2 + 1/3 + 1/4), and of key 1, 65000, does not.
 TEST_F(RunCommandTest, InfiniteErrorFailsAndIsNull) {
   write_tensor("q.npy", {1, 1, 4, 2}, [](Index) { return 1.0; });
   write_tensor("v.npy", {1, 1, 4, 2}, [](Index) { return 60000.0; });
@@ -216,13 +218,46 @@ TEST_F(RunCommandTest, InfiniteErrorFailsAndIsNull) {
       run({"run", "--q", "q.npy", "--k", "q.npy", "--v", "v.npy", "--dtype", "f16", "--backward",
            "--dout", "do.npy", "--mask", "causal", "--verify", "--json"});
   EXPECT_EQ(result.status, 1);
-  expect_one_line(result);
+  EXPECT_NE(result.err.find("dv: 2 of 8 values are NaN or infinite: beyond what f16 can hold"),
+            std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find("--verify: dv is off by inf"), std::string::npos) << result.err;
   rapidjson::Document json;
   json.Parse(result.out.c_str());
   ASSERT_FALSE(json.HasParseError()) << result.out;
   EXPECT_TRUE(json["verify"]["out"]["pass"].GetBool());
   EXPECT_FALSE(json["verify"]["dv"]["pass"].GetBool());
   EXPECT_TRUE(json["verify"]["dv"]["max_abs"].IsNull());
+}
+
+// f32 scores are off by more when they are larger, and a single rank with them: it must not be
+// called wrong for that.
+TEST_F(RunCommandTest, LargeScoresVerify) {
+  for (const char* seed : {"1", "2", "3", "8"})
+    for (const char* scale : {"300", "3e4", "3e6"})
+      for (const char* mask : {"window:2", "full"}) {
+        SCOPED_TRACE(std::string(seed) + " " + scale + " " + mask);
+        run_well({"run", "--random", "--seed", seed, "--seqlen", "100", "--mask", mask, "--scale",
+                  scale, "--world-size", "1", "--backward", "--verify"});
+      }
+  run_well({"run", "--random", "--seed", "4", "--heads", "1", "--world-size", "1", "--seqlen", "2",
+            "--head-dim", "128", "--scale", "1", "--dtype", "bf16", "--backward", "--verify"});
+}
+
+// The cap grows with the largest score that there can be, known here in closed form.
+TEST_F(RunCommandTest, CapGrowsWithScores) {
+  write_tensor("q.npy", {1, 1, 2, 4}, [](Index i) { return i < 4 ? 3.0 : 1.0; });   // norms 6, 2
+  write_tensor("k.npy", {1, 1, 2, 4}, [](Index i) { return i < 4 ? 1.0 : -5.0; });  // 2, 10
+  write_tensor("v.npy", {1, 1, 2, 4}, [](Index) { return 7.0; });
+  for (const auto& [scale, lse_factor, out_factor] :
+       {std::tuple{"1", 1e-3, 1e-3}, {"-50", 3e-3, 3e-3}, {"1e5", 6, 0.25}}) {
+    const rapidjson::Document json =
+        run_for_json({"run", "--q", "q.npy", "--k", "k.npy", "--v", "v.npy", "--scale", scale,
+                      "--world-size", "1", "--verify"});
+    const double largest_lse = std::atof(scale) < 0 ? 60 * 50 : std::atof(scale) * 12;
+    EXPECT_NEAR(json["verify"]["lse"]["cap"].GetDouble() / (lse_factor * largest_lse), 1, 1e-3);
+    EXPECT_NEAR(json["verify"]["out"]["cap"].GetDouble(), 7 * out_factor, 1e-9);
+  }
 }
 
 TEST_F(RunCommandTest, EveryPartitionAndSchemeVerifies) {

@@ -93,10 +93,10 @@ inline BlockwiseRun run_blockwise(const AttentionShape& shape, DType dtype, cons
     const Buffer<std::byte> dout = backward ? stored(in.dout, heads, queries) : Buffer<std::byte>();
     const QueryBlock query_block{q.data(), dout.data(), rows};
     const auto floats = [&](Index count) { return Buffer<float>(nullptr, count); };
-    Buffer<float> row_max = floats(params.row_values(rows)),
-                  row_sum = floats(params.row_values(rows)), lse = floats(params.row_values(rows)),
+    Buffer<float> row_max = floats(params.row_values(rows)), lse = floats(params.row_values(rows)),
                   delta = floats(params.row_values(rows)), out = floats(params.query_values(rows)),
                   dq = floats(params.query_values(rows));
+    Buffer<double> row_sum(nullptr, params.row_values(rows));
     const SoftmaxState state{row_max.data(), row_sum.data(), out.data(), lse.data()};
 
     const auto for_key_parts = [&](auto&& attend) {

@@ -147,15 +147,15 @@ TEST(C34_Bill, IsSixTensorsAndRowStatistics) {
   const Index rows = predicted_rank_bytes(config, 0);
   config.shape.seqlen = 4;
   const Index single_rows = predicted_rank_bytes(config, 0);
-  EXPECT_EQ(rows - single_rows, (c - 1) * heads * 4 * (6 * d + 3));
+  EXPECT_EQ(rows - single_rows, (c - 1) * heads * (4 * 6 * d + 4 + 8 + 4));
 }
 
 // The other bills, written out by hand: what a rank of c rows holds beyond its tile scratch.
 TEST(Bill, IsWhatEachSchemeAndPassNeeds) {
   const Index n = 4, c = 512, heads = 2, heads_kv = 1, d = 4, storage = 2;
   const Index queries = c * heads * d, rows = c * heads, block = 2 * c * heads_kv * d;
-  const Index forward = queries * (storage + 4) + 3 * rows * 4;  // Q, O; m, l, lse
-  const Index backward = queries * (storage + 4) + rows * 4;     // dO, dQ; delta
+  const Index forward = queries * (storage + 4) + rows * (4 + 8 + 4);  // Q, O; m, l, lse
+  const Index backward = queries * (storage + 4) + rows * 4;           // dO, dQ; delta
   const auto bill = [&](Scheme scheme, bool with_backward, int world_size) {
     RingConfig config = config_of(c * world_size, scheme, DType::bf16, with_backward);
     config.world_size = world_size;
