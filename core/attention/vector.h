@@ -28,7 +28,7 @@ inline constexpr const char* kVectorIsa = "SSE";
 #endif
 
 typedef float Vector __attribute__((vector_size(sizeof(float) * kVectorWidth)));
-typedef std::int32_t IntVector __attribute__((vector_size(sizeof(float) * kVectorWidth)));
+typedef std::uint32_t BitsVector __attribute__((vector_size(sizeof(float) * kVectorWidth)));
 
 inline Vector broadcast(float x) { return x - Vector{}; }
 
@@ -86,7 +86,7 @@ inline Vector exp_of(Vector x) {
   p = p * f + 2.402265092e-1f;
   p = p * f + 6.931471880e-1f;
   p = p * f + 1.0f;
-  IntVector bits;
+  BitsVector bits;  // unsigned: for lanes below e^-87, whose result is dropped, it wraps
   std::memcpy(&bits, &rounded, sizeof bits);
   bits = (bits << 23) + (127 << 23);
   Vector power;
