@@ -234,8 +234,8 @@ Index reference_bytes(const RingConfig& config) {
 std::string tolerance_source(DType dtype) {
   return fmt::format(
       "tolerance: 2 x the error of a single rank + {:g}{}, at most {:g} x max(1, B / {:g}) x "
-      "max(1, "
-      "largest |reference|), where B = |scale| x largest row norm of Q x largest row norm of K "
+      "max(1, largest |reference|), where B = |scale| x largest row norm of Q x largest row norm "
+      "of K "
       "bounds every |score| (f32 loses a digit of a score for every digit that it grows); for out "
       "at most {:g} x max(1, largest |reference|)",
       slack_of(dtype), dtype == DType::f32 ? " x max(1, largest |reference|)" : "",

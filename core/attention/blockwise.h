@@ -43,9 +43,9 @@ void finish_attention(const AttentionParams& params, const QueryBlock& q,
 // delta = rowsum(dout * out), dq = 0.
 void begin_backward(const AttentionParams& params, const QueryBlock& q, const BackwardState& state);
 
-// Recomputes the block's P from the final row_max and row_sum (S1, part two, 8), adds its share to dq (still without
-// softmax_scale), and overwrites `gradient` with what these queries contribute to the block's dK
-// and dV.
+// Recomputes the block's P from the final row_max and row_sum (S1, part two, 8), adds its share to
+// dq (still without softmax_scale), and overwrites `gradient` with what these queries contribute to
+// the block's dK and dV.
 BlockStats attend_block_backward(const AttentionParams& params, const Region& region,
                                  const QueryBlock& q, const KvBlock& block,
                                  const BackwardState& state, const KvGradient& gradient,

@@ -4,8 +4,8 @@
 //   P = exp(scale Q K^T - m) / l      dP = dO V^T      dS = P * (dP - delta)
 //   dV += P^T dO      dK += dS^T (scale Q)      dQ += dS K, times scale at the end
 //
-// m and l must be the final ones, over all keys of all blocks: a block's own give the wrong dQ. Their
-// combination lse = m + log(l) would do as well, but in f32 its last digit is worth several of P's.
+// m and l must be the final ones, over all keys of all blocks: a block's own give the wrong dQ.
+// Their combination lse = m + log(l) would do as well, but in f32 its last digit is worth several of P's.
 
 #include "core/attention/blockwise.h"
 #include "core/attention/non_finite.h"

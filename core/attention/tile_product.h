@@ -4,10 +4,10 @@
 // A micro-tile of C, kMicroRows x kMicroVectors vectors, stays in registers while the loop over the
 // inner dimension broadcasts a value of A and multiplies it with vectors of a row of B. A has any
 // two strides, so it may be transposed; rows of B are padded to whole vectors and readable there.
-// A long inner dimension is summed by itself and only then added to C, so the rounding of a sum grows
-// with the number of calls plus the length of one, not with their product (adding up 32,768 keys one
-// by one loses a digit and more). A short one goes on where C stands: with few rows a rank, the
-// rounding of that extra addition would show.
+// A long inner dimension is summed by itself and only then added to C, so the rounding of a sum
+// grows with the number of calls plus the length of one, not with their product (adding up 32,768
+// keys one by one loses a digit and more). A short one goes on where C stands: with few rows a
+// rank, the rounding of that extra addition would show.
 #pragma once
 
 #include <utility>
@@ -47,7 +47,8 @@ inline void micro_tile(const LeftTile& a, const float* b, Index b_stride, float*
     for (int i = 0; i < kRows; ++i)
       for (int j = 0; j < kVectors; ++j) {
         const float* from = c + i * c_stride + j * kVectorWidth;
-        sum[i][j] = j == kVectors - 1 ? load_first(from, last_lanes) : load(from);
+        sum[i][j] = j == kVectors - 1 && last_lanes < kVectorWidth ? load_first(from, last_lanes)
+                                                                   : load(from);
       }
   const float* a_column = a.data;
   for (Index k = 0; k < inner; ++k) {

@@ -52,8 +52,8 @@ struct KvGradient {
   Index rows = 0;
 };
 
-// What online softmax carries from block to block, and what it ends as. row_sum is f64: its rounding
-// would otherwise grow with the number of blocks, and whole rows of the gradient with it.
+// What online softmax carries from block to block, and what it ends as. row_sum is f64: its
+// rounding would otherwise grow with the number of blocks, and whole rows of the gradient with it.
 struct SoftmaxState {
   float* row_max = nullptr;    // m, [batch, num_heads, rows]: largest scaled score so far
   double* row_sum = nullptr;   // l, same shape: sum of exp(score - row_max)

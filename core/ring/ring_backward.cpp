@@ -5,9 +5,9 @@
 namespace ringscope {
 
 // dK and dV travel with their KV block, in the same direction, and need N hops: one more than the
-// block itself. (S1, part two, 8.2 sends them the other way, where they part from their block, and
-// N-1 hops of its code end one rank short of home.) Each rank computes its own share while the sum
-// of the earlier ranks' is still on its way, adds the two, and sends the sum after the block.
+// block itself. (S1, part two, 8.2 sends them the other way, where they part from their block.)
+// Each rank computes its own share while the sum of the earlier ranks' is still on its way, adds
+// the two, and sends the sum after the block.
 KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                          RankMemory& mine) {
   const RingSchedule ring{comm.rank(), comm.world_size()};
