@@ -1,9 +1,12 @@
 #include "app/demo_command.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -16,6 +19,8 @@
 #include "app/report.h"
 #include "app/terminal.h"
 #include "app/verify.h"
+#include "app/view_command.h"
+#include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/ring/run.h"
 
@@ -38,6 +43,18 @@ RunOptions run_options(const DemoOptions& demo, PartitionKind partition) {
   run.trace =
       (std::filesystem::path(demo.out) / (std::string(name_of(partition)) + ".json")).string();
   return run;
+}
+
+// What `ringscope view` would be asked for to show all traces side by side.
+viz::ViewOptions view_options(const DemoOptions& demo) {
+  viz::ViewOptions view;
+  for (const PartitionKind partition : kAllPartitions)
+    view.traces.push_back(*run_options(demo, partition).trace);
+  return view;
+}
+
+std::string picture_path(const DemoOptions& demo) {
+  return (std::filesystem::path(demo.out) / "compare.png").string();
 }
 
 void make_folder(const std::string& path) {
@@ -113,7 +130,7 @@ std::string work_picture(const std::vector<Report>& reports) {
   return text + "\n";
 }
 
-std::string closing_lines(const DemoOptions& options, const std::vector<Report>& reports) {
+std::string closing_lines(const std::vector<Report>& reports) {
   const auto by_ceiling = [](const Report& a, const Report& b) {
     return a.predicted_balance_ceiling < b.predicted_balance_ceiling;
   };
@@ -130,11 +147,25 @@ std::string closing_lines(const DemoOptions& options, const std::vector<Report>&
         "Here {} ranks share {} core{}, so busy and waiting times include time without a core; the "
         "measured ceiling counts processor time.\n",
         kWorldSize, cores(), cores() == 1 ? "" : "s");
-  text += fmt::format(
-      "Traces: {}/{{contiguous,striped,zigzag,fold}}.json, to be opened in "
-      "https://ui.perfetto.dev\n",
-      options.out);
   return text;
+}
+
+// The traces as a picture, and how to look closer.
+std::string show(const DemoOptions& options) {
+  viz::ViewOptions view = view_options(options);
+  if (const std::string no_viewer = why_no_viewer(); !no_viewer.empty())
+    return fmt::format("Traces: {}; no picture of them: {}. They open in https://ui.perfetto.dev\n",
+                       fmt::join(view.traces, " "), no_viewer);
+  const std::string command = fmt::format("./ringscope view {}", fmt::join(view.traces, " "));
+  view.screenshot = picture_path(options);
+  view_command(view);
+  return fmt::format("All four side by side: {}\nLook closer: {}\n", *view.screenshot, command);
+}
+
+// Whether somebody is there to look at a window.
+bool somebody_looks(const DemoOptions& options) {
+  return !options.no_view && can_show_windows() && ::isatty(STDOUT_FILENO) == 1 &&
+         std::getenv("CI") == nullptr;
 }
 
 }  // namespace
@@ -149,6 +180,7 @@ int demo_command(const DemoOptions& options) {
   config.world_size = kWorldSize;
   for (const PartitionKind partition : kAllPartitions)
     check_output_places(run_options(options, partition), plan.files);
+  require_writable(picture_path(options));
   require_memory(config, {.verify = true, .keeps_reference = true});
 
   const AttentionInputs inputs = load_inputs(first, plan).tensors;
@@ -172,12 +204,21 @@ int demo_command(const DemoOptions& options) {
 
   std::string text = table_head();
   for (const Report& report : reports) text += table_row(report);
-  print_out(text + "\n" + work_picture(reports) + "\n" + closing_lines(options, reports));
+  print_out(text + "\n" + work_picture(reports) + "\n" + closing_lines(reports));
+  print_out(show(options));
   for (const Report& report : reports) {
     if (report.verdict->pass()) continue;
     print_error(
         fmt::format("{}: {}", name_of(report.config.partition), report.verdict->complaint()));
     return 1;
+  }
+  if (somebody_looks(options)) {
+    print_out("The viewer is open; --no-view does without.\n");
+    try {
+      view_command(view_options(options));
+    } catch (const std::exception& error) {
+      print_error(error.what());  // the demo itself has succeeded
+    }
   }
   return 0;
 }

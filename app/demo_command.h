@@ -1,6 +1,6 @@
 // `ringscope demo`: the main job on a real text. Causal ring attention on four ranks in all four
 // partitions, each verified against one oracle and recorded, and one table of what differs between
-// them.
+// them; then the traces as a picture, and the viewer where somebody can see it.
 #pragma once
 
 #include "app/options.h"

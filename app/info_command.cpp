@@ -7,6 +7,7 @@
 #include "app/machine.h"
 #include "app/memory.h"
 #include "app/terminal.h"
+#include "app/view_command.h"
 #include "core/attention/vector.h"
 
 namespace ringscope {
@@ -62,7 +63,14 @@ int info_command() {
   text += line("backend cuda", "no: this version has no CUDA kernels");
   text += line("backend nccl", "no: this version has no NCCL communicator");
   text += line("dtypes", "f32, bf16, f16 stored; f32 computed with");
-  text += line("view", "no: this version has no viewer; a trace opens in https://ui.perfetto.dev");
+  const std::string no_viewer = why_no_viewer();
+  if (!no_viewer.empty()) {
+    text += line("view", "no: " + no_viewer);
+  } else if (can_show_windows()) {
+    text += line("view", "yes: in a window, or --screenshot");
+  } else {
+    text += line("view", "yes: --screenshot; no window, for no display is set");
+  }
   text += line("lesson", "no: this version has no lessons");
   text += line("plan", "no: this version has no cost model");
   text += line("simulate", "no: this version has no simulator");

@@ -18,6 +18,7 @@
 #include "app/options.h"
 #include "app/run_command.h"
 #include "app/terminal.h"
+#include "app/view_command.h"
 #include "core/base/error.h"
 
 namespace ringscope {
@@ -30,6 +31,7 @@ int dispatch(const Command& command) {
   }
   if (const auto* run = std::get_if<RunOptions>(&command)) return run_command(*run);
   if (const auto* demo = std::get_if<DemoOptions>(&command)) return demo_command(*demo);
+  if (const auto* view = std::get_if<viz::ViewOptions>(&command)) return view_command(*view);
   return info_command();
 }
 

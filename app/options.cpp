@@ -9,6 +9,8 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "app/for_flag.h"
 #include "core/base/error.h"
@@ -175,9 +177,42 @@ void add_demo(Flags& flags, DemoOptions& demo) {
       .value("--out", "DIR", "folder for the traces; made when it is missing",
              [&demo](const std::string& text) { demo.out = text; })
       ->required();
+  flags.flag("--no-view", demo.no_view, "don't open the viewer at the end");
   flags.value("--seqlen", "N", "tokens (32768)", [&demo](const std::string& text) {
     demo.seqlen = parse_integer<Index>("--seqlen", text, 1, std::numeric_limits<Index>::max());
   });
+}
+
+// "1600x900" as width and height.
+std::pair<int, int> parse_size(const std::string& text) {
+  int width = 0, height = 0;
+  const char* const end = text.data() + text.size();
+  const auto [cross, error] = std::from_chars(text.data(), end, width);
+  if (error == std::errc() && cross != end && *cross == 'x') {
+    const auto [stop, second_error] = std::from_chars(cross + 1, end, height);
+    if (second_error == std::errc() && stop == end && width >= 320 && width <= 7680 &&
+        height >= 240 && height <= 4320)
+      return {width, height};
+  }
+  throw InputError(
+      fmt::format("--size: '{}' given; accepted: WIDTHxHEIGHT from 320x240 to 7680x4320", text));
+}
+
+void add_view(Flags& flags, CLI::App* command, viz::ViewOptions& view) {
+  command->add_option("TRACE", view.traces, "recordings of run --trace, or other Chrome traces");
+  flags.path("--screenshot", view.screenshot, "write a picture, PNG, and open no window");
+  flags.value("--size", "WxH", "of the picture (1600x900)", [&view](const std::string& text) {
+    std::tie(view.width, view.height) = parse_size(text);
+  });
+  flags.value("--step", "T", "begin at this ring step", [&view](const std::string& text) {
+    view.step = parse_integer<int>("--step", text, 0, std::numeric_limits<int>::max());
+  });
+  flags.value("--theme", "dark|light", "background (as last time; of a picture: dark)",
+              [&view](const std::string& text) {
+                if (text != "dark" && text != "light")
+                  throw InputError(fmt::format("--theme: '{}' given; accepted: dark, light", text));
+                view.theme = text;
+              });
 }
 
 [[noreturn]] void contradiction(const std::string& flag, const std::string& why,
@@ -213,6 +248,12 @@ void check_source(const RunOptions& run, bool seed_given) {
   }
   if (seed_given && !run.random)
     contradiction("--seed", "given without --random", "--random --seed N");
+}
+
+void check_view(const viz::ViewOptions& view, bool size_given) {
+  if (view.traces.empty()) contradiction("view", "no trace given", "view TRACE...");
+  if (size_given && !view.screenshot)
+    contradiction("--size", "given without --screenshot", "it together with --screenshot OUT.png");
 }
 
 void check_backward(const RunOptions& run) {
@@ -252,6 +293,7 @@ void require_no_extras(const CLI::App& app, const std::string& command) {
 Command parse_command_line(const std::vector<std::string>& arguments) {
   RunOptions run;
   DemoOptions demo;
+  viz::ViewOptions view;
   CLI::App program("Ring attention, run, recorded and verified.", "ringscope");
   program.require_subcommand(0, 1);
   CLI::App* const run_command = program.add_subcommand("run", "run attention on a ring of ranks");
@@ -259,12 +301,13 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
       "info", "what this build and this machine can do, and why not the rest");
   CLI::App* const demo_command =
       program.add_subcommand("demo", "one text, causal, in all four partitions, verified");
-  Flags run_flags(run_command), demo_flags(demo_command);
+  CLI::App* const view_command = program.add_subcommand("view", "replay recordings");
+  Flags run_flags(run_command), demo_flags(demo_command), view_flags(view_command);
   add_run(run_flags, run);
   add_demo(demo_flags, demo);
+  add_view(view_flags, view_command, view);
   std::vector<CLI::App*> absent;
-  for (const auto& [name, what] : {std::pair{"view", "replay a recording"},
-                                   {"lesson", "ring attention step by step"},
+  for (const auto& [name, what] : {std::pair{"lesson", "ring attention step by step"},
                                    {"plan", "what a run will cost"},
                                    {"simulate", "a run on a machine that is not here"}})
     absent.push_back(program.add_subcommand(name, std::string(what) + " (not in this build)"));
@@ -277,6 +320,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (!first.starts_with('-')) require_known_command(first);
   if (first == "run") run_flags.require_well_formed(arguments);
   if (first == "demo") demo_flags.require_well_formed(arguments);
+  if (first == "view") view_flags.require_well_formed(arguments);
   try {
     program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
@@ -289,12 +333,16 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   for (const CLI::App* command : absent)
     if (command->parsed())
       throw InputError("command '" + command->get_name() +
-                       "': not in this build; accepted: run, info, demo");
-  for (const CLI::App* command : {run_command, info_command, demo_command})
+                       "': not in this build; accepted: run, info, demo, view");
+  for (const CLI::App* command : {run_command, info_command, demo_command, view_command})
     require_no_extras(*command, command->get_name());
   require_no_extras(program, "");
   if (info_command->parsed()) return InfoOptions{};
   if (demo_command->parsed()) return demo;
+  if (view_command->parsed()) {
+    check_view(view, view_command->count("--size") > 0);
+    return view;
+  }
   if (!run_command->parsed()) no_command();
   check_source(run, run_command->count("--seed") > 0);
   check_backward(run);

@@ -13,6 +13,7 @@
 #include "core/mask/mask_spec.h"
 #include "core/partition/partition.h"
 #include "core/ring/scheme.h"
+#include "viz/app/view.h"
 
 namespace ringscope {
 
@@ -47,6 +48,7 @@ struct DemoOptions {
   std::string text;
   std::string out;
   Index seqlen = 32768;
+  bool no_view = false;  // whatever display there is
 };
 
 struct InfoOptions {};
@@ -56,7 +58,7 @@ struct Help {
   std::string text;
 };
 
-using Command = std::variant<Help, RunOptions, DemoOptions, InfoOptions>;
+using Command = std::variant<Help, RunOptions, DemoOptions, viz::ViewOptions, InfoOptions>;
 
 // Reads `arguments` (without the program's name). Throws InputError naming the flag, the value and
 // what would be accepted.

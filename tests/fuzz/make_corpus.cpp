@@ -1,4 +1,5 @@
-// Writes the inputs that the fuzzers start from into FOLDER/npy and FOLDER/trace.
+// Writes the inputs that the fuzzers start from into FOLDER/npy, FOLDER/trace and
+// FOLDER/view.
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -81,6 +82,43 @@ void make_traces(const fs::path& folder) {
   write(folder / "deep", "{\"a\":" + std::string(40, '[') + std::string(40, ']') + "}");
 }
 
+// Traces that are not ours, in the dialects that the viewer reads; and of ours, one with its head
+// behind the events.
+void make_views(const fs::path& folder) {
+  write(
+      folder / "slices",
+      R"([{"ph":"X","pid":1,"tid":"a","ts":1.5,"dur":9},{"ph":"X","pid":1,"tid":"a","ts":"2","dur":1e1,"name":"\u00e4"},)"
+      R"({"ph":"X","pid":1,"tid":"a","ts":3}])");
+  write(
+      folder / "begin_end",
+      R"([{"ph":"B","name":"x","ts":1},{"ph":"B","ts":2},{"ph":"E","ts":3},{"ph":"E","ts":4},{"ph":"B","ts":5},)");
+  write(
+      folder / "flows",
+      R"({"traceEvents":[{"ph":"X","tid":1,"ts":0,"dur":9},{"ph":"X","tid":2,"ts":5,"dur":9},{"ph":"s","id":1,"tid":1,"ts":3},)"
+      R"({"ph":"t","id":1,"tid":1,"ts":4},{"ph":"f","id":1,"tid":2,"ts":6,"bp":"e"},{"ph":"f","id":"2","tid":2,"ts":4}]})");
+  write(
+      folder / "metadata",
+      R"([{"ph":"M","name":"process_name","pid":"p","args":{"name":"n"}},{"ph":"M","name":"thread_sort_index","pid":"p","tid":2,)"
+      R"("args":{"sort_index":-3}},{"ph":"X","pid":"p","tid":2,"ts":1},{"ph":"X","pid":"p","tid":1,"ts":1,"args":{"x":[NaN]}}])");
+  write(
+      folder / "profiler",
+      R"({"distributedInfo":{"backend":"nccl","rank":1,"world_size":2},"baseTimeNanoseconds":5,"traceEvents":[{"ph":"X",)"
+      R"("cat":"kernel","name":"ncclDevKernel_SendRecv","pid":0,"tid":7,"ts":1,"dur":2,"args":{"stream":7,"Collective name":)"
+      R"("recv","In msg nelems":8,"Out msg nelems":8,"dtype":"Half","Src Rank":0}},{"ph":"X","cat":"gpu_memcpy","pid":0,)"
+      R"("tid":7,"ts":4,"dur":1,"args":{"bytes":16}},{"ph":"X","cat":"cpu_op","pid":9,"tid":9,"ts":0,"dur":3}]})");
+  std::ostringstream ours;
+  ringscope::Recording recording = ringscope::sample_recording(2, true);
+  recording.dropped.clear();  // then every send must have its receive
+  write_chrome_trace(ours, recording);
+  std::string text = ours.str();
+  write(folder / "ours", text);
+  const std::size_t events = text.find("\"traceEvents\""), end = text.rfind("\n}");
+  const std::string head = text.substr(2, events - 2);
+  write(folder / "ours_head_last",
+        "{" + text.substr(events, end - events) + ", " + head.substr(0, head.rfind(',')) + "}");
+  write(folder / "deep", std::string(70, '[') + std::string(70, ']'));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -93,6 +131,8 @@ int main(int argc, char** argv) try {
   fs::create_directories(folder / "trace");
   make_npy(folder / "npy");
   make_traces(folder / "trace");
+  fs::create_directories(folder / "view");
+  make_views(folder / "view");
 } catch (const std::exception& error) {
   std::fprintf(stderr, "make_corpus: %s\n", error.what());
   return 2;

@@ -39,7 +39,9 @@ inline const std::vector<std::vector<std::string>> kRows = {{"core/base"},
                                                             {"core/ring"},
                                                             {"core/cost"},
                                                             {"core/layer"},
-                                                            {"viz", "cuda"},
+                                                            {"viz/model", "cuda"},
+                                                            {"viz/panels"},
+                                                            {"viz/app"},
                                                             {"lessons", "bench", "tests"},
                                                             {"app"}};
 
@@ -57,6 +59,9 @@ inline std::optional<Layer> layer_of(std::string_view path) {
 }
 
 inline bool may_see(const Layer& from, const Layer& to) {
+  const bool is_viz = from.name.starts_with("viz/") || to.name.starts_with("viz/");
+  const bool is_cuda = from.name == "cuda" || to.name == "cuda";
+  if (is_viz && is_cuda) return false;  // they meet in a trace file
   return from.name == to.name || to.row < from.row;
 }
 

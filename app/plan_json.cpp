@@ -1,0 +1,173 @@
+// The plan for programs.
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+#include <cmath>
+#include <string_view>
+
+#include "app/plan.h"
+#include "core/cost/traffic.h"
+
+namespace ringscope {
+namespace {
+
+class JsonWriter {
+ public:
+  void key(std::string_view name) {
+    writer_.Key(name.data(), static_cast<rapidjson::SizeType>(name.size()));
+  }
+  void put(std::string_view name, double value) {
+    key(name);
+    // JSON has no number for an infinite threshold.
+    std::isfinite(value) ? writer_.Double(value) : writer_.Null();
+  }
+  void put(std::string_view name, Index value) {
+    key(name);
+    writer_.Int64(value);
+  }
+  void put(std::string_view name, bool value) {
+    key(name);
+    writer_.Bool(value);
+  }
+  void put(std::string_view name, std::string_view value) {
+    key(name);
+    writer_.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
+  }
+  void null(std::string_view name) {
+    key(name);
+    writer_.Null();
+  }
+  template <class Fill>
+  void object(Fill&& fill) {
+    writer_.StartObject();
+    fill();
+    writer_.EndObject();
+  }
+  template <class Fill>
+  void array(std::string_view name, Fill&& fill) {
+    key(name);
+    writer_.StartArray();
+    fill();
+    writer_.EndArray();
+  }
+  std::string text() const { return {buffer_.GetString(), buffer_.GetSize()}; }
+
+ private:
+  rapidjson::StringBuffer buffer_;
+  rapidjson::Writer<rapidjson::StringBuffer> writer_{buffer_};
+};
+
+void put_machine(JsonWriter& json, const Plan& plan) {
+  json.key("machine");
+  json.object([&] {
+    json.put("gpu", std::string_view(plan.gpu.name));
+    json.put("link", std::string_view(plan.link.name));
+    json.put("measured", plan.options.measure);
+    json.put("forward_flops", plan.rates.forward_flops);
+    json.put("backward_flops", plan.rates.backward_flops);
+    json.put("bytes_per_s", plan.rates.bytes_per_s);
+    json.put("latency_s", plan.rates.latency_s);
+    json.put("memory_bytes", plan.gpu.memory_bytes);
+    json.put("memory_limit_bytes", plan.memory_limit);
+  });
+}
+
+void put_problem(JsonWriter& json, const Job& job) {
+  json.put("world_size", Index{job.world_size});
+  json.put("mask", std::string_view(job.mask.name()));
+  json.put("dtype", name_of(job.dtype));
+  json.put("backward", job.backward);
+  json.put("layers", job.layers);
+  json.key("shape");
+  json.object([&] {
+    json.put("batch", job.shape.batch);
+    json.put("num_heads", job.shape.num_heads);
+    json.put("num_heads_kv", job.shape.num_heads_kv);
+    json.put("seqlen", job.shape.seqlen);
+    json.put("head_dim", job.shape.head_dim);
+  });
+}
+
+void put_pass(JsonWriter& json, std::string_view name, const PassTime& time) {
+  json.key(name);
+  json.object([&] {
+    json.put("total_s", time.total());
+    json.put("compute_s", time.compute);
+    json.put("imbalance_s", time.imbalance);
+    json.put("exposed_s", time.exposed);
+  });
+}
+
+void put_choice(JsonWriter& json, const Choice& choice, bool is_best) {
+  json.object([&] {
+    json.put("scheme", name_of(choice.job.scheme));
+    json.put("partition", name_of(choice.job.partition));
+    json.put("best", is_best);
+    json.put("feasible", !choice.obstacle);
+    choice.obstacle ? json.put("why", std::string_view(*choice.obstacle)) : json.null("why");
+    json.put("total_s", choice.time.total());
+    put_pass(json, "forward", choice.time.forward);
+    if (choice.job.backward) put_pass(json, "backward", choice.time.backward);
+    json.put("imbalance", choice.balance.imbalance());
+    json.put("balance_ceiling", choice.balance.ceiling());
+    json.put("sampled", choice.balance.sampled);
+    json.put("peak_bytes", choice.peak_bytes);
+    const Traffic traffic = traffic_of(choice.job, 0);
+    json.put("bytes_sent", traffic.bytes());
+    json.put("hops", traffic.hops);
+  });
+}
+
+bool is_same_way(const Job& a, const Job& b) {
+  return a.scheme == b.scheme && a.partition == b.partition;
+}
+
+void put_overlap(JsonWriter& json, std::string_view name, const Overlap& overlap) {
+  json.key(name);
+  json.object([&] {
+    json.put("threshold_rows", overlap.threshold_rows);
+    json.put("headroom", overlap.headroom);
+  });
+}
+
+}  // namespace
+
+std::string plan_json(const Plan& plan) {
+  const Choice& chosen = plan.chosen;
+  JsonWriter json;
+  json.object([&] {
+    json.put("feasible", !chosen.obstacle);
+    chosen.obstacle ? json.put("why", std::string_view(*chosen.obstacle)) : json.null("why");
+    put_problem(json, chosen.job);
+    put_machine(json, plan);
+    json.key("chosen");
+    put_choice(json, chosen, plan.best && is_same_way(plan.choices[*plan.best].job, chosen.job));
+    json.array("memory", [&] {
+      for (const MemoryPart& part : plan.memory)
+        json.object([&] {
+          json.put("part", std::string_view(part.name));
+          json.put("bytes", part.bytes);
+          json.put("formula", std::string_view(part.formula));
+        });
+    });
+    json.put("rows", chosen.job.max_rows());
+    json.put("share", plan.share);
+    if (chosen.job.world_size > 1) {
+      put_overlap(json, "overlap_forward", plan.forward);
+      if (chosen.job.backward) put_overlap(json, "overlap_backward", plan.backward);
+    }
+    json.array("choices", [&] {
+      for (std::size_t i = 0; i < plan.choices.size(); ++i)
+        put_choice(json, plan.choices[i], plan.best == i);
+    });
+    json.put("largest_seqlen", plan.largest_seqlen);
+    plan.smallest_world_size ? json.put("smallest_world_size", Index{*plan.smallest_world_size})
+                             : json.null("smallest_world_size");
+    plan.hidden_seqlen ? json.put("hidden_seqlen", *plan.hidden_seqlen)
+                       : json.null("hidden_seqlen");
+    if (plan.options.explain) json.put("explanation", std::string_view(plan_explanation(plan)));
+  });
+  return json.text() + "\n";
+}
+
+}  // namespace ringscope

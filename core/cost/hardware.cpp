@@ -1,0 +1,269 @@
+#include "core/cost/hardware.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/input_file.h"
+
+extern const char kBuiltinHardware[];
+
+namespace ringscope {
+namespace {
+
+constexpr Index kMostBytes = Index{1} << 20;  // of a table
+
+constexpr const char* kGpuFields =
+    "tflops_16bit, tflops_f32, forward_share, backward_share, memory_gb";
+constexpr const char* kLinkFields = "gb_per_s, latency_us";
+
+std::vector<std::string> words_of(std::string_view line) {
+  std::vector<std::string> words;
+  line = line.substr(0, line.find('#'));
+  std::string word;
+  for (const char c : line) {
+    if (c == ' ' || c == '\t' || c == '\r') {
+      if (!word.empty()) words.push_back(std::move(word));
+      word.clear();
+    } else {
+      word += c;
+    }
+  }
+  if (!word.empty()) words.push_back(word);
+  return words;
+}
+
+// Reads line by line; what it complains about is the line that it is at.
+class Parser {
+ public:
+  explicit Parser(const std::string& source) { table_.source = source; }
+
+  void take(std::string_view line) {
+    ++line_;
+    const std::vector<std::string> words = words_of(line);
+    if (words.empty()) return;
+    // So that whatever is quoted from here on can be printed.
+    for (const std::string& word : words)
+      for (const char c : word)
+        if (c <= ' ' || c > '~' || c == '"' || c == '\\')
+          fail(line_,
+               "a word with characters that can not be shown; accepted: letters, digits and signs, "
+               "without "
+               "quotes or backslashes");
+    if (words[0] == "gpu" || words[0] == "link") {
+      finish_entry();
+      begin_entry(words);
+    } else {
+      take_figure(words);
+    }
+  }
+
+  HardwareTable finish() {
+    finish_entry();
+    if (table_.gpus.empty() && table_.links.empty())
+      throw InputError(fmt::format(
+          "{}: no entry in it; accepted: lines 'gpu NAME' or 'link NAME', each followed "
+          "by its figures",
+          table_.source));
+    return std::move(table_);
+  }
+
+ private:
+  [[noreturn]] void fail(int line, const std::string& what) const {
+    throw InputError(fmt::format("{}: line {}: {}", table_.source, line, what));
+  }
+
+  void begin_entry(const std::vector<std::string>& words) {
+    if (words.size() != 2)
+      fail(line_, fmt::format("{}: {} words after it; accepted: {} NAME", words[0],
+                              words.size() - 1, words[0]));
+    if (!names_.insert(words[0] + " " + words[1]).second)
+      fail(line_, fmt::format("{} '{}' given twice; accepted: a name once", words[0], words[1]));
+    is_gpu_ = words[0] == "gpu";
+    entry_line_ = line_;
+    fields_.clear();
+    is_gpu_ ? (table_.gpus.emplace_back().name = words[1])
+            : (table_.links.emplace_back().name = words[1]);
+  }
+
+  void take_figure(const std::vector<std::string>& words) {
+    const std::string& field = words[0];
+    if (entry_line_ == 0)
+      fail(line_,
+           fmt::format("'{}' given before any entry; accepted: gpu NAME or link NAME", field));
+    if (words.size() != 2)
+      fail(line_, fmt::format("{}: {} words after it; accepted: {} and one number", field,
+                              words.size() - 1, field));
+    double* const target = target_of(field);
+    if (!fields_.insert(field).second)
+      fail(line_, fmt::format("{}: given twice in one entry; accepted: once", field));
+    *target = number(field, words[1]) * unit_of(field);
+  }
+
+  // Where the figure called `field` of the open entry goes.
+  double* target_of(const std::string& field) {
+    if (is_gpu_) {
+      Gpu& gpu = table_.gpus.back();
+      if (field == "tflops_16bit") return &gpu.flops_16bit.emplace();
+      if (field == "tflops_f32") return &gpu.flops_f32.emplace();
+      if (field == "forward_share") return &gpu.forward_share;
+      if (field == "backward_share") return &gpu.backward_share;
+      if (field == "memory_gb") return &gpu.memory_bytes;
+    } else {
+      Link& link = table_.links.back();
+      if (field == "gb_per_s") return &link.bytes_per_s;
+      if (field == "latency_us") return &link.latency_s;
+    }
+    fail(line_, fmt::format("field '{}' given in a {}; accepted: {}", field,
+                            is_gpu_ ? "gpu" : "link", is_gpu_ ? kGpuFields : kLinkFields));
+  }
+
+  static double unit_of(const std::string& field) {
+    if (field.starts_with("tflops")) return 1e12;
+    if (field == "memory_gb" || field == "gb_per_s") return 1e9;
+    return field == "latency_us" ? 1e-6 : 1;
+  }
+
+  double number(const std::string& field, const std::string& text) const {
+    double value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    const bool is_share = field.ends_with("_share"), may_be_zero = field == "latency_us";
+    const double most = is_share ? 1 : 1e12;  // far beyond any machine, far below overflow
+    const bool good = error == std::errc() && stop == end && value <= most &&
+                      (may_be_zero ? value >= 0 : value >= 1e-9);
+    if (!good)
+      fail(line_, fmt::format("{}: '{}' given; accepted: a number from {} to {}", field, text,
+                              may_be_zero ? "0" : "1e-9", is_share ? "1" : "1e12"));
+    return value;
+  }
+
+  void finish_entry() const {
+    if (entry_line_ == 0) return;
+    const auto require = [this](bool given, const char* field) {
+      if (given) return;
+      const std::string& name = is_gpu_ ? table_.gpus.back().name : table_.links.back().name;
+      fail(entry_line_, fmt::format("{} '{}' has no {}; accepted: an entry with it",
+                                    is_gpu_ ? "gpu" : "link", name, field));
+    };
+    if (is_gpu_) {
+      require(fields_.contains("memory_gb"), "memory_gb");
+      require(fields_.contains("tflops_16bit") || fields_.contains("tflops_f32"),
+              "tflops_16bit or tflops_f32");
+    } else {
+      require(fields_.contains("gb_per_s"), "gb_per_s");
+    }
+  }
+
+  HardwareTable table_;
+  int line_ = 0;
+  int entry_line_ = 0;  // where the open entry begins; 0: none is open
+  bool is_gpu_ = false;
+  std::set<std::string> names_;   // of all entries
+  std::set<std::string> fields_;  // of the open entry
+};
+
+bool equal_but_for_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+template <class Entry>
+const Entry* find_in(const std::vector<Entry>& entries, std::string_view name) {
+  for (const Entry& entry : entries)
+    if (equal_but_for_case(entry.name, name)) return &entry;
+  return nullptr;
+}
+
+template <class Entry>
+std::string names_of(const std::vector<Entry>& entries) {
+  std::string names;
+  for (const Entry& entry : entries) names += (names.empty() ? "" : ", ") + entry.name;
+  return names;
+}
+
+HardwareTable read_hardware(const std::string& path) {
+  std::string text;
+  try {
+    const InputFile file(path, "file of hardware figures");
+    if (file.size() > kMostBytes)
+      throw InputError(
+          fmt::format("{} bytes in it; accepted: at most {}", file.size(), kMostBytes));
+    text.resize(static_cast<std::size_t>(file.size()));
+    file.read(text.data(), file.size(), 0);
+  } catch (const InputError& error) {
+    throw InputError(about_file(path, error.what()));
+  }
+  return parse_hardware(text, path);
+}
+
+bool exists(const std::string& path) {
+  struct stat ignored;
+  return ::stat(path.c_str(), &ignored) == 0;
+}
+
+// `kind`: "gpu" or "link"; `entries` picks the table's list of them.
+template <class Entry>
+Entry find(const char* kind, const std::string& text, std::vector<Entry> HardwareTable::*entries) {
+  const std::vector<Entry>& builtin = builtin_hardware().*entries;
+  if (const Entry* entry = find_in(builtin, text)) return *entry;
+
+  // A path may hold colons too, so what exists as a whole is the path.
+  std::string path = text, name;
+  if (const std::size_t colon = text.rfind(':'); !exists(text) && colon != std::string::npos) {
+    path = text.substr(0, colon);
+    name = text.substr(colon + 1);
+  }
+  if (!exists(path))
+    throw InputError(
+        fmt::format("'{}' given; accepted: {}, or a file with a {} in it (FILE or "
+                    "FILE:NAME)",
+                    text, names_of(builtin), kind));
+  const HardwareTable table = read_hardware(path);
+  const std::vector<Entry>& mine = table.*entries;
+  if (name.empty() && mine.size() == 1) return mine.front();
+  if (const Entry* entry = find_in(mine, name)) return *entry;
+  throw InputError(about_file(
+      path, mine.empty() ? fmt::format("no {} in it; accepted: a file with one", kind)
+                         : fmt::format("{} '{}' asked for; accepted: {}:NAME with one of {}", kind,
+                                       name, path, names_of(mine))));
+}
+
+}  // namespace
+
+double Gpu::peak_flops(DType dtype) const {
+  const bool is_f32 = dtype == DType::f32;
+  const std::optional<double>& rate = is_f32 ? flops_f32 : flops_16bit;
+  if (rate) return *rate;
+  throw InputError(fmt::format("gpu {} has no {} for {}; accepted: {}", name,
+                               is_f32 ? "tflops_f32" : "tflops_16bit", name_of(dtype),
+                               is_f32 ? "bf16, f16" : "f32"));
+}
+
+HardwareTable parse_hardware(std::string_view text, const std::string& source) {
+  Parser parser(source);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    parser.take(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parser.finish();
+}
+
+const HardwareTable& builtin_hardware() {
+  static const HardwareTable table = parse_hardware(kBuiltinHardware, "core/cost/hardware.txt");
+  return table;
+}
+
+Gpu find_gpu(const std::string& text) { return find("gpu", text, &HardwareTable::gpus); }
+
+Link find_link(const std::string& text) { return find("link", text, &HardwareTable::links); }
+
+}  // namespace ringscope

@@ -1,0 +1,104 @@
+// Whatever the viewer's loader is given, it answers with a trace whose parts fit together or with an
+// InputError of one line; and the same, however the text is cut into chunks.
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "core/base/error.h"
+#include "viz/model/trace_loader.h"
+#include "viz/model/trace_reader.h"
+
+namespace {
+
+using ringscope::viz::Lane;
+using ringscope::viz::Row;
+using ringscope::viz::Slice;
+using ringscope::viz::SliceId;
+using ringscope::viz::Trace;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+class Text : public ringscope::viz::TraceText {
+ public:
+  explicit Text(std::string_view text) : text_(text) {}
+  std::size_t read(char* to, std::size_t size) override {
+    const std::size_t count = text_.copy(to, size, done_);
+    done_ += count;
+    return count;
+  }
+  void rewind() override { done_ = 0; }
+  std::uint64_t size() const override { return text_.size(); }
+
+ private:
+  std::string_view text_;
+  std::size_t done_ = 0;
+};
+
+void check_slices(const Trace& trace, const Row& row) {
+  const Slice* before = nullptr;
+  for (const Slice& slice : row.slices) {
+    require(trace.begin_ns <= slice.begin_ns && slice.begin_ns <= slice.end_ns &&
+            slice.end_ns <= trace.end_ns);
+    require(before == nullptr || before->end_ns <= slice.begin_ns);
+    require(slice.name < trace.names.size() && slice.flow <= trace.flows.size());
+    require(slice.bytes >= 0 && slice.peer >= -1);
+    before = &slice;
+  }
+}
+
+void check(const Trace& trace) {
+  std::size_t slices = 0, lanes = 0;
+  for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
+    const Lane& lane = trace.lanes.at(trace.rows[row].lane);
+    require(row == lane.first_row + trace.rows[row].depth && trace.rows[row].depth < lane.rows);
+    slices += trace.rows[row].slices.size();
+    check_slices(trace, trace.rows[row]);
+  }
+  require(slices == trace.slice_count);
+  for (std::uint32_t rank = 0; rank < trace.ranks.size(); ++rank) {
+    require(trace.ranks[rank].first_lane == lanes);
+    lanes += trace.ranks[rank].lanes;
+    for (std::uint32_t i = trace.ranks[rank].first_lane; i < lanes; ++i)
+      require(trace.lanes.at(i).rank == rank && trace.lanes[i].rows > 0);
+  }
+  require(lanes == trace.lanes.size());
+  for (const auto& flow : trace.flows)
+    for (const SliceId end : {flow.from, flow.to})
+      require(trace.rows.at(end.row).slices.at(end.index).flow != 0);
+  if (!trace.is_ring()) {
+    require(trace.slice_count > 0 && step_count(trace) == 0);
+    return;
+  }
+  const auto world_size = static_cast<std::size_t>(trace.run->world_size);
+  require(trace.ranks.size() == world_size && trace.lanes.size() == 4 * world_size);
+  require(step_count(trace) <= 2 * trace.run->world_size && !trace.title().empty());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  std::string complaint, chunked_complaint;
+  Trace trace, chunked;
+  try {
+    trace = ringscope::viz::parse_trace(text, "");
+    check(trace);
+  } catch (const ringscope::InputError& error) {
+    complaint = error.what();
+    for (const char c : complaint) require(c >= ' ' && c <= '~');
+  }
+  Text cut(text);
+  try {
+    chunked = ringscope::viz::read_trace(cut, 1 + size % 61).trace;
+  } catch (const ringscope::InputError& error) {
+    chunked_complaint = std::string("'': ") + error.what();
+  }
+  require(complaint == chunked_complaint);
+  require(trace.rows.size() == chunked.rows.size() && trace.names == chunked.names &&
+          trace.notices == chunked.notices && trace.flows.size() == chunked.flows.size());
+  for (std::size_t row = 0; row < trace.rows.size(); ++row)
+    require(trace.rows[row].slices == chunked.rows[row].slices);
+  return 0;
+}

@@ -1,0 +1,255 @@
+// A panel alone on a stage: it fills a window of a given size at the origin, so that a test knows
+// where things are and can put the mouse on them.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/viz_model/hand_made.h"
+#include "viz/app/fonts.h"
+#include "viz/app/software_renderer.h"
+#include "viz/app/style.h"
+#include "viz/panels/drawing.h"
+#include "viz/panels/panels.h"
+
+namespace ringscope::viz {
+
+// Remembers which picture became which texture.
+class StageTextures : public SoftwareTextures {
+ public:
+  ImTextureID update(const std::string& slot, const Image& image) override {
+    return ids[slot] = SoftwareTextures::update(slot, image);
+  }
+  std::map<std::string, ImTextureID> ids;
+};
+
+// Where the picture of a texture slot was drawn in the last frame; empty when it was not.
+inline Box box_of(const StageTextures& textures, const std::string& slot) {
+  Box box{1e9f, 1e9f, -1e9f, -1e9f};
+  const auto found = textures.ids.find(slot);
+  if (found == textures.ids.end()) return {};
+  const ImDrawData& data = *ImGui::GetDrawData();
+  for (int i = 0; i < data.CmdListsCount; ++i) {
+    const ImDrawList& list = *data.CmdLists[i];
+    for (const ImDrawCmd& command : list.CmdBuffer) {
+      if (command.TextureId != found->second) continue;
+      for (unsigned k = 0; k < command.ElemCount; ++k) {
+        const ImDrawIdx index = list.IdxBuffer[static_cast<int>(command.IdxOffset + k)];
+        const ImVec2 at = list.VtxBuffer[static_cast<int>(command.VtxOffset + index)].pos;
+        box = {std::min(box.x0, at.x), std::min(box.y0, at.y), std::max(box.x1, at.x),
+               std::max(box.y1, at.y)};
+      }
+    }
+  }
+  return box.x0 < box.x1 ? box : Box{};
+}
+
+// One at a time.
+class Stage {
+ public:
+  using Panel = void (*)(const PanelContext&);
+
+  Stage(Panel panel, std::vector<Document> documents, int width = 800, int height = 600)
+      : session(std::move(documents)), panel_(panel), width_(width), height_(height) {
+    context_ = ImGui::CreateContext();
+    ImGuiIO& io = ImGui::GetIO();
+    io.IniFilename = nullptr;
+    io.DeltaTime = 1.0f / 60;
+    fonts_ = add_fonts(*io.Fonts, 1);
+    unsigned char* pixels = nullptr;
+    int atlas_width = 0, atlas_height = 0;
+    io.Fonts->GetTexDataAsRGBA32(&pixels, &atlas_width, &atlas_height);
+    Image atlas(atlas_width, atlas_height);
+    std::copy_n(reinterpret_cast<const Color*>(pixels), atlas.pixels.size(), atlas.pixels.begin());
+    io.Fonts->SetTexID(textures_.update("fonts", atlas));
+  }
+  ~Stage() { ImGui::DestroyContext(context_); }
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  Box box() const { return {0, 0, static_cast<float>(width_), static_cast<float>(height_)}; }
+  void resize(int width, int height) {
+    width_ = width;
+    height_ = height;
+  }
+
+  void frame(ImVec2 mouse = {-FLT_MAX, -FLT_MAX}, bool left = false) {
+    ImGuiIO& io = ImGui::GetIO();
+    const Palette& palette = palette_of(session.theme);
+    io.DisplaySize = {static_cast<float>(width_), static_cast<float>(height_)};
+    io.MousePos = mouse;
+    io.MouseDown[0] = left;
+    apply_style(ImGui::GetStyle(), palette, session.theme);
+    ImGui::NewFrame();
+    ImGui::PushFont(fonts_.text);
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
+    ImGui::PushStyleColor(ImGuiCol_WindowBg, palette.panel);
+    ImGui::SetNextWindowPos({0, 0});
+    ImGui::SetNextWindowSize(io.DisplaySize);
+    ImGui::Begin(
+        "stage", nullptr,
+        ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings);
+    ImGui::PopStyleColor();
+    ImGui::PopStyleVar(2);
+    panel_({session, textures_, fonts_, palette});
+    ImGui::End();
+    ImGui::PopFont();
+    ImGui::Render();
+  }
+
+  void click(ImVec2 at) {
+    frame(at);
+    frame(at);
+    frame(at, true);
+    frame(at);
+  }
+
+  // Long enough for a tooltip to find out its size and be seen.
+  void hover(ImVec2 at) {
+    for (int i = 0; i < 4; ++i) frame(at);
+  }
+
+  Image picture() {
+    frame();
+    frame();
+    Image image(width_, height_, 0xff000000u);
+    render(*ImGui::GetDrawData(), image);
+    return image;
+  }
+
+  // Whether a tooltip was drawn in the last frame.
+  static bool tooltip_shown() {
+    const ImDrawData& data = *ImGui::GetDrawData();
+    for (int i = 0; i < data.CmdListsCount; ++i)
+      if (std::string(data.CmdLists[i]->_OwnerName).starts_with("##Tooltip")) return true;
+    return false;
+  }
+
+  Box box_of_picture(const std::string& slot) {
+    frame();
+    frame();
+    return box_of(textures_, slot);
+  }
+
+  Session session;
+  const Fonts& fonts() const { return fonts_; }
+
+ private:
+  Panel panel_;
+  int width_, height_;
+  StageTextures textures_;
+  Fonts fonts_;
+  ImGuiContext* context_ = nullptr;
+};
+
+inline std::vector<Document> documents_of(Trace trace) {
+  std::vector<Document> documents;
+  documents.push_back(make_document(std::move(trace)));
+  return documents;
+}
+
+// A causal ring of `ranks` ranks with every kind of slice, each step 100 ns long. Ring step t of
+// rank r: compute [100 t, 100 t + 60), then its block goes to r + 1 in [100 t + 20, 100 t + 90)
+// while r + 1 waits from 100 t + 60 on.
+inline Trace ring_trace(int ranks, const std::string& partition = "contiguous",
+                        const std::string& mask = "causal", bool backward = false) {
+  HandMade made(ranks, partition, mask, "ring", 16 * ranks);
+  MaskModel model{MaskSpec::parse(mask), {parse_partition(partition), 16 * ranks, ranks}};
+  for (int pass = 0; pass < (backward ? 2 : 1); ++pass)
+    for (int step = 0; step < ranks; ++step)
+      for (int rank = 0; rank < ranks; ++rank) {
+        const Pass which = pass == 0 ? Pass::forward : Pass::backward;
+        const std::int64_t at = 100 * (step + pass * ranks);
+        const int owner = (rank - step + ranks) % ranks;
+        const Mask m = model.mask();
+        made.compute(rank, step, at, at + 60, model.region(m, rank, owner).pairs(), which);
+        if (step + 1 < ranks) {
+          made.hop(rank, step, at + 20, at + 90, 4096, Payload::kv, which);
+          made.wait((rank + 1) % ranks, step + 1, at + 60, at + 90, Payload::kv, which);
+        }
+      }
+  for (int step = 0; step < ranks; ++step) {
+    SoftmaxSample sample;
+    sample.rank = ranks - 1;
+    sample.step = step;
+    sample.query = 16 * ranks - 1;
+    sample.at_ns = 100 * step + 60;
+    sample.row_max = 1.5f;
+    sample.row_sum = static_cast<float>(1 + step);
+    sample.lse = step == 0 ? -INFINITY : 1.5f + std::log(static_cast<float>(1 + step));
+    sample.lse_error = step + 1 == ranks ? 0 : std::pow(0.1f, static_cast<float>(step + 1));
+    made.recording().samples.push_back(sample);
+  }
+  return made.trace();
+}
+
+// A recording in which nothing happened.
+inline Trace empty_trace() { return HandMade(1).trace(); }
+
+// A trace of something else.
+inline Trace foreign_trace() {
+  Trace trace;
+  trace.path = "profile.json";
+  trace.ranks.push_back({1, "python", 0, 1});
+  trace.lanes.push_back({0, 7, "stream 7", 0, 1});
+  trace.names = {"matmul"};
+  Slice slice;
+  slice.end_ns = 1000;
+  trace.rows.push_back({0, 0, {slice}});
+  trace.end_ns = 1000;
+  trace.slice_count = 1;
+  return trace;
+}
+
+// The traces that every panel must draw, with names.
+inline std::vector<std::pair<std::string, Trace>> stage_traces() {
+  return {{"ring", ring_trace(4)},
+          {"backward", ring_trace(4, "zigzag", "causal", true)},
+          {"empty", empty_trace()},
+          {"foreign", foreign_trace()},
+          {"one rank", ring_trace(1)},
+          {"64 ranks", ring_trace(64, "striped")},
+          {"300 ranks", HandMade(300).compute(0, 0, 0, 5).compute(299, 299, 5, 9).trace()},
+          {"unknown partition", [] {
+             Trace trace = ring_trace(4);
+             trace.run->partition = "diagonal";
+             return trace;
+           }()}};
+}
+
+// Draws every trace at sizes from a stamp to a screen, at several playheads, in both themes and both
+// axis modes, with the mouse in the middle; and something must be drawn.
+inline void draws_everything(Stage::Panel panel) {
+  for (auto& [name, trace] : stage_traces()) {
+    SCOPED_TRACE(name);
+    Stage stage(panel, documents_of(std::move(trace)));
+    for (const auto& [width, height] : {std::pair(30, 20), {300, 250}, {900, 260}, {1600, 900}})
+      for (const double share : {0.0, 0.4, 1.0})
+        for (const AxisMode mode : {AxisMode::time, AxisMode::steps}) {
+          stage.resize(width, height);
+          stage.session.theme = share < 0.2 ? Theme::light : Theme::dark;
+          stage.session.set_axis_mode(mode);
+          stage.session.seek(share * stage.session.length());
+          stage.session.select_rank(share > 0.2 ? 0 : -1);
+          stage.frame(stage.box().center());
+          stage.frame(stage.box().center());
+          const Image image = stage.picture();
+          if (width < 300) continue;
+          const Color ground = palette_of(stage.session.theme).panel;
+          EXPECT_GT(std::count_if(image.pixels.begin(), image.pixels.end(),
+                                  [&](Color pixel) { return pixel != ground; }),
+                    100)
+              << width << " x " << height;
+        }
+  }
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,103 @@
+// What is remembered, and what is made of a file that somebody else wrote.
+#include "viz/app/preferences.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "tests/app/program.h"
+
+namespace ringscope::viz {
+namespace {
+
+Preferences unusual() {
+  Preferences p;
+  p.theme = Theme::light;
+  p.color_by = ColorBy::kind;
+  p.width = 1234;
+  p.height = 567;
+  p.placed = true;
+  p.x = -8;
+  p.y = 90;
+  p.maximized = true;
+  p.splits = {0.25f, 0.5f, 0.125f};
+  return p;
+}
+
+TEST(Preferences, ComeBackAsTheyWere) {
+  EXPECT_EQ(parse_preferences(preferences_text(unusual())), unusual());
+  EXPECT_EQ(parse_preferences(preferences_text({})), Preferences());
+  EXPECT_NE(unusual(), Preferences());
+}
+
+TEST(Preferences, WhatMakesNoSenseIsAsIfItWereNotThere) {
+  for (const char* text :
+       {"", "{", "[]", "null", "\"theme\"", "{\"theme\": 7}", "{\"width\": -5, \"height\": 1e99}",
+        "{\"width\": 100000000000}", "{\"splits\": []}", "{\"splits\": {\"ring\": 1.5}}",
+        "{\"splits\": {\"mask\": \"wide\"}}", "{\"x\": 5}", "{\"maximized\": \"yes\"}",
+        "{\"theme\": \"green\"}", "\xff\xfe", "{\"splits\": {\"timeline\": 0}}"})
+    EXPECT_EQ(parse_preferences(text), Preferences()) << text;
+  EXPECT_EQ(parse_preferences(std::string(50000, '[')), Preferences());
+  Preferences light;
+  light.theme = Theme::light;
+  EXPECT_EQ(parse_preferences("{\"theme\": \"light\", \"width\": \"?\", \"more\": {}}"), light);
+}
+
+class PreferencesPlace : public ProgramTest {
+ protected:
+  PreferencesPlace() : config_(value_of("XDG_CONFIG_HOME")), home_(value_of("HOME")) {}
+  ~PreferencesPlace() override {
+    set("XDG_CONFIG_HOME", config_);
+    set("HOME", home_);
+  }
+  static void set(const char* name, const std::optional<std::string>& value) {
+    if (value) {
+      ::setenv(name, value->c_str(), 1);
+    } else {
+      ::unsetenv(name);
+    }
+  }
+
+ private:
+  static std::optional<std::string> value_of(const char* name) {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  }
+  std::optional<std::string> config_, home_;
+};
+
+TEST_F(PreferencesPlace, IsThePlatforms) {
+  set("XDG_CONFIG_HOME", path("config"));
+  set("HOME", path("home"));
+  EXPECT_EQ(preferences_path(), path("config/ringscope/viewer.json"));
+  set("XDG_CONFIG_HOME", "not/absolute");
+  EXPECT_EQ(preferences_path(), path("home/.config/ringscope/viewer.json"));
+  set("XDG_CONFIG_HOME", std::nullopt);
+  EXPECT_EQ(preferences_path(), path("home/.config/ringscope/viewer.json"));
+  set("HOME", std::nullopt);
+  EXPECT_EQ(preferences_path(), "");
+  save_preferences(unusual());
+  EXPECT_EQ(load_preferences(), Preferences());
+}
+
+TEST_F(PreferencesPlace, IsMadeAndWrittenWhole) {
+  set("XDG_CONFIG_HOME", path("config"));
+  EXPECT_EQ(load_preferences(), Preferences());
+  EXPECT_EQ(files(), std::set<std::string>());  // reading makes nothing
+  save_preferences(unusual());
+  EXPECT_EQ(load_preferences(), unusual());
+  EXPECT_EQ(files(),
+            (std::set<std::string>{"config", "config/ringscope", "config/ringscope/viewer.json"}));
+}
+
+TEST_F(PreferencesPlace, ThatCannotBeWrittenToIsNoError) {
+  write_text("config", "a file");
+  set("XDG_CONFIG_HOME", path("config"));
+  save_preferences(unusual());
+  EXPECT_EQ(load_preferences(), Preferences());
+}
+
+}  // namespace
+}  // namespace ringscope::viz

@@ -1,0 +1,310 @@
+// The timeline under the mouse: events go in, and what the session then holds is asserted. Traces
+// are made by hand, so every edge and every slice's place is known.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "tests/viz/timeline_hands.h"
+#include "tests/viz_model/hand_made.h"
+#include "viz/model/trace_loader.h"
+
+namespace ringscope::viz {
+namespace {
+
+// Two ranks, a millisecond.
+Trace two_ranks() {
+  return HandMade(2)
+      .compute(0, 0, 0, 400'000)
+      .wait(0, 1, 400'000, 500'000)
+      .compute(0, 1, 500'000, 900'000)
+      .compute(1, 0, 0, 300'000)
+      .wait(1, 1, 300'000, 600'000)
+      .compute(1, 1, 600'000, 1'000'000)
+      .hop(0, 0, 10'000, 560'000)
+      .hop(1, 0, 10'000, 450'000)
+      .trace();
+}
+
+constexpr const char* kForeign = R"({"traceEvents": [
+  {"ph": "X", "pid": 7, "tid": 1, "ts": 0, "dur": 100, "name": "load \"everything\""},
+  {"ph": "X", "pid": 7, "tid": 1, "ts": 10, "dur": 20, "name": "inner"},
+  {"ph": "X", "pid": 7, "tid": 2, "ts": 50, "dur": 0, "name": ""},
+  {"ph": "X", "pid": 9, "tid": 1, "ts": 40, "dur": 90,
+   "name": "a name that is far longer than any slice of this little trace could ever be wide"}
+]})";
+
+std::uint32_t compute_row(const Trace& trace, int rank) {
+  return trace.row_of(rank, ringscope::Lane::compute);
+}
+
+TEST(Timeline, HoveringFindsEverySlice) {
+  TimelineHands hands(two_ranks());
+  for (const AxisMode mode : {AxisMode::time, AxisMode::steps}) {
+    hands.session().set_axis_mode(mode);
+    hands.rest();
+    const auto all = hands.slices();
+    EXPECT_EQ(all.size(), 10u);
+    for (const SliceId id : all) {
+      hands.move(hands.middle_of(id));
+      ASSERT_TRUE(hands.session().hovered.has_value()) << id.row << " " << id.index;
+      EXPECT_EQ(*hands.session().hovered, id);
+    }
+  }
+  hands.move({2, 2});
+  EXPECT_FALSE(hands.session().hovered.has_value());
+}
+
+TEST(Timeline, AClickSelectsAndAClickBesideClears) {
+  TimelineHands hands(two_ranks());
+  const Trace& trace = hands.document().trace;
+  const SliceId second{compute_row(trace, 1), 1};
+  hands.click(hands.middle_of(second));
+  ASSERT_TRUE(hands.session().selected.has_value());
+  EXPECT_EQ(*hands.session().selected, second);
+  EXPECT_EQ(hands.session().selected_rank, 1);
+  EXPECT_FALSE(hands.session().measure.has_value());
+
+  // Rank 0 computes nothing between 400 and 500 µs.
+  hands.click({hands.x_of(450'000), hands.y_of(compute_row(trace, 0))});
+  EXPECT_FALSE(hands.session().selected.has_value());
+}
+
+TEST(Timeline, TheWheelKeepsThePositionUnderTheMouse) {
+  TimelineHands hands(two_ranks());
+  for (const double at : {130'000.0, 700'000.0, 350'000.0}) {
+    const ImVec2 mouse(std::round(hands.x_of(at)), hands.state().body.y0 + 20);
+    hands.move(mouse);
+    const double before = hands.position_of(mouse.x), width = hands.session().view.width();
+    hands.wheel(2);
+    EXPECT_LT(hands.session().view.width(), 0.8 * width);
+    EXPECT_NEAR(hands.position_of(mouse.x), before, hands.pixel());
+    hands.wheel(-1);
+    EXPECT_NEAR(hands.position_of(mouse.x), before, 2 * hands.pixel());
+  }
+}
+
+TEST(Timeline, ADragMeasuresFromEdgeToEdge) {
+  TimelineHands hands(two_ranks());
+  const float y = hands.y_of(compute_row(hands.document().trace, 0));
+  hands.drag({hands.x_of(400'000) + 5, y}, {hands.x_of(900'000) - 5, y});
+  ASSERT_TRUE(hands.session().measure.has_value());
+  EXPECT_EQ(hands.session().measure->from, 400'000);
+  EXPECT_EQ(hands.session().measure->to, 900'000);
+  EXPECT_FALSE(hands.session().selected.has_value());  // it was no click
+
+  // Far from edges it measures what is under the mouse.
+  hands.drag({hands.x_of(650'000), y}, {hands.x_of(750'000), y});
+  EXPECT_NEAR(hands.session().measure->from, 650'000, hands.pixel());
+  EXPECT_NEAR(hands.session().measure->to, 750'000, hands.pixel());
+}
+
+TEST(Timeline, DragsOfOtherButtonsPan) {
+  using Button = TimelineHands::Button;
+  for (const auto& [button, shift] :
+       {std::pair(Button::left, true), {Button::right, false}, {Button::middle, false}}) {
+    TimelineHands hands(two_ranks());
+    hands.session().set_view({300'000, 500'000, 0});
+    hands.rest();
+    const ImVec2 from(hands.state().body.center().x, hands.state().body.y0 + 30);
+    hands.drag(from, {from.x - 100, from.y}, button, shift);
+    EXPECT_NEAR(hands.session().view.begin, 300'000 + 100 * hands.pixel(), 1);
+    EXPECT_NEAR(hands.session().view.width(), 200'000, 1);
+    EXPECT_FALSE(hands.session().measure.has_value());
+    hands.session().run(Command::go_back);
+    EXPECT_NEAR(hands.session().view.begin, 300'000, 1);
+  }
+}
+
+TEST(Timeline, TheRulerMovesThePlayhead) {
+  TimelineHands hands(two_ranks());
+  for (const AxisMode mode : {AxisMode::time, AxisMode::steps}) {
+    hands.session().set_axis_mode(mode);
+    hands.rest();
+    const double to = 0.25 * hands.session().length();
+    const float y = hands.state().ruler.center().y;
+    hands.click({hands.x_of(to), y});
+    EXPECT_NEAR(hands.session().playback.position(), to, hands.pixel());
+    hands.drag({hands.x_of(to), y}, {hands.x_of(3 * to), y + 60});
+    EXPECT_NEAR(hands.session().playback.position(), 3 * to, hands.pixel());
+    EXPECT_FALSE(hands.session().measure.has_value());
+  }
+}
+
+TEST(Timeline, ADoubleClickFocuses) {
+  TimelineHands hands(two_ranks());
+  const SliceId wait{hands.document().trace.row_of(0, ringscope::Lane::wait), 0};
+  hands.double_click(hands.middle_of(wait));
+  const TimelineView& view = hands.session().view;
+  EXPECT_LE(view.begin, 400'000);
+  EXPECT_GE(view.end, 500'000);
+  EXPECT_LT(view.width(), 200'000);
+  ASSERT_TRUE(hands.session().selected.has_value());
+  EXPECT_EQ(*hands.session().selected, wait);
+}
+
+TEST(Timeline, TheMapMovesTheView) {
+  TimelineHands hands(two_ranks());
+  hands.session().set_view({0, 100'000, 0});
+  hands.rest();
+  const Box map = hands.state().map;
+  hands.drag({map.x0 + 5, map.center().y}, {map.x0 + map.width() * 0.75f, map.center().y});
+  const TimelineView& view = hands.session().view;
+  EXPECT_NEAR((view.begin + view.end) / 2, 750'000, 1'000'000 / map.width());
+  EXPECT_NEAR(view.width(), 100'000, 1);
+}
+
+TEST(Timeline, RowsGrowAndScroll) {
+  TimelineHands hands(two_ranks());
+  const float before = hands.state().layout.rows[0].height;
+  hands.move({hands.state().body.center().x, hands.state().body.y0 + 30});
+  for (int i = 0; i < 20; ++i) hands.wheel(1, false, true);
+  EXPECT_GT(hands.state().layout.rows[0].height, 1.5f * before);
+  const float beyond = hands.state().layout.content_height - hands.state().body.height();
+  ASSERT_GT(beyond, 0);
+  for (int i = 0; i < 100; ++i) hands.wheel(-1, true);
+  EXPECT_NEAR(hands.session().view.scroll_y, beyond, 0.5);
+  for (int i = 0; i < 100; ++i) hands.wheel(1, true);
+  EXPECT_EQ(hands.session().view.scroll_y, 0);
+}
+
+TEST(Timeline, AClickOnItsNameSelectsARank) {
+  TimelineHands hands(two_ranks());
+  const RankPlace rank = hands.state().layout.ranks[1];
+  const ImVec2 at(hands.state().gutter.center().x,
+                  hands.state().body.y0 + rank.y + rank.height / 2);
+  hands.click(at);
+  EXPECT_EQ(hands.session().selected_rank, 1);
+  hands.click(at);
+  EXPECT_EQ(hands.session().selected_rank, -1);
+}
+
+TEST(Timeline, ForeignTracesAreHoveredAndDrawn) {
+  TimelineHands hands(parse_trace(kForeign));
+  const auto all = hands.slices();
+  ASSERT_EQ(all.size(), 4u);
+  for (const SliceId id : all) {
+    hands.click(hands.middle_of(id));
+    ASSERT_TRUE(hands.session().selected.has_value());
+    EXPECT_EQ(*hands.session().selected, id);
+  }
+  hands.session().run(Command::toggle_critical_path);
+  hands.session().run(Command::toggle_axis);
+  hands.resize(220, 200);
+  hands.move({100, 100});
+  hands.resize(40, 40);
+}
+
+TEST(Timeline, EmptyTracesAreDrawn) {
+  TimelineHands nothing{Trace{}};
+  nothing.click({400, 300});
+  EXPECT_FALSE(nothing.session().selected.has_value());
+}
+
+TEST(Timeline, SilentRanksAreDrawn) {
+  TimelineHands hands(HandMade(3).compute(1, 0, 0, 1000).trace());
+  hands.session().run(Command::toggle_critical_path);
+  hands.click({hands.x_of(500), hands.y_of(compute_row(hands.document().trace, 2))});
+  EXPECT_FALSE(hands.session().selected.has_value());
+  hands.session().run(Command::toggle_axis);
+  hands.rest(2);
+}
+
+TEST(Timeline, APictureIsPaintedOncePerView) {
+  TimelineHands hands(two_ranks());
+  const auto painted = [&] { return hands.textures.updates["timeline"]; };
+  const int before = painted();
+  EXPECT_GE(before, 1);
+  hands.move(hands.state().body.center());
+  hands.rest(5);
+  EXPECT_EQ(painted(), before);
+  hands.wheel(1);
+  EXPECT_EQ(painted(), before + 1);
+  hands.session().run(Command::toggle_theme);
+  hands.rest(2);
+  EXPECT_EQ(painted(), before + 2);
+}
+
+TEST(Timeline, ANewWindowPaintsAnew) {
+  for (int i = 0; i < 2; ++i) {
+    TimelineHands hands(two_ranks());
+    EXPECT_GE(hands.textures.updates["timeline"], 1);
+    Image screen(1600, 900);
+    render(hands.rest(), screen);  // reads the texture: must be one of this window
+  }
+}
+
+// Rectangles of a frame do not grow with the trace.
+TEST(Timeline, AFrameOfManySlicesIsSmall) {
+  Trace trace;
+  trace.path = "many.json";
+  trace.names = {"busy"};
+  constexpr int kRanks = 8, kSlices = 30'000;
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    trace.ranks.push_back({rank, "process " + std::to_string(rank), rank, 1});
+    trace.lanes.push_back({rank, 0, "thread", rank, 1});
+    Row& row = trace.rows.emplace_back();
+    row.lane = rank;
+    for (int i = 0; i < kSlices; ++i) {
+      Slice& slice = row.slices.emplace_back();
+      slice.begin_ns = 100 * i;
+      slice.end_ns = 100 * i + 60;
+    }
+  }
+  trace.end_ns = 100 * (kSlices - 1) + 60;
+  trace.slice_count = static_cast<std::size_t>(kRanks) * kSlices;
+  TimelineHands hands(std::move(trace));
+  for (int zoom = 0; zoom < 30; ++zoom) {
+    EXPECT_LT(hands.rest().TotalIdxCount, 6 * 5000) << zoom;
+    hands.move(hands.state().body.center());
+    hands.wheel(2);
+  }
+}
+
+// Anything may be done in any order; what is in view stays within the run.
+TEST(Timeline, HandsGoneWildLeaveAViewOfTheRun) {
+  TimelineHands hands(two_ranks());
+  std::mt19937 random(5);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  constexpr Command kCommands[] = {Command::toggle_axis,  Command::toggle_critical_path,
+                                   Command::toggle_flows, Command::toggle_colors,
+                                   Command::fit_all,      Command::focus_selection,
+                                   Command::go_back,      Command::next_slice,
+                                   Command::follow_flow,  Command::add_mark,
+                                   Command::toggle_theme};
+  for (int i = 0; i < 400; ++i) {
+    const Box& body = hands.state().body;
+    const auto spot = [&] {
+      return ImVec2(body.x0 - 40 + static_cast<float>(below(static_cast<int>(body.width()) + 50)),
+                    body.y0 - 45 + static_cast<float>(below(static_cast<int>(body.height()) + 50)));
+    };
+    switch (below(5)) {
+      case 0:
+        hands.move(spot());
+        hands.wheel(static_cast<float>(below(9) - 3), below(4) == 0, below(4) == 0);
+        break;
+      case 1:
+        hands.drag(spot(), spot(), static_cast<TimelineHands::Button>(below(3)), below(2) == 0);
+        break;
+      case 2:
+        hands.click(spot());
+        break;
+      case 3:
+        hands.double_click(spot());
+        break;
+      default:
+        hands.session().run(kCommands[below(std::size(kCommands))]);
+        break;
+    }
+    const TimelineView& view = hands.session().view;
+    const double length = hands.session().length();
+    ASSERT_GE(view.begin, -1e-6 * length) << i;
+    ASSERT_LE(view.end, length * (1 + 1e-6)) << i;
+    ASSERT_GT(view.width(), 0) << i;
+    ASSERT_GE(view.scroll_y, 0) << i;
+  }
+}
+
+}  // namespace
+}  // namespace ringscope::viz

@@ -1,0 +1,114 @@
+// Work by rank and step: against what the summary of core says of the same recording, and against
+// the closed forms.
+#include "viz/model/balance.h"
+
+#include <gtest/gtest.h>
+
+#include "core/ring/schedule.h"
+#include "core/trace/summary.h"
+#include "tests/viz_model/hand_made.h"
+#include "tests/viz_model/recorded.h"
+
+namespace ringscope::viz {
+namespace {
+
+TEST(Balance, AgreesWithTheSummaryOfRealRuns) {
+  for_recorded_runs([](const Recording& recording, const std::string& what) {
+    const Balance balance = balance_of(trace_of(recording));
+    const RunSummary summary = summarize(recording);
+    ASSERT_EQ(balance.ranks, recording.info.world_size) << what;
+    EXPECT_DOUBLE_EQ(balance.imbalance, summary.imbalance) << what;
+    EXPECT_DOUBLE_EQ(balance.balance_ceiling, summary.balance_ceiling) << what;
+    EXPECT_NEAR(balance.measured_imbalance, summary.measured_imbalance, 1e-9) << what;
+    EXPECT_NEAR(balance.measured_balance_ceiling, summary.measured_balance_ceiling, 1e-9) << what;
+    EXPECT_NEAR(balance.exposed_s, summary.exposed_s, 1e-12) << what;
+    for (int rank = 0; rank < balance.ranks; ++rank) {
+      const RankSummary& of_rank = summary.ranks[static_cast<std::size_t>(rank)];
+      double compute = 0, cpu = 0, wait = 0;
+      for (int step = 0; step < balance.steps; ++step) {
+        const Cell& cell = balance.at(rank, step);
+        compute += static_cast<double>(cell.compute_ns) * 1e-9;
+        cpu += static_cast<double>(cell.cpu_ns) * 1e-9;
+        wait += static_cast<double>(cell.wait_ns) * 1e-9;
+        if (step < balance.ranks) {
+          EXPECT_EQ(cell.pairs, of_rank.pairs_by_step[static_cast<std::size_t>(step)]) << what;
+        }
+      }
+      EXPECT_NEAR(compute, of_rank.compute_s, 1e-12) << what;
+      EXPECT_NEAR(cpu, of_rank.compute_cpu_s, 1e-12) << what;
+      EXPECT_NEAR(wait, of_rank.wait_s, 1e-12) << what;
+    }
+  });
+}
+
+TEST(Balance, WhatIsCountedIsWhatIsPredicted) {
+  for_recorded_runs([](const Recording& recording, const std::string& what) {
+    const Balance balance = balance_of(trace_of(recording));
+    ASSERT_TRUE(balance.predicted) << what;
+    Index total = 0;
+    for (int rank = 0; rank < balance.ranks; ++rank)
+      for (int step = 0; step < balance.steps; ++step) {
+        EXPECT_EQ(balance.at(rank, step).predicted_pairs, balance.at(rank, step).pairs)
+            << what << ", rank " << rank << ", step " << step;
+        total += balance.at(rank, step).pairs;
+      }
+    EXPECT_GT(total, 0) << what;
+    EXPECT_DOUBLE_EQ(balance.predicted_balance_ceiling, balance.balance_ceiling) << what;
+  });
+}
+
+TEST(Balance, BackwardStepsFollowTheForwardOnes) {
+  HandMade made(2);
+  made.compute(0, 0, 0, 10, 3).compute(0, 1, 10, 30, 4).compute(0, 0, 40, 90, 5, Pass::backward);
+  made.wait(0, 1, 90, 97, Payload::dkv, Pass::backward).compute(1, 1, 0, 5, 6, Pass::backward);
+  const Balance balance = balance_of(made.trace());
+  ASSERT_EQ(balance.steps, 4);
+  EXPECT_EQ(balance.at(0, 1).pairs, 4);
+  EXPECT_EQ(balance.at(0, 2).pairs, 5);
+  EXPECT_EQ(balance.at(0, 2).compute_ns, 50);
+  EXPECT_EQ(balance.at(0, 2).flops, 50);
+  EXPECT_EQ(balance.at(0, 3).wait_ns, 7);
+  EXPECT_EQ(balance.at(1, 3).pairs, 6);
+  EXPECT_DOUBLE_EQ(balance.imbalance, 2);  // of forward pairs: 7 and none
+  EXPECT_DOUBLE_EQ(balance.wall_s, 97e-9);
+}
+
+TEST(Balance, ExposedIsTransferTimeOutsideComputing) {
+  HandMade made(2);
+  made.compute(0, 0, 0, 10).compute(0, 1, 20, 30).hop(0, 0, 5, 25).hop(1, 0, 8, 40);
+  // Rank 0 sends and receives from 5 to 40, of which 5 to 10 and 20 to 30 beside computing; rank 1
+  // computes nothing meanwhile.
+  EXPECT_DOUBLE_EQ(balance_of(made.trace()).exposed_s, 35e-9);
+  made.compute(1, 0, 5, 40);
+  EXPECT_DOUBLE_EQ(balance_of(made.trace()).exposed_s, 20e-9);
+}
+
+TEST(Balance, UnknownMasksAreNotPredicted) {
+  HandMade made(2, "contiguous", "diagonal");
+  made.compute(0, 0, 0, 10, 7);
+  const Balance balance = balance_of(made.trace());
+  EXPECT_FALSE(balance.predicted);
+  EXPECT_EQ(balance.at(0, 0).pairs, 7);
+  EXPECT_EQ(balance.at(0, 0).predicted_pairs, 0);
+}
+
+TEST(Balance, OddTraces) {
+  EXPECT_EQ(balance_of(Trace{}).ranks, 0);
+  const Balance none = balance_of(HandMade(3).trace());
+  EXPECT_EQ(none.ranks, 3);
+  EXPECT_EQ(none.steps, 0);
+  EXPECT_EQ(none.balance_ceiling, 1);
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    const Trace trace = random_trace(seed);
+    const Balance balance = balance_of(trace);
+    std::int64_t cells = 0, slices = 0;
+    for (const Cell& cell : balance.cells) cells += cell.compute_ns + cell.wait_ns;
+    for (const Row& row : trace.rows)
+      for (const Slice& s : row.slices)
+        if (s.kind == Kind::compute || s.kind == Kind::wait) slices += s.duration_ns();
+    EXPECT_EQ(cells, slices) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace ringscope::viz

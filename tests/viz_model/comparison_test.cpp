@@ -1,0 +1,133 @@
+// Recordings side by side: figures, which one is best, and slots matched by rank, step and owner.
+#include "viz/model/comparison.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/viz_model/hand_made.h"
+#include "tests/viz_model/recorded.h"
+
+namespace ringscope::viz {
+namespace {
+
+const ComparedFigure* figure(const Comparison& comparison, const std::string& name) {
+  for (const ComparedFigure& f : comparison.figures)
+    if (f.name == name) return &f;
+  return nullptr;
+}
+
+Document two_ranks(const std::string& partition, std::int64_t pairs_of_rank_1) {
+  HandMade made(2, partition, "causal");
+  made.compute(0, 0, 0, 100, 10).wait(0, 1, 100, 160).compute(0, 1, 160, 200, 5);
+  made.compute(1, 0, 0, 10 * pairs_of_rank_1, pairs_of_rank_1).hop(1, 0, 150, 160, 1000);
+  return make_document(made.trace());
+}
+
+TEST(Comparison, FiguresOfTwo) {
+  const Document first = two_ranks("contiguous", 40), second = two_ranks("zigzag", 20);
+  const Comparison compared = compare({&first, &second});
+  const ComparedFigure* wall = figure(compared, "wall time");
+  ASSERT_NE(wall, nullptr);
+  EXPECT_EQ(wall->values, (std::vector<double>{400, 200}));
+  EXPECT_EQ(wall->texts, (std::vector<std::string>{"400 ns", "200 ns (0.5x)"}));
+  EXPECT_EQ(wall->best, 1);
+
+  const ComparedFigure* busiest = figure(compared, "pairs of the busiest rank");
+  ASSERT_NE(busiest, nullptr);
+  EXPECT_EQ(busiest->texts, (std::vector<std::string>{"40", "20 (0.5x)"}));
+  EXPECT_EQ(busiest->best, 1);
+
+  // All read the same: none is best.
+  const ComparedFigure* waiting = figure(compared, "waiting, all ranks");
+  ASSERT_NE(waiting, nullptr);
+  EXPECT_EQ(waiting->texts, (std::vector<std::string>{"60 ns", "60 ns"}));
+  EXPECT_EQ(waiting->best, -1);
+  EXPECT_EQ(figure(compared, "bytes sent, all ranks")->values, (std::vector<double>{1000, 1000}));
+
+  // More is better here. 64 rows on 2 ranks under a causal mask: in step 1 rank 0 has nothing.
+  const ComparedFigure* ceiling = figure(compared, "balance ceiling, predicted");
+  ASSERT_NE(ceiling, nullptr);
+  EXPECT_EQ(ceiling->best, 1);
+  EXPECT_EQ(ceiling->texts[1], "100 %");
+  EXPECT_NEAR(ceiling->values[0], 2080.0 / 2 / (528 + 1024), 1e-12);
+}
+
+TEST(Comparison, HeadlineFromWhatIsPredicted) {
+  const Document first = two_ranks("contiguous", 40), second = two_ranks("zigzag", 20);
+  EXPECT_EQ(
+      compare({&first, &second}).headline,
+      "zigzag could finish 1.49 times sooner than contiguous: its ranks could be busy 100 % of "
+      "the time instead of 67 %.");
+  EXPECT_EQ(compare({&second, &first}).headline, compare({&first, &second}).headline);
+  const Document again = two_ranks("zigzag", 20);
+  EXPECT_EQ(compare({&second, &again}).headline,
+            "All are balanced alike: ranks could be busy 100 % of the time.");
+  EXPECT_EQ(compare({&first}).headline, "");
+  // Of other work, ceilings say nothing.
+  const Document other = make_document(HandMade(2, "zigzag", "full").trace());
+  EXPECT_EQ(compare({&first, &other}).headline, "");
+}
+
+TEST(Comparison, SlotsAreMatchedByRankStepAndOwner) {
+  HandMade one(2), two(2);
+  one.compute(0, 0, 0, 10, 3).compute(0, 1, 10, 30, 4).wait(0, 1, 5, 9);
+  two.compute(0, 1, 1000, 1001, 8).compute(1, 0, 0, 7, 9);
+  two.wait(1, 0, 10, 13, Payload::dkv, Pass::backward);
+  const Document first = make_document(one.trace()), second = make_document(two.trace());
+  const Comparison compared = compare({&first, &second});
+  ASSERT_EQ(compared.steps.size(), 4u);
+  using Counts = std::vector<std::int64_t>;
+  const MatchedStep& own = compared.steps[0];
+  EXPECT_EQ(own.rank, 0);
+  EXPECT_EQ(own.step, 0);
+  EXPECT_EQ(own.owner, 0);
+  EXPECT_EQ(own.pairs, (Counts{3, -1}));
+  EXPECT_EQ(own.compute_ns, (Counts{10, -1}));
+  const MatchedStep& next = compared.steps[1];
+  EXPECT_EQ(next.step, 1);
+  EXPECT_EQ(next.owner, 1);
+  EXPECT_EQ(next.pairs, (Counts{4, 8}));
+  EXPECT_EQ(next.compute_ns, (Counts{20, 1}));
+  EXPECT_EQ(next.wait_ns, (Counts{4, 0}));
+  EXPECT_EQ(compared.steps[2].rank, 1);
+  EXPECT_EQ(compared.steps[2].pairs, (Counts{-1, 9}));
+  EXPECT_EQ(compared.steps[3].step, 2);  // behind two forward steps
+  EXPECT_EQ(compared.steps[3].wait_ns, (Counts{-1, 3}));
+}
+
+TEST(Comparison, RealRunsOfAllPartitions) {
+  std::vector<Document> documents;
+  for (const PartitionKind kind : kAllPartitions)
+    documents.push_back(
+        make_document(trace_of(record_run(kind, "causal", Scheme::ring, 4, true, 512))));
+  std::vector<const Document*> pointers;
+  for (const Document& d : documents) pointers.push_back(&d);
+  const Comparison compared = compare(pointers);
+  EXPECT_NE(compared.headline.find("sooner than contiguous"), std::string::npos)
+      << compared.headline;
+  EXPECT_EQ(compared.steps.size(), 4u * 8);
+  for (const MatchedStep& step : compared.steps)
+    for (const std::int64_t pairs : step.pairs) EXPECT_GE(pairs, 0);
+  for (const ComparedFigure& f : compared.figures) {
+    EXPECT_EQ(f.values.size(), 4u) << f.name;
+    EXPECT_EQ(f.texts.size(), 4u) << f.name;
+    EXPECT_LT(f.best, 4) << f.name;
+  }
+}
+
+TEST(Comparison, OddTraces) {
+  EXPECT_TRUE(compare({}).figures.empty());
+  const Document foreign = make_document(Trace{});
+  EXPECT_TRUE(compare({&foreign}).figures.empty());
+  const Document empty = make_document(HandMade(3).trace());
+  EXPECT_FALSE(compare({&empty, &foreign}).figures.empty());
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    const Document d = make_document(random_trace(seed));
+    for (const ComparedFigure& f : compare({&d, &d}).figures) {
+      EXPECT_EQ(f.best, -1) << f.name;
+      EXPECT_EQ(f.texts[0].find("nan"), std::string::npos) << f.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ringscope::viz

@@ -1,0 +1,146 @@
+// What is said about a recording: the sentences for runs whose losses are known.
+#include <gtest/gtest.h>
+
+#include "core/ring/schedule.h"
+#include "tests/viz_model/hand_made.h"
+#include "tests/viz_model/recorded.h"
+#include "viz/model/losses.h"
+#include "viz/model/mask_painter.h"
+#include "viz/model/wording.h"
+
+namespace ringscope::viz {
+namespace {
+
+std::vector<std::string> findings_of(const Trace& trace) {
+  return findings(trace, losses_of(trace));
+}
+
+bool says(const std::vector<std::string>& sentences, const std::string& part) {
+  for (const std::string& sentence : sentences)
+    if (sentence.find(part) != std::string::npos) return true;
+  return false;
+}
+
+// A forward pass on ranks that take a microsecond a pair, and links that take `link_ns`; `slow` is
+// a rank that takes three times as long.
+Trace simulated(const std::string& partition, int world_size, std::int64_t link_ns, int slow = -1,
+                double cpu_share = 1) {
+  HandMade made(world_size, partition, "causal", "ring", 64 * world_size);
+  const MaskModel model = *mask_model(made.trace());
+  const Mask mask = model.mask();
+  std::vector<std::int64_t> now(static_cast<std::size_t>(world_size), 0), arrived = now,
+                                                                          ready = now;
+  for (int step = 0; step < world_size; ++step) {
+    std::vector<std::int64_t> next_arrived(now.size(), 0);
+    for (int rank = 0; rank < world_size; ++rank) {
+      const auto r = static_cast<std::size_t>(rank);
+      const auto next = (r + 1) % now.size();
+      // A hop begins when both ends have this step's block and are done with the one before.
+      const std::int64_t begin = std::max({arrived[r], ready[r], arrived[next], ready[next]});
+      if (step + 1 < world_size) made.hop(rank, step, begin, begin + link_ns);
+      next_arrived[next] = begin + link_ns;
+    }
+    for (int rank = 0; rank < world_size; ++rank) {
+      const auto r = static_cast<std::size_t>(rank);
+      if (arrived[r] > now[r]) {
+        made.wait(rank, step, now[r], arrived[r]);
+        now[r] = arrived[r];
+      }
+      const Index pairs =
+          model.region(mask, rank, RingSchedule{rank, world_size}.owner(step)).pairs();
+      const std::int64_t end = now[r] + pairs * (rank == slow ? 3000 : 1000);
+      made.compute(rank, step, now[r], end, pairs);
+      ready[r] = now[r] = end;
+    }
+    arrived = next_arrived;
+  }
+  for (auto& events : made.recording().events)
+    for (TraceEvent& e : events)
+      e.cpu_ns = static_cast<std::int64_t>(cpu_share * static_cast<double>(e.cpu_ns));
+  return made.trace();
+}
+
+TEST(Findings, WhyContiguousIsSlow) {
+  const std::vector<std::string> said = findings_of(simulated("contiguous", 4, 1000));
+  EXPECT_TRUE(says(said, "Rank 0 waits longest")) << testing::PrintToString(said);
+  EXPECT_TRUE(says(said, "all of it for rank 3")) << testing::PrintToString(said);
+  EXPECT_TRUE(says(said, "most of the rest is lost to imbalance")) << testing::PrintToString(said);
+  EXPECT_TRUE(
+      says(said, "Contiguous with a causal mask gives rank 3 6.91 times the pairs of rank 0"))
+      << testing::PrintToString(said);
+  EXPECT_TRUE(says(said, "striped, zigzag or fold would even it out"))
+      << testing::PrintToString(said);
+  EXPECT_FALSE(says(said, "shared")) << testing::PrintToString(said);
+  EXPECT_FALSE(says(said, "is slow")) << testing::PrintToString(said);
+}
+
+TEST(Findings, AWellBalancedRun) {
+  const std::vector<std::string> said = findings_of(simulated("zigzag", 4, 1000));
+  EXPECT_TRUE(says(said, "Work is even")) << testing::PrintToString(said);
+  EXPECT_FALSE(says(said, "would even it out")) << testing::PrintToString(said);
+}
+
+TEST(Findings, LinksThatAreTooSlow) {
+  const std::vector<std::string> said = findings_of(simulated("zigzag", 4, 100'000'000));
+  EXPECT_TRUE(says(said, "lost to links")) << testing::PrintToString(said);
+  EXPECT_TRUE(says(said, "more rows a rank would hide")) << testing::PrintToString(said);
+}
+
+TEST(Findings, ASlowRank) {
+  const std::vector<std::string> said = findings_of(simulated("zigzag", 4, 1000, 2));
+  EXPECT_TRUE(says(said, "Rank 2 is slow: a pair takes it 3 times as long"))
+      << testing::PrintToString(said);
+}
+
+TEST(Findings, SharedCores) {
+  const std::vector<std::string> said = findings_of(simulated("zigzag", 4, 1000, -1, 0.5));
+  EXPECT_TRUE(says(said, "Ranks shared processor cores: they had one for 50 %"))
+      << testing::PrintToString(said);
+}
+
+TEST(Findings, NobodyWaits) {
+  HandMade made(2);
+  made.compute(0, 0, 0, 10).compute(1, 0, 0, 10);
+  EXPECT_TRUE(says(findings_of(made.trace()), "No rank had to wait"));
+}
+
+TEST(Findings, ThreeToFiveSentencesOfRealRuns) {
+  for_recorded_runs([](const Recording& recording, const std::string& what) {
+    const std::vector<std::string> said = findings_of(trace_of(recording));
+    EXPECT_GE(said.size(), recording.info.world_size > 1 ? 3u : 1u) << what;
+    EXPECT_LE(said.size(), 5u) << what;
+    for (const std::string& sentence : said) {
+      EXPECT_EQ(sentence.back(), '.') << sentence;
+      EXPECT_EQ(sentence.find("nan"), std::string::npos) << sentence;
+    }
+  });
+}
+
+TEST(Findings, OddTraces) {
+  EXPECT_TRUE(findings_of(Trace{}).empty());
+  EXPECT_TRUE(findings_of(HandMade(3).trace()).empty());
+  for (std::uint32_t seed = 0; seed < 500; ++seed)
+    for (const std::string& sentence : findings_of(random_trace(seed))) {
+      EXPECT_EQ(sentence.find("nan"), std::string::npos) << sentence;
+      EXPECT_EQ(sentence.find("inf"), std::string::npos) << sentence;
+    }
+}
+
+TEST(Wording, Numbers) {
+  EXPECT_EQ(words_of_time(0), "0 ns");
+  EXPECT_EQ(words_of_time(312e6), "312 ms");
+  EXPECT_EQ(words_of_time(1.254e9), "1.25 s");
+  EXPECT_EQ(words_of_time(999'600), "1 ms");
+  EXPECT_EQ(words_of_count(999), "999");
+  EXPECT_EQ(words_of_count(134'217'728), "134 M");
+  EXPECT_EQ(words_of_bytes(4456448), "4.25 MiB");
+  EXPECT_EQ(words_of_share(0.974), "97 %");
+  EXPECT_EQ(words_of_share(0.004), "0.4 %");
+  EXPECT_EQ(words_of_share(0), "0 %");
+  EXPECT_EQ(words_of_factor(7), "7");
+  EXPECT_EQ(words_of_factor(1.748), "1.75");
+  EXPECT_EQ(words_of_factor(12.7), "13");
+}
+
+}  // namespace
+}  // namespace ringscope::viz

@@ -1,0 +1,167 @@
+// The picture itself: colours of owners, strength by share and by progress, the marks of local
+// order. What shares and progress are is tested beside this.
+#include "viz/model/mask_painter.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+namespace ringscope::viz {
+namespace {
+
+int channel(Color color, int c) { return static_cast<int>(color >> (8 * c) & 255); }
+
+// The largest difference of a channel.
+int distance(Color a, Color b) {
+  int most = 0;
+  for (int c = 0; c < 4; ++c) most = std::max(most, std::abs(channel(a, c) - channel(b, c)));
+  return most;
+}
+
+Image painted(const MaskModel& model, const MaskPaint& paint, int size) {
+  Image image(size, size);
+  paint_mask(model, paint, image);
+  return image;
+}
+
+int holder_of(const Partition& partition, Index position) {
+  for (int rank = 0; rank < partition.world_size; ++rank)
+    if (partition.rows_of(rank).rows_below(position + 1) >
+        partition.rows_of(rank).rows_below(position))
+      return rank;
+  return -1;
+}
+
+TEST(MaskPainter, OnePixelAPairHasTheOwnersColourOrNone) {
+  for (const Theme theme : {Theme::dark, Theme::light})
+    for (const PartitionKind kind : kAllPartitions) {
+      const MaskModel model{MaskSpec::parse("causal"), {kind, 24, 3}};
+      MaskPaint paint;
+      paint.theme = theme;
+      const Image image = painted(model, paint, 24);
+      for (int y = 0; y < 24; ++y)
+        for (int x = 0; x < 24; ++x) {
+          const Color expected = x <= y ? owner_color(theme, holder_of(model.partition, x), 3)
+                                        : palette_of(theme).empty_tile;
+          EXPECT_LE(distance(image.at(x, y), expected), 1)
+              << name_of(kind) << ", pixel " << x << ", " << y;
+        }
+    }
+}
+
+TEST(MaskPainter, AShareShowsAsStrength) {
+  // One rank: a pixel on the diagonal has 6 of 9 pairs.
+  const MaskModel model{MaskSpec::parse("causal"), {PartitionKind::contiguous, 30, 1}};
+  MaskPaint paint;
+  paint.color_by = ColorBy::kind;
+  const Image image = painted(model, paint, 10);
+  const Palette& palette = palette_of(Theme::dark);
+  ASSERT_GT(distance(palette.empty_tile, palette.full_tile), 40);
+  EXPECT_LE(distance(image.at(3, 3), mix(palette.empty_tile, palette.full_tile, 6.0 / 9)), 1);
+  EXPECT_LE(distance(image.at(2, 3), palette.full_tile), 1);
+  EXPECT_LE(distance(image.at(4, 3), palette.empty_tile), 1);
+}
+
+TEST(MaskPainter, OwnersThatShareAPixelMix) {
+  // Every pixel of a striped sequence holds both ranks' keys, half and half.
+  const MaskModel model{MaskSpec::parse("full"), {PartitionKind::striped, 40, 2}};
+  const Image image = painted(model, MaskPaint{}, 10);
+  const Color both = mix(owner_color(Theme::dark, 0, 2), owner_color(Theme::dark, 1, 2), 0.5);
+  for (int x = 0; x < 10; ++x) EXPECT_LE(distance(image.at(x, 5), both), 1) << x;
+}
+
+TEST(MaskPainter, LargeSequencesMixEveryOwnerAlike) {
+  const MaskModel model{MaskSpec::parse("full"), {PartitionKind::fold, 1'000'000'000, 64}};
+  const Image image = painted(model, MaskPaint{}, 50);
+  double expected[3] = {};
+  for (int owner = 0; owner < 64; ++owner)
+    for (int c = 0; c < 3; ++c)
+      expected[c] += channel(owner_color(Theme::dark, owner, 64), c) / 64.0;
+  for (int c = 0; c < 3; ++c) EXPECT_NEAR(channel(image.at(7, 30), c), expected[c], 1);
+}
+
+TEST(MaskPainter, PairsStillToBeAttendedAreFaint) {
+  const MaskModel model{MaskSpec::parse("full"), {PartitionKind::contiguous, 40, 2}};
+  MaskProgress progress;
+  progress.done = {1, 0, 0.5, 0};
+  progress.active = {false, false, false, false};
+  MaskPaint paint;
+  paint.progress = &progress;
+  const Image image = painted(model, paint, 20);
+  const Color empty = palette_of(Theme::dark).empty_tile;
+  const Color owners[] = {owner_color(Theme::dark, 0, 2), owner_color(Theme::dark, 1, 2)};
+  EXPECT_LE(distance(image.at(5, 5), owners[0]), 1);
+  EXPECT_LE(distance(image.at(15, 5), mix(empty, owners[1], 0.2)), 1);
+  EXPECT_LE(distance(image.at(5, 15), mix(empty, owners[0], 0.6)), 1);
+  // One of another size is not taken for this recording's.
+  progress.done.pop_back();
+  EXPECT_LE(distance(painted(model, paint, 20).at(15, 5), owners[1]), 1);
+}
+
+TEST(MaskPainter, WhatIsAttendedNowStandsOut) {
+  const MaskModel model{MaskSpec::parse("full"), {PartitionKind::contiguous, 40, 2}};
+  MaskProgress progress;
+  progress.done = {0, 0, 0, 0};
+  progress.active = {false, true, false, false};
+  MaskPaint paint;
+  paint.progress = &progress;
+  const Color empty = palette_of(Theme::dark).empty_tile;
+  const Image global = painted(model, paint, 40);
+  EXPECT_GT(distance(global.at(30, 10), empty), 2 * distance(global.at(30, 30), empty));
+  paint.order = MaskOrder::local;
+  const Image local = painted(model, paint, 40);
+  const Color outline = palette_of(Theme::dark).selection;
+  for (const auto& [x, y] : {std::pair{20, 0}, {39, 0}, {20, 19}, {39, 19}, {20, 9}, {30, 0}})
+    EXPECT_EQ(local.at(x, y), outline) << x << ", " << y;
+  for (const auto& [x, y] : {std::pair{30, 10}, {10, 10}, {10, 0}, {30, 30}})
+    EXPECT_NE(local.at(x, y), outline) << x << ", " << y;
+}
+
+TEST(MaskPainter, OtherRanksAreDimmed) {
+  const MaskModel model{MaskSpec::parse("full"), {PartitionKind::contiguous, 40, 2}};
+  MaskPaint paint;
+  paint.only_rank = 1;
+  const Image image = painted(model, paint, 20);
+  const Color empty = palette_of(Theme::dark).empty_tile;
+  EXPECT_LT(2 * distance(image.at(5, 5), empty), distance(image.at(5, 15), empty));
+}
+
+TEST(MaskPainter, LinesBetweenBlocksWhereThereIsRoom) {
+  const MaskModel model{MaskSpec::parse("full"), {PartitionKind::contiguous, 800, 4}};
+  MaskPaint paint;
+  paint.color_by = ColorBy::kind;
+  paint.order = MaskOrder::local;
+  const Color full = palette_of(Theme::dark).full_tile;
+  const Image image = painted(model, paint, 40);
+  for (const int edge : {10, 20, 30}) {
+    EXPECT_NE(image.at(edge, 5), full);
+    EXPECT_NE(image.at(5, edge), full);
+    EXPECT_LE(distance(image.at(edge + 5, 5), full), 1);
+  }
+  const Image small = painted(model, paint, 20);
+  EXPECT_LE(distance(small.at(5, 2), full), 1);
+  paint.order = MaskOrder::global;
+  EXPECT_LE(distance(painted(model, paint, 40).at(10, 5), full), 1);
+}
+
+TEST(MaskPainter, AnySizeAtAll) {
+  for (const PartitionKind kind : kAllPartitions)
+    for (const MaskOrder order : {MaskOrder::global, MaskOrder::local})
+      for (const Index seqlen : {Index{1}, Index{3}, kMaxSeqlen})
+        for (const int ranks : {1, 5}) {
+          const MaskModel model{MaskSpec::parse("causal"), {kind, seqlen, ranks}};
+          MaskPaint paint;
+          paint.order = order;
+          for (const auto& [width, height] : {std::pair{1, 1}, {0, 0}, {200, 3}, {3, 0}}) {
+            Image image(width, height);
+            paint_mask(model, paint, image);
+            if (width > 0 && height > 0) {
+              EXPECT_EQ(channel(image.at(0, 0), 3), 255);
+            }
+          }
+        }
+}
+
+}  // namespace
+}  // namespace ringscope::viz

@@ -1,0 +1,78 @@
+// Recordings of real runs, made on the spot, and traces of slices thrown at random.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/ring/run.h"
+#include "tests/attention/random_problem.h"
+#include "tests/viz_model/hand_made.h"
+
+namespace ringscope::viz {
+
+inline Recording record_run(PartitionKind partition, const std::string& mask, Scheme scheme,
+                            int world_size, bool backward, Index seqlen = 96) {
+  RingConfig config;
+  config.shape = {.batch = 1, .num_heads = 2, .num_heads_kv = 1, .seqlen = seqlen, .head_dim = 8};
+  config.mask = MaskSpec::parse(mask);
+  config.partition = partition;
+  config.world_size = world_size;
+  config.scheme = scheme;
+  config.backward = backward;
+  const Tensors<float> in = random_tensors(config.shape, 7);
+  return run_on_threads(config, {in.q, in.k, in.v, in.dout}).recording;
+}
+
+// Calls f(recording, what) for runs of every partition and scheme, forward and backward.
+template <class F>
+void for_recorded_runs(F&& f) {
+  for (const PartitionKind partition : kAllPartitions)
+    for (const Scheme scheme : kAllSchemes)
+      for (const bool backward : {false, true})
+        for (const int world_size : {1, 2, 5})
+          for (const char* mask : {"causal", "causal+documents:40,56"}) {
+            const Recording recording = record_run(partition, mask, scheme, world_size, backward);
+            f(recording, std::string(name_of(partition)) + " " + std::string(name_of(scheme)) +
+                             (backward ? " backward " : " ") + mask + " on " +
+                             std::to_string(world_size));
+          }
+}
+
+// Slices at random, of random steps, owners and peers, that need not fit each other; in a row they
+// follow each other without overlap. Times repeat often.
+inline Trace random_trace(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const int world_size = 1 + below(5);
+  HandMade made(world_size, "contiguous", "causal", below(3) == 0 ? "allgather" : "ring");
+  std::int64_t sends = 1, recvs = 1;
+  for (int rank = 0; rank < world_size; ++rank)
+    for (const ringscope::Lane lane : kAllLanes) {
+      std::int64_t now = below(20);
+      for (int slices = below(12); slices > 0; --slices) {
+        TraceEvent e;
+        e.lane = lane;
+        e.pass = below(3) == 0 ? Pass::backward : Pass::forward;
+        e.payload = e.pass == Pass::backward && below(2) == 0 ? Payload::dkv : Payload::kv;
+        e.step = below(world_size);
+        e.kv_owner = below(world_size);
+        e.begin_ns = now += below(6);
+        e.end_ns = now += below(10);
+        e.pairs = below(4) * 10;
+        e.cpu_ns = e.end_ns - e.begin_ns;
+        e.bytes = below(100);
+        e.src = lane == ringscope::Lane::send ? rank : below(world_size);
+        e.dst = lane == ringscope::Lane::recv ? rank : below(world_size);
+        e.waiting_for = below(world_size);
+        // A flow's ends are one send and one receive, of whatever ranks.
+        if (lane == ringscope::Lane::send || lane == ringscope::Lane::recv)
+          e.flow = (lane == ringscope::Lane::send ? sends : recvs)++;
+        made.recording().events[static_cast<std::size_t>(rank)].push_back(e);
+      }
+    }
+  return made.trace();
+}
+
+}  // namespace ringscope::viz

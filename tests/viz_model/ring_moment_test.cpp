@@ -1,0 +1,176 @@
+// The ring at single moments of a run made by hand, whose every slice is known, and at all moments
+// of real runs.
+#include "viz/model/ring_moment.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/ring/schedule.h"
+#include "tests/viz_model/hand_made.h"
+#include "tests/viz_model/recorded.h"
+
+namespace ringscope::viz {
+namespace {
+
+// Two ranks: rank 1 computes longer, so rank 0 waits for it; the block from rank 1 takes from 30,
+// when both ends are at it, to 70.
+Trace two_ranks() {
+  HandMade made(2);
+  made.compute(0, 0, 0, 40).wait(0, 1, 40, 72).compute(0, 1, 72, 92);
+  made.compute(1, 0, 0, 60).compute(1, 1, 60, 100);
+  made.hop(1, 0, {20, 70}, {30, 70}, 4000).hop(0, 0, {10, 20}, {10, 20}, 1000);
+  return made.trace();
+}
+
+RingMoment at_time(const Trace& trace, double ns) {
+  return ring_at(trace, Axis(trace), AxisMode::time, ns);
+}
+
+TEST(RingMoment, WhatRanksDo) {
+  const Trace trace = two_ranks();
+  const RingMoment early = at_time(trace, 10);
+  EXPECT_EQ(early.ranks[0].doing, RankMoment::computing);
+  EXPECT_EQ(early.ranks[0].step, 0);
+  EXPECT_EQ(early.ranks[0].kv_owner, 0);
+  EXPECT_DOUBLE_EQ(early.ranks[0].progress, 0.25);
+  EXPECT_EQ(early.ranks[0].waiting_for, -1);
+
+  const RingMoment middle = at_time(trace, 50);
+  EXPECT_EQ(middle.ranks[0].doing, RankMoment::waiting);
+  EXPECT_EQ(middle.ranks[0].waiting_for, 1);
+  EXPECT_EQ(middle.ranks[0].step, 1);
+  EXPECT_EQ(middle.ranks[0].kv_owner, 1);
+  EXPECT_EQ(middle.ranks[0].progress, 0);
+  EXPECT_EQ(middle.ranks[1].doing, RankMoment::computing);
+  EXPECT_DOUBLE_EQ(middle.ranks[1].progress, 50.0 / 60);
+
+  const RingMoment late = at_time(trace, 96);
+  EXPECT_EQ(late.ranks[0].doing, RankMoment::finished);
+  EXPECT_EQ(late.ranks[0].progress, 1);
+  EXPECT_EQ(late.ranks[1].doing, RankMoment::computing);
+  EXPECT_EQ(late.ranks[1].kv_owner, 0);
+  EXPECT_EQ(at_time(trace, 100).ranks[1].doing, RankMoment::finished);
+}
+
+TEST(RingMoment, BlocksOnTheirWay) {
+  const Trace trace = two_ranks();
+  EXPECT_EQ(at_time(trace, 5).in_flight.size(), 0u);
+  const RingMoment first = at_time(trace, 15);
+  ASSERT_EQ(first.in_flight.size(), 1u);
+  EXPECT_EQ(first.in_flight[0].src, 0);
+  EXPECT_EQ(first.in_flight[0].dst, 1);
+  EXPECT_EQ(first.in_flight[0].kv_owner, 0);
+  EXPECT_DOUBLE_EQ(first.in_flight[0].progress, 0.5);
+  // The sender has begun, the receiver has not.
+  EXPECT_EQ(at_time(trace, 25).in_flight.size(), 0u);
+  const RingMoment second = at_time(trace, 40);
+  ASSERT_EQ(second.in_flight.size(), 1u);
+  EXPECT_EQ(second.in_flight[0].src, 1);
+  EXPECT_EQ(second.in_flight[0].dst, 0);
+  EXPECT_EQ(second.in_flight[0].kv_owner, 1);
+  EXPECT_EQ(second.in_flight[0].bytes, 4000);
+  EXPECT_EQ(second.in_flight[0].payload, Payload::kv);
+  EXPECT_DOUBLE_EQ(second.in_flight[0].progress, 0.25);
+  EXPECT_EQ(at_time(trace, 70).in_flight.size(), 0u);
+}
+
+TEST(RingMoment, WhatLinksHaveCarried) {
+  const Trace trace = two_ranks();
+  const RingMoment before = at_time(trace, 69);
+  ASSERT_EQ(before.links.size(), 2u);
+  EXPECT_EQ(before.links[0].src, 0);
+  EXPECT_EQ(before.links[0].dst, 1);
+  EXPECT_EQ(before.links[0].bytes_so_far, 1000);
+  EXPECT_EQ(before.links[0].bytes_total, 1000);
+  EXPECT_EQ(before.links[1].bytes_so_far, 0);
+  EXPECT_EQ(before.links[1].bytes_total, 4000);
+  EXPECT_DOUBLE_EQ(before.links[1].bytes_per_second, 4000 / 40e-9);
+  EXPECT_EQ(at_time(trace, 70).links[1].bytes_so_far, 4000);
+}
+
+TEST(RingMoment, OnTheStepAxisEveryRankIsAtItsOwnTime) {
+  const Trace trace = two_ranks();
+  const Axis axis(trace);
+  const RingMoment moment = ring_at(trace, axis, AxisMode::steps, 0.5);
+  for (const int rank : {0, 1}) EXPECT_EQ(moment.ranks[static_cast<std::size_t>(rank)].step, 0);
+  // Rank 0 begins step 1 at 40, rank 1 at 60: halfway through step 0 they are at 20 and 30.
+  EXPECT_DOUBLE_EQ(moment.ranks[0].progress, 0.5);
+  EXPECT_DOUBLE_EQ(moment.ranks[1].progress, 0.5);
+  const RingMoment end = ring_at(trace, axis, AxisMode::steps, axis.length(AxisMode::steps));
+  for (const RankMoment& rank : end.ranks) {
+    EXPECT_EQ(rank.step, 1);
+    EXPECT_EQ(rank.progress, 1);
+  }
+}
+
+TEST(RingMoment, BackwardStepsHoldTheSameBlocksAgain) {
+  HandMade made(3);
+  for (const int rank : {0, 1, 2})
+    for (const int step : {0, 1, 2}) {
+      made.compute(rank, step, 10 * step, 10 * step + 10);
+      made.compute(rank, step, 10 * step + 30, 10 * step + 40, 1, Pass::backward);
+    }
+  const RingMoment moment = at_time(made.trace(), 45);
+  EXPECT_EQ(moment.ranks[0].step, 4);
+  EXPECT_EQ(moment.ranks[0].pass, Pass::backward);
+  EXPECT_EQ(moment.ranks[0].kv_owner, 2);
+  EXPECT_DOUBLE_EQ(moment.ranks[0].progress, 0.5);
+  EXPECT_EQ(at_time(made.trace(), 15).ranks[0].pass, Pass::forward);
+}
+
+TEST(RingMoment, OfRealRunsIsWhatTheSlicesSay) {
+  for_recorded_runs([](const Recording& recording, const std::string& what) {
+    const Trace trace = trace_of(recording);
+    const Axis axis(trace);
+    const LinkHistory history(trace);
+    for (int i = 0; i <= 20; ++i) {
+      const std::int64_t now = trace.begin_ns + trace.wall_ns() * i / 20;
+      const RingMoment moment =
+          ring_at(trace, axis, history, AxisMode::time, static_cast<double>(now - trace.begin_ns));
+      std::map<int, std::int64_t> arrived;
+      for (int rank = 0; rank < recording.info.world_size; ++rank) {
+        const RankMoment& at = moment.ranks[static_cast<std::size_t>(rank)];
+        bool computing = false;
+        for (const Slice& s : trace.slices_of(rank, ringscope::Lane::compute))
+          if (s.begin_ns <= now && now < s.end_ns) {
+            computing = true;
+            EXPECT_EQ(at.kv_owner, s.kv_owner) << what;
+            EXPECT_EQ(at.pass, s.pass) << what;
+            EXPECT_DOUBLE_EQ(at.progress, static_cast<double>(now - s.begin_ns) /
+                                              static_cast<double>(s.duration_ns()))
+                << what;
+          }
+        EXPECT_EQ(at.doing == RankMoment::computing, computing) << what;
+        for (const Slice& s : trace.slices_of(rank, ringscope::Lane::recv))
+          if (s.end_ns <= now) arrived[rank] += s.bytes;
+      }
+      for (const Link& link : moment.links) EXPECT_EQ(link.bytes_so_far, arrived[link.dst]) << what;
+      const int links = recording.info.world_size > 1 ? recording.info.world_size : 0;
+      EXPECT_EQ(moment.links.size(), static_cast<std::size_t>(links)) << what;
+    }
+  });
+}
+
+TEST(RingMoment, OddTraces) {
+  EXPECT_TRUE(ring_at(Trace{}, Axis{}, AxisMode::time, 0).ranks.empty());
+  const Trace none = HandMade(3).trace();
+  for (const AxisMode mode : {AxisMode::time, AxisMode::steps})
+    EXPECT_EQ(ring_at(none, Axis(none), mode, 0).ranks.size(), 3u);
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    const Trace trace = random_trace(seed);
+    const Axis axis(trace);
+    for (const AxisMode mode : {AxisMode::time, AxisMode::steps})
+      for (int i = -1; i <= 11; ++i)
+        for (const RankMoment& rank :
+             ring_at(trace, axis, mode, axis.length(mode) * i / 10).ranks) {
+          EXPECT_GE(rank.progress, 0);
+          EXPECT_LE(rank.progress, 1);
+          EXPECT_GE(rank.kv_owner, 0);
+          EXPECT_LT(rank.kv_owner, trace.run->world_size);
+        }
+  }
+}
+
+}  // namespace
+}  // namespace ringscope::viz

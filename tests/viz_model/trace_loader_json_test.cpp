@@ -1,0 +1,216 @@
+// The scanner and RapidJSON come to the same verdict on the same text.
+#include "viz/model/trace_json.h"
+
+#include <gtest/gtest.h>
+#include <rapidjson/memorystream.h>
+#include <rapidjson/reader.h>
+
+#include <random>
+
+#include "tests/viz_model/trace_loader_text.h"
+
+namespace ringscope::viz {
+namespace {
+
+class Source : public JsonSource {
+ public:
+  explicit Source(std::string_view text) : text_(text) {}
+  std::size_t read(char* to, std::size_t size) override {
+    const std::size_t count = text_.copy(to, size, done_);
+    done_ += count;
+    return count;
+  }
+
+ private:
+  std::string_view text_;
+  std::size_t done_ = 0;
+};
+
+// All tokens of a text, one a line; "" when it is refused. `beyond_json`: it was taken, but is no
+// JSON.
+std::string scanned(std::string_view text, std::size_t chunk, bool& beyond_json) {
+  Source source(text);
+  std::string tokens;
+  beyond_json = false;
+  try {
+    JsonReader reader(source, chunk);
+    for (JsonToken token = reader.next(); token != JsonToken::end; token = reader.next()) {
+      const bool is_literal = token == JsonToken::literal;
+      beyond_json = beyond_json || (is_literal && reader.text() != "true" &&
+                                    reader.text() != "false" && reader.text() != "null");
+      tokens += std::to_string(static_cast<int>(token));
+      if (is_literal || token == JsonToken::key || token == JsonToken::string ||
+          token == JsonToken::number)
+        tokens += reader.text();
+      tokens += '\n';
+    }
+    beyond_json = beyond_json || reader.cut_short();
+  } catch (const InputError&) {
+    return "";
+  }
+  return tokens;
+}
+
+struct Tokens : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Tokens> {
+  std::string text;
+  int depth = 0, deepest = 0;
+  bool add(JsonToken token, std::string_view value = {}) {
+    text += std::to_string(static_cast<int>(token));
+    text += value;
+    text += '\n';
+    return true;
+  }
+  bool Null() { return add(JsonToken::literal, "null"); }
+  bool Bool(bool value) { return add(JsonToken::literal, value ? "true" : "false"); }
+  bool RawNumber(const char* s, unsigned n, bool) { return add(JsonToken::number, {s, n}); }
+  bool String(const char* s, unsigned n, bool) { return add(JsonToken::string, {s, n}); }
+  bool Key(const char* s, unsigned n, bool) { return add(JsonToken::key, {s, n}); }
+  bool StartObject() { return open(JsonToken::begin_object); }
+  bool StartArray() { return open(JsonToken::begin_array); }
+  bool EndObject(unsigned) { return close(JsonToken::end_object); }
+  bool EndArray(unsigned) { return close(JsonToken::end_array); }
+  bool open(JsonToken token) {
+    deepest = std::max(deepest, ++depth);
+    return add(token);
+  }
+  bool close(JsonToken token) {
+    --depth;
+    return add(token);
+  }
+};
+
+std::string rapid(std::string_view text) {
+  constexpr unsigned kFlags = rapidjson::kParseIterativeFlag |
+                              rapidjson::kParseValidateEncodingFlag |
+                              rapidjson::kParseNumbersAsStringsFlag;
+  rapidjson::MemoryStream stream(text.data(), text.size());
+  rapidjson::Reader reader;
+  Tokens tokens;
+  const bool good = !reader.Parse<kFlags>(stream, tokens).IsError() &&
+                    stream.Tell() == text.size() && tokens.deepest <= JsonReader::kMaxDepth;
+  return good ? tokens.text : "";
+}
+
+void expect_same_verdict(const std::string& text) {
+  const std::string theirs = rapid(text);
+  bool beyond_json = false;
+  const std::string ours = scanned(text, 1 << 16, beyond_json);
+  if (!beyond_json) {
+    ASSERT_EQ(ours, theirs) << text;
+  }
+  bool again = false;
+  for (const std::size_t chunk : {1, 3}) ASSERT_EQ(scanned(text, chunk, again), ours) << text;
+}
+
+TEST(JsonScanner, AgreesOnSmallTexts) {
+  for (const char* text : {"",
+                           " ",
+                           "0",
+                           "-0",
+                           "-",
+                           "1.",
+                           ".1",
+                           "1e",
+                           "1e+",
+                           "1E-07",
+                           "01",
+                           "-01",
+                           "00",
+                           "1.2.3",
+                           "1-1",
+                           "tru",
+                           "true",
+                           "truefalse",
+                           "nulll",
+                           "\"",
+                           "\"\\\"",
+                           "\"\\u12\"",
+                           "\"\\u12G4\"",
+                           "\"\\ud83d\"",
+                           "\"\\ud83d\\u0041\"",
+                           "\"\\ud83d\\ude00\"",
+                           "\"\\u0000\"",
+                           "\"\t\"",
+                           "\"\x7f\"",
+                           "\"\x80\"",
+                           "\"\xc3\xa4\"",
+                           "\"\xc0\x80\"",
+                           "\"\xe0\x80\x80\"",
+                           "\"\xed\xa0\x80\"",
+                           "\"\xf4\x90\x80\x80\"",
+                           "\"\xf0\x9f\x98\x80\"",
+                           "\"\xf0\x9f\x98\"",
+                           "[",
+                           "]",
+                           "[]",
+                           "[ ]",
+                           "[1,]",
+                           "[,]",
+                           "[1 2]",
+                           "{}",
+                           "{\"a\"}",
+                           "{\"a\":}",
+                           "{\"a\":1,}",
+                           "{,}",
+                           "{\"a\" : 1 , \"b\":[ {} ,2]}",
+                           "[}",
+                           "{]",
+                           "[]]",
+                           "{}{}",
+                           "[] []",
+                           "//",
+                           "[/**/]",
+                           "'a'",
+                           "{a:1}",
+                           "\xef\xbb\xbf[]",
+                           "[1]\n",
+                           "[-]",
+                           "[+1]",
+                           "[1a]",
+                           "[1e5x]",
+                           "[truex]"})
+    expect_same_verdict(text);
+}
+
+// Words of JSON put together at random, and a recording damaged at random. (Numbers beyond a
+// double's range, which RapidJSON alone refuses, are too long to come about.)
+TEST(JsonScanner, AgreesOnRandomTexts) {
+  const unsigned seed = 20240607;
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  const std::string words[] = {"{",  "}",    "[",      "]",    ",", ":",  "\"a\"",        "\"\\n\"",
+                               "1",  "-2.5", "true",   "null", " ", "\n", "\"\xc3\xa4\"", "0",
+                               "[]", "{}",   "\"k\":", "1,"};
+  for (int round = 0; round < 20000; ++round) {
+    std::string text;
+    for (std::size_t i = random() % 9 + 1; i > 0; --i) text += words[random() % std::size(words)];
+    expect_same_verdict(text);
+  }
+  const std::string whole = text_of(whole_recording(1, false));
+  expect_same_verdict(whole);
+  for (int round = 0; round < 300; ++round) {
+    std::string text = whole;
+    for (std::size_t i = random() % 3 + 1; i > 0; --i)
+      text[random() % text.size()] = "\"\\{}[]:,0-. \n\x01\x80\xc3ut"[random() % 18];
+    expect_same_verdict(text);
+  }
+}
+
+TEST(JsonScanner, NumbersThatJsonDoesNotKnow) {
+  bool beyond_json = false;
+  for (const char* word : {"NaN", "nan", "-nan", "inf", "-inf", "Inf", "Infinity", "-Infinity"}) {
+    EXPECT_EQ(scanned(word, 8, beyond_json), std::string("7") + word + "\n");
+    EXPECT_TRUE(beyond_json);
+  }
+  for (const char* word : {"-true", "nann", "+inf", "INF", "-", "infinity"})
+    EXPECT_EQ(scanned(word, 8, beyond_json), "") << word;
+}
+
+TEST(JsonScanner, VeryLongTokens) {
+  const std::string text = "[\"" + std::string(1 << 20, 'x') + "\"]";
+  bool beyond_json = false;
+  EXPECT_EQ(scanned(text, 16, beyond_json).size(), (1u << 20) + 6);
+}
+
+}  // namespace
+}  // namespace ringscope::viz

@@ -1,0 +1,312 @@
+// Our own recordings, written by the recorder's writer and loaded again.
+#include "viz/model/trace_loader.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <random>
+#include <tuple>
+
+#include "tests/viz_model/trace_loader_text.h"
+#include "viz/model/trace_reader.h"
+
+namespace ringscope::viz {
+namespace {
+
+// The slice that the loader should make of `event`, without name and flow.
+Slice expected_slice(const TraceEvent& e) {
+  Slice slice{.begin_ns = e.begin_ns,
+              .end_ns = e.end_ns,
+              .step = e.step,
+              .kv_owner = e.kv_owner,
+              .kind = static_cast<Kind>(e.lane),
+              .pass = e.pass,
+              .payload = e.payload};
+  switch (e.lane) {
+    case ringscope::Lane::compute:
+      slice.pairs = e.pairs;
+      slice.flops = e.flops;
+      slice.tiles_full = e.tiles_full;
+      slice.tiles_partial = e.tiles_partial;
+      slice.tiles_skipped = e.tiles_skipped;
+      slice.cpu_ns = e.cpu_ns;
+      break;
+    case ringscope::Lane::wait:
+      slice.peer = e.waiting_for;
+      break;
+    default:
+      slice.bytes = e.bytes;
+      slice.peer = e.lane == ringscope::Lane::send ? e.dst : e.src;
+  }
+  return slice;
+}
+
+// Everything that `trace` holds is what `recording` holds, and nothing is missing.
+void expect_same(const Trace& trace, const Recording& recording) {
+  ASSERT_TRUE(trace.run.has_value());
+  EXPECT_EQ(*trace.run, recording.info);
+  EXPECT_EQ(trace.samples, recording.samples);
+  const int n = recording.info.world_size;
+  ASSERT_EQ(trace.ranks.size(), static_cast<std::size_t>(n));
+  std::size_t count = 0;
+  std::map<std::int64_t, std::pair<const TraceEvent*, const TraceEvent*>> messages;
+  for (int rank = 0; rank < n; ++rank) {
+    const auto& events = recording.events[static_cast<std::size_t>(rank)];
+    const RankTrack& track = trace.ranks[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(track.pid, rank);
+    ASSERT_EQ(track.lanes, 4u);
+    for (const ringscope::Lane lane : kAllLanes) {
+      const Lane& found = trace.lanes[track.first_lane + static_cast<std::size_t>(lane)];
+      EXPECT_EQ(found.name, name_of(lane));
+      EXPECT_EQ(found.rank, static_cast<std::uint32_t>(rank));
+      EXPECT_EQ(found.tid, static_cast<int>(lane));
+      std::vector<TraceEvent> expected;
+      for (const TraceEvent& e : events)
+        if (e.lane == lane) expected.push_back(e);
+      std::stable_sort(
+          expected.begin(), expected.end(),
+          [](const TraceEvent& a, const TraceEvent& b) { return a.begin_ns < b.begin_ns; });
+      const std::vector<Slice>& slices = trace.slices_of(rank, lane);
+      ASSERT_EQ(slices.size(), expected.size());
+      for (std::size_t i = 0; i < slices.size(); ++i) {
+        Slice slice = slices[i];
+        const TraceEvent& e = expected[i];
+        EXPECT_EQ(slice.flow != 0, e.flow != 0);
+        if (e.flow != 0) {
+          const Flow& flow = trace.flows[slice.flow - 1];
+          const SliceId here{trace.row_of(rank, lane), static_cast<std::uint32_t>(i)};
+          EXPECT_EQ(lane == ringscope::Lane::send ? flow.from : flow.to, here);
+          const Slice& other = trace.slice(lane == ringscope::Lane::send ? flow.to : flow.from);
+          EXPECT_EQ(other.kv_owner, e.kv_owner);
+          EXPECT_EQ(other.peer, rank);
+          EXPECT_EQ(other.flow, slice.flow);
+        }
+        if (lane == ringscope::Lane::compute) {
+          EXPECT_EQ(trace.name(slice), "attend kv " + std::to_string(e.kv_owner) +
+                                           (e.pass == Pass::backward ? " (backward)" : ""));
+        }
+        slice.name = 0;
+        slice.flow = 0;
+        EXPECT_EQ(slice, expected_slice(e));
+        ++count;
+      }
+    }
+  }
+  EXPECT_EQ(trace.slice_count, count);
+}
+
+TEST(TraceLoader, ReadsBackWhatTheRecorderWrote) {
+  for (const int world_size : {1, 2, 3, 8})
+    for (const bool backward : {false, true}) {
+      SCOPED_TRACE(testing::Message() << world_size << (backward ? " backward" : ""));
+      const Recording recording = whole_recording(world_size, backward);
+      const Trace trace = parse_trace(text_of(recording));
+      expect_same(trace, recording);
+      EXPECT_TRUE(trace.notices.empty());
+      EXPECT_EQ(trace.flows.size(),
+                world_size == 1 ? 0u
+                : backward      ? static_cast<std::size_t>(world_size * (3 * world_size - 2))
+                                : static_cast<std::size_t>(world_size * (world_size - 1)));
+      EXPECT_EQ(forward_step_count(trace), world_size);
+      EXPECT_EQ(step_count(trace), backward ? 2 * world_size : world_size);
+    }
+}
+
+TEST(TraceLoader, ExtentAndTitle) {
+  const Trace trace = parse_trace(text_of(whole_recording(4, false)), "runs/x.json");
+  EXPECT_EQ(trace.begin_ns, 0);              // rank 0's first send
+  EXPECT_EQ(trace.end_ns, 3 * 2000 + 1521);  // rank 3's last wait
+  EXPECT_EQ(trace.wall_ns(), 7521);
+  EXPECT_EQ(trace.path, "runs/x.json");
+  EXPECT_EQ(trace.title(), "zigzag · causal+window:17 · 4 ranks");
+  EXPECT_EQ(parse_trace(text_of(whole_recording(1, false))).title(),
+            "zigzag · causal+window:17 · 1 rank");
+  EXPECT_EQ(parse_trace(R"([{"ph": "X", "ts": 1}])", "runs/x.json").title(), "x.json");
+}
+
+TEST(TraceLoader, OrderOfEventsDoesNotMatter) {
+  Recording recording = whole_recording(3, true);
+  for (auto& events : recording.events) std::shuffle(events.begin(), events.end(), std::mt19937(7));
+  expect_same(parse_trace(text_of(recording)), recording);
+}
+
+TEST(TraceLoader, RanksWithoutSlicesHaveTheirLanes) {
+  Recording recording = whole_recording(3, true);
+  for (auto& events : recording.events) events.clear();
+  recording.samples.clear();
+  const Trace trace = parse_trace(text_of(recording));
+  expect_same(trace, recording);
+  EXPECT_EQ(trace.wall_ns(), 0);
+  EXPECT_EQ(step_count(trace), 0);
+}
+
+TEST(TraceLoader, HeadBehindTheEvents) {
+  std::string text = text_of(whole_recording());
+  const std::size_t events = text.find("\"traceEvents\""), end = text.rfind("\n}");
+  const std::string head = text.substr(2, events - 2);
+  text = "{" + text.substr(events, end - events) + ", " + head.substr(0, head.rfind(',')) + "}";
+  expect_same(parse_trace(text), whole_recording());
+}
+
+TEST(TraceLoader, DroppedEventsAreNoticed) {
+  Recording recording = whole_recording();
+  recording.dropped = {1, 3};
+  // A receive that was not recorded leaves its send without an end.
+  auto& events = recording.events[1];
+  events.erase(std::find_if(events.begin(), events.end(),
+                            [](const TraceEvent& e) { return e.lane == ringscope::Lane::recv; }));
+  const Trace trace = parse_trace(text_of(recording));
+  ASSERT_EQ(trace.notices.size(), 1u);
+  EXPECT_EQ(trace.notices[0], "4 events found the recorder's buffer full and are missing");
+  EXPECT_EQ(trace.flows.size(), 7u);  // of 8
+}
+
+TEST(TraceLoader, SlicesThatNestGetRowsOfTheirOwn) {
+  Recording recording = whole_recording(1, false);
+  TraceEvent inner = recording.events[0][0];
+  inner.begin_ns += 100;
+  inner.end_ns -= 100;
+  recording.events[0].push_back(inner);
+  const Trace trace = parse_trace(text_of(recording));
+  const Lane& lane = trace.lanes[0];
+  ASSERT_EQ(lane.rows, 2u);
+  EXPECT_EQ(trace.rows[lane.first_row + 1].depth, 1u);
+  EXPECT_EQ(trace.rows[lane.first_row + 1].slices[0].begin_ns, inner.begin_ns);
+  EXPECT_EQ(trace.slices_of(0, ringscope::Lane::compute).size(), 1u);
+}
+
+class ChunkedText : public TraceText {
+ public:
+  explicit ChunkedText(std::string text) : text_(std::move(text)) {}
+  std::size_t read(char* to, std::size_t size) override {
+    const std::size_t count = text_.copy(to, size, done_);
+    done_ += count;
+    return count;
+  }
+  void rewind() override { done_ = 0; }
+  std::uint64_t size() const override { return text_.size(); }
+
+ private:
+  std::string text_;
+  std::size_t done_ = 0;
+};
+
+// Wherever the chunks' borders fall.
+TEST(TraceLoader, ChunksOfAnySize) {
+  Recording recording = whole_recording(2, true);
+  recording.info.mask = "causal \"\\\n \xc3\xa4\xe2\x82\xac";
+  const std::string text = text_of(recording);
+  for (std::size_t chunk : {1, 2, 3, 5, 7, 8, 13, 64, 100, 1000, 4095, 65536}) {
+    SCOPED_TRACE(chunk);
+    ChunkedText chunked(text);
+    expect_same(read_trace(chunked, chunk).trace, recording);
+  }
+  // Complaints name the same byte.
+  const std::string bad = with(text, "\"kv_owner\": 1", "\"kv_owner\": 7");
+  const std::string at = "byte " + std::to_string(bad.find("\"kv_owner\": 7") + 12) + ": 7 given";
+  for (std::size_t chunk : {1, 2, 3, 5, 7, 8, 13, 64, 100, 1000, 4095, 65536}) {
+    ChunkedText chunked(bad);
+    try {
+      read_trace(chunked, chunk);
+      ADD_FAILURE() << chunk;
+    } catch (const InputError& error) {
+      EXPECT_EQ(std::string(error.what()).find(at), 0u) << error.what();
+    }
+  }
+}
+
+class TraceFile : public testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& text) {
+    const std::string path = testing::TempDir() + "trace_loader_" + name;
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+  static std::string complaint(const std::vector<std::string>& paths) {
+    try {
+      load_traces(paths);
+      return "";
+    } catch (const InputError& error) {
+      return error.what();
+    }
+  }
+};
+
+// Larger than several chunks of the real size.
+TEST_F(TraceFile, LargeFileWithProgress) {
+  Recording recording = whole_recording(2, true);
+  const auto pattern = recording.events;
+  for (std::int64_t round = 1; round < 250; ++round)
+    for (std::size_t rank = 0; rank < 2; ++rank)
+      for (TraceEvent e : pattern[rank]) {
+        e.begin_ns += 10000 * round;
+        e.end_ns += 10000 * round;
+        if (e.flow != 0) e.flow += 100 * round;
+        recording.events[rank].push_back(e);
+      }
+  const std::string text = text_of(recording);
+  ASSERT_GT(text.size(), 4 * kTraceChunk);
+  const std::string path = write("large.json", text);
+  LoadProgress progress;
+  const Trace trace = load_trace(path, &progress);
+  expect_same(trace, recording);
+  EXPECT_EQ(progress.bytes_total, static_cast<std::int64_t>(text.size()));
+  EXPECT_EQ(progress.bytes_done, static_cast<std::int64_t>(text.size()));
+  EXPECT_EQ(progress.slices, static_cast<std::int64_t>(trace.slice_count));
+
+  LoadProgress both;
+  load_traces({path, path}, &both);
+  EXPECT_EQ(both.bytes_total, 2 * static_cast<std::int64_t>(text.size()));
+  EXPECT_EQ(both.bytes_done, both.bytes_total);
+  EXPECT_EQ(both.slices, 2 * static_cast<std::int64_t>(trace.slice_count));
+
+  LoadProgress cancelled;
+  cancelled.cancel = true;
+  EXPECT_THROW(load_trace(path, &cancelled), InputError);
+}
+
+TEST_F(TraceFile, RecordingsInTheOrderGiven) {
+  Recording other = whole_recording();
+  other.info.partition = "contiguous";
+  const std::string a = write("a.json", text_of(whole_recording()));
+  const std::string b = write("b.json", text_of(other));
+  const std::vector<Trace> traces = load_traces({b, a, b});
+  ASSERT_EQ(traces.size(), 3u);
+  EXPECT_EQ(traces[0].run->partition, "contiguous");
+  EXPECT_EQ(traces[1].run->partition, "zigzag");
+  EXPECT_EQ(traces[1].path, a);
+  EXPECT_EQ(traces[2].path, b);
+}
+
+TEST_F(TraceFile, DifferentWorldSizesAreRefused) {
+  const std::string two = write("two.json", text_of(whole_recording(2)));
+  const std::string three = write("three.json", text_of(whole_recording(3)));
+  const std::string foreign = write("foreign.json", R"([{"ph": "X", "ts": 1}])");
+  EXPECT_EQ(complaint({two, foreign, three}), three + ": world_size 3 given, but 2 in " + two +
+                                                  "; recordings of one world_size accepted");
+  EXPECT_EQ(complaint({two, foreign}), "");
+}
+
+TEST_F(TraceFile, WhatIsNoTrace) {
+  EXPECT_EQ(complaint({"/nowhere/x.json"}),
+            "/nowhere/x.json: No such file or directory; a readable recorded trace accepted");
+  EXPECT_EQ(complaint({"/tmp"}), "/tmp: is a directory; a recorded trace accepted");
+  EXPECT_EQ(complaint({"/dev/null"}), "/dev/null: not a regular file; a recorded trace accepted");
+  const std::string empty = write("empty.json", "");
+  EXPECT_EQ(complaint({empty}), empty + ": byte 0: an empty file; a JSON trace accepted");
+  const std::string packed = write("packed.json.gz", "\x1f\x8b\x08");
+  EXPECT_EQ(complaint({packed}),
+            packed + ": byte 0: compressed by gzip; an unpacked trace accepted");
+  const std::string text = write("text.json", "hello");
+  EXPECT_EQ(complaint({text}), text + ": byte 0: a word that JSON does not know");
+  const std::string whole = text_of(whole_recording());
+  const std::string half = write("half.json", whole.substr(0, whole.size() / 2));
+  EXPECT_EQ(complaint({half}).find(half + ": byte " + std::to_string(whole.size() / 2) +
+                                   ": the text ends"),
+            0u)
+      << complaint({half});
+}
+
+}  // namespace
+}  // namespace ringscope::viz

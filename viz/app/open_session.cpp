@@ -1,0 +1,54 @@
+#include "viz/app/open_session.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace ringscope::viz {
+namespace {
+
+namespace fs = std::filesystem;
+
+void require_step(const Trace& trace, int step, int steps) {
+  if (step < steps) return;
+  const std::string accepted = steps == 0 ? "no --step with a trace that has no ring steps"
+                                          : fmt::format("an integer from 0 to {}", steps - 1);
+  throw InputError(
+      fmt::format("--step: '{}' given for '{}'; accepted: {}", step, trace.path, accepted));
+}
+
+}  // namespace
+
+void require_openable(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    const auto refuse = [&path](const std::string& why) {
+      throw InputError(fmt::format("'{}': {}; accepted: a trace file", path, why));
+    };
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::exists(status)) refuse(error ? error.message() : "no such file");
+    if (fs::is_directory(status)) refuse("is a directory");
+    if (fs::is_regular_file(status) && fs::file_size(path, error) == 0 && !error)
+      refuse("is empty");
+  }
+}
+
+Session open_session(const std::vector<std::string>& paths, const ViewOptions& options,
+                     LoadProgress* progress) {
+  std::vector<Document> documents;
+  for (Trace& trace : load_traces(paths, progress))
+    documents.push_back(make_document(std::move(trace)));
+  Session session(std::move(documents));
+  session.comparing = session.documents.size() > 1 && !session.comparison.figures.empty();
+  if (options.theme) session.theme = *options.theme == "light" ? Theme::light : Theme::dark;
+  if (!options.step) return session;
+  for (const Document& document : session.documents)
+    require_step(document.trace, *options.step, document.axis.steps());
+  session.seek_step(*options.step);
+  return session;
+}
+
+}  // namespace ringscope::viz

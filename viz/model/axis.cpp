@@ -1,0 +1,92 @@
+#include "viz/model/axis.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ringscope::viz {
+namespace {
+
+constexpr std::int64_t kUnknown = INT64_MAX;
+
+// Steps whose beginning nobody recorded are dealt out evenly between their neighbours', and none
+// begins before the step before it.
+void fill_gaps(std::int64_t* begins, int steps) {
+  int known = 0;
+  for (int step = 1; step <= steps; ++step) {
+    if (begins[step] == kUnknown) continue;
+    begins[step] = std::clamp(begins[step], begins[known], begins[steps]);
+    for (int gap = known + 1; gap < step; ++gap)
+      begins[gap] = begins[known] + (begins[step] - begins[known]) / (step - known) * (gap - known);
+    known = step;
+  }
+}
+
+}  // namespace
+
+Axis::Axis(const Trace& trace)
+    : begin_ns_(trace.begin_ns),
+      end_ns_(trace.end_ns),
+      steps_(step_count(trace)),
+      forward_steps_(forward_step_count(trace)) {
+  if (steps_ == 0) return;
+  const auto stride = static_cast<std::size_t>(steps_) + 1;
+  boundaries_.assign(trace.ranks.size() * stride, kUnknown);
+  for (std::size_t row = 0; row < trace.rows.size(); ++row) {
+    std::int64_t* begins =
+        boundaries_.data() + trace.rank_of_row(static_cast<std::uint32_t>(row)) * stride;
+    for (const Slice& slice : trace.rows[row].slices) {
+      // A gradient is waited for when the step's own work is over.
+      const bool begins_step = slice.kind == Kind::compute ||
+                               (slice.kind == Kind::wait && slice.payload == Payload::kv);
+      if (!begins_step || slice.step < 0) continue;
+      const int step = slice.step + (slice.pass == Pass::backward ? forward_steps_ : 0);
+      if (step < steps_) begins[step] = std::min(begins[step], slice.begin_ns);
+    }
+  }
+  for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
+    std::int64_t* begins = boundaries_.data() + rank * stride;
+    begins[0] = begin_ns_;
+    begins[steps_] = end_ns_;
+    fill_gaps(begins, steps_);
+  }
+}
+
+double Axis::position(AxisMode mode, int rank, std::int64_t ns) const {
+  if (mode == AxisMode::time) return static_cast<double>(ns - begin_ns_);
+  if (boundaries_.empty()) return 0;
+  const int step = step_at(rank, ns);
+  const std::int64_t from = step_begin_ns(rank, step), to = step_begin_ns(rank, step + 1);
+  if (from == to) return ns < from ? step : step + 1;
+  const double within = static_cast<double>(ns - from) / static_cast<double>(to - from);
+  return step + std::clamp(within, 0.0, 1.0);
+}
+
+std::int64_t Axis::time_at(AxisMode mode, int rank, double position) const {
+  position = std::clamp(position, 0.0, length(mode));
+  if (mode == AxisMode::time) return begin_ns_ + std::llround(position);
+  if (boundaries_.empty()) return begin_ns_;
+  const int step = std::min(static_cast<int>(position), steps_ - 1);
+  const std::int64_t from = step_begin_ns(rank, step), to = step_begin_ns(rank, step + 1);
+  return from + std::llround((position - step) * static_cast<double>(to - from));
+}
+
+double Axis::length(AxisMode mode) const {
+  return mode == AxisMode::time ? static_cast<double>(end_ns_ - begin_ns_)
+                                : static_cast<double>(boundaries_.empty() ? 0 : steps_);
+}
+
+int Axis::step_at(int rank, std::int64_t ns) const {
+  if (boundaries_.empty()) return 0;
+  const auto begin =
+      boundaries_.begin() + static_cast<std::ptrdiff_t>(rank) * (std::ptrdiff_t{steps_} + 1);
+  const auto after = std::upper_bound(begin, begin + steps_, ns);
+  return std::max(0, static_cast<int>(after - begin) - 1);
+}
+
+std::int64_t Axis::step_begin_ns(int rank, int step) const {
+  if (boundaries_.empty()) return begin_ns_;
+  return boundaries_[static_cast<std::size_t>(rank) * (static_cast<std::size_t>(steps_) + 1) +
+                     static_cast<std::size_t>(std::clamp(step, 0, steps_))];
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,80 @@
+// Every key, in one table: what the viewer obeys is what `?` lists.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace ringscope::viz {
+
+enum class Command : std::uint8_t {
+  play_pause,
+  step_forward,
+  step_back,
+  faster,
+  slower,
+  to_start,  // playhead
+  to_end,
+  zoom_in,
+  zoom_out,
+  pan_left,
+  pan_right,
+  fit_all,
+  focus_selection,
+  go_back,  // to the view before
+  next_slice,
+  previous_slice,
+  follow_flow,
+  follow_flow_back,
+  search,
+  next_found,
+  previous_found,
+  add_mark,
+  next_mark,
+  toggle_flows,
+  toggle_critical_path,
+  toggle_axis,
+  toggle_colors,
+  toggle_theme,
+  toggle_mask_order,
+  next_trace,
+  toggle_compare,
+  screenshot,
+  help,
+  cancel,  // closes what is open, else clears selection and measure
+};
+
+// A printable character, or one of these. Shift is part of the character ('?' is '?').
+enum class SpecialKey : std::uint8_t {
+  none,
+  left,
+  right,
+  home,
+  end,
+  backspace,
+  escape,
+  enter,
+  tab
+};
+
+struct Key {
+  char32_t character = 0;  // lower case; 0 for a special key
+  SpecialKey special = SpecialKey::none;
+  bool shift = false;  // special keys only
+  bool operator==(const Key&) const = default;
+};
+
+struct KeyBinding {
+  Key key;
+  Command command;
+};
+// Two keys may mean one command.
+std::span<const KeyBinding> key_bindings();
+
+// For the list: keys as people read them, and what they do. Mouse gestures included.
+struct HelpLine {
+  std::string_view keys, text;
+};
+std::span<const HelpLine> help_lines();
+
+}  // namespace ringscope::viz

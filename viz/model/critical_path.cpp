@@ -1,0 +1,116 @@
+#include "viz/model/critical_path.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "viz/model/dependencies.h"
+
+namespace ringscope::viz {
+
+namespace {
+
+using ringscope::Lane;
+
+bool before(SliceId a, SliceId b) { return std::pair(a.row, a.index) < std::pair(b.row, b.index); }
+
+class Walk {
+ public:
+  explicit Walk(const Trace& trace) : trace_(trace), dependencies_(trace), now_(trace.end_ns) {}
+
+  CriticalPath path() {
+    std::optional<RankSlice> at = last_slice();
+    if (at) rank_ = at->rank;
+    // Every slice is on the path once, unless the times contradict each other.
+    for (std::size_t left = trace_.slice_count; at && left > 0 && now_ > trace_.begin_ns; --left) {
+      pass(*at);
+      at = what_held_up(*at);
+    }
+    back_to(trace_.begin_ns, PathSegment::overhead, std::nullopt);
+    std::reverse(path_.segments.begin(), path_.segments.end());
+    std::sort(path_.slices.begin(), path_.slices.end(), before);
+    return std::move(path_);
+  }
+
+ private:
+  std::optional<RankSlice> last_slice() const {
+    std::optional<RankSlice> last;
+    for (const Lane lane : {Lane::compute, Lane::recv, Lane::wait})
+      for (int rank = 0; rank < static_cast<int>(trace_.ranks.size()); ++rank) {
+        const std::vector<Slice>& slices = dependencies_.slices(rank, lane);
+        if (slices.empty()) continue;
+        if (!last || slices.back().end_ns > dependencies_.slice(*last).end_ns)
+          last = RankSlice{rank, lane, static_cast<std::uint32_t>(slices.size() - 1)};
+      }
+    return last;
+  }
+
+  // Puts a slice on the path, behind whatever overhead came after it.
+  void pass(const RankSlice& at) {
+    const Slice& slice = dependencies_.slice(at);
+    if (at.lane == Lane::wait) return;  // what ended it is on the path instead
+    back_to(slice.end_ns, PathSegment::overhead, std::nullopt);
+    rank_ = at.rank;
+    if (at.lane == Lane::compute) {
+      back_to(slice.begin_ns, PathSegment::compute, at);
+    } else {
+      back_to(transfer_of(trace_, slice).begin_ns, PathSegment::link, at);
+    }
+  }
+
+  // A segment from `begin` to where the path has got to, if there is anything between.
+  void back_to(std::int64_t begin, PathSegment::Kind kind, const std::optional<RankSlice>& at) {
+    begin = std::max(begin, trace_.begin_ns);
+    if (begin >= now_) return;
+    PathSegment segment{kind, rank_, begin, now_, at.has_value(), {}};
+    if (at) {
+      segment.slice = {trace_.row_of(at->rank, at->lane), at->index};
+      path_.slices.push_back(segment.slice);
+    }
+    (kind == PathSegment::compute ? path_.compute_ns
+     : kind == PathSegment::link  ? path_.link_ns
+                                  : path_.overhead_ns) += now_ - begin;
+    path_.segments.push_back(segment);
+    now_ = begin;
+  }
+
+  std::optional<RankSlice> what_held_up(const RankSlice& at) const {
+    const Slice& slice = dependencies_.slice(at);
+    if (at.lane == Lane::compute) return dependencies_.before_on_thread(at);
+    if (at.lane == Lane::recv) {
+      const std::vector<RankSlice> needed = dependencies_.needed_by(at);
+      const auto last = std::max_element(
+          needed.begin(), needed.end(), [&](const RankSlice& a, const RankSlice& b) {
+            return dependencies_.slice(a).end_ns < dependencies_.slice(b).end_ns;
+          });
+      if (last != needed.end()) return *last;
+      return std::nullopt;
+    }
+    const auto recv = dependencies_.awaited(at.rank, slice);
+    if (recv) {
+      const RankSlice transfer{at.rank, Lane::recv, *recv};
+      const std::int64_t arrival = dependencies_.slice(transfer).end_ns;
+      if (slice.begin_ns <= arrival && arrival <= slice.end_ns) return transfer;
+    }
+    return dependencies_.before_on_thread(at);
+  }
+
+  const Trace& trace_;
+  Dependencies dependencies_;
+  CriticalPath path_;
+  std::int64_t now_;
+  int rank_ = 0;
+};
+
+}  // namespace
+
+bool CriticalPath::contains(SliceId id) const {
+  return std::binary_search(slices.begin(), slices.end(), id, before);
+}
+
+CriticalPath critical_path_of(const Trace& trace) {
+  if (!trace.is_ring()) return {};
+  return Walk(trace).path();
+}
+
+}  // namespace ringscope::viz

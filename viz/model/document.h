@@ -1,0 +1,33 @@
+// One opened trace with everything that is worked out from it once.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "viz/model/axis.h"
+#include "viz/model/balance.h"
+#include "viz/model/critical_path.h"
+#include "viz/model/losses.h"
+#include "viz/model/mask_painter.h"
+#include "viz/model/ring_moment.h"
+#include "viz/model/timeline_painter.h"
+#include "viz/model/trace.h"
+
+namespace ringscope::viz {
+
+struct Document {
+  Trace trace;
+  Axis axis;
+  TimelineIndex index;
+  std::optional<MaskModel> mask;
+  Balance balance;
+  LossReport losses;
+  CriticalPath path;
+  LinkHistory links;
+  std::vector<std::string> findings;  // of the losses; worked out once, shown in every frame
+};
+
+Document make_document(Trace trace);
+
+}  // namespace ringscope::viz

@@ -1,0 +1,125 @@
+#include "viz/model/session.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ringscope::viz {
+namespace {
+
+constexpr std::size_t kHistory = 100;
+
+}  // namespace
+
+Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
+  std::vector<const Document*> rings;
+  for (const Document& d : documents)
+    if (d.trace.is_ring()) rings.push_back(&d);
+  if (rings.size() >= 2) {
+    comparison = compare(rings);
+    comparing = true;
+    axis_mode = AxisMode::steps;
+  }
+  if (!documents.empty() && length() <= 0) axis_mode = AxisMode::time;
+  if (!documents.empty()) view = fitted(length());
+}
+
+double Session::length() const { return document().axis.length(axis_mode); }
+
+RingMoment Session::moment(std::size_t d) const {
+  const Document& shown = documents[d];
+  if (!shown.trace.is_ring()) return {};
+  const double position = std::min(playback.position(), shown.axis.length(axis_mode));
+  return ring_at(shown.trace, shown.axis, axis_mode, position);
+}
+
+void Session::activate(std::size_t next) {
+  if (next >= documents.size() || next == active) return;
+  active = next;
+  selected.reset();
+  select_rank(selected_rank);  // the same one, where the next trace has it
+  hovered.reset();
+  measure.reset();
+  history_.clear();
+  // The next trace may know no steps.
+  if (axis_mode == AxisMode::steps && length() <= 0) {
+    axis_mode = AxisMode::time;
+    playback.seek(0, length());
+  }
+  view = fitted(length());
+  playback.seek(playback.position(), length());
+  set_search(search_text);
+}
+
+void Session::select(std::optional<SliceId> slice) {
+  selected = slice;
+  selected_rank = slice ? static_cast<int>(document().trace.rank_of_row(slice->row)) : -1;
+}
+
+void Session::select_rank(int rank) {
+  const bool there = rank >= 0 && rank < static_cast<int>(document().trace.ranks.size());
+  selected_rank = there ? rank : -1;
+  if (selected && static_cast<int>(document().trace.rank_of_row(selected->row)) != selected_rank)
+    selected.reset();
+}
+
+void Session::reveal(SliceId slice) {
+  select(slice);
+  const Slice& s = document().trace.slice(slice);
+  const double begin = document().axis.position(axis_mode, selected_rank, s.begin_ns);
+  const double end = document().axis.position(axis_mode, selected_rank, s.end_ns);
+  if (begin >= view.begin && end <= view.end) return;
+  if (end - begin > view.width())
+    set_view(framed(begin, end, length(), axis_mode, view.scroll_y));
+  else
+    set_view(panned(view, (begin + end) / 2 - (view.begin + view.end) / 2, length()));
+}
+
+void Session::set_view(const TimelineView& next) {
+  if (next == view) return;
+  if (history_.size() == kHistory) history_.erase(history_.begin());
+  history_.push_back(view);
+  view = next;
+}
+
+void Session::set_axis_mode(AxisMode mode) {
+  const Axis& axis = document().axis;
+  if (mode == axis_mode || axis.length(mode) <= 0) return;
+  // On the step axis every rank has its own time; the selected one's, or the first's, is kept.
+  const int rank = std::max(selected_rank, 0);
+  const auto moved = [&](double position) {
+    return axis.position(mode, rank, axis.time_at(axis_mode, rank, position));
+  };
+  const bool whole = view.begin <= 0 && view.end >= length();
+  const double playhead = moved(playback.position());
+  const TimelineView next{moved(view.begin), moved(view.end), view.scroll_y};
+  if (measure) measure = Measure{moved(measure->from), moved(measure->to)};
+  axis_mode = mode;
+  playback.seek(playhead, length());
+  // Views of the other axis mean nothing on this one.
+  history_.clear();
+  view = fitted(length());
+  view.scroll_y = next.scroll_y;
+  if (!whole) view = zoomed(view, 0, view.width() / std::max(next.width(), 1e-300), length(), mode);
+  if (!whole) view = panned(view, next.begin - view.begin, length());
+}
+
+void Session::set_search(std::string text) {
+  search_text = std::move(text);
+  found = viz::search(document().trace, search_text);
+  found_at = 0;
+}
+
+void Session::seek(double position) { playback.seek(position, length()); }
+
+void Session::seek_step(int step) {
+  set_axis_mode(AxisMode::steps);
+  if (axis_mode != AxisMode::steps) return;
+  playback.pause();
+  seek(std::clamp(step, 0, document().axis.steps() - 1) + 0.5);
+}
+
+void advance(Session& session, double seconds) {
+  session.playback.advance(seconds, session.axis_mode, session.length());
+}
+
+}  // namespace ringscope::viz

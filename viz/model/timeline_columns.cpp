@@ -1,0 +1,166 @@
+#include "viz/model/timeline_columns.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace ringscope::viz {
+namespace {
+
+constexpr std::size_t kBatch = 128;  // slices that are placed together
+constexpr int kCopies = 4;
+// What takes no time is there all the same.
+constexpr float kTrace = 1e-12f;
+
+}  // namespace
+
+void TimelineColumns::clear(int width, std::uint32_t classes) {
+  width_ = width;
+  // A column before the first, and whole chunks.
+  stride_ = static_cast<std::size_t>((width + kChunk - 1) / kChunk * kChunk) + 1;
+  parts_.resize(stride_ * std::max(kClasses, kCopies));
+  classes_.clear();
+  for (std::uint32_t rest = classes; rest != 0; rest &= rest - 1)
+    classes_.push_back(std::countr_zero(rest));
+  copies_ = classes_.size() == 1 ? kCopies : 1;
+  const auto zero = [&](int plane) {
+    std::fill_n(parts_.begin() + static_cast<std::ptrdiff_t>(place(plane, -1)), stride_, Part{});
+  };
+  if (copies_ > 1)
+    for (int copy = 0; copy < copies_; ++copy) zero(copy);
+  else
+    for (const int cls : classes_) zero(cls);
+}
+
+void TimelineColumns::add_to(int column, int cls, double share) {
+  parts_[place(copies_ > 1 ? 0 : cls, column)].here += std::max(static_cast<float>(share), kTrace);
+}
+
+void TimelineColumns::add(int cls, double x0, double x1) {
+  x0 = std::max(x0, 0.0);
+  x1 = std::min(x1, static_cast<double>(width_));
+  const int first = std::min(static_cast<int>(x0 + kSlack), width_ - 1);
+  add_to(first, cls, std::min(x1, first + 1.0) - x0);
+  for (int c = first + 1; x1 - c > kSlack; ++c) add_to(c, cls, std::min(x1 - c, 1.0));
+}
+
+void TimelineColumns::add(const Segment& segment, const std::int64_t* begins,
+                          const std::int64_t* ends, const std::uint8_t* classes, std::size_t first,
+                          std::size_t last, std::vector<std::size_t>& wide) {
+  const double x = segment.x, scale = segment.pixels_a_ns;
+  const std::int64_t origin = segment.from_ns;
+  // The picture's sides, and not more than the segment.
+  const std::int64_t left = std::max(origin, segment.ns_at(0));
+  const std::int64_t right = std::min(segment.to_ns, segment.ns_at(width_));
+  const int last_column = width_ - 1;
+  // Plane of slice k: its class, or one copy after the other.
+  const int by_class = copies_ > 1 ? 0 : 1, by_turn = copies_ - 1;
+  const int stride = static_cast<int>(stride_);
+  Part* const parts = parts_.data();
+  std::int32_t places[kBatch];
+  float here[kBatch], next[kBatch];
+  for (std::size_t i = first; i < last; i += kBatch) {
+    const int n = static_cast<int>(std::min(kBatch, last - i));
+    // No minimum or maximum of doubles: compilers that heed floating-point traps would branch.
+    for (int k = 0; k < n; ++k) {
+      const std::int64_t begin = std::max(begins[i + k], left), end = std::min(ends[i + k], right);
+      const double x0 = x + static_cast<double>(begin - origin) * scale;
+      const double x1 = x + static_cast<double>(end - origin) * scale;
+      const int column = std::min(static_cast<int>(x0 + kSlack), last_column);
+      const auto rest = static_cast<float>(x1 - (column + 1) - kSlack);
+      places[k] = column + 1;
+      next[k] = 0.5f * (rest + std::abs(rest));
+      here[k] = static_cast<float>(x1 - x0) - next[k];
+    }
+    int beyond = 0;  // whether any reaches further than into the next column
+    for (int k = 0; k < n; ++k) {
+      here[k] = std::max(here[k], kTrace);
+      beyond |= static_cast<int>(next[k] > 1.0f);
+      places[k] += (classes[i + k] * by_class + (k & by_turn)) * stride;
+    }
+    if (beyond == 0) {
+      for (int k = 0; k < n; ++k) {
+        Part& part = parts[places[k]];
+        part.here += here[k];
+        part.next += next[k];
+      }
+      continue;
+    }
+    for (std::size_t k = i; k < i + static_cast<std::size_t>(n); ++k) {
+      const double x0 = segment.x_of(begins[k]), x1 = segment.x_of(ends[k]);
+      add(classes[k], x0, x1);
+      if (x1 - x0 >= 1) wide.push_back(k);
+    }
+  }
+}
+
+// Every class that is there has a pixel to begin with (a seat); what is left of the height goes by
+// the time that a class takes beyond that. Tops are where the running sum falls, rounded, so that
+// errors don't add up.
+void TimelineColumns::resolve(int from, int height, std::uint32_t first_served,
+                              std::int32_t (&tops)[kClasses][kChunk]) const {
+  float shares[kClasses][kChunk];
+  float total[kChunk] = {}, present[kChunk] = {}, seats[kChunk] = {}, beyond[kChunk] = {};
+  const auto scale = static_cast<float>(height);
+  const std::size_t count = classes_.size();
+  for (std::size_t k = 0; k < count; ++k) {
+    float* const share = shares[k];
+    std::fill_n(share, kChunk, 0.0f);
+    for (int copy = 0; copy < copies_; ++copy) {
+      const Part* const part = parts_.data() + place(copies_ > 1 ? copy : classes_[k], from);
+      for (int c = 0; c < kChunk; ++c) share[c] += part[c].here + part[c - 1].next;
+    }
+    for (int c = 0; c < kChunk; ++c) {
+      share[c] *= scale;
+      total[c] += share[c];
+      present[c] += share[c] > 0 ? 1.0f : 0.0f;
+    }
+  }
+  // From here on `shares` holds what is beyond the seat; -1 marks that there is none.
+  float served[kClasses][kChunk];
+  for (std::size_t k = 0; k < count; ++k) {
+    const bool served_first = (first_served >> classes_[k] & 1) != 0;
+    for (int c = 0; c < kChunk; ++c) {
+      const bool room = served_first || present[c] <= scale;
+      const float seat = room && shares[k][c] > 0 ? 1.0f : 0.0f;
+      served[k][c] = seat;
+      shares[k][c] = std::max(0.0f, shares[k][c] - seat);
+      seats[c] += seat;
+      beyond[c] += shares[k][c];
+    }
+  }
+  float factor[kChunk], top[kChunk];
+  for (int c = 0; c < kChunk; ++c) {
+    const float whole = std::floor(total[c] + 0.5f);
+    const float used = std::min(std::max(whole, seats[c]), scale);
+    factor[c] = (used - seats[c]) / std::max(beyond[c], 1e-9f);
+    top[c] = 0.5f;
+  }
+  for (std::size_t k = 0; k < count; ++k)
+    for (int c = 0; c < kChunk; ++c) {
+      top[c] += served[k][c] + shares[k][c] * factor[c];
+      tops[k][c] = static_cast<std::int32_t>(top[c]);
+    }
+}
+
+void TimelineColumns::paint(Image& image, const Bar& bar, const Color (&colors)[kClasses],
+                            std::uint32_t first_served, Color background) const {
+  const int top = std::max(bar.top, 0), bottom = std::min(bar.bottom, image.height);
+  std::int32_t tops[kClasses][kChunk];
+  Color line[kChunk];
+  for (int from = 0; from < width_; from += kChunk) {
+    resolve(from, bar.height(), first_served, tops);
+    for (int y = top; y < bottom; ++y) {
+      const int up = bar.bottom - 1 - y;
+      std::fill_n(line, kChunk, background);
+      // From the top down, each class paints all below its top.
+      for (std::size_t k = classes_.size(); k-- > 0;) {
+        const Color color = colors[classes_[k]];
+        for (int c = 0; c < kChunk; ++c) line[c] = up < tops[k][c] ? color : line[c];
+      }
+      std::copy_n(line, std::min(kChunk, width_ - from), &image.at(from, y));
+    }
+  }
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,277 @@
+#include "viz/model/timeline_painter.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "viz/model/timeline_columns.h"
+
+namespace ringscope::viz {
+namespace {
+
+constexpr int kClasses = TimelineIndex::kClasses;
+constexpr std::size_t kBlock = TimelineIndex::kBlock;
+constexpr double kSlack = TimelineColumns::kSlack;
+// A slice at least this wide is drawn by itself.
+constexpr double kAlone = 3;
+
+// The visible stretches of a rank's time, each with one scale: all of it, or ring steps.
+std::vector<Segment> segments_of(const Axis& axis, AxisMode mode, int rank,
+                                 const TimelineView& view, int width) {
+  const double pixels = width / view.width();
+  if (mode == AxisMode::time) {
+    const std::int64_t begin = axis.time_at(mode, rank, 0);
+    return {{begin, INT64_MAX, -view.begin * pixels, pixels}};
+  }
+  std::vector<Segment> segments;
+  const int last = static_cast<int>(std::clamp<double>(std::ceil(view.end), 0, axis.steps()));
+  for (int step = static_cast<int>(std::max(0.0, view.begin)); step < last; ++step) {
+    const std::int64_t from = axis.step_begin_ns(rank, step);
+    const std::int64_t to = axis.step_begin_ns(rank, step + 1);
+    if (from < to)
+      segments.push_back(
+          {from, to, (step - view.begin) * pixels, pixels / static_cast<double>(to - from)});
+  }
+  return segments;
+}
+
+// What is the same for all rows of a picture, or kept for its memory.
+struct Brush {
+  Image& image;
+  ColorBy by;
+  std::vector<Segment> segments;
+  TimelineColumns columns;
+  std::vector<std::size_t> wide;
+};
+
+struct RowColors {
+  Color colors[kClasses] = {};
+  std::uint32_t waits = 0;  // classes that are waiting
+  Color background = 0;
+};
+
+class RowPainter {
+ public:
+  RowPainter(Brush& brush, const TimelineIndex::RowIndex& row, const RowColors& colors,
+             const Bar& bar)
+      : brush_(brush), row_(row), classes_(row.classes(brush.by)), colors_(colors), bar_(bar) {}
+
+  void paint() {
+    const auto [first, last] = visible();
+    brush_.columns.clear(brush_.image.width, classes_in(first, last));
+    brush_.wide.clear();
+    add_slices(first, last);
+    brush_.columns.paint(brush_.image, bar_, colors_.colors, colors_.waits, colors_.background);
+    for (const std::size_t i : brush_.wide)
+      if (alone(i)) sharpen(i);
+  }
+
+ private:
+  double x_of(std::int64_t ns) const {
+    const std::vector<Segment>& segments = brush_.segments;
+    const auto after = std::upper_bound(
+        segments.begin(), segments.end(), ns,
+        [](std::int64_t at, const Segment& segment) { return at < segment.from_ns; });
+    const Segment& segment = after == segments.begin() ? segments.front() : *(after - 1);
+    return segment.x_of(std::clamp(ns, segment.from_ns, segment.to_ns));
+  }
+  bool alone(std::size_t i) const {
+    return x_of(row_.ends[i]) - x_of(row_.begins[i]) >= kAlone;
+  }
+
+  // Those of which anything lies in the picture, or which take no time there.
+  std::pair<std::size_t, std::size_t> visible() const {
+    const auto outside = [&](std::size_t i) {
+      const double x0 = x_of(row_.begins[i]), x1 = x_of(row_.ends[i]);
+      const bool gone = x1 < kSlack || x0 > brush_.image.width - kSlack;
+      return gone && (row_.begins[i] < row_.ends[i] || x1 < -kSlack ||
+                      x0 > brush_.image.width + kSlack);
+    };
+    const std::size_t n = row_.ends.size();
+    // Neither begins nor ends go back, and what is left of the picture comes before what is in it.
+    std::size_t first = 0, last = n;
+    const auto search = [&](std::size_t low, const auto& is_before) {
+      std::size_t high = n;
+      while (low < high) {
+        const std::size_t middle = low + (high - low) / 2;
+        if (is_before(middle))
+          low = middle + 1;
+        else
+          high = middle;
+      }
+      return low;
+    };
+    first = search(0, [&](std::size_t i) { return x_of(row_.ends[i]) < -kSlack; });
+    last = search(first, [&](std::size_t i) {
+      return x_of(row_.begins[i]) <= brush_.image.width + kSlack;
+    });
+    while (first < last && outside(first)) ++first;
+    while (last > first && outside(last - 1)) --last;
+    return {first, last};
+  }
+
+  // Bit by class; of a few slices only what they are, so that the others cost nothing.
+  std::uint32_t classes_in(std::size_t first, std::size_t last) const {
+    if (last - first > 1000) return row_.present(brush_.by);
+    std::uint32_t present = 0;
+    for (std::size_t i = first; i < last; ++i) present |= 1u << classes_[i];
+    return present;
+  }
+
+  // Segment by segment. Only the last slice that begins in a segment may reach out of it.
+  void add_slices(std::size_t i, std::size_t end) {
+    constexpr std::size_t kStride = 32;
+    for (const Segment& segment : brush_.segments) {
+      std::size_t next = i;  // the first that begins behind the segment; it is not far
+      if (segment.to_ns == INT64_MAX) next = end;
+      while (next + kStride < end && row_.begins[next + kStride] < segment.to_ns) next += kStride;
+      while (next < end && row_.begins[next] < segment.to_ns) ++next;
+      if (i < next && row_.begins[i] < segment.from_ns) add_across(i++);
+      if (i >= next) continue;
+      const bool reaches_out = row_.ends[next - 1] > segment.to_ns;
+      add_within(segment, i, next - (reaches_out ? 1 : 0));
+      if (reaches_out) add_across(next - 1);
+      i = next;
+    }
+    for (; i < end; ++i) add_across(i);
+  }
+
+  void add_across(std::size_t i) {
+    const double x0 = x_of(row_.begins[i]), x1 = x_of(row_.ends[i]);
+    brush_.columns.add(classes_[i], x0, x1);
+    if (x1 - x0 >= 1) brush_.wide.push_back(i);
+  }
+
+  // Blocks that lie in one column are added as sums; worth looking for where there are many slices
+  // in a column.
+  void add_within(const Segment& segment, std::size_t i, std::size_t end) {
+    if (i >= end) return;
+    const auto add = [&](std::size_t from, std::size_t to) {
+      brush_.columns.add(segment, row_.begins.data(), row_.ends.data(), classes_.data(), from, to,
+                         brush_.wide);
+    };
+    const double span = segment.x_of(row_.ends[end - 1]) - segment.x_of(row_.begins[i]);
+    if (static_cast<double>(end - i) < 2.0 * kBlock * span) return add(i, end);
+    for (std::size_t block = i / kBlock + 1; (block + 1) * kBlock <= end; ++block) {
+      const std::size_t first = block * kBlock, last = first + kBlock - 1;
+      const double x0 = segment.x_of(row_.begins[first]), x1 = segment.x_of(row_.ends[last]);
+      const int column = static_cast<int>(x0);
+      if (x0 < 0 || x1 > column + 1 || column >= brush_.image.width) continue;
+      add(i, first);
+      add_block(block, column, segment.pixels_a_ns);
+      i = last + 1;
+    }
+    add(i, end);
+  }
+
+  void add_block(std::size_t block, int column, double pixels_a_ns) {
+    std::int64_t sums[kClasses] = {};
+    std::uint32_t present = row_.add_blocks(brush_.by, block, block + 1, sums);
+    for (int cls = 0; present != 0; ++cls, present >>= 1)
+      if ((present & 1) != 0)
+        brush_.columns.add_to(column, cls, static_cast<double>(sums[cls]) * pixels_a_ns);
+  }
+
+  void solid(int column, Color color) {
+    brush_.image.fill(column, bar_.top, column + 1, bar_.bottom, color);
+  }
+
+  // A slice that is drawn by itself has sharp sides, unless something narrow lies at them: the pixel
+  // goes to whoever has half of it. Its last column is darker, to tell it from its neighbour.
+  void sharpen(std::size_t i) {
+    const double x0 = x_of(row_.begins[i]), x1 = x_of(row_.ends[i]);
+    const Color color = colors_.colors[classes_[i]];
+    const Color edge = mix(color, colors_.background, 0.5);
+
+    const int head = static_cast<int>(std::floor(x0 + kSlack));
+    const bool first_there = i == 0 || x_of(row_.ends[i - 1]) <= head + kSlack;
+    if (x0 - head > kSlack && first_there)
+      solid(head, head + 1 - x0 >= 0.5 ? color : colors_.background);
+
+    const int tail = static_cast<int>(std::floor(x1 + kSlack));
+    const double in_tail = x1 - tail;
+    const double next = i + 1 < row_.begins.size() ? x_of(row_.begins[i + 1]) : tail + 1;
+    if (in_tail <= kSlack) {
+      solid(tail - 1, edge);
+    } else if (next >= tail + 1 - kSlack) {
+      solid(in_tail >= 0.5 ? tail : tail - 1, edge);
+      if (in_tail < 0.5) solid(tail, colors_.background);
+    } else if (next - x1 < kSlack && alone(i + 1)) {
+      solid(in_tail >= 0.5 ? tail : tail - 1, edge);
+      if (in_tail < 0.5) solid(tail, colors_.colors[classes_[i + 1]]);
+    } else {
+      solid(tail - 1, edge);
+    }
+  }
+
+  Brush& brush_;
+  const TimelineIndex::RowIndex& row_;
+  const std::vector<std::uint8_t>& classes_;
+  const RowColors& colors_;
+  Bar bar_;
+};
+
+RowColors row_colors(const TimelineIndex::RowIndex& row, const TimelinePaint& paint,
+                     Color background, int world_size) {
+  const Palette& palette = palette_of(paint.theme);
+  RowColors result;
+  result.background = background;
+  const auto set = [&](std::size_t cls, const Slice& sample) {
+    const Color color = slice_color(palette, paint.theme, paint.color_by, sample, world_size);
+    result.colors[cls] = paint.dim_all ? mix(background, color, 0.35) : color;
+    result.waits |= static_cast<std::uint32_t>(sample.kind == Kind::wait) << cls;
+  };
+  if (paint.color_by == ColorBy::owner) {
+    for (std::size_t c = 0; c < row.owner_samples.size(); ++c) set(c, row.owner_samples[c]);
+  } else {
+    for (std::size_t k = 0; k < kKindCount; ++k) {
+      Slice sample;
+      sample.kind = static_cast<Kind>(k);
+      set(k, sample);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+void paint_timeline(const Trace& trace, const Axis& axis, const TimelineIndex& index,
+                    const TimelineLayout& layout, const TimelineView& view,
+                    const TimelinePaint& paint, Image& image) {
+  const Palette& palette = palette_of(paint.theme);
+  const int width = image.width;
+  const bool drawable = view.width() > 0 && width > 0;
+  const int world_size = trace.run ? trace.run->world_size : 1;
+  Brush brush{image, paint.color_by, {}, {}, {}};
+  int segments_of_rank = -1;
+  int painted = 0;  // lines of the image, from above
+  for (const RowPlace& place : layout.rows) {
+    const int top = static_cast<int>(std::floor(static_cast<double>(place.y) - view.scroll_y + 0.5));
+    const int bottom = top + static_cast<int>(place.height);
+    if (bottom <= 0) continue;
+    if (top >= image.height) break;
+    const std::uint32_t lane = trace.rows[place.row].lane;
+    const std::uint32_t rank = trace.lanes[lane].rank;
+    const bool odd = (lane - trace.ranks[rank].first_lane) % 2 == 1;
+    const Color background = odd ? palette.row_odd : palette.row_even;
+    image.fill(0, painted, width, top, palette.background);
+    painted = std::min(bottom, image.height);
+    const TimelineIndex::RowIndex& row = index.row(place.row);
+    if (drawable && segments_of_rank != static_cast<int>(rank)) {
+      segments_of_rank = static_cast<int>(rank);
+      brush.segments = segments_of(axis, paint.mode, segments_of_rank, view, width);
+    }
+    if (!drawable || row.ends.empty() || brush.segments.empty()) {
+      image.fill(0, top, width, bottom, background);
+      continue;
+    }
+    // Air between rows, where there is room for it.
+    const int height = bottom - top;
+    const Bar bar{top + (height >= 10 ? 1 : 0), bottom - (height >= 5 ? 1 : 0)};
+    image.fill(0, top, width, bar.top, background);
+    image.fill(0, bar.bottom, width, bottom, background);
+    RowPainter(brush, row, row_colors(row, paint, background, world_size), bar).paint();
+  }
+  image.fill(0, painted, width, image.height, palette.background);
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,35 @@
+#include "viz/model/trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ringscope::viz {
+namespace {
+
+// One more than the highest step of a pass.
+int steps_of(const Trace& trace, Pass pass) {
+  if (!trace.is_ring()) return 0;
+  int steps = 0;
+  for (const Row& row : trace.rows)
+    for (const Slice& slice : row.slices)
+      if (slice.pass == pass) steps = std::max(steps, slice.step + 1);
+  return steps;
+}
+
+}  // namespace
+
+std::string Trace::title() const {
+  if (!run) return path.substr(path.find_last_of('/') + 1);
+  return fmt::format("{} · {} · {} rank{}{}", run->partition, run->mask, run->world_size,
+                     run->world_size == 1 ? "" : "s",
+                     run->scheme == "ring" ? "" : " · " + run->scheme);
+}
+
+int step_count(const Trace& trace) {
+  return steps_of(trace, Pass::forward) + steps_of(trace, Pass::backward);
+}
+
+int forward_step_count(const Trace& trace) { return steps_of(trace, Pass::forward); }
+
+}  // namespace ringscope::viz

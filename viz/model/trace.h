@@ -1,0 +1,125 @@
+// A recording as the viewer holds it: slices of time in rows, rows in lanes, lanes in ranks. Made by
+// trace_loader.h from our own recordings and from any other Chrome trace. All times are nanoseconds
+// after the trace's base time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/trace/event.h"
+
+namespace ringscope::viz {
+
+// What a slice is about. `communication` and `other` occur only in traces that are not ours: a
+// message that is neither a send nor a receive (an all-gather), and everything that is no message.
+enum class Kind : std::uint8_t { compute, send, recv, wait, communication, other };
+inline constexpr int kKindCount = 6;
+
+constexpr std::string_view name_of(Kind kind) {
+  constexpr std::string_view names[] = {"compute", "send",          "recv",
+                                        "wait",    "communication", "other"};
+  return names[static_cast<int>(kind)];
+}
+
+// Fields that a slice's kind does not use keep their defaults.
+struct Slice {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  std::int64_t pairs = 0;  // compute: of one batch entry and head
+  std::int64_t flops = 0;  // compute, over all batch entries and heads, as the next three
+  std::int64_t tiles_full = 0;
+  std::int64_t tiles_partial = 0;
+  std::int64_t tiles_skipped = 0;
+  std::int64_t cpu_ns = 0;     // compute: processor time within the slice
+  std::int64_t bytes = 0;      // send, recv, communication; 0: unknown
+  std::uint32_t name = 0;      // Trace::names
+  std::uint32_t flow = 0;      // 1 + index in Trace::flows; 0: none
+  std::int32_t step = -1;      // ring step; -1: not of a ring
+  std::int32_t kv_owner = -1;  // -1: not of a ring
+  std::int32_t peer = -1;      // send: dst; recv: src; wait: the rank waited for; -1: unknown.
+                               // Of a profiler's rank: its RankTrack::pid
+  Kind kind = Kind::other;
+  Pass pass = Pass::forward;
+  Payload payload = Payload::kv;
+
+  std::int64_t duration_ns() const { return end_ns - begin_ns; }
+  bool operator==(const Slice&) const = default;
+};
+
+// Slices that do not overlap, by begin.
+struct Row {
+  std::uint32_t lane = 0;   // Trace::lanes
+  std::uint32_t depth = 0;  // 0: the lane's outermost slices
+  std::vector<Slice> slices;
+};
+
+// One thread, stream or kind of work of a rank. Its rows are neighbours in Trace::rows: one for
+// every level of nesting, and more where slices overlap without nesting.
+struct Lane {
+  std::uint32_t rank = 0;  // Trace::ranks
+  std::int64_t tid = 0;
+  std::string name;
+  std::uint32_t first_row = 0;
+  std::uint32_t rows = 0;
+};
+
+// One rank of a ring or of a profiler's job; one process of any other trace.
+struct RankTrack {
+  std::int64_t pid = 0;
+  std::string name;
+  std::uint32_t first_lane = 0;
+  std::uint32_t lanes = 0;
+};
+
+struct SliceId {
+  std::uint32_t row = 0;
+  std::uint32_t index = 0;
+  bool operator==(const SliceId&) const = default;
+};
+
+// A message: from the slice that sends to the slice that receives.
+struct Flow {
+  SliceId from, to;
+};
+
+struct Trace {
+  std::string path;            // as given; the first one's, where several files make one trace
+  std::optional<RunInfo> run;  // none: not a recording of ours. In one of ours, rank r is ranks[r]
+                               // and has the lanes compute, send, recv, wait in this order.
+  std::vector<RankTrack> ranks;
+  std::vector<Lane> lanes;
+  std::vector<Row> rows;
+  std::vector<Flow> flows;
+  std::vector<SoftmaxSample> samples;
+  std::vector<std::string> names;
+  std::vector<std::string> notices;  // what the reader should know: dropped events, dangling flows
+  std::int64_t begin_ns = 0;         // of the earliest slice
+  std::int64_t end_ns = 0;           // of the slice that ends last
+  std::size_t slice_count = 0;
+
+  bool is_ring() const { return run.has_value(); }
+  std::int64_t wall_ns() const { return end_ns - begin_ns; }
+  const Slice& slice(SliceId id) const { return rows[id.row].slices[id.index]; }
+  std::uint32_t rank_of_row(std::uint32_t row) const { return lanes[rows[row].lane].rank; }
+  std::string_view name(const Slice& slice) const { return names[slice.name]; }
+  // Row of a rank's lane in a recording of ours.
+  std::uint32_t row_of(int rank, ringscope::Lane lane) const {
+    const RankTrack& track = ranks[static_cast<std::size_t>(rank)];
+    return lanes[track.first_lane + static_cast<std::uint32_t>(lane)].first_row;
+  }
+  const std::vector<Slice>& slices_of(int rank, ringscope::Lane lane) const {
+    return rows[row_of(rank, lane)].slices;
+  }
+  // A title for people: "contiguous · causal · 4 ranks", or the file's name.
+  std::string title() const;
+};
+
+// The number of ring steps on the step axis: forward ones, and behind them backward ones. 0 for a
+// trace that is not ours. Looks at every slice.
+int step_count(const Trace& trace);
+int forward_step_count(const Trace& trace);
+
+}  // namespace ringscope::viz

@@ -1,0 +1,99 @@
+// The selected slice, or the hovered one, in one line of words and numbers.
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "viz/panels/drawing.h"
+#include "viz/panels/format.h"
+#include "viz/panels/panels.h"
+
+namespace ringscope::viz {
+namespace {
+
+std::string head_of(const Trace& trace, SliceId id) {
+  const Slice& slice = trace.slice(id);
+  const std::uint32_t track = trace.rank_of_row(id.row);
+  if (slice.step < 0)
+    return fmt::format("{} \u00b7 {} \u00b7 {}", trace.name(slice), trace.ranks[track].name,
+                       trace.lanes[trace.rows[id.row].lane].name);
+  std::string text =
+      fmt::format("rank {} \u00b7 {}step {} \u00b7 {}", track,
+                  slice.pass == Pass::backward ? "backward " : "", slice.step, name_of(slice.kind));
+  if (slice.kv_owner >= 0)
+    text += fmt::format(" \u00b7 {} of owner {}",
+                        slice.payload == Payload::dkv ? "dK, dV" : "KV block", slice.kv_owner);
+  return text;
+}
+
+// What is left out when the line is too short goes last.
+std::vector<std::string> facts_of(const Trace& trace, SliceId id) {
+  const Slice& s = trace.slice(id);
+  std::vector<std::string> facts;
+  const auto duration = static_cast<double>(s.duration_ns());
+  facts.push_back(time_text(duration));
+  if (s.peer >= 0 && s.kind == Kind::send) facts.push_back(fmt::format("to rank {}", s.peer));
+  if (s.peer >= 0 && s.kind == Kind::recv) facts.push_back(fmt::format("from rank {}", s.peer));
+  if (s.peer >= 0 && s.kind == Kind::wait) facts.push_back(fmt::format("for rank {}", s.peer));
+  if (s.bytes > 0) facts.push_back(bytes_text(static_cast<double>(s.bytes)));
+  if (s.kind == Kind::compute && s.step >= 0) {
+    facts.push_back(count_text(static_cast<double>(s.pairs)) + " pairs");
+    facts.push_back(flops_text(static_cast<double>(s.flops)));
+    if (s.cpu_ns > 0)
+      facts.push_back(time_text(static_cast<double>(s.cpu_ns)) + " of processor time");
+    facts.push_back(fmt::format("tiles: {} full, {} partial, {} skipped",
+                                count_text(static_cast<double>(s.tiles_full)),
+                                count_text(static_cast<double>(s.tiles_partial)),
+                                count_text(static_cast<double>(s.tiles_skipped))));
+  }
+  facts.push_back(
+      fmt::format("begins at {}", time_text(static_cast<double>(s.begin_ns - trace.begin_ns))));
+  return facts;
+}
+
+// The mark in front of the line has the colour that the slice has on the timeline.
+void draw_slice(const PanelContext& context, const Box& box, SliceId id, std::string_view which) {
+  const Trace& trace = context.session.document().trace;
+  const Palette& palette = context.palette;
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const float y = (box.y0 + box.y1) / 2;
+  const int world_size = trace.run ? trace.run->world_size : 1;
+  const Color color = slice_color(palette, context.session.theme, context.session.color_by,
+                                  trace.slice(id), world_size);
+  fill(list, {box.x0, y - 6, box.x0 + 12, y + 6}, color, 3);
+  float x = box.x0 + 20;
+  const auto add = [&](std::string_view text, Color ink) {
+    const std::string part = fitted(context.fonts.text, text, box.x1 - x);
+    x += draw_text(list, context.fonts.text, {x, y}, {0, 0.5f}, ink, part) + 14;
+    return part == text;
+  };
+  if (!add(head_of(trace, id), palette.text)) return;
+  for (const std::string& fact : facts_of(trace, id))
+    if (!add(fact, palette.text_dim)) return;
+  const float width = text_width(context.fonts.small, which);
+  if (x + width <= box.x1)
+    draw_text(list, context.fonts.small, {box.x1, y}, {1, 0.5f}, palette.text_dim, which);
+}
+
+}  // namespace
+
+void draw_details(const PanelContext& context) {
+  const Session& session = context.session;
+  const Trace& trace = session.document().trace;
+  const Box box = content_box();
+  const auto valid = [&trace](const std::optional<SliceId>& id) {
+    return id && id->row < trace.rows.size() && id->index < trace.rows[id->row].slices.size();
+  };
+  if (valid(session.hovered)) return draw_slice(context, box, *session.hovered, "under the mouse");
+  if (valid(session.selected)) return draw_slice(context, box, *session.selected, "selected");
+  std::string text = fmt::format("{} slices \u00b7 {} {} \u00b7 {}",
+                                 count_text(static_cast<double>(trace.slice_count)),
+                                 trace.ranks.size(), trace.is_ring() ? "ranks" : "processes",
+                                 time_text(static_cast<double>(trace.wall_ns())));
+  for (const std::string& notice : trace.notices) text += " \u00b7 " + notice;
+  draw_text(*ImGui::GetWindowDrawList(), context.fonts.text, {box.x0, box.center().y}, {0, 0.5f},
+            context.palette.text_dim, fitted(context.fonts.text, text, box.width()));
+}
+
+}  // namespace ringscope::viz

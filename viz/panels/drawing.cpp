@@ -1,0 +1,199 @@
+#include "viz/panels/drawing.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ringscope::viz {
+namespace {
+
+constexpr float kTabPad = 9, kTabGap = 2, kTabHeight = 22;
+
+ImVec2 size_of(const ImFont* font, std::string_view text) {
+  return font->CalcTextSizeA(font_height(font), FLT_MAX, 0, text.data(), text.data() + text.size());
+}
+
+float line_step(const ImFont* font) { return std::round(font_height(font) * 1.3f); }
+
+// Calls each(line) for the lines of `text` in `width`.
+template <class Each>
+void for_lines(const ImFont* font, float width, std::string_view text, Each each) {
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  while (begin < end) {
+    const char* stop = font->CalcWordWrapPositionA(ImGui::GetIO().FontGlobalScale, begin, end,
+                                                   std::max(width, 1.0f));
+    if (stop == begin) ++stop;  // not even one character fits
+    each(std::string_view(begin, static_cast<std::size_t>(stop - begin)));
+    begin = stop;
+    while (begin < end && *begin == ' ') ++begin;
+  }
+}
+
+}  // namespace
+
+float font_height(const ImFont* font) { return font->FontSize * ImGui::GetIO().FontGlobalScale; }
+
+Box content_box() {
+  const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
+  return {at.x, at.y, at.x + std::max(room.x, 0.0f), at.y + std::max(room.y, 0.0f)};
+}
+
+float draw_text(ImDrawList& list, const ImFont* font, ImVec2 anchor, ImVec2 align, Color color,
+                std::string_view text) {
+  if (text.empty()) return 0;
+  const ImVec2 size = size_of(font, text);
+  // Whole pixels keep glyphs sharp.
+  const ImVec2 at(std::floor(anchor.x - size.x * align.x + 0.5f),
+                  std::floor(anchor.y - size.y * align.y + 0.5f));
+  list.AddText(font, font_height(font), at, color, text.data(), text.data() + text.size());
+  return size.x;
+}
+
+float text_width(const ImFont* font, std::string_view text) { return size_of(font, text).x; }
+
+std::string fitted(const ImFont* font, std::string_view text, float width) {
+  if (text_width(font, text) <= width) return std::string(text);
+  const float dots = text_width(font, "...");
+  if (dots > width) return "";
+  const char* rest = nullptr;
+  font->CalcTextSizeA(font_height(font), width - dots, 0, text.data(), text.data() + text.size(),
+                      &rest);
+  return std::string(text.data(), rest) + "...";
+}
+
+float draw_wrapped(ImDrawList& list, const ImFont* font, ImVec2 top_left, float width, Color color,
+                   std::string_view text) {
+  float y = top_left.y;
+  for_lines(font, width, text, [&](std::string_view line) {
+    draw_text(list, font, {top_left.x, y}, {0, 0}, color, line);
+    y += line_step(font);
+  });
+  return y - top_left.y;
+}
+
+float wrapped_height(const ImFont* font, float width, std::string_view text) {
+  float height = 0;
+  for_lines(font, width, text, [&](std::string_view) { height += line_step(font); });
+  return height;
+}
+
+void fill(ImDrawList& list, const Box& box, Color color, float rounding) {
+  list.AddRectFilled(box.min(), box.max(), color, rounding);
+}
+
+void outline(ImDrawList& list, const Box& box, Color color, float rounding, float thickness) {
+  list.AddRect(box.min(), box.max(), color, rounding, 0, thickness);
+}
+
+void arrowhead(ImDrawList& list, ImVec2 tip, float dx, float dy, float size, Color color) {
+  const ImVec2 back(tip.x - dx * size, tip.y - dy * size);
+  const float half = size * 0.5f;
+  list.AddTriangleFilled(tip, {back.x - dy * half, back.y + dx * half},
+                         {back.x + dy * half, back.y - dx * half}, color);
+}
+
+Color ink_on(Color ground) {
+  const double r = ground & 255, g = ground >> 8 & 255, b = ground >> 16 & 255;
+  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? rgb(16, 18, 24) : rgb(255, 255, 255);
+}
+
+Touch touch(const char* id, const Box& box) {
+  const ImVec2 before = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos(box.min());
+  Touch result;
+  result.clicked =
+      ImGui::InvisibleButton(id, {std::max(box.width(), 1.0f), std::max(box.height(), 1.0f)});
+  result.hovered = ImGui::IsItemHovered();
+  ImGui::SetCursorScreenPos(before);
+  return result;
+}
+
+Box tab_box(const Fonts& fonts, ImVec2 top_left, const std::vector<std::string>& words, int index) {
+  float x = top_left.x;
+  for (int i = 0; i < index; ++i)
+    x += text_width(fonts.small, words[static_cast<std::size_t>(i)]) + 2 * kTabPad + kTabGap;
+  const float width = text_width(fonts.small, words[static_cast<std::size_t>(index)]) + 2 * kTabPad;
+  return {x, top_left.y, x + width, top_left.y + kTabHeight};
+}
+
+int draw_tabs(const PanelContext& context, const char* id, ImVec2 top_left,
+              const std::vector<std::string>& words, int chosen, float* end_x) {
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const Palette& palette = context.palette;
+  int result = chosen;
+  ImGui::PushID(id);
+  for (int i = 0; i < static_cast<int>(words.size()); ++i) {
+    const Box box = tab_box(context.fonts, top_left, words, i);
+    ImGui::PushID(i);
+    const Touch touched = touch("tab", box);
+    ImGui::PopID();
+    if (touched.clicked) result = i;
+    if (i == chosen)
+      fill(list, box, with_alpha(palette.accent, 0.18), 5);
+    else if (touched.hovered)
+      fill(list, box, with_alpha(palette.text, 0.07), 5);
+    draw_text(list, context.fonts.small, box.center(), {0.5f, 0.5f},
+              i == chosen ? palette.text : palette.text_dim, words[static_cast<std::size_t>(i)]);
+    if (end_x) *end_x = box.x1;
+  }
+  ImGui::PopID();
+  return result;
+}
+
+void draw_empty(const PanelContext& context, const Box& box, std::string_view title,
+                std::string_view text) {
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const float width = std::min(box.width() - 24, 360.0f);
+  if (width < 40 || box.height() < 30) return;
+  const float height = wrapped_height(context.fonts.small, width, text);
+  const float y = box.center().y - (height + 26) / 2;
+  draw_text(list, context.fonts.text, {box.center().x, y}, {0.5f, 0}, context.palette.text,
+            fitted(context.fonts.text, title, box.width() - 16));
+  float line_y = y + 26;
+  for_lines(context.fonts.small, width, text, [&](std::string_view line) {
+    draw_text(list, context.fonts.small, {box.center().x, line_y}, {0.5f, 0},
+              context.palette.text_dim, line);
+    line_y += line_step(context.fonts.small);
+  });
+}
+
+void draw_tooltip(const PanelContext& context, std::string_view title, const Pairs& rows) {
+  const ImFont* names = context.fonts.small;
+  const ImFont* values = context.fonts.small;
+  float name_width = 0, value_width = 0;
+  for (const auto& [name, value] : rows) {
+    name_width = std::max(name_width, text_width(names, name));
+    value_width = std::max(value_width, text_width(values, value));
+  }
+  const float title_width = text_width(context.fonts.text, title);
+  constexpr float kLine = 18, kTitle = 24, kGap = 16;
+  ImGui::BeginTooltip();
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = std::max(title_width, name_width + kGap + value_width);
+  ImGui::Dummy({width, kTitle + kLine * static_cast<float>(rows.size())});
+  draw_text(list, context.fonts.text, at, {0, 0}, context.palette.text, title);
+  float y = at.y + kTitle;
+  for (const auto& [name, value] : rows) {
+    draw_text(list, names, {at.x, y}, {0, 0}, context.palette.text_dim, name);
+    draw_text(list, values, {at.x + width, y}, {1, 0}, context.palette.text, value);
+    y += kLine;
+  }
+  ImGui::EndTooltip();
+}
+
+std::optional<SliceId> compute_slice(const Trace& trace, int rank, int step) {
+  if (!trace.is_ring() || rank < 0 || rank >= static_cast<int>(trace.ranks.size()))
+    return std::nullopt;
+  const int forward = forward_step_count(trace);
+  const std::uint32_t row = trace.row_of(rank, ringscope::Lane::compute);
+  const auto& slices = trace.rows[row].slices;
+  for (std::uint32_t i = 0; i < slices.size(); ++i) {
+    const Slice& slice = slices[i];
+    if (slice.step < 0) continue;
+    if ((slice.pass == Pass::backward ? forward : 0) + slice.step == step) return SliceId{row, i};
+  }
+  return std::nullopt;
+}
+
+}  // namespace ringscope::viz

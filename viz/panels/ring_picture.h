@@ -1,0 +1,41 @@
+// What the parts of the ring's picture share: the moment, the layout, and where words stand so that
+// they don't meet.
+#pragma once
+
+#include "viz/panels/ring_layout.h"
+
+namespace ringscope::viz {
+
+inline constexpr float kRingSideColumn = 190;  // for words, where the panel is much wider than high
+inline constexpr float kLinkLabelOutside = 10, kLinkLabelHeight = 28;
+inline constexpr float kWaitWidth = 66, kWaitHeight = 14;
+
+struct RingPicture {
+  const PanelContext& context;
+  const Document& document;
+  const RingMoment& moment;
+  Box box;  // that the ring has
+  RingLayout layout;
+  ImDrawList& list;
+
+  Color owner(int o) const {
+    return owner_color(context.session.theme, o, static_cast<int>(moment.ranks.size()));
+  }
+  bool dots() const { return layout.disc < 4; }  // too small for anything but colour
+};
+
+// Bytes and bandwidth of a link stand between its ranks, or outside the track; where neither has
+// room, the caption tells the sum.
+enum class LabelPlace : std::uint8_t { none, inside, outside };
+
+LabelPlace label_place(const RingPicture& picture);
+
+// "waits for 3" stands on that side of a disc that is nearer the middle's height, clear of its tile.
+bool wait_labels(const RingLayout& ring);
+ImVec2 wait_label_at(const RingLayout& ring, int rank);
+
+// In words: the step, the time, and which block a rank holds at it. In the middle when it fits there,
+// else in the column at the left (`side`) of `box`, else what fits in its corners.
+void draw_ring_caption(const RingPicture& picture, const Box& box, bool side);
+
+}  // namespace ringscope::viz

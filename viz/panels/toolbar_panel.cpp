@@ -1,0 +1,221 @@
+// What is looked at, and how: the recording, switches, search. What finds no room is left out, the
+// least needed first; everything here has a key too.
+#include "viz/panels/toolbar_panel.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+// Needs imgui.h before it.
+#include <imgui_stdlib.h>
+
+#include "viz/panels/drawing.h"
+#include "viz/panels/panels.h"
+
+namespace ringscope::viz {
+namespace {
+
+constexpr float kSearchWidth = 170, kFoundWidth = 64;
+constexpr float kLeastChooser = 120, kMostChooser = 420;
+constexpr float kGap = 12;
+
+bool search_wants_focus = false;
+
+void tooltip(const std::string& text) {
+  if (!ImGui::IsItemHovered()) return;
+  ImGui::BeginTooltip();
+  ImGui::PushTextWrapPos(420);
+  ImGui::TextUnformatted(text.c_str());
+  ImGui::PopTextWrapPos();
+  ImGui::EndTooltip();
+}
+
+// A button that looks pressed while `on`. True when it was clicked.
+bool toggle(const PanelContext& context, const char* text, bool on, const char* help) {
+  const Palette& palette = context.palette;
+  if (on) {
+    ImGui::PushStyleColor(ImGuiCol_Button, mix(palette.panel, palette.accent, 0.35));
+    ImGui::PushStyleColor(ImGuiCol_ButtonHovered, mix(palette.panel, palette.accent, 0.45));
+  }
+  const bool clicked = ImGui::Button(text);
+  if (on) ImGui::PopStyleColor(2);
+  tooltip(help);
+  return clicked;
+}
+
+// Two buttons side by side, of which one is chosen. True when the other one was clicked.
+bool choose(const PanelContext& context, const std::pair<const char*, const char*>& words,
+            bool second, const char* help) {
+  ImGui::BeginGroup();
+  const bool to_first = toggle(context, words.first, !second, help) && second;
+  ImGui::SameLine(0, 2);
+  const bool to_second = toggle(context, words.second, second, help) && !second;
+  ImGui::EndGroup();
+  return to_first || to_second;
+}
+
+void draw_chooser(const PanelContext& context, float width) {
+  Session& session = context.session;
+  const std::string chosen = session.comparing
+                                 ? fmt::format("{} recordings, compared", session.documents.size())
+                                 : session.document().trace.title();
+  if (session.documents.size() == 1) {
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextUnformatted(fitted(context.fonts.text, chosen, width).c_str());
+    tooltip(session.document().trace.path);
+    return;
+  }
+  ImGui::SetNextItemWidth(width);
+  if (!ImGui::BeginCombo("##trace", chosen.c_str())) return;
+  if (!session.comparison.figures.empty() &&
+      ImGui::Selectable("All, compared", session.comparing) && !session.comparing)
+    session.run(Command::toggle_compare);
+  for (std::size_t i = 0; i < session.documents.size(); ++i) {
+    const std::string label = fmt::format("{}##{}", session.documents[i].trace.title(), i);
+    if (!ImGui::Selectable(label.c_str(), !session.comparing && session.active == i)) continue;
+    if (session.comparing) session.run(Command::toggle_compare);
+    session.activate(i);
+  }
+  ImGui::EndCombo();
+}
+
+void draw_found(const PanelContext& context) {
+  const SearchResult& found = context.session.found;
+  std::string text;
+  if (!found.complaint.empty()) {
+    text = "?";
+  } else if (!context.session.search_text.empty()) {
+    text = found.slices.empty()
+               ? "none"
+               : fmt::format("{} of {}", context.session.found_at + 1, found.total);
+  }
+  ImGui::SameLine();
+  ImGui::AlignTextToFramePadding();
+  const bool bad = !found.complaint.empty() || text == "none";
+  ImGui::PushStyleColor(ImGuiCol_Text, bad ? context.palette.warning : context.palette.text_dim);
+  ImGui::TextUnformatted(fitted(context.fonts.text, text, kFoundWidth).c_str());
+  ImGui::PopStyleColor();
+  if (!found.complaint.empty()) tooltip(std::string(found.complaint));
+}
+
+void draw_search(const PanelContext& context) {
+  Session& session = context.session;
+  if (!session.search_open) {
+    if (ImGui::Button("Search", {kSearchWidth, 0})) {
+      session.run(Command::search);
+      focus_search();
+    }
+    tooltip("slices by words: wait, step:2, owner:1, rank:0, longer:1ms (key: /)");
+    return;
+  }
+  if (search_wants_focus) ImGui::SetKeyboardFocusHere();
+  search_wants_focus = false;
+  ImGui::SetNextItemWidth(kSearchWidth);
+  std::string text = session.search_text;
+  const bool entered = ImGui::InputTextWithHint("##search", "wait step:2 longer:1ms", &text,
+                                                ImGuiInputTextFlags_EnterReturnsTrue);
+  if (text != session.search_text) session.set_search(text);
+  if (entered) session.run(ImGui::GetIO().KeyShift ? Command::previous_found : Command::next_found);
+  draw_found(context);
+}
+
+// One thing of the toolbar. Those of a lower `worth` go first where room is short.
+struct Item {
+  int worth = 0;
+  float width = 0;
+  std::function<void()> draw;
+  bool shown = true;
+};
+
+std::vector<Item> items_of(const PanelContext& context) {
+  Session& session = context.session;
+  const ImGuiStyle& style = ImGui::GetStyle();
+  const auto width = [&style](const char* text) {
+    return ImGui::CalcTextSize(text).x + 2 * style.FramePadding.x;
+  };
+  std::vector<Item> items;
+  const auto button = [&](int worth, const char* text, bool on, Command command, const char* help) {
+    items.push_back({worth, width(text), [&context, text, on, command, help] {
+                       if (toggle(context, text, on, help)) context.session.run(command);
+                     }});
+  };
+  const auto choice = [&](int worth, std::pair<const char*, const char*> words, bool second,
+                          Command command, const char* help) {
+    items.push_back({worth, width(words.first) + 2 + width(words.second),
+                     [&context, words, second, command, help] {
+                       if (choose(context, words, second, help)) context.session.run(command);
+                     }});
+  };
+  const bool ring = session.document().trace.is_ring();
+  if (ring || session.comparing) {
+    choice(8, {"Time", "Steps"}, session.axis_mode == AxisMode::steps, Command::toggle_axis,
+           "The x axis: time, or ring steps of equal length, so that the same step of all ranks "
+           "stands at the same place");
+    choice(7, {"Owner", "Kind"}, session.color_by == ColorBy::kind, Command::toggle_colors,
+           "Colours: by the owner of the KV block, or by compute, send, recv and wait");
+  }
+  if (!session.comparing)
+    button(3, "Flows", session.show_flows, Command::toggle_flows, "Arrows from sends to receives");
+  if (ring && !session.comparing)
+    button(6, "Critical path", session.show_critical_path, Command::toggle_critical_path,
+           "What the run's length hangs on, across ranks");
+  if (!session.comparison.figures.empty())
+    button(9, "Compare", session.comparing, Command::toggle_compare, "All recordings side by side");
+  items.push_back({5, kSearchWidth + (session.search_open ? kFoundWidth + style.ItemSpacing.x : 0),
+                   [&context] { draw_search(context); }});
+  if (session.search_open) items.back().worth = 20;
+  button(2, session.theme == Theme::dark ? "Light" : "Dark", false, Command::toggle_theme,
+         "The other background");
+  button(10, "?", session.show_help, Command::help, "Every key");
+  return items;
+}
+
+}  // namespace
+
+void focus_search() { search_wants_focus = true; }
+
+void draw_toolbar(const PanelContext& context) {
+  constexpr const char* kTitle = "Ringscope";
+  const float room = ImGui::GetContentRegionAvail().x;
+  const float title = text_width(context.fonts.title, kTitle) + kGap;
+  std::vector<Item> items = items_of(context);
+  float used = kLeastChooser;
+  for (const Item& item : items) used += item.width + kGap;
+  while (used > room) {
+    Item* least = nullptr;
+    for (Item& item : items)
+      if (item.shown && (least == nullptr || item.worth < least->worth)) least = &item;
+    if (least == nullptr) break;
+    least->shown = false;
+    used -= least->width + kGap;
+  }
+
+  const bool titled = used + title <= room;
+  if (titled) {
+    used += title;
+    const Box box = content_box();
+    draw_text(*ImGui::GetWindowDrawList(), context.fonts.title,
+              {box.x0, box.y0 + ImGui::GetFrameHeight() / 2}, {0, 0.5f}, context.palette.text,
+              kTitle);
+    ImGui::Dummy({title - kGap, 1});
+    ImGui::SameLine(0, kGap);
+  }
+  draw_chooser(context, std::clamp(kLeastChooser + room - used, 40.0f, kMostChooser));
+  float x = room;
+  for (const Item& item : items)
+    if (item.shown) x -= item.width + kGap;
+  x += kGap + ImGui::GetStyle().WindowPadding.x;
+  for (const Item& item : items) {
+    if (!item.shown) continue;
+    ImGui::SameLine(x);
+    item.draw();
+    x += item.width + kGap;
+  }
+}
+
+}  // namespace ringscope::viz
