@@ -72,7 +72,7 @@ int info_command() {
     text += line("view", "yes: --screenshot; no window, for no display is set");
   }
   text += line("lesson", "no: this version has no lessons");
-  text += line("plan", "no: this version has no cost model");
+  text += line("plan", "yes: by formula, for hardware by name, from a file, or measured here");
   text += line("simulate", "no: this version has no simulator");
   print_out(text);
   return 0;

@@ -16,6 +16,7 @@
 #include "app/demo_command.h"
 #include "app/info_command.h"
 #include "app/options.h"
+#include "app/plan_command.h"
 #include "app/run_command.h"
 #include "app/terminal.h"
 #include "app/view_command.h"
@@ -29,6 +30,7 @@ int dispatch(const Command& command) {
     print_out(help->text);
     return 0;
   }
+  if (const auto* plan = std::get_if<PlanOptions>(&command)) return plan_command(*plan);
   if (const auto* run = std::get_if<RunOptions>(&command)) return run_command(*run);
   if (const auto* demo = std::get_if<DemoOptions>(&command)) return demo_command(*demo);
   if (const auto* view = std::get_if<viz::ViewOptions>(&command)) return view_command(*view);

@@ -308,9 +308,9 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   add_view(view_flags, view_command, view);
   std::vector<CLI::App*> absent;
   for (const auto& [name, what] : {std::pair{"lesson", "ring attention step by step"},
-                                   {"plan", "what a run will cost"},
                                    {"simulate", "a run on a machine that is not here"}})
     absent.push_back(program.add_subcommand(name, std::string(what) + " (not in this build)"));
+  program.add_subcommand("plan", "what a run will cost on a machine, by formula");
   // CLI11's own complaint about them does not say what would be accepted.
   program.allow_extras();
   for (CLI::App* command : program.get_subcommands({})) command->allow_extras();
@@ -318,6 +318,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (arguments.empty()) no_command();
   const std::string& first = arguments.front();
   if (!first.starts_with('-')) require_known_command(first);
+  if (first == "plan") return parse_plan(arguments);
   if (first == "run") run_flags.require_well_formed(arguments);
   if (first == "demo") demo_flags.require_well_formed(arguments);
   if (first == "view") view_flags.require_well_formed(arguments);
@@ -333,7 +334,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   for (const CLI::App* command : absent)
     if (command->parsed())
       throw InputError("command '" + command->get_name() +
-                       "': not in this build; accepted: run, info, demo, view");
+                       "': not in this build; accepted: run, info, demo, view, plan");
   for (const CLI::App* command : {run_command, info_command, demo_command, view_command})
     require_no_extras(*command, command->get_name());
   require_no_extras(program, "");

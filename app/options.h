@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "app/plan_options.h"
 #include "core/base/dtype.h"
 #include "core/base/math.h"
 #include "core/mask/mask_spec.h"
@@ -58,7 +59,8 @@ struct Help {
   std::string text;
 };
 
-using Command = std::variant<Help, RunOptions, DemoOptions, viz::ViewOptions, InfoOptions>;
+using Command =
+    std::variant<Help, PlanOptions, RunOptions, DemoOptions, viz::ViewOptions, InfoOptions>;
 
 // Reads `arguments` (without the program's name). Throws InputError naming the flag, the value and
 // what would be accepted.

@@ -62,7 +62,7 @@ class BadInputTest : public ProgramTest {
 
 TEST_F(BadInputTest, CommandsAndFlags) {
   expect_refused({"fly"}, {"'fly'", "accepted: run, info, demo"});
-  for (const char* absent : {"lesson", "plan", "simulate"})
+  for (const char* absent : {"lesson", "simulate"})
     expect_refused({absent, "x.json"}, {absent, "not in this build"});
   expect_refused({"--fast"}, {"'--fast'", "accepted: see ringscope --help"});
   expect_refused({"run"}, {"--q", "--text", "--random"});

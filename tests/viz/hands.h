@@ -1,11 +1,13 @@
 // A person at the whole viewer without a window: keys, mouse and wheel go in, one frame at a time.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "tests/viz/panel_stage.h"
 #include "viz/app/software_renderer.h"
 #include "viz/app/viewer.h"
 
@@ -15,6 +17,27 @@ inline Session session_of(std::vector<Trace> traces) {
   std::vector<Document> documents;
   for (Trace& trace : traces) documents.push_back(make_document(std::move(trace)));
   return Session(std::move(documents));
+}
+
+// ring_trace with microseconds instead of nanoseconds, so that there is room for zooming.
+inline constexpr std::int64_t kUnit = 1000;
+inline Trace slow_ring_trace() {
+  Trace trace = ring_trace(4);
+  for (Row& row : trace.rows)
+    for (Slice& slice : row.slices) {
+      slice.begin_ns *= kUnit;
+      slice.end_ns *= kUnit;
+    }
+  trace.end_ns *= kUnit;
+  return trace;
+}
+
+// Whether a window of that name was drawn in the last frame.
+inline bool drawn(const std::string& window) {
+  const ImDrawData& data = *ImGui::GetDrawData();
+  for (int i = 0; i < data.CmdListsCount; ++i)
+    if (data.CmdLists[i]->_OwnerName == window) return true;
+  return false;
 }
 
 class Person {

@@ -94,8 +94,8 @@ TEST(RingMoment, OnTheStepAxisEveryRankIsAtItsOwnTime) {
   const Axis axis(trace);
   const RingMoment moment = ring_at(trace, axis, AxisMode::steps, 0.5);
   for (const int rank : {0, 1}) EXPECT_EQ(moment.ranks[static_cast<std::size_t>(rank)].step, 0);
-  // Rank 0 begins step 1 at 40, rank 1 at 60: halfway through step 0 they are at 20 and 30.
-  EXPECT_DOUBLE_EQ(moment.ranks[0].progress, 0.5);
+  // Step 0 takes rank 0 until 40 and rank 1, which fills it, until 60; halfway both are at 30.
+  EXPECT_DOUBLE_EQ(moment.ranks[0].progress, 0.75);
   EXPECT_DOUBLE_EQ(moment.ranks[1].progress, 0.5);
   const RingMoment end = ring_at(trace, axis, AxisMode::steps, axis.length(AxisMode::steps));
   for (const RankMoment& rank : end.ranks) {

@@ -4,6 +4,7 @@
 #include <rapidjson/prettywriter.h>
 #include <rapidjson/stringbuffer.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -98,14 +99,13 @@ Preferences parse_preferences(const std::string& text) {
 std::string preferences_text(const Preferences& p) {
   rapidjson::StringBuffer buffer;
   rapidjson::PrettyWriter<rapidjson::StringBuffer> writer(buffer);
-  writer.SetMaxDecimalPlaces(6);
   const auto integer = [&writer](const char* name, int value) {
     writer.Key(name);
     writer.Int(value);
   };
   const auto share = [&writer](const char* name, float value) {
     writer.Key(name);
-    writer.Double(value);
+    writer.Double(std::round(double{value} * 1e4) / 1e4);
   };
   writer.StartObject();
   writer.Key("theme");

@@ -17,12 +17,12 @@
 
 #include "core/base/error.h"
 #include "viz/app/background_load.h"
-#include "viz/app/gl_renderer.h"
 #include "viz/app/open_session.h"
 #include "viz/app/png.h"
 #include "viz/app/preferences.h"
+#include "viz/app/screen.h"
 #include "viz/app/viewer.h"
-#include "viz/app/window_input.h"
+#include "viz/app/window_events.h"
 
 namespace ringscope::viz {
 namespace {
@@ -51,30 +51,6 @@ class Glfw {
   static constexpr const char* kAdvice =
       "; accepted: DISPLAY or WAYLAND_DISPLAY set to a display, or --screenshot OUT.png";
 };
-
-SpecialKey special_key(int key) {
-  switch (key) {
-    case GLFW_KEY_LEFT:
-      return SpecialKey::left;
-    case GLFW_KEY_RIGHT:
-      return SpecialKey::right;
-    case GLFW_KEY_HOME:
-      return SpecialKey::home;
-    case GLFW_KEY_END:
-      return SpecialKey::end;
-    case GLFW_KEY_BACKSPACE:
-      return SpecialKey::backspace;
-    case GLFW_KEY_ESCAPE:
-      return SpecialKey::escape;
-    case GLFW_KEY_ENTER:
-    case GLFW_KEY_KP_ENTER:
-      return SpecialKey::enter;
-    case GLFW_KEY_TAB:
-      return SpecialKey::tab;
-    default:
-      return SpecialKey::none;
-  }
-}
 
 // Whether some monitor shows the top left corner of a window there.
 bool is_on_a_monitor(int x, int y) {
@@ -108,33 +84,22 @@ class Window {
   void run();
 
  private:
-  void listen();
   void draw();
   void wait();
   void finish_loading();
   void take_screenshot();
   void use_cursor();
   Preferences present_preferences() const;
-  // Pixels of the frame buffer to one of FrameInput's.
-  float scale() const { return scale_; }
-  static void push(GLFWwindow* window, const InputEvent& event) {
-    of(window).queue_.push(event);
-    of(window).frames_due_ = kFramesAfterInput;
-  }
-  static Window& of(GLFWwindow* window) {
-    return *static_cast<Window*>(glfwGetWindowUserPointer(window));
-  }
 
   ViewOptions options_;
   Preferences preferences_;
   Glfw glfw_;
   GLFWwindow* window_ = nullptr;
-  float scale_ = 1;
-  std::optional<GlTextures> textures_;
+  float scale_ = 1;  // pixels of the frame buffer to one of FrameInput's
+  std::unique_ptr<Screen> screen_;
   std::optional<Viewer> viewer_;
-  std::optional<GlRenderer> renderer_;
   GLFWcursor* cursors_[ImGuiMouseCursor_COUNT] = {};
-  InputQueue queue_;
+  WindowListener listener_;
   std::unique_ptr<BackgroundLoad> loading_;
   std::exception_ptr failure_;  // of the first load
   int frames_due_ = kFramesAfterInput;
@@ -164,93 +129,29 @@ Window::Window(const ViewOptions& options) : options_(options), preferences_(loa
   float scale_y = 1;
   glfwGetWindowContentScale(window_, &scale_, &scale_y);
   if (!(scale_ >= 0.5f && scale_ <= 8)) scale_ = 1;
-  textures_.emplace();
-  viewer_.emplace(*textures_, scale_);
+  screen_ = make_screen(scale_);
+  viewer_.emplace(screen_->textures(), scale_);
   viewer_->splits = preferences_.splits;
-  renderer_.emplace();
+  screen_->attach();
   for (const auto& [cursor, shape] : {std::pair{ImGuiMouseCursor_TextInput, GLFW_IBEAM_CURSOR},
                                       {ImGuiMouseCursor_ResizeEW, GLFW_HRESIZE_CURSOR},
                                       {ImGuiMouseCursor_ResizeNS, GLFW_VRESIZE_CURSOR},
                                       {ImGuiMouseCursor_ResizeAll, GLFW_CROSSHAIR_CURSOR},
                                       {ImGuiMouseCursor_Hand, GLFW_HAND_CURSOR}})
     cursors_[cursor] = glfwCreateStandardCursor(shape);
-  listen();
+  listener_.scale = scale_;
+  listener_.happened = [this] { frames_due_ = kFramesAfterInput; };
+  listener_.dropped = [this](std::vector<std::string> paths) { load(std::move(paths)); };
+  listen(window_, listener_);
   glfwShowWindow(window_);
 }
 
 Window::~Window() {
   loading_.reset();
-  renderer_.reset();
+  screen_->detach();
   viewer_.reset();
-  textures_.reset();
+  screen_.reset();
   glfwDestroyWindow(window_);
-}
-
-void Window::listen() {
-  glfwSetWindowUserPointer(window_, this);
-  glfwSetCursorPosCallback(window_, [](GLFWwindow* window, double x, double y) {
-    int window_width = 1, window_height = 1, width = 1, height = 1;
-    glfwGetWindowSize(window, &window_width, &window_height);
-    glfwGetFramebufferSize(window, &width, &height);
-    const double ratio = width / std::max(1.0, double(window_width)) / of(window).scale();
-    InputEvent event;
-    event.kind = InputEvent::move;
-    event.x = static_cast<float>(x * ratio);
-    event.y = static_cast<float>(y * ratio);
-    push(window, event);
-  });
-  glfwSetCursorEnterCallback(window_, [](GLFWwindow* window, int entered) {
-    if (entered == GLFW_TRUE) return;
-    InputEvent event;
-    event.kind = InputEvent::move;
-    event.x = event.y = -1;
-    push(window, event);
-  });
-  glfwSetMouseButtonCallback(window_, [](GLFWwindow* window, int button, int action, int) {
-    if (button > GLFW_MOUSE_BUTTON_MIDDLE) return;
-    InputEvent event;
-    event.kind = InputEvent::button;
-    event.button_number = button;
-    event.pressed = action == GLFW_PRESS;
-    push(window, event);
-  });
-  glfwSetScrollCallback(window_, [](GLFWwindow* window, double x, double y) {
-    InputEvent event;
-    event.kind = InputEvent::scroll;
-    event.x = static_cast<float>(x);
-    event.y = static_cast<float>(y);
-    push(window, event);
-  });
-  glfwSetKeyCallback(window_, [](GLFWwindow* window, int key, int, int action, int mods) {
-    of(window).frames_due_ = kFramesAfterInput;  // modifiers matter by themselves
-    if (action == GLFW_RELEASE) return;
-    if ((mods & GLFW_MOD_CONTROL) != 0 && (key == GLFW_KEY_Q || key == GLFW_KEY_W))
-      glfwSetWindowShouldClose(window, GLFW_TRUE);
-    InputEvent event;
-    event.kind = InputEvent::key;
-    event.key_pressed.special = special_key(key);
-    event.key_pressed.shift = (mods & GLFW_MOD_SHIFT) != 0;
-    if (event.key_pressed.special != SpecialKey::none) push(window, event);
-  });
-  // Printable keys come as the characters that the keyboard's layout makes of them.
-  glfwSetCharCallback(window_, [](GLFWwindow* window, unsigned character) {
-    InputEvent event;
-    event.kind = InputEvent::key;
-    const bool upper = character >= 'A' && character <= 'Z';
-    event.key_pressed.character = upper ? character - 'A' + 'a' : character;
-    push(window, event);
-    event.kind = InputEvent::text;
-    event.character = character;
-    push(window, event);
-  });
-  glfwSetDropCallback(window_, [](GLFWwindow* window, int count, const char** paths) {
-    of(window).frames_due_ = kFramesAfterInput;
-    of(window).load(std::vector<std::string>(paths, paths + count));
-  });
-  glfwSetWindowRefreshCallback(
-      window_, [](GLFWwindow* window) { of(window).frames_due_ = kFramesAfterInput; });
-  glfwSetFramebufferSizeCallback(
-      window_, [](GLFWwindow* window, int, int) { of(window).frames_due_ = kFramesAfterInput; });
 }
 
 void Window::show(Session session) {
@@ -320,7 +221,7 @@ void Window::draw() {
   int width = 0, height = 0;
   glfwGetFramebufferSize(window_, &width, &height);
   if (width <= 0 || height <= 0) return;  // minimised
-  FrameInput input = queue_.take();
+  FrameInput input = listener_.queue.take();
   const auto held = [this](int left, int right) {
     return glfwGetKey(window_, left) == GLFW_PRESS || glfwGetKey(window_, right) == GLFW_PRESS;
   };
@@ -331,10 +232,10 @@ void Window::draw() {
   const double now = glfwGetTime();
   input.seconds = static_cast<float>(now - last_frame_);
   last_frame_ = now;
-  renderer_->begin_frame();
+  screen_->begin_frame();
   const ImDrawData& data = viewer_->frame(input);
   const Theme theme = viewer_->is_open() ? viewer_->session().theme : preferences_.theme;
-  renderer_->render(data, palette_of(theme).background);
+  screen_->draw(data, palette_of(theme).background);
   if (viewer_->is_open() && viewer_->session().wants_screenshot) take_screenshot();
   glfwSwapBuffers(window_);
   use_cursor();
@@ -342,7 +243,7 @@ void Window::draw() {
 
 // Until there is something to draw. Where the driver does not wait for the screen, time does.
 void Window::wait() {
-  if (!queue_.empty()) return glfwPollEvents();
+  if (!listener_.queue.empty()) return glfwPollEvents();
   if (frames_due_ <= 0 && !viewer_->animating()) return glfwWaitEvents();
   const double pace = loading_ != nullptr ? kLoadingFrameSeconds : kFrameSeconds;
   const double left = last_frame_ + pace - glfwGetTime();
@@ -358,7 +259,7 @@ void Window::run() {
   while (glfwWindowShouldClose(window_) == GLFW_FALSE) {
     wait();
     if (loading_ != nullptr && loading_->finished()) finish_loading();
-    if (frames_due_ <= 0 && queue_.empty() && !viewer_->animating()) continue;
+    if (frames_due_ <= 0 && listener_.queue.empty() && !viewer_->animating()) continue;
     if (frames_due_ > 0) --frames_due_;
     draw();
     if (!viewer_->is_open() && loading_ == nullptr && !viewer_->showing_error()) break;

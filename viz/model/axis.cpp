@@ -31,23 +31,28 @@ Axis::Axis(const Trace& trace)
   if (steps_ == 0) return;
   const auto stride = static_cast<std::size_t>(steps_) + 1;
   boundaries_.assign(trace.ranks.size() * stride, kUnknown);
+  std::vector<std::int64_t> ends(trace.ranks.size(), INT64_MIN);
   for (std::size_t row = 0; row < trace.rows.size(); ++row) {
-    std::int64_t* begins =
-        boundaries_.data() + trace.rank_of_row(static_cast<std::uint32_t>(row)) * stride;
+    const std::uint32_t rank = trace.rank_of_row(static_cast<std::uint32_t>(row));
+    std::int64_t* begins = boundaries_.data() + rank * stride;
     for (const Slice& slice : trace.rows[row].slices) {
+      ends[rank] = std::max(ends[rank], slice.end_ns);
       // A gradient is waited for when the step's own work is over.
-      const bool begins_step = slice.kind == Kind::compute ||
-                               (slice.kind == Kind::wait && slice.payload == Payload::kv);
+      const bool begins_step =
+          slice.kind == Kind::compute || (slice.kind == Kind::wait && slice.payload == Payload::kv);
       if (!begins_step || slice.step < 0) continue;
       const int step = slice.step + (slice.pass == Pass::backward ? forward_steps_ : 0);
       if (step < steps_) begins[step] = std::min(begins[step], slice.begin_ns);
     }
   }
+  lengths_.assign(static_cast<std::size_t>(steps_), 1);
   for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
     std::int64_t* begins = boundaries_.data() + rank * stride;
     begins[0] = begin_ns_;
-    begins[steps_] = end_ns_;
+    begins[steps_] = ends[rank] == INT64_MIN ? end_ns_ : ends[rank];
     fill_gaps(begins, steps_);
+    for (std::size_t step = 0; step < lengths_.size(); ++step)
+      lengths_[step] = std::max(lengths_[step], begins[step + 1] - begins[step]);
   }
 }
 
@@ -55,9 +60,8 @@ double Axis::position(AxisMode mode, int rank, std::int64_t ns) const {
   if (mode == AxisMode::time) return static_cast<double>(ns - begin_ns_);
   if (boundaries_.empty()) return 0;
   const int step = step_at(rank, ns);
-  const std::int64_t from = step_begin_ns(rank, step), to = step_begin_ns(rank, step + 1);
-  if (from == to) return ns < from ? step : step + 1;
-  const double within = static_cast<double>(ns - from) / static_cast<double>(to - from);
+  const double within = static_cast<double>(ns - step_begin_ns(rank, step)) /
+                        static_cast<double>(step_length_ns(step));
   return step + std::clamp(within, 0.0, 1.0);
 }
 
@@ -66,8 +70,11 @@ std::int64_t Axis::time_at(AxisMode mode, int rank, double position) const {
   if (mode == AxisMode::time) return begin_ns_ + std::llround(position);
   if (boundaries_.empty()) return begin_ns_;
   const int step = std::min(static_cast<int>(position), steps_ - 1);
-  const std::int64_t from = step_begin_ns(rank, step), to = step_begin_ns(rank, step + 1);
-  return from + std::llround((position - step) * static_cast<double>(to - from));
+  const std::int64_t from = step_begin_ns(rank, step);
+  const std::int64_t at =
+      from + std::llround((position - step) * static_cast<double>(step_length_ns(step)));
+  if (step == steps_ - 1) return std::min(at, end_ns_);
+  return std::max(from, std::min(at, step_begin_ns(rank, step + 1) - 1));
 }
 
 double Axis::length(AxisMode mode) const {
@@ -87,6 +94,10 @@ std::int64_t Axis::step_begin_ns(int rank, int step) const {
   if (boundaries_.empty()) return begin_ns_;
   return boundaries_[static_cast<std::size_t>(rank) * (static_cast<std::size_t>(steps_) + 1) +
                      static_cast<std::size_t>(std::clamp(step, 0, steps_))];
+}
+
+std::int64_t Axis::step_length_ns(int step) const {
+  return lengths_.empty() ? 1 : lengths_[static_cast<std::size_t>(std::clamp(step, 0, steps_ - 1))];
 }
 
 }  // namespace ringscope::viz

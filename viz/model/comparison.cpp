@@ -187,11 +187,22 @@ std::string headline_of(const Documents& documents) {
                                       "All are balanced alike: ranks could be busy {} of "
                                       "the time.",
                                       words_of_share(ceiling(*best)));
+  // All that are as good as the best, by name.
+  std::vector<std::string> names;
+  for (const Document* d : documents) {
+    const std::string name = name_among(*d, documents);
+    const bool named = std::find(names.begin(), names.end(), name) != names.end();
+    if (ceiling(d) >= 0.995 * ceiling(*best) && !named) names.push_back(name);
+  }
+  std::string best_names = names.front();
+  for (std::size_t i = 1; i < names.size(); ++i)
+    best_names += (i + 1 == names.size() ? " and " : ", ") + names[i];
   return fmt::format(
-      "{} could finish {} times sooner than {}: its ranks could be busy {} of the time instead of "
+      "{} could finish {} times sooner than {}: {} ranks could be busy {} of the time instead of "
       "{}.",
-      name_among(**best, documents), words_of_factor(factor), name_among(**worst, documents),
-      words_of_share(ceiling(*best)), words_of_share(ceiling(*worst)));
+      best_names, words_of_factor(factor), name_among(**worst, documents),
+      names.size() == 1 ? "its" : "their", words_of_share(ceiling(*best)),
+      words_of_share(ceiling(*worst)));
 }
 
 }  // namespace

@@ -30,8 +30,9 @@ constexpr Palette kDark = {
     .empty_tile = hex(0x1d242f),
     .full_tile = hex(0x5fa8f5),
     .partial_tile = hex(0x3a6ba5),
-    .kind = {hex(0x4c8fd6), hex(0x8fdcb9), hex(0x2f9480), hex(0xff9f43), hex(0xc9b6f2),
-             hex(0x6d7a8c)},
+    // Waiting has no hue, and so is no owner's.
+    .kind = {hex(0x4a86d0), hex(0x6fcda6), hex(0x1f7a66), hex(0xf3e9da), hex(0xb48ff0),
+             hex(0x4d5663)},
 };
 constexpr Palette kLight = {
     .background = hex(0xf7f8fa),
@@ -51,17 +52,18 @@ constexpr Palette kLight = {
     .empty_tile = hex(0xe4e8ee),
     .full_tile = hex(0x1f6fc4),
     .partial_tile = hex(0x86b3e0),
-    .kind = {hex(0x2f6db3), hex(0x62b592), hex(0x0d5c4c), hex(0xe8730c), hex(0x8e6cc9),
-             hex(0x8a95a3)},
+    .kind = {hex(0x2a63c0), hex(0x7fcaab), hex(0x2a8f6e), hex(0x3d3a36), hex(0xa57be0),
+             hex(0xb4bcc6)},
 };
 
 constexpr int kOwners = 8;
-// Near Okabe and Ito's; moved until the least distance under every kind of colour vision is as
-// large as it gets without a colour losing its name.
-constexpr Color kDarkOwners[kOwners] = {hex(0x56a8e8), hex(0xf0a030), hex(0x1fa37c), hex(0xf2e35e),
-                                        hex(0x8d6fe0), hex(0xe88bb8), hex(0x9fe3dc), hex(0xc8553d)};
-constexpr Color kLightOwners[kOwners] = {hex(0x2b7cc4), hex(0xe08a00), hex(0x00835f), hex(0xc9b200),
-                                         hex(0x5b3fb0), hex(0xc8588f), hex(0x4fb8c4), hex(0x9c2f1c)};
+// In the manner of Okabe and Ito, moved until the least distance between two of them, and to waiting,
+// is about as large for every kind of colour vision as it gets.
+constexpr Color kDarkOwners[kOwners] = {hex(0x9bb0ef), hex(0xd78f24), hex(0x3ead8b), hex(0x8f7de3),
+                                        hex(0xc8cb61), hex(0x92678b), hex(0x06debb), hex(0xc35a24)};
+constexpr Color kLightOwners[kOwners] = {hex(0x6a89fa), hex(0xdf7306), hex(0x00786c),
+                                         hex(0x564290), hex(0xd0c12b), hex(0xb687aa),
+                                         hex(0x76cbec), hex(0xb23804)};
 
 // Björn Ottosson's Oklab: equal steps look equal, so a wheel in it has hues of one strength.
 Color oklch(double lightness, double chroma, double hue) {
@@ -87,9 +89,10 @@ constexpr int kWheel = 16;
 
 std::array<Color, kWheel> make_wheel(Theme theme) {
   std::array<Color, kWheel> wheel{};
-  constexpr double kDarkLightness[] = {0.62, 0.86, 0.74}, kLightLightness[] = {0.42, 0.70, 0.56};
+  constexpr double kDarkLightness[] = {0.58, 0.84, 0.66, 0.76};
+  constexpr double kLightLightness[] = {0.44, 0.72, 0.52, 0.64};
   for (int i = 0; i < kWheel; ++i) {
-    const double lightness = theme == Theme::dark ? kDarkLightness[i % 3] : kLightLightness[i % 3];
+    const double lightness = theme == Theme::dark ? kDarkLightness[i % 4] : kLightLightness[i % 4];
     wheel[static_cast<std::size_t>(i)] = oklch(lightness, 0.12, 0.7 + 5.0 * i / kWheel);
   }
   return wheel;

@@ -130,17 +130,18 @@ void add_name(Query& query, const std::vector<std::string>& names, std::string_v
 // A word before a colon is a field; "aten::add" and the like are parts of names.
 std::string_view add_word(Query& query, const Trace& trace, std::string_view word) {
   const std::size_t colon = word.find(':');
-  const bool is_field =
-      colon != 0 && colon != std::string_view::npos && word.substr(colon, 2) != "::" &&
-      std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(colon),
-                  [](char c) { return c >= 'a' && c <= 'z'; });
+  const bool is_field = colon != 0 && colon != std::string_view::npos &&
+                        word.substr(colon, 2) != "::" &&
+                        std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(colon),
+                                    [](char c) { return c >= 'a' && c <= 'z'; });
   if (is_field) return add_field(query, trace, word.substr(0, colon), word.substr(colon + 1));
   add_name(query, trace.names, word);
   return "";
 }
 
 // The hits of all rows by begin, the first `limit` of them: rows are in order already.
-std::vector<SliceId> first_by_begin(const Trace& trace, const std::vector<std::vector<SliceId>>& rows,
+std::vector<SliceId> first_by_begin(const Trace& trace,
+                                    const std::vector<std::vector<SliceId>>& rows,
                                     std::size_t limit) {
   struct Head {
     std::int64_t begin;
@@ -212,60 +213,59 @@ bool previous_slice(const Trace&, SliceId& id) {
 
 namespace {
 
-// The compute slice of the same rank that works on block (pass, step, owner), if any.
-std::optional<SliceId> compute_with(const Trace& trace, std::uint32_t rank, Pass pass,
-                                    std::int32_t step, std::int32_t owner) {
-  const std::uint32_t row = trace.row_of(static_cast<int>(rank), ringscope::Lane::compute);
+// The first slice of a rank's lane that is about the same block of the same pass and `fits`.
+template <class Fits>
+std::optional<SliceId> about_block(const Trace& trace, SliceId id, ringscope::Lane lane,
+                                   Fits&& fits) {
+  const Slice& about = trace.slice(id);
+  const auto rank = static_cast<int>(trace.rank_of_row(id.row));
+  const std::uint32_t row = trace.row_of(rank, lane);
   const std::vector<Slice>& slices = trace.rows[row].slices;
   for (std::uint32_t i = 0; i < slices.size(); ++i)
-    if (slices[i].pass == pass && slices[i].step == step && slices[i].kv_owner == owner)
+    if (slices[i].pass == about.pass && slices[i].kv_owner == about.kv_owner && fits(slices[i]))
       return SliceId{row, i};
   return std::nullopt;
 }
 
-// The message of the same rank, on `lane`, that carries block (pass, step, owner); KV before
-// gradients.
-std::optional<SliceId> message_with(const Trace& trace, std::uint32_t rank, ringscope::Lane lane,
-                                    const Slice& about, std::int32_t step) {
-  const std::uint32_t row = trace.row_of(static_cast<int>(rank), lane);
-  const std::vector<Slice>& slices = trace.rows[row].slices;
-  std::optional<SliceId> found;
-  for (std::uint32_t i = 0; i < slices.size(); ++i) {
-    const Slice& s = slices[i];
-    if (s.pass != about.pass || s.step != step || s.kv_owner != about.kv_owner) continue;
-    if (!found || s.payload == Payload::kv) found = SliceId{row, i};
-  }
-  return found;
+std::optional<SliceId> message(const Trace& trace, SliceId id, ringscope::Lane lane,
+                               Payload payload) {
+  return about_block(trace, id, lane, [&](const Slice& s) { return s.payload == payload; });
 }
 
-// Along the ring: a send leads to its receive, that to what is computed with the block one step
-// later, that to the send which passes the block on.
+// A block is computed with once on every rank. A gradient joins what the rank itself has just worked
+// out for the block; when it is home, nothing.
+std::optional<SliceId> compute_with(const Trace& trace, SliceId id, std::int32_t step) {
+  const bool gradient = trace.slice(id).payload == Payload::dkv;
+  return about_block(trace, id, ringscope::Lane::compute,
+                     [&](const Slice& s) { return !gradient || s.step == step; });
+}
+
+// Along the ring: a send leads to its receive, that to what is computed with the block, that to the
+// send which passes the block on, or at the end its gradient.
 std::optional<SliceId> flow_step(const Trace& trace, SliceId id, bool onwards) {
   const Slice& slice = trace.slice(id);
-  const std::uint32_t rank = trace.rank_of_row(id.row);
   if (slice.flow != 0) {
     const Flow& flow = trace.flows[slice.flow - 1];
     if (onwards && flow.from == id) return flow.to;
     if (!onwards && flow.to == id) return flow.from;
   }
   if (!trace.is_ring()) return std::nullopt;
+  using ringscope::Lane;
   switch (slice.kind) {
     case Kind::recv:
-      // The last gradient of the backward pass is home and joins no computation.
-      return onwards ? compute_with(trace, rank, slice.pass, slice.step + 1, slice.kv_owner)
-                     : std::nullopt;
+      return onwards ? compute_with(trace, id, slice.step + 1) : std::nullopt;
     case Kind::send:
-      return onwards ? std::nullopt
-                     : compute_with(trace, rank, slice.pass, slice.step, slice.kv_owner);
-    case Kind::compute:
-      return onwards
-                 ? message_with(trace, rank, ringscope::Lane::send, slice, slice.step)
-                 : message_with(trace, rank, ringscope::Lane::recv, slice, slice.step - 1);
-    case Kind::wait: {
-      if (onwards) return compute_with(trace, rank, slice.pass, slice.step, slice.kv_owner);
-      return message_with(trace, rank, ringscope::Lane::recv, slice, slice.step - 1);
+      return onwards ? std::nullopt : compute_with(trace, id, slice.step);
+    case Kind::wait:
+      return onwards ? compute_with(trace, id, slice.step)
+                     : message(trace, id, Lane::recv, slice.payload);
+    case Kind::compute: {
+      if (!onwards) return message(trace, id, Lane::recv, Payload::kv);
+      const auto block = message(trace, id, Lane::send, Payload::kv);
+      return block ? block : message(trace, id, Lane::send, Payload::dkv);
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 

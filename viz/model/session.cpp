@@ -18,6 +18,7 @@ Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
     comparison = compare(rings);
     comparing = true;
     axis_mode = AxisMode::steps;
+    mask_order = MaskOrder::local;  // which shows what each rank does at a step
   }
   if (!documents.empty() && length() <= 0) axis_mode = AxisMode::time;
   if (!documents.empty()) view = fitted(length());
@@ -29,7 +30,7 @@ RingMoment Session::moment(std::size_t d) const {
   const Document& shown = documents[d];
   if (!shown.trace.is_ring()) return {};
   const double position = std::min(playback.position(), shown.axis.length(axis_mode));
-  return ring_at(shown.trace, shown.axis, axis_mode, position);
+  return ring_at(shown.trace, shown.axis, shown.links, axis_mode, position);
 }
 
 void Session::activate(std::size_t next) {

@@ -12,8 +12,8 @@ constexpr double kJumpStep = 0.05;  // of the whole, where no steps are known
 
 void zoom(Session& session, double factor) {
   const TimelineView& view = session.view;
-  session.set_view(zoomed(view, (view.begin + view.end) / 2, factor, session.length(),
-                          session.axis_mode));
+  session.set_view(
+      zoomed(view, (view.begin + view.end) / 2, factor, session.length(), session.axis_mode));
 }
 
 void pan(Session& session, double share) {
@@ -105,10 +105,9 @@ void go_to_next_mark(Session& session) {
 void toggle_mark(Session& session) {
   const double position = session.playback.position();
   const AxisMode mode = session.axis_mode;
-  const auto removed =
-      std::remove_if(session.marks.begin(), session.marks.end(), [&](const Mark& mark) {
-        return mark.mode == mode && mark.position == position;
-      });
+  const auto removed = std::remove_if(
+      session.marks.begin(), session.marks.end(),
+      [&](const Mark& mark) { return mark.mode == mode && mark.position == position; });
   if (removed != session.marks.end())
     session.marks.erase(removed, session.marks.end());
   else
@@ -138,42 +137,69 @@ void other(Switch& value, Switch one, Switch two) {
 
 void Session::run(Command command) {
   switch (command) {
-    case Command::play_pause: return playback.toggle(length());
-    case Command::step_forward: return step(*this, true);
-    case Command::step_back: return step(*this, false);
-    case Command::faster: return playback.faster();
-    case Command::slower: return playback.slower();
-    case Command::to_start: return seek(0);
-    case Command::to_end: return seek(length());
-    case Command::zoom_in: return zoom(*this, kZoomStep);
-    case Command::zoom_out: return zoom(*this, 1 / kZoomStep);
-    case Command::pan_left: return pan(*this, -kPanStep);
-    case Command::pan_right: return pan(*this, kPanStep);
-    case Command::fit_all: return set_view(fitted(length()));
-    case Command::focus_selection: return focus(*this);
+    case Command::play_pause:
+      return playback.toggle(length());
+    case Command::step_forward:
+      return step(*this, true);
+    case Command::step_back:
+      return step(*this, false);
+    case Command::faster:
+      return playback.faster();
+    case Command::slower:
+      return playback.slower();
+    case Command::to_start:
+      return seek(0);
+    case Command::to_end:
+      return seek(length());
+    case Command::zoom_in:
+      return zoom(*this, kZoomStep);
+    case Command::zoom_out:
+      return zoom(*this, 1 / kZoomStep);
+    case Command::pan_left:
+      return pan(*this, -kPanStep);
+    case Command::pan_right:
+      return pan(*this, kPanStep);
+    case Command::fit_all:
+      return set_view(fitted(length()));
+    case Command::focus_selection:
+      return focus(*this);
     case Command::go_back:
       if (history_.empty()) return;
       view = history_.back();
       history_.pop_back();
       return;
-    case Command::next_slice: return go_to_neighbour(*this, viz::next_slice);
-    case Command::previous_slice: return go_to_neighbour(*this, viz::previous_slice);
+    case Command::next_slice:
+      return go_to_neighbour(*this, viz::next_slice);
+    case Command::previous_slice:
+      return go_to_neighbour(*this, viz::previous_slice);
     case Command::follow_flow:
     case Command::follow_flow_back:
       return go_to_neighbour(*this, [&](const Trace& trace, SliceId& id) {
         return viz::follow_flow(trace, id, command == Command::follow_flow);
       });
-    case Command::search: search_open = true; return;
-    case Command::next_found: return go_to_found(*this, true);
-    case Command::previous_found: return go_to_found(*this, false);
-    case Command::add_mark: return toggle_mark(*this);
-    case Command::next_mark: return go_to_next_mark(*this);
-    case Command::toggle_flows: show_flows = !show_flows; return;
-    case Command::toggle_critical_path: show_critical_path = !show_critical_path; return;
+    case Command::search:
+      search_open = true;
+      return;
+    case Command::next_found:
+      return go_to_found(*this, true);
+    case Command::previous_found:
+      return go_to_found(*this, false);
+    case Command::add_mark:
+      return toggle_mark(*this);
+    case Command::next_mark:
+      return go_to_next_mark(*this);
+    case Command::toggle_flows:
+      show_flows = !show_flows;
+      return;
+    case Command::toggle_critical_path:
+      show_critical_path = !show_critical_path;
+      return;
     case Command::toggle_axis:
       return set_axis_mode(axis_mode == AxisMode::time ? AxisMode::steps : AxisMode::time);
-    case Command::toggle_colors: return other(color_by, ColorBy::owner, ColorBy::kind);
-    case Command::toggle_theme: return other(theme, Theme::dark, Theme::light);
+    case Command::toggle_colors:
+      return other(color_by, ColorBy::owner, ColorBy::kind);
+    case Command::toggle_theme:
+      return other(theme, Theme::dark, Theme::light);
     case Command::toggle_mask_order:
       return other(mask_order, MaskOrder::global, MaskOrder::local);
     case Command::next_trace:
@@ -182,9 +208,14 @@ void Session::run(Command command) {
     case Command::toggle_compare:
       comparing = !comparing && !comparison.figures.empty();
       return;
-    case Command::screenshot: wants_screenshot = true; return;
-    case Command::help: show_help = !show_help; return;
-    case Command::cancel: return cancel(*this);
+    case Command::screenshot:
+      wants_screenshot = true;
+      return;
+    case Command::help:
+      show_help = !show_help;
+      return;
+    case Command::cancel:
+      return cancel(*this);
   }
 }
 

@@ -86,8 +86,8 @@ std::uint32_t TimelineIndex::RowIndex::add_blocks(ColorBy by, std::size_t first,
   return present;
 }
 
-void TimelineIndex::time_by_class(std::uint32_t r, ColorBy by, std::int64_t begin,
-                                  std::int64_t end, std::int64_t (&sums)[kClasses]) const {
+void TimelineIndex::time_by_class(std::uint32_t r, ColorBy by, std::int64_t begin, std::int64_t end,
+                                  std::int64_t (&sums)[kClasses]) const {
   std::fill(std::begin(sums), std::end(sums), 0);
   if (begin >= end) return;
   const RowIndex& row = rows_[r];

@@ -21,8 +21,8 @@ std::pair<std::size_t, std::size_t> near_slices(const std::vector<Slice>& slices
                                                 std::int64_t begin, std::int64_t end) {
   const auto first = std::partition_point(slices.begin(), slices.end(),
                                           [&](const Slice& s) { return s.end_ns < begin; });
-  const auto last = std::partition_point(first, slices.end(),
-                                         [&](const Slice& s) { return s.begin_ns <= end; });
+  const auto last =
+      std::partition_point(first, slices.end(), [&](const Slice& s) { return s.begin_ns <= end; });
   return {static_cast<std::size_t>(first - slices.begin()),
           static_cast<std::size_t>(last - slices.begin())};
 }
@@ -47,8 +47,7 @@ TimelineView fitted(double length) { return {0, length > 0 ? length : 1, 0}; }
 TimelineView framed(double begin, double end, double length, AxisMode mode, double scroll_y) {
   constexpr double kMargin = 0.1;  // of the width, on either side
   const double whole = fitted(length).width();
-  const double width =
-      std::clamp((end - begin) / (1 - 2 * kMargin), closest(length, mode), whole);
+  const double width = std::clamp((end - begin) / (1 - 2 * kMargin), closest(length, mode), whole);
   return placed((begin + end - width) / 2, width, length, scroll_y);
 }
 
@@ -94,11 +93,10 @@ TimelineLayout make_layout(const Trace& trace, float width, float height, float 
   float gap = TimelineLayout::kRankGap;
   if ((height - gap * gaps) / rows < TimelineLayout::kRankGap) gap /= 3;
   const float fit = std::floor((height - gap * gaps) / rows);
-  const float row_height =
-      std::clamp(std::floor(std::clamp(fit, TimelineLayout::kMinRowHeight,
-                                       TimelineLayout::kMaxRowHeight) *
-                            row_scale),
-                 TimelineLayout::kMinRowHeight, 8 * TimelineLayout::kMaxRowHeight);
+  const float row_height = std::clamp(
+      std::floor(std::clamp(fit, TimelineLayout::kMinRowHeight, TimelineLayout::kMaxRowHeight) *
+                 row_scale),
+      TimelineLayout::kMinRowHeight, 8 * TimelineLayout::kMaxRowHeight);
 
   float y = 0;
   layout.rows.reserve(row_count);

@@ -28,8 +28,8 @@ std::vector<Segment> segments_of(const Axis& axis, AxisMode mode, int rank,
     const std::int64_t from = axis.step_begin_ns(rank, step);
     const std::int64_t to = axis.step_begin_ns(rank, step + 1);
     if (from < to)
-      segments.push_back(
-          {from, to, (step - view.begin) * pixels, pixels / static_cast<double>(to - from)});
+      segments.push_back({from, to, (step - view.begin) * pixels,
+                          pixels / static_cast<double>(axis.step_length_ns(step))});
   }
   return segments;
 }
@@ -66,25 +66,29 @@ class RowPainter {
   }
 
  private:
-  double x_of(std::int64_t ns) const {
+  // By the last segment that begins before `before`; what lies between segments is at their sides.
+  double x_of(std::int64_t ns, std::int64_t before) const {
     const std::vector<Segment>& segments = brush_.segments;
-    const auto after = std::upper_bound(
-        segments.begin(), segments.end(), ns,
-        [](std::int64_t at, const Segment& segment) { return at < segment.from_ns; });
+    const auto after = std::lower_bound(
+        segments.begin(), segments.end(), before,
+        [](const Segment& segment, std::int64_t at) { return segment.from_ns < at; });
     const Segment& segment = after == segments.begin() ? segments.front() : *(after - 1);
     return segment.x_of(std::clamp(ns, segment.from_ns, segment.to_ns));
   }
-  bool alone(std::size_t i) const {
-    return x_of(row_.ends[i]) - x_of(row_.begins[i]) >= kAlone;
+  double begin_of(std::size_t i) const { return x_of(row_.begins[i], row_.begins[i] + 1); }
+  // A slice that ends with its segment ends there, not where the next one begins.
+  double end_of(std::size_t i) const {
+    return row_.begins[i] == row_.ends[i] ? begin_of(i) : x_of(row_.ends[i], row_.ends[i]);
   }
+  bool alone(std::size_t i) const { return end_of(i) - begin_of(i) >= kAlone; }
 
   // Those of which anything lies in the picture, or which take no time there.
   std::pair<std::size_t, std::size_t> visible() const {
     const auto outside = [&](std::size_t i) {
-      const double x0 = x_of(row_.begins[i]), x1 = x_of(row_.ends[i]);
+      const double x0 = begin_of(i), x1 = end_of(i);
       const bool gone = x1 < kSlack || x0 > brush_.image.width - kSlack;
-      return gone && (row_.begins[i] < row_.ends[i] || x1 < -kSlack ||
-                      x0 > brush_.image.width + kSlack);
+      return gone &&
+             (row_.begins[i] < row_.ends[i] || x1 < -kSlack || x0 > brush_.image.width + kSlack);
     };
     const std::size_t n = row_.ends.size();
     // Neither begins nor ends go back, and what is left of the picture comes before what is in it.
@@ -100,10 +104,8 @@ class RowPainter {
       }
       return low;
     };
-    first = search(0, [&](std::size_t i) { return x_of(row_.ends[i]) < -kSlack; });
-    last = search(first, [&](std::size_t i) {
-      return x_of(row_.begins[i]) <= brush_.image.width + kSlack;
-    });
+    first = search(0, [&](std::size_t i) { return end_of(i) < -kSlack; });
+    last = search(first, [&](std::size_t i) { return begin_of(i) <= brush_.image.width + kSlack; });
     while (first < last && outside(first)) ++first;
     while (last > first && outside(last - 1)) --last;
     return {first, last};
@@ -136,7 +138,7 @@ class RowPainter {
   }
 
   void add_across(std::size_t i) {
-    const double x0 = x_of(row_.begins[i]), x1 = x_of(row_.ends[i]);
+    const double x0 = begin_of(i), x1 = end_of(i);
     brush_.columns.add(classes_[i], x0, x1);
     if (x1 - x0 >= 1) brush_.wide.push_back(i);
   }
@@ -178,18 +180,18 @@ class RowPainter {
   // A slice that is drawn by itself has sharp sides, unless something narrow lies at them: the pixel
   // goes to whoever has half of it. Its last column is darker, to tell it from its neighbour.
   void sharpen(std::size_t i) {
-    const double x0 = x_of(row_.begins[i]), x1 = x_of(row_.ends[i]);
+    const double x0 = begin_of(i), x1 = end_of(i);
     const Color color = colors_.colors[classes_[i]];
     const Color edge = mix(color, colors_.background, 0.5);
 
     const int head = static_cast<int>(std::floor(x0 + kSlack));
-    const bool first_there = i == 0 || x_of(row_.ends[i - 1]) <= head + kSlack;
+    const bool first_there = i == 0 || end_of(i - 1) <= head + kSlack;
     if (x0 - head > kSlack && first_there)
       solid(head, head + 1 - x0 >= 0.5 ? color : colors_.background);
 
     const int tail = static_cast<int>(std::floor(x1 + kSlack));
     const double in_tail = x1 - tail;
-    const double next = i + 1 < row_.begins.size() ? x_of(row_.begins[i + 1]) : tail + 1;
+    const double next = i + 1 < row_.begins.size() ? begin_of(i + 1) : tail + 1;
     if (in_tail <= kSlack) {
       solid(tail - 1, edge);
     } else if (next >= tail + 1 - kSlack) {
@@ -245,7 +247,8 @@ void paint_timeline(const Trace& trace, const Axis& axis, const TimelineIndex& i
   int segments_of_rank = -1;
   int painted = 0;  // lines of the image, from above
   for (const RowPlace& place : layout.rows) {
-    const int top = static_cast<int>(std::floor(static_cast<double>(place.y) - view.scroll_y + 0.5));
+    const int top =
+        static_cast<int>(std::floor(static_cast<double>(place.y) - view.scroll_y + 0.5));
     const int bottom = top + static_cast<int>(place.height);
     if (bottom <= 0) continue;
     if (top >= image.height) break;

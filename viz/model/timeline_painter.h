@@ -34,7 +34,7 @@ class TimelineIndex {
     // [block][class]: nanoseconds of all slices before the block.
     std::vector<std::int64_t> owner_sums, kind_sums;
     std::vector<std::uint16_t> owner_present, kind_present;  // by block: bit by class
-    std::uint32_t kinds = 0;                                  // in the whole row
+    std::uint32_t kinds = 0;                                 // in the whole row
 
     const std::vector<std::uint8_t>& classes(ColorBy by) const {
       return by == ColorBy::owner ? owner_class : kind_class;

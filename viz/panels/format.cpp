@@ -44,8 +44,8 @@ constexpr Unit kBytes[] = {{1, "B"},
                            {kKi * kKi * kKi, "GiB"},
                            {kKi * kKi * kKi * kKi, "TiB"}};
 constexpr Unit kCounts[] = {{1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}, {1e12, "T"}};
-constexpr Unit kFlops[] = {{1, "FLOP"},   {1e3, "kFLOP"},  {1e6, "MFLOP"}, {1e9, "GFLOP"},
-                           {1e12, "TFLOP"}, {1e15, "PFLOP"}};
+constexpr Unit kFlops[] = {{1, "FLOP"},    {1e3, "kFLOP"},  {1e6, "MFLOP"},
+                           {1e9, "GFLOP"}, {1e12, "TFLOP"}, {1e15, "PFLOP"}};
 
 }  // namespace
 

@@ -8,17 +8,20 @@
 namespace ringscope::viz {
 
 void draw_help(const PanelContext& context) {
-  constexpr float kColumn = 400, kMargin = 24;
+  constexpr float kColumn = 430, kMargin = 24;
   const ImVec2 display = ImGui::GetIO().DisplaySize;
   const auto lines = help_lines();
-  const int columns = display.x > 2 * kColumn + 4 * kMargin ? 2 : 1;
+  const int columns = display.x >= 2 * kColumn + 4 * kMargin ? 2 : 1;
+  float keys_width = 0;
+  for (const HelpLine& line : lines)
+    keys_width = std::max(keys_width, text_width(context.fonts.text, line.keys));
   const float width =
       std::min(static_cast<float>(columns) * kColumn + 2 * kMargin, display.x - 2 * kMargin);
 
   ImGui::SetNextWindowPos({display.x / 2, display.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
   ImGui::SetNextWindowSizeConstraints({width, 0}, {width, display.y - 2 * kMargin});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(kMargin, 18));
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, with_alpha(context.palette.panel, 0.97));
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, context.palette.panel);
   const bool drawn = ImGui::Begin("help", nullptr,
                                   ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
                                       ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
@@ -37,7 +40,7 @@ void draw_help(const PanelContext& context) {
         (lines.size() + static_cast<std::size_t>(columns) - 1) / static_cast<std::size_t>(columns);
     if (ImGui::BeginTable("keys", 2 * columns, ImGuiTableFlags_SizingStretchProp)) {
       for (int c = 0; c < columns; ++c) {
-        ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, 130);
+        ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, keys_width);
         ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch);
       }
       for (std::size_t row = 0; row < height; ++row) {

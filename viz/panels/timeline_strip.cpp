@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "viz/panels/timeline_frame.h"
 
@@ -10,34 +11,45 @@ namespace {
 
 constexpr float kLeastRow = 2;  // pixels
 
-// A strip does not scroll: rows become as low as it takes. Where they would be too low to be seen,
-// each rank shows its first one only, which is what it computes.
+// A strip does not scroll, and is there to be compared: of a ring it shows computing and waiting, the
+// one above the other, and leaves messages to the timeline. Ranks become as low as it takes; where
+// rows would be too low to be seen, each rank shows what it computes only.
 void fit_rows(TimelineFrame& frame) {
   TimelineLayout& layout = frame.layout;
-  const float share = frame.body.height() / layout.content_height;
-  if (share >= 1) {
+  const Trace& trace = frame.trace();
+  if (trace.ranks.empty()) {
     return;
   }
-  for (RankPlace& place : layout.ranks) {
-    place.y *= share;
-    place.height *= share;
-  }
-  for (RowPlace& place : layout.rows) {
-    place.y *= share;
-    place.height *= share;
-  }
-  layout.content_height = frame.body.height();
-  if (layout.rows.front().height >= kLeastRow) {
-    return;
-  }
+  const float height = frame.body.height() / static_cast<float>(trace.ranks.size());
+  const float gap = height >= 12 ? 4.0f : 0.0f;
   layout.rows.clear();
-  for (const RankPlace& place : layout.ranks) {
-    const RankTrack& rank = frame.trace().ranks[place.rank];
-    if (rank.lanes > 0 && frame.trace().lanes[rank.first_lane].rows > 0) {
-      layout.rows.push_back(
-          {frame.trace().lanes[rank.first_lane].first_row, place.y, std::max(1.0f, place.height)});
+  layout.ranks.clear();
+  for (std::uint32_t r = 0; r < trace.ranks.size(); ++r) {
+    const float y = height * static_cast<float>(r);
+    layout.ranks.push_back({r, y, height - gap});
+    std::vector<std::uint32_t> rows;
+    if (trace.is_ring()) {
+      for (const ringscope::Lane lane : {ringscope::Lane::compute, ringscope::Lane::wait}) {
+        rows.push_back(trace.row_of(static_cast<int>(r), lane));
+      }
+    } else {
+      const RankTrack& rank = trace.ranks[r];
+      for (std::uint32_t l = rank.first_lane; l < rank.first_lane + rank.lanes; ++l) {
+        for (std::uint32_t k = 0; k < trace.lanes[l].rows; ++k) {
+          rows.push_back(trace.lanes[l].first_row + k);
+        }
+      }
+    }
+    const float share = (height - gap) / static_cast<float>(std::max<std::size_t>(1, rows.size()));
+    const std::size_t shown =
+        share < kLeastRow ? std::min<std::size_t>(1, rows.size()) : rows.size();
+    const float row_height =
+        std::max(1.0f, (height - gap) / static_cast<float>(std::max<std::size_t>(1, shown)));
+    for (std::size_t k = 0; k < shown; ++k) {
+      layout.rows.push_back({rows[k], y + row_height * static_cast<float>(k), row_height});
     }
   }
+  layout.content_height = frame.body.height();
 }
 
 }  // namespace
@@ -55,7 +67,9 @@ void draw_timeline_strip(const PanelContext& context, std::size_t document, cons
     return;
   }
   fit_rows(frame);
-  draw_body(frame, "timeline.strip" + std::to_string(document));
+  draw_slices(frame, "timeline.strip" + std::to_string(document));
+  draw_steps(frame);
+  draw_playhead(frame);
   draw_gutter(frame, {top_left.x, frame.body.y0, frame.body.x0, frame.body.y1});
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   if (!ImGui::IsWindowHovered() || !frame.body.contains(mouse)) {

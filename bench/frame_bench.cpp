@@ -1,0 +1,233 @@
+// Frames of the viewer with a million and ten million slices in view, 1600 x 900: how long it takes
+// to build the draw lists, and to draw them. `changing` is the worst case, every slice looked at anew
+// because the view has changed; in `playing` only the playhead moves. Drawing is what the window does,
+// in an OpenGL context without a screen where EGL offers one; else the software renderer alone.
+#include <benchmark/benchmark.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "viz/app/screen.h"
+#include "viz/app/software_renderer.h"
+#include "viz/app/viewer.h"
+
+#if __has_include(<EGL/egl.h>)
+#include <EGL/egl.h>
+#include <EGL/eglext.h>
+#include <GL/gl.h>
+#define RINGSCOPE_HAS_EGL 1
+#endif
+
+namespace ringscope::viz {
+namespace {
+
+constexpr int kWidth = 1600, kHeight = 900, kRanks = 8;
+
+// `count` slices on the four lanes of eight ranks, of random lengths and with gaps.
+Trace long_trace(std::size_t count) {
+  std::mt19937 random(1);
+  Trace trace;
+  trace.path = "long.json";
+  trace.run.emplace();
+  trace.run->world_size = kRanks;
+  trace.run->mask = "causal";
+  trace.run->shape.seqlen = 4096;
+  for (int kind = 0; kind < kKindCount; ++kind)
+    trace.names.emplace_back(name_of(static_cast<Kind>(kind)));
+  const std::size_t a_row = count / (4 * kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    trace.ranks.push_back(
+        {rank, "rank " + std::to_string(rank), static_cast<std::uint32_t>(trace.lanes.size()), 4});
+    for (const ringscope::Lane lane : kAllLanes) {
+      const auto number = static_cast<std::uint32_t>(trace.lanes.size());
+      trace.lanes.push_back({static_cast<std::uint32_t>(rank), static_cast<std::int64_t>(lane),
+                             std::string(name_of(lane)), number, 1});
+      Row& row = trace.rows.emplace_back();
+      row.lane = number;
+      row.slices.resize(a_row);
+      std::int64_t now = 0;
+      for (std::size_t i = 0; i < a_row; ++i) {
+        Slice& slice = row.slices[i];
+        now += random() % 1000;
+        slice.begin_ns = now;
+        now += 1 + random() % 3000;
+        slice.end_ns = now;
+        slice.kind = static_cast<Kind>(lane);
+        slice.name = static_cast<std::uint32_t>(slice.kind);
+        slice.step = static_cast<std::int32_t>(i * kRanks / a_row);
+        slice.kv_owner = ((rank - slice.step) % kRanks + kRanks) % kRanks;
+        slice.peer = (rank + kRanks - 1) % kRanks;
+        slice.pairs = 100;
+      }
+      trace.end_ns = std::max(trace.end_ns, now);
+      trace.slice_count += a_row;
+    }
+  }
+  return trace;
+}
+
+#ifdef RINGSCOPE_HAS_EGL
+// An OpenGL context without a screen, current as long as this lives.
+class Offscreen {
+ public:
+  static std::unique_ptr<Offscreen> open() {
+    std::unique_ptr<Offscreen> made(new Offscreen);
+    return made->start() ? std::move(made) : nullptr;
+  }
+  ~Offscreen() {
+    if (display_ == EGL_NO_DISPLAY) return;
+    const auto terminate = function<EGLBoolean (*)(EGLDisplay)>("eglTerminate");
+    if (terminate != nullptr) terminate(display_);
+  }
+
+ private:
+  Offscreen() : library_(::dlopen("libEGL.so.1", RTLD_NOW | RTLD_LOCAL)) {}
+  template <class F>
+  F function(const char* name) const {
+    return library_ == nullptr ? nullptr : reinterpret_cast<F>(::dlsym(library_, name));
+  }
+  bool start() {
+    if (library_ == nullptr) return false;
+    const auto address = function<decltype(&eglGetProcAddress)>("eglGetProcAddress");
+    const auto initialize = function<decltype(&eglInitialize)>("eglInitialize");
+    const auto bind = function<decltype(&eglBindAPI)>("eglBindAPI");
+    const auto choose = function<decltype(&eglChooseConfig)>("eglChooseConfig");
+    const auto surface = function<decltype(&eglCreatePbufferSurface)>("eglCreatePbufferSurface");
+    const auto context = function<decltype(&eglCreateContext)>("eglCreateContext");
+    const auto current = function<decltype(&eglMakeCurrent)>("eglMakeCurrent");
+    if (!address || !initialize || !bind || !choose || !surface || !context || !current)
+      return false;
+    const auto platform =
+        reinterpret_cast<PFNEGLGETPLATFORMDISPLAYEXTPROC>(address("eglGetPlatformDisplayEXT"));
+    if (platform == nullptr) return false;
+    display_ = platform(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, nullptr);
+    if (display_ == EGL_NO_DISPLAY || !initialize(display_, nullptr, nullptr)) return false;
+    const EGLint wanted[] = {EGL_SURFACE_TYPE, EGL_PBUFFER_BIT, EGL_RENDERABLE_TYPE,
+                             EGL_OPENGL_BIT,   EGL_RED_SIZE,    8,
+                             EGL_NONE};
+    EGLConfig config = nullptr;
+    EGLint count = 0;
+    if (!bind(EGL_OPENGL_API) || !choose(display_, wanted, &config, 1, &count) || count == 0)
+      return false;
+    const EGLint size[] = {EGL_WIDTH, kWidth, EGL_HEIGHT, kHeight, EGL_NONE};
+    const EGLSurface picture = surface(display_, config, size);
+    const EGLContext made = context(display_, config, EGL_NO_CONTEXT, nullptr);
+    return picture != EGL_NO_SURFACE && made != EGL_NO_CONTEXT &&
+           current(display_, picture, picture, made);
+  }
+
+  void* library_;
+  EGLDisplay display_ = EGL_NO_DISPLAY;
+};
+#else
+struct Offscreen {
+  static std::unique_ptr<Offscreen> open() { return nullptr; }
+};
+inline void glFinish() {}
+inline const unsigned char* glGetString(int) { return nullptr; }
+constexpr int GL_RENDERER = 0;
+#endif
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
+}
+
+// A viewer and what draws its frames.
+class Stage {
+ public:
+  explicit Stage(std::size_t slices) : offscreen_(Offscreen::open()) {
+    std::vector<Document> documents;
+    documents.push_back(make_document(long_trace(slices)));
+    if (offscreen_ != nullptr) screen_ = make_screen(1);
+    viewer_.emplace(Session(std::move(documents)), screen_ ? screen_->textures() : textures_);
+    if (screen_ != nullptr) screen_->attach();
+    for (int i = 0; i < 4; ++i) frame();
+  }
+
+  ~Stage() {
+    if (screen_ != nullptr) screen_->detach();
+  }
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  Session& session() { return viewer_->session(); }
+  std::string renderer() const {
+    return offscreen_ == nullptr ? "software"
+                                 : reinterpret_cast<const char*>(glGetString(GL_RENDERER));
+  }
+
+  int triangles() const { return triangles_; }
+
+  // Milliseconds to build the frame, and for all of it.
+  std::pair<double, double> frame() {
+    using Clock = std::chrono::steady_clock;
+    const auto since = [](Clock::time_point begin) {
+      return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    };
+    const auto begin = Clock::now();
+    if (screen_ != nullptr) screen_->begin_frame();
+    const ImDrawData& data = viewer_->frame(FrameInput());
+    const double built = since(begin);
+    triangles_ = data.TotalIdxCount / 3;
+    if (screen_ != nullptr) {
+      screen_->draw(data, palette_of(session().theme).background);
+      glFinish();
+    } else {
+      render(data, image_);
+    }
+    return {built, since(begin)};
+  }
+
+ private:
+  std::unique_ptr<Offscreen> offscreen_;
+  SoftwareTextures textures_;  // without OpenGL
+  std::unique_ptr<Screen> screen_;
+  std::optional<Viewer> viewer_;
+  Image image_ = Image(kWidth, kHeight);
+  int triangles_ = 0;  // of the last frame
+};
+
+void measure(benchmark::State& state, bool changing) {
+  Stage stage(static_cast<std::size_t>(state.range(0)));
+  Session& session = stage.session();
+  const double length = session.length();
+  std::vector<double> built, whole;
+  int n = 0;
+  for (auto _ : state) {
+    ++n;
+    if (changing) {
+      session.view = fitted(length);
+      session.view.end *= 1 - 1e-4 * (1 + n % 7);
+    } else {
+      session.seek(length * (n % 100) / 100);
+    }
+    const auto [build, all] = stage.frame();
+    built.push_back(build);
+    whole.push_back(all);
+  }
+  state.counters["build_median_ms"] = median(built);
+  state.counters["frame_median_ms"] = median(whole);
+  state.counters["triangles"] = stage.triangles();
+  state.SetLabel(stage.renderer());
+}
+
+void changing(benchmark::State& state) { measure(state, true); }
+void playing(benchmark::State& state) { measure(state, false); }
+
+BENCHMARK(changing)->Arg(1'000'000)->Arg(10'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(playing)->Arg(1'000'000)->Arg(10'000'000)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace ringscope::viz
+
+BENCHMARK_MAIN();

@@ -1,0 +1,290 @@
+// `ringscope plan` as a program: what it answers, and how bad input is refused.
+#include <gtest/gtest.h>
+#include <rapidjson/document.h>
+
+#include <algorithm>
+
+#include "tests/app/program.h"
+
+namespace ringscope {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+const Strings kPlan = {"plan",         "--gpu", "H100",     "--link", "NVLink4",
+                       "--world-size", "8",     "--seqlen", "131072"};
+
+Strings plan_with(const Strings& more) {
+  Strings arguments = kPlan;
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+class PlanCommandTest : public ProgramTest {
+ protected:
+  std::string run_well(const Strings& arguments) const {
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    return result.out;
+  }
+  rapidjson::Document json_of(Strings arguments) const {
+    arguments.push_back("--json");
+    rapidjson::Document json;
+    const std::string out = run_well(arguments);
+    json.Parse(out.c_str(), out.size());
+    EXPECT_FALSE(json.HasParseError()) << out;
+    return json;
+  }
+  // Refused with status 2, nothing on stdout and one line that holds `words`.
+  void expect_refused(const Strings& arguments, const Strings& words) const {
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.status, 2) << result.out << result.err;
+    EXPECT_EQ(result.out, "");
+    expect_one_line(result);
+    EXPECT_NE(result.err.find("accepted"), std::string::npos) << result.err;
+    for (const std::string& word : words)
+      EXPECT_NE(result.err.find(word), std::string::npos) << word << " in: " << result.err;
+  }
+};
+
+TEST_F(PlanCommandTest, SaysWhatPeopleAskFor) {
+  const std::string out = run_well(plan_with({"--mask", "causal", "--heads-kv", "8"}));
+  for (const char* word : {"feasible", "yes", "memory a rank", "threshold", "headroom", "compute",
+                           "imbalance", "exposed", "zigzag", "allgather", "ulysses",
+                           "largest seqlen", "smallest world_size", "hidden from seqlen"})
+    EXPECT_NE(out.find(word), std::string::npos) << word << " in:\n" << out;
+  EXPECT_EQ(out.find("S0"), std::string::npos);
+}
+
+TEST_F(PlanCommandTest, ExplainAddsFormulasAndSources) {
+  const std::string plain = run_well(kPlan), out = run_well(plan_with({"--explain", "--backward"}));
+  EXPECT_GT(out.size(), plain.size());
+  for (const char* word : {"(F/B) (e/2) (G/H) / share", "4 b H d pairs", "10 b H d pairs",
+                           "2 x 2 b c d G e", "S0", "S1", "table of hardware"})
+    EXPECT_EQ(out.find(word) != std::string::npos, std::string(word) != "2 x 2 b c d G e") << word;
+  EXPECT_NE(run_well(plan_with({"--explain"})).find("2 x 2 b c d G e"), std::string::npos);
+}
+
+// Every number from the formulas, written out here.
+TEST_F(PlanCommandTest, JsonHoldsTheNumbers) {
+  const auto json = json_of(plan_with({"--mask", "causal", "--heads-kv", "8"}));
+  EXPECT_TRUE(json["feasible"].GetBool());
+  EXPECT_STREQ(json["chosen"]["partition"].GetString(), "zigzag");
+  EXPECT_STREQ(json["chosen"]["scheme"].GetString(), "ring");
+  const double flops = json["machine"]["forward_flops"].GetDouble();
+  EXPECT_DOUBLE_EQ(flops, 989.4e12 * 0.65);
+  const double pairs = 131072.0 * 131073 / 2;
+  EXPECT_NEAR(json["chosen"]["forward"]["compute_s"].GetDouble(), 4 * 32 * 128 * pairs / 8 / flops,
+              1e-9);
+  EXPECT_NEAR(json["overlap_forward"]["threshold_rows"].GetDouble(), flops / 450e9 * 8 / 32 / 0.5,
+              0.1);
+  EXPECT_DOUBLE_EQ(json["chosen"]["bytes_sent"].GetDouble(), 2.0 * 7 * 16384 * 8 * 128 * 2);
+  EXPECT_EQ(json["chosen"]["hops"].GetDouble(), 7);
+  double memory = 0;
+  for (const auto& part : json["memory"].GetArray()) memory += part["bytes"].GetDouble();
+  EXPECT_DOUBLE_EQ(memory, json["chosen"]["peak_bytes"].GetDouble());
+  ASSERT_EQ(json["choices"].Size(), 9u);
+  int best = 0;
+  for (const auto& choice : json["choices"].GetArray()) best += choice["best"].GetBool() ? 1 : 0;
+  EXPECT_EQ(best, 1);
+}
+
+// C20 on the command line.
+TEST_F(PlanCommandTest, C20_ContiguousCausalReaches53Percent) {
+  const auto json =
+      json_of(plan_with({"--mask", "causal", "--partition", "contiguous", "--scheme", "ring"}));
+  EXPECT_NEAR(json["chosen"]["balance_ceiling"].GetDouble(), 0.533, 5e-4);
+  EXPECT_FALSE(json["chosen"]["best"].GetBool());
+}
+
+TEST_F(PlanCommandTest, ForetellsTheMemoryOfARealRun) {
+  const auto json = json_of({"plan",
+                             "--gpu",
+                             "laptop-2core",
+                             "--link",
+                             "memcpy-2core",
+                             "--seqlen",
+                             "101",
+                             "--world-size",
+                             "3",
+                             "--heads",
+                             "4",
+                             "--heads-kv",
+                             "2",
+                             "--head-dim",
+                             "8",
+                             "--dtype",
+                             "f32",
+                             "--mask",
+                             "causal",
+                             "--backward",
+                             "--partition",
+                             "fold",
+                             "--scheme",
+                             "ring"});
+  const ProgramResult real = run({"run", "--random", "--seqlen", "101", "--world-size", "3",
+                                  "--heads", "4", "--heads-kv", "2", "--head-dim", "8", "--mask",
+                                  "causal", "--backward", "--partition", "fold", "--json"});
+  rapidjson::Document run;
+  run.Parse(real.out.c_str());
+  ASSERT_FALSE(run.HasParseError()) << real.err;
+  double peak = 0;
+  for (const auto& rank : run["ranks"].GetArray())
+    peak = std::max(peak, rank["peak_bytes"].GetDouble());
+  EXPECT_EQ(json["chosen"]["peak_bytes"].GetDouble(), peak);
+  EXPECT_EQ(json["chosen"]["bytes_sent"].GetDouble(), run["ranks"][0]["bytes_sent"].GetDouble());
+  EXPECT_EQ(json["chosen"]["hops"].GetDouble(), run["ranks"][0]["hops"].GetDouble());
+  EXPECT_DOUBLE_EQ(json["chosen"]["balance_ceiling"].GetDouble(),
+                   run["predicted_balance_ceiling"].GetDouble());
+}
+
+TEST_F(PlanCommandTest, WhatDoesNotFitIsAnAnswer) {
+  const Strings large = plan_with({"--layers", "400", "--backward"});
+  const std::string out = run_well(large);
+  EXPECT_NE(out.find("no: "), std::string::npos) << out;
+  const auto json = json_of(large);
+  EXPECT_FALSE(json["feasible"].GetBool());
+  EXPECT_NE(std::string(json["why"].GetString()).find("memory"), std::string::npos);
+  // What it says would fit does.
+  const int more = json["smallest_world_size"].GetInt();
+  EXPECT_GT(more, 8);
+  Strings enough = large;
+  enough[6] = std::to_string(more);
+  EXPECT_TRUE(json_of(enough)["feasible"].GetBool());
+  enough[6] = std::to_string(more - 1);
+  EXPECT_FALSE(json_of(enough)["feasible"].GetBool());
+  Strings shorter = large;
+  shorter[8] = std::to_string(json["largest_seqlen"].GetInt64());
+  EXPECT_TRUE(json_of(shorter)["feasible"].GetBool());
+}
+
+TEST_F(PlanCommandTest, UlyssesWithHeadsThatDoNotDivideIsNotFeasible) {
+  const auto json = json_of(plan_with({"--heads-kv", "4", "--scheme", "ulysses"}));
+  EXPECT_FALSE(json["feasible"].GetBool());
+  EXPECT_NE(std::string(json["why"].GetString()).find("divide"), std::string::npos);
+}
+
+TEST_F(PlanCommandTest, MemoryFractionCounts) {
+  const double all = json_of(plan_with({"--memory-fraction", "1"}))["largest_seqlen"].GetDouble();
+  const double half =
+      json_of(plan_with({"--memory-fraction", "0.5"}))["largest_seqlen"].GetDouble();
+  EXPECT_NEAR(half / all, 0.5, 1e-3);
+}
+
+TEST_F(PlanCommandTest, OneRankHasNothingToSend) {
+  Strings alone = kPlan;
+  alone[6] = "1";
+  EXPECT_NE(run_well(alone).find("nothing to send"), std::string::npos);
+  EXPECT_EQ(json_of(alone)["chosen"]["bytes_sent"].GetDouble(), 0);
+}
+
+TEST_F(PlanCommandTest, TakesHardwareFromAFile) {
+  write_text("mine.txt",
+             "gpu mine\ntflops_16bit 100\nmemory_gb 10\nlink wire\ngb_per_s 10\nlatency_us 5\n");
+  const auto json = json_of({"plan", "--gpu", path("mine.txt"), "--link", path("mine.txt:wire"),
+                             "--world-size", "4", "--seqlen", "4096"});
+  EXPECT_STREQ(json["machine"]["gpu"].GetString(), "mine");
+  EXPECT_DOUBLE_EQ(json["machine"]["forward_flops"].GetDouble(), 100e12);
+  EXPECT_DOUBLE_EQ(json["machine"]["bytes_per_s"].GetDouble(), 10e9);
+  EXPECT_DOUBLE_EQ(json["machine"]["latency_s"].GetDouble(), 5e-6);
+  EXPECT_DOUBLE_EQ(json["machine"]["memory_limit_bytes"].GetDouble(), 9e9);
+}
+
+TEST_F(PlanCommandTest, MeasureTakesThisMachine) {
+  const auto json = json_of({"plan", "--measure", "--world-size", "2", "--seqlen", "2048",
+                             "--heads", "2", "--head-dim", "32", "--dtype", "f32"});
+  EXPECT_TRUE(json["machine"]["measured"].GetBool());
+  for (const char* rate : {"forward_flops", "backward_flops", "bytes_per_s", "memory_bytes"})
+    EXPECT_GT(json["machine"][rate].GetDouble(), 1e6) << rate;
+}
+
+TEST_F(PlanCommandTest, HelpListsTheFlags) {
+  const std::string out = run_well({"plan", "--help"});
+  for (const char* flag : {"--gpu", "--link", "--measure", "--world-size", "--seqlen", "--explain",
+                           "--memory-fraction", "--layers"})
+    EXPECT_NE(out.find(flag), std::string::npos) << flag;
+  EXPECT_NE(run_well({"--help"}).find("plan"), std::string::npos);
+}
+
+TEST_F(PlanCommandTest, RefusesUnknownHardware) {
+  Strings arguments = kPlan;
+  arguments[2] = "H999";
+  expect_refused(arguments, {"--gpu", "'H999'", "H100"});
+  arguments = kPlan;
+  arguments[4] = "string";
+  expect_refused(arguments, {"--link", "'string'", "NVLink4"});
+}
+
+TEST_F(PlanCommandTest, RefusesBadTablesByFileLineAndField) {
+  const auto refuse = [&](const std::string& text, const Strings& words) {
+    write_text("bad.txt", text);
+    Strings arguments = kPlan;
+    arguments[2] = path("bad.txt");
+    Strings all = words;
+    all.push_back("bad.txt");
+    expect_refused(arguments, all);
+  };
+  refuse("gpu a\ntflops_16bit 0\nmemory_gb 1\n", {"line 2", "tflops_16bit", "'0'"});
+  refuse("gpu a\ntflops_16bit -3\nmemory_gb 1\n", {"line 2", "tflops_16bit"});
+  refuse("gpu a\ntflops_16bit nan\nmemory_gb 1\n", {"line 2", "tflops_16bit"});
+  refuse("gpu a\n\nspeed 3\n", {"line 3", "speed"});
+  refuse("gpu a\ntflops_16bit 3\n", {"line 1", "memory_gb"});
+  refuse("{\"gpu\": 1}\n", {"line 1"});
+  refuse("", {"no entry"});
+  refuse("link a\ngb_per_s 1\n", {"no gpu"});
+  refuse(std::string(3000, '\0'), {"line 1"});
+  Strings folder = kPlan;
+  folder[2] = "/";
+  expect_refused(folder, {"--gpu", "directory"});
+}
+
+TEST_F(PlanCommandTest, RefusesBadUsage) {
+  const auto without = [](const std::string& flag) {
+    Strings arguments;
+    for (std::size_t i = 0; i < kPlan.size(); ++i) {
+      if (kPlan[i] == flag) {
+        ++i;
+      } else {
+        arguments.push_back(kPlan[i]);
+      }
+    }
+    return arguments;
+  };
+  for (const char* flag : {"--gpu", "--link", "--world-size", "--seqlen"})
+    expect_refused(without(flag), {flag});
+  expect_refused({"plan"}, {"--seqlen"});
+  expect_refused(plan_with({"--measure"}), {"--measure"});
+  expect_refused(plan_with({"--heads-kv", "5"}), {"heads-kv", "5"});
+  expect_refused(plan_with({"--mask", "documents:1,2"}), {"--mask", "131072"});
+  expect_refused(plan_with({"--mask", "round"}), {"--mask", "round"});
+  expect_refused(plan_with({"--scheme", "star"}), {"--scheme", "star", "ulysses"});
+  expect_refused(plan_with({"--partition", "odd"}), {"--partition", "odd", "zigzag"});
+  expect_refused(plan_with({"--heads", "0"}), {"--heads", "'0'"});
+  expect_refused(plan_with({"--heads", "-1"}), {"--heads", "'-1'"});
+  expect_refused(plan_with({"--batch", "1e3"}), {"--batch", "'1e3'"});
+  expect_refused(plan_with({"--layers", "2"}), {"--layers", "--backward"});
+  for (const char* fraction : {"0", "-1", "1.1", "nan", "inf", "half"})
+    expect_refused(plan_with({"--memory-fraction", fraction}), {"--memory-fraction", fraction});
+  expect_refused(plan_with({"--json=yes"}), {"--json"});
+  expect_refused(plan_with({"--json", "--json"}), {"--json"});
+  expect_refused(plan_with({"--heads"}), {"--heads"});
+  expect_refused(plan_with({"--unknown"}), {"--unknown"});
+  expect_refused(plan_with({"extra"}), {"extra"});
+  Strings f32 = plan_with({"--dtype", "f32"});
+  f32[2] = "TPUv4";
+  expect_refused(f32, {"--dtype", "TPUv4"});
+  Strings long_sequence = kPlan;
+  long_sequence[8] = "9999999999";
+  expect_refused(long_sequence, {"--seqlen", "9999999999"});
+}
+
+TEST_F(PlanCommandTest, TakesTheLargestSizes) {
+  Strings arguments = plan_with({"--mask", "causal", "--backward"});
+  arguments[6] = "2147483647";
+  arguments[8] = "2147483648";
+  EXPECT_EQ(run_well(arguments).find("nan"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ringscope

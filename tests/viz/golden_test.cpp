@@ -1,0 +1,121 @@
+// Pictures of traces made by hand, against those in tests/viz/golden. When a picture is meant to
+// look different, look at what
+//
+//   RINGSCOPE_WRITE_GOLDEN=1 ./ringscope test -R Golden
+//
+// writes there, and commit it. Machines round differently, so a little may differ.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/viz/hands.h"
+#include "tests/viz/panel_stage.h"
+#include "tests/viz/read_png.h"
+#include "viz/app/fonts.h"
+#include "viz/app/png.h"
+
+namespace ringscope::viz {
+namespace {
+
+// The typeface that the committed pictures were drawn with.
+constexpr const char* kFont = "Roboto 797e35f7f5d6";
+
+// Channels are 0 to 255.
+constexpr double kMostMeanDifference = 0.6;
+constexpr int kNoticeable = 40;
+constexpr double kMostNoticeable = 0.004;  // share of pixels
+
+struct Difference {
+  double mean = 0, noticeable = 0;
+};
+
+Difference difference(const Image& a, const Image& b) {
+  Difference d;
+  for (std::size_t i = 0; i < a.pixels.size(); ++i) {
+    int most = 0;
+    for (const int shift : {0, 8, 16}) {
+      const int by = std::abs(static_cast<int>(a.pixels[i] >> shift & 255) -
+                              static_cast<int>(b.pixels[i] >> shift & 255));
+      d.mean += by;
+      most = std::max(most, by);
+    }
+    d.noticeable += most > kNoticeable;
+  }
+  const auto pixels = static_cast<double>(a.pixels.size());
+  return {d.mean / (3 * pixels), d.noticeable / pixels};
+}
+
+void expect_golden(const std::string& name, const Image& image) {
+  const std::string path = std::string(RINGSCOPE_SOURCE_DIR "/tests/viz/golden/") + name + ".png";
+  if (std::getenv("RINGSCOPE_WRITE_GOLDEN") != nullptr) {
+    write_png(path, image);
+    return;
+  }
+  if (font_name() != kFont)
+    GTEST_SKIP() << "drawn with " << font_name() << ", the committed pictures with " << kFont;
+  const Image golden = read_png(path);
+  ASSERT_EQ(golden.width, image.width) << path;
+  ASSERT_EQ(golden.height, image.height) << path;
+  const Difference d = difference(golden, image);
+  if (d.mean <= kMostMeanDifference && d.noticeable <= kMostNoticeable) return;
+  const std::string drawn = testing::TempDir() + "ringscope_" + name + ".png";
+  write_png(drawn, image);
+  ADD_FAILURE() << "mean difference " << d.mean << ", noticeable " << 100 * d.noticeable
+                << " % of pixels; compare " << path << " and " << drawn;
+}
+
+Person person_at(std::vector<Trace> traces, int width, int height) {
+  return Person(session_of(std::move(traces)), width, height);
+}
+
+TEST(Golden, OneRecording) {
+  Person person = person_at({ring_trace(4)}, 960, 540);
+  person.press(SpecialKey::right);
+  person.type("k");
+  expect_golden("one_dark", person.picture());
+  person.type("t");
+  expect_golden("one_light", person.picture());
+}
+
+TEST(Golden, SmallWindow) {
+  Person person = person_at({ring_trace(3, "striped")}, 640, 400);
+  person.press(SpecialKey::end);
+  expect_golden("small", person.picture());
+}
+
+TEST(Golden, Compared) {
+  Person person = person_at({ring_trace(4), ring_trace(4, "zigzag")}, 960, 540);
+  person.press(SpecialKey::right);
+  expect_golden("compared", person.picture());
+}
+
+TEST(Golden, OtherPrograms) {
+  Person person = person_at({foreign_trace()}, 640, 400);
+  expect_golden("foreign", person.picture());
+}
+
+TEST(Golden, Help) {
+  Person person = person_at({ring_trace(4)}, 960, 720);
+  person.type("?");
+  person.rest(3);
+  expect_golden("help", person.picture());
+}
+
+// The tolerance is small: pictures that differ in a playhead's place are told apart.
+TEST(Golden, TellsPicturesApart) {
+  Person person = person_at({ring_trace(4)}, 960, 540);
+  const Image before = person.picture();
+  person.press(SpecialKey::right);
+  const Difference d = difference(before, person.picture());
+  EXPECT_GT(d.noticeable, kMostNoticeable);
+  const Difference none = difference(before, before);
+  EXPECT_EQ(none.mean, 0);
+  EXPECT_EQ(none.noticeable, 0);
+}
+
+}  // namespace
+}  // namespace ringscope::viz

@@ -1,0 +1,169 @@
+// `ringscope view --screenshot` through the real program: the same picture every time, no display,
+// nothing left behind; and what it refuses.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/app/program.h"
+#include "tests/viz/read_png.h"
+
+namespace ringscope {
+namespace {
+
+class ScreenshotTest : public ProgramTest {
+ protected:
+  // A recording of three ranks.
+  void record(const std::string& name, const std::string& partition = "zigzag",
+              const std::string& ranks = "3") {
+    const ProgramResult result =
+        run({"run", "--random", "--seqlen", "48", "--heads", "1", "--head-dim", "8", "--world-size",
+             ranks, "--mask", "causal", "--partition", partition, "--trace", name});
+    ASSERT_EQ(result.status, 0) << result.err;
+  }
+  // Where there is no display, and preferences would lie in the test's folder.
+  ProgramResult view(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "view");
+    return run_after("unset DISPLAY WAYLAND_DISPLAY; export XDG_CONFIG_HOME=" + path("config"),
+                     arguments);
+  }
+  void view_well(const std::vector<std::string>& arguments) const {
+    const ProgramResult result = view(arguments);
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.err, "");
+    EXPECT_EQ(result.out, "");
+  }
+  void expect_refused(const std::vector<std::string>& arguments,
+                      const std::vector<std::string>& parts) const {
+    const std::set<std::string> before = files();
+    const ProgramResult result = view(arguments);
+    std::string command;
+    for (const std::string& word : arguments) command += word + " ";
+    SCOPED_TRACE("view " + command + "\n" + result.err);
+    EXPECT_EQ(result.status, 2);
+    EXPECT_EQ(result.out, "");
+    expect_one_line(result);
+    for (const std::string& part : parts)
+      EXPECT_NE(result.err.find(part), std::string::npos) << part;
+    EXPECT_EQ(files(), before);
+  }
+};
+
+TEST_F(ScreenshotTest, IsTheSameEveryTimeAndLeavesNothingElse) {
+  record("a.json");
+  record("b.json", "contiguous");
+  const std::set<std::string> before = files();
+  for (const std::vector<std::string>& traces :
+       {std::vector<std::string>{"a.json"}, {"a.json", "b.json"}}) {
+    std::vector<std::string> arguments = traces;
+    arguments.insert(arguments.end(), {"--screenshot", "1.png"});
+    view_well(arguments);
+    arguments.back() = "2.png";
+    view_well(arguments);
+    EXPECT_EQ(contents_of(path("1.png")), contents_of(path("2.png")));
+    const viz::Image picture = viz::read_png(path("1.png"));
+    EXPECT_EQ(picture.width, 1600);
+    EXPECT_EQ(picture.height, 900);
+    const std::set<viz::Color> colors(picture.pixels.begin(), picture.pixels.end());
+    EXPECT_GT(colors.size(), 100u);
+  }
+  std::set<std::string> after = before;
+  after.insert({"1.png", "2.png"});
+  EXPECT_EQ(files(), after);
+}
+
+TEST_F(ScreenshotTest, DependsOnSizeStepAndTheme) {
+  record("a.json");
+  view_well({"a.json", "--screenshot", "plain.png", "--size", "640x400"});
+  view_well({"a.json", "--screenshot", "step.png", "--size=640x400", "--step", "1"});
+  view_well({"a.json", "--screenshot", "light.png", "--size", "640x400", "--theme", "light"});
+  view_well({"a.json", "--screenshot", "dark.png", "--size", "640x400", "--theme", "dark"});
+  EXPECT_EQ(viz::read_png(path("plain.png")).width, 640);
+  EXPECT_EQ(viz::read_png(path("plain.png")).height, 400);
+  EXPECT_NE(contents_of(path("plain.png")), contents_of(path("step.png")));
+  EXPECT_NE(contents_of(path("plain.png")), contents_of(path("light.png")));
+  EXPECT_EQ(contents_of(path("plain.png")), contents_of(path("dark.png")));
+}
+
+TEST_F(ScreenshotTest, PreferencesDoNotMatter) {
+  record("a.json");
+  view_well({"a.json", "--screenshot", "1.png", "--size", "640x400"});
+  std::filesystem::create_directories(path("config/ringscope"));
+  write_text("config/ringscope/viewer.json", "{\"theme\": \"light\", \"color_by\": \"kind\"}");
+  view_well({"a.json", "--screenshot", "2.png", "--size", "640x400"});
+  EXPECT_EQ(contents_of(path("1.png")), contents_of(path("2.png")));
+}
+
+TEST_F(ScreenshotTest, RefusesWhatItCannotRead) {
+  record("a.json");
+  record("five.json", "zigzag", "5");
+  write_text("empty.json", "");
+  write_text("text.json", "this is no trace");
+  write_text("half.json", contents_of(path("a.json")).substr(0, 1000));
+  std::filesystem::create_directory(path("folder"));
+  const std::string png = "--screenshot";
+  expect_refused({"gone.json", png, "o.png"}, {"'gone.json'", "No such file", "accepted"});
+  expect_refused({"empty.json", png, "o.png"}, {"'empty.json'", "is empty", "accepted"});
+  expect_refused({"folder", png, "o.png"}, {"'folder'", "is a directory", "accepted"});
+  expect_refused({"text.json", png, "o.png"}, {"text.json", "byte"});
+  expect_refused({"half.json", png, "o.png"}, {"half.json", "byte"});
+  expect_refused({"a.json", "gone.json", png, "o.png"}, {"'gone.json'"});
+  expect_refused({"a.json", "five.json", png, "o.png"}, {"five.json", "3", "5"});
+  expect_refused({"a.json", png, "gone/o.png"}, {"gone/o.png"});
+  expect_refused({"a.json", png, "folder"}, {"folder"});
+}
+
+TEST_F(ScreenshotTest, RefusesFlagsThatMakeNoSense) {
+  record("a.json");
+  write_text("foreign.json",
+             "{\"traceEvents\": [{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": 0, \"dur\": 5, "
+             "\"name\": \"work\"}]}");
+  for (const char* size :
+       {"640", "640x", "x400", "319x400", "640x239", "7681x400", "640x4321", "640X400", "640x400x3",
+        "-640x400", " 640x400", "1e3x400", "99999999999x400"})
+    expect_refused({"a.json", "--screenshot", "o.png", "--size", size},
+                   {"--size", std::string("'") + size + "'", "from 320x240 to 7680x4320"});
+  for (const char* step : {"-1", "x", "1.5", "99999999999", ""})
+    expect_refused({"a.json", "--screenshot", "o.png", "--step", step},
+                   {"--step", std::string("'") + step + "'", "accepted: an integer from 0"});
+  expect_refused({"a.json", "--screenshot", "o.png", "--step", "3"},
+                 {"--step", "'3'", "'a.json'", "accepted: an integer from 0 to 2"});
+  expect_refused({"foreign.json", "--screenshot", "o.png", "--step", "0"},
+                 {"--step", "'0'", "foreign.json", "accepted", "no ring steps"});
+  expect_refused({"a.json", "--screenshot", "o.png", "--theme", "blue"},
+                 {"--theme", "'blue'", "accepted: dark, light"});
+  expect_refused({"a.json", "--size", "640x400"}, {"--size", "accepted", "--screenshot"});
+  expect_refused({"a.json", "--screenshot"}, {"--screenshot: no value"});
+  expect_refused({"a.json", "--fast"}, {"'--fast'", "accepted: see ringscope view --help"});
+  expect_refused({"--screenshot", "o.png"}, {"no trace", "accepted: view TRACE..."});
+}
+
+TEST_F(ScreenshotTest, AWindowNeedsADisplay) {
+  record("a.json");
+  expect_refused({"a.json"}, {"no display", "DISPLAY", "--screenshot"});
+  expect_refused({"gone.json"}, {"'gone.json'", "No such file"});
+}
+
+TEST_F(ScreenshotTest, TheDemoEndsWithOne) {
+  write_text("t.txt", std::string(1000, 'x'));
+  const ProgramResult result =
+      run({"demo", "--text", "t.txt", "--out", "d", "--seqlen", "200", "--no-view"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find("d/compare.png"), std::string::npos);
+  EXPECT_NE(result.out.find("ringscope view d/contiguous.json"), std::string::npos);
+  view_well({"d/contiguous.json", "d/striped.json", "d/zigzag.json", "d/fold.json", "--screenshot",
+             "again.png"});
+  ASSERT_GT(viz::read_png(path("d/compare.png")).width, 0);
+  EXPECT_EQ(contents_of(path("d/compare.png")), contents_of(path("again.png")));
+}
+
+TEST_F(ScreenshotTest, OtherProgramsTracesAreShownToo) {
+  write_text(
+      "foreign.json",
+      "[{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": 0, \"dur\": 5, \"name\": \"work\"}]");
+  view_well({"foreign.json", "--screenshot", "o.png", "--size", "640x400"});
+  EXPECT_EQ(viz::read_png(path("o.png")).width, 640);
+}
+
+}  // namespace
+}  // namespace ringscope

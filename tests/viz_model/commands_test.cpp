@@ -1,0 +1,122 @@
+// Keys mean one thing each, and nothing is bound that the help doesn't say.
+#include "viz/model/commands.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ringscope::viz {
+namespace {
+
+// As the help writes keys.
+std::string name_of(const Key& key) {
+  static const std::map<SpecialKey, std::string> names = {
+      {SpecialKey::left, "Left"},   {SpecialKey::right, "Right"},
+      {SpecialKey::home, "Home"},   {SpecialKey::end, "End"},
+      {SpecialKey::escape, "Esc"},  {SpecialKey::backspace, "Backspace"},
+      {SpecialKey::enter, "Enter"}, {SpecialKey::tab, "Tab"}};
+  if (key.special != SpecialKey::none) return (key.shift ? "Shift-" : "") + names.at(key.special);
+  if (key.character == U' ') return "Space";
+  const char c = static_cast<char>(key.character);
+  return std::string(1, c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c);
+}
+
+// "A, D" and ". ," are two keys each; a comma that stands alone is a key.
+std::vector<std::string> keys_of(std::string_view text) {
+  std::vector<std::string> keys;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    std::string key(text.substr(at, end - at));
+    if (key.size() > 1 && key.back() == ',') key.pop_back();
+    keys.push_back(key);
+    at = end + 1;
+  }
+  return keys;
+}
+
+std::multiset<std::string> keys_in_help() {
+  std::multiset<std::string> keys;
+  for (const HelpLine& line : help_lines())
+    for (const std::string& key : keys_of(line.keys)) keys.insert(key);
+  return keys;
+}
+
+TEST(Commands, NoKeyIsBoundTwice) {
+  std::map<std::string, int> bound;
+  for (const KeyBinding& binding : key_bindings()) ++bound[name_of(binding.key)];
+  for (const auto& [key, times] : bound) EXPECT_EQ(times, 1) << key;
+}
+
+TEST(Commands, EveryCommandHasAKey) {
+  std::set<Command> bound;
+  for (const KeyBinding& binding : key_bindings()) bound.insert(binding.command);
+  for (int command = 0; command <= static_cast<int>(Command::cancel); ++command)
+    EXPECT_TRUE(bound.contains(static_cast<Command>(command))) << "command number " << command;
+}
+
+TEST(Commands, EveryKeyIsInTheHelpOnce) {
+  const std::multiset<std::string> help = keys_in_help();
+  for (const KeyBinding& binding : key_bindings())
+    EXPECT_EQ(help.count(name_of(binding.key)), 1u) << name_of(binding.key);
+}
+
+TEST(Commands, TheHelpListsNothingElse) {
+  std::set<std::string> known = {"Wheel",      "Shift-Wheel", "Ctrl-Wheel", "Left-drag",
+                                 "Right-drag", "Shift-drag",  "Click",      "Double-click"};
+  for (const KeyBinding& binding : key_bindings()) known.insert(name_of(binding.key));
+  for (const std::string& key : keys_in_help()) EXPECT_TRUE(known.contains(key)) << key;
+}
+
+TEST(Commands, EveryGestureIsInTheHelp) {
+  const std::multiset<std::string> help = keys_in_help();
+  for (const char* gesture :
+       {"Wheel", "Left-drag", "Right-drag", "Shift-drag", "Click", "Double-click"})
+    EXPECT_EQ(help.count(gesture), 1u) << gesture;
+  for (const HelpLine& line : help_lines()) EXPECT_FALSE(line.text.empty()) << line.keys;
+}
+
+TEST(Commands, KeysAreThoseThatPeopleKnow) {
+  const std::map<std::string, Command> known = {{"W", Command::zoom_in},
+                                                {"S", Command::zoom_out},
+                                                {"A", Command::pan_left},
+                                                {"D", Command::pan_right},
+                                                {"F", Command::focus_selection},
+                                                {"Home", Command::fit_all},
+                                                {"[", Command::follow_flow_back},
+                                                {"]", Command::follow_flow},
+                                                {".", Command::next_slice},
+                                                {",", Command::previous_slice},
+                                                {"/", Command::search},
+                                                {"Backspace", Command::go_back},
+                                                {"?", Command::help},
+                                                {"Space", Command::play_pause},
+                                                {"Left", Command::step_back},
+                                                {"Right", Command::step_forward},
+                                                {"Esc", Command::cancel}};
+  std::size_t seen = 0;
+  for (const KeyBinding& binding : key_bindings()) {
+    const auto found = known.find(name_of(binding.key));
+    if (found == known.end()) continue;
+    EXPECT_EQ(binding.command, found->second) << found->first;
+    ++seen;
+  }
+  EXPECT_EQ(seen, known.size());
+}
+
+// A special key has no character, and only special keys know Shift.
+TEST(Commands, KeysAreWellFormed) {
+  for (const KeyBinding& binding : key_bindings()) {
+    const Key& key = binding.key;
+    EXPECT_NE(key.character == 0, key.special == SpecialKey::none) << name_of(key);
+    if (key.character != 0) {
+      EXPECT_FALSE(key.shift) << name_of(key);
+    }
+    EXPECT_FALSE(key.character >= U'A' && key.character <= U'Z') << name_of(key);
+  }
+}
+
+}  // namespace
+}  // namespace ringscope::viz
