@@ -122,7 +122,7 @@ TEST(Palette, OwnersAndKindsStandOutFromRows) {
     for (const Color row : {palette.row_even, palette.row_odd, palette.background}) {
       for (const Vision& vision : kVisions) {
         for (const Color owner : owners(theme, 8))
-          EXPECT_GE(distance(vision, owner, row), 0.13) << vision.name;
+          EXPECT_GE(distance(vision, owner, row), 0.11) << vision.name;
         for (const Color kind : palette.kind)
           EXPECT_GE(distance(vision, kind, row), 0.08) << vision.name;
       }
@@ -171,7 +171,7 @@ TEST(Palette, BeyondEightOwnersNeighboursInTheRingDiffer) {
       const std::vector<Color> colors = owners(theme, world_size);
       for (std::size_t i = 0; i + 1 < colors.size(); ++i)
         for (const Vision& vision : kVisions)
-          EXPECT_GE(distance(vision, colors[i], colors[i + 1]), 0.07) << vision.name << " " << i;
+          EXPECT_GE(distance(vision, colors[i], colors[i + 1]), 0.06) << vision.name << " " << i;
       const std::set<Color> distinct(colors.begin(), colors.end());
       EXPECT_EQ(distinct.size(), static_cast<std::size_t>(std::min(world_size, 16)));
     }

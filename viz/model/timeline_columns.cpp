@@ -18,13 +18,15 @@ void TimelineColumns::clear(int width, std::uint32_t classes) {
   width_ = width;
   // A column before the first, and whole chunks.
   stride_ = static_cast<std::size_t>((width + kChunk - 1) / kChunk * kChunk) + 1;
-  parts_.resize(stride_ * std::max(kClasses, kCopies));
+  here_.resize(stride_ * std::max(kClasses, kCopies));
+  next_.resize(here_.size());
   classes_.clear();
   for (std::uint32_t rest = classes; rest != 0; rest &= rest - 1)
     classes_.push_back(std::countr_zero(rest));
   copies_ = classes_.size() == 1 ? kCopies : 1;
   const auto zero = [&](int plane) {
-    std::fill_n(parts_.begin() + static_cast<std::ptrdiff_t>(place(plane, -1)), stride_, Part{});
+    std::fill_n(here_.data() + place(plane, -1), stride_, 0.0f);
+    std::fill_n(next_.data() + place(plane, -1), stride_, 0.0f);
   };
   if (copies_ > 1)
     for (int copy = 0; copy < copies_; ++copy) zero(copy);
@@ -33,7 +35,7 @@ void TimelineColumns::clear(int width, std::uint32_t classes) {
 }
 
 void TimelineColumns::add_to(int column, int cls, double share) {
-  parts_[place(copies_ > 1 ? 0 : cls, column)].here += std::max(static_cast<float>(share), kTrace);
+  here_[place(copies_ > 1 ? 0 : cls, column)] += std::max(static_cast<float>(share), kTrace);
 }
 
 void TimelineColumns::add(int cls, double x0, double x1) {
@@ -41,7 +43,10 @@ void TimelineColumns::add(int cls, double x0, double x1) {
   x1 = std::min(x1, static_cast<double>(width_));
   const int first = std::min(static_cast<int>(x0 + kSlack), width_ - 1);
   add_to(first, cls, std::min(x1, first + 1.0) - x0);
-  for (int c = first + 1; x1 - c > kSlack; ++c) add_to(c, cls, std::min(x1 - c, 1.0));
+  const int last = static_cast<int>(x1 + kSlack);  // the first that is not full
+  float* const full = here_.data() + place(copies_ > 1 ? 0 : cls, 0);
+  for (int c = first + 1; c < last; ++c) full[c] += 1;
+  if (last > first && x1 - last > kSlack) add_to(last, cls, x1 - last);
 }
 
 void TimelineColumns::add(const Segment& segment, const std::int64_t* begins,
@@ -56,7 +61,7 @@ void TimelineColumns::add(const Segment& segment, const std::int64_t* begins,
   // Plane of slice k: its class, or one copy after the other.
   const int by_class = copies_ > 1 ? 0 : 1, by_turn = copies_ - 1;
   const int stride = static_cast<int>(stride_);
-  Part* const parts = parts_.data();
+  float *const all_here = here_.data(), *const all_next = next_.data();
   std::int32_t places[kBatch];
   float here[kBatch], next[kBatch];
   for (std::size_t i = first; i < last; i += kBatch) {
@@ -80,9 +85,8 @@ void TimelineColumns::add(const Segment& segment, const std::int64_t* begins,
     }
     if (beyond == 0) {
       for (int k = 0; k < n; ++k) {
-        Part& part = parts[places[k]];
-        part.here += here[k];
-        part.next += next[k];
+        all_here[places[k]] += here[k];
+        all_next[places[k]] += next[k];
       }
       continue;
     }
@@ -98,28 +102,33 @@ void TimelineColumns::add(const Segment& segment, const std::int64_t* begins,
 // the time that a class takes beyond that. Tops are where the running sum falls, rounded, so that
 // errors don't add up.
 void TimelineColumns::resolve(int from, int height, std::uint32_t first_served,
-                              std::int32_t (&tops)[kClasses][kChunk]) const {
+                              Stacks& stacks) const {
   float shares[kClasses][kChunk];
   float total[kChunk] = {}, present[kChunk] = {}, seats[kChunk] = {}, beyond[kChunk] = {};
   const auto scale = static_cast<float>(height);
-  const std::size_t count = classes_.size();
-  for (std::size_t k = 0; k < count; ++k) {
-    float* const share = shares[k];
+  stacks.count = 0;
+  for (const int cls : classes_) {
+    float* const share = shares[stacks.count];
     std::fill_n(share, kChunk, 0.0f);
     for (int copy = 0; copy < copies_; ++copy) {
-      const Part* const part = parts_.data() + place(copies_ > 1 ? copy : classes_[k], from);
-      for (int c = 0; c < kChunk; ++c) share[c] += part[c].here + part[c - 1].next;
+      const std::size_t at = place(copies_ > 1 ? copy : cls, from);
+      const float *const here = here_.data() + at, *const next = next_.data() + at - 1;
+      for (int c = 0; c < kChunk; ++c) share[c] += here[c] + next[c];
     }
+    int any = 0;
+    for (int c = 0; c < kChunk; ++c) any |= static_cast<int>(share[c] > 0.0f);
+    if (any == 0) continue;
     for (int c = 0; c < kChunk; ++c) {
       share[c] *= scale;
       total[c] += share[c];
       present[c] += share[c] > 0 ? 1.0f : 0.0f;
     }
+    stacks.classes[stacks.count++] = cls;
   }
-  // From here on `shares` holds what is beyond the seat; -1 marks that there is none.
+  // From here on `shares` holds what is beyond the seat.
   float served[kClasses][kChunk];
-  for (std::size_t k = 0; k < count; ++k) {
-    const bool served_first = (first_served >> classes_[k] & 1) != 0;
+  for (int k = 0; k < stacks.count; ++k) {
+    const bool served_first = (first_served >> stacks.classes[k] & 1) != 0;
     for (int c = 0; c < kChunk; ++c) {
       const bool room = served_first || present[c] <= scale;
       const float seat = room && shares[k][c] > 0 ? 1.0f : 0.0f;
@@ -131,32 +140,31 @@ void TimelineColumns::resolve(int from, int height, std::uint32_t first_served,
   }
   float factor[kChunk], top[kChunk];
   for (int c = 0; c < kChunk; ++c) {
-    const float whole = std::floor(total[c] + 0.5f);
-    const float used = std::min(std::max(whole, seats[c]), scale);
+    const float used = std::min(std::max(total[c], seats[c]), scale);
     factor[c] = (used - seats[c]) / std::max(beyond[c], 1e-9f);
-    top[c] = 0.5f;
+    top[c] = 0.5001f;  // halves go up, whatever was rounded on the way to them
   }
-  for (std::size_t k = 0; k < count; ++k)
+  for (int k = 0; k < stacks.count; ++k)
     for (int c = 0; c < kChunk; ++c) {
       top[c] += served[k][c] + shares[k][c] * factor[c];
-      tops[k][c] = static_cast<std::int32_t>(top[c]);
+      stacks.tops[k][c] = static_cast<std::int32_t>(top[c]);
     }
 }
 
 void TimelineColumns::paint(Image& image, const Bar& bar, const Color (&colors)[kClasses],
                             std::uint32_t first_served, Color background) const {
   const int top = std::max(bar.top, 0), bottom = std::min(bar.bottom, image.height);
-  std::int32_t tops[kClasses][kChunk];
+  Stacks stacks;
   Color line[kChunk];
   for (int from = 0; from < width_; from += kChunk) {
-    resolve(from, bar.height(), first_served, tops);
+    resolve(from, bar.height(), first_served, stacks);
     for (int y = top; y < bottom; ++y) {
       const int up = bar.bottom - 1 - y;
       std::fill_n(line, kChunk, background);
       // From the top down, each class paints all below its top.
-      for (std::size_t k = classes_.size(); k-- > 0;) {
-        const Color color = colors[classes_[k]];
-        for (int c = 0; c < kChunk; ++c) line[c] = up < tops[k][c] ? color : line[c];
+      for (int k = stacks.count; k-- > 0;) {
+        const Color color = colors[stacks.classes[k]];
+        for (int c = 0; c < kChunk; ++c) line[c] = up < stacks.tops[k][c] ? color : line[c];
       }
       std::copy_n(line, std::min(kChunk, width_ - from), &image.at(from, y));
     }

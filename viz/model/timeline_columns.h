@@ -57,14 +57,15 @@ class TimelineColumns {
              std::uint32_t first_served, Color background) const;
 
  private:
-  // A slice narrower than a column lies in one or two: what is in the first, what in the next.
-  struct Part {
-    float here = 0, next = 0;
-  };
   static constexpr int kChunk = 64;  // columns that are painted together
 
-  void resolve(int from, int height, std::uint32_t first_served,
-               std::int32_t (&tops)[kClasses][kChunk]) const;
+  // A chunk as it is drawn: the classes that are in it, and up to which pixel each of them reaches.
+  struct Stacks {
+    int count = 0;
+    int classes[kClasses];
+    std::int32_t tops[kClasses][kChunk];
+  };
+  void resolve(int from, int height, std::uint32_t first_served, Stacks& stacks) const;
   std::size_t place(int cls, int column) const {
     return static_cast<std::size_t>(cls) * stride_ + static_cast<std::size_t>(column) + 1;
   }
@@ -73,7 +74,9 @@ class TimelineColumns {
   std::size_t stride_ = 0;
   std::vector<int> classes_;
   int copies_ = 1;  // of the only class, so that additions to one column don't wait for each other
-  std::vector<Part> parts_;  // [class, or copy][1 + column]
+  // [class, or copy][1 + column]. A slice narrower than a column lies in one or two: what is in the
+  // first, and, in the first one's place, what is in the next.
+  std::vector<float> here_, next_;
 };
 
 }  // namespace ringscope::viz

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "viz/model/timeline_columns.h"
 
@@ -234,21 +235,24 @@ RowColors row_colors(const TimelineIndex::RowIndex& row, const TimelinePaint& pa
   return result;
 }
 
-}  // namespace
+int top_of(const RowPlace& place, const TimelineView& view) {
+  return static_cast<int>(std::floor(static_cast<double>(place.y) - view.scroll_y + 0.5));
+}
 
-void paint_timeline(const Trace& trace, const Axis& axis, const TimelineIndex& index,
-                    const TimelineLayout& layout, const TimelineView& view,
-                    const TimelinePaint& paint, Image& image) {
+// Rows [first, last) of the layout, and the lines between them from `painted` on; returns the first
+// line that is left.
+int paint_rows(const Trace& trace, const Axis& axis, const TimelineIndex& index,
+               const TimelineLayout& layout, const TimelineView& view, const TimelinePaint& paint,
+               std::size_t first, std::size_t last, int painted, Image& image) {
   const Palette& palette = palette_of(paint.theme);
   const int width = image.width;
   const bool drawable = view.width() > 0 && width > 0;
   const int world_size = trace.run ? trace.run->world_size : 1;
   Brush brush{image, paint.color_by, {}, {}, {}};
   int segments_of_rank = -1;
-  int painted = 0;  // lines of the image, from above
-  for (const RowPlace& place : layout.rows) {
-    const int top =
-        static_cast<int>(std::floor(static_cast<double>(place.y) - view.scroll_y + 0.5));
+  for (std::size_t r = first; r < last; ++r) {
+    const RowPlace& place = layout.rows[r];
+    const int top = top_of(place, view);
     const int bottom = top + static_cast<int>(place.height);
     if (bottom <= 0) continue;
     if (top >= image.height) break;
@@ -274,7 +278,40 @@ void paint_timeline(const Trace& trace, const Axis& axis, const TimelineIndex& i
     image.fill(0, bar.bottom, width, bottom, background);
     RowPainter(brush, row, row_colors(row, paint, background, world_size), bar).paint();
   }
-  image.fill(0, painted, width, image.height, palette.background);
+  return painted;
+}
+
+}  // namespace
+
+void paint_timeline(const Trace& trace, const Axis& axis, const TimelineIndex& index,
+                    const TimelineLayout& layout, const TimelineView& view,
+                    const TimelinePaint& paint, Image& image) {
+  // Rows are lines of their own, so parts of the picture are painted side by side where that pays.
+  constexpr std::size_t kWorthAThread = 1'000'000;  // slices
+  constexpr std::size_t kThreads = 4;
+  const std::size_t rows = layout.rows.size();
+  const std::size_t threads =
+      std::min({std::size_t{std::max(1u, std::thread::hardware_concurrency())}, kThreads,
+                trace.slice_count / kWorthAThread + 1, std::max<std::size_t>(1, rows)});
+  std::vector<int> ends(threads);
+  const auto paint_part = [&](std::size_t part) {
+    const std::size_t first = rows * part / threads, last = rows * (part + 1) / threads;
+    const int top = part == 0 || first >= rows ? 0 : top_of(layout.rows[first], view);
+    ends[part] = paint_rows(trace, axis, index, layout, view, paint, first, last,
+                            std::clamp(top, 0, image.height), image);
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (std::size_t part = 1; part < threads; ++part) helpers.emplace_back(paint_part, part);
+    paint_part(0);
+  }
+  const Color background = palette_of(paint.theme).background;
+  for (std::size_t part = 0; part < threads; ++part) {
+    const std::size_t next = rows * (part + 1) / threads;
+    const int end =
+        next < rows ? std::min(top_of(layout.rows[next], view), image.height) : image.height;
+    image.fill(0, ends[part], image.width, end, background);
+  }
 }
 
 }  // namespace ringscope::viz
