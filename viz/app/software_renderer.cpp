@@ -81,6 +81,18 @@ class Sampler {
     }
     return out;
   }
+  // Whether `count` steps of `scale` from `first` go from centre to centre of neighbouring texels.
+  static bool lies_on_texels(float first, float scale, int count, float size) {
+    constexpr float kClose = 1.0f / 1024;  // beyond it another texel would show
+    const float off = first - std::floor(first) - 0.5f;
+    const auto steps = static_cast<float>(count);
+    return std::abs(off) < kClose && std::abs(scale - 1) * steps < kClose && first > 0 &&
+           first + steps - 1 < size;
+  }
+  const Color* row(int y) const {
+    return image_.pixels.data() +
+           static_cast<std::size_t>(y) * static_cast<std::size_t>(image_.width);
+  }
   float width() const { return static_cast<float>(image_.width); }
   float height() const { return static_cast<float>(image_.height); }
 
@@ -113,20 +125,31 @@ void draw_rectangle(const ImDrawVert& a, const ImDrawVert& c, const Sampler& tex
   const int y0 = std::max(first_pixel(a.pos.y), clip.y0);
   const int y1 = std::min(first_pixel(c.pos.y), clip.y1);
   if (x0 >= x1 || y0 >= y1) return;
+  if (same_uv(a, c)) {
+    const Color texel = texture.at(a.uv.x * texture.width(), a.uv.y * texture.height());
+    const Color color = multiplied(texel, a.col);
+    for (int y = y0; y < y1; ++y) fill_span(&image.at(0, y), x0, x1, color);
+    return;
+  }
   const float u_scale = (c.uv.x - a.uv.x) * texture.width() / (c.pos.x - a.pos.x);
   const float v_scale = (c.uv.y - a.uv.y) * texture.height() / (c.pos.y - a.pos.y);
+  // Texture coordinates of the first pixel's centre.
+  const float u0 = a.uv.x * texture.width() + (static_cast<float>(x0) + 0.5f - a.pos.x) * u_scale;
+  const float v0 = a.uv.y * texture.height() + (static_cast<float>(y0) + 0.5f - a.pos.y) * v_scale;
+  const bool copies = texture.lies_on_texels(u0, u_scale, x1 - x0, texture.width()) &&
+                      texture.lies_on_texels(v0, v_scale, y1 - y0, texture.height());
   for (int y = y0; y < y1; ++y) {
     Color* const row = &image.at(0, y);
-    if (same_uv(a, c)) {
-      const Color texel = texture.at(a.uv.x * texture.width(), a.uv.y * texture.height());
-      fill_span(row, x0, x1, multiplied(texel, a.col));
+    const auto dy = static_cast<float>(y - y0);
+    if (copies) {
+      const Color* const texels = texture.row(static_cast<int>(v0 + dy)) + static_cast<int>(u0);
+      for (int x = x0; x < x1; ++x) row[x] = blended(row[x], multiplied(texels[x - x0], a.col));
       continue;
     }
-    const float v = a.uv.y * texture.height() + (static_cast<float>(y) + 0.5f - a.pos.y) * v_scale;
-    const float u = a.uv.x * texture.width() + (0.5f - a.pos.x) * u_scale;
-    for (int x = x0; x < x1; ++x)
-      row[x] =
-          blended(row[x], multiplied(texture.at(u + static_cast<float>(x) * u_scale, v), a.col));
+    for (int x = x0; x < x1; ++x) {
+      const float u = u0 + static_cast<float>(x - x0) * u_scale;
+      row[x] = blended(row[x], multiplied(texture.at(u, v0 + dy * v_scale), a.col));
+    }
   }
 }
 

@@ -51,7 +51,7 @@ void TimelineColumns::add(int cls, double x0, double x1) {
 
 void TimelineColumns::add(const Segment& segment, const std::int64_t* begins,
                           const std::int64_t* ends, const std::uint8_t* classes, std::size_t first,
-                          std::size_t last, std::vector<std::size_t>& wide) {
+                          std::size_t last, std::vector<WideSlice>& wide) {
   const double x = segment.x, scale = segment.pixels_a_ns;
   const std::int64_t origin = segment.from_ns;
   // The picture's sides, and not more than the segment.
@@ -83,17 +83,22 @@ void TimelineColumns::add(const Segment& segment, const std::int64_t* begins,
       beyond |= static_cast<int>(next[k] > 1.0f);
       places[k] += (classes[i + k] * by_class + (k & by_turn)) * stride;
     }
+    const auto put = [&](int k) {
+      all_here[places[k]] += here[k];
+      all_next[places[k]] += next[k];
+    };
     if (beyond == 0) {
-      for (int k = 0; k < n; ++k) {
-        all_here[places[k]] += here[k];
-        all_next[places[k]] += next[k];
-      }
+      for (int k = 0; k < n; ++k) put(k);
       continue;
     }
-    for (std::size_t k = i; k < i + static_cast<std::size_t>(n); ++k) {
-      const double x0 = segment.x_of(begins[k]), x1 = segment.x_of(ends[k]);
-      add(classes[k], x0, x1);
-      if (x1 - x0 >= 1) wide.push_back(k);
+    for (int k = 0; k < n; ++k) {
+      if (next[k] <= 1.0f) {
+        put(k);
+        continue;
+      }
+      const double x0 = segment.x_of(begins[i + k]), x1 = segment.x_of(ends[i + k]);
+      add(classes[i + k], x0, x1);
+      if (x1 - x0 >= kWide) wide.push_back({i + static_cast<std::size_t>(k), x0, x1});
     }
   }
 }

@@ -25,6 +25,12 @@ struct Segment {
   }
 };
 
+// A slice that is wide enough to be drawn by itself, and where.
+struct WideSlice {
+  std::size_t index = 0;
+  double x0 = 0, x1 = 0;
+};
+
 // The lines of the picture that a row's slices are drawn on; parts may lie outside.
 struct Bar {
   int top = 0, bottom = 0;
@@ -40,11 +46,14 @@ class TimelineColumns {
   // Starts over: nothing in any column. `classes`: bit by class, those that will be added.
   void clear(int width, std::uint32_t classes);
 
-  // Adds slices that begin and end within `segment`, in order. The numbers of those that cover a
-  // column and more, `first` being that of the first one, are appended to `wide`.
+  // A slice at least this many columns wide is drawn by itself.
+  static constexpr double kWide = 3;
+
+  // Adds slices [first, last), which begin and end within `segment`. The wide ones are appended to
+  // `wide`.
   void add(const Segment& segment, const std::int64_t* begins, const std::int64_t* ends,
            const std::uint8_t* classes, std::size_t first, std::size_t last,
-           std::vector<std::size_t>& wide);
+           std::vector<WideSlice>& wide);
   // Adds [x0, x1) of one class; cut off at the picture's sides.
   void add(int cls, double x0, double x1);
   // Adds to one column.

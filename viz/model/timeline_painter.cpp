@@ -12,8 +12,6 @@ namespace {
 constexpr int kClasses = TimelineIndex::kClasses;
 constexpr std::size_t kBlock = TimelineIndex::kBlock;
 constexpr double kSlack = TimelineColumns::kSlack;
-// A slice at least this wide is drawn by itself.
-constexpr double kAlone = 3;
 
 // The visible stretches of a rank's time, each with one scale: all of it, or ring steps.
 std::vector<Segment> segments_of(const Axis& axis, AxisMode mode, int rank,
@@ -41,7 +39,7 @@ struct Brush {
   ColorBy by;
   std::vector<Segment> segments;
   TimelineColumns columns;
-  std::vector<std::size_t> wide;
+  std::vector<WideSlice> wide;
 };
 
 struct RowColors {
@@ -62,8 +60,7 @@ class RowPainter {
     brush_.wide.clear();
     add_slices(first, last);
     brush_.columns.paint(brush_.image, bar_, colors_.colors, colors_.waits, colors_.background);
-    for (const std::size_t i : brush_.wide)
-      if (alone(i)) sharpen(i);
+    sharpen();
   }
 
  private:
@@ -81,7 +78,6 @@ class RowPainter {
   double end_of(std::size_t i) const {
     return row_.begins[i] == row_.ends[i] ? begin_of(i) : x_of(row_.ends[i], row_.ends[i]);
   }
-  bool alone(std::size_t i) const { return end_of(i) - begin_of(i) >= kAlone; }
 
   // Those of which anything lies in the picture, or which take no time there.
   std::pair<std::size_t, std::size_t> visible() const {
@@ -141,7 +137,7 @@ class RowPainter {
   void add_across(std::size_t i) {
     const double x0 = begin_of(i), x1 = end_of(i);
     brush_.columns.add(classes_[i], x0, x1);
-    if (x1 - x0 >= 1) brush_.wide.push_back(i);
+    if (x1 - x0 >= TimelineColumns::kWide) brush_.wide.push_back({i, x0, x1});
   }
 
   // Blocks that lie in one column are added as sums; worth looking for where there are many slices
@@ -178,32 +174,48 @@ class RowPainter {
     brush_.image.fill(column, bar_.top, column + 1, bar_.bottom, color);
   }
 
-  // A slice that is drawn by itself has sharp sides, unless something narrow lies at them: the pixel
-  // goes to whoever has half of it. Its last column is darker, to tell it from its neighbour.
-  void sharpen(std::size_t i) {
-    const double x0 = begin_of(i), x1 = end_of(i);
-    const Color color = colors_.colors[classes_[i]];
-    const Color edge = mix(color, colors_.background, 0.5);
-
-    const int head = static_cast<int>(std::floor(x0 + kSlack));
-    const bool first_there = i == 0 || end_of(i - 1) <= head + kSlack;
-    if (x0 - head > kSlack && first_there)
-      solid(head, head + 1 - x0 >= 0.5 ? color : colors_.background);
-
-    const int tail = static_cast<int>(std::floor(x1 + kSlack));
-    const double in_tail = x1 - tail;
-    const double next = i + 1 < row_.begins.size() ? begin_of(i + 1) : tail + 1;
-    if (in_tail <= kSlack) {
-      solid(tail - 1, edge);
-    } else if (next >= tail + 1 - kSlack) {
-      solid(in_tail >= 0.5 ? tail : tail - 1, edge);
-      if (in_tail < 0.5) solid(tail, colors_.background);
-    } else if (next - x1 < kSlack && alone(i + 1)) {
-      solid(in_tail >= 0.5 ? tail : tail - 1, edge);
-      if (in_tail < 0.5) solid(tail, colors_.colors[classes_[i + 1]]);
-    } else {
-      solid(tail - 1, edge);
+  // The sides of wide slices.
+  void sharpen() {
+    const std::vector<WideSlice>& wide = brush_.wide;
+    Color edges[kClasses];
+    for (int cls = 0; cls < kClasses; ++cls)
+      edges[cls] = mix(colors_.colors[cls], colors_.background, 0.5);
+    for (std::size_t w = 0; w < wide.size(); ++w) {
+      const std::size_t i = wide[w].index;
+      const bool after_wide = w > 0 && wide[w - 1].index + 1 == i;
+      const bool before_wide = w + 1 < wide.size() && wide[w + 1].index == i + 1;
+      double before = -1e18, next = 1e18;
+      if (after_wide)
+        before = wide[w - 1].x1;
+      else if (i > 0)
+        before = end_of(i - 1);
+      if (before_wide)
+        next = wide[w + 1].x0;
+      else if (i + 1 < row_.begins.size())
+        next = begin_of(i + 1);
+      sharpen_head(wide[w], before);
+      sharpen_tail(wide[w], edges[classes_[i]], next, before_wide);
     }
+  }
+
+  // Sides are sharp unless something narrow lies at them: the pixel goes to whoever has half of it.
+  void sharpen_head(const WideSlice& slice, double before) {
+    const int head = static_cast<int>(std::floor(slice.x0 + kSlack));
+    const double in_head = head + 1 - slice.x0;
+    if (in_head > 1 - kSlack || before > head + kSlack) return;
+    solid(head, in_head >= 0.5 ? colors_.colors[classes_[slice.index]] : colors_.background);
+  }
+
+  // The last column is darker, to tell the slice from its neighbour.
+  void sharpen_tail(const WideSlice& slice, Color edge, double next, bool before_wide) {
+    const int tail = static_cast<int>(std::floor(slice.x1 + kSlack));
+    const double in_tail = slice.x1 - tail;
+    const bool alone_there = next >= tail + 1 - kSlack;
+    const bool meets_wide = before_wide && next - slice.x1 < kSlack;
+    if (in_tail <= kSlack || (!alone_there && !meets_wide)) return solid(tail - 1, edge);
+    if (in_tail >= 0.5) return solid(tail, edge);
+    solid(tail - 1, edge);
+    solid(tail, alone_there ? colors_.background : colors_.colors[classes_[slice.index + 1]]);
   }
 
   Brush& brush_;
