@@ -148,7 +148,7 @@ class Stage {
   explicit Stage(std::size_t slices) : offscreen_(Offscreen::open()) {
     std::vector<Document> documents;
     documents.push_back(make_document(long_trace(slices)));
-    if (offscreen_ != nullptr) screen_ = make_screen(1);
+    if (offscreen_ != nullptr) screen_ = make_screen();
     viewer_.emplace(Session(std::move(documents)), screen_ ? screen_->textures() : textures_);
     if (screen_ != nullptr) screen_->attach();
     for (int i = 0; i < 4; ++i) frame();

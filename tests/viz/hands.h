@@ -109,7 +109,7 @@ class Person {
     rest();
     input_.seconds = 1.0f / 60;
   }
-  Image picture() { return picture_of(viewer, input_); }
+  Image picture() { return picture_of(viewer, input_, input_.width, input_.height); }
 
  private:
   // Until all keys have found their way.

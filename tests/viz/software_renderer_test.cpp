@@ -65,12 +65,15 @@ class Drawing {
     data.Valid = true;
     data.CmdLists = lists;
     data.CmdListsCount = 1;
-    data.DisplaySize = {static_cast<float>(image.width), static_cast<float>(image.height)};
+    data.DisplaySize = {static_cast<float>(image.width) / scale,
+                        static_cast<float>(image.height) / scale};
+    data.FramebufferScale = {scale, scale};
     render(data, image);
     return image;
   }
 
   Image image;
+  float scale = 1;
 
  private:
   Image texture_;
@@ -89,6 +92,16 @@ TEST(SoftwareRenderer, RectanglesCoverThePixelsWhoseCentresTheyHold) {
   Drawing between(4, 1);
   between.add_rectangle({0.6f, 0}, {2.5f, 1}, kWhite);
   EXPECT_EQ(between.drawn().pixels, (std::vector<Color>{kBlack, kWhite, kBlack, kBlack}));
+}
+
+TEST(SoftwareRenderer, ScreensWithMoreDotsGetMorePixels) {
+  Drawing drawing(8, 8);
+  drawing.scale = 2;
+  drawing.add_rectangle({1, 1}, {3, 4}, kWhite, {0, 0, 2.5f, 3});
+  const Image& image = drawing.drawn();
+  for (int y = 0; y < 8; ++y)
+    for (int x = 0; x < 8; ++x)
+      EXPECT_EQ(image.at(x, y), x >= 2 && x < 5 && y >= 2 && y < 6 ? kWhite : kBlack) << x << y;
 }
 
 TEST(SoftwareRenderer, AlphaMixes) {

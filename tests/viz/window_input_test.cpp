@@ -51,8 +51,24 @@ TEST(InputQueue, AButtonIsPressedWhereTheMouseWas) {
   const FrameInput pressed = queue.take();
   EXPECT_TRUE(pressed.right);
   EXPECT_EQ(pressed.mouse_x, 1);
+  EXPECT_TRUE(queue.take().right);
   const FrameInput released = queue.take();
   EXPECT_FALSE(released.right);
+  EXPECT_EQ(released.mouse_x, 9);
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(InputQueue, ADragEndsAfterItsLastMovement) {
+  InputQueue queue;
+  for (const InputEvent& event :
+       {move(1, 1), button(0, true), move(5, 1), move(9, 1), button(0, false)})
+    queue.push(event);
+  EXPECT_TRUE(queue.take().left);
+  const FrameInput dragged = queue.take();
+  EXPECT_TRUE(dragged.left);
+  EXPECT_EQ(dragged.mouse_x, 9);
+  const FrameInput released = queue.take();
+  EXPECT_FALSE(released.left);
   EXPECT_EQ(released.mouse_x, 9);
   EXPECT_TRUE(queue.empty());
 }

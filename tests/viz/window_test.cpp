@@ -52,9 +52,11 @@ class WindowTest : public ProgramTest {
       GTEST_SKIP() << "Xvfb or xdotool is not installed";
     int number[2];
     ASSERT_EQ(::pipe(number), 0);
-    // Xvfb looks for a free display itself and writes its number.
-    server_ =
-        start({"Xvfb", "-displayfd", "3", "-screen", "0", "1280x800x24", "-nolisten", "tcp"}, [&] {
+    // Xvfb looks for a free display itself and writes its number. Without -noreset it would drop the
+    // viewer that is just connecting when xdotool, until then its only client, leaves.
+    server_ = start(
+        {"Xvfb", "-displayfd", "3", "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-noreset"},
+        [&] {
           const int nowhere = ::open("/dev/null", O_WRONLY);
           ::dup2(nowhere, 1);
           ::dup2(nowhere, 2);
@@ -95,7 +97,8 @@ class WindowTest : public ProgramTest {
       const int err = ::open(path("err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
       ::dup2(err, STDERR_FILENO);
     });
-    ASSERT_TRUE(comes_true([&] { return xdotool("search --onlyvisible --name Ringscope") == 0; }));
+    ASSERT_TRUE(comes_true([&] { return xdotool("search --onlyvisible --name Ringscope") == 0; }))
+        << contents_of(path("err"));
     // Without a window manager nobody else gives it the keyboard.
     ASSERT_TRUE(comes_true(
         [&] { return xdotool("search --onlyvisible --name Ringscope windowfocus --sync") == 0; }));

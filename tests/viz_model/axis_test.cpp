@@ -9,8 +9,8 @@
 namespace ringscope::viz {
 namespace {
 
-// Rank 0 computes step 0 from 100 to 300, waits from 320 and computes step 1 from 400 to 500. Rank 1
-// need not wait: it computes from 0 to 600 and from 650 to 1000.
+// Rank 0 computes step 0 from 100 to 300, waits from 320 and computes step 1 from 400 to 500. Rank
+// 1 need not wait: it computes from 0 to 600 and from 650 to 1000.
 Trace two_ranks() {
   return HandMade(2)
       .compute(0, 0, 100, 300)

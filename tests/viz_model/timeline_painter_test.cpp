@@ -206,8 +206,8 @@ std::optional<Shares> shares(const Painted& p, std::uint32_t row, int c) {
   return result;
 }
 
-// Every colour as high as its share, up to a pixel, and what the smallest take that have less than a
-// pixel; no colour that is not there; and all together as high as the time that is not empty.
+// Every colour as high as its share, up to a pixel, and what the smallest take that have less than
+// a pixel; no colour that is not there; and all together as high as the time that is not empty.
 void expect_exact(const Painted& p, std::uint32_t row) {
   int left_out = 0;
   for (int c = 0; c < p.image.width; ++c) {

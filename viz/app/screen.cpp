@@ -85,8 +85,8 @@ class SoftwareScreen : public Screen {
   void detach() override {}
   void begin_frame() override {}
   void draw(const ImDrawData& data, Color background) override {
-    const int width = static_cast<int>(data.DisplaySize.x);
-    const int height = static_cast<int>(data.DisplaySize.y);
+    const int width = static_cast<int>(data.DisplaySize.x * data.FramebufferScale.x);
+    const int height = static_cast<int>(data.DisplaySize.y * data.FramebufferScale.y);
     if (image_.width != width || image_.height != height) image_ = Image(width, height);
     std::fill(image_.pixels.begin(), image_.pixels.end(), background);
     render(data, image_);
@@ -112,8 +112,8 @@ bool computed_on_the_processor() {
 
 }  // namespace
 
-std::unique_ptr<Screen> make_screen(float scale) {
-  if (scale == 1 && computed_on_the_processor()) return std::make_unique<SoftwareScreen>();
+std::unique_ptr<Screen> make_screen() {
+  if (computed_on_the_processor()) return std::make_unique<SoftwareScreen>();
   return std::make_unique<GlScreen>();
 }
 

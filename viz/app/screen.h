@@ -23,9 +23,8 @@ class Screen {
 
 // The GPU draws where there is one. Where OpenGL is itself computed on the processor, the rasteriser
 // of software_renderer.h is several times faster, for it knows that nearly everything is an upright
-// rectangle of one colour; OpenGL then only brings its picture to the screen. `scale`: pixels of the
-// screen to one of ImGui's.
-std::unique_ptr<Screen> make_screen(float scale);
+// rectangle of one colour; OpenGL then only brings its picture to the screen.
+std::unique_ptr<Screen> make_screen();
 
 // What has been drawn, `width` x `height` pixels of it.
 Image read_pixels(int width, int height);

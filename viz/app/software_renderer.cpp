@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 namespace ringscope::viz {
 namespace {
@@ -258,22 +259,31 @@ ImTextureID SoftwareTextures::update(const std::string& slot, const Image& image
 }
 
 void render(const ImDrawData& data, Image& image) {
+  const ImVec2 scale = data.FramebufferScale;
+  std::vector<ImDrawVert> scaled;
   for (int l = 0; l < data.CmdListsCount; ++l) {
     const ImDrawList& list = *data.CmdLists[l];
+    const ImDrawVert* first_vertex = list.VtxBuffer.Data;
+    if (scale.x != 1 || scale.y != 1) {
+      scaled.assign(list.VtxBuffer.begin(), list.VtxBuffer.end());
+      for (ImDrawVert& vertex : scaled)
+        vertex.pos = {vertex.pos.x * scale.x, vertex.pos.y * scale.y};
+      first_vertex = scaled.data();
+    }
     for (const ImDrawCmd& command : list.CmdBuffer) {
       if (command.UserCallback != nullptr || command.TextureId == nullptr) continue;
       const auto& picture = *static_cast<const Image*>(command.TextureId);
       if (picture.pixels.empty()) continue;
       const Sampler texture(picture);
-      const auto pixel = [](float edge, float origin, int most) {
-        return static_cast<int>(std::clamp(edge - origin, 0.0f, static_cast<float>(most)));
+      const auto pixel = [](float edge, int most) {
+        return static_cast<int>(std::clamp(edge, 0.0f, static_cast<float>(most)));
       };
-      const Clip clip = {pixel(command.ClipRect.x, data.DisplayPos.x, image.width),
-                         pixel(command.ClipRect.y, data.DisplayPos.y, image.height),
-                         pixel(command.ClipRect.z, data.DisplayPos.x, image.width),
-                         pixel(command.ClipRect.w, data.DisplayPos.y, image.height)};
+      const Clip clip = {pixel(command.ClipRect.x * scale.x, image.width),
+                         pixel(command.ClipRect.y * scale.y, image.height),
+                         pixel(command.ClipRect.z * scale.x, image.width),
+                         pixel(command.ClipRect.w * scale.y, image.height)};
       if (clip.x0 >= clip.x1 || clip.y0 >= clip.y1) continue;
-      const ImDrawVert* const vertices = list.VtxBuffer.Data + command.VtxOffset;
+      const ImDrawVert* const vertices = first_vertex + command.VtxOffset;
       const ImDrawIdx* const indices = list.IdxBuffer.Data + command.IdxOffset;
       for (unsigned i = 0; i + 2 < command.ElemCount; i += 3) {
         const ImDrawIdx* const index = indices + i;

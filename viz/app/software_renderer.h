@@ -21,7 +21,8 @@ class SoftwareTextures : public TextureStore {
   std::map<std::string, Image> slots_;  // ids point to the images
 };
 
-// Draws `data` onto `image` of the display's size. Texture ids are `const Image*`.
+// Draws `data` onto `image`, whose size is the display's times its scale. Texture ids are
+// `const Image*`.
 void render(const ImDrawData& data, Image& image);
 
 }  // namespace ringscope::viz

@@ -1,5 +1,6 @@
 #include "viz/app/view.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/atomic_file.h"
@@ -12,16 +13,20 @@
 namespace ringscope::viz {
 namespace {
 
+constexpr int kWidth = 1600, kHeight = 900;  // of a picture at scale 1
+
 void take_screenshot(const ViewOptions& options) {
   require_writable(*options.screenshot);
   Session session = open_session(options.traces, options, nullptr);
   if (!options.step) session.seek(session.length());
+  // Large pictures show everything larger, not more: they are for large screens and for print.
+  const int scale = std::max(1, std::min(options.width / kWidth, options.height / kHeight));
   SoftwareTextures textures;
-  Viewer viewer(std::move(session), textures);
+  Viewer viewer(std::move(session), textures, static_cast<float>(scale));
   FrameInput input;
-  input.width = options.width;
-  input.height = options.height;
-  write_png(*options.screenshot, picture_of(viewer, input));
+  input.width = (options.width + scale - 1) / scale;
+  input.height = (options.height + scale - 1) / scale;
+  write_png(*options.screenshot, picture_of(viewer, input, options.width, options.height));
 }
 
 }  // namespace

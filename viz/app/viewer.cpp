@@ -197,11 +197,11 @@ const ImDrawData& Viewer::frame(const FrameInput& input) {
   return *ImGui::GetDrawData();
 }
 
-Image picture_of(Viewer& viewer, const FrameInput& input) {
+Image picture_of(Viewer& viewer, const FrameInput& input, int width, int height) {
   do {
     viewer.frame(input);
   } while (viewer.settling());
-  Image image(input.width, input.height, 0xff000000u);
+  Image image(width, height, 0xff000000u);
   render(viewer.frame(input), image);
   return image;
 }

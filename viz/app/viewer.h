@@ -87,7 +87,7 @@ class Viewer {
 };
 
 // What `viewer`, which draws with SoftwareTextures, shows: a few frames, until every size that
-// depends on contents is known, and the last of them as a picture.
-Image picture_of(Viewer& viewer, const FrameInput& input);
+// depends on contents is known, and the last of them as a picture of `width` x `height` pixels.
+Image picture_of(Viewer& viewer, const FrameInput& input, int width, int height);
 
 }  // namespace ringscope::viz

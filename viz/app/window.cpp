@@ -129,7 +129,7 @@ Window::Window(const ViewOptions& options) : options_(options), preferences_(loa
   float scale_y = 1;
   glfwGetWindowContentScale(window_, &scale_, &scale_y);
   if (!(scale_ >= 0.5f && scale_ <= 8)) scale_ = 1;
-  screen_ = make_screen(scale_);
+  screen_ = make_screen();
   viewer_.emplace(screen_->textures(), scale_);
   viewer_->splits = preferences_.splits;
   screen_->attach();
@@ -256,7 +256,8 @@ void Window::wait() {
 
 void Window::run() {
   last_frame_ = glfwGetTime();
-  while (glfwWindowShouldClose(window_) == GLFW_FALSE) {
+  // What came before the wish to close still counts.
+  while (glfwWindowShouldClose(window_) == GLFW_FALSE || !listener_.queue.empty()) {
     wait();
     if (loading_ != nullptr && loading_->finished()) finish_loading();
     if (frames_due_ <= 0 && listener_.queue.empty() && !viewer_->animating()) continue;

@@ -4,14 +4,18 @@ namespace ringscope::viz {
 
 FrameInput InputQueue::take() {
   FrameInput frame = held_;
-  for (bool pressed = false; !events_.empty(); events_.pop_front()) {
+  const bool drags = frame.left || frame.right || frame.middle;
+  bool moved = false, pressed = false;
+  for (; !events_.empty(); events_.pop_front()) {
     const InputEvent& event = events_.front();
     const bool is_button = event.kind == InputEvent::button;
     if (pressed && (is_button || event.kind == InputEvent::move)) break;
+    if (drags && moved && is_button) break;
     switch (event.kind) {
       case InputEvent::move:
         frame.mouse_x = event.x;
         frame.mouse_y = event.y;
+        moved = true;
         break;
       case InputEvent::button:
         (event.button_number == 0   ? frame.left

@@ -23,7 +23,8 @@ class InputQueue {
   bool empty() const { return events_.empty(); }
 
   // Takes what fits into the next frame: anything up to a movement or a second button after a
-  // button. Leaves size, time and modifiers to the caller.
+  // button, and up to a drag's end after its last movement. Leaves size, time and modifiers to the
+  // caller.
   FrameInput take();
 
  private:

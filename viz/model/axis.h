@@ -1,9 +1,9 @@
-// The timeline's x axis, in nanoseconds or in ring steps. On the step axis every rank begins step s at
-// position s, so that slices line up by (rank, step) and not by the clock. Within a step all ranks
-// have one scale: the rank that takes longest fills [s, s + 1), and what the others leave empty is
-// what they had to spare. A rank's step begins where it begins to wait for the step's block, or to
-// compute when it need not wait; its first with the trace; its last ends with its last slice. The
-// backward pass's steps follow the forward's.
+// The timeline's x axis, in nanoseconds or in ring steps. On the step axis every rank begins step s
+// at position s, so that slices line up by (rank, step) and not by the clock. Within a step all
+// ranks have one scale: the rank that takes longest fills [s, s + 1), and what the others leave
+// empty is what they had to spare. A rank's step begins where it begins to wait for the step's
+// block, or to compute when it need not wait; its first with the trace; its last ends with its last
+// slice. The backward pass's steps follow the forward's.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class Axis {
   explicit Axis(const Trace& trace);
 
   // Position of time `ns` of `rank` on the axis. In time mode: ns after trace.begin_ns, whatever
-  // the rank. Monotone. time_at undoes it; where a rank's step leaves its end empty, time_at stays at
-  // the step's last nanosecond.
+  // the rank. Monotone. time_at undoes it; where a rank's step leaves its end empty, time_at stays
+  // at the step's last nanosecond.
   double position(AxisMode mode, int rank, std::int64_t ns) const;
   std::int64_t time_at(AxisMode mode, int rank, double position) const;
 

@@ -57,8 +57,8 @@ constexpr Palette kLight = {
 };
 
 constexpr int kOwners = 8;
-// In the manner of Okabe and Ito, moved until the least distance between two of them, and to waiting,
-// is about as large for every kind of colour vision as it gets.
+// In the manner of Okabe and Ito, moved until the least distance between two of them, and to
+// waiting, is about as large for every kind of colour vision as it gets.
 constexpr Color kDarkOwners[kOwners] = {hex(0x9bb0ef), hex(0xd78f24), hex(0x3ead8b), hex(0x8f7de3),
                                         hex(0xc8cb61), hex(0x92678b), hex(0x06debb), hex(0xc35a24)};
 constexpr Color kLightOwners[kOwners] = {hex(0x6a89fa), hex(0xdf7306), hex(0x00786c),
@@ -120,7 +120,11 @@ const Palette& palette_of(Theme theme) { return theme == Theme::dark ? kDark : k
 Color owner_color(Theme theme, int owner, int world_size) {
   const bool dark = theme == Theme::dark;
   if (owner < 0) return palette_of(theme).kind[static_cast<int>(Kind::other)];
-  if (world_size <= kOwners) return (dark ? kDarkOwners : kLightOwners)[owner % kOwners];
+  if (world_size <= kOwners) {
+    // Not indexed as it is chosen: g++ 12's bounds sanitizer takes the first element of the second.
+    const Color* const colors = dark ? kDarkOwners : kLightOwners;
+    return colors[owner % kOwners];
+  }
   static const std::array<Color, kWheel> dark_wheel = make_wheel(Theme::dark);
   static const std::array<Color, kWheel> light_wheel = make_wheel(Theme::light);
   return (dark ? dark_wheel : light_wheel)[static_cast<std::size_t>(owner % kWheel)];

@@ -1,5 +1,5 @@
-// The playhead and how it moves. Its position is on the axis (nanoseconds or ring steps), so that in
-// steps mode every rank, and every trace of a comparison, is shown at the same point of the same
+// The playhead and how it moves. Its position is on the axis (nanoseconds or ring steps), so that
+// in steps mode every rank, and every trace of a comparison, is shown at the same point of the same
 // step, whatever its clock said.
 #pragma once
 

@@ -232,8 +232,8 @@ std::optional<SliceId> message(const Trace& trace, SliceId id, ringscope::Lane l
   return about_block(trace, id, lane, [&](const Slice& s) { return s.payload == payload; });
 }
 
-// A block is computed with once on every rank. A gradient joins what the rank itself has just worked
-// out for the block; when it is home, nothing.
+// A block is computed with once on every rank. A gradient joins what the rank itself has just
+// worked out for the block; when it is home, nothing.
 std::optional<SliceId> compute_with(const Trace& trace, SliceId id, std::int32_t step) {
   const bool gradient = trace.slice(id).payload == Payload::dkv;
   return about_block(trace, id, ringscope::Lane::compute,

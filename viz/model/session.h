@@ -1,6 +1,6 @@
-// What the person is looking at: one selection, one playhead and one set of switches that all panels
-// share. Panels read and change this and nothing else; it can be driven and asserted without a
-// screen.
+// What the person is looking at: one selection, one playhead and one set of switches that all
+// panels share. Panels read and change this and nothing else; it can be driven and asserted without
+// a screen.
 #pragma once
 
 #include <memory>

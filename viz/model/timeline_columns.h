@@ -60,8 +60,8 @@ class TimelineColumns {
   void add_to(int column, int cls, double share);
 
   // Draws each column as a stack from below: classes in order, each as high as its share. A class
-  // that is there at all gets a pixel at least; where there are more classes than pixels, only those
-  // of `first_served` do. What is over stays `background`.
+  // that is there at all gets a pixel at least; where there are more classes than pixels, only
+  // those of `first_served` do. What is over stays `background`.
   void paint(Image& image, const Bar& bar, const Color (&colors)[kClasses],
              std::uint32_t first_served, Color background) const;
 

@@ -1,5 +1,5 @@
-// Slices of a row side by side, and the time of each class up to every block of them: a long stretch
-// then costs one subtraction and the slices at its two ends.
+// Slices of a row side by side, and the time of each class up to every block of them: a long
+// stretch then costs one subtraction and the slices at its two ends.
 #include <algorithm>
 
 #include "viz/model/timeline_painter.h"

@@ -171,7 +171,10 @@ class RowPainter {
   }
 
   void solid(int column, Color color) {
-    brush_.image.fill(column, bar_.top, column + 1, bar_.bottom, color);
+    Image& image = brush_.image;
+    if (column < 0 || column >= image.width) return;
+    const int bottom = std::min(bar_.bottom, image.height);
+    for (int y = std::max(bar_.top, 0); y < bottom; ++y) image.at(column, y) = color;
   }
 
   // The sides of wide slices.

@@ -1,9 +1,9 @@
 // The timeline's body as a picture, at every zoom. Where slices are wider than a pixel column they
 // are drawn one by one. Where several share a column, the column is filled from below by the share
-// of its time that each colour takes: 40 % computing shows as 40 % of the height, and the rest stays
-// empty. Nothing is folded into one bar; a wait a pixel wide does not vanish, and neither does the
-// emptiness beside it. Cost is in proportion to pixels plus visible slices up to a bound: beyond it,
-// sums over blocks of slices, made once, stand for the slices inside.
+// of its time that each colour takes: 40 % computing shows as 40 % of the height, and the rest
+// stays empty. Nothing is folded into one bar; a wait a pixel wide does not vanish, and neither
+// does the emptiness beside it. Cost is in proportion to pixels plus visible slices up to a bound:
+// beyond it, sums over blocks of slices, made once, stand for the slices inside.
 #pragma once
 
 #include <cstdint>
