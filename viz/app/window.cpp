@@ -218,10 +218,10 @@ void Window::use_cursor() {
 }
 
 void Window::draw() {
+  FrameInput input = listener_.queue.take();
   int width = 0, height = 0;
   glfwGetFramebufferSize(window_, &width, &height);
   if (width <= 0 || height <= 0) return;  // minimised
-  FrameInput input = listener_.queue.take();
   const auto held = [this](int left, int right) {
     return glfwGetKey(window_, left) == GLFW_PRESS || glfwGetKey(window_, right) == GLFW_PRESS;
   };

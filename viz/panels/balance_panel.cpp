@@ -90,7 +90,7 @@ void cell_tooltip(const PanelContext& context, const Balance& balance, int forwa
 // Goes to the cell: its rank, its step, the slice that it stands for.
 void choose(Session& session, int rank, int step) {
   session.seek_step(step);
-  if (const auto slice = compute_slice(session.document().trace, rank, step))
+  if (const auto slice = compute_slice(session.document(), rank, step))
     session.select(slice);
   else
     session.select_rank(rank);

@@ -182,10 +182,11 @@ void draw_tooltip(const PanelContext& context, std::string_view title, const Pai
   ImGui::EndTooltip();
 }
 
-std::optional<SliceId> compute_slice(const Trace& trace, int rank, int step) {
+std::optional<SliceId> compute_slice(const Document& document, int rank, int step) {
+  const Trace& trace = document.trace;
   if (!trace.is_ring() || rank < 0 || rank >= static_cast<int>(trace.ranks.size()))
     return std::nullopt;
-  const int forward = forward_step_count(trace);
+  const int forward = document.axis.forward_steps();
   const std::uint32_t row = trace.row_of(rank, ringscope::Lane::compute);
   const auto& slices = trace.rows[row].slices;
   for (std::uint32_t i = 0; i < slices.size(); ++i) {

@@ -73,6 +73,6 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 void draw_tooltip(const PanelContext& context, std::string_view title, const Pairs& rows);
 
 // The slice in which `rank` attends at step `step` of the step axis; none when it did not.
-std::optional<SliceId> compute_slice(const Trace& trace, int rank, int step);
+std::optional<SliceId> compute_slice(const Document& document, int rank, int step);
 
 }  // namespace ringscope::viz

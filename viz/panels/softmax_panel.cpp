@@ -27,9 +27,9 @@ std::vector<std::string> cells_of(const SoftmaxSample& sample, int owner) {
 }
 
 // The owner of the block that `rank` attends at forward step `step`.
-int owner_at(const Trace& trace, int rank, int step) {
-  const auto slice = compute_slice(trace, rank, step);
-  return slice ? trace.slice(*slice).kv_owner : -1;
+int owner_at(const Document& document, int rank, int step) {
+  const auto slice = compute_slice(document, rank, step);
+  return slice ? document.trace.slice(*slice).kv_owner : -1;
 }
 
 float draw_table(const PanelContext& context, const SoftmaxRow& row, ImVec2 at, float width,
@@ -55,7 +55,8 @@ float draw_table(const PanelContext& context, const SoftmaxRow& row, ImVec2 at, 
     ImGui::PopID();
     if (touched.clicked) {
       session.seek_step(sample.step);
-      if (const auto slice = compute_slice(trace, row.rank, sample.step)) session.select(slice);
+      if (const auto slice = compute_slice(session.document(), row.rank, sample.step))
+        session.select(slice);
     }
     if (!ImGui::IsRectVisible(line.min(), line.max())) continue;
     const bool now = sample.step == current;
@@ -65,7 +66,7 @@ float draw_table(const PanelContext& context, const SoftmaxRow& row, ImVec2 at, 
     } else if (touched.hovered) {
       fill(list, line, with_alpha(palette.text, 0.06), 4);
     }
-    const int owner = owner_at(trace, row.rank, sample.step);
+    const int owner = owner_at(session.document(), row.rank, sample.step);
     const auto cells = cells_of(sample, owner);
     // What is still to come is dim.
     const Color ink = sample.step <= current ? palette.text : palette.text_dim;
@@ -148,7 +149,7 @@ void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& bo
   for (std::size_t i = 0; i < row.samples.size(); ++i) {
     const SoftmaxSample& sample = row.samples[i];
     const double value = value_of(sample);
-    const int owner = owner_at(trace, row.rank, sample.step);
+    const int owner = owner_at(context.session.document(), row.rank, sample.step);
     const Color color = owner >= 0 ? owner_color(context.session.theme, owner, n) : palette.accent;
     if (std::isfinite(value)) {
       list.AddCircleFilled({x_of(i), y_of(value)}, 4, color, 16);
