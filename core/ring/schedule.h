@@ -9,11 +9,12 @@ struct RingSchedule {
   int world_size = 1;
 
   constexpr int steps() const { return world_size; }
-  constexpr int send_rank() const { return (rank + 1) % world_size; }
-  constexpr int recv_rank() const { return (rank + world_size - 1) % world_size; }
+  constexpr int send_rank() const { return rank == world_size - 1 ? 0 : rank + 1; }
+  constexpr int recv_rank() const { return rank == 0 ? world_size - 1 : rank - 1; }
   // step >= 0; steps past the last go on around the ring.
   constexpr int owner(int step) const {
-    return (rank + world_size - step % world_size) % world_size;
+    const int back = step % world_size;  // no sum here: the planner goes up to the largest int
+    return rank >= back ? rank - back : world_size - (back - rank);
   }
   constexpr bool is_last(int step) const { return step == world_size - 1; }
 };
