@@ -56,7 +56,7 @@ PassTime ulysses_pass(const Job& job, const Balance& balance, const Rates& rates
   }
   PassTime time;
   time.compute = compute_seconds(job, rates, pass, balance.mean_rank);
-  time.exposed = bytes / rates.bytes_per_s + 2 * (job.world_size - 1) * rates.latency_s;
+  time.exposed = bytes / rates.bytes_per_s + 2.0 * (job.world_size - 1) * rates.latency_s;
   return time;
 }
 
