@@ -1,5 +1,5 @@
-// One command's flags with values, read and refused in one manner: what is wrong is told with the
-// flag, the value, and what would be accepted.
+// One command's flags, added to a CLI11 subcommand. Values are read when the command line is, and
+// refused in one manner: what is wrong is told with the flag, the value, and what would be accepted.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include <charconv>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -39,14 +40,23 @@ class CommandFlags {
   }
   // A flag with a value, which `read` takes. CLI11 would also hand over the next flag as the value.
   template <class Read>
-  void value(const std::string& name, const std::string& type, const std::string& help, Read read) {
+  CLI::Option* value(const std::string& name, const std::string& type, const std::string& help,
+                     Read read) {
     const auto checked = [name, type, read](const std::string& text) {
       if (text.starts_with("--"))
         throw InputError(fmt::format("{}: no value before '{}'; accepted: {}", name, text, type));
       read(text);
     };
     types_[name] = type;
-    command_->add_option_function<std::string>(name, checked, help)->type_name(type);
+    return command_->add_option_function<std::string>(name, checked, help)->type_name(type);
+  }
+  void path(const std::string& name, std::optional<std::string>& target, const std::string& help) {
+    value(name, "FILE", help, [&target](const std::string& text) { target = text; });
+  }
+  void size(const std::string& name, std::optional<Index>& target, const std::string& help) {
+    value(name, "N", help, [&target, name](const std::string& text) {
+      target = integer_of_flag<Index>(name, text, 1, std::numeric_limits<Index>::max());
+    });
   }
   // An integer from 1.
   template <class T>
@@ -72,27 +82,8 @@ class CommandFlags {
     });
   }
 
-  // Reads `arguments`, which begin after the command's name. Throws InputError, also for what CLI11
-  // lets pass or refuses without saying what it wanted; CLI::CallForHelp.
-  void parse(const std::string& command, const std::vector<std::string>& arguments) {
-    require_well_formed(arguments);
-    command_->allow_extras();
-    try {
-      command_->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-    } catch (const CLI::CallForHelp&) {
-      throw;
-    } catch (const CLI::ParseError& error) {
-      throw InputError(fmt::format("{}; accepted: see {} --help", error.what(), command));
-    }
-    for (const std::string& extra : command_->remaining())
-      if (extra != "--")
-        throw InputError(fmt::format("{} '{}' given; accepted: see {} --help",
-                                     extra.starts_with('-') ? "unknown flag" : "argument", extra,
-                                     command));
-  }
-
- private:
-  // Flags given twice, without the value that they take or with one that they don't.
+  // What CLI11 lets pass, or refuses without saying what it wanted: flags given twice, without the
+  // value that they take or with one that they don't.
   void require_well_formed(const std::vector<std::string>& arguments) const {
     std::set<std::string> seen;
     for (std::size_t i = 0; i < arguments.size(); ++i) {

@@ -7,11 +7,10 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <map>
-#include <set>
 #include <tuple>
 #include <utility>
 
+#include "app/flags.h"
 #include "app/for_flag.h"
 #include "core/base/error.h"
 
@@ -19,18 +18,6 @@ namespace ringscope {
 namespace {
 
 constexpr const char* kCommands[] = {"run", "info", "demo", "view", "lesson", "plan", "simulate"};
-
-// Numbers are read here, not by CLI11, which accepts what overflows and does not say what it
-// wanted.
-template <class T>
-T parse_integer(const std::string& flag, const std::string& text, T least, T most) {
-  T value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && stop == end && value >= least && value <= most) return value;
-  throw InputError(
-      fmt::format("{}: '{}' given; accepted: an integer from {} to {}", flag, text, least, most));
-}
 
 double parse_scale(const std::string& flag, const std::string& text) {
   double value = 0;
@@ -50,88 +37,15 @@ void require_backend(const std::string& text) {
                                known ? "is not in this build" : "given"));
 }
 
-// One command's flags, added to a CLI11 subcommand. Values are read when the command line is.
-class Flags {
- public:
-  explicit Flags(CLI::App* command) : command_(command) {}
-
-  void flag(const std::string& name, bool& target, const std::string& help) {
-    command_->add_flag(name, target, help);
-    types_[name] = "";
-  }
-  // A flag with a value, which `read` takes. CLI11 would also hand over the next flag as the value.
-  template <class Read>
-  CLI::Option* value(const std::string& name, const std::string& type, const std::string& help,
-                     Read read) {
-    const auto checked = [name, type, read](const std::string& text) {
-      if (text.starts_with("--"))
-        throw InputError(fmt::format("{}: no value before '{}'; accepted: {}", name, text, type));
-      read(text);
-    };
-    types_[name] = type;
-    return command_->add_option_function<std::string>(name, checked, help)->type_name(type);
-  }
-  void path(const std::string& name, std::optional<std::string>& target, const std::string& help) {
-    value(name, "FILE", help, [&target](const std::string& text) { target = text; });
-  }
-  void size(const std::string& name, std::optional<Index>& target, const std::string& help) {
-    value(name, "N", help, [&target, name](const std::string& text) {
-      target = parse_integer<Index>(name, text, 1, std::numeric_limits<Index>::max());
-    });
-  }
-  // A name that `parse` understands.
-  template <class T, class Parse>
-  void name(const std::string& flag, T& target, const std::string& accepted,
-            const std::string& help, Parse parse) {
-    value(flag, accepted, help, [&target, flag, parse](const std::string& text) {
-      try {
-        target = parse(text);
-      } catch (const InputError& error) {
-        // Some complain about a part of the text only.
-        const std::string what = error.what();
-        throw InputError(what.starts_with("'" + text + "'")
-                             ? flag + ": " + what
-                             : fmt::format("{} '{}': {}", flag, text, what));
-      }
-    });
-  }
-
-  // What CLI11 lets pass, or refuses without saying what it wanted: flags given twice, without the
-  // value that they take or with one that they don't.
-  void require_well_formed(const std::vector<std::string>& arguments) const {
-    std::set<std::string> seen;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      const std::size_t equals = arguments[i].find('=');
-      const std::string name = arguments[i].substr(0, equals);
-      const auto known = types_.find(name);
-      if (known == types_.end()) continue;
-      const std::string& type = known->second;
-      if (!seen.insert(name).second)
-        throw InputError(fmt::format("{}: '{}' given after another {}; accepted: one of them", name,
-                                     arguments[i], name));
-      if (type.empty() && equals != std::string::npos)
-        throw InputError(
-            fmt::format("{}: '{}' given; accepted: {} without a value", name, arguments[i], name));
-      if (!type.empty() && (equals == arguments[i].size() - 1 ||
-                            (equals == std::string::npos && i + 1 == arguments.size())))
-        throw InputError(fmt::format("{}: no value given; accepted: {} {}", name, name, type));
-    }
-  }
-
- private:
-  CLI::App* command_;
-  std::map<std::string, std::string> types_;  // of the value; "": takes none
-};
-
-void add_run(Flags& flags, RunOptions& run) {
+void add_run(CommandFlags& flags, RunOptions& run) {
   flags.path("--q", run.q, "queries, .npy [batch, heads, seqlen, head_dim]");
   flags.path("--k", run.k, "keys, .npy [batch, heads-kv, seqlen, head_dim]");
   flags.path("--v", run.v, "values, .npy, shaped like the keys");
   flags.path("--text", run.text, "embed the bytes of a file instead");
   flags.flag("--random", run.random, "draw from N(0, 1) instead");
   flags.value("--seed", "N", "of --random (0)", [&run](const std::string& text) {
-    run.seed =
-        parse_integer<std::uint64_t>("--seed", text, 0, std::numeric_limits<std::uint64_t>::max());
+    run.seed = integer_of_flag<std::uint64_t>("--seed", text, 0,
+                                              std::numeric_limits<std::uint64_t>::max());
   });
   flags.size("--batch", run.batch, "batch entries (1), for --text and --random as the next four");
   flags.size("--heads", run.heads, "query heads (4)");
@@ -141,7 +55,7 @@ void add_run(Flags& flags, RunOptions& run) {
 
   flags.value("--backend", "cpu", "what computes and communicates (cpu)", require_backend);
   flags.value("--world-size", "N", "ranks, a thread each (4)", [&run](const std::string& text) {
-    run.world_size = parse_integer<int>("--world-size", text, 1, std::numeric_limits<int>::max());
+    run.world_size = integer_of_flag<int>("--world-size", text, 1, std::numeric_limits<int>::max());
   });
   flags.name("--partition", run.partition, "contiguous|striped|zigzag|fold",
              "which rank holds which positions (contiguous)", parse_partition);
@@ -168,7 +82,7 @@ void add_run(Flags& flags, RunOptions& run) {
   flags.flag("--json", run.json, "print the summary as one JSON object");
 }
 
-void add_demo(Flags& flags, DemoOptions& demo) {
+void add_demo(CommandFlags& flags, DemoOptions& demo) {
   flags
       .value("--text", "FILE", "the text, at least --seqlen bytes",
              [&demo](const std::string& text) { demo.text = text; })
@@ -179,7 +93,7 @@ void add_demo(Flags& flags, DemoOptions& demo) {
       ->required();
   flags.flag("--no-view", demo.no_view, "don't open the viewer at the end");
   flags.value("--seqlen", "N", "tokens (32768)", [&demo](const std::string& text) {
-    demo.seqlen = parse_integer<Index>("--seqlen", text, 1, std::numeric_limits<Index>::max());
+    demo.seqlen = integer_of_flag<Index>("--seqlen", text, 1, std::numeric_limits<Index>::max());
   });
 }
 
@@ -198,14 +112,14 @@ std::pair<int, int> parse_size(const std::string& text) {
       fmt::format("--size: '{}' given; accepted: WIDTHxHEIGHT from 320x240 to 7680x4320", text));
 }
 
-void add_view(Flags& flags, CLI::App* command, viz::ViewOptions& view) {
+void add_view(CommandFlags& flags, CLI::App* command, viz::ViewOptions& view) {
   command->add_option("TRACE", view.traces, "recordings of run --trace, or other Chrome traces");
   flags.path("--screenshot", view.screenshot, "write a picture, PNG, and open no window");
   flags.value("--size", "WxH", "of the picture (1600x900)", [&view](const std::string& text) {
     std::tie(view.width, view.height) = parse_size(text);
   });
   flags.value("--step", "T", "begin at this ring step", [&view](const std::string& text) {
-    view.step = parse_integer<int>("--step", text, 0, std::numeric_limits<int>::max());
+    view.step = integer_of_flag<int>("--step", text, 0, std::numeric_limits<int>::max());
   });
   flags.value("--theme", "dark|light", "background (as last time; of a picture: dark)",
               [&view](const std::string& text) {
@@ -294,6 +208,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   RunOptions run;
   DemoOptions demo;
   viz::ViewOptions view;
+  PlanRequest plan;
   CLI::App program("Ring attention, run, recorded and verified.", "ringscope");
   program.require_subcommand(0, 1);
   CLI::App* const run_command = program.add_subcommand("run", "run attention on a ring of ranks");
@@ -302,15 +217,18 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   CLI::App* const demo_command =
       program.add_subcommand("demo", "one text, causal, in all four partitions, verified");
   CLI::App* const view_command = program.add_subcommand("view", "replay recordings");
-  Flags run_flags(run_command), demo_flags(demo_command), view_flags(view_command);
+  CLI::App* const plan_command =
+      program.add_subcommand("plan", "what a run will cost on a machine, by formula");
+  CommandFlags run_flags(run_command), demo_flags(demo_command), view_flags(view_command),
+      plan_flags(plan_command);
   add_run(run_flags, run);
   add_demo(demo_flags, demo);
   add_view(view_flags, view_command, view);
+  add_plan(plan_flags, plan);
   std::vector<CLI::App*> absent;
   for (const auto& [name, what] : {std::pair{"lesson", "ring attention step by step"},
                                    {"simulate", "a run on a machine that is not here"}})
     absent.push_back(program.add_subcommand(name, std::string(what) + " (not in this build)"));
-  program.add_subcommand("plan", "what a run will cost on a machine, by formula");
   // CLI11's own complaint about them does not say what would be accepted.
   program.allow_extras();
   for (CLI::App* command : program.get_subcommands({})) command->allow_extras();
@@ -318,10 +236,10 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (arguments.empty()) no_command();
   const std::string& first = arguments.front();
   if (!first.starts_with('-')) require_known_command(first);
-  if (first == "plan") return parse_plan(arguments);
   if (first == "run") run_flags.require_well_formed(arguments);
   if (first == "demo") demo_flags.require_well_formed(arguments);
   if (first == "view") view_flags.require_well_formed(arguments);
+  if (first == "plan") plan_flags.require_well_formed(arguments);
   try {
     program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
@@ -335,11 +253,13 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     if (command->parsed())
       throw InputError("command '" + command->get_name() +
                        "': not in this build; accepted: run, info, demo, view, plan");
-  for (const CLI::App* command : {run_command, info_command, demo_command, view_command})
+  for (const CLI::App* command :
+       {run_command, info_command, demo_command, view_command, plan_command})
     require_no_extras(*command, command->get_name());
   require_no_extras(program, "");
   if (info_command->parsed()) return InfoOptions{};
   if (demo_command->parsed()) return demo;
+  if (plan_command->parsed()) return checked_plan(plan);
   if (view_command->parsed()) {
     check_view(view, view_command->count("--size") > 0);
     return view;

@@ -97,10 +97,6 @@ Plan make_plan(const PlanOptions& options) {
 }
 
 int plan_command(const PlanOptions& options) {
-  if (!options.help.empty()) {
-    print_out(options.help);
-    return 0;
-  }
   const Plan plan = make_plan(options);
   if (options.json) {
     print_out(plan_json(plan));

@@ -7,14 +7,6 @@
 namespace ringscope {
 namespace {
 
-// The shape of a 7B model's attention, for whoever does not say.
-constexpr Index kHeads = 32, kHeadDim = 128;
-
-struct GivenSizes {
-  Index batch = 1, heads = kHeads, heads_kv = 0, seqlen = 0, head_dim = kHeadDim;
-  Index world_size = 0;
-};
-
 double fraction_of_flag(const std::string& text) {
   double value = 0;
   const char* const end = text.data() + text.size();
@@ -37,14 +29,15 @@ void add_machine(CommandFlags& flags, PlanOptions& plan) {
               [&plan](const std::string& text) { plan.memory_fraction = fraction_of_flag(text); });
 }
 
-void add_problem(CommandFlags& flags, PlanOptions& plan, GivenSizes& sizes) {
-  flags.count("--world-size", sizes.world_size, "ranks");
-  flags.count("--seqlen", sizes.seqlen, "positions");
-  flags.count("--batch", sizes.batch, "batch entries (1)");
-  flags.count("--heads", sizes.heads, "query heads (32)");
-  flags.count("--heads-kv", sizes.heads_kv,
+void add_problem(CommandFlags& flags, PlanRequest& request) {
+  PlanOptions& plan = request.options;
+  flags.count("--world-size", request.world_size, "ranks");
+  flags.count("--seqlen", request.seqlen, "positions");
+  flags.count("--batch", request.batch, "batch entries (1)");
+  flags.count("--heads", request.heads, "query heads (32)");
+  flags.count("--heads-kv", request.heads_kv,
               "key and value heads, a divisor of the heads (as many)");
-  flags.count("--head-dim", sizes.head_dim, "values a head (128)");
+  flags.count("--head-dim", request.head_dim, "values a head (128)");
   flags.count("--layers", plan.job.layers,
               "layers whose activations are kept for the backward pass (1)");
   flags.name("--dtype", plan.job.dtype, "f32|bf16|f16", "storage type (bf16)", parse_dtype);
@@ -58,9 +51,20 @@ void add_problem(CommandFlags& flags, PlanOptions& plan, GivenSizes& sizes) {
   flags.flag("--backward", plan.job.backward, "the backward pass too");
 }
 
-void check(PlanOptions& plan, const GivenSizes& sizes) {
-  if (sizes.seqlen == 0) throw InputError("plan: no --seqlen given; accepted: --seqlen N");
-  if (sizes.world_size == 0)
+}  // namespace
+
+void add_plan(CommandFlags& flags, PlanRequest& request) {
+  request.options.job.dtype = DType::bf16;  // unless given
+  add_problem(flags, request);
+  add_machine(flags, request.options);
+  flags.flag("--explain", request.options.explain, "say how every number comes about");
+  flags.flag("--json", request.options.json, "print one JSON object");
+}
+
+PlanOptions checked_plan(const PlanRequest& request) {
+  PlanOptions plan = request.options;
+  if (request.seqlen == 0) throw InputError("plan: no --seqlen given; accepted: --seqlen N");
+  if (request.world_size == 0)
     throw InputError("plan: no --world-size given; accepted: --world-size N");
   if (plan.measure && (plan.gpu || plan.link))
     throw InputError(
@@ -75,34 +79,14 @@ void check(PlanOptions& plan, const GivenSizes& sizes) {
         fmt::format("--layers: '{}' given without --backward; accepted: it together "
                     "with --backward, for which layers keep their activations",
                     plan.job.layers));
-  plan.job.shape = {sizes.batch, sizes.heads, sizes.heads_kv == 0 ? sizes.heads : sizes.heads_kv,
-                    sizes.seqlen, sizes.head_dim};
-  plan.job.world_size = integer_of_flag<int>("--world-size", std::to_string(sizes.world_size), 1,
+  plan.job.shape = {request.batch, request.heads,
+                    request.heads_kv == 0 ? request.heads : request.heads_kv, request.seqlen,
+                    request.head_dim};
+  plan.job.world_size = integer_of_flag<int>("--world-size", std::to_string(request.world_size), 1,
                                              std::numeric_limits<int>::max());
   validate(plan.job.shape);
   for_flag("--mask '" + plan.job.mask.name() + "':",
            [&] { plan.job.mask.for_seqlen(plan.job.shape.seqlen); });
-}
-
-}  // namespace
-
-PlanOptions parse_plan(const std::vector<std::string>& arguments) {
-  PlanOptions plan;
-  plan.job.dtype = DType::bf16;
-  GivenSizes sizes;
-  CLI::App command("What a run will cost on a machine, by formula.", "ringscope plan");
-  CommandFlags flags(&command);
-  add_problem(flags, plan, sizes);
-  add_machine(flags, plan);
-  flags.flag("--explain", plan.explain, "say how every number comes about");
-  flags.flag("--json", plan.json, "print one JSON object");
-  try {
-    flags.parse("ringscope plan", {arguments.begin() + 1, arguments.end()});
-  } catch (const CLI::CallForHelp&) {
-    plan.help = command.help();
-    return plan;
-  }
-  check(plan, sizes);
   return plan;
 }
 

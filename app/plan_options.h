@@ -3,15 +3,12 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "core/cost/job.h"
 
 namespace ringscope {
 
 struct PlanOptions {
-  std::string help;  // asked for: to be printed, and nothing else done
-
   // The machine: both names or files, or measure.
   std::optional<std::string> gpu, link;
   bool measure = false;
@@ -25,8 +22,21 @@ struct PlanOptions {
   bool json = false;
 };
 
-// Reads `arguments`, the first of which is "plan". Throws InputError naming the flag, the value and
-// what would be accepted; also for a shape or mask that can't be.
-PlanOptions parse_plan(const std::vector<std::string>& arguments);
+class CommandFlags;
+
+// What the flags say, before it is known to fit together. Sizes that are 0 were not given.
+struct PlanRequest {
+  PlanOptions options;
+  // Those of a 7B model's attention, for whoever does not say.
+  Index batch = 1, heads = 32, heads_kv = 0, seqlen = 0, head_dim = 128;
+  Index world_size = 0;
+};
+
+// The flags, which write to `request` when the command line is read.
+void add_plan(CommandFlags& flags, PlanRequest& request);
+
+// Throws InputError naming the flag, the value and what would be accepted; also for a shape or mask
+// that can't be.
+PlanOptions checked_plan(const PlanRequest& request);
 
 }  // namespace ringscope

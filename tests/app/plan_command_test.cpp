@@ -22,20 +22,6 @@ Strings plan_with(const Strings& more) {
 
 class PlanCommandTest : public ProgramTest {
  protected:
-  std::string run_well(const Strings& arguments) const {
-    const ProgramResult result = run(arguments);
-    EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_EQ(result.err, "");
-    return result.out;
-  }
-  rapidjson::Document json_of(Strings arguments) const {
-    arguments.push_back("--json");
-    rapidjson::Document json;
-    const std::string out = run_well(arguments);
-    json.Parse(out.c_str(), out.size());
-    EXPECT_FALSE(json.HasParseError()) << out;
-    return json;
-  }
   // Refused with status 2, nothing on stdout and one line that holds `words`.
   void expect_refused(const Strings& arguments, const Strings& words) const {
     const ProgramResult result = run(arguments);
@@ -68,7 +54,7 @@ TEST_F(PlanCommandTest, ExplainAddsFormulasAndSources) {
 
 // Every number from the formulas, written out here.
 TEST_F(PlanCommandTest, JsonHoldsTheNumbers) {
-  const auto json = json_of(plan_with({"--mask", "causal", "--heads-kv", "8"}));
+  const auto json = run_for_json(plan_with({"--mask", "causal", "--heads-kv", "8"}));
   EXPECT_TRUE(json["feasible"].GetBool());
   EXPECT_STREQ(json["chosen"]["partition"].GetString(), "zigzag");
   EXPECT_STREQ(json["chosen"]["scheme"].GetString(), "ring");
@@ -92,37 +78,37 @@ TEST_F(PlanCommandTest, JsonHoldsTheNumbers) {
 
 // C20 on the command line.
 TEST_F(PlanCommandTest, C20_ContiguousCausalReaches53Percent) {
-  const auto json =
-      json_of(plan_with({"--mask", "causal", "--partition", "contiguous", "--scheme", "ring"}));
+  const auto json = run_for_json(
+      plan_with({"--mask", "causal", "--partition", "contiguous", "--scheme", "ring"}));
   EXPECT_NEAR(json["chosen"]["balance_ceiling"].GetDouble(), 0.533, 5e-4);
   EXPECT_FALSE(json["chosen"]["best"].GetBool());
 }
 
 TEST_F(PlanCommandTest, ForetellsTheMemoryOfARealRun) {
-  const auto json = json_of({"plan",
-                             "--gpu",
-                             "laptop-2core",
-                             "--link",
-                             "memcpy-2core",
-                             "--seqlen",
-                             "101",
-                             "--world-size",
-                             "3",
-                             "--heads",
-                             "4",
-                             "--heads-kv",
-                             "2",
-                             "--head-dim",
-                             "8",
-                             "--dtype",
-                             "f32",
-                             "--mask",
-                             "causal",
-                             "--backward",
-                             "--partition",
-                             "fold",
-                             "--scheme",
-                             "ring"});
+  const auto json = run_for_json({"plan",
+                                  "--gpu",
+                                  "laptop-2core",
+                                  "--link",
+                                  "memcpy-2core",
+                                  "--seqlen",
+                                  "101",
+                                  "--world-size",
+                                  "3",
+                                  "--heads",
+                                  "4",
+                                  "--heads-kv",
+                                  "2",
+                                  "--head-dim",
+                                  "8",
+                                  "--dtype",
+                                  "f32",
+                                  "--mask",
+                                  "causal",
+                                  "--backward",
+                                  "--partition",
+                                  "fold",
+                                  "--scheme",
+                                  "ring"});
   const ProgramResult real = run({"run", "--random", "--seqlen", "101", "--world-size", "3",
                                   "--heads", "4", "--heads-kv", "2", "--head-dim", "8", "--mask",
                                   "causal", "--backward", "--partition", "fold", "--json"});
@@ -143,7 +129,7 @@ TEST_F(PlanCommandTest, WhatDoesNotFitIsAnAnswer) {
   const Strings large = plan_with({"--layers", "400", "--backward"});
   const std::string out = run_well(large);
   EXPECT_NE(out.find("no: "), std::string::npos) << out;
-  const auto json = json_of(large);
+  const auto json = run_for_json(large);
   EXPECT_FALSE(json["feasible"].GetBool());
   EXPECT_NE(std::string(json["why"].GetString()).find("memory"), std::string::npos);
   // What it says would fit does.
@@ -151,24 +137,25 @@ TEST_F(PlanCommandTest, WhatDoesNotFitIsAnAnswer) {
   EXPECT_GT(more, 8);
   Strings enough = large;
   enough[6] = std::to_string(more);
-  EXPECT_TRUE(json_of(enough)["feasible"].GetBool());
+  EXPECT_TRUE(run_for_json(enough)["feasible"].GetBool());
   enough[6] = std::to_string(more - 1);
-  EXPECT_FALSE(json_of(enough)["feasible"].GetBool());
+  EXPECT_FALSE(run_for_json(enough)["feasible"].GetBool());
   Strings shorter = large;
   shorter[8] = std::to_string(json["largest_seqlen"].GetInt64());
-  EXPECT_TRUE(json_of(shorter)["feasible"].GetBool());
+  EXPECT_TRUE(run_for_json(shorter)["feasible"].GetBool());
 }
 
 TEST_F(PlanCommandTest, UlyssesWithHeadsThatDoNotDivideIsNotFeasible) {
-  const auto json = json_of(plan_with({"--heads-kv", "4", "--scheme", "ulysses"}));
+  const auto json = run_for_json(plan_with({"--heads-kv", "4", "--scheme", "ulysses"}));
   EXPECT_FALSE(json["feasible"].GetBool());
   EXPECT_NE(std::string(json["why"].GetString()).find("divide"), std::string::npos);
 }
 
 TEST_F(PlanCommandTest, MemoryFractionCounts) {
-  const double all = json_of(plan_with({"--memory-fraction", "1"}))["largest_seqlen"].GetDouble();
+  const double all =
+      run_for_json(plan_with({"--memory-fraction", "1"}))["largest_seqlen"].GetDouble();
   const double half =
-      json_of(plan_with({"--memory-fraction", "0.5"}))["largest_seqlen"].GetDouble();
+      run_for_json(plan_with({"--memory-fraction", "0.5"}))["largest_seqlen"].GetDouble();
   EXPECT_NEAR(half / all, 0.5, 1e-3);
 }
 
@@ -176,14 +163,14 @@ TEST_F(PlanCommandTest, OneRankHasNothingToSend) {
   Strings alone = kPlan;
   alone[6] = "1";
   EXPECT_NE(run_well(alone).find("nothing to send"), std::string::npos);
-  EXPECT_EQ(json_of(alone)["chosen"]["bytes_sent"].GetDouble(), 0);
+  EXPECT_EQ(run_for_json(alone)["chosen"]["bytes_sent"].GetDouble(), 0);
 }
 
 TEST_F(PlanCommandTest, TakesHardwareFromAFile) {
   write_text("mine.txt",
              "gpu mine\ntflops_16bit 100\nmemory_gb 10\nlink wire\ngb_per_s 10\nlatency_us 5\n");
-  const auto json = json_of({"plan", "--gpu", path("mine.txt"), "--link", path("mine.txt:wire"),
-                             "--world-size", "4", "--seqlen", "4096"});
+  const auto json = run_for_json({"plan", "--gpu", path("mine.txt"), "--link",
+                                  path("mine.txt:wire"), "--world-size", "4", "--seqlen", "4096"});
   EXPECT_STREQ(json["machine"]["gpu"].GetString(), "mine");
   EXPECT_DOUBLE_EQ(json["machine"]["forward_flops"].GetDouble(), 100e12);
   EXPECT_DOUBLE_EQ(json["machine"]["bytes_per_s"].GetDouble(), 10e9);
@@ -192,8 +179,8 @@ TEST_F(PlanCommandTest, TakesHardwareFromAFile) {
 }
 
 TEST_F(PlanCommandTest, MeasureTakesThisMachine) {
-  const auto json = json_of({"plan", "--measure", "--world-size", "2", "--seqlen", "2048",
-                             "--heads", "2", "--head-dim", "32", "--dtype", "f32"});
+  const auto json = run_for_json({"plan", "--measure", "--world-size", "2", "--seqlen", "2048",
+                                  "--heads", "2", "--head-dim", "32", "--dtype", "f32"});
   EXPECT_TRUE(json["machine"]["measured"].GetBool());
   for (const char* rate : {"forward_flops", "backward_flops", "bytes_per_s", "memory_bytes"})
     EXPECT_GT(json["machine"][rate].GetDouble(), 1e6) << rate;

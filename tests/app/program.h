@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <rapidjson/document.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,7 +93,24 @@ class ProgramTest : public testing::Test {
     return run_words(words, stdout_path);
   }
 
-  // The same in a shell that has executed `preparation`, such as "ulimit -f 8".
+  // Runs it, expects success and silence on stderr, and returns what stdout said.
+  std::string run_well(const std::vector<std::string>& arguments) const {
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    return result.out;
+  }
+  // The same with --json.
+  rapidjson::Document run_for_json(std::vector<std::string> arguments) const {
+    arguments.push_back("--json");
+    rapidjson::Document json;
+    const std::string out = run_well(arguments);
+    json.Parse(out.c_str(), out.size());
+    EXPECT_FALSE(json.HasParseError()) << out;
+    return json;
+  }
+
+  // Like run, in a shell that has executed `preparation`, such as "ulimit -f 8".
   ProgramResult run_after(const std::string& preparation,
                           const std::vector<std::string>& arguments) const {
     std::vector<std::string> words{"/bin/sh", "-c", preparation + " && exec \"$0\" \"$@\"",

@@ -18,24 +18,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-class RunCommandTest : public ProgramTest {
- protected:
-  // Runs, expects success and silence on stderr, and returns what stdout said.
-  std::string run_well(const Strings& arguments) const {
-    const ProgramResult result = run(arguments);
-    EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_EQ(result.err, "");
-    return result.out;
-  }
-  rapidjson::Document run_for_json(Strings arguments) const {
-    arguments.push_back("--json");
-    rapidjson::Document json;
-    const std::string out = run_well(arguments);
-    json.Parse(out.c_str(), out.size());
-    EXPECT_FALSE(json.HasParseError()) << out;
-    return json;
-  }
-};
+class RunCommandTest : public ProgramTest {};
 
 void expect_near(const std::vector<float>& got, const std::vector<double>& expected,
                  double tolerance, const char* name) {

@@ -20,22 +20,6 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-class Text : public ringscope::viz::TraceText {
- public:
-  explicit Text(std::string_view text) : text_(text) {}
-  std::size_t read(char* to, std::size_t size) override {
-    const std::size_t count = text_.copy(to, size, done_);
-    done_ += count;
-    return count;
-  }
-  void rewind() override { done_ = 0; }
-  std::uint64_t size() const override { return text_.size(); }
-
- private:
-  std::string_view text_;
-  std::size_t done_ = 0;
-};
-
 void check_slices(const Trace& trace, const Row& row) {
   const Slice* before = nullptr;
   for (const Slice& slice : row.slices) {
@@ -89,7 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     complaint = error.what();
     for (const char c : complaint) require(c >= ' ' && c <= '~');
   }
-  Text cut(text);
+  ringscope::viz::MemoryText cut(text);
   try {
     chunked = ringscope::viz::read_trace(cut, 1 + size % 61).trace;
   } catch (const ringscope::InputError& error) {

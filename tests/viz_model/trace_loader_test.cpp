@@ -8,6 +8,7 @@
 #include <random>
 #include <tuple>
 
+#include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/trace_loader_text.h"
 #include "viz/model/trace_reader.h"
 
@@ -16,29 +17,8 @@ namespace {
 
 // The slice that the loader should make of `event`, without name and flow.
 Slice expected_slice(const TraceEvent& e) {
-  Slice slice{.begin_ns = e.begin_ns,
-              .end_ns = e.end_ns,
-              .step = e.step,
-              .kv_owner = e.kv_owner,
-              .kind = static_cast<Kind>(e.lane),
-              .pass = e.pass,
-              .payload = e.payload};
-  switch (e.lane) {
-    case ringscope::Lane::compute:
-      slice.pairs = e.pairs;
-      slice.flops = e.flops;
-      slice.tiles_full = e.tiles_full;
-      slice.tiles_partial = e.tiles_partial;
-      slice.tiles_skipped = e.tiles_skipped;
-      slice.cpu_ns = e.cpu_ns;
-      break;
-    case ringscope::Lane::wait:
-      slice.peer = e.waiting_for;
-      break;
-    default:
-      slice.bytes = e.bytes;
-      slice.peer = e.lane == ringscope::Lane::send ? e.dst : e.src;
-  }
+  Slice slice = slice_of(e);
+  slice.name = 0;
   return slice;
 }
 
@@ -176,22 +156,6 @@ TEST(TraceLoader, SlicesThatNestGetRowsOfTheirOwn) {
   EXPECT_EQ(trace.slices_of(0, ringscope::Lane::compute).size(), 1u);
 }
 
-class ChunkedText : public TraceText {
- public:
-  explicit ChunkedText(std::string text) : text_(std::move(text)) {}
-  std::size_t read(char* to, std::size_t size) override {
-    const std::size_t count = text_.copy(to, size, done_);
-    done_ += count;
-    return count;
-  }
-  void rewind() override { done_ = 0; }
-  std::uint64_t size() const override { return text_.size(); }
-
- private:
-  std::string text_;
-  std::size_t done_ = 0;
-};
-
 // Wherever the chunks' borders fall.
 TEST(TraceLoader, ChunksOfAnySize) {
   Recording recording = whole_recording(2, true);
@@ -199,14 +163,14 @@ TEST(TraceLoader, ChunksOfAnySize) {
   const std::string text = text_of(recording);
   for (std::size_t chunk : {1, 2, 3, 5, 7, 8, 13, 64, 100, 1000, 4095, 65536}) {
     SCOPED_TRACE(chunk);
-    ChunkedText chunked(text);
+    MemoryText chunked(text);
     expect_same(read_trace(chunked, chunk).trace, recording);
   }
   // Complaints name the same byte.
   const std::string bad = with(text, "\"kv_owner\": 1", "\"kv_owner\": 7");
   const std::string at = "byte " + std::to_string(bad.find("\"kv_owner\": 7") + 12) + ": 7 given";
   for (std::size_t chunk : {1, 2, 3, 5, 7, 8, 13, 64, 100, 1000, 4095, 65536}) {
-    ChunkedText chunked(bad);
+    MemoryText chunked(bad);
     try {
       read_trace(chunked, chunk);
       ADD_FAILURE() << chunk;

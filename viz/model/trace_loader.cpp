@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/base/error.h"
@@ -13,23 +12,6 @@
 
 namespace ringscope::viz {
 namespace {
-
-class MemoryText : public TraceText {
- public:
-  explicit MemoryText(std::string_view text) : text_(text) {}
-  std::size_t read(char* to, std::size_t size) override {
-    const std::size_t count = std::min(size, text_.size() - done_);
-    std::memcpy(to, text_.data() + done_, count);
-    done_ += count;
-    return count;
-  }
-  void rewind() override { done_ = 0; }
-  std::uint64_t size() const override { return text_.size(); }
-
- private:
-  std::string_view text_;
-  std::size_t done_ = 0;
-};
 
 class FileText : public TraceText {
  public:
