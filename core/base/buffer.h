@@ -5,18 +5,23 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstring>
 #include <new>
 #include <type_traits>
 #include <utility>
 
 #include "core/base/math.h"
+#include "core/base/memory_space.h"
 
 namespace ringscope {
 
-// Bytes held now and at most, by everything that was allocated under this meter. Thread-safe.
+// Bytes held now and at most, by everything that was allocated under this meter, and the space that
+// they lie in. Thread-safe.
 class MemoryMeter {
  public:
+  // `space` must outlive the meter and its buffers.
+  explicit MemoryMeter(MemorySpace& space = host_memory()) : space_(space) {}
+
+  MemorySpace& space() { return space_; }
   void add(Index bytes) {
     const Index now = current_.fetch_add(bytes) + bytes;
     Index peak = peak_.load();
@@ -28,26 +33,24 @@ class MemoryMeter {
   Index peak_bytes() const { return peak_.load(); }
 
  private:
+  MemorySpace& space_;
   std::atomic<Index> current_{0};
   std::atomic<Index> peak_{0};
 };
 
-// A fixed-size array, aligned to a cache line. Starts filled with 0xff bytes, which is NaN in f32,
-// bf16 and f16 alike, so a value that is read before it was written shows. Throws std::bad_alloc.
+// A fixed-size array. Starts filled with 0xff bytes (MemorySpace::allocate). Elements can be touched
+// when it lies in the host's memory. Throws std::bad_alloc, and what the space throws.
 template <class T>
 class Buffer {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  static constexpr std::align_val_t kAlignment{64};
-
   Buffer() = default;
-  // `meter` may be null (not accounted for) and must otherwise outlive the buffer.
+  // `meter` may be null (not accounted for, the host's) and must otherwise outlive the buffer.
   Buffer(MemoryMeter* meter, Index size) : meter_(meter), size_(size) {
     if (size < 0 || size > PTRDIFF_MAX / static_cast<Index>(sizeof(T))) throw std::bad_alloc();
     if (size == 0) return;
-    data_ = static_cast<T*>(::operator new(static_cast<std::size_t>(bytes()), kAlignment));
-    std::memset(static_cast<void*>(data_), 0xff, static_cast<std::size_t>(bytes()));
+    data_ = static_cast<T*>(space().allocate(bytes()));
     if (meter_ != nullptr) meter_->add(bytes());
   }
   Buffer(Buffer&& other) noexcept { swap(other); }
@@ -60,7 +63,7 @@ class Buffer {
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer() {
     if (data_ == nullptr) return;
-    ::operator delete(data_, kAlignment);
+    space().release(data_);
     if (meter_ != nullptr) meter_->remove(bytes());
   }
 
@@ -79,6 +82,7 @@ class Buffer {
   }
 
  private:
+  MemorySpace& space() { return meter_ != nullptr ? meter_->space() : host_memory(); }
   void swap(Buffer& other) noexcept {
     std::swap(meter_, other.meter_);
     std::swap(data_, other.data_);

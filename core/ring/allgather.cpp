@@ -10,12 +10,12 @@ namespace ringscope {
 
 namespace {
 
-// Hop after hop, each rank passes on the block that it received last. Returns the arrival of the
-// last one.
+// Hop after hop, each rank passes on the block that it received last, once the buffers are free.
+// Returns the arrival of the last one.
 Completion gather_blocks(Communicator& comm, Pass pass, const RingProblem& problem,
-                         RankMemory& mine) {
+                         RankMemory& mine, const Completion& buffers_free) {
   const RingSchedule ring{comm.rank(), comm.world_size()};
-  Completion arrived;
+  Completion arrived = buffers_free;
   for (int step = 0; step + 1 < ring.steps(); ++step) {
     at_step(ring.rank, step, [&] {
       const int owner = ring.owner(step), next_owner = ring.owner(step + 1);
@@ -36,11 +36,12 @@ void allgather_forward(Communicator& comm, BlockBackend& backend, const RingProb
   const QueryBlock q = mine.query_block();
   const SoftmaxState state = mine.softmax_state();
   backend.begin(q, state);
-  const Completion gathered = gather_blocks(comm, Pass::forward, problem, mine);
+  const Completion gathered = gather_blocks(comm, Pass::forward, problem, mine, nullptr);
   for (int step = 0; step < ring.steps(); ++step) {
     at_step(ring.rank, step, [&] {
       const int owner = ring.owner(step);
-      backend.attend({Pass::forward, step, owner}, problem.region(ring.rank, owner), q,
+      backend.attend({Pass::forward, step, owner, ring.is_last(step)},
+                     problem.region(ring.rank, owner), q,
                      {mine.kv_of_owner(owner), problem.rows(owner)}, state, gathered);
     });
   }
@@ -56,16 +57,16 @@ KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const R
   const auto gradient_of = [&](int owner) {
     return KvGradient{mine.gradient_of_owner(owner), problem.rows(owner)};
   };
-  backend.begin_backward(q, state);
+  const Completion begun = backend.begin_backward(q, state);  // the forward pass is over
   // The blocks are still there from the forward pass here, but a training step would have let go of
   // them.
-  const Completion gathered = gather_blocks(comm, Pass::backward, problem, mine);
+  const Completion gathered = gather_blocks(comm, Pass::backward, problem, mine, begun);
   Completion summed;
   for (int step = 0; step < n; ++step) {
     at_step(ring.rank, step, [&] {
       const int owner = ring.owner(step);
       summed = backend.attend_backward(
-          {Pass::backward, step, owner}, problem.region(ring.rank, owner), q,
+          {Pass::backward, step, owner, ring.is_last(step)}, problem.region(ring.rank, owner), q,
           {mine.kv_of_owner(owner), problem.rows(owner)}, state, gradient_of(owner), gathered);
     });
   }
@@ -84,7 +85,7 @@ KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const R
                            {mine.incoming_gradient(), rows}, arrived);
     });
   }
-  backend.finish_backward({Pass::backward, n - 1, ring.rank}, q, state, summed);
+  backend.finish_backward({Pass::backward, n - 1, ring.rank, true}, q, state, summed);
   return gradient_of(ring.rank);
 }
 

@@ -15,6 +15,7 @@ struct StepInfo {
   Pass pass = Pass::forward;
   int step = 0;
   int kv_owner = 0;
+  bool last = false;  // no block is attended after this one, in this pass
 };
 
 class BlockBackend {

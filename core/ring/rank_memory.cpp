@@ -4,8 +4,9 @@
 
 namespace ringscope {
 
-RankMemory::RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool backward)
-    : rank_(rank), rows_(problem.rows(rank)), scheme_(scheme), backward_(backward) {
+RankMemory::RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool backward,
+                       MemorySpace& space)
+    : meter_(space), rank_(rank), rows_(problem.rows(rank)), scheme_(scheme), backward_(backward) {
   const AttentionParams& params = problem.params;
   const Index stored_query_bytes = params.query_values(rows_) * bytes_of(params.dtype);
   q = {&meter_, stored_query_bytes};

@@ -1,5 +1,5 @@
-// Everything that one rank holds in host memory during a run, accounted for by its meter. Nothing
-// grows with rows x rows.
+// Everything that one rank holds during a run, in the host's memory or a device's, accounted for by
+// its meter. Nothing grows with rows x rows.
 //
 //   always         Q, out_accum, row_max, row_sum, lse
 //                  (and the backend's tile scratch, which the backend allocates on the same meter)
@@ -19,9 +19,12 @@
 namespace ringscope {
 
 class RankMemory {
+  MemoryMeter meter_;  // outlives the buffers below
+
  public:
-  // Allocates; throws std::bad_alloc.
-  RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool backward);
+  // Allocates in `space`; throws std::bad_alloc, and what the space throws.
+  RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool backward,
+             MemorySpace& space = host_memory());
 
   // What the constructor takes for these arguments, in bytes.
   static Index predicted_bytes(const RingProblem& problem, int rank, Scheme scheme, bool backward);
@@ -56,7 +59,6 @@ class RankMemory {
   Buffer<double> row_sum;
 
  private:
-  MemoryMeter meter_;
   int rank_;
   Index rows_;
   Scheme scheme_;

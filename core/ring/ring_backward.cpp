@@ -20,7 +20,7 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
   Completion gradient_arrived;              // the earlier ranks' sum for this step's block
   for (int step = 0; step < ring.steps(); ++step) {
     at_step(ring.rank, step, [&] {
-      const StepInfo info{Pass::backward, step, ring.owner(step)};
+      const StepInfo info{Pass::backward, step, ring.owner(step), ring.is_last(step)};
       const int owner = ring.owner(step), next_owner = ring.owner(step + 1);
       std::byte* const block = mine.kv_at_step(step);
 
@@ -53,7 +53,7 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
   const KvGradient home{ring.world_size > 1 ? mine.incoming_gradient() : mine.gradient_at_step(0),
                         q.rows};
   at_step(ring.rank, ring.steps() - 1, [&] {
-    backend.finish_backward({Pass::backward, ring.steps() - 1, ring.rank}, q, state,
+    backend.finish_backward({Pass::backward, ring.steps() - 1, ring.rank, true}, q, state,
                             gradient_arrived);
   });
   return home;

@@ -26,9 +26,9 @@ void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& 
                            next_owner, mine.kv_at_step(step + 1), problem.kv_bytes(next_owner)},
                           {arrived, consumed[(step + 1) % 2]});
 
-      consumed[step % 2] =
-          backend.attend({Pass::forward, step, owner}, problem.region(ring.rank, owner), q,
-                         {block, problem.rows(owner)}, state, arrived);
+      consumed[step % 2] = backend.attend({Pass::forward, step, owner, ring.is_last(step)},
+                                          problem.region(ring.rank, owner), q,
+                                          {block, problem.rows(owner)}, state, arrived);
       arrived = next_arrived;
     });
   }

@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
 
-#include "core/ring/cpu_backend.h"
-#include "core/ring/rank_memory.h"
-#include "core/ring/recording.h"
-#include "core/ring/ring_attention.h"
+#include "core/attention/blockwise.h"
+#include "core/ring/rank.h"
 #include "core/ring/schedule.h"
-#include "core/ring/thread_communicator.h"
+#include "core/ring/thread_engine.h"
 
 namespace ringscope {
 
@@ -24,121 +21,13 @@ Partition RingConfig::partition_of_sequence() const {
   return {partition, shape.seqlen, world_size};
 }
 
+RingProblem RingConfig::problem() const {
+  return {{shape.batch, shape.num_heads, shape.num_heads_kv, shape.head_dim, dtype, scale()},
+          mask.for_seqlen(shape.seqlen),
+          partition_of_sequence()};
+}
+
 namespace {
-
-RingProblem problem_of(const RingConfig& config) {
-  const AttentionShape& s = config.shape;
-  return {{s.batch, s.num_heads, s.num_heads_kv, s.head_dim, config.dtype, config.scale()},
-          config.mask.for_seqlen(s.seqlen),
-          config.partition_of_sequence()};
-}
-
-// Walks the rows of one rank: calls f(offset in the whole [heads, seqlen, width] tensor, offset in
-// the rank's [heads, rows, width] one) for every (batch entry and head, row).
-template <class F>
-void for_each_row(const LocalRows& rows, Index heads, Index seqlen, Index width, F&& f) {
-  for (Index head = 0; head < heads; ++head)
-    for (Index row = 0; row < rows.size(); ++row)
-      f((head * seqlen + rows.global_position(row)) * width, (head * rows.size() + row) * width);
-}
-
-// Copies a rank's rows of `whole` to `local`, stored as `dtype`.
-void scatter(const std::vector<float>& whole, DType dtype, const LocalRows& rows, Index heads,
-             Index seqlen, Index width, std::byte* local) {
-  visit_dtype(dtype, [&]<class Stored>(Stored) {
-    Stored* to = reinterpret_cast<Stored*>(local);
-    for_each_row(rows, heads, seqlen, width, [&](Index from, Index at) {
-      for (Index x = 0; x < width; ++x) to[at + x] = from_float<Stored>(whole[from + x]);
-    });
-  });
-}
-
-// Puts a rank's rows to their places in `whole`, as values of `dtype`.
-void gather(const float* local, DType dtype, const LocalRows& rows, Index heads, Index seqlen,
-            Index width, std::vector<float>& whole) {
-  for_each_row(rows, heads, seqlen, width, [&](Index to, Index at) {
-    for (Index x = 0; x < width; ++x) whole[to + x] = round_to(dtype, local[at + x]);
-  });
-}
-
-// One rank: its memory, what it records with, and what comes of it.
-class Rank {
- public:
-  Rank(const RingConfig& config, const RingProblem& problem, int rank, std::int64_t origin_ns)
-      : config_(config),
-        problem_(problem),
-        rank_(rank),
-        memory_(problem, rank, config.scheme, config.backward),
-        backend_(problem.params, config.backward, &memory_.meter()),
-        // A pass records per step at most a compute slice, and a wait, a send and a recv for each
-        // of two payloads; and one wait at its end.
-        recorder_(2 * (7 * static_cast<std::size_t>(config.world_size) + 1),
-                  3 * static_cast<std::size_t>(config.world_size), origin_ns) {}
-
-  void take_inputs(const AttentionInputs& inputs) {
-    const AttentionShape& s = config_.shape;
-    const Index heads = s.batch * s.num_heads, heads_kv = s.batch * s.num_heads_kv;
-    const DType dtype = config_.dtype;
-    scatter(inputs.q, dtype, rows(), heads, s.seqlen, s.head_dim, memory_.q.data());
-    scatter(inputs.k, dtype, rows(), heads_kv, s.seqlen, s.head_dim, memory_.own_kv());
-    scatter(inputs.v, dtype, rows(), heads_kv, s.seqlen, s.head_dim,
-            memory_.own_kv() + problem_.kv_bytes(rank_) / 2);
-    if (!config_.backward) return;
-    if (!inputs.dout.empty()) {
-      scatter(inputs.dout, dtype, rows(), heads, s.seqlen, s.head_dim, memory_.dout.data());
-    } else {
-      visit_dtype(dtype, [&]<class Stored>(Stored) {
-        std::fill_n(reinterpret_cast<Stored*>(memory_.dout.data()),
-                    problem_.params.query_values(rows().size()), from_float<Stored>(1.0f));
-      });
-    }
-  }
-
-  // Both passes, on the calling thread.
-  void run(Communicator& unrecorded, const RecordingBackend::Listener& listener) {
-    RecordingCommunicator comm(unrecorded, recorder_,
-                               4 * static_cast<std::size_t>(config_.world_size));
-    RecordingBackend backend(backend_, recorder_, problem_.params, rank_, listener);
-    const bool is_ring = config_.scheme == Scheme::ring;
-    is_ring ? ring_forward(comm, backend, problem_, memory_)
-            : allgather_forward(comm, backend, problem_, memory_);
-    if (config_.backward)
-      home_ = is_ring ? ring_backward(comm, backend, problem_, memory_)
-                      : allgather_backward(comm, backend, problem_, memory_);
-    comm.flush();
-    end_ns_ = recorder_.now_ns();
-  }
-
-  void give_outputs(AttentionOutputs& outputs) const {
-    const AttentionShape& s = config_.shape;
-    const Index heads = s.batch * s.num_heads, heads_kv = s.batch * s.num_heads_kv;
-    gather(memory_.out_accum.data(), config_.dtype, rows(), heads, s.seqlen, s.head_dim,
-           outputs.out);
-    gather(memory_.lse.data(), DType::f32, rows(), heads, s.seqlen, 1, outputs.lse);
-    if (!config_.backward) return;
-    gather(memory_.dq.data(), config_.dtype, rows(), heads, s.seqlen, s.head_dim, outputs.dq);
-    gather(home_.data, config_.dtype, rows(), heads_kv, s.seqlen, s.head_dim, outputs.dk);
-    gather(home_.data + problem_.params.kv_values(home_.rows), config_.dtype, rows(), heads_kv,
-           s.seqlen, s.head_dim, outputs.dv);
-  }
-
-  int rank() const { return rank_; }
-  const Recorder& recorder() const { return recorder_; }
-  Index peak_bytes() const { return memory_.meter().peak_bytes(); }
-  std::int64_t end_ns() const { return end_ns_; }
-
- private:
-  LocalRows rows() const { return problem_.partition.rows_of(rank_); }
-
-  const RingConfig& config_;
-  const RingProblem& problem_;
-  int rank_;
-  RankMemory memory_;
-  CpuBackend backend_;
-  Recorder recorder_;
-  KvGradient home_;
-  std::int64_t end_ns_ = 0;
-};
 
 void check(const RingConfig& config, const AttentionInputs& inputs) {
   validate(config.shape);
@@ -154,15 +43,16 @@ void check(const RingConfig& config, const AttentionInputs& inputs) {
     throw InputError("the input tensors do not have the sizes that the shape says");
 }
 
-RunInfo info_of(const RingConfig& config) {
+RunInfo info_of(const RingConfig& config, const Engine& engine) {
   RunInfo info;
+  info.backend = engine.name();
   info.partition = name_of(config.partition);
   info.mask = config.mask.name();
   info.scheme = name_of(config.scheme);
   info.dtype = name_of(config.dtype);
   info.shape = config.shape;
   info.world_size = config.world_size;
-  // All ranks read one clock.
+  // All ranks of a process read one clock.
   info.clock_offset_ns.assign(static_cast<std::size_t>(config.world_size), 0);
   info.clock_error_ns.assign(static_cast<std::size_t>(config.world_size), 0);
   info.base_time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -171,69 +61,76 @@ RunInfo info_of(const RingConfig& config) {
   return info;
 }
 
-// Runs every rank on a thread of its own; returns when all have ended. Throws the first failure.
-void run_all(std::vector<std::unique_ptr<Rank>>& ranks,
-             const RecordingBackend::Listener& listener) {
-  ThreadRing ring(static_cast<int>(ranks.size()));
-  // They live on after a rank has failed: its copy engine may still wait for a peer, which the
-  // failure has to reach first.
-  std::vector<std::unique_ptr<ThreadCommunicator>> comms;
-  for (const auto& rank : ranks)
-    comms.push_back(std::make_unique<ThreadCommunicator>(ring, rank->rank()));
-  std::vector<std::thread> threads;
-  threads.reserve(ranks.size());
-  const auto run_one = [&](Rank& rank, Communicator& comm) {
+// Runs every rank on a thread of its own; returns when all have ended, with the time of the last
+// end. Throws the first failure.
+std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
+                     const std::vector<std::unique_ptr<RankEngine>>& engines, Engine& engine) {
+  std::vector<std::int64_t> end_ns(ranks.size());
+  const auto run_one = [&](std::size_t r) {
+    const int rank = static_cast<int>(r);
     try {
-      rank.run(comm, listener);
+      ranks[r]->run(engines[r]->communicator(), engines[r]->backend());
+      engines[r]->finish();
+      end_ns[r] = ranks[r]->recorder().now_ns();
     } catch (const RunError& error) {
-      ring.fail(error);
+      engine.fail(error.rank() >= 0 ? error : RunError(error.what(), rank));
     } catch (const std::exception& error) {
-      ring.fail(RunError(error.what(), rank.rank()));
+      engine.fail(RunError(error.what(), rank));
     }
   };
+  std::vector<std::thread> threads;
+  threads.reserve(ranks.size());
   try {
-    for (std::size_t i = 0; i < ranks.size(); ++i)
-      threads.emplace_back(run_one, std::ref(*ranks[i]), std::ref(*comms[i]));
+    for (std::size_t r = 0; r < ranks.size(); ++r) threads.emplace_back(run_one, r);
   } catch (const std::exception& error) {
-    ring.fail(RunError(std::string("cannot start a thread: ") + error.what(),
-                       static_cast<int>(threads.size())));
+    engine.fail(RunError(std::string("cannot start a thread: ") + error.what(),
+                         static_cast<int>(threads.size())));
   }
   for (std::thread& thread : threads) thread.join();
-  ring.throw_if_failed();
+  engine.throw_if_failed();
+  return *std::max_element(end_ns.begin(), end_ns.end());
+}
+
+// Tells `progress` the share of all pairs that are done.
+Engine::Listener listener_for(const RingConfig& config, const RingProblem& problem,
+                              const Progress& progress) {
+  if (!progress) return {};
+  const LocalRows all = Partition{PartitionKind::contiguous, config.shape.seqlen, 1}.rows_of(0);
+  const double total_pairs =
+      static_cast<double>(Region{problem.mask, all, all}.pairs()) * (config.backward ? 2 : 1);
+  struct Done {
+    std::mutex mutex;
+    double pairs = 0;
+  };
+  return [done = std::make_shared<Done>(), total_pairs, &progress](Index pairs) {
+    const std::lock_guard lock(done->mutex);
+    done->pairs += static_cast<double>(pairs);
+    progress(done->pairs / total_pairs);
+  };
 }
 
 }  // namespace
 
-RingRun run_on_threads(const RingConfig& config, const AttentionInputs& inputs,
-                       const Progress& progress) {
+RingRun run_ranks(const RingConfig& config, const AttentionInputs& inputs, Engine& engine,
+                  const Progress& progress) {
   check(config, inputs);
-  const RingProblem problem = problem_of(config);
+  const RingProblem problem = config.problem();
   RingRun result;
-  result.recording.info = info_of(config);
+  result.recording.info = info_of(config, engine);
   const std::int64_t origin_ns = monotonic_ns();
 
   std::vector<std::unique_ptr<Rank>> ranks;
   for (int rank = 0; rank < config.world_size; ++rank) {
-    ranks.push_back(std::make_unique<Rank>(config, problem, rank, origin_ns));
+    ranks.push_back(std::make_unique<Rank>(config, problem, rank, engine.memory(), origin_ns));
     ranks.back()->take_inputs(inputs);
   }
-
-  std::mutex progress_mutex;
-  double done_pairs = 0;
-  RecordingBackend::Listener listener;
-  if (progress) {
-    const LocalRows all = Partition{PartitionKind::contiguous, config.shape.seqlen, 1}.rows_of(0);
-    const double total_pairs =
-        static_cast<double>(Region{problem.mask, all, all}.pairs()) * (config.backward ? 2 : 1);
-    listener = [&, total_pairs](Index pairs) {
-      const std::lock_guard lock(progress_mutex);
-      done_pairs += static_cast<double>(pairs);
-      progress(done_pairs / total_pairs);
-    };
-  }
+  // They end before the ranks, whose memory they may still touch.
+  std::vector<std::unique_ptr<RankEngine>> engines;
+  const Engine::Listener listener = listener_for(config, problem, progress);
+  for (const auto& rank : ranks) engines.push_back(engine.make(*rank, listener));
 
   const std::int64_t begin_ns = monotonic_ns() - origin_ns;
-  run_all(ranks, listener);
+  const std::int64_t end_ns = run_all(ranks, engines, engine);
 
   const AttentionShape& s = config.shape;
   const auto values = static_cast<std::size_t>(s.batch * s.num_heads * s.seqlen * s.head_dim);
@@ -245,27 +142,35 @@ RingRun run_on_threads(const RingConfig& config, const AttentionInputs& inputs,
     result.outputs.dk.resize(values_kv);
     result.outputs.dv.resize(values_kv);
   }
-  std::int64_t end_ns = begin_ns;
-  for (const auto& rank : ranks) {
-    rank->give_outputs(result.outputs);
-    result.recording.events.push_back(rank->recorder().events());
-    const auto& samples = rank->recorder().samples();
-    result.recording.samples.insert(result.recording.samples.end(), samples.begin(), samples.end());
-    result.recording.dropped.push_back(rank->recorder().dropped());
-    result.peak_bytes.push_back(rank->peak_bytes());
-    end_ns = std::max(end_ns, rank->end_ns());
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    Rank& rank = *ranks[r];
+    rank.give_outputs(result.outputs);
+    Recording& recording = result.recording;
+    const std::vector<SoftmaxSample>& samples = rank.recorder().samples();
+    recording.events.push_back(rank.recorder().events());
+    recording.samples.insert(recording.samples.end(), samples.begin(), samples.end());
+    recording.dropped.push_back(rank.recorder().dropped());
+    recording.info.clock_error_ns[r] = engines[r]->clock_error_ns();
+    result.peak_bytes.push_back(rank.peak_bytes());
   }
   result.wall_s = static_cast<double>(end_ns - begin_ns) * 1e-9;
   return result;
 }
 
+RingRun run_on_threads(const RingConfig& config, const AttentionInputs& inputs,
+                       const Progress& progress) {
+  check(config, inputs);  // before world_size seats are made
+  ThreadEngine engine(config.world_size);
+  return run_ranks(config, inputs, engine, progress);
+}
+
 Index predicted_rank_bytes(const RingConfig& config, int rank) {
-  return RankMemory::predicted_bytes(problem_of(config), rank, config.scheme, config.backward) +
+  return RankMemory::predicted_bytes(config.problem(), rank, config.scheme, config.backward) +
          BlockwiseScratch::bytes(config.shape.head_dim, config.backward);
 }
 
 Index predicted_pairs(const RingConfig& config, int rank, int step) {
-  const RingProblem problem = problem_of(config);
+  const RingProblem problem = config.problem();
   return problem.region(rank, RingSchedule{rank, config.world_size}.owner(step)).pairs();
 }
 

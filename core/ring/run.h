@@ -3,43 +3,13 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <vector>
 
-#include "core/base/dtype.h"
-#include "core/base/shape.h"
-#include "core/mask/mask_spec.h"
-#include "core/partition/partition.h"
-#include "core/ring/scheme.h"
+#include "core/ring/config.h"
+#include "core/ring/engine.h"
 #include "core/trace/event.h"
 
 namespace ringscope {
-
-struct RingConfig {
-  AttentionShape shape;
-  DType dtype = DType::f32;
-  std::optional<double> softmax_scale;  // default: 1 / sqrt(head_dim)
-  MaskSpec mask;
-  PartitionKind partition = PartitionKind::contiguous;
-  int world_size = 1;
-  Scheme scheme = Scheme::ring;
-  bool backward = false;
-
-  double scale() const;                     // softmax_scale, or its default
-  Partition partition_of_sequence() const;  // partition, with its seqlen and world_size
-};
-
-// f32 tensors of the whole sequence, [batch, heads or heads-kv, seqlen, head_dim]; rounded to the
-// run's dtype when they are scattered. dout may be empty: ones.
-struct AttentionInputs {
-  std::vector<float> q, k, v, dout;
-};
-
-struct AttentionOutputs {
-  std::vector<float> out;         // [batch, heads, seqlen, head_dim]
-  std::vector<float> lse;         // [batch, heads, seqlen]
-  std::vector<float> dq, dk, dv;  // backward only
-};
 
 struct RingRun {
   AttentionOutputs outputs;
@@ -51,8 +21,13 @@ struct RingRun {
 // Called from one of the rank threads now and then with the share of pairs done, in [0, 1].
 using Progress = std::function<void(double)>;
 
-// Runs `config` on world_size threads of this process. Throws InputError for an impossible config,
-// RunError naming rank and step when a rank fails (every rank then ends), std::bad_alloc.
+// Runs `config`, each rank on a thread of this process, with what `engine` provides. Throws
+// InputError for an impossible config, RunError naming rank and step when a rank fails (every rank
+// then ends), std::bad_alloc.
+RingRun run_ranks(const RingConfig& config, const AttentionInputs& inputs, Engine& engine,
+                  const Progress& progress = {});
+
+// The same on the CPU: run_ranks with a ThreadEngine.
 RingRun run_on_threads(const RingConfig& config, const AttentionInputs& inputs,
                        const Progress& progress = {});
 

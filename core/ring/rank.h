@@ -1,0 +1,46 @@
+// One rank of a run: its memory, its share of the inputs and outputs, and both passes, over whatever
+// communicator and backend it is given.
+#pragma once
+
+#include "core/ring/block_backend.h"
+#include "core/ring/communicator.h"
+#include "core/ring/config.h"
+#include "core/ring/rank_memory.h"
+#include "core/trace/recorder.h"
+
+namespace ringscope {
+
+class Rank {
+ public:
+  // Allocates in `space`. `config` and `problem` must outlive it. `origin_ns`: the monotonic time
+  // that becomes 0 in the recording. Throws as RankMemory.
+  Rank(const RingConfig& config, const RingProblem& problem, int rank, MemorySpace& space,
+       std::int64_t origin_ns);
+
+  // Copies this rank's rows, rounded to the run's dtype, to its memory.
+  void take_inputs(const AttentionInputs& inputs);
+  // Starts both passes; they are over when everything that was started on `comm` and `backend` is.
+  void run(Communicator& comm, BlockBackend& backend);
+  // Puts this rank's rows to their places in `outputs`, which have their final sizes.
+  void give_outputs(AttentionOutputs& outputs) const;
+
+  int rank() const { return rank_; }
+  const RingConfig& config() const { return config_; }
+  const RingProblem& problem() const { return problem_; }
+  Recorder& recorder() { return recorder_; }
+  MemoryMeter& meter() { return memory_.meter(); }
+  Index peak_bytes() const { return memory_.meter().peak_bytes(); }
+
+ private:
+  LocalRows rows() const { return problem_.partition.rows_of(rank_); }
+
+  const RingConfig& config_;
+  const RingProblem& problem_;
+  int rank_;
+  MemorySpace& space_;
+  RankMemory memory_;
+  Recorder recorder_;
+  KvGradient home_;
+};
+
+}  // namespace ringscope
