@@ -189,7 +189,7 @@ int demo_command(const DemoOptions& options) {
       options.text, plan.shape.seqlen, kWorldSize, kHeads, kHeadDim, name_of(config.dtype)));
   const Reference reference = [&] {
     ProgressBar bar("reference");
-    return Reference(config, inputs, bar.callback());
+    return Reference(config, inputs, run_on_threads, bar.callback());
   }();
   std::vector<Report> reports;
   for (const PartitionKind partition : kAllPartitions) {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "app/backend.h"
 #include "app/machine.h"
 #include "app/memory.h"
 #include "app/terminal.h"
@@ -58,10 +59,8 @@ int info_command() {
                                          kVectorIsa, kVectorWidth));
   text += line("cores", std::to_string(cores()));
   text += line("memory", fmt::format("{} {}", bytes_text(memory.bytes), memory.source));
-  text += line("backend cpu", "yes: a thread a rank");
-  text += line("backend mpi", "no: this version has no MPI communicator");
-  text += line("backend cuda", "no: this version has no CUDA kernels");
-  text += line("backend nccl", "no: this version has no NCCL communicator");
+  for (const Backend backend : kAllBackends)
+    text += line(fmt::format("backend {}", name_of(backend)).c_str(), availability(backend));
   text += line("dtypes", "f32, bf16, f16 stored; f32 computed with");
   const std::string no_viewer = why_no_viewer();
   if (!no_viewer.empty()) {
@@ -74,6 +73,7 @@ int info_command() {
   text += line("lesson", "no: this version has no lessons");
   text += line("plan", "yes: by formula, for hardware by name, from a file, or measured here");
   text += line("simulate", "no: this version has no simulator");
+  text += cuda_details();
   print_out(text);
   return 0;
 }

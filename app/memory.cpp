@@ -76,7 +76,7 @@ void require_memory(const RingConfig& config, const MemoryUse& use) {
   // recording fit into a machine, that takes no time and there is no overflow.
   require(tensors + 2 * recording, limit);
   const double reference = use.keeps_reference ? 2 * outputs : 0;  // the outputs in f64
-  const double run = ranks_bytes(config) + 2 * recording + reference;
+  const double run = (use.ranks_elsewhere ? 0 : ranks_bytes(config)) + 2 * recording + reference;
   const double comparing =
       use.verify ? recording + static_cast<double>(reference_bytes(config)) : 0;
   require(tensors + std::max(run, comparing), limit);

@@ -13,6 +13,7 @@ struct MemoryUse {
   bool dout_given = false;
   bool verify = false;           // after the run, beside its outputs and recording
   bool keeps_reference = false;  // made before the run, and held throughout
+  bool ranks_elsewhere = false;  // their memory is a device's
 };
 
 // Throws RunError naming both numbers when the peak of a run (inputs, outputs, what every rank

@@ -30,13 +30,6 @@ double parse_scale(const std::string& flag, const std::string& text) {
       fmt::format("{}: '{}' given; accepted: a finite number that f32 can hold", flag, text));
 }
 
-void require_backend(const std::string& text) {
-  if (text == "cpu") return;
-  const bool known = text == "mpi" || text == "cuda" || text == "nccl";
-  throw InputError(fmt::format("--backend: '{}' {}; accepted: cpu", text,
-                               known ? "is not in this build" : "given"));
-}
-
 void add_run(CommandFlags& flags, RunOptions& run) {
   flags.path("--q", run.q, "queries, .npy [batch, heads, seqlen, head_dim]");
   flags.path("--k", run.k, "keys, .npy [batch, heads-kv, seqlen, head_dim]");
@@ -53,7 +46,17 @@ void add_run(CommandFlags& flags, RunOptions& run) {
   flags.size("--seqlen", run.seqlen, "positions (1024; of a text: all of it, divided by --batch)");
   flags.size("--head-dim", run.head_dim, "values a head (64)");
 
-  flags.value("--backend", "cpu", "what computes and communicates (cpu)", require_backend);
+  flags.name("--backend", run.backend, "cpu|mpi|cuda|nccl",
+             "what computes and communicates (cpu); this build has: " + built_backends(),
+             parse_backend);
+  for (const auto& [name, kernel, pass] :
+       {std::tuple{"--kernel", &run.kernels.forward, "forward"},
+        {"--backward-kernel", &run.kernels.backward, "backward"}})
+    flags.value(name, "N",
+                fmt::format("{} kernel of --backend cuda, by its number in info (the best)", pass),
+                [name = name, kernel = kernel](const std::string& text) {
+                  *kernel = integer_of_flag<int>(name, text, 1, 99);
+                });
   flags.value("--world-size", "N", "ranks, a thread each (4)", [&run](const std::string& text) {
     run.world_size = integer_of_flag<int>("--world-size", text, 1, std::numeric_limits<int>::max());
   });
@@ -170,6 +173,19 @@ void check_view(const viz::ViewOptions& view, bool size_given) {
     contradiction("--size", "given without --screenshot", "it together with --screenshot OUT.png");
 }
 
+void check_kernels(const RunOptions& run) {
+  if (run.backend == Backend::cuda) {
+    if (run.kernels.backward != 0 && !run.backward)
+      contradiction("--backward-kernel", "given without --backward", "it together with --backward");
+    return;
+  }
+  for (const auto& [flag, kernel] :
+       {std::pair{"--kernel", run.kernels.forward}, {"--backward-kernel", run.kernels.backward}})
+    if (kernel != 0)
+      contradiction(flag, fmt::format("given with --backend {}", name_of(run.backend)),
+                    "it together with --backend cuda");
+}
+
 void check_backward(const RunOptions& run) {
   if (run.backward) return;
   for (const auto& [flag, path] :
@@ -267,6 +283,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (!run_command->parsed()) no_command();
   check_source(run, run_command->count("--seed") > 0);
   check_backward(run);
+  check_kernels(run);
   return run;
 }
 

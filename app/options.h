@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "app/backend.h"
 #include "app/plan_options.h"
 #include "core/base/dtype.h"
 #include "core/base/math.h"
@@ -29,6 +30,8 @@ struct RunOptions {
   // For text and random inputs.
   std::optional<Index> batch, heads, heads_kv, seqlen, head_dim;
 
+  Backend backend = Backend::cpu;
+  KernelChoice kernels;
   int world_size = 4;
   PartitionKind partition = PartitionKind::contiguous;
   Scheme scheme = Scheme::ring;

@@ -101,12 +101,14 @@ Report make_report(const RingConfig& config, const RingRun& run, std::optional<V
   report.config = config;
   report.summary = summarize(run.recording);
   report.wall_s = run.wall_s;
+  report.backend = run.recording.info.backend;
+  report.engine_notes = run.engine_notes;
   report.peak_bytes = run.peak_bytes;
+  report.predicted_peak_bytes = run.predicted_bytes;
   report.dropped_events.assign(run.recording.dropped.begin(), run.recording.dropped.end());
   report.dropped_events.resize(static_cast<std::size_t>(config.world_size), 0);
   std::vector<std::vector<double>> work;
   for (int rank = 0; rank < config.world_size; ++rank) {
-    report.predicted_peak_bytes.push_back(predicted_rank_bytes(config, rank));
     Index pairs = 0;
     work.emplace_back();
     for (int step = 0; step < config.world_size; ++step) {
@@ -128,7 +130,9 @@ std::string report_json(const Report& report) {
   Writer writer(buffer);
   {
     JsonObject object(writer);
-    object.put("backend", std::string_view("cpu"));
+    object.put("backend", std::string_view(report.backend));
+    if (!report.engine_notes.empty())
+      object.put("engine_notes", std::string_view(report.engine_notes));
     object.put("world_size", config.world_size);
     object.put("partition", name_of(config.partition));
     object.put("mask", std::string_view(config.mask.name()));

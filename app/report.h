@@ -14,6 +14,8 @@ namespace ringscope {
 // Everything that is said about a run.
 struct Report {
   RingConfig config;
+  std::string backend;
+  std::string engine_notes;
   RunSummary summary;
   double wall_s = 0;
   std::vector<Index> peak_bytes;            // one a rank, measured

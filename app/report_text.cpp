@@ -11,15 +11,16 @@
 namespace ringscope {
 namespace {
 
-std::string header_line(const RingConfig& config, double wall_s) {
+std::string header_line(const Report& report) {
+  const RingConfig& config = report.config;
   const AttentionShape& s = config.shape;
   return fmt::format(
       "{} tokens x {} batch, {} heads ({} kv), head_dim {}, {}, mask {}, {}\n"
-      "cpu, {} rank{}, {}, {}: {}\n\n",
+      "{}, {} rank{}, {}, {}: {}\n\n",
       s.seqlen, s.batch, s.num_heads, s.num_heads_kv, s.head_dim, name_of(config.dtype),
-      config.mask.name(), config.backward ? "forward and backward" : "forward", config.world_size,
-      config.world_size == 1 ? "" : "s", name_of(config.partition), name_of(config.scheme),
-      seconds_text(wall_s));
+      config.mask.name(), config.backward ? "forward and backward" : "forward", report.backend,
+      config.world_size, config.world_size == 1 ? "" : "s", name_of(config.partition),
+      name_of(config.scheme), seconds_text(report.wall_s));
 }
 
 std::string rank_table(const Report& report) {
@@ -60,7 +61,7 @@ std::string seconds_text(double seconds) {
 
 std::string report_text(const Report& report) {
   const RunSummary& summary = report.summary;
-  std::string text = header_line(report.config, report.wall_s) + rank_table(report) + "\n";
+  std::string text = header_line(report) + rank_table(report) + "\n";
   text +=
       fmt::format("imbalance (slowest rank / mean)   {:.3f} by pairs, {:.3f} by processor time\n",
                   summary.imbalance, summary.measured_imbalance);
@@ -68,7 +69,7 @@ std::string report_text(const Report& report) {
       fmt::format("balance ceiling (mean / slowest)  {:.3f} predicted, {:.3f} by processor time\n",
                   report.predicted_balance_ceiling, summary.measured_balance_ceiling);
   text += fmt::format("exposed communication             {}\n", seconds_text(summary.exposed_s));
-  if (report.config.world_size > cores())
+  if (report.backend == "cpu" && report.config.world_size > cores())
     text += fmt::format(
         "{} ranks share {} core{}, so busy, waiting and exposed times include time without a "
         "core\n",
@@ -77,6 +78,7 @@ std::string report_text(const Report& report) {
       std::accumulate(report.dropped_events.begin(), report.dropped_events.end(), Index{0});
   if (dropped > 0)
     text += fmt::format("{} events found no room and are not in the recording\n", dropped);
+  text += report.engine_notes;
   if (report.verdict) text += verdict_text(*report.verdict, report.config.dtype);
   return text;
 }

@@ -40,7 +40,9 @@ void check_before_reading(const RunOptions& options, const RingConfig& config,
   for_flag("--mask '" + config.mask.name() + "':",
            [&] { config.mask.for_seqlen(config.shape.seqlen); });
   check_output_places(options, plan.files);
-  require_memory(config, {.dout_given = options.dout.has_value(), .verify = options.verify});
+  require_memory(config, {.dout_given = options.dout.has_value(),
+                          .verify = options.verify,
+                          .ranks_elsewhere = options.backend == Backend::cuda});
 }
 
 // NaN and infinities that came of finite inputs would otherwise go unseen.
@@ -74,15 +76,16 @@ int run_command(const RunOptions& options) {
   for (const std::string& remark : loaded.remarks) print_error(remark);
   const AttentionInputs& inputs = loaded.tensors;
 
+  const Runner runner = runner_of(options.backend, options.kernels);
   const RingRun run = [&] {
     ProgressBar bar("attention");
-    return run_on_threads(config, inputs, bar.callback());
+    return runner(config, inputs, bar.callback());
   }();
   if (loaded.remarks.empty()) warn_of_overflow(run, config.dtype);
   std::optional<Verdict> verdict;
   if (options.verify) {
     ProgressBar bar("reference");
-    verdict = Reference(config, inputs, bar.callback()).judge(run.outputs);
+    verdict = Reference(config, inputs, runner, bar.callback()).judge(run.outputs);
   }
   write_outputs(options, config.shape, run, plan.all_f64);
 

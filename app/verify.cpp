@@ -89,14 +89,15 @@ void reverse_rows(std::vector<float>& tensor, Index width) {
 
 // One rank's outputs; when `reversed`, computed with the coordinates of every row in reverse order,
 // which is the same problem rounded differently.
-AttentionOutputs one_rank_outputs(RingConfig config, const AttentionInputs& inputs, bool reversed) {
+AttentionOutputs one_rank_outputs(RingConfig config, const AttentionInputs& inputs,
+                                  const Runner& runner, bool reversed) {
   config.world_size = 1;
-  if (!reversed) return std::move(run_on_threads(config, inputs).outputs);
+  if (!reversed) return std::move(runner(config, inputs, {}).outputs);
   AttentionInputs mirrored = inputs;
   const Index width = config.shape.head_dim;
   for (std::vector<float>* tensor : {&mirrored.q, &mirrored.k, &mirrored.v, &mirrored.dout})
     reverse_rows(*tensor, width);
-  AttentionOutputs outputs = std::move(run_on_threads(config, mirrored).outputs);
+  AttentionOutputs outputs = std::move(runner(config, mirrored, {}).outputs);
   for (std::vector<float>* tensor : {&outputs.out, &outputs.dq, &outputs.dk, &outputs.dv})
     reverse_rows(*tensor, width);
   return outputs;
@@ -165,7 +166,7 @@ std::string Verdict::complaint() const {
   return "";
 }
 
-Reference::Reference(const RingConfig& config, const AttentionInputs& inputs,
+Reference::Reference(const RingConfig& config, const AttentionInputs& inputs, const Runner& runner,
                      const std::function<void(double)>& progress)
     : dtype_(config.dtype) {
   {
@@ -176,7 +177,7 @@ Reference::Reference(const RingConfig& config, const AttentionInputs& inputs,
     oracle_ = oracle_of(config, rounded, progress);
   }
   for (const bool reversed : {false, true}) {
-    const AttentionOutputs outputs = one_rank_outputs(config, inputs, reversed);
+    const AttentionOutputs outputs = one_rank_outputs(config, inputs, runner, reversed);
     std::size_t tensor = 0;
     for (const NamedTensors& pair : pairs_of(oracle_, outputs)) {
       const double error = compare(pair.reference, pair.values).max_abs;

@@ -2,7 +2,7 @@
 // rounded to the run's dtype, by blocks of rows, so that it works where a seqlen x seqlen matrix
 // would not fit.
 //
-// The tolerance is made from what the same kernel does on a single rank, because a ring may add
+// The tolerance is made from what the same backend does on a single rank, because a ring may add
 // rounding but no more than that, whatever its world_size:
 //
 //     f32:        2 x (error of one rank) + 1e-6 x max(1, largest |reference|)
@@ -24,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/backend.h"
 #include "core/attention/naive.h"
 #include "core/ring/run.h"
 
@@ -65,9 +66,9 @@ struct Verdict {
 // world_size, so one reference serves every way to deal the same problem out.
 class Reference {
  public:
-  // Computes the oracle and the one-rank run. `progress` as NaiveOptions'. Throws as run_on_threads
-  // does.
-  Reference(const RingConfig& config, const AttentionInputs& inputs,
+  // Computes the oracle, and with `runner` the one-rank runs. `progress` as NaiveOptions'. Throws as
+  // the runner does.
+  Reference(const RingConfig& config, const AttentionInputs& inputs, const Runner& runner,
             const std::function<void(double)>& progress = {});
 
   Verdict judge(const AttentionOutputs& outputs) const;

@@ -35,7 +35,7 @@ void allgather_forward(Communicator& comm, BlockBackend& backend, const RingProb
   const RingSchedule ring{comm.rank(), comm.world_size()};
   const QueryBlock q = mine.query_block();
   const SoftmaxState state = mine.softmax_state();
-  backend.begin(q, state);
+  at_step(ring.rank, 0, [&] { backend.begin(q, state); });
   const Completion gathered = gather_blocks(comm, Pass::forward, problem, mine, nullptr);
   for (int step = 0; step < ring.steps(); ++step) {
     at_step(ring.rank, step, [&] {
@@ -45,7 +45,7 @@ void allgather_forward(Communicator& comm, BlockBackend& backend, const RingProb
                      {mine.kv_of_owner(owner), problem.rows(owner)}, state, gathered);
     });
   }
-  backend.finish(q, state);
+  at_step(ring.rank, ring.steps() - 1, [&] { backend.finish(q, state); });
 }
 
 KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
@@ -57,7 +57,8 @@ KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const R
   const auto gradient_of = [&](int owner) {
     return KvGradient{mine.gradient_of_owner(owner), problem.rows(owner)};
   };
-  const Completion begun = backend.begin_backward(q, state);  // the forward pass is over
+  Completion begun;  // the forward pass is over then
+  at_step(ring.rank, 0, [&] { begun = backend.begin_backward(q, state); });
   // The blocks are still there from the forward pass here, but a training step would have let go of
   // them.
   const Completion gathered = gather_blocks(comm, Pass::backward, problem, mine, begun);
@@ -85,7 +86,9 @@ KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const R
                            {mine.incoming_gradient(), rows}, arrived);
     });
   }
-  backend.finish_backward({Pass::backward, n - 1, ring.rank, true}, q, state, summed);
+  at_step(ring.rank, n - 1, [&] {
+    backend.finish_backward({Pass::backward, n - 1, ring.rank, true}, q, state, summed);
+  });
   return gradient_of(ring.rank);
 }
 

@@ -1,8 +1,7 @@
-// What a caller asks for: the problem, how it is dealt out, and the tensors that go in and come out.
+// What a caller asks for: the problem, and how it is dealt out.
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include "core/base/dtype.h"
 #include "core/base/shape.h"
@@ -26,18 +25,6 @@ struct RingConfig {
   double scale() const;                     // softmax_scale, or its default
   Partition partition_of_sequence() const;  // partition, with its seqlen and world_size
   RingProblem problem() const;              // points into this object's mask
-};
-
-// f32 tensors of the whole sequence, [batch, heads or heads-kv, seqlen, head_dim]; rounded to the
-// run's dtype when they are scattered. dout may be empty: ones.
-struct AttentionInputs {
-  std::vector<float> q, k, v, dout;
-};
-
-struct AttentionOutputs {
-  std::vector<float> out;         // [batch, heads, seqlen, head_dim]
-  std::vector<float> lse;         // [batch, heads, seqlen]
-  std::vector<float> dq, dk, dv;  // backward only
 };
 
 }  // namespace ringscope

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "core/base/error.h"
@@ -26,6 +27,8 @@ class RankEngine {
   virtual BlockBackend& backend() = 0;
   // Returns when everything that was started has happened and is recorded. Throws RunError.
   virtual void finish() = 0;
+  // Bytes that it takes on the rank's meter, by formula.
+  virtual Index scratch_bytes() const = 0;
   // How far the recorded times may be from those of the clock that all ranks share.
   virtual std::int64_t clock_error_ns() const { return 0; }
 };
@@ -38,6 +41,8 @@ class Engine {
   virtual ~Engine() = default;
   virtual std::string_view name() const = 0;  // "cpu", "cuda"
   virtual MemorySpace& memory() = 0;
+  // Lines about choices that it made for the run, each ended; empty when there were none.
+  virtual std::string notes() const { return ""; }
   // `listener` may be empty.
   virtual std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) = 0;
 

@@ -6,6 +6,7 @@
 #include "core/ring/communicator.h"
 #include "core/ring/config.h"
 #include "core/ring/rank_memory.h"
+#include "core/ring/rows.h"
 #include "core/trace/recorder.h"
 
 namespace ringscope {
@@ -17,12 +18,14 @@ class Rank {
   Rank(const RingConfig& config, const RingProblem& problem, int rank, MemorySpace& space,
        std::int64_t origin_ns);
 
-  // Copies this rank's rows, rounded to the run's dtype, to its memory.
-  void take_inputs(const AttentionInputs& inputs);
+  // Gets this rank's rows of Q, K, V and, with backward, dO, in the order of for_each_piece, and
+  // keeps them rounded to the run's dtype.
+  void take_inputs(RowSource& inputs);
   // Starts both passes; they are over when everything that was started on `comm` and `backend` is.
   void run(Communicator& comm, BlockBackend& backend);
-  // Puts this rank's rows to their places in `outputs`, which have their final sizes.
-  void give_outputs(AttentionOutputs& outputs) const;
+  // Puts this rank's rows of out, lse and, with backward, dQ, dK, dV, in the order of
+  // for_each_piece, as values of the run's dtype (lse: f32).
+  void give_outputs(RowSink& outputs) const;
 
   int rank() const { return rank_; }
   const RingConfig& config() const { return config_; }
@@ -32,11 +35,10 @@ class Rank {
   Index peak_bytes() const { return memory_.meter().peak_bytes(); }
 
  private:
-  LocalRows rows() const { return problem_.partition.rows_of(rank_); }
-
   const RingConfig& config_;
   const RingProblem& problem_;
   int rank_;
+  LocalRows rows_;
   MemorySpace& space_;
   RankMemory memory_;
   Recorder recorder_;

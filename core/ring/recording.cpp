@@ -2,9 +2,7 @@
 
 #include <time.h>
 
-#include <cmath>
-
-#include "core/attention/online_softmax.h"
+#include "core/ring/recorded.h"
 #include "core/ring/schedule.h"
 
 namespace ringscope {
@@ -29,11 +27,7 @@ RecordingBackend::RecordingBackend(BlockBackend& inner, Recorder& recorder,
 
 void RecordingBackend::record_wait(const StepInfo& step, Payload payload, const Completion& after) {
   if (after == nullptr || after->done()) return;
-  TraceEvent event{.lane = Lane::wait,
-                   .pass = step.pass,
-                   .payload = payload,
-                   .step = step.step,
-                   .kv_owner = step.kv_owner};
+  TraceEvent event = wait_event(step, payload);
   event.begin_ns = recorder_.now_ns();
   after->wait();
   event.end_ns = recorder_.now_ns();
@@ -43,42 +37,23 @@ void RecordingBackend::record_wait(const StepInfo& step, Payload payload, const 
 
 template <class Attend>
 void RecordingBackend::record_compute(const StepInfo& step, Attend&& attend) {
-  TraceEvent event{
-      .lane = Lane::compute, .pass = step.pass, .step = step.step, .kv_owner = step.kv_owner};
-  const std::int64_t cpu_begin = thread_cpu_ns();
-  event.begin_ns = recorder_.now_ns();
+  const std::int64_t cpu_begin = thread_cpu_ns(), begin = recorder_.now_ns();
   wait_for(attend());
-  event.end_ns = recorder_.now_ns();
-  event.cpu_ns = thread_cpu_ns() - cpu_begin;
-  const BlockStats& stats = inner_.last_stats();
-  event.pairs = stats.pairs;
-  // Two products of 2 * head_dim operations a pair; the backward has five.
-  event.flops = (step.pass == Pass::forward ? 4 : 10) * params_.head_dim * params_.batch *
-                params_.num_heads * stats.pairs;
-  event.tiles_full = stats.tiles_full;
-  event.tiles_partial = stats.tiles_partial;
-  event.tiles_skipped = stats.tiles_skipped;
+  const std::int64_t end = recorder_.now_ns(), cpu_end = thread_cpu_ns();
+  TraceEvent event = compute_event(step, params_, inner_.last_stats());
+  event.begin_ns = begin;
+  event.end_ns = end;
+  event.cpu_ns = cpu_end - cpu_begin;
   recorder_.record(event);
-  if (listener_) listener_(stats.pairs);
+  if (listener_) listener_(event.pairs);
 }
 
 void RecordingBackend::record_samples(const StepInfo& step, const Region& region,
                                       const SoftmaxState& state) {
-  const Index rows = region.queries.size();
-  Index last = -1;
-  for (const Index row : {Index{0}, rows / 2, rows - 1}) {
-    if (row <= last || row >= rows) continue;  // few rows, or none
-    last = row;
-    const RowState<double> now{state.row_max[row], state.row_sum[row]};
-    recorder_.record(SoftmaxSample{.rank = rank_,
-                                   .step = step.step,
-                                   .query = region.queries.global_position(row),
-                                   .at_ns = recorder_.now_ns(),
-                                   .row_max = state.row_max[row],
-                                   .row_sum = static_cast<float>(now.row_sum),
-                                   .lse = static_cast<float>(lse_of(now)),
-                                   .lse_error = 0});
-  }
+  for_sampled_rows(region.queries.size(), [&](Index row) {
+    recorder_.record(sample_of(rank_, step.step, region.queries.global_position(row),
+                               recorder_.now_ns(), state.row_max[row], state.row_sum[row]));
+  });
 }
 
 Completion RecordingBackend::begin(const QueryBlock& q, const SoftmaxState& state) {
@@ -96,15 +71,7 @@ Completion RecordingBackend::attend(const StepInfo& step, const Region& region, 
 
 Completion RecordingBackend::finish(const QueryBlock& q, const SoftmaxState& state) {
   const Completion finished = inner_.finish(q, state);
-  // Only now is the final lse known. A rank's samples are of three rows at most, repeated step by
-  // step.
-  std::vector<SoftmaxSample>& samples = recorder_.samples();
-  for (SoftmaxSample& sample : samples)
-    for (auto last = samples.rbegin(); last != samples.rend(); ++last)
-      if (last->query == sample.query) {
-        sample.lse_error = sample.lse == last->lse ? 0 : std::abs(sample.lse - last->lse);
-        break;
-      }
+  set_lse_errors(recorder_.samples());  // only now is the final lse known
   return finished;
 }
 

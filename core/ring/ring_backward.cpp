@@ -13,7 +13,8 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
   const RingSchedule ring{comm.rank(), comm.world_size()};
   const QueryBlock q = mine.query_block();
   const BackwardState state = mine.backward_state();
-  const Completion begun = backend.begin_backward(q, state);
+  Completion begun;
+  at_step(ring.rank, 0, [&] { begun = backend.begin_backward(q, state); });
 
   Completion arrived;                       // this step's block, as in ring_forward
   Completion consumed[2] = {begun, begun};  // the forward pass is over, its buffers are free

@@ -9,7 +9,7 @@ void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& 
   const RingSchedule ring{comm.rank(), comm.world_size()};
   const QueryBlock q = mine.query_block();
   const SoftmaxState state = mine.softmax_state();
-  backend.begin(q, state);
+  at_step(ring.rank, 0, [&] { backend.begin(q, state); });
 
   Completion arrived;      // this step's block
   Completion consumed[2];  // of the steps before, even and odd: their buffer may be overwritten
@@ -32,7 +32,7 @@ void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& 
       arrived = next_arrived;
     });
   }
-  backend.finish(q, state);
+  at_step(ring.rank, ring.steps() - 1, [&] { backend.finish(q, state); });
 }
 
 }  // namespace ringscope

@@ -27,9 +27,7 @@ RingProblem RingConfig::problem() const {
           partition_of_sequence()};
 }
 
-namespace {
-
-void check(const RingConfig& config, const AttentionInputs& inputs) {
+void check_run(const RingConfig& config, const AttentionInputs& inputs) {
   validate(config.shape);
   if (config.world_size < 1)
     throw InputError("world-size: " + std::to_string(config.world_size) +
@@ -42,6 +40,8 @@ void check(const RingConfig& config, const AttentionInputs& inputs) {
       !(inputs.dout.empty() || inputs.dout.size() == values))
     throw InputError("the input tensors do not have the sizes that the shape says");
 }
+
+namespace {
 
 RunInfo info_of(const RingConfig& config, const Engine& engine) {
   RunInfo info;
@@ -91,6 +91,17 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
   return *std::max_element(end_ns.begin(), end_ns.end());
 }
 
+// What goes wrong while a rank is made ready or read out names it too.
+template <class F>
+void of_rank(int rank, F&& f) {
+  try {
+    f();
+  } catch (const RunError& error) {
+    if (error.rank() >= 0) throw;
+    throw RunError(error.what(), rank);
+  }
+}
+
 // Tells `progress` the share of all pairs that are done.
 Engine::Listener listener_for(const RingConfig& config, const RingProblem& problem,
                               const Progress& progress) {
@@ -113,38 +124,34 @@ Engine::Listener listener_for(const RingConfig& config, const RingProblem& probl
 
 RingRun run_ranks(const RingConfig& config, const AttentionInputs& inputs, Engine& engine,
                   const Progress& progress) {
-  check(config, inputs);
+  check_run(config, inputs);
   const RingProblem problem = config.problem();
   RingRun result;
   result.recording.info = info_of(config, engine);
   const std::int64_t origin_ns = monotonic_ns();
 
+  WholeInputs source(config.shape, inputs);
   std::vector<std::unique_ptr<Rank>> ranks;
   for (int rank = 0; rank < config.world_size; ++rank) {
-    ranks.push_back(std::make_unique<Rank>(config, problem, rank, engine.memory(), origin_ns));
-    ranks.back()->take_inputs(inputs);
+    of_rank(rank, [&] {
+      ranks.push_back(std::make_unique<Rank>(config, problem, rank, engine.memory(), origin_ns));
+      ranks.back()->take_inputs(source);
+    });
   }
   // They end before the ranks, whose memory they may still touch.
   std::vector<std::unique_ptr<RankEngine>> engines;
   const Engine::Listener listener = listener_for(config, problem, progress);
-  for (const auto& rank : ranks) engines.push_back(engine.make(*rank, listener));
+  for (const auto& rank : ranks)
+    of_rank(rank->rank(), [&] { engines.push_back(engine.make(*rank, listener)); });
 
   const std::int64_t begin_ns = monotonic_ns() - origin_ns;
   const std::int64_t end_ns = run_all(ranks, engines, engine);
 
-  const AttentionShape& s = config.shape;
-  const auto values = static_cast<std::size_t>(s.batch * s.num_heads * s.seqlen * s.head_dim);
-  const std::size_t values_kv = values / static_cast<std::size_t>(s.group_size());
-  result.outputs.out.resize(values);
-  result.outputs.lse.resize(values / static_cast<std::size_t>(s.head_dim));
-  if (config.backward) {
-    result.outputs.dq.resize(values);
-    result.outputs.dk.resize(values_kv);
-    result.outputs.dv.resize(values_kv);
-  }
+  result.outputs.resize(config.shape, config.backward);
+  WholeOutputs sink(config.shape, result.outputs);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     Rank& rank = *ranks[r];
-    rank.give_outputs(result.outputs);
+    of_rank(rank.rank(), [&] { rank.give_outputs(sink); });
     Recording& recording = result.recording;
     const std::vector<SoftmaxSample>& samples = rank.recorder().samples();
     recording.events.push_back(rank.recorder().events());
@@ -152,14 +159,18 @@ RingRun run_ranks(const RingConfig& config, const AttentionInputs& inputs, Engin
     recording.dropped.push_back(rank.recorder().dropped());
     recording.info.clock_error_ns[r] = engines[r]->clock_error_ns();
     result.peak_bytes.push_back(rank.peak_bytes());
+    result.predicted_bytes.push_back(
+        RankMemory::predicted_bytes(problem, rank.rank(), config.scheme, config.backward) +
+        engines[r]->scratch_bytes());
   }
+  result.engine_notes = engine.notes();
   result.wall_s = static_cast<double>(end_ns - begin_ns) * 1e-9;
   return result;
 }
 
 RingRun run_on_threads(const RingConfig& config, const AttentionInputs& inputs,
                        const Progress& progress) {
-  check(config, inputs);  // before world_size seats are made
+  check_run(config, inputs);  // before world_size seats are made
   ThreadEngine engine(config.world_size);
   return run_ranks(config, inputs, engine, progress);
 }

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "core/ring/config.h"
 #include "core/ring/engine.h"
+#include "core/ring/rows.h"
 #include "core/trace/event.h"
 
 namespace ringscope {
@@ -14,12 +16,17 @@ namespace ringscope {
 struct RingRun {
   AttentionOutputs outputs;
   Recording recording;
-  std::vector<Index> peak_bytes;  // one a rank
-  double wall_s = 0;              // from the common start to the end of the slowest rank
+  std::vector<Index> peak_bytes;       // one a rank, measured
+  std::vector<Index> predicted_bytes;  // one a rank, by formula
+  std::string engine_notes;            // Engine::notes()
+  double wall_s = 0;                   // from the common start to the end of the slowest rank
 };
 
 // Called from one of the rank threads now and then with the share of pairs done, in [0, 1].
 using Progress = std::function<void(double)>;
+
+// Throws InputError for an impossible config, or inputs that are not of its shape.
+void check_run(const RingConfig& config, const AttentionInputs& inputs);
 
 // Runs `config`, each rank on a thread of this process, with what `engine` provides. Throws
 // InputError for an impossible config, RunError naming rank and step when a rank fails (every rank
@@ -31,9 +38,9 @@ RingRun run_ranks(const RingConfig& config, const AttentionInputs& inputs, Engin
 RingRun run_on_threads(const RingConfig& config, const AttentionInputs& inputs,
                        const Progress& progress = {});
 
-// Bytes that a rank needs for `config` (Q, out_accum, two KV blocks, row statistics, tile scratch;
-// with backward also dO, dQ and the travelling gradients). Nothing in it grows with the square of
-// the rows.
+// Bytes that a rank on the CPU needs for `config` (Q, out_accum, two KV blocks, row statistics, tile
+// scratch; with backward also dO, dQ and the travelling gradients). Nothing in it grows with the
+// square of the rows.
 Index predicted_rank_bytes(const RingConfig& config, int rank);
 
 // Unmasked pairs of (rank, step), from the closed forms.

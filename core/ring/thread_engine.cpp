@@ -13,16 +13,20 @@ class ThreadRankEngine : public RankEngine {
   ThreadRankEngine(ThreadRing& ring, Rank& rank, const Engine::Listener& listener)
       : threads_(ring, rank.rank()),
         cpu_(rank.problem().params, rank.config().backward, &rank.meter()),
+        scratch_bytes_(
+            BlockwiseScratch::bytes(rank.config().shape.head_dim, rank.config().backward)),
         communicator_(threads_, rank.recorder(), 4 * static_cast<std::size_t>(ring.world_size())),
         backend_(cpu_, rank.recorder(), rank.problem().params, rank.rank(), listener) {}
 
   Communicator& communicator() override { return communicator_; }
   BlockBackend& backend() override { return backend_; }
   void finish() override { communicator_.flush(); }
+  Index scratch_bytes() const override { return scratch_bytes_; }
 
  private:
   ThreadCommunicator threads_;
   CpuBackend cpu_;
+  Index scratch_bytes_;
   RecordingCommunicator communicator_;
   RecordingBackend backend_;
 };

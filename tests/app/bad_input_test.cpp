@@ -131,7 +131,7 @@ TEST_F(BadInputTest, Names) {
                         {"--partition", "'diagonal'", "contiguous, striped, zigzag, fold"});
   expect_random_refused({"--dtype", "f64"}, {"--dtype", "'f64'", "f32, bf16, f16"});
   expect_random_refused({"--scheme", "star"}, {"--scheme", "'star'", "ring, allgather"});
-  for (const char* backend : {"mpi", "cuda", "nccl", "tpu"})
+  for (const char* backend : {"mpi", "nccl", "tpu"})
     expect_random_refused({"--backend", backend}, {"--backend", backend, "accepted: cpu"});
   for (const char* mask : {"diagonal", "window:0", "window:-1", "window:x", "prefix:-3",
                            "documents:4,0", "causal+causal", ""})

@@ -39,9 +39,11 @@ inline const std::vector<std::vector<std::string>> kRows = {{"core/base"},
                                                             {"core/ring"},
                                                             {"core/cost"},
                                                             {"core/layer"},
-                                                            {"viz/model", "cuda"},
-                                                            {"viz/panels"},
-                                                            {"viz/app"},
+                                                            {"viz/model", "cuda/model"},
+                                                            {"viz/panels", "cuda/base"},
+                                                            {"viz/app", "cuda/ptx"},
+                                                            {"cuda/kernels"},
+                                                            {"cuda/ring"},
                                                             {"lessons", "bench", "tests"},
                                                             {"app"}};
 
@@ -60,7 +62,7 @@ inline std::optional<Layer> layer_of(std::string_view path) {
 
 inline bool may_see(const Layer& from, const Layer& to) {
   const bool is_viz = from.name.starts_with("viz/") || to.name.starts_with("viz/");
-  const bool is_cuda = from.name == "cuda" || to.name == "cuda";
+  const bool is_cuda = from.name.starts_with("cuda/") || to.name.starts_with("cuda/");
   if (is_viz && is_cuda) return false;  // they meet in a trace file
   return from.name == to.name || to.row < from.row;
 }

@@ -1,0 +1,44 @@
+// The backends by name: which of them this build and this machine have, and how to run on one.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "core/ring/run.h"
+
+namespace ringscope {
+
+enum class Backend { cpu, mpi, cuda, nccl };
+
+inline constexpr Backend kAllBackends[] = {Backend::cpu, Backend::mpi, Backend::cuda,
+                                           Backend::nccl};
+
+constexpr std::string_view name_of(Backend backend) {
+  constexpr std::string_view names[] = {"cpu", "mpi", "cuda", "nccl"};
+  return names[static_cast<int>(backend)];
+}
+
+// "cpu, cuda": those that this build has.
+std::string built_backends();
+// Throws InputError that lists them.
+Backend parse_backend(std::string_view text);
+
+// Kernels of the CUDA ladder by number; 0: the best that takes the problem.
+struct KernelChoice {
+  int forward = 0;
+  int backward = 0;
+};
+
+using Runner = std::function<RingRun(const RingConfig&, const AttentionInputs&, const Progress&)>;
+
+// How to run on `backend`, which this build has. The runner throws as run_ranks does, and RunError
+// when this machine cannot.
+Runner runner_of(Backend backend, const KernelChoice& kernels);
+
+// A line for `info`: "yes: …" or "no: …".
+std::string availability(Backend backend);
+// Tables and lines for `info` about the CUDA kernels; empty in a build without them.
+std::string cuda_details();
+
+}  // namespace ringscope

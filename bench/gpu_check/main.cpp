@@ -1,0 +1,148 @@
+// gpu_check: all that is to be checked and measured on a GPU, from a pack (a folder with the
+// programs in bin/), in ten minutes, most important parts first.
+//
+//   gpu_check --bin DIR [--out FILE-OR-FOLDER] [--logs DIR] [--seconds N] [--commit ID]
+//
+// Exit status: 0 all checks passed, 1 not all did, 2 bad usage, 3 no GPU or nothing can be written.
+#include <unistd.h>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <stdexcept>
+
+#include <rapidjson/document.h>
+
+#include "bench/gpu_check/parts.h"
+#include "bench/gpu_check/readers.h"
+
+namespace ringscope::gpu_check {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kLeftForTheLast = 5;  // seconds: for writing, and for programs to end
+
+struct Options {
+  std::string bin, out = ".", logs, commit = "unknown";
+  double seconds = 570;
+};
+
+Options read_options(int argc, char** argv) {
+  Options options;
+  const std::map<std::string, std::string*> places = {{"--bin", &options.bin},
+                                                      {"--out", &options.out},
+                                                      {"--logs", &options.logs},
+                                                      {"--commit", &options.commit}};
+  for (int i = 1; i < argc; i += 2) {
+    const std::string flag = argv[i];
+    if (i + 1 == argc) throw std::invalid_argument(flag + " needs a value");
+    if (flag == "--seconds") {
+      char* end = nullptr;
+      options.seconds = std::strtod(argv[i + 1], &end);
+      if (*end != '\0' || !(options.seconds >= 1))
+        throw std::invalid_argument(
+            fmt::format("--seconds {}: a number of at least 1", argv[i + 1]));
+    } else if (const auto place = places.find(flag); place != places.end()) {
+      *place->second = argv[i + 1];
+    } else {
+      throw std::invalid_argument(flag + ": takes --bin, --out, --logs, --seconds and --commit");
+    }
+  }
+  if (options.bin.empty()) throw std::invalid_argument("--bin DIR is missing");
+  options.bin = fs::absolute(options.bin).string();
+  return options;
+}
+
+// "nvidia-h200"
+std::string file_name_of(const std::string& device_json) {
+  rapidjson::Document device;
+  device.Parse(device_json.c_str());
+  std::string name = "gpu";
+  if (!device.HasParseError() && device.IsObject() && device.HasMember("name") &&
+      device["name"].IsString())
+    name = device["name"].GetString();
+  for (char& c : name)
+    c = std::isalnum(static_cast<unsigned char>(c)) ? static_cast<char>(std::tolower(c)) : '-';
+  return name;
+}
+
+// A folder gets a file <gpu>-<date>.json that was not there.
+std::string place_for(const std::string& out, const Results& results) {
+  if (!fs::is_directory(out)) return out;
+  const std::string stem =
+      (fs::path(out) / (file_name_of(results.device_json) + "-" + results.date)).string();
+  std::string path = stem + ".json";
+  for (int n = 2; fs::exists(path); ++n) path = fmt::format("{}-{}.json", stem, n);
+  return path;
+}
+
+int check(const Options& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  Check check;
+  check.now = [begin] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  check.bin = options.bin;
+  check.logs = options.logs.empty()
+                   ? (fs::temp_directory_path() / fmt::format("gpu-check-{}", getpid())).string()
+                   : options.logs;
+  fs::create_directories(check.logs);
+  Results& results = check.results;
+  results.commit = options.commit;
+  const std::time_t now = std::time(nullptr);
+  results.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(now));
+  results.time_utc = fmt::format("{:%H:%M:%S}", fmt::gmtime(now));
+
+  const double ends = options.seconds - std::min(kLeftForTheLast, options.seconds / 4);
+  check.part_ends = std::min(30.0, ends);
+  const Verdict device = find_device(check);
+  if (device.status != PartStatus::passed) {
+    fmt::print(stderr, "gpu-check: no GPU: {}\n", device.detail);
+    return 3;
+  }
+  const std::string path = place_for(options.out, results);
+  const std::vector<PlannedPart> plan = planned_parts();
+  for (const PlannedPart& planned : plan)
+    results.parts.push_back({planned.name, PartStatus::not_run, 0, "no time was left"});
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const double began = check.now();
+    if (ends - began < 2) break;
+    check.part_ends = std::min(began + plan[i].limit_s, ends);
+    fmt::print(stderr, "gpu-check: {}\n", plan[i].name);
+    Verdict verdict;
+    try {
+      verdict = plan[i].run(check);
+    } catch (const std::exception& error) {
+      verdict = {PartStatus::failed, error.what()};
+    }
+    results.parts[i] = {plan[i].name, verdict.status, check.now() - began, verdict.detail};
+    results.figures = figures_of(results.ours, results.library);
+    results.complete = i + 1 == plan.size();
+    write_results(results, path);
+  }
+  write_results(results, path);
+  fmt::print("{}{}\n{} (logs: {})\n", to_text(results),
+             results.passed() ? "all passed" : "not all passed", path, check.logs);
+  return results.passed() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace ringscope::gpu_check
+
+int main(int argc, char** argv) {
+  using namespace ringscope::gpu_check;
+  try {
+    return check(read_options(argc, argv));
+  } catch (const std::invalid_argument& error) {
+    fmt::print(stderr, "gpu-check: {}\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "gpu-check: {}\n", error.what());
+    return 3;
+  }
+}

@@ -1,0 +1,295 @@
+#include "bench/gpu_check/parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+
+#include "bench/gpu_check/readers.h"
+
+namespace ringscope::gpu_check {
+namespace {
+
+std::string how_it_ended(const Outcome& outcome) {
+  if (outcome.cut_off) return fmt::format("cut off after {:.0f} s", outcome.seconds);
+  if (outcome.status > 128) return fmt::format("ended by signal {}", outcome.status - 128);
+  return fmt::format("exit status {}", outcome.status);
+}
+
+PartStatus worst(PartStatus a, PartStatus b) {
+  if (a == PartStatus::failed || b == PartStatus::failed) return PartStatus::failed;
+  return a == PartStatus::passed ? b : a;
+}
+
+// --- kernel tests ---
+
+constexpr const char* kLadderTests = "Ladder/EveryKernel.";
+
+// Programs of their own, since an error on the device ends everything that comes after it: each
+// kernel's test on every shape class first, then what else there is, suite by suite.
+std::vector<std::string> test_groups(const std::string& list) {
+  std::vector<std::string> kernels, suites;
+  for (const std::string& test : listed_tests(list)) {
+    if (test.starts_with(kLadderTests)) {
+      kernels.push_back(test);
+    } else if (const std::string suite = test.substr(0, test.find('.')) + ".*";
+               std::find(suites.begin(), suites.end(), suite) == suites.end()) {
+      suites.push_back(suite);
+    }
+  }
+  kernels.insert(kernels.end(), suites.begin(), suites.end());
+  return kernels;
+}
+
+// The number at the end of "Ladder/EveryKernel.IsRightOnEveryShapeClass/05"; 0 of another group.
+int kernel_of(const std::string& group) {
+  if (!group.starts_with(kLadderTests)) return 0;
+  return std::atoi(group.c_str() + group.rfind('/') + 1);
+}
+
+Verdict kernel_tests(Check& check) {
+  const Outcome listing = check.run_program("tests-list", {"cuda_tests", "--gtest_list_tests"}, 20);
+  const std::vector<std::string> groups = test_groups(text_of(check.file("tests-list.out")));
+  if (listing.status != 0 || groups.empty())
+    return {PartStatus::failed, "cuda_tests lists no tests: " + how_it_ended(listing)};
+  Verdict verdict;
+  int passed = 0, failed = 0, skipped = 0;
+  std::vector<std::string> bad;
+  for (const std::string& group : groups) {
+    if (check.left() < 1) {
+      verdict.status = worst(verdict.status, PartStatus::cut_off);
+      bad.push_back("no time for " + group);
+      continue;
+    }
+    const std::string log = fmt::format("tests-{:03}", &group - groups.data());
+    const std::string report_file = check.file(log + ".json");
+    std::filesystem::remove(report_file);
+    const Outcome outcome = check.run_program(
+        log, {"cuda_tests", "--gtest_filter=" + group, "--gtest_output=json:" + report_file}, 60);
+    const TestReport report = read_tests(text_of(report_file));
+    passed += report.passed;
+    failed += report.failed;
+    skipped += report.skipped;
+    for (const auto& [number, tests] : report.kernels) {
+      KernelTests& all = check.results.kernels[number];
+      all.passed += tests.passed;
+      all.failed += tests.failed;
+      all.skipped += tests.skipped;
+    }
+    if (outcome.status == 0 && report.readable) continue;
+    verdict.status =
+        worst(verdict.status, outcome.cut_off ? PartStatus::cut_off : PartStatus::failed);
+    for (const std::string& name : report.failures) bad.push_back(name);
+    if (report.readable) continue;
+    // It ended before its report, so no kernel that it may have been about has passed.
+    ++failed;
+    bad.push_back(group + " " + how_it_ended(outcome) + ": " +
+                  tail_of(check.file(log + ".log"), 300));
+    if (const int number = kernel_of(group); number > 0) {
+      ++check.results.kernels[number].failed;
+    } else {
+      for (auto& [any, tests] : check.results.kernels) ++tests.failed;
+    }
+  }
+  verdict.detail = fmt::format("{} passed, {} failed, {} skipped{}{}", passed, failed, skipped,
+                               bad.empty() ? "" : "; ", fmt::join(bad, "; "));
+  return verdict;
+}
+
+// --- the ring ---
+
+struct RingCase {
+  const char *partition, *mask, *dtype;
+  int world_size, seqlen, head_dim;
+};
+
+Verdict ring(Check& check) {
+  constexpr RingCase kCases[] = {{"contiguous", "causal", "bf16", 4, 2048, 128},
+                                 {"zigzag", "causal", "bf16", 8, 2048, 128},
+                                 {"contiguous", "causal", "bf16", 1, 4096, 128},
+                                 {"striped", "causal+window:300", "f16", 3, 1001, 64},
+                                 {"fold", "full", "bf16", 5, 777, 128},
+                                 {"zigzag", "causal", "f32", 4, 1000, 80},
+                                 {"contiguous", "prefix:100", "f32", 7, 500, 64},
+                                 {"striped", "documents:300,13,187", "bf16", 8, 500, 64}};
+  std::vector<std::string> bad;
+  PartStatus status = PartStatus::passed;
+  int number = 0;
+  for (const RingCase& c : kCases) {
+    const std::string what =
+        fmt::format("{} {} {} x{}", c.partition, c.mask, c.dtype, c.world_size);
+    const auto run_with = [&](const std::string& backend, const std::string& log, bool verify) {
+      std::vector<std::string> arguments = {"ringscope",
+                                            "run",
+                                            "--random",
+                                            "--backend",
+                                            backend,
+                                            "--heads",
+                                            "4",
+                                            "--heads-kv",
+                                            "2",
+                                            "--seqlen",
+                                            std::to_string(c.seqlen),
+                                            "--head-dim",
+                                            std::to_string(c.head_dim),
+                                            "--world-size",
+                                            std::to_string(c.world_size),
+                                            "--partition",
+                                            c.partition,
+                                            "--mask",
+                                            c.mask,
+                                            "--dtype",
+                                            c.dtype,
+                                            "--backward",
+                                            "--json"};
+      if (verify) arguments.push_back("--verify");
+      return check.run_program(log, arguments, 30);
+    };
+    const std::string log = fmt::format("ring-{}", number++);
+    const Outcome on_gpu = run_with("cuda", log, true);
+    if (on_gpu.cut_off) status = worst(status, PartStatus::cut_off);
+    const RingReport gpu = read_ring(text_of(check.file(log + ".out")));
+    if (on_gpu.status != 0 || !gpu.verified) {
+      if (!on_gpu.cut_off) status = PartStatus::failed;
+      bad.push_back(what + ": " + how_it_ended(on_gpu) + ": " +
+                    tail_of(check.file(log + ".log"), 200));
+      continue;
+    }
+    run_with("cpu", log + "-cpu", false);
+    const RingReport cpu = read_ring(text_of(check.file(log + "-cpu.out")));
+    if (!cpu.readable || gpu.pairs != cpu.pairs || gpu.pairs.empty()) {
+      status = PartStatus::failed;
+      bad.push_back(what + ": its pairs are not those of the CPU's ring");
+    }
+  }
+  return {status, fmt::format("{} cases{}{}", std::size(kCases), bad.empty() ? "" : "; ",
+                              fmt::join(bad, "; "))};
+}
+
+// --- benchmarks ---
+
+Verdict library(Check& check) {
+  const std::string python = find_program("python3");
+  if (python.empty()) return {PartStatus::not_measured, "there is no python3"};
+  const std::string report = check.file("sdpa.json");
+  std::filesystem::remove(report);
+  const Outcome outcome = check.run_program(
+      "sdpa", {python, check.bin + "/sdpa.py", "--out", report}, 90, {{"PYTHONUNBUFFERED", "1"}});
+  LibraryReport found = read_library(text_of(report));
+  const bool any = !found.measurements.empty();
+  std::move(found.measurements.begin(), found.measurements.end(),
+            std::back_inserter(check.results.library));
+  if (outcome.cut_off) return {PartStatus::cut_off, how_it_ended(outcome)};
+  if (any) return {PartStatus::passed, found.versions};
+  return {PartStatus::not_measured,
+          outcome.status == 0 ? found.why_not : tail_of(check.file("sdpa.log"), 300)};
+}
+
+// Benchmark programs that fail are failures; shapes that a kernel does not take are not.
+std::function<Verdict(Check&)> benchmarks(const std::string& program, const std::string& group) {
+  return [=](Check& check) -> Verdict {
+    const std::string name = program + (group.empty() ? "" : "-" + group);
+    const std::string report = check.file(name + ".json");
+    std::filesystem::remove(report);
+    std::vector<std::string> arguments = {program, "--benchmark_out=" + report,
+                                          "--benchmark_out_format=json"};
+    if (!group.empty()) arguments.push_back("--benchmark_filter=^" + group + "/");
+    const Outcome outcome = check.run_program(name, arguments, check.left());
+    std::vector<std::string> bad;
+    try {
+      for (Measurement& m : read_benchmarks(text_of(report))) {
+        if (!m.problem.empty() && !m.problem.starts_with("skipped"))
+          bad.push_back(m.name + ": " + m.problem);
+        check.results.ours.push_back(std::move(m));
+      }
+    } catch (const std::exception& error) {
+      bad.push_back(error.what());
+    }
+    if (outcome.cut_off) return {PartStatus::cut_off, fmt::format("{}", fmt::join(bad, "; "))};
+    if (outcome.status != 0) bad.push_back(how_it_ended(outcome));
+    if (!bad.empty()) return {PartStatus::failed, fmt::format("{}", fmt::join(bad, "; "))};
+    return {};
+  };
+}
+
+// --- compute-sanitizer ---
+
+// A run of its own for each kernel, so that what is found has a name.
+std::function<Verdict(Check&)> sanitizer(const std::string& tool) {
+  return [=](Check& check) -> Verdict {
+    std::string program = find_program("compute-sanitizer");
+    const std::string usual = "/usr/local/cuda/bin/compute-sanitizer";
+    if (program.empty() && std::filesystem::exists(usual)) program = usual;
+    if (program.empty()) return {PartStatus::not_measured, "there is no compute-sanitizer"};
+    Verdict verdict;
+    std::vector<std::string> bad;
+    int done = 0;
+    for (const std::string& group : test_groups(text_of(check.file("tests-list.out")))) {
+      const int number = kernel_of(group);
+      if (number == 0) continue;
+      if (check.left() < 1) {
+        verdict.status = worst(verdict.status, PartStatus::cut_off);
+        bad.push_back(fmt::format("no time for kernel {:02}", number));
+        continue;
+      }
+      const std::string log = fmt::format("{}-{:02}", tool, number);
+      const Outcome outcome =
+          check.run_program(log,
+                            {program, "--tool", tool, "--error-exitcode", "86",
+                             check.bin + "/cuda_tests", "--gtest_filter=" + group},
+                            check.left(), {{"RINGSCOPE_SMALL_TESTS", "1"}});
+      ++done;
+      if (outcome.status == 0 && !outcome.cut_off) continue;
+      const std::string said = tail_of(check.file(log + ".out"), 400);
+      if (said.find("Device not supported") != std::string::npos)
+        return {PartStatus::not_measured, "compute-sanitizer does not support this machine"};
+      verdict.status =
+          worst(verdict.status, outcome.cut_off ? PartStatus::cut_off : PartStatus::failed);
+      bad.push_back(fmt::format("kernel {:02} {}: {}", number, how_it_ended(outcome), said));
+      if (!outcome.cut_off) ++check.results.kernels[number].failed;
+    }
+    verdict.detail =
+        fmt::format("{} kernels{}{}", done, bad.empty() ? "" : "; ", fmt::join(bad, "; "));
+    return verdict;
+  };
+}
+
+}  // namespace
+
+double Check::left() const { return part_ends - now(); }
+
+Outcome Check::run_program(const std::string& log, std::vector<std::string> arguments,
+                           double limit_s,
+                           std::vector<std::pair<std::string, std::string>> environment) {
+  if (arguments[0].find('/') == std::string::npos) arguments[0] = bin + "/" + arguments[0];
+  return run({std::move(arguments), std::max(0.0, std::min(limit_s, left())), file(log + ".log"),
+              file(log + ".out"), std::move(environment)});
+}
+
+Verdict find_device(Check& check) {
+  const Outcome outcome = check.run_program("device", {"gpu_device"}, 30);
+  if (outcome.status == 0) {
+    check.results.device_json = text_of(check.file("device.out"));
+    return {};
+  }
+  const std::string said = text_of(check.file("device.log"));
+  if (outcome.status == 3) return {PartStatus::not_run, said.substr(0, said.find('\n'))};
+  return {PartStatus::failed, how_it_ended(outcome) + ": " + said};
+}
+
+std::vector<PlannedPart> planned_parts() {
+  return {{"kernel tests", 180, kernel_tests},
+          {"ring", 60, ring},
+          {"library", 60, library},
+          {"forward ladder", 70, benchmarks("gpu_forward", "main")},
+          {"backward ladder", 50, benchmarks("gpu_backward", "main")},
+          {"carried state", 25, benchmarks("gpu_carried_state", "")},
+          {"ring balance", 40, benchmarks("gpu_ring_balance", "")},
+          {"memcheck", 50, sanitizer("memcheck")},
+          {"racecheck", 50, sanitizer("racecheck")},
+          {"more forward", 40, benchmarks("gpu_forward", "more")},
+          {"more backward", 40, benchmarks("gpu_backward", "more")}};
+}
+
+}  // namespace ringscope::gpu_check

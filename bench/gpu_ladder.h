@@ -1,0 +1,72 @@
+// The shapes that the ladder is timed on, forward and backward alike: every kernel with every tile
+// on square steps that begin and end an attention, full and causal.
+//
+// Names: main/05_tensor_cores/bf16/d128/8192/causal/128x64; "main" are the shapes that are compared
+// with a library's kernels, "more" the rest.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/gpu_timing.h"
+#include "cuda/kernels/step_problem.h"
+
+namespace ringscope::cuda {
+
+struct LadderShape {
+  bool main;
+  DType dtype;
+  int head_dim, rows, heads, heads_kv;
+  bool causal;
+};
+
+// f32 kernels are some hundred times slower: fewer heads fill the GPU, and keep its time short.
+inline std::vector<LadderShape> ladder_shapes(const KernelLimits& limits) {
+  std::vector<LadderShape> shapes;
+  for (const int rows : {8192, 4096, 16384})
+    for (const bool causal : {false, true}) {
+      if (limits.half) shapes.push_back({true, DType::bf16, 128, rows, 64, 8, causal});
+      if (limits.f32 && rows == 4096)
+        shapes.push_back({true, DType::f32, 128, rows, 16, 2, causal});
+    }
+  for (const bool causal : {false, true}) {
+    if (limits.half) shapes.push_back({false, DType::bf16, 64, 8192, 64, 8, causal});
+    if (limits.half) shapes.push_back({false, DType::f16, 128, 8192, 64, 8, causal});
+    if (limits.f32) shapes.push_back({false, DType::f32, 64, 4096, 16, 2, causal});
+  }
+  return shapes;
+}
+
+inline std::string to_string(const LadderShape& shape) {
+  return std::string(name_of(shape.dtype)) + "/d" + std::to_string(shape.head_dim) + "/" +
+         std::to_string(shape.rows) + (shape.causal ? "/causal" : "/full");
+}
+
+// launch(problem, tile, stream) enqueues what is timed.
+template <class Kernel, class Launch>
+void add_ladder(const DeviceInfo& device, const Kernel& kernel, KernelPass pass, Launch launch) {
+  for (const LadderShape& shape : ladder_shapes(kernel.limits))
+    for (int tile = 0; tile < static_cast<int>(kernel.tiles.size()); ++tile) {
+      const std::string name = std::string(shape.main ? "main/" : "more/") + file_name(kernel) +
+                               "/" + to_string(shape) + "/" +
+                               to_string(kernel.tiles[static_cast<std::size_t>(tile)]);
+      add_benchmark(name, [=, &kernel](benchmark::State& state) {
+        const std::string why =
+            refusal(kernel.limits, device.architecture, shape.dtype, shape.head_dim);
+        if (!why.empty()) return state.SkipWithError(("skipped: " + why).c_str());
+        const StepShape step{1,          shape.heads, shape.heads_kv,
+                             shape.rows, shape.rows,  shape.head_dim};
+        StepProblem problem(step, shape.dtype, pass, square_keys(shape.rows, shape.causal));
+        problem.poison(true);
+        GpuTimer timer(device);
+        const double seconds =
+            timer.median([&](cudaStream_t stream) { launch(problem, shape.dtype, tile, stream); });
+        if (problem.has_nan()) return state.SkipWithError("the output has NaN");
+        state.SetIterationTime(seconds);
+        state.counters["TFLOPs"] = problem.flops(pass) / seconds * 1e-12;
+        state.counters["kernel"] = kernel.number;
+      });
+    }
+}
+
+}  // namespace ringscope::cuda

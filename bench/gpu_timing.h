@@ -1,0 +1,124 @@
+// How kernels are timed on a GPU: CUDA events around single launches, the L2 cache emptied before
+// each, the median of as many as fit a fixed time.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/base/buffer.h"
+#include "cuda/base/check.h"
+#include "cuda/base/device_info.h"
+#include "cuda/base/device_memory.h"
+#include "cuda/base/event.h"
+#include "cuda/base/stream.h"
+#include "cuda/kernels/kernel_table.h"
+
+namespace ringscope::cuda {
+
+class GpuTimer {
+ public:
+  explicit GpuTimer(const DeviceInfo& device)
+      : flush_(&meter_, 2 * static_cast<Index>(std::max<std::size_t>(device.l2_bytes, 1 << 20))) {}
+
+  // Seconds of one call of `enqueue`.
+  double once(const std::function<void(cudaStream_t)>& enqueue) {
+    RINGSCOPE_CUDA(cudaMemsetAsync(flush_.data(), 0xff, static_cast<std::size_t>(flush_.bytes()),
+                                   stream_.get()));
+    begin_.record(stream_.get());
+    enqueue(stream_.get());
+    end_.record(stream_.get());
+    end_.wait();
+    return static_cast<double>(end_.ms_since(begin_)) * 1e-3;
+  }
+
+  // Medians of calls that take turns, so that a drift of clocks meets all alike.
+  std::vector<double> medians(const std::vector<std::function<void(cudaStream_t)>>& all) {
+    constexpr double kSeconds = 0.25;
+    double total = 0;
+    for (const auto& enqueue : all) {
+      once(enqueue);  // warms up
+      total += once(enqueue);
+    }
+    const int repeats = std::clamp(static_cast<int>(kSeconds / std::max(total, 1e-6)), 3, 25);
+    std::vector<std::vector<double>> seconds(all.size());
+    for (int i = 0; i < repeats; ++i)
+      for (std::size_t k = 0; k < all.size(); ++k) seconds[k].push_back(once(all[k]));
+    std::vector<double> result;
+    for (std::vector<double>& s : seconds) {
+      std::nth_element(s.begin(), s.begin() + repeats / 2, s.end());
+      result.push_back(s[static_cast<std::size_t>(repeats / 2)]);
+    }
+    return result;
+  }
+
+  double median(const std::function<void(cudaStream_t)>& enqueue) { return medians({enqueue})[0]; }
+
+ private:
+  MemoryMeter meter_{device_memory()};
+  Buffer<std::byte> flush_;
+  Stream stream_;
+  Event begin_{EventKind::timed}, end_{EventKind::timed};
+};
+
+// Runs a benchmark's body; what CUDA throws becomes the benchmark's error.
+inline void guarded(benchmark::State& state, const std::function<void()>& body) try {
+  body();
+} catch (const std::exception& error) {
+  static_cast<void>(cudaGetLastError());
+  state.SkipWithError(error.what());
+}
+
+// Runs what `add_benchmarks` registers on device 0. Where there is none, says so and succeeds:
+// there is nothing to measure.
+inline int gpu_benchmark_main(int argc, char** argv,
+                              const std::function<void(const DeviceInfo&)>& add_benchmarks) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  const DeviceQuery query = query_device();
+  if (!query.device) {
+    std::printf("skipped: %s\n", query.why_not.c_str());
+    return 0;
+  }
+  benchmark::AddCustomContext("gpu", to_string(*query.device));
+  add_benchmarks(*query.device);
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}
+
+// Registers one benchmark with one iteration, whose manual time is a median.
+template <class Body>
+void add_benchmark(const std::string& name, Body body) {
+  benchmark::RegisterBenchmark(name.c_str(),
+                               [body](benchmark::State& state) {
+                                 for (auto _ : state) guarded(state, [&] { body(state); });
+                               })
+      ->Iterations(1)
+      ->UseManualTime()
+      ->Unit(benchmark::kMillisecond);
+}
+
+// "05_tensor_cores"
+template <class Kernel>
+std::string file_name(const Kernel& kernel) {
+  return (kernel.number < 10 ? "0" : "") + std::to_string(kernel.number) + "_" +
+         std::string(kernel.name);
+}
+
+inline std::string to_string(TileShape tile) {
+  return std::to_string(tile.rows) + "x" + std::to_string(tile.keys);
+}
+
+// The rows of a square problem that may attend all keys, or those up to their own place.
+inline std::vector<RowInterval> square_keys(int rows, bool causal) {
+  std::vector<RowInterval> keys;
+  for (int i = 0; i < rows; ++i) keys.push_back({0, causal ? i + 1 : rows});
+  return keys;
+}
+
+}  // namespace ringscope::cuda

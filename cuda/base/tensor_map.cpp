@@ -1,0 +1,91 @@
+#include "cuda/base/tensor_map.h"
+
+#include "cuda/base/check.h"
+
+namespace ringscope::cuda {
+namespace {
+
+// The tensor as the head comment of tensor_map.h sees it, innermost dimension first.
+struct Dimensions {
+  std::uint64_t extent[4];
+  std::uint64_t stride_bytes[4];
+  std::uint32_t box[4];
+};
+
+Dimensions dimensions(std::int64_t matrices, std::int64_t rows, int head_dim, int box_rows) {
+  const auto panels = static_cast<std::uint32_t>(head_dim / kPanelColumns);
+  const auto row_bytes = static_cast<std::uint64_t>(head_dim) * 2;
+  return {{kPanelColumns, static_cast<std::uint64_t>(rows), panels,
+           static_cast<std::uint64_t>(matrices)},
+          {2, row_bytes, kPanelColumns * 2, static_cast<std::uint64_t>(rows) * row_bytes},
+          {kPanelColumns, static_cast<std::uint32_t>(box_rows), panels, 1}};
+}
+
+}  // namespace
+
+#ifdef RINGSCOPE_MODEL
+
+TensorMap make_tensor_map(const void* tensor, std::int64_t matrices, std::int64_t rows,
+                          int head_dim, int box_rows) {
+  TensorMap map;
+  if (matrices == 0 || rows == 0) return map;
+  const bool encodable = reinterpret_cast<std::uintptr_t>(tensor) % 16 == 0 &&
+                         head_dim % kPanelColumns == 0 && 0 < box_rows && box_rows <= 256;
+  if (!encodable) RINGSCOPE_CUDA(cudaErrorInvalidValue);
+  const Dimensions of = dimensions(matrices, rows, head_dim, box_rows);
+  map.address = static_cast<const unsigned char*>(tensor);
+  map.rank = 4;
+  for (int i = 0; i < 4; ++i) {
+    map.extent[i] = static_cast<std::int64_t>(of.extent[i]);
+    map.stride_bytes[i] = static_cast<std::int64_t>(of.stride_bytes[i]);
+    map.box[i] = static_cast<int>(of.box[i]);
+  }
+  map.swizzle_bytes = 128;
+  return map;
+}
+
+#else
+
+namespace {
+
+using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
+
+// The driver's function, by way of the runtime, so that nothing links with the driver library.
+EncodeTiled encode_tiled() {
+  static const EncodeTiled function = [] {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+    RINGSCOPE_CUDA(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000,
+                                                    cudaEnableDefault, &result));
+#else
+    RINGSCOPE_CUDA(
+        cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &result));
+#endif
+    if (result != cudaDriverEntryPointSuccess) RINGSCOPE_CUDA(cudaErrorInsufficientDriver);
+    return reinterpret_cast<EncodeTiled>(found);
+  }();
+  return function;
+}
+
+}  // namespace
+
+TensorMap make_tensor_map(const void* tensor, std::int64_t matrices, std::int64_t rows,
+                          int head_dim, int box_rows) {
+  TensorMap map{};
+  if (matrices == 0 || rows == 0) return map;
+  const Dimensions of = dimensions(matrices, rows, head_dim, box_rows);
+  const std::uint32_t every_element[4] = {1, 1, 1, 1};
+  // Elements are only moved, so bf16 stands for f16 as well.
+  const CUresult encoded =
+      encode_tiled()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<void*>(tensor),
+                     of.extent, of.stride_bytes + 1, of.box, every_element,
+                     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                     CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (encoded != CUDA_SUCCESS) RINGSCOPE_CUDA(static_cast<cudaError_t>(encoded));
+  return map;
+}
+
+#endif
+
+}  // namespace ringscope::cuda

@@ -1,0 +1,162 @@
+// Step 01: attention as its formula says. S = softmax_scale Q K^T is written to global memory, one
+// head at a time; a second kernel turns its rows into P = softmax(S), a third computes O = P V.
+//
+//   S[i, j]   row i's score for key j; -inf where the mask forbids the pair
+//   m, l      a row's largest score and its sum of exp(S - m)
+//
+// Slow for two reasons, which the next steps take away one by one: S goes through memory four
+// times, written and read as S, then as P (4 GB each time for one head at 32k x 32k, where Q, K and
+// V are 48 MB together at head_dim 128), and each product reads both of its factors from global
+// memory, one value at a time.
+//
+// Not a step of a ring: softmax divides by l at once, so nothing that could be carried on remains.
+#include "cuda/base/launch.h"
+#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/lanes.h"
+#include "cuda/kernels/launch_checks.h"
+#include "cuda/kernels/query_tile.h"
+#include "cuda/kernels/row_state.h"
+
+namespace ringscope::cuda {
+namespace {
+
+constexpr int kSide = 16;  // of a square of scores, one a thread
+constexpr int kWarps = 4;  // rows of S that a block takes through softmax
+
+// One head of a step: Q, O [rows_q, head_dim], K, V [rows_k, head_dim], S [rows_q, rows_k].
+struct Head {
+  const float *q, *k, *v;
+  float* scores;
+  float* out;
+  std::int64_t first_query;  // row_index() of row 0
+};
+
+// A thread a score.
+__global__ void scores(ForwardStep step, Head head) {
+  const StepShape& shape = step.shape;
+  const int d = shape.head_dim;
+  const int row = blockIdx.y * kSide + threadIdx.x / kSide;
+  const int key = blockIdx.x * kSide + threadIdx.x % kSide;
+  bool allowed = false;
+  if (row < shape.rows_q && key < shape.rows_k) {
+    allowed = overlap(step.allowed_keys[row], key, key + 1) == 1;
+    float score = kNoKeys;
+    if (allowed) {
+      const float* const q = head.q + static_cast<std::int64_t>(row) * d;
+      const float* const k = head.k + static_cast<std::int64_t>(key) * d;
+      float dot = 0;
+      for (int x = 0; x < d; ++x) dot = fmaf(q[x], k[x], dot);
+      score = dot * step.softmax_scale;
+    }
+    head.scores[static_cast<std::int64_t>(row) * shape.rows_k + key] = score;
+  }
+
+  if (head.first_query == 0) add_pairs(step.counters, allowed ? 1 : 0);
+  if (threadIdx.x == 0) {
+    const QueryTile tile = QueryTile::at(blockIdx.y, kSide, shape.rows_q, step.allowed_keys);
+    const int key0 = blockIdx.x * kSide;
+    const int full = tile.is_full(key0, key0 + kSide) ? 1 : 0;
+    const int needed = overlap(tile.needed_keys, key0, key0 + kSide) > 0 ? 1 : 0;
+    add_tiles(step.counters, full, needed - full, 1 - needed);
+  }
+}
+
+// A warp a row: S becomes P, and m, l and lse are written.
+__global__ void softmax(ForwardStep step, Head head) {
+  const int rows_k = step.shape.rows_k;
+  const int lane = threadIdx.x % 32;
+  const int row = blockIdx.x * kWarps + threadIdx.x / 32;
+  if (row >= step.shape.rows_q) return;
+  float* const s = head.scores + static_cast<std::int64_t>(row) * rows_k;
+
+  float row_max = kNoKeys;
+  for (int key = lane; key < rows_k; key += 32) row_max = fmaxf(row_max, s[key]);
+  row_max = max_over_lanes(row_max);
+  float row_sum = 0;
+  for (int key = lane; key < rows_k; key += 32) {
+    s[key] = expf(s[key] - exponent_unit(row_max));
+    row_sum += s[key];
+  }
+  row_sum = sum_over_lanes(row_sum);
+  if (lane == 0) store_row(step, head.first_query + row, row_max, row_sum);
+}
+
+// A thread a value of O.
+__global__ void weighted_values(ForwardStep step, Head head) {
+  const int d = step.shape.head_dim;
+  const int x = threadIdx.x % kSide + blockIdx.y * kSide;
+  const int row = threadIdx.x / kSide + blockIdx.x * kSide;
+  if (row >= step.shape.rows_q || x >= d) return;
+  const float* const p = head.scores + static_cast<std::int64_t>(row) * step.shape.rows_k;
+  const RowInterval allowed = step.allowed_keys[row];
+  float out = 0;
+  for (int key = allowed.first; key < allowed.last; ++key)
+    out = fmaf(p[key], head.v[static_cast<std::int64_t>(key) * d + x], out);
+  head.out[static_cast<std::int64_t>(row) * d + x] =
+      stored_out(step, out, step.row_sum[head.first_query + row]);
+}
+
+// Memory for S, for the time of one launch.
+class Scores {
+ public:
+  Scores(const StepShape& shape, cudaStream_t stream) : stream_(stream) {
+    const auto values = static_cast<std::size_t>(shape.rows_q) * shape.rows_k;
+    if (values > 0) RINGSCOPE_CUDA(cudaMalloc(&data_, values * sizeof(float)));
+  }
+  Scores(const Scores&) = delete;
+  // The kernels that use it must have ended.
+  ~Scores() {
+    static_cast<void>(cudaStreamSynchronize(stream_));
+    static_cast<void>(cudaFree(data_));
+  }
+  float* data() const { return data_; }
+
+ private:
+  cudaStream_t stream_;
+  float* data_ = nullptr;
+};
+
+constexpr TileShape kTiles[] = {{kSide, kSide}};
+
+// Unlike those of the other kernels, returns when the kernels have ended.
+void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  check_forward_launch(naive_kernel(), step, dtype, tile);
+  const StepShape& shape = step.shape;
+  if (shape.rows_q == 0) return;
+  const Scores s(shape, stream);
+  const unsigned squares_q = tiles_for(shape.rows_q, kSide);
+  for (int batch = 0; batch < shape.batch; ++batch)
+    for (int head = 0; head < shape.heads; ++head) {
+      const std::int64_t query = row_index(shape, batch, head, 0);
+      const std::int64_t key = key_index(shape, batch, head, 0);
+      const int d = shape.head_dim;
+      const Head one{static_cast<const float*>(step.q) + query * d,
+                     static_cast<const float*>(step.k) + key * d,
+                     static_cast<const float*>(step.v) + key * d,
+                     s.data(),
+                     step.out + query * d,
+                     query};
+      const unsigned squares_k = tiles_for(shape.rows_k, kSide);
+      launch(scores, {{squares_k, squares_q}, kSide * kSide}, stream, step, one);
+      launch(softmax, {static_cast<unsigned>(tiles_for(shape.rows_q, kWarps)), 32 * kWarps}, stream,
+             step, one);
+      launch(weighted_values,
+             {{squares_q, static_cast<unsigned>(tiles_for(d, kSide))}, kSide * kSide}, stream, step,
+             one);
+    }
+}
+
+}  // namespace
+
+const ForwardKernel& naive_kernel() {
+  static const ForwardKernel kernel{.number = 1,
+                                    .name = "naive",
+                                    .idea = "three kernels, and S in global memory between them",
+                                    .limits = {.f32 = true},
+                                    .carries_state = false,
+                                    .tiles = kTiles,
+                                    .launch = launch_step};
+  return kernel;
+}
+
+}  // namespace ringscope::cuda

@@ -1,0 +1,134 @@
+// Step 02: online softmax. S is never stored: a warp owns a query row and walks over the keys that
+// the row may attend, 32 at a time, keeping only
+//
+//   m = row_max    largest score so far
+//   l = row_sum    sum of exp(score - m)
+//   O = out        sum of exp(score - m) V, unnormalised
+//
+// When a group of keys raises m, l and O are rescaled by exp(m_old - m_new), and that is all that
+// makes the pass "online". Since (m, l, O) is all that is kept, a pass may stop after any key and
+// go on later: this is the first kernel that computes one step of a ring.
+//
+// Against 01: memory is O(rows) instead of O(rows^2), and the traffic of writing S and P once and
+// reading them twice is gone. What remains slow: every row reads all of K and V again, from the L2
+// cache at best.
+//
+// For the scores lanes are keys, each with a dot product of its own. For O lanes are columns, and P
+// goes round by shuffle. A row reads K and V of its own keys alone, so a NaN elsewhere stays out.
+#include "cuda/base/launch.h"
+#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/lanes.h"
+#include "cuda/kernels/launch_checks.h"
+#include "cuda/kernels/query_tile.h"
+#include "cuda/kernels/row_state.h"
+
+namespace ringscope::cuda {
+namespace {
+
+constexpr int kWarps = 4;  // rows a block, which have nothing to do with each other
+constexpr int kKeys = 32;
+
+template <int kDim>  // head_dim is at most that
+__global__ __launch_bounds__(32 * kWarps) void online_softmax(ForwardStep step) {
+  constexpr int kColumns = kDim / 32;  // of O, in each lane: lane, lane + 32, ...
+  const StepShape& shape = step.shape;
+  const int d = shape.head_dim;
+  const int lane = threadIdx.x % 32;
+  const int row = blockIdx.x * kWarps + threadIdx.x / 32;
+  const int head = blockIdx.y, batch = blockIdx.z;
+  if (row >= shape.rows_q) return;  // a whole warp, and no barrier follows
+
+  const std::int64_t query = row_index(shape, batch, head, row);
+  const std::int64_t first_key = key_index(shape, batch, head, 0);
+  const float* const q = static_cast<const float*>(step.q) + query * d;
+  const float* const k = static_cast<const float*>(step.k) + first_key * d;
+  const float* const v = static_cast<const float*>(step.v) + first_key * d;
+  float* const stored = step.out + query * d;
+
+  const CarriedRow before = carried_row(step, query);
+  float row_max = before.row_max;
+  float row_sum = 0;  // this step's, of this lane's keys
+  float out[kColumns];
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+    const int x = lane + 32 * c;
+    out[c] = step.first || x >= d ? 0.0f : stored[x];
+  }
+
+  const QueryTile tile = QueryTile::at(row, 1, shape.rows_q, step.allowed_keys);
+  const RowInterval allowed = tile.needed_keys;
+  int tiles_full = 0, tiles_partial = 0;
+  for (int t = tile.first_key_tile(kKeys); t < tile.last_key_tile(kKeys); ++t) {
+    const int key0 = t * kKeys;
+    // S, a key a lane.
+    const int key = key0 + lane;
+    float score = kNoKeys;
+    if (allowed.first <= key && key < allowed.last) {
+      float dot = 0;
+      for (int x = 0; x < d; ++x) dot = fmaf(q[x], k[static_cast<std::int64_t>(key) * d + x], dot);
+      score = dot * step.softmax_scale;
+    }
+
+    const float new_max = fmaxf(row_max, max_over_lanes(score));
+    const float factor = rescale_factor(row_max, new_max);
+    const float p = expf(score - exponent_unit(new_max));
+    row_max = new_max;
+    row_sum = row_sum * factor + p;
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) out[c] *= factor;
+
+    // O += P V, a column a lane.
+    const int begin = max(key0, allowed.first), end = min(key0 + kKeys, allowed.last);
+    for (int j = begin; j < end; ++j) {
+      const float p_j = __shfl_sync(~0u, p, j - key0);
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) {
+        const int x = lane + 32 * c;
+        if (x < d) out[c] = fmaf(p_j, v[static_cast<std::int64_t>(j) * d + x], out[c]);
+      }
+    }
+    ++(end - begin == kKeys ? tiles_full : tiles_partial);
+  }
+
+  const double sum = combined_row_sum(before, row_max, sum_over_lanes(row_sum));
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+    const int x = lane + 32 * c;
+    if (x < d) stored[x] = stored_out(step, out[c], sum);
+  }
+  if (lane == 0) {
+    store_row(step, query, row_max, sum);
+    add_tiles(step.counters, tiles_full, tiles_partial,
+              tiles_for(shape.rows_k, kKeys) - tiles_full - tiles_partial);
+    if (head == 0 && batch == 0)
+      atomicAdd(&step.counters->pairs,
+                static_cast<unsigned long long>(overlap(allowed, 0, shape.rows_k)));
+  }
+}
+
+constexpr TileShape kTiles[] = {{1, kKeys}};
+
+void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  check_forward_launch(online_softmax_kernel(), step, dtype, tile);
+  const StepShape& shape = step.shape;
+  const dim3 grid(tiles_for(shape.rows_q, kWarps), shape.heads, shape.batch);
+  visit_head_dim(shape.head_dim, [&](auto dim) {
+    launch(online_softmax<dim()>, {grid, 32 * kWarps}, stream, step);
+  });
+}
+
+}  // namespace
+
+const ForwardKernel& online_softmax_kernel() {
+  static const ForwardKernel kernel{
+      .number = 2,
+      .name = "online_softmax",
+      .idea = "a warp a row, S never stored: m, l and O go on from key to key and step to step",
+      .limits = {.f32 = true},
+      .carries_state = true,
+      .tiles = kTiles,
+      .launch = launch_step};
+  return kernel;
+}
+
+}  // namespace ringscope::cuda

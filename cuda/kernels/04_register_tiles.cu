@@ -1,0 +1,299 @@
+// Step 04: tiles in registers. As in 03 a block brings K and V to shared memory for all its rows,
+// but now a thread computes a small rectangle of S, and of O, at once: with 4 rows of Q and 4 rows
+// of K in registers each value that was read serves 4 products instead of one.
+//
+//   S = softmax_scale Q K^T   thread (y, x) of 16 x 16 owns rows y, y+16, .. and keys x, x+16, ..
+//   P = exp(S - m)            through shared memory, where the same half warp reads it back
+//   O += P V                  the same rows, and columns 4x .. 4x+3, 64+4x .. , four at a time
+//   m, l                      of its rows in each of the 16 threads that share them; l only of the
+//                             thread's own keys, summed over the 16 at the end
+//
+// Against 03: for a tile of 64 x 64, 8 vector loads from shared memory feed 64 products, where 03
+// needs 2 loads for each; arithmetic becomes the limit instead of shared memory. Memory is read and
+// written four floats at a time. Rows in shared memory are padded by one such vector, so that 8
+// threads that read 8 rows at once hit all 32 banks.
+//
+// Key rows that no row of the block may attend are zeros in shared memory; within a tile a
+// forbidden pair has P = 0, so a NaN in V reaches all rows of a block that has it in its tile.
+#include "cuda/base/launch.h"
+#include "cuda/base/shared_memory.h"
+#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/lanes.h"
+#include "cuda/kernels/launch_checks.h"
+#include "cuda/kernels/query_tile.h"
+#include "cuda/kernels/row_state.h"
+
+namespace ringscope::cuda {
+namespace {
+
+constexpr int kSide = 16;  // threads across and down a tile
+constexpr int kThreads = kSide * kSide;
+constexpr int kVector = 4;
+
+template <int kRows, int kKeys, int kDim>
+struct Storage {
+  float q[kRows][kDim + kVector];
+  float k[kKeys][kDim + kVector];
+  float v[kKeys][kDim];
+  float p[kRows][kKeys + kSide];  // two rows apart by 16 banks: a warp writes to all 32
+};
+
+__device__ __forceinline__ float4& vector_at(float* values) {
+  return *reinterpret_cast<float4*>(values);
+}
+__device__ __forceinline__ const float4& vector_at(const float* values) {
+  return *reinterpret_cast<const float4*>(values);
+}
+__device__ __forceinline__ float dot(const float4& a, const float4& b, float sum) {
+  return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
+}
+__device__ __forceinline__ void add_product(float4& sum, float a, const float4& b) {
+  sum.x = fmaf(a, b.x, sum.x);
+  sum.y = fmaf(a, b.y, sum.y);
+  sum.z = fmaf(a, b.z, sum.z);
+  sum.w = fmaf(a, b.w, sum.w);
+}
+
+// Columns [x, x + 4) of a row of head_dim values, zeros beyond. Rows are aligned to vectors when
+// head_dim is a multiple of four.
+__device__ __forceinline__ float4 load_vector(const float* row, int x, int head_dim) {
+  if (head_dim % kVector == 0) return x < head_dim ? vector_at(row + x) : make_float4(0, 0, 0, 0);
+  const auto at = [&](int column) { return column < head_dim ? row[column] : 0.0f; };
+  return make_float4(at(x), at(x + 1), at(x + 2), at(x + 3));
+}
+__device__ __forceinline__ void store_vector(float* row, int x, int head_dim, const float4& value) {
+  if (head_dim % kVector == 0) {
+    if (x < head_dim) vector_at(row + x) = value;
+    return;
+  }
+  const float values[] = {value.x, value.y, value.z, value.w};
+#pragma unroll
+  for (int i = 0; i < kVector; ++i)
+    if (x + i < head_dim) row[x + i] = values[i];
+}
+
+// Rows first, first + 1, ... of a tensor's head; zeros outside of `wanted` and beyond head_dim.
+template <int kDim, int kRows, int kStride>
+__device__ __forceinline__ void load_rows(float (&to)[kRows][kStride], const float* from, int first,
+                                          const RowInterval& wanted, int head_dim) {
+  constexpr int kVectors = kDim / kVector;
+#pragma unroll
+  for (int i = threadIdx.x; i < kRows * kVectors; i += kThreads) {
+    const int row = i / kVectors, x = i % kVectors * kVector;
+    const bool inside = wanted.first <= first + row && first + row < wanted.last;
+    vector_at(&to[row][x]) =
+        inside ? load_vector(from + static_cast<std::int64_t>(first + row) * head_dim, x, head_dim)
+               : make_float4(0, 0, 0, 0);
+  }
+}
+
+// What a thread keeps from tile to tile.
+template <int kRows, int kDim>
+struct ThreadRows {
+  static constexpr int kRowsEach = kRows / kSide;
+  static constexpr int kVectors = kDim / (kSide * kVector);
+
+  float row_max[kRowsEach];
+  float row_sum[kRowsEach];  // this step's, of this thread's keys
+  float4 out[kRowsEach][kVectors];
+};
+
+// The tile in shared memory: S, P, O. key0 is the first key, row0 the first row.
+template <bool kMasked, int kRows, int kKeys, int kDim>
+__device__ __forceinline__ void attend(Storage<kRows, kKeys, kDim>& shared, const ForwardStep& step,
+                                       int row0, int key0, ThreadRows<kRows, kDim>& mine) {
+  constexpr int kRowsEach = kRows / kSide, kKeysEach = kKeys / kSide;
+  const int y = threadIdx.x / kSide, x = threadIdx.x % kSide;
+
+  float s[kRowsEach][kKeysEach] = {};
+#pragma unroll 1  // more would not fit into registers
+  for (int column = 0; column < kDim; column += kVector) {
+    float4 q[kRowsEach], k[kKeysEach];
+#pragma unroll
+    for (int i = 0; i < kRowsEach; ++i) q[i] = vector_at(&shared.q[y + kSide * i][column]);
+#pragma unroll
+    for (int j = 0; j < kKeysEach; ++j) k[j] = vector_at(&shared.k[x + kSide * j][column]);
+#pragma unroll
+    for (int i = 0; i < kRowsEach; ++i)
+#pragma unroll
+      for (int j = 0; j < kKeysEach; ++j) s[i][j] = dot(q[i], k[j], s[i][j]);
+  }
+
+#pragma unroll
+  for (int i = 0; i < kRowsEach; ++i) {
+    const int row = y + kSide * i;
+    RowInterval allowed{};
+    if (kMasked && row0 + row < step.shape.rows_q) allowed = step.allowed_keys[row0 + row];
+    float largest = kNoKeys;
+#pragma unroll
+    for (int j = 0; j < kKeysEach; ++j) {
+      const int key = key0 + x + kSide * j;
+      s[i][j] *= step.softmax_scale;
+      if (kMasked && !(allowed.first <= key && key < allowed.last)) s[i][j] = kNoKeys;
+      largest = fmaxf(largest, s[i][j]);
+    }
+    const float new_max = fmaxf(mine.row_max[i], max_over_lanes<kSide>(largest));
+    const float factor = rescale_factor(mine.row_max[i], new_max);
+    mine.row_max[i] = new_max;
+    mine.row_sum[i] *= factor;
+#pragma unroll
+    for (float4& out : mine.out[i])
+      out = make_float4(out.x * factor, out.y * factor, out.z * factor, out.w * factor);
+#pragma unroll
+    for (int j = 0; j < kKeysEach; ++j) {
+      const float p = expf(s[i][j] - exponent_unit(new_max));
+      mine.row_sum[i] += p;
+      shared.p[row][x + kSide * j] = p;
+    }
+  }
+  __syncwarp();  // a row of P is written and read by the same half warp
+
+#pragma unroll 1  // more would not fit into registers
+  for (int key = 0; key < kKeys; key += kVector) {
+    float4 p[kRowsEach];
+#pragma unroll
+    for (int i = 0; i < kRowsEach; ++i) p[i] = vector_at(&shared.p[y + kSide * i][key]);
+#pragma unroll
+    for (int j = 0; j < kVector; ++j)
+#pragma unroll
+      for (int c = 0; c < kDim / (kSide * kVector); ++c) {
+        const float4 v = vector_at(&shared.v[key + j][(c * kSide + x) * kVector]);
+#pragma unroll
+        for (int i = 0; i < kRowsEach; ++i)
+          add_product(mine.out[i][c],
+                      j == 0   ? p[i].x
+                      : j == 1 ? p[i].y
+                      : j == 2 ? p[i].z
+                               : p[i].w,
+                      v);
+      }
+  }
+}
+
+// Two blocks on a multiprocessor, where its shared memory (228 KiB on Hopper) has room for them:
+// one loads while the other computes. Then a thread has 128 registers instead of 255.
+template <int kRows, int kKeys, int kDim>
+[[maybe_unused]] constexpr int kBlocks = sizeof(Storage<kRows, kKeys, kDim>) <= 112 * 1024 ? 2 : 1;
+
+template <int kRows, int kKeys, int kDim>  // head_dim is at most kDim
+__global__ __launch_bounds__(kThreads,
+                             kBlocks<kRows, kKeys, kDim>) void register_tiles(ForwardStep step) {
+  using Shared = Storage<kRows, kKeys, kDim>;
+  using Mine = ThreadRows<kRows, kDim>;
+  Shared& shared = shared_memory<Shared>();
+  const StepShape& shape = step.shape;
+  const int d = shape.head_dim;
+  const int y = threadIdx.x / kSide, x = threadIdx.x % kSide;
+  const int head = blockIdx.y, batch = blockIdx.z;
+  const std::int64_t first_query = row_index(shape, batch, head, 0);
+  const std::int64_t first_key = key_index(shape, batch, head, 0);
+  const float* const k = static_cast<const float*>(step.k) + first_key * d;
+  const float* const v = static_cast<const float*>(step.v) + first_key * d;
+  const QueryTile tile = QueryTile::at(blockIdx.x, kRows, shape.rows_q, step.allowed_keys);
+
+  load_rows<kDim>(shared.q, static_cast<const float*>(step.q) + first_query * d, tile.first_row,
+                  {tile.first_row, tile.first_row + tile.rows}, d);
+  Mine mine;
+#pragma unroll
+  for (int i = 0; i < Mine::kRowsEach; ++i) {
+    const int row = y + kSide * i;
+    const std::int64_t query = first_query + tile.first_row + row;
+    const bool carried = row < tile.rows && !step.first;
+    mine.row_max[i] = carried ? carried_row(step, query).row_max : kNoKeys;
+    mine.row_sum[i] = 0;
+#pragma unroll
+    for (int c = 0; c < Mine::kVectors; ++c)
+      mine.out[i][c] = carried ? load_vector(step.out + query * d, (c * kSide + x) * kVector, d)
+                               : make_float4(0, 0, 0, 0);
+  }
+
+  int tiles_full = 0, tiles_partial = 0;
+  for (int t = tile.first_key_tile(kKeys); t < tile.last_key_tile(kKeys); ++t) {
+    const int key0 = t * kKeys;
+    __syncthreads();  // nobody reads the last tile any more
+    load_rows<kDim>(shared.k, k, key0, tile.needed_keys, d);
+    load_rows<kDim>(shared.v, v, key0, tile.needed_keys, d);
+    __syncthreads();  // the tile is complete, and Q is
+    if (tile.is_full(key0, key0 + kKeys)) {
+      attend<false>(shared, step, tile.first_row, key0, mine);
+      ++tiles_full;
+    } else {
+      attend<true>(shared, step, tile.first_row, key0, mine);
+      ++tiles_partial;
+    }
+  }
+
+#pragma unroll
+  for (int i = 0; i < Mine::kRowsEach; ++i) {
+    const int row = y + kSide * i;
+    const float step_sum = sum_over_lanes<kSide>(mine.row_sum[i]);
+    const std::int64_t query = first_query + tile.first_row + row;
+    double sum = 0;
+    if (row < tile.rows) {
+      sum = combined_row_sum(carried_row(step, query), mine.row_max[i], step_sum);
+#pragma unroll
+      for (int c = 0; c < Mine::kVectors; ++c) {
+        const float4 out = mine.out[i][c];
+        store_vector(step.out + query * d, (c * kSide + x) * kVector, d,
+                     make_float4(stored_out(step, out.x, sum), stored_out(step, out.y, sum),
+                                 stored_out(step, out.z, sum), stored_out(step, out.w, sum)));
+      }
+    }
+    __syncwarp();  // all lanes have read the state
+    if (row < tile.rows && x == 0) store_row(step, query, mine.row_max[i], sum);
+  }
+
+  if (head == 0 && batch == 0) {
+    // A thread a row; the keys of visited tiles.
+    const bool counts = static_cast<int>(threadIdx.x) < tile.rows;
+    const int row = tile.first_row + static_cast<int>(threadIdx.x);
+    add_pairs(step.counters, counts ? overlap(step.allowed_keys[row], tile.needed_keys.first,
+                                              tile.needed_keys.last)
+                                    : 0);
+  }
+  if (threadIdx.x == 0)
+    add_tiles(step.counters, tiles_full, tiles_partial,
+              tiles_for(shape.rows_k, kKeys) - tiles_full - tiles_partial);
+}
+
+constexpr TileShape kTiles[] = {{64, 32}, {64, 64}, {128, 32}};
+
+template <int kTile>
+void launch_tile(const ForwardStep& step, cudaStream_t stream) {
+  constexpr int kRows = kTiles[kTile].rows, kKeys = kTiles[kTile].keys;
+  const StepShape& shape = step.shape;
+  const dim3 grid(tiles_for(shape.rows_q, kRows), shape.heads, shape.batch);
+  visit_head_dim(shape.head_dim, [&](auto dim) {
+    constexpr std::size_t kBytes = sizeof(Storage<kRows, kKeys, dim()>);
+    check_shared_memory(register_tiles_kernel(), kTile, kBytes);
+    launch(register_tiles<kRows, kKeys, dim()>, {grid, kThreads, kBytes}, stream, step);
+  });
+}
+
+void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  check_forward_launch(register_tiles_kernel(), step, dtype, tile);
+  switch (tile) {
+    case 0:
+      return launch_tile<0>(step, stream);
+    case 1:
+      return launch_tile<1>(step, stream);
+    case 2:
+      return launch_tile<2>(step, stream);
+  }
+}
+
+}  // namespace
+
+const ForwardKernel& register_tiles_kernel() {
+  static const ForwardKernel kernel{
+      .number = 4,
+      .name = "register_tiles",
+      .idea = "a rectangle of S and of O in each thread's registers, four floats a load",
+      .limits = {.f32 = true},
+      .carries_state = true,
+      .tiles = kTiles,
+      .launch = launch_step};
+  return kernel;
+}
+
+}  // namespace ringscope::cuda

@@ -1,0 +1,400 @@
+// Step 05: tensor cores (sm_80 and later). Q, K and V are bf16 or f16, and both products of a tile
+// are made of mma.sync instructions: a warp issues one for 2048 multiply-adds, where step 04 issues
+// 64. All the rest serves to keep them fed:
+//
+//   - S = Q K^T, softmax and O += P V happen in registers. A warp owns whole rows, so a row's
+//     maximum is found within four lanes, and P becomes an operand where it stands, because
+//     accumulators and operands have one layout (mma_layout.h).
+//   - Operands come from shared memory by ldmatrix, four registers a lane at once; the swizzle
+//     (swizzle.h) keeps that free of bank conflicts, which would cost up to 8 times its time.
+//   - cp.async brings the next K and V tile while this one is computed, past the registers. Two
+//     buffers take turns, so one barrier a tile does: whoever passes it knows that the tile has
+//     come, and that nobody reads the buffer which the next copy overwrites.
+//   - A warp has 16 rows, or 32 where registers allow: what is loaded of K or V then serves twice,
+//     and shared memory, which gives 128 bytes a clock, is no longer slower than the tensor cores.
+//   - Registers hold S, O and often Q for the whole loop, which leaves few: row numbers and
+//     addresses are computed where they are needed (thread_index.h), and the table of intervals is
+//     read where there is something to mask.
+//
+// m = row_max, l = row_sum, S = scores, P = exp(S - m) (in the place of S), O = out.
+//
+// Units: t = s * exponent_scale with exponent_scale = |softmax_scale| log2(e), so that exp is one
+// exp2 and subtracting m is part of a multiply-add. A negative softmax_scale changes the sign of Q,
+// which is exact. m is kept as a t, and goes into the state in natural units.
+//
+// Blocks start with the longest rows. Because intervals of keys only move on from row to row, the
+// last row tile has the most keys wherever intervals begin together (causal masks on any
+// partition), and short ones remain to fill the end of the launch; no other mask suffers from the
+// reversal. All heads of a row tile come before the next row tile.
+//
+// V rows that no row of a tile may attend are zeros in shared memory. Within a tile that it needs
+// in part, a forbidden pair has P = 0, so a NaN in V reaches all rows of the warp that meets it.
+#include <utility>
+
+#include "cuda/base/launch.h"
+#include "cuda/base/shared_memory.h"
+#include "cuda/kernels/base2.h"
+#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/lanes.h"
+#include "cuda/kernels/launch_checks.h"
+#include "cuda/kernels/mma_tile.h"
+#include "cuda/kernels/query_tile.h"
+#include "cuda/kernels/row_state.h"
+#include "cuda/ptx/thread_index.h"
+
+namespace ringscope::cuda {
+namespace {
+
+// One compiled instance.
+template <class Element_, int kHeadDim_, int kRows_, int kKeys_>
+struct Instance {
+  using Element = Element_;
+  static constexpr int kHeadDim = kHeadDim_, kRows = kRows_, kKeys = kKeys_;
+  // A warp's rows, in bands of 16. A band's out and scores take (kHeadDim + kKeys) / 2 registers.
+  static constexpr int kBands = kRows >= 128 && kHeadDim + kKeys <= 192 ? 2 : 1;
+  static constexpr int kWarps = kRows / (kMmaRows * kBands);
+  static constexpr int kThreads = 32 * kWarps;
+  // Q stays in registers, too, unless too many are taken; then it is fetched anew for every tile.
+  static constexpr int kAccumulators = kBands * (kHeadDim + kKeys) / 2;
+  static constexpr int kWithQueries = kAccumulators + kBands * kHeadDim / 4;
+  static constexpr bool kKeepQueries = kWithQueries <= 160;
+  // What ptxas may use, and how many blocks then fit on a multiprocessor's 65536 registers.
+  static constexpr int kRegisters = kBands == 1 && kWithQueries <= 128 ? 168 : 255;
+  static constexpr int kBlocks = 65536 / (kRegisters * kThreads);
+};
+
+template <class I>
+struct alignas(128) Storage {
+  typename I::Element q[I::kRows * I::kHeadDim];
+  typename I::Element k[2][I::kKeys * I::kHeadDim];
+  typename I::Element v[2][I::kKeys * I::kHeadDim];
+};
+
+// What a warp has in registers. Value i of an accumulator is one of row h = i / 2 of the two rows
+// that a lane has in a band.
+template <class I>
+struct WarpRows {
+  std::uint32_t q[I::kBands][I::kKeepQueries ? I::kHeadDim / kMmaDepth : 1][4];
+  float out[I::kBands][I::kHeadDim / kMmaColumns][4];
+  float scores[I::kBands][I::kKeys / kMmaColumns][4];
+  float row_max[I::kBands][2];  // in base 2
+  float row_sum[I::kBands][2];  // this step's, of this lane's columns
+};
+
+// What a row may attend. Rows past the tensor's end compute on zeros and are not stored.
+__device__ __forceinline__ RowInterval allowed_keys(const ForwardStep& step, int row) {
+  return row < step.shape.rows_q ? step.allowed_keys[row] : RowInterval{0, 0};
+}
+
+// A thread's row h of a band, counted from the block's first row.
+template <class I>
+__device__ __forceinline__ int row_of(int thread, int band, int h) {
+  return (thread / 32 * I::kBands + band) * kMmaRows + mma::c_row(thread % 32, 2 * h);
+}
+
+template <class I>
+__device__ __forceinline__ void load_state(const ForwardStep& step, std::int64_t first_query,
+                                           int first_row, WarpRows<I>& rows) {
+  const int thread = ptx::thread_index(), lane = thread % 32;
+#pragma unroll
+  for (int band = 0; band < I::kBands; ++band)
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int row = first_row + row_of<I>(thread, band, h);
+      const bool carried = row < step.shape.rows_q && !step.first;
+      rows.row_max[band][h] = carried ? step.row_max[first_query + row] * kLog2e : kNoKeys;
+      rows.row_sum[band][h] = 0;
+      const float* out = step.out + (first_query + row) * I::kHeadDim + mma::c_column(lane, 0);
+#pragma unroll
+      for (int n = 0; n < I::kHeadDim / kMmaColumns; ++n) {
+        const float2 pair =
+            carried ? *reinterpret_cast<const float2*>(out + n * kMmaColumns) : make_float2(0, 0);
+        rows.out[band][n][2 * h] = pair.x;
+        rows.out[band][n][2 * h + 1] = pair.y;
+      }
+    }
+}
+
+// S = Q K^T. `q`: the warp's first row.
+template <class I>
+__device__ __forceinline__ void compute_scores(const typename I::Element* q,
+                                               const typename I::Element* k, int lane,
+                                               WarpRows<I>& rows) {
+  using Element = typename I::Element;
+#pragma unroll
+  for (int band = 0; band < I::kBands; ++band)
+#pragma unroll
+    for (int n = 0; n < I::kKeys / kMmaColumns; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) rows.scores[band][n][i] = 0;
+#pragma unroll
+  for (int x = 0; x < I::kHeadDim; x += kMmaDepth) {
+    const int kept = I::kKeepQueries ? x / kMmaDepth : 0;
+    if constexpr (!I::kKeepQueries)
+#pragma unroll
+      for (int band = 0; band < I::kBands; ++band)
+        load_a<I::kHeadDim>(rows.q[band][0], q, band * kMmaRows, x, lane);
+#pragma unroll
+    for (int key = 0; key < I::kKeys; key += 2 * kMmaColumns) {
+      std::uint32_t b[4];
+      load_b<I::kHeadDim>(b, k, key, x, lane);
+      const int n = key / kMmaColumns;
+#pragma unroll
+      for (int band = 0; band < I::kBands; ++band) {
+        ptx::mma_m16n8k16<Element>(rows.scores[band][n], rows.q[band][kept], b[0], b[1]);
+        ptx::mma_m16n8k16<Element>(rows.scores[band][n + 1], rows.q[band][kept], b[2], b[3]);
+      }
+    }
+  }
+}
+
+// Scores that are not allowed become -inf. `first_row`: the block's, `key0`: the tile's.
+template <class I>
+__device__ __forceinline__ void mask(const ForwardStep& step, int first_row, int key0,
+                                     WarpRows<I>& rows) {
+  const int thread = ptx::thread_index(), lane = thread % 32;
+#pragma unroll
+  for (int band = 0; band < I::kBands; ++band)
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const RowInterval allowed = allowed_keys(step, first_row + row_of<I>(thread, band, h));
+      const int origin = key0 + mma::c_column(lane, 0);
+      const int first = allowed.first - origin, last = allowed.last - origin;
+#pragma unroll
+      for (int n = 0; n < I::kKeys / kMmaColumns; ++n)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const int column = n * kMmaColumns + i;
+          if (column < first || column >= last) rows.scores[band][n][2 * h + i] = kNoKeys;
+        }
+    }
+}
+
+// S becomes P = exp2(t - m); m, l and O take it in.
+template <class I>
+__device__ __forceinline__ void softmax(float exponent_scale, WarpRows<I>& rows) {
+#pragma unroll
+  for (int band = 0; band < I::kBands; ++band)
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      float largest = kNoKeys;
+#pragma unroll
+      for (int n = 0; n < I::kKeys / kMmaColumns; ++n)
+        largest =
+            fmaxf(largest, fmaxf(rows.scores[band][n][2 * h], rows.scores[band][n][2 * h + 1]));
+      const float before = rows.row_max[band][h];
+      const float row_max = fmaxf(before, max_over_lanes<4>(largest) * exponent_scale);
+      const float unit = exponent_unit(row_max);
+      const float factor = ptx::exp2_approx(before - unit);
+      float sum = rows.row_sum[band][h] * factor;
+#pragma unroll
+      for (int n = 0; n < I::kKeys / kMmaColumns; ++n)
+#pragma unroll
+        for (int i = 2 * h; i < 2 * h + 2; ++i) {
+          float& score = rows.scores[band][n][i];
+          score = ptx::exp2_approx(fmaf(score, exponent_scale, -unit));
+          sum += score;
+        }
+#pragma unroll
+      for (int n = 0; n < I::kHeadDim / kMmaColumns; ++n) {
+        rows.out[band][n][2 * h] *= factor;
+        rows.out[band][n][2 * h + 1] *= factor;
+      }
+      rows.row_max[band][h] = row_max;
+      rows.row_sum[band][h] = sum;
+    }
+}
+
+// O += P V.
+template <class I>
+__device__ __forceinline__ void add_values(const typename I::Element* v, int lane,
+                                           WarpRows<I>& rows) {
+  using Element = typename I::Element;
+#pragma unroll
+  for (int key = 0; key < I::kKeys; key += kMmaDepth) {
+    std::uint32_t p[I::kBands][4];
+    const int n = key / kMmaColumns;
+#pragma unroll
+    for (int band = 0; band < I::kBands; ++band)
+      accumulators_to_a<Element>(p[band], rows.scores[band][n], rows.scores[band][n + 1]);
+#pragma unroll
+    for (int x = 0; x < I::kHeadDim; x += 2 * kMmaColumns) {
+      std::uint32_t b[4];
+      load_b_transposed<I::kHeadDim>(b, v, key, x, lane);
+#pragma unroll
+      for (int band = 0; band < I::kBands; ++band) {
+        ptx::mma_m16n8k16<Element>(rows.out[band][x / kMmaColumns], p[band], b[0], b[1]);
+        ptx::mma_m16n8k16<Element>(rows.out[band][x / kMmaColumns + 1], p[band], b[2], b[3]);
+      }
+    }
+  }
+}
+
+template <class I>
+__device__ __forceinline__ void store_state(const ForwardStep& step, int batch, int first_row,
+                                            const WarpRows<I>& rows) {
+  const std::int64_t first_query = row_index(step.shape, batch, ptx::block_index(), 0);
+  const int thread = ptx::thread_index(), lane = thread % 32;
+#pragma unroll
+  for (int band = 0; band < I::kBands; ++band)
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const float step_sum = sum_over_lanes<4>(rows.row_sum[band][h]);
+      const int row = first_row + row_of<I>(thread, band, h);
+      const bool exists = row < step.shape.rows_q;
+      const std::int64_t query = first_query + row;
+      const CarriedRow before = exists ? carried_row(step, query) : CarriedRow{};
+      __syncwarp();  // all four lanes of the row have read the state
+      if (!exists) continue;
+      // A maximum that has not grown keeps its bits.
+      const float row_max = before.row_max * kLog2e == rows.row_max[band][h]
+                                ? before.row_max
+                                : rows.row_max[band][h] * kLn2;
+      const double row_sum = combined_row_sum(before, row_max, step_sum);
+      if (lane % 4 == 0) store_row(step, query, row_max, row_sum);
+      const float factor = out_factor(step, row_sum);
+      float* out = step.out + query * I::kHeadDim + mma::c_column(lane, 0);
+#pragma unroll
+      for (int n = 0; n < I::kHeadDim / kMmaColumns; ++n)
+        *reinterpret_cast<float2*>(out + n * kMmaColumns) =
+            make_float2(rows.out[band][n][2 * h] * factor, rows.out[band][n][2 * h + 1] * factor);
+    }
+}
+
+// Changes the sign of all of Q in shared memory.
+template <class I>
+__device__ __forceinline__ void negate(typename I::Element* q) {
+  for (int i = threadIdx.x; i < I::kRows * I::kHeadDim; i += I::kThreads) q[i].bits ^= 0x8000u;
+}
+
+// Grid: heads x batch x row tiles; blocks start in this order, heads fastest.
+template <class I>
+__global__ void __launch_bounds__(I::kThreads, I::kBlocks)
+    tensor_cores(const ForwardStep step, const float exponent_scale) {
+  using Element = typename I::Element;
+  Storage<I>& shared = shared_memory<Storage<I>>();
+  const StepShape& shape = step.shape;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int head = blockIdx.x, batch = blockIdx.y;
+  const QueryTile tile =
+      QueryTile::at(gridDim.z - 1 - blockIdx.z, I::kRows, shape.rows_q, step.allowed_keys);
+  const int first_tile = tile.first_key_tile(I::kKeys), last_tile = tile.last_key_tile(I::kKeys);
+  const std::int64_t first_query = row_index(shape, batch, head, 0);
+  const std::int64_t first_key = key_index(shape, batch, head, 0);
+  const Element* const q = static_cast<const Element*>(step.q) + first_query * I::kHeadDim;
+  const Element* const k = static_cast<const Element*>(step.k) + first_key * I::kHeadDim;
+  const Element* const v = static_cast<const Element*>(step.v) + first_key * I::kHeadDim;
+  if (first_tile == last_tile && !step.first && !step.last) {  // nothing changes
+    if (threadIdx.x == 0) add_tiles(step.counters, 0, 0, tiles_for(shape.rows_k, I::kKeys));
+    return;
+  }
+
+  const auto copy_tile = [&](int t) {
+    const int key0 = t * I::kKeys, stage = t % 2, thread = ptx::thread_index();
+    copy_rows_async<I::kHeadDim, I::kKeys, I::kThreads>(
+        shared.k[stage], k, key0, tile.needed_keys.first, tile.needed_keys.last, thread);
+    copy_rows_async<I::kHeadDim, I::kKeys, I::kThreads>(
+        shared.v[stage], v, key0, tile.needed_keys.first, tile.needed_keys.last, thread);
+    ptx::cp_async_commit();
+  };
+  if (first_tile < last_tile) {
+    copy_rows_async<I::kHeadDim, I::kRows, I::kThreads>(shared.q, q, tile.first_row, tile.first_row,
+                                                        tile.first_row + tile.rows, threadIdx.x);
+    ptx::cp_async_commit();
+    copy_tile(first_tile);
+  }
+
+  WarpRows<I> rows;
+  load_state<I>(step, first_query, tile.first_row, rows);
+
+  const Element* const warp_q = shared.q + warp * I::kBands * kMmaRows * I::kHeadDim;
+  if (first_tile < last_tile) {
+    ptx::cp_async_wait<1>();
+    __syncthreads();  // Q is there
+    if (step.softmax_scale < 0) {
+      negate<I>(shared.q);
+      __syncthreads();
+    }
+    if constexpr (I::kKeepQueries)
+#pragma unroll
+      for (int band = 0; band < I::kBands; ++band)
+#pragma unroll
+        for (int x = 0; x < I::kHeadDim; x += kMmaDepth)
+          load_a<I::kHeadDim>(rows.q[band][x / kMmaDepth], warp_q, band * kMmaRows, x, lane);
+  }
+
+  int tiles_full = 0, t = first_tile;
+  for (; t < last_tile; ++t) {
+    const int key0 = t * I::kKeys;
+    ptx::cp_async_wait<0>();
+    __syncthreads();  // this tile is there, and the other buffer is free
+    if (t + 1 < last_tile) copy_tile(t + 1);
+
+    compute_scores<I>(warp_q, shared.k[t % 2], lane, rows);
+    const bool full = tile.is_full(key0, key0 + I::kKeys);
+    if (!full) mask<I>(step, tile.first_row, key0, rows);
+    softmax<I>(exponent_scale, rows);
+    add_values<I>(shared.v[t % 2], lane, rows);
+    tiles_full += full;
+  }
+
+  store_state<I>(step, batch, tile.first_row, rows);
+  if (batch == 0 && head == 0) {
+    unsigned long long pairs = 0;
+    if (threadIdx.x < I::kRows)
+      pairs = overlap(allowed_keys(step, tile.first_row + threadIdx.x), first_tile * I::kKeys,
+                      t * I::kKeys);
+    add_pairs(step.counters, pairs);
+  }
+  if (threadIdx.x == 0)
+    add_tiles(step.counters, tiles_full, t - first_tile - tiles_full,
+              tiles_for(shape.rows_k, I::kKeys) - (t - first_tile));
+}
+
+template <class I>
+void launch_instance(const ForwardStep& step, cudaStream_t stream) {
+  const StepShape& shape = step.shape;
+  const dim3 grid(shape.heads, shape.batch, tiles_for(shape.rows_q, I::kRows));
+  launch(tensor_cores<I>, {grid, I::kThreads, sizeof(Storage<I>)}, stream, step,
+         exponent_scale_of(step.softmax_scale));
+}
+
+constexpr TileShape kTiles[] = {{64, 64}, {128, 32}, {128, 64}, {128, 96}};
+
+template <class Element, int kHeadDim, std::size_t... index>
+void launch_tile(const ForwardStep& step, int tile, cudaStream_t stream,
+                 std::index_sequence<index...>) {
+  using LaunchInstance = void (*)(const ForwardStep&, cudaStream_t);
+  static constexpr LaunchInstance instances[] = {
+      &launch_instance<Instance<Element, kHeadDim, kTiles[index].rows, kTiles[index].keys>>...};
+  instances[tile](step, stream);
+}
+
+void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  check_forward_launch(tensor_cores_kernel(), step, dtype, tile);
+  const auto with_element = [&]<class Element>(Element) {
+    constexpr auto tiles = std::make_index_sequence<std::size(kTiles)>();
+    step.shape.head_dim == 64 ? launch_tile<Element, 64>(step, tile, stream, tiles)
+                              : launch_tile<Element, 128>(step, tile, stream, tiles);
+  };
+  dtype == DType::bf16 ? with_element(bf16{}) : with_element(f16{});
+}
+
+}  // namespace
+
+const ForwardKernel& tensor_cores_kernel() {
+  static const ForwardKernel kernel{
+      .number = 5,
+      .name = "tensor_cores",
+      .idea = "mma.sync products on swizzled tiles that cp.async brings",
+      .limits = {.min_architecture = 80,
+                 .half = true,
+                 .max_head_dim = 128,
+                 .only_64_and_128 = true},
+      .carries_state = true,
+      .tiles = kTiles,
+      .launch = launch_step};
+  return kernel;
+}
+
+}  // namespace ringscope::cuda

@@ -1,0 +1,131 @@
+// Step 6: Hopper's own instructions. What changes against step 5:
+//
+//   - Tiles are fetched by the copy engine (TMA): one thread asks for a whole tile, swizzled on the
+//     way, and the threads that compute spend no instruction on copying.
+//   - Products are WGMMA: four warps multiply a 64-row tile straight out of shared memory, so that
+//     K and V are never loaded into registers; mma.sync reaches about two thirds of this rate.
+//   - Warps have roles. One warpgroup produces (its first thread, that is) and gives its registers
+//     away; two consume, 64 rows each, with 240 registers a thread. Full and empty barriers in a
+//     ring of stages are all that connects them, so copies run as far ahead as there are buffers.
+//
+// Within a warpgroup it is still one thing after another: S = Q K^T, softmax, O += P V. While one
+// warpgroup is at its softmax, the tensor cores work only if the other happens to be at a product.
+//
+// m = row_max, l = row_sum, S = scores, P = exp(S - m), O = out_accum; their registers are in
+// hopper_tile.h.
+#include "cuda/base/launch.h"
+#include "cuda/base/shared_memory.h"
+#include "cuda/kernels/hopper_tile.h"
+#include "cuda/kernels/kernels.h"
+#include "cuda/ptx/registers.h"
+
+namespace ringscope::cuda {
+namespace {
+
+// Grid: (row tiles, heads, batch).
+template <class Config>
+__global__ void __launch_bounds__(Config::kThreads, 1)
+    hopper(const ForwardStep step, const float exponent_scale,
+           const __grid_constant__ HopperMaps maps) {
+  auto& shared = shared_memory<HopperStorage<Config>>();
+  // The last row tiles have the most keys under a causal mask; they start first.
+  const int row_tile = static_cast<int>(gridDim.x - 1 - blockIdx.x);
+  const int head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
+  const VisitingTile tile(step.allowed_keys, step.shape.rows_q, Config::kRows, Config::kKeys,
+                          row_tile);
+  if (threadIdx.x == 0) {
+    init_barriers(shared);
+    prefetch_maps(step, maps);
+  }
+  __syncthreads();
+
+  const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x), 0) /
+                        kWarpgroupThreads;  // the same for the compiler, too
+  StagePlace<Config::kStages> at;
+  if (warpgroup == 0) {
+    ptx::release_registers<Config::kProducerRegisters>();
+    if (threadIdx.x == 0 && tile.key_tiles() > 0) {
+      produce(shared, maps, tile, batch * step.shape.heads + head,
+              batch * step.shape.heads_kv + step.shape.kv_head(head), 0, at);
+    } else if (threadIdx.x == 32) {
+      TileCounts counts;
+      counts.add(tile, Config::kKeys, step.shape.rows_k);
+      counts.store(step.counters);
+    }
+  } else {
+    ptx::claim_registers<Config::kConsumerRegisters>();
+    const int consumer = warpgroup - 1;
+    HopperRows<Config> rows(shared, consumer);
+    rows.begin(step, batch, head, tile.first_row + consumer * kWarpgroupRows);
+    if (tile.key_tiles() > 0) {
+      ptx::barrier_wait(shared.q_full, 0);
+      if (step.softmax_scale < 0) negate_q(shared, consumer, 1 + consumer);
+    }
+    for (int key_tile = tile.first_tile; key_tile < tile.last_tile; ++key_tile) {
+      const int key = key_tile * Config::kKeys;
+      ptx::barrier_wait(shared.k_full[at.stage], at.parity);
+      ptx::wgmma_fence();
+      rows.start_scores(shared.k[at.stage]);
+      ptx::wgmma_wait<0>();
+      ptx::wgmma_done(rows.s);
+      release(shared.k_empty[at.stage]);
+
+      if (tile.is_full(key, key + Config::kKeys)) {
+        rows.count_all(step);
+      } else {
+        rows.mask(step, key);
+      }
+      rows.softmax(exponent_scale);
+      rows.rescale_output();
+      rows.pack_p();
+
+      ptx::barrier_wait(shared.v_full[at.stage], at.parity);
+      ptx::wgmma_fence();
+      rows.start_output(shared.v[at.stage]);
+      ptx::wgmma_wait<0>();
+      ptx::wgmma_done(rows.o);
+      release(shared.v_empty[at.stage]);
+      at.advance();
+    }
+    rows.end(step, batch, head);
+  }
+}
+
+template <class Config>
+void launch_instance(const ForwardStep& step, cudaStream_t stream) {
+  const int row_tiles = (step.shape.rows_q + Config::kRows - 1) / Config::kRows;
+  const dim3 grid(row_tiles, step.shape.heads, step.shape.batch);
+  launch(hopper<Config>, {grid, dim3(Config::kThreads), sizeof(HopperStorage<Config>)}, stream,
+         step, exponent_scale_of(step.softmax_scale), make_maps<Config>(step));
+}
+
+constexpr TileShape kTiles[] = {{128, 128}, {128, 176}};
+
+void launch_hopper(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  const auto with_dtype = [&]<class Element>(Element) {
+    if (step.shape.head_dim == 64) {
+      tile == 0 ? launch_instance<HopperConfig<Element, 128, 128, 64, 4>>(step, stream)
+                : launch_instance<HopperConfig<Element, 128, 176, 64, 4>>(step, stream);
+    } else {
+      tile == 0 ? launch_instance<HopperConfig<Element, 128, 128, 128, 2>>(step, stream)
+                : launch_instance<HopperConfig<Element, 128, 176, 128, 2>>(step, stream);
+    }
+  };
+  dtype == DType::bf16 ? with_dtype(bf16{}) : with_dtype(f16{});
+}
+
+}  // namespace
+
+const ForwardKernel& hopper_kernel() {
+  static constexpr ForwardKernel kernel{
+      6,
+      "hopper",
+      "TMA copies, WGMMA products, a producer and two consumer warpgroups",
+      {.exact_architecture = 90, .half = true, .max_head_dim = 128, .only_64_and_128 = true},
+      true,
+      kTiles,
+      &launch_hopper};
+  return kernel;
+}
+
+}  // namespace ringscope::cuda

@@ -1,0 +1,252 @@
+// Step 7: keep the tensor cores busy while softmax is computed. An SM computes 16 exp2 a clock; for
+// head_dim 128 that takes half as long as the tile's two products, and in step 6 nothing overlaps
+// it but luck. What changes:
+//
+//   - Within a warpgroup: S of tile j + 1 is started before O += P V of tile j, and softmax of S
+//     runs while that product is under way. Two tiles are in flight, S of one and P of the other.
+//   - Between the warpgroups: they take turns at starting products (named barriers, ping-pong), so
+//     that one is at its softmax while the other's products run, rather than both at the same.
+//   - Between items: the grid is one block a multiprocessor, and a block goes from item to item
+//     (persistent_schedule.h: longest first, to and fro). The producer fetches the next item's Q, K
+//     and V while the consumers still finish and write the present one.
+//
+// p stays in f32 until the product that reads the last tile's P is over: P written before would
+// make the compiler wait for that product first, and serialise all.
+//
+// m = row_max, l = row_sum, S = scores, P = exp(S - m), O = out_accum; their registers are in
+// hopper_tile.h.
+#include "cuda/base/launch.h"
+#include "cuda/base/shared_memory.h"
+#include "cuda/kernels/hopper_overlap.h"
+#include "cuda/kernels/hopper_tile.h"
+#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/persistent_schedule.h"
+#include "cuda/ptx/registers.h"
+
+namespace ringscope::cuda {
+namespace {
+
+template <class Config>
+struct OverlapStorage {
+  HopperStorage<Config> tiles;
+  std::uint16_t costs[kMaxOrderedTiles];  // key tiles of each row tile
+  std::uint16_t order[kMaxOrderedTiles];  // row tiles, longest first
+};
+
+// Named barriers: kTurn + c is that of consumer c's turn, kOwn + c its own.
+constexpr int kTurn = 1, kOwn = 4;
+
+// A consumer waits until it is its turn to start products, then passes the turn on.
+template <class Config>
+__device__ __forceinline__ void await_turn(int consumer) {
+  ptx::named_barrier_sync(kTurn + consumer, 2 * kWarpgroupThreads);
+}
+template <class Config>
+__device__ __forceinline__ void pass_turn(int consumer) {
+  const int next = consumer + 1 == Config::kConsumers ? 0 : consumer + 1;
+  ptx::named_barrier_arrive(kTurn + next, 2 * kWarpgroupThreads);
+}
+
+// Orders the row tiles by cost, unless there are too many. By all threads, which synchronise
+// afterwards.
+template <class Config>
+__device__ __forceinline__ void order_tiles(OverlapStorage<Config>& storage,
+                                            const ForwardStep& step, int row_tiles) {
+  if (row_tiles > kMaxOrderedTiles) return;
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int t = thread; t < row_tiles; t += Config::kThreads) {
+    const int cost =
+        VisitingTile(step.allowed_keys, step.shape.rows_q, Config::kRows, Config::kKeys, t)
+            .key_tiles();
+    storage.costs[t] = static_cast<std::uint16_t>(cost < 65535 ? cost : 65535);
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (int t = thread; t < row_tiles; t += Config::kThreads)
+    storage.order[place_by_cost(storage.costs, row_tiles, t)] = static_cast<std::uint16_t>(t);
+}
+
+// What the roles have in common: the items of this block, in order.
+template <class Config, class Work>
+__device__ __forceinline__ void for_each_item(const OverlapStorage<Config>& storage,
+                                              const ForwardStep& step, int row_tiles,
+                                              const Work& work) {
+  const int matrices = step.shape.batch * step.shape.heads;
+  const int items = row_tiles * matrices;
+  const int block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
+  const int rounds = rounds_of(items, blocks);
+#pragma unroll 1
+  for (int round = 0; round < rounds; ++round) {
+    const int item = item_of(block, blocks, round);
+    if (item >= items) continue;
+    const std::uint16_t* order = row_tiles <= kMaxOrderedTiles ? storage.order : nullptr;
+    const PersistentItem at = persistent_item(item, row_tiles, matrices, order);
+    work(VisitingTile(step.allowed_keys, step.shape.rows_q, Config::kRows, Config::kKeys,
+                      at.row_tile),
+         at.matrix / step.shape.heads, at.matrix % step.shape.heads);
+  }
+}
+
+// Grid: any number of blocks.
+template <class Config>
+__global__ void __launch_bounds__(Config::kThreads, 1)
+    hopper_overlap(const ForwardStep step, const float exponent_scale, const int row_tiles,
+                   const __grid_constant__ HopperMaps maps) {
+  auto& storage = shared_memory<OverlapStorage<Config>>();
+  HopperStorage<Config>& shared = storage.tiles;
+  if (threadIdx.x == 0) {
+    init_barriers(shared);
+    prefetch_maps(step, maps);
+  }
+  order_tiles(storage, step, row_tiles);
+  __syncthreads();
+
+  const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x), 0) /
+                        kWarpgroupThreads;  // the same for the compiler, too
+  StagePlace<Config::kStages> at;
+  std::uint32_t q_parity = 0;
+  if (warpgroup == 0) {
+    ptx::release_registers<Config::kProducerRegisters>();
+    if (threadIdx.x == 0) {
+      for_each_item<Config>(
+          storage, step, row_tiles, [&](const VisitingTile& tile, int batch, int head) {
+            if (tile.key_tiles() == 0) return;
+            produce(shared, maps, tile, batch * step.shape.heads + head,
+                    batch * step.shape.heads_kv + step.shape.kv_head(head), q_parity, at);
+            q_parity ^= 1;
+          });
+    } else if (threadIdx.x == 32) {
+      TileCounts counts;
+      for_each_item<Config>(storage, step, row_tiles, [&](const VisitingTile& tile, int, int) {
+        counts.add(tile, Config::kKeys, step.shape.rows_k);
+      });
+      counts.store(step.counters);
+    }
+  } else {
+    ptx::claim_registers<Config::kConsumerRegisters>();
+    const int consumer = warpgroup - 1;
+    HopperRows<Config> rows(shared, consumer);
+    if (consumer == Config::kConsumers - 1) pass_turn<Config>(consumer);  // the first may begin
+    for_each_item<
+        Config>(storage, step, row_tiles, [&](const VisitingTile& tile, int batch, int head) {
+      // Nothing to read, nothing to add: the state stays as it lies in memory.
+      if (tile.key_tiles() == 0 && !step.first && !step.last) return;
+      rows.begin(step, batch, head, tile.first_row + consumer * kWarpgroupRows);
+      if (tile.key_tiles() == 0) return rows.end(step, batch, head);
+
+      const auto mask_and_softmax = [&](int key_tile) {
+        const int key = key_tile * Config::kKeys;
+        if (tile.is_full(key, key + Config::kKeys)) {
+          rows.count_all(step);
+        } else {
+          rows.mask(step, key);
+        }
+        rows.softmax(exponent_scale);
+      };
+      const auto await_next_k = [&](int key_tile) {
+        if (key_tile + 1 == tile.last_tile) return;
+        const StagePlace<Config::kStages> next = at.next();
+        ptx::barrier_wait(shared.k_full[next.stage], next.parity);
+      };
+
+      ptx::barrier_wait(shared.q_full, q_parity);
+      q_parity ^= 1;
+      if (step.softmax_scale < 0) negate_q(shared, consumer, kOwn + consumer);
+      ptx::barrier_wait(shared.k_full[at.stage], at.parity);
+      ptx::wgmma_fence();
+      rows.start_scores(shared.k[at.stage]);
+      ptx::wgmma_wait<0>();
+      ptx::wgmma_done(rows.s);
+      release(shared.k_empty[at.stage]);
+      mask_and_softmax(tile.first_tile);
+      await_next_k(tile.first_tile);
+      rows.rescale_output();
+      rows.pack_p();
+
+      // Here P of the tile before is ready, its V is the buffer at `before`, and K has been waited
+      // for. It is the tile before that waits for K: softmax ends at that wait, and so it cannot
+      // slip behind the wait for O that follows (the compiler moves that one as far up as it may).
+      for (int key_tile = tile.first_tile + 1; key_tile < tile.last_tile; ++key_tile) {
+        const StagePlace<Config::kStages> before = at;
+        at.advance();
+        await_turn<Config>(consumer);
+        ptx::wgmma_fence();
+        rows.start_scores(shared.k[at.stage]);
+        ptx::barrier_wait(shared.v_full[before.stage], before.parity);
+        ptx::wgmma_fence();
+        rows.start_output(shared.v[before.stage]);
+        pass_turn<Config>(consumer);
+        ptx::wgmma_wait<1>();
+        ptx::wgmma_done(rows.s);
+        release(shared.k_empty[at.stage]);
+        mask_and_softmax(key_tile);
+        ptx::pin(rows.s);
+        await_next_k(key_tile);
+        ptx::wgmma_wait<0>();
+        ptx::wgmma_done(rows.o);
+        release(shared.v_empty[before.stage]);
+        rows.rescale_output();
+        rows.pack_p();
+      }
+
+      release(shared.q_empty);
+      ptx::barrier_wait(shared.v_full[at.stage], at.parity);
+      ptx::wgmma_fence();
+      rows.start_output(shared.v[at.stage]);
+      ptx::wgmma_wait<0>();
+      ptx::wgmma_done(rows.o);
+      release(shared.v_empty[at.stage]);
+      at.advance();
+      rows.end(step, batch, head);
+    });
+    if (consumer == 0) await_turn<Config>(consumer);  // the turn that nobody took
+  }
+}
+
+template <class Config>
+void launch_instance(const ForwardStep& step, int blocks, cudaStream_t stream) {
+  const int row_tiles = (step.shape.rows_q + Config::kRows - 1) / Config::kRows;
+  const int items = row_tiles * step.shape.batch * step.shape.heads;
+  const dim3 grid(static_cast<unsigned>(items < blocks ? items : blocks));
+  launch(hopper_overlap<Config>, {grid, dim3(Config::kThreads), sizeof(OverlapStorage<Config>)},
+         stream, step, exponent_scale_of(step.softmax_scale), row_tiles, make_maps<Config>(step));
+}
+
+constexpr TileShape kTiles[] = {{128, 128}, {128, 176}};
+
+void launch_on_all(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  int device = 0, multiprocessors = 0;
+  RINGSCOPE_CUDA(cudaGetDevice(&device));
+  RINGSCOPE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  launch_hopper_overlap(step, dtype, tile, multiprocessors, stream);
+}
+
+}  // namespace
+
+void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int blocks,
+                           cudaStream_t stream) {
+  const auto with_dtype = [&]<class Element>(Element) {
+    if (step.shape.head_dim == 64) {
+      tile == 0 ? launch_instance<HopperConfig<Element, 128, 128, 64, 4>>(step, blocks, stream)
+                : launch_instance<HopperConfig<Element, 128, 176, 64, 4>>(step, blocks, stream);
+    } else {
+      tile == 0 ? launch_instance<HopperConfig<Element, 128, 128, 128, 2>>(step, blocks, stream)
+                : launch_instance<HopperConfig<Element, 128, 176, 128, 2>>(step, blocks, stream);
+    }
+  };
+  dtype == DType::bf16 ? with_dtype(bf16{}) : with_dtype(f16{});
+}
+
+const ForwardKernel& hopper_overlap_kernel() {
+  static constexpr ForwardKernel kernel{
+      7,
+      "hopper_overlap",
+      "softmax under the next product, ping-pong, persistent blocks, longest first",
+      {.exact_architecture = 90, .half = true, .max_head_dim = 128, .only_64_and_128 = true},
+      true,
+      kTiles,
+      &launch_on_all};
+  return kernel;
+}
+
+}  // namespace ringscope::cuda

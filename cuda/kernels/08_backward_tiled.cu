@@ -1,0 +1,338 @@
+// 08: the backward pass in f32, on tiles in shared memory and in registers.
+//
+//   S = scale Q K^T      P = exp(S - m) / l      dP = dO V^T      dS = P (dP - delta)
+//   dV += P^T dO         dK += dS^T Q, times scale at the end     dQ += dS K
+//
+// m and l are the final ones of the forward pass, over all keys of all ring steps: nothing of size
+// rows x keys was kept, and P is recomputed a tile at a time. That is what makes a backward pass
+// possible where the sequence is long, and costs one product more than keeping P would.
+//
+// There are two launches, one for dK and dV and one for dQ (backward_rows.h tells why), and one
+// kernel for both: a block owns a tile of rows of one side, holds their two tensors in shared memory
+// and their gradients in registers, and goes through the tiles of the other side that its rows meet:
+//
+//   1  load the visitors' two tensors
+//   2  S and dP: a thread has 4 own rows x kVisit / 16 visiting rows, and reads four values of a row
+//      at once (float4), 64 multiplications for 8 loads where kVisit is 32, as in kernel 04
+//   3  P and dS to shared memory, [visiting row][own row]
+//   4  gradients += P, dS times the visitors: a thread has the same 4 own rows x head_dim / 16
+//      columns, and adds 4 x 4 outer products
+//
+// S is summed in the order of the forward kernels, so that it rounds as the S did that m and l were
+// made from; the gradients are summed a tile at a time, because a sum of sums loses fewer digits
+// than one long sum.
+//
+// Query heads that share a kv head visit its keys one after the other, so grouped heads need no
+// atomics either. Full tiles are computed without mask tests, tiles that no own row meets not at
+// all. Rows that nobody of the tile meets are loaded as zeros, whatever they hold; inside of the
+// tile, 0 * NaN of a masked pair may reach rows that share a tile with it.
+#include <array>
+
+#include "cuda/base/launch.h"
+#include "cuda/base/shared_memory.h"
+#include "cuda/kernels/backward_rows.h"
+#include "cuda/kernels/kernels.h"
+
+namespace ringscope::cuda {
+namespace {
+
+// kOwn own rows x kVisit visiting rows, head_dim up to kDim.
+template <int kOwn_, int kVisit_, int kDim_>
+struct Tile {
+  static constexpr int kOwn = kOwn_, kVisit = kVisit_, kDim = kDim_;
+  static constexpr int kThreads = kOwn / 4 * 16;  // 4 own rows each, 16 share them
+  static constexpr int kVisitors = kVisit / 16;   // visiting rows of a thread
+  static constexpr int kColumns = kDim / 64;      // groups of 4 columns of a thread
+  static_assert(kOwn % 8 == 0 && kVisit % 16 == 0 && kDim % 64 == 0);
+};
+
+// Rows are padded by 16 bytes, which moves each row 4 banks on: 8 threads that read the same float4
+// of 8 neighbouring rows then use all 32 banks.
+template <class T>
+struct Storage {
+  alignas(16) float own[2][T::kOwn][T::kDim + 4];
+  alignas(16) float visitors[2][T::kVisit][T::kDim + 4];
+  alignas(16) float p[T::kVisit][T::kOwn + 4];
+  alignas(16) float ds[T::kVisit][T::kOwn + 4];
+  QueryRow queries[T::kOwn > T::kVisit ? T::kOwn : T::kVisit];
+};
+
+// Four values at once; `from` is a multiple of 16 bytes.
+__device__ __forceinline__ void load4(float (&to)[4], const float* from) {
+  const float4 value = *reinterpret_cast<const float4*>(from);
+  to[0] = value.x, to[1] = value.y, to[2] = value.z, to[3] = value.w;
+}
+
+// Rows [first, first + kRows) of a matrix [.., head_dim] to shared memory; rows outside of `valid`
+// and columns past head_dim become 0.
+template <class T, int kRows>
+__device__ __forceinline__ void load_rows(float (&to)[kRows][T::kDim + 4], const float* matrix,
+                                          int first, RowInterval valid, int head_dim) {
+  const bool by_float4 = head_dim % 4 == 0;  // else rows begin where no float4 may
+  for (int i = threadIdx.x; i < kRows * T::kDim / 4; i += T::kThreads) {
+    const int row = i / (T::kDim / 4), x = i % (T::kDim / 4) * 4, from = first + row;
+    float4 value = make_float4(0, 0, 0, 0);
+    if (valid.first <= from && from < valid.last && x < head_dim) {
+      const float* const p = matrix + static_cast<std::int64_t>(from) * head_dim + x;
+      if (by_float4) {
+        value = *reinterpret_cast<const float4*>(p);
+      } else {
+        value.x = p[0];
+        if (x + 1 < head_dim) value.y = p[1];
+        if (x + 2 < head_dim) value.z = p[2];
+        if (x + 3 < head_dim) value.w = p[3];
+      }
+    }
+    *reinterpret_cast<float4*>(&to[row][x]) = value;
+  }
+}
+
+// The two sides' tensors of one (batch, head).
+struct Matrices {
+  const float* tensors[2];
+
+  __device__ Matrices(const BackwardSide& side, int batch, int head, int head_dim) {
+    for (int i = 0; i < 2; ++i)
+      tensors[i] =
+          static_cast<const float*>(side.tensors[i]) + row_of(side, batch, head, 0) * head_dim;
+  }
+};
+
+// product[a][b] = own row a times visiting row b, over head_dim columns, one after the other. A
+// thread's visiting rows are 16 apart.
+template <class T>
+__device__ __forceinline__ void multiply(float (&product)[4][T::kVisitors],
+                                         const float (&own)[T::kOwn][T::kDim + 4],
+                                         const float (&visitors)[T::kVisit][T::kDim + 4], int row,
+                                         int visitor, int head_dim) {
+#pragma unroll
+  for (int a = 0; a < 4; ++a)
+#pragma unroll
+    for (int b = 0; b < T::kVisitors; ++b) product[a][b] = 0;
+#pragma unroll 2
+  for (int x = 0; x < head_dim; x += 4) {  // columns from head_dim on are 0
+    float mine[4][4];
+#pragma unroll
+    for (int a = 0; a < 4; ++a) load4(mine[a], &own[row + a][x]);
+#pragma unroll
+    for (int b = 0; b < T::kVisitors; ++b) {
+      float other[4];
+      load4(other, &visitors[visitor + 16 * b][x]);
+#pragma unroll
+      for (int a = 0; a < 4; ++a)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) product[a][b] = fmaf(mine[a][i], other[i], product[a][b]);
+    }
+  }
+}
+
+// What a thread holds of a gradient: 4 own rows x kColumns groups of 4 columns, 64 apart.
+template <class T>
+struct Gradient {
+  float values[T::kColumns][4][4] = {};
+
+  // += weights^T visitors. weights: [visiting row][own row]. Each group of columns is summed over the
+  // tile before it is added.
+  __device__ __forceinline__ void add(const float (&weights)[T::kVisit][T::kOwn + 4],
+                                      const float (&visitors)[T::kVisit][T::kDim + 4], int row,
+                                      int column, int head_dim) {
+#pragma unroll
+    for (int group = 0; group < T::kColumns; ++group) {
+      if (64 * group >= head_dim) break;
+      float sum[4][4] = {};
+#pragma unroll 4
+      for (int j = 0; j < T::kVisit; ++j) {
+        float w[4], v[4];
+        load4(w, &weights[j][row]);
+        load4(v, &visitors[j][column + 64 * group]);
+#pragma unroll
+        for (int a = 0; a < 4; ++a)
+#pragma unroll
+          for (int x = 0; x < 4; ++x) sum[a][x] = fmaf(w[a], v[x], sum[a][x]);
+      }
+#pragma unroll
+      for (int a = 0; a < 4; ++a)
+#pragma unroll
+        for (int x = 0; x < 4; ++x) values[group][a][x] += sum[a][x];
+    }
+  }
+
+  // Own rows [row, row + 4) of the matrix [.., head_dim] `to`, as far as there are `rows` of them:
+  // to = factor * gradient, or to += it.
+  template <bool kAccumulate>
+  __device__ __forceinline__ void store(float* to, int row, int rows, int column, int head_dim,
+                                        float factor) const {
+#pragma unroll
+    for (int a = 0; a < 4; ++a) {
+      if (row + a >= rows) break;
+#pragma unroll
+      for (int group = 0; group < T::kColumns; ++group)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int x = column + 64 * group + i;
+          if (x >= head_dim) break;
+          float& place = to[static_cast<std::int64_t>(row + a) * head_dim + x];
+          place = (kAccumulate ? place : 0.0f) + factor * values[group][a][i];
+        }
+    }
+  }
+};
+
+// Steps 2 and 3 for one tile of visitors, the first of which is row `visitors_first` of its side.
+// Returns how many of this thread's pairs the mask lets through; without one it is not asked.
+template <class T, Owner kOwner, bool kMasked>
+__device__ __forceinline__ unsigned compute_weights(Storage<T>& shared, int row, int visitor,
+                                                    int head_dim, float scale, int visitors_first,
+                                                    const RowInterval (&meets)[4]) {
+  float s[4][T::kVisitors], dp[4][T::kVisitors];
+  multiply<T>(s, shared.own[0], shared.visitors[0], row, visitor, head_dim);
+  multiply<T>(dp, shared.own[1], shared.visitors[1], row, visitor, head_dim);
+  unsigned pairs = 0;
+#pragma unroll
+  for (int b = 0; b < T::kVisitors; ++b) {
+    const int other = visitor + 16 * b, other_row = visitors_first + other;
+    float p[4], ds[4];
+#pragma unroll
+    for (int a = 0; a < 4; ++a) {
+      const QueryRow query = shared.queries[kOwner == Owner::keys ? other : row + a];
+      p[a] = expf(s[a][b] * scale - query.unit) * query.weight;
+      ds[a] = p[a] * (dp[a][b] - query.delta);
+      if constexpr (kMasked) {
+        const bool meet = meets[a].first <= other_row && other_row < meets[a].last;
+        pairs += meet;
+        p[a] = meet ? p[a] : 0.0f;
+        ds[a] = meet ? ds[a] : 0.0f;
+      }
+    }
+    if (kOwner == Owner::keys)
+      *reinterpret_cast<float4*>(&shared.p[other][row]) = make_float4(p[0], p[1], p[2], p[3]);
+    *reinterpret_cast<float4*>(&shared.ds[other][row]) = make_float4(ds[0], ds[1], ds[2], ds[3]);
+  }
+  return pairs;
+}
+
+// The rows [first, first + kRows) of a query head, those from `rows` on as rows without keys.
+template <class T>
+__device__ __forceinline__ void load_query_rows(Storage<T>& shared, const BackwardStep& step,
+                                                int batch, int head, int first, int count) {
+  for (int i = threadIdx.x; i < count; i += T::kThreads) {
+    const int row = first + i;
+    shared.queries[i] = row < step.shape.rows_q
+                            ? query_row(step, row_of(side_of_queries(step), batch, head, row))
+                            : QueryRow{0, 0, 0};
+  }
+}
+
+// Grid: own tiles, own heads, batch.
+template <class T, Owner kOwner>
+__global__ void __launch_bounds__(T::kThreads, 1) backward_tiled(const BackwardStep step) {
+  auto& shared = shared_memory<Storage<T>>();
+  constexpr bool kKeysOwn = kOwner == Owner::keys;
+  const BackwardSide own_side = kKeysOwn ? side_of_keys(step) : side_of_queries(step);
+  const BackwardSide visiting_side = kKeysOwn ? side_of_queries(step) : side_of_keys(step);
+  const RowInterval* const table = table_of(kOwner, step);
+  const OwnTile own =
+      OwnTile::at(own_tile_of(kOwner, blockIdx.x, gridDim.x), T::kOwn, own_side.rows, table);
+  const int own_head = blockIdx.y, batch = blockIdx.z, head_dim = step.shape.head_dim;
+  const int row = threadIdx.x / 16 * 4, lane = threadIdx.x % 16;
+
+  const Matrices mine(own_side, batch, own_head, head_dim);
+  for (int i = 0; i < 2; ++i)
+    load_rows<T>(shared.own[i], mine.tensors[i], own.first, {own.first, own.first + own.rows},
+                 head_dim);
+  if (!kKeysOwn) load_query_rows<T>(shared, step, batch, own_head, own.first, T::kOwn);
+  RowInterval meets[4];
+  for (int a = 0; a < 4; ++a)
+    meets[a] = row + a < own.rows ? table[own.first + row + a] : RowInterval{0, 0};
+
+  Gradient<T> of_first, of_second;  // dK and dV, or dQ
+  BlockTally tally;
+  const int group = step.shape.heads / step.shape.heads_kv;
+  const int visiting_heads = kKeysOwn ? group : 1;
+  const int begin = own.first_visitor(T::kVisit), end = own.last_visitor(T::kVisit);
+  for (int g = 0; g < visiting_heads; ++g) {
+    const int head = kKeysOwn ? own_head * group + g : own_head / group;
+    const Matrices theirs(visiting_side, batch, head, head_dim);
+    for (int tile = begin; tile < end; ++tile) {
+      const int first = tile * T::kVisit;
+      __syncthreads();  // all threads are done with the visitors before
+      for (int i = 0; i < 2; ++i)
+        load_rows<T>(shared.visitors[i], theirs.tensors[i], first, own.met_by_some, head_dim);
+      if (kKeysOwn) load_query_rows<T>(shared, step, batch, head, first, T::kVisit);
+      __syncthreads();
+      if (own.all_meet(first, first + T::kVisit)) {
+        compute_weights<T, kOwner, false>(shared, row, lane, head_dim, step.softmax_scale, first,
+                                          meets);
+        ++tally.unmasked;
+      } else {
+        tally.masked_pairs += compute_weights<T, kOwner, true>(shared, row, lane, head_dim,
+                                                               step.softmax_scale, first, meets);
+      }
+      const int last = first + T::kVisit;
+      ++(own.all_meet(first, last < visiting_side.rows ? last : visiting_side.rows)
+             ? tally.full
+             : tally.partial);
+      __syncthreads();  // P and dS are complete
+      of_first.add(shared.ds, shared.visitors[0], row, 4 * lane, head_dim);
+      if (kKeysOwn) of_second.add(shared.p, shared.visitors[1], row, 4 * lane, head_dim);
+    }
+  }
+
+  const std::int64_t at = row_of(own_side, batch, own_head, own.first) * head_dim;
+  if constexpr (kKeysOwn) {
+    of_first.template store<false>(step.dk + at, row, own.rows, 4 * lane, head_dim,
+                                   step.softmax_scale);
+    of_second.template store<false>(step.dv + at, row, own.rows, 4 * lane, head_dim, 1.0f);
+  } else {
+    of_first.template store<true>(step.dq + at, row, own.rows, 4 * lane, head_dim, 1.0f);
+    report(tally, step, own, T::kVisit, batch == 0 && own_head == 0);
+  }
+}
+
+template <class T>
+void launch_both(const BackwardStep& step, cudaStream_t stream) {
+  const StepShape& shape = step.shape;
+  const auto grid = [&](int rows, int heads) {
+    return dim3(tiles_for(rows, T::kOwn), heads, shape.batch);
+  };
+  launch(backward_tiled<T, Owner::keys>,
+         {grid(shape.rows_k, shape.heads_kv), T::kThreads, sizeof(Storage<T>)}, stream, step);
+  launch(backward_tiled<T, Owner::queries>,
+         {grid(shape.rows_q, shape.heads), T::kThreads, sizeof(Storage<T>)}, stream, step);
+}
+
+// Own rows x visiting rows; the launch that owns keys turns the tile round. Shared memory at
+// head_dim 64, 128, 256 in KiB: 44, 76, 140; 70, 119, 217 (more than sm_80 has); 22, 37, 68.
+constexpr TileShape kTiles[] = {{32, 32}, {64, 32}, {16, 16}};
+
+template <int kTile>
+void launch_tile(const BackwardStep& step, cudaStream_t stream) {
+  constexpr int kOwn = kTiles[kTile].rows, kVisit = kTiles[kTile].keys;
+  if (step.shape.head_dim <= 64)
+    launch_both<Tile<kOwn, kVisit, 64>>(step, stream);
+  else if (step.shape.head_dim <= 128)
+    launch_both<Tile<kOwn, kVisit, 128>>(step, stream);
+  else
+    launch_both<Tile<kOwn, kVisit, 256>>(step, stream);
+}
+
+void launch_backward_tiled(const BackwardStep& step, DType, int tile, cudaStream_t stream) {
+  constexpr std::array kLaunch = {launch_tile<0>, launch_tile<1>, launch_tile<2>};
+  static_assert(kLaunch.size() == std::size(kTiles));
+  kLaunch.at(tile)(step, stream);
+}
+
+}  // namespace
+
+const BackwardKernel& backward_tiled_kernel() {
+  static constexpr BackwardKernel kernel{
+      .number = 8,
+      .name = "backward_tiled",
+      .idea = "P recomputed on tiles; one launch owns keys (dK, dV), one owns queries (dQ)",
+      .limits = {.f32 = true},
+      .tiles = kTiles,
+      .launch = launch_backward_tiled};
+  return kernel;
+}
+
+}  // namespace ringscope::cuda

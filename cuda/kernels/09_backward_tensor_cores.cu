@@ -1,0 +1,406 @@
+// 09: the backward pass of bf16 and f16 on tensor cores (mma.sync), in the same two launches as 08.
+//
+//   t = scale log2(e) Q K^T     P = exp2(t - lse2)     dP = dO V^T     dS = P (dP - delta)
+//   dV += P^T dO                dK += dS^T Q           dQ += dS K
+//
+// with lse2 = m log2(e) + log2(l) in place of m and l: one subtraction and no product a score. In
+// f32 that would cost digits; it is far below what P loses when it becomes a half.
+//
+// What changes against 08, and why it is faster:
+//
+//   - mma.sync multiplies 16 x 8 x 16 values an instruction and a warp.
+//   - S and dP never leave registers. Seen from the owner, S is own x visiting rows, and so are the
+//     accumulators of mma.sync; repacked as halves they are the left operand of the product that
+//     adds to the gradient. When keys own, S^T = K Q^T is what is computed, so P^T and dS^T come
+//     out where dV += P^T dO and dK += dS^T Q need them, and no tile is ever transposed: only
+//     ldmatrix reads the visitors, once as they are and once with .trans.
+//   - The gradients stay in registers too, 16 or 32 own rows a warp. Each fetched piece of the
+//     visitors serves all rows of the warp, so 32 rows halve what is read from shared memory; dK and
+//     dV together at head_dim 128 leave room for 16.
+//   - cp.async brings the next visitors while these are computed, into the other of two buffers:
+//     one barrier a tile.
+//
+// S and dP are computed a strip of visiting rows at a time, as many as registers allow. P and dS are
+// rounded to the storage type, everything is summed in f32. Visiting rows that nobody of the tile
+// meets are loaded as zeros; inside of the tile, 0 * NaN of a masked pair may reach rows that share
+// a tile with it.
+#include <array>
+#include <limits>
+#include <numbers>
+
+#include "cuda/base/launch.h"
+#include "cuda/base/shared_memory.h"
+#include "cuda/kernels/backward_rows.h"
+#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/mma_tile.h"
+
+namespace ringscope::cuda {
+namespace {
+
+template <class Element_, int kOwn_, int kVisit_, int kDim_, Owner kOwner_>
+struct Config {
+  using Element = Element_;
+  static constexpr int kOwn = kOwn_, kVisit = kVisit_, kDim = kDim_;
+  static constexpr bool kKeysOwn = kOwner_ == Owner::keys;
+  static constexpr Owner kOwner = kOwner_;
+  static constexpr int kGradients = kKeysOwn ? 2 : 1;  // dK, dV or dQ
+  // Own rows of a warp, in mma.sync's 16: a thread has 8 * kBands * kDim / 16 values a gradient.
+  static constexpr int kBands = kOwn < 128 || kGradients * kDim > 128 ? 1 : 2;
+  static constexpr int kThreads = kOwn / (16 * kBands) * 32;
+  static constexpr int kStrip = kBands == 1 ? kVisit : 32;  // visiting rows at a time
+  static constexpr int kQueries = kKeysOwn ? kVisit : kOwn;
+  static_assert(kVisit % kStrip == 0 && kStrip % 16 == 0);
+  static_assert(!kKeysOwn || kQueries <= kThreads, "a thread prepares at most one query row");
+};
+
+// What turns scores of query rows into P and dS, for one tile of them.
+template <int kRows>
+struct QueryRows {
+  alignas(8) float lse2[kRows];  // +inf for rows without keys, whose P is 0
+  alignas(8) float delta[kRows];
+};
+
+// Who visits a block: all visiting tiles of its first query head, then those of the next one of the
+// group. In shared memory, because the registers are full of accumulators.
+struct Visits {
+  OwnTile own;
+  int first_tile, tiles;  // of a head
+  int first_head;
+  int count;  // tiles of all heads
+
+  __host__ __device__ constexpr int head(int visit) const { return first_head + visit / tiles; }
+  __host__ __device__ constexpr int tile(int visit) const { return first_tile + visit % tiles; }
+};
+
+template <class C>
+__device__ __forceinline__ Visits visits_of(const BackwardStep& step, int own_tile, int own_head) {
+  const int rows = C::kKeysOwn ? step.shape.rows_k : step.shape.rows_q;
+  const int group = step.shape.heads / step.shape.heads_kv;
+  const OwnTile own = OwnTile::at(own_tile, C::kOwn, rows, table_of(C::kOwner, step));
+  const int first = own.first_visitor(C::kVisit), tiles = own.last_visitor(C::kVisit) - first;
+  if (C::kKeysOwn) return {own, first, tiles, own_head * group, tiles * group};
+  return {own, first, tiles, own_head / group, tiles};
+}
+
+template <class C>
+struct Storage {
+  using Element = typename C::Element;
+  alignas(1024) Element own[2][C::kOwn * C::kDim];            // swizzled, as are the visitors
+  alignas(1024) Element visitors[2][2][C::kVisit * C::kDim];  // [buffer]
+  Visits visits;
+  QueryRows<C::kQueries> queries[C::kKeysOwn ? 2 : 1];  // [buffer], when queries visit
+};
+
+// A query row on its way from global memory.
+struct PendingRow {
+  float row_max = 0;
+  double row_sum = 0;
+  float delta = 0;
+
+  __device__ static PendingRow load(const BackwardStep& step, int batch, int head, int row) {
+    if (row >= step.shape.rows_q) return {};
+    const std::int64_t at = row_of(side_of_queries(step), batch, head, row);
+    return {step.row_max[at], step.row_sum[at], step.delta[at]};
+  }
+  template <int kRows>
+  __device__ void store(QueryRows<kRows>& to, int i) const {
+    to.lse2[i] = row_sum == 0
+                     ? std::numeric_limits<float>::infinity()
+                     : row_max * std::numbers::log2e_v<float> + log2f(static_cast<float>(row_sum));
+    to.delta[i] = delta;
+  }
+};
+
+// Starts the copy of kRows rows of a matrix, from `first` on; rows outside of `valid` become zero. In
+// pieces, because the addresses of all rows at once would take too many registers.
+template <class C, int kRows>
+__device__ __forceinline__ void start_copy(typename C::Element* to,
+                                           const typename C::Element* matrix, int first,
+                                           RowInterval valid, int thread) {
+  constexpr int kPiece = 32;
+#pragma unroll 1
+  for (int row = 0; row < kRows; row += kPiece)
+    copy_rows_async<C::kDim, kPiece, C::kThreads>(to + row * C::kDim, matrix, first + row,
+                                                  valid.first, valid.last, thread);
+}
+
+// A strip of S or of dP: a warp's own rows x kStrip visiting rows, in mma.sync's accumulators.
+template <class C>
+using Strip = float[C::kBands][C::kStrip / 8][4];
+
+// Calls f(band, n, i) for every value of a strip.
+template <class C, class F>
+__device__ __forceinline__ void for_each_value(const F& f) {
+#pragma unroll
+  for (int band = 0; band < C::kBands; ++band)
+#pragma unroll
+    for (int n = 0; n < C::kStrip / 8; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) f(band, n, i);
+}
+
+// Which query of the tile the value belongs to. `row`: the warp's first own row in the tile;
+// `visitor`: the strip's first row among the visitors.
+template <class C>
+__device__ __forceinline__ int query_of(int row, int visitor, int band, int n, int i, int lane) {
+  return C::kKeysOwn ? visitor + 8 * n + mma::c_column(lane, i)
+                     : row + 16 * band + mma::c_row(lane, i);
+}
+
+// strip += own rows from `row` on times visiting rows from `visitor` on.
+template <class C>
+__device__ __forceinline__ void add_scores(Strip<C>& strip, const typename C::Element* own, int row,
+                                           const typename C::Element* visitors, int visitor,
+                                           int lane) {
+#pragma unroll 2
+  for (int x = 0; x < C::kDim; x += kMmaDepth) {
+    std::uint32_t a[C::kBands][4];
+#pragma unroll
+    for (int band = 0; band < C::kBands; ++band)
+      load_a<C::kDim>(a[band], own, row + 16 * band, x, lane);
+#pragma unroll
+    for (int n = 0; n < C::kStrip / 8; n += 2) {
+      std::uint32_t b[4];
+      load_b<C::kDim>(b, visitors, visitor + 8 * n, x, lane);
+#pragma unroll
+      for (int band = 0; band < C::kBands; ++band) {
+        ptx::mma_m16n8k16<typename C::Element>(strip[band][n], a[band], b[0], b[1]);
+        ptx::mma_m16n8k16<typename C::Element>(strip[band][n + 1], a[band], b[2], b[3]);
+      }
+    }
+  }
+}
+
+// A warp's share of a gradient: its own rows x head_dim, in mma.sync's accumulators.
+template <class C>
+using Gradient = float[C::kBands][C::kDim / 8][4];
+
+// gradient += weights times visiting rows from `visitor` on.
+template <class C>
+__device__ __forceinline__ void add_product(Gradient<C>& gradient, const Strip<C>& weights,
+                                            const typename C::Element* visitors, int visitor,
+                                            int lane) {
+#pragma unroll
+  for (int k = 0; k < C::kStrip; k += kMmaDepth) {
+    std::uint32_t a[C::kBands][4];
+#pragma unroll
+    for (int band = 0; band < C::kBands; ++band)
+      accumulators_to_a<typename C::Element>(a[band], weights[band][k / 8],
+                                             weights[band][k / 8 + 1]);
+#pragma unroll
+    for (int n = 0; n < C::kDim / 8; n += 2) {
+      std::uint32_t b[4];
+      load_b_transposed<C::kDim>(b, visitors, visitor + k, 8 * n, lane);
+#pragma unroll
+      for (int band = 0; band < C::kBands; ++band) {
+        ptx::mma_m16n8k16<typename C::Element>(gradient[band][n], a[band], b[0], b[1]);
+        ptx::mma_m16n8k16<typename C::Element>(gradient[band][n + 1], a[band], b[2], b[3]);
+      }
+    }
+  }
+}
+
+// Takes out the pairs that do not meet; returns how many do. `first_visitor`: the strip's first row
+// on its side.
+template <class C>
+__device__ __forceinline__ unsigned apply_mask(Strip<C>& p, Strip<C>& ds, const OwnTile& own,
+                                               const RowInterval* table, int row, int first_visitor,
+                                               int lane) {
+  unsigned pairs = 0;
+#pragma unroll
+  for (int band = 0; band < C::kBands; ++band)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int mine = row + 16 * band + mma::c_row(lane, 2 * half);
+      const RowInterval meets = mine < own.rows ? table[own.first + mine] : RowInterval{0, 0};
+#pragma unroll
+      for (int n = 0; n < C::kStrip / 8; ++n)
+#pragma unroll
+        for (int i = 2 * half; i < 2 * half + 2; ++i) {
+          const int other = first_visitor + 8 * n + mma::c_column(lane, i);
+          const bool meet = meets.first <= other && other < meets.last;
+          pairs += meet;
+          p[band][n][i] = meet ? p[band][n][i] : 0.0f;
+          ds[band][n][i] = meet ? ds[band][n][i] : 0.0f;
+        }
+    }
+  return pairs;
+}
+
+// Writes (or adds) a warp's rows to the matrix [.., kDim] `to`, which begins at the tile's first row.
+template <class C, bool kAccumulate>
+__device__ __forceinline__ void store(const Gradient<C>& gradient, float* to, int row, int rows,
+                                      float factor, int lane) {
+#pragma unroll
+  for (int band = 0; band < C::kBands; ++band)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int mine = row + 16 * band + mma::c_row(lane, 2 * half);
+      if (mine >= rows) continue;
+#pragma unroll
+      for (int n = 0; n < C::kDim / 8; ++n) {
+        auto& place =
+            *reinterpret_cast<float2*>(to + mine * C::kDim + 8 * n + mma::c_column(lane, 0));
+        float2 value = kAccumulate ? place : make_float2(0, 0);
+        value.x += factor * gradient[band][n][2 * half];
+        value.y += factor * gradient[band][n][2 * half + 1];
+        place = value;
+      }
+    }
+}
+
+// Grid: own tiles, own heads, batch.
+template <class C>
+__global__ void __launch_bounds__(C::kThreads, 1) backward_tensor_cores(const BackwardStep step) {
+  using Element = typename C::Element;
+  auto& shared = shared_memory<Storage<C>>();
+  const BackwardSide own_side = C::kKeysOwn ? side_of_keys(step) : side_of_queries(step);
+  const BackwardSide visiting_side = C::kKeysOwn ? side_of_queries(step) : side_of_keys(step);
+  const int own_head = blockIdx.y, batch = blockIdx.z;
+  const int thread = threadIdx.x, lane = thread % 32, row = thread / 32 * 16 * C::kBands;
+  const float scale2 = step.softmax_scale * std::numbers::log2e_v<float>;
+  const Visits& visits = shared.visits;
+  if (thread == 0)
+    shared.visits = visits_of<C>(step, own_tile_of(C::kOwner, blockIdx.x, gridDim.x), own_head);
+  __syncthreads();
+  const OwnTile& own = visits.own;
+
+  const auto matrix = [&](const BackwardSide& side, int tensor, int head) {
+    return static_cast<const Element*>(side.tensors[tensor]) +
+           row_of(side, batch, head, 0) * C::kDim;
+  };
+  const auto start_copies = [&](int visit) {
+    for (int tensor = 0; tensor < 2; ++tensor)
+      start_copy<C, C::kVisit>(shared.visitors[visit % 2][tensor],
+                               matrix(visiting_side, tensor, visits.head(visit)),
+                               visits.tile(visit) * C::kVisit, own.met_by_some, thread);
+  };
+  const auto load_query = [&](int visit) {
+    return PendingRow::load(step, batch, visits.head(visit),
+                            visits.tile(visit) * C::kVisit + thread);
+  };
+
+  Gradient<C> gradients[C::kGradients] = {};
+  BlockTally tally;
+  if (visits.count > 0) {
+    for (int tensor = 0; tensor < 2; ++tensor)
+      start_copy<C, C::kOwn>(shared.own[tensor], matrix(own_side, tensor, own_head), own.first,
+                             {own.first, own.first + own.rows}, thread);
+    start_copies(0);
+    if (C::kKeysOwn) {
+      if (thread < C::kQueries) load_query(0).store(shared.queries[0], thread);
+    } else {
+      for (int i = thread; i < C::kQueries; i += C::kThreads)
+        PendingRow::load(step, batch, own_head, own.first + i).store(shared.queries[0], i);
+    }
+  }
+  ptx::cp_async_commit();
+
+  for (int visit = 0; visit < visits.count; ++visit) {
+    ptx::cp_async_wait<0>();
+    __syncthreads();  // this visit's rows are there, and all threads are done with the one before
+    const bool more = visit + 1 < visits.count,
+               prepares = C::kKeysOwn && more && thread < C::kQueries;
+    if (more) start_copies(visit + 1);
+    ptx::cp_async_commit();
+    PendingRow pending;
+    if (prepares) pending = load_query(visit + 1);
+
+    const int first = visits.tile(visit) * C::kVisit, last = first + C::kVisit;
+    const bool unmasked = own.all_meet(first, last);
+    const auto& visitors = shared.visitors[visit % 2];
+    const auto& queries = shared.queries[C::kKeysOwn ? visit % 2 : 0];
+#pragma unroll 1
+    for (int strip = 0; strip < C::kVisit; strip += C::kStrip) {
+      const auto query = [&](int band, int n, int i) {
+        return query_of<C>(row, strip, band, n, i, lane);
+      };
+      Strip<C> s, ds;  // S, then P; dP - delta, then dS
+      for_each_value<C>([&](int band, int n, int i) { s[band][n][i] = 0; });
+      add_scores<C>(s, shared.own[0], row, visitors[0], strip, lane);
+      for_each_value<C>(
+          [&](int band, int n, int i) { ds[band][n][i] = -queries.delta[query(band, n, i)]; });
+      add_scores<C>(ds, shared.own[1], row, visitors[1], strip, lane);
+      for_each_value<C>([&](int band, int n, int i) {
+        const float t = s[band][n][i] * scale2 - queries.lse2[query(band, n, i)];
+        s[band][n][i] = ptx::exp2_approx(t);
+        ds[band][n][i] *= s[band][n][i];
+      });
+      if (!unmasked)
+        tally.masked_pairs +=
+            apply_mask<C>(s, ds, own, table_of(C::kOwner, step), row, first + strip, lane);
+      if constexpr (C::kKeysOwn) add_product<C>(gradients[1], s, visitors[1], strip, lane);
+      add_product<C>(gradients[0], ds, visitors[0], strip, lane);
+    }
+    if (prepares) pending.store(shared.queries[(visit + 1) % 2], thread);
+    tally.unmasked += unmasked;
+    const bool full = own.all_meet(first, last < visiting_side.rows ? last : visiting_side.rows);
+    tally.full += full;
+    tally.partial += !full;
+  }
+
+  const std::int64_t at = row_of(own_side, batch, own_head, own.first) * C::kDim;
+  if constexpr (C::kKeysOwn) {
+    store<C, false>(gradients[0], step.dk + at, row, own.rows, step.softmax_scale, lane);
+    store<C, false>(gradients[1], step.dv + at, row, own.rows, 1.0f, lane);
+  } else {
+    store<C, true>(gradients[0], step.dq + at, row, own.rows, 1.0f, lane);
+    report(tally, step, own, C::kVisit, batch == 0 && own_head == 0);
+  }
+}
+
+template <class Element, int kOwn, int kVisit, int kDim>
+void launch_both(const BackwardStep& step, cudaStream_t stream) {
+  using Keys = Config<Element, kOwn, 64, kDim, Owner::keys>;
+  using Queries = Config<Element, kOwn, kVisit, kDim, Owner::queries>;
+  const StepShape& shape = step.shape;
+  const auto grid = [&](int rows, int heads) {
+    return dim3(tiles_for(rows, kOwn), heads, shape.batch);
+  };
+  launch(backward_tensor_cores<Keys>,
+         {grid(shape.rows_k, shape.heads_kv), Keys::kThreads, sizeof(Storage<Keys>)}, stream, step);
+  launch(backward_tensor_cores<Queries>,
+         {grid(shape.rows_q, shape.heads), Queries::kThreads, sizeof(Storage<Queries>)}, stream,
+         step);
+}
+
+// Of the launch that owns queries; the one that owns keys has as many rows, and 64 queries visit at a
+// time. Shared memory at head_dim 128, in KiB: 97 and 129; 97 and 97.
+constexpr TileShape kTiles[] = {{128, 32}, {64, 64}};
+
+template <int kTile>
+void launch_tile(const BackwardStep& step, DType dtype, cudaStream_t stream) {
+  constexpr int kOwn = kTiles[kTile].rows, kVisit = kTiles[kTile].keys;
+  const auto with_element = [&]<class Element>(Element) {
+    if (step.shape.head_dim == 64)
+      launch_both<Element, kOwn, kVisit, 64>(step, stream);
+    else
+      launch_both<Element, kOwn, kVisit, 128>(step, stream);
+  };
+  dtype == DType::bf16 ? with_element(bf16{}) : with_element(f16{});
+}
+
+void launch_backward_tensor_cores(const BackwardStep& step, DType dtype, int tile,
+                                  cudaStream_t stream) {
+  constexpr std::array kLaunch = {launch_tile<0>, launch_tile<1>};
+  static_assert(kLaunch.size() == std::size(kTiles));
+  kLaunch.at(tile)(step, dtype, stream);
+}
+
+}  // namespace
+
+const BackwardKernel& backward_tensor_cores_kernel() {
+  static constexpr BackwardKernel kernel{
+      .number = 9,
+      .name = "backward_tensor_cores",
+      .idea = "mma.sync, S and dP in registers, cp.async brings the next visitors",
+      .limits = {.min_architecture = 80,
+                 .half = true,
+                 .max_head_dim = 128,
+                 .only_64_and_128 = true},
+      .tiles = kTiles,
+      .launch = launch_backward_tensor_cores};
+  return kernel;
+}
+
+}  // namespace ringscope::cuda

@@ -1,0 +1,320 @@
+// 10: the backward pass of bf16 and f16 with Hopper's own instructions, in the same two launches as
+// 08 and 09 (backward_rows.h).
+//
+//   t = scale log2(e) Q K^T     P = exp2(t - unit)     dP = dO V^T     dS = P (dP - delta)
+//   dV += P^T dO                dK += dS^T Q           dQ += dS K
+//
+// with unit = m log2(e) + log2(l). What changes against 09, and why it is faster:
+//
+//   - The copy engine (TMA) brings the visitors, swizzled, as far ahead as there are stages; one
+//     warp asks for them, and prepares unit and delta of visiting queries beside them.
+//   - Products are WGMMA, 64 own rows a warpgroup, and read the visitors straight out of shared
+//     memory: along their rows for S and dP, down their columns for the gradients. No ldmatrix.
+//   - Two or three warpgroups consume, with 240 or 160 registers a thread. P and dS go from
+//     accumulators to operands in registers, as in 09; when keys own, S^T = K Q^T is what is
+//     computed, so P^T and dS^T come out where the gradients need them.
+//   - Products are kept in flight. Those of one warpgroup, in order, and what it computes
+//     meanwhile, when keys own (n: number of the visit):
+//
+//        products   dV(n)   dK(n)   S(n+1)   dP(n+1)      dV(n+1)  ..
+//        threads    dS(n)                    P(n+1)       dS(n+1)  ..
+//
+//     S of the next visitors is started on the heels of dK, and P is computed under dP. What then
+//     is left of exp, and of everything else, runs under the products of the other warpgroups.
+//
+// Registers decide how much is in flight. At head_dim 128, keys owning, 64 visitors: dK and dV 64 +
+// 64, S 32, dP 32, P and dS as operands 16 + 16, together 224 and too many with addresses. So S
+// begins when dV has ended, which frees P, and dP when dK has ended, which frees dS. With 80 or
+// more visitors, or 160 registers, dS is computed before dV begins: then P is never there twice.
+// No product is under way from one turn of the loop to the next: the compiler cannot see there that
+// its registers are untouched, and would wait for every product by itself.
+//
+// Why two launches: with 5 products a tile instead of 7, dQ would be summed over blocks that run at
+// the same time, in an order that has to be enforced between them to give the same bits each time.
+// So of the matrix rate at most 5/7 counts (FLOPs are 10 head_dim a pair, work done 14): at a rate
+// of 790 TFLOP/s that is 564, and 450 is 80 % of it.
+//
+// Full tiles take no mask. A masked P is 0, but 0 * NaN is NaN: visitors that share a tile with one
+// that some own row meets are read. Rows past the end are zeros.
+#include <array>
+
+#include "cuda/base/launch.h"
+#include "cuda/base/shared_memory.h"
+#include "cuda/base/tensor_map.h"
+#include "cuda/kernels/backward_hopper.h"
+#include "cuda/kernels/kernels.h"
+#include "cuda/ptx/registers.h"
+#include "cuda/ptx/tma.h"
+
+namespace ringscope::cuda {
+namespace {
+
+struct Maps {
+  TensorMap own[2], visitors[2];
+};
+
+// What a block does: an own tile of one (batch, head), and the tiles that visit it, those of one
+// head, then of the next head of the group.
+struct Work {
+  OwnTile own;
+  int first_tile, last_tile;      // of visitors
+  int first_matrix, last_matrix;  // of visitors, batch * heads + head
+  std::int64_t own_matrix;
+
+  template <class Config>
+  static __device__ __forceinline__ Work of_block(const BackwardStep& step) {
+    constexpr bool kKeysOwn = Config::kKeysOwn;
+    const StepShape& shape = step.shape;
+    // Under a causal mask the first keys and the last queries meet most; they start first.
+    const int tile = static_cast<int>(kKeysOwn ? blockIdx.y : gridDim.y - 1 - blockIdx.y);
+    const int own_head = static_cast<int>(blockIdx.x), batch = static_cast<int>(blockIdx.z);
+    const int group = shape.heads / shape.heads_kv;
+    Work work;
+    work.own = OwnTile::at(tile, Config::kOwn, kKeysOwn ? shape.rows_k : shape.rows_q,
+                           table_of(Config::kOwner, step));
+    work.first_tile = work.own.first_visitor(Config::kVisit);
+    work.last_tile = work.own.last_visitor(Config::kVisit);
+    work.own_matrix = batch * (kKeysOwn ? shape.heads_kv : shape.heads) + own_head;
+    work.first_matrix = kKeysOwn ? batch * shape.heads + own_head * group
+                                 : batch * shape.heads_kv + own_head / group;
+    work.last_matrix = work.first_matrix + (kKeysOwn ? group : 1);
+    return work;
+  }
+
+  __device__ __forceinline__ int visits() const {
+    return (last_tile - first_tile) * (last_matrix - first_matrix);
+  }
+};
+
+// By one thread; the block synchronises afterwards. A stage is full when its copies have landed and
+// the producer warp's lanes have written its notes, empty when every consumer warp has said so.
+template <class Config>
+__device__ __forceinline__ void init_barriers(BackwardHopperStorage<Config>& shared) {
+  ptx::barrier_init(shared.own_full, 1);
+  for (int stage = 0; stage < Config::kStages; ++stage) {
+    ptx::barrier_init(shared.full[stage], Config::kKeysOwn ? 33 : 1);
+    ptx::barrier_init(shared.empty[stage], Config::kConsumers * 4);
+  }
+  ptx::fence_barrier_init();
+}
+
+// The producer warp.
+template <class Config>
+__device__ __forceinline__ void produce(BackwardHopperStorage<Config>& shared,
+                                        const BackwardStep& step, const Maps& maps,
+                                        const Work& work) {
+  const int lane = static_cast<int>(threadIdx.x);
+  if (lane == 0) {
+    ptx::barrier_arrive_expecting(shared.own_full, 2 * Config::kOwnBytes);
+    for (int i = 0; i < 2; ++i)
+      ptx::tma_load(shared.own[i], maps.own[i], 0, work.own.first, 0,
+                    static_cast<int>(work.own_matrix), shared.own_full);
+  }
+  StagePlace<Config::kStages> at;
+  for (int matrix = work.first_matrix; matrix < work.last_matrix; ++matrix) {
+    for (int tile = work.first_tile; tile < work.last_tile; ++tile) {
+      const int first = tile * Config::kVisit;
+      auto& notes = shared.notes[at.stage];
+      ptx::barrier_wait(shared.empty[at.stage], at.parity ^ 1);
+      if (lane == 0) {
+        ptx::Barrier& full = shared.full[at.stage];
+        notes.first_row = first;
+        notes.masked = !work.own.all_meet(first, first + Config::kVisit);
+        ptx::barrier_arrive_expecting(full, 2 * Config::kVisitBytes);
+        for (int i = 0; i < 2; ++i)
+          ptx::tma_load(shared.visitors[at.stage][i], maps.visitors[i], 0, first, 0, matrix, full);
+      }
+      if constexpr (Config::kKeysOwn) {
+#pragma unroll 1  // the producer has few registers
+        for (int i = lane; i < Config::kVisit; i += 32) {
+          const QueryUnits query = query_units(step, matrix, first + i);
+          notes.unit[i] = query.unit;
+          notes.delta[i] = query.delta;
+        }
+        ptx::barrier_arrive(shared.full[at.stage]);
+      }
+      at.advance();
+    }
+  }
+}
+
+// One consumer warpgroup: everything between the first visitors and the last.
+template <class Config>
+__device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
+                                        BackwardHopperStorage<Config>& shared,
+                                        const RowInterval* table, int own_rows,
+                                        float exponent_scale, int visits) {
+  constexpr bool kKeysOwn = Config::kKeysOwn;
+  StagePlace<Config::kStages> at;
+  // S is there and dP under way: P under dP.
+  const auto probabilities = [&] {
+    ptx::wgmma_done(rows.s);
+    rows.exponentials(shared, at.stage, exponent_scale);
+    if (shared.notes[at.stage].masked)
+      rows.mask(table, own_rows, shared.notes[at.stage].first_row);
+    else
+      rows.count_all(own_rows);
+    ptx::wgmma_wait<0>();
+    ptx::wgmma_done(rows.dp);
+  };
+  // P and dP are there: starts the gradients.
+  const auto gradients = [&] {
+    if constexpr (Config::kDsUnderDv) {
+      rows.pack(rows.p, rows.s);
+      ptx::wgmma_fence();
+      rows.start_gradient(rows.second, rows.p, 1, shared, at.stage);
+    }
+    rows.differences(shared, at.stage);
+    if constexpr (kKeysOwn && !Config::kDsUnderDv) rows.pack(rows.p, rows.s);
+    rows.pack(rows.ds, rows.dp);
+    ptx::wgmma_fence();
+    if constexpr (kKeysOwn && !Config::kDsUnderDv)
+      rows.start_gradient(rows.second, rows.p, 1, shared, at.stage);
+    rows.start_gradient(rows.first, rows.ds, 0, shared, at.stage);
+  };
+
+  ptx::barrier_wait(shared.own_full, 0);
+  ptx::barrier_wait(shared.full[at.stage], at.parity);
+  ptx::wgmma_fence();
+  rows.start_product(rows.s, 0, shared, at.stage);
+  rows.start_product(rows.dp, 1, shared, at.stage);
+  ptx::wgmma_wait<1>();
+  probabilities();
+  while (--visits > 0) {
+    gradients();
+    if constexpr (kKeysOwn) {
+      ptx::wgmma_wait<1>();  // dV; its P is free
+      ptx::wgmma_done(rows.second);
+    }
+    const int before = at.stage;
+    at.advance();
+    ptx::barrier_wait(shared.full[at.stage], at.parity);
+    ptx::wgmma_fence();
+    rows.start_product(rows.s, 0, shared, at.stage);
+    ptx::wgmma_wait<1>();  // dK or dQ; its dS is free, and the visitors before may go
+    ptx::wgmma_done(rows.first);
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) ptx::barrier_arrive(shared.empty[before]);
+    ptx::wgmma_fence();
+    rows.start_product(rows.dp, 1, shared, at.stage);
+    ptx::wgmma_wait<1>();  // S
+    probabilities();
+  }
+  gradients();
+  ptx::wgmma_wait<0>();
+  ptx::wgmma_done(rows.first);
+  if constexpr (kKeysOwn) ptx::wgmma_done(rows.second);
+}
+
+// Grid: own heads, own tiles, batch.
+template <class Config>
+__global__ void __launch_bounds__(Config::kThreads, 1)
+    backward_hopper(const BackwardStep step, const float exponent_scale,
+                    const __grid_constant__ Maps maps) {
+  constexpr bool kKeysOwn = Config::kKeysOwn;
+  auto& shared = shared_memory<BackwardHopperStorage<Config>>();
+  const Work work = Work::of_block<Config>(step);
+  if (threadIdx.x == 0) init_barriers(shared);
+  __syncthreads();
+
+  const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x), 0) /
+                        kWarpgroupThreads;  // the same for the compiler, too
+  if (warpgroup == 0) {
+    ptx::release_registers<Config::kProducerRegisters>();
+    if (threadIdx.x < 32 && work.visits() > 0) produce(shared, step, maps, work);
+    if (!kKeysOwn && threadIdx.x == 0) {
+      int full = 0, partial = 0;
+      for (int tile = work.first_tile; tile < work.last_tile; ++tile)
+        ++(work.own.all_meet(tile * Config::kVisit, (tile + 1) * Config::kVisit) ? full : partial);
+      add_tiles(step.counters, full, partial,
+                tiles_for(step.shape.rows_k, Config::kVisit) - full - partial);
+    }
+  } else {
+    ptx::claim_registers<Config::kConsumerRegisters>();
+    const int own_rows = kKeysOwn ? step.shape.rows_k : step.shape.rows_q;
+    BackwardHopperRows<Config> rows(shared, warpgroup - 1, work.own);
+    if constexpr (!kKeysOwn)
+      for (int h = 0; h < 2; ++h)
+        rows.queries[h] = query_units(step, work.own_matrix, rows.row + 8 * h);
+    if (work.visits() > 0)
+      consume(rows, shared, table_of(Config::kOwner, step), own_rows, exponent_scale,
+              work.visits());
+    const std::int64_t begin = work.own_matrix * own_rows * Config::kHeadDim;
+    if constexpr (kKeysOwn) {
+      rows.template store<false>(step.dk + begin, rows.first, own_rows, step.softmax_scale);
+      rows.template store<false>(step.dv + begin, rows.second, own_rows, 1.0f);
+    } else {
+      if (work.visits() > 0) rows.template store<true>(step.dq + begin, rows.first, own_rows, 1.0f);
+      add_pairs(step.counters, work.own_matrix == 0 ? rows.pairs : 0);
+    }
+  }
+}
+
+template <class Config>
+void launch_owner(const BackwardStep& step, cudaStream_t stream) {
+  const BackwardSide keys = side_of_keys(step), queries = side_of_queries(step);
+  const BackwardSide& own = Config::kKeysOwn ? keys : queries;
+  const BackwardSide& visiting = Config::kKeysOwn ? queries : keys;
+  const std::int64_t batch = step.shape.batch;
+  Maps maps;
+  for (int i = 0; i < 2; ++i) {
+    maps.own[i] = make_tensor_map(own.tensors[i], batch * own.heads, own.rows, Config::kHeadDim,
+                                  Config::kOwn);
+    maps.visitors[i] = make_tensor_map(visiting.tensors[i], batch * visiting.heads, visiting.rows,
+                                       Config::kHeadDim, Config::kVisit);
+  }
+  const dim3 grid(own.heads, tiles_for(own.rows, Config::kOwn), step.shape.batch);
+  using Storage = BackwardHopperStorage<Config>;
+  static_assert(sizeof(Storage) <= 227 * 1024);
+  launch(backward_hopper<Config>, {grid, dim3(Config::kThreads), sizeof(Storage)}, stream, step,
+         step.softmax_scale * std::numbers::log2e_v<float>, maps);
+}
+
+// Sizes of the launch that owns queries. Three warpgroups hide more of exp and share each tile of
+// visitors among more rows; two have the registers for larger tiles, of which WGMMA reads fewer
+// bytes for the same products.
+constexpr TileShape kTiles[] = {{192, 64}, {128, 128}};
+
+// The launch that owns keys has sizes of its own: kOwn keys, kVisit queries.
+template <class Element, int kHeadDim, int kOwn, int kVisit, int kStages, int kTile,
+          int kQueriesStages>
+void launch_both(const BackwardStep& step, cudaStream_t stream) {
+  launch_owner<BackwardHopperConfig<Element, Owner::keys, kOwn, kVisit, kHeadDim, kStages>>(step,
+                                                                                            stream);
+  launch_owner<BackwardHopperConfig<Element, Owner::queries, kTiles[kTile].rows, kTiles[kTile].keys,
+                                    kHeadDim, kQueriesStages>>(step, stream);
+}
+
+template <class Element>
+void launch_element(const BackwardStep& step, int tile, cudaStream_t stream) {
+  using Launch = void (*)(const BackwardStep&, cudaStream_t);
+  constexpr std::array<Launch, std::size(kTiles)> kLaunch[] = {
+      {launch_both<Element, 64, 192, 64, 4, 0, 4>, launch_both<Element, 64, 128, 128, 3, 1, 4>},
+      {launch_both<Element, 128, 128, 64, 4, 0, 3>, launch_both<Element, 128, 128, 80, 4, 1, 2>}};
+  kLaunch[step.shape.head_dim == 128].at(tile)(step, stream);
+}
+
+void launch_backward_hopper(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  if (dtype == DType::bf16)
+    launch_element<bf16>(step, tile, stream);
+  else
+    launch_element<f16>(step, tile, stream);
+}
+
+}  // namespace
+
+const BackwardKernel& backward_hopper_kernel() {
+  static constexpr BackwardKernel kernel{
+      .number = 10,
+      .name = "backward_hopper",
+      .idea = "TMA and WGMMA: the next scores are in flight under this tile's gradients",
+      .limits = {.exact_architecture = 90,
+                 .half = true,
+                 .max_head_dim = 128,
+                 .only_64_and_128 = true},
+      .tiles = kTiles,
+      .launch = launch_backward_hopper};
+  return kernel;
+}
+
+}  // namespace ringscope::cuda

@@ -1,0 +1,243 @@
+// What one block of the Hopper backward (10_backward_hopper.cu) holds in shared memory, and one
+// consumer warpgroup's work on its 64 own rows. Own, visitors and the two owners: backward_rows.h.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <limits>
+#include <numbers>
+
+#include "cuda/kernels/backward_rows.h"
+#include "cuda/kernels/hopper_layout.h"
+#include "cuda/kernels/stage_place.h"
+#include "cuda/ptx/barrier.h"
+#include "cuda/ptx/numbers.h"
+#include "cuda/ptx/wgmma.h"
+
+namespace ringscope::cuda {
+
+// One compiled instance: kOwn own rows x kVisit visiting rows, kStages tiles of visitors.
+template <class Element_, Owner kOwner_, int kOwn_, int kVisit_, int kHeadDim_, int kStages_>
+struct BackwardHopperConfig {
+  using Element = Element_;
+  static constexpr Owner kOwner = kOwner_;
+  static constexpr bool kKeysOwn = kOwner == Owner::keys;
+  static constexpr int kOwn = kOwn_, kVisit = kVisit_, kHeadDim = kHeadDim_, kStages = kStages_;
+  static constexpr int kConsumers = kOwn / kWarpgroupRows;  // warpgroups
+  static constexpr int kThreads = (kConsumers + 1) * kWarpgroupThreads;
+  // Together at most 65536 registers: 128 (24 + 2 * 240) or 128 (32 + 3 * 160).
+  static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
+  static constexpr int kConsumerRegisters = kConsumers == 2 ? 240 : 160;
+  // Whether registers suffice for computing dS from P in f32 while dV reads P as an operand.
+  static constexpr bool kDsUnderDv = kKeysOwn && kConsumers == 2 && kVisit <= 64;
+  static constexpr int kOwnBytes = kOwn * kHeadDim * 2, kVisitBytes = kVisit * kHeadDim * 2;
+  static_assert(kOwn % kWarpgroupRows == 0 && (kConsumers == 2 || kConsumers == 3));
+  static_assert(kVisit % kProductDepth == 0 && kVisit * kRowBytes % kSwizzleBytes == 0);
+  static_assert(kStages >= 2, "the next S begins before this tile's gradients are done");
+};
+
+// What the producer leaves beside a tile of visitors, so that consumers need no registers for it:
+// the tile's first row, whether it takes a mask, and, when queries visit, what those bring to P and
+// dS (QueryUnits).
+template <int kQueries>
+struct VisitorNotes {
+  alignas(16) float unit[kQueries];
+  alignas(16) float delta[kQueries];
+  std::int32_t first_row;
+  std::int32_t masked;
+};
+
+template <class Config>
+struct BackwardHopperStorage {
+  using Element = typename Config::Element;
+  alignas(kSwizzleBytes) Element own[2][Config::kOwn * Config::kHeadDim];
+  alignas(kSwizzleBytes) Element visitors[Config::kStages][2][Config::kVisit * Config::kHeadDim];
+  VisitorNotes<Config::kKeysOwn ? Config::kVisit : 4> notes[Config::kStages];
+  ptx::Barrier own_full;
+  ptx::Barrier full[Config::kStages], empty[Config::kStages];
+};
+
+// Of a query row: P = exp(score - m) / l = exp2(t - unit) with t = s scale log2(e), and
+// dS = P (dP - delta). A row without keys, or past the end, has unit = inf and thus P = 0.
+struct QueryUnits {
+  float unit = std::numeric_limits<float>::infinity();
+  float delta = 0;
+};
+
+__device__ __forceinline__ QueryUnits query_units(const BackwardStep& step, std::int64_t matrix,
+                                                  int row) {
+  QueryUnits units;
+  if (row >= step.shape.rows_q) return units;
+  const std::int64_t at = matrix * step.shape.rows_q + row;
+  const double row_sum = step.row_sum[at];
+  units.delta = step.delta[at];
+  if (row_sum != 0)
+    units.unit =
+        fmaf(step.row_max[at], std::numbers::log2e_v<float>, log2f(static_cast<float>(row_sum)));
+  return units;
+}
+
+// One warpgroup's 64 own rows. All functions are called by its 128 threads together. Of
+// accumulators each thread has two rows, h = 0 and 1, eight apart (hopper_layout.h).
+template <class Config>
+struct BackwardHopperRows {
+  using Element = typename Config::Element;
+  using Storage = BackwardHopperStorage<Config>;
+  static constexpr int kVisit = Config::kVisit, kHeadDim = Config::kHeadDim;
+  static constexpr bool kKeysOwn = Config::kKeysOwn;
+
+  float s[kVisit / 2];                        // S, then P
+  float dp[kVisit / 2];                       // dP, then dS
+  std::uint32_t p[kVisit / 16][4];            // P rounded, as an operand; when keys own
+  std::uint32_t ds[kVisit / 16][4];           // dS
+  float first[kHeadDim / 2];                  // gradient of own[0]: dK, or dQ
+  float second[kKeysOwn ? kHeadDim / 2 : 1];  // of own[1]: dV
+  QueryUnits queries[2];                      // of h; when queries own
+  int row;                  // of h = 0, in the tensor. Rows past the end are computed, not stored
+  std::uint32_t own_start;  // shared address of the 64 rows in own[0]
+  unsigned pairs = 0;       // that the mask lets through; every fourth thread counts its rows'
+
+  __device__ __forceinline__ BackwardHopperRows(const Storage& shared, int warpgroup,
+                                                const OwnTile& own)
+      : row(own.first + warpgroup * kWarpgroupRows + accumulator_row(thread(), 0)),
+        own_start(ptx::shared_address(shared.own[0]) + warpgroup * kWarpgroupRows * kRowBytes) {
+#pragma unroll
+    for (int i = 0; i < kHeadDim / 2; ++i) {
+      first[i] = 0;
+      if constexpr (kKeysOwn) second[i] = 0;
+    }
+  }
+
+  static __device__ __forceinline__ int thread() {
+    return static_cast<int>(threadIdx.x) % kWarpgroupThreads;
+  }
+
+  // Starts product = own[i] visitors[i]^T, S for i = 0 and dP for i = 1.
+  __device__ __forceinline__ void start_product(float (&product)[kVisit / 2], int i,
+                                                const Storage& shared, int stage) {
+    const std::uint64_t a = rows_descriptor(own_start + i * Config::kOwnBytes);
+    const std::uint64_t b = rows_descriptor(ptx::shared_address(shared.visitors[stage][i]));
+#pragma unroll
+    for (int column = 0; column < kHeadDim; column += kProductDepth)
+      ptx::wgmma_shared<Element, kVisit>(product, advance(a, piece_offset(column, Config::kOwn)),
+                                         advance(b, piece_offset(column, kVisit)), column != 0);
+    ptx::wgmma_commit();
+  }
+
+  // Starts gradient += weights visitors[i]. The visitors' rows are what is summed over, so they are
+  // read down their columns.
+  __device__ __forceinline__ void start_gradient(float (&gradient)[kHeadDim / 2],
+                                                 const std::uint32_t (&weights)[kVisit / 16][4],
+                                                 int i, const Storage& shared, int stage) {
+    const std::uint64_t b =
+        columns_descriptor(ptx::shared_address(shared.visitors[stage][i]), kVisit * kRowBytes);
+#pragma unroll
+    for (int visitor = 0; visitor < kVisit; visitor += kProductDepth)
+      ptx::wgmma_registers<Element, kHeadDim, ptx::Major::mn>(
+          gradient, weights[visitor / kProductDepth], advance(b, visitor * kRowBytes), true);
+    ptx::wgmma_commit();
+  }
+
+  // Two neighbouring columns' units or deltas, which when queries visit are columns'.
+  static __device__ __forceinline__ float2 of_columns(const float* notes, int i) {
+    return *reinterpret_cast<const float2*>(notes + accumulator_column(thread(), i));
+  }
+
+  // S becomes P.
+  __device__ __forceinline__ void exponentials(const Storage& shared, int stage,
+                                               float exponent_scale) {
+#pragma unroll
+    for (int i = 0; i < kVisit / 2; i += 4) {
+      float2 unit;
+      if constexpr (kKeysOwn) unit = of_columns(shared.notes[stage].unit, i);
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        if constexpr (!kKeysOwn) unit = {queries[h].unit, queries[h].unit};
+        float* const pair = s + i + 2 * h;
+        pair[0] = ptx::exp2_approx(fmaf(pair[0], exponent_scale, -unit.x));
+        pair[1] = ptx::exp2_approx(fmaf(pair[1], exponent_scale, -unit.y));
+      }
+    }
+  }
+
+  // P of pairs that the mask forbids becomes 0. `first_visitor`: the tile's first row.
+  __device__ __forceinline__ void mask(const RowInterval* table, int own_rows, int first_visitor) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const RowInterval meets = row + 8 * h < own_rows ? table[row + 8 * h] : RowInterval{0, 0};
+      const int shift = first_visitor + accumulator_column(thread(), 0);
+      const int begin = meets.first - shift, end = meets.last - shift;
+#pragma unroll
+      for (int i = 2 * h; i < kVisit / 2; i += 4) {
+#pragma unroll
+        for (int j = i; j < i + 2; ++j) {
+          const int column = accumulator_column(0, j);
+          if (column < begin || column >= end) s[j] = 0;
+        }
+      }
+      if (!kKeysOwn && threadIdx.x % 4 == 0)
+        pairs += overlap(meets, first_visitor, first_visitor + kVisit);
+    }
+  }
+
+  // Counts the pairs of a tile that takes no mask.
+  __device__ __forceinline__ void count_all(int own_rows) {
+    if constexpr (!kKeysOwn) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h)
+        if (threadIdx.x % 4 == 0 && row + 8 * h < own_rows) pairs += kVisit;
+    }
+  }
+
+  // dP becomes dS.
+  __device__ __forceinline__ void differences(const Storage& shared, int stage) {
+#pragma unroll
+    for (int i = 0; i < kVisit / 2; i += 4) {
+      float2 delta;
+      if constexpr (kKeysOwn) delta = of_columns(shared.notes[stage].delta, i);
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        if constexpr (!kKeysOwn) delta = {queries[h].delta, queries[h].delta};
+        const int at = i + 2 * h;
+        dp[at] = s[at] * (dp[at] - delta.x);
+        dp[at + 1] = s[at + 1] * (dp[at + 1] - delta.y);
+      }
+    }
+  }
+
+  // Rounds a tile to an operand, which no product under way may be reading.
+  static __device__ __forceinline__ void pack(std::uint32_t (&operand)[kVisit / 16][4],
+                                              const float (&tile)[kVisit / 2]) {
+#pragma unroll
+    for (int k = 0; k < kVisit / 16; ++k)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        operand[k][i] = ptx::pack<Element>(tile[8 * k + 2 * i], tile[8 * k + 2 * i + 1]);
+  }
+
+  // to = factor * gradient, or to += it. `to`: row 0 of the matrix.
+  template <bool kAccumulate>
+  __device__ __forceinline__ void store(float* to, const float (&gradient)[kHeadDim / 2],
+                                        int own_rows, float factor) const {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      if (row + 8 * h >= own_rows) continue;
+      auto* const places =
+          reinterpret_cast<float2*>(to + static_cast<std::int64_t>(row + 8 * h) * kHeadDim);
+#pragma unroll
+      for (int i = 2 * h; i < kHeadDim / 2; i += 4) {
+        float2& place = places[accumulator_column(thread(), i) / 2];
+        float2 sum = {factor * gradient[i], factor * gradient[i + 1]};
+        if constexpr (kAccumulate) {
+          const float2 before = place;
+          sum.x += before.x;
+          sum.y += before.y;
+        }
+        place = sum;
+      }
+    }
+  }
+};
+
+}  // namespace ringscope::cuda

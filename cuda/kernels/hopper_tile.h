@@ -1,0 +1,344 @@
+// What the Hopper forward kernels (06, 07) share: the shared memory of a block, the copies of its
+// producer, and the pieces of a consumer warpgroup's work on one tile.
+//
+// A warpgroup owns 64 rows. Scores S = Q K^T come as accumulators, P = exp2(t - m) is computed in
+// them, rounded and packed in place as the next product's operand (the layouts agree, see
+// hopper_layout.h), and O += P V adds up in the accumulators that began as the carried out_accum.
+// Each thread has two rows, h = 0 and 1, eight apart; four neighbouring threads share them.
+//
+// Units: t = s * exponent_scale with exponent_scale = |softmax_scale| log2(e), so that exp is one
+// exp2 and the subtraction of m rides on the multiplication. A negative softmax_scale negates Q in
+// shared memory, which is exact; a scale of 0 is taken as the smallest normal number, so that
+// masked scores stay -inf and all others become 0.
+//
+// A masked key's p is 0, but 0 * NaN is NaN: V rows that no query of the tile may attend are read
+// with the tiles at the ends of its interval. Rows past rows_k are zeros.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "cuda/base/tensor_map.h"
+#include "cuda/kernels/base2.h"
+#include "cuda/kernels/hopper_layout.h"
+#include "cuda/kernels/query_tile.h"
+#include "cuda/kernels/ring_step.h"
+#include "cuda/kernels/row_state.h"
+#include "cuda/kernels/stage_place.h"
+#include "cuda/ptx/barrier.h"
+#include "cuda/ptx/numbers.h"
+#include "cuda/ptx/tma.h"
+#include "cuda/ptx/wgmma.h"
+
+namespace ringscope::cuda {
+
+// A tile of rows and the key tiles [first_tile, last_tile) that it visits.
+struct VisitingTile : QueryTile {
+  int first_tile, last_tile;
+
+  __host__ __device__ constexpr VisitingTile(const RowInterval* allowed, int rows_q, int tile_rows,
+                                             int tile_keys, int index)
+      : QueryTile(at(index, tile_rows, rows_q, allowed)),
+        first_tile(first_key_tile(tile_keys)),
+        last_tile(last_key_tile(tile_keys)) {}
+
+  __host__ __device__ constexpr int key_tiles() const { return last_tile - first_tile; }
+};
+
+// One compiled instance.
+template <class Element_, int kRows_, int kKeys_, int kHeadDim_, int kStages_>
+struct HopperConfig {
+  using Element = Element_;
+  static constexpr int kRows = kRows_, kKeys = kKeys_, kHeadDim = kHeadDim_, kStages = kStages_;
+  static constexpr int kConsumers = kRows / kWarpgroupRows;  // warpgroups
+  static constexpr int kThreads = (kConsumers + 1) * kWarpgroupThreads;
+  // Together at most 65536 registers: 128 (24 + 2 * 240) or 128 (32 + 3 * 160).
+  static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
+  static constexpr int kConsumerRegisters = kConsumers == 2 ? 240 : 160;
+  static constexpr int kQBytes = kRows * kHeadDim * 2, kKvBytes = kKeys * kHeadDim * 2;
+  static_assert(kRows % kWarpgroupRows == 0 && kKeys % 16 == 0 && kHeadDim % kPanelColumns == 0);
+  static_assert(kQBytes % kSwizzleBytes == 0 && kKvBytes % kSwizzleBytes == 0);
+};
+
+template <class Config>
+struct HopperStorage {
+  alignas(kSwizzleBytes) typename Config::Element q[Config::kRows * Config::kHeadDim];
+  alignas(kSwizzleBytes)
+      typename Config::Element k[Config::kStages][Config::kKeys * Config::kHeadDim];
+  alignas(kSwizzleBytes)
+      typename Config::Element v[Config::kStages][Config::kKeys * Config::kHeadDim];
+  ptx::Barrier q_full, q_empty;
+  ptx::Barrier k_full[Config::kStages], k_empty[Config::kStages];
+  ptx::Barrier v_full[Config::kStages], v_empty[Config::kStages];
+};
+
+// By one thread; the block synchronises afterwards. A buffer is full once its copy has landed, and
+// empty once every consumer warp has said so.
+template <class Config>
+__device__ __forceinline__ void init_barriers(HopperStorage<Config>& shared) {
+  constexpr int kWarps = Config::kConsumers * 4;
+  ptx::barrier_init(shared.q_full, 1);
+  ptx::barrier_init(shared.q_empty, kWarps);
+  for (int stage = 0; stage < Config::kStages; ++stage) {
+    ptx::barrier_init(shared.k_full[stage], 1);
+    ptx::barrier_init(shared.v_full[stage], 1);
+    ptx::barrier_init(shared.k_empty[stage], kWarps);
+    ptx::barrier_init(shared.v_empty[stage], kWarps);
+  }
+  ptx::fence_barrier_init();
+}
+
+struct HopperMaps {
+  TensorMap q, k, v;
+};
+
+// By one thread.
+__device__ __forceinline__ void prefetch_maps(const ForwardStep& step, const HopperMaps& maps) {
+  if (step.shape.rows_k == 0) return;
+  ptx::tma_prefetch(maps.q);
+  ptx::tma_prefetch(maps.k);
+  ptx::tma_prefetch(maps.v);
+}
+
+// The producer's share of one item: Q, then K and V of every key tile, each into the next buffer of
+// its ring as soon as that is empty.
+template <class Config>
+__device__ __forceinline__ void produce(HopperStorage<Config>& shared, const HopperMaps& maps,
+                                        const VisitingTile& tile, int q_matrix, int kv_matrix,
+                                        std::uint32_t q_parity, StagePlace<Config::kStages>& at) {
+  ptx::barrier_wait(shared.q_empty, q_parity ^ 1);
+  ptx::barrier_arrive_expecting(shared.q_full, Config::kQBytes);
+  ptx::tma_load(shared.q, maps.q, 0, tile.first_row, 0, q_matrix, shared.q_full);
+#pragma unroll 1
+  for (int key_tile = tile.first_tile; key_tile < tile.last_tile; ++key_tile) {
+    const int key = key_tile * Config::kKeys, stage = at.stage;
+    ptx::barrier_wait(shared.k_empty[stage], at.parity ^ 1);
+    ptx::barrier_arrive_expecting(shared.k_full[stage], Config::kKvBytes);
+    ptx::tma_load(shared.k[stage], maps.k, 0, key, 0, kv_matrix, shared.k_full[stage]);
+    ptx::barrier_wait(shared.v_empty[stage], at.parity ^ 1);
+    ptx::barrier_arrive_expecting(shared.v_full[stage], Config::kKvBytes);
+    ptx::tma_load(shared.v[stage], maps.v, 0, key, 0, kv_matrix, shared.v_full[stage]);
+    at.advance();
+  }
+}
+
+// Tiles, counted by a thread of the producer's warpgroup; they have time.
+struct TileCounts {
+  std::uint32_t visited = 0, full = 0, all = 0;
+
+  __device__ __forceinline__ void add(const VisitingTile& tile, int kKeys, int rows_k) {
+#pragma unroll 1
+    for (int t = tile.first_tile; t < tile.last_tile; ++t)
+      full += tile.is_full(t * kKeys, (t + 1) * kKeys);
+    visited += static_cast<std::uint32_t>(tile.key_tiles());
+    all += static_cast<std::uint32_t>((rows_k + kKeys - 1) / kKeys);
+  }
+  __device__ __forceinline__ void store(StepCounters* counters) const {
+    if (counters == nullptr) return;
+    atomicAdd(&counters->tiles_full, static_cast<unsigned long long>(full));
+    atomicAdd(&counters->tiles_partial, static_cast<unsigned long long>(visited - full));
+    atomicAdd(&counters->tiles_skipped, static_cast<unsigned long long>(all - visited));
+  }
+};
+
+// One warpgroup's 64 rows of one item. All functions are called by its 128 threads together.
+template <class Config>
+struct HopperRows {
+  using Element = typename Config::Element;
+  static constexpr int kKeys = Config::kKeys, kHeadDim = Config::kHeadDim;
+
+  float s[kKeys / 2];              // scores, then p
+  std::uint32_t p[kKeys / 16][4];  // the same rounded, as an operand
+  float o[kHeadDim / 2];           // out_accum
+  float row_max[2], row_sum[2];    // base 2; row_sum of this thread's columns and this step alone
+  float factor[2];                 // what o is still to be multiplied with
+  std::uint64_t q_descriptor;
+  int thread;  // in the warpgroup
+  int row[2];  // in the tensor; rows past the end compute on zeros and store nothing
+  unsigned pairs = 0;
+
+  __device__ __forceinline__ HopperRows(const HopperStorage<Config>& shared, int warpgroup)
+      : q_descriptor(rows_descriptor(ptx::shared_address(shared.q) +
+                                     warpgroup * kWarpgroupRows * kRowBytes)),
+        thread(threadIdx.x % kWarpgroupThreads) {}
+
+  // Takes the carried state of the rows from `first_row` on.
+  __device__ __forceinline__ void begin(const ForwardStep& step, int batch, int head,
+                                        int first_row) {
+    pairs = 0;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      row[h] = first_row + accumulator_row(thread, 2 * h);
+      const bool has_state = !step.first && row[h] < step.shape.rows_q;
+      const std::int64_t index = row_index(step.shape, batch, head, row[h]);
+      row_max[h] = has_state ? step.row_max[index] * kLog2e : kNoKeys;
+      row_sum[h] = 0;
+      const float2* out = reinterpret_cast<const float2*>(step.out + index * kHeadDim);
+#pragma unroll
+      for (int i = 2 * h; i < kHeadDim / 2; i += 4) {
+        const float2 pair = has_state ? out[accumulator_column(thread, i) / 2] : float2{0, 0};
+        o[i] = pair.x;
+        o[i + 1] = pair.y;
+      }
+    }
+  }
+
+  // Starts S = Q K^T.
+  __device__ __forceinline__ void start_scores(const Element* k) {
+    const std::uint64_t k_descriptor = rows_descriptor(ptx::shared_address(k));
+#pragma unroll
+    for (int column = 0; column < kHeadDim; column += kProductDepth)
+      ptx::wgmma_shared<Element, kKeys>(
+          s, advance(q_descriptor, piece_offset(column, Config::kRows)),
+          advance(k_descriptor, piece_offset(column, kKeys)), column != 0);
+    ptx::wgmma_commit();
+  }
+
+  // Starts O += P V.
+  __device__ __forceinline__ void start_output(const Element* v) {
+    const std::uint64_t v_descriptor =
+        columns_descriptor(ptx::shared_address(v), kKeys * kRowBytes);
+#pragma unroll
+    for (int key = 0; key < kKeys; key += kProductDepth)
+      ptx::wgmma_registers<Element, kHeadDim, ptx::Major::mn>(
+          o, p[key / kProductDepth], advance(v_descriptor, key * kRowBytes), true);
+    ptx::wgmma_commit();
+  }
+
+  // Scores of keys that a row may not attend become -inf. `key`: the tile's first.
+  __device__ __forceinline__ void mask(const ForwardStep& step, int key) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const RowInterval allowed =
+          row[h] < step.shape.rows_q ? step.allowed_keys[row[h]] : RowInterval{0, 0};
+      const int first = allowed.first - key, last = allowed.last - key;
+      const int shift = accumulator_column(thread, 0);
+#pragma unroll
+      for (int i = 2 * h; i < kKeys / 2; i += 4) {
+#pragma unroll
+        for (int j = i; j < i + 2; ++j) {
+          const int column = accumulator_column(0, j);
+          if (column < first - shift || column >= last - shift) s[j] = kNoKeys;
+        }
+      }
+      const int from = first > 0 ? first : 0, to = last < kKeys ? last : kKeys;
+      if (thread % 4 == 0 && from < to) pairs += to - from;
+    }
+  }
+
+  // Counts the pairs of a tile that needs no mask.
+  __device__ __forceinline__ void count_all(const ForwardStep& step) {
+    if (thread % 4 != 0) return;
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+      if (row[h] < step.shape.rows_q) pairs += kKeys;
+  }
+
+  // Online softmax: s becomes p, row_max and row_sum take it in, and `factor` brings o to the new
+  // row_max.
+  __device__ __forceinline__ void softmax(float exponent_scale) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      float largest = fmaxf(s[2 * h], s[2 * h + 1]);
+#pragma unroll
+      for (int i = 2 * h + 4; i < kKeys / 2; i += 4)
+        largest = fmaxf(largest, fmaxf(s[i], s[i + 1]));
+      largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
+      largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
+      const float before = row_max[h];
+      row_max[h] = fmaxf(before, largest * exponent_scale);
+      const float unit = exponent_unit(row_max[h]);
+      factor[h] = ptx::exp2_approx(before - unit);
+      float sum = 0;
+#pragma unroll
+      for (int i = 2 * h; i < kKeys / 2; i += 4) {
+        s[i] = ptx::exp2_approx(fmaf(s[i], exponent_scale, -unit));
+        s[i + 1] = ptx::exp2_approx(fmaf(s[i + 1], exponent_scale, -unit));
+        sum += s[i] + s[i + 1];
+      }
+      row_sum[h] = row_sum[h] * factor[h] + sum;
+    }
+  }
+
+  // No product that reads p may be under way.
+  __device__ __forceinline__ void pack_p() {
+#pragma unroll
+    for (int key = 0; key < kKeys / 16; ++key)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        p[key][i] = ptx::pack<Element>(s[8 * key + 2 * i], s[8 * key + 2 * i + 1]);
+  }
+
+  // No product that adds to o may be under way.
+  __device__ __forceinline__ void rescale_output() {
+#pragma unroll
+    for (int i = 0; i < kHeadDim / 2; ++i) o[i] *= factor[i / 2 % 2];
+  }
+
+  // Leaves the state as the next step, or the reader of the result, expects it.
+  __device__ __forceinline__ void end(const ForwardStep& step, int batch, int head) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      float sum = row_sum[h];
+      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+      const bool exists = row[h] < step.shape.rows_q;
+      const std::int64_t index = row_index(step.shape, batch, head, row[h]);
+      CarriedRow before;
+      if (exists) before = carried_row(step, index);
+      __syncwarp();  // all four threads of the row have read
+      if (!exists) continue;
+      // A maximum that has not grown keeps its bits.
+      const float natural =
+          before.row_max * kLog2e == row_max[h] ? before.row_max : row_max[h] * kLn2;
+      const double total = combined_row_sum(before, natural, sum);
+      if (thread % 4 == 0) store_row(step, index, natural, total);
+      const float by = out_factor(step, total);
+      float2* out = reinterpret_cast<float2*>(step.out + index * kHeadDim);
+#pragma unroll
+      for (int i = 2 * h; i < kHeadDim / 2; i += 4)
+        out[accumulator_column(thread, i) / 2] = {o[i] * by, o[i + 1] * by};
+    }
+    if (batch == 0 && head == 0 && step.counters != nullptr) {
+      unsigned long long sum = pairs;
+      for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
+      if (thread % 32 == 0) atomicAdd(&step.counters->pairs, sum);
+    }
+  }
+};
+
+// One arrival for the running warp.
+__device__ __forceinline__ void release(ptx::Barrier& empty) {
+  if (threadIdx.x % 32 == 0) ptx::barrier_arrive(empty);
+}
+
+// Changes the sign of a warpgroup's 64 rows of Q, which have landed, before any product reads them.
+// `barrier`: a named one that only this warpgroup uses.
+template <class Config>
+__device__ __forceinline__ void negate_q(HopperStorage<Config>& shared, int warpgroup,
+                                         int barrier) {
+  for (int panel = 0; panel < Config::kHeadDim / kPanelColumns; ++panel) {
+    auto* words = reinterpret_cast<std::uint32_t*>(
+        shared.q + (panel * Config::kRows + warpgroup * kWarpgroupRows) * kPanelColumns);
+    for (int i = threadIdx.x % kWarpgroupThreads; i < kWarpgroupRows * kPanelColumns / 2;
+         i += kWarpgroupThreads)
+      words[i] ^= 0x80008000u;
+  }
+  ptx::fence_proxy_async();
+  ptx::named_barrier_sync(barrier, kWarpgroupThreads);
+}
+
+template <class Config>
+HopperMaps make_maps(const ForwardStep& step) {
+  const StepShape& shape = step.shape;
+  const std::int64_t q_matrices = std::int64_t{shape.batch} * shape.heads;
+  const std::int64_t kv_matrices = std::int64_t{shape.batch} * shape.heads_kv;
+  return {make_tensor_map(step.q, q_matrices, shape.rows_q, Config::kHeadDim, Config::kRows),
+          make_tensor_map(step.k, kv_matrices, shape.rows_k, Config::kHeadDim, Config::kKeys),
+          make_tensor_map(step.v, kv_matrices, shape.rows_k, Config::kHeadDim, Config::kKeys)};
+}
+
+}  // namespace ringscope::cuda

@@ -1,0 +1,95 @@
+// What every kernel of the ladder from 02 on computes: ONE ring step. The queries of a rank meet one
+// KV block; online softmax goes on from the state of the steps before.
+//
+// Whatever the mask and the partition, a local query row may attend one interval of local key rows,
+// and both ends of the intervals never decrease from row to row (core/partition/region.h). So a
+// kernel needs no masks, positions or documents: it gets a table with one interval a row, and
+//
+//   a tile of rows [i0, i1) needs the keys of [first(i0), last(i1-1)) and no others
+//   it is full on keys [k0, k1) when   first(i1-1) <= k0  and  k1 <= last(i0)
+//
+// The same holds the other way round: the queries that may attend a key are one interval of rows,
+// which is what the owner of a key tile needs in the backward pass.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace ringscope::cuda {
+
+// Local rows [first, last); empty when first >= last.
+struct RowInterval {
+  std::int32_t first;
+  std::int32_t last;
+};
+
+// Counted by the kernels while they compute (integer atomics, so the order does not matter). Pairs
+// are those of batch entry 0, head 0; tiles those of all batch entries and heads.
+struct StepCounters {
+  unsigned long long pairs;
+  unsigned long long tiles_full;
+  unsigned long long tiles_partial;
+  unsigned long long tiles_skipped;
+};
+
+// The sizes of one step. Tensors are in C order: Q-like ones [batch, heads, rows_q, head_dim],
+// K-like ones [batch, heads_kv, rows_k, head_dim], rows [batch, heads, rows_q].
+struct StepShape {
+  int batch = 1;
+  int heads = 1;
+  int heads_kv = 1;
+  int rows_q = 0;
+  int rows_k = 0;
+  int head_dim = 0;
+
+  // Which kv head query head `head` reads.
+  __host__ __device__ constexpr int kv_head(int head) const { return head / (heads / heads_kv); }
+};
+
+// Arguments of a forward step, passed to kernels by value. State between steps, in f32 (row_sum in
+// f64): row_max = largest scaled score (natural units, -inf before any key), row_sum = sum of
+// exp(score - row_max), out = sum of exp(score - row_max) V, unnormalised. `first`: the state that
+// is there means nothing and is not read. `last`: out becomes out / row_sum (0 for a row without
+// keys) and lse is written (-inf then); row_max and row_sum are written as after any step.
+struct ForwardStep {
+  StepShape shape;
+  float softmax_scale = 1.0f;
+  bool first = false;
+  bool last = false;
+  const void* q = nullptr;
+  const void* k = nullptr;
+  const void* v = nullptr;
+  const RowInterval* allowed_keys = nullptr;  // [rows_q]
+  float* row_max = nullptr;
+  double* row_sum = nullptr;
+  float* out = nullptr;
+  float* lse = nullptr;
+  StepCounters* counters = nullptr;
+};
+
+// Arguments of a backward step. With P = exp(score - row_max) / row_sum, dP = dO V^T and
+// dS = P (dP - delta):
+//   dq += dS K            f32, not yet multiplied by softmax_scale (finish does it once)
+//   dk  = softmax_scale dS^T Q      f32, overwritten
+//   dv  = P^T dO                    f32, overwritten
+// dk and dv are summed over the query heads that share a kv head.
+struct BackwardStep {
+  StepShape shape;
+  float softmax_scale = 1.0f;
+  const void* q = nullptr;
+  const void* k = nullptr;
+  const void* v = nullptr;
+  const void* dout = nullptr;
+  const RowInterval* allowed_keys = nullptr;     // [rows_q]
+  const RowInterval* allowed_queries = nullptr;  // [rows_k]
+  const float* row_max = nullptr;                // final
+  const double* row_sum = nullptr;               // final
+  const float* delta = nullptr;                  // rowsum(dO o O), [batch, heads, rows_q]
+  float* dq = nullptr;
+  float* dk = nullptr;
+  float* dv = nullptr;
+  StepCounters* counters = nullptr;  // counted once, by the kernel that owns the query tile
+};
+
+}  // namespace ringscope::cuda

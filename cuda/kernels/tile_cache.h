@@ -1,0 +1,52 @@
+// The file that keeps the autotuner's choices. What can't be read counts as empty and is written
+// anew; it holds nothing that can't be measured again.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cuda/kernels/kernel_table.h"
+
+namespace ringscope::cuda {
+
+// One choice. All but tile is its key.
+struct CachedTile {
+  std::string device, driver, build;
+  int kernel = 0;
+  std::string shape_class;
+  TileShape tile;
+
+  bool same_key(const CachedTile& other) const;
+  bool operator==(const CachedTile&) const = default;
+};
+
+inline constexpr std::size_t kMostCachedTiles = 4096;  // the oldest are dropped
+
+struct TileCache {
+  std::vector<CachedTile> entries;  // oldest first
+  std::string complaint;            // why a file that is there was not believed
+
+  const CachedTile* find(const CachedTile& key) const;
+};
+
+// Holds the right to change the file until it ends; other processes wait. Makes the folder.
+class TileCacheLock {
+ public:
+  // Throws InputError when the folder or the lock beside the file can't be written.
+  explicit TileCacheLock(const std::string& path);
+  ~TileCacheLock();
+  TileCacheLock(const TileCacheLock&) = delete;
+  TileCacheLock& operator=(const TileCacheLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
+// Never throws. A file that is absent is an empty cache without complaint.
+TileCache read_tile_cache(const std::string& path);
+
+// Adds `entry` to what the file holds now. Throws InputError or RunError.
+void add_to_tile_cache(const std::string& path, const CachedTile& entry);
+
+}  // namespace ringscope::cuda

@@ -1,0 +1,305 @@
+#include "cuda/model/block.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <numeric>
+
+namespace ringscope::cuda::model {
+namespace {
+
+constexpr std::size_t shared_alignment = 1024;
+constexpr std::size_t guard_bytes = 1024;  // before and after shared memory
+constexpr unsigned char guard = 0xa5;
+constexpr unsigned char poison = 0xff;
+
+// Thrown into threads that shall end because another one failed.
+struct Cancelled {};
+
+// The fibers of this OS thread, by thread of the block.
+std::vector<std::unique_ptr<Fiber>>& fibers() {
+  static thread_local std::vector<std::unique_ptr<Fiber>> pool;
+  return pool;
+}
+
+}  // namespace
+
+void NumberSet::resize(int limit) { words_.assign((limit + 63) / 64, 0); }
+
+int NumberSet::next(int n) const {
+  const int count = static_cast<int>(words_.size());
+  for (int word = n / 64; word < count; ++word) {
+    std::uint64_t bits = words_[word];
+    if (word == n / 64) bits &= ~std::uint64_t{0} << (n % 64);
+    if (bits != 0) return word * 64 + std::countr_zero(bits);
+  }
+  return -1;
+}
+
+Block::Block(dim3 block, std::size_t shared_bytes, const Schedule& schedule,
+             const std::function<void()>& kernel)
+    : kernel_(kernel),
+      schedule_(schedule),
+      shape_(block),
+      threads_count_(static_cast<int>(block.x * block.y * block.z)),
+      shared_storage_(shared_bytes + 2 * guard_bytes + shared_alignment),
+      shared_size_(shared_bytes) {
+  const auto start = reinterpret_cast<std::uintptr_t>(shared_storage_.data()) + guard_bytes;
+  const std::uintptr_t aligned =
+      (start + shared_alignment - 1) / shared_alignment * shared_alignment;
+  shared_ = shared_storage_.data() + guard_bytes + (aligned - start);
+  threads_.resize(threads_count_);
+  groups_.resize((threads_count_ + 31) / 32);
+  at_position_.resize(threads_count_);
+  while (static_cast<int>(fibers().size()) < threads_count_)
+    fibers().push_back(std::make_unique<Fiber>());
+}
+
+void Block::run(uint3 index, std::uint64_t number) {
+  reset(index, number);
+  while (living_ > 0 && !failure_) {
+    try {
+      const int thread = pick();
+      if (thread < 0) throw ModelError(deadlock());
+      resume(thread);
+      if (threads_[thread].ended) end_thread(thread);
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
+  if (failure_) {
+    unwind_all();
+    std::rethrow_exception(failure_);
+  }
+  while (perform_deferred()) {
+  }
+  check_guard();
+}
+
+void Block::reset(uint3 index, std::uint64_t number) {
+  index_ = index;
+  blockIdx = index;
+  random_ = Random(schedule_.seed * 0x2545f4914f6cdd1d + number);
+  random_();
+  unsigned char* end = shared_storage_.data() + shared_storage_.size();
+  std::fill(shared_storage_.data(), shared_, guard);
+  std::fill(shared_, shared_ + shared_size_, poison);
+  std::fill(shared_ + shared_size_, end, guard);
+  for (int thread = 0; thread < threads_count_; ++thread) {
+    threads_[thread] = Thread{};
+    const unsigned n = static_cast<unsigned>(thread);
+    threads_[thread].index = {n % shape_.x, n / shape_.x % shape_.y, n / shape_.x / shape_.y};
+    fibers()[thread]->set_body(&Block::thread_body, this);
+  }
+  for (Barrier& barrier : barriers_) barrier = Barrier{};
+  runnable_.resize(threads_count_);
+  conditional_.resize(threads_count_);
+  living_ = threads_count_;
+  exceptions_outside_ = std::uncaught_exceptions();
+  std::iota(at_position_.begin(), at_position_.end(), 0);
+  if (schedule_.order == ThreadOrder::descending)
+    std::reverse(at_position_.begin(), at_position_.end());
+  for (int position = 0; position < threads_count_; ++position) {
+    threads_[at_position_[position]].position = position;
+    runnable_.insert(position);
+  }
+  picks_until_draw_ = 0;
+}
+
+// Warps in random order, and the lanes of each.
+void Block::draw_positions() {
+  std::vector<int> warps((threads_count_ + 31) / 32);
+  std::iota(warps.begin(), warps.end(), 0);
+  const auto shuffle = [this](auto first, auto last) {
+    for (auto n = last - first; n > 1; --n) std::swap(first[n - 1], first[random_.below(n)]);
+  };
+  shuffle(warps.begin(), warps.end());
+  const NumberSet runnable = runnable_, conditional = conditional_;
+  runnable_.resize(threads_count_);
+  conditional_.resize(threads_count_);
+  int position = 0;
+  for (int warp : warps) {
+    const int begin = warp * 32, end = std::min(begin + 32, threads_count_);
+    std::array<int, 32> lanes;
+    std::iota(lanes.begin(), lanes.end(), begin);
+    shuffle(lanes.begin(), lanes.begin() + (end - begin));
+    for (int i = 0; i < end - begin; ++i, ++position) {
+      at_position_[position] = lanes[i];
+      Thread& thread = threads_[lanes[i]];
+      if (runnable.contains(thread.position)) runnable_.insert(position);
+      if (conditional.contains(thread.position)) conditional_.insert(position);
+      thread.position = position;
+    }
+  }
+  picks_until_draw_ = 1 + random_.below(4 * threads_count_);
+}
+
+// The first thread in order that can run or whose condition has come true; -1 when there is none.
+int Block::pick() {
+  if (schedule_.order == ThreadOrder::shuffled && picks_until_draw_-- == 0) draw_positions();
+  // A condition may do things that make an earlier one true, so all are asked twice.
+  for (int asked_in_vain = 0; asked_in_vain < 2; ++asked_in_vain) {
+    const int first = runnable_.next(0);
+    for (int p = conditional_.next(0); p >= 0 && (first < 0 || p < first);
+         p = conditional_.next(p + 1)) {
+      const int thread = at_position_[p];
+      if (!ask(thread)) continue;
+      release(thread);
+      return thread;
+    }
+    if (first >= 0) return at_position_[first];
+    if (asked_in_vain == 1 && perform_deferred()) asked_in_vain = -1;
+  }
+  return -1;
+}
+
+bool Block::ask(int thread) {
+  current_ = thread;
+  threadIdx = threads_[thread].index;
+  return (*threads_[thread].ready)();
+}
+
+void Block::defer(std::function<void()> effect) {
+  if (!schedule_.async_late) return effect();
+  deferred_.push_back(std::move(effect));
+}
+
+bool Block::perform_deferred() {
+  if (deferred_.empty()) return false;
+  const std::size_t which =
+      schedule_.order == ThreadOrder::shuffled ? random_.below(deferred_.size()) : 0;
+  const std::function<void()> effect = std::move(deferred_[which]);
+  deferred_.erase(deferred_.begin() + static_cast<std::ptrdiff_t>(which));
+  effect();
+  return true;
+}
+
+void Block::resume(int thread) {
+  current_ = thread;
+  threadIdx = threads_[thread].index;
+  fibers()[thread]->resume();
+}
+
+void Block::thread_body(void* block) {
+  Block& self = *static_cast<Block*>(block);
+  const int thread = self.current_;
+  try {
+    if (!self.cancelling_) {
+      self.kernel_();
+      if (self.thread_state()) self.thread_state()->end();
+    }
+  } catch (const Cancelled&) {
+  } catch (const ModelError& error) {
+    if (!self.failure_)
+      self.failure_ = std::make_exception_ptr(ModelError(self.place(thread) + error.what()));
+  } catch (...) {
+    if (!self.failure_) self.failure_ = std::current_exception();
+  }
+  self.threads_[thread].ended = true;
+}
+
+// Lets others run until this thread is released.
+void Block::suspend_for(Wait reason) {
+  threads_[current_].wait = reason;
+  runnable_.erase(threads_[current_].position);
+  fibers()[current_]->suspend();
+  if (cancelling_) throw Cancelled{};
+}
+
+// In a destructor that runs because of an exception nothing may wait.
+bool Block::unwinding() const { return std::uncaught_exceptions() > exceptions_outside_; }
+
+void Block::release(int thread) {
+  runnable_.insert(threads_[thread].position);
+  conditional_.erase(threads_[thread].position);
+  threads_[thread].wait = Wait::nothing;
+}
+
+void Block::end_thread(int thread) {
+  --living_;
+  runnable_.erase(threads_[thread].position);
+  if (failure_) return;
+  fail_if_awaited(thread, 32);
+  fail_if_awaited(thread, warpgroup);
+}
+
+// An exchange that has begun cannot end without `thread`, if that is one of its members.
+void Block::fail_if_awaited(int thread, int size) const {
+  const int first = thread / size * size;
+  for (const auto& group : groups_[first / 32]) {
+    if (group->size != size || group->arrived.empty() || !group->has(thread)) continue;
+    throw ModelError(
+        fmt::format("{}has ended while others wait for it at {}", place(thread), group->kind));
+  }
+}
+
+void Block::unwind_all() {
+  cancelling_ = true;
+  for (int thread = 0; thread < threads_count_; ++thread)
+    while (!threads_[thread].ended) resume(thread);
+  cancelling_ = false;
+}
+
+void Block::check_guard() const {
+  const unsigned char* begin = shared_storage_.data();
+  const unsigned char* end = begin + shared_storage_.size();
+  for (const unsigned char* p = begin; p < end; ++p) {
+    if (p == shared_) p += shared_size_;
+    if (p < end && *p != guard)
+      throw ModelError(fmt::format("{}a byte {} was written; shared memory has {} bytes", place(-1),
+                                   p < shared_ ? fmt::format("{} before shared memory", shared_ - p)
+                                               : fmt::format("at {} of shared memory", p - shared_),
+                                   shared_size_));
+  }
+}
+
+std::string Block::place(int thread) const {
+  std::string text = fmt::format("block ({},{},{})", index_.x, index_.y, index_.z);
+  if (thread >= 0) {
+    const uint3& i = threads_[thread].index;
+    text += fmt::format(", thread ({},{},{})", i.x, i.y, i.z);
+  }
+  return text + ": ";
+}
+
+std::string Block::deadlock() const {
+  std::vector<std::pair<std::string, int>> waits;  // in order of the first thread
+  int ended = 0;
+  for (const Thread& thread : threads_) {
+    std::string what;
+    switch (thread.wait) {
+      case Wait::nothing:
+        ++ended;
+        continue;
+      case Wait::barrier:
+        what =
+            fmt::format("at barrier {} of {}", thread.barrier, barriers_[thread.barrier].expected);
+        break;
+      case Wait::exchange:
+        what = thread.group->size == 32
+                   ? fmt::format("at {} of warp {} (mask {:08x})", thread.group->kind,
+                                 thread.group->first / 32, thread.group->mask)
+                   : fmt::format("at {} of warpgroup {}", thread.group->kind,
+                                 thread.group->first / 128);
+        break;
+      case Wait::condition:
+        what = fmt::format("for {}", thread.what);
+        break;
+    }
+    const auto same = [&](const auto& wait) { return wait.first == what; };
+    const auto known = std::find_if(waits.begin(), waits.end(), same);
+    if (known != waits.end()) {
+      ++known->second;
+    } else {
+      waits.emplace_back(what, 1);
+    }
+  }
+  std::string text = place(-1) + "deadlock: ";
+  for (const auto& [what, count] : waits)
+    text += fmt::format("{} {} {}, ", count, count == 1 ? "thread waits" : "threads wait", what);
+  return text + fmt::format("{} {} ended", ended, ended == 1 ? "has" : "have");
+}
+
+}  // namespace ringscope::cuda::model

@@ -1,0 +1,135 @@
+// One running block: its threads, who of them can run, and what the others wait for. The calls of
+// simt.h are those of the block that runs on this OS thread.
+#pragma once
+
+#include <array>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda/model/fiber.h"
+#include "cuda/model/random.h"
+#include "cuda/model/simt.h"
+
+namespace ringscope::cuda::model {
+
+// A set of small numbers from which the smallest is quickly found.
+class NumberSet {
+ public:
+  void resize(int limit);
+  void insert(int n) { words_[n / 64] |= std::uint64_t{1} << (n % 64); }
+  void erase(int n) { words_[n / 64] &= ~(std::uint64_t{1} << (n % 64)); }
+  bool contains(int n) const { return words_[n / 64] >> (n % 64) & 1; }
+  // The smallest number that is at least n; -1 when there is none.
+  int next(int n) const;
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+constexpr int warpgroup = 128;  // threads
+
+class Block {
+ public:
+  // The shape of the grid's blocks; each block is then one run().
+  Block(dim3 block, std::size_t shared_bytes, const Schedule& schedule,
+        const std::function<void()>& kernel);
+
+  // Runs the block to its end. `number` is the block's place in the grid.
+  void run(uint3 index, std::uint64_t number);
+
+  const Schedule& schedule() const { return schedule_; }
+  unsigned char* shared() { return shared_; }
+  std::size_t shared_size() const { return shared_size_; }
+  int current() const { return current_; }
+
+  void barrier(int id, int threads, bool wait);
+  // Among the `size` threads (32: a warp, 128: a warpgroup) that the thread belongs to. `mask` picks
+  // lanes of a warp.
+  const unsigned char* exchange(const char* kind, const void* mine, std::size_t bytes, int size,
+                                unsigned mask);
+  void wait_until(const char* what, const std::function<bool()>& ready);
+  void defer(std::function<void()> effect);
+  std::unique_ptr<ThreadState>& thread_state() { return threads_[current_].state; }
+
+ private:
+  enum class Wait { nothing, barrier, exchange, condition };
+  struct Group;
+  struct Thread {
+    uint3 index{};
+    int position = 0;  // in the order of preference
+    bool ended = false;
+    Wait wait = Wait::nothing;
+    int barrier = 0;
+    const Group* group = nullptr;
+    const char* what = nullptr;
+    const std::function<bool()>* ready = nullptr;
+    std::unique_ptr<ThreadState> state;
+  };
+  struct Barrier {
+    int expected = 0;
+    int arrived = 0;
+    std::vector<int> waiting;
+  };
+  // Threads that exchange bytes. Two buffers take turns: whoever comes to the next exchange has read
+  // the last.
+  struct Group {
+    int first = 0;
+    int size = 0;
+    unsigned mask = 0;  // of a warp's lanes
+
+    bool has(int thread) const { return size == warpgroup || (mask >> (thread - first) & 1) != 0; }
+    const char* kind = nullptr;
+    std::size_t bytes = 0;
+    int turn = 0;
+    std::vector<int> arrived;
+    std::array<std::vector<unsigned char>, 2> buffers;
+  };
+
+  static void thread_body(void* fiber_argument);
+  void reset(uint3 index, std::uint64_t number);
+  void draw_positions();
+  int pick();
+  bool ask(int thread);
+  bool perform_deferred();
+  void resume(int thread);
+  void suspend_for(Wait reason);
+  bool unwinding() const;
+  void release(int thread);
+  void end_thread(int thread);
+  void unwind_all();
+  void check_guard() const;
+  Group& group_of(int first, int size, unsigned mask);
+  void fail_if_awaited(int thread, int size) const;
+  std::string place(int thread) const;
+  std::string deadlock() const;
+
+  const std::function<void()>& kernel_;
+  const Schedule schedule_;
+  dim3 shape_;
+  int threads_count_;
+  Random random_{0};
+
+  std::vector<unsigned char> shared_storage_;
+  unsigned char* shared_ = nullptr;
+  std::size_t shared_size_;
+
+  uint3 index_{};
+  std::vector<Thread> threads_;
+  std::vector<int> at_position_;  // thread, by position
+  NumberSet runnable_;            // positions
+  NumberSet conditional_;         // positions of the threads that wait for a condition
+  std::size_t picks_until_draw_ = 0;
+  std::array<Barrier, 16> barriers_;
+  std::vector<std::vector<std::unique_ptr<Group>>> groups_;  // by their first warp
+  std::vector<std::function<void()>> deferred_;
+  int current_ = -1;
+  int living_ = 0;
+  int exceptions_outside_ = 0;
+  bool cancelling_ = false;
+  std::exception_ptr failure_;
+};
+
+}  // namespace ringscope::cuda::model

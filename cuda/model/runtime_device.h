@@ -1,0 +1,160 @@
+// The model's one device: its memory, streams and events, and the loop that runs what is queued.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cuda/model/random.h"
+
+namespace ringscope::cuda::model {
+
+// Of shared memory, a block may have so much: always, and when cudaFuncSetAttribute allows it.
+inline constexpr int default_shared_bytes = 48 * 1024;
+inline constexpr int max_shared_bytes = 227 * 1024;
+
+// The end of an operation.
+struct Marker {
+  bool done = false;
+  long long nanoseconds = 0;  // when it was done
+};
+using MarkerPtr = std::shared_ptr<Marker>;
+
+// Addresses that an operation reads or writes, or may.
+struct Range {
+  std::uintptr_t begin;
+  std::size_t bytes;
+};
+
+struct Operation {
+  const char* name = "";
+  std::function<void()> run;  // may be empty
+  std::vector<MarkerPtr> after;
+  std::vector<Range> names;
+  bool is_kernel = false;
+  MarkerPtr done;
+};
+
+struct Stream {
+  bool blocking = true;    // ordered with the default stream
+  bool destroyed = false;  // no more operations; those queued go on
+  bool busy = false;       // its head is being run
+  std::deque<Operation> queue;
+  MarkerPtr last;  // of the operation queued last; null before any
+};
+
+struct Event {
+  bool timing = true;
+  MarkerPtr record;  // null before the first
+};
+
+enum class MemoryKind { device, pinned };
+
+class Allocation {
+ public:
+  Allocation(MemoryKind kind, std::size_t bytes);
+  Allocation(const Allocation&) = delete;
+  Allocation& operator=(const Allocation&) = delete;
+  ~Allocation();
+
+  MemoryKind kind() const { return kind_; }
+  std::size_t bytes() const { return bytes_; }
+  unsigned char* data() const { return data_; }
+  // Whether nothing was written just behind it.
+  bool guard_intact() const;
+  void restore_guard();
+
+ private:
+  MemoryKind kind_;
+  std::size_t bytes_;
+  unsigned char* data_;
+};
+
+class Device {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+  static constexpr std::size_t default_memory = std::size_t{8} << 30;
+
+  static Device& instance();
+
+  std::mutex mutex;  // guards everything here; not held while an operation runs
+
+  // Queues an operation; `stream` is known.
+  MarkerPtr enqueue(cudaStream_t stream, Operation operation);
+  // Runs operations, or waits for other threads that do, until `marker` (null: nothing) is done.
+  void wait_for(Lock& lock, const MarkerPtr& marker);
+  // Runs one operation, if one is ready.
+  bool run_one(Lock& lock);
+  // What the handle stands for (a null stream: the default stream), or null: destroyed or foreign.
+  Stream* stream(cudaStream_t handle);
+  Event* event(cudaEvent_t handle);
+  std::uintptr_t new_handle() { return next_handle_ += 64; }
+  // The allocation that holds the address, or null.
+  const Allocation* allocation_at(const void* address) const;
+  // The name of a queued or running operation that names the allocation, or null.
+  const char* user_of(const Allocation& allocation) const;
+  // Notes why a call fails, and returns its status.
+  cudaError_t refuse(cudaError_t status, const std::string& why);
+  // Makes `status` sticky and drops what is queued.
+  void break_down(cudaError_t status, const std::string& why);
+  // The status that fail_call() has for this call of `name`, or cudaSuccess.
+  cudaError_t injected(const std::string& name);
+  void set_seed(std::uint64_t seed);
+  void inject(const std::string& name, int nth, cudaError_t status);
+  void reset(Lock& lock);
+
+  // By handle, which is never used twice. 0 is the default stream, made when first named.
+  std::map<std::uintptr_t, Stream> streams;
+  std::map<std::uintptr_t, Event> events;
+  std::map<std::uintptr_t, std::unique_ptr<Allocation>> allocations;  // by address
+  std::map<const void*, int> shared_limits;  // of kernels, as cudaFuncSetAttribute set them
+  std::size_t bytes_used = 0;
+  std::size_t memory_limit = default_memory;
+  int device_count = 1;
+  int major = 9;
+  int minor = 0;
+  cudaError_t broken = cudaSuccess;
+  std::string fault;
+
+ private:
+  struct Failure {
+    std::string name;
+    int remaining;
+    cudaError_t status;
+  };
+
+  Device() = default;
+  std::uintptr_t choose();
+  bool any_busy() const;
+  long long now();
+  void check_guards();
+
+  std::condition_variable changed_;
+  Random random_{1};
+  std::uintptr_t next_handle_ = 0;
+  std::uintptr_t favourite_ = 0;  // stream that runs on while it can
+  std::size_t favoured_for_ = 0;  // operations
+  std::vector<Failure> failures_;
+  long long last_time_ = 0;
+};
+
+// Runs a call of the API: `body(device, lock)` under the lock, unless the call fails before.
+// `always`: the body is run on a broken device, too.
+cudaError_t call(const char* name, bool always,
+                 const std::function<cudaError_t(Device&, Device::Lock&)>& body);
+
+// Makes `status` this thread's last error, if it is one, and returns it.
+cudaError_t note_error(cudaError_t status);
+
+// Runs `function` as CUDA runs host functions: calls of the API fail in it.
+void run_host_function(const std::function<void()>& function);
+
+}  // namespace ringscope::cuda::model

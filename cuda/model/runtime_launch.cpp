@@ -1,0 +1,76 @@
+// Kernels: what may be launched, and how many blocks a multiprocessor takes.
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cuda/model/runtime_device.h"
+
+namespace ringscope::cuda::model {
+
+cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, const void* function,
+                           std::vector<std::uintptr_t> words, std::function<void()> body) {
+  return call("cudaLaunchKernelEx", false, [&](Device& device, Device::Lock&) {
+    const dim3 grid = config.gridDim, block = config.blockDim;
+    const std::size_t shared = config.dynamicSmemBytes;
+    if (device.stream(config.stream) == nullptr)
+      return device.refuse(cudaErrorInvalidResourceHandle, "launch: no such stream");
+    const bool grid_fits = grid.x >= 1 && grid.x <= 0x7fffffffu && grid.y >= 1 && grid.y <= 65535 &&
+                           grid.z >= 1 && grid.z <= 65535;
+    const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+    if (!grid_fits || threads == 0 || threads > 1024 || block.z > 64)
+      return device.refuse(cudaErrorInvalidConfiguration,
+                           fmt::format("launch of {} x {} x {} blocks of {} x {} x {} threads",
+                                       grid.x, grid.y, grid.z, block.x, block.y, block.z));
+    const auto limit = device.shared_limits.find(function);
+    const std::size_t allowed = std::max<std::size_t>(
+        default_shared_bytes, limit == device.shared_limits.end() ? 0 : limit->second);
+    if (shared > allowed)
+      return device.refuse(cudaErrorInvalidValue,
+                           fmt::format("launch with {} bytes of shared memory, {} are allowed (see "
+                                       "cudaFuncSetAttribute)",
+                                       shared, allowed));
+    Operation operation;
+    operation.name = "kernel";
+    operation.is_kernel = true;
+    for (std::uintptr_t word : words) operation.names.push_back({word, 1});
+    operation.run = [grid, block, shared, kernel = std::move(body)] {
+      run_grid(grid, block, shared, kernel);
+    };
+    device.enqueue(config.stream, std::move(operation));
+    return cudaSuccess;
+  });
+}
+
+}  // namespace ringscope::cuda::model
+
+using ringscope::cuda::model::call;
+using ringscope::cuda::model::Device;
+using ringscope::cuda::model::max_shared_bytes;
+
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
+  return call("cudaFuncSetAttribute", false, [&](Device& device, Device::Lock&) {
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+    if (value < 0 || value > max_shared_bytes)
+      return device.refuse(cudaErrorInvalidValue,
+                           fmt::format("{} bytes of shared memory, a block has at most {}", value,
+                                       max_shared_bytes));
+    device.shared_limits[function] = value;
+    return cudaSuccess;
+  });
+}
+
+// Registers are not known here; a kernel is taken to need none.
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*,
+                                                          int block_threads,
+                                                          std::size_t dynamic_shared_bytes) {
+  return call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", false,
+              [&](Device& device, Device::Lock&) {
+                if (block_threads < 1 || block_threads > 1024)
+                  return device.refuse(cudaErrorInvalidValue, "occupancy: no such block");
+                const int warps = (block_threads + 31) / 32;
+                const std::size_t by_shared = 228 * 1024 / (dynamic_shared_bytes + 1024);
+                *blocks = std::min({32, 64 / warps, static_cast<int>(by_shared)});
+                return cudaSuccess;
+              });
+}

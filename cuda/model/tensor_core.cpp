@@ -1,0 +1,175 @@
+#include "cuda/model/tensor_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "cuda/model/simt.h"
+
+namespace ringscope::cuda::model {
+namespace {
+
+constexpr std::size_t chunk_bytes = 16;
+
+bool in_shared(const void* pointer, std::size_t bytes) {
+  const auto at = reinterpret_cast<std::uintptr_t>(pointer);
+  const auto begin = reinterpret_cast<std::uintptr_t>(shared_bytes());
+  return at >= begin && at + bytes <= begin + shared_size();
+}
+
+void check_shared_chunk(const char* instruction, const void* pointer) {
+  if (!in_shared(pointer, chunk_bytes))
+    throw ModelError(fmt::format("{}: an address outside of shared memory", instruction));
+  if (reinterpret_cast<std::uintptr_t>(pointer) % chunk_bytes != 0)
+    throw ModelError(fmt::format("{}: an address that is not a multiple of 16", instruction));
+}
+
+struct Copy {
+  void* shared;
+  const void* global;
+  bool valid;
+
+  void perform() const {
+    if (valid) {
+      std::memcpy(shared, global, chunk_bytes);
+    } else {
+      std::memset(shared, 0, chunk_bytes);
+    }
+  }
+};
+
+// The copies of one thread: the group that it is filling, and those that it has committed.
+class CopyGroups : public ThreadState {
+ public:
+  void add(const Copy& copy) {
+    if (!schedule().async_late) copy.perform();
+    open_.push_back(copy);
+  }
+  void commit() {
+    committed_.push_back(std::move(open_));
+    open_.clear();
+  }
+  void wait(int pending) {
+    while (static_cast<int>(committed_.size()) > pending) {
+      if (schedule().async_late)
+        for (const Copy& copy : committed_.front()) copy.perform();
+      committed_.pop_front();
+    }
+  }
+  void end() override {
+    const auto has_copies = [](const std::vector<Copy>& group) { return !group.empty(); };
+    if (has_copies(open_) || std::any_of(committed_.begin(), committed_.end(), has_copies))
+      throw ModelError("has ended while cp.async copies of its own were under way");
+  }
+
+ private:
+  std::vector<Copy> open_;
+  std::deque<std::vector<Copy>> committed_;  // oldest first
+};
+
+CopyGroups& copy_groups() {
+  std::unique_ptr<ThreadState>& state = thread_state();
+  if (!state) state = std::make_unique<CopyGroups>();
+  return dynamic_cast<CopyGroups&>(*state);
+}
+
+std::atomic<std::int64_t> conflicts{0};
+
+// How many of the square's 8 rows lie in the same banks, less one.
+int conflicts_of(const std::array<const unsigned char*, 8>& rows) {
+  std::array<std::vector<std::uintptr_t>, 8> in_group;
+  std::size_t most = 1;
+  for (const unsigned char* row : rows) {
+    const auto address = reinterpret_cast<std::uintptr_t>(row);
+    std::vector<std::uintptr_t>& group = in_group[address / chunk_bytes % 8];
+    if (std::find(group.begin(), group.end(), address) == group.end()) group.push_back(address);
+    most = std::max(most, group.size());
+  }
+  return static_cast<int>(most) - 1;
+}
+
+}  // namespace
+
+void cp_async_16(void* shared, const void* global, bool valid) {
+  check_shared_chunk("cp.async", shared);
+  if (reinterpret_cast<std::uintptr_t>(global) % chunk_bytes != 0)
+    throw ModelError("cp.async: a global address that is not a multiple of 16");
+  if (valid && in_shared(global, 1)) throw ModelError("cp.async: the source lies in shared memory");
+  copy_groups().add({shared, global, valid});
+}
+
+void cp_async_commit() { copy_groups().commit(); }
+
+void cp_async_wait(int pending) { copy_groups().wait(pending); }
+
+void ldmatrix(std::uint32_t* r, int squares, const void* shared_row, bool transposed) {
+  const bool address_counts = lane() < 8 * squares;
+  if (address_counts) check_shared_chunk("ldmatrix", shared_row);
+  const char* kind = squares == 4 ? (transposed ? "ldmatrix.x4.trans" : "ldmatrix.x4")
+                                  : (transposed ? "ldmatrix.x2.trans" : "ldmatrix.x2");
+  const unsigned char* given = warp_exchange(kind, &shared_row, sizeof shared_row);
+  const auto row_of = [&](int square, int row) {
+    const unsigned char* address;
+    std::memcpy(&address, given + (8 * square + row) * sizeof address, sizeof address);
+    return address;
+  };
+  const auto value = [&](int square, int row, int column) -> std::uint32_t {
+    std::uint16_t bits;
+    std::memcpy(&bits, row_of(square, row) + 2 * column, sizeof bits);
+    return bits;
+  };
+  const int across = lane() / 4, along = 2 * (lane() % 4);
+  for (int square = 0; square < squares; ++square) {
+    r[square] = transposed ? value(square, along, across) | value(square, along + 1, across) << 16
+                           : value(square, across, along) | value(square, across, along + 1) << 16;
+    if (lane() != 0) continue;
+    std::array<const unsigned char*, 8> rows;
+    for (int row = 0; row < 8; ++row) rows[row] = row_of(square, row);
+    conflicts += conflicts_of(rows);
+  }
+}
+
+void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                  DType dtype) {
+  const auto value = [dtype](std::uint32_t bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    return dtype == DType::bf16 ? bf16{half}.to_float() : f16{half}.to_float();
+  };
+  // What each lane gives: its registers as they are numbered, the lower half of a register first.
+  struct Fragments {
+    float a[8];
+    float b[4];
+  } mine;
+  for (int i = 0; i < 8; ++i) mine.a[i] = value(a[i / 2] >> (i % 2 * 16));
+  for (int i = 0; i < 4; ++i) mine.b[i] = value((i < 2 ? b0 : b1) >> (i % 2 * 16));
+  const unsigned char* given = warp_exchange(
+      dtype == DType::bf16 ? "mma.m16n8k16.bf16" : "mma.m16n8k16.f16", &mine, sizeof mine);
+  const auto* const of_lane = reinterpret_cast<const Fragments*>(given);
+
+  // The four lanes of a quad hold one row of A (and, in a2, a3, a6, a7, the row 8 below), each of
+  // them two k below 8 and two from 8 on; likewise one column of B.
+  const Fragments* const row = of_lane + lane() / 4 * 4;
+  const Fragments* const column = of_lane + lane() % 4 * 2 * 4;
+  for (int upper = 0; upper < 2; ++upper)  // k = 8 upper + 2 pair + half, ascending
+    for (int pair = 0; pair < 4; ++pair)
+      for (int half = 0; half < 2; ++half) {
+        const float a_above = row[pair].a[4 * upper + half];
+        const float a_below = row[pair].a[4 * upper + 2 + half];
+        const float b_left = column[pair].b[2 * upper + half];
+        const float b_right = column[4 + pair].b[2 * upper + half];
+        d[0] += a_above * b_left;
+        d[1] += a_above * b_right;
+        d[2] += a_below * b_left;
+        d[3] += a_below * b_right;
+      }
+}
+
+std::int64_t bank_conflicts() { return conflicts; }
+
+}  // namespace ringscope::cuda::model

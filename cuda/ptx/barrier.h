@@ -1,0 +1,128 @@
+// Barriers. An mbarrier lies in shared memory and goes from phase to phase: a phase ends when all
+// expected arrivals have happened and all announced bytes of asynchronous copies have landed. Who
+// waits names the parity of the phase whose end it waits for: 0 for the first, then 1, 0, 1, … A
+// fresh barrier counts the phase before the first (parity 1) as over, which is how a producer
+// passes a ring of empty buffers the first time.
+//
+// Named barriers (1 to 15; 0 is __syncthreads) are for some of a block's warps; those who only
+// announce that they have come may go on.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#ifdef RINGSCOPE_MODEL
+#include "cuda/model/hopper.h"
+#endif
+
+namespace ringscope::cuda::ptx {
+
+// An mbarrier object, opaque. Lives in shared memory only.
+struct alignas(8) Barrier {
+  std::uint64_t bits;
+};
+
+// The address of something in shared memory, as instructions take it.
+__device__ __forceinline__ std::uint32_t shared_address(const void* in_shared) {
+#ifdef RINGSCOPE_MODEL
+  return model::shared_address(in_shared);
+#else
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(in_shared));
+#endif
+}
+
+// By one thread, before anyone uses the barrier; then fence_barrier_init by that thread and a
+// __syncthreads. Each phase takes `arrivals` arrivals.
+__device__ __forceinline__ void barrier_init(Barrier& barrier, int arrivals) {
+#ifdef RINGSCOPE_MODEL
+  model::mbarrier_init(&barrier.bits, arrivals);
+#else
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)),
+               "r"(arrivals)
+               : "memory");
+#endif
+}
+
+// Makes initialised barriers visible to the copy engine.
+__device__ __forceinline__ void fence_barrier_init() {
+#ifdef RINGSCOPE_MODEL
+  model::fence_barrier_init();
+#else
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+// One arrival.
+__device__ __forceinline__ void barrier_arrive(Barrier& barrier) {
+#ifdef RINGSCOPE_MODEL
+  model::mbarrier_arrive(&barrier.bits, 0);
+#else
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&barrier))
+               : "memory");
+#endif
+}
+
+// Announces `bytes` that asynchronous copies will bring in this phase, then arrives once.
+__device__ __forceinline__ void barrier_arrive_expecting(Barrier& barrier, std::uint32_t bytes) {
+#ifdef RINGSCOPE_MODEL
+  model::mbarrier_arrive(&barrier.bits, bytes);
+#else
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)),
+      "r"(bytes)
+      : "memory");
+#endif
+}
+
+// Returns once the phase of that parity is over. What was written before the arrivals, and what the
+// copies brought, is visible then.
+__device__ __forceinline__ void barrier_wait(Barrier& barrier, std::uint32_t parity) {
+#ifdef RINGSCOPE_MODEL
+  model::mbarrier_wait(&barrier.bits, parity);
+#else
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra over;\n"
+      "bra again;\n"
+      "over:\n"
+      "}" ::"r"(shared_address(&barrier)),
+      "r"(parity)
+      : "memory");
+#endif
+}
+
+// Orders this thread's ordinary stores to shared memory before later reads by the copy engine and
+// by WGMMA. Each writing thread calls it, before the barrier that tells the reader.
+__device__ __forceinline__ void fence_proxy_async() {
+#ifdef RINGSCOPE_MODEL
+  model::fence_proxy_async();
+#else
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+// Waits until `threads` threads (a multiple of 32, whole warps) have come to barrier `id`; those
+// that called named_barrier_arrive count.
+__device__ __forceinline__ void named_barrier_sync(int id, int threads) {
+#ifdef RINGSCOPE_MODEL
+  model::named_barrier_sync(id, threads);
+#else
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+#endif
+}
+
+// Comes to barrier `id` and goes on.
+__device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
+#ifdef RINGSCOPE_MODEL
+  model::named_barrier_arrive(id, threads);
+#else
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+#endif
+}
+
+}  // namespace ringscope::cuda::ptx

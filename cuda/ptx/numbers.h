@@ -1,0 +1,83 @@
+// Number formats of the tensor-core kernels: pairs of 16-bit values in a register, and exp2 as the
+// special function unit computes it. Element is bf16 or f16 of core/base/dtype.h.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "core/base/dtype.h"
+
+#ifdef RINGSCOPE_MODEL
+#include <cmath>
+#endif
+
+namespace ringscope::cuda::ptx {
+
+template <class Element>
+inline constexpr bool is_half_type = std::is_same_v<Element, bf16> || std::is_same_v<Element, f16>;
+
+// 2^x, relative error below 2^-22; subnormal arguments and results count as zero; 2^-inf = 0.
+__device__ __forceinline__ float exp2_approx(float x) {
+#ifdef RINGSCOPE_MODEL
+  return std::exp2(x);
+#else
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+#endif
+}
+
+// Two values rounded to nearest even; `low` in the lower half, which is the lower address.
+template <class Element>
+__device__ __forceinline__ std::uint32_t pack(float low, float high) {
+  static_assert(is_half_type<Element>);
+#ifdef RINGSCOPE_MODEL
+  return Element::from_float(low).bits | std::uint32_t{Element::from_float(high).bits} << 16;
+#else
+  std::uint32_t result;
+  if constexpr (std::is_same_v<Element, bf16>)
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+  else
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+  return result;
+#endif
+}
+
+template <class Element>
+__device__ __forceinline__ float to_f32(Element value) {
+  static_assert(is_half_type<Element>);
+#ifndef RINGSCOPE_MODEL
+  if constexpr (std::is_same_v<Element, f16>) {
+    float result;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
+    return result;
+  }
+#endif
+  return value.to_float();
+}
+
+template <class Element>
+__device__ __forceinline__ Element from_f32(float value) {
+  static_assert(is_half_type<Element>);
+#ifdef RINGSCOPE_MODEL
+  return Element::from_float(value);
+#else
+  Element result;
+  if constexpr (std::is_same_v<Element, bf16>)
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+  else
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+  return result;
+#endif
+}
+
+// The two values of a packed register.
+template <class Element>
+__device__ __forceinline__ void unpack(std::uint32_t pair, float& low, float& high) {
+  low = to_f32(Element{static_cast<std::uint16_t>(pair)});
+  high = to_f32(Element{static_cast<std::uint16_t>(pair >> 16)});
+}
+
+}  // namespace ringscope::cuda::ptx

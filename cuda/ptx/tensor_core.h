@@ -1,0 +1,68 @@
+// The warp-wide matrix instructions of sm_80: ldmatrix fetches 8 x 8 squares of 16-bit values from
+// shared memory into the layout that mma.sync wants; mma.sync multiplies. Which lane holds what is
+// in cuda/kernels/mma_tile.h.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "cuda/ptx/numbers.h"
+
+#ifdef RINGSCOPE_MODEL
+#include "cuda/model/tensor_core.h"
+#endif
+
+namespace ringscope::cuda::ptx {
+
+// Four squares. Lanes 8 i .. 8 i + 7 pass the addresses of the rows of square i (16 bytes each,
+// aligned to 16); r[i] becomes columns 2 (lane % 4) and + 1 of row lane / 4 of square i.
+__device__ __forceinline__ void ldmatrix_x4(std::uint32_t (&r)[4], const void* shared_row) {
+#ifdef RINGSCOPE_MODEL
+  model::ldmatrix(r, 4, shared_row, false);
+#else
+  const auto row = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared_row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(row)
+               : "memory");
+#endif
+}
+
+// The same, every square transposed: r[i] becomes rows 2 (lane % 4) and + 1 of column lane / 4.
+__device__ __forceinline__ void ldmatrix_x4_trans(std::uint32_t (&r)[4], const void* shared_row) {
+#ifdef RINGSCOPE_MODEL
+  model::ldmatrix(r, 4, shared_row, true);
+#else
+  const auto row = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared_row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(row)
+               : "memory");
+#endif
+}
+
+// d += a b for a: 16 x 16, b: 16 x 8, d: 16 x 8 in f32.
+template <class Element>
+__device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4],
+                                             std::uint32_t b0, std::uint32_t b1) {
+  static_assert(is_half_type<Element>);
+#ifdef RINGSCOPE_MODEL
+  model::mma_m16n8k16(d, a, b0, b1, std::is_same_v<Element, bf16> ? DType::bf16 : DType::f16);
+#else
+  if constexpr (std::is_same_v<Element, bf16>)
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  else
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+}
+
+}  // namespace ringscope::cuda::ptx

@@ -1,0 +1,54 @@
+// The copy engine: one thread asks for a box of a tensor in device memory, and the engine writes it
+// into shared memory, swizzled as the tensor map says, elements outside of the tensor as zeros. The
+// box's bytes (all of them, zeros included) are counted by an mbarrier when they have landed.
+//
+// Coordinates count elements, innermost first, and may be outside of the tensor. The tensor map is
+// a `const __grid_constant__ TensorMap` parameter of the kernel.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "cuda/base/tensor_map.h"
+#include "cuda/ptx/barrier.h"
+
+namespace ringscope::cuda::ptx {
+
+// Fetches the descriptor itself ahead of its first use.
+__device__ __forceinline__ void tma_prefetch([[maybe_unused]] const TensorMap& map) {
+#ifndef RINGSCOPE_MODEL
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+#endif
+}
+
+// The box of a 3-D tensor map at {x, y, z} into shared memory at `to` (aligned to 128 bytes; to
+// 1024 with the 128-byte swizzle).
+__device__ __forceinline__ void tma_load(void* to, const TensorMap& map, int x, int y, int z,
+                                         Barrier& full) {
+#ifdef RINGSCOPE_MODEL
+  model::tma_load(to, map, {x, y, z, 0}, 3, &full.bits);
+#else
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(&full))
+      : "memory");
+#endif
+}
+
+// The same of a 4-D tensor map.
+__device__ __forceinline__ void tma_load(void* to, const TensorMap& map, int x, int y, int z, int w,
+                                         Barrier& full) {
+#ifdef RINGSCOPE_MODEL
+  model::tma_load(to, map, {x, y, z, w}, 4, &full.bits);
+#else
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(shared_address(&full))
+      : "memory");
+#endif
+}
+
+}  // namespace ringscope::cuda::ptx

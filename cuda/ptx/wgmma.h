@@ -1,0 +1,214 @@
+// WGMMA: the four warps of a warpgroup multiply together, D (64 x N, f32, spread over the registers
+// of the 128 threads) += A (64 x 16) B (16 x N). B comes from shared memory, A from shared memory
+// or from registers. The products run on their own while the threads go on:
+//
+//   wgmma_fence();           registers written so far (D, and A from registers) are ready
+//   wgmma_shared<..>(..);    any number of products
+//   wgmma_commit();          they are one group
+//   ..                       D must not be touched, nor A's registers, nor the operands' memory
+//   wgmma_wait<k>();         all groups but the k youngest are done
+//
+// ptxas moves a wait as far up as it may in a stretch of code without branches, past arithmetic
+// that was meant to run under the products; something that branches, like barrier_wait, holds it
+// back.
+//
+// All 128 threads execute all of it, with the same descriptors. Descriptors, and which thread holds
+// which elements: cuda/kernels/hopper_layout.h.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "core/base/dtype.h"
+
+#ifdef RINGSCOPE_MODEL
+#include "cuda/model/hopper.h"
+#endif
+
+namespace ringscope::cuda::ptx {
+
+// Which of an operand's dimensions is contiguous in shared memory: K, the one summed over (rows of
+// A, or columns of B, lie in one piece), or the other one (A's rows M, B's columns N).
+enum class Major { k, mn };
+
+__device__ __forceinline__ void wgmma_fence() {
+#ifdef RINGSCOPE_MODEL
+  model::wgmma_fence();
+#else
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ void wgmma_commit() {
+#ifdef RINGSCOPE_MODEL
+  model::wgmma_commit();
+#else
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+
+template <int kPending>
+__device__ __forceinline__ void wgmma_wait() {
+  static_assert(0 <= kPending && kPending <= 7);
+#ifdef RINGSCOPE_MODEL
+  model::wgmma_wait(kPending);
+#else
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+#endif
+}
+
+// Keeps the compiler from moving what computes or reads these values across this place. No
+// instruction.
+template <int kCount>
+__device__ __forceinline__ void pin([[maybe_unused]] float (&values)[kCount]) {
+#ifndef RINGSCOPE_MODEL
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(values[i])::"memory");
+#endif
+}
+
+// After a wait, for each accumulator that is read or changed then.
+template <int kCount>
+__device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
+  pin(d);
+}
+
+#ifndef RINGSCOPE_MODEL
+
+// Operands of an asm statement: d[] as %0, %1, ... in braces, eight at a time, and their bindings.
+#define RINGSCOPE_R8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define RINGSCOPE_R16 RINGSCOPE_R8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define RINGSCOPE_R24 RINGSCOPE_R16 ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define RINGSCOPE_R32 RINGSCOPE_R24 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define RINGSCOPE_R40 RINGSCOPE_R32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define RINGSCOPE_R48 RINGSCOPE_R40 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define RINGSCOPE_R56 RINGSCOPE_R48 ", %48, %49, %50, %51, %52, %53, %54, %55"
+#define RINGSCOPE_R64 RINGSCOPE_R56 ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define RINGSCOPE_R72 RINGSCOPE_R64 ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define RINGSCOPE_R80 RINGSCOPE_R72 ", %72, %73, %74, %75, %76, %77, %78, %79"
+#define RINGSCOPE_R88 RINGSCOPE_R80 ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define RINGSCOPE_R96 RINGSCOPE_R88 ", %88, %89, %90, %91, %92, %93, %94, %95"
+
+#define RINGSCOPE_F8(i)                                                                       \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+      "+f"(d[i + 6]), "+f"(d[i + 7])
+#define RINGSCOPE_F16 RINGSCOPE_F8(0), RINGSCOPE_F8(8)
+#define RINGSCOPE_F32 RINGSCOPE_F16, RINGSCOPE_F8(16), RINGSCOPE_F8(24)
+#define RINGSCOPE_F40 RINGSCOPE_F32, RINGSCOPE_F8(32)
+#define RINGSCOPE_F48 RINGSCOPE_F40, RINGSCOPE_F8(40)
+#define RINGSCOPE_F64 RINGSCOPE_F48, RINGSCOPE_F8(48), RINGSCOPE_F8(56)
+#define RINGSCOPE_F80 RINGSCOPE_F64, RINGSCOPE_F8(64), RINGSCOPE_F8(72)
+#define RINGSCOPE_F88 RINGSCOPE_F80, RINGSCOPE_F8(80)
+#define RINGSCOPE_F96 RINGSCOPE_F88, RINGSCOPE_F8(88)
+
+// One instruction. N: columns; COUNT = N/2 accumulators; the inputs' operand numbers follow on.
+// `accumulate` is the predicate scale-d: without it D = A B.
+#define RINGSCOPE_WGMMA_SHARED(N, TYPE, COUNT, A, B, ACC, TRANS_A, TRANS_B)                \
+  asm volatile("{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %" #ACC                 \
+               ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE       \
+               " {" RINGSCOPE_R##COUNT "}, %" #A ", %" #B ", accumulate, 1, 1, %" #TRANS_A \
+                                       ", %" #TRANS_B ";\n}"                               \
+               : RINGSCOPE_F##COUNT                                                        \
+               : "l"(a), "l"(b), "r"(int{accumulate}), "n"(int{kMajorA == Major::mn}),     \
+                 "n"(int{kMajorB == Major::mn}))
+
+#define RINGSCOPE_WGMMA_REGISTERS(N, TYPE, COUNT, A0, A1, A2, A3, B, ACC, TRANS_B)         \
+  asm volatile("{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %" #ACC                 \
+               ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE       \
+               " {" RINGSCOPE_R##COUNT "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B \
+                                       ", accumulate, 1, 1, %" #TRANS_B ";\n}"             \
+               : RINGSCOPE_F##COUNT                                                        \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(int{accumulate}), \
+                 "n"(int{kMajorB == Major::mn}))
+
+// Every size that kernels use: FORM(N, type, N/2, then the operand numbers from N/2 on).
+#define RINGSCOPE_WGMMA_SIZES(FORM, TYPE)                                         \
+  if constexpr (kColumns == 32) FORM(32, TYPE, 16, 16, 17, 18, 19, 20, 21, 22);   \
+  if constexpr (kColumns == 64) FORM(64, TYPE, 32, 32, 33, 34, 35, 36, 37, 38);   \
+  if constexpr (kColumns == 80) FORM(80, TYPE, 40, 40, 41, 42, 43, 44, 45, 46);   \
+  if constexpr (kColumns == 96) FORM(96, TYPE, 48, 48, 49, 50, 51, 52, 53, 54);   \
+  if constexpr (kColumns == 128) FORM(128, TYPE, 64, 64, 65, 66, 67, 68, 69, 70); \
+  if constexpr (kColumns == 160) FORM(160, TYPE, 80, 80, 81, 82, 83, 84, 85, 86); \
+  if constexpr (kColumns == 176) FORM(176, TYPE, 88, 88, 89, 90, 91, 92, 93, 94); \
+  if constexpr (kColumns == 192) FORM(192, TYPE, 96, 96, 97, 98, 99, 100, 101, 102)
+
+#define RINGSCOPE_WGMMA_SHARED_7(N, TYPE, COUNT, A, B, ACC, TRANS_A, TRANS_B, UNUSED_1, UNUSED_2) \
+  RINGSCOPE_WGMMA_SHARED(N, TYPE, COUNT, A, B, ACC, TRANS_A, TRANS_B)
+
+#endif
+
+template <int kColumns>
+inline constexpr bool kIsWgmmaSize =
+    kColumns == 32 || kColumns == 64 || kColumns == 80 || kColumns == 96 || kColumns == 128 ||
+    kColumns == 160 || kColumns == 176 || kColumns == 192;
+
+// D = A B (+ D when `accumulate`), both operands in shared memory, given by their descriptors. T:
+// bf16 or f16.
+template <class T, int kColumns, Major kMajorA = Major::k, Major kMajorB = Major::k>
+__device__ __forceinline__ void wgmma_shared(float (&d)[kColumns / 2], std::uint64_t a,
+                                             std::uint64_t b, bool accumulate) {
+  static_assert(std::is_same_v<T, bf16> || std::is_same_v<T, f16>);
+  static_assert(kIsWgmmaSize<kColumns>);
+#ifdef RINGSCOPE_MODEL
+  model::wgmma({std::is_same_v<T, bf16>, kColumns, kMajorA == Major::mn, kMajorB == Major::mn,
+                accumulate, d, nullptr, a, b});
+#else
+  if constexpr (std::is_same_v<T, bf16>) {
+    RINGSCOPE_WGMMA_SIZES(RINGSCOPE_WGMMA_SHARED_7, "bf16");
+  } else {
+    RINGSCOPE_WGMMA_SIZES(RINGSCOPE_WGMMA_SHARED_7, "f16");
+  }
+#endif
+}
+
+// The same with A from registers: a[0..3] hold pairs of 16-bit elements, the lower column in the
+// lower half. They must live, unchanged, until the product is waited for.
+template <class T, int kColumns, Major kMajorB = Major::k>
+__device__ __forceinline__ void wgmma_registers(float (&d)[kColumns / 2],
+                                                const std::uint32_t (&a)[4], std::uint64_t b,
+                                                bool accumulate) {
+  static_assert(std::is_same_v<T, bf16> || std::is_same_v<T, f16>);
+  static_assert(kIsWgmmaSize<kColumns>);
+#ifdef RINGSCOPE_MODEL
+  model::wgmma(
+      {std::is_same_v<T, bf16>, kColumns, false, kMajorB == Major::mn, accumulate, d, a, 0, b});
+#else
+  if constexpr (std::is_same_v<T, bf16>) {
+    RINGSCOPE_WGMMA_SIZES(RINGSCOPE_WGMMA_REGISTERS, "bf16");
+  } else {
+    RINGSCOPE_WGMMA_SIZES(RINGSCOPE_WGMMA_REGISTERS, "f16");
+  }
+#endif
+}
+
+#ifndef RINGSCOPE_MODEL
+#undef RINGSCOPE_R8
+#undef RINGSCOPE_R16
+#undef RINGSCOPE_R24
+#undef RINGSCOPE_R32
+#undef RINGSCOPE_R40
+#undef RINGSCOPE_R48
+#undef RINGSCOPE_R56
+#undef RINGSCOPE_R64
+#undef RINGSCOPE_R72
+#undef RINGSCOPE_R80
+#undef RINGSCOPE_R88
+#undef RINGSCOPE_R96
+#undef RINGSCOPE_F8
+#undef RINGSCOPE_F16
+#undef RINGSCOPE_F32
+#undef RINGSCOPE_F40
+#undef RINGSCOPE_F48
+#undef RINGSCOPE_F64
+#undef RINGSCOPE_F80
+#undef RINGSCOPE_F88
+#undef RINGSCOPE_F96
+#undef RINGSCOPE_WGMMA_SHARED
+#undef RINGSCOPE_WGMMA_REGISTERS
+#undef RINGSCOPE_WGMMA_SIZES
+#undef RINGSCOPE_WGMMA_SHARED_7
+#endif
+
+}  // namespace ringscope::cuda::ptx

@@ -1,0 +1,213 @@
+#include "cuda/ring/cuda_backend.h"
+
+#include "cuda/base/check.h"
+#include "cuda/base/range.h"
+#include "cuda/kernels/allowed_rows.h"
+#include "cuda/kernels/row_kernels.h"
+#include "cuda/ring/device_completion.h"
+
+namespace ringscope::cuda {
+
+CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
+                         const RankKernels& kernels, MemoryMeter& meter)
+    : params_(problem.params),
+      steps_(problem.partition.world_size),
+      kernels_(kernels),
+      allowed_keys_(&meter, problem.rows(rank)),
+      allowed_queries_(&meter, backward ? problem.partition.max_rows() : 0),
+      counters_(&meter, (backward ? 2 : 1) * steps_),
+      document_ends_(&meter, problem.mask.num_documents),
+      skipped_tiles_(static_cast<std::size_t>(counters_.size()), 0) {
+  meter.space().copy_in(document_ends_.data(), problem.mask.document_ends, document_ends_.bytes());
+  RINGSCOPE_CUDA(
+      cudaMemsetAsync(counters_.data(), 0, static_cast<std::size_t>(counters_.bytes()), stream()));
+}
+
+Index CudaBackend::scratch_bytes(const RingProblem& problem, int rank, bool backward) {
+  const Index intervals = problem.rows(rank) + (backward ? problem.partition.max_rows() : 0);
+  return intervals * static_cast<Index>(sizeof(RowInterval)) +
+         (backward ? 2 : 1) * problem.partition.world_size *
+             static_cast<Index>(sizeof(StepCounters)) +
+         problem.mask.num_documents * static_cast<Index>(sizeof(Index));
+}
+
+Completion CudaBackend::begin(const QueryBlock&, const SoftmaxState&) {
+  is_empty_ = true;
+  is_finished_ = false;
+  return nullptr;
+}
+
+Completion CudaBackend::attend(const StepInfo& step, const Region& region, const QueryBlock& q,
+                               const KvBlock& block, const SoftmaxState& state,
+                               const Completion& after) {
+  const Range range("attend");
+  const ForwardKernel& kernel = *kernels_.kernels.forward;
+  const int tile = kernels_.forward_tiles.at(static_cast<std::size_t>(step.step));
+  if (skips(step, region, kernel, tile)) {
+    wait_on(stream(), after);
+    return end();
+  }
+  // The table needs no keys, so it is made while they may still be on their way.
+  launch_allowed_keys(on_device(region), allowed_keys_.data(), stream());
+  wait_on(stream(), after);
+  ForwardStep arguments = forward_step(q, block, state);
+  arguments.first = is_empty_;
+  arguments.last = step.last;
+  arguments.counters = counters_.data() + slot(step);
+  kernel.launch(arguments, params_.dtype, tile, stream());
+  is_empty_ = false;
+  is_finished_ = step.last;
+  return end();
+}
+
+Completion CudaBackend::finish(const QueryBlock& q, const SoftmaxState& state) {
+  if (!is_finished_ && q.rows > 0) {
+    ForwardStep arguments = forward_step(q, {}, state);
+    arguments.first = is_empty_;
+    arguments.last = true;
+    launch_finish(arguments, stream());
+  }
+  is_finished_ = true;
+  return end();
+}
+
+Completion CudaBackend::begin_backward(const QueryBlock& q, const BackwardState& state) {
+  const Range range("begin_backward");
+  const Index rows = params_.row_values(q.rows);
+  if (rows > 0) {
+    launch_delta(q.dout, params_.dtype, state.out, state.delta, rows,
+                 static_cast<int>(params_.head_dim), stream());
+    RINGSCOPE_CUDA(cudaMemsetAsync(
+        state.dq, 0, static_cast<std::size_t>(params_.query_values(q.rows)) * sizeof(float),
+        stream()));
+  }
+  return end();
+}
+
+Completion CudaBackend::attend_backward(const StepInfo& step, const Region& region,
+                                        const QueryBlock& q, const KvBlock& block,
+                                        const BackwardState& state, const KvGradient& gradient,
+                                        const Completion& after) {
+  const Range range("attend_backward");
+  const BackwardKernel& kernel = *kernels_.kernels.backward;
+  const int tile = kernels_.backward_tiles.at(static_cast<std::size_t>(step.step));
+  const Index kv_values = params_.kv_values(block.rows);
+  if (skips(step, region, kernel, tile)) {
+    wait_on(stream(), after);
+    if (kv_values > 0)
+      RINGSCOPE_CUDA(cudaMemsetAsync(
+          gradient.data, 0, static_cast<std::size_t>(2 * kv_values) * sizeof(float), stream()));
+    return end();
+  }
+  launch_allowed_keys(on_device(region), allowed_keys_.data(), stream());
+  launch_allowed_queries(allowed_keys_.data(), static_cast<int>(q.rows), allowed_queries_.data(),
+                         static_cast<int>(block.rows), stream());
+  wait_on(stream(), after);
+  BackwardStep arguments;
+  arguments.shape = shape_of(q.rows, block.rows);
+  arguments.softmax_scale = static_cast<float>(params_.softmax_scale);
+  arguments.q = q.q;
+  arguments.k = block.data;
+  arguments.v = static_cast<const std::byte*>(block.data) + kv_values * bytes_of(params_.dtype);
+  arguments.dout = q.dout;
+  arguments.allowed_keys = allowed_keys_.data();
+  arguments.allowed_queries = allowed_queries_.data();
+  arguments.row_max = state.row_max;
+  arguments.row_sum = state.row_sum;
+  arguments.delta = state.delta;
+  arguments.dq = state.dq;
+  arguments.dk = gradient.data;
+  arguments.dv = gradient.data + kv_values;
+  arguments.counters = counters_.data() + slot(step);
+  kernel.launch(arguments, params_.dtype, tile, stream());
+  return end();
+}
+
+Completion CudaBackend::add(const StepInfo&, const KvGradient& into, const KvGradient& from,
+                            const Completion& after) {
+  const Range range("add");
+  wait_on(stream(), after);
+  if (into.rows > 0) launch_add(into.data, from.data, 2 * params_.kv_values(into.rows), stream());
+  return end();
+}
+
+Completion CudaBackend::finish_backward(const StepInfo&, const QueryBlock& q,
+                                        const BackwardState& state, const Completion& after) {
+  wait_on(stream(), after);
+  if (q.rows > 0)
+    launch_scale(state.dq, params_.query_values(q.rows), static_cast<float>(params_.softmax_scale),
+                 stream());
+  return end();
+}
+
+const BlockStats& CudaBackend::last_stats() const {
+  last_stats_ = all_stats(last_step_.pass).at(static_cast<std::size_t>(last_step_.step));
+  return last_stats_;
+}
+
+std::vector<BlockStats> CudaBackend::all_stats(Pass pass) const {
+  std::vector<StepCounters> counted(static_cast<std::size_t>(steps_));
+  const Index first = pass == Pass::forward ? 0 : steps_;
+  RINGSCOPE_CUDA(cudaMemcpyAsync(counted.data(), counters_.data() + first,
+                                 counted.size() * sizeof(StepCounters), cudaMemcpyDeviceToHost,
+                                 stream()));
+  stream_.synchronize();
+  std::vector<BlockStats> stats;
+  for (std::size_t step = 0; step < counted.size(); ++step)
+    stats.push_back({static_cast<Index>(counted[step].pairs),
+                     static_cast<Index>(counted[step].tiles_full),
+                     static_cast<Index>(counted[step].tiles_partial),
+                     static_cast<Index>(counted[step].tiles_skipped) +
+                         skipped_tiles_[static_cast<std::size_t>(first) + step]});
+  return stats;
+}
+
+// Whether no kernel is needed; the tiles that it would have passed over are counted then.
+template <class Kernel>
+bool CudaBackend::skips(const StepInfo& step, const Region& region, const Kernel& kernel,
+                        int tile) {
+  last_step_ = step;
+  if (region.pairs() > 0) return false;
+  const TileShape shape = kernel.tiles[static_cast<std::size_t>(tile)];
+  skipped_tiles_[static_cast<std::size_t>(slot(step))] =
+      params_.batch * params_.num_heads * ceil_div(region.queries.size(), shape.rows) *
+      ceil_div(region.keys.size(), shape.keys);
+  return true;
+}
+
+Completion CudaBackend::end() const { return std::make_shared<EventCompletion>(stream()); }
+
+// Mask and all, but for the documents' ends, in the host's memory there.
+Region CudaBackend::on_device(const Region& region) const {
+  Region same = region;
+  if (same.mask.num_documents > 0) same.mask.document_ends = document_ends_.data();
+  return same;
+}
+
+StepShape CudaBackend::shape_of(Index rows_q, Index rows_k) const {
+  return {static_cast<int>(params_.batch),
+          static_cast<int>(params_.num_heads),
+          static_cast<int>(params_.num_heads_kv),
+          static_cast<int>(rows_q),
+          static_cast<int>(rows_k),
+          static_cast<int>(params_.head_dim)};
+}
+
+ForwardStep CudaBackend::forward_step(const QueryBlock& q, const KvBlock& block,
+                                      const SoftmaxState& state) const {
+  ForwardStep step;
+  step.shape = shape_of(q.rows, block.rows);
+  step.softmax_scale = static_cast<float>(params_.softmax_scale);
+  step.q = q.q;
+  step.k = block.data;
+  step.v = static_cast<const std::byte*>(block.data) +
+           params_.kv_values(block.rows) * bytes_of(params_.dtype);
+  step.allowed_keys = allowed_keys_.data();
+  step.row_max = state.row_max;
+  step.row_sum = state.row_sum;
+  step.out = state.out_accum;
+  step.lse = state.lse;
+  return step;
+}
+
+}  // namespace ringscope::cuda

@@ -1,0 +1,85 @@
+// BlockBackend on a GPU: each operation is enqueued on one compute stream and returns at once, with
+// an event as its completion. Pointers are the device's.
+//
+// The forward kernels begin and end a pass themselves (ForwardStep's `first` and `last`), so
+// begin() enqueues nothing, and finish() only where the last step had no pairs. A step without
+// pairs starts no kernel.
+#pragma once
+
+#include <vector>
+
+#include "core/base/buffer.h"
+#include "core/ring/block_backend.h"
+#include "core/ring/problem.h"
+#include "cuda/base/stream.h"
+#include "cuda/kernels/ring_step.h"
+#include "cuda/ring/choose_kernels.h"
+
+namespace ringscope::cuda {
+
+// What a rank runs: the kernels, and for each step of a pass which of the kernel's tiles.
+struct RankKernels {
+  ChosenKernels kernels;
+  std::vector<int> forward_tiles, backward_tiles;
+};
+
+class CudaBackend : public BlockBackend {
+ public:
+  // For `rank`'s queries. Takes its working memory from the device, under `meter`: the tables of
+  // intervals, one counter a step, the mask's documents. Throws CudaError.
+  CudaBackend(const RingProblem& problem, int rank, bool backward, const RankKernels& kernels,
+              MemoryMeter& meter);
+  // What the constructor takes, in bytes.
+  static Index scratch_bytes(const RingProblem& problem, int rank, bool backward);
+
+  Completion begin(const QueryBlock& q, const SoftmaxState& state) override;
+  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
+                    const KvBlock& block, const SoftmaxState& state,
+                    const Completion& after) override;
+  Completion finish(const QueryBlock& q, const SoftmaxState& state) override;
+  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override;
+  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
+                             const KvBlock& block, const BackwardState& state,
+                             const KvGradient& gradient, const Completion& after) override;
+  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
+                 const Completion& after) override;
+  Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
+                             const Completion& after) override;
+
+  // Fetches the step's counters from the device.
+  const BlockStats& last_stats() const override;
+  // Of all steps of a pass; waits for the compute stream. Throws CudaError.
+  std::vector<BlockStats> all_stats(Pass pass) const;
+
+  cudaStream_t stream() const { return stream_.get(); }
+
+ private:
+  template <class Kernel>
+  bool skips(const StepInfo& step, const Region& region, const Kernel& kernel, int tile);
+  Completion end() const;
+  Region on_device(const Region& region) const;
+  StepShape shape_of(Index rows_q, Index rows_k) const;
+  ForwardStep forward_step(const QueryBlock& q, const KvBlock& block,
+                           const SoftmaxState& state) const;
+  // Of a step's place in counters_ and skipped_tiles_.
+  Index slot(const StepInfo& step) const {
+    return (step.pass == Pass::forward ? 0 : steps_) + step.step;
+  }
+
+  AttentionParams params_;
+  int steps_;
+  RankKernels kernels_;
+  Buffer<RowInterval> allowed_keys_, allowed_queries_;
+  Buffer<StepCounters> counters_;  // forward's steps, then backward's
+  Buffer<Index> document_ends_;
+  // Tiles of steps that started no kernel, counted here, as the counters are.
+  std::vector<Index> skipped_tiles_;
+  Stream stream_;  // the last member: it ends before the memory that work on it uses
+
+  bool is_empty_ = true;     // no key has been attended in this pass
+  bool is_finished_ = true;  // a kernel has written out and lse
+  StepInfo last_step_;
+  mutable BlockStats last_stats_;
+};
+
+}  // namespace ringscope::cuda

@@ -1,0 +1,174 @@
+#include "cuda/ring/device_communicator.h"
+
+#include <algorithm>
+
+#include "core/ring/at_step.h"
+#include "cuda/base/range.h"
+
+namespace ringscope::cuda {
+
+namespace {
+
+// A copy in a stream, between two events.
+struct Copy {
+  Event begin{EventKind::timed};
+  Event end{EventKind::timed};
+};
+
+}  // namespace
+
+class DeviceHop : public DeviceCompletion {
+ public:
+  DeviceHop(DeviceRing& ring, int rank, const Exchange& exchange)
+      : ring_(ring), rank_(rank), exchange_(exchange) {}
+
+  bool done() const override {
+    const std::lock_guard lock(ring_.mutex_);
+    return is_enqueued() && in_->end.done() && out_->end.done();
+  }
+  void wait() override {
+    wait_until_enqueued();
+    at_step(rank_, exchange_.step, [&] {
+      in_->end.wait();
+      out_->end.wait();
+    });
+  }
+  void hold(cudaStream_t stream) override {
+    wait_until_enqueued();
+    hold_enqueued(stream);
+  }
+  TransferTimes times() const override {
+    TransferTimes times;
+    at_step(rank_, exchange_.step, [&] {
+      const DeviceClock& clock = ring_.clock();
+      times = {clock.monotonic_ns(out_->begin), clock.monotonic_ns(out_->end),
+               clock.monotonic_ns(in_->begin), clock.monotonic_ns(in_->end), -1};
+    });
+    times.last_peer = times.recv_end >= times.send_end ? ring_.previous(rank_) : ring_.next(rank_);
+    return times;
+  }
+
+ private:
+  friend class DeviceRing;
+  friend class DeviceCommunicator;
+
+  bool is_enqueued() const { return in_ != nullptr && out_ != nullptr; }
+  void hold_enqueued(cudaStream_t stream) const {
+    in_->end.hold(stream);
+    out_->end.hold(stream);
+  }
+  // From then on the two copies stay as they are, and can be read without the mutex.
+  void wait_until_enqueued() {
+    std::unique_lock lock(ring_.mutex_);
+    ring_.changed_.wait(lock, [&] { return is_enqueued() || ring_.failure_; });
+    if (!is_enqueued()) throw *ring_.failure_;
+  }
+
+  // Whether everything that this half comes after is in some stream.
+  bool is_ready() const {
+    return std::all_of(after_.begin(), after_.end(), [](const auto& earlier) {
+      const auto* hop = dynamic_cast<const DeviceHop*>(earlier.get());
+      return hop == nullptr || hop->is_enqueued();
+    });
+  }
+  void hold_after(cudaStream_t stream) {
+    for (const auto& earlier : after_) {
+      if (const auto* hop = dynamic_cast<const DeviceHop*>(earlier.get())) {
+        hop->hold_enqueued(stream);  // hold() would take the mutex again
+      } else {
+        earlier->hold(stream);
+      }
+    }
+  }
+
+  DeviceRing& ring_;
+  int rank_;
+  Exchange exchange_;
+  std::vector<std::shared_ptr<DeviceCompletion>> after_;
+  std::shared_ptr<Copy> in_, out_;  // null until they are enqueued
+};
+
+DeviceRing::DeviceRing(int world_size) : seats_(static_cast<std::size_t>(world_size)) {}
+
+void DeviceRing::fail(const RunError& error) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = error;
+  changed_.notify_all();
+}
+
+void DeviceRing::throw_if_failed() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) throw *failure_;
+}
+
+// A copy can be what others still come after, so one may lead to the next.
+void DeviceRing::enqueue_copies() {
+  bool more = true;
+  while (more) {
+    more = false;
+    for (int rank = 0; rank < world_size(); ++rank) more = enqueue_next_copy(rank) || more;
+  }
+  changed_.notify_all();
+}
+
+bool DeviceRing::enqueue_next_copy(int rank) {
+  const int from = previous(rank);
+  Seat& mine = seats_[static_cast<std::size_t>(rank)];
+  Seat& theirs = seats_[static_cast<std::size_t>(from)];
+  const std::size_t i = mine.received;
+  if (mine.hops.size() <= i || theirs.hops.size() <= i) return false;
+  DeviceHop& receive = *mine.hops[i];
+  DeviceHop& send = *theirs.hops[i];
+  if (!receive.is_ready() || !send.is_ready()) return false;
+
+  const Exchange& in = receive.exchange_;
+  const Exchange& out = send.exchange_;
+  if (in.recv_bytes != out.send_bytes || in.recv_owner != out.send_owner ||
+      in.payload != out.payload)
+    throw RunError("rank " + std::to_string(rank) + " expected " + std::to_string(in.recv_bytes) +
+                       " bytes of owner " + std::to_string(in.recv_owner) + ", rank " +
+                       std::to_string(from) + " sent " + std::to_string(out.send_bytes) +
+                       " bytes of owner " + std::to_string(out.send_owner),
+                   rank, in.step);
+  // The thread that is here may be another rank's, at another step.
+  at_step(rank, in.step, [&] {
+    const Range range("copy");
+    const cudaStream_t stream = mine.copies.get();
+    receive.hold_after(stream);
+    send.hold_after(stream);
+    const auto copy = std::make_shared<Copy>();
+    copy->begin.record(stream);
+    if (in.recv_bytes > 0)
+      RINGSCOPE_CUDA(cudaMemcpyAsync(in.recv, out.send, static_cast<std::size_t>(in.recv_bytes),
+                                     cudaMemcpyDeviceToDevice, stream));
+    copy->end.record(stream);
+    receive.in_ = copy;
+    send.out_ = copy;
+  });
+  ++mine.received;
+  // A hop that is over needs no more what it came after, or hops would hold each other in one long
+  // chain.
+  for (DeviceHop* hop : {&receive, &send})
+    if (hop->is_enqueued()) hop->after_.clear();
+  return true;
+}
+
+Completion DeviceCommunicator::exchange(const Exchange& hop,
+                                        std::initializer_list<Completion> after) {
+  const Range range("exchange");
+  auto asked = std::make_shared<DeviceHop>(ring_, rank_, hop);
+  for (const Completion& earlier : after) {
+    if (auto on_device = std::dynamic_pointer_cast<DeviceCompletion>(earlier)) {
+      asked->after_.push_back(std::move(on_device));
+    } else {
+      wait_for(earlier);
+    }
+  }
+  const std::lock_guard lock(ring_.mutex_);
+  if (ring_.failure_) throw *ring_.failure_;
+  ring_.seats_[static_cast<std::size_t>(rank_)].hops.push_back(asked);
+  ring_.enqueue_copies();
+  return asked;
+}
+
+}  // namespace ringscope::cuda

@@ -1,0 +1,81 @@
+// Communicator between virtual ranks on one device. A hop is two halves, a send and a receive; hop
+// i of a rank receives what hop i of the previous rank sends. When both halves have been asked for,
+// and everything that they come after is in some stream, the copy is enqueued on the receiver's
+// copy stream, behind the events of both sides. So copies run beside kernels, and no host thread
+// waits for the device.
+//
+// No deadlock by design: streams only wait for events that are recorded already, and every wait of
+// a host thread ends either with its peer's half or with the failure of some rank.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/ring/communicator.h"
+#include "cuda/base/stream.h"
+#include "cuda/ring/device_clock.h"
+#include "cuda/ring/device_completion.h"
+
+namespace ringscope::cuda {
+
+// One hop of one rank, completed when its block has arrived and its own has been read. Its members
+// but times() are guarded by the ring's mutex.
+class DeviceHop;
+
+// What the virtual ranks share. Must outlive its communicators and their completions; the memory
+// that hops name must live until their copies are over, also after a failure.
+class DeviceRing {
+ public:
+  // Throws CudaError.
+  explicit DeviceRing(int world_size);
+
+  int world_size() const { return static_cast<int>(seats_.size()); }
+  const DeviceClock& clock() const { return clock_; }
+
+  // Ends every wait of every rank with `error`; the first call counts. Thread-safe.
+  void fail(const RunError& error);
+  // Throws the RunError that fail() was called with, if it was.
+  void throw_if_failed();
+
+ private:
+  friend class DeviceCommunicator;
+  friend class DeviceHop;
+
+  struct Seat {
+    Stream copies{StreamPriority::high};
+    std::vector<std::shared_ptr<DeviceHop>> hops;  // in the order they were asked for
+    std::size_t received = 0;                      // hops whose receive is in the stream
+  };
+
+  int previous(int rank) const { return (rank + world_size() - 1) % world_size(); }
+  int next(int rank) const { return (rank + 1) % world_size(); }
+  // Enqueues every copy that can be. The mutex is held.
+  void enqueue_copies();
+  bool enqueue_next_copy(int rank);
+
+  DeviceClock clock_;
+  std::mutex mutex_;  // guards everything below, and all hops' states
+  std::condition_variable changed_;
+  std::vector<Seat> seats_;
+  std::optional<RunError> failure_;
+};
+
+// One rank's place in the ring; used by that rank's thread.
+class DeviceCommunicator : public Communicator {
+ public:
+  DeviceCommunicator(DeviceRing& ring, int rank) : ring_(ring), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return ring_.world_size(); }
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override;
+
+ private:
+  DeviceRing& ring_;
+  int rank_;
+};
+
+}  // namespace ringscope::cuda

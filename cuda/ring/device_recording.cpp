@@ -1,0 +1,172 @@
+#include "cuda/ring/device_recording.h"
+
+#include <algorithm>
+
+#include "core/attention/online_softmax.h"
+#include "core/ring/at_step.h"
+#include "core/ring/recorded.h"
+#include "cuda/ring/device_completion.h"
+
+namespace ringscope::cuda {
+
+namespace {
+constexpr std::size_t kSampledRows = 3;
+}
+
+DeviceRecordingBackend::DeviceRecordingBackend(CudaBackend& inner, Recorder& recorder,
+                                               const RingProblem& problem, int rank,
+                                               const DeviceClock& clock, KernelTurns* turns,
+                                               ActivityLog* activities, Engine::Listener listener)
+    : inner_(inner),
+      recorder_(recorder),
+      params_(problem.params),
+      rank_(rank),
+      clock_(clock),
+      turns_(turns),
+      activities_(activities),
+      listener_(std::move(listener)),
+      samples_(kSampledRows * static_cast<std::size_t>(problem.partition.world_size)) {
+  for (RowSample& sample : samples_.span()) sample = {kMinusInfinity<float>, 0};
+}
+
+void DeviceRecordingBackend::wait(const StepInfo& step, Payload payload, const Completion& after) {
+  if (after == nullptr) return;
+  Slice slice{.step = step, .awaited = after, .payload = payload};
+  slice.begin.record(inner_.stream());
+  wait_on(inner_.stream(), after);
+  slice.end.record(inner_.stream());
+  slices_.push_back(std::move(slice));
+}
+
+template <class Attend>
+Completion DeviceRecordingBackend::compute(const StepInfo& step, const Region& region,
+                                           Attend&& attend) {
+  Slice slice{.step = step, .awaited = nullptr, .pairs = region.pairs()};
+  Completion completion;
+  const auto enqueue = [&] {
+    slice.begin.record(inner_.stream());
+    completion = attend();
+    slice.end.record(inner_.stream());
+  };
+  if (turns_ != nullptr && slice.pairs > 0) {
+    turns_->take(inner_.stream(), enqueue);
+  } else {
+    enqueue();
+  }
+  slices_.push_back(std::move(slice));
+  return completion;
+}
+
+void DeviceRecordingBackend::sample(const StepInfo& step, const Region& region,
+                                    const SoftmaxState& state) {
+  SampledRows sampled{};
+  for_sampled_rows(region.queries.size(), [&](Index row) {
+    sampled.rows[sampled.count++] = row;
+    slices_.back().sampled.push_back(region.queries.global_position(row));
+  });
+  has_state_ = has_state_ || slices_.back().pairs > 0;
+  if (!has_state_) return;  // begin() writes none
+  launch_sample_rows(sampled, state.row_max, state.row_sum,
+                     samples_.data() + kSampledRows * static_cast<std::size_t>(step.step),
+                     inner_.stream());
+}
+
+Completion DeviceRecordingBackend::begin(const QueryBlock& q, const SoftmaxState& state) {
+  has_state_ = false;
+  return inner_.begin(q, state);
+}
+
+Completion DeviceRecordingBackend::attend(const StepInfo& step, const Region& region,
+                                          const QueryBlock& q, const KvBlock& block,
+                                          const SoftmaxState& state, const Completion& after) {
+  wait(step, Payload::kv, after);
+  Completion attended =
+      compute(step, region, [&] { return inner_.attend(step, region, q, block, state, nullptr); });
+  sample(step, region, state);
+  return attended;
+}
+
+Completion DeviceRecordingBackend::finish(const QueryBlock& q, const SoftmaxState& state) {
+  return inner_.finish(q, state);
+}
+
+Completion DeviceRecordingBackend::begin_backward(const QueryBlock& q, const BackwardState& state) {
+  return inner_.begin_backward(q, state);
+}
+
+Completion DeviceRecordingBackend::attend_backward(const StepInfo& step, const Region& region,
+                                                   const QueryBlock& q, const KvBlock& block,
+                                                   const BackwardState& state,
+                                                   const KvGradient& gradient,
+                                                   const Completion& after) {
+  wait(step, Payload::kv, after);
+  return compute(step, region, [&] {
+    return inner_.attend_backward(step, region, q, block, state, gradient, nullptr);
+  });
+}
+
+Completion DeviceRecordingBackend::add(const StepInfo& step, const KvGradient& into,
+                                       const KvGradient& from, const Completion& after) {
+  wait(step, Payload::dkv, after);
+  return inner_.add(step, into, from, nullptr);
+}
+
+Completion DeviceRecordingBackend::finish_backward(const StepInfo& step, const QueryBlock& q,
+                                                   const BackwardState& state,
+                                                   const Completion& after) {
+  wait(step, Payload::dkv, after);
+  return inner_.finish_backward(step, q, state, nullptr);
+}
+
+void DeviceRecordingBackend::flush() {
+  // Step by step, so that the listener hears of them while they happen, and a kernel that fails is
+  // found at its own step.
+  for (const Slice& slice : slices_)
+    at_step(rank_, slice.step.step, [&] {
+      slice.end.wait();
+      if (slice.awaited == nullptr && listener_) listener_(slice.pairs);
+    });
+  if (!slices_.empty())  // and what came after the last of them
+    at_step(rank_, slices_.back().step.step,
+            [&] { RINGSCOPE_CUDA(cudaStreamSynchronize(inner_.stream())); });
+  const std::vector<Activity> kernels =
+      activities_ != nullptr ? activities_->kernels_of(inner_.stream()) : std::vector<Activity>();
+  std::vector<BlockStats> stats[2];
+  for (const Slice& slice : slices_)
+    at_step(rank_, slice.step.step, [&] {
+      if (slice.awaited != nullptr) return flush_wait(slice);
+      std::vector<BlockStats>& of_pass = stats[static_cast<int>(slice.step.pass)];
+      if (of_pass.empty()) of_pass = inner_.all_stats(slice.step.pass);
+      flush_compute(slice, of_pass.at(static_cast<std::size_t>(slice.step.step)), kernels);
+    });
+  slices_.clear();
+  set_lse_errors(recorder_.samples());
+}
+
+// The stream came by: only what was not there yet when it asked was waited for.
+void DeviceRecordingBackend::flush_wait(const Slice& slice) {
+  const TransferTimes hop = slice.awaited->times();
+  if (hop.last_peer < 0) return;  // its own, not a peer's
+  TraceEvent event = wait_event(slice.step, slice.payload);
+  event.begin_ns = recorded_ns(slice.begin);
+  event.end_ns = recorded_ns(slice.end);
+  event.waiting_for = hop.last_peer;
+  if (std::max(hop.send_end, hop.recv_end) - recorder_.origin_ns() > event.begin_ns)
+    recorder_.record(event);
+}
+
+void DeviceRecordingBackend::flush_compute(const Slice& slice, const BlockStats& stats,
+                                           std::span<const Activity> kernels) {
+  TraceEvent event = compute_event(slice.step, params_, stats);
+  event.begin_ns = recorded_ns(slice.begin);
+  event.end_ns = recorded_ns(slice.end);
+  narrow(event, recorder_.origin_ns(), kernels);
+  event.cpu_ns = event.end_ns - event.begin_ns;
+  recorder_.record(event);
+  const std::size_t first = kSampledRows * static_cast<std::size_t>(slice.step.step);
+  for (std::size_t i = 0; i < slice.sampled.size(); ++i)
+    recorder_.record(sample_of(rank_, slice.step.step, slice.sampled[i], event.end_ns,
+                               samples_[first + i].row_max, samples_[first + i].row_sum));
+}
+
+}  // namespace ringscope::cuda

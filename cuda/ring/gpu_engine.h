@@ -1,0 +1,44 @@
+// Virtual ranks on one GPU: each has a compute stream and a copy stream, and its own memory there.
+#pragma once
+
+#include "core/ring/config.h"
+#include "core/ring/engine.h"
+#include "cuda/base/device_memory.h"
+#include "cuda/kernels/autotune.h"
+#include "cuda/ring/activity.h"
+#include "cuda/ring/choose_kernels.h"
+#include "cuda/ring/device_communicator.h"
+#include "cuda/ring/kernel_turns.h"
+
+namespace ringscope::cuda {
+
+class GpuEngine : public Engine {
+ public:
+  // `take_turns`: at most one rank's kernel at a time (kernel_turns.h). `tuner`, and `activities`
+  // unless it is null (device_recording.h), must outlive it. Throws CudaError.
+  GpuEngine(int world_size, const ChosenKernels& kernels, bool take_turns, Autotuner& tuner,
+            ActivityLog* activities = nullptr)
+      : ring_(world_size),
+        kernels_(kernels),
+        take_turns_(take_turns),
+        tuner_(tuner),
+        activities_(activities) {}
+
+  std::string_view name() const override { return "cuda"; }
+  MemorySpace& memory() override { return device_memory(); }
+  // The tiles that were chosen, and how.
+  std::string notes() const override;
+  std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override;
+  void fail(const RunError& error) override { ring_.fail(error); }
+  void throw_if_failed() override { ring_.throw_if_failed(); }
+
+ private:
+  DeviceRing ring_;
+  KernelTurns turns_;
+  ChosenKernels kernels_;
+  bool take_turns_;
+  Autotuner& tuner_;
+  ActivityLog* activities_;
+};
+
+}  // namespace ringscope::cuda

@@ -1,0 +1,86 @@
+#include "cuda/ring/run_on_gpu.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "core/ring/rank_memory.h"
+#include "cuda/base/check.h"
+#include "cuda/base/device_info.h"
+#include "cuda/ring/cuda_backend.h"
+#include "cuda/ring/gpu_engine.h"
+
+namespace ringscope::cuda {
+namespace {
+
+DeviceInfo device_or_throw() {
+  const DeviceQuery query = query_device();
+  if (!query.device) throw RunError("backend cuda: " + query.why_not);
+  return *query.device;
+}
+
+// Kernels count rows in int.
+constexpr Index kMaxRows = Index{1} << 30;
+
+void check_sizes(const RingConfig& config) {
+  const Index rows = config.partition_of_sequence().max_rows();
+  if (rows > kMaxRows)
+    throw InputError(fmt::format(
+        "seqlen: {} on {} ranks is {} rows a rank, at most {} accepted on a GPU; give a larger "
+        "--world-size or use --backend cpu",
+        config.shape.seqlen, config.world_size, rows, kMaxRows));
+  for (const Index size : {config.shape.batch, config.shape.num_heads})
+    if (size > 65535)  // a grid's second and third dimension
+      throw InputError(
+          fmt::format("batch or heads: {} given, at most 65535 accepted on a GPU", size));
+}
+
+// What allocations are rounded up to, code, and what kernels need while they run.
+constexpr Index kSpareBytes = Index{64} << 20;
+
+void check_memory(const RingConfig& config, const DeviceInfo& device) {
+  Index needed = kSpareBytes;
+  for (int rank = 0; rank < config.world_size; ++rank)
+    needed += predicted_gpu_rank_bytes(config, rank);
+  std::size_t free = 0, total = 0;
+  RINGSCOPE_CUDA(cudaMemGetInfo(&free, &total));
+  const auto gib = [](double bytes) { return bytes / (1 << 30); };
+  if (static_cast<double>(needed) > static_cast<double>(free))
+    throw RunError(fmt::format(
+        "out of device memory: {} ranks need {:.3f} GiB, {} has {:.3f} GiB free of {:.3f}; give a "
+        "smaller --seqlen or use --backend cpu",
+        config.world_size, gib(static_cast<double>(needed)), device.name,
+        gib(static_cast<double>(free)), gib(static_cast<double>(total))));
+}
+
+}  // namespace
+
+RingRun run_on_gpu(const RingConfig& config, const AttentionInputs& inputs,
+                   const Progress& progress, const GpuOptions& options) {
+  check_run(config, inputs);
+  check_sizes(config);
+  // Streams that share one of the hardware's queues wait for each other. There are 8 of these
+  // unless more are asked for before CUDA starts, and each rank has two streams.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  const DeviceInfo device = device_or_throw();
+  const ChosenKernels kernels = choose_kernels(options.kernels, device.architecture, config.dtype,
+                                               config.shape.head_dim, config.backward);
+  check_memory(config, device);
+  Autotuner tuner(tuner_options(device));
+  std::unique_ptr<ActivityLog> activities;
+  if (options.activity_records) {
+    std::string why_not;
+    activities = open_activity_log(why_not);
+    if (activities == nullptr) throw RunError("activity records: " + why_not);
+  }
+  GpuEngine engine(config.world_size, kernels, options.take_turns, tuner, activities.get());
+  return run_ranks(config, inputs, engine, progress);
+}
+
+Index predicted_gpu_rank_bytes(const RingConfig& config, int rank) {
+  const RingProblem problem = config.problem();
+  return RankMemory::predicted_bytes(problem, rank, config.scheme, config.backward) +
+         CudaBackend::scratch_bytes(problem, rank, config.backward);
+}
+
+}  // namespace ringscope::cuda

@@ -1,0 +1,186 @@
+// The kernel table is complete and in order, says why it refuses, and stands in the README.
+#include "cuda/kernels/kernel_table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/cuda/ring_step_harness.h"
+
+namespace ringscope::cuda {
+namespace {
+
+TEST(KernelTable, IsInOrderAndComplete) {
+  int expected = 1;
+  for (const ForwardKernel& kernel : forward_kernels()) {
+    EXPECT_EQ(kernel.number, expected++) << kernel.name;
+    EXPECT_NE(kernel.launch, nullptr) << kernel.name;
+    EXPECT_FALSE(kernel.tiles.empty()) << kernel.name;
+    EXPECT_FALSE(kernel.idea.empty()) << kernel.name;
+    EXPECT_EQ(kernel.carries_state, kernel.number != 1) << kernel.name;
+  }
+  EXPECT_EQ(expected, 8);
+  for (const BackwardKernel& kernel : backward_kernels()) {
+    EXPECT_EQ(kernel.number, expected++) << kernel.name;
+    EXPECT_NE(kernel.launch, nullptr) << kernel.name;
+    EXPECT_FALSE(kernel.tiles.empty()) << kernel.name;
+    EXPECT_FALSE(kernel.idea.empty()) << kernel.name;
+  }
+  EXPECT_EQ(expected, 11);
+}
+
+// 01-04 and 08 take f32 up to 256, the others halves of 64 and 128.
+TEST(KernelTable, TakesWhatTheLadderPromises) {
+  const auto takes = [](const KernelLimits& limits, DType dtype, int head_dim) {
+    return refusal(limits, 90, dtype, head_dim).empty();
+  };
+  const auto check = [&](int number, const KernelLimits& limits) {
+    const bool f32 = number <= 4 || number == 8;
+    for (const int head_dim : {1, 64, 100, 128, 256})
+      EXPECT_EQ(takes(limits, DType::f32, head_dim), f32) << number << " head_dim " << head_dim;
+    for (const int head_dim : {64, 128})
+      if (!f32) {
+        EXPECT_TRUE(takes(limits, DType::bf16, head_dim)) << number;
+        EXPECT_TRUE(takes(limits, DType::f16, head_dim)) << number;
+      }
+    EXPECT_FALSE(takes(limits, DType::f32, 257)) << number;
+    EXPECT_FALSE(takes(limits, DType::bf16, 0)) << number;
+  };
+  for (const ForwardKernel& kernel : forward_kernels()) check(kernel.number, kernel.limits);
+  for (const BackwardKernel& kernel : backward_kernels()) check(kernel.number, kernel.limits);
+}
+
+TEST(KernelTable, RefusesWithReasons) {
+  const KernelLimits any_f32{.f32 = true, .max_head_dim = 256};
+  EXPECT_EQ(refusal(any_f32, 80, DType::f32, 256), "");
+  EXPECT_EQ(refusal(any_f32, 80, DType::f32, 257), "takes head_dim 1 to 256, not 257");
+  EXPECT_EQ(refusal(any_f32, 80, DType::f32, 0), "takes head_dim 1 to 256, not 0");
+  EXPECT_EQ(refusal(any_f32, 80, DType::bf16, 64), "takes f32, not bf16");
+  EXPECT_EQ(refusal(any_f32, 75, DType::f32, 64),
+            "needs compute capability 8.0 or later, the device has 7.5");
+
+  const KernelLimits hopper{
+      .min_architecture = 90, .exact_architecture = 90, .half = true, .only_64_and_128 = true};
+  EXPECT_EQ(refusal(hopper, 90, DType::f16, 64), "");
+  EXPECT_EQ(refusal(hopper, 100, DType::bf16, 128),
+            "needs compute capability 9.0 alone, the device has 10.0");
+  EXPECT_EQ(refusal(hopper, 80, DType::f32, 96),
+            "takes bf16 and f16, not f32; takes head_dim 64 and 128, not 96; "
+            "needs compute capability 9.0 alone, the device has 8.0");
+
+  const KernelLimits ampere{.min_architecture = 80, .half = true};
+  EXPECT_EQ(refusal(ampere, 120, DType::bf16, 64), "");
+  EXPECT_EQ(refusal(ampere, 75, DType::bf16, 64),
+            "needs compute capability 8.0 or later, the device has 7.5");
+}
+
+TEST(KernelTable, NamesTheKernelsThatTakeAProblem) {
+  EXPECT_EQ(kernels_that_take(KernelPass::forward, 90, DType::bf16, 300), "none");
+  EXPECT_EQ(kernels_that_take(KernelPass::backward, 80, DType::f32, 64), "08 backward_tiled");
+  const std::string on_hopper = kernels_that_take(KernelPass::forward, 90, DType::bf16, 128);
+  EXPECT_NE(on_hopper.find("05 tensor_cores"), std::string::npos) << on_hopper;
+  EXPECT_NE(on_hopper.find("06 hopper"), std::string::npos) << on_hopper;
+  const std::string on_ampere = kernels_that_take(KernelPass::forward, 80, DType::bf16, 128);
+  EXPECT_EQ(on_ampere.find("06"), std::string::npos) << on_ampere;
+}
+
+TEST(KernelTable, VerifiedRunsAreOfKernelsThatExist) {
+  for (const VerifiedRun& run : verified_runs()) {
+    EXPECT_GE(run.number, 1);
+    EXPECT_LE(run.number, 10);
+    EXPECT_NE(verified(run.number).find(std::string(run.commit)), std::string::npos);
+  }
+  EXPECT_EQ(verified(99), "not run on a GPU");
+}
+
+#ifdef RINGSCOPE_SOURCE_DIR
+TEST(KernelTable, StandsInTheReadme) {
+  const std::filesystem::path readme = std::filesystem::path(RINGSCOPE_SOURCE_DIR) / "README.md";
+  if (!std::filesystem::exists(readme)) GTEST_SKIP() << "the source tree is not on this machine";
+  std::ostringstream text;
+  text << std::ifstream(readme).rdbuf();
+  const std::string begin = "<!-- kernels -->\n", end = "<!-- /kernels -->";
+  const std::size_t from = text.str().find(begin);
+  const std::size_t to = text.str().find(end);
+  ASSERT_TRUE(from != std::string::npos && to != std::string::npos && from < to)
+      << "README.md has no place between " << begin << "and " << end;
+  EXPECT_EQ(text.str().substr(from + begin.size(), to - from - begin.size()),
+            kernel_table_markdown())
+      << "README.md's table is to be as the right-hand side has it";
+}
+#endif
+
+// What gpu-check calls shape classes: the kernel's dtypes and head_dims, all kinds of masks and
+// partitions, lengths that no tile divides, grouped heads. The host model and tools that slow a GPU
+// down a hundredfold get a taste of it.
+std::vector<StepCase> shape_classes(const KernelLimits& limits, int tiles) {
+#ifdef RINGSCOPE_MODEL
+  const bool small = true;
+#else
+  const bool small = std::getenv("RINGSCOPE_SMALL_TESTS") != nullptr;
+#endif
+  std::vector<DType> dtypes;
+  if (limits.f32) dtypes.push_back(DType::f32);
+  if (limits.half) dtypes.insert(dtypes.end(), {DType::bf16, DType::f16});
+  const std::vector<int> head_dims =
+      limits.only_64_and_128 ? std::vector{64, 128} : std::vector{33, 64, 128};
+  constexpr const char* kMasks[] = {"causal", "full", "causal+window:100", "prefix:77"};
+  constexpr PartitionKind kPartitions[] = {PartitionKind::zigzag, PartitionKind::contiguous,
+                                           PartitionKind::striped, PartitionKind::fold};
+  std::vector<StepCase> cases;
+  for (const DType dtype : dtypes)
+    for (const int head_dim : head_dims)
+      for (const Index seqlen :
+           small ? std::vector<Index>{45} : std::vector<Index>{389, 300, 701}) {
+        const auto n = static_cast<int>(cases.size());
+        StepCase c;
+        c.heads = small ? 2 : 4;
+        c.heads_kv = c.heads / 2;
+        c.seqlen = seqlen;
+        c.head_dim = head_dim;
+        c.mask = kMasks[n % 4];
+        c.partition = kPartitions[n / 4 % 4];
+        c.world_size = 1 + n % 3;
+        c.dtype = dtype;
+        c.tile = n % tiles;
+        c.seed = static_cast<std::uint64_t>(n) + 1;
+        cases.push_back(c);
+      }
+  return cases;
+}
+
+// One test a kernel; gpu-check reads from them which kernels may be called verified.
+class EveryKernel : public testing::TestWithParam<int> {};
+
+template <class Kernel>
+const Kernel* find(std::span<const Kernel> kernels, int number) {
+  const auto found = std::find_if(kernels.begin(), kernels.end(),
+                                  [&](const Kernel& k) { return k.number == number; });
+  return found == kernels.end() ? nullptr : &*found;
+}
+
+TEST_P(EveryKernel, IsRightOnEveryShapeClass) {
+  RecordProperty("kernel", GetParam());
+  if (const ForwardKernel* kernel = find(forward_kernels(), GetParam())) {
+    if (skip_without_device(kernel->limits)) return;
+    for (const StepCase& c : shape_classes(kernel->limits, static_cast<int>(kernel->tiles.size())))
+      expect_forward_matches_oracle(*kernel, c);
+    return;
+  }
+  const BackwardKernel* kernel = find(backward_kernels(), GetParam());
+  ASSERT_NE(kernel, nullptr);
+  if (skip_without_device(kernel->limits)) return;
+  for (const StepCase& c : shape_classes(kernel->limits, static_cast<int>(kernel->tiles.size())))
+    expect_backward_matches_oracle(*kernel, c);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ladder, EveryKernel, testing::Range(1, 11), [](const auto& one) {
+  return (one.param < 10 ? "0" : "") + std::to_string(one.param);
+});
+
+}  // namespace
+}  // namespace ringscope::cuda

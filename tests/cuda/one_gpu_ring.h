@@ -1,0 +1,37 @@
+// Problems for the ring on one GPU, and how its tests run them: on the host model or on a GPU,
+// through the same calls.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "cuda/ring/run_on_gpu.h"
+#include "tests/cuda/ring_step_harness.h"
+#include "tests/ring/ring_case.h"
+
+namespace ringscope::cuda {
+
+// The kernels that these tests run the ring with, whatever is best: CUDA cores for f32, tensor
+// cores without Hopper's for halves, of which the host model runs small problems fast enough.
+inline GpuOptions options_for(DType dtype) {
+  GpuOptions options;
+  options.kernels = dtype == DType::f32 ? KernelWish{4, 8} : KernelWish{5, 9};
+  return options;
+}
+
+// Marks the test as skipped where there is no device for them; it is to return then.
+inline bool skip_without_gpu() { return skip_without_device(KernelLimits{.min_architecture = 80}); }
+
+inline RingRun run(const RingReference& problem, const RingConfig& config) {
+  return run_on_gpu(config, problem.inputs, {}, options_for(config.dtype));
+}
+
+inline std::string described(const RingReference& problem, const RingConfig& config) {
+  return problem.mask + ", seqlen " + std::to_string(problem.shape.seqlen) + ", " +
+         std::string(name_of(config.partition)) + ", world_size " +
+         std::to_string(config.world_size) + ", " + std::string(name_of(config.scheme)) + ", " +
+         std::string(name_of(config.dtype));
+}
+
+}  // namespace ringscope::cuda

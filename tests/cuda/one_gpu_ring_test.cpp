@@ -1,0 +1,160 @@
+// The ring of virtual ranks on one GPU: the same answers as attention in f64 whatever the mask, the
+// partition and the number of ranks, the same bits every time, and errors in one line. (What it
+// records: one_gpu_ring_trace_test.cpp.)
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <functional>
+#include <limits>
+
+#include "cuda/base/device_memory.h"
+#include "tests/cuda/one_gpu_ring.h"
+
+namespace ringscope::cuda {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+class OneGpuRing : public testing::TestWithParam<PartitionKind> {};
+
+// Lengths that ranks share unevenly; world sizes and schemes take turns, so that each mask meets
+// each partition on three of them.
+TEST_P(OneGpuRing, AgreesWithTheOracle) {
+  if (skip_without_gpu()) return;
+  int turn = static_cast<int>(GetParam());
+  for (const char* mask :
+       {"full", "causal", "window:9", "causal+window:7", "prefix:20", "documents:13,30,8",
+        "causal+documents:40,1,10", "prefix:11+window:20+documents:25,26"}) {
+    const RingReference problem({1, 2, 1, 51, 12}, DType::f32, mask, 0.4f, 71);
+    for (int i = 0; i < 3; ++i) {
+      const int world_size = 1 + (turn++ * 3) % 8;
+      const RingConfig config =
+          problem.config(GetParam(), world_size, i % 2 == 0 ? Scheme::ring : Scheme::allgather);
+      SCOPED_TRACE(described(problem, config));
+      problem.check(config, run(problem, config));
+    }
+  }
+}
+
+TEST_P(OneGpuRing, AgreesWithTheOracleOnMoreRanksThanRows) {
+  if (skip_without_gpu()) return;
+  for (const Index seqlen : {1, 5, 11})
+    for (const Scheme scheme : kAllSchemes) {
+      const RingReference problem({2, 2, 2, seqlen, 3}, DType::f32, "causal", -0.7f, 72);
+      const RingConfig config = problem.config(GetParam(), 8, scheme);
+      SCOPED_TRACE(described(problem, config));
+      problem.check(config, run(problem, config));
+    }
+}
+
+TEST_P(OneGpuRing, AgreesWithTheOracleInHalves) {
+  if (skip_without_gpu()) return;
+  const DType dtype = GetParam() == PartitionKind::zigzag || GetParam() == PartitionKind::striped
+                          ? DType::bf16
+                          : DType::f16;
+  const RingReference problem({1, 2, 1, 150, 64}, dtype, "causal+window:90", 0.125f, 73);
+  for (const int world_size : {1, 3})
+    for (const Scheme scheme : kAllSchemes) {
+      const RingConfig config = problem.config(GetParam(), world_size, scheme);
+      SCOPED_TRACE(described(problem, config));
+      problem.check(config, run(problem, config));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OneGpuRing, testing::ValuesIn(kAllPartitions),
+                         [](const auto& tested) { return std::string(name_of(tested.param)); });
+
+TEST(OneGpuRingOptions, ForwardAlone) {
+  if (skip_without_gpu()) return;
+  const RingReference problem({1, 2, 1, 40, 8}, DType::f32, "causal", 0.4f, 74);
+  RingConfig config = problem.config(PartitionKind::zigzag, 3);
+  config.backward = false;
+  const RingRun forward = run(problem, config);
+  problem.check(config, forward);
+  EXPECT_TRUE(forward.outputs.dq.empty());
+}
+
+// Whether kernels of different ranks run at once changes no sum.
+TEST(OneGpuRingOptions, RunsAreBitwiseRepeatableWithTurnsOrWithout) {
+  if (skip_without_gpu()) return;
+  for (const Scheme scheme : kAllSchemes) {
+    const RingReference problem({1, 2, 1, 90, 16}, DType::f32, "causal", 0.25f, 75);
+    const RingConfig config = problem.config(PartitionKind::zigzag, 5, scheme);
+    const auto bits = [&](bool take_turns) {
+      GpuOptions options = options_for(DType::f32);
+      options.take_turns = take_turns;
+      const AttentionOutputs outputs = run_on_gpu(config, problem.inputs, {}, options).outputs;
+      std::vector<std::uint32_t> all;
+      for (const auto* values : {&outputs.out, &outputs.lse, &outputs.dq, &outputs.dk, &outputs.dv})
+        for (const float x : *values) all.push_back(std::bit_cast<std::uint32_t>(x));
+      return all;
+    };
+    const auto first = bits(true);
+    EXPECT_EQ(bits(true), first);
+    EXPECT_EQ(bits(false), first);
+  }
+}
+
+TEST(OneGpuRingOptions, ProgressEndsAtOne) {
+  if (skip_without_gpu()) return;
+  const RingReference problem({1, 1, 1, 30, 8}, DType::f32, "causal", 0.25f, 76);
+  const RingConfig config = problem.config(PartitionKind::contiguous, 3);
+  std::vector<double> shares;
+  run_on_gpu(
+      config, problem.inputs, [&](double share) { shares.push_back(share); },
+      options_for(DType::f32));
+  ASSERT_EQ(shares.size(), 2u * 3 * 3);
+  for (std::size_t i = 1; i < shares.size(); ++i) EXPECT_GE(shares[i], shares[i - 1]);
+  EXPECT_DOUBLE_EQ(shares.back(), 1.0);
+}
+
+// Rows that nobody may see stay out of everyone's way, NaN or not, when whole blocks are skipped:
+// under a contiguous causal partition rank 0 never needs the others' blocks.
+TEST(OneGpuRingOptions, BlocksWithoutPairsAreNotRead) {
+  if (skip_without_gpu()) return;
+  RingReference problem({1, 1, 1, 40, 8}, DType::f32, "causal", 0.25f, 77);
+  for (Index j = 10; j < 40; ++j)
+    for (Index x = 0; x < 8; ++x) problem.inputs.k[j * 8 + x] = problem.inputs.v[j * 8 + x] = kNan;
+  const AttentionOutputs outputs =
+      run(problem, problem.config(PartitionKind::contiguous, 4)).outputs;
+  for (Index i = 0; i < 10 * 8; ++i)
+    EXPECT_NEAR(outputs.out[i], problem.oracle.out[i], 1e-5) << "value " << i;
+}
+
+// The whole line, or what it must contain.
+void expect_input_error(const std::function<void()>& f, const std::vector<std::string>& parts) {
+  try {
+    f();
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const InputError& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+    for (const std::string& part : parts)
+      EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+  }
+}
+
+TEST(OneGpuRingErrors, KernelsThatDoNotFitAreNamedWithWhatDoes) {
+  const auto choose = [](KernelWish wish, int architecture, DType dtype, Index head_dim) {
+    return [=] { choose_kernels(wish, architecture, dtype, head_dim, true); };
+  };
+  expect_input_error(choose({0, 0}, 90, DType::bf16, 80), {"bf16", "head_dim 80", "--backend cpu"});
+  expect_input_error(choose({0, 0}, 90, DType::f32, 300), {"f32", "head_dim 300", "--backend cpu"});
+  expect_input_error(choose({0, 0}, 75, DType::bf16, 64), {"bf16", "7.5"});
+  expect_input_error(choose({1, 0}, 90, DType::f32, 64), {"01 naive", "carry", "04"});
+  expect_input_error(choose({6, 0}, 80, DType::bf16, 64), {"06 hopper", "8.0", "05"});
+  expect_input_error(choose({0, 9}, 90, DType::f32, 64), {"09", "f32", "08"});
+  expect_input_error(choose({0, 4}, 90, DType::f32, 64), {"no backward kernel 04", "08"});
+  expect_input_error(choose({99, 0}, 90, DType::f32, 64), {"no forward kernel 99", "04"});
+}
+
+TEST(OneGpuRingErrors, TheBestKernelIsTheHighestOfThoseThatFit) {
+  EXPECT_EQ(choose_kernels({}, 80, DType::bf16, 64, false).forward->number, 5);
+  EXPECT_EQ(choose_kernels({}, 80, DType::bf16, 64, false).backward, nullptr);
+  EXPECT_EQ(choose_kernels({}, 80, DType::f32, 100, true).forward->number, 4);
+  EXPECT_EQ(choose_kernels({}, 80, DType::f32, 100, true).backward->number, 8);
+  EXPECT_EQ(choose_kernels({2, 8}, 80, DType::f32, 100, true).forward->number, 2);
+}
+
+}  // namespace
+}  // namespace ringscope::cuda

@@ -1,0 +1,146 @@
+// What the ring on one GPU records: the rules that hold for every run, and those of a device.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "cuda/ring/activity.h"
+#include "tests/cuda/one_gpu_ring.h"
+#include "tests/ring/run_invariants.h"
+
+namespace ringscope::cuda {
+namespace {
+
+// Calls f(config, run) for masks, partitions, world sizes and schemes that take turns.
+template <class F>
+void for_runs(F&& f) {
+  int turn = 0;
+  for (const char* mask : {"full", "causal", "causal+window:9", "causal+documents:20,25"}) {
+    const RingReference problem({2, 2, 1, 45, 5}, DType::f32, mask, 0.4f, 81);
+    for (const PartitionKind partition : kAllPartitions) {
+      const int world_size = 1 + (turn * 3) % 8;
+      const RingConfig config = problem.config(partition, world_size, kAllSchemes[turn++ / 2 % 2]);
+      SCOPED_TRACE(described(problem, config));
+      f(config, run(problem, config));
+    }
+  }
+}
+
+void expect_predicted_bytes(const RingConfig& config, const RingRun& run) {
+  ASSERT_EQ(run.peak_bytes.size(), static_cast<std::size_t>(config.world_size));
+  EXPECT_EQ(run.peak_bytes, run.predicted_bytes);
+  for (int rank = 0; rank < config.world_size; ++rank)
+    EXPECT_EQ(run.peak_bytes[rank], predicted_gpu_rank_bytes(config, rank)) << "rank " << rank;
+}
+
+// Slices lie within the run, and what a rank did and waited for fits into it.
+void expect_to_fit_into_wall_time(const RingRun& run) {
+  const double wall_ns = run.wall_s * 1e9;
+  for (std::size_t rank = 0; rank < run.recording.events.size(); ++rank) {
+    const double error_ns = static_cast<double>(run.recording.info.clock_error_ns[rank]);
+    EXPECT_GT(error_ns, 0);
+    double busy_ns = 0, first_ns = 1e18, last_ns = 0;
+    for (const TraceEvent& event : run.recording.events[rank]) {
+      first_ns = std::min(first_ns, static_cast<double>(event.begin_ns));
+      last_ns = std::max(last_ns, static_cast<double>(event.end_ns));
+      if (event.lane == Lane::compute || event.lane == Lane::wait)
+        busy_ns += static_cast<double>(event.end_ns - event.begin_ns);
+    }
+    EXPECT_LE(last_ns - first_ns, wall_ns + 2 * error_ns) << "rank " << rank;
+    EXPECT_LE(busy_ns, wall_ns + 2 * error_ns) << "rank " << rank;
+  }
+}
+
+// Ranks take turns: no two of them compute at once, so a slice's length is its work's.
+void expect_turns(const RingRun& run) {
+  std::vector<TraceEvent> computing;
+  for_events(run, Lane::compute, [&](int, const TraceEvent& event) {
+    EXPECT_EQ(event.cpu_ns, event.end_ns - event.begin_ns);
+    if (event.pairs > 0) computing.push_back(event);
+  });
+  std::sort(computing.begin(), computing.end(),
+            [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
+  for (std::size_t i = 1; i < computing.size(); ++i)
+    EXPECT_GE(computing[i].begin_ns, computing[i - 1].end_ns);
+}
+
+// Nobody waits for what was there already, nor for itself.
+void expect_waits_for_peers(const RingConfig& config, const RingRun& run) {
+  const int n = config.world_size;
+  for_events(run, Lane::wait, [&](int rank, const TraceEvent& wait) {
+    EXPECT_TRUE(wait.waiting_for == (rank + 1) % n || wait.waiting_for == (rank + n - 1) % n);
+    EXPECT_NE(wait.waiting_for, rank);
+    bool ended_within = false;
+    for (const TraceEvent& event : run.recording.events[static_cast<std::size_t>(rank)])
+      if ((event.lane == Lane::send || event.lane == Lane::recv) && event.pass == wait.pass &&
+          event.payload == wait.payload)
+        ended_within =
+            ended_within || (wait.begin_ns < event.end_ns && event.end_ns <= wait.end_ns);
+    EXPECT_TRUE(ended_within) << "rank " << rank << ", step " << wait.step;
+  });
+}
+
+TEST(OneGpuRingTrace, KeepsTheRulesOfEveryRun) {
+  if (skip_without_gpu()) return;
+  for_runs([](const RingConfig& config, const RingRun& run) {
+    EXPECT_EQ(run.recording.info.backend, "cuda");
+    expect_predicted_pairs(config, run);
+    expect_predicted_hops_and_bytes(config, run);
+    expect_predicted_bytes(config, run);
+    expect_well_formed_lanes(run);
+    expect_every_send_has_its_receive(run);
+    expect_blocks_attended_after_they_arrived(run);
+    expect_trace_read_back_as_it_was(run);
+    expect_to_fit_into_wall_time(run);
+    expect_turns(run);
+    expect_waits_for_peers(config, run);
+  });
+}
+
+TEST(OneGpuRingTrace, SoftmaxSamplesEndAtTheFinalLse) {
+  if (skip_without_gpu()) return;
+  const RingReference problem({1, 2, 2, 40, 4}, DType::f32, "causal", 0.5f, 82);
+  const RingRun run = cuda::run(problem, problem.config(PartitionKind::striped, 4));
+  std::map<Index, SoftmaxSample> last;
+  ASSERT_EQ(run.recording.samples.size(), 4u * 4 * 3);
+  for (const SoftmaxSample& sample : run.recording.samples) last[sample.query] = sample;
+  EXPECT_EQ(last.size(), 4u * 3);
+  for (const SoftmaxSample& sample : run.recording.samples) {
+    EXPECT_EQ(sample.rank, sample.query % 4);
+    EXPECT_NEAR(sample.lse_error, std::abs(run.outputs.lse[sample.query] - sample.lse), 1e-5);
+  }
+  for (const auto& [query, sample] : last) {
+    EXPECT_NEAR(sample.lse, run.outputs.lse[query], 1e-5);
+    EXPECT_EQ(sample.lse_error, 0);
+    EXPECT_EQ(sample.step, 3);
+  }
+}
+
+// Kernels that ran within a slice of events make it as long as they were; those of others' slices,
+// and clocks that differ a little, don't move its ends outwards.
+TEST(ActivityRecords, NarrowSlicesToTheirKernels) {
+  const auto narrowed = [](std::vector<Activity> kernels) {
+    TraceEvent slice;
+    slice.begin_ns = 100;
+    slice.end_ns = 200;
+    narrow(slice, 1000, kernels);
+    return std::pair(slice.begin_ns, slice.end_ns);
+  };
+  using Ends = std::pair<std::int64_t, std::int64_t>;
+  EXPECT_EQ(narrowed({}), Ends(100, 200));
+  EXPECT_EQ(narrowed({{1120, 1130}, {1140, 1180}}), Ends(120, 180));
+  EXPECT_EQ(narrowed({{1020, 1090}, {1130, 1140}, {1210, 1300}}), Ends(130, 140));
+  EXPECT_EQ(narrowed({{1095, 1205}}), Ends(100, 200));
+  EXPECT_EQ(narrowed({{1010, 1050}}), Ends(100, 200));
+}
+
+TEST(ActivityRecords, AreRefusedInALineWhereTheyAreNotThere) {
+  std::string why_not;
+  const std::unique_ptr<ActivityLog> log = open_activity_log(why_not);
+  EXPECT_EQ(log == nullptr, !why_not.empty());
+  EXPECT_EQ(why_not.find('\n'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ringscope::cuda

@@ -1,0 +1,134 @@
+// Which problems the kernels are put through, and on which devices and schedules.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <initializer_list>
+
+#include "cuda/base/check.h"
+#include "tests/cuda/ring_step_harness.h"
+
+#ifdef RINGSCOPE_MODEL
+#include "cuda/model/simt.h"
+#endif
+
+namespace ringscope::cuda {
+
+float StepCase::softmax_scale() const {
+  return score_deviation / std::sqrt(static_cast<float>(head_dim));
+}
+
+std::string to_string(const StepCase& tested) {
+  return fmt::format(
+      "{} batch {} heads {} heads_kv {} seqlen {} head_dim {} mask {} {} world_size {} tile {} "
+      "score_deviation {} skip_empty {} only_step {} seed {}",
+      name_of(tested.dtype), tested.batch, tested.heads, tested.heads_kv, tested.seqlen,
+      tested.head_dim, tested.mask, name_of(tested.partition), tested.world_size, tested.tile,
+      tested.score_deviation, tested.skip_empty, tested.only_step, tested.seed);
+}
+
+std::vector<StepCase> awkward_cases(DType dtype, const std::vector<int>& head_dims, int tiles) {
+  std::vector<StepCase> cases;
+  const auto pick = [&](const auto& list) { return list.begin()[cases.size() % list.size()]; };
+  const auto text = [](Index x) { return std::to_string(x); };
+  struct Heads {
+    int batch, heads, heads_kv;
+  };
+  const auto add = [&](int mask, PartitionKind partition, Index seqlen) {
+    // List lengths without common divisors, so that everything meets everything else.
+    const Heads heads =
+        pick(std::initializer_list<Heads>{{1, 2, 1}, {1, 1, 1}, {2, 2, 2}, {1, 4, 2}, {1, 3, 1}});
+    StepCase added{.batch = heads.batch,
+                   .heads = heads.heads,
+                   .heads_kv = heads.heads_kv,
+                   .seqlen = seqlen,
+                   .head_dim = pick(head_dims),
+                   .partition = partition,
+                   .world_size = pick(std::initializer_list<int>{1, 2, 3, 4, 5, 8, 2}),
+                   .dtype = dtype,
+                   .tile = static_cast<int>(cases.size() % tiles),
+                   .score_deviation = pick(std::initializer_list<float>{1, 5, -2}),
+                   .skip_empty = cases.size() % 4 != 1,
+                   .seed = 100 + cases.size()};
+    const Index cut = seqlen / 3;
+    const std::string documents =
+        "documents:" + (cut == 0 ? text(seqlen) : text(cut) + ",1," + text(seqlen - cut - 1));
+    const std::string window = "window:" + text(3 + seqlen / 20),
+                      prefix = "prefix:" + text(seqlen / 2);
+    const std::string masks[] = {"full",
+                                 "causal",
+                                 window,
+                                 "causal+" + window,
+                                 prefix,
+                                 documents,
+                                 "causal+" + documents,
+                                 "causal+" + window + "+" + documents,
+                                 prefix + "+" + documents,
+                                 "causal+window:1"};
+    added.mask = masks[mask];
+    cases.push_back(added);
+  };
+  for (int mask = 0; mask < 10; ++mask)
+    for (const PartitionKind partition : kAllPartitions)
+      add(mask, partition,
+          pick(std::initializer_list<Index>{1, 100, 5, 17, 33, 64, 65, 2, 129, 130, 36}));
+  for (const PartitionKind partition : kAllPartitions) {  // rows that meet no key, some or all
+    add(1, partition, 70);
+    cases.back().world_size = 4;
+    cases.back().only_step = 1 + static_cast<int>(cases.size() % 3);
+    cases.back().skip_empty = false;
+  }
+  for (const Index seqlen : {31, 63, 127}) {  // one key short of whole tiles
+    add(0, PartitionKind::contiguous, seqlen);
+    cases.back().world_size = 1;
+  }
+  for (const int mask : {0, 1, 2}) {  // several tiles in a row, so that tiles meet tiles
+    add(mask, PartitionKind::contiguous, 300);
+    cases.back().world_size = 1;
+    cases.back().heads = cases.back().heads_kv = cases.back().batch = 1;
+  }
+  return cases;
+}
+
+bool skip_without_device(const KernelLimits& limits) {
+#ifdef RINGSCOPE_MODEL
+  (void)limits;
+  return false;
+#else
+  std::string reason;
+  int devices = 0, major = 0, minor = 0;
+  if (const cudaError_t status = cudaGetDeviceCount(&devices); status != cudaSuccess) {
+    reason = fmt::format("no GPU: {}", cudaGetErrorString(status));
+  } else if (devices == 0) {
+    reason = "no GPU";
+  } else {
+    RINGSCOPE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+    RINGSCOPE_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
+    const int has = 10 * major + minor;
+    const bool exact = limits.exact_architecture > 0;
+    const int needs = exact ? limits.exact_architecture : limits.min_architecture;
+    if (exact ? has != needs : has < needs)
+      reason = fmt::format("compute capability {}.{} is here, {}.{} {} needed", major, minor,
+                           needs / 10, needs % 10, exact ? "exactly" : "at least");
+  }
+  if (reason.empty()) return false;
+  [&] { GTEST_SKIP() << reason; }();
+  return true;
+#endif
+}
+
+void under_all_schedules(const std::function<void()>& run) {
+#ifdef RINGSCOPE_MODEL
+  for (const auto order : {model::ThreadOrder::ascending, model::ThreadOrder::descending,
+                           model::ThreadOrder::shuffled})
+    for (const bool async_late : {true, false}) {
+      SCOPED_TRACE(fmt::format("order {} async_late {}", static_cast<int>(order), async_late));
+      model::set_schedule({order, async_late, 7});
+      run();
+    }
+  model::set_schedule({});
+#else
+  run();
+#endif
+}
+
+}  // namespace ringscope::cuda

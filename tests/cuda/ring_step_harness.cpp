@@ -1,0 +1,370 @@
+#include "tests/cuda/ring_step_harness.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#include "core/ring/schedule.h"
+#include "cuda/kernels/allowed_rows.h"
+#include "cuda/kernels/row_kernels.h"
+#include "tests/attention/blockwise_run.h"
+#include "tests/cuda/guarded_array.h"
+#include "tests/ring/ring_case.h"
+
+#ifdef RINGSCOPE_MODEL
+#include "cuda/model/simt.h"
+#endif
+
+namespace ringscope::cuda {
+
+using blockwise_run_detail::gather;
+using blockwise_run_detail::kNan;
+using blockwise_run_detail::scatter;
+
+namespace {
+
+// The problem as ranks hold it, on the device.
+class DealtProblem {
+ public:
+  DealtProblem(const StepCase& tested, const Tensors<float>& in)
+      : tested_(tested),
+        spec_(MaskSpec::parse(tested.mask)),
+        mask_(spec_.for_seqlen(tested.seqlen)),
+        partition_{tested.partition, tested.seqlen, tested.world_size},
+        document_ends_(
+            std::vector<Index>(mask_.document_ends, mask_.document_ends + mask_.num_documents)) {
+    const Index heads = tested.batch * tested.heads, heads_kv = tested.batch * tested.heads_kv;
+    for (int rank = 0; rank < tested.world_size; ++rank) {
+      const LocalRows rows = partition_.rows_of(rank);
+      q_.push_back(stored(in.q, heads, rows));
+      k_.push_back(stored(in.k, heads_kv, rows));
+      v_.push_back(stored(in.v, heads_kv, rows));
+      if (!in.dout.empty()) dout_.push_back(stored(in.dout, heads, rows));
+    }
+  }
+
+  Region region(int rank, int owner) const {
+    return {mask_, partition_.rows_of(rank), partition_.rows_of(owner)};
+  }
+  Region device_region(int rank, int owner) const {
+    Region region = this->region(rank, owner);
+    if (mask_.num_documents > 0) region.mask.document_ends = document_ends_.data();
+    return region;
+  }
+  StepShape shape(int rank, int owner) const {
+    return {tested_.batch, tested_.heads, tested_.heads_kv,
+            rows(rank),    rows(owner),   tested_.head_dim};
+  }
+  int rows(int rank) const { return static_cast<int>(partition_.rows_of(rank).size()); }
+  const Partition& partition() const { return partition_; }
+
+  template <class Step>
+  void set_inputs(Step& step, int rank, int owner) const {
+    step.shape = shape(rank, owner);
+    step.softmax_scale = tested_.softmax_scale();
+    step.q = q_[rank].data();
+    step.k = k_[owner].data();
+    step.v = v_[owner].data();
+    if constexpr (requires { step.dout; }) step.dout = dout_[rank].data();
+  }
+
+ private:
+  GuardedArray<std::byte> stored(const std::vector<float>& tensor, Index heads,
+                                 const LocalRows& rows) const {
+    std::vector<std::byte> bytes(
+        static_cast<std::size_t>(heads * rows.size() * tested_.head_dim * bytes_of(tested_.dtype)));
+    gather(tested_.dtype, tensor, heads, tested_.seqlen, tested_.head_dim, rows, bytes.data());
+    return GuardedArray<std::byte>(bytes);
+  }
+
+  const StepCase tested_;
+  const MaskSpec spec_;
+  const Mask mask_;
+  const Partition partition_;
+  GuardedArray<Index> document_ends_;
+  std::vector<GuardedArray<std::byte>> q_, k_, v_, dout_;
+};
+
+struct Step {
+  int number;
+  int owner;
+  bool last;
+};
+
+std::vector<Step> steps_of(const StepCase& tested, int rank) {
+  const RingSchedule ring{rank, tested.world_size};
+  if (tested.only_step >= 0) return {{tested.only_step, ring.owner(tested.only_step), true}};
+  std::vector<Step> steps;
+  for (int step = 0; step < ring.steps(); ++step)
+    steps.push_back({step, ring.owner(step), ring.is_last(step)});
+  return steps;
+}
+
+// Pairs must be exact. A tile that the first and last row's intervals enclose may be visited
+// without need, and a full one may be taken for partial (at a tail), but no more than that.
+void expect_counted(const StepCounters& counted, const Region& region, const TileShape& tile,
+                    Index heads) {
+  EXPECT_EQ(static_cast<Index>(counted.pairs), region.pairs());
+  Index total = 0, needed = 0, full = 0, enclosed = 0;
+  for (Index i = 0; i < region.queries.size(); i += tile.rows)
+    for (Index k = 0; k < region.keys.size(); k += tile.keys) {
+      const Interval rows{i, min_of(i + tile.rows, region.queries.size())};
+      const Interval keys{k, min_of(k + tile.keys, region.keys.size())};
+      const TileClass tile_class = region.tile_class(rows, keys);
+      const Interval hull{region.allowed_rows(rows.first).first,
+                          region.allowed_rows(rows.last - 1).last};
+      total += heads;
+      full += tile_class == TileClass::full ? heads : 0;
+      needed += tile_class != TileClass::empty ? heads : 0;
+      enclosed += hull.first < keys.last && keys.first < hull.last ? heads : 0;
+    }
+  const auto count = [](unsigned long long n) { return static_cast<Index>(n); };
+  const Index visited = count(counted.tiles_full) + count(counted.tiles_partial);
+  EXPECT_EQ(visited + count(counted.tiles_skipped), total);
+  EXPECT_LE(count(counted.tiles_full), full);
+  EXPECT_GE(visited, needed);
+  EXPECT_LE(visited, enclosed);
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+RingReference reference_of(const StepCase& tested) {
+  return RingReference(tested.shape(), tested.dtype, tested.mask, tested.softmax_scale(),
+                       tested.seed);
+}
+
+// Whether `value`, stored in the case's dtype, is as near to `expected` as the CPU is, allowing for
+// what design and head comment allow. `width`: values in a row, in which the CPU's second run is
+// reversed.
+bool expect_near(const char* name, const RingReference& reference, DType stored_in,
+                 std::vector<float> value, const std::vector<float>& single,
+                 const std::vector<float>& single_reversed,
+                 const std::vector<double>& single_expected, const std::vector<double>& expected,
+                 Index width, double plain_error = 0) {
+  for (float& x : value) x = round_to(stored_in, x);
+  const double single_error = std::max(
+      {max_abs_error(single, single_expected),
+       max_abs_error(single_reversed, reversed_rows(single_expected, width)), plain_error});
+  const double error = max_abs_error(value, expected);
+  const double tolerance = 2 * single_error + reference.slack(single_expected);
+  EXPECT_LE(error, tolerance) << name;
+  return error <= tolerance;
+}
+
+// Runs `run` so often that repeatability shows, which costs time on the model: there only short
+// cases run under every schedule, the others under one of them. Under a schedule that the test has
+// set itself (under_all_schedules) the case runs once, and that schedule stays.
+template <class Run, class Same>
+auto repeated([[maybe_unused]] const StepCase& tested, const Run& run, const Same& same) {
+#ifdef RINGSCOPE_MODEL
+  const model::Schedule usual, present = model::schedule();
+  if (present.order != usual.order || present.async_late != usual.async_late ||
+      present.seed != usual.seed)
+    return run();
+  const auto schedules = {
+      usual,
+      model::Schedule{model::ThreadOrder::descending, false, 1},
+      model::Schedule{model::ThreadOrder::shuffled, true, tested.seed},
+  };
+  const bool all = tested.seqlen <= 40;
+  model::set_schedule(schedules.begin()[all ? 0 : tested.seed % schedules.size()]);
+  auto result = run();
+  for (std::size_t i = 1; all && i < schedules.size(); ++i) {
+    model::set_schedule(schedules.begin()[i]);
+    EXPECT_TRUE(same(result, run())) << "another order of threads gives other bits";
+  }
+  model::set_schedule(usual);
+#else
+  auto result = run();
+  EXPECT_TRUE(same(result, run())) << "a second run gives other bits";
+#endif
+  return result;
+}
+
+}  // namespace
+
+ForwardRun run_forward(const ForwardKernel& kernel, const StepCase& tested,
+                       const Tensors<float>& in) {
+  testing::Test::RecordProperty("kernel", kernel.number);  // whom gpu-check credits or blames
+  const DealtProblem problem(tested, in);
+  const Index heads = tested.batch * tested.heads, d = tested.head_dim;
+  ForwardRun run{std::vector<float>(heads * tested.seqlen * d, kNan),
+                 std::vector<float>(heads * tested.seqlen, kNan)};
+  for (int rank = 0; rank < tested.world_size; ++rank) {
+    const Index rows = heads * problem.rows(rank);
+    if (rows == 0) continue;
+    GuardedArray<float> out(rows * d), row_max(rows), lse(rows);
+    GuardedArray<double> row_sum(rows);
+    GuardedArray<RowInterval> allowed(problem.rows(rank));
+    GuardedArray<StepCounters> counters(1);
+    bool first = true;
+    for (const Step& step : steps_of(tested, rank)) {
+      SCOPED_TRACE(fmt::format("rank {} step {} owner {}", rank, step.number, step.owner));
+      const Region region = problem.region(rank, step.owner);
+      ForwardStep args;
+      problem.set_inputs(args, rank, step.owner);
+      args.first = first;
+      args.last = step.last;
+      args.allowed_keys = allowed.data();
+      args.row_max = row_max.data();
+      args.row_sum = row_sum.data();
+      args.out = out.data();
+      args.lse = lse.data();
+      args.counters = counters.data();
+      if (region.keys.size() == 0 || (tested.skip_empty && region.pairs() == 0)) {
+        if (step.last) launch_finish(args, nullptr);
+        continue;
+      }
+      launch_allowed_keys(problem.device_region(rank, step.owner), allowed.data(), nullptr);
+      counters.fill(0);
+      kernel.launch(args, tested.dtype, tested.tile, nullptr);
+      RINGSCOPE_CUDA(cudaDeviceSynchronize());
+      expect_counted(counters.download()[0], region, kernel.tiles[tested.tile], heads);
+      first = false;
+    }
+    RINGSCOPE_CUDA(cudaDeviceSynchronize());
+    EXPECT_TRUE(out.guards_intact() && row_max.guards_intact() && row_sum.guards_intact() &&
+                lse.guards_intact() && counters.guards_intact())
+        << "rank " << rank << " wrote outside of its outputs";
+    const LocalRows mine = problem.partition().rows_of(rank);
+    scatter(out.download().data(), heads, tested.seqlen, d, mine, false, run.out);
+    scatter(lse.download().data(), heads, tested.seqlen, 1, mine, false, run.lse);
+  }
+  return run;
+}
+
+BackwardRun run_backward(const BackwardKernel& kernel, const StepCase& tested,
+                         const Tensors<float>& in) {
+  testing::Test::RecordProperty("kernel", kernel.number);  // whom gpu-check credits or blames
+  const DealtProblem problem(tested, in);
+  const Index heads = tested.batch * tested.heads, heads_kv = tested.batch * tested.heads_kv;
+  const Index seqlen = tested.seqlen, d = tested.head_dim;
+  const ExactForward forward = exact_forward(tested, in);
+  std::vector<float> delta(heads * seqlen);
+  for (Index row = 0; row < heads * seqlen; ++row) {
+    double sum = 0;
+    for (Index x = 0; x < d; ++x) sum += forward.out[row * d + x] * in.dout[row * d + x];
+    delta[row] = static_cast<float>(sum);
+  }
+  BackwardRun run{std::vector<float>(heads * seqlen * d, kNan),
+                  std::vector<float>(heads_kv * seqlen * d, 0.0f),
+                  std::vector<float>(heads_kv * seqlen * d, 0.0f)};
+  for (int rank = 0; rank < tested.world_size; ++rank) {
+    const LocalRows mine = problem.partition().rows_of(rank);
+    if (mine.size() == 0) continue;
+    const auto local = [&]<class T>(const std::vector<T>& whole) {
+      std::vector<T> part;
+      for (Index head = 0; head < heads; ++head)
+        for (Index i = 0; i < mine.size(); ++i)
+          part.push_back(whole[head * seqlen + mine.global_position(i)]);
+      return part;
+    };
+    const GuardedArray<float> row_max(local(forward.row_max)), deltas(local(delta));
+    const GuardedArray<double> row_sum(local(forward.row_sum));
+    GuardedArray<float> dq(heads * mine.size() * d);
+    GuardedArray<RowInterval> allowed_keys(mine.size());
+    GuardedArray<StepCounters> counters(1);
+    dq.fill(0);
+    for (const Step& step : steps_of(tested, rank)) {
+      SCOPED_TRACE(fmt::format("rank {} step {} owner {}", rank, step.number, step.owner));
+      const Region region = problem.region(rank, step.owner);
+      const Index keys = region.keys.size();
+      if (keys == 0 || (tested.skip_empty && region.pairs() == 0)) continue;
+      GuardedArray<RowInterval> allowed_queries(keys);
+      GuardedArray<float> dk(heads_kv * keys * d), dv(heads_kv * keys * d);
+      BackwardStep args;
+      problem.set_inputs(args, rank, step.owner);
+      args.allowed_keys = allowed_keys.data();
+      args.allowed_queries = allowed_queries.data();
+      args.row_max = row_max.data();
+      args.row_sum = row_sum.data();
+      args.delta = deltas.data();
+      args.dq = dq.data();
+      args.dk = dk.data();
+      args.dv = dv.data();
+      args.counters = counters.data();
+      launch_allowed_keys(problem.device_region(rank, step.owner), allowed_keys.data(), nullptr);
+      launch_allowed_queries(allowed_keys.data(), static_cast<int>(mine.size()),
+                             allowed_queries.data(), static_cast<int>(keys), nullptr);
+      counters.fill(0);
+      kernel.launch(args, tested.dtype, tested.tile, nullptr);
+      RINGSCOPE_CUDA(cudaDeviceSynchronize());
+      expect_counted(counters.download()[0], region, kernel.tiles[tested.tile], heads);
+      EXPECT_TRUE(dk.guards_intact() && dv.guards_intact() && counters.guards_intact());
+      scatter(dk.download().data(), heads_kv, seqlen, d, region.keys, true, run.dk);
+      scatter(dv.download().data(), heads_kv, seqlen, d, region.keys, true, run.dv);
+    }
+    launch_scale(dq.data(), dq.size(), tested.softmax_scale(), nullptr);
+    RINGSCOPE_CUDA(cudaDeviceSynchronize());
+    EXPECT_TRUE(dq.guards_intact());
+    scatter(dq.download().data(), heads, seqlen, d, mine, false, run.dq);
+  }
+  return run;
+}
+
+void expect_forward_matches_oracle(const ForwardKernel& kernel, const StepCase& given) {
+  StepCase tested = given;
+  if (!kernel.carries_state) {
+    tested.world_size = 1;
+    tested.only_step = std::min(tested.only_step, 0);
+  }
+  SCOPED_TRACE(to_string(tested));
+  const RingReference reference = reference_of(tested);
+  const Tensors<float> in = random_tensors(tested.shape(), tested.seed, tested.dtype);
+  const ForwardRun run = repeated(
+      tested, [&] { return run_forward(kernel, tested, in); },
+      [](const ForwardRun& a, const ForwardRun& b) {
+        return same_bits(a.out, b.out) && same_bits(a.lse, b.lse);
+      });
+  std::vector<double> out = reference.oracle.out, lse = reference.oracle.lse;
+  if (tested.only_step >= 0) {
+    const ExactForward exact = exact_forward(tested, in);
+    out = exact.out;
+    lse = exact.lse;
+  }
+  const bool near =
+      expect_near("out", reference, tested.dtype, run.out, reference.single.out,
+                  reference.single_reversed.out, reference.oracle.out, out, tested.head_dim) &
+      expect_near("lse", reference, DType::f32, run.lse, reference.single.lse,
+                  reference.single_reversed.lse, reference.oracle.lse, lse, 1);
+  if (!near)
+    ADD_FAILURE() << "reproduce with: "
+                  << reference.command(reference.config(tested.partition, tested.world_size),
+                                       "cuda");
+}
+
+void expect_backward_matches_oracle(const BackwardKernel& kernel, const StepCase& given) {
+  StepCase tested = given;
+  tested.only_step = std::min(tested.only_step, tested.world_size - 1);
+  SCOPED_TRACE(to_string(tested));
+  const RingReference reference = reference_of(tested);
+  const Tensors<float> in = random_tensors(tested.shape(), tested.seed, tested.dtype);
+  const BackwardRun run = repeated(
+      tested, [&] { return run_backward(kernel, tested, in); },
+      [](const BackwardRun& a, const BackwardRun& b) {
+        return same_bits(a.dq, b.dq) && same_bits(a.dk, b.dk) && same_bits(a.dv, b.dv);
+      });
+  const Gradients exact = exact_backward(tested, in), plain = plain_backward(tested, in);
+  const auto near = [&](const char* name, const std::vector<float>& value,
+                        const std::vector<float>& single, const std::vector<float>& reversed,
+                        const std::vector<double>& oracle, const std::vector<double>& expected,
+                        std::vector<double> plain_value) {
+    for (double& x : plain_value) x = round_to(tested.dtype, static_cast<float>(x));
+    return expect_near(name, reference, tested.dtype, value, single, reversed, oracle, expected,
+                       tested.head_dim, max_abs_error(plain_value, expected));
+  };
+  const BlockwiseRun &single = reference.single, &reversed = reference.single_reversed;
+  const NaiveResult<double>& oracle = reference.oracle;
+  if (!(near("dq", run.dq, single.dq, reversed.dq, oracle.dq, exact.dq, plain.dq) &
+        near("dk", run.dk, single.dk, reversed.dk, oracle.dk, exact.dk, plain.dk) &
+        near("dv", run.dv, single.dv, reversed.dv, oracle.dv, exact.dv, plain.dv)))
+    ADD_FAILURE() << "reproduce with: "
+                  << reference.command(reference.config(tested.partition, tested.world_size),
+                                       "cuda");
+}
+
+}  // namespace ringscope::cuda

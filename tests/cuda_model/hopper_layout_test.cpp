@@ -1,0 +1,219 @@
+// The closed forms of Hopper's layouts against definitions written down another way, and the
+// persistent schedule against brute force.
+#include "cuda/kernels/hopper_layout.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "cuda/kernels/hopper_tile.h"
+#include "cuda/kernels/persistent_schedule.h"
+
+namespace ringscope::cuda {
+namespace {
+
+// A tile's bytes are permuted within each KiB, 16 bytes at a time, so that unit u of row r lies at
+// unit u XOR r mod 8.
+TEST(HopperLayout, SwizzleIsTheCopyEngines) {
+  std::vector<bool> taken(8 * kSwizzleBytes, false);
+  for (std::uint32_t address = 0; address < taken.size(); ++address) {
+    const std::uint32_t row = address / 128, unit = address % 128 / 16, byte = address % 16;
+    const std::uint32_t place = swizzle_128(address);
+    EXPECT_EQ(place, row * 128 + (unit ^ (row % 8)) * 16 + byte);
+    EXPECT_EQ(swizzle_128(place), address);
+    EXPECT_FALSE(taken[place]);
+    taken[place] = true;
+  }
+}
+
+// Eight threads that read one 16-byte unit of eight rows meet all 32 banks, each once.
+TEST(HopperLayout, SwizzleFreesColumnsOfBankConflicts) {
+  for (std::uint32_t unit = 0; unit < 8; ++unit) {
+    std::set<std::uint32_t> banks;
+    for (std::uint32_t row = 0; row < 8; ++row)
+      for (std::uint32_t word = 0; word < 4; ++word)
+        banks.insert(swizzle_128(row * 128 + unit * 16 + word * 4) / 4 % 32);
+    EXPECT_EQ(banks.size(), 32u);
+  }
+}
+
+TEST(HopperLayout, DescriptorsRoundTrip) {
+  for (std::uint32_t start : {0u, 16u, 1024u, 0x12340u, 0x3fff0u})
+    for (std::uint32_t leading : {16u, 16384u, 22528u})
+      for (std::uint32_t stride : {1024u, 2048u, 0x3fff0u})
+        for (std::uint32_t swizzle : {0u, 1u, 3u}) {
+          const OperandDescriptor descriptor{start, leading, stride, 5, swizzle};
+          EXPECT_EQ(OperandDescriptor::decode(descriptor.encode()), descriptor);
+        }
+  static_assert(OperandDescriptor{}.encode() >> 62 == 1);
+  const OperandDescriptor v = OperandDescriptor::decode(columns_descriptor(2048, 16384));
+  EXPECT_EQ(v, (OperandDescriptor{2048, 16384, 1024}));
+  EXPECT_EQ(OperandDescriptor::decode(advance(columns_descriptor(2048, 16384), 4096)).start_bytes,
+            6144u);
+}
+
+// The fields do not run into each other, whatever is in the one beside.
+TEST(HopperLayout, AdvancingStaysWithinTheStart) {
+  const std::uint64_t whole = rows_descriptor(1024);
+  for (std::uint32_t bytes = 0; bytes < 227 * 1024; bytes += 16) {
+    const std::uint64_t moved = advance(whole, bytes);
+    EXPECT_EQ(moved >> 14, whole >> 14);
+    EXPECT_EQ((moved & 0x3fff) * 16, 1024 + bytes);
+  }
+}
+
+// PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16", accumulator D: of the 64 x N matrix,
+// row = 16 warp + lane / 4 for elements whose i mod 4 is 0 or 1, and 8 more for 2 and 3; column =
+// 8 (i / 4) + 2 (lane mod 4) + (i mod 2).
+TEST(HopperLayout, AccumulatorsCoverTheMatrixAsDefined) {
+  for (const int columns : {8, 64, 128, 176, 256}) {
+    std::set<std::pair<int, int>> covered;
+    for (int warp = 0; warp < 4; ++warp)
+      for (int lane = 0; lane < 32; ++lane)
+        for (int i = 0; i < columns / 2; ++i) {
+          const int thread = warp * 32 + lane;
+          const int row = 16 * warp + lane / 4 + (i % 4 < 2 ? 0 : 8);
+          const int column = 8 * (i / 4) + 2 * (lane % 4) + (i & 1);
+          EXPECT_EQ(accumulator_row(thread, i), row);
+          EXPECT_EQ(accumulator_column(thread, i), column);
+          covered.emplace(row, column);
+        }
+    EXPECT_EQ(covered.size(), 64u * static_cast<unsigned>(columns));
+  }
+}
+
+// Packing accumulators 8 k .. 8 k + 7 in pairs gives the operand of columns 16 k .. 16 k + 15.
+TEST(HopperLayout, PackedAccumulatorsAreTheNextOperand) {
+  std::set<std::pair<int, int>> covered;
+  for (int thread = 0; thread < kWarpgroupThreads; ++thread)
+    for (int k = 0; k < 4; ++k)
+      for (int i = 0; i < 4; ++i)
+        for (int half = 0; half < 2; ++half) {
+          const int from = 8 * k + 2 * i + half;
+          EXPECT_EQ(operand_row(thread, i), accumulator_row(thread, from));
+          EXPECT_EQ(16 * k + operand_column(thread, i, half), accumulator_column(thread, from));
+          covered.emplace(operand_row(thread, i), 16 * k + operand_column(thread, i, half));
+        }
+  EXPECT_EQ(covered.size(), 64u * 64u);
+}
+
+// Where the copy engine puts element (row, column) of a tile of panels, and where a product that
+// starts at piece_offset() looks for it.
+TEST(HopperLayout, PiecesBeginWhereThePanelsSay) {
+  for (const int rows : {64, 128, 176})
+    for (int column = 0; column < 128; column += kProductDepth) {
+      const std::uint32_t panel = static_cast<std::uint32_t>(column / kPanelColumns * rows * 128);
+      EXPECT_EQ(piece_offset(column, rows), panel + column % kPanelColumns * 2);
+      EXPECT_EQ(panel % kSwizzleBytes, 0u);
+    }
+}
+
+TEST(HopperLayout, RegistersOfAllRolesFitTheBlock) {
+  const auto fits = []<class Config>(Config) {
+    return kWarpgroupThreads *
+                   (Config::kProducerRegisters + Config::kConsumers * Config::kConsumerRegisters) <=
+               65536 &&
+           sizeof(HopperStorage<Config>) <= 227 * 1024;
+  };
+  EXPECT_TRUE(fits(HopperConfig<bf16, 128, 176, 128, 2>{}));
+  EXPECT_TRUE(fits(HopperConfig<bf16, 192, 128, 64, 2>{}));
+}
+
+// Rows that each allow an interval of keys, both ends never decreasing: the tile's key tiles hold
+// all of them, and is_full says of a key tile what each row says.
+TEST(HopperTile, MeetsWhatItsRowsMeet) {
+  std::vector<RowInterval> allowed;
+  for (int i = 0; i < 37; ++i) allowed.push_back({i / 3 * 2, std::min(i + i / 5, 33)});
+  for (const int rows : {1, 4, 16})
+    for (const int keys : {1, 3, 8})
+      for (int t = 0; t * rows < 37; ++t) {
+        const VisitingTile tile(allowed.data(), 37, rows, keys, t);
+        EXPECT_EQ(tile.rows, std::min(rows, 37 - t * rows));
+        int pairs_inside = 0, pairs = 0;
+        for (int i = tile.first_row; i < tile.first_row + tile.rows; ++i)
+          for (int j = 0; j < 40; ++j) {
+            const bool is_allowed = allowed[i].first <= j && j < allowed[i].last;
+            pairs += is_allowed;
+            pairs_inside += is_allowed && tile.first_tile * keys <= j && j < tile.last_tile * keys;
+          }
+        EXPECT_EQ(pairs_inside, pairs);
+        for (int k = tile.first_tile; k < tile.last_tile; ++k) {
+          bool full = true;
+          for (int i = tile.first_row; i < tile.first_row + tile.rows; ++i)
+            full = full && allowed[i].first <= k * keys && (k + 1) * keys <= allowed[i].last;
+          EXPECT_EQ(tile.is_full(k * keys, (k + 1) * keys), full);
+        }
+      }
+}
+
+TEST(PersistentSchedule, EveryItemOnce) {
+  for (const int blocks : {1, 2, 3, 7, 132})
+    for (const int items : {1, 2, 6, 7, 8, 131, 132, 133, 500}) {
+      std::vector<int> taken(static_cast<std::size_t>(items), 0);
+      for (int block = 0; block < blocks; ++block)
+        for (int round = 0; round < rounds_of(items, blocks); ++round) {
+          const int item = item_of(block, blocks, round);
+          ASSERT_GE(item, 0);
+          if (item < items) ++taken[static_cast<std::size_t>(item)];
+        }
+      EXPECT_EQ(std::count(taken.begin(), taken.end(), 1), items) << blocks << " blocks";
+    }
+}
+
+TEST(PersistentSchedule, ItemsAreTilesTimesMatrices) {
+  const std::uint16_t order[] = {2, 0, 1};
+  for (const std::uint16_t* given : {order, static_cast<const std::uint16_t*>(nullptr)}) {
+    std::set<std::pair<int, int>> seen;
+    for (int item = 0; item < 3 * 5; ++item) {
+      const PersistentItem at = persistent_item(item, 3, 5, given);
+      EXPECT_EQ(at.row_tile, given != nullptr ? order[item / 5] : 2 - item / 5);
+      seen.emplace(at.row_tile, at.matrix);
+    }
+    EXPECT_EQ(seen.size(), 15u);
+  }
+}
+
+TEST(PersistentSchedule, PlacesAreThoseOfAStableSortLongestFirst) {
+  const std::vector<std::vector<std::uint16_t>> all = {
+      {5}, {1, 2, 3, 4}, {4, 4, 4}, {0, 9, 0, 9, 3}, {7, 6, 6, 1, 65535, 0, 0}};
+  for (const std::vector<std::uint16_t>& costs : all) {
+    const int tiles = static_cast<int>(costs.size());
+    std::vector<int> expected(costs.size());
+    std::iota(expected.begin(), expected.end(), 0);
+    std::stable_sort(expected.begin(), expected.end(),
+                     [&](int a, int b) { return costs[a] > costs[b]; });
+    for (int place = 0; place < tiles; ++place)
+      EXPECT_EQ(place_by_cost(costs.data(), tiles, expected[place]), place);
+  }
+}
+
+// A causal problem of 64 row tiles and 64 heads on 132 blocks: no block has more than 1 % above the
+// mean to do.
+TEST(PersistentSchedule, ToAndFroBalancesCausal) {
+  const int tiles = 64, matrices = 64, blocks = 132;
+  std::vector<std::uint16_t> costs(tiles);
+  std::iota(costs.begin(), costs.end(), std::uint16_t{1});
+  std::vector<std::uint16_t> order(tiles);
+  for (int t = 0; t < tiles; ++t)
+    order[place_by_cost(costs.data(), tiles, t)] = static_cast<std::uint16_t>(t);
+  const int items = tiles * matrices;
+  std::int64_t slowest = 0, sum = 0;
+  for (int block = 0; block < blocks; ++block) {
+    std::int64_t work = 0;
+    for (int round = 0; round < rounds_of(items, blocks); ++round) {
+      const int item = item_of(block, blocks, round);
+      if (item < items)
+        work += costs[persistent_item(item, tiles, matrices, order.data()).row_tile];
+    }
+    slowest = std::max(slowest, work);
+    sum += work;
+  }
+  EXPECT_LE(static_cast<double>(slowest), 1.01 * static_cast<double>(sum) / blocks);
+}
+
+}  // namespace
+}  // namespace ringscope::cuda

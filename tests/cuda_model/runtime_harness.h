@@ -1,0 +1,48 @@
+// What the tests of the model's runtime share.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "cuda/model/runtime.h"
+
+namespace ringscope::cuda::model {
+
+class Runtime : public testing::Test {
+ protected:
+  void SetUp() override { clear(); }
+  void TearDown() override { clear(); }
+
+  // A stream that is not ordered with the default stream.
+  static cudaStream_t new_stream() {
+    cudaStream_t stream = nullptr;
+    EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    return stream;
+  }
+  static cudaEvent_t new_event(unsigned flags = cudaEventDisableTiming) {
+    cudaEvent_t event = nullptr;
+    EXPECT_EQ(cudaEventCreateWithFlags(&event, flags), cudaSuccess);
+    return event;
+  }
+
+ private:
+  static void clear() {
+    reset_device();
+    cudaGetLastError();
+  }
+};
+
+template <class... Parameters, class... Arguments>
+cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                   cudaStream_t stream, Arguments&&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+}
+
+}  // namespace ringscope::cuda::model

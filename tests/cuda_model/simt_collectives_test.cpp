@@ -1,0 +1,144 @@
+// The model's collectives of warps and warpgroups, and CUDA's device functions.
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/cuda_model/simt_harness.h"
+
+namespace ringscope::cuda::model {
+namespace {
+
+TEST_F(Simt, Shuffles) {
+  for (const Schedule& schedule : schedules) {
+    set_schedule(schedule);
+    run_grid(1, 64, 0, [] {
+      const int l = lane();
+      const double mine = 100.0 * warp() + l;
+      const double base = 100.0 * warp();
+      EXPECT_EQ(__shfl_sync(~0u, mine, 5), base + 5);
+      EXPECT_EQ(__shfl_sync(~0u, mine, 5, 8), base + (l & ~7) + 5);
+      EXPECT_EQ(__shfl_sync(~0u, mine, 33), base + 1);
+      EXPECT_EQ(__shfl_xor_sync(~0u, mine, 17), base + (l ^ 17));
+      EXPECT_EQ(__shfl_xor_sync(~0u, static_cast<float>(l), 3, 4), static_cast<float>(l ^ 3));
+      EXPECT_EQ(__shfl_down_sync(~0u, l, 3), l + 3 < 32 ? l + 3 : l);
+      EXPECT_EQ(__shfl_down_sync(~0u, l, 3, 8), l % 8 + 3 < 8 ? l + 3 : l);
+      EXPECT_EQ(__shfl_up_sync(~0u, l, 3), l >= 3 ? l - 3 : l);
+      EXPECT_EQ(__ballot_sync(~0u, l % 3 == 0), 0x49249249u);
+      EXPECT_EQ(__any_sync(~0u, l == 31), 1);
+      EXPECT_EQ(__any_sync(~0u, 0), 0);
+      EXPECT_EQ(__all_sync(~0u, l != 31), 0);
+      EXPECT_EQ(__all_sync(~0u, 2), 1);
+    });
+  }
+}
+
+// Two halves of a warp may go their own ways, with their own masks.
+TEST_F(Simt, PartsOfAWarp) {
+  for (const Schedule& schedule : schedules) {
+    set_schedule(schedule);
+    run_grid(1, 32, 0, [] {
+      const unsigned mask = lane() < 16 ? 0xffffu : 0xffff0000u;
+      for (int i = 0; i < (lane() < 16 ? 3 : 5); ++i)
+        EXPECT_EQ(__shfl_xor_sync(mask, lane() + i, 1), (lane() ^ 1) + i);
+      EXPECT_EQ(__shfl_sync(~0u, lane(), 20), 20);
+    });
+  }
+  run_grid(1, 32, 0, [] {
+    if (lane() < 4) {
+      EXPECT_TRUE(std::isnan(__shfl_sync(0xfu, 1.0f, 9))) << "a lane outside of the mask";
+    }
+  });
+}
+
+TEST_F(Simt, ExchangesOfAWarpgroup) {
+  for (const Schedule& schedule : schedules) {
+    set_schedule(schedule);
+    int wrong = 0;
+    run_grid(1, 256, 0, [&] {
+      int mine[128];
+      const unsigned char* last = nullptr;
+      for (int round = 0; round < 3; ++round) {
+        for (int& value : mine) value = 1000 * round + thread_in_block();
+        const unsigned char* all = warpgroup_exchange("product", mine, sizeof(mine));
+        EXPECT_NE(all, last);
+        last = all;
+        for (int thread = 0; thread < 128; ++thread) {
+          int value;
+          std::memcpy(&value, all + thread * sizeof(mine) + 508, sizeof(value));
+          wrong += value != 1000 * round + thread + thread_in_block() / 128 * 128;
+        }
+      }
+    });
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+TEST_F(Simt, LanesMustAgree) {
+  for (const Schedule& schedule : schedules) {
+    set_schedule(schedule);
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "__all_sync", error_of(32, 0, [] {
+                          lane() == 3 ? __any_sync(~0u, 1) : __all_sync(~0u, 1);
+                        }));
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "bytes, while", error_of(32, 0, [] {
+                          if (lane() % 2 == 0) {
+                            __shfl_sync(~0u, 1.0, 0);
+                          } else {
+                            __shfl_sync(~0u, 1.0f, 0);
+                          }
+                        }));
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "ended", error_of(64, 0, [] {
+                          if (thread_in_block() != 40) __syncwarp();
+                        }));
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "ended", error_of(256, 0, [] {
+                          if (threadIdx.x != 130) warpgroup_exchange("wgmma", nullptr, 0);
+                        }));
+  }
+  set_schedule({ThreadOrder::ascending, true, 1});
+  EXPECT_EQ(error_of(64, 0,
+                     [] {
+                       if (thread_in_block() != 40) __syncwarp();
+                     }),
+            "block (0,0,0), thread (40,0,0): has ended while others wait for it at __syncwarp");
+  EXPECT_EQ(error_of(64, 0,
+                     [] {
+                       if (thread_in_block() != 32) __syncwarp();
+                     }),
+            "block (0,0,0), thread (33,0,0): __syncwarp: waits for thread 32, which has ended");
+  EXPECT_EQ(error_of(256, 0,
+                     [] {
+                       if (threadIdx.x != 130) warpgroup_exchange("wgmma", nullptr, 0);
+                     }),
+            "block (0,0,0), thread (130,0,0): has ended while others wait for it at wgmma");
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "not in its mask",
+                      error_of(32, 0, [] { __syncwarp(0xf); }));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "has 8 threads only",
+                      error_of(40, 0, [] { __syncwarp(); }));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "has 64 threads only",
+                      error_of(192, 0, [] { warpgroup_exchange("wgmma", nullptr, 0); }));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "at most 512", error_of(32, 0, [] {
+                        const char big[513] = {};
+                        warp_exchange("big", big, 513);
+                      }));
+}
+
+TEST_F(Simt, DeviceFunctions) {
+  EXPECT_NEAR(__expf(1.5f), std::exp(1.5), 1e-5);
+  EXPECT_EQ(__expf(-INFINITY), 0.0f);
+  EXPECT_NEAR(__logf(7.0f), std::log(7.0), 1e-5);
+  EXPECT_EQ(__uint_as_float(__float_as_uint(-0.75f)), -0.75f);
+  EXPECT_EQ(min(3, -4), -4);
+  EXPECT_EQ(max(3u, 4u), 4u);
+  EXPECT_EQ(__popc(0xf0u), 4);
+  EXPECT_EQ(__clz(1), 31);
+  EXPECT_EQ(__ffs(8), 4);
+  int counter = 5;
+  EXPECT_EQ(atomicAdd(&counter, 3), 5);
+  EXPECT_EQ(counter, 8);
+  EXPECT_EQ(alignof(float4), 16u);
+  EXPECT_EQ(make_float4(1, 2, 3, 4).w, 4.0f);
+}
+
+}  // namespace
+}  // namespace ringscope::cuda::model

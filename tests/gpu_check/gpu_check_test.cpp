@@ -1,0 +1,260 @@
+// A gpu-check on a pack of fakes: what it runs and in which order, what it makes of each way to
+// fail, and that it always leaves a results file.
+#include <gtest/gtest.h>
+#include <rapidjson/document.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "tests/gpu_check/fake_pack.h"
+
+namespace ringscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+class GpuCheck : public testing::Test {
+ protected:
+  // The one results file.
+  rapidjson::Document results() const {
+    rapidjson::Document document;
+    for (const auto& file : fs::directory_iterator(pack.root / "out"))
+      document.Parse(text_of(file.path()).c_str());
+    return document;
+  }
+  static std::string status(const rapidjson::Document& results, const std::string& part) {
+    for (const auto& one : results["parts"].GetArray())
+      if (one["name"].GetString() == part) return one["status"].GetString();
+    return "no such part";
+  }
+  static std::string detail(const rapidjson::Document& results, const std::string& part) {
+    for (const auto& one : results["parts"].GetArray())
+      if (one["name"].GetString() == part && one.HasMember("detail"))
+        return one["detail"].GetString();
+    return "";
+  }
+  static int kernel_passes(const rapidjson::Document& results, int number) {
+    for (const auto& one : results["kernels"].GetArray())
+      if (one["number"].GetInt() == number) return one["pass"].GetBool() ? 1 : 0;
+    return -1;
+  }
+  static double figure(const rapidjson::Document& results, const std::string& name) {
+    for (const auto& one : results["figures"].GetArray())
+      if (one["name"].GetString() == name) return one["value"].GetDouble();
+    return -1;
+  }
+
+  FakePack pack;
+};
+
+TEST_F(GpuCheck, WhenAllIsWell) {
+  const Ended ended = pack.run();
+  EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+  const auto r = results();
+  ASSERT_TRUE(r.IsObject());
+  EXPECT_TRUE(r["passed"].GetBool());
+  EXPECT_TRUE(r["complete"].GetBool());
+  EXPECT_STREQ(r["commit"].GetString(), "123abc");
+  EXPECT_STREQ(r["device"]["name"].GetString(), "NVIDIA Fake 1");
+  EXPECT_STREQ(r["device"]["driver"].GetString(), "1.2");
+  EXPECT_EQ(kernel_passes(r, 2), 1);
+  EXPECT_EQ(kernel_passes(r, 5), 1);
+  EXPECT_EQ(kernel_passes(r, 6), 0) << "its tests were skipped";
+  EXPECT_EQ(figure(r, "forward bf16/d128/8192/full: over cudnn"), 0.5);
+  EXPECT_EQ(figure(r, "forward bf16/d128/8192/full: TFLOP/s of 05_tensor_cores 128x64"), 300);
+  EXPECT_EQ(figure(r, "backward bf16/d128/8192/full: over cudnn"), 0.5);
+  EXPECT_EQ(figure(r, "carried state at 16384 rows full, 05_tensor_cores"), 0.03);
+  EXPECT_EQ(figure(r, "8 ranks, causal: contiguous / zigzag, 05_tensor_cores"), 1.81);
+  EXPECT_EQ(figure(r, "8 ranks, causal: zigzag's share of its ceiling, 05_tensor_cores"), 0.9);
+  EXPECT_NE(ended.out.find("all passed"), std::string::npos) << ended.out;
+}
+
+TEST_F(GpuCheck, NamesItsFileByGpuAndDateAndOverwritesNone) {
+  ASSERT_EQ(pack.run().status, 0);
+  ASSERT_EQ(pack.run().status, 0);
+  std::vector<std::string> names;
+  for (const auto& file : fs::directory_iterator(pack.root / "out"))
+    names.push_back(file.path().filename().string());
+  std::sort(names.begin(), names.end());
+  ASSERT_EQ(names.size(), 2u);
+  EXPECT_TRUE(names[0].starts_with("nvidia-fake-1-2")) << names[0];
+  EXPECT_TRUE(names[0].ends_with("-2.json")) << names[0];
+  EXPECT_EQ(pack.run("--out given.json").status, 0);
+  EXPECT_TRUE(fs::exists(pack.root / "out/given.json"));
+}
+
+TEST_F(GpuCheck, WithoutAGpu) {
+  pack.program("bin/gpu_device", "echo 'no NVIDIA driver is there' >&2; exit 3");
+  const Ended ended = pack.run();
+  EXPECT_EQ(ended.status, 3);
+  EXPECT_EQ(ended.err, "gpu-check: no GPU: no NVIDIA driver is there\n");
+  EXPECT_EQ(ended.out, "");
+  EXPECT_TRUE(fs::is_empty(pack.root / "out"));
+}
+
+TEST_F(GpuCheck, AKernelThatFailsIsNotVerifiedAndTheOthersAre) {
+  for (const char* const how : {"fails", "crashes"}) {
+    fs::remove_all(pack.root / "out");
+    fs::create_directory(pack.root / "out");
+    const Ended ended =
+        pack.run("", std::string("FAKE_TESTS=") + how + "=Ladder/EveryKernel.IsRight/05");
+    EXPECT_EQ(ended.status, 1) << how;
+    const auto r = results();
+    EXPECT_FALSE(r["passed"].GetBool()) << how;
+    EXPECT_EQ(status(r, "kernel tests"), "failed") << how;
+    EXPECT_NE(detail(r, "kernel tests").find("IsRight/05"), std::string::npos) << how;
+    EXPECT_EQ(kernel_passes(r, 5), 0) << how;
+    EXPECT_EQ(kernel_passes(r, 2), 1) << how;
+    EXPECT_EQ(status(r, "more backward"), "passed") << how;
+  }
+}
+
+// Nobody knows which kernel such a crash was about.
+TEST_F(GpuCheck, ACrashElsewhereLeavesNoKernelVerified) {
+  EXPECT_EQ(pack.run("", "FAKE_TESTS='crashes=Backward.*'").status, 1);
+  EXPECT_EQ(kernel_passes(results(), 2), 0);
+  EXPECT_EQ(kernel_passes(results(), 5), 0);
+}
+
+TEST_F(GpuCheck, WhatHangsIsCutOffAndLeavesAFile) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Ended ended = pack.run("--seconds 6", "FAKE_TESTS=hangs=Ladder/EveryKernel.IsRight/05");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  EXPECT_EQ(ended.status, 1);
+  const auto r = results();
+  ASSERT_TRUE(r.IsObject()) << ended.out << ended.err;
+  EXPECT_FALSE(r["complete"].GetBool());
+  EXPECT_EQ(status(r, "kernel tests"), "cut off");
+  EXPECT_EQ(status(r, "more backward"), "not run");
+  EXPECT_EQ(kernel_passes(r, 2), 1);
+  EXPECT_EQ(kernel_passes(r, 5), 0);
+}
+
+TEST_F(GpuCheck, ARingThatIsWrong) {
+  for (const char* const how : {"wrong", "uneven"}) {
+    EXPECT_EQ(pack.run("--out ring.json", std::string("FAKE_RING=") + how).status, 1) << how;
+    EXPECT_EQ(status(results(), "ring"), "failed") << how;
+  }
+}
+
+TEST_F(GpuCheck, WithoutPyTorchAndComputeSanitizer) {
+  EXPECT_EQ(pack.run("", "FAKE_TORCH=no").status, 0);
+  EXPECT_EQ(status(results(), "library"), "not measured");
+  EXPECT_EQ(detail(results(), "library"), "no PyTorch");
+  pack.program("path/python3", "exit 1");
+  pack.program("path/compute-sanitizer", "echo 'Device not supported'; exit 86");
+  EXPECT_EQ(pack.run("--out r.json").status, 0);
+  rapidjson::Document r;
+  r.Parse(text_of(pack.root / "out/r.json").c_str());
+  EXPECT_EQ(status(r, "library"), "not measured");
+  EXPECT_EQ(status(r, "memcheck"), "not measured");
+}
+
+TEST_F(GpuCheck, WhatTheSanitizerFindsUnverifiesTheKernel) {
+  EXPECT_EQ(pack.run("", "FAKE_SANITIZER=finds").status, 1);
+  EXPECT_EQ(status(results(), "racecheck"), "failed");
+  EXPECT_EQ(status(results(), "memcheck"), "passed");
+  EXPECT_EQ(kernel_passes(results(), 5), 0);
+  EXPECT_EQ(kernel_passes(results(), 2), 1);
+}
+
+TEST_F(GpuCheck, BenchmarksThatFail) {
+  pack.benchmarks("gpu_backward", R"({"name": "main/09_x/iterations:1", "error_message": "NaN"})");
+  pack.benchmarks(
+      "gpu_forward",
+      FakePack::benchmark("main/05_tensor_cores/bf16/d128/8192/full/64x64", "TFLOPs", 300) +
+          ",\n    {\n \"name\": \"main/cut",
+      false);
+  pack.remove("bin/gpu_ring_balance");
+  pack.program("bin/gpu_carried_state", "exit 0");
+  EXPECT_EQ(pack.run().status, 1);
+  const auto r = results();
+  EXPECT_EQ(status(r, "forward ladder"), "passed") << "what a cut-off report has is kept";
+  EXPECT_EQ(figure(r, "forward bf16/d128/8192/full: over cudnn"), 0.5);
+  EXPECT_EQ(status(r, "backward ladder"), "failed");
+  EXPECT_EQ(status(r, "ring balance"), "failed");
+  EXPECT_EQ(status(r, "carried state"), "failed") << "it wrote no report";
+}
+
+TEST_F(GpuCheck, BadUsage) {
+  for (const char* const arguments : {"--what x", "--seconds", "--seconds zero", "--seconds -1"}) {
+    const Ended ended = pack.run(arguments);
+    EXPECT_EQ(ended.status, 2) << arguments;
+    EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+  }
+  EXPECT_EQ(pack.run("--out /proc/nothing/here.json").status, 3);
+}
+
+// The launcher says so before it builds anything.
+TEST(GpuCheckLauncher, WithoutADriver) {
+  for (const char* const file : {"/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/dxg"})
+    if (fs::exists(file)) GTEST_SKIP() << "this machine has a driver";
+  const fs::path err = fs::temp_directory_path() / ("gpu-check-err-" + std::to_string(getpid()));
+  const int status = std::system(
+      (std::string(RINGSCOPE_SOURCE_DIR) + "/ringscope gpu-check 2>'" + err.string() + "'")
+          .c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+  const std::string said = text_of(err);
+  fs::remove(err);
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  EXPECT_NE(said.find("no NVIDIA driver"), std::string::npos) << said;
+}
+
+// Results files become the kernel table's `verified` when a build is configured.
+class VerifiedRuns : public testing::Test {
+ protected:
+  VerifiedRuns() {
+    std::string pattern = (fs::temp_directory_path() / "ringscope-verified-XXXXXX").string();
+    root = mkdtemp(pattern.data());
+    fs::create_directories(root / "bench/results");
+    std::ofstream(root / "CMakeLists.txt")
+        << "cmake_minimum_required(VERSION 3.22)\nproject(x NONE)\ninclude(" RINGSCOPE_SOURCE_DIR
+           "/cuda/kernels/verified.cmake)\n";
+  }
+  ~VerifiedRuns() override { fs::remove_all(root); }
+
+  void add(const std::string& file, const std::string& date, const std::string& kernels,
+           const std::string& gpu = "NVIDIA H1") const {
+    std::ofstream(root / "bench/results" / file)
+        << R"({"commit": "abc123+changes", "date": ")" << date << R"(", "device": {"name": ")"
+        << gpu << R"(", "driver": "580.1"}, "kernels": [)" << kernels << "]}";
+  }
+  std::string configured() const {
+    const std::string command = "cmake -S '" + root.string() + "' -B '" + (root / "b").string() +
+                                "' >'" + (root / "log").string() + "' 2>&1";
+    EXPECT_EQ(std::system(command.c_str()), 0) << text_of(root / "log");
+    return text_of(root / "b/verified.cpp");
+  }
+
+  fs::path root;
+};
+
+TEST_F(VerifiedRuns, NewestThatPassedOfEachKernel) {
+  EXPECT_EQ(configured().find("580.1"), std::string::npos);
+  add("b-1.json", "2026-02-01", R"({"number": 5, "pass": true}, {"number": 6, "pass": true})");
+  add("a-2.json", "2026-03-01", R"({"number": 5, "pass": true}, {"number": 6, "pass": false})");
+  add("c-0.json", "2026-01-01", R"({"number": 5, "pass": true}, {"number": 7, "pass": true})");
+  const std::string source = configured();
+  const auto line = [](int number, const std::string& date) {
+    return "{" + std::to_string(number) + R"(, "NVIDIA H1", "580.1", "abc123+changes", ")" + date +
+           "\"},";
+  };
+  EXPECT_NE(source.find(line(5, "2026-03-01")), std::string::npos) << source;
+  EXPECT_NE(source.find(line(6, "2026-02-01")), std::string::npos) << source;
+  EXPECT_NE(source.find(line(7, "2026-01-01")), std::string::npos) << source;
+  EXPECT_EQ(source.find("\"2026-02-01\"", source.find(line(6, "2026-02-01")) + 60),
+            std::string::npos);
+}
+
+TEST_F(VerifiedRuns, OddFilesCountForNothing) {
+  std::ofstream(root / "bench/results/no.json") << "{";
+  add("gpu.json", "2026-02-01", R"({"number": 5, "pass": true})", R"(x\", 1}, {\")");
+  add("date.json", "yesterday", R"({"number": 5, "pass": true})");
+  add("number.json", "2026-02-01", R"({"number": "5;6", "pass": true}, {"pass": true}, 3)");
+  EXPECT_EQ(configured().find("{5"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ringscope
