@@ -24,11 +24,12 @@ std::string cuda_availability() {
   return "yes: virtual ranks on one GPU, " + cuda::to_string(*query.device);
 }
 
-Runner cuda_runner(const KernelChoice& kernels) {
+Runner cuda_runner(const CudaChoice& choice) {
   return
-      [kernels](const RingConfig& config, const AttentionInputs& inputs, const Progress& progress) {
+      [choice](const RingConfig& config, const AttentionInputs& inputs, const Progress& progress) {
         return cuda::run_on_gpu(config, inputs, progress,
-                                {.kernels = {kernels.forward, kernels.backward}});
+                                {.kernels = {choice.forward_kernel, choice.backward_kernel},
+                                 .activity_records = choice.cupti});
       };
 }
 
@@ -41,7 +42,7 @@ std::string cuda_availability() {
          "RINGSCOPE_CUDA=ON bring them";
 }
 
-Runner cuda_runner(const KernelChoice&) { return run_on_threads; }  // parse_backend refused it
+Runner cuda_runner(const CudaChoice&) { return run_on_threads; }  // parse_backend refused it
 
 #endif
 
@@ -64,8 +65,8 @@ Backend parse_backend(std::string_view text) {
   throw InputError(fmt::format("'{}' given; accepted: {}", text, built_backends()));
 }
 
-Runner runner_of(Backend backend, const KernelChoice& kernels) {
-  return backend == Backend::cuda ? cuda_runner(kernels) : Runner(run_on_threads);
+Runner runner_of(Backend backend, const CudaChoice& choice) {
+  return backend == Backend::cuda ? cuda_runner(choice) : Runner(run_on_threads);
 }
 
 std::string availability(Backend backend) {

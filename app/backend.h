@@ -24,17 +24,18 @@ std::string built_backends();
 // Throws InputError that lists them.
 Backend parse_backend(std::string_view text);
 
-// Kernels of the CUDA ladder by number; 0: the best that takes the problem.
-struct KernelChoice {
-  int forward = 0;
-  int backward = 0;
+// What --backend cuda can be told.
+struct CudaChoice {
+  int forward_kernel = 0;  // of the ladder, by number; 0: the best that takes the problem
+  int backward_kernel = 0;
+  bool cupti = false;  // kernels' times from CUPTI's activity records instead of events
 };
 
 using Runner = std::function<RingRun(const RingConfig&, const AttentionInputs&, const Progress&)>;
 
 // How to run on `backend`, which this build has. The runner throws as run_ranks does, and RunError
 // when this machine cannot.
-Runner runner_of(Backend backend, const KernelChoice& kernels);
+Runner runner_of(Backend backend, const CudaChoice& choice);
 
 // A line for `info`: "yes: …" or "no: …".
 std::string availability(Backend backend);

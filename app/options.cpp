@@ -50,14 +50,16 @@ void add_run(CommandFlags& flags, RunOptions& run) {
              "what computes and communicates (cpu); this build has: " + built_backends(),
              parse_backend);
   for (const auto& [name, kernel, pass] :
-       {std::tuple{"--kernel", &run.kernels.forward, "forward"},
-        {"--backward-kernel", &run.kernels.backward, "backward"}})
+       {std::tuple{"--kernel", &run.cuda.forward_kernel, "forward"},
+        {"--backward-kernel", &run.cuda.backward_kernel, "backward"}})
     flags.value(name, "N",
                 fmt::format("{} kernel of --backend cuda, by its number in info (the best)", pass),
                 [name = name, kernel = kernel](const std::string& text) {
                   *kernel = integer_of_flag<int>(name, text, 1, 99);
                 });
-  flags.value("--world-size", "N", "ranks, a thread each (4)", [&run](const std::string& text) {
+  flags.flag("--cupti", run.cuda.cupti,
+             "of --backend cuda: kernels' times from CUPTI's activity records, not from events");
+  flags.value("--world-size", "N", "ranks (4)", [&run](const std::string& text) {
     run.world_size = integer_of_flag<int>("--world-size", text, 1, std::numeric_limits<int>::max());
   });
   flags.name("--partition", run.partition, "contiguous|striped|zigzag|fold",
@@ -173,15 +175,17 @@ void check_view(const viz::ViewOptions& view, bool size_given) {
     contradiction("--size", "given without --screenshot", "it together with --screenshot OUT.png");
 }
 
-void check_kernels(const RunOptions& run) {
+void check_cuda(const RunOptions& run) {
+  const CudaChoice& cuda = run.cuda;
   if (run.backend == Backend::cuda) {
-    if (run.kernels.backward != 0 && !run.backward)
+    if (cuda.backward_kernel != 0 && !run.backward)
       contradiction("--backward-kernel", "given without --backward", "it together with --backward");
     return;
   }
-  for (const auto& [flag, kernel] :
-       {std::pair{"--kernel", run.kernels.forward}, {"--backward-kernel", run.kernels.backward}})
-    if (kernel != 0)
+  for (const auto& [flag, given] : {std::pair{"--kernel", cuda.forward_kernel != 0},
+                                    {"--backward-kernel", cuda.backward_kernel != 0},
+                                    {"--cupti", cuda.cupti}})
+    if (given)
       contradiction(flag, fmt::format("given with --backend {}", name_of(run.backend)),
                     "it together with --backend cuda");
 }
@@ -283,7 +287,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (!run_command->parsed()) no_command();
   check_source(run, run_command->count("--seed") > 0);
   check_backward(run);
-  check_kernels(run);
+  check_cuda(run);
   return run;
 }
 

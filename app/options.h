@@ -31,7 +31,7 @@ struct RunOptions {
   std::optional<Index> batch, heads, heads_kv, seqlen, head_dim;
 
   Backend backend = Backend::cpu;
-  KernelChoice kernels;
+  CudaChoice cuda;
   int world_size = 4;
   PartitionKind partition = PartitionKind::contiguous;
   Scheme scheme = Scheme::ring;

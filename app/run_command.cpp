@@ -76,7 +76,7 @@ int run_command(const RunOptions& options) {
   for (const std::string& remark : loaded.remarks) print_error(remark);
   const AttentionInputs& inputs = loaded.tensors;
 
-  const Runner runner = runner_of(options.backend, options.kernels);
+  const Runner runner = runner_of(options.backend, options.cuda);
   const RingRun run = [&] {
     ProgressBar bar("attention");
     return runner(config, inputs, bar.callback());

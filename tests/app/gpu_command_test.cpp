@@ -44,6 +44,7 @@ TEST_F(GpuCommandTest, WithoutADeviceSaysWhatIsNeeded) {
 TEST_F(GpuCommandTest, KernelsAreOfTheCudaBackend) {
   expect_one_line(run({"run", "--random", "--kernel", "5"}), 2, "--kernel");
   expect_one_line(run({"run", "--random", "--backward-kernel", "9"}), 2, "--backward-kernel");
+  expect_one_line(run({"run", "--random", "--cupti"}), 2, "--cupti");
   if (!is_built()) return;
   expect_one_line(run({"run", "--random", "--backend", "cuda", "--kernel", "0"}), 2, "--kernel");
   expect_one_line(run({"run", "--random", "--backend", "cuda", "--backward-kernel", "9"}), 2,
