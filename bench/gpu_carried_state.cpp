@@ -1,5 +1,7 @@
 // What it costs a forward step to read its state and write it again: a step in the middle of a ring
 // against one that is first and last, in turn. carry_cost = time / time of the whole attention - 1.
+#include <ranges>
+
 #include "bench/gpu_timing.h"
 #include "cuda/kernels/step_problem.h"
 
@@ -39,7 +41,7 @@ int main(int argc, char** argv) {
   return gpu_benchmark_main(argc, argv, [](const DeviceInfo& device) {
     for (const int rows : {16384, 4096})
       for (const bool causal : {false, true})
-        for (const ForwardKernel& kernel : forward_kernels())
+        for (const ForwardKernel& kernel : std::views::reverse(forward_kernels()))
           if (kernel.carries_state && kernel.limits.half) add(device, kernel, rows, causal);
   });
 }

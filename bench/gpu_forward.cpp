@@ -1,10 +1,13 @@
 // The forward ladder on a GPU: TFLOP/s of every kernel and tile, 4 x pairs x head_dim a head.
+#include <ranges>
+
 #include "bench/gpu_ladder.h"
 
 int main(int argc, char** argv) {
   using namespace ringscope::cuda;
   return gpu_benchmark_main(argc, argv, [](const DeviceInfo& device) {
-    for (const ForwardKernel& kernel : forward_kernels())
+    // The highest first: if time runs out, it is the slow ones that lack.
+    for (const ForwardKernel& kernel : std::views::reverse(forward_kernels()))
       add_ladder(
           device, kernel, KernelPass::forward,
           [&kernel](StepProblem& problem, ringscope::DType dtype, int tile, cudaStream_t stream) {

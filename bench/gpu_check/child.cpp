@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,8 +22,11 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-[[noreturn]] void become(const Child& child) {
+[[noreturn]] void become(const Child& child, pid_t parent) {
   setpgid(0, 0);
+  // Nobody would look after its time limit.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(127);  // it had ended before
   const int log = open(child.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   const int out = child.out.empty()
                       ? log
@@ -45,9 +49,10 @@ double seconds_since(Clock::time_point begin) {
 
 Outcome run(const Child& child) {
   const auto begin = Clock::now();
+  const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) throw std::runtime_error("no process can be made");
-  if (pid == 0) become(child);
+  if (pid == 0) become(child, parent);
   setpgid(pid, pid);  // whoever comes first
 
   Outcome outcome;

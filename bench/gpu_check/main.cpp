@@ -3,7 +3,7 @@
 //
 //   gpu_check --bin DIR [--out FILE-OR-FOLDER] [--logs DIR] [--seconds N] [--commit ID]
 //
-// Exit status: 0 all checks passed, 1 not all did, 2 bad usage, 3 no GPU or nothing can be written.
+// Exit status: 0 all checks passed and nothing failed, 1 otherwise, 2 bad usage, 3 no GPU or nothing can be written.
 #include <unistd.h>
 
 #include <fmt/chrono.h>
@@ -108,7 +108,8 @@ int check(const Options& options) {
   const std::string path = place_for(options.out, results);
   const std::vector<PlannedPart> plan = planned_parts();
   for (const PlannedPart& planned : plan)
-    results.parts.push_back({planned.name, PartStatus::not_run, 0, "no time was left"});
+    results.parts.push_back(
+        {planned.name, PartStatus::not_run, 0, "no time was left", planned.is_check});
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const double began = check.now();
     if (ends - began < 2) break;
@@ -120,7 +121,8 @@ int check(const Options& options) {
     } catch (const std::exception& error) {
       verdict = {PartStatus::failed, error.what()};
     }
-    results.parts[i] = {plan[i].name, verdict.status, check.now() - began, verdict.detail};
+    results.parts[i] = {plan[i].name, verdict.status, check.now() - began, verdict.detail,
+                        plan[i].is_check};
     results.figures = figures_of(results.ours, results.library);
     results.complete = i + 1 == plan.size();
     write_results(results, path);

@@ -39,6 +39,7 @@ struct PlannedPart {
   std::string name;
   double limit_s;
   std::function<Verdict(Check&)> run;
+  bool is_check = false;
 };
 
 // Without the first, which finds the device.

@@ -74,9 +74,9 @@ std::string name_of(PartStatus status) {
 }
 
 bool Results::passed() const {
-  return complete && std::all_of(parts.begin(), parts.end(), [](const Part& part) {
-           return part.status == PartStatus::passed || part.status == PartStatus::not_measured;
-         });
+  return !parts.empty() && std::all_of(parts.begin(), parts.end(), [](const Part& part) {
+    return part.is_check ? part.status == PartStatus::passed : part.status != PartStatus::failed;
+  });
 }
 
 std::string to_json(const Results& results) {

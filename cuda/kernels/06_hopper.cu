@@ -17,6 +17,7 @@
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/hopper_tile.h"
 #include "cuda/kernels/kernels.h"
+#include "cuda/kernels/launch_checks.h"
 #include "cuda/ptx/registers.h"
 
 namespace ringscope::cuda {
@@ -102,6 +103,7 @@ void launch_instance(const ForwardStep& step, cudaStream_t stream) {
 constexpr TileShape kTiles[] = {{128, 128}, {128, 176}};
 
 void launch_hopper(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  check_forward_launch(hopper_kernel(), step, dtype, tile);
   const auto with_dtype = [&]<class Element>(Element) {
     if (step.shape.head_dim == 64) {
       tile == 0 ? launch_instance<HopperConfig<Element, 128, 128, 64, 4>>(step, stream)

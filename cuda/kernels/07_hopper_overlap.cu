@@ -20,6 +20,7 @@
 #include "cuda/kernels/hopper_overlap.h"
 #include "cuda/kernels/hopper_tile.h"
 #include "cuda/kernels/kernels.h"
+#include "cuda/kernels/launch_checks.h"
 #include "cuda/kernels/persistent_schedule.h"
 #include "cuda/ptx/registers.h"
 
@@ -225,6 +226,7 @@ void launch_on_all(const ForwardStep& step, DType dtype, int tile, cudaStream_t 
 
 void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int blocks,
                            cudaStream_t stream) {
+  check_forward_launch(hopper_overlap_kernel(), step, dtype, tile);
   const auto with_dtype = [&]<class Element>(Element) {
     if (step.shape.head_dim == 64) {
       tile == 0 ? launch_instance<HopperConfig<Element, 128, 128, 64, 4>>(step, blocks, stream)

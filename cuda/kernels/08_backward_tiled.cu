@@ -32,6 +32,7 @@
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/backward_rows.h"
 #include "cuda/kernels/kernels.h"
+#include "cuda/kernels/launch_checks.h"
 
 namespace ringscope::cuda {
 namespace {
@@ -316,7 +317,8 @@ void launch_tile(const BackwardStep& step, cudaStream_t stream) {
     launch_both<Tile<kOwn, kVisit, 256>>(step, stream);
 }
 
-void launch_backward_tiled(const BackwardStep& step, DType, int tile, cudaStream_t stream) {
+void launch_backward_tiled(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  check_backward_launch(backward_tiled_kernel(), step, dtype, tile);
   constexpr std::array kLaunch = {launch_tile<0>, launch_tile<1>, launch_tile<2>};
   static_assert(kLaunch.size() == std::size(kTiles));
   kLaunch.at(tile)(step, stream);

@@ -32,6 +32,7 @@
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/backward_rows.h"
 #include "cuda/kernels/kernels.h"
+#include "cuda/kernels/launch_checks.h"
 #include "cuda/kernels/mma_tile.h"
 
 namespace ringscope::cuda {
@@ -382,6 +383,7 @@ void launch_tile(const BackwardStep& step, DType dtype, cudaStream_t stream) {
 
 void launch_backward_tensor_cores(const BackwardStep& step, DType dtype, int tile,
                                   cudaStream_t stream) {
+  check_backward_launch(backward_tensor_cores_kernel(), step, dtype, tile);
   constexpr std::array kLaunch = {launch_tile<0>, launch_tile<1>};
   static_assert(kLaunch.size() == std::size(kTiles));
   kLaunch.at(tile)(step, dtype, stream);

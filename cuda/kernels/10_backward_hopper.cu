@@ -43,6 +43,7 @@
 #include "cuda/base/tensor_map.h"
 #include "cuda/kernels/backward_hopper.h"
 #include "cuda/kernels/kernels.h"
+#include "cuda/kernels/launch_checks.h"
 #include "cuda/ptx/registers.h"
 #include "cuda/ptx/tma.h"
 
@@ -86,25 +87,30 @@ struct Work {
   }
 };
 
+// How many threads of the producer warpgroup work. Where keys own, a visiting query's notes are
+// three loads and a logarithm, which one warp would not bring in as fast as they are used up.
+template <class Config>
+inline constexpr int kProducers = Config::kKeysOwn ? kWarpgroupThreads : 32;
+
 // By one thread; the block synchronises afterwards. A stage is full when its copies have landed and
-// the producer warp's lanes have written its notes, empty when every consumer warp has said so.
+// the producers have written its notes, empty when every consumer warp has said so.
 template <class Config>
 __device__ __forceinline__ void init_barriers(BackwardHopperStorage<Config>& shared) {
   ptx::barrier_init(shared.own_full, 1);
   for (int stage = 0; stage < Config::kStages; ++stage) {
-    ptx::barrier_init(shared.full[stage], Config::kKeysOwn ? 33 : 1);
+    ptx::barrier_init(shared.full[stage], Config::kKeysOwn ? kProducers<Config> + 1 : 1);
     ptx::barrier_init(shared.empty[stage], Config::kConsumers * 4);
   }
   ptx::fence_barrier_init();
 }
 
-// The producer warp.
+// The producers; the first of them starts the copies.
 template <class Config>
 __device__ __forceinline__ void produce(BackwardHopperStorage<Config>& shared,
                                         const BackwardStep& step, const Maps& maps,
                                         const Work& work) {
-  const int lane = static_cast<int>(threadIdx.x);
-  if (lane == 0) {
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread == 0) {
     ptx::barrier_arrive_expecting(shared.own_full, 2 * Config::kOwnBytes);
     for (int i = 0; i < 2; ++i)
       ptx::tma_load(shared.own[i], maps.own[i], 0, work.own.first, 0,
@@ -116,7 +122,7 @@ __device__ __forceinline__ void produce(BackwardHopperStorage<Config>& shared,
       const int first = tile * Config::kVisit;
       auto& notes = shared.notes[at.stage];
       ptx::barrier_wait(shared.empty[at.stage], at.parity ^ 1);
-      if (lane == 0) {
+      if (thread == 0) {
         ptx::Barrier& full = shared.full[at.stage];
         notes.first_row = first;
         notes.masked = !work.own.all_meet(first, first + Config::kVisit);
@@ -126,12 +132,14 @@ __device__ __forceinline__ void produce(BackwardHopperStorage<Config>& shared,
       }
       if constexpr (Config::kKeysOwn) {
 #pragma unroll 1  // the producer has few registers
-        for (int i = lane; i < Config::kVisit; i += 32) {
+        for (int i = thread; i < Config::kVisit; i += kProducers<Config>) {
           const QueryUnits query = query_units(step, matrix, first + i);
           notes.unit[i] = query.unit;
           notes.delta[i] = query.delta;
         }
         ptx::barrier_arrive(shared.full[at.stage]);
+      } else {
+        __syncwarp();  // nothing else keeps the other lanes from falling a whole ring behind
       }
       at.advance();
     }
@@ -221,7 +229,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
                         kWarpgroupThreads;  // the same for the compiler, too
   if (warpgroup == 0) {
     ptx::release_registers<Config::kProducerRegisters>();
-    if (threadIdx.x < 32 && work.visits() > 0) produce(shared, step, maps, work);
+    if (threadIdx.x < kProducers<Config> && work.visits() > 0) produce(shared, step, maps, work);
     if (!kKeysOwn && threadIdx.x == 0) {
       int full = 0, partial = 0;
       for (int tile = work.first_tile; tile < work.last_tile; ++tile)
@@ -295,6 +303,7 @@ void launch_element(const BackwardStep& step, int tile, cudaStream_t stream) {
 }
 
 void launch_backward_hopper(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  check_backward_launch(backward_hopper_kernel(), step, dtype, tile);
   if (dtype == DType::bf16)
     launch_element<bf16>(step, tile, stream);
   else

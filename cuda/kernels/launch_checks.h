@@ -12,9 +12,11 @@
 
 namespace ringscope::cuda {
 
-// Throws InputError when `kernel` does not take dtype, tile or shape.
+// Throw InputError when `kernel` does not take dtype, tile or shape.
 void check_forward_launch(const ForwardKernel& kernel, const ForwardStep& step, DType dtype,
                           int tile);
+void check_backward_launch(const BackwardKernel& kernel, const BackwardStep& step, DType dtype,
+                           int tile);
 
 // Throws InputError when a block of tile `tile` needs more shared memory than the current device
 // has.

@@ -133,6 +133,8 @@ void StepProblem::poison(bool state_too) {
   for (Buffer<float>* written : {&lse_, &dk_, &dv_})
     if (written->bytes() > 0)
       RINGSCOPE_CUDA(cudaMemset(written->data(), 0xff, static_cast<std::size_t>(written->bytes())));
+  // A cudaMemset may return early, and a stream that is timed does not wait for the default one.
+  RINGSCOPE_CUDA(cudaStreamSynchronize(nullptr));
 }
 
 bool StepProblem::has_nan() {

@@ -24,7 +24,8 @@ struct Records {
   decltype(&cuptiActivityGetNextRecord) next = nullptr;
 };
 Records& records() {
-  static Records all;
+  // Never destroyed: CUPTI may call back while the program ends.
+  static Records& all = *new Records;
   return all;
 }
 

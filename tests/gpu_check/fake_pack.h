@@ -67,7 +67,8 @@ cat >"$out" <<END
  {"name": "flash/bf16/d128/8192/full", "problem": "not there"}]}
 END)");
     program("path/compute-sanitizer", R"(
-case "$FAKE_SANITIZER $*" in "finds "*racecheck*/05*) echo 'ERROR SUMMARY: 1 error'; exit 86 ;; esac
+case "$FAKE_SANITIZER $*" in "finds "*racecheck*/05*) echo 'ERROR SUMMARY: 1 error'; exit 86 ;;
+ "breaks "*racecheck*/05*) echo 'no connection'; exit 1 ;; esac
 exit 0)");
   }
   ~FakePack() { std::filesystem::remove_all(root); }

@@ -132,6 +132,48 @@ TEST_F(GpuCheck, WhatHangsIsCutOffAndLeavesAFile) {
   EXPECT_EQ(kernel_passes(r, 5), 0);
 }
 
+// Nothing is known against any kernel then.
+TEST_F(GpuCheck, ASuiteThatHangsLeavesTheKernelsVerified) {
+  EXPECT_EQ(pack.run("--seconds 10", "FAKE_TESTS='hangs=Backward.*'").status, 1);
+  const auto r = results();
+  EXPECT_EQ(status(r, "kernel tests"), "cut off");
+  EXPECT_NE(detail(r, "kernel tests").find("2 passed, 0 failed"), std::string::npos)
+      << detail(r, "kernel tests");
+  EXPECT_NE(detail(r, "kernel tests").find("Backward.* cut off"), std::string::npos)
+      << detail(r, "kernel tests");
+  EXPECT_EQ(kernel_passes(r, 2), 1);
+  EXPECT_EQ(kernel_passes(r, 5), 1);
+}
+
+TEST_F(GpuCheck, WhatMeasuresMayLackTime) {
+  pack.program("path/python3", "sleep 100");
+  const Ended ended = pack.run("--seconds 10");
+  EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+  const auto r = results();
+  EXPECT_TRUE(r["passed"].GetBool());
+  EXPECT_FALSE(r["complete"].GetBool());
+  EXPECT_EQ(status(r, "ring"), "passed");
+  EXPECT_EQ(status(r, "library"), "cut off");
+  EXPECT_EQ(status(r, "more backward"), "not run");
+}
+
+TEST_F(GpuCheck, WithoutKernelTests) {
+  pack.program("bin/cuda_tests", R"(
+for a; do
+  case $a in
+    --gtest_list_tests) printf 'Backward.\n  One\n'; exit 0 ;;
+    --gtest_output=json:*)
+      echo '{"testsuites": [{"name": "S", "testsuite": [
+        {"name": "x", "classname": "S", "result": "COMPLETED"}]}]}' >"${a#*:}" ;;
+  esac
+done)");
+  EXPECT_EQ(pack.run().status, 1);
+  EXPECT_EQ(status(results(), "kernel tests"), "failed");
+  EXPECT_EQ(detail(results(), "kernel tests"),
+            "1 passed, 0 failed, 0 skipped; no kernel tests found");
+  EXPECT_EQ(status(results(), "memcheck"), "failed");
+}
+
 TEST_F(GpuCheck, ARingThatIsWrong) {
   for (const char* const how : {"wrong", "uneven"}) {
     EXPECT_EQ(pack.run("--out ring.json", std::string("FAKE_RING=") + how).status, 1) << how;
@@ -158,6 +200,15 @@ TEST_F(GpuCheck, WhatTheSanitizerFindsUnverifiesTheKernel) {
   EXPECT_EQ(status(results(), "memcheck"), "passed");
   EXPECT_EQ(kernel_passes(results(), 5), 0);
   EXPECT_EQ(kernel_passes(results(), 2), 1);
+}
+
+TEST_F(GpuCheck, ASanitizerThatBreaksSaysNothingOfTheKernel) {
+  EXPECT_EQ(pack.run("", "FAKE_SANITIZER=breaks").status, 1);
+  EXPECT_EQ(status(results(), "racecheck"), "failed");
+  EXPECT_NE(detail(results(), "racecheck").find("kernel 05 tool failed, exit status 1"),
+            std::string::npos)
+      << detail(results(), "racecheck");
+  EXPECT_EQ(kernel_passes(results(), 5), 1);
 }
 
 TEST_F(GpuCheck, BenchmarksThatFail) {
