@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/mpi/run_on_mpi.h"
 #include "core/ring/run.h"
 
 namespace ringscope {
@@ -24,22 +25,39 @@ std::string built_backends();
 // Throws InputError that lists them.
 Backend parse_backend(std::string_view text);
 
-// What --backend cuda can be told.
+// What --backend cuda and nccl can be told.
 struct CudaChoice {
   int forward_kernel = 0;  // of the ladder, by number; 0: the best that takes the problem
   int backward_kernel = 0;
+  int gpus = 0;        // of --backend cuda: ranks are dealt over so many; 0: one
   bool cupti = false;  // kernels' times from CUPTI's activity records instead of events
 };
 
 using Runner = std::function<RingRun(const RingConfig&, const AttentionInputs&, const Progress&)>;
 
-// How to run on `backend`, which this build has. The runner throws as run_ranks does, and RunError
-// when this machine cannot.
+// Whether its ranks' memory is a GPU's.
+constexpr bool is_on_gpus(Backend backend) {
+  return backend == Backend::cuda || backend == Backend::nccl;
+}
+
+// How to run on `backend`, which this build has, with all ranks in this process. The runner throws
+// as run_ranks does, and RunError when this machine cannot.
 Runner runner_of(Backend backend, const CudaChoice& choice);
+// How to run on a single rank with the arithmetic of `backend`.
+Runner one_rank_runner_of(Backend backend, const CudaChoice& choice);
+
+using ProcessRunner =
+    std::function<RingRun(MpiSession& session, const RingConfig& config,
+                          const ProcessInputs& inputs, bool gather_outputs, const Progress&)>;
+
+// How to run one rank a process, as run_one_rank (core/mpi/run_on_mpi.h). In builds with MPI.
+ProcessRunner process_runner_of(Backend backend, const CudaChoice& choice);
 
 // A line for `info`: "yes: …" or "no: …".
 std::string availability(Backend backend);
 // Tables and lines for `info` about the CUDA kernels; empty in a build without them.
 std::string cuda_details();
+// Lines for `info` about links between GPUs; empty in a build without NCCL.
+std::string link_details();
 
 }  // namespace ringscope

@@ -1,20 +1,25 @@
-// One command's flags, added to a CLI11 subcommand. Values are read when the command line is, and
-// refused in one manner: what is wrong is told with the flag, the value, and what would be accepted.
+// The program's commands and their flags. CLI11 splits the command line and writes the help; values
+// are read here, and refused in one manner: what is wrong is told with the flag, the value, and
+// what would be accepted. No other file needs CLI11's headers, which take long to compile.
 #pragma once
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <charconv>
+#include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/base/math.h"
+
+namespace CLI {
+class App;
+}
 
 namespace ringscope {
 
@@ -30,34 +35,17 @@ T integer_of_flag(const std::string& flag, const std::string& text, T least, T m
       fmt::format("{}: '{}' given; accepted: an integer from {} to {}", flag, text, least, most));
 }
 
+// One command's. What they are read into must outlive the reading.
 class CommandFlags {
  public:
   explicit CommandFlags(CLI::App* command) : command_(command) {}
 
-  void flag(const std::string& name, bool& target, const std::string& help) {
-    command_->add_flag(name, target, help);
-    types_[name] = "";
-  }
-  // A flag with a value, which `read` takes. CLI11 would also hand over the next flag as the value.
-  template <class Read>
-  CLI::Option* value(const std::string& name, const std::string& type, const std::string& help,
-                     Read read) {
-    const auto checked = [name, type, read](const std::string& text) {
-      if (text.starts_with("--"))
-        throw InputError(fmt::format("{}: no value before '{}'; accepted: {}", name, text, type));
-      read(text);
-    };
-    types_[name] = type;
-    return command_->add_option_function<std::string>(name, checked, help)->type_name(type);
-  }
-  void path(const std::string& name, std::optional<std::string>& target, const std::string& help) {
-    value(name, "FILE", help, [&target](const std::string& text) { target = text; });
-  }
-  void size(const std::string& name, std::optional<Index>& target, const std::string& help) {
-    value(name, "N", help, [&target, name](const std::string& text) {
-      target = integer_of_flag<Index>(name, text, 1, std::numeric_limits<Index>::max());
-    });
-  }
+  void flag(const std::string& name, bool& target, const std::string& help);
+  // A flag with a value, which `read` takes.
+  void value(const std::string& name, const std::string& type, const std::string& help,
+             std::function<void(const std::string&)> read);
+  void path(const std::string& name, std::optional<std::string>& target, const std::string& help);
+  void size(const std::string& name, std::optional<Index>& target, const std::string& help);
   // An integer from 1.
   template <class T>
   void count(const std::string& name, T& target, const std::string& help) {
@@ -81,31 +69,43 @@ class CommandFlags {
       }
     });
   }
+  // What is no flag, under this `name` in the help.
+  void words(const std::string& name, std::vector<std::string>& target, const std::string& help);
+  // Without that flag the command is refused.
+  void require(const std::string& name);
+
+  // Whether a flag was given. After the reading.
+  bool given(const std::string& name) const;
 
   // What CLI11 lets pass, or refuses without saying what it wanted: flags given twice, without the
-  // value that they take or with one that they don't.
-  void require_well_formed(const std::vector<std::string>& arguments) const {
-    std::set<std::string> seen;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      const std::size_t equals = arguments[i].find('=');
-      const std::string name = arguments[i].substr(0, equals);
-      const auto known = types_.find(name);
-      if (known == types_.end()) continue;
-      const std::string& type = known->second;
-      if (!seen.insert(name).second)
-        throw InputError(fmt::format("{}: '{}' given after another {}; accepted: one of them", name,
-                                     arguments[i], name));
-      if (type.empty() && equals != std::string::npos)
-        throw InputError(
-            fmt::format("{}: '{}' given; accepted: {} without a value", name, arguments[i], name));
-      if (!type.empty() && (equals == arguments[i].size() - 1 ||
-                            (equals == std::string::npos && i + 1 == arguments.size())))
-        throw InputError(fmt::format("{}: no value given; accepted: {} {}", name, name, type));
-    }
-  }
+  // value that they take or with one that they don't. Throws InputError.
+  void require_well_formed(const std::vector<std::string>& arguments) const;
 
+ private:
   CLI::App* command_;
   std::map<std::string, std::string> types_;  // of the value; "": takes none
+};
+
+// The whole: a command, and what was given with it.
+class CommandLine {
+ public:
+  CommandLine(const std::string& description, const std::string& program);
+  ~CommandLine();
+
+  // The flags last as long as this.
+  CommandFlags& add_command(const std::string& name, const std::string& help);
+
+  // Reads `arguments`, at least one. Returns the text of the help if that was asked for. Throws
+  // InputError.
+  std::optional<std::string> read(const std::vector<std::string>& arguments);
+  // The command that was read, "" for none; and what else was given with it, which would be
+  // InputError.
+  std::string command() const;
+  void require_no_extras() const;
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+  std::map<std::string, CommandFlags> commands_;
 };
 
 }  // namespace ringscope

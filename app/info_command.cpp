@@ -8,6 +8,7 @@
 #include "app/machine.h"
 #include "app/memory.h"
 #include "app/terminal.h"
+#include "app/version.h"
 #include "app/view_command.h"
 #include "core/attention/vector.h"
 
@@ -52,7 +53,7 @@ std::string line(const char* what, const std::string& value) {
 int info_command() {
   const MemoryLimit memory = available_memory();
   std::string text;
-  text += line("version", RINGSCOPE_VERSION);
+  text += line("version", version_text());
   text += line("compiler", compiler());
   text += line("build", build_type());
   text += line("cpu kernel", fmt::format("{}, {} floats wide, the width it was compiled for",
@@ -70,10 +71,11 @@ int info_command() {
   } else {
     text += line("view", "yes: --screenshot; no window, for no display is set");
   }
-  text += line("lesson", "no: this version has no lessons");
+  text += line("lesson", "yes: ringscope lesson list");
   text += line("plan", "yes: by formula, for hardware by name, from a file, or measured here");
   text += line("simulate", "no: this version has no simulator");
   text += cuda_details();
+  text += link_details();
   print_out(text);
   return 0;
 }

@@ -7,10 +7,11 @@
 #include <utility>
 
 #include "app/for_flag.h"
-#include "app/text_input.h"
 #include "core/base/error.h"
 #include "core/base/npy.h"
-#include "core/base/random.h"
+#include "core/inputs/random_rows.h"
+#include "core/inputs/text_rows.h"
+#include "core/partition/partition.h"
 
 namespace ringscope {
 namespace {
@@ -102,12 +103,6 @@ InputPlan plan_text(const RunOptions& options) {
   return plan;
 }
 
-std::vector<float> draw(std::uint64_t seed, RandomTensor tensor, Index size) {
-  std::vector<float> values(static_cast<std::size_t>(size));
-  for (Index i = 0; i < size; ++i) values[i] = static_cast<float>(normal(seed, tensor, i));
-  return values;
-}
-
 // Adds what is to be said about the values of the file that `flag` named.
 void remark_on(const char* flag, const NpyArray& array, DType dtype,
                std::vector<std::string>& remarks) {
@@ -167,18 +162,38 @@ LoadedInputs load_inputs(const RunOptions& options, const InputPlan& plan) {
     inputs.q = file("--q", *options.q);
     inputs.k = file("--k", *options.k);
     inputs.v = file("--v", *options.v);
-  } else if (options.text) {
-    inputs = embed_text(shape, for_flag("--text", [&] {
-                          return read_text(*options.text, shape.batch * shape.seqlen);
-                        }));
   } else {
-    const Index row_values = shape.seqlen * shape.head_dim;
-    inputs.q = draw(options.seed, RandomTensor::q, shape.batch * shape.num_heads * row_values);
-    inputs.k = draw(options.seed, RandomTensor::k, shape.batch * shape.num_heads_kv * row_values);
-    inputs.v = draw(options.seed, RandomTensor::v, shape.batch * shape.num_heads_kv * row_values);
+    inputs = whole_inputs(*generated_rows(options, shape, text_of(options, plan)), shape);
   }
   if (options.dout) inputs.dout = file("--dout", *options.dout);
   return loaded;
+}
+
+bool can_be_generated(const RunOptions& options) { return !options.q && !options.dout; }
+
+std::string text_of(const RunOptions& options, const InputPlan& plan) {
+  if (!options.text) return "";
+  return for_flag("--text",
+                  [&] { return read_text(*options.text, plan.shape.batch * plan.shape.seqlen); });
+}
+
+std::unique_ptr<RowSource> generated_rows(const RunOptions& options, const AttentionShape& shape,
+                                          std::string text) {
+  if (options.text) return std::make_unique<TextRows>(shape, std::move(text));
+  return std::make_unique<RandomRows>(shape, options.seed);
+}
+
+AttentionInputs whole_inputs(RowSource& rows, const AttentionShape& shape) {
+  const LocalRows all = Partition{PartitionKind::contiguous, shape.seqlen, 1}.rows_of(0);
+  AttentionInputs inputs;
+  for (const auto& [tensor, values] :
+       {std::pair{Tensor::q, &inputs.q}, {Tensor::k, &inputs.k}, {Tensor::v, &inputs.v}}) {
+    const Index head_values = shape.seqlen * shape.head_dim;
+    values->resize(static_cast<std::size_t>(heads_of(shape, tensor) * head_values));
+    for (Index head = 0; head < heads_of(shape, tensor); ++head)
+      rows.get({tensor, head, all, 0, shape.seqlen}, values->data() + head * head_values);
+  }
+  return inputs;
 }
 
 }  // namespace ringscope

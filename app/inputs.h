@@ -2,11 +2,12 @@
 // lengths, so that what cannot be is refused before anything is read or allocated; then the values.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "app/options.h"
-#include "core/ring/run.h"
+#include "core/ring/rows.h"
 
 namespace ringscope {
 
@@ -30,5 +31,15 @@ struct LoadedInputs {
 
 // Reads or makes the values. Throws as plan_inputs, and RunError when memory does not suffice.
 LoadedInputs load_inputs(const RunOptions& options, const InputPlan& plan);
+
+// For ranks that make their own rows instead: whether they can, as nothing but a text is read.
+bool can_be_generated(const RunOptions& options);
+// The bytes of --text that are tokens; "" for --random. Throws InputError that names the file.
+std::string text_of(const RunOptions& options, const InputPlan& plan);
+// The rows of --random, or of --text, whose text_of is `text`.
+std::unique_ptr<RowSource> generated_rows(const RunOptions& options, const AttentionShape& shape,
+                                          std::string text);
+// Q, K and V of the whole sequence.
+AttentionInputs whole_inputs(RowSource& rows, const AttentionShape& shape);
 
 }  // namespace ringscope

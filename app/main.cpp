@@ -6,21 +6,25 @@
 //   2  bad usage or bad input: one line on stderr names the flag or file, the value and what is
 //      accepted
 //   3  something failed while running: one line on stderr
+//
+// With a process a rank these are the job's: every rank ends with 2 or 3 where one would, and one
+// of them says why.
 #include <csignal>
 #include <exception>
-#include <new>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "app/demo_command.h"
+#include "app/ending.h"
 #include "app/info_command.h"
+#include "app/lesson_command.h"
 #include "app/options.h"
 #include "app/plan_command.h"
+#include "app/process_command.h"
 #include "app/run_command.h"
 #include "app/terminal.h"
 #include "app/view_command.h"
-#include "core/base/error.h"
 
 namespace ringscope {
 namespace {
@@ -30,6 +34,7 @@ int dispatch(const Command& command) {
     print_out(help->text);
     return 0;
   }
+  if (const auto* lesson = std::get_if<LessonOptions>(&command)) return lesson_command(*lesson);
   if (const auto* plan = std::get_if<PlanOptions>(&command)) return plan_command(*plan);
   if (const auto* run = std::get_if<RunOptions>(&command)) return run_command(*run);
   if (const auto* demo = std::get_if<DemoOptions>(&command)) return demo_command(*demo);
@@ -37,28 +42,14 @@ int dispatch(const Command& command) {
   return info_command();
 }
 
-// "rank 2, step 1: ", as far as known.
-std::string where(const RunError& error) {
-  if (error.rank() < 0) return "";
-  const std::string rank = "rank " + std::to_string(error.rank());
-  return error.step() < 0 ? rank + ": " : rank + ", step " + std::to_string(error.step()) + ": ";
-}
-
 int guarded_main(const std::vector<std::string>& arguments) {
   try {
+    if (asks_for_processes(arguments)) return process_command(arguments);
     return dispatch(parse_command_line(arguments));
-  } catch (const InputError& error) {
-    print_error(error.what());
-    return 2;
-  } catch (const RunError& error) {
-    print_error(where(error) + error.what());
-    return 3;
-  } catch (const std::bad_alloc&) {
-    print_error("out of memory; give smaller sizes");
-    return 3;
   } catch (const std::exception& error) {
-    print_error(error.what());
-    return 3;
+    const Ending ending = ending_of(error);
+    print_error(ending.line);
+    return ending.status;
   }
 }
 

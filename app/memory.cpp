@@ -82,6 +82,26 @@ void require_memory(const RingConfig& config, const MemoryUse& use) {
   require(tensors + std::max(run, comparing), limit);
 }
 
+void require_process_memory(const RingConfig& config, const ProcessMemoryUse& use) {
+  const MemoryLimit limit = available_memory();
+  const double ranks = config.world_size;
+  const double whole_inputs = input_bytes(config, use.dout_given);
+  // First the tensors' share alone, as above.
+  require(whole_inputs / ranks, limit);
+  const double text =
+      use.makes_text ? static_cast<double>(config.shape.seqlen) * (config.shape.batch + 8.0) : 0;
+  const double outputs = use.gathers_outputs ? output_bytes(config) : 0;
+  // In the recorder; and the others', gathered.
+  const double recording =
+      recording_bytes(config) / ranks + (use.rank == 0 ? recording_bytes(config) : 0);
+  const double rank =
+      use.ranks_elsewhere ? 0 : static_cast<double>(predicted_rank_bytes(config, use.rank));
+  const double run = text + (use.reads_inputs ? whole_inputs : 0) + rank;
+  const double comparing =
+      use.verify ? whole_inputs + static_cast<double>(reference_bytes(config)) : 0;
+  require(outputs + recording + std::max(run, comparing), limit);
+}
+
 std::string bytes_text(double bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"};
   std::size_t unit = 0;

@@ -21,6 +21,21 @@ struct MemoryUse {
 // overflow whatever the world_size, for a shape that is valid.
 void require_memory(const RingConfig& config, const MemoryUse& use);
 
+// What one process holds that has a single rank of the run.
+struct ProcessMemoryUse {
+  int rank = 0;
+  bool reads_inputs = false;  // all of them, to hand them out
+  bool makes_text = false;    // into rows
+  bool gathers_outputs = false;
+  bool verify = false;
+  bool dout_given = false;
+  bool ranks_elsewhere = false;  // their memory is a device's
+};
+
+// The same for a process with one rank. What other processes take on the same machine is not known
+// here: each is held against what is free now.
+void require_process_memory(const RingConfig& config, const ProcessMemoryUse& use);
+
 // "12.3 GiB"
 std::string bytes_text(double bytes);
 

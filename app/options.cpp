@@ -1,7 +1,6 @@
 #include "app/options.h"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -17,7 +16,8 @@
 namespace ringscope {
 namespace {
 
-constexpr const char* kCommands[] = {"run", "info", "demo", "view", "lesson", "plan", "simulate"};
+constexpr std::string_view kCommands[] = {"run",    "info", "demo",    "view",
+                                          "lesson", "plan", "simulate"};
 
 double parse_scale(const std::string& flag, const std::string& text) {
   double value = 0;
@@ -28,6 +28,25 @@ double parse_scale(const std::string& flag, const std::string& text) {
     return value;
   throw InputError(
       fmt::format("{}: '{}' given; accepted: a finite number that f32 can hold", flag, text));
+}
+
+double parse_seconds(const std::string& flag, const std::string& text) {
+  constexpr double kMost = 1e9;  // far from where clocks in nanoseconds end
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && stop == end && value > 0 && value <= kMost) return value;
+  throw InputError(
+      fmt::format("{}: '{}' given; accepted: seconds, more than 0, at most {:g}, as in 60 or 0.5",
+                  flag, text, kMost));
+}
+
+// "unposted-recv, send-first, ..."
+std::string fault_names() {
+  std::string names;
+  for (const Fault fault : kAllFaults)
+    names += (names.empty() ? "" : ", ") + std::string(name_of(fault));
+  return names;
 }
 
 void add_run(CommandFlags& flags, RunOptions& run) {
@@ -52,16 +71,25 @@ void add_run(CommandFlags& flags, RunOptions& run) {
   for (const auto& [name, kernel, pass] :
        {std::tuple{"--kernel", &run.cuda.forward_kernel, "forward"},
         {"--backward-kernel", &run.cuda.backward_kernel, "backward"}})
-    flags.value(name, "N",
-                fmt::format("{} kernel of --backend cuda, by its number in info (the best)", pass),
-                [name = name, kernel = kernel](const std::string& text) {
-                  *kernel = integer_of_flag<int>(name, text, 1, 99);
-                });
-  flags.flag("--cupti", run.cuda.cupti,
-             "of --backend cuda: kernels' times from CUPTI's activity records, not from events");
-  flags.value("--world-size", "N", "ranks (4)", [&run](const std::string& text) {
-    run.world_size = integer_of_flag<int>("--world-size", text, 1, std::numeric_limits<int>::max());
-  });
+    flags.value(
+        name, "N",
+        fmt::format("{} kernel of --backend cuda and nccl, by its number in info (the best)", pass),
+        [name = name, kernel = kernel](const std::string& text) {
+          *kernel = integer_of_flag<int>(name, text, 1, 99);
+        });
+  flags.flag(
+      "--cupti", run.cuda.cupti,
+      "of --backend cuda and nccl: kernels' times from CUPTI's activity records, not from events");
+  flags.value("--gpus", "N",
+              "of --backend cuda: deal the ranks over N GPUs, blocks moved by copy engines (1)",
+              [&run](const std::string& text) {
+                run.cuda.gpus = integer_of_flag<int>("--gpus", text, 1, 64);
+              });
+  flags.value("--world-size", "N", "ranks (4; a process a rank: as many as were started)",
+              [&run](const std::string& text) {
+                run.world_size =
+                    integer_of_flag<int>("--world-size", text, 1, std::numeric_limits<int>::max());
+              });
   flags.name("--partition", run.partition, "contiguous|striped|zigzag|fold",
              "which rank holds which positions (contiguous)", parse_partition);
   flags.name("--scheme", run.scheme, "ring|allgather", "how key-value blocks get around (ring)",
@@ -85,17 +113,21 @@ void add_run(CommandFlags& flags, RunOptions& run) {
   flags.flag("--verify", run.verify,
              "compare with naive attention in f64; exit status 1 when it differs");
   flags.flag("--json", run.json, "print the summary as one JSON object");
+  flags.value(
+      "--timeout", "SECONDS",
+      "end the run when a rank gives no sign of life, or nothing moves, for so long (60)",
+      [&run](const std::string& text) { run.timeout_s = parse_seconds("--timeout", text); });
+  flags.name("--inject", run.injection, "KIND[@RANK[:STEP]]",
+             "a mistake on purpose: " + fault_names() + " (of the last rank, step 0)",
+             [](const std::string& text) { return parse_injection(text); });
 }
 
 void add_demo(CommandFlags& flags, DemoOptions& demo) {
-  flags
-      .value("--text", "FILE", "the text, at least --seqlen bytes",
-             [&demo](const std::string& text) { demo.text = text; })
-      ->required();
-  flags
-      .value("--out", "DIR", "folder for the traces; made when it is missing",
-             [&demo](const std::string& text) { demo.out = text; })
-      ->required();
+  flags.value("--text", "FILE", "the text, at least --seqlen bytes",
+              [&demo](const std::string& text) { demo.text = text; });
+  flags.value("--out", "DIR", "folder for the traces; made when it is missing",
+              [&demo](const std::string& text) { demo.out = text; });
+  for (const char* name : {"--text", "--out"}) flags.require(name);
   flags.flag("--no-view", demo.no_view, "don't open the viewer at the end");
   flags.value("--seqlen", "N", "tokens (32768)", [&demo](const std::string& text) {
     demo.seqlen = integer_of_flag<Index>("--seqlen", text, 1, std::numeric_limits<Index>::max());
@@ -117,8 +149,17 @@ std::pair<int, int> parse_size(const std::string& text) {
       fmt::format("--size: '{}' given; accepted: WIDTHxHEIGHT from 320x240 to 7680x4320", text));
 }
 
-void add_view(CommandFlags& flags, CLI::App* command, viz::ViewOptions& view) {
-  command->add_option("TRACE", view.traces, "recordings of run --trace, or other Chrome traces");
+Figure parse_panel(const std::string& text) {
+  std::string accepted;
+  for (const Figure panel : kAllFigures) {
+    if (text == name_of(panel)) return panel;
+    accepted += fmt::format("{}{}", accepted.empty() ? "" : ", ", name_of(panel));
+  }
+  throw InputError(fmt::format("--panel: '{}' given; accepted: {}", text, accepted));
+}
+
+void add_view(CommandFlags& flags, viz::ViewOptions& view) {
+  flags.words("TRACE", view.traces, "recordings of run --trace, or other Chrome traces");
   flags.path("--screenshot", view.screenshot, "write a picture, PNG, and open no window");
   flags.value("--size", "WxH", "of the picture (1600x900)", [&view](const std::string& text) {
     std::tie(view.width, view.height) = parse_size(text);
@@ -126,6 +167,13 @@ void add_view(CommandFlags& flags, CLI::App* command, viz::ViewOptions& view) {
   flags.value("--step", "T", "begin at this ring step", [&view](const std::string& text) {
     view.step = integer_of_flag<int>("--step", text, 0, std::numeric_limits<int>::max());
   });
+  flags.value("--story", "K", "begin at this paragraph of its story, from 1; 0: without it",
+              [&view](const std::string& text) {
+                view.story =
+                    integer_of_flag<int>("--story", text, 0, std::numeric_limits<int>::max());
+              });
+  flags.value("--panel", "P", "one panel, large: timeline, ring, mask, balance or softmax",
+              [&view](const std::string& text) { view.panel = parse_panel(text); });
   flags.value("--theme", "dark|light", "background (as last time; of a picture: dark)",
               [&view](const std::string& text) {
                 if (text != "dark" && text != "light")
@@ -177,7 +225,10 @@ void check_view(const viz::ViewOptions& view, bool size_given) {
 
 void check_cuda(const RunOptions& run) {
   const CudaChoice& cuda = run.cuda;
-  if (run.backend == Backend::cuda) {
+  if (cuda.gpus != 0 && run.backend != Backend::cuda)
+    contradiction("--gpus", fmt::format("given with --backend {}", name_of(run.backend)),
+                  "it together with --backend cuda");
+  if (is_on_gpus(run.backend)) {
     if (cuda.backward_kernel != 0 && !run.backward)
       contradiction("--backward-kernel", "given without --backward", "it together with --backward");
     return;
@@ -187,7 +238,14 @@ void check_cuda(const RunOptions& run) {
                                     {"--cupti", cuda.cupti}})
     if (given)
       contradiction(flag, fmt::format("given with --backend {}", name_of(run.backend)),
-                    "it together with --backend cuda");
+                    "it together with --backend cuda or nccl");
+}
+
+void check_injection(const RunOptions& run) {
+  if (run.injection && run.backend == Backend::cuda)
+    contradiction("--inject",
+                  fmt::format("'{}' given with --backend cuda", to_string(*run.injection)),
+                  "it with --backend cpu, mpi or nccl");
 }
 
 void check_backward(const RunOptions& run) {
@@ -199,27 +257,21 @@ void check_backward(const RunOptions& run) {
                     "it together with --backward");
 }
 
+// "run, info, ..."
+std::string known_commands() {
+  std::string names;
+  for (const std::string_view name : kCommands)
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  return names;
+}
+
 [[noreturn]] void no_command() {
-  throw InputError(fmt::format("no command given; accepted: {}; see ringscope --help",
-                               fmt::join(kCommands, ", ")));
+  throw InputError("no command given; accepted: " + known_commands() + "; see ringscope --help");
 }
 
 void require_known_command(const std::string& name) {
   if (std::find(std::begin(kCommands), std::end(kCommands), name) != std::end(kCommands)) return;
-  throw InputError(
-      fmt::format("command '{}' given; accepted: {}", name, fmt::join(kCommands, ", ")));
-}
-
-// What `command` (the name in "ringscope run", or "" for the program) made nothing of.
-void require_no_extras(const CLI::App& app, const std::string& command) {
-  const std::vector<std::string> extras = app.remaining();
-  const auto found = std::find_if(extras.begin(), extras.end(),
-                                  [](const std::string& extra) { return extra != "--"; });
-  if (found == extras.end()) return;
-  const std::string& first = *found;
-  throw InputError(fmt::format("{} '{}' given; accepted: see ringscope {}--help",
-                               first.starts_with('-') ? "unknown flag" : "argument", first,
-                               command.empty() ? "" : command + " "));
+  throw InputError(fmt::format("command '{}' given; accepted: {}", name, known_commands()));
 }
 
 }  // namespace
@@ -229,65 +281,43 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   DemoOptions demo;
   viz::ViewOptions view;
   PlanRequest plan;
-  CLI::App program("Ring attention, run, recorded and verified.", "ringscope");
-  program.require_subcommand(0, 1);
-  CLI::App* const run_command = program.add_subcommand("run", "run attention on a ring of ranks");
-  CLI::App* const info_command = program.add_subcommand(
-      "info", "what this build and this machine can do, and why not the rest");
-  CLI::App* const demo_command =
-      program.add_subcommand("demo", "one text, causal, in all four partitions, verified");
-  CLI::App* const view_command = program.add_subcommand("view", "replay recordings");
-  CLI::App* const plan_command =
-      program.add_subcommand("plan", "what a run will cost on a machine, by formula");
-  CommandFlags run_flags(run_command), demo_flags(demo_command), view_flags(view_command),
-      plan_flags(plan_command);
+  LessonOptions lesson;
+  CommandLine line("Ring attention, run, recorded and verified.", "ringscope");
+  CommandFlags& run_flags = line.add_command("run", "run attention on a ring of ranks");
   add_run(run_flags, run);
-  add_demo(demo_flags, demo);
-  add_view(view_flags, view_command, view);
-  add_plan(plan_flags, plan);
-  std::vector<CLI::App*> absent;
-  for (const auto& [name, what] : {std::pair{"lesson", "ring attention step by step"},
-                                   {"simulate", "a run on a machine that is not here"}})
-    absent.push_back(program.add_subcommand(name, std::string(what) + " (not in this build)"));
-  // CLI11's own complaint about them does not say what would be accepted.
-  program.allow_extras();
-  for (CLI::App* command : program.get_subcommands({})) command->allow_extras();
+  line.add_command("info", "what this build and this machine can do, and why not the rest");
+  add_demo(line.add_command("demo", "one text, causal, in all four partitions, verified"), demo);
+  CommandFlags& view_flags = line.add_command("view", "replay recordings");
+  add_view(view_flags, view);
+  add_plan(line.add_command("plan", "what a run will cost on a machine, by formula"), plan);
+  add_lesson(line.add_command("lesson", "ring attention step by step, in lessons that run"),
+             lesson);
+  line.add_command("simulate", "a run on a machine that is not here (not in this build)");
 
   if (arguments.empty()) no_command();
-  const std::string& first = arguments.front();
-  if (!first.starts_with('-')) require_known_command(first);
-  if (first == "run") run_flags.require_well_formed(arguments);
-  if (first == "demo") demo_flags.require_well_formed(arguments);
-  if (first == "view") view_flags.require_well_formed(arguments);
-  if (first == "plan") plan_flags.require_well_formed(arguments);
-  try {
-    program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::CallForHelp&) {
-    const auto chosen = program.get_subcommands();
-    return Help{chosen.empty() ? program.help() : chosen.front()->help()};
-  } catch (const CLI::ParseError& error) {
-    throw InputError(fmt::format("{}; accepted: see ringscope {}--help", error.what(),
-                                 first.starts_with('-') ? "" : first + " "));
+  if (!arguments.front().starts_with('-')) require_known_command(arguments.front());
+  if (const std::optional<std::string> help = line.read(arguments)) return Help{*help};
+  const std::string command = line.command();
+  if (command == "simulate")
+    throw InputError("command '" + command +
+                     "': not in this build; accepted: run, info, demo, view, lesson, plan");
+  line.require_no_extras();
+  if (command == "info") return InfoOptions{};
+  if (command == "demo") return demo;
+  if (command == "plan") return checked_plan(plan);
+  if (command == "lesson") {
+    check_lesson(lesson);
+    return lesson;
   }
-  for (const CLI::App* command : absent)
-    if (command->parsed())
-      throw InputError("command '" + command->get_name() +
-                       "': not in this build; accepted: run, info, demo, view, plan");
-  for (const CLI::App* command :
-       {run_command, info_command, demo_command, view_command, plan_command})
-    require_no_extras(*command, command->get_name());
-  require_no_extras(program, "");
-  if (info_command->parsed()) return InfoOptions{};
-  if (demo_command->parsed()) return demo;
-  if (plan_command->parsed()) return checked_plan(plan);
-  if (view_command->parsed()) {
-    check_view(view, view_command->count("--size") > 0);
+  if (command == "view") {
+    check_view(view, view_flags.given("--size"));
     return view;
   }
-  if (!run_command->parsed()) no_command();
-  check_source(run, run_command->count("--seed") > 0);
+  if (command != "run") no_command();
+  check_source(run, run_flags.given("--seed"));
   check_backward(run);
   check_cuda(run);
+  check_injection(run);
   return run;
 }
 

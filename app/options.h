@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "app/backend.h"
+#include "app/lesson_options.h"
 #include "app/plan_options.h"
 #include "core/base/dtype.h"
 #include "core/base/math.h"
 #include "core/mask/mask_spec.h"
 #include "core/partition/partition.h"
+#include "core/ring/faults.h"
 #include "core/ring/scheme.h"
 #include "viz/app/view.h"
 
@@ -32,7 +34,7 @@ struct RunOptions {
 
   Backend backend = Backend::cpu;
   CudaChoice cuda;
-  int world_size = 4;
+  std::optional<int> world_size;  // 4; with a process a rank, as many as were started
   PartitionKind partition = PartitionKind::contiguous;
   Scheme scheme = Scheme::ring;
   MaskSpec mask;
@@ -45,6 +47,9 @@ struct RunOptions {
   std::optional<std::string> out, lse, dq, dk, dv, trace;
   bool verify = false;
   bool json = false;
+
+  double timeout_s = 60;
+  std::optional<Injection> injection;
 };
 
 // `ringscope demo`.
@@ -62,8 +67,8 @@ struct Help {
   std::string text;
 };
 
-using Command =
-    std::variant<Help, PlanOptions, RunOptions, DemoOptions, viz::ViewOptions, InfoOptions>;
+using Command = std::variant<Help, LessonOptions, PlanOptions, RunOptions, DemoOptions,
+                             viz::ViewOptions, InfoOptions>;
 
 // Reads `arguments` (without the program's name). Throws InputError naming the flag, the value and
 // what would be accepted.

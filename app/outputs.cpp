@@ -131,4 +131,11 @@ void write_outputs(const RunOptions& options, const AttentionShape& shape, const
   for (Output& file : files) file.write([](AtomicFile& f) { f.commit(); });
 }
 
+void write_trace(const RunOptions& options, const Recording& recording) {
+  if (!options.trace) return;
+  Output file("--trace", *options.trace);
+  file.write([&](AtomicFile& f) { write_chrome_trace(f, recording); });
+  file.write([](AtomicFile& f) { f.commit(); });
+}
+
 }  // namespace ringscope

@@ -20,4 +20,7 @@ void check_output_places(const RunOptions& options, const std::vector<std::strin
 void write_outputs(const RunOptions& options, const AttentionShape& shape, const RingRun& run,
                    bool f64);
 
+// Writes the recording alone, if `options` ask for it. Throws as write_outputs.
+void write_trace(const RunOptions& options, const Recording& recording);
+
 }  // namespace ringscope

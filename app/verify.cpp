@@ -92,6 +92,7 @@ void reverse_rows(std::vector<float>& tensor, Index width) {
 AttentionOutputs one_rank_outputs(RingConfig config, const AttentionInputs& inputs,
                                   const Runner& runner, bool reversed) {
   config.world_size = 1;
+  config.injection.reset();
   if (!reversed) return std::move(runner(config, inputs, {}).outputs);
   AttentionInputs mirrored = inputs;
   const Index width = config.shape.head_dim;

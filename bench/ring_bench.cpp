@@ -101,7 +101,7 @@ void BM_RecordingCost(benchmark::State& state) {
   ThreadRing ring(1);
   ThreadCommunicator comm(ring, 0);
   Recorder recorder(1 << 20, 1 << 20, monotonic_ns());
-  RecordingBackend recording(plain, recorder, problem.params, 0, {});
+  RecordingBackend recording(plain, recorder, problem.params, {0, 1}, {});
   RecordingCommunicator recording_comm(comm, recorder, 1);
 
   const auto time = [](auto&& f) {

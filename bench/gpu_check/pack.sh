@@ -3,6 +3,7 @@
 
 pack_most_mib=60
 pack_programs=(ringscope cuda_tests gpu_device gpu_check gpu_forward gpu_backward gpu_carried_state gpu_ring_balance)
+pack_nccl_programs=(nccl_tests nccl_ring)  # where nccl.h is; NCCL itself is looked for on the machine that runs the pack
 
 gpu_check_help() {
   cat <<END
@@ -42,6 +43,7 @@ build_pack() {  # build_pack TREE LOG
     cmake -S "$root" -B "$1" -G Ninja -DCMAKE_BUILD_TYPE=Release -DRINGSCOPE_NATIVE=OFF -DRINGSCOPE_VIZ=OFF \
       -DRINGSCOPE_CUDA=ON -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-z,origin \
       -DCMAKE_BUILD_RPATH="\$ORIGIN/../lib" "${flags[@]}" &&
+      { ! grep -q 'build bench/nccl_ring:' "$1/build.ninja" || pack_programs+=("${pack_nccl_programs[@]}"); } &&
       cmake --build "$1" --target "${pack_programs[@]}"
   } >"$2" 2>&1 </dev/null
 }

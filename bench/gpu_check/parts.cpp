@@ -6,16 +6,11 @@
 #include <filesystem>
 #include <iterator>
 
+#include "bench/gpu_check/nccl_parts.h"
 #include "bench/gpu_check/readers.h"
 
 namespace ringscope::gpu_check {
 namespace {
-
-std::string how_it_ended(const Outcome& outcome) {
-  if (outcome.cut_off) return fmt::format("cut off after {:.0f} s", outcome.seconds);
-  if (outcome.status > 128) return fmt::format("ended by signal {}", outcome.status - 128);
-  return fmt::format("exit status {}", outcome.status);
-}
 
 PartStatus worst(PartStatus a, PartStatus b) {
   if (a == PartStatus::failed || b == PartStatus::failed) return PartStatus::failed;
@@ -229,15 +224,11 @@ std::function<Verdict(Check&)> benchmarks(const std::string& program, const std:
 
 // --- compute-sanitizer ---
 
-constexpr int kFound = 86;  // compute-sanitizer's exit status when it found something
-
 // A run of its own for each kernel, so that what is found has a name. Of the ways to fail only a
 // finding is the kernel's.
 std::function<Verdict(Check&)> sanitizer(const std::string& tool) {
   return [=](Check& check) -> Verdict {
-    std::string program = find_program("compute-sanitizer");
-    const std::string usual = "/usr/local/cuda/bin/compute-sanitizer";
-    if (program.empty() && std::filesystem::exists(usual)) program = usual;
+    const std::string program = find_sanitizer();
     if (program.empty()) return {PartStatus::not_measured, "there is no compute-sanitizer"};
     Verdict verdict;
     std::vector<std::string> bad;
@@ -251,11 +242,11 @@ std::function<Verdict(Check&)> sanitizer(const std::string& tool) {
         continue;
       }
       const std::string log = fmt::format("{}-{:02}", tool, number);
-      const Outcome outcome =
-          check.run_program(log,
-                            {program, "--tool", tool, "--error-exitcode", std::to_string(kFound),
-                             check.bin + "/cuda_tests", "--gtest_filter=" + group},
-                            check.left(), {{"RINGSCOPE_SMALL_TESTS", "1"}});
+      const Outcome outcome = check.run_program(
+          log,
+          {program, "--tool", tool, "--error-exitcode", std::to_string(kSanitizerFound),
+           check.bin + "/cuda_tests", "--gtest_filter=" + group},
+          check.left(), {{"RINGSCOPE_SMALL_TESTS", "1"}});
       ++done;
       if (outcome.status == 0 && !outcome.cut_off) continue;
       const std::string said = tail_of(check.file(log + ".out"), 400);
@@ -263,7 +254,7 @@ std::function<Verdict(Check&)> sanitizer(const std::string& tool) {
         return {PartStatus::not_measured, "compute-sanitizer does not support this machine"};
       verdict.status =
           worst(verdict.status, outcome.cut_off ? PartStatus::cut_off : PartStatus::failed);
-      const bool found = !outcome.cut_off && outcome.status == kFound;
+      const bool found = !outcome.cut_off && outcome.status == kSanitizerFound;
       bad.push_back(fmt::format("kernel {:02} {}{}: {}", number,
                                 found || outcome.cut_off ? "" : "tool failed, ",
                                 how_it_ended(outcome), said));
@@ -277,6 +268,18 @@ std::function<Verdict(Check&)> sanitizer(const std::string& tool) {
 }
 
 }  // namespace
+
+std::string how_it_ended(const Outcome& outcome) {
+  if (outcome.cut_off) return fmt::format("cut off after {:.0f} s", outcome.seconds);
+  if (outcome.status > 128) return fmt::format("ended by signal {}", outcome.status - 128);
+  return fmt::format("exit status {}", outcome.status);
+}
+
+std::string find_sanitizer() {
+  const std::string usual = "/usr/local/cuda/bin/compute-sanitizer";
+  const std::string program = find_program("compute-sanitizer");
+  return program.empty() && std::filesystem::exists(usual) ? usual : program;
+}
 
 double Check::left() const { return part_ends - now(); }
 
@@ -303,12 +306,15 @@ std::vector<PlannedPart> planned_parts() {
   return {{"kernel tests", 180, kernel_tests, true},
           {"ring", 60, ring, true},
           {"library", 90, library},
+          {"NCCL ring", 90, nccl_tests},
           {"forward ladder", 80, benchmarks("gpu_forward", "main")},
           {"backward ladder", 50, benchmarks("gpu_backward", "main")},
           {"carried state", 40, benchmarks("gpu_carried_state", "")},
           {"ring balance", 40, benchmarks("gpu_ring_balance", "")},
           {"memcheck", 50, sanitizer("memcheck")},
           {"racecheck", 50, sanitizer("racecheck")},
+          {"NCCL speed", 60, nccl_speed},
+          {"NCCL memcheck", 60, nccl_memcheck},
           {"more forward", 40, benchmarks("gpu_forward", "more")},
           {"more backward", 40, benchmarks("gpu_backward", "more")}};
 }

@@ -42,6 +42,13 @@ struct PlannedPart {
   bool is_check = false;
 };
 
+// "exit status 3", "cut off after 30 s"
+std::string how_it_ended(const Outcome& outcome);
+
+// compute-sanitizer's program; empty when there is none. Its exit status when it found something.
+std::string find_sanitizer();
+inline constexpr int kSanitizerFound = 86;
+
 // Without the first, which finds the device.
 std::vector<PlannedPart> planned_parts();
 

@@ -9,6 +9,7 @@
 
 #include "core/attention/views.h"
 #include "core/base/buffer.h"
+#include "core/base/work_pulse.h"
 #include "core/partition/region.h"
 
 namespace ringscope {
@@ -25,15 +26,19 @@ class BlockwiseScratch {
 
   Buffer<float> queries, scores, keys_transposed, values;  // values: padded rows (backward: keys)
   Buffer<float> dout, dscores, values_transposed, dkeys, dvalues;  // backward only
+  // If set, ticked tile by tile while a block is attended, which ends by its RunError when stopped.
+  WorkPulse* pulse = nullptr;
 };
 
 // row_max = -inf, row_sum = 0, out_accum = 0.
 void begin_attention(const AttentionParams& params, const QueryBlock& q, const SoftmaxState& state);
 
+// [attend_block
 // Carries `state` on over the keys of `block` that `region` allows; region.queries are the rows of
 // q, region.keys those of block. Returns what was computed, counted while computing it.
 BlockStats attend_block(const AttentionParams& params, const Region& region, const QueryBlock& q,
                         const KvBlock& block, const SoftmaxState& state, BlockwiseScratch& scratch);
+// attend_block]
 
 // out_accum becomes out_accum / row_sum, still in f32 (the backward pass needs its digits), and lse
 // is written. A row that attended nothing has out 0 and lse -inf.

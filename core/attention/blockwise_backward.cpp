@@ -62,6 +62,7 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
     const void* v = offset_by(k, params.dtype, params.kv_values(block.rows));
     for (Index key = 0; key < block.rows; key += kTileKeys) {
       const Interval keys{key, min_of(key + kTileKeys, block.rows)};
+      if (scratch.pulse != nullptr) scratch.pulse->tick();  // all of its tiles may be empty
       bool loaded = false, keys_finite = true;
       scratch.dkeys.fill(0);
       scratch.dvalues.fill(0);
@@ -72,6 +73,7 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
         for (Index g = 0; g < params.group_size(); ++g) {
           count_tile(mask, stats);
           if (mask.tile_class == TileClass::empty) continue;
+          if (scratch.pulse != nullptr) scratch.pulse->tick();
           if (!loaded) {
             load_rows_transposed(params.dtype, k, keys, d, scratch.keys_transposed.data());
             load_rows_transposed(params.dtype, v, keys, d, scratch.values_transposed.data());

@@ -77,6 +77,7 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
     const void* v = offset_by(k, params.dtype, params.kv_values(block.rows));
     for (Index key = 0; key < block.rows; key += kTileKeys) {
       const Interval keys{key, min_of(key + kTileKeys, block.rows)};
+      if (scratch.pulse != nullptr) scratch.pulse->tick();  // all of its tiles may be empty
       bool loaded = false, values_finite = true;
       for (Index row = 0; row < q.rows; row += kTileRows) {
         const Interval rows{row, min_of(row + kTileRows, q.rows)};
@@ -85,6 +86,7 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
         for (Index g = 0; g < params.group_size(); ++g) {
           count_tile(mask, stats);
           if (mask.tile_class == TileClass::empty) continue;
+          if (scratch.pulse != nullptr) scratch.pulse->tick();
           if (!loaded) {
             load_rows_transposed(params.dtype, k, keys, d, scratch.keys_transposed.data());
             values_finite = load_rows(params.dtype, v, keys, d, 1.0, scratch.values.data());

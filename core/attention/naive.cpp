@@ -246,6 +246,7 @@ class NaiveAttention {
 
   void forward(Index head, const RowBlock& block, Scratch<T>& scratch) {
     const Index kv_head = head / shape_.group_size();
+    // [forward
     View<T> p = scores(block, q_[head], k_[kv_head], scratch.first);
     T* lse = result_.lse.data() + head * shape_.seqlen + block.queries.first;
     for (Index i = 0; i < block.rows(); ++i) {
@@ -259,6 +260,7 @@ class NaiveAttention {
     }
     add_product(block, p, v_[kv_head],
                 head_of(result_.out, head).middleRows(block.queries.first, block.rows()));
+    // forward]
   }
 
   // Adds this block's share to dk and dv, [seqlen, head_dim].

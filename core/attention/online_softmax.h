@@ -44,6 +44,7 @@ T lse_of(const RowState<T>& row) {
 
 // Softmax of `scores` with the maximum subtracted, so that exp never overflows (in f32 it would for
 // scores above 88.7). All weights are 0 when all scores are -inf.
+// [safe_softmax
 template <class T>
 void safe_softmax(std::span<const T> scores, std::span<T> weights) {
   T largest = kMinusInfinity<T>, sum = 0;
@@ -52,9 +53,11 @@ void safe_softmax(std::span<const T> scores, std::span<T> weights) {
   for (std::size_t j = 0; j < scores.size(); ++j) sum += weights[j] = std::exp(scores[j] - unit);
   for (T& w : weights) w = sum == T(0) ? T(0) : w / sum;
 }
+// safe_softmax]
 
 // The carried form: goes on over one block of keys. `scores` are the block's (already scaled, -inf
 // where masked), `values` its V, [scores.size(), head_dim]; out_accum has head_dim values.
+// [carry_on
 template <class T>
 void carry_on(RowState<T>& row, std::span<T> out_accum, std::span<const T> scores,
               const T* values) {
@@ -73,9 +76,11 @@ void carry_on(RowState<T>& row, std::span<T> out_accum, std::span<const T> score
   }
   row.row_max = new_max;
 }
+// carry_on]
 
 // The merge of two partial results over disjoint keys, (m, l) form (S1, part two, 4): b into a.
 // out_accum's are unnormalised.
+// [merge
 template <class T>
 void merge(RowState<T>& a, std::span<T> out_a, const RowState<T>& b, std::span<const T> out_b) {
   const T new_max = std::fmax(a.row_max, b.row_max);
@@ -86,6 +91,7 @@ void merge(RowState<T>& a, std::span<T> out_a, const RowState<T>& b, std::span<c
     out_a[x] = factor_a * out_a[x] + factor_b * out_b[x];
   a.row_max = new_max;
 }
+// merge]
 
 // The same by log-sum-exp (S2): outputs are normalised, and lse alone is kept. S2's formula is NaN
 // when both are -inf; here that gives lse = -inf and out_a as it was.

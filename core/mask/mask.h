@@ -56,6 +56,7 @@ struct Mask {
     return {d == 0 ? 0 : document_ends[d - 1], document_ends[d]};
   }
 
+  // [allowed_keys
   // The keys that a query at global position i may attend, given the document that i lies in.
   constexpr Interval allowed_keys(Index i, Interval document) const {
     Interval keys = document;
@@ -67,6 +68,7 @@ struct Mask {
     }
     return keys;
   }
+  // allowed_keys]
   constexpr Interval allowed_keys(Index i) const {
     return allowed_keys(i, document(document_of(i)));
   }

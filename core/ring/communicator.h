@@ -23,6 +23,10 @@ struct Exchange {
   int recv_owner = 0;
   void* recv = nullptr;
   Index recv_bytes = 0;
+  // Mistakes on purpose (faults.h): the receive is never posted; it is posted only after the block
+  // sent has been taken.
+  bool unposted_recv = false;
+  bool send_first = false;
 };
 
 class Communicator {

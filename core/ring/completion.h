@@ -16,6 +16,13 @@ struct TransferTimes {
   int last_peer = -1;
 };
 
+// Whom an operation that has not happened waits for, and in the hop of which ring step; -1: not known.
+// The rank itself when nothing but its own part is missing.
+struct Awaited {
+  int rank = -1;
+  int step = -1;
+};
+
 class PendingOperation {
  public:
   virtual ~PendingOperation() = default;
@@ -24,6 +31,11 @@ class PendingOperation {
   virtual void wait() = 0;
   // Only after it has happened.
   virtual TransferTimes times() const = 0;
+
+  // While it has not happened; thread-safe.
+  virtual Awaited awaited() const { return {}; }
+  // Of one that a failure ended: what did happen. A part that did not has its end at 0.
+  virtual TransferTimes times_so_far() const { return {}; }
 };
 
 // Null: already happened.

@@ -7,6 +7,7 @@
 #include "core/base/shape.h"
 #include "core/mask/mask_spec.h"
 #include "core/partition/partition.h"
+#include "core/ring/faults.h"
 #include "core/ring/problem.h"
 #include "core/ring/scheme.h"
 
@@ -21,6 +22,9 @@ struct RingConfig {
   int world_size = 1;
   Scheme scheme = Scheme::ring;
   bool backward = false;
+
+  double timeout_s = 60;  // without a sign of life, or without progress (watch.h)
+  std::optional<Injection> injection = std::nullopt;  // a fault on purpose
 
   double scale() const;                     // softmax_scale, or its default
   Partition partition_of_sequence() const;  // partition, with its seqlen and world_size

@@ -9,8 +9,13 @@ namespace ringscope {
 
 class CpuBackend : public BlockBackend {
  public:
-  CpuBackend(const AttentionParams& params, bool backward, MemoryMeter* meter)
-      : params_(params), scratch_(meter, params.head_dim, backward) {}
+  // `pulse`, unless it is null, is ticked while a block is attended (it can stop that then), and must
+  // outlive it.
+  CpuBackend(const AttentionParams& params, bool backward, MemoryMeter* meter,
+             WorkPulse* pulse = nullptr)
+      : params_(params), scratch_(meter, params.head_dim, backward) {
+    scratch_.pulse = pulse;
+  }
 
   Completion begin(const QueryBlock& q, const SoftmaxState& state) override;
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,

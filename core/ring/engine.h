@@ -27,6 +27,9 @@ class RankEngine {
   virtual BlockBackend& backend() = 0;
   // Returns when everything that was started has happened and is recorded. Throws RunError.
   virtual void finish() = 0;
+  // Instead of it, after a failure, when the rank's thread has ended: records what has happened,
+  // waits for nothing.
+  virtual void finish_failed() {}
   // Bytes that it takes on the rank's meter, by formula.
   virtual Index scratch_bytes() const = 0;
   // How far the recorded times may be from those of the clock that all ranks share.
@@ -41,8 +44,13 @@ class Engine {
   virtual ~Engine() = default;
   virtual std::string_view name() const = 0;  // "cpu", "cuda"
   virtual MemorySpace& memory() = 0;
+  // Of one rank, where ranks have different ones.
+  virtual MemorySpace& memory_of(int /*rank*/) { return memory(); }
   // Lines about choices that it made for the run, each ended; empty when there were none.
   virtual std::string notes() const { return ""; }
+  // Whether its ranks keep their pulse going while they work, so that one that does not is stuck
+  // (watch.h).
+  virtual bool has_pulses() const { return false; }
   // `listener` may be empty.
   virtual std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) = 0;
 

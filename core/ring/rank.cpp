@@ -27,6 +27,7 @@ void Rank::take_inputs(RowSource& inputs) {
     const auto take = [&](Tensor tensor, std::byte* local) {
       for_each_piece(shape, tensor, rows_, [&](const RowsOfHead& piece) {
         inputs.get(piece, values.data());
+        pulse_.tick();
         const Index count = piece.count() * shape.head_dim;
         std::transform(values.begin(), values.begin() + count, stored.begin(), from_float<Stored>);
         const Index at = (piece.head * rows_.size() + piece.first) * shape.head_dim;
@@ -62,6 +63,7 @@ void Rank::give_outputs(RowSink& outputs) const {
       if (tensor != Tensor::lse)
         for (Index i = 0; i < count; ++i) values[i] = round_to(config_.dtype, values[i]);
       outputs.put(piece, values.data());
+      pulse_.tick();
     });
   };
   give(Tensor::out, memory_.out_accum.data());

@@ -7,6 +7,7 @@
 #include "core/ring/config.h"
 #include "core/ring/rank_memory.h"
 #include "core/ring/rows.h"
+#include "core/ring/watch.h"
 #include "core/trace/recorder.h"
 
 namespace ringscope {
@@ -19,7 +20,7 @@ class Rank {
        std::int64_t origin_ns);
 
   // Gets this rank's rows of Q, K, V and, with backward, dO, in the order of for_each_piece, and
-  // keeps them rounded to the run's dtype.
+  // keeps them rounded to the run's dtype. Can be stopped by its pulse, like give_outputs.
   void take_inputs(RowSource& inputs);
   // Starts both passes; they are over when everything that was started on `comm` and `backend` is.
   void run(Communicator& comm, BlockBackend& backend);
@@ -31,6 +32,7 @@ class Rank {
   const RingConfig& config() const { return config_; }
   const RingProblem& problem() const { return problem_; }
   Recorder& recorder() { return recorder_; }
+  RankPulse& pulse() { return pulse_; }
   MemoryMeter& meter() { return memory_.meter(); }
   Index peak_bytes() const { return memory_.meter().peak_bytes(); }
 
@@ -42,6 +44,7 @@ class Rank {
   MemorySpace& space_;
   RankMemory memory_;
   Recorder recorder_;
+  mutable RankPulse pulse_;
   KvGradient home_;
 };
 

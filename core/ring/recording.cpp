@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include "core/ring/recorded.h"
-#include "core/ring/schedule.h"
 
 namespace ringscope {
 
@@ -18,18 +17,30 @@ std::int64_t thread_cpu_ns() {
 }  // namespace
 
 RecordingBackend::RecordingBackend(BlockBackend& inner, Recorder& recorder,
-                                   const AttentionParams& params, int rank, Listener listener)
+                                   const AttentionParams& params, const RingSchedule& ring,
+                                   Listener listener, RankPulse* pulse)
     : inner_(inner),
       recorder_(recorder),
       params_(params),
-      rank_(rank),
-      listener_(std::move(listener)) {}
+      ring_(ring),
+      listener_(std::move(listener)),
+      pulse_(pulse) {}
 
 void RecordingBackend::record_wait(const StepInfo& step, Payload payload, const Completion& after) {
+  if (pulse_ != nullptr) pulse_->at(step.pass, step.step);
   if (after == nullptr || after->done()) return;
   TraceEvent event = wait_event(step, payload);
   event.begin_ns = recorder_.now_ns();
-  after->wait();
+  try {
+    const ShownWait shown(pulse_, after, ring_.recv_rank());
+    after->wait();
+  } catch (...) {
+    const int awaited = after->awaited().rank;
+    event.end_ns = recorder_.now_ns();
+    event.waiting_for = awaited >= 0 && awaited != ring_.rank ? awaited : ring_.recv_rank();
+    recorder_.record(event);
+    throw;
+  }
   event.end_ns = recorder_.now_ns();
   event.waiting_for = after->times().last_peer;
   recorder_.record(event);
@@ -51,7 +62,7 @@ void RecordingBackend::record_compute(const StepInfo& step, Attend&& attend) {
 void RecordingBackend::record_samples(const StepInfo& step, const Region& region,
                                       const SoftmaxState& state) {
   for_sampled_rows(region.queries.size(), [&](Index row) {
-    recorder_.record(sample_of(rank_, step.step, region.queries.global_position(row),
+    recorder_.record(sample_of(ring_.rank, step.step, region.queries.global_position(row),
                                recorder_.now_ns(), state.row_max[row], state.row_sum[row]));
   });
 }
@@ -102,55 +113,78 @@ Completion RecordingBackend::finish_backward(const StepInfo& step, const QueryBl
 }
 
 RecordingCommunicator::RecordingCommunicator(Communicator& inner, Recorder& recorder,
-                                             std::size_t max_hops)
-    : inner_(inner), recorder_(recorder) {
+                                             std::size_t max_hops, RankPulse* pulse)
+    : inner_(inner), recorder_(recorder), pulse_(pulse) {
   pending_.reserve(max_hops);
 }
 
 Completion RecordingCommunicator::exchange(const Exchange& hop,
                                            std::initializer_list<Completion> after) {
+  if (pulse_ != nullptr) {
+    pulse_->at(hop.pass, hop.step);
+    pulse_->advance();
+  }
   Completion completion = inner_.exchange(hop, after);
   pending_.push_back({hop, completion});
   return completion;
 }
 
 void RecordingCommunicator::flush() {
+  const int peer = RingSchedule{rank(), world_size()}.recv_rank();
+  for (; recorded_ < pending_.size(); ++recorded_) {
+    const Pending& pending = pending_[recorded_];
+    if (!pending.completion->done()) {
+      const ShownWait shown(pulse_, pending.completion, peer);
+      pending.completion->wait();
+    }
+    record(pending.hop, pending.completion->times(), true);
+  }
+  pending_.clear();
+  recorded_ = 0;
+}
+
+void RecordingCommunicator::flush_what_happened() {
+  for (; recorded_ < pending_.size(); ++recorded_) {
+    const Pending& pending = pending_[recorded_];
+    const bool happened = pending.completion->done();
+    record(pending.hop, happened ? pending.completion->times() : pending.completion->times_so_far(),
+           happened);
+  }
+}
+
+void RecordingCommunicator::record(const Exchange& hop, const TransferTimes& times, bool happened) {
   const RingSchedule ring{rank(), world_size()};
-  for (const Pending& pending : pending_) {
-    const Exchange& hop = pending.hop;
-    pending.completion->wait();
-    const TransferTimes times = pending.completion->times();
-    // The same number on both sides: one for each (pass, payload, step, sender).
-    const auto flow_from = [&](int sender) {
-      const std::int64_t kind = 2 * static_cast<int>(hop.pass) + static_cast<int>(hop.payload);
-      return 1 + (kind * ring.world_size + hop.step) * ring.world_size + sender;
-    };
-    TraceEvent sent{.lane = Lane::send,
-                    .pass = hop.pass,
-                    .payload = hop.payload,
-                    .step = hop.step,
-                    .kv_owner = hop.send_owner};
-    sent.begin_ns = times.send_begin - recorder_.origin_ns();
-    sent.end_ns = times.send_end - recorder_.origin_ns();
+  // The same number on both sides: one for each (pass, payload, step, sender).
+  const auto flow_from = [&](int sender) {
+    const std::int64_t kind = 2 * static_cast<int>(hop.pass) + static_cast<int>(hop.payload);
+    return 1 + (kind * ring.world_size + hop.step) * ring.world_size + sender;
+  };
+  const auto slice = [&](Lane lane, int owner, std::int64_t begin, std::int64_t end) {
+    TraceEvent event{.lane = lane,
+                     .pass = hop.pass,
+                     .payload = hop.payload,
+                     .step = hop.step,
+                     .kv_owner = owner};
+    event.begin_ns = begin - recorder_.origin_ns();
+    event.end_ns = end - recorder_.origin_ns();
+    return event;
+  };
+  if (happened || times.send_end != 0) {
+    TraceEvent sent = slice(Lane::send, hop.send_owner, times.send_begin, times.send_end);
     sent.bytes = hop.send_bytes;
     sent.src = ring.rank;
     sent.dst = ring.send_rank();
     sent.flow = flow_from(ring.rank);
     recorder_.record(sent);
-    TraceEvent received{.lane = Lane::recv,
-                        .pass = hop.pass,
-                        .payload = hop.payload,
-                        .step = hop.step,
-                        .kv_owner = hop.recv_owner};
-    received.begin_ns = times.recv_begin - recorder_.origin_ns();
-    received.end_ns = times.recv_end - recorder_.origin_ns();
+  }
+  if (happened || times.recv_end != 0) {
+    TraceEvent received = slice(Lane::recv, hop.recv_owner, times.recv_begin, times.recv_end);
     received.bytes = hop.recv_bytes;
     received.src = ring.recv_rank();
     received.dst = ring.rank;
     received.flow = flow_from(ring.recv_rank());
     recorder_.record(received);
   }
-  pending_.clear();
 }
 
 }  // namespace ringscope

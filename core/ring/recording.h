@@ -7,20 +7,23 @@
 
 #include "core/ring/block_backend.h"
 #include "core/ring/communicator.h"
+#include "core/ring/schedule.h"
+#include "core/ring/watch.h"
 #include "core/trace/recorder.h"
 
 namespace ringscope {
 
 // Writes a compute slice for every block attended, a wait slice wherever the backend had to wait
-// for a block, and, forward, the softmax state of three of the rank's query rows (first, middle,
-// last) after every step.
+// for a block (also one that a failure ended), and, forward, the softmax state of three of the
+// rank's query rows (first, middle, last) after every step. Keeps the rank's pulse told where it is.
 class RecordingBackend : public BlockBackend {
  public:
   // Called after each attended block with the pairs in it, on the rank's thread.
   using Listener = std::function<void(Index pairs)>;
 
-  RecordingBackend(BlockBackend& inner, Recorder& recorder, const AttentionParams& params, int rank,
-                   Listener listener);
+  // `ring` says whose it is. `pulse` may be null.
+  RecordingBackend(BlockBackend& inner, Recorder& recorder, const AttentionParams& params,
+                   const RingSchedule& ring, Listener listener, RankPulse* pulse = nullptr);
 
   Completion begin(const QueryBlock& q, const SoftmaxState& state) override;
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
@@ -46,15 +49,18 @@ class RecordingBackend : public BlockBackend {
   BlockBackend& inner_;
   Recorder& recorder_;
   AttentionParams params_;
-  int rank_;
+  RingSchedule ring_;
   Listener listener_;
+  RankPulse* pulse_;
 };
 
 // Remembers every hop; flush() writes their send and recv slices, which are known once they have
 // happened.
 class RecordingCommunicator : public Communicator {
  public:
-  RecordingCommunicator(Communicator& inner, Recorder& recorder, std::size_t max_hops);
+  // `pulse` may be null.
+  RecordingCommunicator(Communicator& inner, Recorder& recorder, std::size_t max_hops,
+                        RankPulse* pulse = nullptr);
 
   int rank() const override { return inner_.rank(); }
   int world_size() const override { return inner_.world_size(); }
@@ -62,6 +68,8 @@ class RecordingCommunicator : public Communicator {
 
   // Waits for all hops.
   void flush();
+  // After a failure: records what has happened, and waits for nothing.
+  void flush_what_happened();
 
  private:
   struct Pending {
@@ -69,9 +77,13 @@ class RecordingCommunicator : public Communicator {
     Completion completion;
   };
 
+  void record(const Exchange& hop, const TransferTimes& times, bool happened);
+
   Communicator& inner_;
   Recorder& recorder_;
+  RankPulse* pulse_;
   std::vector<Pending> pending_;
+  std::size_t recorded_ = 0;  // of them
 };
 
 }  // namespace ringscope

@@ -32,6 +32,7 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
                            next_owner, mine.kv_at_step(step + 1), problem.kv_bytes(next_owner)},
                           {arrived, consumed[(step + 1) % 2]});
 
+      // [gradient_travels
       const KvGradient gradient{mine.gradient_at_step(step), problem.rows(owner)};
       Completion summed =
           backend.attend_backward(info, problem.region(ring.rank, owner), q,
@@ -47,6 +48,7 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
                            problem.gradient_bytes(owner), next_owner, mine.incoming_gradient(),
                            problem.gradient_bytes(next_owner)},
                           {summed});
+      // gradient_travels]
       arrived = next_arrived;
     });
   }

@@ -4,6 +4,7 @@
 
 namespace ringscope {
 
+// [ring_forward
 void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                   RankMemory& mine) {
   const RingSchedule ring{comm.rank(), comm.world_size()};
@@ -34,5 +35,6 @@ void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& 
   }
   at_step(ring.rank, ring.steps() - 1, [&] { backend.finish(q, state); });
 }
+// ring_forward]
 
 }  // namespace ringscope

@@ -1,15 +1,17 @@
 #include "core/ring/run.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "core/attention/blockwise.h"
 #include "core/ring/rank.h"
+#include "core/ring/run_info.h"
 #include "core/ring/schedule.h"
 #include "core/ring/thread_engine.h"
+#include "core/ring/watcher.h"
 
 namespace ringscope {
 
@@ -28,10 +30,7 @@ RingProblem RingConfig::problem() const {
 }
 
 void check_run(const RingConfig& config, const AttentionInputs& inputs) {
-  validate(config.shape);
-  if (config.world_size < 1)
-    throw InputError("world-size: " + std::to_string(config.world_size) +
-                     " given, at least 1 accepted");
+  check_config(config);
   const AttentionShape& s = config.shape;
   const auto values =
       static_cast<std::size_t>(checked_values(s.batch, s.num_heads, s.seqlen, s.head_dim));
@@ -43,29 +42,17 @@ void check_run(const RingConfig& config, const AttentionInputs& inputs) {
 
 namespace {
 
-RunInfo info_of(const RingConfig& config, const Engine& engine) {
-  RunInfo info;
-  info.backend = engine.name();
-  info.partition = name_of(config.partition);
-  info.mask = config.mask.name();
-  info.scheme = name_of(config.scheme);
-  info.dtype = name_of(config.dtype);
-  info.shape = config.shape;
-  info.world_size = config.world_size;
-  // All ranks of a process read one clock.
-  info.clock_offset_ns.assign(static_cast<std::size_t>(config.world_size), 0);
-  info.clock_error_ns.assign(static_cast<std::size_t>(config.world_size), 0);
-  info.base_time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                          std::chrono::system_clock::now().time_since_epoch())
-                          .count();
-  return info;
-}
-
 // Runs every rank on a thread of its own; returns when all have ended, with the time of the last
 // end. Throws the first failure.
 std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
                      const std::vector<std::unique_ptr<RankEngine>>& engines, Engine& engine) {
   std::vector<std::int64_t> end_ns(ranks.size());
+  std::optional<Watcher> watcher;
+  if (engine.has_pulses()) {
+    std::vector<RankPulse*> pulses;
+    for (const auto& rank : ranks) pulses.push_back(&rank->pulse());
+    watcher.emplace(std::move(pulses), ranks.front()->config().timeout_s, engine);
+  }
   const auto run_one = [&](std::size_t r) {
     const int rank = static_cast<int>(r);
     try {
@@ -77,6 +64,7 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
     } catch (const std::exception& error) {
       engine.fail(RunError(error.what(), rank));
     }
+    if (watcher) watcher->ended(rank);
   };
   std::vector<std::thread> threads;
   threads.reserve(ranks.size());
@@ -87,8 +75,33 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
                          static_cast<int>(threads.size())));
   }
   for (std::thread& thread : threads) thread.join();
+  watcher.reset();
   engine.throw_if_failed();
   return *std::max_element(end_ns.begin(), end_ns.end());
+}
+
+// What one rank recorded, as part of the run's recording.
+void take_recording(Rank& rank, const RankEngine& engine, Recording& recording) {
+  const std::vector<SoftmaxSample>& samples = rank.recorder().samples();
+  recording.events.push_back(rank.recorder().events());
+  recording.samples.insert(recording.samples.end(), samples.begin(), samples.end());
+  recording.dropped.push_back(rank.recorder().dropped());
+  recording.info.clock_error_ns[static_cast<std::size_t>(rank.rank())] = engine.clock_error_ns();
+}
+
+// Throws what was recorded until `error`.
+[[noreturn]] void end_failed(const RunError& error, const std::vector<std::unique_ptr<Rank>>& ranks,
+                             const std::vector<std::unique_ptr<RankEngine>>& engines,
+                             Recording recording) {
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    try {
+      engines[r]->finish_failed();
+    } catch (const std::exception&) {  // less is recorded; the run's failure is still the first one
+    }
+    take_recording(*ranks[r], *engines[r], recording);
+  }
+  recording.info.failure = RunEnd{error.what(), error.rank(), error.step()};
+  throw RunFailure(error, std::move(recording));
 }
 
 // What goes wrong while a rank is made ready or read out names it too.
@@ -127,14 +140,15 @@ RingRun run_ranks(const RingConfig& config, const AttentionInputs& inputs, Engin
   check_run(config, inputs);
   const RingProblem problem = config.problem();
   RingRun result;
-  result.recording.info = info_of(config, engine);
+  result.recording.info = run_info(config, engine.name());
   const std::int64_t origin_ns = monotonic_ns();
 
   WholeInputs source(config.shape, inputs);
   std::vector<std::unique_ptr<Rank>> ranks;
   for (int rank = 0; rank < config.world_size; ++rank) {
     of_rank(rank, [&] {
-      ranks.push_back(std::make_unique<Rank>(config, problem, rank, engine.memory(), origin_ns));
+      ranks.push_back(
+          std::make_unique<Rank>(config, problem, rank, engine.memory_of(rank), origin_ns));
       ranks.back()->take_inputs(source);
     });
   }
@@ -145,19 +159,19 @@ RingRun run_ranks(const RingConfig& config, const AttentionInputs& inputs, Engin
     of_rank(rank->rank(), [&] { engines.push_back(engine.make(*rank, listener)); });
 
   const std::int64_t begin_ns = monotonic_ns() - origin_ns;
-  const std::int64_t end_ns = run_all(ranks, engines, engine);
+  std::int64_t end_ns = 0;
+  try {
+    end_ns = run_all(ranks, engines, engine);
+  } catch (const RunError& error) {
+    end_failed(error, ranks, engines, std::move(result.recording));
+  }
 
   result.outputs.resize(config.shape, config.backward);
   WholeOutputs sink(config.shape, result.outputs);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     Rank& rank = *ranks[r];
     of_rank(rank.rank(), [&] { rank.give_outputs(sink); });
-    Recording& recording = result.recording;
-    const std::vector<SoftmaxSample>& samples = rank.recorder().samples();
-    recording.events.push_back(rank.recorder().events());
-    recording.samples.insert(recording.samples.end(), samples.begin(), samples.end());
-    recording.dropped.push_back(rank.recorder().dropped());
-    recording.info.clock_error_ns[r] = engines[r]->clock_error_ns();
+    take_recording(rank, *engines[r], result.recording);
     result.peak_bytes.push_back(rank.peak_bytes());
     result.predicted_bytes.push_back(
         RankMemory::predicted_bytes(problem, rank.rank(), config.scheme, config.backward) +

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,18 @@ struct RingRun {
   double wall_s = 0;                   // from the common start to the end of the slowest rank
 };
 
+// A run that failed, with what had been recorded until then. recording.info.failure says how it ended.
+class RunFailure : public RunError {
+ public:
+  RunFailure(const RunError& error, Recording recording)
+      : RunError(error), recording_(std::make_shared<const Recording>(std::move(recording))) {}
+
+  const Recording& recording() const { return *recording_; }
+
+ private:
+  std::shared_ptr<const Recording> recording_;  // shared, since exceptions are copied
+};
+
 // Called from one of the rank threads now and then with the share of pairs done, in [0, 1].
 using Progress = std::function<void(double)>;
 
@@ -29,8 +42,8 @@ using Progress = std::function<void(double)>;
 void check_run(const RingConfig& config, const AttentionInputs& inputs);
 
 // Runs `config`, each rank on a thread of this process, with what `engine` provides. Throws
-// InputError for an impossible config, RunError naming rank and step when a rank fails (every rank
-// then ends), std::bad_alloc.
+// InputError for an impossible config, RunFailure naming rank and step when a rank fails (every rank
+// then ends), RunError before there are ranks, std::bad_alloc.
 RingRun run_ranks(const RingConfig& config, const AttentionInputs& inputs, Engine& engine,
                   const Progress& progress = {});
 

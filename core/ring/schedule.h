@@ -11,11 +11,13 @@ struct RingSchedule {
   constexpr int steps() const { return world_size; }
   constexpr int send_rank() const { return rank == world_size - 1 ? 0 : rank + 1; }
   constexpr int recv_rank() const { return rank == 0 ? world_size - 1 : rank - 1; }
+  // [owner
   // step >= 0; steps past the last go on around the ring.
   constexpr int owner(int step) const {
     const int back = step % world_size;  // no sum here: the planner goes up to the largest int
     return rank >= back ? rank - back : world_size - (back - rank);
   }
+  // owner]
   constexpr bool is_last(int step) const { return step == world_size - 1; }
 };
 

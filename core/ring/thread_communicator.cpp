@@ -1,5 +1,7 @@
 #include "core/ring/thread_communicator.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <system_error>
 
@@ -26,6 +28,24 @@ class ThreadHop : public PendingOperation {
   TransferTimes times() const override {
     const std::lock_guard lock(ring_.mutex_);
     return times_;
+  }
+  TransferTimes times_so_far() const override { return times(); }
+  Awaited awaited() const override {
+    std::unique_lock lock(ring_.mutex_);
+    if (!ready_) {
+      const std::vector<Completion> after = after_;
+      lock.unlock();
+      for (const Completion& earlier : after)
+        if (earlier != nullptr && !earlier->done()) return earlier->awaited();
+      return {rank_, exchange_.step};
+    }
+    int awaited = rank_;
+    if (!sent_ && (received_ || exchange_.send_first)) {
+      awaited = ring_.next(rank_);
+    } else if (!received_ && !exchange_.unposted_recv) {
+      awaited = ring_.previous(rank_);
+    }
+    return {awaited, exchange_.step};
   }
 
  private:
@@ -73,6 +93,9 @@ ThreadCommunicator::~ThreadCommunicator() {
     ring_.seats_[rank_].changed.notify_all();
   }
   if (engine_.joinable()) engine_.join();
+  std::unique_lock lock(ring_.mutex_);
+  ThreadRing::Seat& mine = ring_.seats_[rank_];
+  mine.changed.wait(lock, [&] { return !mine.is_read; });
 }
 
 Completion ThreadCommunicator::exchange(const Exchange& hop,
@@ -103,26 +126,31 @@ void ThreadCommunicator::run_engine() try {
     hop->ready_ = true;
     ring_.seats_[to].changed.notify_all();
 
-    mine.changed.wait(
-        lock, [&] { return (theirs.hops.size() > i && theirs.hops[i]->ready_) || ring_.failure_; });
+    const bool may_receive = !hop->exchange_.unposted_recv;
+    mine.changed.wait(lock, [&] {
+      return ring_.failure_ || (may_receive && (!hop->exchange_.send_first || hop->sent_) &&
+                                theirs.hops.size() > i && theirs.hops[i]->ready_);
+    });
     if (ring_.failure_) return;
     const std::shared_ptr<ThreadHop> peer = theirs.hops[i];
     const Exchange& in = hop->exchange_;
     const Exchange& out = peer->exchange_;
-    lock.unlock();
     if (in.recv_bytes != out.send_bytes || in.recv_owner != out.send_owner ||
         in.payload != out.payload)
-      throw RunError("rank " + std::to_string(rank_) + " expected " +
-                         std::to_string(in.recv_bytes) + " bytes of owner " +
-                         std::to_string(in.recv_owner) + ", rank " + std::to_string(from) +
-                         " sent " + std::to_string(out.send_bytes) + " bytes of owner " +
-                         std::to_string(out.send_owner),
-                     rank_, in.step);
+      throw RunError(
+          fmt::format("sent {} bytes of owner {} ({}), where rank {} expected {} bytes of "
+                      "owner {} ({})",
+                      out.send_bytes, out.send_owner, name_of(out.payload), rank_, in.recv_bytes,
+                      in.recv_owner, name_of(in.payload)),
+          from, in.step);
+    theirs.is_read = true;
+    lock.unlock();
     const std::int64_t begin = monotonic_ns();
     if (in.recv_bytes > 0) std::memcpy(in.recv, out.send, static_cast<std::size_t>(in.recv_bytes));
     const std::int64_t end = monotonic_ns();
 
     lock.lock();
+    theirs.is_read = false;
     hop->received_ = true;
     hop->times_.recv_begin = begin;
     hop->times_.recv_end = end;

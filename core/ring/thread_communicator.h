@@ -19,8 +19,8 @@
 
 namespace ringscope {
 
-// What the ranks of one process share. Must outlive its communicators; the memory that hops name
-// must outlive them too, since a peer may be reading it.
+// What the ranks of one process share. Must outlive its communicators; the memory that a rank's hops
+// name must outlive its communicator, whose end waits for a peer that is reading it.
 class ThreadRing {
  public:
   explicit ThreadRing(int world_size);
@@ -40,6 +40,7 @@ class ThreadRing {
     std::condition_variable changed;
     std::vector<std::shared_ptr<class ThreadHop>> hops;  // in the order they were started
     bool closed = false;                                 // no more will come
+    bool is_read = false;  // the next rank's copy engine is copying one of its blocks
   };
 
   int previous(int rank) const { return (rank + world_size() - 1) % world_size(); }

@@ -12,6 +12,7 @@ class ThreadEngine : public Engine {
 
   std::string_view name() const override { return "cpu"; }
   MemorySpace& memory() override { return host_memory(); }
+  bool has_pulses() const override { return true; }
   std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override;
   void fail(const RunError& error) override { ring_.fail(error); }
   void throw_if_failed() override { ring_.throw_if_failed(); }

@@ -21,6 +21,7 @@ constexpr KeyName kTraceKeys[] = {
     {TraceKey::ring, TracePlace::top, "ring"},
     {TraceKey::trace_events, TracePlace::top, "traceEvents"},
     {TraceKey::base_time, TracePlace::top, "baseTimeNanoseconds"},
+    {TraceKey::story, TracePlace::top, "story"},
     {TraceKey::backend, TracePlace::distributed, "backend"},
     {TraceKey::world_size, TracePlace::distributed, "world_size"},
     {TraceKey::schema_version, TracePlace::ring, "schema_version"},
@@ -32,11 +33,21 @@ constexpr KeyName kTraceKeys[] = {
     {TraceKey::clock_offset_ns, TracePlace::ring, "clock_offset_ns"},
     {TraceKey::clock_error_ns, TracePlace::ring, "clock_error_ns"},
     {TraceKey::dropped_events, TracePlace::ring, "dropped_events"},
+    {TraceKey::failure, TracePlace::ring, "failure"},
     {TraceKey::batch, TracePlace::shape, "batch"},
     {TraceKey::heads, TracePlace::shape, "num_heads"},
     {TraceKey::heads_kv, TracePlace::shape, "num_heads_kv"},
     {TraceKey::seqlen, TracePlace::shape, "seqlen"},
     {TraceKey::head_dim, TracePlace::shape, "head_dim"},
+    {TraceKey::failure_message, TracePlace::failure, "message"},
+    {TraceKey::failure_rank, TracePlace::failure, "rank"},
+    {TraceKey::failure_step, TracePlace::failure, "step"},
+    {TraceKey::story_text, TracePlace::story_step, "text"},
+    {TraceKey::story_pass, TracePlace::story_step, "pass"},
+    {TraceKey::story_step, TracePlace::story_step, "step"},
+    {TraceKey::story_rank, TracePlace::story_step, "rank"},
+    {TraceKey::story_lane, TracePlace::story_step, "lane"},
+    {TraceKey::story_figure, TracePlace::story_step, "figure"},
     {TraceKey::ph, TracePlace::event, "ph"},
     {TraceKey::cat, TracePlace::event, "cat"},
     {TraceKey::pid, TracePlace::event, "pid"},
@@ -77,7 +88,7 @@ std::string_view name_of(TraceKey key) { return kTraceKeys[static_cast<std::size
 
 // The value for a message: on one line and not too long.
 std::string shown(const TraceValue& value) {
-  if (value.kind == TraceValue::other) return "another kind of value";
+  if (value.kind >= TraceValue::object) return "another kind of value";
   std::string result;
   for (const char c : value.text.substr(0, 40)) result += c >= ' ' && c <= '~' ? c : '?';
   if (value.text.size() > 40) result += "...";
@@ -195,6 +206,16 @@ float TraceFields::real(TraceKey key, std::size_t end) const {
   if (given.kind != TraceValue::number || !read_all(given.text, result))
     refuse(key, "a number in the range of f32, \"inf\", \"-inf\" or \"nan\"");
   return result;
+}
+
+std::optional<RunEnd> failure_of(const TraceFields& fields, int world_size, std::size_t end) {
+  if (!fields.has(TraceKey::failure)) return std::nullopt;
+  if (!fields.is_object(TraceKey::failure)) fields.refuse(TraceKey::failure, "an object");
+  const auto below_world_size = [&](TraceKey key) {
+    return fields.has(key) ? static_cast<int>(fields.integer(key, 0, world_size - 1, end)) : -1;
+  };
+  return RunEnd{fields.string(TraceKey::failure_message, end),
+                below_world_size(TraceKey::failure_rank), below_world_size(TraceKey::failure_step)};
 }
 
 }  // namespace ringscope

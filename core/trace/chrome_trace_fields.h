@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,7 +24,10 @@ enum class TracePlace : std::uint8_t {
   distributed,
   ring,
   shape,
+  failure,
   list,
+  story,
+  story_step,
   events,
   event,
   args,
@@ -36,6 +40,7 @@ enum class TraceKey : std::uint8_t {
   ring,
   trace_events,
   base_time,
+  story,
   backend,
   world_size,
   schema_version,
@@ -47,11 +52,21 @@ enum class TraceKey : std::uint8_t {
   clock_offset_ns,
   clock_error_ns,
   dropped_events,
+  failure,
   batch,
   heads,
   heads_kv,
   seqlen,
   head_dim,
+  failure_message,
+  failure_rank,
+  failure_step,
+  story_text,
+  story_pass,
+  story_step,
+  story_rank,
+  story_lane,
+  story_figure,
   ph,
   cat,
   pid,
@@ -91,7 +106,7 @@ TraceKey key_of(TracePlace place, std::string_view name);
 
 // A value as the file spells it, and where.
 struct TraceValue {
-  enum Kind : std::uint8_t { absent, number, string, other };
+  enum Kind : std::uint8_t { absent, number, string, object, other };
   Kind kind = absent;
   std::string text;
   std::size_t at = 0;
@@ -108,6 +123,8 @@ class TraceFields {
   void set(TraceKey key, TraceValue::Kind kind, std::string_view text, std::size_t at);
   void clear_event();  // forgets the fields of an event and its args
 
+  bool has(TraceKey key) const { return value(key).kind != TraceValue::absent; }
+  bool is_object(TraceKey key) const { return value(key).kind == TraceValue::object; }
   std::size_t at(TraceKey key) const { return value(key).at; }
   // "" for what is not a string.
   std::string_view text_or_empty(TraceKey key) const;
@@ -126,13 +143,18 @@ class TraceFields {
     if (given.kind == TraceValue::string && given.text == name_of(second)) return second;
     refuse(key, fmt::format("\"{}\" or \"{}\"", name_of(first), name_of(second)));
   }
+  // Throws InputError for the key's value; `accepted` is what would have been.
+  [[noreturn]] void refuse(TraceKey key, std::string_view accepted) const;
 
  private:
   const TraceValue& value(TraceKey key) const { return values_[static_cast<std::size_t>(key)]; }
   const TraceValue& present(TraceKey key, std::size_t end) const;
-  [[noreturn]] void refuse(TraceKey key, std::string_view accepted) const;
 
   std::array<TraceValue, kTraceKeyCount> values_;
 };
+
+// How the recorded run failed, if it did: "failure" is then the key's value, and its fields are those
+// of an object. Throws InputError as the conversions do.
+std::optional<RunEnd> failure_of(const TraceFields& fields, int world_size, std::size_t end);
 
 }  // namespace ringscope

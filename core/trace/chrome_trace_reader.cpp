@@ -13,6 +13,7 @@
 #include "core/base/input_file.h"
 #include "core/trace/chrome_trace.h"
 #include "core/trace/chrome_trace_fields.h"
+#include "core/trace/story_reader.h"
 
 namespace ringscope {
 namespace {
@@ -54,6 +55,9 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     } else if (place() == TracePlace::events) {
       fields_.clear_event();
       enter(TracePlace::event);
+    } else if (place() == TracePlace::story) {
+      story_.begin_step();
+      enter(TracePlace::story_step);
     } else {
       switch (key_) {
         case TraceKey::distributed_info:
@@ -64,6 +68,10 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
           break;
         case TraceKey::shape:
           enter(TracePlace::shape);
+          break;
+        case TraceKey::failure:
+          set(TraceValue::object, {}, stream_.Tell());
+          enter(TracePlace::failure);
           break;
         case TraceKey::args:
           enter(TracePlace::args);
@@ -76,6 +84,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   }
   bool EndObject(rapidjson::SizeType) {
     if (place() == TracePlace::event) finish_event();
+    if (place() == TracePlace::story_step) story_.end_step(stream_.Tell());
     --depth_;
     return true;
   }
@@ -84,6 +93,10 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
       case TraceKey::trace_events:
         enter(TracePlace::events);
         has_events_ = true;
+        break;
+      case TraceKey::story:
+        story_.begin(stream_.Tell());
+        enter(TracePlace::story);
         break;
       case TraceKey::clock_offset_ns:
         enter_list(recording_.info.clock_offset_ns, INT64_MIN);
@@ -133,7 +146,9 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
       fail_at(highest_at_,
               fmt::format("{} given where ranks or steps below world_size {} are accepted",
                           highest_, info.world_size));
+    info.failure = failure_of(fields_, info.world_size, end);
     recording_.events.resize(static_cast<std::size_t>(info.world_size));
+    recording_.story = story_.take(info.world_size);
     return std::move(recording_);
   }
 
@@ -142,13 +157,13 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
 
   void enter(TracePlace place) {
     if (depth_ == kMaxDepth)
-      fail_at(stream_.Tell() - 1, fmt::format("nested deeper than {} levels", kMaxDepth));
+      fail_at(stream_.Tell(), fmt::format("nested deeper than {} levels", kMaxDepth));
     places_[depth_++] = place;
     key_ = TraceKey::none;
   }
   void enter_other() {
-    if (depth_ == 0) fail_at(stream_.Tell() - 1, "no object found; one accepted");
-    set(TraceValue::other, {}, stream_.Tell() - 1);
+    if (depth_ == 0) fail_at(stream_.Tell(), "no object found; one accepted");
+    set(TraceValue::other, {}, stream_.Tell());
     enter(TracePlace::other);
   }
   void enter_list(std::vector<std::int64_t>& list, std::int64_t low) {
@@ -164,6 +179,10 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     if (place() == TracePlace::list) {
       const TraceValue value{kind, std::string(text), at};
       list_->push_back(integer_of(value, "a list in \"ring\"", list_low_, INT64_MAX));
+    } else if (place() == TracePlace::story || key_ == TraceKey::story) {
+      story_.refuse(at);
+    } else if (place() == TracePlace::story_step) {
+      if (key_ != TraceKey::none) story_.set(key_, kind, text, at);
     } else if (key_ != TraceKey::none && place() != TracePlace::events) {
       fields_.set(key_, kind, text, at);
     }
@@ -250,6 +269,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   std::int64_t highest_ = -1;  // rank or step
   std::size_t highest_at_ = 0;
   bool has_events_ = false;
+  StoryReader story_;
   Recording recording_;
 };
 

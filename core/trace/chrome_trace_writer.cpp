@@ -31,6 +31,17 @@ std::string json_string(const std::string& text) {
   return {buffer.GetString(), buffer.GetSize()};
 }
 
+// What went wrong may name a path of any bytes, and is not lost for that.
+std::string as_utf8(std::string text) {
+  try {
+    json_string(text);
+  } catch (const InputError&) {
+    for (char& c : text)
+      if (c < ' ' || c > '~') c = '?';
+  }
+  return text;
+}
+
 // A float that reads back to the same bits (a NaN to some NaN), as a string where JSON has no
 // number.
 std::string json_float(float value) {
@@ -102,11 +113,37 @@ class TraceWriter {
     add("\"shape\": {{\"batch\": {}, \"num_heads\": {}, \"num_heads_kv\": {}, \"seqlen\": {}, "
         "\"head_dim\": {}}}, \"dtype\": {}, ",
         s.batch, s.num_heads, s.num_heads_kv, s.seqlen, s.head_dim, json_string(info.dtype));
+    if (info.failure) write_failure(*info.failure);
     add("\"clock_offset_ns\": [{}], \"clock_error_ns\": [{}], \"dropped_events\": [{}]}},\n",
         fmt::join(info.clock_offset_ns, ", "), fmt::join(info.clock_error_ns, ", "),
         fmt::join(recording_.dropped, ", "));
+    write_story();
     add("\"baseTimeNanoseconds\": {},\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [",
         info.base_time_ns);
+  }
+
+  void write_failure(const RunEnd& failure) {
+    add("\"failure\": {{\"message\": {}", json_string(as_utf8(failure.message)));
+    if (failure.rank >= 0) add(", \"rank\": {}", failure.rank);
+    if (failure.step >= 0) add(", \"step\": {}", failure.step);
+    add("}}, ");
+  }
+
+  // Early in the file, and what other readers pass over.
+  void write_story() {
+    if (recording_.story.empty()) return;
+    add("\"story\": [");
+    for (const StoryStep& step : recording_.story) {
+      add("{}\n{{\"text\": {}", &step == recording_.story.data() ? "" : ",",
+          json_string(step.text));
+      if (step.pass) add(", \"pass\": \"{}\"", name_of(*step.pass));
+      if (step.step >= 0) add(", \"step\": {}", step.step);
+      if (step.rank >= 0) add(", \"rank\": {}", step.rank);
+      if (step.lane) add(", \"lane\": \"{}\"", name_of(*step.lane));
+      if (step.figure) add(", \"figure\": \"{}\"", name_of(*step.figure));
+      add("}}");
+    }
+    add("\n],\n");
   }
 
   void write_names(std::size_t rank) {
@@ -202,6 +239,25 @@ class TraceWriter {
   bool first_event_ = true;
 };
 
+// What the reader would refuse is not written.
+void require_readable(const std::vector<StoryStep>& story, int world_size) {
+  if (story.size() > kMaxStorySteps)
+    throw InputError(fmt::format("recording: a story of {} paragraphs given; up to {} accepted",
+                                 story.size(), kMaxStorySteps));
+  for (const StoryStep& step : story) {
+    if (step.text.empty() || step.text.size() > kMaxStoryText)
+      throw InputError(
+          fmt::format("recording: a paragraph of {} bytes given for its story; 1 to {} accepted",
+                      step.text.size(), kMaxStoryText));
+    for (const int value : {step.rank, step.step})
+      if (value < -1 || value >= world_size)
+        throw InputError(
+            fmt::format("recording: {} given in its story; ranks and steps below world_size {} "
+                        "accepted, -1 for none",
+                        value, world_size));
+  }
+}
+
 void write_with(const Sink& sink, const Recording& recording) {
   const std::size_t ranks = static_cast<std::size_t>(std::max(recording.info.world_size, 0));
   const auto one_a_rank = [&](std::size_t given, const char* what, bool may_be_empty) {
@@ -213,6 +269,7 @@ void write_with(const Sink& sink, const Recording& recording) {
   one_a_rank(recording.info.clock_offset_ns.size(), "clock offsets", true);
   one_a_rank(recording.info.clock_error_ns.size(), "clock errors", true);
   one_a_rank(recording.dropped.size(), "dropped events", true);
+  require_readable(recording.story, recording.info.world_size);
   TraceWriter(sink, recording).write();
 }
 

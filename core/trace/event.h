@@ -3,29 +3,20 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/base/shape.h"
+#include "core/trace/lane.h"
+#include "core/trace/story.h"
 
 namespace ringscope {
-
-enum class Lane : std::uint8_t { compute, send, recv, wait };
-inline constexpr Lane kAllLanes[] = {Lane::compute, Lane::send, Lane::recv, Lane::wait};
-
-enum class Pass : std::uint8_t { forward, backward };
 
 // What a message holds: a KV block, or the gradient that travels with one.
 enum class Payload : std::uint8_t { kv, dkv };
 
-constexpr std::string_view name_of(Lane lane) {
-  constexpr std::string_view names[] = {"compute", "send", "recv", "wait"};
-  return names[static_cast<int>(lane)];
-}
-constexpr std::string_view name_of(Pass pass) {
-  return pass == Pass::forward ? "forward" : "backward";
-}
 constexpr std::string_view name_of(Payload payload) {
   return payload == Payload::kv ? "kv" : "dkv";
 }
@@ -73,6 +64,15 @@ struct SoftmaxSample {
   bool operator==(const SoftmaxSample&) const = default;
 };
 
+// How a run ended that did not end well; -1: not known.
+struct RunEnd {
+  std::string message;
+  int rank = -1;
+  int step = -1;
+
+  bool operator==(const RunEnd&) const = default;
+};
+
 // What the events alone do not say. Strings use the spellings of the command line.
 struct RunInfo {
   std::string backend = "cpu";
@@ -85,6 +85,7 @@ struct RunInfo {
   std::int64_t base_time_ns = 0;              // of the system clock, since 1970
   std::vector<std::int64_t> clock_offset_ns;  // one a rank: already subtracted from its events
   std::vector<std::int64_t> clock_error_ns;   // one a rank: bound on what is left
+  std::optional<RunEnd> failure;
 
   bool operator==(const RunInfo&) const = default;
 };
@@ -95,6 +96,7 @@ struct Recording {
   std::vector<std::vector<TraceEvent>> events;
   std::vector<SoftmaxSample> samples;
   std::vector<std::int64_t> dropped;  // one a rank: events that found the buffer full
+  std::vector<StoryStep> story;       // what is told beside it; mostly nothing
 
   bool operator==(const Recording&) const = default;
 };

@@ -30,6 +30,7 @@ constexpr int kWarps = 8;
 constexpr int kThreads = 32 * kWarps;
 constexpr int kRowsEach = kRows / kWarps;  // rows of a warp: warp, warp + kWarps, ...
 
+// [storage
 template <int kDim>
 struct Storage {
   float q[kRows][kDim];
@@ -37,6 +38,7 @@ struct Storage {
   float v[kKeys][kDim];
   float p[kRows][kKeys];
 };
+// storage]
 
 // Rows [begin, begin + 32) of a tensor's head, zeros outside of `wanted` and beyond head_dim.
 template <int kStride>
@@ -121,10 +123,12 @@ __global__ __launch_bounds__(kThreads) void shared_tiles(ForwardStep step) {
   unsigned long long pairs = 0;
   for (int t = tile.first_key_tile(kKeys); t < tile.last_key_tile(kKeys); ++t) {
     const int key0 = t * kKeys;
+    // [tile
     __syncthreads();  // nobody reads the last tile any more
     load_rows(shared.k, k, key0, tile.needed_keys, d);
     load_rows(shared.v, v, key0, tile.needed_keys, d);
     __syncthreads();  // the tile is complete, and Q is
+    // tile]
     const bool full = tile.is_full(key0, key0 + kKeys);
 #pragma unroll
     for (int r = 0; r < kRowsEach; ++r) {

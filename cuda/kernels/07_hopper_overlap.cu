@@ -167,6 +167,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       // Here P of the tile before is ready, its V is the buffer at `before`, and K has been waited
       // for. It is the tile before that waits for K: softmax ends at that wait, and so it cannot
       // slip behind the wait for O that follows (the compiler moves that one as far up as it may).
+      // [overlap
       for (int key_tile = tile.first_tile + 1; key_tile < tile.last_tile; ++key_tile) {
         const StagePlace<Config::kStages> before = at;
         at.advance();
@@ -189,6 +190,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
         rows.rescale_output();
         rows.pack_p();
       }
+      // overlap]
 
       release(shared.q_empty);
       ptx::barrier_wait(shared.v_full[at.stage], at.parity);

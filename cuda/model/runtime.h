@@ -42,7 +42,9 @@ void set_stream_seed(std::uint64_t seed);
 void set_memory_limit(std::size_t bytes);
 // At the start 9.0.
 void set_compute_capability(int major, int minor);
-// 0 or 1; at the start 1. Without a device calls return cudaErrorNoDevice.
+// At the start 1, at most 64. Without a device calls return cudaErrorNoDevice. With several, what
+// belongs to one of them may not be used on another, as far as CUDA forbids it: events, streams of
+// kernels, memory that a kernel is given. The memory limit is that of all together.
 void set_device_count(int count);
 
 // Lets the nth call of the function `name` from now on (1: the next) do nothing and return `status`.

@@ -11,6 +11,16 @@ namespace ringscope::cuda::model {
 namespace {
 
 constinit thread_local bool in_host_function = false;
+constinit thread_local int current_device = 0;
+
+constexpr std::uintptr_t no_stream = ~std::uintptr_t{0};
+
+bool is_default(std::uintptr_t key) { return key < Device::max_devices; }
+
+std::uintptr_t key_of(cudaStream_t handle) {
+  return handle == nullptr ? static_cast<std::uintptr_t>(current_device)
+                           : reinterpret_cast<std::uintptr_t>(handle);
+}
 
 }  // namespace
 
@@ -20,9 +30,15 @@ Device& Device::instance() {
   return device;
 }
 
+int& Device::current() { return current_device; }
+
 Stream* Device::stream(cudaStream_t handle) {
-  const auto key = reinterpret_cast<std::uintptr_t>(handle);
-  if (key == 0) return &streams[0];
+  const std::uintptr_t key = key_of(handle);
+  if (is_default(key)) {
+    Stream& its = streams[key];
+    its.device = static_cast<int>(key);
+    return &its;
+  }
   const auto found = streams.find(key);
   return found == streams.end() || found->second.destroyed ? nullptr : &found->second;
 }
@@ -34,22 +50,40 @@ Event* Device::event(cudaEvent_t handle) {
 
 MarkerPtr Device::enqueue(cudaStream_t handle, Operation operation) {
   Stream& stream = *this->stream(handle);
-  // The default stream comes after whatever was given to blocking streams, and they after it.
+  // A default stream comes after whatever was given to its device's blocking streams, and they after
+  // it.
   for (const auto& [key, other] : streams) {
-    const bool ordered = (handle == nullptr || key == 0) && stream.blocking && other.blocking;
+    const bool ordered = (is_default(key_of(handle)) || is_default(key)) && stream.blocking &&
+                         other.blocking && stream.device == other.device;
     if (ordered && other.last && !other.last->done) operation.after.push_back(other.last);
   }
   operation.done = std::make_shared<Marker>();
   stream.last = operation.done;
   stream.queue.push_back(std::move(operation));
+  if (closed_gates_ > 0) changed_.notify_all();  // who waits at a gate may run this
   return stream.last;
+}
+
+MarkerPtr Device::make_gate() {
+  ++closed_gates_;
+  return std::make_shared<Marker>();
+}
+
+void Device::open(const MarkerPtr& gate) {
+  if (gate->done) return;
+  gate->done = true;
+  gate->nanoseconds = now();
+  if (closed_gates_ > 0) --closed_gates_;
+  changed_.notify_all();
 }
 
 void Device::wait_for(Lock& lock, const MarkerPtr& marker) {
   while (marker && !marker->done) {
     if (run_one(lock)) continue;
-    // Operations only wait for earlier ones, so if none can run, another thread is running one.
-    if (!any_busy()) throw ModelError("operations of streams wait for each other");
+    // Operations only wait for earlier ones, so if none can run, another thread is running one, or
+    // they stand at a gate.
+    if (!any_busy() && closed_gates_ == 0)
+      throw ModelError("operations of streams wait for each other");
     changed_.wait(lock);
   }
 }
@@ -58,7 +92,7 @@ bool Device::any_busy() const {
   return std::any_of(streams.begin(), streams.end(), [](const auto& s) { return s.second.busy; });
 }
 
-// The handle of the stream whose head runs next; 1, which is no handle, when no head is ready.
+// The handle of the stream whose head runs next; no_stream when no head is ready.
 std::uintptr_t Device::choose() {
   std::vector<std::uintptr_t> ready;
   for (const auto& [key, stream] : streams) {
@@ -67,7 +101,7 @@ std::uintptr_t Device::choose() {
     if (std::all_of(after.begin(), after.end(), [](const auto& marker) { return marker->done; }))
       ready.push_back(key);
   }
-  if (ready.empty()) return 1;
+  if (ready.empty()) return no_stream;
   const bool again = std::find(ready.begin(), ready.end(), favourite_) != ready.end();
   if (again && favoured_for_ > 0) {
     --favoured_for_;
@@ -80,7 +114,7 @@ std::uintptr_t Device::choose() {
 
 bool Device::run_one(Lock& lock) {
   const std::uintptr_t key = choose();
-  if (key == 1) return false;
+  if (key == no_stream) return false;
   Stream& stream = streams[key];
   stream.busy = true;  // the operation stays at its head meanwhile
   Operation& operation = stream.queue.front();
@@ -208,9 +242,12 @@ void Device::reset(Lock& lock) {
   allocations.clear();
   shared_limits.clear();
   failures_.clear();
+  closed_gates_ = 0;
   bytes_used = 0;
   memory_limit = default_memory;
   device_count = 1;
+  current_device = 0;
+  peers.clear();
   major = 9;
   minor = 0;
   set_seed(1);

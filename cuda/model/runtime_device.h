@@ -1,4 +1,4 @@
-// The model's one device: its memory, streams and events, and the loop that runs what is queued.
+// The model's devices: their memory, streams and events, and the loop that runs what is queued.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,7 +10,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cuda/model/random.h"
@@ -44,6 +46,7 @@ struct Operation {
 };
 
 struct Stream {
+  int device = 0;
   bool blocking = true;    // ordered with the default stream
   bool destroyed = false;  // no more operations; those queued go on
   bool busy = false;       // its head is being run
@@ -52,6 +55,7 @@ struct Stream {
 };
 
 struct Event {
+  int device = 0;
   bool timing = true;
   MarkerPtr record;  // null before the first
 };
@@ -60,12 +64,13 @@ enum class MemoryKind { device, pinned };
 
 class Allocation {
  public:
-  Allocation(MemoryKind kind, std::size_t bytes);
+  Allocation(MemoryKind kind, int device, std::size_t bytes);
   Allocation(const Allocation&) = delete;
   Allocation& operator=(const Allocation&) = delete;
   ~Allocation();
 
   MemoryKind kind() const { return kind_; }
+  int device() const { return device_; }  // of pinned memory: none in particular
   std::size_t bytes() const { return bytes_; }
   unsigned char* data() const { return data_; }
   // Whether nothing was written just behind it.
@@ -74,6 +79,7 @@ class Allocation {
 
  private:
   MemoryKind kind_;
+  int device_;
   std::size_t bytes_;
   unsigned char* data_;
 };
@@ -82,8 +88,11 @@ class Device {
  public:
   using Lock = std::unique_lock<std::mutex>;
   static constexpr std::size_t default_memory = std::size_t{8} << 30;
+  static constexpr int max_devices = 64;
 
   static Device& instance();
+  // Of the calling thread, as cudaSetDevice set it.
+  static int& current();
 
   std::mutex mutex;  // guards everything here; not held while an operation runs
 
@@ -93,7 +102,12 @@ class Device {
   void wait_for(Lock& lock, const MarkerPtr& marker);
   // Runs one operation, if one is ready.
   bool run_one(Lock& lock);
-  // What the handle stands for (a null stream: the default stream), or null: destroyed or foreign.
+  // A marker that no operation of a stream reaches: somebody outside opens it. While there are any,
+  // whoever waits for what comes after one sleeps, instead of finding that nothing can run.
+  MarkerPtr make_gate();
+  void open(const MarkerPtr& gate);
+  // What the handle stands for (a null stream: the current device's default stream), or null:
+  // destroyed or foreign.
   Stream* stream(cudaStream_t handle);
   Event* event(cudaEvent_t handle);
   std::uintptr_t new_handle() { return next_handle_ += 64; }
@@ -111,14 +125,16 @@ class Device {
   void inject(const std::string& name, int nth, cudaError_t status);
   void reset(Lock& lock);
 
-  // By handle, which is never used twice. 0 is the default stream, made when first named.
+  // By handle, which is never used twice. Those below max_devices are the devices' default streams,
+  // made when first named.
   std::map<std::uintptr_t, Stream> streams;
   std::map<std::uintptr_t, Event> events;
   std::map<std::uintptr_t, std::unique_ptr<Allocation>> allocations;  // by address
   std::map<const void*, int> shared_limits;  // of kernels, as cudaFuncSetAttribute set them
-  std::size_t bytes_used = 0;
+  std::size_t bytes_used = 0;                // of all devices
   std::size_t memory_limit = default_memory;
   int device_count = 1;
+  std::set<std::pair<int, int>> peers;  // (device, whose memory it may reach)
   int major = 9;
   int minor = 0;
   cudaError_t broken = cudaSuccess;
@@ -144,6 +160,7 @@ class Device {
   std::size_t favoured_for_ = 0;  // operations
   std::vector<Failure> failures_;
   long long last_time_ = 0;
+  int closed_gates_ = 0;
 };
 
 // Runs a call of the API: `body(device, lock)` under the lock, unless the call fails before.

@@ -38,6 +38,8 @@ constexpr std::array error_texts = {
               "an illegal memory access was encountered"},
     ErrorText{cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources",
               "too many resources requested for launch"},
+    ErrorText{cudaErrorPeerAccessAlreadyEnabled, "cudaErrorPeerAccessAlreadyEnabled",
+              "peer access is already enabled"},
     ErrorText{cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout",
               "the launch timed out and was terminated"},
     ErrorText{cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},

@@ -13,8 +13,23 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, const void* functio
   return call("cudaLaunchKernelEx", false, [&](Device& device, Device::Lock&) {
     const dim3 grid = config.gridDim, block = config.blockDim;
     const std::size_t shared = config.dynamicSmemBytes;
-    if (device.stream(config.stream) == nullptr)
+    const Stream* stream = device.stream(config.stream);
+    if (stream == nullptr)
       return device.refuse(cudaErrorInvalidResourceHandle, "launch: no such stream");
+    if (stream->device != Device::current())
+      return device.refuse(cudaErrorInvalidResourceHandle,
+                           fmt::format("launch on a stream of device {}, while {} is the thread's",
+                                       stream->device, Device::current()));
+    for (const std::uintptr_t word : words) {
+      const Allocation* named = device.allocation_at(reinterpret_cast<const void*>(word));
+      if (named == nullptr || named->kind() != MemoryKind::device ||
+          named->device() == stream->device)
+        continue;
+      device.break_down(cudaErrorIllegalAddress,
+                        fmt::format("a kernel on device {} is given memory of device {}",
+                                    stream->device, named->device()));
+      return cudaErrorIllegalAddress;
+    }
     const bool grid_fits = grid.x >= 1 && grid.x <= 0x7fffffffu && grid.y >= 1 && grid.y <= 65535 &&
                            grid.z >= 1 && grid.z <= 65535;
     const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;

@@ -47,7 +47,7 @@ cudaError_t allocate(Device& device, MemoryKind kind, void** pointer, std::size_
     return device.refuse(cudaErrorMemoryAllocation, fmt::format("{} bytes wanted, {} of {} left",
                                                                 bytes, left, device.memory_limit));
   try {
-    auto allocation = std::make_unique<Allocation>(kind, bytes);
+    auto allocation = std::make_unique<Allocation>(kind, Device::current(), bytes);
     *pointer = allocation->data();
     device.allocations[reinterpret_cast<std::uintptr_t>(*pointer)] = std::move(allocation);
   } catch (const std::bad_alloc&) {
@@ -147,7 +147,8 @@ cudaError_t fill(Device& device, const char* name, void* to, int value, std::siz
 
 }  // namespace
 
-Allocation::Allocation(MemoryKind kind, std::size_t bytes) : kind_(kind), bytes_(bytes) {
+Allocation::Allocation(MemoryKind kind, int device, std::size_t bytes)
+    : kind_(kind), device_(device), bytes_(bytes) {
   void* memory = nullptr;
   if (bytes > SIZE_MAX - guard_bytes ||
       posix_memalign(&memory, alignment, bytes + guard_bytes) != 0)
@@ -222,6 +223,22 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
                             cudaStream_t stream) {
   return call("cudaMemcpyAsync", false, [&](Device& device, Device::Lock& lock) {
     return copy(device, lock, "cudaMemcpyAsync", to, from, bytes, kind, stream, false);
+  });
+}
+
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
+                                std::size_t bytes, cudaStream_t stream) {
+  return call("cudaMemcpyPeerAsync", false, [&](Device& device, Device::Lock& lock) {
+    for (const auto& [address, index] :
+         {std::pair{static_cast<const void*>(to), to_device}, std::pair{from, from_device}}) {
+      const auto* allocation = device.allocation_at(address);
+      if (allocation == nullptr || allocation->device() != index)
+        return device.refuse(
+            cudaErrorInvalidValue,
+            fmt::format("cudaMemcpyPeerAsync: {} is no memory of device {}", address, index));
+    }
+    return copy(device, lock, "cudaMemcpyPeerAsync", to, from, bytes, cudaMemcpyDeviceToDevice,
+                stream, false);
   });
 }
 

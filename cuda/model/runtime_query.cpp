@@ -16,7 +16,7 @@ constexpr int registers = 65536;
 constexpr int cuda_version = 13000;
 
 cudaError_t check_index(Device& device, int index) {
-  if (index == 0) return cudaSuccess;
+  if (index >= 0 && index < device.device_count) return cudaSuccess;
   return device.refuse(cudaErrorInvalidDevice, fmt::format("there is no device {}", index));
 }
 
@@ -83,7 +83,8 @@ std::size_t device_bytes() {
 std::size_t live_handles() {
   return with_device([](Device& device, Device::Lock&) {
     std::size_t handles = device.events.size();
-    for (const auto& [key, stream] : device.streams) handles += key != 0 && !stream.destroyed;
+    for (const auto& [key, stream] : device.streams)
+      handles += key >= Device::max_devices && !stream.destroyed;
     return handles;
   });
 }
@@ -138,20 +139,24 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaSetDevice(int index) {
-  return call("cudaSetDevice", false,
-              [&](Device& device, Device::Lock&) { return model::check_index(device, index); });
+  return call("cudaSetDevice", false, [&](Device& device, Device::Lock&) {
+    const cudaError_t status = model::check_index(device, index);
+    if (status == cudaSuccess) Device::current() = index;
+    return status;
+  });
 }
 
 cudaError_t cudaGetDevice(int* index) {
   return call("cudaGetDevice", false, [&](Device&, Device::Lock&) {
-    *index = 0;
+    *index = Device::current();
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int index) {
   return call("cudaGetDeviceProperties", false, [&](Device& device, Device::Lock&) {
-    if (index != 0) return model::check_index(device, index);
+    if (const cudaError_t status = model::check_index(device, index); status != cudaSuccess)
+      return status;
     *properties = {};
     std::snprintf(properties->name, sizeof(properties->name), "host model");
     properties->totalGlobalMem = device.memory_limit;
@@ -174,8 +179,31 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int index) {
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int index) {
   return call("cudaDeviceGetAttribute", false, [&](Device& device, Device::Lock&) {
-    if (index != 0) return model::check_index(device, index);
+    if (const cudaError_t status = model::check_index(device, index); status != cudaSuccess)
+      return status;
     return model::attribute(device, value, which);
+  });
+}
+
+// Any two devices can, and need not.
+cudaError_t cudaDeviceCanAccessPeer(int* can, int index, int peer) {
+  return call("cudaDeviceCanAccessPeer", false, [&](Device& device, Device::Lock&) {
+    for (const int each : {index, peer})
+      if (const cudaError_t status = model::check_index(device, each); status != cudaSuccess)
+        return status;
+    *can = index != peer;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  return call("cudaDeviceEnablePeerAccess", false, [&](Device& device, Device::Lock&) {
+    const cudaError_t status = model::check_index(device, peer);
+    if (status != cudaSuccess) return status;
+    if (peer == Device::current())
+      return device.refuse(cudaErrorInvalidDevice, "a device is no peer of itself");
+    return device.peers.emplace(Device::current(), peer).second ? cudaSuccess
+                                                                : cudaErrorPeerAccessAlreadyEnabled;
   });
 }
 

@@ -27,6 +27,7 @@ cudaError_t query(Device& device, Device::Lock& lock, const MarkerPtr& marker) {
 cudaError_t create_stream(const char* name, cudaStream_t* stream, unsigned flags) {
   return call(name, false, [&](Device& device, Device::Lock&) {
     const std::uintptr_t handle = device.new_handle();
+    device.streams[handle].device = Device::current();
     device.streams[handle].blocking = (flags & cudaStreamNonBlocking) == 0;
     *stream = reinterpret_cast<cudaStream_t>(handle);
     return cudaSuccess;
@@ -36,6 +37,7 @@ cudaError_t create_stream(const char* name, cudaStream_t* stream, unsigned flags
 cudaError_t create_event(const char* name, cudaEvent_t* event, unsigned flags) {
   return call(name, false, [&](Device& device, Device::Lock&) {
     const std::uintptr_t handle = device.new_handle();
+    device.events[handle].device = Device::current();
     device.events[handle].timing = (flags & cudaEventDisableTiming) == 0;
     *event = reinterpret_cast<cudaEvent_t>(handle);
     return cudaSuccess;
@@ -126,7 +128,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 cudaError_t cudaDeviceSynchronize() {
   return call("cudaDeviceSynchronize", false, [](Device& device, Device::Lock& lock) {
     std::vector<MarkerPtr> lasts;
-    for (const auto& [key, stream] : device.streams) lasts.push_back(stream.last);
+    for (const auto& [key, stream] : device.streams)
+      if (stream.device == Device::current()) lasts.push_back(stream.last);
     for (const MarkerPtr& last : lasts) device.wait_for(lock, last);
     return cudaSuccess;
   });
@@ -152,7 +155,12 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return call("cudaEventRecord", false, [&](Device& device, Device::Lock&) {
     Event* known = device.event(event);
     if (known == nullptr) return no_handle(device, "cudaEventRecord", "event");
-    if (device.stream(stream) == nullptr) return no_handle(device, "cudaEventRecord", "stream");
+    const Stream* at = device.stream(stream);
+    if (at == nullptr) return no_handle(device, "cudaEventRecord", "stream");
+    if (at->device != known->device)
+      return device.refuse(cudaErrorInvalidResourceHandle,
+                           fmt::format("cudaEventRecord: an event of device {} on a stream of {}",
+                                       known->device, at->device));
     Operation record;
     record.name = "cudaEventRecord";
     known->record = device.enqueue(stream, std::move(record));
@@ -185,6 +193,9 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
     if (!first->timing || !second->timing || !first->record || !second->record)
       return device.refuse(cudaErrorInvalidResourceHandle,
                            "cudaEventElapsedTime: an event without timing, or never recorded");
+    if (first->device != second->device)
+      return device.refuse(cudaErrorInvalidResourceHandle,
+                           "cudaEventElapsedTime: events of two devices");
     if (!first->record->done || !second->record->done) return cudaErrorNotReady;
     *milliseconds = static_cast<float>(
         static_cast<double>(second->record->nanoseconds - first->record->nanoseconds) * 1e-6);

@@ -9,7 +9,7 @@ namespace ringscope::cuda {
 
 namespace {
 
-// A copy in a stream, between two events.
+// A copy in a stream, between two events of the receiver's device.
 struct Copy {
   Event begin{EventKind::timed};
   Event end{EventKind::timed};
@@ -40,9 +40,10 @@ class DeviceHop : public DeviceCompletion {
   TransferTimes times() const override {
     TransferTimes times;
     at_step(rank_, exchange_.step, [&] {
-      const DeviceClock& clock = ring_.clock();
-      times = {clock.monotonic_ns(out_->begin), clock.monotonic_ns(out_->end),
-               clock.monotonic_ns(in_->begin), clock.monotonic_ns(in_->end), -1};
+      const DeviceClock& next = ring_.clock(ring_.next(rank_));
+      const DeviceClock& mine = ring_.clock(rank_);
+      times = {next.monotonic_ns(out_->begin), next.monotonic_ns(out_->end),
+               mine.monotonic_ns(in_->begin), mine.monotonic_ns(in_->end), -1};
     });
     times.last_peer = times.recv_end >= times.send_end ? ring_.previous(rank_) : ring_.next(rank_);
     return times;
@@ -88,7 +89,33 @@ class DeviceHop : public DeviceCompletion {
   std::shared_ptr<Copy> in_, out_;  // null until they are enqueued
 };
 
-DeviceRing::DeviceRing(int world_size) : seats_(static_cast<std::size_t>(world_size)) {}
+DeviceRing::DeviceRing(int world_size, int devices) {
+  for (int device = 0; device < devices; ++device) {
+    const CurrentDevice current(device);
+    places_.push_back(std::make_unique<Place>(device));
+  }
+  for (int rank = 0; rank < world_size; ++rank) {
+    const CurrentDevice current(device_of(rank));
+    seats_.emplace_back();
+  }
+  for (int rank = 0; rank < world_size; ++rank)
+    if (device_of(rank) != device_of(previous(rank)))
+      let_reach(device_of(rank), device_of(previous(rank)));
+}
+
+// Without it a copy takes the way through the host's memory.
+void DeviceRing::let_reach(int device, int other) {
+  int can = 0;
+  RINGSCOPE_CUDA(cudaDeviceCanAccessPeer(&can, device, other));
+  if (can == 0) return;
+  const CurrentDevice current(device);
+  const cudaError_t status = cudaDeviceEnablePeerAccess(other, 0);
+  if (status == cudaErrorPeerAccessAlreadyEnabled) {
+    static_cast<void>(cudaGetLastError());
+  } else {
+    RINGSCOPE_CUDA(status);
+  }
+}
 
 void DeviceRing::fail(const RunError& error) {
   const std::lock_guard lock(mutex_);
@@ -133,14 +160,15 @@ bool DeviceRing::enqueue_next_copy(int rank) {
   // The thread that is here may be another rank's, at another step.
   at_step(rank, in.step, [&] {
     const Range range("copy");
+    const CurrentDevice current(device_of(rank));
     const cudaStream_t stream = mine.copies.get();
     receive.hold_after(stream);
     send.hold_after(stream);
     const auto copy = std::make_shared<Copy>();
     copy->begin.record(stream);
     if (in.recv_bytes > 0)
-      RINGSCOPE_CUDA(cudaMemcpyAsync(in.recv, out.send, static_cast<std::size_t>(in.recv_bytes),
-                                     cudaMemcpyDeviceToDevice, stream));
+      RINGSCOPE_CUDA(cudaMemcpyPeerAsync(in.recv, device_of(rank), out.send, device_of(from),
+                                         static_cast<std::size_t>(in.recv_bytes), stream));
     copy->end.record(stream);
     receive.in_ = copy;
     send.out_ = copy;
@@ -156,6 +184,9 @@ bool DeviceRing::enqueue_next_copy(int rank) {
 Completion DeviceCommunicator::exchange(const Exchange& hop,
                                         std::initializer_list<Completion> after) {
   const Range range("exchange");
+  if (hop.unposted_recv || hop.send_first)
+    throw RunError(
+        "a hop with a mistake on purpose was asked for; ranks of one process on GPUs make none");
   auto asked = std::make_shared<DeviceHop>(ring_, rank_, hop);
   for (const Completion& earlier : after) {
     if (auto on_device = std::dynamic_pointer_cast<DeviceCompletion>(earlier)) {

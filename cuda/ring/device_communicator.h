@@ -1,8 +1,9 @@
-// Communicator between virtual ranks on one device. A hop is two halves, a send and a receive; hop
-// i of a rank receives what hop i of the previous rank sends. When both halves have been asked for,
-// and everything that they come after is in some stream, the copy is enqueued on the receiver's
-// copy stream, behind the events of both sides. So copies run beside kernels, and no host thread
-// waits for the device.
+// Communicator between ranks of one process: virtual ranks on one device, or ranks on the devices of
+// one machine, whose blocks the copy engines move (cudaMemcpyPeerAsync), without a kernel. A hop is
+// two halves, a send and a receive; hop i of a rank receives what hop i of the previous rank sends.
+// When both halves have been asked for, and everything that they come after is in some stream, the
+// copy is enqueued on the receiver's copy stream, behind the events of both sides. So copies run
+// beside kernels, and no host thread waits for a device.
 //
 // No deadlock by design: streams only wait for events that are recorded already, and every wait of
 // a host thread ends either with its peer's half or with the failure of some rank.
@@ -16,6 +17,7 @@
 
 #include "core/base/error.h"
 #include "core/ring/communicator.h"
+#include "cuda/base/current_device.h"
 #include "cuda/base/stream.h"
 #include "cuda/ring/device_clock.h"
 #include "cuda/ring/device_completion.h"
@@ -26,15 +28,18 @@ namespace ringscope::cuda {
 // but times() are guarded by the ring's mutex.
 class DeviceHop;
 
-// What the virtual ranks share. Must outlive its communicators and their completions; the memory
+// What the ranks share. Must outlive its communicators and their completions; the memory
 // that hops name must live until their copies are over, also after a failure.
 class DeviceRing {
  public:
-  // Throws CudaError.
-  explicit DeviceRing(int world_size);
+  // Rank r is on device r mod `devices`. Devices that can reach each other's memory directly are let
+  // do so. Throws CudaError.
+  explicit DeviceRing(int world_size, int devices = 1);
 
   int world_size() const { return static_cast<int>(seats_.size()); }
-  const DeviceClock& clock() const { return clock_; }
+  int device_of(int rank) const { return rank % static_cast<int>(places_.size()); }
+  MemorySpace& memory_of(int rank) { return place_of(rank).memory; }
+  const DeviceClock& clock(int rank) const { return place_of(rank).clock; }
 
   // Ends every wait of every rank with `error`; the first call counts. Thread-safe.
   void fail(const RunError& error);
@@ -45,20 +50,31 @@ class DeviceRing {
   friend class DeviceCommunicator;
   friend class DeviceHop;
 
+  // What belongs to a device.
+  struct Place {
+    explicit Place(int device) : memory(device) {}
+    MemoryOfDevice memory;
+    DeviceClock clock;
+  };
   struct Seat {
     Stream copies{StreamPriority::high};
     std::vector<std::shared_ptr<DeviceHop>> hops;  // in the order they were asked for
     std::size_t received = 0;                      // hops whose receive is in the stream
   };
 
+  Place& place_of(int rank) { return *places_[static_cast<std::size_t>(device_of(rank))]; }
+  const Place& place_of(int rank) const {
+    return *places_[static_cast<std::size_t>(device_of(rank))];
+  }
+  void let_reach(int device, int other);
   int previous(int rank) const { return (rank + world_size() - 1) % world_size(); }
   int next(int rank) const { return (rank + 1) % world_size(); }
   // Enqueues every copy that can be. The mutex is held.
   void enqueue_copies();
   bool enqueue_next_copy(int rank);
 
-  DeviceClock clock_;
-  std::mutex mutex_;  // guards everything below, and all hops' states
+  std::vector<std::unique_ptr<Place>> places_;  // by device
+  std::mutex mutex_;                            // guards everything below, and all hops' states
   std::condition_variable changed_;
   std::vector<Seat> seats_;
   std::optional<RunError> failure_;

@@ -5,6 +5,7 @@
 #include "core/attention/online_softmax.h"
 #include "core/ring/at_step.h"
 #include "core/ring/recorded.h"
+#include "core/ring/schedule.h"
 #include "cuda/ring/device_completion.h"
 
 namespace ringscope::cuda {
@@ -16,15 +17,18 @@ constexpr std::size_t kSampledRows = 3;
 DeviceRecordingBackend::DeviceRecordingBackend(CudaBackend& inner, Recorder& recorder,
                                                const RingProblem& problem, int rank,
                                                const DeviceClock& clock, KernelTurns* turns,
-                                               ActivityLog* activities, Engine::Listener listener)
+                                               ActivityLog* activities, Engine::Listener listener,
+                                               RankPulse* pulse)
     : inner_(inner),
       recorder_(recorder),
       params_(problem.params),
       rank_(rank),
+      recv_rank_(RingSchedule{rank, problem.partition.world_size}.recv_rank()),
       clock_(clock),
       turns_(turns),
       activities_(activities),
       listener_(std::move(listener)),
+      pulse_(pulse),
       samples_(kSampledRows * static_cast<std::size_t>(problem.partition.world_size)) {
   for (RowSample& sample : samples_.span()) sample = {kMinusInfinity<float>, 0};
 }
@@ -41,6 +45,10 @@ void DeviceRecordingBackend::wait(const StepInfo& step, Payload payload, const C
 template <class Attend>
 Completion DeviceRecordingBackend::compute(const StepInfo& step, const Region& region,
                                            Attend&& attend) {
+  if (pulse_ != nullptr) {
+    pulse_->at(step.pass, step.step);
+    pulse_->advance();
+  }
   Slice slice{.step = step, .awaited = nullptr, .pairs = region.pairs()};
   Completion completion;
   const auto enqueue = [&] {
@@ -123,7 +131,11 @@ void DeviceRecordingBackend::flush() {
   // found at its own step.
   for (const Slice& slice : slices_)
     at_step(rank_, slice.step.step, [&] {
-      slice.end.wait();
+      if (pulse_ != nullptr) pulse_->at(slice.step.pass, slice.step.step);
+      {
+        const ShownWait shown(pulse_, slice.awaited, recv_rank_);
+        slice.end.wait();
+      }
       if (slice.awaited == nullptr && listener_) listener_(slice.pairs);
     });
   if (!slices_.empty())  // and what came after the last of them

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/ring/engine.h"
+#include "core/ring/watch.h"
 #include "core/trace/recorder.h"
 #include "cuda/base/pinned_buffer.h"
 #include "cuda/ring/activity.h"
@@ -24,10 +25,12 @@ class DeviceRecordingBackend : public BlockBackend {
  public:
   // `turns` may be null: kernels of different ranks run at once then. `activities` may be null:
   // slices are as long as between events then. `listener` may be empty; it is called by flush().
+  // `pulse` may be null; it advances with every operation asked for and, in flush(), ended.
   // Throws CudaError.
   DeviceRecordingBackend(CudaBackend& inner, Recorder& recorder, const RingProblem& problem,
                          int rank, const DeviceClock& clock, KernelTurns* turns,
-                         ActivityLog* activities, Engine::Listener listener);
+                         ActivityLog* activities, Engine::Listener listener,
+                         RankPulse* pulse = nullptr);
 
   Completion begin(const QueryBlock& q, const SoftmaxState& state) override;
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
@@ -75,11 +78,12 @@ class DeviceRecordingBackend : public BlockBackend {
   CudaBackend& inner_;
   Recorder& recorder_;
   AttentionParams params_;
-  int rank_;
+  int rank_, recv_rank_;
   const DeviceClock& clock_;
   KernelTurns* turns_;
   ActivityLog* activities_;
   Engine::Listener listener_;
+  RankPulse* pulse_;
   PinnedBuffer<RowSample> samples_;  // three a step
   bool has_state_ = false;           // some key has been attended in this pass
   std::vector<Slice> slices_;

@@ -1,5 +1,8 @@
-// Virtual ranks on one GPU: each has a compute stream and a copy stream, and its own memory there.
+// Ranks of one process on its GPUs: virtual ranks on a single one, or dealt over several. Each has a
+// compute stream and a copy stream, and its own memory.
 #pragma once
+
+#include <vector>
 
 #include "core/ring/config.h"
 #include "core/ring/engine.h"
@@ -14,18 +17,22 @@ namespace ringscope::cuda {
 
 class GpuEngine : public Engine {
  public:
-  // `take_turns`: at most one rank's kernel at a time (kernel_turns.h). `tuner`, and `activities`
+  // On the first `gpus` GPUs in turn. `take_turns`: at most one rank's kernel at a time on each of
+  // them (kernel_turns.h). `tuner`, and `activities`
   // unless it is null (device_recording.h), must outlive it. Throws CudaError.
   GpuEngine(int world_size, const ChosenKernels& kernels, bool take_turns, Autotuner& tuner,
-            ActivityLog* activities = nullptr)
-      : ring_(world_size),
+            ActivityLog* activities = nullptr, int gpus = 1)
+      : ring_(world_size, gpus),
+        turns_(static_cast<std::size_t>(gpus)),
         kernels_(kernels),
         take_turns_(take_turns),
         tuner_(tuner),
         activities_(activities) {}
 
   std::string_view name() const override { return "cuda"; }
+  // That of the first GPU; ranks have their own.
   MemorySpace& memory() override { return device_memory(); }
+  MemorySpace& memory_of(int rank) override { return ring_.memory_of(rank); }
   // The tiles that were chosen, and how.
   std::string notes() const override;
   std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override;
@@ -34,7 +41,7 @@ class GpuEngine : public Engine {
 
  private:
   DeviceRing ring_;
-  KernelTurns turns_;
+  std::vector<KernelTurns> turns_;  // by GPU
   ChosenKernels kernels_;
   bool take_turns_;
   Autotuner& tuner_;

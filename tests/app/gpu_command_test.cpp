@@ -41,10 +41,24 @@ TEST_F(GpuCommandTest, WithoutADeviceSaysWhatIsNeeded) {
                   "--backend cpu");
 }
 
+TEST_F(GpuCommandTest, NcclWhereItCannotBeSaysWhy) {
+  const std::string info = run_well({"info"});
+  if (info.find("backend nccl  yes") != std::string::npos) GTEST_SKIP() << "it can be here";
+  ASSERT_NE(info.find("backend nccl  no: "), std::string::npos) << info;
+  const ProgramResult result =
+      run({"run", "--random", "--backend", "nccl", "--out", path("o.npy")});
+  if (info.find("this build has no NCCL") != std::string::npos) {
+    expect_one_line(result, 2, "--backend: 'nccl' is not in this build; accepted: cpu");
+  } else {
+    expect_one_line(result, 3, "");
+  }
+}
+
 TEST_F(GpuCommandTest, KernelsAreOfTheCudaBackend) {
   expect_one_line(run({"run", "--random", "--kernel", "5"}), 2, "--kernel");
   expect_one_line(run({"run", "--random", "--backward-kernel", "9"}), 2, "--backward-kernel");
   expect_one_line(run({"run", "--random", "--cupti"}), 2, "--cupti");
+  expect_one_line(run({"run", "--random", "--gpus", "2"}), 2, "--gpus");
   if (!is_built()) return;
   expect_one_line(run({"run", "--random", "--backend", "cuda", "--kernel", "0"}), 2, "--kernel");
   expect_one_line(run({"run", "--random", "--backend", "cuda", "--backward-kernel", "9"}), 2,

@@ -119,8 +119,9 @@ class ProgramTest : public testing::Test {
     return run_words(words, "");
   }
 
- private:
-  ProgramResult run_words(std::vector<std::string> words, const std::string& stdout_path) const {
+  // Runs any program (words[0]: its path) in the test's folder.
+  ProgramResult run_words(std::vector<std::string> words,
+                          const std::string& stdout_path = "") const {
     // Beside the folder, so that files() does not show them.
     const std::string out = stdout_path.empty() ? folder_ + ".stdout" : stdout_path;
     const std::string err = folder_ + ".stderr";
@@ -147,6 +148,7 @@ class ProgramTest : public testing::Test {
     return result;
   }
 
+ private:
   static bool redirect(const std::string& to, int descriptor) {
     const int file = ::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     return file >= 0 && ::dup2(file, descriptor) >= 0;

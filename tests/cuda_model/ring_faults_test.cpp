@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, RingFaultsOf,
     testing::Values(Fault{"cudaMalloc", cudaErrorMemoryAllocation, Made::by_a_rank},
                     Fault{"cudaMallocHost", cudaErrorMemoryAllocation, Made::by_a_rank},
-                    Fault{"cudaMemcpyAsync", cudaErrorInvalidValue, Made::by_a_rank},
+                    Fault{"cudaMemcpyPeerAsync", cudaErrorInvalidValue, Made::by_a_rank},
                     Fault{"cudaMemsetAsync", cudaErrorInvalidValue, Made::by_a_rank},
                     Fault{"cudaMemcpy", cudaErrorInvalidValue, Made::by_a_rank},
                     Fault{"cudaLaunchKernelEx", cudaErrorLaunchOutOfResources, Made::by_a_rank},
@@ -219,7 +219,7 @@ TEST_F(RingFaults, ACopyThatFailsIsNamedByItsReceiverAndStep) {
       const auto error = error_of([&] {
         const Completion early =
             receiver_first ? first.exchange(of_first, {}) : second.exchange(of_second, {});
-        model::fail_call("cudaMemcpyAsync", 1, cudaErrorInvalidValue);
+        model::fail_call("cudaMemcpyPeerAsync", 1, cudaErrorInvalidValue);
         receiver_first ? second.exchange(of_second, {}) : first.exchange(of_first, {});
       });
       ASSERT_TRUE(error.has_value());

@@ -76,6 +76,18 @@ void make_traces(const fs::path& folder) {
   sample.samples = {{.row_max = -2.5f, .row_sum = 1e-41f, .lse = -1.0f / 0.0f, .lse_error = 3e38f}};
   sample.info.mask = "\"\\\n\xc3\xa4";
   write_trace("sample", sample);
+  ringscope::Recording failed = empty;
+  failed.info.failure = ringscope::RunEnd{"no \"progress\"\n\xc3\xa4", 0, 0};
+  write_trace("failed", failed);
+  ringscope::Recording told = empty;
+  told.story = {{.text = "a\n- **b** `c`",
+                 .pass = ringscope::Pass::forward,
+                 .step = 0,
+                 .rank = 0,
+                 .lane = ringscope::Lane::wait,
+                 .figure = ringscope::Figure::ring},
+                {.text = "\xc3\xa4"}};
+  write_trace("story", told);
   write(
       folder / "others",
       R"({"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "cpu_op", "pid": "Spans"}, [], null]})");
@@ -109,6 +121,7 @@ void make_views(const fs::path& folder) {
   std::ostringstream ours;
   ringscope::Recording recording = ringscope::sample_recording(2, true);
   recording.dropped.clear();  // then every send must have its receive
+  recording.story = {{.text = "a", .step = 1, .rank = 1, .lane = ringscope::Lane::send}};
   write_chrome_trace(ours, recording);
   std::string text = ours.str();
   write(folder / "ours", text);
@@ -117,6 +130,13 @@ void make_views(const fs::path& folder) {
   write(folder / "ours_head_last",
         "{" + text.substr(events, end - events) + ", " + head.substr(0, head.rfind(',')) + "}");
   write(folder / "deep", std::string(70, '[') + std::string(70, ']'));
+  // Of a failed run, in which a block was sent and never came.
+  recording.info.failure = ringscope::RunEnd{"a", 1, -1};
+  std::erase_if(recording.events[1],
+                [](const ringscope::TraceEvent& e) { return e.lane == ringscope::Lane::recv; });
+  std::ostringstream failed;
+  write_chrome_trace(failed, recording);
+  write(folder / "failed", failed.str());
 }
 
 }  // namespace

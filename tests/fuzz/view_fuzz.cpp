@@ -58,6 +58,10 @@ void check(const Trace& trace) {
   const auto world_size = static_cast<std::size_t>(trace.run->world_size);
   require(trace.ranks.size() == world_size && trace.lanes.size() == 4 * world_size);
   require(step_count(trace) <= 2 * trace.run->world_size && !trace.title().empty());
+  require(trace.story.size() <= ringscope::kMaxStorySteps);
+  for (const ringscope::StoryStep& told : trace.story)
+    require(!told.text.empty() && told.rank < trace.run->world_size &&
+            told.step < trace.run->world_size);
 }
 
 }  // namespace
@@ -81,7 +85,8 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   }
   require(complaint == chunked_complaint);
   require(trace.rows.size() == chunked.rows.size() && trace.names == chunked.names &&
-          trace.notices == chunked.notices && trace.flows.size() == chunked.flows.size());
+          trace.notices == chunked.notices && trace.story == chunked.story &&
+          trace.flows.size() == chunked.flows.size());
   for (std::size_t row = 0; row < trace.rows.size(); ++row)
     require(trace.rows[row].slices == chunked.rows[row].slices);
   return 0;

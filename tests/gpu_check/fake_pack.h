@@ -57,6 +57,17 @@ class FakePack {
         R"({"name": "ring_balance/05_tensor_cores/iterations:1/manual_time", "real_time": 2.0,
                    "time_unit": "ms", "contiguous_over_zigzag": 1.81, "zigzag_balance": 0.9,
                    "zigzag_ceiling": 1.0})");
+    program("bin/nccl_tests", kNcclTests);
+    program("bin/nccl_ring", R"(
+case "$FAKE_NCCL" in none) echo 'skipped: NCCL is not found'; exit 0 ;; speed-fails) exit 3 ;; esac
+for a; do case $a in --benchmark_out=*) out=${a#*=} ;; esac; done
+cat >"$out" <<'END'
+{"context": {}, "benchmarks": [
+)" + benchmark("nccl/ring/zigzag/forward", "TFLOPs", 400) +
+                                 R"(
+]}
+END
+echo 'not measured: links')");
     program("path/python3", R"(
 while [ $# -gt 1 ]; do [ "$1" != --out ] || out=$2; shift; done
 [ "$FAKE_TORCH" != no ] || { echo '{"not_measured": "no PyTorch"}' >"$out"; exit 0; }
@@ -67,7 +78,9 @@ cat >"$out" <<END
  {"name": "flash/bf16/d128/8192/full", "problem": "not there"}]}
 END)");
     program("path/compute-sanitizer", R"(
-case "$FAKE_SANITIZER $*" in "finds "*racecheck*/05*) echo 'ERROR SUMMARY: 1 error'; exit 86 ;;
+case "$FAKE_SANITIZER $*" in *nccl_tests*)
+  [ "$FAKE_NCCL" != finds ] || echo 'ERROR SUMMARY: 3 errors'
+  echo 'ERROR SUMMARY: 0 errors'; echo '[  PASSED  ] 1 test.'; exit 0 ;; "finds "*racecheck*/05*) echo 'ERROR SUMMARY: 1 error'; exit 86 ;;
  "breaks "*racecheck*/05*) echo 'no connection'; exit 1 ;; esac
 exit 0)");
   }
@@ -138,6 +151,21 @@ esac
 {"testsuites": [{"name": "S", "testsuite": [
  {"name": "x", "classname": "$test", "result": "$result"$kernel$failures},
  {"name": "off", "result": "SUPPRESSED"}]}]}
+END
+[ -z "$failures" ])";
+
+  // FAKE_NCCL=none: there is none; fails: a test does; breaks: the program does.
+  static constexpr const char* kNcclTests = R"(
+for a; do case $a in --gtest_output=json:*) out=${a#*:} ;; esac; done
+result=COMPLETED failures=
+case "$FAKE_NCCL" in
+  none) result=SKIPPED; printf 'somewhere: Skipped\nNCCL is not found\n\n[  SKIPPED ] x\n' ;;
+  fails) failures=', "failures": [{"failure": "wrong"}]' ;;
+  breaks) kill -SEGV $$ ;;
+esac
+[ -z "$out" ] || cat >"$out" <<END
+{"testsuites": [{"name": "NcclRing", "testsuite": [
+ {"name": "OfTwo", "classname": "NcclRing", "result": "$result"$failures}]}]}
 END
 [ -z "$failures" ])";
 

@@ -31,21 +31,24 @@ struct Include {
 inline constexpr int kMaxLines = 420;
 
 // From the lowest to the highest. Layers of one row do not see each other.
-inline const std::vector<std::vector<std::string>> kRows = {{"core/base"},
-                                                            {"core/mask"},
-                                                            {"core/partition"},
-                                                            {"core/attention"},
-                                                            {"core/trace"},
-                                                            {"core/ring"},
-                                                            {"core/cost"},
-                                                            {"core/layer"},
-                                                            {"viz/model", "cuda/model"},
-                                                            {"viz/panels", "cuda/base"},
-                                                            {"viz/app", "cuda/ptx"},
-                                                            {"cuda/kernels"},
-                                                            {"cuda/ring"},
-                                                            {"lessons", "bench", "tests"},
-                                                            {"app"}};
+inline const std::vector<std::vector<std::string>> kRows = {
+    {"core/base"},
+    {"core/mask"},
+    {"core/partition"},
+    {"core/attention"},
+    {"core/trace"},
+    {"core/ring"},
+    {"core/cost", "core/inputs", "core/process"},
+    {"core/layer", "core/mpi"},
+    {"viz/model", "cuda/model"},
+    {"viz/panels", "cuda/base"},
+    {"viz/app", "cuda/ptx"},
+    {"cuda/kernels"},
+    {"cuda/ring"},
+    {"cuda/nccl"},
+    {"lessons"},
+    {"bench", "tests"},
+    {"app"}};
 
 struct Layer {
   std::string name;

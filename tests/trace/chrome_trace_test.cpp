@@ -244,6 +244,32 @@ TEST(ChromeTraceRoundTrip, Samples) {
     }
 }
 
+// How a run failed stands in the "ring" object, as far as it is known.
+TEST_F(ChromeTrace, FailuresAreSaid) {
+  Recording recording = sample_recording(3, false);
+  parse(recording);
+  EXPECT_FALSE(document_["ring"].HasMember("failure"));
+  recording.info.failure = RunEnd{"a \"quoted\"\nmessage", 2, 1};
+  parse(recording);
+  EXPECT_EQ(field(document_["ring"]["failure"], "message"), "a \"quoted\"\nmessage");
+  EXPECT_EQ(field(document_["ring"]["failure"], "rank"), "2");
+  EXPECT_EQ(field(document_["ring"]["failure"], "step"), "1");
+  EXPECT_EQ(parse_chrome_trace(text_), recording);
+  recording.info.failure = RunEnd{"", -1, -1};
+  parse(recording);
+  EXPECT_EQ(document_["ring"]["failure"].MemberCount(), 1u);
+  EXPECT_EQ(parse_chrome_trace(text_), recording);
+}
+
+// Bytes that JSON cannot hold are no reason to lose the recording of a failed run.
+TEST(ChromeTraceRoundTrip, FailuresOfAnyBytes) {
+  Recording recording = sample_recording(1, false);
+  recording.info.failure = RunEnd{"cannot open \xff\xfe.npy \xc3\xa9", 0, -1};
+  const Recording read = parse_chrome_trace(written(recording));
+  ASSERT_TRUE(read.info.failure.has_value());
+  EXPECT_EQ(read.info.failure->message, "cannot open ??.npy ??");
+}
+
 TEST(ChromeTraceRoundTrip, NothingRecorded) {
   Recording recording;
   recording.events.resize(1);

@@ -226,6 +226,24 @@ TEST(HostileTrace, ListsAreForEveryRank) {
                    "\"1\" given");
 }
 
+TEST(HostileTrace, Failures) {
+  const auto failing = [](const std::string& failure) {
+    return with(sample(), "\"clock_offset_ns\"",
+                "\"failure\": " + failure + ", \"clock_offset_ns\"");
+  };
+  EXPECT_EQ(complaint(failing(R"({"step": 1, "other": [1], "message": "x", "rank": 0})")), "");
+  for (const char* no_object : {"1", "\"x\"", "null", "[{\"message\": \"x\"}]", "true"})
+    expect_complaint(failing(no_object), "given for failure; an object accepted");
+  expect_complaint(failing("{}"), "message missing");
+  expect_complaint(failing(R"({"message": 3})"), "a string accepted");
+  expect_complaint(failing(R"({"message": {"message": "x"}})"), "a string accepted");
+  expect_complaint(failing(R"({"message": "x", "rank": 2})"), "2 given for rank");
+  expect_complaint(failing(R"({"message": "x", "rank": -1})"), "-1 given for rank");
+  expect_complaint(failing(R"({"message": "x", "step": "1"})"), "\"1\" given for step");
+  expect_complaint(failing(R"({"message": "x", "step": 1e9})"), "1e9 given for step");
+  expect_complaint(failing(R"({"message": "x", "rank": [0]})"), "given for rank");
+}
+
 // What other programs add is passed over, wherever it stands and whatever it holds.
 TEST(HostileTrace, TheUnknownIsPassedOver) {
   const Recording expected = sample_recording(2, true);

@@ -87,6 +87,44 @@ TEST(Golden, SmallWindow) {
   expect_golden("small", person.picture());
 }
 
+TEST(Golden, Story) {
+  Trace trace = ring_trace(4);
+  trace.story = {
+      {.text = "Four ranks, one sequence."},
+      {.text = "Rank 1 **waits** for rank 0:\n\n- its block is *late*;\n- `step 2` begins.",
+       .step = 2,
+       .rank = 1,
+       .lane = ringscope::Lane::wait,
+       .figure = Figure::ring},
+      {.text = "So much for that."}};
+  Person person = person_at({std::move(trace)}, 960, 600);
+  person.type(" ");
+  expect_golden("story", person.picture());
+}
+
+TEST(Golden, FailedRun) {
+  HandMade made(3, "zigzag", "causal", "ring", 48);
+  made.recording().info.failure = RunEnd{"its process was killed", 1, 1};
+  for (const int rank : {0, 1, 2}) {
+    made.compute(rank, 0, 0, 100'000, 100);
+    made.hop(rank, 0, 20'000, 50'000);
+    if (rank == 1) continue;
+    made.compute(rank, 1, 100'000, 180'000 + 40'000 * rank, 90);
+    made.wait(rank, 2, 180'000 + 40'000 * rank, 500'000);
+  }
+  Person person = person_at({made.trace()}, 960, 600);
+  expect_golden("failed", person.picture());
+}
+
+TEST(Golden, PanelAlone) {
+  Trace trace = ring_trace(4, "zigzag");
+  trace.story = {
+      {.text = "A rank meets half of every block but its own.", .step = 1, .figure = Figure::mask}};
+  Person person = person_at({std::move(trace)}, 960, 540);
+  person.type("z");
+  expect_golden("alone", person.picture());
+}
+
 TEST(Golden, Compared) {
   Person person = person_at({ring_trace(4), ring_trace(4, "zigzag")}, 960, 540);
   person.press(SpecialKey::right);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/trace/chrome_trace.h"
 #include "tests/app/program.h"
 #include "tests/viz/read_png.h"
 
@@ -136,6 +137,55 @@ TEST_F(ScreenshotTest, RefusesFlagsThatMakeNoSense) {
   expect_refused({"a.json", "--screenshot"}, {"--screenshot: no value"});
   expect_refused({"a.json", "--fast"}, {"'--fast'", "accepted: see ringscope view --help"});
   expect_refused({"--screenshot", "o.png"}, {"no trace", "accepted: view TRACE..."});
+}
+
+TEST_F(ScreenshotTest, OfAMomentOfTheStory) {
+  record("a.json");
+  Recording recording = read_chrome_trace(path("a.json"));
+  recording.story = {{.text = "One."}, {.text = "Two.", .step = 1, .rank = 2}};
+  write_chrome_trace(path("told.json"), recording);
+  const auto picture = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(),
+                     {"told.json", "--screenshot", "o.png", "--size", "640x400"});
+    view_well(arguments);
+    return contents_of(path("o.png"));
+  };
+  const std::string first = picture({}), second = picture({"--story", "2"});
+  EXPECT_EQ(picture({"--story", "1"}), first);
+  EXPECT_NE(second, first);
+  view_well({"a.json", "--screenshot", "o.png", "--size", "640x400"});
+  EXPECT_EQ(picture({"--story", "0"}), contents_of(path("o.png")));
+
+  const std::string png = "--screenshot";
+  for (const char* bad : {"-1", "x", "1.5", ""})
+    expect_refused({"told.json", png, "p.png", "--story", bad}, {"--story", "integer from 0"});
+  expect_refused({"told.json", png, "p.png", "--story", "3"},
+                 {"--story", "'3'", "told.json", "an integer from 1 to 2"});
+  expect_refused({"a.json", png, "p.png", "--story", "1"}, {"--story", "a.json", "none"});
+  expect_refused({"told.json", "a.json", png, "p.png", "--story", "1"},
+                 {"--story", "several recordings"});
+}
+
+TEST_F(ScreenshotTest, OfOnePanel) {
+  record("a.json");
+  record("b.json", "contiguous");
+  std::set<std::string> pictures;
+  for (const char* panel : {"timeline", "ring", "mask", "balance", "softmax"}) {
+    view_well({"a.json", "--screenshot", "o.png", "--size", "640x400", "--panel", panel});
+    EXPECT_TRUE(pictures.insert(contents_of(path("o.png"))).second) << panel;
+  }
+  view_well({"a.json", "--screenshot", "o.png", "--size", "640x400"});
+  EXPECT_TRUE(pictures.insert(contents_of(path("o.png"))).second);
+
+  const std::string png = "--screenshot";
+  for (const char* bad : {"", "masks", "Ring"})
+    expect_refused({"a.json", png, "p.png", "--panel", bad},
+                   {"--panel", std::string("'") + bad + "'",
+                    "accepted: timeline, ring, mask, balance, softmax"});
+  expect_refused({"a.json", "b.json", png, "p.png", "--panel", "mask"},
+                 {"--panel", "several recordings"});
+  write_text("foreign.json", "[{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": 0, \"dur\": 5}]");
+  expect_refused({"foreign.json", png, "p.png", "--panel", "mask"}, {"--panel", "foreign.json"});
 }
 
 TEST_F(ScreenshotTest, AWindowNeedsADisplay) {

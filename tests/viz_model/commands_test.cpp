@@ -92,7 +92,7 @@ TEST(Commands, KeysAreThoseThatPeopleKnow) {
                                                 {"/", Command::search},
                                                 {"Backspace", Command::go_back},
                                                 {"?", Command::help},
-                                                {"Space", Command::play_pause},
+                                                {"Space", Command::go_on},
                                                 {"Left", Command::step_back},
                                                 {"Right", Command::step_forward},
                                                 {"Esc", Command::cancel}};

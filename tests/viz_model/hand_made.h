@@ -58,6 +58,7 @@ inline Trace trace_of(const Recording& recording, const std::string& path = "mad
   trace.path = path;
   trace.run = recording.info;
   trace.samples = recording.samples;
+  trace.story = recording.story;
   for (int kind = 0; kind < kKindCount; ++kind)
     trace.names.emplace_back(name_of(static_cast<Kind>(kind)));
 

@@ -17,10 +17,11 @@ namespace ringscope::viz {
 
 namespace {
 
-// Latin and Greek, dashes, quotes, the bullet and the ellipsis, mathematics.
-constexpr ImWchar kGlyphs[] = {0x0020, 0x007e, 0x00a0, 0x00ff, 0x0393, 0x03c9,
-                               0x2012, 0x2027, 0x2030, 0x2030, 0x2206, 0x2212,
-                               0x221a, 0x221e, 0x2248, 0x2265, 0};
+// Latin and Greek, dashes, quotes, the bullet and the ellipsis, mathematics, small raised and lowered
+// figures and letters.
+constexpr ImWchar kGlyphs[] = {0x0020, 0x007e, 0x00a0, 0x00ff, 0x0393, 0x03c9, 0x2012,
+                               0x2027, 0x2030, 0x2030, 0x2206, 0x2212, 0x221a, 0x221e,
+                               0x2248, 0x2265, 0x1d40, 0x1d40, 0x2070, 0x209c, 0};
 
 ImFont* add(ImFontAtlas& atlas, const unsigned char* begin, const unsigned char* end, float size,
             float scale) {
@@ -44,6 +45,7 @@ Fonts add_fonts(ImFontAtlas& atlas, float scale) {
   fonts.small = text(12);
   fonts.title = add(atlas, ringscope_font_title, ringscope_font_title_end, 20, scale);
   fonts.mono = text(14);  // its figures are all of one width
+  fonts.strong = add(atlas, ringscope_font_title, ringscope_font_title_end, 15, scale);
   return fonts;
 }
 
@@ -57,7 +59,7 @@ Fonts add_fonts(ImFontAtlas& atlas, float scale) {
     config.SizePixels = size * scale;
     return atlas.AddFontDefault(&config);
   };
-  return {add(13), add(12), add(18), add(13)};
+  return {add(13), add(12), add(18), add(13), add(13)};
 }
 
 std::string_view font_name() { return "ImGui's own"; }

@@ -20,6 +20,24 @@ void require_step(const Trace& trace, int step, int steps) {
       fmt::format("--step: '{}' given for '{}'; accepted: {}", step, trace.path, accepted));
 }
 
+void require_paragraph(const Session& session, int paragraph) {
+  const std::size_t told = session.comparing ? 0 : session.story().size();
+  if (paragraph <= static_cast<int>(told)) return;
+  const std::string accepted = session.comparing ? "no --story with several recordings"
+                               : told == 0
+                                   ? "no --story with a trace that has none"
+                                   : fmt::format("an integer from 1 to {}, 0 for no story", told);
+  throw InputError(fmt::format("--story: '{}' given for '{}'; accepted: {}", paragraph,
+                               session.document().trace.path, accepted));
+}
+
+void require_panels(const Session& session) {
+  if (!session.comparing && session.document().trace.is_ring()) return;
+  throw InputError(fmt::format(
+      "--panel: given for {}; accepted: with one recording of ringscope",
+      session.comparing ? "several recordings" : "'" + session.document().trace.path + "'"));
+}
+
 }  // namespace
 
 void require_openable(const std::vector<std::string>& paths) {
@@ -44,6 +62,18 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
   Session session(std::move(documents));
   session.comparing = session.documents.size() > 1 && !session.comparison.figures.empty();
   if (options.theme) session.theme = *options.theme == "light" ? Theme::light : Theme::dark;
+  if (options.story) {
+    require_paragraph(session, *options.story);
+    session.show_story = *options.story > 0;
+    if (session.show_story)
+      session.tell(*options.story - 1);
+    else
+      session.select(std::nullopt);
+  }
+  if (options.panel) {
+    require_panels(session);
+    session.show_alone(options.panel);
+  }
   if (!options.step) return session;
   for (const Document& document : session.documents)
     require_step(document.trace, *options.step, document.axis.steps());

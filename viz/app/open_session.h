@@ -14,8 +14,8 @@ namespace ringscope::viz {
 // empty or directories.
 void require_openable(const std::vector<std::string>& paths);
 
-// What `paths` hold, several recordings side by side, with the theme and step that `options` ask
-// for. Throws as load_traces does, and InputError for a step that a trace does not have.
+// What `paths` hold, several recordings side by side, with the theme, step, paragraph and panel that
+// `options` ask for. Throws as load_traces does, and InputError for what a trace does not have.
 Session open_session(const std::vector<std::string>& paths, const ViewOptions& options,
                      LoadProgress* progress);
 

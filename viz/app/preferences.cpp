@@ -92,6 +92,7 @@ Preferences parse_preferences(const std::string& text) {
     read(*splits, "timeline", p.splits.timeline);
     read(*splits, "ring", p.splits.ring);
     read(*splits, "mask", p.splits.mask);
+    read(*splits, "story", p.splits.story);
   }
   return p;
 }
@@ -125,6 +126,7 @@ std::string preferences_text(const Preferences& p) {
   share("timeline", p.splits.timeline);
   share("ring", p.splits.ring);
   share("mask", p.splits.mask);
+  share("story", p.splits.story);
   writer.EndObject();
   writer.EndObject();
   return std::string(buffer.GetString(), buffer.GetSize()) + "\n";

@@ -1,10 +1,12 @@
 // The viewer as the program calls it: `ringscope view TRACE... [--screenshot OUT.png [--size WxH]
-// [--step T]]`.
+// [--step T] [--story K] [--panel P]]`.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "core/trace/story.h"
 
 namespace ringscope::viz {
 
@@ -13,12 +15,14 @@ struct ViewOptions {
   std::optional<std::string> screenshot;  // a PNG instead of a window
   int width = 1600, height = 900;
   std::optional<int> step;           // the playhead at this ring step
+  std::optional<int> story;          // its paragraph, from 1; 0: the story is not shown
+  std::optional<Figure> panel;       // this one alone, large
   std::optional<std::string> theme;  // "dark" or "light"; none: as last time (screenshot: dark)
 };
 
 // Returns when the window is closed or the picture written (whole or not at all). Throws InputError
-// for traces that can't be read, a step that they don't have, a place that can't be written to, or a
-// missing display; RunError when drawing fails.
+// for traces that can't be read, a step, paragraph or panel that they don't have, a place that can't
+// be written to, or a missing display; RunError when drawing fails.
 void view(const ViewOptions& options);
 
 // Whether a window could be opened here: a display is there.

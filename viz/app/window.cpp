@@ -177,6 +177,7 @@ void Window::load(std::vector<std::string> paths) {
     preferences_ = present_preferences();
     options_.theme.reset();
     options_.step.reset();
+    options_.story.reset();
   }
   loading_ = std::make_unique<BackgroundLoad>(std::move(paths), options_, glfwPostEmptyEvent);
   viewer_->show_loading(&loading_->progress());
@@ -232,11 +233,14 @@ void Window::draw() {
   const double now = glfwGetTime();
   input.seconds = static_cast<float>(now - last_frame_);
   last_frame_ = now;
+  // Asked for in the frame before, so that it shows what came before it: a click in the frame of the
+  // key changes what is drawn only in the next one.
+  const bool picture_due = viewer_->is_open() && viewer_->session().wants_screenshot;
   screen_->begin_frame();
   const ImDrawData& data = viewer_->frame(input);
   const Theme theme = viewer_->is_open() ? viewer_->session().theme : preferences_.theme;
   screen_->draw(data, palette_of(theme).background);
-  if (viewer_->is_open() && viewer_->session().wants_screenshot) take_screenshot();
+  if (picture_due && viewer_->is_open()) take_screenshot();
   glfwSwapBuffers(window_);
   use_cursor();
 }

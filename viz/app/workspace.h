@@ -1,5 +1,6 @@
 // Where the panels stand in the window: toolbar on top, the timeline across, ring, mask and figures
-// below it, details and playback at the bottom, and bars between them that can be dragged.
+// below it, details and playback at the bottom, a story at the left of all that is between, and bars
+// between them that can be dragged.
 #pragma once
 
 #include "viz/panels/panels.h"
@@ -11,6 +12,7 @@ struct Splits {
   float timeline = 0.42f;  // of the height between toolbar and details
   float ring = 0.27f;      // of the width
   float mask = 0.27f;      // of the width
+  float story = 0.24f;     // of the width
   bool operator==(const Splits&) const = default;
 };
 

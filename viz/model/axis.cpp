@@ -21,6 +21,16 @@ void fill_gaps(std::int64_t* begins, int steps) {
   }
 }
 
+// A rank of a run that failed came to a step and no further: that one begins when the rank had
+// computed what it did, and lasts until the run ends.
+void end_in_a_step(std::int64_t* begins, int steps, std::int64_t computed_ns, std::int64_t end_ns) {
+  int last = steps - 1;
+  while (last > 0 && begins[last] == kUnknown) --last;
+  if (last == steps - 1) return;
+  if (computed_ns > begins[last]) begins[++last] = computed_ns;
+  for (int step = last + 1; step <= steps; ++step) begins[step] = end_ns;
+}
+
 }  // namespace
 
 Axis::Axis(const Trace& trace)
@@ -32,6 +42,7 @@ Axis::Axis(const Trace& trace)
   const auto stride = static_cast<std::size_t>(steps_) + 1;
   boundaries_.assign(trace.ranks.size() * stride, kUnknown);
   std::vector<std::int64_t> ends(trace.ranks.size(), INT64_MIN);
+  std::vector<std::int64_t> computed(trace.ranks.size(), begin_ns_);  // the last slice's end
   for (std::size_t row = 0; row < trace.rows.size(); ++row) {
     const std::uint32_t rank = trace.rank_of_row(static_cast<std::uint32_t>(row));
     std::int64_t* begins = boundaries_.data() + rank * stride;
@@ -41,6 +52,7 @@ Axis::Axis(const Trace& trace)
       const bool begins_step =
           slice.kind == Kind::compute || (slice.kind == Kind::wait && slice.payload == Payload::kv);
       if (!begins_step || slice.step < 0) continue;
+      if (slice.kind == Kind::compute) computed[rank] = std::max(computed[rank], slice.end_ns);
       const int step = slice.step + (slice.pass == Pass::backward ? forward_steps_ : 0);
       if (step < steps_) begins[step] = std::min(begins[step], slice.begin_ns);
     }
@@ -50,6 +62,7 @@ Axis::Axis(const Trace& trace)
     std::int64_t* begins = boundaries_.data() + rank * stride;
     begins[0] = begin_ns_;
     begins[steps_] = ends[rank] == INT64_MIN ? end_ns_ : ends[rank];
+    if (trace.run->failure) end_in_a_step(begins, steps_, computed[rank], end_ns_);
     fill_gaps(begins, steps_);
     for (std::size_t step = 0; step < lengths_.size(); ++step)
       lengths_[step] = std::max(lengths_[step], begins[step + 1] - begins[step]);

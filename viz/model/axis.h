@@ -3,7 +3,8 @@
 // ranks have one scale: the rank that takes longest fills [s, s + 1), and what the others leave
 // empty is what they had to spare. A rank's step begins where it begins to wait for the step's
 // block, or to compute when it need not wait; its first with the trace; its last ends with its last
-// slice. The backward pass's steps follow the forward's.
+// slice, and one that a failed run did not get beyond ends with the run. The backward pass's steps
+// follow the forward's.
 #pragma once
 
 #include <cstdint>

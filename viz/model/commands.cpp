@@ -9,7 +9,9 @@ constexpr Key on(SpecialKey special, bool shift = false) {
 }
 
 constexpr KeyBinding kBindings[] = {
-    {on(U' '), Command::play_pause},
+    {on(U' '), Command::go_on},
+    {on(U'b'), Command::story_back},
+    {on(U'r'), Command::play_pause},
     {on(SpecialKey::right), Command::step_forward},
     {on(SpecialKey::left), Command::step_back},
     {on(SpecialKey::right, true), Command::to_end},
@@ -47,13 +49,17 @@ constexpr KeyBinding kBindings[] = {
     {on(U't'), Command::toggle_theme},
     {on(SpecialKey::tab), Command::next_trace},
     {on(U'v'), Command::toggle_compare},
+    {on(U'h'), Command::toggle_story},
+    {on(U'z'), Command::enlarge},
     {on(U'i'), Command::screenshot},
     {on(U'?'), Command::help},
     {on(SpecialKey::escape), Command::cancel},
 };
 
 constexpr HelpLine kHelp[] = {
-    {"Space", "play, pause"},
+    {"Space", "play, pause; beside a story first its paragraphs, one by one"},
+    {"B", "the story's paragraph before"},
+    {"R", "play, pause, whatever the story"},
     {"Right, Left", "next step, step before"},
     {"Shift-Left, Shift-Right, End", "playhead to the start, to the end"},
     {"+, =, -", "play faster, slower"},
@@ -79,6 +85,8 @@ constexpr HelpLine kHelp[] = {
     {"T", "dark, light"},
     {"Tab", "next trace"},
     {"V", "compare traces side by side, or one alone"},
+    {"H", "story on, off"},
+    {"Z", "the panel under the mouse large and alone; again: all panels"},
     {"I", "save a picture of the window"},
     {"?", "these keys"},
     {"Esc", "close what is open; else clear selection and measure"},

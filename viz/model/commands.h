@@ -8,7 +8,9 @@
 namespace ringscope::viz {
 
 enum class Command : std::uint8_t {
+  go_on,  // to the story's next paragraph; without one, or at its end, play_pause
   play_pause,
+  story_back,
   step_forward,
   step_back,
   faster,
@@ -39,6 +41,8 @@ enum class Command : std::uint8_t {
   toggle_mask_order,
   next_trace,
   toggle_compare,
+  toggle_story,
+  enlarge,  // one panel, or all of them again
   screenshot,
   help,
   cancel,  // closes what is open, else clears selection and measure

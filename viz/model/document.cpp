@@ -15,6 +15,7 @@ Document make_document(Trace trace) {
   document.losses = losses_of(made);
   document.path = critical_path_of(made);
   document.links = LinkHistory(made);
+  document.unfinished = unfinished_waits(made);
   document.findings = findings(made, document.losses);
   return document;
 }

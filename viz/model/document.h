@@ -8,6 +8,7 @@
 #include "viz/model/axis.h"
 #include "viz/model/balance.h"
 #include "viz/model/critical_path.h"
+#include "viz/model/failure.h"
 #include "viz/model/losses.h"
 #include "viz/model/mask_painter.h"
 #include "viz/model/ring_moment.h"
@@ -25,6 +26,7 @@ struct Document {
   LossReport losses;
   CriticalPath path;
   LinkHistory links;
+  std::vector<SliceId> unfinished;    // waits that a failed run broke off
   std::vector<std::string> findings;  // of the losses; worked out once, shown in every frame
 };
 

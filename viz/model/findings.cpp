@@ -10,6 +10,7 @@
 #include "core/ring/schedule.h"
 #include "core/trace/summary.h"
 #include "viz/model/balance.h"
+#include "viz/model/failure.h"
 #include "viz/model/losses.h"
 #include "viz/model/mask_painter.h"
 #include "viz/model/wording.h"
@@ -243,6 +244,8 @@ class Findings {
 
 std::vector<std::string> findings(const Trace& trace, const LossReport& losses) {
   if (!trace.is_ring()) return {};
+  // Half a run says little about balance and losses.
+  if (trace.run->failure) return findings_of_failure(trace, unfinished_waits(trace));
   return Findings(trace, losses).all();
 }
 

@@ -44,7 +44,7 @@ struct LossReport {
 LossReport losses_of(const Trace& trace);
 
 // What the numbers say, in sentences for people: who waits longest and for whom; what the largest
-// loss is and what would cure it.
+// loss is and what would cure it. Of a run that failed: what it ended with.
 std::vector<std::string> findings(const Trace& trace, const LossReport& losses);
 
 }  // namespace ringscope::viz

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "viz/model/failure.h"
+#include "viz/model/story.h"
+
 namespace ringscope::viz {
 namespace {
 
@@ -22,6 +25,11 @@ Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
   }
   if (!documents.empty() && length() <= 0) axis_mode = AxisMode::time;
   if (!documents.empty()) view = fitted(length());
+  if (documents.empty() || comparing) return;
+  if (story_shown())
+    tell(0);
+  else
+    go_to_failure();
 }
 
 double Session::length() const { return document().axis.length(axis_mode); }
@@ -40,6 +48,9 @@ void Session::activate(std::size_t next) {
   select_rank(selected_rank);  // the same one, where the next trace has it
   hovered.reset();
   measure.reset();
+  story_at = -1;
+  pointing = false;
+  figure.reset();
   history_.clear();
   // The next trace may know no steps.
   if (axis_mode == AxisMode::steps && length() <= 0) {
@@ -65,9 +76,14 @@ void Session::select_rank(int rank) {
 
 void Session::reveal(SliceId slice) {
   select(slice);
+  bring_into_view(slice);
+}
+
+void Session::bring_into_view(SliceId slice) {
   const Slice& s = document().trace.slice(slice);
-  const double begin = document().axis.position(axis_mode, selected_rank, s.begin_ns);
-  const double end = document().axis.position(axis_mode, selected_rank, s.end_ns);
+  const int rank = static_cast<int>(document().trace.rank_of_row(slice.row));
+  const double begin = document().axis.position(axis_mode, rank, s.begin_ns);
+  const double end = document().axis.position(axis_mode, rank, s.end_ns);
   if (begin >= view.begin && end <= view.end) return;
   if (end - begin > view.width())
     set_view(framed(begin, end, length(), axis_mode, view.scroll_y));
@@ -117,6 +133,47 @@ void Session::seek_step(int step) {
   if (axis_mode != AxisMode::steps) return;
   playback.pause();
   seek(std::clamp(step, 0, document().axis.steps() - 1) + 0.5);
+}
+
+void Session::tell(int paragraph) {
+  if (story().empty()) return;
+  story_at = std::clamp(paragraph, 0, static_cast<int>(story().size()) - 1);
+  const StoryStep& told = story()[static_cast<std::size_t>(story_at)];
+  const auto moment_at = [&](int at) {
+    return moment_of(document().trace, document().axis, axis_mode,
+                     story()[static_cast<std::size_t>(at)]);
+  };
+  const StoryMoment moment = moment_at(story_at);
+  // One about no moment is told where the ones before it had led.
+  std::optional<double> position = moment.position;
+  for (int before = story_at; !position && before > 0; --before)
+    position = moment_at(before - 1).position;
+  playback.pause();
+  pointing = true;
+  figure = told.figure;
+  if (alone && told.figure) alone = told.figure;
+  // In this order a rank's meeting with a block is one square.
+  if (told.figure == Figure::mask) mask_order = MaskOrder::local;
+  select(told.rank >= 0 ? moment.slice : std::nullopt);
+  select_rank(told.rank);
+  if (moment.slice) bring_into_view(*moment.slice);
+  if (position) seek(*position);
+}
+
+bool Session::go_to_failure() {
+  const auto place = failure_place(document().trace, document().unfinished);
+  if (!place) return false;
+  playback.pause();
+  select(place->slice);
+  if (place->rank >= 0) select_rank(place->rank);
+  const int rank = std::max(selected_rank, 0);
+  seek(document().axis.position(axis_mode, rank, place->at_ns));
+  return true;
+}
+
+void Session::show_alone(std::optional<Figure> panel) {
+  alone = panel;
+  if (panel) figure = panel;
 }
 
 void advance(Session& session, double seconds) {

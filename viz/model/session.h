@@ -55,6 +55,12 @@ class Session {
   std::size_t found_at = 0;
   bool search_open = false;
   bool wants_screenshot = false;
+  bool show_story = true;
+  int story_at = -1;             // the paragraph that was told last; -1: none yet
+  bool pointing = false;         // what it points at is to be set apart
+  std::optional<Figure> figure;  // just told to look there, until that figure has come to the front
+  std::optional<Figure> alone;   // its panel has all the room there is beside the story
+  std::optional<Figure> under_mouse;
 
   const Document& document() const { return documents[active]; }
   double length() const;  // of the active document's axis
@@ -67,12 +73,27 @@ class Session {
   void select(std::optional<SliceId> slice);
   // Selects, and brings the slice into view.
   void reveal(SliceId slice);
+  void bring_into_view(SliceId slice);
   void select_rank(int rank);
   void set_axis_mode(AxisMode mode);  // keeps playhead and view at the same moments
   void set_search(std::string text);
   void set_view(const TimelineView& next);  // remembers the one before, for go_back
   void seek(double position);
   void seek_step(int step);  // to the middle of step `step`, on the step axis
+
+  // The active document's, which nothing else than the story of one recording has beside it.
+  const std::vector<StoryStep>& story() const { return document().trace.story; }
+  bool story_shown() const { return show_story && !comparing && !story().empty(); }
+  bool story_over() const { return story_at + 1 >= static_cast<int>(story().size()); }
+  // Goes to a paragraph: moves the playhead to its moment, or to that of the last one before it that
+  // has one, and selects what it is about; the mask, if it is about that, is shown in local order.
+  // The nearest one for a number that there is not.
+  void tell(int paragraph);
+
+  // Where the active document's run failed: the playhead goes there, and what shows it is selected.
+  // False, and nothing changes, where it did not.
+  bool go_to_failure();
+  void show_alone(std::optional<Figure> panel);
 
  private:
   std::vector<TimelineView> history_;

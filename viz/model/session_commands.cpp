@@ -124,8 +124,26 @@ void cancel(Session& session) {
   } else {
     session.select(std::nullopt);
     session.measure.reset();
+    session.pointing = false;
     if (!session.search_text.empty()) session.set_search("");
   }
+}
+
+// The story goes on while there is one; then time does.
+void go_on(Session& session) {
+  if (session.story_shown() && !session.story_over() && !session.playback.playing())
+    return session.tell(session.story_at + 1);
+  session.pointing = false;
+  session.playback.toggle(session.length());
+}
+
+// The panel under the mouse, or the one that the story talks about, or the timeline.
+void enlarge(Session& session) {
+  if (session.alone) return session.show_alone(std::nullopt);
+  std::optional<Figure> panel = session.under_mouse;
+  if (!panel && session.story_shown() && session.pointing && session.story_at >= 0)
+    panel = session.story()[static_cast<std::size_t>(session.story_at)].figure;
+  session.show_alone(panel.value_or(Figure::timeline));
 }
 
 template <class Switch>
@@ -137,8 +155,17 @@ void other(Switch& value, Switch one, Switch two) {
 
 void Session::run(Command command) {
   switch (command) {
+    case Command::go_on:
+      return go_on(*this);
     case Command::play_pause:
+      pointing = false;
       return playback.toggle(length());
+    case Command::story_back:
+      if (story_shown()) tell(story_at - 1);
+      return;
+    case Command::toggle_story:
+      show_story = !show_story;
+      return;
     case Command::step_forward:
       return step(*this, true);
     case Command::step_back:
@@ -208,6 +235,8 @@ void Session::run(Command command) {
     case Command::toggle_compare:
       comparing = !comparing && !comparison.figures.empty();
       return;
+    case Command::enlarge:
+      return enlarge(*this);
     case Command::screenshot:
       wants_screenshot = true;
       return;

@@ -94,6 +94,7 @@ struct Trace {
   std::vector<Row> rows;
   std::vector<Flow> flows;
   std::vector<SoftmaxSample> samples;
+  std::vector<StoryStep> story;  // told beside a recording of ours; mostly empty
   std::vector<std::string> names;
   std::vector<std::string> notices;  // what the reader should know: dropped events, dangling flows
   std::int64_t begin_ns = 0;         // of the earliest slice

@@ -38,8 +38,33 @@ void TraceHead::read(TraceKey key, JsonReader& reader, JsonToken token) {
   } else if (token == JsonToken::begin_object && key == TraceKey::distributed_info) {
     has_distributed_info = true;
     return read_object(TracePlace::distributed, reader);
+  } else if (key == TraceKey::story) {
+    return read_story(reader, token);
   }
   reader.skip(token);
+}
+
+void TraceHead::read_story(JsonReader& reader, JsonToken token) {
+  if (token != JsonToken::begin_array) {
+    story_.refuse(reader.at());
+    return reader.skip(token);
+  }
+  story_.begin(reader.at());
+  while ((token = reader.next()) != JsonToken::end_array) {
+    if (token != JsonToken::begin_object) {
+      story_.refuse(reader.at());
+      reader.skip(token);
+      continue;
+    }
+    story_.begin_step();
+    while (reader.next() == JsonToken::key) {
+      const TraceKey key = key_of(TracePlace::story_step, reader.text());
+      token = reader.next();
+      if (key != TraceKey::none) story_.set(key, kind_of(token), reader.text(), reader.at());
+      reader.skip(token);
+    }
+    story_.end_step(reader.at());
+  }
 }
 
 void TraceHead::read_object(TracePlace place, JsonReader& reader) {
@@ -57,6 +82,9 @@ void TraceHead::read_object(TracePlace place, JsonReader& reader) {
       read_list(dropped_, 0, reader, token);
     } else if (key == TraceKey::shape && token == JsonToken::begin_object) {
       read_object(TracePlace::shape, reader);
+    } else if (key == TraceKey::failure && token == JsonToken::begin_object) {
+      fields_.set(key, TraceValue::object, {}, reader.at());
+      read_object(TracePlace::failure, reader);
     } else {
       if (key != TraceKey::none) fields_.set(key, kind_of(token), reader.text(), reader.at());
       reader.skip(token);
@@ -101,6 +129,7 @@ RunInfo TraceHead::run_info(std::uint64_t file_bytes, std::uint64_t end) const {
   } catch (const InputError& error) {
     fail_at(fields_.at(TraceKey::head_dim), error.what());
   }
+  info.failure = failure_of(fields_, info.world_size, end);
   info.clock_offset_ns = clock_offset_ns_;
   info.clock_error_ns = clock_error_ns_;
   for (const auto* list : {&clock_offset_ns_, &clock_error_ns_, &dropped_})

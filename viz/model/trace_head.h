@@ -9,6 +9,7 @@
 
 #include "core/trace/chrome_trace_fields.h"
 #include "core/trace/event.h"
+#include "core/trace/story_reader.h"
 #include "viz/model/trace_json.h"
 
 namespace ringscope::viz {
@@ -25,6 +26,8 @@ class TraceHead {
   // missed.
   RunInfo run_info(std::uint64_t file_bytes, std::uint64_t end) const;
   std::int64_t dropped_events() const;
+  // Checked, once; it may stand anywhere in the file, so all of that must have been read.
+  std::vector<StoryStep> take_story(int ranks) { return story_.take(ranks); }
 
   // Of any trace.
   std::optional<std::int64_t> rank, world_size, base_time_ns;
@@ -32,10 +35,12 @@ class TraceHead {
 
  private:
   void read_object(TracePlace place, JsonReader& reader);
+  void read_story(JsonReader& reader, JsonToken token);
   void read_list(std::vector<std::int64_t>& list, std::int64_t low, JsonReader& reader,
                  JsonToken token);
 
   TraceFields fields_;
+  StoryReader story_;
   bool has_ring_ = false;
   std::vector<std::int64_t> clock_offset_ns_, clock_error_ns_, dropped_;
 };

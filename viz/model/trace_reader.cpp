@@ -1,5 +1,8 @@
 #include "viz/model/trace_reader.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -59,6 +62,7 @@ class TraceReader {
     LoadedTrace loaded;
     if (ring_) {
       loaded.trace = ring_->finish();
+      take_story(loaded.trace);
     } else {
       loaded.profiler = foreign_.from_profiler();
       loaded.rank = loaded.profiler ? head_.rank : std::nullopt;
@@ -89,6 +93,25 @@ class TraceReader {
 
   void begin_ring(const TraceHead& head) {
     ring_.emplace(head.run_info(text_.size(), reader_.at()), head.dropped_events());
+  }
+
+  void take_story(Trace& trace) {
+    trace.story = head_.take_story(trace.run->world_size);
+    const int forward = forward_step_count(trace), backward = step_count(trace) - forward;
+    std::size_t lost = 0, first = 0;
+    for (std::size_t i = trace.story.size(); i-- > 0;) {
+      const StoryStep& told = trace.story[i];
+      const int steps = told.pass == Pass::forward    ? forward
+                        : told.pass == Pass::backward ? backward
+                                                      : std::max(forward, backward);
+      if (told.step < steps && (!told.pass || steps > 0)) continue;
+      ++lost;
+      first = i + 1;
+    }
+    if (lost > 0)
+      trace.notices.push_back(
+          fmt::format("the story points {} at steps that were not recorded, first in paragraph {}",
+                      lost == 1 ? "once" : fmt::format("{} times", lost), first));
   }
 
   void read_events() {

@@ -13,7 +13,8 @@ namespace ringscope::viz {
 
 class RingEvents {
  public:
-  // `dropped`: events that the recorder had no room for; with any, sends may lack their receives.
+  // `dropped`: events that the recorder had no room for; with any, as when the run failed, sends may
+  // lack their receives.
   RingEvents(RunInfo info, std::int64_t dropped);
 
   // Takes one event, which ends at byte `end`.

@@ -87,6 +87,19 @@ void cell_tooltip(const PanelContext& context, const Balance& balance, int forwa
                rows);
 }
 
+// Whether the story has just said to look here. Words may be read at any time; it means the pictures.
+bool just_told(const Session& session) {
+  const bool told =
+      session.story_shown() && session.pointing && session.story_at >= 0 &&
+      session.story()[static_cast<std::size_t>(session.story_at)].figure == Figure::balance;
+  ImGuiStorage& storage = *ImGui::GetStateStorage();
+  const ImGuiID key = ImGui::GetID("told");
+  const int paragraph = told ? session.story_at : -1;
+  if (storage.GetInt(key, -1) == paragraph) return false;
+  storage.SetInt(key, paragraph);
+  return told;
+}
+
 // Goes to the cell: its rank, its step, the slice that it stands for.
 void choose(Session& session, int rank, int step) {
   session.seek_step(step);
@@ -166,6 +179,7 @@ void draw_balance(const PanelContext& context) {
   float y = box.y0 + kPad;
   y += draw_findings(context, document, {left, y}, width) + 10;
   y += draw_figures(context, document.balance, {left, y}, width) + 4;
+  if (just_told(context.session)) ImGui::SetScrollY(y - box.y0 - kPad);
   const bool wide = width >= kWide;
   const float half = wide ? (width - 32) / 2 : width;
   float heat_y = y + heading(context, {left, y}, "Work by rank and step");

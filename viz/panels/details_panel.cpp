@@ -1,4 +1,5 @@
-// The selected slice, or the hovered one, in one line of words and numbers.
+// The selected slice, or the hovered one, in one line of words and numbers; without either, how much
+// there is, and for newcomers what the mouse does.
 #include <fmt/format.h>
 
 #include <string>
@@ -8,6 +9,7 @@
 #include "viz/panels/drawing.h"
 #include "viz/panels/format.h"
 #include "viz/panels/panels.h"
+#include "viz/panels/timeline_state.h"
 
 namespace ringscope::viz {
 namespace {
@@ -76,6 +78,17 @@ void draw_slice(const PanelContext& context, const Box& box, SliceId id, std::st
     draw_text(list, context.fonts.small, {box.x1, y}, {1, 0.5f}, palette.text_dim, which);
 }
 
+// Tells a newcomer what the mouse does in the timeline, until it has done something there.
+void draw_hint(const PanelContext& context, const Box& box, float used) {
+  constexpr std::string_view kHint =
+      "wheel zooms \u00b7 drag measures \u00b7 right-drag pans \u00b7 click selects \u00b7 ? lists "
+      "keys";
+  const ImFont* font = context.fonts.small;
+  if (timeline_state().touched || used + text_width(font, kHint) + 24 > box.width()) return;
+  draw_text(*ImGui::GetWindowDrawList(), font, {box.x1, box.center().y}, {1, 0.5f},
+            context.palette.text_dim, kHint);
+}
+
 }  // namespace
 
 void draw_details(const PanelContext& context) {
@@ -92,8 +105,10 @@ void draw_details(const PanelContext& context) {
                                  trace.ranks.size(), trace.is_ring() ? "ranks" : "processes",
                                  time_text(static_cast<double>(trace.wall_ns())));
   for (const std::string& notice : trace.notices) text += " \u00b7 " + notice;
-  draw_text(*ImGui::GetWindowDrawList(), context.fonts.text, {box.x0, box.center().y}, {0, 0.5f},
-            context.palette.text_dim, fitted(context.fonts.text, text, box.width()));
+  const float used =
+      draw_text(*ImGui::GetWindowDrawList(), context.fonts.text, {box.x0, box.center().y},
+                {0, 0.5f}, context.palette.text_dim, fitted(context.fonts.text, text, box.width()));
+  draw_hint(context, box, used);
 }
 
 }  // namespace ringscope::viz

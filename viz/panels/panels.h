@@ -22,10 +22,11 @@ class TextureStore {
 };
 
 struct Fonts {
-  ImFont* text = nullptr;   // 15 pixels
-  ImFont* small = nullptr;  // 12 pixels: labels inside pictures
-  ImFont* title = nullptr;  // 20 pixels
-  ImFont* mono = nullptr;   // 14 pixels: figures in columns
+  ImFont* text = nullptr;    // 15 pixels
+  ImFont* small = nullptr;   // 12 pixels: labels inside pictures
+  ImFont* title = nullptr;   // 20 pixels
+  ImFont* mono = nullptr;    // 14 pixels: figures in columns
+  ImFont* strong = nullptr;  // 15 pixels, heavier
 };
 
 struct PanelContext {
@@ -53,6 +54,12 @@ void draw_softmax(const PanelContext& context);
 
 // Two or more traces side by side, and the table of their figures.
 void draw_compare(const PanelContext& context);
+
+// What is told beside the recording, paragraph by paragraph. Only for one with a story.
+void draw_story(const PanelContext& context);
+
+// How a run that did not end well ended. Only for one of those.
+void draw_failure(const PanelContext& context);
 
 // The selected slice, or the hovered one, in words and numbers.
 void draw_details(const PanelContext& context);

@@ -72,7 +72,7 @@ void draw_buttons(const PanelContext& context) {
   icon_button(context, "##start", Icon::to_start, Command::to_start, "To the start");
   icon_button(context, "##back", Icon::step_back, Command::step_back, "To the step before");
   icon_button(context, "##play", playing ? Icon::pause : Icon::play, Command::play_pause,
-              playing ? "Pause (Space)" : "Play (Space)");
+              playing ? "Pause (R)" : "Play (R)");
   icon_button(context, "##forward", Icon::step_forward, Command::step_forward, "To the next step");
   icon_button(context, "##end", Icon::to_end, Command::to_end, "To the end");
 }
@@ -95,8 +95,8 @@ void draw_speed(const PanelContext& context) {
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("Twice the speed");
 }
 
-// Where the playhead is.
-std::string words(const Session& session) {
+// Where the playhead is. `brief`: without the number of steps, and then without the step.
+std::string words(const Session& session, int brief) {
   const Axis& axis = session.document().axis;
   const double position = session.playback.position();
   std::string step;
@@ -105,14 +105,15 @@ std::string words(const Session& session) {
                        ? std::clamp(static_cast<int>(position), 0, axis.steps() - 1)
                        : axis.step_at(0, axis.time_at(AxisMode::time, 0, position));
     const bool backward = at >= axis.forward_steps();
-    step = backward ? fmt::format("backward step {} of 0 to {}", at - axis.forward_steps(),
-                                  axis.steps() - axis.forward_steps() - 1)
-                    : fmt::format("step {} of 0 to {}", at, axis.forward_steps() - 1);
+    const int base = backward ? axis.forward_steps() : 0;
+    const int count = backward ? axis.steps() - base : axis.forward_steps();
+    step = fmt::format("{}step {}", backward ? "backward " : "", at - base);
+    if (brief == 0) step += fmt::format(" (0 to {})", count - 1);
   }
   if (session.axis_mode == AxisMode::steps) return step;
   const std::string time =
       fmt::format("{} of {}", time_text(position), time_text(session.length()));
-  return step.empty() ? time : fmt::format("{} \u00b7 rank 0: {}", time, step);
+  return step.empty() || brief > 1 ? time : fmt::format("{} \u00b7 rank 0: {}", time, step);
 }
 
 void draw_bar(const PanelContext& context, float width) {
@@ -168,9 +169,11 @@ void draw_playback(const PanelContext& context) {
   ImGui::SameLine(0, 10);
   const Box box = content_box();
   const float y = box.y0 + ImGui::GetFrameHeight() / 2;
+  std::string text = words(context.session, 0);
+  for (int brief = 1; brief <= 2 && text_width(context.fonts.text, text) > box.width(); ++brief)
+    text = words(context.session, brief);
   draw_text(*ImGui::GetWindowDrawList(), context.fonts.text, {box.x1, y}, {1, 0.5f},
-            context.palette.text_dim,
-            fitted(context.fonts.text, words(context.session), box.width()));
+            context.palette.text_dim, fitted(context.fonts.text, text, box.width()));
 }
 
 }  // namespace ringscope::viz

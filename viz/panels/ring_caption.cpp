@@ -41,10 +41,11 @@ std::vector<Line> caption(const RingPicture& picture) {
                    first == last ? fmt::format("step {}", first - base)
                                  : fmt::format("steps {} to {}", first - base, last - base)});
   lines.push_back({fonts.small, palette.text_dim,
-                   fmt::format("of 0 to {} · {}", std::max(count - 1, 0),
+                   fmt::format("{}: steps 0 to {}",
                                both       ? "forward, then backward"
                                : backward ? "backward"
-                                          : "forward")});
+                                          : "forward",
+                               std::max(count - 1, 0))});
   if (session.axis_mode == AxisMode::time)
     lines.push_back({fonts.small, palette.text_dim, time_text(session.playback.position())});
 
@@ -84,7 +85,18 @@ std::vector<Line> caption(const RingPicture& picture) {
   return lines;
 }
 
+constexpr float kHighWithFormula = 200;  // pixels; lower panels have no room for it
+
 float line_height(const ImFont* font) { return std::round(font_height(font) * 1.45f); }
+
+ImVec2 size_of(const std::vector<Line>& lines) {
+  ImVec2 size(0, 0);
+  for (const Line& line : lines) {
+    size.x = std::max(size.x, text_width(line.font, line.text));
+    size.y += line_height(line.font);
+  }
+  return size;
+}
 
 // The lines as they stand in the middle: broken where the words allow it.
 std::vector<Line> broken(const std::vector<Line>& lines) {
@@ -131,7 +143,18 @@ LabelPlace label_place(const RingPicture& picture) {
   return ring.disc > 14 && fits ? LabelPlace::outside : LabelPlace::none;
 }
 
-bool wait_labels(const RingLayout& ring) { return ring.ranks <= 16 && ring.disc >= 14; }
+// They need room between the discs.
+bool wait_labels(const RingLayout& ring) {
+  if (ring.ranks > 16 || ring.disc < 14) return false;
+  for (int rank = 0; rank < ring.ranks; ++rank)
+    for (int other = 0; other < ring.ranks; ++other) {
+      const ImVec2 label = wait_label_at(ring, rank), disc = ring.at(other, ring.radius);
+      const float dx = std::max(std::fabs(disc.x - label.x) - kWaitWidth / 2, 0.0f);
+      const float dy = std::max(std::fabs(disc.y - label.y) - kWaitHeight / 2, 0.0f);
+      if (other != rank && std::hypot(dx, dy) < ring.disc) return false;
+    }
+  return true;
+}
 
 ImVec2 wait_label_at(const RingLayout& ring, int rank) {
   ImVec2 at = ring.at(rank, ring.radius);
@@ -140,16 +163,27 @@ ImVec2 wait_label_at(const RingLayout& ring, int rank) {
   return at;
 }
 
+CaptionBands caption_bands(const RingPicture& picture, const Box& box) {
+  const std::vector<Line> lines = caption(picture), centred = broken(lines);
+  const RingLayout& ring = picture.layout;
+  const ImVec2 size = size_of(centred);
+  if (middle_is_free(ring, size.x / 2, size.y / 2)) return {};
+  const float right =
+      box.x0 + 2 +
+      std::max(text_width(lines[0].font, lines[0].text), text_width(lines[1].font, lines[1].text));
+  const float bottom = box.y0 + 2 + line_height(lines[0].font) + line_height(lines[1].font);
+  const float reach = ring.orbit + std::max(ring.tile_w, ring.tile_h) / 2 + 4;
+  const float dx = std::max(ring.center.x - right, 0.0f), dy = ring.center.y - bottom;
+  if (right < box.x1 && dy > 0 && std::hypot(dx, dy) > reach) return {};
+  return {20, box.height() > kHighWithFormula ? 16.0f : 0.0f};
+}
+
 void draw_ring_caption(const RingPicture& picture, const Box& box, bool side) {
   const std::vector<Line> lines = caption(picture), centred = broken(lines);
-  float width = 0, height = 0;
-  for (const Line& line : centred) {
-    width = std::max(width, text_width(line.font, line.text));
-    height += line_height(line.font);
-  }
+  const ImVec2 size = size_of(centred);
   const RingLayout& ring = picture.layout;
-  if (middle_is_free(ring, width / 2, height / 2)) {
-    float y = ring.center.y - height / 2;
+  if (middle_is_free(ring, size.x / 2, size.y / 2)) {
+    float y = ring.center.y - size.y / 2;
     for (const Line& line : centred) {
       draw_text(picture.list, line.font, {ring.center.x, y}, {0.5f, 0}, line.color, line.text);
       y += line_height(line.font);
@@ -162,12 +196,22 @@ void draw_ring_caption(const RingPicture& picture, const Box& box, bool side) {
   };
   const float room = side ? kRingSideColumn - 10 : box.width() - 4;
   float y = box.y0 + 2;
-  const std::size_t above = side ? lines.size() : 2;
+  const bool banded = !side && picture.box.y0 > box.y0;
+  const std::size_t above = side ? lines.size() : banded ? 0 : 2;
+  if (banded) {
+    const ImFont* font = picture.context.fonts.text;
+    const float used =
+        draw_text(picture.list, font, {box.x0 + 2, y}, {0, 0}, lines[0].color, lines[0].text) + 10;
+    const float rest = box.x1 - box.x0 - 4 - used;
+    if (text_width(lines[1].font, lines[1].text) <= rest)
+      draw_text(picture.list, lines[1].font, {box.x0 + 2 + used, y + 2}, {0, 0}, lines[1].color,
+                lines[1].text);
+  }
   for (std::size_t i = 0; i < above; ++i)
     y += draw_wrapped(picture.list, lines[i].font, {box.x0 + 2, y}, room, lines[i].color,
                       in_one_line(lines[i].text)) +
          4;
-  if (side || box.height() <= 200) return;
+  if (side || box.height() <= kHighWithFormula) return;
   const Line& formula = lines[picture.context.session.axis_mode == AxisMode::time ? 3 : 2];
   draw_text(picture.list, formula.font, {box.x0 + 2, box.y1 - 2}, {0, 1}, formula.color,
             fitted(formula.font, in_one_line(formula.text), room));

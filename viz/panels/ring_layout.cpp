@@ -48,12 +48,16 @@ RingLayout ring_layout(const Box& box, int ranks) {
   layout.disc = std::max(disc, 1.5f);
   layout.tile_w = layout.disc * 1.5f;
   layout.tile_h = layout.disc * 1.0f;
-  if (layout.disc >= 14) {  // room for "KV 12"
+  if (layout.disc >= 13) {  // room for "KV 12"
     layout.tile_w = std::max(layout.tile_w, 40.0f);
     layout.tile_h = std::max(layout.tile_h, 22.0f);
   }
   layout.orbit = half - layout.tile_w / 2;
   layout.radius = std::max(layout.orbit - layout.tile_w / 2 - layout.disc - 5, layout.disc);
+  if (ranks > 1) {  // wide tiles may have left less than was counted on
+    const float sine = std::sin(static_cast<float>(std::numbers::pi) / static_cast<float>(ranks));
+    layout.disc = std::clamp(0.75f * layout.radius * sine, 1.5f, layout.disc);
+  }
   if (ranks == 1) {  // alone, it stands in the middle
     layout.radius = half * 0.12f;
     layout.orbit = layout.radius + layout.disc + layout.tile_h / 2 + 6;

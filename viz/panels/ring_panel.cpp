@@ -105,7 +105,7 @@ void draw_rank(const RingPicture& picture, int rank) {
     // Numbers that don't fit into discs stand inside the circle, some of them.
     picture.list.AddCircleFilled(at, ring.disc * 0.45f, own, 12);
     const int every = ring.ranks > 128 ? 16 : ring.ranks > 64 ? 8 : 4;
-    if (rank % every == 0)
+    if (rank % every == 0 && ring.radius - ring.disc > 24)
       draw_text(picture.list, fonts.small, ring.at(rank, ring.radius - ring.disc - 12),
                 {0.5f, 0.5f}, palette.text_dim, fmt::format("{}", rank));
   }
@@ -217,13 +217,16 @@ void draw_ring(const PanelContext& context) {
     return;
   }
   const bool side = box.width() - box.height() >= kRingSideColumn && box.height() < 420;
-  const Box round = side ? Box{box.x0 + kRingSideColumn, box.y0, box.x1, box.y1} : box;
-  const RingPicture picture{context,
-                            document,
-                            moment,
-                            round,
-                            ring_layout(round, static_cast<int>(moment.ranks.size())),
-                            *ImGui::GetWindowDrawList()};
+  const auto picture_in = [&](const Box& round) {
+    const int ranks = static_cast<int>(moment.ranks.size());
+    return RingPicture{
+        context, document, moment, round, ring_layout(round, ranks), *ImGui::GetWindowDrawList()};
+  };
+  Box round = side ? Box{box.x0 + kRingSideColumn, box.y0, box.x1, box.y1} : box;
+  const CaptionBands bands = side ? CaptionBands() : caption_bands(picture_in(round), box);
+  round.y0 += bands.above;
+  round.y1 -= bands.below;
+  const RingPicture picture = picture_in(round);
   draw_links(picture);
   for (int rank = 0; rank < picture.layout.ranks; ++rank) draw_rank(picture, rank);
   for (int rank = 0; rank < picture.layout.ranks; ++rank) draw_held(picture, rank);

@@ -34,6 +34,13 @@ LabelPlace label_place(const RingPicture& picture);
 bool wait_labels(const RingLayout& ring);
 ImVec2 wait_label_at(const RingLayout& ring, int rank);
 
+// Room that the ring leaves above and below it for words that would otherwise lie over it: none
+// where they fit into its middle or into the corners of `box`.
+struct CaptionBands {
+  float above = 0, below = 0;
+};
+CaptionBands caption_bands(const RingPicture& picture, const Box& box);
+
 // In words: the step, the time, and which block a rank holds at it. In the middle when it fits there,
 // else in the column at the left (`side`) of `box`, else what fits in its corners.
 void draw_ring_caption(const RingPicture& picture, const Box& box, bool side);

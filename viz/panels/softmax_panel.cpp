@@ -14,6 +14,8 @@ namespace ringscope::viz {
 namespace {
 
 constexpr float kPad = 10, kRow = 24, kWide = 560;
+constexpr float kTabLine = 25;
+constexpr std::size_t kMostTabs = 200;
 constexpr const char* kColumns[] = {"step", "KV", "row_max", "row_sum", "lse", "error"};
 constexpr int kColumnCount = 6;
 
@@ -183,28 +185,34 @@ void draw_softmax(const PanelContext& context) {
   const float left = box.x0 + kPad, width = box.width() - 2 * kPad;
   ImDrawList& list = *ImGui::GetWindowDrawList();
 
-  // Tabs for as many rows as fit in a line; a handful is recorded.
+  // Tabs in as many lines as they need; a handful of rows is recorded.
   ImGuiStorage& storage = *ImGui::GetStateStorage();
   const ImGuiID key = ImGui::GetID("query");
-  std::vector<std::string> words;
-  float used = text_width(context.fonts.small, "query") + 10;
-  for (const SoftmaxRow& row : rows) {
-    words.push_back(std::to_string(row.query));
-    used += text_width(context.fonts.small, words.back()) + 20;
-    if (used > width && words.size() > 1) {
-      words.pop_back();
-      break;
-    }
-  }
   float y = box.y0 + kPad;
   const float label = draw_text(list, context.fonts.small, {left, y + 11}, {0, 0.5f},
-                                context.palette.text_dim, "query");
-  int chosen = std::clamp(storage.GetInt(key, default_softmax_row(rows)), 0,
-                          static_cast<int>(words.size()) - 1);
-  const int clicked = draw_tabs(context, "queries", {left + label + 8, y}, words, chosen);
+                                context.palette.text_dim, "query") +
+                      8;
+  const int last = static_cast<int>(std::min(rows.size(), kMostTabs)) - 1;
+  const int chosen = std::clamp(storage.GetInt(key, default_softmax_row(rows)), 0, last);
+  int clicked = chosen;
+  for (int first = 0; first <= last;) {
+    std::vector<std::string> words;
+    for (float used = label; first + static_cast<int>(words.size()) <= last;) {
+      const std::int64_t query = rows[static_cast<std::size_t>(first) + words.size()].query;
+      used += text_width(context.fonts.small, std::to_string(query)) + 20;
+      if (used > width && !words.empty()) break;
+      words.push_back(std::to_string(query));
+    }
+    ImGui::PushID(first);
+    const int at = draw_tabs(context, "queries", {left + label, y}, words, chosen - first) + first;
+    ImGui::PopID();
+    if (at != chosen) clicked = at;
+    first += static_cast<int>(words.size());
+    y += kTabLine;
+  }
   if (clicked != chosen) storage.SetInt(key, clicked);
   const SoftmaxRow& row = rows[static_cast<std::size_t>(clicked)];
-  y += 32;
+  y += 32 - kTabLine;
 
   const RingMoment moment = session.moment(session.active);
   int current = -1;

@@ -164,7 +164,9 @@ void draw_body(const TimelineFrame& frame, const std::string& slot) {
   draw_steps(frame);
   draw_critical_path(frame);
   draw_slice_labels(frame);
+  draw_pointing(frame);
   draw_flows(frame);
+  draw_failure_marks(frame);
   draw_found(frame);
   draw_selection(frame);
   draw_measure(frame);

@@ -71,6 +71,12 @@ void draw_selection(const TimelineFrame& frame);
 void draw_playhead(const TimelineFrame& frame);
 void draw_measure(const TimelineFrame& frame);
 
+// timeline_story.cpp: sets apart what the story talks about
+void draw_pointing(const TimelineFrame& frame);
+
+// timeline_failure.cpp: how a run that failed ended
+void draw_failure_marks(const TimelineFrame& frame);
+
 // timeline_paths.cpp: what runs between ranks
 void draw_flows(const TimelineFrame& frame);
 void draw_critical_path(const TimelineFrame& frame);

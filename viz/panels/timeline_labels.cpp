@@ -19,8 +19,8 @@ constexpr float kWidestColumn = 110;
 
 // The words for `width` pixels: the longest of a few that fits; "" when none does. Text is measured
 // by a guess first, for measuring is what costs.
-std::string label_of(const TimelineFrame& frame, const Slice& slice, const ImFont* font,
-                     float width) {
+std::string label_of(const TimelineFrame& frame, SliceId id, const ImFont* font, float width) {
+  const Slice& slice = frame.trace().slice(id);
   constexpr float kNarrowestCharacter = 4;
   const auto fits = [&](std::string_view text) {
     return static_cast<float>(text.size()) * kNarrowestCharacter < width &&
@@ -34,6 +34,11 @@ std::string label_of(const TimelineFrame& frame, const Slice& slice, const ImFon
   if (width > 110 && step >= 0) {
     const std::string all = fmt::format("{} · {} · {}", title, step_name(frame.document.axis, step),
                                         time_text(static_cast<double>(slice.duration_ns())));
+    const std::vector<SliceId>& unfinished = frame.document.unfinished;
+    const std::string in_vain = all + " · in vain";
+    if (std::find(unfinished.begin(), unfinished.end(), id) != unfinished.end() && fits(in_vain)) {
+      return in_vain;
+    }
     if (fits(all)) {
       return all;
     }
@@ -118,7 +123,7 @@ void draw_slice_labels(const TimelineFrame& frame) {
       const float x0 = std::max(box->x0, frame.body.x0) + kPad;
       const float x1 = std::min(box->x1, frame.body.x1) - kPad;
       const Slice& slice = trace.rows[place.row].slices[i];
-      const std::string text = label_of(frame, slice, font, x1 - x0);
+      const std::string text = label_of(frame, {place.row, i}, font, x1 - x0);
       const Color ground = slice_color(palette, session.theme, session.color_by, slice, world_size);
       const Color ink = dimmed && !frame.document.path.contains({place.row, i}) ? palette.text_dim
                                                                                 : ink_on(ground);
@@ -141,6 +146,7 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
   const float rank_room = lanes ? columns.ranks : gutter.width() - kSwatch - 2 * kPad;
   const float line = font_height(font) + 1;
   float last_name = gutter.y0 - line;  // names must not run into each other
+  const int failed = trace.run && trace.run->failure ? trace.run->failure->rank : -1;
   frame.list.PushClipRect(gutter.min(), gutter.max(), true);
   for (const RankPlace& place : frame.layout.ranks) {
     const float y0 = gutter.y0 + place.y - static_cast<float>(frame.view.scroll_y);
@@ -164,12 +170,12 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
     if (middle - last_name >= line) {
       const std::string& name = trace.ranks[place.rank].name;
       const float x = gutter.x0 + kSwatch + kPad;
+      const Color ink = static_cast<int>(place.rank) == failed ? palette.warning : palette.text;
       const float high = wrapped_height(font, rank_room, name);
       if (text_width(font, name) > rank_room && high < y1 - y0) {
-        draw_wrapped(frame.list, font, {x, middle - high / 2}, rank_room, palette.text, name);
+        draw_wrapped(frame.list, font, {x, middle - high / 2}, rank_room, ink, name);
       } else {
-        draw_text(frame.list, font, {x, middle}, {0, 0.5f}, palette.text,
-                  fitted(font, name, rank_room));
+        draw_text(frame.list, font, {x, middle}, {0, 0.5f}, ink, fitted(font, name, rank_room));
       }
       last_name = middle;
     }

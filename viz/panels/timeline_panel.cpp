@@ -10,24 +10,7 @@ namespace ringscope::viz {
 namespace {
 
 constexpr float kRuler = 24, kMap = 14, kGap = 3;
-constexpr float kLeastHinted = 160;  // pixels; in a lower body a hint hides too much
-constexpr float kLeastBody = 40;     // pixels; a panel smaller than this stays empty
-
-// Tells a newcomer what the mouse does, until it has done something.
-void draw_hint(const TimelineFrame& frame) {
-  const Palette& palette = frame.context.palette;
-  const ImFont* font = frame.context.fonts.small;
-  const std::string_view text =
-      "wheel zooms · drag measures · right-drag pans · click selects · ? lists keys";
-  const float width = text_width(font, text);
-  if (width + 24 > frame.body.width() || frame.body.height() < kLeastHinted) {
-    return;
-  }
-  const Box patch{frame.body.x1 - width - 18, frame.body.y1 - 22, frame.body.x1 - 4,
-                  frame.body.y1 - 4};
-  fill(frame.list, patch, with_alpha(palette.panel, 0.85), 4);
-  draw_text(frame.list, font, patch.center(), {0.5f, 0.5f}, palette.text_dim, text);
-}
+constexpr float kLeastBody = 40;  // pixels; a panel smaller than this stays empty
 
 // Where rows go on beyond the body.
 void draw_scroll_bar(const TimelineFrame& frame) {
@@ -117,9 +100,6 @@ void draw_timeline(const PanelContext& context) {
   draw_map(frame, state.map);
   draw_ruler(frame, state.ruler);
   draw_scroll_bar(frame);
-  if (!state.touched) {
-    draw_hint(frame);
-  }
   if (state.hovered_is_ours && session.hovered && state.gesture == TimelineState::Gesture::none) {
     draw_slice_tooltip(frame, *session.hovered);
   }

@@ -16,11 +16,13 @@
 //   V  the feature of seed (V, kv head), without positions, of unit variance.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/shape.h"
-#include "core/ring/run.h"
+#include "core/ring/rows.h"
 
 namespace ringscope {
 
@@ -32,8 +34,28 @@ Index text_length(const std::string& path);
 // when reading fails.
 std::string read_text(const std::string& path, Index length);
 
-// Q, K, V of `text`, which holds shape.batch windows of shape.seqlen tokens, one after the other.
-// Positions and words begin anew with every window.
-AttentionInputs embed_text(const AttentionShape& shape, std::string_view text);
+// Q, K and V of a text, row by row: a rank that holds the text's bytes makes its own rows. dO is
+// ones.
+class TextRows : public RowSource {
+ public:
+  // `text` holds shape.batch windows of shape.seqlen tokens, one after the other. Positions and
+  // words begin anew with every window.
+  TextRows(const AttentionShape& shape, std::string text);
+
+  // Cheapest in the order of for_each_piece: the words of one window at a time are known.
+  void get(const RowsOfHead& piece, float* to) override;
+
+ private:
+  void turn_to(Index window);
+  std::string_view bytes_of_window() const;
+  // Sets feature_ to the row of `tensor` at `position` of the window.
+  void make_feature(Tensor tensor, Index head, Index position);
+
+  AttentionShape shape_;
+  std::string text_;
+  Index window_ = -1;
+  std::vector<std::uint64_t> hashes_;  // of the window's bytes
+  std::vector<double> feature_, own_;
+};
 
 }  // namespace ringscope

@@ -1,8 +1,8 @@
-#include "app/text_input.h"
+#include "core/inputs/text_rows.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <vector>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/input_file.h"
@@ -88,55 +88,6 @@ void rotate(std::vector<double>& feature, Index position) {
   }
 }
 
-// One window of one batch entry, written into tensors of the whole batch.
-class WindowEmbedding {
- public:
-  WindowEmbedding(const AttentionShape& shape, std::string_view window)
-      : shape_(shape),
-        window_(window),
-        hashes_(prefix_hashes(window)),
-        feature_(shape.head_dim),
-        own_(shape.head_dim) {}
-
-  void write_query(Index head, float* rows) {
-    write_rows(rows, [&](Index i) {
-      write(Stream::key, head / shape_.group_size(), i, feature_);
-      scale_key_feature(feature_);
-      write(Stream::query, head, i, own_);
-      scale_key_feature(own_);
-      for (std::size_t d = 0; d < own_.size(); ++d) feature_[d] += kOwnWeight * own_[d];
-      rotate(feature_, i);
-    });
-  }
-  void write_key(Index head, float* rows) {
-    write_rows(rows, [&](Index i) {
-      write(Stream::key, head, i, feature_);
-      scale_key_feature(feature_);
-      rotate(feature_, i);
-    });
-  }
-  void write_value(Index head, float* rows) {
-    write_rows(rows, [&](Index i) { write(Stream::value, head, i, feature_); });
-  }
-
- private:
-  void write(Stream kind, Index head, Index i, std::vector<double>& feature) const {
-    write_feature(kind, head, static_cast<unsigned char>(window_[i]), hashes_[i], feature);
-  }
-  template <class MakeFeature>
-  void write_rows(float* rows, MakeFeature&& make_feature) {
-    for (Index i = 0; i < shape_.seqlen; ++i) {
-      make_feature(i);
-      for (const double x : feature_) *rows++ = static_cast<float>(x);
-    }
-  }
-
-  const AttentionShape& shape_;
-  std::string_view window_;
-  std::vector<std::uint64_t> hashes_;
-  std::vector<double> feature_, own_;
-};
-
 // Calls f with the open file; complaints name the path.
 template <class F>
 auto with_text(const std::string& path, F&& f) {
@@ -163,22 +114,54 @@ std::string read_text(const std::string& path, Index length) {
   });
 }
 
-AttentionInputs embed_text(const AttentionShape& shape, std::string_view text) {
-  const Index head_values = shape.seqlen * shape.head_dim;
-  AttentionInputs inputs;
-  inputs.q.resize(shape.batch * shape.num_heads * head_values);
-  inputs.k.resize(shape.batch * shape.num_heads_kv * head_values);
-  inputs.v.resize(inputs.k.size());
-  for (Index b = 0; b < shape.batch; ++b) {
-    WindowEmbedding window(shape, text.substr(b * shape.seqlen, shape.seqlen));
-    for (Index h = 0; h < shape.num_heads; ++h)
-      window.write_query(h, inputs.q.data() + (b * shape.num_heads + h) * head_values);
-    for (Index h = 0; h < shape.num_heads_kv; ++h) {
-      window.write_key(h, inputs.k.data() + (b * shape.num_heads_kv + h) * head_values);
-      window.write_value(h, inputs.v.data() + (b * shape.num_heads_kv + h) * head_values);
-    }
+TextRows::TextRows(const AttentionShape& shape, std::string text)
+    : shape_(shape),
+      text_(std::move(text)),
+      feature_(static_cast<std::size_t>(shape.head_dim)),
+      own_(feature_.size()) {}
+
+void TextRows::get(const RowsOfHead& piece, float* to) {
+  if (piece.tensor == Tensor::dout) {
+    std::fill_n(to, piece.count() * shape_.head_dim, 1.0f);
+    return;
   }
-  return inputs;
+  const Index heads = is_key_side(piece.tensor) ? shape_.num_heads_kv : shape_.num_heads;
+  turn_to(piece.head / heads);
+  for (Index row = piece.first; row < piece.end; ++row) {
+    make_feature(piece.tensor, piece.head % heads, piece.rows.global_position(row));
+    for (const double x : feature_) *to++ = static_cast<float>(x);
+  }
+}
+
+void TextRows::turn_to(Index window) {
+  if (window == window_) return;
+  window_ = window;
+  hashes_ = prefix_hashes(bytes_of_window());
+}
+
+std::string_view TextRows::bytes_of_window() const {
+  return std::string_view(text_).substr(static_cast<std::size_t>(window_ * shape_.seqlen),
+                                        static_cast<std::size_t>(shape_.seqlen));
+}
+
+void TextRows::make_feature(Tensor tensor, Index head, Index position) {
+  const auto write = [&](Stream kind, Index stream_head, std::vector<double>& feature) {
+    const auto at = static_cast<std::size_t>(position);
+    write_feature(kind, stream_head, static_cast<unsigned char>(bytes_of_window()[at]), hashes_[at],
+                  feature);
+  };
+  if (tensor == Tensor::v) return write(Stream::value, head, feature_);
+  if (tensor == Tensor::k) {
+    write(Stream::key, head, feature_);
+    scale_key_feature(feature_);
+  } else {
+    write(Stream::key, head / shape_.group_size(), feature_);
+    scale_key_feature(feature_);
+    write(Stream::query, head, own_);
+    scale_key_feature(own_);
+    for (std::size_t d = 0; d < own_.size(); ++d) feature_[d] += kOwnWeight * own_[d];
+  }
+  rotate(feature_, position);
 }
 
 }  // namespace ringscope

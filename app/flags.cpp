@@ -1,0 +1,126 @@
+#include "app/flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace ringscope {
+namespace {
+
+// What `command` (the name in "ringscope run", or "" for the program) made nothing of.
+void refuse_extras(const CLI::App& app, const std::string& command) {
+  const std::vector<std::string> extras = app.remaining();
+  const auto found = std::find_if(extras.begin(), extras.end(),
+                                  [](const std::string& extra) { return extra != "--"; });
+  if (found == extras.end()) return;
+  const std::string& first = *found;
+  throw InputError(fmt::format("{} '{}' given; accepted: see ringscope {}--help",
+                               first.starts_with('-') ? "unknown flag" : "argument", first,
+                               command.empty() ? "" : command + " "));
+}
+
+}  // namespace
+
+void CommandFlags::flag(const std::string& name, bool& target, const std::string& help) {
+  command_->add_flag(name, target, help);
+  types_[name] = "";
+}
+
+void CommandFlags::value(const std::string& name, const std::string& type, const std::string& help,
+                         std::function<void(const std::string&)> read) {
+  // CLI11 would also hand over the next flag as the value.
+  const auto checked = [name, type, read = std::move(read)](const std::string& text) {
+    if (text.starts_with("--"))
+      throw InputError(fmt::format("{}: no value before '{}'; accepted: {}", name, text, type));
+    read(text);
+  };
+  types_[name] = type;
+  command_->add_option_function<std::string>(name, checked, help)->type_name(type);
+}
+
+void CommandFlags::path(const std::string& name, std::optional<std::string>& target,
+                        const std::string& help) {
+  value(name, "FILE", help, [&target](const std::string& text) { target = text; });
+}
+
+void CommandFlags::size(const std::string& name, std::optional<Index>& target,
+                        const std::string& help) {
+  value(name, "N", help, [&target, name](const std::string& text) {
+    target = integer_of_flag<Index>(name, text, 1, std::numeric_limits<Index>::max());
+  });
+}
+
+void CommandFlags::words(const std::string& name, std::vector<std::string>& target,
+                         const std::string& help) {
+  command_->add_option(name, target, help);
+}
+
+void CommandFlags::require(const std::string& name) { command_->get_option(name)->required(); }
+
+bool CommandFlags::given(const std::string& name) const { return command_->count(name) > 0; }
+
+void CommandFlags::require_well_formed(const std::vector<std::string>& arguments) const {
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::size_t equals = arguments[i].find('=');
+    const std::string name = arguments[i].substr(0, equals);
+    const auto known = types_.find(name);
+    if (known == types_.end()) continue;
+    const std::string& type = known->second;
+    if (!seen.insert(name).second)
+      throw InputError(fmt::format("{}: '{}' given after another {}; accepted: one of them", name,
+                                   arguments[i], name));
+    if (type.empty() && equals != std::string::npos)
+      throw InputError(
+          fmt::format("{}: '{}' given; accepted: {} without a value", name, arguments[i], name));
+    if (!type.empty() && (equals == arguments[i].size() - 1 ||
+                          (equals == std::string::npos && i + 1 == arguments.size())))
+      throw InputError(fmt::format("{}: no value given; accepted: {} {}", name, name, type));
+  }
+}
+
+CommandLine::CommandLine(const std::string& description, const std::string& program)
+    : app_(std::make_unique<CLI::App>(description, program)) {
+  app_->require_subcommand(0, 1);
+  // CLI11's own complaint about them does not say what would be accepted.
+  app_->allow_extras();
+}
+
+CommandLine::~CommandLine() = default;
+
+CommandFlags& CommandLine::add_command(const std::string& name, const std::string& help) {
+  CLI::App* const command = app_->add_subcommand(name, help);
+  command->allow_extras();
+  return commands_.emplace(name, CommandFlags(command)).first->second;
+}
+
+std::optional<std::string> CommandLine::read(const std::vector<std::string>& arguments) {
+  const std::string& first = arguments.front();
+  const auto flags = commands_.find(first);
+  if (flags != commands_.end()) flags->second.require_well_formed(arguments);
+  try {
+    app_->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app_->get_subcommands();
+    return chosen.empty() ? app_->help() : chosen.front()->help();
+  } catch (const CLI::ParseError& error) {
+    throw InputError(fmt::format("{}; accepted: see ringscope {}--help", error.what(),
+                                 first.starts_with('-') ? "" : first + " "));
+  }
+  return std::nullopt;
+}
+
+std::string CommandLine::command() const {
+  const auto chosen = app_->get_subcommands();
+  return chosen.empty() ? "" : chosen.front()->get_name();
+}
+
+void CommandLine::require_no_extras() const {
+  for (const CLI::App* command : app_->get_subcommands())
+    refuse_extras(*command, command->get_name());
+  refuse_extras(*app_, "");
+}
+
+}  // namespace ringscope

@@ -1,0 +1,141 @@
+#include "app/lesson_command.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "app/lesson_console.h"
+#include "app/terminal.h"
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+#include "lessons/book/book.h"
+#include "lessons/book/glossary.h"
+#include "lessons/book/markdown_writer.h"
+#include "lessons/book/terminal_writer.h"
+
+namespace ringscope {
+namespace {
+
+using lessons::Lesson;
+
+void print_page(const std::string& place, const std::string& page) {
+  if (place == "-") return print_out(page);
+  AtomicFile file(place);
+  file.write(page);
+  file.commit();
+}
+
+void list_lessons() {
+  const TerminalConsole console(false);
+  for (const Lesson& lesson : lessons::all_lessons()) {
+    print_out(fmt::format("{:>3}  {} ({:.0f} min)\n", lesson.number, lesson.source.title,
+                          std::ceil(lessons::reading_minutes(lesson))));
+    print_out(lessons::wrapped_text(console, lesson.source.summary, "     "));
+  }
+  print_out("\nBegin with: ./ringscope lesson 1\n");
+}
+
+void show_entry(const TerminalConsole& console, const lessons::Entry& entry) {
+  print_out(lessons::wrapped_text(console, "**" + entry.term + "**", ""));
+  print_out(lessons::wrapped_text(console, entry.text, "  "));
+  print_out(fmt::format("  lesson {}; {}: {}\n", entry.lesson, entry.file, entry.name));
+}
+
+void show_glossary(const std::vector<std::string>& words) {
+  const TerminalConsole console(false);
+  if (words.size() == 1) {
+    for (const lessons::Entry& entry : lessons::glossary()) show_entry(console, entry);
+    return;
+  }
+  std::string term = words[1];
+  for (std::size_t i = 2; i < words.size(); ++i) term += " " + words[i];
+  const lessons::Entry* const entry = lessons::find_entry(term);
+  if (entry == nullptr) {
+    std::string known;
+    for (const lessons::Entry& each : lessons::glossary())
+      known += (known.empty() ? "" : ", ") + each.term;
+    throw InputError(fmt::format("lesson glossary: '{}' given; accepted: {}", term, known));
+  }
+  show_entry(console, *entry);
+}
+
+int tell_lesson(const Lesson& lesson, const LessonOptions& options) {
+  TerminalConsole console(!options.no_pause);
+  lessons::TerminalWriter writer(console);
+  try {
+    const lessons::Told told = lessons::tell(lesson, writer, options.out);
+    if (told.failed == 0) return 0;
+    print_error(
+        fmt::format("lesson {}: {} of {} checks failed", lesson.number, told.failed, told.checks));
+    return 1;
+  } catch (const lessons::ReaderStopped&) {
+    print_out(fmt::format("\nStopped. To begin again: ./ringscope lesson {}\n", lesson.number));
+    return 0;
+  }
+}
+
+// Runs `command` in a shell; its output (stdout and stderr) and exit status.
+std::pair<std::string, int> output_of(const std::string& command) {
+  std::FILE* const pipe = ::popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) throw RunError("'" + command + "' can't be started");
+  std::string output;
+  std::array<char, 4096> part;
+  for (std::size_t count; (count = std::fread(part.data(), 1, part.size(), pipe)) > 0;)
+    output.append(part.data(), count);
+  const int status = ::pclose(pipe);
+  return {output, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)};
+}
+
+int check_exercise(const Lesson& lesson) {
+  namespace fs = std::filesystem;
+  const std::string folder = RINGSCOPE_BUILD_DIR, target = "exercise_" + lesson.label();
+  if (!fs::exists(fs::path(folder) / "CMakeCache.txt"))
+    throw InputError(
+        fmt::format("--check: '{}', where this program was built, is gone; accepted: a program "
+                    "beside its build",
+                    folder));
+  const std::string header = "lessons/" + lesson.folder + "/exercise.h";
+  print_out(header + "\n");
+  const auto [messages, built] =
+      output_of(fmt::format("cmake --build '{}' --target {}", folder, target));
+  if (built != 0) {
+    print_out(messages);
+    print_error(header + ": building its test failed, see above");
+    return 1;
+  }
+  const auto [results, status] = output_of(fmt::format("'{}/lessons/{}'", folder, target));
+  print_out(results);
+  if (status == 0) return 0;
+  if (status != 1) print_error(fmt::format("{}: its test ended with status {}", header, status));
+  return 1;
+}
+
+}  // namespace
+
+int lesson_command(const LessonOptions& options) {
+  const std::optional<int> number = lesson_number(options);
+  if (!number) {
+    const bool is_glossary = !options.words.empty() && options.words[0] == "glossary";
+    if (options.page)
+      print_page(*options.page, is_glossary ? lessons::glossary_page() : lessons::contents_page());
+    else if (is_glossary)
+      show_glossary(options.words);
+    else
+      list_lessons();
+    return 0;
+  }
+  const Lesson& lesson = lessons::lesson_of_number(*number);
+  if (options.check) return check_exercise(lesson);
+  if (!options.page) return tell_lesson(lesson, options);
+  int failed = 0;
+  print_page(*options.page, lessons::page_of(lesson, failed));
+  if (failed == 0) return 0;
+  print_error(fmt::format("lesson {}: {} checks failed", lesson.number, failed));
+  return 1;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,91 @@
+// Calls of MPI with our errors, and waiting that can end.
+#pragma once
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace ringscope {
+
+// What a message is, in this program's one communicator, MPI_COMM_WORLD.
+enum class Tag : int { offer = 1, place, block, clock, rows };
+
+constexpr int number_of(Tag tag) { return static_cast<int>(tag); }
+
+// Throws RunError when `code` is not MPI_SUCCESS. (MPI_COMM_WORLD returns errors; see MpiSession.)
+inline void check_mpi(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw RunError(std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
+}
+
+// Keeps what it is given until the process ends. After a failure messages may be under way that write
+// into memory, as a network card does, without anybody calling MPI.
+template <class T>
+void keep_until_exit(T&& memory) {
+  static std::mutex mutex;
+  static std::vector<std::decay_t<T>> kept;
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::forward<T>(memory));
+}
+
+// How long to let be between two looks at something that has not happened yet: hardly at first, then
+// longer and longer. What polls without pause takes the processor from a rank that computes.
+class Patience {
+ public:
+  using Duration = std::chrono::nanoseconds;
+
+  explicit Patience(int looks_without_pause = 0) : free_looks_(looks_without_pause) {}
+
+  // The next pause, up to `most`; 0 for the first looks.
+  Duration pause(Duration most) {
+    if (looks_++ < free_looks_) return Duration(0);
+    const Duration now = std::min(pause_, most);
+    pause_ = std::min(pause_ + pause_ / 2, Duration(std::chrono::seconds(1)));
+    return now;
+  }
+  void renew() {
+    looks_ = 0;
+    pause_ = kFirst;
+  }
+
+ private:
+  static constexpr Duration kFirst{std::chrono::microseconds(10)};
+
+  int free_looks_;
+  int looks_ = 0;
+  Duration pause_ = kFirst;
+};
+
+// Returns when `request` is complete. `still_well` is called between looks, and throws when there is
+// nothing to wait for any more; then the request stays as it is, and MPI may not be called again.
+inline MPI_Status wait_for_request(MPI_Request& request, const std::function<void()>& still_well) {
+  Patience patience(50);
+  for (;;) {
+    int done = 0;
+    MPI_Status status;
+    check_mpi(MPI_Test(&request, &done, &status), "MPI_Test");
+    if (done) return status;
+    still_well();
+    const auto pause = patience.pause(std::chrono::milliseconds(1));
+    if (pause > Patience::Duration(0)) {
+      std::this_thread::sleep_for(pause);
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
+}  // namespace ringscope

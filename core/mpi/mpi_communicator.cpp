@@ -1,0 +1,101 @@
+#include "core/mpi/mpi_communicator.h"
+
+#include <pthread.h>
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "core/mpi/hop_side.h"
+#include "core/mpi/mpi_calls.h"
+#include "core/ring/schedule.h"
+
+namespace ringscope {
+
+struct MpiCommunicator::Work {
+  Sending sending;
+  Receiving receiving;
+  bool closed = false;  // no more hops will come; guarded by the mutex
+  Patience patience{20};
+};
+
+MpiCommunicator::MpiCommunicator(MpiWaits& waits, int rank, int world_size, Options options)
+    : waits_(waits), rank_(rank), world_size_(world_size), options_(std::move(options)) {
+  const RingSchedule ring{rank, world_size};
+  const Index most = options_.message_bytes;
+  work_.reset(new Work{{waits, rank, ring.send_rank(), most, options_.pulse},
+                       {waits, rank, ring.recv_rank(), most, options_.pulse}});
+}
+
+MpiCommunicator::~MpiCommunicator() {
+  {
+    const std::lock_guard lock(waits_.mutex_);
+    work_->closed = true;
+    waits_.has_work_.notify_all();
+  }
+  if (progress_.joinable()) progress_.join();
+  if (work_->sending.has_requests() || work_->receiving.has_requests())
+    keep_until_exit(std::move(work_));
+}
+
+Completion MpiCommunicator::exchange(const Exchange& hop, std::initializer_list<Completion> after) {
+  auto started = std::make_shared<MpiHop>(waits_, RingSchedule{rank_, world_size_}, hop, after);
+  const std::lock_guard lock(waits_.mutex_);
+  if (waits_.failure_) throw *waits_.failure_;
+  work_->sending.add(started);
+  work_->receiving.add(started);
+  waits_.has_work_.notify_all();
+  try {
+    if (!progress_.joinable()) progress_ = std::thread([this] { run_progress(); });
+  } catch (const std::system_error& error) {
+    throw RunError(std::string("cannot start a thread: ") + error.what(), rank_);
+  }
+  return started;
+}
+
+void MpiCommunicator::run_progress() try {
+  ::pthread_setname_np(::pthread_self(), kProgressThread);  // for debuggers and top
+  for (;;) {
+    const bool sent = work_->sending.look(), received = work_->receiving.look();
+    if (!wait_for_work(sent || received)) return;
+    if (work_->sending.is_idle() && work_->receiving.is_idle()) {
+      // A message that MPI has taken over may not have left yet.
+      int found = 0;
+      check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, number_of(Tag::block), MPI_COMM_WORLD, &found,
+                           MPI_STATUS_IGNORE),
+                "MPI_Iprobe");
+    }
+  }
+} catch (const RunError& error) {
+  waits_.fail(error);
+  if (options_.on_failure) options_.on_failure(error);
+} catch (const std::exception& error) {
+  waits_.fail(RunError(error.what(), rank_));
+  if (options_.on_failure) options_.on_failure(RunError(error.what(), rank_));
+}
+
+// Returns false when there will be nothing to do any more.
+bool MpiCommunicator::wait_for_work(bool moved) {
+  Work& work = *work_;
+  std::unique_lock lock(waits_.mutex_);
+  if (waits_.failure_) return false;
+  if (moved || work.sending.has_new_hop() || work.receiving.has_new_hop()) {
+    work.patience.renew();
+    return true;
+  }
+  const bool idle = work.sending.is_idle() && work.receiving.is_idle();
+  if (idle && work.closed) return false;
+  const bool hurry = waits_.waiting_ > 0 || work.sending.is_moving() || work.receiving.is_moving();
+  const auto pause = work.patience.pause(std::chrono::microseconds(hurry  ? 100
+                                                                   : idle ? 2000
+                                                                          : 500));
+  if (pause == Patience::Duration(0)) {
+    lock.unlock();
+    std::this_thread::yield();
+  } else if (waits_.has_work_.wait_for(lock, pause) == std::cv_status::no_timeout) {
+    work.patience.renew();
+  }
+  return !waits_.failure_;
+}
+
+}  // namespace ringscope

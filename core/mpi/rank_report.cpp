@@ -1,0 +1,76 @@
+#include "core/mpi/rank_report.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/error.h"
+
+namespace ringscope {
+
+namespace {
+
+// The part of a report that has a fixed size.
+struct Head {
+  std::int64_t origin_ns, begin_ns, end_ns, predicted_bytes;
+  std::int64_t readings;  // 0, 1 or 2
+  ClockReading before, after;
+};
+
+void shift(std::int64_t& time, const ClockMap& map, std::int64_t origin_ns,
+           std::int64_t reference_origin_ns) {
+  time = map.to_reference(origin_ns + time) - reference_origin_ns;
+}
+
+}  // namespace
+
+std::string pack(const RankReport& report) {
+  const Head head{report.origin_ns,
+                  report.begin_ns,
+                  report.end_ns,
+                  report.predicted_bytes,
+                  report.before ? (report.after ? 2 : 1) : 0,
+                  report.before.value_or(ClockReading{}),
+                  report.after.value_or(ClockReading{})};
+  std::string bytes(sizeof head, '\0');
+  std::memcpy(bytes.data(), &head, sizeof head);
+  return bytes + pack(report.events);
+}
+
+RankReport unpack_rank_report(std::string_view bytes) {
+  Head head;
+  if (bytes.size() < sizeof head) throw RunError("a rank's report is cut short");
+  std::memcpy(&head, bytes.data(), sizeof head);
+  if (head.readings < 0 || head.readings > 2) throw RunError("a rank's report is damaged");
+  RankReport report;
+  report.origin_ns = head.origin_ns;
+  report.begin_ns = head.begin_ns;
+  report.end_ns = head.end_ns;
+  report.predicted_bytes = head.predicted_bytes;
+  if (head.readings > 0) report.before = head.before;
+  if (head.readings > 1) report.after = head.after;
+  report.events = unpack_rank_events(bytes.substr(sizeof head));
+  return report;
+}
+
+void add_report(RingRun& run, int rank, RankReport report, std::int64_t reference_origin_ns) {
+  const auto r = static_cast<std::size_t>(rank);
+  RankEvents& of_rank = report.events;
+  if (report.before) {
+    const ClockMap map(*report.before, report.after);
+    for (TraceEvent& event : of_rank.events) {
+      shift(event.begin_ns, map, report.origin_ns, reference_origin_ns);
+      shift(event.end_ns, map, report.origin_ns, reference_origin_ns);
+    }
+    for (SoftmaxSample& sample : of_rank.samples)
+      shift(sample.at_ns, map, report.origin_ns, reference_origin_ns);
+    const std::int64_t end_ns = report.origin_ns + report.end_ns;
+    run.recording.info.clock_offset_ns[r] = -map.offset_at(report.origin_ns + report.begin_ns);
+    of_rank.clock_error_ns += map.error(end_ns);
+  }
+  run.peak_bytes[r] = of_rank.peak_bytes;
+  run.predicted_bytes[r] = report.predicted_bytes;
+  run.wall_s = std::max(run.wall_s, static_cast<double>(report.end_ns - report.begin_ns) * 1e-9);
+  add_rank(run.recording, rank, std::move(of_rank));
+}
+
+}  // namespace ringscope

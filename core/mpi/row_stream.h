@@ -1,0 +1,62 @@
+// Rows on their way between rank 0 and another rank, as one stream of values in messages of 256 KiB,
+// two of them at a time: neither end holds more of it than that.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <vector>
+
+#include "core/mpi/process_wait.h"
+#include "core/ring/rows.h"
+
+namespace ringscope {
+
+// Values of all tensors that a rank with `rows` takes in, and gives out.
+Index input_values(const AttentionShape& shape, const LocalRows& rows, bool backward);
+Index output_values(const AttentionShape& shape, const LocalRows& rows, bool backward);
+
+// Sends `total` values to rank `to`.
+class RowSender : public RowSink {
+ public:
+  RowSender(const AttentionShape& shape, int to, Index total, ProcessWait& wait);
+  ~RowSender() override;
+
+  void put(const RowsOfHead& piece, const float* from) override;
+  // Returns when all of them have left.
+  void finish();
+
+ private:
+  void send();
+
+  AttentionShape shape_;
+  int to_;
+  Index left_;  // not put yet
+  ProcessWait& wait_;
+  std::array<std::vector<float>, 2> messages_;
+  std::array<MPI_Request, 2> requests_{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  std::size_t filling_ = 0;
+};
+
+// Receives `total` values from rank `from`.
+class RowReceiver : public RowSource {
+ public:
+  RowReceiver(const AttentionShape& shape, int from, Index total, ProcessWait& wait);
+  ~RowReceiver() override;
+
+  void get(const RowsOfHead& piece, float* to) override;
+
+ private:
+  void post(std::size_t message);
+
+  AttentionShape shape_;
+  int from_;
+  Index left_;  // not posted yet
+  ProcessWait& wait_;
+  std::array<std::vector<float>, 2> messages_;
+  std::array<MPI_Request, 2> requests_{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  std::size_t reading_ = 0;
+  std::size_t at_ = 0;  // in messages_[reading_]
+};
+
+}  // namespace ringscope

@@ -1,0 +1,237 @@
+#include "core/mpi/run_on_mpi.h"
+
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "core/mpi/clock_exchange.h"
+#include "core/mpi/mpi_calls.h"
+#include "core/mpi/mpi_engine.h"
+#include "core/mpi/process_wait.h"
+#include "core/mpi/rank_report.h"
+#include "core/mpi/row_stream.h"
+#include "core/ring/rank.h"
+#include "core/ring/run_info.h"
+
+namespace ringscope {
+
+namespace {
+
+// How long a rank that was told of a failure waits for rank 0's word on it, and rank 0 for what the
+// others recorded.
+constexpr double kFailureSeconds = 1;
+
+// One rank's part of a run, from its memory to its report.
+class ProcessRun {
+ public:
+  ProcessRun(MpiSession& session, const RingConfig& config, Engine& engine)
+      : config_(config),
+        engine_(engine),
+        line_(session.lifeline()),
+        rank_number_(session.rank()),
+        problem_(config.problem()) {
+    run_.recording.info = run_info(config, engine.name());
+    const auto world_size = static_cast<std::size_t>(config.world_size);
+    run_.recording.events.resize(world_size);
+    run_.recording.dropped.resize(world_size);
+    run_.peak_bytes.resize(world_size);
+    run_.predicted_bytes.resize(world_size);
+    report_.origin_ns = monotonic_ns();
+  }
+  ~ProcessRun() { line_.unwatch(); }
+
+  RingRun run(const ProcessInputs& inputs, bool gather_outputs, const Progress& progress) {
+    rank_ = std::make_unique<Rank>(config_, problem_, rank_number_, engine_.memory_of(rank_number_),
+                                   report_.origin_ns);
+    line_.watch(rank_->pulse(), [this](const RunError& error) { stop(error); });
+    wait_.emplace(engine_, rank_->pulse());
+    take_inputs(inputs);
+    go_round(progress);
+    if (gather_outputs) give_outputs();
+    gather_reports();
+    return std::move(run_);
+  }
+
+  // Tells everybody, and throws what rank 0 then says of the run.
+  [[noreturn]] void fail(const RunError& error) {
+    line_.fail(error);
+    const RunError agreed = line_.wait_for_failure(kFailureSeconds).value_or(error);
+    stop(agreed);
+    if (rank_engine_ != nullptr) {
+      try {
+        rank_engine_->finish_failed();
+      } catch (const std::exception&) {  // then less is recorded
+      }
+    }
+    rank_engine_.reset();
+    line_.unwatch();
+    report_.end_ns = monotonic_ns() - report_.origin_ns;
+    const auto words = line_.last_words(pack(report()), kFailureSeconds);
+    if (rank_ != nullptr) keep_until_exit(std::move(rank_));
+    if (rank_number_ != 0) throw agreed;
+    for (std::size_t r = 0; r < words.size(); ++r)
+      if (words[r]) add(static_cast<int>(r), *words[r]);
+    run_.recording.info.failure = RunEnd{agreed.what(), agreed.rank(), agreed.step()};
+    throw RunFailure(agreed, std::move(run_.recording));
+  }
+
+ private:
+  LocalRows rows_of(int rank) const { return problem_.partition.rows_of(rank); }
+
+  // Ends every wait, and the work of a long step.
+  void stop(const RunError& error) {
+    engine_.fail(error);
+    if (rank_ != nullptr) rank_->pulse().stop();
+  }
+
+  // Rank 0 serves the others one after the other, then itself.
+  void take_inputs(const ProcessInputs& inputs) {
+    if (!inputs.is_scattered) return rank_->take_inputs(*inputs.generated);
+    const AttentionShape& shape = config_.shape;
+    const auto values_of = [&](const LocalRows& rows) {
+      return input_values(shape, rows, config_.backward);
+    };
+    if (rank_number_ != 0) {
+      RowReceiver source(shape, 0, values_of(rows_of(rank_number_)), *wait_);
+      return rank_->take_inputs(source);
+    }
+    std::vector<float> values(static_cast<std::size_t>(piece_values(shape)));
+    for (int peer = 1; peer < config_.world_size; ++peer) {
+      const LocalRows rows = rows_of(peer);
+      RowSender sender(shape, peer, values_of(rows), *wait_);
+      const auto send = [&](Tensor tensor) {
+        for_each_piece(shape, tensor, rows, [&](const RowsOfHead& piece) {
+          inputs.at_rank_0->get(piece, values.data());
+          sender.put(piece, values.data());
+        });
+      };
+      for (const Tensor tensor : kForwardInputs) send(tensor);
+      if (config_.backward) send(Tensor::dout);
+      sender.finish();
+    }
+    rank_->take_inputs(*inputs.at_rank_0);
+  }
+
+  void go_round(const Progress& progress) {
+    rank_engine_ = engine_.make(*rank_, listener(progress));
+    report_.before = exchange_clocks(rank_number_, config_.world_size, *wait_);
+    MPI_Request barrier = MPI_REQUEST_NULL;
+    check_mpi(MPI_Ibarrier(MPI_COMM_WORLD, &barrier), "MPI_Ibarrier");
+    wait_->until_complete(barrier, -1);
+
+    report_.begin_ns = rank_->recorder().now_ns();
+    rank_->run(rank_engine_->communicator(), rank_engine_->backend());
+    rank_engine_->finish();
+    report_.end_ns = rank_->recorder().now_ns();
+
+    report_.events.clock_error_ns = rank_engine_->clock_error_ns();
+    report_.predicted_bytes =
+        RankMemory::predicted_bytes(problem_, rank_number_, config_.scheme, config_.backward) +
+        rank_engine_->scratch_bytes();
+    rank_engine_.reset();  // from here on this thread calls MPI again
+    report_.after = exchange_clocks(rank_number_, config_.world_size, *wait_);
+  }
+
+  // Rank 0's share of the work stands for all.
+  Engine::Listener listener(const Progress& progress) const {
+    if (!progress || rank_number_ != 0) return {};
+    double total = 0;
+    for (int owner = 0; owner < config_.world_size; ++owner)
+      total += static_cast<double>(problem_.region(0, owner).pairs());
+    if (config_.backward) total *= 2;
+    return [&progress, total, done = 0.0](Index pairs) mutable {
+      done += static_cast<double>(pairs);
+      if (total > 0) progress(done / total);
+    };
+  }
+
+  // Rank 0 takes its own, then those of the others one after the other.
+  void give_outputs() {
+    const AttentionShape& shape = config_.shape;
+    const auto values_of = [&](const LocalRows& rows) {
+      return output_values(shape, rows, config_.backward);
+    };
+    if (rank_number_ != 0) {
+      RowSender sink(shape, 0, values_of(rows_of(rank_number_)), *wait_);
+      rank_->give_outputs(sink);
+      return sink.finish();
+    }
+    run_.outputs.resize(shape, config_.backward);
+    WholeOutputs sink(shape, run_.outputs);
+    rank_->give_outputs(sink);
+    std::vector<float> values(static_cast<std::size_t>(piece_values(shape)));
+    for (int peer = 1; peer < config_.world_size; ++peer) {
+      const LocalRows rows = rows_of(peer);
+      RowReceiver source(shape, peer, values_of(rows), *wait_);
+      const auto receive = [&](Tensor tensor) {
+        for_each_piece(shape, tensor, rows, [&](const RowsOfHead& piece) {
+          source.get(piece, values.data());
+          sink.put(piece, values.data());
+        });
+      };
+      for (const Tensor tensor : kForwardOutputs) receive(tensor);
+      if (config_.backward)
+        for (const Tensor tensor : kBackwardOutputs) receive(tensor);
+    }
+  }
+
+  const RankReport& report() {
+    if (rank_ == nullptr) return report_;
+    const Recorder& recorder = rank_->recorder();
+    report_.events.events = recorder.events();
+    report_.events.samples = std::as_const(recorder).samples();
+    report_.events.dropped = recorder.dropped();
+    report_.events.peak_bytes = rank_->peak_bytes();
+    return report_;
+  }
+
+  void gather_reports() {
+    const std::vector<std::string> reports = line_.gather(pack(report()));
+    for (std::size_t r = 0; r < reports.size(); ++r) add(static_cast<int>(r), reports[r]);
+    run_.engine_notes = engine_.notes();
+  }
+
+  void add(int rank, const std::string& bytes) {
+    add_report(run_, rank, unpack_rank_report(bytes), report_.origin_ns);
+  }
+
+  const RingConfig& config_;
+  Engine& engine_;
+  Lifeline& line_;
+  const int rank_number_;
+  const RingProblem problem_;
+  RingRun run_;
+  RankReport report_;
+  std::unique_ptr<Rank> rank_;
+  std::unique_ptr<RankEngine>
+      rank_engine_;  // ends before the rank, whose memory it may still touch
+  std::optional<ProcessWait> wait_;
+};
+
+}  // namespace
+
+RingRun run_one_rank(MpiSession& session, const RingConfig& config, const ProcessInputs& inputs,
+                     bool gather_outputs, Engine& engine, const Progress& progress) {
+  check_config(config);
+  if (config.world_size != session.world_size())
+    throw InputError("world-size: " + std::to_string(config.world_size) +
+                     " given, MPI has started " + std::to_string(session.world_size()) + " ranks");
+  ProcessRun run(session, config, engine);
+  try {
+    return run.run(inputs, gather_outputs, progress);
+  } catch (const RunError& error) {
+    run.fail(error.rank() >= 0 ? error : RunError(error.what(), session.rank()));
+  } catch (const std::bad_alloc&) {
+    run.fail(RunError("out of memory", session.rank()));
+  } catch (const std::exception& error) {
+    run.fail(RunError(error.what(), session.rank()));
+  }
+}
+
+RingRun run_on_mpi(MpiSession& session, const RingConfig& config, const ProcessInputs& inputs,
+                   bool gather_outputs, const Progress& progress) {
+  MpiEngine engine(session.lifeline());
+  return run_one_rank(session, config, inputs, gather_outputs, engine, progress);
+}
+
+}  // namespace ringscope

@@ -1,0 +1,133 @@
+// The state behind a Lifeline, and the thread that owns its sockets. The thread alone reads and
+// closes them; calls leave messages and wait for what the thread brings. Rank 0 decides what the
+// run's failure is; the others report to it, and decide only that rank 0 itself is lost.
+//
+// lifeline.cpp: the calls. lifeline_thread.cpp: the thread, frames in and out.
+// lifeline_judging.cpp: who has failed.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "core/process/connection.h"
+#include "core/process/lifeline.h"
+#include "core/process/lifeline_join.h"
+
+namespace ringscope {
+
+class Lifeline::Impl {
+ public:
+  // What a call waits for, of every rank at the other end of a connection.
+  enum class Awaited { nothing, arrival, message, farewell };
+
+  Impl(int rank, int world_size, double timeout_s);
+  ~Impl();
+
+  void open_door(Descriptor listener, const Invitation& invitation);  // rank 0
+  void connect_to_rank_0(Descriptor socket);                          // the others
+  void start();
+  // Ends the thread and closes the sockets. After a failure only when the others have read what was
+  // sent, or did not for a moment.
+  void stop();
+
+  // Waits; throws the run's failure.
+  void await(std::unique_lock<std::mutex>& lock, Awaited what);
+  // Fills in what is missing of the rank and step.
+  void fail_here(const RunError& error);
+  void send_to_all(wire::Type part, wire::Type last, std::shared_ptr<const std::string> text);
+  void throw_if_failed() const;
+  bool all_peers(const std::function<bool(int)>& holds) const;
+  void wake() { wake_up(wake_.get()); }
+
+  struct Seat {  // of a rank, as seen from here
+    std::unique_ptr<Connection> connection;
+    bool is_joined = false;
+    bool is_gone = false;       // dead or silent: not waited for any more
+    bool has_reported = false;  // that something failed
+    bool has_left = false;
+    double heard_at = 0;
+    double excused_at = 0;  // was busy with something known; collectives are patient from then on
+    wire::Status status;
+    bool is_done_for_judge = false;
+    std::deque<std::string> inbox;
+    std::string message, words;  // those of which parts have come
+    std::optional<std::string> last_words;
+  };
+
+  const int rank_;
+  const int world_size_;
+  const double timeout_s_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  mutable std::condition_variable changed_;
+  std::vector<Seat> seats_;
+  std::vector<int> peers_;  // at the other ends: of rank 0 all others, of the others rank 0
+
+  std::optional<wire::Failure> verdict_;  // the run has failed
+  bool is_verdict_from_rank_0_ = false;
+  bool has_left_ = false;
+  bool is_buried_ = false;  // rank 0: others took it for lost
+  bool has_rank_0_spoken_ = false;
+  bool are_words_heard_ = false;  // by rank 0
+
+  const RankPulse* pulse_ = nullptr;
+  OnFailure on_failure_;
+  std::uint64_t watch_ = 0;  // calls of watch()
+  bool is_call_due_ = false;
+  bool is_calling_ = false;
+
+  Awaited awaited_ = Awaited::nothing;
+  double awaited_since_ = 0;
+
+  std::thread::id thread_id() const { return thread_.get_id(); }
+
+ private:
+  // The thread.
+  void run();
+  void poll_sockets(std::unique_lock<std::mutex>& lock);
+  void welcome_guests();
+  void take_frame(int from, wire::Type type, std::string_view payload);
+  void take_frame_of_rank_0(wire::Type type, std::string_view payload);
+  void take_frame_at_rank_0(int from, wire::Type type, std::string_view payload);
+  void send_status();
+  void call_back(std::unique_lock<std::mutex>& lock);
+  void linger(std::unique_lock<std::mutex>& lock);
+  double seconds_to_sleep(double now) const;
+  double status_period() const;
+  wire::Status own_status() const;
+
+  // Judging. All at now_.
+  void judge();
+  void judge_silence();
+  void judge_progress();
+  void judge_absence();
+  void lose(int rank);
+  void hold(const wire::Failure& failure);    // until no death can explain it
+  void report(const wire::Failure& failure);  // to rank 0
+  void settle(wire::Failure failure);
+  RankStatus last_status(int rank) const;
+  wire::Failure failure_of(int rank, bool is_gone, const std::string& what) const;
+  bool has(int rank, Awaited what) const;
+  bool is_excused(const Seat& seat) const;
+
+  Descriptor wake_;
+  std::optional<Doorstep> doorstep_;
+  std::thread thread_;
+  bool is_stopping_ = false;
+
+  // When this round of the thread began to look at the sockets: what had come by then is read when
+  // somebody is judged, so that a pause of this process counts against nobody.
+  double now_ = 0;
+  double status_due_ = 0;
+  wire::Status sent_status_;
+  std::optional<StallJudge> stall_judge_;
+  std::uint64_t judged_watch_ = 0;
+  bool has_reported_ = false;
+  std::optional<wire::Failure> held_;
+  double held_until_ = 0;
+};
+
+}  // namespace ringscope

@@ -1,0 +1,171 @@
+#include "core/process/lifeline_join.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+#include "core/base/error.h"
+#include "core/process/steady_seconds.h"
+
+namespace ringscope {
+namespace {
+
+// A rank 0 that has so many guests at once that it drops one of them is asked again.
+constexpr int kRounds = 3;
+constexpr double kPause = 0.1;
+constexpr double kPatienceWithStrangers = 5;
+
+// One address that is being tried.
+struct Candidate {
+  Descriptor socket;
+  bool is_connected = false;
+  std::string received;
+};
+
+enum class State { open, refused, welcome };
+
+// Goes on as far as `candidate` can without waiting; errno says why it was refused.
+State advance(Candidate& candidate, const std::string& knock, const Secret& answer) {
+  const int fd = candidate.socket.get();
+  if (!candidate.is_connected) {
+    if (const int error = connect_error(fd); error != 0) {
+      errno = error;
+      return State::refused;
+    }
+    candidate.is_connected = true;
+    // An empty socket buffer takes so little at once.
+    return ::send(fd, knock.data(), knock.size(), MSG_NOSIGNAL) ==
+                   static_cast<ssize_t>(knock.size())
+               ? State::open
+               : State::refused;
+  }
+  const std::string expected =
+      wire::frame(wire::Type::welcome, wire::Packer().secret(answer).take());
+  char buffer[64];
+  const std::size_t missing = expected.size() - candidate.received.size();
+  const ssize_t n = ::recv(fd, buffer, std::min(missing, sizeof buffer), 0);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return State::open;
+  if (n <= 0) {
+    if (n == 0) errno = ECONNRESET;
+    return State::refused;
+  }
+  candidate.received.append(buffer, static_cast<std::size_t>(n));
+  if (candidate.received == expected) return State::welcome;
+  errno = EPROTO;
+  return expected.starts_with(candidate.received) ? State::open : State::refused;
+}
+
+// One try of all addresses. None when all refuse, errno saying why, or the time is over (ETIMEDOUT).
+std::optional<Descriptor> try_all(const Invitation& invitation, const std::string& knock,
+                                  double until) {
+  std::vector<Candidate> candidates;
+  int error = ENETUNREACH;
+  for (const std::string& address : invitation.addresses) {
+    if (std::optional<Descriptor> socket = begin_connect(address, invitation.port))
+      candidates.push_back({std::move(*socket), false, ""});
+    else
+      error = errno;
+  }
+  while (!candidates.empty()) {
+    std::vector<pollfd> polled;
+    for (const Candidate& candidate : candidates)
+      polled.push_back({candidate.socket.get(),
+                        static_cast<short>(candidate.is_connected ? POLLIN : POLLOUT), 0});
+    const double left = until - steady_seconds();
+    if (left <= 0) {
+      errno = ETIMEDOUT;
+      return std::nullopt;
+    }
+    ::poll(polled.data(), polled.size(), static_cast<int>(std::ceil(std::min(left, 1.0) * 1e3)));
+    for (std::size_t i = polled.size(); i-- > 0;) {
+      if (polled[i].revents == 0) continue;
+      const State state = advance(candidates[i], knock, invitation.answer);
+      if (state == State::welcome) return std::move(candidates[i].socket);
+      if (state == State::open) continue;
+      error = errno;
+      candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  errno = error;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Descriptor reach_rank_0(const Invitation& invitation, int rank, int world_size, double timeout_s) {
+  const std::string knock =
+      wire::frame(wire::Type::knock,
+                  wire::pack(wire::Knock{invitation.knock, wire::kVersion, rank, world_size}));
+  const double until = steady_seconds() + timeout_s;
+  for (int round = 1;; ++round) {
+    if (std::optional<Descriptor> socket = try_all(invitation, knock, until))
+      return std::move(*socket);
+    const int error = errno;
+    if (round == kRounds || steady_seconds() + kPause >= until) {
+      std::string places;
+      for (const std::string& address : invitation.addresses)
+        places += (places.empty() ? "" : ", ") + address;
+      throw RunError(fmt::format("rank {} cannot reach it at {} (port {}): {}", rank, places,
+                                 invitation.port, std::strerror(error)),
+                     0);
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(kPause));
+  }
+}
+
+Doorstep::Doorstep(Descriptor listener, const Invitation& invitation, int world_size)
+    : listener_(std::move(listener)),
+      invitation_(invitation),
+      room_(256 + 8 * static_cast<std::size_t>(world_size)) {}
+
+std::vector<int> Doorstep::sockets(double now) const {
+  std::vector<int> sockets;
+  if (now >= rests_until_) sockets.push_back(listener_.get());
+  for (const Stranger& stranger : strangers_) sockets.push_back(stranger.socket.get());
+  return sockets;
+}
+
+std::vector<Doorstep::Guest> Doorstep::admit(double now) {
+  while (now >= rests_until_) {
+    std::optional<Descriptor> socket = accept_at(listener_.get());
+    if (!socket) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+        rests_until_ = now + kPause;
+      break;
+    }
+    if (strangers_.size() >= room_) strangers_.erase(strangers_.begin());
+    strangers_.push_back({std::move(*socket), "", now});
+  }
+
+  std::vector<Guest> guests;
+  std::erase_if(strangers_, [&](Stranger& stranger) {
+    char buffer[128];
+    const std::size_t missing = wire::knock_bytes() - stranger.said.size();
+    const ssize_t n = ::recv(stranger.socket.get(), buffer, std::min(missing, sizeof buffer), 0);
+    if (n < 0)
+      return !(errno == EAGAIN || errno == EINTR) || now - stranger.since > kPatienceWithStrangers;
+    if (n == 0) return true;
+    stranger.said.append(buffer, static_cast<std::size_t>(n));
+    try {
+      const std::optional<wire::Frame> frame = wire::first_frame(stranger.said);
+      if (!frame) return stranger.said.size() >= wire::knock_bytes();
+      if (frame->type != wire::Type::knock) return true;
+      const wire::Knock knock = wire::knock_from(frame->payload);
+      if (knock.secret == invitation_.knock) guests.push_back({knock, std::move(stranger.socket)});
+    } catch (const wire::Malformed&) {
+    }
+    return true;
+  });
+  return guests;
+}
+
+std::string Doorstep::answer() const { return wire::Packer().secret(invitation_.answer).take(); }
+
+}  // namespace ringscope

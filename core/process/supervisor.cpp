@@ -1,0 +1,122 @@
+#include "core/process/supervisor.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "core/base/error.h"
+
+namespace ringscope {
+namespace {
+
+constexpr int kFailed = 3;
+constexpr time_t kMomentForOthers = 1;  // s
+
+// Those by which a launcher or a user asks for the end, and those that ask for something else.
+constexpr int kEnds[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+constexpr int kOthers[] = {SIGUSR1, SIGUSR2, SIGCONT};
+
+sigset_t ends() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kEnds) sigaddset(&set, signal);
+  return set;
+}
+
+// Whether a signal has stopped the process `pid`.
+bool is_stopped(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  // "1234 (name) T ...", where the name may be anything.
+  const std::size_t end_of_name = line.rfind(") ");
+  return end_of_name != std::string::npos && line.compare(end_of_name, 3, ") T") == 0;
+}
+
+// Who stops the process that the launcher knows means this one, and a parent that stands still could
+// not hand on how this one ended. The parent passes SIGCONT on.
+void stop_with(pid_t parent) {
+  sigset_t all, before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread([parent] {
+    for (;;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      if (is_stopped(parent)) ::kill(::getpid(), SIGSTOP);
+    }
+  }).detach();
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// Of the child; false while it runs.
+bool has_ended(pid_t child, int& status) {
+  pid_t ended;
+  do {
+    ended = ::waitpid(child, &status, WNOHANG);
+  } while (ended < 0 && errno == EINTR);
+  return ended == child;
+}
+
+}  // namespace
+
+int supervised(const std::function<int()>& work) {
+  // Signals are taken one by one below, so that no handler is needed. They are held back before the
+  // child is there, so that none is lost.
+  sigset_t taken = ends(), before;
+  for (const int signal : kOthers) sigaddset(&taken, signal);
+  sigaddset(&taken, SIGCHLD);
+  ::sigprocmask(SIG_BLOCK, &taken, &before);
+  // Where SIGCHLD is ignored, a child leaves no status.
+  struct sigaction normal {
+  }, inherited{};
+  normal.sa_handler = SIG_DFL;
+  ::sigaction(SIGCHLD, &normal, &inherited);
+
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) {
+    const int error = errno;
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    throw RunError(std::string("no process for the work: ") + std::strerror(error));
+  }
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(kFailed);  // it died before that call
+    ::sigaction(SIGCHLD, &inherited, nullptr);
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    stop_with(parent);
+    std::exit(work());
+  }
+
+  int status = 0;
+  bool is_end_asked_for = false;
+  while (!has_ended(child, status)) {
+    siginfo_t info{};
+    const int signal = ::sigwaitinfo(&taken, &info);
+    if (signal < 0 || signal == SIGCHLD) continue;
+    const sigset_t ending = ends();
+    if (sigismember(&ending, signal) == 1) is_end_asked_for = true;
+    // What a terminal sends, it sends to the child as well.
+    if (info.si_code != SI_KERNEL) ::kill(child, signal);
+  }
+  if (!WIFEXITED(status) && !is_end_asked_for) {
+    const sigset_t ending = ends();
+    const timespec moment{kMomentForOthers, 0};
+    ::sigtimedwait(&ending, nullptr, &moment);
+  }
+  ::sigaction(SIGCHLD, &inherited, nullptr);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kFailed;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,66 @@
+#include "core/ring/faults.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/base/error.h"
+
+namespace ringscope {
+namespace {
+
+// All of `text` as a number from 0 on; false when it is not.
+bool read_number(std::string_view text, int& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number >= 0;
+}
+
+}  // namespace
+
+Injection parse_injection(std::string_view text) {
+  const std::size_t kind_end = std::min(text.find('@'), text.size());
+  const std::string_view kind = text.substr(0, kind_end);
+  Injection injection;
+  bool is_known = false;
+  std::string kinds;
+  for (const Fault fault : kAllFaults) {
+    if (kind == name_of(fault)) {
+      injection.fault = fault;
+      is_known = true;
+    }
+    kinds += fmt::format("{}{}", kinds.empty() ? "" : ", ", name_of(fault));
+  }
+  if (is_known && kind_end < text.size()) {
+    const std::string_view where = text.substr(kind_end + 1);
+    const std::size_t rank_end = std::min(where.find(':'), where.size());
+    is_known =
+        read_number(where.substr(0, rank_end), injection.rank) &&
+        (rank_end == where.size() || read_number(where.substr(rank_end + 1), injection.step));
+  }
+  if (!is_known)
+    throw InputError(
+        fmt::format("'{}' given; accepted: KIND[@RANK[:STEP]] with KIND one of {}", text, kinds));
+  return injection;
+}
+
+void check_injection(const Injection& injection, int world_size) {
+  const auto refuse = [&](const std::string& accepted) {
+    throw InputError(fmt::format("inject: '{}' given with world-size {}; accepted: {}",
+                                 to_string(injection), world_size, accepted));
+  };
+  // It strikes a hop of the forward pass, of which there are world_size - 1.
+  if (world_size < 2) refuse("at least 2 ranks");
+  if (injection.rank >= world_size) refuse(fmt::format("ranks 0 to {}", world_size - 1));
+  if (injection.step < 0 || injection.step > world_size - 2)
+    refuse(fmt::format("steps 0 to {}, the hops of the forward pass", world_size - 2));
+}
+
+std::string to_string(const Injection& injection) {
+  std::string text(name_of(injection.fault));
+  if (injection.rank >= 0 || injection.step != 0) text += fmt::format("@{}", injection.rank);
+  if (injection.step != 0) text += fmt::format(":{}", injection.step);
+  return text;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,102 @@
+#include "core/ring/faulty_communicator.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace ringscope {
+
+std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
+                                          const RingConfig& config, RankLives lives,
+                                          MemorySpace& space) {
+  if (!config.injection) return inner;
+  Injection injection = *config.injection;
+  if (injection.rank < 0) injection.rank = config.world_size - 1;
+  // One rank alone that sends first would only be late: its peer takes the block anyway.
+  if (injection.rank != inner->rank() && injection.fault != Fault::send_first) return inner;
+  const RingProblem problem = config.problem();
+  const Index row_bytes = 2 * problem.params.kv_values(1) * bytes_of(config.dtype);
+  return std::make_unique<FaultyCommunicator>(std::move(inner), injection, row_bytes,
+                                              row_bytes * problem.partition.max_rows(), lives,
+                                              space);
+}
+
+FaultyCommunicator::FaultyCommunicator(std::unique_ptr<Communicator> inner,
+                                       const Injection& injection, Index row_bytes,
+                                       Index block_bytes, RankLives lives, MemorySpace& space)
+    : injection_(injection),
+      row_bytes_(row_bytes),
+      lives_(lives),
+      meter_(space),
+      sent_instead_(&meter_, std::max(row_bytes, block_bytes)),
+      inner_(std::move(inner)) {}
+
+Completion FaultyCommunicator::exchange(const Exchange& hop,
+                                        std::initializer_list<Completion> after) {
+  const bool is_forward = hop.pass == Pass::forward;
+  if (injection_.fault == Fault::slow_rank && (!is_forward || hop.step >= injection_.step))
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  if (!is_forward || hop.step != injection_.step) return inner_->exchange(hop, after);
+
+  Exchange changed = hop;
+  switch (injection_.fault) {
+    case Fault::unposted_recv:
+      changed.unposted_recv = true;
+      break;
+    case Fault::send_first:
+      changed.send_first = true;
+      break;
+    case Fault::wrong_count:
+      changed = with_wrong_count(hop);
+      break;
+    case Fault::early_reuse:
+      changed = with_overwritten_block(hop, after);
+      break;
+    case Fault::slow_rank:
+      break;
+    case Fault::killed_rank:
+      die();
+  }
+  return inner_->exchange(changed, after);
+}
+
+// A row less; of an empty block, a row more.
+Exchange FaultyCommunicator::with_wrong_count(Exchange hop) {
+  if (hop.send_bytes >= row_bytes_) {
+    hop.send_bytes -= row_bytes_;
+  } else {
+    hop.send = sent_instead_.data();
+    hop.send_bytes = row_bytes_;
+  }
+  return hop;
+}
+
+// What leaves is no longer the block, but something of its size and kind: its K and V with places
+// exchanged. (What really stood there by then would depend on the machine's mood.)
+Exchange FaultyCommunicator::with_overwritten_block(Exchange hop,
+                                                    std::initializer_list<Completion> after) {
+  for (const Completion& earlier : after) wait_for(earlier);
+  std::vector<std::byte> block(static_cast<std::size_t>(hop.send_bytes));
+  MemorySpace& space = meter_.space();
+  space.copy_out(block.data(), hop.send, hop.send_bytes);
+  std::rotate(block.begin(), block.begin() + hop.send_bytes / 2, block.end());
+  space.copy_in(sent_instead_.data(), block.data(), hop.send_bytes);
+  hop.send = sent_instead_.data();
+  return hop;
+}
+
+void FaultyCommunicator::die() const {
+  if (lives_ == RankLives::in_a_process) {
+    // After a sign of life from this step, so that the others can say where it happened.
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ::raise(SIGKILL);
+  }
+  throw RunError("its thread was ended by --inject " + std::string(name_of(Fault::killed_rank)));
+}
+
+}  // namespace ringscope

@@ -1,0 +1,31 @@
+// What one rank recorded, as bytes and back, for its way to another process of the same program.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/trace/event.h"
+
+namespace ringscope {
+
+struct RankEvents {
+  std::vector<TraceEvent> events;
+  std::vector<SoftmaxSample> samples;
+  std::int64_t dropped = 0;
+  std::int64_t peak_bytes = 0;
+  std::int64_t clock_error_ns = 0;
+
+  bool operator==(const RankEvents&) const = default;
+};
+
+std::string pack(const RankEvents& of_rank);
+
+// Throws RunError for what pack() cannot have made on a machine like this one: cut short, too long,
+// counts beyond it, values that no event has.
+RankEvents unpack_rank_events(std::string_view bytes);
+
+// Makes it that of `rank` in `recording`, whose lists are as long as its world_size.
+void add_rank(Recording& recording, int rank, RankEvents of_rank);
+
+}  // namespace ringscope

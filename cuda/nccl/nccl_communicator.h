@@ -1,0 +1,49 @@
+// Communicator over NCCL: a hop is one group of a send to the next rank and a receive from the
+// previous one, on a high-priority stream of its own, so that transfers run beside kernels.
+//
+//   after    the stream waits for the events of what the hop comes after: the block sent has
+//            arrived, the buffer that is received into is consumed
+//   begin    event; the rank is ready, but its peers may not be
+//   group    one kernel, at its end when both halves are over
+//   end      event: arrived, and the block sent may be overwritten
+//
+// All of it is enqueued before the hop's exchange() returns, so before the kernel of the same step:
+// a grid that fills the GPU would keep a transfer behind it from starting. (For the same reason a
+// persistent grid leaves multiprocessors to the transfers; sm_margin.h.)
+//
+// Both sides know both sizes by formula, and nothing but the blocks is sent. So NCCL has no means to
+// notice that ranks disagree: parts of different sizes or in another order hang, until somebody
+// misses progress. The same holds for a send that is not grouped with the receive that its peer
+// waits for, as soon as the block is larger than what NCCL buffers; in small runs it goes unnoticed.
+#pragma once
+
+#include "core/ring/communicator.h"
+#include "cuda/base/stream.h"
+#include "cuda/nccl/nccl_world.h"
+#include "cuda/ring/device_clock.h"
+
+namespace ringscope::cuda {
+
+// Used by its rank's thread, with the rank's GPU current.
+class NcclCommunicator : public Communicator {
+ public:
+  // `clock` is the rank's GPU's; all three must outlive it and its completions. `remembers_buffers`:
+  // lets NCCL register them. Throws CudaError.
+  NcclCommunicator(NcclWorld& world, int rank, const DeviceClock& clock, bool remembers_buffers);
+  // The memory of all hops must still be there.
+  ~NcclCommunicator() override;
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return world_.world_size(); }
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override;
+
+ private:
+  NcclWorld& world_;
+  NcclConnection& connection_;
+  int rank_;
+  const DeviceClock& clock_;
+  bool remembers_buffers_;
+  Stream stream_{StreamPriority::high};
+};
+
+}  // namespace ringscope::cuda

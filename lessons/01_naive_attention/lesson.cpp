@@ -1,0 +1,150 @@
+// # Naive attention and the memory wall
+// > Attention is two matrix products with a softmax between them, and what lies between them grows
+// > with the square of the text.
+//
+// **You know** how to multiply matrices, and C++. **You will see** attention computed by its
+// formula, for three tokens and for thousands, and why the matrix in the middle fits nowhere.
+//
+// ## Three tokens
+//
+// A text, cut into S tokens (words, or parts of words), reaches *attention* as three matrices of S
+// rows and D columns. Row i of Q, the query, says what token i looks for. Row j of K, the key, says
+// what token j can be found by. Row j of V, the value, is what token j hands over when it is found.
+// D is called head_dim.
+//
+//     scores = Q Kᵀ / sqrt(D)          S x S    how well query i and key j agree
+//     P      = softmax of each row     S x S    weights: positive, each row sums to 1
+//     out    = P V                     S x D    averages of the rows of V, weighted by P
+//
+// Softmax turns the scores of a row into weights: weight j is exp(score j), divided by the sum of
+// exp over the row. A score that is larger by 1 weighs 2.72 times as much.
+//
+// Here is the smallest example: S = 3, D = 1.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cmath>
+
+#include "core/attention/naive.h"
+#include "lessons/book/page.h"
+#include "lessons/book/problem.h"
+
+namespace ringscope::lessons {
+namespace {
+
+//-
+double peak_bytes() {  // the most memory that this process has held so far
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return 1024.0 * static_cast<double>(usage.ru_maxrss);
+}
+//+
+
+}  // namespace
+
+void lesson_01(Page& page) {
+  const std::vector<double> q = {0, 1, 2};
+  const std::vector<double> k = {0, 1, 2};
+  const std::vector<double> v = {10, 20, 30};
+  page.predict("Token 0 asks with q = 0: its three scores are 0. What is its output?", "", 20);
+
+  // Equal scores make equal weights, and the average of 10, 20 and 30 is 20. Token 1 asks with
+  // q = 1, so its scores are 0, 1 and 2. By hand:
+  const std::vector<double> e = {std::exp(0), std::exp(1), std::exp(2)};
+  const double sum = e[0] + e[1] + e[2];
+  const double by_hand = (e[0] * v[0] + e[1] * v[1] + e[2] * v[2]) / sum;
+  page.value("weights", numbers({e[0] / sum, e[1] / sum, e[2] / sum}, 3));
+  page.value("output of token 1", fixed(by_hand, 2));
+
+  // The project has this formula as a function. It is the yardstick for everything that follows:
+  // whatever later lessons do to save memory, the result must be this one. (seqlen is S. This mask
+  // forbids nothing. dout is for gradients, lesson 10.)
+  const AttentionShape tiny{.seqlen = 3, .head_dim = 1};
+  const auto result = naive_attention<double>(tiny, Mask{.seqlen = 3}, /*softmax_scale=*/1.0,
+                                              q.data(), k.data(), v.data(), /*dout=*/nullptr);
+  //-
+  Table rows({"token", "its scores", "its output"});
+  for (int i = 0; i < 3; ++i)
+    rows.row(i, numbers({q[i] * k[0], q[i] * k[1], q[i] * k[2]}, 0), fixed(result.out[i], 2));
+  //+
+  page.table(rows);
+
+  // The larger the query, the sharper its choice: token 2 takes most from the last value.
+  //
+  // ## Where the memory goes
+  //
+  // This is what the function does with a block of rows, in matrices of the library Eigen. `p` begins
+  // as the scores and ends as P. (`allowed_part` is the whole row here; masks come in lesson 7. What
+  // the row's maximum and `lse` are for is the subject of lesson 2.)
+  page.region("core/attention/naive.cpp", "forward");
+
+  // Q, K, V and out have S x D numbers each. With D = 128 and four bytes a number, 65,536 tokens, a
+  // book of some 150 pages, need 128 MiB for the four of them. But between the two products lies P,
+  // and P is S x S.
+  const Index seqlen = 65536, head_dim = 128;
+  const Guess guess = page.predict("How much memory does P take for 65,536 tokens?", "GiB");
+  const double linear = 4.0 * seqlen * head_dim * sizeof(float);
+  const double square = 1.0 * seqlen * seqlen * sizeof(float);
+  page.answer(guess, square / 0x1p30);
+
+  // That is one attention. A model has 32 and more side by side, its heads, in each of dozens of
+  // layers. And what it is given to read grows. Twice the tokens are four times the bytes:
+  //-
+  Table wall({"tokens", "Q, K, V and out", "P", "P is larger"});
+  for (Index s = 1024; s <= 1048576; s *= 4)
+    wall.row(s, bytes(4.0 * s * head_dim * sizeof(float)), bytes(1.0 * s * s * sizeof(float)),
+             fmt::format("{} times", s / (4 * head_dim)));
+  //+
+  page.table(wall);
+
+  // This is the *memory wall*: at a million tokens, the four matrices that matter fit into a
+  // laptop, and the one that nobody asked for fits nowhere. The work is quadratic too, but work
+  // only takes time. Memory that is not there ends the program.
+  //
+  // ## A first way out
+  //
+  // Row i of out needs row i of Q, and no other query. So rows can be computed a block at a time,
+  // and the block's part of P be thrown away. The function can do that:
+  const AttentionShape shape{.seqlen = 2048, .head_dim = 64};
+  const AttentionInputs in = random_inputs(shape);
+  const auto attend = [&](Index block_rows) {
+    return naive_attention<float>(shape, Mask{.seqlen = 2048}, 1 / 8.0, in.q.data(), in.k.data(),
+                                  in.v.data(), nullptr, {.block_rows = block_rows});
+  };
+  //-
+  const double before = peak_bytes();
+  //+
+  const auto in_blocks = attend(64);  // 64 rows of P at a time
+  //-
+  const double with_blocks = peak_bytes();
+  //+
+  const auto at_once = attend(2048);  // all of P
+  //-
+  Table peaks({"", "part of P held", "memory that the process grew by"});
+  peaks.row("64 rows at a time", bytes(64.0 * 2048 * 4),
+            measured(bytes(with_blocks - before).shown));
+  peaks.row("all 2,048 rows", bytes(2048.0 * 2048 * 4),
+            measured(bytes(peak_bytes() - with_blocks).shown));
+  //+
+  page.table(peaks);
+
+  // So splitting the queries is easy. But each of these rows still needs all keys at once, because
+  // a softmax weight is divided by a sum over the whole row. To split the keys as well, we need a
+  // softmax that can stop and go on. Lessons 2 and 3 build it.
+  //
+  // ## Checks
+  page.at_most("The function computes token 1 as we did by hand", std::abs(result.out[1] - by_hand),
+               1e-12);
+  page.equal("Equal scores give the average", result.out[0], 20);
+  page.equal("65,536 tokens: Q, K, V and out take 128 MiB", bytes(linear), "128 MiB");
+  page.at_most("Rows in blocks give the same result",
+               largest_difference(at_once.out, in_blocks.out), 1e-6);
+
+  // ## Exercise
+  //
+  // Write one row of attention yourself: `lessons/01_naive_attention/exercise.h` has the signature,
+  // for one query, S keys and S values. `./ringscope lesson 1 --check` builds it, compares it with
+  // the function above, and says what is still wrong.
+}
+
+}  // namespace ringscope::lessons

@@ -1,0 +1,148 @@
+// # Softmax made safe
+// > exp leaves the range of a float at 89, and scores of that size are ordinary; one subtraction
+// > keeps every row in range and changes no weight.
+//
+// **You know** from lesson 1 that softmax turns a row of scores into weights: exp of each score,
+// divided by the sum. **You will see** that this formula fails in an ordinary float, why
+// subtracting one number mends it, and what single number then sums up a whole row.
+//
+// ## Where exp ends
+//
+// A float reaches about 3.4 · 10³⁸. exp grows by a factor of 2.72 for every 1 that is added, so it
+// gets there soon. This is softmax as lesson 1 wrote it, in float:
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "core/attention/online_softmax.h"
+#include "lessons/book/page.h"
+#include "lessons/book/problem.h"
+
+namespace ringscope::lessons {
+namespace {
+
+std::vector<float> plain_softmax(const std::vector<float>& scores) {
+  std::vector<float> weights;
+  float sum = 0;
+  for (const float s : scores) weights.push_back(std::exp(s));
+  for (const float w : weights) sum += w;
+  for (float& w : weights) w /= sum;
+  return weights;
+}
+
+//-
+std::vector<float> safe(const std::vector<float>& scores) {
+  std::vector<float> weights(scores.size());
+  safe_softmax<float>(scores, weights);
+  return weights;
+}
+std::string shown(const std::vector<float>& weights) {
+  for (const float w : weights)
+    if (std::isnan(w)) return "NaN";
+  return numbers({weights.begin(), weights.end()}, 3);
+}
+//+
+
+}  // namespace
+
+void lesson_02(Page& page) {
+  const Guess guess = page.predict("What is the largest whole score whose exp fits a float?", "");
+  int largest = 0;
+  while (std::isfinite(std::exp(static_cast<float>(largest + 1)))) ++largest;
+  page.answer(guess, largest, 0.1);
+
+  // One more, and exp is infinite. A score is a sum of head_dim products, divided by the square
+  // root of head_dim. With 64 dimensions, a query and a key that point the same way, with entries of
+  // size 4, score 64 · 4 · 4 / 8 = 128. Real models get there. Then the formula gives
+  const std::vector<float> small = {1, 2, 3}, large = {126, 127, 128};
+  //-
+  Table failing({"scores", "exp of the last", "weights by the formula"});
+  for (const auto& scores : {small, large})
+    failing.row(numbers({scores.begin(), scores.end()}, 0),
+                std::isinf(std::exp(scores[2])) ? "infinite" : fixed(std::exp(scores[2]), 2),
+                shown(plain_softmax(scores)));
+  //+
+  page.table(failing);
+
+  // Infinity divided by infinity is NaN, "not a number", and NaN spreads: whatever is computed with
+  // it is NaN too. Yet the answer is not extreme at all.
+  //
+  // ## Subtract the largest
+  //
+  // A weight is a ratio, and a ratio does not change when both of its sides are multiplied by the
+  // same number. So we may multiply all of them by exp(-m), with any m that we like:
+  //
+  //     exp(s) / Σ exp(s)  =  exp(s - m) / Σ exp(s - m)
+  //
+  // Take for m the largest score of the row, its *row maximum*. Then the largest term is exp(0) = 1,
+  // all others lie between 0 and 1, and the sum is between 1 and the number of keys. Nothing can
+  // overflow. A score far below the maximum becomes 0, which is what its weight would round to.
+  // (`safe`, in what follows, calls this function.)
+  page.region("core/attention/online_softmax.h", "safe_softmax");
+
+  const Guess same = page.predict(
+      "The scores 1, 2, 3 weigh 0.090, 0.245, 0.665. What does 128 weigh beside 126 and 127?", "");
+  const std::vector<float> mended = safe(large);
+  page.answer(same, mended[2], 0.01);
+
+  // The same, since only the distances between scores count.
+  //
+  // ## Nothing to choose from
+  //
+  // Later, some keys will be forbidden to some queries. A forbidden key gets the score -∞, since
+  // exp(-∞) = 0. If all keys of a row are forbidden, then the maximum is -∞ as well, and -∞ - (-∞)
+  // is NaN again. That is what `unit` is for in the function above. It is m, but 0 for such a row,
+  // whose weights all become 0.
+  const float none = kMinusInfinity<float>;
+  //-
+  Table masked({"scores", "weights"});
+  masked.row("1, -∞, 3", shown(safe({1, none, 3})));
+  masked.row("-∞, -∞, -∞", shown(safe({none, none, none})));
+  //+
+  page.table(masked);
+
+  // The output of such a row is then 0. It is the project's rule everywhere: a query that may attend
+  // to nothing gets nothing, and no NaN comes out unless one went in.
+  //
+  // ## A row in one number
+  //
+  // Two numbers of the row have turned up: m, and the sum l of exp(score - m). Together they say
+  // how large the sum of exp of all scores is, exp(m) · l. That number may be far out of range, but
+  // its logarithm is not. It is called *lse*, for log-sum-exp:
+  //
+  //     lse = m + log(l)            and every weight is exp(score - lse)
+  RowState<double> row;
+  std::vector<double> no_output;
+  carry_on<double>(row, no_output, std::vector<double>{126, 127, 128}, nullptr);
+  const double lse = lse_of(row);
+  page.value("m", row.row_max);
+  page.value("l", fixed(row.row_sum, 3));
+  page.value("lse", fixed(lse, 3));
+  page.value("weight of 128, as exp(128 - lse)", fixed(std::exp(128 - lse), 3));
+
+  // (`carry_on` is the subject of the next lesson; here it just finds m and l.) So whoever knows
+  // lse can make any weight of the row out of its score again, at any time. The gradients
+  // of lesson 10 live on that.
+  //
+  // But m is the largest of all scores. It seems that the whole row must be there before the first
+  // exp can be taken, and rows are as long as the text. Lesson 3 does without.
+  //
+  // ## Checks
+  page.equal("exp fits a float up to 88", largest, 88);
+  page.check("By the formula, scores of 128 give NaN", std::isnan(plain_softmax(large)[2]));
+  page.equal("Scores 1, 2, 3 weigh 0.090, 0.245, 0.665", shown(plain_softmax(small)),
+             "0.090, 0.245, 0.665");
+  page.equal("Scores of 126, 127, 128 weigh the same", shown(mended), "0.090, 0.245, 0.665");
+  page.equal("A row without keys has no weights", shown(safe({none, none, none})),
+             "0.000, 0.000, 0.000");
+  page.at_most("exp(score - lse) is the weight",
+               std::abs(std::exp(128 - lse) - static_cast<double>(mended[2])), 1e-6);
+
+  // ## Exercise
+  //
+  // Write `lse` of a row of scores in float: right for scores of 1,000, for -1,000, and for a row
+  // with no allowed key. `lessons/02_safe_softmax/exercise.h` has the signature,
+  // `./ringscope lesson 2 --check` tries it.
+}
+
+}  // namespace ringscope::lessons

@@ -1,0 +1,149 @@
+// # Online softmax: carry and merge
+// > Two numbers and a vector a row are all that softmax needs to remember of the keys that it has
+// > met, so keys may come in pieces, in any order, and from anywhere.
+//
+// **You know** from lesson 1 that a row of attention divides by a sum over all keys, and from
+// lesson 2 that the row's largest score is subtracted before exp. Both seem to need all keys at
+// once. **You will see** that neither does: what has been computed for some keys can be carried on
+// over more keys, and two such results can be merged into one.
+//
+// ## Four keys, two at a time
+//
+// One query, four keys. The scores and the values are
+#include <cmath>
+#include <span>
+
+#include "core/attention/online_softmax.h"
+#include "lessons/book/page.h"
+#include "lessons/book/problem.h"
+
+namespace ringscope::lessons {
+void lesson_03(Page& page) {
+  const std::vector<double> scores = {1, 3, 2, 5};
+  const std::vector<double> values = {10, 20, 30, 40};
+
+  // but only the first two have arrived. For what it has seen, the row keeps
+  //
+  //     m         = the largest score                3
+  //     l         = sum of exp(score - m)            exp(-2) + exp(0)          = 1.135
+  //     out_accum = sum of exp(score - m) value      10 exp(-2) + 20 exp(0)    = 21.353
+  //
+  // and its output so far is out_accum / l = 18.81. Now come scores 2 and 5. The largest score
+  // becomes 5, but l and out_accum were measured against 3.
+  page.predict("What must the old l and out_accum be multiplied by, to be measured against 5?", "",
+               std::exp(3.0 - 5.0), 0.1);
+
+  // No need to look at the old keys again, for
+  //
+  //     exp(score - 5) = exp(score - 3) exp(3 - 5)
+  //
+  // and so every old term, and with them both sums, gets the same factor. The old m is the unit
+  // that the sums are measured in, and the factor changes the unit. The *carried state* is m, l and
+  // out_accum. One step carries it on like this, in the project's plainest form:
+  page.region("core/attention/online_softmax.h", "carry_on");
+
+  // A key with the score -inf counts for nothing (masks will use that), and `unit` is there so that
+  // -inf - -inf, which is NaN, is never formed. row_max is m, row_sum is l, and rescale_factor is
+  // exp(old m - new m). Now the example, two keys at a time:
+  RowState<double> row;  // m = -inf, l = 0: no keys yet
+  std::vector<double> out_accum = {0};
+  const std::span<const double> all(scores);
+  carry_on<double>(row, out_accum, all.first(2), &values[0]);
+  const RowState<double> after_two = row;
+  const double accum_after_two = out_accum[0];
+  carry_on<double>(row, out_accum, all.last(2), &values[2]);
+  //-
+  Table steps({"keys seen", "m", "l", "out_accum", "out_accum / l"});
+  steps.row(2, after_two.row_max, fixed(after_two.row_sum, 3), fixed(accum_after_two, 3),
+            fixed(accum_after_two / after_two.row_sum, 3));
+  steps.row(4, row.row_max, fixed(row.row_sum, 3), fixed(out_accum[0], 3),
+            fixed(out_accum[0] / row.row_sum, 3));
+  //+
+  page.table(steps);
+
+  // The last line must be what softmax over all four scores at once gives.
+  std::vector<double> weights(4);
+  safe_softmax<double>(scores, weights);
+  double at_once = 0;
+  for (int j = 0; j < 4; ++j) at_once += weights[j] * values[j];
+  page.value("at once", fixed(at_once, 3));
+
+  // ## Merge
+  //
+  // Carrying on is one way. But suppose two people have each seen half of the keys, and neither has
+  // carried the other's state. Then there are two states, and they can still become one: both are
+  // brought to the larger m, and added. That is the *merge*.
+  page.region("core/attention/online_softmax.h", "merge");
+
+  // A state that has seen no keys (m = -inf, l = 0) changes nothing, so it is what everybody starts
+  // with. Merging gives the same in any order and any grouping, as addition does.
+  RowState<double> late;
+  std::vector<double> late_accum = {0};
+  carry_on<double>(late, late_accum, all.last(2), &values[2]);
+  RowState<double> merged = after_two;
+  std::vector<double> merged_accum = {accum_after_two};
+  merge<double>(merged, merged_accum, late, late_accum);
+  page.value("merged", fixed(merged_accum[0] / merged.row_sum, 3));
+
+  // ## What it costs to remember
+  //
+  // The state of one row with head_dim 128 is m, l and 128 numbers of out_accum, whether it has met
+  // a hundred keys or a million. Against that, the row of P that lesson 1 would hold:
+  const Guess guess = page.predict(
+      "One row, a million keys, floats: how many times larger is its row of P than its state?", "");
+  const double state_bytes = (2 + 128) * sizeof(float), row_of_p = 1e6 * sizeof(float);
+  page.answer(guess, row_of_p / state_bytes, 0.1);
+
+  // Exact in mathematics is not exact in a computer, since every step rounds. Here one row meets
+  // 4,096 random keys in float, f32 for short. Their scores slowly rise, so that m changes often.
+  // Once they are carried on from piece to piece, once each piece makes a state and the states are
+  // merged. Both are compared with all of it at once in double, f64.
+  //-
+  const Index keys = 4096;
+  auto s = random_values(RandomTensor::q, keys), v = random_values(RandomTensor::v, keys);
+  for (Index j = 0; j < keys; ++j) s[j] += static_cast<float>(j) / 512;
+  std::vector<double> s64(s.begin(), s.end()), w64(keys);
+  safe_softmax<double>(s64, w64);
+  double exact = 0, worst = 0;
+  for (Index j = 0; j < keys; ++j) exact += w64[j] * static_cast<double>(v[j]);
+  Table errors({"keys a piece", "pieces", "error, carried", "error, merged"});
+  for (Index piece : {4096, 256, 16, 1}) {
+    RowState<float> carried, sum;
+    std::vector<float> out = {0}, sum_out = {0};
+    for (Index first = 0; first < keys; first += piece) {
+      const auto some = std::span(s).subspan(first, piece);
+      carry_on<float>(carried, out, some, &v[first]);
+      RowState<float> own;
+      std::vector<float> own_out = {0};
+      carry_on<float>(own, own_out, some, &v[first]);
+      merge<float>(sum, sum_out, own, own_out);
+    }
+    const double off = std::abs(double{out[0] / carried.row_sum} - exact);
+    const double off_merged = std::abs(double{sum_out[0] / sum.row_sum} - exact);
+    errors.row(piece, keys / piece, rounding(off, 1e-6), rounding(off_merged, 1e-6));
+    for (const double each : {off, off_merged})
+      if (!(each <= worst)) worst = each;
+  }
+  //+
+  page.table(errors);
+
+  // The size of the pieces hardly matters. So whoever computes attention may choose pieces that fit
+  // a cache, or that lie on another machine. Lesson 4 takes blocks of both, queries and keys.
+  //
+  // ## Checks
+  page.at_most("Two and two carried on give softmax over all four",
+               std::abs(out_accum[0] / row.row_sum - at_once), 1e-12);
+  page.at_most("Two and two merged give the same",
+               std::abs(merged_accum[0] / merged.row_sum - at_once), 1e-12);
+  page.equal("After two keys the output is 18.81", fixed(accum_after_two / after_two.row_sum, 2),
+             "18.81");
+  page.at_most("In f32, pieces of any size stay within 1e-6", worst, 1e-6);
+
+  // ## Exercise
+  //
+  // Write `merge` yourself, for states that hold several numbers of output, and take care of a
+  // state that has seen no keys: `lessons/03_online_softmax/exercise.h`. `./ringscope lesson 3
+  // --check` tries it, in both orders and with scores of 1,000.
+}
+
+}  // namespace ringscope::lessons

@@ -1,0 +1,150 @@
+// # Blocks: splitting Q, splitting K and V
+// > Rows of Q can be split because they never meet; rows of K and V because their results can be
+// > merged. So attention is a grid of tiles, and only one tile has to exist at a time.
+//
+// **You know** from lesson 3 that a row carries m, l and its unnormalised output from piece to piece
+// of the keys. **You will see** the same with matrices: attention cut into blocks in both
+// directions, what each cut costs, and how little memory is left in use.
+//
+// ## Two ways to cut
+//
+// The scores have a row for every query and a column for every key. Cut the queries, and the pieces
+// have nothing to say to each other: each computes its own rows of the output. Cut the keys, and
+// each piece has its part to say about every row: a state, as in lesson 3. A rectangle of scores,
+// some queries by some keys, is called a *tile*.
+//
+//               keys 0..2   keys 3..5
+//     query 0  |  tile    |  tile    |    along a row of tiles: carry the state
+//     query 1  |  0, 0    |  0, 1    |
+//     query 2  |  tile    |  tile    |    down a column: nothing to do with each other
+//     query 3  |  1, 0    |  1, 1    |
+//
+// As a program, it is two loops around the `carry_on` of lesson 3. The outer one takes a block of
+// queries, the inner one the blocks of keys. Only one tile of scores is ever there:
+#include <fmt/format.h>
+
+#include <numeric>
+#include <span>
+
+#include "core/attention/blockwise.h"
+#include "core/attention/naive.h"
+#include "core/attention/online_softmax.h"
+#include "lessons/book/page.h"
+#include "lessons/book/problem.h"
+
+namespace ringscope::lessons {
+namespace {
+
+//-
+float dot(const float* a, const float* b, Index count) {
+  return std::inner_product(a, a + count, b, 0.0f);
+}
+//+
+constexpr Index kTokens = 768, kDim = 64;
+
+struct Cut {
+  Index query_rows, key_rows;  // of a tile
+};
+std::vector<float> attend_in_tiles(const AttentionInputs& in, Cut cut, Index& kv_rows_read) {
+  std::vector<float> out(kTokens * kDim), tile(cut.query_rows * cut.key_rows);
+  kv_rows_read = 0;
+  for (Index q = 0; q < kTokens; q += cut.query_rows) {
+    std::vector<RowState<float>> state(cut.query_rows);
+    for (Index k = 0; k < kTokens; k += cut.key_rows, kv_rows_read += cut.key_rows)
+      for (Index i = 0; i < cut.query_rows; ++i) {
+        const std::span<float> scores(&tile[i * cut.key_rows], cut.key_rows);
+        for (Index j = 0; j < cut.key_rows; ++j)
+          scores[j] = dot(&in.q[(q + i) * kDim], &in.k[(k + j) * kDim], kDim) / 8;
+        carry_on<float>(state[i], std::span(&out[(q + i) * kDim], kDim), scores, &in.v[k * kDim]);
+      }
+    for (Index i = 0; i < cut.query_rows * kDim; ++i) out[q * kDim + i] /= state[i / kDim].row_sum;
+  }
+  return out;
+}
+
+}  // namespace
+
+void lesson_04(Page& page) {
+  // (The sizes divide here, to keep the loops short, and 8 is sqrt(64).) Tiles of 48 queries by 256
+  // keys, against the function of lesson 1:
+  const AttentionShape shape{.seqlen = kTokens, .head_dim = kDim};
+  const AttentionInputs in = random_inputs(shape);
+  const auto naive = naive_attention<float>(shape, Mask{.seqlen = kTokens}, 1 / 8.0, in.q.data(),
+                                            in.k.data(), in.v.data(), nullptr);
+  Index kv_rows_read = 0;
+  const std::vector<float> tiled = attend_in_tiles(in, {48, 256}, kv_rows_read);
+  page.value("largest difference", rounding(largest_difference(tiled, naive.out), 1e-5));
+
+  // ## What a cut costs
+  //
+  // Nothing is computed twice, whatever the cut: every score is made once. But blocks of K and V are
+  // fetched from slow memory more than once. Then they stay in a cache until their tile is done.
+  const Guess guess = page.predict(
+      "768 keys, and 768 queries in blocks of 48. How often is each row of K, V fetched?", "times");
+  page.answer(guess, static_cast<double>(kv_rows_read) / kTokens);
+
+  // Once for each block of queries. So a taller tile fetches K and V less often, and it makes
+  // no difference how wide it is. What the width costs is memory for the scores:
+  //-
+  Table cuts({"tile", "each row of K, V is fetched", "scores held", "difference from lesson 1"});
+  double worst = 0;
+  std::vector<double> reads;
+  for (const Cut cut : {Cut{768, 768}, Cut{48, 256}, Cut{48, 16}, Cut{1, 256}, Cut{1, 1}}) {
+    const auto out = attend_in_tiles(in, cut, kv_rows_read);
+    const double error = largest_difference(out, naive.out);
+    if (!(error <= worst)) worst = error;
+    reads.push_back(static_cast<double>(kv_rows_read) / kTokens);
+    cuts.row(fmt::format("{} x {}", cut.query_rows, cut.key_rows),
+             fmt::format("{} times", kv_rows_read / kTokens),
+             bytes(4.0 * static_cast<double>(cut.query_rows * cut.key_rows)),
+             rounding(error, 1e-5));
+  }
+  //+
+  page.table(cuts);
+
+  // The first line is lesson 1 again. The last fetches every key once for every query. In between
+  // lies what a fast kernel, a function for the heavy work, does: a tile that fits into the fastest
+  // memory there is, and each key that was fetched used for many queries.
+  //
+  // ## The project's kernel
+  //
+  // The function that all later lessons run on a CPU does the same for one *KV block*: some
+  // rows of K together with the same rows of V. It takes the state, carries it on over the block,
+  // and gives it back, so calling it block after block, in any order, is attention over all of them.
+  // (`region` says who may attend whom.) That is all that the next lessons need.
+  page.region("core/attention/blockwise.h", "attend_block");
+
+  // Its tiles are 48 x 256, whatever the sequence. What of the memory that it works in, its scratch?
+  const Guess held = page.predict(
+      "For 1,024 tokens and head_dim 64 its scratch is 188 KiB. For 1,048,576 tokens?", "KiB");
+  const double scratch = static_cast<double>(BlockwiseScratch::bytes(kDim, /*backward=*/false));
+  page.answer(held, scratch / 1024, 0.1);
+
+  // The same: tile sizes are in it, and head_dim, but no sequence. The memory wall of lesson 1 is
+  // gone. What is left is linear: Q, K, V and the output themselves.
+  //-
+  Table memory({"tokens", "Q, K, V and out", "P (lesson 1)", "scratch (now)"});
+  for (const double s : {1024.0, 65536.0, 1048576.0})
+    memory.row(static_cast<Index>(s), bytes(16 * s * kDim), bytes(4 * s * s), bytes(scratch));
+  //+
+  page.table(memory);
+
+  // But linear is not nothing. At ten million tokens, with 32 heads and many layers, even these four
+  // are more than one machine holds, and one machine would take days for the work. The tiles don't
+  // mind where they are computed. In lesson 5 they go to many.
+  //
+  // ## Checks
+  page.at_most("All cuts give the result of lesson 1", worst, 1e-5);
+  page.equal("Blocks of 48 queries fetch K and V 16 times", reads[1], 16);
+  page.equal("A tile's width does not change that", reads[2], reads[1]);
+  page.equal("One query at a time fetches them 768 times", reads[3], 768);
+  page.equal("The scratch is 188 KiB", bytes(scratch), "188 KiB");
+
+  // ## Exercise
+  //
+  // The loops above need sizes that divide. Write `tiles`, which lists the tiles of any number of
+  // queries and keys, with smaller ones at the edges: `lessons/04_blocks/exercise.h`.
+  // `./ringscope lesson 4 --check` tries it with sizes that don't divide and with none at all.
+}
+
+}  // namespace ringscope::lessons

@@ -1,0 +1,140 @@
+// # Many ranks: all-gather or ring
+// > Split the sequence over N machines: queries stay, keys and values must meet all of them. Fetch
+// > everything first, or pass it round while computing: equal bytes, unequal memory and time.
+//
+// **You know** from lesson 4 that a block of queries can meet the KV blocks one at a time, in any
+// order. **You will see** the sequence split over several machines, two ways to bring all KV blocks
+// to all queries, and what each of them costs.
+//
+// ## Who holds what
+//
+// Each of N workers is a *rank*: a processor with its own memory, numbered from 0. N is called
+// *world_size*. A sequence of S tokens is split evenly, and each rank keeps its S/N rows of Q, K, V
+// and out. A row of out needs its own query, and that is at home already. But it needs every key and
+// value, and of those a rank has one part in N. What is missing must come over a wire:
+//
+//     rank 0 has   Q0   K0 V0     and needs   K1 V1   K2 V2   K3 V3
+//     rank 1 has   Q1   K1 V1     and needs   K0 V0   K2 V2   K3 V3
+//     ...
+//
+// Queries could travel instead, each with its state. That is 2 D + 2 numbers, and a row of K and V
+// has 2 D. Also, models often have fewer heads of K and V than of Q (lesson 11). So K and V travel.
+#include <cmath>
+
+#include "core/ring/run.h"
+#include "core/trace/summary.h"
+#include "lessons/book/page.h"
+#include "lessons/book/problem.h"
+
+namespace ringscope::lessons {
+
+void lesson_05(Page& page) {
+  // ## How much must travel
+  RingConfig config;
+  config.shape = {.num_heads = 4, .num_heads_kv = 4, .seqlen = 4096, .head_dim = 64};
+  config.world_size = 4;
+
+  // 4,096 tokens, 4 heads, head_dim 64, four bytes a number. All of K and V are
+  // 2 · 4 · 4,096 · 64 · 4 bytes = 8 MiB, and each rank begins with a quarter of them.
+  const Guess guess = page.predict("How much must every rank receive from others?", "MiB");
+  const double all_kv = 2.0 * 4 * 4096 * 64 * 4, missing = all_kv * 3 / 4;
+  page.answer(guess, missing / 0x1p20);
+
+  // That holds for any way of doing it. Here are two.
+  //
+  // **All-gather**: first every rank fetches all blocks that it lacks, then it computes, as if it
+  // were alone with its queries. **Ring**: every rank computes with the block it has, passes it on
+  // to its neighbour, and gets the next block from its other neighbour meanwhile. After N - 1 times
+  // all have met all. In this project both are one word of a run's configuration. Ranks are threads
+  // here, and blocks are really copied from one to the other:
+  const AttentionInputs in = random_inputs(config.shape);
+  config.scheme = Scheme::allgather;
+  const RingRun gather = run_on_threads(config, in);
+  config.scheme = Scheme::ring;
+  RingRun ring = run_on_threads(config, in);
+  //-
+  const auto sent = [](const RingRun& run) {
+    return static_cast<double>(summarize(run.recording).ranks[1].bytes_sent);
+  };
+  const auto held = [](const RingRun& run) { return static_cast<double>(run.peak_bytes[1]); };
+  Table both({"", "all-gather", "ring"});
+  both.row("bytes that a rank sends", bytes(sent(gather)), bytes(sent(ring)));
+  both.row("KV blocks that it holds at once", 4, 2);
+  both.row("all that it holds", bytes(held(gather)), bytes(held(ring)));
+  //+
+  page.table(both);
+
+  // Equal bytes. But the all-gather holds all of K and V on every rank, and that does not shrink
+  // when ranks are added. The ring holds two blocks, the one that it attends and the one that comes
+  // in, and with more ranks these get smaller. With a million tokens and sizes of a real model (8
+  // heads of K and V, head_dim 128, two bytes a number):
+  //-
+  Table growth({"ranks", "all-gather holds", "ring holds (two blocks)"});
+  const double real_kv = 2.0 * 1048576 * 8 * 128 * 2;  // 8 KV heads, head_dim 128, two bytes
+  for (const Index n : {4, 16, 64})
+    growth.row(n, bytes(real_kv), bytes(2 * real_kv / static_cast<double>(n)));
+  //+
+  page.table(growth);
+
+  // That is one layer's K and V. So memory speaks for the ring.
+  //
+  // ## What happens when
+  //
+  // Both runs were recorded. A rank's row in the recording has four lanes: when it computes, when it
+  // sends, when it receives, and when it can do nothing but wait. Four ranks on two cores
+  // take turns, and that is not what a ring looks like. So each piece of work is drawn with the
+  // processor time that it took, as if every rank had a core to itself.
+  //-
+  const std::vector<StoryStep> story = {
+      {.text = "Four ranks, one ring. Each rank has four lanes: **compute**, send, recv and wait.",
+       .figure = Figure::timeline},
+      {.text = "Step 0: every rank attends its own block. It is there, so nobody waits. At the "
+               "same moment the block sets off to the next rank.",
+       .step = 0,
+       .lane = Lane::compute},
+      {.text = "Rank 1 receives rank 0's block while it computes with its own.",
+       .step = 0,
+       .rank = 1,
+       .lane = Lane::recv},
+      {.text = "Step 1: rank 1 attends that block. Its colour is its owner's, here rank 0's.",
+       .step = 1,
+       .rank = 1,
+       .lane = Lane::compute},
+      {.text = "Step 3 is the last: all ranks have met all blocks, and nothing is sent any more.",
+       .step = 3,
+       .lane = Lane::compute}};
+  //+
+  page.ring_trace(ring.recording, story);
+  page.picture("ring.png",
+               "The ring of four ranks in the viewer: transfers run under the computing");
+
+  // In the all-gather's recording all transfers come first, and the computing begins when the last
+  // block is there. In the ring's, only the first block has to be there, and the rank has it
+  // already. Whether the others arrive in time is a question of speed, and the subject of the next
+  // lesson.
+  //
+  // ## Nothing but rounding
+  //
+  // Carrying on over blocks is exact (lesson 3), so both ways give the output of lesson 1.
+  const auto exact = exact_attention(config, in);
+  const double gather_error = largest_difference(gather.outputs.out, exact.out);
+  const double ring_error = largest_difference(ring.outputs.out, exact.out);
+  page.value("all-gather, largest error", rounding(gather_error, 2e-6));
+  page.value("ring, largest error", rounding(ring_error, 2e-6));
+
+  // ## Checks
+  page.equal("All of K and V are 8 MiB", bytes(all_kv), "8 MiB");
+  page.equal("A rank of the ring sends what it must", sent(ring), missing);
+  page.equal("A rank of the all-gather sends as much", sent(gather), sent(ring));
+  page.equal("The ring holds two blocks less", held(gather) - held(ring), all_kv / 2);
+  page.at_most("The all-gather's output is exact up to rounding", gather_error, 2e-6);
+  page.at_most("So is the ring's", ring_error, 2e-6);
+
+  // ## Exercise
+  //
+  // Write `bytes_to_receive` and `bytes_held` for both schemes, any number of ranks, and lengths
+  // that don't divide: `lessons/05_many_ranks/exercise.h`. `./ringscope lesson 5 --check` compares
+  // them with small cases by hand.
+}
+
+}  // namespace ringscope::lessons

@@ -1,0 +1,149 @@
+// # The ring: owners, hops, double buffer, overlap
+// > At step t, rank r holds the block of rank (r - t) mod N. Two buffers, and sending before
+// > computing: that is the whole loop.
+//
+// **You know** from lesson 5 that each rank keeps its queries and that KV blocks are passed from
+// neighbour to neighbour. **You will see** where every block is at every moment, the loop that
+// brings it there, and how the time of the transfers disappears under the computing.
+//
+// ## Who holds whose block
+//
+// A block belongs to the rank that it started from, its *owner*, wherever it is now. One passing on
+// of blocks from every rank to the next is a *hop*: rank r sends to r + 1 and receives from r - 1,
+// and the last rank sends to rank 0. What a rank does between two hops is a step of the ring, and
+// steps are counted from 0.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/ring/run.h"
+#include "core/ring/schedule.h"
+#include "core/trace/summary.h"
+#include "lessons/book/page.h"
+#include "lessons/book/problem.h"
+
+namespace ringscope::lessons {
+void lesson_06(Page& page) {
+  page.predict("Five ranks, 0 to 4. Which rank's block does rank 1 hold at step 3?", "", 3, 0);
+
+  // Its block came from rank 0, there from rank 4, and there from rank 3, where it began. Each step
+  // goes one rank back:
+  //
+  //     owner(rank, step) = (rank - step) mod N
+  //
+  // C++'s % makes a negative number of a negative one, so the project's form takes two cases:
+  page.region("core/ring/schedule.h", "owner");
+  //-
+  Table owners({"step", "rank 0", "rank 1", "rank 2", "rank 3", "rank 4"});
+  int met[5] = {};  // by each rank, one bit an owner
+  for (int step = 0; step < 5; ++step) {
+    std::vector<Cell> cells = {step};
+    for (int r = 0; r < 5; ++r) {
+      cells.push_back(RingSchedule{r, 5}.owner(step));
+      met[r] |= 1 << RingSchedule{r, 5}.owner(step);
+    }
+    owners.add(cells);
+  }
+  //+
+  page.table(owners);
+
+  // Down a column, a rank meets every owner once. Along a row, every block is somewhere, once. So N
+  // steps do it, with N - 1 hops between them, and nobody has to say whose block it is: rank and
+  // step tell it.
+  //
+  // ## Two buffers
+  //
+  // While a block is attended, the next one comes in. It cannot come into the same memory. So there
+  // are two buffers, and even and odd steps take turns, a **double buffer**. That leaves one danger:
+  // the block of step t + 1 comes into the buffer of step t - 1, so step t - 1 must be over, and its
+  // block must have left, before the next may come in.
+  const Guess guess = page.predict(
+      "Sixteen ranks instead of four: how many block buffers does a rank need?", "buffers");
+  page.answer(guess, 2, 0);
+
+  // ## The loop
+  //
+  // Here it is, as it runs on threads, on MPI processes and on GPUs. `exchange` starts a hop and
+  // returns at once; it is given what it must come after. `attend` carries the state on over one
+  // block, after that block has `arrived`; when it has been `consumed`, its buffer is free. `begin`
+  // makes states without keys, `finish` divides by l. (`at_step` adds rank and step to an error.)
+  page.region("core/ring/ring_forward.cpp", "ring_forward");
+
+  // The order of the two calls matters. The hop is started before the computing, so the wires work
+  // while the processor does. Were it started after, one would rest while the other works.
+  //
+  // ## Overlap
+  //
+  // A step that computes for 10 ms, and a hop that takes 4 ms: one after the other, 14 ms. Side by
+  // side, 10: the hop is hidden, or **overlapped**. With a hop of 15 ms a step takes 15, and 5 of
+  // them are spent waiting. So, with four steps and three hops:
+  const auto serial = [](double compute, double hop) { return 4 * compute + 3 * hop; };
+  const auto overlapped = [](double compute, double hop) {
+    return compute + 3 * std::fmax(compute, hop);
+  };
+  //-
+  Table times({"a step", "a hop", "one after the other", "side by side"});
+  for (const double hop : {4.0, 10.0, 15.0})
+    times.row("10 ms", fmt::format("{} ms", hop), fmt::format("{} ms", serial(10, hop)),
+              fmt::format("{} ms", overlapped(10, hop)));
+  //+
+  page.table(times);
+
+  // Up to 10 ms a hop costs nothing at all. When that is so is the question of lesson 12. In a
+  // recorded run one can see it: here are four ranks, as threads, with blocks of 1,024 rows.
+  RingConfig config;
+  config.shape = {.num_heads = 2, .num_heads_kv = 2, .seqlen = 4096, .head_dim = 64};
+  config.world_size = 4;
+  RingRun run = run_on_threads(config, random_inputs(config.shape));
+  const RunSummary summary = summarize(run.recording);
+  const double sent = static_cast<double>(summary.ranks[2].bytes_sent);
+  //-
+  const std::vector<StoryStep> story = {
+      {.text = "Four ranks, three hops. A slice's colour says whose block it is about.",
+       .figure = Figure::timeline},
+      {.text = "Step 0 at rank 2: its own block. The hop has been started *before* the computing.",
+       .step = 0,
+       .rank = 2,
+       .lane = Lane::compute},
+      {.text = "So rank 2 sends its block on while it attends it.",
+       .step = 0,
+       .rank = 2,
+       .lane = Lane::send},
+      {.text = "And rank 1's block comes in, into the other buffer.",
+       .step = 0,
+       .rank = 2,
+       .lane = Lane::recv},
+      {.text = "Step 1: rank 1's block is attended, and passed on to rank 3.",
+       .step = 1,
+       .rank = 2,
+       .lane = Lane::compute},
+      {.text = "The ring at this step: every block one rank further than it was.",
+       .step = 1,
+       .figure = Figure::ring},
+      {.text = "After step 3 every rank has met every block.", .step = 3, .lane = Lane::compute}};
+  //+
+  page.value("rank 2 computed for", seconds(summary.ranks[2].compute_s));
+  page.value("and waited for", seconds(summary.ranks[2].wait_s));
+  page.ring_trace(run.recording, story);
+  page.picture("ring.png", "Step 1: every block has moved on by one rank");
+
+  // On threads a hop is a copy in memory, a small part of the computing, and so it hides easily.
+  //
+  // ## Checks
+  page.equal("Rank 1 of five holds the block of rank 3 at step 3", RingSchedule{1, 5}.owner(3), 3);
+  page.check("Every rank meets every owner",
+             std::all_of(met, met + 5, [](int owners_met) { return owners_met == 31; }));
+  page.equal("Each rank sent three blocks", summary.ranks[2].hops, 3);
+  page.equal("of 1 MiB each", bytes(sent), "3 MiB");
+  page.equal("Hidden hops cost nothing: 10 ms a step, 4 ms a hop", overlapped(10, 4), 40);
+  page.equal("Longer ones show: 10 ms a step, 15 ms a hop", overlapped(10, 15), 55);
+
+  // ## Exercise
+  //
+  // Run a ring by hand: `lessons/06_the_ring/exercise.h` has N ranks that add up numbers instead of
+  // attending blocks. Pass the numbers on, with two buffers a rank and no more.
+  // `./ringscope lesson 6 --check` tries it.
+}
+
+}  // namespace ringscope::lessons

@@ -1,0 +1,145 @@
+// # Causal masks and the idle ranks
+// > A token may look back but not ahead, which halves the work. A ring with one piece of text a
+// > rank takes as long as before, since one rank still has all of its work.
+//
+// **You know** the ring of lesson 6, in which every query meets every key. **You will see** what
+// happens when half of these pairs are forbidden: which rank has nothing to do, which has
+// everything, and how much of a machine with eight ranks is left.
+//
+// ## Looking back only
+//
+// A model that writes text predicts each token from those before it. So while it reads, token i may
+// attend to keys j ≤ i only. That is the *causal mask*: row i of the scores has i + 1 numbers, and
+// the rest of the row counts as -∞ (lesson 2), so their weights are 0.
+//
+//                keys 0 1 2 3
+//     query 0         x
+//     query 1         x x           pairs that are left:
+//     query 2         x x x         4 · 5 / 2 = 10 of 16
+//     query 3         x x x x
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/ring/run.h"
+#include "core/trace/summary.h"
+#include "lessons/book/page.h"
+#include "lessons/book/pairs_table.h"
+#include "lessons/book/problem.h"
+
+namespace ringscope::lessons {
+namespace {
+
+//-
+RingConfig causal_ring(int world_size) {
+  RingConfig config;
+  config.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = 4096, .head_dim = 64};
+  config.mask = MaskSpec::parse("causal");
+  config.world_size = world_size;
+  return config;
+}
+//+
+
+}  // namespace
+
+void lesson_07(Page& page) {
+  // Half of the pairs, half of the work. A single rank takes half the time: tiles of lesson 4 that
+  // are wholly forbidden are skipped, and only those on the diagonal are computed in part.
+  //
+  // ## The same on a ring
+  //
+  // Four ranks, each with one piece of the text, in order: rank 0 has the beginning, rank 3 the end.
+  // Rank 0's queries come before all other ranks' keys. Rank 3's come after all of them.
+  const Guess idle = page.predict(
+      "In four steps, each rank meets four blocks. How many of the 16 meetings are empty?", "");
+  const RingConfig four = causal_ring(4);
+  int empty = 0;
+  for (int rank = 0; rank < 4; ++rank)
+    for (int step = 0; step < 4; ++step) empty += predicted_pairs(four, rank, step) == 0;
+  page.answer(idle, empty, 0);
+
+  // Which ones? Here are the pairs of each meeting, as a share of a full block. Step 0 is the rank's
+  // own block, the triangle, so about a half everywhere. After that it is all or nothing:
+  page.table(pairs_table(four));
+
+  // Rank 0 is done after step 0. It still has to pass on blocks that it has no use for, since the
+  // ring goes through it. Rank 3 never rests. And everybody has to wait for rank 3.
+  //
+  // ## How much is lost
+  //
+  // A ring is as slow as its slowest rank. Say that a full block takes a time of 1. Rank 3 of 4 takes
+  // ½ + 3, and rank N-1 of N takes ½ + (N-1). All work together, N²/2 of it, shared evenly, would be
+  // N/2 for each. So of the best possible speed, the ring reaches
+  //
+  //     (N/2) / (N - ½)  =  N / (2N - 1)
+  //
+  // Work shared evenly, divided by what the slowest has, is called the *balance ceiling*: no ring
+  // with this sharing can be more efficient, however fast its wires.
+  page.predict("What is it for eight ranks, in percent?", "%", 100 * 8 / 15.0, 0.05);
+
+  // Now not by formula, but counted by the kernels in runs of 4,096 tokens, pair by pair:
+  const AttentionInputs in = random_inputs(four.shape);
+  //-
+  Table runs({"ranks", "N / (2N - 1)", "counted in a run", "slowest rank / mean"});
+  double off = 0, counted_at_8 = 0;
+  for (const int n : {1, 2, 4, 8}) {
+    const RunSummary counted = summarize(run_on_threads(causal_ring(n), in).recording);
+    runs.row(n, percent(n / (2.0 * n - 1)), percent(counted.balance_ceiling),
+             fixed(counted.imbalance, 3));
+    const double difference = std::abs(counted.balance_ceiling - n / (2.0 * n - 1));
+    if (!(difference <= off)) off = difference;
+    counted_at_8 = counted.balance_ceiling;
+  }
+  //+
+  page.table(runs);
+
+  // (The triangle has its diagonal, so it is a little more than half a block: too little to show
+  // here.) The more ranks, the closer to one half: with a causal mask, nearly half of the machine is
+  // idle. The mask saved half of the work, and the ring has given nearly all of it back.
+  //
+  // ## To be seen
+  RingRun run = run_on_threads(four, in);
+  //-
+  const std::vector<StoryStep> story = {
+      {.text = "Four ranks, a causal mask, one piece of text each. Look at the compute lanes: a "
+               "staircase.",
+       .figure = Figure::timeline},
+      {.text = "Step 0: everybody has a triangle, its own block, and all are busy.",
+       .step = 0,
+       .lane = Lane::compute},
+      {.text = "Step 1: rank 0 holds rank 3's block. All of its keys lie ahead: **nothing** to do.",
+       .step = 1,
+       .rank = 0},
+      {.text = "Rank 3 attends a full block in the same step, and in every later one.",
+       .step = 1,
+       .rank = 3,
+       .lane = Lane::compute},
+      {.text = "The mask, by rank and owner: below the diagonal full blocks, above it none.",
+       .step = 1,
+       .figure = Figure::mask},
+      {.text =
+           "Pairs of each rank. The mean is what each would have if the work were shared evenly.",
+       .figure = Figure::balance}};
+  //+
+  page.ring_trace(std::move(run.recording), story);
+  page.picture("staircase.png",
+               "Contiguous pieces under a causal mask: rank 0 idles, rank 3 never");
+
+  // Nothing is wrong with the ring. What is wrong is who holds which tokens, and nobody said that a
+  // rank must hold neighbours. Lesson 8 deals them out differently.
+  //
+  // ## Checks
+  page.equal("6 of 16 meetings are empty", empty, 6);
+  page.equal("Rank 0 has nothing at step 1", predicted_pairs(four, 0, 1), 0);
+  page.equal("Rank 3 has a full block at step 1", predicted_pairs(four, 3, 1), 1024 * 1024);
+  page.at_most("Runs of 1, 2, 4 and 8 ranks agree with N / (2N - 1)", off, 2e-3);
+  page.equal("At eight ranks, 53.3 % by count", percent(counted_at_8), "53.3 %");
+
+  // ## Exercise
+  //
+  // Write `pairs`: how many pairs of queries [q, q + rows) and keys [k, k + rows) a causal mask
+  // allows, without counting them one by one. `lessons/07_causal_masks/exercise.h` has the signature,
+  // and `./ringscope lesson 7 --check` compares it with counting.
+}
+
+}  // namespace ringscope::lessons

@@ -1,0 +1,149 @@
+// # Zig-zag: chunks from both ends
+// > Give each rank a piece from the beginning and one from the end. Then every step is the same
+// > work for all, in blocks that need no mask, and neighbours stay neighbours.
+//
+// **You know** from lesson 8 that dealing tokens out like cards balances a causal ring, with a
+// triangle in every meeting. **You will see** two other ways to deal. One keeps long pieces of text
+// together, and it is what most rings in use today do.
+//
+// ## Who has little gets much
+//
+// An early token sees few keys, a late one many. Cut the text into 2N chunks, and pair them up, the
+// first with the last, the second with the last but one: rank r holds chunks r and 2N - 1 - r.
+//
+//     4 ranks, chunks 0 to 7        rank 0   0 7
+//                                   rank 1   1 6
+//                                   rank 2   2 5
+//                                   rank 3   3 4
+//
+// This is the *zigzag* partition. The two chunk numbers of a rank always add up to 2N - 1.
+#include <cmath>
+
+#include "core/ring/run.h"
+#include "core/trace/summary.h"
+#include "lessons/book/dealt_table.h"
+#include "lessons/book/page.h"
+#include "lessons/book/pairs_table.h"
+#include "lessons/book/problem.h"
+#include "lessons/book/tile_count.h"
+
+namespace ringscope::lessons {
+namespace {
+
+//-
+RingConfig ring_with(PartitionKind partition, int world_size) {
+  RingConfig config;
+  config.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = 4096, .head_dim = 64};
+  config.mask = MaskSpec::parse("causal");
+  config.partition = partition;
+  config.world_size = world_size;
+  return config;
+}
+//+
+
+}  // namespace
+
+void lesson_09(Page& page) {
+  // ## Three kinds of meeting
+  //
+  // A meeting of two ranks is two chunks of queries with two chunks of keys. Rank 1 (chunks 1 and 6)
+  // meets the block of rank 3 (chunks 3 and 4): chunk 1 comes before both, chunk 6 after both. So
+  // half of the queries see the whole block, the other half see nothing.
+  const Guess guess = page.predict(
+      "Rank 3 meets the block of rank 1. Which share of the pairs is allowed, in percent?", "%");
+  const RingConfig zigzag = ring_with(PartitionKind::zigzag, 4);
+  const double block = 1024.0 * 1024.0;
+  page.answer(guess, 100 * static_cast<double>(predicted_pairs(zigzag, 3, 2)) / block, 0.02);
+
+  // Half again, but another half: chunk 1 of the keys comes before all of rank 3's queries, chunk 6
+  // after all of them. In general:
+  //
+  //     owner < rank     all queries see the first half of the keys
+  //     owner > rank     the second half of the queries sees all keys
+  //     owner = rank     j ≤ i, a triangle: the rank's own block
+  //
+  // The first two are rectangles. No pair in them needs a mask, a kernel just gets fewer rows. Only
+  // step 0 has a diagonal. And all rectangles are alike, half a block:
+  page.table(pairs_table(zigzag));
+
+  // ## To and fro
+  //
+  // Dealing cards has a cure of its own. Striped gives the last rank the last card of every round.
+  // Deal the next round backwards, as when two captains pick teams, and that evens out:
+  //-
+  const std::vector<PartitionKind> kinds = {PartitionKind::contiguous, PartitionKind::striped,
+                                            PartitionKind::fold, PartitionKind::zigzag};
+  //+
+  page.table(dealt_table(kinds, 16, 4));
+
+  // Here it is called *fold*: the row of tokens is folded to and fro over the ranks. Take care when
+  // reading elsewhere: some texts call this one zig-zag. Token by token or chunk by chunk, both are
+  // balanced over a whole run, and at every step too:
+  //-
+  Table steps({"8 ranks", "pairs of the slowest rank / mean", "balance ceiling, step by step"});
+  double worst_total = 1, worst_ceiling = 1;
+  const AttentionInputs in = random_inputs(zigzag.shape);
+  for (const auto kind : kinds) {
+    const RunSummary run = summarize(run_on_threads(ring_with(kind, 8), in).recording);
+    steps.row(std::string(name_of(kind)), fixed(run.imbalance, 4), percent(run.balance_ceiling, 2));
+    if (kind != PartitionKind::fold && kind != PartitionKind::zigzag) continue;
+    worst_total = std::fmax(worst_total, run.imbalance);
+    worst_ceiling = std::fmin(worst_ceiling, run.balance_ceiling);
+  }
+  //+
+  page.table(steps);
+
+  // By pairs, three of four are as good as even. The clock sees tiles (lesson 8). With 8 ranks of
+  // 4,096 rows and tiles of 128 by 128, the slowest rank computes this many:
+  //-
+  RingConfig longer = ring_with(PartitionKind::zigzag, 8);
+  longer.shape.seqlen = 8 * 4096;
+  Table work({"partition", "tiles of the slowest rank"});
+  std::vector<Index> slowest;
+  for (const auto kind : kinds) {
+    longer.partition = kind;
+    slowest.push_back(tiles_of_slowest_rank(longer, 128));
+    work.row(std::string(name_of(kind)), slowest.back());
+  }
+  //+
+  page.table(work);
+
+  // 4,096 would be ideal: zigzag has a diagonal once, striped and fold at every step.
+  RingRun run = run_on_threads(zigzag, in);
+  //-
+  const std::vector<StoryStep> story = {
+      {.text = "Four ranks, zigzag. All compute lanes are equally long.",
+       .figure = Figure::timeline},
+      {.text = "Step 0, the rank's own two chunks: the only diagonal of the run.",
+       .step = 0,
+       .figure = Figure::mask},
+      {.text = "Rank 1 meets rank 0's block: all queries, half of the keys.",
+       .step = 1,
+       .rank = 1,
+       .lane = Lane::compute},
+      {.text = "Rank 0 meets rank 3's: half of the queries, all of the keys. Equal work.",
+       .step = 1,
+       .rank = 0,
+       .lane = Lane::compute},
+      {.text = "Rectangles everywhere: no tile is computed in vain.",
+       .step = 1,
+       .figure = Figure::mask}};
+  //+
+  page.ring_trace(std::move(run.recording), story);
+  page.picture("rectangles.png", "Zigzag: rectangles of half a block at every step but the first");
+
+  // ## Checks
+  page.equal("Rank 3 meets half of rank 1's block", predicted_pairs(zigzag, 3, 2), 1024 * 1024 / 2);
+  page.check("Fold and zigzag are even to a thousandth, in total", worst_total < 1.001);
+  page.check("and step by step to a hundredth", worst_ceiling > 0.99);
+  page.equal("Zigzag: 4,112 tiles", slowest[3], 4112);
+  page.equal("Striped: 4,224 tiles", slowest[1], 4224);
+  page.equal("Contiguous: 7,696 tiles", slowest[0], 7696);
+
+  // ## Exercise
+  //
+  // Write the chunks of a zigzag rank, and which part of an owner's block its queries see, for all
+  // three kinds of meeting: `lessons/09_zigzag/exercise.h`. `./ringscope lesson 9 --check` counts pairs.
+}
+
+}  // namespace ringscope::lessons

@@ -1,0 +1,150 @@
+// # Backward: gradients that travel with their block
+// > Training needs to know how the loss changes with Q, K and V. Queries keep theirs at home; a KV
+// > block collects its own on the way, rank by rank, and takes one hop more to come home.
+//
+// **You know** the forward ring, whatever the mask and partition. **You will see** what it must
+// leave behind for the backward pass (little), how each rank computes its part alone, and how the
+// parts come together.
+//
+// ## Four products
+//
+// Training sums up how wrong a model is in one number, the loss, and asks: if a number of the output
+// changes a bit, how does the loss? That is the output's gradient, dO, one number for each of out.
+// The backward pass turns it into dQ, dK and dV; forward is all that we had so far. With P, the
+// weights of lesson 1, the rules of differentiation give (∘ multiplies number by number):
+//
+//     dV = Pᵀ dO             how much each value was used
+//     dP = dO Vᵀ             how much each weight matters
+//     dS = P ∘ (dP - delta)  through the softmax: weights of a row sum to 1, so if one
+//                            rises, the others fall
+//     dQ = scale dS K        dK = scale dSᵀ Q
+//
+// *delta* is one number a row: the mean of the row's dP, weighted by P.
+#include <cmath>
+#include <numeric>
+
+#include "core/ring/run.h"
+#include "lessons/book/page.h"
+#include "lessons/book/problem.h"
+
+namespace ringscope::lessons {
+void lesson_10(Page& page) {
+  // ## Nothing large is kept
+  //
+  // P has S × S numbers, and lesson 4 went to some length not to have it anywhere. It need not be
+  // kept: a weight is exp(score - lse), and lse is one number a row (lesson 2). So backward computes
+  // scores a second time, tile by tile, which is called *recomputation*.
+  //
+  // delta seems to need a whole row of dP, with all keys on all ranks. But the weighted mean of
+  // dO·v over the keys is dO times the weighted mean of the v, and that is out, which the rank has:
+  //
+  //     delta = Σⱼ Pᵢⱼ (dOᵢ · vⱼ)  =  dOᵢ · outᵢ
+  const double weights[] = {0.09, 0.24, 0.67}, v[] = {1, -2, 3}, dout = 0.5;
+  double mean_of_products = 0, out = 0;
+  for (int j = 0; j < 3; ++j) {
+    mean_of_products += weights[j] * (dout * v[j]);
+    out += weights[j] * v[j];
+  }
+  page.value("delta over the keys", fixed(mean_of_products, 3));
+  page.value("dout times out", fixed(dout * out, 3));
+
+  // So a rank with its rows of Q, out, lse and dO can work on any KV block alone, in any order.
+  page.predict("Forward takes two matrix products a block, Q Kᵀ and P V. How many does backward?",
+               "products", 5, 0);
+
+  // The four above with dP, and Q Kᵀ a second time: five for two. Backward is 2.5 times the work.
+  //
+  // ## Who gets what from whom
+  //
+  // A row of dQ is a sum over keys: a rank meets all blocks and adds up, at home. A row of dK or dV
+  // is a sum over queries, and those sit on all ranks. But the block whose gradient it is comes by
+  // each of them. So its gradient goes along: every rank adds its own part and passes both on.
+  page.predict("Four ranks: a block makes 3 hops. How many does its gradient make?", "hops", 4, 0);
+
+  // After 3 hops all four have added their parts. The block is not needed any more, but its owner
+  // needs the gradient, and that is one hop on. In the heart of the loop, `add` comes after
+  // `attend_backward`: a rank computes its part while the sum of those before is still on the way.
+  page.region("core/ring/ring_backward.cpp", "gradient_travels");
+
+  // ## In numbers
+  //
+  // A ring of four, and beside it the formulas above in double precision on a single rank:
+  RingConfig config;
+  config.shape = {.num_heads = 2, .num_heads_kv = 2, .seqlen = 2048, .head_dim = 64};
+  config.mask = MaskSpec::parse("causal");
+  config.partition = PartitionKind::zigzag;
+  config.world_size = 4;
+  config.backward = true;
+  const AttentionInputs in = random_inputs(config.shape);
+  RingRun run = run_on_threads(config, in);
+  const auto exact = exact_attention(config, in, true);
+  //-
+  const double dq_error = largest_difference(run.outputs.dq, exact.dq);
+  const double dk_error = largest_difference(run.outputs.dk, exact.dk);
+  const double dv_error = largest_difference(run.outputs.dv, exact.dv);
+  Table errors({"gradient", "largest error of the ring, in f32"});
+  errors.row("dQ", rounding(dq_error, 1e-5));
+  errors.row("dK", rounding(dk_error, 1e-5));
+  errors.row("dV", rounding(dv_error, 1e-5));
+  //+
+  page.table(errors);
+
+  // And are the formulas right? Nudge one number of K up and down, and see how the loss, here the
+  // sum of dO · out, follows. That is what dK claims to tell:
+  const auto loss = [&](std::size_t which, float nudge) {
+    AttentionInputs nudged = in;
+    nudged.k[which] += nudge;
+    const std::vector<double> moved = exact_attention(config, nudged).out;
+    return std::inner_product(moved.begin(), moved.end(), in.dout.begin(), 0.0);
+  };
+  const std::size_t which = 64 * 100 + 7;  // head 0, token 100, column 7
+  const double slope = (loss(which, 1 / 256.0f) - loss(which, -1 / 256.0f)) / (2 / 256.0);
+  page.value("by nudging", fixed(slope, 4));
+  page.value("dK of the ring", fixed(run.outputs.dk[which], 4));
+
+  // ## What it costs on the wire
+  //
+  // Forward passes K and V on 3 times. Backward does so again, and passes dK and dV on 4 times. Being
+  // sums, these are f32. If K and V are too, that is 7 to 3; in two bytes, it is 3 + 2 · 4 = 11 to 3.
+  //-
+  double sent[2] = {};  // by rank 1, in each pass
+  for (const TraceEvent& event : run.recording.events[1])
+    if (event.lane == Lane::send)
+      sent[event.pass == Pass::backward] += static_cast<double>(event.bytes);
+  const std::vector<StoryStep> story = {
+      {.text = "Forward, then backward. Backward's slices are about 2.5 times as long.",
+       .figure = Figure::timeline},
+      {.text = "Backward starts as forward does: with its own block, which sets off at once.",
+       .pass = Pass::backward,
+       .step = 0,
+       .rank = 1,
+       .lane = Lane::send},
+      {.text = "Its gradient can follow only when rank 1 has computed its part.",
+       .pass = Pass::backward,
+       .step = 1,
+       .rank = 2},
+      {.text = "The last step sends no block, but it sends gradients: home to their owners.",
+       .pass = Pass::backward,
+       .step = 3,
+       .lane = Lane::send}};
+  //+
+  page.value("rank 1 sends, forward", bytes(sent[0]));
+  page.value("rank 1 sends, backward", bytes(sent[1]));
+  page.ring_trace(std::move(run.recording), story);
+  page.picture("gradients.png", "Backward: a gradient follows its block, and goes on after it");
+
+  // ## Checks
+  page.check("delta is dout times out", std::abs(mean_of_products - dout * out) < 1e-12);
+  page.at_most("dQ is exact up to rounding", dq_error, 1e-5);
+  page.at_most("dK is", dk_error, 1e-5);
+  page.at_most("dV is", dv_error, 1e-5);
+  page.at_most("Nudging K agrees with dK", std::abs(slope - run.outputs.dk[which]), 1e-5);
+  page.equal("Bytes are 7 to 3", 3 * sent[1], 7 * sent[0]);
+
+  // ## Exercise
+  //
+  // Write the backward pass of one query over a block of keys: `lessons/10_backward/exercise.h`.
+  // `./ringscope lesson 10 --check` calls it block by block, as a ring does, and nudges the numbers.
+}
+
+}  // namespace ringscope::lessons

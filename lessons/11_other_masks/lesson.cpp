@@ -1,0 +1,147 @@
+// # Windows, prefixes, documents, grouped heads
+// > Real models forbid more pairs than a causal mask does, and share keys between heads. The first
+// > changes which ranks have work, the second how much must travel.
+//
+// **You know** the causal mask, and that the best way to deal out tokens depends on it. **You will
+// see** three more masks, what they have in common, which partition suits which, and why models with
+// few heads of K and V are easier to put on a ring.
+//
+// ## Three more masks
+//
+// - **Window**: a token sees only its neighbourhood, itself and the W - 1 tokens before it (and,
+//   unless the mask is causal as well, as many after it). Far less work for long texts.
+// - **Prefix**: the first P tokens, such as a question, all see each other; what follows is causal.
+// - **Documents**: training data is packed, several short texts in one sequence, and none of them
+//   may see another.
+//
+// They combine: a pair is allowed when all parts allow it. Each line below is a query, each column a
+// key:
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/ring/run.h"
+#include "core/trace/summary.h"
+#include "lessons/book/mask_drawing.h"
+#include "lessons/book/page.h"
+#include "lessons/book/pairs_table.h"
+#include "lessons/book/problem.h"
+
+namespace ringscope::lessons {
+namespace {
+
+//-
+RingConfig ring_of_8(PartitionKind partition, const char* mask) {
+  RingConfig config;
+  config.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = 8192, .head_dim = 64};
+  config.partition = partition;
+  config.mask = MaskSpec::parse(mask);
+  config.world_size = 8;
+  return config;
+}
+//+
+
+}  // namespace
+
+void lesson_11(Page& page) {
+  page.print(drawn_masks({"causal+window:3", "prefix:4", "causal+documents:3,5"}, 8));
+
+  // ## One interval a row
+  //
+  // Look at any line: its crosses have no gaps. The keys that a query may attend are one *interval*,
+  // from a first key to a last, and as you go down, neither end ever moves left. That holds for all
+  // these masks, and so for their combinations. It is the whole of what this project knows of masks:
+  page.region("core/mask/mask.h", "allowed_keys");
+
+  // From two numbers a row follows at once whether a tile is empty, full or in between, and how many
+  // pairs it has, without looking at them one by one.
+  //
+  // ## Who has work now?
+  //
+  // 8,192 tokens on eight ranks, 1,024 each, in whole pieces, and a causal window of 1,024: each
+  // token sees itself and 1,023 before it.
+  const Guess guess = page.predict(
+      "Of the eight blocks that come by, how many does rank 5 have work with?", "blocks");
+  const RingConfig windowed = ring_of_8(PartitionKind::contiguous, "causal+window:1024");
+  int blocks = 0;
+  for (int step = 0; step < 8; ++step) blocks += predicted_pairs(windowed, 5, step) > 0;
+  page.answer(guess, blocks, 0);
+
+  // Its own and the one before. The other six pass through, for nothing. What about other ways to
+  // deal? In each cell, the meetings of rank and block that have work, of 64, and the balance ceiling
+  // (lesson 7):
+  //-
+  Table suits({"mask", "contiguous", "striped", "zigzag"});
+  const char* eight_texts = "causal+documents:1024,1024,1024,1024,1024,1024,1024,1024";
+  const char* few_texts = "causal+documents:700,4000,300,3192";
+  for (const auto& [name, mask] : {std::pair{"causal", "causal"},
+                                   {"causal, window 1,024", "causal+window:1024"},
+                                   {"causal, prefix 4,096", "prefix:4096"},
+                                   {"documents, one a rank", eight_texts},
+                                   {"documents of uneven length", few_texts}}) {
+    std::vector<Cell> cells = {name};
+    for (const auto kind :
+         {PartitionKind::contiguous, PartitionKind::striped, PartitionKind::zigzag}) {
+      const Meetings met = meetings(ring_of_8(kind, mask));
+      cells.push_back(fmt::format("{}, {:.1f} %", met.with_work, 100 * met.balance_ceiling));
+    }
+    suits.add(cells);
+  }
+  //+
+  page.table(suits);
+
+  // There is no winner for all. Striped is level whatever the mask, for a rank's tokens are a fair
+  // sample of the text; the price is that every rank meets every block. Whole pieces keep together
+  // what belongs together: with a window or with documents, most meetings are empty, and one could
+  // leave those hops out. Zigzag was made for the plain causal mask, and is best at that.
+  //
+  // ## Fewer heads of K and V
+  //
+  // Models have many heads, each with its own Q, K and V. In many newer ones, several query heads
+  // share a head of K and V: *grouped heads*. 32 heads of Q over 8 of K and V, say. Every query head
+  // still computes its own scores, so the work is the same.
+  page.predict("By what factor do the bytes of a hop shrink?", "times", 4, 0);
+
+  // Scores of 32 heads, blocks of 8. That moves the balance of computing and sending by four, at no
+  // cost to the ring. The gradients dK and dV (lesson 10) are sums over the group's query heads.
+  RingConfig config = ring_of_8(PartitionKind::striped, "causal+documents:700,1000,348");
+  config.shape = {.num_heads = 8, .num_heads_kv = 2, .seqlen = 2048, .head_dim = 64};
+  config.world_size = 4;
+  const AttentionInputs in = random_inputs(config.shape);
+  RingRun run = run_on_threads(config, in);
+  const double error = largest_difference(run.outputs.out, exact_attention(config, in).out);
+  page.value("documents and grouped heads, largest error", rounding(error, 3e-6));
+  //-
+  const double hop = static_cast<double>(summarize(run.recording).ranks[0].bytes_sent) / 3;
+  const std::vector<StoryStep> story = {
+      {.text = "Three documents, dealt out like cards over four ranks.",
+       .figure = Figure::timeline},
+      {.text = "The mask in local rows: three triangles along the diagonal, in every meeting.",
+       .step = 1,
+       .figure = Figure::mask},
+      {.text = "Eight query heads compute. Only two heads of K and V travel.",
+       .step = 1,
+       .rank = 2,
+       .lane = Lane::send}};
+  //+
+  page.ring_trace(std::move(run.recording), story);
+  page.picture("masks.png", "Three documents, striped: every rank has a bit of each");
+
+  // ## Checks
+  page.equal("Rank 5 has work with two blocks", blocks, 2);
+  page.equal("A window in whole pieces: 15 meetings have work", meetings(windowed).with_work, 15);
+  page.equal("A document a rank: nobody needs anybody",
+             meetings(ring_of_8(PartitionKind::contiguous, eight_texts)).with_work, 8);
+  page.check("Striped is level for uneven documents",
+             meetings(ring_of_8(PartitionKind::striped, few_texts)).balance_ceiling > 0.99);
+  page.equal("A hop moves two heads of K and V, not eight", hop, 2.0 * 2 * 512 * 64 * 4);
+  page.at_most("The output is exact up to rounding", error, 3e-6);
+
+  // ## Exercise
+  //
+  // Write the interval of a query for a causal window inside documents, and the number of blocks that
+  // a rank must meet under a causal window: `lessons/11_other_masks/exercise.h`.
+  // `./ringscope lesson 11 --check` counts.
+}
+
+}  // namespace ringscope::lessons

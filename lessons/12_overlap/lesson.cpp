@@ -1,0 +1,150 @@
+// # Overlap and F/B: is a ring worth it?
+// > Computing grows with the square of a block's rows, sending only with the rows. So there is a
+// > length from which hops cost nothing, and one division tells it.
+//
+// **You know** that a hop hides behind the computing if it is shorter (lesson 6), and what travels
+// under which mask and with which heads (lessons 8 to 11). **You will see** how many rows a rank must
+// hold for that, on which machines, and how many ranks a text is good for.
+//
+// ## Two lines that cross
+//
+// A rank holds c rows. In a step its c queries meet c keys: c² scores a head. With d = head_dim, each
+// is d products and d sums, and so is its part of P V: 4 d c² operations. Beside it the next block
+// comes in: c rows of K and of V, d numbers of e bytes each. With F operations a second and B bytes a
+// second, one way:
+//
+//     computing   4 d c² / F             sending   2 d e c / B
+//
+// Twice the rows are four times the computing, and twice the sending. So from some c on computing
+// takes longer. That is the *crossover*; in a model with H query heads and G heads of K and V:
+//
+//     c* = (F/B) · (e/2) · (G/H)
+//
+// d is in both, and falls out. For numbers of two bytes and as many heads, c* is simply F/B.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/cost/balance.h"
+#include "core/cost/hardware.h"
+#include "core/cost/layer_time.h"
+#include "core/cost/overlap.h"
+#include "core/ring/run.h"
+#include "core/trace/summary.h"
+#include "lessons/book/page.h"
+#include "lessons/book/problem.h"
+
+namespace ringscope::lessons {
+namespace {
+
+//-
+Job job_of(Index seqlen, int world_size, Index heads_kv) {
+  return {.shape = {.num_heads = 32, .num_heads_kv = heads_kv, .seqlen = seqlen, .head_dim = 128},
+          .dtype = DType::bf16,
+          .world_size = world_size};
+}
+
+RingRun small_ring(Index seqlen) {
+  RingConfig config;
+  config.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = seqlen, .head_dim = 64};
+  config.world_size = 4;
+  return run_on_threads(config, random_inputs(config.shape));
+}
+//+
+
+}  // namespace
+
+void lesson_12(Page& page) {
+  const Guess guess = page.predict(
+      "An A100: 312 · 10¹² operations, 300 · 10⁹ bytes a second, two-byte numbers. c*?", "rows");
+  const Rates a100{.forward_flops = 312e12, .backward_flops = 312e12, .bytes_per_s = 300e9};
+  const double crossover = threshold_rows(job_of(8192, 8, 32), a100, Pass::forward, 1.0);
+  page.answer(guess, crossover, 0.05);
+
+  // About a thousand tokens a rank: two or three pages. (Data sheets give links in both directions
+  // together, 600 here. A hop uses one of them.) A causal mask, balanced by zigzag, halves the
+  // computing and leaves the sending as it is, so there it is twice that:
+  //-
+  Table machines({"GPU, link", "F/B", "full mask", "causal", "causal, 8 of 32 heads of K, V"});
+  for (const auto& [gpu, link] : {std::pair{"A100", "NVLink3"},
+                                  {"H100", "NVLink4"},
+                                  {"H100", "InfiniBand-NDR"},
+                                  {"H100", "Ethernet-100G"}}) {
+    const double peak = find_gpu(gpu).peak_flops(DType::bf16), way = find_link(link).bytes_per_s;
+    const auto rows = [rates = Rates{peak, peak, way}](Index heads_kv, double share) {
+      return std::round(threshold_rows(job_of(8192, 8, heads_kv), rates, Pass::forward, share));
+    };
+    machines.row(fmt::format("{}, {}", gpu, link), std::round(peak / way), rows(32, 1),
+                 rows(32, 0.5), rows(8, 0.5));
+  }
+  //+
+  page.table(machines);
+
+  // Better processors make it worse, better wires make it better, grouped heads help by their factor.
+  // These are the peaks of data sheets; a kernel that reaches 70 % of F needs 70 % of the rows.
+  //
+  // ## Below the crossover
+  //
+  // Then what sticks out of a step, hop less computing, is *exposed communication*. Eight H100 with
+  // InfiniBand, 32 heads of 128, a full mask, several lengths. Times are those of all steps together:
+  //-
+  Table lengths({"seqlen", "rows a rank", "computing", "exposed", "exposed share"});
+  double exposed_at_crossover = 0;
+  const Rates cluster{.forward_flops = 989.4e12, .backward_flops = 989.4e12, .bytes_per_s = 50e9};
+  for (const Index rows : {1024, 4096, 16384, 19788, 32768}) {
+    const Job job = job_of(8 * rows, 8, 32);
+    const PassTime time = layer_time(job, balance_of(job), cluster).forward;
+    lengths.row(8 * rows, rows, fmt::format("{:.2f} ms", 1e3 * time.compute),
+                fmt::format("{:.2f} ms", 1e3 * time.exposed), percent(time.exposed / time.total()));
+    if (rows == 19788) exposed_at_crossover = time.exposed / time.total();
+  }
+  //+
+  page.table(lengths);
+
+  // At c* = 19,788 the exposed part is gone, and it stays gone. Read the other way round, it is a
+  // limit on ranks: a text of S tokens is good for S / c* of them; more make the blocks too small.
+  page.predict("A million tokens (1,048,576), the same machines: how many ranks at most?", "ranks",
+               std::floor(1048576 / 19788.0), 0.03);
+
+  // Backward computes 2.5 times as much, and moves gradients too, in f32 (lesson 10): four bytes on
+  // top of the two of each number of K and V, so three times the bytes.
+  const double backward = threshold_rows(job_of(8192, 8, 32), a100, Pass::backward, 1.0);
+  page.value("c* of the backward pass on the A100", std::round(backward), "rows");
+
+  // ## On your machine
+  //
+  // Ranks on threads have wires too: copies in memory, and waking each other up. With blocks of 16
+  // rows these may take longer than the work. With 1,024 they are little beside it:
+  RingRun tiny = small_ring(4 * 16), large = small_ring(4 * 1024);
+  //-
+  Table runs({"rows a rank", "rank 0 computed for", "waited for"});
+  for (const RingRun* run : {&tiny, &large}) {
+    const RankSummary rank = summarize(run->recording).ranks[0];
+    runs.row(run == &tiny ? 16 : 1024, seconds(rank.compute_s), seconds(rank.wait_s));
+  }
+  const std::vector<StoryStep> story = {
+      {.text = "Blocks of 16 rows. Between the compute slices there are gaps: exposed.",
+       .figure = Figure::timeline},
+      {.text = "A wait slice says for whom. Compare runs/lessons/12-large.json, with 1,024 rows.",
+       .step = 1,
+       .lane = Lane::wait}};
+  //+
+  page.table(runs);
+  page.trace(std::move(tiny.recording), story);
+  page.ring_trace(std::move(large.recording), {{.text = "1,024 rows: no gaps."}}, "large");
+  page.picture("overlap.png", "Blocks of 1,024 rows: the hops are thin lines under the computing");
+
+  // `./ringscope plan` does these sums for any machine, and `plan --measure` finds F and B of yours.
+  //
+  // ## Checks
+  page.equal("F/B of the A100 is 1,040 rows", std::round(crossover), 1040);
+  page.check("At the crossover nothing is exposed", exposed_at_crossover < 1e-3);
+  page.equal("Backward needs 3 / 2.5 of the rows", std::round(backward), 1248);
+
+  // ## Exercise
+  //
+  // Write `crossover` and `exposed_time` from F, B and the shape: `lessons/12_overlap/exercise.h`.
+  // `./ringscope lesson 12 --check` asks for them on machines that you have seen here, and on others.
+}
+
+}  // namespace ringscope::lessons

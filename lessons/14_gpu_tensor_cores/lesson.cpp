@@ -1,0 +1,150 @@
+// # The GPU ladder II: tensor cores and Hopper
+// > One instruction multiplies whole matrices. Threads no longer compute products: they keep the
+// > machine that does supplied.
+//
+// **You know** from lesson 13 that a value which was fetched should serve many products, and that
+// threads wait for each other at barriers. **You will see**, on the model, one instruction make
+// thousands of products, how its operands come in time, and why softmax has to run beside it.
+//
+// ## A matrix an instruction
+//
+// A *tensor core* is a unit of a GPU's processor that multiplies small matrices of 16-bit numbers
+// and adds up in f32. The instruction `mma` multiplies A, 16 x 16, by B, 16 x 8. A whole warp gives
+// it together: each of the 32 threads holds some values of A, B and the result C in its registers.
+// Which ones, `a_row` to `c_column` say. A register has two values of A or B, next to each other:
+#include <cuda_runtime.h>
+
+#include "lessons/book/gpu_mma.h"
+#include "lessons/book/gpu_pipeline.h"
+#include "lessons/book/page.h"
+
+namespace ringscope::lessons {
+namespace {
+
+using namespace cuda;
+
+void multiply(const float* a, const float* b, float* c) {  // by the 32 threads of a warp
+  const int lane = threadIdx.x;
+  std::uint32_t a_mine[4], b_mine[2];
+  for (int r = 0; r < 4; ++r) {
+    const float* const pair = a + mma::a_row(lane, r) * 16 + mma::a_k(lane, r);
+    a_mine[r] = ptx::pack<bf16>(pair[0], pair[1]);
+  }
+  for (int r = 0; r < 2; ++r) {
+    const float* const pair = b + mma::b_k(lane, r) * 8 + mma::b_column(lane);
+    b_mine[r] = ptx::pack<bf16>(pair[0], pair[8]);
+  }
+  float c_mine[4] = {};
+  ptx::mma_m16n8k16<bf16>(c_mine, a_mine, b_mine[0], b_mine[1]);
+  for (int i = 0; i < 4; ++i) c[mma::c_row(lane, i) * 8 + mma::c_column(lane, i)] = c_mine[i];
+}
+
+}  // namespace
+
+void lesson_14(Page& page) {
+  // Which thread has which value of C? Of its upper half; the lower one is the same again:
+  page.print(matrix(holders_of_c(), 8, 0));
+
+  // A thread's values of C lie as those of the left half of A do. So two C of scores, side by side,
+  // once softmax has made them P, are the A of the next product, P V, and stay in their thread.
+  page.predict("How many products does the one instruction make?", "", 16 * 8 * 16, 0);
+
+  // NVIDIA's Hopper GPUs (H100, H200) have a larger one, `wgmma`: four warps together, 64 rows, up
+  // to 256 columns, here 128, and B straight out of shared memory. It is lesson 13 again: the
+  // larger the rectangle, the more products a value serves.
+  //-
+  Table sizes({"instruction", "threads", "products", "bytes of A and B", "bytes a product"});
+  sizes.row("a * b + c, f32", 1, 1, 4 * 2, fixed(8, 3));
+  sizes.row("mma", 32, 16 * 8 * 16, 2 * 16 * (16 + 8), fixed(2.0 * (16 + 8) / (16 * 8), 3));
+  sizes.row("wgmma", 128, 64 * 128 * 16, 2 * 16 * (64 + 128),
+            fixed(2.0 * (64 + 128) / (64 * 128), 3));
+  //+
+  page.table(sizes);
+
+  // ## Who fetches
+  //
+  // A machine that fast must never wait for its operands. Hopper has a **copy engine** (TMA): a
+  // thread asks for a whole tile, the copy runs on its own, and its bytes are counted at a barrier
+  // when they have landed. So one thread does all the fetching, the *producer*; the others consume.
+  // There are two buffers, as in lesson 6, with two barriers each: `full` says: a tile has landed,
+  // `empty`: all consumers are done with it. Who waits says for which time, even or odd: parity.
+  const auto pipeline = [](Stages<2>& shared, const TensorMap& matrix, float* sums) {
+    StagePlace<2> at;  // stage 0, 1, 0, 1, ..., parity 0, 0, 1, 1, ...
+    const int consumer = static_cast<int>(threadIdx.x) - 32;
+    if (threadIdx.x == 0) {  // the producer
+      for (int t = 0; t < 6; ++t, at.advance()) {
+        wait(1, shared.empty[at.stage], at.parity ^ 1);  // is over already at the first round
+        ptx::barrier_arrive_expecting(shared.full[at.stage], sizeof shared.tile[0]);
+        ptx::tma_load(shared.tile[at.stage], matrix, 0, t * kTileRows, 0, shared.full[at.stage]);
+      }
+    } else if (consumer >= 0) {  // 32 consumers; all they do is to add up
+      for (int t = 0; t < 6; ++t, at.advance()) {
+        wait(2, shared.full[at.stage], at.parity);
+        for (int i = consumer; i < kTileValues; i += 32)
+          sums[consumer] += shared.tile[at.stage][i].to_float();
+        arrive(3, shared.empty[at.stage]);
+      }
+    }
+  };
+
+  // All three numbered calls are needed. The model lets copies land as late as barriers allow, or
+  // at once. (A barrier is overrun by more arrivals than a phase takes.)
+  const auto ends = [&](int number, bool late) {
+    not_done = number;
+    return outcome_of<2>(pipeline, 6, 32, {.async_late = late});
+  };
+  //-
+  Table missing({"left out", "copies land late", "copies land at once"});
+  const char* const names[] = {"nothing", "1, wait until empty", "2, wait until full", "3, done"};
+  bool needed = true;
+  for (int n = 0; n < 4; ++n) {
+    missing.row(names[n], in_few_words(ends(n, true)), in_few_words(ends(n, false)));
+    for (const bool late : {false, true}) needed &= (ends(n, late) == "right") == (n == 0);
+  }
+  //+
+  page.table(missing);
+
+  // ## Softmax beside it
+  //
+  // Between the two products of a tile lies softmax, and exp is no product. By NVIDIA's figures a
+  // processor of a Hopper GPU makes 2,048 products of 16-bit numbers a clock, but 16 exp. A tile of
+  // 128 queries and 128 keys, head_dim 128, has 2 * 128 * 128 * 128 products: 2,048 clocks.
+  const Guess guess = page.predict("And its exps?", "clocks");
+  const auto products = [](double head_dim) { return 2 * 128 * 128 * head_dim / 2048; };
+  const double exps = 128 * 128 / 16;
+  page.answer(guess, exps);
+  //-
+  Table clocks({"head_dim", "products", "exp", "one after the other", "side by side", "faster"});
+  for (const double d : {64, 128})
+    clocks.row(d, products(d), exps, products(d) + exps, std::fmax(products(d), exps),
+               fixed((products(d) + exps) / std::fmax(products(d), exps), 1));
+  //+
+  page.table(clocks);
+
+  // It is the overlap of lesson 6. (A bound, by counting clocks; nothing was measured.) In the
+  // ladder's seventh kernel, products are started and run on their own: S of this tile, and O += PV
+  // of the one before. `wgmma_wait<1>` waits for all but the youngest, so for S; its softmax runs
+  // beside PV. And two groups of consumers take turns with products and softmax:
+  page.region("cuda/kernels/07_hopper_overlap.cu", "overlap");
+
+  // ## Who knows what
+  //
+  // - The model: results are right, threads hold what they should, and waits that are missing show
+  //   (`tests/cuda_model` takes those of the kernels out, one at a time).
+  // - The compiler's log: the registers suffice (`cuda/kernels/registers.txt`).
+  // - A GPU alone: that memory is ordered as we think, and how fast it is. `./ringscope gpu-check`
+  //   measures, and `bench/results` is where results belong. No lesson has any.
+  //
+  // ## Checks
+  page.check("The mma is the product of its matrices", multiplies(multiply));
+  page.check("C is laid out as A is", c_is_laid_out_as_a());
+  page.check("The pipeline is right, and none of its three calls can be left out", needed);
+  page.equal("exp takes half as long as the products", exps, products(128) / 2);
+
+  // ## Exercise
+  //
+  // Write a pipeline: `lessons/14_gpu_tensor_cores/exercise.h` has three buffers and 64 consumers,
+  // and needs its waits. `./ringscope lesson 14 --check` tries it with early and late copies.
+}
+
+}  // namespace ringscope::lessons

@@ -1,0 +1,150 @@
+// # Real processes, and hangs on purpose
+// > A ring that hangs says nothing by itself. Six mistakes, made on purpose: what ends such a run,
+// > whom it blames, and what its recording shows.
+//
+// **You know** from lesson 6 the loop of the ring, and that a hop is started before the computing.
+// **You will see** what a hop becomes when ranks are processes, the mistakes that ring programs are
+// made with, and how a run that stands still finds out who is to blame.
+//
+// ## Send and receive
+//
+// Until now ranks were threads, and a hop was a copy from one's memory to the other's. Processes
+// can't see each other's memory. Between them stands a library, **MPI** for CPUs or **NCCL** for
+// GPUs, with two calls: one rank says "send this to 3", and rank 3 says "receive from 2, into this
+// memory". The block moves when both have been said, and a call may last until then.
+#include <fmt/format.h>
+
+#include "core/trace/summary.h"
+#include "lessons/book/ending.h"
+#include "lessons/book/page.h"
+#include "lessons/book/problem.h"
+
+namespace ringscope::lessons {
+void lesson_15(Page& page) {
+  // Now four ranks, each of which first sends its block, and when that is over, receives one.
+  const Guess guess = page.predict("How many of the four blocks arrive?", "blocks");
+
+  // The ring on threads can commit such a mistake too: an `Injection` puts one into a rank's hop. A
+  // run that stands still for a second shall be ended:
+  RingConfig config;
+  config.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = 64, .head_dim = 8};
+  config.world_size = 4;
+  config.timeout_s = 1;
+  const AttentionInputs in = random_inputs(config.shape);
+  const auto with = [&](Fault fault, int rank, int step) {
+    config.injection = Injection{fault, rank, step};
+    return ending_of(config, in);
+  };
+  const Ending circle = with(Fault::send_first, 0, 0);
+  const Index arrived = count_of(circle.recording, -1, Lane::recv);
+  page.answer(guess, static_cast<double>(arrived), 0);
+  page.print(circle.message);
+
+  // Each send waits for the next rank to receive, which that rank will do after its own send.
+  // What makes this mistake common: MPI may put a small block aside in memory of its own, and the
+  // send is over at once. Such a program passes all its tests, and hangs when the sequence grows.
+  //
+  // The cure is to hand over both as one *group*: the library starts all of it before it waits for
+  // any. That is how this project sends over NCCL:
+  page.region("cuda/nccl/nccl_connection.cpp", "group");
+
+  // MPI has two calls that only start, `MPI_Isend` and `MPI_Irecv`. Later one asks what is over:
+  page.region("core/mpi/hop_side.cpp", "progress");
+
+  // Somebody must ask, and often, for many MPIs move a block only while being asked. A rank
+  // that computes a whole step without asking gets its hop after the step, not under it. So each
+  // rank has a second thread that does little else, and overlap (lesson 6) is real.
+  //
+  // ## Dead, or thinking?
+  //
+  // How did the run know that it hangs? A long wait proves nothing, since the other rank may be
+  // computing, for minutes. So every rank has a *pulse*: a count of the tiles and transfers that it
+  // has finished (`pulse_->advance()` above), and with it, where it is:
+  page.region("core/ring/watch.h", "RankStatus");
+
+  // When no pulse has grown for the whole timeout, or one was not heard of for so long, the run is
+  // over. Whom to blame? Follow the waits from rank to rank: they go round in a circle, as above,
+  // or end at a rank that waits for nobody. Example: rank 2 sends in hop 1, but forgets to receive.
+  const Guess steps = page.predict("How many of its four steps does rank 3 compute?", "steps");
+  const Ending forgot = with(Fault::unposted_recv, 2, 1);
+  //-
+  const std::vector<StoryStep> story = {
+      {.text = "Hop 1: rank 2 sends, and rank 3 gets its block.",
+       .step = 1,
+       .rank = 3,
+       .lane = Lane::recv},
+      {.text = "Rank 2 takes nothing, and so waits with no block for step 2.",
+       .step = 2,
+       .rank = 2,
+       .lane = Lane::wait},
+      {.text = "In hop 2 it has nothing to pass on. Rank 3 waits for it.",
+       .step = 3,
+       .rank = 3,
+       .lane = Lane::wait}};
+  const Index steps_of_3 = count_of(forgot.recording, 3, Lane::compute);
+  //+
+  page.answer(steps, static_cast<double>(steps_of_3), 0);
+  page.table(progress_table(forgot.recording));
+  page.print(forgot.message);
+  page.trace(forgot.recording, story);
+  page.picture("hang.png", "The recording: soon all wait, until the run is ended");
+
+  // Rank 3 got what rank 2 sent in hops 0 and 1. Ranks 1 and 2 wait for each other, says the table,
+  // but they are not alike: rank 1 has done its part of hop 1, and rank 2 has not asked for the
+  // block. So it is rank 2 that waits for nobody. The recording is kept although the run failed:
+  page.region("lessons/book/ending.h", "ending_of");
+
+  // ## The other four
+  //
+  // Each is made by rank 1, in hop 0: it sends a row too few; it dies; it sleeps 50 ms before every
+  // hop; it overwrites its block before it has left.
+  const Ending fewer = with(Fault::wrong_count, 1, 0), died = with(Fault::killed_rank, 1, 0);
+  const Ending slow = with(Fault::slow_rank, 1, 0), reused = with(Fault::early_reuse, 1, 0);
+  const double off = largest_difference(slow.outputs.out, reused.outputs.out);
+  page.value("a row too few", fewer.message);
+  page.value("dies", died.message);
+  page.value("slow", slow.message);
+  page.value("in which rank 2 waited", seconds(summarize(slow.recording).ranks[2].wait_s));
+  page.value("overwritten", fmt::format("{}, but out is off by {:.2f}", reused.message, off));
+
+  // The last is the worst: no rank notices, only a comparison with known numbers does (`--verify`).
+  // The first is noticed because both sides of a hop say how many bytes they mean before any moves.
+  // (NCCL has no such words; there it hangs.) And the death? NCCL lets the others wait for ever,
+  // and MPI leaves it to its launcher. So each process here also holds a TCP connection to rank 0.
+  // When a process ends, in whatever way, it is closed; rank 0 knows at once, and tells all.
+  //
+  // ## Before the first hop
+  //
+  // Many hangs are none of these: one machine was started with another option, or another version.
+  // So over that connection all ranks first compare what must be equal. Two threads play processes:
+  const std::string said = meeting_of({{"--mask", "full"}}, {{"--mask", "causal"}});
+  page.region("lessons/book/ending.h", "agree");
+  page.print(said);
+
+  // ## Try it with real processes
+  //
+  //     mpirun -np 4 ./ringscope run --random --backend mpi --inject send-first --timeout 2
+  //     mpirun -np 4 ./ringscope run --random --backend mpi --inject killed-rank --trace dead.json
+  //     ./ringscope view dead.json
+  //
+  // (Open MPI wants `--oversubscribe` where there are fewer cores, and `--allow-run-as-root` of
+  // root.) Or start a long run and end one of its processes with `kill -9`, or stop it with
+  // `kill -STOP`: one line says which rank it was, at which step, and no process stays behind.
+  //
+  // ## Checks
+  page.equal("Of four that send first, nobody receives", arrived, 0);
+  page.check("The message shows the circle", circle.message.ends_with("0 for 1 for 2 for 3 for 0"));
+  page.check("Rank 2 forgot, and rank 2 is blamed", forgot.message.starts_with("rank 2, step 1:"));
+  page.check("A row too few is blamed on its sender", fewer.message.starts_with("rank 1, step 0:"));
+  page.check("So is a death", died.message.starts_with("rank 1, step 0:"));
+  page.check("A slow rank ruins no number, an overwritten block does", off >= 0.01 && off < 100);
+  page.equal("Options are compared", said, "rank 1 has --mask causal, rank 0 has --mask full");
+
+  // ## Exercise
+  //
+  // Without groups a ring needs an order. Say for each rank of N if it sends or receives first,
+  // so that nobody waits for ever, and no hop takes longer than three sends one after another:
+  // `lessons/15_real_processes/exercise.h`. `./ringscope lesson 15 --check` plays all ranks.
+}
+
+}  // namespace ringscope::lessons

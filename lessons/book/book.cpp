@@ -1,0 +1,165 @@
+#include "lessons/book/book.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/ring/own_cores.h"
+#include "core/trace/chrome_trace.h"
+#include "lessons/book/embedded.h"
+#include "lessons/book/page.h"
+
+namespace ringscope::lessons {
+namespace {
+
+class Book : public Page {
+ public:
+  Book(const Lesson& lesson, Writer& writer, const std::string& trace_folder)
+      : lesson_(lesson), writer_(writer), trace_folder_(trace_folder) {}
+
+  Told tell() {
+    writer_.begin(lesson_);
+    lesson_.run(*this);
+    show_until(lesson_.source.line_count + 1);
+    for (const Asked& asked : asked_)
+      if (!asked.answered)
+        throw std::logic_error("'" + asked.question.text + "' is never answered");
+    writer_.end(lesson_, told_.checks, told_.failed);
+    return told_;
+  }
+
+  Guess predict(const std::string& question, const std::string& unit, At at) override {
+    show_until(at);
+    asked_.push_back({{question, unit}, {}, false});
+    asked_.back().guess = writer_.ask(asked_.back().question);
+    return {static_cast<int>(asked_.size()) - 1};
+  }
+  void answer(const Guess& guess, double actual, double tolerance, Source source, At at) override {
+    show_until(at);
+    Asked& asked = asked_.at(static_cast<std::size_t>(guess.number));
+    asked.answered = true;
+    const Cell cell(actual);
+    writer_.answer(asked.question, source == Source::measured ? measured(cell.shown) : cell,
+                   asked.guess ? verdict_on(*asked.guess, actual, tolerance) : "");
+  }
+  void predict(const std::string& question, const std::string& unit, double actual,
+               double tolerance, At at) override {
+    answer(predict(question, unit, at), actual, tolerance, Source::computed, at);
+  }
+
+  void value(const std::string& name, const Cell& value, const std::string& unit, At at) override {
+    show_until(at);
+    writer_.value(name, value, unit);
+  }
+  void table(const Table& table, At at) override {
+    show_until(at);
+    writer_.table(table);
+  }
+  void print(const std::string& text, At at) override {
+    show_until(at);
+    writer_.text(text);
+  }
+
+  void check(const std::string& claim, bool holds, At at) override {
+    show_until(at);
+    judge(claim, holds, "");
+  }
+  void equal(const std::string& claim, const Cell& found, const Cell& expected, At at) override {
+    show_until(at);
+    judge(claim, found.shown == expected.shown,
+          fmt::format("{} found, {} expected", found.shown, expected.shown));
+  }
+  void at_most(const std::string& claim, double error, double bound, At at) override {
+    show_until(at);
+    judge(claim, error <= bound, fmt::format("{:g} found, at most {:g} expected", error, bound));
+  }
+
+  void region(const std::string& path, const std::string& name, At at) override {
+    show_until(at);
+    const Region region = region_of(path, name);
+    writer_.listing(fmt::format("{}, line {}", path, region.first_line), region.text);
+  }
+
+  void trace(Recording recording, std::vector<StoryStep> story, const std::string& name,
+             At at) override {
+    show_until(at);
+    const std::string file = lesson_.label() + (name.empty() ? "" : "-" + name) + ".json";
+    recording.story = std::move(story);
+    if (trace_folder_.empty()) {
+      writer_.recording("runs/lessons/" + file, recording.story);
+      return;
+    }
+    std::error_code error;
+    std::filesystem::create_directories(trace_folder_, error);
+    if (error)
+      throw InputError(fmt::format("--out '{}': {}; accepted: a folder that exists or can be made",
+                                   trace_folder_, error.message()));
+    const std::string path = (std::filesystem::path(trace_folder_) / file).string();
+    write_chrome_trace(path, recording);
+    writer_.recording(path, recording.story);
+  }
+
+  void ring_trace(Recording recording, std::vector<StoryStep> story, const std::string& name,
+                  At at) override {
+    trace(on_own_cores(std::move(recording)), std::move(story), name, at);
+  }
+
+  void picture(const std::string& file, const std::string& caption, At at) override {
+    show_until(at);
+    writer_.picture("lessons/" + lesson_.folder + "/" + file, caption);
+  }
+
+ private:
+  struct Asked {
+    Question question;
+    std::optional<double> guess;
+    bool answered = false;
+  };
+
+  // Shows what stands above a call and has not been shown.
+  void show_until(const At& at) {
+    const Lines* const call = std::string_view(at.file).ends_with(lesson_.path())
+                                  ? lesson_.source.call_at(at.line)
+                                  : nullptr;
+    if (call == nullptr)
+      throw std::logic_error(fmt::format(
+          "{}:{}: the page may be called only by {}, in the lesson's own function, by a "
+          "statement of its own",
+          at.file, at.line, lesson_.path()));
+    show_until(call->first);
+  }
+  void show_until(int line) {
+    const std::vector<Piece>& pieces = lesson_.source.pieces;
+    for (; shown_ < pieces.size() && pieces[shown_].line < line; ++shown_) {
+      const Piece& piece = pieces[shown_];
+      if (piece.kind == Piece::Kind::code)
+        writer_.listing("", piece.text);
+      else if (!piece.text.empty())
+        writer_.prose(piece.text);
+    }
+  }
+
+  void judge(const std::string& claim, bool holds, const std::string& details) {
+    ++told_.checks;
+    if (!holds) ++told_.failed;
+    writer_.check(claim, holds, holds ? "" : details);
+  }
+
+  const Lesson& lesson_;
+  Writer& writer_;
+  std::string trace_folder_;
+  std::size_t shown_ = 0;  // pieces
+  std::vector<Asked> asked_;
+  Told told_;
+};
+
+}  // namespace
+
+Told tell(const Lesson& lesson, Writer& writer, const std::string& trace_folder) {
+  return Book(lesson, writer, trace_folder).tell();
+}
+
+}  // namespace ringscope::lessons

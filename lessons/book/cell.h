@@ -1,0 +1,64 @@
+// What lessons show: numbers with their spelling, and tables of them. What differs from machine to
+// machine (times, rounding errors) is shown, but not kept: pages and tests leave it out.
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <vector>
+
+#include "core/base/math.h"
+
+namespace ringscope::lessons {
+
+struct Cell {
+  std::string shown;  // to somebody who runs the lesson
+  std::string kept;   // on the page
+
+  Cell(std::string text) : shown(text), kept(std::move(text)) {}
+  Cell(const char* text) : Cell(std::string(text)) {}
+  Cell(std::integral auto value) : Cell(with_commas(static_cast<Index>(value))) {}
+  Cell(double value);  // four significant digits; whole numbers below 1e15 in full
+  Cell(std::string shown_text, std::string kept_text)
+      : shown(std::move(shown_text)), kept(std::move(kept_text)) {}
+
+  static std::string with_commas(Index value);  // 12,345
+};
+
+Cell fixed(double value, int decimals);
+Cell percent(double share, int decimals = 1);  // 0.5 is 50.0 %
+Cell bytes(double count);                      // 512 bytes, 1.5 KiB, 64 GiB
+// A rounding error. On the page "at most BOUND"; more than that, or NaN, makes the page stale.
+Cell rounding(double error, double bound);
+// A time, or anything else that is measured. On the page "…".
+Cell seconds(double value);
+Cell measured(std::string text);
+
+class Table {
+ public:
+  explicit Table(std::vector<std::string> head) : head_(std::move(head)) {}
+
+  // As many cells as the head has; throws std::logic_error otherwise.
+  template <class... Values>
+  void row(const Values&... values) {
+    add({Cell(values)...});
+  }
+  void add(std::vector<Cell> cells);
+
+  const std::vector<std::string>& head() const { return head_; }
+  const std::vector<std::vector<Cell>>& rows() const { return rows_; }
+
+ private:
+  std::vector<std::string> head_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+// A small matrix, row by row, as text: `columns` values a line.
+std::string matrix_text(const std::vector<double>& values, Index columns, int decimals);
+template <class Values>
+std::string matrix(const Values& values, Index columns, int decimals = 2) {
+  return matrix_text({std::begin(values), std::end(values)}, columns, decimals);
+}
+// A few numbers in one line: "0.09, 0.24, 0.67".
+std::string numbers(const std::vector<double>& values, int decimals = 2);
+
+}  // namespace ringscope::lessons

@@ -1,0 +1,86 @@
+// Runs that are meant to fail: how they end, and what their recordings show of it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/process/agreement.h"
+#include "core/ring/run.h"
+#include "lessons/book/cell.h"
+
+namespace ringscope::lessons {
+
+struct Ending {
+  std::string message;  // "ends well", or who failed, where, and how
+  Recording recording;  // until then
+  AttentionOutputs outputs;
+};
+
+// [ending_of
+inline Ending ending_of(const RingConfig& config, const AttentionInputs& in) {
+  try {
+    RingRun run = run_on_threads(config, in);
+    return {"ends well", std::move(run.recording), std::move(run.outputs)};
+  } catch (const RunFailure& failure) {
+    return {fmt::format("rank {}, step {}: {}", failure.rank(), failure.step(), failure.what()),
+            failure.recording(),
+            {}};
+  }
+}
+// ending_of]
+
+// Recorded events in a lane of a rank (-1: of all).
+inline Index count_of(const Recording& recording, int rank, Lane lane) {
+  Index count = 0;
+  for (std::size_t r = 0; r < recording.events.size(); ++r)
+    for (const TraceEvent& event : recording.events[r])
+      count += event.lane == lane && (rank < 0 || static_cast<int>(r) == rank);
+  return count;
+}
+
+// Whom the rank waited for at last; -1: nobody.
+inline int last_awaited(const Recording& recording, int rank) {
+  int awaited = -1;
+  for (const TraceEvent& event : recording.events[static_cast<std::size_t>(rank)])
+    if (event.lane == Lane::wait) awaited = event.waiting_for;
+  return awaited;
+}
+
+// How far every rank of a run came.
+inline Table progress_table(const Recording& recording) {
+  Table table({"rank", "steps computed", "blocks received", "its last wait was for"});
+  for (int rank = 0; rank < recording.info.world_size; ++rank)
+    table.row(rank, count_of(recording, rank, Lane::compute), count_of(recording, rank, Lane::recv),
+              fmt::format("rank {}", last_awaited(recording, rank)));
+  return table;
+}
+
+// Makes two ranks meet that were started with these options, each on a thread, and tells what comes
+// of it.
+inline std::string meeting_of(const Terms& of_rank_0, const Terms& of_rank_1) {
+  LifelineDoor door;  // rank 0 listens here
+  const std::string address = door.invitation();
+  // [agree
+  const auto compare = [](std::unique_ptr<Lifeline> line, const Terms& mine) -> std::string {
+    std::string said = "they agree";
+    try {
+      agree(*line, mine);
+    } catch (const RunError& error) {
+      said = error.what();
+    }
+    line->leave();
+    return said;
+  };
+  auto rank_1 = std::async(std::launch::async,
+                           [&] { return compare(Lifeline::join(address, 1, 2, 10), of_rank_1); });
+  const std::string said = compare(Lifeline::host(std::move(door), 2, 10), of_rank_0);
+  // agree]
+  rank_1.get();
+  return said;
+}
+
+}  // namespace ringscope::lessons

@@ -1,0 +1,77 @@
+#include "lessons/book/glossary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <stdexcept>
+
+#include "lessons/book/embedded.h"
+#include "lessons/book/source.h"
+
+namespace ringscope::lessons {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+// "term | lesson | file | name".
+Entry entry_of_head(const std::string& line, int line_number) {
+  std::vector<std::string> parts;
+  std::string_view rest = line;
+  for (std::size_t bar = 0; bar != std::string_view::npos; rest.remove_prefix(bar + 3)) {
+    bar = rest.find(" | ");
+    parts.emplace_back(rest.substr(0, bar));
+    if (bar == std::string_view::npos) break;
+  }
+  Entry entry;
+  if (parts.size() == 4) {
+    entry = {parts[0], 0, parts[2], parts[3], ""};
+    const auto [stop, error] =
+        std::from_chars(parts[1].data(), parts[1].data() + parts[1].size(), entry.lesson);
+    if (error == std::errc() && *stop == 0 && entry.lesson > 0) return entry;
+  }
+  throw std::logic_error(
+      fmt::format("lessons/glossary.txt, line {}: '{}' is not 'term | lesson | file | name'",
+                  line_number, line));
+}
+
+}  // namespace
+
+std::vector<Entry> parse_glossary(std::string_view text) {
+  std::vector<Entry> entries;
+  int line_number = 0;
+  for (const std::string& line : lines_of(text)) {
+    ++line_number;
+    if (line.empty() || line.starts_with('#')) continue;
+    if (!line.starts_with("  "))
+      entries.push_back(entry_of_head(line, line_number));
+    else if (entries.empty())
+      throw std::logic_error(
+          fmt::format("lessons/glossary.txt, line {}: text before the first term", line_number));
+    else
+      entries.back().text += (entries.back().text.empty() ? "" : "\n") + line.substr(2);
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return lower(a.term) < lower(b.term); });
+  return entries;
+}
+
+const std::vector<Entry>& glossary() {
+  static const std::vector<Entry> entries = parse_glossary(embedded_text("lessons/glossary.txt"));
+  return entries;
+}
+
+const Entry* find_entry(std::string_view term) {
+  const auto found = std::find_if(glossary().begin(), glossary().end(), [&](const Entry& entry) {
+    return lower(entry.term) == lower(term);
+  });
+  return found == glossary().end() ? nullptr : &*found;
+}
+
+}  // namespace ringscope::lessons

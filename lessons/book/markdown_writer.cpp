@@ -1,0 +1,195 @@
+#include "lessons/book/markdown_writer.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <cmath>
+
+#include "lessons/book/book.h"
+#include "lessons/book/glossary.h"
+#include "lessons/book/prose.h"
+
+namespace ringscope::lessons {
+namespace {
+
+// The new terms in a line, linked to the glossary.
+std::string with_links(const std::string& line) {
+  std::string text;
+  for (const Span& span : spans_of(line)) {
+    switch (span.kind) {
+      case Span::Kind::plain:
+        text += span.text;
+        break;
+      case Span::Kind::strong:
+        text += "**" + span.text + "**";
+        break;
+      case Span::Kind::code:
+        text += "`" + span.text + "`";
+        break;
+      case Span::Kind::link:
+        text += "[" + span.text + "](" + span.target + ")";
+        break;
+      case Span::Kind::term:
+        text += "[*" + span.text + "*](../glossary.md#" + anchor_of(span.text) + ")";
+        break;
+    }
+  }
+  return text;
+}
+
+std::string table_row(const std::vector<std::string>& cells) {
+  std::string text = "|";
+  for (const std::string& cell : cells) text += " " + cell + " |";
+  return text + "\n";
+}
+
+// Where a paragraph of a story points.
+std::string place_of(const StoryStep& step) {
+  std::string place;
+  const auto add = [&](const std::string& part) { place += (place.empty() ? "" : ", ") + part; };
+  if (step.pass) add(std::string(name_of(*step.pass)));
+  if (step.rank >= 0) add(fmt::format("rank {}", step.rank));
+  if (step.step >= 0) add(fmt::format("step {}", step.step));
+  if (step.lane) add(std::string(name_of(*step.lane)));
+  return place;
+}
+
+}  // namespace
+
+void MarkdownWriter::item(const std::string& text) {
+  if (!in_list_ && !page_.empty()) page_ += "\n";
+  page_ += "- " + text + "\n";
+  in_list_ = true;
+}
+
+void MarkdownWriter::paragraph(const std::string& text) {
+  if (!page_.empty()) page_ += "\n";
+  page_ += text + (text.ends_with('\n') ? "" : "\n");
+  in_list_ = just_asked_ = false;
+}
+
+void MarkdownWriter::begin(const Lesson& lesson) {
+  page_ = "<!-- Made from lesson.cpp, by the target lesson_pages. -->\n";
+  paragraph(fmt::format("# {} {}", lesson.label(), lesson.source.title));
+  paragraph(
+      fmt::format("[All lessons](../README.md) · [the program](lesson.cpp) · to step through it: "
+                  "`./ringscope lesson {}` · about {:.0f} minutes",
+                  lesson.number, std::ceil(reading_minutes(lesson))));
+}
+
+void MarkdownWriter::prose(const std::string& markdown) {
+  std::string text;
+  for (const std::string& line : lines_of(markdown))
+    text += (line.starts_with("    ") ? line : with_links(line)) + "\n";
+  paragraph(text);
+}
+
+void MarkdownWriter::listing(const std::string& origin, const std::string& code) {
+  if (!origin.empty()) {
+    const std::string path = origin.substr(0, origin.find(','));
+    paragraph(fmt::format("[{}](../../{}){}:", path, path, origin.substr(path.size())));
+  }
+  paragraph("```cpp\n" + code + "```");
+}
+
+std::optional<double> MarkdownWriter::ask(const Question& question) {
+  paragraph("> **Predict.** " + question.text +
+            (question.unit.empty() ? "" : " (" + question.unit + ")"));
+  just_asked_ = true;
+  return std::nullopt;
+}
+
+void MarkdownWriter::answer(const Question& question, const Cell& actual, const std::string&) {
+  const std::string summary = just_asked_ ? "Answer" : "Answer: " + question.text;
+  paragraph(fmt::format("<details><summary>{}</summary>\n\n**{}{}{}**\n</details>", summary,
+                        actual.kept, question.unit.empty() ? "" : " ", question.unit));
+}
+
+void MarkdownWriter::value(const std::string& name, const Cell& value, const std::string& unit) {
+  item(name + ": **" + value.kept + (unit.empty() ? "" : " " + unit) + "**");
+}
+
+void MarkdownWriter::table(const Table& table) {
+  std::string text = table_row(table.head());
+  for (std::size_t i = 0; i < table.head().size(); ++i) text += i == 0 ? "|---|" : "---:|";
+  text += "\n";
+  for (const std::vector<Cell>& row : table.rows()) {
+    std::vector<std::string> cells;
+    for (const Cell& cell : row) cells.push_back(cell.kept);
+    text += table_row(cells);
+  }
+  paragraph(text);
+}
+
+void MarkdownWriter::text(const std::string& text) {
+  paragraph("```text\n" + text + (text.ends_with('\n') ? "" : "\n") + "```");
+}
+
+void MarkdownWriter::check(const std::string& claim, bool holds, const std::string& details) {
+  item((holds ? "✓ " : "**WRONG** ") + claim + (details.empty() ? "" : ": " + details));
+}
+
+void MarkdownWriter::recording(const std::string& file, const std::vector<StoryStep>& story) {
+  paragraph("The lesson records this run, with a story: `./ringscope view " + file + "`.");
+  std::string text;
+  for (std::size_t i = 0; i < story.size(); ++i) {
+    const std::string place = place_of(story[i]);
+    text +=
+        fmt::format("{}. {}{}\n", i + 1, place.empty() ? "" : "(" + place + ") ", story[i].text);
+  }
+  if (!text.empty()) paragraph(text);
+}
+
+void MarkdownWriter::picture(const std::string& file, const std::string& caption) {
+  paragraph("![" + caption + "](" + file.substr(file.rfind('/') + 1) + ")");
+}
+
+void MarkdownWriter::end(const Lesson&, int, int) {}
+
+std::string page_of(const Lesson& lesson, int& failed) {
+  MarkdownWriter writer;
+  failed = tell(lesson, writer, "").failed;
+  return writer.page();
+}
+
+std::string contents_page() {
+  std::string text =
+      "<!-- Made by the target lesson_pages. -->\n\n# Lessons\n\n"
+      "From two matrix products to the timeline of a ring, in order; each knows only what came "
+      "before it.\n`./ringscope lesson N` steps through lesson N and asks for predictions; the "
+      "pages here are the same text.\nEach ends with an exercise: edit its `exercise.h`, then "
+      "`./ringscope lesson N --check`.\nWords are explained in the [glossary](glossary.md).\n\n"
+      "| | lesson | | minutes |\n|---:|---|---|---:|\n";
+  for (const Lesson& lesson : all_lessons())
+    text += fmt::format("| {} | [{}]({}/README.md) | {} | {:.0f} |\n", lesson.label(),
+                        lesson.source.title, lesson.folder, lesson.source.summary,
+                        std::ceil(reading_minutes(lesson)));
+  return text;
+}
+
+std::string glossary_page() {
+  std::string text = "<!-- Made from glossary.txt, by the target lesson_pages. -->\n\n# Glossary\n";
+  for (const Entry& entry : glossary()) {
+    text += fmt::format("\n## {}\n\n{}\n\nDefined in [{}](../{}): `{}`. ", entry.term, entry.text,
+                        entry.file, entry.file, entry.name);
+    for (const Lesson& lesson : all_lessons())
+      if (lesson.number == entry.lesson)
+        text += fmt::format("Lesson [{} {}]({}/README.md).", lesson.label(), lesson.source.title,
+                            lesson.folder);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string anchor_of(const std::string& heading) {
+  std::string anchor;
+  for (const char c : heading) {
+    if (c == ' ')
+      anchor += '-';
+    else if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || (c & 0x80) != 0)
+      anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return anchor;
+}
+
+}  // namespace ringscope::lessons

@@ -1,0 +1,34 @@
+// The little Markdown that lessons are written in: blocks, and the spans within them.
+//
+//   # Heading   paragraph   - item   1. item   > quote   a block indented by four spaces, as it is
+//   **strong**   `code`   *a new term*   [text](link)
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ringscope::lessons {
+
+struct Block {
+  enum class Kind { heading, paragraph, item, quote, verbatim };
+  Kind kind;
+  std::string text;  // lines joined by blanks; verbatim: lines as they are, without the four spaces
+  std::string marker;  // of an item: "-" or "1."
+  int level = 0;       // of a heading
+};
+
+struct Span {
+  enum class Kind { plain, strong, code, term, link };
+  Kind kind;
+  std::string text;
+  std::string target;  // of a link
+};
+
+std::vector<Block> blocks_of(std::string_view markdown);
+std::vector<Span> spans_of(std::string_view text);
+
+// The terms that prose introduces, *in single asterisks*, in order.
+std::vector<std::string> terms_in(std::string_view markdown);
+
+}  // namespace ringscope::lessons

@@ -1,0 +1,295 @@
+#include "lessons/book/terminal_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lessons/book/book.h"
+#include "lessons/book/prose.h"
+
+namespace ringscope::lessons {
+namespace {
+
+constexpr const char *kBold = "1", *kDim = "2", *kTerm = "1;4", *kHeading = "1;36", *kCode = "36",
+                     *kGood = "32", *kBad = "1;31", *kAsk = "1;33";
+
+std::string in_style(bool colour, const char* code, const std::string& text) {
+  return colour ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
+}
+
+struct Word {
+  std::string text;  // with its style
+  bool after_blank;  // may begin a new line
+};
+
+// Spans as words that are styled one by one, so that lines may break between them.
+std::vector<Word> words_of(const std::string& markdown, bool colour) {
+  std::vector<Word> words;
+  bool after_blank = true;
+  for (const Span& span : spans_of(markdown)) {
+    const char* const style = span.kind == Span::Kind::strong ? kBold
+                              : span.kind == Span::Kind::code ? kCode
+                              : span.kind == Span::Kind::term ? kTerm
+                                                              : nullptr;
+    const std::string mark = colour                          ? ""
+                             : span.kind == Span::Kind::code ? "`"
+                             : span.kind == Span::Kind::term ? "*"
+                                                             : "";
+    const std::string text = mark + span.text + mark;
+    std::string word;
+    const auto flush = [&] {
+      if (word.empty()) return;
+      words.push_back({style == nullptr ? word : in_style(colour, style, word), after_blank});
+      word.clear();
+      after_blank = false;
+    };
+    for (const char c : text) {
+      if (c == ' ') {
+        flush();
+        after_blank = true;
+      } else {
+        word += c;
+      }
+    }
+    flush();
+  }
+  return words;
+}
+
+std::string wrap(const std::string& markdown, const std::string& first, const std::string& indent,
+                 int width, bool colour) {
+  const std::vector<Word> words = words_of(markdown, colour);
+  std::string text = first;
+  int column = columns_of(first);
+  for (std::size_t i = 0; i < words.size();) {
+    // What no blank divides stays on one line.
+    std::string run = words[i].text;
+    std::size_t next = i + 1;
+    for (; next < words.size() && !words[next].after_blank; ++next) run += words[next].text;
+    const int columns = columns_of(run);
+    if (i > 0 && column + 1 + columns > width) {
+      text += "\n" + indent;
+      column = columns_of(indent);
+    } else if (i > 0) {
+      text += " ";
+      ++column;
+    }
+    text += run;
+    column += columns;
+    i = next;
+  }
+  return text + "\n";
+}
+
+std::string with_margin(const std::string& text, const std::string& margin) {
+  std::string result;
+  for (const std::string& line : lines_of(text)) result += margin + line + "\n";
+  return result;
+}
+
+bool looks_like_number(const std::string& cell) {
+  return !cell.empty() && (std::isdigit(static_cast<unsigned char>(cell[0])) != 0 ||
+                           cell[0] == '-' || cell[0] == '.');
+}
+
+}  // namespace
+
+int columns_of(std::string_view text) {
+  int columns = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\033') {
+      while (i < text.size() && text[i] != 'm') ++i;
+    } else if ((text[i] & 0xc0) != 0x80) {  // not a continuation byte
+      ++columns;
+    }
+  }
+  return columns;
+}
+
+std::string wrapped_text(const Console& console, const std::string& markdown,
+                         const std::string& indent) {
+  std::string text;
+  for (const Block& block : blocks_of(markdown))
+    text += wrap(block.text, indent, indent, std::clamp(console.width(), 40, 90), console.colour());
+  return text;
+}
+
+int TerminalWriter::width() const { return std::clamp(console_.width(), 40, 90); }
+
+std::string TerminalWriter::styled(const char* code, const std::string& text) const {
+  return in_style(console_.colour(), code, text);
+}
+
+std::string TerminalWriter::wrapped(const std::string& markdown, const std::string& first,
+                                    const std::string& indent) const {
+  return wrap(markdown, first, indent, width(), console_.colour());
+}
+
+void TerminalWriter::put(const std::string& text, Last kind) {
+  const bool goes_on = last_ == Last::nothing || (last_ == Last::item && kind == Last::item) ||
+                       (last_ == Last::output && kind == Last::output);
+  console_.write((goes_on ? "" : "\n") + text);
+  lines_ += static_cast<int>(std::count(text.begin(), text.end(), '\n')) + (goes_on ? 0 : 1);
+  last_ = kind;
+}
+
+void TerminalWriter::pause() {
+  lines_ = 0;
+  output_ = false;
+  if (!console_.somebody_reads()) return;
+  console_.write("\n" + styled(kDim, "Space: go on, q: stop"));
+  const bool goes_on = console_.wait_for_key();
+  // The line goes, and the next text begins where it began.
+  console_.write(console_.colour() ? "\r\033[K\033[A" : "\n");
+  if (!goes_on) throw ReaderStopped{};
+}
+
+void TerminalWriter::begin(const Lesson& lesson) {
+  put(styled(kHeading, fmt::format("Lesson {}: {}", lesson.number, lesson.source.title)) + "\n",
+      Last::block);
+  put(styled(kDim, fmt::format("about {:.0f} minutes; the text is {}",
+                               std::ceil(reading_minutes(lesson)), lesson.path())) +
+          "\n",
+      Last::item);
+}
+
+void TerminalWriter::prose(const std::string& markdown) {
+  bool first = true;
+  for (const Block& block : blocks_of(markdown)) {
+    const bool full = lines_ + 6 > console_.height() - 4;
+    if ((first && output_) || (block.kind == Block::Kind::heading && lines_ > 3) || full) pause();
+    first = false;
+    switch (block.kind) {
+      case Block::Kind::heading:
+        put(styled(kHeading, block.text) + "\n", Last::block);
+        break;
+      case Block::Kind::paragraph:
+        put(wrapped(block.text, "", ""), Last::block);
+        break;
+      case Block::Kind::quote:
+        put(wrapped(block.text, "  ", "  "), Last::block);
+        break;
+      case Block::Kind::verbatim:
+        put(with_margin(block.text, "    "), Last::block);
+        break;
+      case Block::Kind::item:
+        put(wrapped(block.text, "  " + block.marker + " ",
+                    std::string(block.marker.size() + 3, ' ')),
+            Last::item);
+        break;
+    }
+  }
+}
+
+void TerminalWriter::listing(const std::string& origin, const std::string& code) {
+  std::string text = origin.empty() ? "" : "  " + styled(kDim, origin) + "\n";
+  for (const std::string& line : lines_of(code)) {
+    const std::size_t comment = line.find("//");
+    const std::string head = line.substr(0, comment);
+    text += "  " + styled(kDim, "│") + " " + (head.empty() ? "" : styled(kCode, head)) +
+            (comment == std::string::npos ? "" : styled(kDim, line.substr(comment))) + "\n";
+  }
+  if (lines_ > 6 && lines_ + static_cast<int>(lines_of(code).size()) > console_.height() - 4)
+    pause();
+  put(text, Last::block);
+}
+
+std::optional<double> TerminalWriter::ask(const Question& question) {
+  const std::string unit = question.unit.empty() ? "" : " (" + question.unit + ")";
+  put(wrapped(question.text + unit, styled(kAsk, "Predict: "), ""), Last::block);
+  if (!console_.somebody_reads()) return std::nullopt;
+  for (int tries = 0; tries < 3; ++tries) {
+    console_.write(styled(kDim, tries == 0 ? "A number, or Enter to skip: "
+                                           : "That is no number. A number, or Enter to skip: "));
+    const std::optional<std::string> line = console_.read_line();
+    if (!line || *line == "q") throw ReaderStopped{};
+    lines_ = 0;
+    if (line->find_first_not_of(" \t\r") == std::string::npos) return std::nullopt;
+    if (const std::optional<double> number = number_in(*line)) return number;
+  }
+  return std::nullopt;
+}
+
+void TerminalWriter::answer(const Question& question, const Cell& actual,
+                            const std::string& verdict) {
+  const std::string unit = question.unit.empty() ? "" : " " + question.unit;
+  put(styled(kAsk, "It is " + actual.shown + unit + ".") + (verdict.empty() ? "" : " " + verdict) +
+          "\n",
+      Last::block);
+  output_ = true;
+}
+
+void TerminalWriter::value(const std::string& name, const Cell& value, const std::string& unit) {
+  put(wrapped(name + ": **" + value.shown + (unit.empty() ? "" : " " + unit) + "**", "  ", "    "),
+      Last::output);
+  output_ = true;
+}
+
+void TerminalWriter::table(const Table& table) {
+  std::vector<int> widths;
+  for (std::size_t c = 0; c < table.head().size(); ++c) {
+    int widest = columns_of(table.head()[c]);
+    for (const std::vector<Cell>& row : table.rows())
+      widest = std::max(widest, columns_of(row[c].shown));
+    widths.push_back(widest);
+  }
+  const auto line_of = [&](std::size_t c, const std::string& text, bool right) {
+    const std::string blanks(static_cast<std::size_t>(widths[c] - columns_of(text)), ' ');
+    return "  " + (right ? blanks + text : text + blanks);
+  };
+  std::string head, rule, body;
+  for (std::size_t c = 0; c < widths.size(); ++c) {
+    head += line_of(c, table.head()[c], c > 0);
+    rule += "  ";
+    for (int i = 0; i < widths[c]; ++i) rule += "─";
+  }
+  for (const std::vector<Cell>& row : table.rows()) {
+    std::string line;
+    for (std::size_t c = 0; c < widths.size(); ++c)
+      line += line_of(c, row[c].shown, c > 0 || looks_like_number(row[c].shown));
+    body += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  put(styled(kBold, head) + "\n" + styled(kDim, rule) + "\n" + body, Last::block);
+  output_ = true;
+}
+
+void TerminalWriter::text(const std::string& text) {
+  put(with_margin(text, "    "), Last::block);
+  output_ = true;
+}
+
+void TerminalWriter::check(const std::string& claim, bool holds, const std::string& details) {
+  put(wrapped(claim + (details.empty() ? "" : ": " + details),
+              holds ? styled(kGood, "  ok    ") : styled(kBad, "  WRONG "), "        "),
+      Last::output);
+  output_ = true;
+}
+
+void TerminalWriter::recording(const std::string& file, const std::vector<StoryStep>& story) {
+  put(wrapped(
+          fmt::format("Recorded, with a story of {} paragraph{}. Look at it now, and come back:",
+                      story.size(), story.size() == 1 ? "" : "s"),
+          "", "") +
+          "\n    " + styled(kBold, "./ringscope view " + file) + "\n",
+      Last::block);
+  output_ = true;
+}
+
+void TerminalWriter::picture(const std::string& file, const std::string& caption) {
+  put(wrapped("Picture: " + caption + " (" + file + ")", "  ", "  "), Last::block);
+  output_ = true;
+}
+
+void TerminalWriter::end(const Lesson& lesson, int checks, int failed) {
+  const std::string checked =
+      failed > 0 ? styled(kBad, fmt::format("{} of {} checks failed.", failed, checks))
+                 : styled(kGood, fmt::format("All {} checks hold.", checks));
+  std::string on = fmt::format(" Exercise: ./ringscope lesson {} --check", lesson.number);
+  for (const Lesson& next : all_lessons())
+    if (next.number == lesson.number + 1)
+      on += fmt::format("\nNext: ./ringscope lesson {}, {}", next.number, next.source.title);
+  put(checked + on + "\n", Last::block);
+}
+
+}  // namespace ringscope::lessons

@@ -1,0 +1,58 @@
+// A lesson in a terminal: prose wrapped, code and headings set apart. Where somebody reads, it
+// waits for a key before each new part, and for a number at each question.
+#pragma once
+
+#include <string>
+
+#include "lessons/book/console.h"
+#include "lessons/book/writer.h"
+
+namespace ringscope::lessons {
+
+// Thrown when the reader stops in the middle.
+struct ReaderStopped {};
+
+class TerminalWriter : public Writer {
+ public:
+  explicit TerminalWriter(Console& console) : console_(console) {}
+
+  void begin(const Lesson& lesson) override;
+  void prose(const std::string& markdown) override;
+  void listing(const std::string& origin, const std::string& code) override;
+  std::optional<double> ask(const Question& question) override;
+  void answer(const Question& question, const Cell& actual, const std::string& verdict) override;
+  void value(const std::string& name, const Cell& value, const std::string& unit) override;
+  void table(const Table& table) override;
+  void text(const std::string& text) override;
+  void check(const std::string& claim, bool holds, const std::string& details) override;
+  void recording(const std::string& file, const std::vector<StoryStep>& story) override;
+  void picture(const std::string& file, const std::string& caption) override;
+  void end(const Lesson& lesson, int checks, int failed) override;
+
+ private:
+  enum class Last { nothing, block, item, output };
+
+  // Writes whole lines, an empty one before them unless they go on with a list.
+  void put(const std::string& text, Last kind);
+  // Lets the reader read before more comes.
+  void pause();
+  // The lines of `markdown`, wrapped; continuation lines begin with `indent`.
+  std::string wrapped(const std::string& markdown, const std::string& first,
+                      const std::string& indent) const;
+  std::string styled(const char* code, const std::string& text) const;
+  int width() const;
+
+  Console& console_;
+  Last last_ = Last::nothing;
+  int lines_ = 0;        // since the last pause
+  bool output_ = false;  // since the last pause
+};
+
+// The number of columns that `text` takes, escape sequences left out.
+int columns_of(std::string_view text);
+
+// Prose for a terminal, outside of any lesson: a glossary entry, say.
+std::string wrapped_text(const Console& console, const std::string& markdown,
+                         const std::string& indent);
+
+}  // namespace ringscope::lessons

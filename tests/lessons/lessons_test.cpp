@@ -1,0 +1,148 @@
+// Every lesson that is built in: it runs, what it claims holds, its page is the committed one, it
+// is short enough, and its words are explained.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "lessons/book/glossary.h"
+#include "lessons/book/lesson.h"
+#include "lessons/book/markdown_writer.h"
+#include "lessons/book/prose.h"
+
+namespace ringscope::lessons {
+namespace {
+
+const std::string kRoot = RINGSCOPE_SOURCE_DIR;
+constexpr const char* kRemake =
+    "; `cmake --build BUILD --target lesson_pages` writes the pages anew";
+
+std::string contents_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(kRoot + "/" + path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+// The first line in which they differ; empty when they don't.
+std::string difference(const std::string& committed, const std::string& made) {
+  const std::vector<std::string> old_lines = lines_of(committed), new_lines = lines_of(made);
+  for (std::size_t i = 0; i < std::max(old_lines.size(), new_lines.size()); ++i) {
+    const std::string old_line = i < old_lines.size() ? old_lines[i] : "(nothing)";
+    const std::string new_line = i < new_lines.size() ? new_lines[i] : "(nothing)";
+    if (old_line != new_line)
+      return "line " + std::to_string(i + 1) + "\n  committed: " + old_line +
+             "\n  now:       " + new_line;
+  }
+  return committed == made ? "" : "the end of the last line";
+}
+
+std::vector<std::string> new_terms(const Lesson& lesson) {
+  std::set<std::string> terms;
+  for (const Piece& piece : lesson.source.pieces)
+    if (piece.kind == Piece::Kind::prose)
+      for (const std::string& term : terms_in(piece.text)) terms.insert(term);
+  return {terms.begin(), terms.end()};
+}
+
+class EveryLesson : public testing::TestWithParam<int> {
+ protected:
+  const Lesson& lesson() const { return lesson_of_number(GetParam()); }
+};
+
+// One test, because a lesson runs once.
+TEST_P(EveryLesson, HoldsAndItsPageIsUpToDate) {
+  int failed = 0;
+  const std::string page = page_of(lesson(), failed);
+  EXPECT_EQ(failed, 0);
+  EXPECT_NE(page.find("- ✓ "), std::string::npos) << "no checks";
+  EXPECT_NE(page.find("> **Predict.** "), std::string::npos) << "no prediction";
+  EXPECT_NE(page.find("\n|---|"), std::string::npos) << "no table";
+  const std::string path = "lessons/" + lesson().folder + "/README.md";
+  EXPECT_EQ(difference(contents_of(path), page), "") << path << " is stale" << kRemake;
+}
+
+TEST_P(EveryLesson, IsShort) {
+  EXPECT_LE(lesson().source.line_count, 150);
+  EXPECT_LE(reading_minutes(lesson()), 10);
+}
+
+TEST_P(EveryLesson, OpensWithWhatIsKnownAndWhatWillBeSeen) {
+  const std::string opening = lesson().source.pieces[0].text;
+  EXPECT_NE(opening.find("**You know**"), std::string::npos) << opening;
+  EXPECT_NE(opening.find("**You will see**"), std::string::npos) << opening;
+}
+
+TEST_P(EveryLesson, IntroducesAtMostTwoTermsAllInTheGlossary) {
+  const std::vector<std::string> terms = new_terms(lesson());
+  EXPECT_LE(terms.size(), 2u) << testing::PrintToString(terms);
+  for (const std::string& term : terms) {
+    const Entry* const entry = find_entry(term);
+    ASSERT_NE(entry, nullptr) << "'" << term << "' is not in lessons/glossary.txt";
+    EXPECT_EQ(entry->lesson, lesson().number) << term;
+  }
+}
+
+TEST_P(EveryLesson, ShowsAllOfItsPictures) {
+  const std::string folder = kRoot + "/lessons/" + lesson().folder;
+  const std::string text = contents_of(lesson().path());
+  std::set<std::string> there;
+  for (const auto& file : std::filesystem::directory_iterator(folder))
+    if (file.path().extension() == ".png") {
+      there.insert(file.path().filename());
+      EXPECT_NE(text.find("page.picture(\"" + file.path().filename().string() + "\""),
+                std::string::npos)
+          << file.path() << " is shown nowhere";
+    }
+  for (std::size_t at = 0; (at = text.find("page.picture(\"", at)) != std::string::npos;) {
+    at += 14;
+    const std::string name = text.substr(at, text.find('"', at) - at);
+    EXPECT_TRUE(there.contains(name)) << name << " is missing in " << folder;
+  }
+}
+
+std::vector<int> numbers_of_lessons() {
+  std::vector<int> numbers;
+  for (const Lesson& lesson : all_lessons()) numbers.push_back(lesson.number);
+  return numbers;
+}
+
+INSTANTIATE_TEST_SUITE_P(Lessons, EveryLesson, testing::ValuesIn(numbers_of_lessons()),
+                         [](const auto& lesson) { return lesson_of_number(lesson.param).folder; });
+
+TEST(Contents, PageIsUpToDate) {
+  EXPECT_EQ(difference(contents_of("lessons/README.md"), contents_page()), "")
+      << "lessons/README.md is stale" << kRemake;
+}
+
+TEST(Contents, NumbersCountUpFromOne) {
+  const std::vector<int> numbers = numbers_of_lessons();
+  for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(numbers[i], static_cast<int>(i) + 1);
+}
+
+TEST(Glossary, PageIsUpToDate) {
+  EXPECT_EQ(difference(contents_of("lessons/glossary.md"), glossary_page()), "")
+      << "lessons/glossary.md is stale" << kRemake;
+}
+
+TEST(Glossary, EveryTermIsIntroducedByItsLessonAndDefinedWhereItSays) {
+  std::set<std::string> seen;
+  for (const Entry& entry : glossary()) {
+    EXPECT_TRUE(seen.insert(entry.term).second) << entry.term << " twice";
+    EXPECT_FALSE(entry.text.empty()) << entry.term;
+    EXPECT_NE(contents_of(entry.file).find(entry.name), std::string::npos)
+        << entry.term << ": no '" << entry.name << "' in " << entry.file;
+    bool introduced = false;
+    for (const std::string& term : new_terms(lesson_of_number(entry.lesson)))
+      introduced |= find_entry(term) == &entry;
+    EXPECT_TRUE(introduced) << "lesson " << entry.lesson << " does not introduce '" << entry.term
+                            << "'";
+  }
+}
+
+}  // namespace
+}  // namespace ringscope::lessons

@@ -1,0 +1,41 @@
+// What mpi_tests starts under mpirun: one process a rank. Rank 0 checks, with GoogleTest's
+// expectations; exit status 0 when all hold, 1 when not, 3 when the run failed.
+//
+//   mpi_driver sweep       many small runs, each compared with the same on threads
+//   mpi_driver messages    hops by themselves
+//   mpi_driver fail WHAT   a run that fails; every rank prints its error
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+
+#include "tests/mpi/driver/driver.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
+int main(int argc, char** argv) {
+  using namespace ringscope;
+  const std::string command = argc > 1 ? argv[1] : "";
+  try {
+    MpiSession session(command == "fail" ? 1 : 60);  // seconds
+    if (command == "sweep") sweep(session);
+    if (command == "messages") messages(session);
+    if (command == "fail" && argc > 2) fail(session, argv[2]);
+#ifdef __SANITIZE_ADDRESS__
+    // While MPI's libraries are still loaded, so that leaks inside of them can be told from ours.
+    if (__lsan_do_recoverable_leak_check() != 0) throw RunError("leaks");
+#endif
+    session.finish();
+    std::fflush(stdout);
+    ::_exit(testing::UnitTest::GetInstance()->Failed() ? 1 : 0);
+  } catch (const std::exception& error) {
+    // After a failure MPI is not called any more, also not by what runs at exit.
+    std::printf("failed: %s\n", error.what());
+    std::fflush(stdout);
+    ::_exit(3);
+  }
+}

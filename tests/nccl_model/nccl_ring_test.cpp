@@ -1,0 +1,172 @@
+// The ring over NCCL gives the same answers as attention in f64, and the same bits as virtual ranks on
+// one GPU, whatever order streams run in and however late NCCL does what it is asked for. And it asks
+// for what it should: a group of one send and one receive a hop, in the same order on all ranks.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <map>
+
+#include "cuda/ring/run_on_gpu.h"
+#include "tests/nccl_model/nccl_run.h"
+#include "tests/ring/run_invariants.h"
+
+namespace ringscope::cuda {
+namespace {
+
+class NcclRing : public NcclTest, public testing::WithParamInterface<PartitionKind> {};
+
+std::vector<std::uint32_t> bits(const AttentionOutputs& outputs) {
+  std::vector<std::uint32_t> all;
+  for (const auto* values : {&outputs.out, &outputs.lse, &outputs.dq, &outputs.dk, &outputs.dv})
+    for (const float x : *values) all.push_back(std::bit_cast<std::uint32_t>(x));
+  return all;
+}
+
+// World sizes and schemes take turns, so that each mask meets each partition on two of them.
+TEST_P(NcclRing, AgreesWithTheOracle) {
+  int turn = static_cast<int>(GetParam());
+  for (const char* mask : {"full", "causal", "causal+window:7", "prefix:20", "documents:13,20,4"}) {
+    const RingReference problem({1, 2, 1, 37, 6}, DType::f32, mask, 0.4f, 71);
+    for (const Scheme scheme : kAllSchemes) {
+      reset_models();
+      model::set_stream_seed(static_cast<std::uint64_t>(turn) + 1);
+      model::set_nccl_delay(turn % 4, static_cast<std::uint64_t>(turn) + 1);
+      const RingConfig config = problem.config(GetParam(), 1 + (turn++ * 3) % 5, scheme);
+      SCOPED_TRACE(described(problem, config));
+      problem.check(config, run(problem, config));
+      expect_nothing_left();
+    }
+  }
+}
+
+TEST_P(NcclRing, AgreesWithTheOracleOnMoreRanksThanRows) {
+  for (const Scheme scheme : kAllSchemes) {
+    reset_models();
+    const RingReference problem({1, 1, 1, 3, 2}, DType::f32, "causal", -0.7f, 72);
+    const RingConfig config = problem.config(GetParam(), 5, scheme);
+    SCOPED_TRACE(described(problem, config));
+    problem.check(config, run(problem, config));
+    expect_nothing_left();
+  }
+}
+
+TEST_P(NcclRing, GivesTheBitsOfVirtualRanks) {
+  const RingReference problem({1, 1, 1, 30, 4}, DType::f32, "causal", 0.5f, 73);
+  for (const Scheme scheme : kAllSchemes) {
+    const RingConfig config = problem.config(GetParam(), 3, scheme);
+    GpuOptions options;
+    options.kernels = quick_options().kernels;
+    EXPECT_EQ(bits(run(problem, config).outputs),
+              bits(run_on_gpu(config, problem.inputs, {}, options).outputs));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NcclRing, testing::ValuesIn(kAllPartitions),
+                         [](const auto& tested) { return std::string(name_of(tested.param)); });
+
+class NcclRingOptions : public NcclTest {};
+
+TEST_F(NcclRingOptions, ForwardAloneInBf16WithoutRegistration) {
+  const RingReference problem({1, 2, 1, 20, 64}, DType::bf16, "causal", 0.125f, 74);
+  RingConfig config = problem.config(PartitionKind::zigzag, 2);
+  config.backward = false;
+  model::set_nccl_registration(false);
+  NcclOptions options;
+  options.kernels = {5, 0};
+  problem.check(config, run_on_nccl(config, problem.inputs, {}, options));
+  expect_nothing_left();
+}
+
+// The dependencies between streams are all stated: no order of them, and no delay of NCCL's, shows.
+TEST_F(NcclRingOptions, RightUnderManyOrdersOfStreams) {
+  const RingReference problem({1, 1, 1, 17, 4}, DType::f32, "causal", 0.5f, 75);
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    reset_models();
+    model::set_stream_seed(seed);
+    model::set_nccl_delay(static_cast<int>(seed % 5), seed);
+    const RingConfig config =
+        problem.config(kAllPartitions[seed % 4], 2 + static_cast<int>(seed % 3),
+                       kAllSchemes[seed % 5 == 0 ? 1 : 0]);
+    const RingRun done = run(problem, config);
+    problem.check(config, done);
+    expect_well_formed_lanes(done);
+    expect_nothing_left();
+  }
+}
+
+TEST_F(NcclRingOptions, KeepsTheRulesOfEveryRecording) {
+  for (const Scheme scheme : kAllSchemes) {
+    const RingReference problem({1, 2, 1, 25, 4}, DType::f32, "causal", 0.4f, 76);
+    const RingConfig config = problem.config(PartitionKind::zigzag, 4, scheme);
+    const RingRun done = run(problem, config);
+    EXPECT_EQ(done.recording.info.backend, "nccl");
+    expect_predicted_pairs(config, done);
+    expect_predicted_hops_and_bytes(config, done);
+    expect_well_formed_lanes(done);
+    expect_every_send_has_its_receive(done);
+    expect_blocks_attended_after_they_arrived(done);
+    expect_trace_read_back_as_it_was(done);
+    EXPECT_EQ(done.peak_bytes, done.predicted_bytes);
+  }
+}
+
+// All that a rank's hops ask NCCL for: a send to the next rank and a receive from the previous one in
+// each group, of the sizes that all ranks know, in an order that is the same everywhere, on one
+// stream. The first group is the greeting that connects.
+void expect_groups(const RingConfig& config, const RingRun& done) {
+  const int n = config.world_size;
+  std::map<int, std::map<int, std::vector<model::NcclPart>>> groups;  // [rank][group]
+  for (const model::NcclPart& part : model::nccl_parts())
+    groups[part.rank][part.group].push_back(part);
+  ASSERT_EQ(groups.size(), static_cast<std::size_t>(n));
+  for (int rank = 0; rank < n; ++rank) {
+    std::vector<TraceEvent> sent;  // in the order of their flow: of exchange() calls
+    for_events(done, Lane::send, [&](int its, const TraceEvent& event) {
+      if (its == rank) sent.push_back(event);
+    });
+    ASSERT_EQ(groups[rank].size(), sent.size() + 1) << "rank " << rank;
+    for (const auto& [group, parts] : groups[rank]) {
+      SCOPED_TRACE(testing::Message() << "rank " << rank << ", group " << group);
+      ASSERT_EQ(parts.size(), 2u);
+      EXPECT_TRUE(parts[0].is_send);
+      EXPECT_FALSE(parts[1].is_send);
+      EXPECT_EQ(parts[0].peer, (rank + 1) % n);
+      EXPECT_EQ(parts[1].peer, (rank + n - 1) % n);
+      if (group == 0) continue;
+      const TraceEvent& hop = sent[static_cast<std::size_t>(group) - 1];
+      EXPECT_EQ(parts[0].bytes, static_cast<std::size_t>(hop.bytes));
+      EXPECT_EQ(parts[0].stream, groups[rank][1][0].stream);
+      EXPECT_EQ(parts[1].stream, groups[rank][1][0].stream);
+    }
+  }
+}
+
+TEST_F(NcclRingOptions, AsksForOneGroupAHop) {
+  for (const Scheme scheme : kAllSchemes)
+    for (const int world_size : {2, 3, 4}) {
+      reset_models();
+      const RingReference problem({1, 1, 1, 23, 4}, DType::f32, "full", 0.4f, 77);
+      const RingConfig config = problem.config(PartitionKind::striped, world_size, scheme);
+      SCOPED_TRACE(described(problem, config));
+      expect_groups(config, run(problem, config));
+    }
+}
+
+// Several ranks on one GPU are for tests, and not every NCCL can.
+TEST_F(NcclRingOptions, OlderNcclRefusesRanksThatShareAGpu) {
+  model::set_nccl_version(22809);
+  const RingReference problem({1, 1, 1, 8, 4}, DType::f32, "full", 0.4f, 78);
+  const auto error = error_of([&] { run(problem, problem.config(PartitionKind::contiguous, 2)); });
+  ASSERT_TRUE(error.has_value());
+  const std::string text = error->what();
+  for (const char* part :
+       {"2 ranks on 1 GPU", "2.28.9", "2.30.3", "--world-size 1", "mpirun", "--backend cuda"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+  EXPECT_FALSE(
+      error_of([&] { run(problem, problem.config(PartitionKind::contiguous, 1)); }).has_value());
+  expect_nothing_left();
+}
+
+}  // namespace
+}  // namespace ringscope::cuda

@@ -1,0 +1,312 @@
+// The story beside a recording, under a person's hands.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/viz/hands.h"
+#include "tests/viz/panel_stage.h"
+#include "tests/viz_model/told.h"
+#include "viz/panels/rich_text.h"
+#include "viz/panels/timeline_state.h"
+
+namespace ringscope::viz {
+namespace {
+
+constexpr std::int64_t kUs = 1000;
+
+Person reader(int width = 1600, int height = 900) { return Person(told_session(), width, height); }
+
+// Long and odd: long words, marks without end, characters that no typeface has.
+std::vector<StoryStep> odd_story() {
+  std::vector<StoryStep> story;
+  for (const char* text : {"", "x", "**", "` `", "- \n- \n\n\n", "\x01\x7f",
+                           "\xe4\xb8\x96\xe7\x95\x8c \xf0\x9f\x8c\x90"})
+    story.push_back({.text = text});
+  story.push_back({.text = std::string(kMaxStoryText, 'w')});
+  story.push_back({.text = '`' + std::string(kMaxStoryText - 2, 'w') + '`'});
+  std::string words;
+  while (words.size() + 5 < kMaxStoryText) words += "**b** ";
+  story.push_back({.text = words, .step = 1, .rank = 1});
+  return story;
+}
+
+TEST(StoryPanel, DrawsEverything) {
+  Trace trace = told_trace();
+  trace.story = odd_story();
+  Stage stage(draw_story, documents_of(std::move(trace)), 340, 500);
+  for (const auto& [width, height] : {std::pair{340, 500}, {120, 300}, {61, 61}, {20, 20}})
+    for (int paragraph = 0; paragraph < 10; ++paragraph) {
+      stage.resize(width, height);
+      stage.session.tell(paragraph);
+      stage.picture();
+    }
+}
+
+TEST(StoryPanel, SpaceTellsThenPlays) {
+  Person person = reader();
+  Session& session = person.session();
+  person.type(" ");
+  EXPECT_EQ(session.story_at, 1);
+  EXPECT_EQ(session.playback.position(), 40 * kUs);
+  EXPECT_FALSE(session.playback.playing());
+  person.type("  ");
+  EXPECT_EQ(session.story_at, 3);
+  person.type("b");
+  EXPECT_EQ(session.story_at, 2);
+  person.type("  ");
+  EXPECT_EQ(session.story_at, 4);
+  person.type(" ");
+  EXPECT_TRUE(session.playback.playing());
+}
+
+TEST(StoryPanel, StandsBesideTheTimelineUntilItIsHidden) {
+  Person person = reader();
+  const float beside = timeline_state().body.x0;
+  EXPECT_GT(beside, 300);
+  person.type("h");
+  EXPECT_LT(timeline_state().body.x0, beside - 200);
+  person.type("h");
+  EXPECT_EQ(timeline_state().body.x0, beside);
+}
+
+// Its bar moves: the timeline gives way, to an end.
+TEST(StoryPanel, CanBeMadeWiderAndNarrower) {
+  Person person = reader();
+  const float before = timeline_state().body.x0;
+  const float bar = 6 + 1588 * person.viewer.splits.story + 3;
+  person.drag(bar, 500, bar + 80, 500);
+  EXPECT_NEAR(timeline_state().body.x0, before + 80, 2);
+  person.drag(bar + 80, 500, 1590, 500);
+  EXPECT_LT(timeline_state().body.x0, 700);
+  person.resize(800, 500);
+  EXPECT_LT(timeline_state().body.x0, 500);
+}
+
+// Somewhere down its left column every paragraph can be clicked, in order.
+TEST(StoryPanel, AClickGoesToAParagraph) {
+  Person person = reader();
+  Session& session = person.session();
+  std::vector<int> reached;
+  for (float y = 110; y < 500; y += 12) {
+    session.tell(0);
+    person.rest(2);
+    person.click(200, y);
+    if (reached.empty() || reached.back() != session.story_at) reached.push_back(session.story_at);
+  }
+  // Beyond the last one nothing is.
+  ASSERT_GT(reached.size(), 4u);
+  EXPECT_EQ(std::vector<int>(reached.begin(), reached.begin() + 5),
+            (std::vector<int>{0, 1, 2, 3, 4}));
+  session.tell(1);
+  EXPECT_EQ(session.selected_rank, 1);
+}
+
+TEST(StoryPanel, ButtonsGoOnAndBack) {
+  Person person = reader();
+  Session& session = person.session();
+  // At the bottom of the column, above details and playback.
+  const float y = 900 - 6 - 46 - 6 - 30 - 6 - 10 - 15;
+  const float next = 6 + 1588 * person.viewer.splits.story - 60, back = 80;
+  person.click(next, y);
+  EXPECT_EQ(session.story_at, 1);
+  person.click(next, y);
+  EXPECT_EQ(session.story_at, 2);
+  person.click(back, y);
+  EXPECT_EQ(session.story_at, 1);
+  session.tell(4);
+  person.click(next, y);
+  EXPECT_TRUE(session.playback.playing());
+  EXPECT_LT(session.playback.position(), 100 * kUs);  // from the start
+  person.click(next, y);
+  EXPECT_FALSE(session.playback.playing());
+}
+
+// What a paragraph points at keeps its colour while the rest fades.
+TEST(StoryPanel, SetsApartWhatItTalksAbout) {
+  Person person = reader();
+  Session& session = person.session();
+  session.show_flows = false;
+  const auto color_of = [&](int rank, ringscope::Lane lane, std::size_t index) {
+    const Image image = person.picture();
+    const Document& document = session.document();
+    const Slice& slice = document.trace.slices_of(rank, lane)[index];
+    const TimelineState& state = timeline_state();
+    const RowPlace& place = *state.layout.place_of(document.trace.row_of(rank, lane));
+    const double at =
+        document.axis.position(AxisMode::time, rank, slice.begin_ns + slice.duration_ns() * 9 / 10);
+    return image.at(static_cast<int>(state.body.x0 + state.layout.x_of(session.view, at)),
+                    static_cast<int>(state.body.y0 + place.y + place.height / 2));
+  };
+  const Color rank_0 = color_of(0, ringscope::Lane::compute, 0);
+  const Color rank_1 = color_of(1, ringscope::Lane::compute, 0);
+  session.tell(1);  // of rank 1
+  EXPECT_EQ(color_of(1, ringscope::Lane::compute, 0), rank_1);
+  EXPECT_NE(color_of(0, ringscope::Lane::compute, 0), rank_0);
+  person.press(SpecialKey::escape);
+  EXPECT_EQ(color_of(0, ringscope::Lane::compute, 0), rank_0);
+}
+
+// The tab that a paragraph is about comes to the front: its picture is another one.
+TEST(StoryPanel, OpensTheFigureThatItIsAbout) {
+  Person person = reader();
+  person.session().tell(4);
+  EXPECT_EQ(person.session().figure, Figure::softmax);
+  person.rest(3);
+  EXPECT_FALSE(person.session().figure);
+  const Image softmax = person.picture();
+  person.session().tell(2);
+  person.rest(3);
+  person.session().tell(4);
+  person.session().figure.reset();
+  EXPECT_NE(person.picture().pixels, softmax.pixels);
+}
+
+TEST(StoryPanel, NoneInAComparison) {
+  std::vector<Document> documents;
+  documents.push_back(make_document(told_trace()));
+  documents.push_back(make_document(told_trace()));
+  Person person(Session(std::move(documents)), 1280, 720);
+  person.type(" ");
+  EXPECT_TRUE(person.session().playback.playing());
+  person.type(" v ");
+  EXPECT_EQ(person.session().story_at, 0);
+}
+
+TEST(RichTextPanel, WrapsAndMeasuresAlike) {
+  Trace trace = told_trace();
+  static float narrow, wide, drawn;
+  static std::string text;
+  text = "Some words, `some code` and *emphasis*, enough of them for several lines of a column.";
+  Stage stage(
+      [](const PanelContext& context) {
+        ImDrawList& list = *ImGui::GetWindowDrawList();
+        narrow = rich_height(context, 100, text);
+        wide = rich_height(context, 2000, text);
+        const int before = list.VtxBuffer.Size;
+        drawn = draw_rich(context, list, {10, 10}, 100, true, text);
+        float right = 0;
+        for (int i = before; i < list.VtxBuffer.Size; ++i)
+          right = std::max(right, list.VtxBuffer[i].pos.x);
+        EXPECT_GT(right, 60);
+        EXPECT_LE(right, 112);
+      },
+      documents_of(std::move(trace)), 400, 400);
+  stage.picture();
+  EXPECT_EQ(narrow, drawn);
+  EXPECT_GT(narrow, 3 * wide);
+}
+
+// The balance panel's pictures stand below its sentences: told to look there, they are in sight.
+TEST(StoryPanel, ScrollsToTheFigureThatItIsAbout) {
+  const auto top_of = [](Stage& stage) {
+    stage.frame();
+    return stage.box_of_picture("balance").y0;
+  };
+  Stage stage(draw_balance, documents_of(told_trace()), 400, 200);
+  const float before = top_of(stage);
+  stage.session.tell(2);
+  EXPECT_LT(top_of(stage), before - 50);
+  stage.session.tell(0);
+  stage.frame();
+  EXPECT_LT(top_of(stage), before - 50);  // and stays where it is
+}
+
+TEST(Alone, TheKeyEnlargesThePanelUnderTheMouse) {
+  Person person = reader();
+  Session& session = person.session();
+  const struct {
+    float x, y;
+    Figure figure;
+  } places[] = {{900, 200, Figure::timeline},
+                {500, 700, Figure::ring},
+                {850, 700, Figure::mask},
+                {1400, 700, Figure::balance}};
+  for (const auto& place : places) {
+    person.point(place.x, place.y);
+    person.type("z");
+    EXPECT_EQ(session.alone, place.figure) << name_of(place.figure);
+    person.type("z");
+    EXPECT_FALSE(session.alone);
+  }
+}
+
+TEST(Alone, EveryPanelIsDrawnWithAllTheRoom) {
+  Person person = reader();
+  Session& session = person.session();
+  std::vector<Image> pictures = {person.picture()};
+  for (const Figure figure : kAllFigures) {
+    session.show_alone(figure);
+    person.rest(3);
+    pictures.push_back(person.picture());
+    for (std::size_t i = 0; i + 1 < pictures.size(); ++i)
+      EXPECT_NE(pictures[i].pixels, pictures.back().pixels) << name_of(figure);
+  }
+  EXPECT_GT(timeline_state().body.height(), 100);
+}
+
+HandMade failed_ranks() {
+  HandMade made = two_ranks();
+  made.recording().info.failure = RunEnd{"rank 1: connection reset\nby peer", 1, 1};
+  made.wait(0, 1, 360 * kUs, 900 * kUs, Payload::dkv, Pass::backward);
+  return made;
+}
+
+TEST(Failure, IsShownAboveAndLeadsToItsPlace) {
+  HandMade made = failed_ranks();
+  Person person(session_of({made.trace()}), 1280, 720);
+  const float top = timeline_state().body.y0;
+  const double place = 832.5 * kUs;
+  EXPECT_EQ(person.session().playback.position(), place);
+  person.session().seek(0);
+  person.session().select_rank(-1);
+  person.click(600, 6 + 46 + 6 + 15);
+  EXPECT_EQ(person.session().selected_rank, 1);
+  EXPECT_EQ(person.session().playback.position(), place);
+  Trace well = made.trace();
+  well.run->failure.reset();
+  person.viewer.open(session_of({std::move(well)}));
+  person.rest(3);
+  EXPECT_EQ(timeline_state().body.y0, top - 36);
+}
+
+// Of no rank and no step, or of ones that are not there.
+TEST(Failure, OfUnknownPlace) {
+  for (const RunEnd& end : {RunEnd{"", -1, -1}, RunEnd{std::string(5000, 'x'), 99, 99}}) {
+    HandMade made = two_ranks();
+    made.recording().info.failure = end;
+    Person person(session_of({made.trace()}), 640, 400);
+    person.click(300, 6 + 46 + 6 + 15);
+    EXPECT_EQ(person.session().selected_rank, -1);
+  }
+}
+
+// The wait that was broken off, and the silence of the rank that failed, are set apart.
+TEST(Failure, IsMarkedInTheTimeline) {
+  Person person(session_of({failed_ranks().trace()}), 1280, 720);
+  Session& session = person.session();
+  session.select(std::nullopt);
+  session.seek(0);
+  const Document& document = session.document();
+  ASSERT_EQ(document.unfinished.size(), 1u);
+  const auto color_at = [&](const Image& image, int rank, ringscope::Lane lane, std::int64_t ns) {
+    const TimelineState& state = timeline_state();
+    const RowPlace& place = *state.layout.place_of(document.trace.row_of(rank, lane));
+    const double at = document.axis.position(AxisMode::time, rank, ns);
+    return image.at(static_cast<int>(state.body.x0 + state.layout.x_of(session.view, at)),
+                    static_cast<int>(state.body.y0 + place.y + place.height - 3));
+  };
+  const Image image = person.picture();
+  const Color in_vain = color_at(image, 0, ringscope::Lane::wait, 870 * kUs);
+  const Color ended = color_at(image, 0, ringscope::Lane::wait, 90 * kUs);
+  EXPECT_NE(in_vain, ended);
+  EXPECT_NE(color_at(image, 1, ringscope::Lane::wait, 870 * kUs),
+            color_at(image, 1, ringscope::Lane::wait, 200 * kUs));
+  EXPECT_EQ(color_at(image, 0, ringscope::Lane::send, 870 * kUs),
+            color_at(image, 0, ringscope::Lane::send, 600 * kUs));
+}
+
+}  // namespace
+}  // namespace ringscope::viz

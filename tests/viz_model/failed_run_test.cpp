@@ -1,0 +1,234 @@
+// Recordings of runs that failed: they end anywhere, and are opened all the same.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/viz_model/recorded.h"
+#include "tests/viz_model/trace_loader_text.h"
+#include "viz/model/document.h"
+#include "viz/model/failure.h"
+#include "viz/model/session.h"
+
+namespace ringscope::viz {
+namespace {
+
+Recording failed_recording() {
+  Recording recording = whole_recording();
+  recording.info.failure = RunEnd{"no sign of life for 60 s", 1, 0};
+  return recording;
+}
+
+TEST(FailedRun, SaysHowItEnded) {
+  const Trace trace = parse_trace(text_of(failed_recording()));
+  ASSERT_TRUE(trace.run.has_value());
+  EXPECT_EQ(trace.run->failure, failed_recording().info.failure);
+  EXPECT_FALSE(parse_trace(text_of(whole_recording())).run->failure.has_value());
+}
+
+TEST(FailedRun, SendsMayLackTheirReceives) {
+  Recording recording = failed_recording();
+  std::erase_if(recording.events[1],
+                [](const TraceEvent& e) { return e.lane == ringscope::Lane::recv; });
+  EXPECT_EQ(complaint(text_of(recording)), "");
+  recording.info.failure.reset();
+  expect_complaint(text_of(recording), "given for flow");
+}
+
+TEST(FailedRun, IsCheckedAsTheRest) {
+  const std::string text = text_of(failed_recording());
+  expect_complaint(with(text, "\"rank\": 1, \"step\": 0}", "\"rank\": 2, \"step\": 0}"),
+                   "2 given for rank");
+  expect_complaint(with(text, "\"rank\": 1, \"step\": 0}", "\"rank\": 1, \"step\": []}"),
+                   "given for step");
+  expect_complaint(with(text, "\"failure\": {", "\"failure\": \"x\", \"other\": {"),
+                   "\"x\" given for failure; an object accepted");
+  expect_complaint(with(text, "\"message\"", "\"other\""), "message missing");
+}
+
+// Rank 1 of three dies in step 1, having received its block: rank 2, which took rank 1's own block,
+// gets no other, and rank 0 can't hand on what it holds. All of it ends at 1 ms.
+HandMade a_death() {
+  constexpr std::int64_t kUs = 1000;
+  HandMade made(3);
+  made.recording().info.failure = RunEnd{"killed", 1, 1};
+  for (const int rank : {0, 1, 2}) {
+    made.compute(rank, 0, 0, 100 * kUs);
+    made.hop(rank, 0, 0, 50 * kUs);
+  }
+  made.wait(1, 1, 100 * kUs, 120 * kUs);  // over: its hop was
+  made.compute(0, 1, 100 * kUs, 200 * kUs);
+  made.compute(2, 1, 100 * kUs, 300 * kUs);
+  made.wait(0, 2, 200 * kUs, 1000 * kUs);
+  made.wait(2, 2, 300 * kUs, 1000 * kUs);
+  made.hop(2, 1, 200 * kUs, 210 * kUs);  // to rank 0, whose own send to rank 1 is missing
+  return made;
+}
+
+std::vector<int> ranks_of(const Trace& trace, const std::vector<SliceId>& waits) {
+  std::vector<int> ranks;
+  for (const SliceId& id : waits) ranks.push_back(static_cast<int>(trace.rank_of_row(id.row)));
+  return ranks;
+}
+
+TEST(FailedRun, KnowsTheWaitsThatWereInVain) {
+  HandMade made = a_death();
+  const Trace trace = made.trace();
+  const std::vector<SliceId> waits = unfinished_waits(trace);
+  EXPECT_EQ(ranks_of(trace, waits), (std::vector<int>{0, 2}));
+  for (const SliceId& id : waits) EXPECT_EQ(trace.slice(id).step, 2);
+  made.recording().info.failure.reset();
+  EXPECT_TRUE(unfinished_waits(made.trace()).empty());
+}
+
+// Rank 0 has received as well as sent, and then failed before it had computed anything.
+TEST(FailedRun, AHopThatWasOverWasNotAwaitedInVain) {
+  HandMade made = a_death();
+  made.hop(0, 1, 300'000, 900'000);
+  EXPECT_EQ(ranks_of(made.trace(), unfinished_waits(made.trace())), (std::vector<int>{2}));
+}
+
+// Whatever else was not recorded.
+TEST(FailedRun, WhoComputedAfterAWaitDidNotWaitInVain) {
+  HandMade made(2);
+  made.recording().info.failure = RunEnd{"killed", 1, 1};
+  made.compute(0, 0, 0, 10).wait(0, 1, 10, 20).compute(0, 1, 20, 30);
+  EXPECT_TRUE(unfinished_waits(made.trace()).empty());
+}
+
+TEST(FailedRun, LeadsToWhoWaitedLongest) {
+  const Trace trace = a_death().trace();
+  const auto place = failure_place(trace, unfinished_waits(trace));
+  ASSERT_TRUE(place && place->slice);
+  EXPECT_EQ(place->rank, 1);
+  EXPECT_EQ(trace.rank_of_row(place->slice->row), 0u);
+  EXPECT_EQ(place->at_ns, 900'000);
+  EXPECT_FALSE(failure_place(parse_trace(text_of(whole_recording())), {}));
+}
+
+TEST(FailedRun, LeadsToTheFailedRanksOwnWaitBeforeOthers) {
+  HandMade made = a_death();
+  made.recording().info.failure->rank = 2;
+  const Trace trace = made.trace();
+  const auto place = failure_place(trace, unfinished_waits(trace));
+  ASSERT_TRUE(place && place->slice);
+  EXPECT_EQ(trace.rank_of_row(place->slice->row), 2u);
+  // It was heard of to the end.
+  EXPECT_EQ(make_document(trace).findings[0].substr(0, 13), "Rank 0 waited");
+}
+
+TEST(FailedRun, WithoutWaitsLeadsToWhereTheRankWasSeenLast) {
+  HandMade made(2);
+  made.recording().info.failure = RunEnd{"killed", 1, 0};
+  made.compute(0, 0, 0, 700).compute(1, 0, 0, 300);
+  const Trace trace = made.trace();
+  const auto place = failure_place(trace, {});
+  ASSERT_TRUE(place);
+  EXPECT_FALSE(place->slice);
+  EXPECT_EQ(place->at_ns, 300);
+  EXPECT_EQ(last_seen_ns(trace, 0), 700);
+  // A rank that nothing was recorded of, and one that there is not.
+  HandMade silent(2);
+  silent.recording().info.failure = RunEnd{"killed", 1, 0};
+  silent.compute(0, 0, 100, 700);
+  EXPECT_EQ(failure_place(silent.trace(), {})->at_ns, 100);
+  EXPECT_FALSE(last_seen_ns(silent.trace(), 1));
+  silent.recording().info.failure->rank = -1;
+  EXPECT_EQ(failure_place(silent.trace(), {})->rank, -1);
+  EXPECT_EQ(failure_place(silent.trace(), {})->at_ns, 700);
+}
+
+TEST(FailedRun, SaysWhoWaitedInVain) {
+  const Document document = make_document(a_death().trace());
+  EXPECT_EQ(
+      document.findings,
+      (std::vector<std::string>{
+          "Nothing was recorded of rank 1 after step 1, at 120 \u00b5s.",
+          "Rank 0 waited for rank 2 in step 2, in vain: 800 \u00b5s.",
+          "Rank 2 waited for rank 1 in step 2, in vain: 700 \u00b5s.",
+          "The run ended before its time: the figures are of what was recorded until then."}));
+}
+
+TEST(FailedRun, OfManyRanksNamesAFew) {
+  HandMade made(9);
+  made.recording().info.failure = RunEnd{"killed", 0, 1};
+  made.compute(0, 0, 0, 10);
+  for (int rank = 1; rank < 9; ++rank) made.wait(rank, 1, 10, 100 + rank);
+  const Document document = make_document(made.trace());
+  ASSERT_EQ(document.findings.size(), 7u);
+  EXPECT_EQ(document.findings[1].substr(0, 6), "Rank 8");
+  EXPECT_EQ(document.findings[5], "So did 4 more ranks.");
+}
+
+// The step that a rank did not get beyond lasts until the end; none is made up behind it.
+TEST(FailedRun, StepsEndWhereTheRunDid) {
+  const Trace trace = a_death().trace();
+  const Axis axis(trace);
+  EXPECT_EQ(axis.steps(), 3);
+  EXPECT_EQ(axis.step_begin_ns(1, 1), 100'000);
+  EXPECT_EQ(axis.step_begin_ns(1, 2), 1'000'000);
+  EXPECT_EQ(axis.step_at(1, 999'999), 1);
+  EXPECT_EQ(axis.step_begin_ns(2, 2), 300'000);
+  HandMade made(2);
+  made.recording().info.failure = RunEnd{"killed", 1, 1};
+  made.compute(0, 0, 0, 10).compute(0, 1, 10, 90).compute(1, 0, 0, 20);
+  const Axis other(made.trace());
+  EXPECT_EQ(other.step_begin_ns(1, 1), 20);
+  EXPECT_EQ(other.step_begin_ns(1, 2), 90);
+}
+
+TEST(FailedRun, IsOpenedWhereItFailed) {
+  std::vector<Document> documents;
+  documents.push_back(make_document(a_death().trace()));
+  Session session(std::move(documents));
+  EXPECT_EQ(session.playback.position(), 900'000);
+  EXPECT_EQ(session.selected_rank, 1);
+  session.seek(0);
+  EXPECT_TRUE(session.go_to_failure());
+  EXPECT_EQ(session.playback.position(), 900'000);
+}
+
+// A story knows better where to begin.
+TEST(FailedRun, WithAStoryBeginsWithThat) {
+  HandMade made = a_death();
+  made.recording().story = {{.text = "It began well.", .step = 0, .rank = 2}};
+  std::vector<Document> documents;
+  documents.push_back(make_document(made.trace()));
+  Session session(std::move(documents));
+  EXPECT_EQ(session.playback.position(), 50'000);
+  EXPECT_EQ(session.selected_rank, 2);
+}
+
+// Whatever was recorded until then can be shown, and adds up.
+TEST(FailedRun, EveryFaultOnThreads) {
+  for (const Scheme scheme : kAllSchemes)
+    for (const Fault fault : kAllFaults) {
+      if (fault == Fault::slow_rank || fault == Fault::early_reuse) continue;
+      SCOPED_TRACE(testing::Message() << name_of(fault) << ", " << name_of(scheme));
+      RingConfig config;
+      config.shape = {.batch = 1, .num_heads = 2, .num_heads_kv = 1, .seqlen = 96, .head_dim = 8};
+      config.mask = MaskSpec::parse("causal");
+      config.world_size = 3;
+      config.scheme = scheme;
+      config.timeout_s = 0.1;
+      config.injection = Injection{fault, 1, 1};
+      const Tensors<float> in = random_tensors(config.shape, 7);
+      try {
+        run_on_threads(config, {in.q, in.k, in.v, {}});
+        ADD_FAILURE();
+      } catch (const RunFailure& failure) {
+        const Document document = make_document(parse_trace(text_of(failure.recording())));
+        // On threads every fault leaves somebody waiting, who is named, or was still computing.
+        EXPECT_LE(document.unfinished.size(), 3u);
+        if (fault == Fault::unposted_recv && scheme == Scheme::ring) {
+          EXPECT_GE(document.unfinished.size(), 1u);
+        }
+        EXPECT_EQ(document.findings, findings_of_failure(document.trace, document.unfinished));
+        for (const RankLoss& loss : document.losses.ranks)
+          EXPECT_EQ(loss.compute_ns + loss.idle_ns(), document.losses.wall_ns);
+      }
+    }
+}
+
+}  // namespace
+}  // namespace ringscope::viz
