@@ -1,0 +1,61 @@
+// Jobs for the closed forms, and recorded runs to hold them against.
+#pragma once
+
+#include <vector>
+
+#include "core/cost/job.h"
+#include "core/cost/rates.h"
+#include "core/ring/run.h"
+#include "tests/attention/random_problem.h"
+
+namespace ringscope::claims {
+
+// One batch entry, head_dim 128, bf16.
+inline Job job_of(Index heads, Index heads_kv, Index seqlen, int world_size,
+                  const char* mask = "full", PartitionKind partition = PartitionKind::contiguous) {
+  return {.shape = {1, heads, heads_kv, seqlen, 128},
+          .dtype = DType::bf16,
+          .mask = MaskSpec::parse(mask),
+          .partition = partition,
+          .world_size = world_size};
+}
+
+// A machine at its peak, as the sources assume.
+inline Rates peak(double flops, double bytes_per_s) { return {flops, flops, bytes_per_s, 0}; }
+
+inline constexpr double kA100 = 312e12;  // FLOP/s, 16-bit: S0, S1, S3 and S4
+
+// One batch entry, f32, inputs drawn from N(0, 1).
+inline RingConfig config_of(Index heads, Index heads_kv, Index seqlen, Index head_dim,
+                            int world_size, const char* mask = "full",
+                            PartitionKind partition = PartitionKind::contiguous) {
+  RingConfig config;
+  config.shape = {1, heads, heads_kv, seqlen, head_dim};
+  config.mask = MaskSpec::parse(mask);
+  config.partition = partition;
+  config.world_size = world_size;
+  return config;
+}
+
+inline RingRun recorded_run(const RingConfig& config) {
+  const Tensors<float> in = random_tensors(config.shape, 17);
+  return run_on_threads(config, {in.q, in.k, in.v, in.dout});
+}
+
+// Events of one lane and payload of a rank; compute events have the payload kv.
+inline std::vector<TraceEvent> events_of(const RingRun& run, int rank, Lane lane,
+                                         Payload payload = Payload::kv) {
+  std::vector<TraceEvent> found;
+  for (const TraceEvent& event : run.recording.events[static_cast<std::size_t>(rank)])
+    if (event.lane == lane && event.payload == payload) found.push_back(event);
+  return found;
+}
+
+inline double bytes_sent(const RingRun& run, int rank) {
+  double bytes = 0;
+  for (const TraceEvent& event : events_of(run, rank, Lane::send))
+    bytes += static_cast<double>(event.bytes);
+  return bytes;
+}
+
+}  // namespace ringscope::claims

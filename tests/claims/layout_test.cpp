@@ -1,0 +1,294 @@
+// Which rows lie together, and what tiles and other masks make of it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "core/cost/balance.h"
+#include "tests/claims/claim.h"
+#include "tests/claims/jobs.h"
+
+namespace ringscope::claims {
+namespace {
+
+constexpr auto kContiguous = PartitionKind::contiguous;
+constexpr auto kStriped = PartitionKind::striped;
+constexpr auto kZigzag = PartitionKind::zigzag;
+constexpr auto kFold = PartitionKind::fold;
+
+std::string shown_name(PartitionKind kind) {
+  return kind == kZigzag ? "2N chunks" : kind == kFold ? "folded" : std::string(name_of(kind));
+}
+
+// What square tiles a ring's ranks compute, when tiles without a pair are skipped.
+struct TileCount {
+  double critical_path = 0;  // sum over steps of the rank that has most
+  double computed = 0;       // over all ranks
+  double partial = 0;        // of these, those on the mask's edge
+  double busy_steps = 0;     // steps in which some rank computes
+  double partial_share() const { return partial / computed; }
+};
+
+TileCount tiles_of(const char* mask, PartitionKind kind, Index rows, Index tile) {
+  const Job job = job_of(1, 1, 8 * rows, 8, mask, kind);
+  const Partition partition = job.partition_of_sequence();
+  TileCount count;
+  for (int step = 0; step < 8; ++step) {
+    double most = 0;
+    for (int rank = 0; rank < 8; ++rank) {
+      const Region region{job.mask.for_seqlen(job.shape.seqlen), partition.rows_of(rank),
+                          partition.rows_of((rank - step + 8) % 8)};
+      double mine = 0;
+      for (Index q = 0; q < rows; q += tile)
+        for (Index k = 0; k < rows; k += tile) {
+          const TileClass c = region.tile_class({q, q + tile}, {k, k + tile});
+          mine += c != TileClass::empty ? 1 : 0;
+          count.partial += c == TileClass::partial ? 1 : 0;
+        }
+      count.computed += mine;
+      most = std::max(most, mine);
+    }
+    count.critical_path += most;
+    count.busy_steps += most > 0 ? 1 : 0;
+  }
+  return count;
+}
+
+// Mean length of a rank's runs of consecutive positions, 32,768 positions on 8 ranks.
+double run_length(PartitionKind kind) {
+  double runs = 0;
+  for (int rank = 0; rank < 8; ++rank) {
+    const LocalRows rows = Partition{kind, 32768, 8}.rows_of(rank);
+    for (Index i = 0; i < rows.size(); ++i)
+      runs += i == 0 || rows.global_position(i) != rows.global_position(i - 1) + 1 ? 1 : 0;
+  }
+  return 32768 / runs;
+}
+
+CLAIM(C25, ChunksAreContiguousFoldsHardly) {
+  const double zigzag = tiles_of("causal", kZigzag, 4096, 128).partial_share();
+  const double striped = tiles_of("causal", kStriped, 4096, 128).partial_share();
+  const double fold = tiles_of("causal", kFold, 4096, 128).partial_share();
+  return {
+      .verdict = Verdict::holds_if,
+      .claim =
+          "Zig-zag keeps a GPU's tokens closer together than striping: they come in pairs of "
+          "neighbours.",
+      .source = "S1",
+      .place = "part one, 6.4",
+      .correct =
+          "True of 2N chunks: runs of {1} positions on average, so copies of 512 KiB (128 values "
+          "of 2 "
+          "bytes a row), and {2} of the computed 128 x 128 tiles on the mask's edge. S1's "
+          "own formula, folding, has neighbours on its first and last rank only: runs of "
+          "{0} on average, copies of 256 or 512 bytes, and {3} of the tiles on the edge, as "
+          "striping has.",
+      .figures = {
+          {.what = "mean run of consecutive positions, folded, 8 ranks of 4,096 rows",
+           .value = run_length(kFold),
+           .right = {1.1, 1.2},
+           .claimed = 2,
+           .broken = {"striped", run_length(kStriped)}},
+          {.what = "the same, 2N chunks",
+           .value = run_length(kZigzag),
+           .right = at_least(2),
+           .claimed = 2,
+           .broken = {"folded", run_length(kFold)}},
+          {.what = "tiles of 128 x 128 on the mask's edge, of those computed, 2N chunks",
+           .value = zigzag,
+           .right = near(32.0 / 4112, 1e-9),
+           .broken = {"striped", striped},
+           .shown = Shown::percent},
+          {.what = "the same, folded",
+           .value = fold,
+           .right = near(32.0 / 528, 1e-9),
+           .broken = {"2N chunks", zigzag},
+           .shown = Shown::percent},
+          {.what = "tiles on the critical path, striped (2N chunks: 4,112)",
+           .value = tiles_of("causal", kStriped, 4096, 128).critical_path,
+           .right = exactly(4224),
+           .broken = {"contiguous", tiles_of("causal", kContiguous, 4096, 128).critical_path}}}};
+}
+
+CLAIM(C26, ZigzagIsTheNameOfTwoPartitions) {
+  const auto same_rows = [](Index seqlen, PartitionKind a, PartitionKind b) {
+    const auto rows = [&](PartitionKind kind, int rank) {
+      const LocalRows local = Partition{kind, seqlen, 4}.rows_of(rank);
+      std::set<Index> positions;
+      for (Index i = 0; i < local.size(); ++i) positions.insert(local.global_position(i));
+      return positions;
+    };
+    double same = 0;
+    for (int rank = 0; rank < 4; ++rank) same += rows(a, rank) == rows(b, rank) ? 1 : 0;
+    return same;
+  };
+  return {.verdict = Verdict::ambiguous,
+          .claim =
+              "Zig-zag gives GPU k mod N the tokens of even folds and GPU N - 1 - (k mod N) "
+              "those of odd ones.",
+          .source = "S1",
+          .place = "part one, 6.1; part two, 2.1",
+          .correct =
+              "A usable partition, called fold here. What most implementations call zig-zag "
+              "cuts the sequence into 2N chunks and gives rank r the chunks r and 2N - 1 - "
+              "r. The two are the same for two folds, s = 2N, and on {1} of 4 ranks for 16 "
+              "positions. Both are balanced (C24); C25 has the difference.",
+          .first_verdict = Verdict::wrong,
+          .why_changed =
+              "the two partitions differ, except for s = 2N, where they are the same; "
+              "and a name can't be wrong, only ambiguous",
+          .figures = {{.what = "ranks of 4 that hold the same rows, 8 positions",
+                       .value = same_rows(8, kFold, kZigzag),
+                       .right = exactly(4),
+                       .claimed_words = "the same",
+                       .broken = {"striped against 2N chunks", same_rows(8, kStriped, kZigzag)}},
+                      {.what = "the same, 16 positions",
+                       .value = same_rows(16, kFold, kZigzag),
+                       .right = exactly(0),
+                       .claimed_words = "the same",
+                       .supports_words = false,
+                       .broken = {"fold against fold", same_rows(16, kFold, kFold)}}}};
+}
+
+double ceiling_under(const char* mask, PartitionKind kind) {
+  return balance_of(job_of(1, 1, 8 * 4096, 8, mask, kind)).ceiling();
+}
+
+CLAIM(C49, StripesStayBalancedUnderWindowsButGainNothing) {
+  const char* window = "causal+window:4096";
+  const TileCount contiguous = tiles_of(window, kContiguous, 4096, 128);
+  const TileCount striped = tiles_of(window, kStriped, 4096, 128);
+  Claim claim{
+      .verdict = Verdict::ambiguous,
+      .claim =
+          "Striping does not carry over to sliding windows; elsewhere: the same round robin "
+          "can be applied to them.",
+      .source = "S3",
+      .place = "Section 11, future research 2, and Section 14; entry 5, transferability",
+      .correct =
+          "The balance carries over: under a causal window of 4,096 (32,768 positions, 8 ranks) "
+          "striped ranks reach {0}, folded ones as much, and 2N chunks only {2}. The gain does "
+          "not: contiguous ranks are at {3} already, they need 2 steps where stripes need {5}, "
+          "and stripes take {4} times the tiles of 128 x 128, since a tile of theirs covers 8 "
+          "times as many positions. Under a prefix, and under documents of unequal length, "
+          "stripes and folds stay balanced, and the other two do not."};
+  const auto ceiling = [&](const char* under, const char* mask, PartitionKind kind, Range right,
+                           const char* other_name, const char* other_mask, PartitionKind other) {
+    claim.figures.push_back(
+        {.what = fmt::format("balance ceiling, {}, {}", under, shown_name(kind)),
+         .value = ceiling_under(mask, kind),
+         .right = right,
+         .broken = {other_name, ceiling_under(other_mask, other)},
+         .shown = Shown::percent});
+  };
+  const char* w = "causal window of 4,096";
+  ceiling(w, window, kStriped, near(1, 1e-3), "2N chunks", window, kZigzag);
+  claim.figures.back().claimed_words = "carries over";
+  ceiling(w, window, kFold, near(1, 1e-3), "2N chunks", window, kZigzag);
+  ceiling(w, window, kZigzag, near(0.625, 5e-4), "the causal mask alone", "causal", kZigzag);
+  ceiling(w, window, kContiguous, near(0.9375, 5e-4), "the causal mask alone", "causal",
+          kContiguous);
+  claim.figures.push_back(
+      {.what = "tiles on the critical path, striped over contiguous",
+       .value = striped.critical_path / contiguous.critical_path,
+       .right = {1.05, 1.25},
+       .claimed_words = "a gain",
+       .supports_words = false,
+       .broken = {"the causal mask alone",
+                  tiles_of("causal", kStriped, 4096, 128).critical_path /
+                      tiles_of("causal", kContiguous, 4096, 128).critical_path}});
+  claim.figures.push_back({.what = "steps with something to compute, striped",
+                           .value = striped.busy_steps,
+                           .right = exactly(8),
+                           .broken = {"contiguous", contiguous.busy_steps}});
+  const char* prefix = "prefix:8192";
+  for (const PartitionKind kind : {kStriped, kFold})
+    ceiling("prefix of 8,192", prefix, kind, near(1, 1e-3), "contiguous", prefix, kContiguous);
+  ceiling("prefix of 8,192", prefix, kZigzag, {0.5, 0.9}, "striped", prefix, kStriped);
+  ceiling("prefix of 8,192", prefix, kContiguous, {0.5, 0.6}, "striped", prefix, kStriped);
+  const char* documents = "causal+documents:16384,8192,4096,4096";
+  const char* d = "causal documents of 16,384, 8,192, 4,096, 4,096";
+  for (const PartitionKind kind : {kStriped, kFold})
+    ceiling(d, documents, kind, near(1, 2e-3), "contiguous", documents, kContiguous);
+  ceiling(d, documents, kZigzag, {0.3, 0.95}, "striped", documents, kStriped);
+  ceiling(d, documents, kContiguous, {0.3, 0.5}, "striped", documents, kStriped);
+  return claim;
+}
+
+CLAIM(C50, TilesCapTheGainOfStriping) {
+  const auto gain = [](Index tiles_a_rank, PartitionKind kind) {
+    return tiles_of("causal", kContiguous, tiles_a_rank * 64, 64).critical_path /
+           tiles_of("causal", kind, tiles_a_rank * 64, 64).critical_path;
+  };
+  // Triangles of whole tiles: of k tiles a side, k(k+1)/2 are computed.
+  const auto by_formula = [](double k) {
+    return (k * (k + 1) / 2 + 7 * k * k) / (8 * k * (k + 1) / 2);
+  };
+  return {.verdict = Verdict::holds,
+          .claim =
+              "The gain of striping shrinks at small blocks, because whole tiles only can be "
+              "skipped.",
+          .source = "S3",
+          .place = "algorithm 2, failure modes; Section 12; Section 14",
+          .correct =
+              "It does: on 8 ranks {0} (none) when a block is one tile, {1} for 2 tiles a side, "
+              "{2} for 8, {3} for 32; without tiles it would be 1.875.",
+          .figures = {{.what = "contiguous over striped critical path, a block of 1 tile a side",
+                       .value = gain(1, kStriped),
+                       .right = exactly(by_formula(1)),
+                       .claimed_words = "less than 15/8",
+                       .broken = {"no tiles",
+                                  balance_of(job_of(1, 1, 512, 8, "causal", kStriped)).ceiling() /
+                                      balance_of(job_of(1, 1, 512, 8, "causal")).ceiling()}},
+                      {.what = "2 tiles a side",
+                       .value = gain(2, kStriped),
+                       .right = near(by_formula(2), 1e-12),
+                       .claimed_words = "less than 15/8",
+                       .broken = {"2N chunks", gain(2, kZigzag)}},
+                      {.what = "8 tiles a side",
+                       .value = gain(8, kStriped),
+                       .right = near(by_formula(8), 1e-12),
+                       .claimed_words = "less than 15/8",
+                       .broken = {"2N chunks", gain(8, kZigzag)}},
+                      {.what = "32 tiles a side",
+                       .value = gain(32, kStriped),
+                       .right = near(by_formula(32), 1e-12),
+                       .claimed_words = "less than 15/8",
+                       .broken = {"2N chunks", gain(32, kZigzag)}}}};
+}
+
+CLAIM(C66, StripedTilesAreLowerTriangular) {
+  const auto below = [](PartitionKind kind, int rank, int owner) {
+    const Partition partition{kind, 64, 4};
+    const Job job = job_of(1, 1, 64, 4, "causal", kind);
+    const Region region{job.mask.for_seqlen(64), partition.rows_of(rank), partition.rows_of(owner)};
+    double lower = 0, all = 0;
+    for (Index q = 0; q < 16; ++q)
+      for (Index k = 0; k < 16; ++k) {
+        const auto pair = static_cast<double>(region.pairs({q, q + 1}, {k, k + 1}));
+        all += pair;
+        lower += k <= q ? pair : 0;
+      }
+    return lower / all;
+  };
+  return {
+      .verdict = Verdict::wrong,
+      .claim = "Under striping every device's mask is upper-triangular within its tile.",
+      .source = "S3",
+      .place = "Section 5.2; algorithm 2",
+      .correct =
+          "With queries as rows and keys as columns, as S3 writes scores, lower-triangular: "
+          "{0} of the allowed pairs lie on or below the diagonal, with the diagonal if "
+          "the rank is not before the block's owner, and without it otherwise.",
+      .figures = {{.what = "allowed pairs on or below the diagonal, rank 1 with block 3",
+                   .value = below(kStriped, 1, 3),
+                   .right = exactly(1),
+                   .claimed_words = "above it",
+                   .supports_words = false,
+                   .broken = {"a contiguous block, all of it allowed", below(kContiguous, 3, 1)},
+                   .shown = Shown::percent}}};
+}
+
+}  // namespace
+}  // namespace ringscope::claims

@@ -1,0 +1,139 @@
+// All claims together: none missing, none without its parts, and the page as committed.
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <set>
+
+#include "tests/claims/claim.h"
+#include "tests/claims/page.h"
+
+namespace ringscope::claims {
+namespace {
+
+// Claims of the sources that were listed before the tests were written; those after it were found
+// while writing them.
+constexpr int kListed = 53;
+
+std::string id_of(int number) { return (number < 10 ? "C0" : "C") + std::to_string(number); }
+
+TEST(Ledger, HasEveryNumberOnce) {
+  const std::vector<Claim>& claims = all_claims();
+  ASSERT_GE(std::ssize(claims), kListed);
+  for (int i = 0; i < std::ssize(claims); ++i)
+    EXPECT_EQ(claims[static_cast<std::size_t>(i)].id, id_of(i + 1));
+}
+
+TEST(Ledger, LacksNoPartOfAClaim) {
+  const std::set<std::string> sources = {"S0", "S1", "S2", "S3", "S4"};
+  for (const Claim& claim : all_claims()) {
+    EXPECT_GE(claim.claim.size(), 20u) << claim.id;
+    EXPECT_GE(claim.correct.size(), 20u) << claim.id;
+    EXPECT_FALSE(claim.place.empty()) << claim.id;
+    EXPECT_GE(claim.source.size(), 2u) << claim.id;
+    for (std::size_t at = 0; at < claim.source.size(); at += 4)
+      EXPECT_TRUE(sources.contains(claim.source.substr(at, 2))) << claim.id << ": " << claim.source;
+    EXPECT_FALSE(claim.figures.empty()) << claim.id;
+    EXPECT_TRUE(claim.test.starts_with(claim.id + "_")) << claim.test;
+    for (const Figure& figure : claim.figures) {
+      EXPECT_FALSE(figure.what.empty()) << claim.id;
+      EXPECT_FALSE(figure.broken.how.empty()) << claim.id << ", " << figure.what;
+    }
+    EXPECT_NO_THROW(filled_in(claim.correct, claim.figures)) << claim.id;
+    EXPECT_TRUE(is_on_the_page(claim)) << claim.id << ": " << claim.topic;
+    if (claim.first_verdict) {
+      EXPECT_NE(*claim.first_verdict, claim.verdict) << claim.id;
+      EXPECT_GE(claim.why_changed.size(), 20u) << claim.id;
+    }
+  }
+}
+
+// No test of a claim passes whatever is computed: with any one figure computed otherwise, the same
+// checks have a complaint. Nor does one pass with the opposite verdict, or with a figure that comes
+// out the same when it is computed otherwise.
+TEST(Ledger, EveryClaimIsRejectedWithOneThingChanged) {
+  for (const Claim& claim : all_claims()) {
+    EXPECT_TRUE(complaints(claim).empty()) << claim.id;
+    for (std::size_t i = 0; i < claim.figures.size(); ++i) {
+      const Figure& figure = claim.figures[i];
+      Claim changed = claim;
+      changed.figures[i].value = figure.broken.value;
+      EXPECT_FALSE(complaints(changed).empty())
+          << claim.id << ", " << figure.what << ": " << figure.broken.how;
+      Claim harmless = claim;
+      harmless.figures[i].broken.value = figure.value;
+      EXPECT_FALSE(complaints(harmless).empty()) << claim.id << ", " << figure.what;
+    }
+    Claim opposite = claim;
+    opposite.verdict = claim.verdict == Verdict::holds ? Verdict::wrong : Verdict::holds;
+    if (claim.verdict != Verdict::not_testable) {
+      EXPECT_FALSE(complaints(opposite).empty()) << claim.id;
+    }
+  }
+}
+
+Claim with_figures(Verdict verdict, std::vector<Figure> figures) {
+  Claim claim{.verdict = verdict, .claim = "", .source = "S0", .place = "", .correct = ""};
+  claim.figures = std::move(figures);
+  return claim;
+}
+
+// The verdict follows from the figures: each that does not is complained of.
+TEST(Ledger, VerdictsFollowFromFigures) {
+  const Figure supports{
+      .what = "", .value = 1, .right = exactly(1), .claimed = 1, .broken = {"", 2}};
+  const Figure refutes{
+      .what = "", .value = 1, .right = exactly(1), .claimed = 2, .broken = {"", 2}};
+  const Figure silent{.what = "", .value = 1, .right = exactly(1), .broken = {"", 2}};
+  const auto agrees = [](Verdict verdict, std::vector<Figure> figures) {
+    return agreement(with_figures(verdict, std::move(figures))).empty();
+  };
+  EXPECT_TRUE(agrees(Verdict::holds, {supports, silent}));
+  EXPECT_FALSE(agrees(Verdict::holds, {supports, refutes}));
+  EXPECT_FALSE(agrees(Verdict::holds, {silent}));
+  EXPECT_TRUE(agrees(Verdict::wrong, {supports, refutes}));
+  EXPECT_FALSE(agrees(Verdict::wrong, {supports}));
+  for (const Verdict verdict : {Verdict::holds_if, Verdict::ambiguous}) {
+    EXPECT_TRUE(agrees(verdict, {supports, refutes}));
+    EXPECT_FALSE(agrees(verdict, {supports}));
+    EXPECT_FALSE(agrees(verdict, {refutes}));
+  }
+  EXPECT_TRUE(agrees(Verdict::not_testable, {supports}));
+  EXPECT_FALSE(agrees(Verdict::not_testable, {refutes}));
+}
+
+TEST(Ledger, NanIsInNoRange) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(near(0, 1).holds(nan));
+  EXPECT_FALSE(at_most(1).holds(nan));
+  EXPECT_FALSE(at_least(1).holds(nan));
+}
+
+TEST(Ledger, ThePageIsTheCommittedOne) {
+  std::ifstream file(RINGSCOPE_SOURCE_DIR "/lessons/claims.md", std::ios::binary);
+  const std::string committed{std::istreambuf_iterator<char>(file), {}};
+  const std::string page = page_of(all_claims());
+  std::size_t same = 0;
+  while (same < page.size() && same < committed.size() && page[same] == committed[same]) ++same;
+  EXPECT_TRUE(page == committed)
+      << "lessons/claims.md is stale; write it with: claims_tests --page lessons/claims.md\n"
+      << "From byte " << same << " on it has\n  "
+      << committed.substr(std::min(same, committed.size()), 80) << "\nin place of\n  "
+      << page.substr(std::min(same, page.size()), 80);
+}
+
+}  // namespace
+}  // namespace ringscope::claims
+
+// `claims_tests --page FILE` writes the page; otherwise the tests are run.
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (argc == 3 && std::string(argv[1]) == "--page") {
+    std::ofstream file(argv[2], std::ios::binary);
+    file << ringscope::claims::page_of(ringscope::claims::all_claims());
+    file.close();
+    if (file) return 0;
+    std::cerr << argv[2] << ": can't be written\n";
+    return 1;
+  }
+  return RUN_ALL_TESTS();
+}

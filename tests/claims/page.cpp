@@ -1,0 +1,311 @@
+#include "tests/claims/page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace ringscope::claims {
+namespace {
+
+constexpr const char* kHead =
+    R"(<!-- Written by `claims_tests --page FILE` from the tests in tests/claims: edit those. -->
+# The sources' claims, put to the test
+
+Ringscope was built after five texts, and texts have errors. Here their formulas, figures and
+listings are computed: with the project's own code where it has any, otherwise with a small model
+in the test. Every claim has a verdict, what is right instead, and the figures that decide. Each is
+a test (`./ringscope test -L claims`), and this page is written from the values that the tests
+assert. C01 to C53 were collected while the texts were read; the later ones turned up while those
+were tested.
+
+## The sources
+
+)";
+
+constexpr const char* kHowToRead =
+    R"(
+Claims are in our words, not the source's; the place says where to find the original.
+
+## How to read a claim
+
+Each claim has a table of figures:
+
+- *computed* is what comes out here. Rounding differs between compilers, so errors are given as the
+  bound that is asserted;
+- *in the source* is what the source gives for the figure, if it gives anything, or 0 for an error
+  where it calls something exact;
+- *with one thing changed* says what was then computed otherwise, and what came out: mostly a
+  mistake on purpose, or the right way where the row follows a mistake of the source. The test
+  fails unless this lies outside of what it accepts, so no test passes whatever is computed.
+
+Letters: N ranks (the sources say GPUs or devices), s positions, c = s/N rows of a rank, d width of
+a head (or of the model, where there are no heads), t the step, F FLOP/s of a rank, B bytes/s of a
+link. A row of scores has the maximum m, the sum l of exp(score - m), and lse = m + log(l); O is the
+output.
+
+Positions are dealt out to ranks in four ways. *Contiguous*: one block each. *Striped*: position p
+to rank p mod N. *In 2N chunks* (zigzag in the code): chunks r and 2N-1-r to rank r. *Folded*: as
+striped, but every other row of N positions backwards (C26 has why two of them are called zig-zag).
+
+A *pair* is a query and a key that it may attend. A *tile* is a rectangle of scores that a kernel
+computes at once, or skips when it has no pair. The *balance ceiling* is the share of a ring's time
+that its ranks would compute if sending took no time: the mean rank's pairs over the slowest one's,
+summed over the steps. A *hop* is one block of K and V on its way to the next rank. More words are
+in the [glossary](glossary.md).
+
+)";
+
+struct Source {
+  std::string_view id, title, origin;
+};
+
+constexpr Source kSources[] = {
+    {"S0", "Ring Attention Explained",
+     "a blog by Kilian Haefeli, Simon Zirui Guo and Bonnie Li, April 2024, "
+     "<https://coconut-mode.com/posts/ring-attention/>"},
+    {"S1", "Context Parallelism and Ring Attention",
+     "notes with PyTorch and Triton listings, no author given, in two parts that each number their "
+     "sections from 1"},
+    {"S2", "Ring Attention: Sequence-Parallel Distributed Attention",
+     "an explanation, no author given"},
+    {"S3",
+     "Ring Attention and Striped Attention: a multi-paper review of long-context attention "
+     "engineering",
+     "Neural Tech Daily, "
+     "<https://neural-tech-daily.pages.dev/posts/"
+     "ring-attention-striped-long-context-multi-paper-review-2026/>; it reviews Ring Attention "
+     "(arXiv:2310.01889) and Striped Attention (arXiv:2311.09431), and what is said of S3 here "
+     "need not be true of those papers"},
+    {"S4", "The Math: Formal Algorithm and Complexity Analysis",
+     "a chapter on the Ring Attention paper, "
+     "<https://ainiketan.in/papers/19-ring-attention-2023/sections/04-the-math/>"},
+};
+
+// The title up to a colon, where that says enough.
+std::string_view short_title(const Source& source) {
+  if (source.id == "S3") return source.title.substr(0, source.title.find(':'));
+  return source.title;
+}
+
+// Claims about one thing are in one file of tests.
+struct Topic {
+  std::string_view file, title;
+};
+
+constexpr Topic kTopics[] = {
+    {"naive", "All scores written out"},
+    {"softmax", "Softmax, safe and carried"},
+    {"merge", "Merging partial results"},
+    {"masked_rows", "Rows that a block is masked for"},
+    {"ring", "Who holds and sends what"},
+    {"backward", "Gradients"},
+    {"work", "How much there is to compute"},
+    {"balance", "Which rank computes how much"},
+    {"layout", "Partitions, tiles, and masks other than causal"},
+    {"traffic", "What is sent"},
+    {"overlap", "Hiding communication"},
+    {"memory", "What a rank must hold"},
+    {"precision", "Precision"},
+    {"groups", "Groups of ranks"},
+    {"published", "Measured by others"},
+};
+
+struct VerdictText {
+  std::string_view name, meaning;
+};
+
+VerdictText text_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::holds:
+      return {"true", "as stated"};
+    case Verdict::holds_if:
+      return {"true with a condition", "which the source does not give, or gives elsewhere"};
+    case Verdict::wrong:
+      return {"wrong", "in the formula, the figure or the unit"};
+    case Verdict::ambiguous:
+      return {"ambiguous", "true in one reading and not in another"};
+    case Verdict::not_testable:
+      return {"not testable here", "needs other hardware; only its arithmetic was checked"};
+  }
+  return {"?", "?"};
+}
+
+std::string with_separators(double whole) {
+  std::string digits = fmt::format("{:.0f}", std::abs(whole));
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
+  return (whole < 0 ? "-" : "") + digits;
+}
+
+std::string number(double x) {
+  if (std::isnan(x)) return "NaN";
+  if (std::isinf(x)) return x > 0 ? "infinite" : "-infinite";
+  // A difference that is nothing but rounding.
+  if (std::abs(x) < 1e-12) return "0";
+  const double whole = std::round(x);
+  if (std::abs(x) < 1e15 && std::abs(x - whole) <= 1e-9 * std::abs(x))
+    return with_separators(whole);
+  if (std::abs(x) >= 1e15 || std::abs(x) < 1e-3) return fmt::format("{:.2g}", x);
+  if (std::abs(x) >= 1000) return with_separators(whole);
+  return fmt::format("{:.4g}", x);
+}
+
+// A limit, which people chose: 1e-6, not 1e-06.
+std::string limit(double x) {
+  std::string text = fmt::format("{:g}", x);
+  const std::size_t zero = text.find("e-0");
+  return zero == std::string::npos ? text : text.erase(zero + 2, 1);
+}
+
+std::string bound(const Range& range) {
+  if (range.low == -kInfinity) return "at most " + limit(range.high);
+  if (range.high == kInfinity) return "at least " + limit(range.low);
+  if (range.low == -range.high) return "within " + limit(range.high) + " of 0";
+  return number(range.low) + " to " + number(range.high);
+}
+
+std::string claimed_text(const Figure& figure) {
+  if (!figure.says_something()) return "–";
+  if (!figure.claimed) return figure.claimed_words;
+  return figure.shown == Shown::percent ? fmt::format("{:.1f} %", 100 * *figure.claimed)
+                                        : number(*figure.claimed);
+}
+
+std::string broken_value(const Figure& figure) {
+  const double x = figure.broken.value, size = std::abs(x);
+  if (figure.shown == Shown::percent) return fmt::format("{:.1f} %", 100 * x);
+  if (!std::isfinite(x)) return number(x);
+  // Rounding errors are not the same everywhere.
+  if (figure.shown == Shown::bound && size < 0.01)
+    return x > figure.right.high ? "more than " + limit(figure.right.high)
+                                 : "less than " + limit(figure.right.low);
+  if (size < 1e-6) return size < 1e-12 ? "0" : "below 1e-6";
+  return size < 1 ? fmt::format("{:.2g}", x) : number(x);
+}
+
+// Where the claim stands, with titles for the sources' numbers: "S0, Splitting Q; S3, entry 1" or,
+// of one source, "Splitting Q".
+std::string where(const Claim& claim) {
+  const bool names_sources = claim.source.size() > 2;
+  std::string text = names_sources ? claim.place : claim.source + ", " + claim.place;
+  for (const Source& source : kSources) {
+    const std::string id = std::string(source.id) + ", ";
+    const std::size_t at = text.find(id);
+    if (at != std::string::npos)
+      text.replace(at, id.size(), fmt::format("\"{}\" ({}), ", short_title(source), source.id));
+  }
+  return text;
+}
+
+std::string link_to(const Claim& claim) {
+  std::string anchor = claim.id;
+  std::ranges::transform(anchor, anchor.begin(), [](unsigned char c) { return std::tolower(c); });
+  return fmt::format("[{}](#{})", claim.id, anchor);
+}
+
+std::string table_of_sources() {
+  std::string text = "| | title | |\n|---|---|---|\n";
+  for (const Source& source : kSources)
+    text += fmt::format("| {} | {} | {} |\n", source.id, source.title, source.origin);
+  return text;
+}
+
+std::string table_of_verdicts(const std::vector<Claim>& claims) {
+  std::map<Verdict, int> counts;
+  for (const Claim& claim : claims) ++counts[claim.verdict];
+  std::string text = "## Verdicts\n\n| verdict | claims | meaning |\n|---|---|---|\n";
+  for (const Verdict verdict : kAllVerdicts)
+    text += fmt::format("| {} | {} | {} |\n", name_of(verdict), counts[verdict],
+                        text_of(verdict).meaning);
+  return text + fmt::format("| all | {} | |\n\n", claims.size());
+}
+
+std::string table_of_changes(const std::vector<Claim>& claims) {
+  std::string text =
+      "C01 to C53 got a first verdict from reading alone. Computing changed these:\n\n"
+      "| | from reading | computed | because |\n|---|---|---|---|\n";
+  for (const Claim& claim : claims)
+    if (claim.first_verdict)
+      text += fmt::format("| {} | {} | {} | {} |\n", link_to(claim), name_of(*claim.first_verdict),
+                          name_of(claim.verdict), filled_in(claim.why_changed, claim.figures));
+  return text + "\n";
+}
+
+std::string tables_of_claims(const std::vector<Claim>& claims) {
+  std::string text = "## All claims, by topic\n\n";
+  for (const Topic& topic : kTopics) {
+    text +=
+        fmt::format("### {}\n\n| | source | claim | verdict |\n|---|---|---|---|\n", topic.title);
+    for (const Claim& claim : claims)
+      if (claim.topic == topic.file)
+        text += fmt::format("| {} | {} | {} | {} |\n", link_to(claim), claim.source, claim.claim,
+                            name_of(claim.verdict));
+    text += "\n";
+  }
+  return text;
+}
+
+std::string capitalised(std::string text) {
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+std::string section_of(const Claim& claim) {
+  std::string text = fmt::format(
+      "## {}\n\n{} *Claimed in {}.*\n\n**{}.** {}\n\n| figure | computed | in the source | with "
+      "one "
+      "thing changed |\n|---|---|---|---|\n",
+      claim.id, claim.claim, where(claim), capitalised(std::string(name_of(claim.verdict))),
+      filled_in(claim.correct, claim.figures));
+  for (const Figure& figure : claim.figures)
+    text += fmt::format("| {} | {} | {} | {}: {} |\n", figure.what, shown(figure, figure.value),
+                        claimed_text(figure), figure.broken.how, broken_value(figure));
+  return text + fmt::format("\nTest: `Claims.{}`\n\n", claim.test);
+}
+
+}  // namespace
+
+std::string_view name_of(Verdict verdict) { return text_of(verdict).name; }
+
+std::string shown(const Figure& figure, double value) {
+  switch (figure.shown) {
+    case Shown::bound:
+      return bound(figure.right);
+    case Shown::percent:
+      return fmt::format("{:.1f} %", 100 * value);
+    case Shown::number:
+      break;
+  }
+  return number(value);
+}
+
+std::string filled_in(const std::string& text, const std::vector<Figure>& figures) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != '{') {
+      result += text[at];
+      continue;
+    }
+    const std::size_t end = text.find('}', at);
+    const Figure& figure = figures.at(std::stoul(text.substr(at + 1, end - at - 1)));
+    result += shown(figure, figure.value);
+    at = end;
+  }
+  return result;
+}
+
+bool is_on_the_page(const Claim& claim) {
+  return std::ranges::find(kTopics, claim.topic, &Topic::file) != std::end(kTopics);
+}
+
+std::string page_of(const std::vector<Claim>& claims) {
+  std::string text = kHead + table_of_sources() + kHowToRead + table_of_verdicts(claims) +
+                     table_of_changes(claims) + tables_of_claims(claims);
+  for (const Claim& claim : claims) text += section_of(claim);
+  text.pop_back();  // one newline at the end
+  return text;
+}
+
+}  // namespace ringscope::claims

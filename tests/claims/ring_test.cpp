@@ -1,0 +1,269 @@
+// Who holds, sends and gets what: the sources' descriptions of the ring, held against a ring of
+// labels that are passed on by hand, and against recorded runs.
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "core/ring/schedule.h"
+#include "tests/claims/claim.h"
+#include "tests/claims/jobs.h"
+#include "tests/claims/rows.h"
+
+namespace ringscope::claims {
+namespace {
+
+// held[step][rank]: whose block it is, when every rank passes what it holds `direction` ranks on.
+std::vector<std::vector<int>> passed_around(int n, int direction) {
+  std::vector<std::vector<int>> held(static_cast<std::size_t>(n), std::vector<int>(n));
+  for (int rank = 0; rank < n; ++rank) held[0][rank] = rank;
+  for (int step = 1; step < n; ++step)
+    for (int rank = 0; rank < n; ++rank)
+      held[step][(rank + direction + n) % n] = held[step - 1][rank];
+  return held;
+}
+
+using Formula = std::function<int(int rank, int step, int n)>;
+int minus(int rank, int step, int n) { return (rank - step + n) % n; }
+int plus(int rank, int step, int n) { return (rank + step) % n; }
+
+// (rank, step) where blocks that are sent to the right are not whose the formula says.
+double mismatches(int n, const Formula& owner) {
+  const auto held = passed_around(n, 1);
+  double count = 0;
+  for (int step = 0; step < n; ++step)
+    for (int rank = 0; rank < n; ++rank) count += held[step][rank] != owner(rank, step, n) ? 1 : 0;
+  return count;
+}
+
+const RingRun& run_of_eight() {
+  static const RingRun run = recorded_run(config_of(1, 1, 64, 4, 8));
+  return run;
+}
+
+double recorded_mismatches(const Formula& owner) {
+  double count = 0;
+  for (int rank = 0; rank < 8; ++rank)
+    for (const TraceEvent& e : events_of(run_of_eight(), rank, Lane::compute))
+      count += e.kv_owner != owner(rank, e.step, 8) ? 1 : 0;
+  return count;
+}
+
+// Blocks that a rank has seen after n rounds in which every rank sends its own, or what it holds.
+double blocks_seen(int n, bool always_the_own) {
+  std::vector<int> held(static_cast<std::size_t>(n));
+  for (int rank = 0; rank < n; ++rank) held[rank] = rank;
+  std::set<int> seen;
+  for (int round = 0; round < n; ++round) {
+    seen.insert(held[0]);
+    const std::vector<int> before = held;
+    for (int rank = 0; rank < n; ++rank) {
+      const int from = (rank + n - 1) % n;
+      held[rank] = always_the_own ? from : before[from];
+    }
+  }
+  return static_cast<double>(seen.size());
+}
+
+CLAIM(C09, AddingUpBlockOutputsIsNoSoftmax) {
+  const Row row = random_row(32, 13);
+  const Row ones{row.scores, std::vector<double>(32, 1)};
+  double added = 0;
+  Part<double> merged;
+  for (const auto& [first, last] : blocks_of(ones, 4)) {
+    const auto block = part_of<double>(ones, first, last);
+    added += block.normalised();
+    merged.add(block);
+  }
+  return {.verdict = Verdict::wrong,
+          .claim =
+              "In every round a GPU adds softmax(scores) V of the block to its output, and sends "
+              "its own K and V on.",
+          .source = "S4",
+          .place = "part 1, both algorithms",
+          .correct =
+              "Each block's softmax adds up to 1, so the weights of {0} blocks add up to {0}: "
+              "the outputs have to be merged (S4's part 2). And what is sent must be the block at "
+              "hand. K[GPU_id] can be that block, if UPDATE overwrites it; but then K[kv_idx], "
+              "which the round attends, is nowhere on the GPU. If it is the GPU's own block, as "
+              "the comment says, a GPU of 8 sees {1} blocks in all.",
+          .figures = {{.what = "sum of a row's weights after 4 rounds",
+                       .value = added,
+                       .right = near(4, 1e-12),
+                       .claimed = 1,
+                       .broken = {"merged", merged.normalised()}},
+                      {.what = "blocks that a GPU of 8 sees when each sends its own",
+                       .value = blocks_seen(8, true),
+                       .right = exactly(2),
+                       .claimed = 8,
+                       .broken = {"each sends what it holds", blocks_seen(8, false)}}}};
+}
+
+CLAIM(C13, BlocksComeFromTheRanksBehind) {
+  return {.verdict = Verdict::holds,
+          .claim =
+              "Sending to rank i+1, rank i holds the KV block of rank (i - t) mod N at step "
+              "t.",
+          .source = "S0, S1, S2, S4",
+          .place =
+              "S0, Putting it together; S1, part one, 4.2; S2, Communication-Computation "
+              "Overlap; S4, part 1",
+          .correct =
+              "It does, at every one of 64 pairs of rank and step, on paper and in a "
+              "recorded run.",
+          .figures = {{.what = "exceptions of 64, labels passed on by hand, 8 ranks",
+                       .value = mismatches(8, minus),
+                       .right = exactly(0),
+                       .claimed = 0,
+                       .broken = {"(i + t) mod N", mismatches(8, plus)}},
+                      {.what = "exceptions of 64 in a recorded run",
+                       .value = recorded_mismatches(minus),
+                       .right = exactly(0),
+                       .claimed = 0,
+                       .broken = {"(i + t) mod N", recorded_mismatches(plus)}}}};
+}
+
+CLAIM(C14, NotFromTheRanksAhead) {
+  return {.verdict = Verdict::wrong,
+          .claim = "Sending to the right, device i holds block (i + t) mod N at iteration t.",
+          .source = "S3",
+          .place = "Section 2, pipeline overview; Section 5.1",
+          .correct =
+              "(i - t) mod N; (i + t) is what sending to the left gives. Of 64 pairs of "
+              "device and iteration {0} differ, and both agree where 2t is a multiple of N. "
+              "S3's own trace has block {1} on device 0 at iteration 1 of 3, which is "
+              "right.",
+          .figures = {
+              {.what = "exceptions of 64, labels passed on by hand, 8 ranks",
+               .value = mismatches(8, plus),
+               .right = exactly(48),
+               .claimed = 0,
+               .broken = {"(i - t) mod N", mismatches(8, minus)}},
+              {.what = "block on device 0 at iteration 1 of 3, sent to the right",
+               .value = static_cast<double>(passed_around(3, 1)[1][0]),
+               .right = exactly(2),
+               .claimed = plus(0, 1, 3),
+               .broken = {"sent to the left", static_cast<double>(passed_around(3, -1)[1][0])}}}};
+}
+
+CLAIM(C15, NMinusOneHopsShowEveryBlockToEveryRank) {
+  std::set<int> owners, without_last;
+  for (const TraceEvent& e : events_of(run_of_eight(), 3, Lane::compute)) {
+    owners.insert(e.kv_owner);
+    if (e.step < 7) without_last.insert(e.kv_owner);
+  }
+  RingConfig both = config_of(1, 1, 64, 4, 8);
+  both.backward = true;
+  const auto gradient_hops = events_of(recorded_run(both), 3, Lane::send, Payload::dkv).size();
+  return {
+      .verdict = Verdict::holds,
+      .claim = "After N - 1 passes every rank has seen every KV block.",
+      .source = "S2",
+      .place = "Core Idea, 5",
+      .correct =
+          "It has, with {1} messages a rank for 8 ranks. A gradient needs one hop more, to "
+          "get home (C16).",
+      .figures = {{.what = "blocks that a rank of 8 attended in a recorded run",
+                   .value = static_cast<double>(owners.size()),
+                   .right = exactly(8),
+                   .claimed = 8,
+                   .broken = {"one hop less", static_cast<double>(without_last.size())}},
+                  {.what = "KV blocks that it sent",
+                   .value = static_cast<double>(events_of(run_of_eight(), 3, Lane::send).size()),
+                   .right = exactly(7),
+                   .claimed = 7,
+                   .broken = {"gradients counted instead", static_cast<double>(gradient_hops)}}}};
+}
+
+CLAIM(C28, ARingIsNoAllToAll) {
+  std::set<int> peers, owners;
+  for (const TraceEvent& e : events_of(run_of_eight(), 3, Lane::send)) peers.insert(e.dst);
+  for (const TraceEvent& e : events_of(run_of_eight(), 3, Lane::recv)) owners.insert(e.kv_owner);
+  return {.verdict = Verdict::wrong,
+          .claim = "Passing K and V around a ring is an all-to-all exchange.",
+          .source = "S1",
+          .place = "part one, 7.2 and 7.3",
+          .correct =
+              "In an all-to-all every rank has a message for every other one. In a ring a "
+              "rank sends to {0} rank only. Dealing out heads instead of the sequence "
+              "(Ulysses) is what needs an all-to-all.",
+          .figures = {{.what = "ranks of 8 that one rank sends to",
+                       .value = static_cast<double>(peers.size()),
+                       .right = exactly(1),
+                       .claimed = 7,
+                       .broken = {"owners of the blocks that reach it counted",
+                                  static_cast<double>(owners.size())}}}};
+}
+
+CLAIM(C45, PositionsAreNeverSent) {
+  const auto run = recorded_run(config_of(2, 1, 64, 4, 4, "causal", PartitionKind::fold));
+  const double keys_and_values = 3 * 2.0 * 16 * 4 * 4;
+  return {.verdict = Verdict::holds,
+          .claim = "Positions follow from the block's owner by a formula, and are never sent.",
+          .source = "S1",
+          .place = "part two, 12.3",
+          .correct =
+              "Three hops of a folded causal run carry K and V of 16 rows each, and {0} "
+              "bytes besides.",
+          .figures = {{.what = "bytes sent beyond K and V, 64 positions folded on 4 ranks",
+                       .value = bytes_sent(run, 1) - keys_and_values,
+                       .right = exactly(0),
+                       .claimed = 0,
+                       .broken = {"an 8-byte position with each row",
+                                  bytes_sent(run, 1) + 3 * 16 * 8.0 - keys_and_values}}}};
+}
+
+CLAIM(C61, QueriesStayAtHome) {
+  // With 4 query heads for a kv head, a travelling Q would show in the bytes.
+  const auto run = recorded_run(config_of(4, 1, 64, 4, 4));
+  const double row = 3 * 16 * 4 * 4.0;  // a head's bytes in three hops
+  return {.verdict = Verdict::wrong,
+          .claim = "While it computes, GPU 1 sends Q1 and V1 to GPU 2.",
+          .source = "S0",
+          .place = "Putting it together, below the first picture",
+          .correct =
+              "It sends K1 and V1, as S0's other sentences have it; queries stay where they "
+              "are. (A slip of the pen.)",
+          .figures = {{.what = "bytes sent over those of K and V, 4 query heads a kv head",
+                       .value = bytes_sent(run, 1) / (2 * row),
+                       .right = exactly(1),
+                       .claimed = (4 + 1) / 2.0,
+                       .broken = {"Q and V sent", (4 * row + row) / (2 * row)}}}};
+}
+
+CLAIM(C62, ABlockIsOnOneRankAtATime) {
+  const auto held = passed_around(8, 1);
+  double holders = 0, holders_if_same = 0;
+  for (int rank = 0; rank < 8; ++rank) {
+    holders += held[4][rank] == 4 ? 1 : 0;
+    holders_if_same += held[4][0] == 4 ? 1 : 0;
+  }
+  return {.verdict = Verdict::wrong,
+          .claim =
+              "At iteration 4 of 8 devices, device 0 and device 7 both hold the keys of block 4; "
+              "at iteration 2 of 4, device 0 and device 3 both hold those of block 2.",
+          .source = "S3",
+          .place = "entry 5, worked example; algorithm 2, hand-traced example",
+          .correct =
+              "A block is on one device at a time. Device 7 holds block {0} then, and device 3 "
+              "of 4 block {2}. The comparison survives: those blocks too are fully visible to "
+              "it, while device 0 sees nothing.",
+          .figures = {
+              {.what = "block on device 7 of 8 at iteration 4",
+               .value = RingSchedule{7, 8}.owner(4),
+               .right = exactly(3),
+               .claimed = 4,
+               .broken = {"the same block for every device", RingSchedule{0, 8}.owner(4) * 1.0}},
+              {.what = "devices of 8 that hold block 4 at iteration 4",
+               .value = holders,
+               .right = exactly(1),
+               .claimed = 2,
+               .broken = {"device 0's block for every device", holders_if_same}},
+              {.what = "block on device 3 of 4 at iteration 2",
+               .value = RingSchedule{3, 4}.owner(2) * 1.0,
+               .right = exactly(1),
+               .claimed = 2,
+               .broken = {"the same block for every device", RingSchedule{0, 4}.owner(2) * 1.0}}}};
+}
+
+}  // namespace
+}  // namespace ringscope::claims

@@ -1,0 +1,154 @@
+// How much there is to compute, in all and for each rank: the sources' counts of FLOPs.
+#include <vector>
+
+#include "core/cost/balance.h"
+#include "core/cost/flops.h"
+#include "core/cost/memory.h"
+#include "tests/claims/claim.h"
+#include "tests/claims/jobs.h"
+
+namespace ringscope::claims {
+namespace {
+
+// Pairs that all ranks of a recorded run computed.
+double recorded_pairs(int n, const char* mask) {
+  const RingRun run = recorded_run(config_of(1, 1, 96, 4, n, mask));
+  double pairs = 0;
+  for (int rank = 0; rank < n; ++rank)
+    for (const TraceEvent& e : events_of(run, rank, Lane::compute))
+      pairs += static_cast<double>(e.pairs);
+  return pairs;
+}
+
+CLAIM(C41, ExampleCountsMultiplyAdds) {
+  const Job job{.shape = {1, 1, 1, 8, 4}, .world_size = 2};
+  const double flops = flops_of_pairs(job.shape, total_pairs(job), Pass::forward);
+  const double held = ring_values_of_s0(job.shape, 4);
+  return {.verdict = Verdict::wrong,
+          .claim =
+              "With 8 tokens of width 4 on 2 GPUs each holds 48 values, and attention is 512 "
+              "FLOPs in all.",
+          .source = "S4",
+          .place = "part 4, steps 1 to 3",
+          .correct =
+              "512 multiply-adds are {0} FLOPs, by the count in which an A100 has 312 "
+              "TFLOP/s. The 48 values are Q, K and V; with the incoming K and V and the "
+              "output a GPU holds {1}.",
+          .figures = {{.what = "FLOPs in all",
+                       .value = flops,
+                       .right = exactly(1024),
+                       .claimed = 512,
+                       .broken = {"a multiply-add counted once", flops / 2}},
+                      {.what = "values a GPU holds",
+                       .value = held,
+                       .right = exactly(96),
+                       .claimed = 48,
+                       .broken = {"Q, K and V only", held / 2}}}};
+}
+
+CLAIM(C42, TheRingSavesNoWork) {
+  const double blocks_whole = 8 * 8 * 12.0 * 12;  // every rank computes every block
+  const double blocks_skipped = 8 * 9 / 2 * 12.0 * 12;
+  return {
+      .verdict = Verdict::holds_if,
+      .claim = "The total of computation is the same on a ring as on one device.",
+      .source = "S4",
+      .place = "part 3, Compute Complexity",
+      .correct =
+          "The same number of pairs, in recorded runs. But that is the work only if masked blocks "
+          "are skipped. S4's causal algorithm computes every block and masks the scores, which is "
+          "{2} times the pairs of 96 positions, and twice in the limit.",
+      .first_verdict = Verdict::holds,
+      .why_changed = "it is true of a full mask, but S4's own causal algorithm does twice the work",
+      .figures = {
+          {.what = "recorded pairs of 8 ranks over 1, full mask",
+           .value = recorded_pairs(8, "full") / recorded_pairs(1, "full"),
+           .right = exactly(1),
+           .claimed = 1,
+           .broken = {"every rank given all queries",
+                      8 * recorded_pairs(1, "full") / recorded_pairs(1, "full")}},
+          {.what = "the same, causal",
+           .value = recorded_pairs(8, "causal") / recorded_pairs(1, "causal"),
+           .right = exactly(1),
+           .claimed = 1,
+           .broken = {"blocks skipped only whole", blocks_skipped / recorded_pairs(1, "causal")}},
+          {.what = "pairs with every block computed, over those allowed, causal",
+           .value = blocks_whole / recorded_pairs(8, "causal"),
+           .right = near(2 * 96.0 / 97, 1e-12),
+           .claimed = 1,
+           .broken = {"masked blocks skipped", blocks_skipped / recorded_pairs(8, "causal")}}}};
+}
+
+CLAIM(C75, AMillionTokensAreSixteenPetaflops) {
+  const Job job = job_of(32, 32, 1'000'000, 8);
+  const double flops = flops_of_pairs(job.shape, total_pairs(job), Pass::forward);
+  return {.verdict = Verdict::wrong,
+          .claim =
+              "Attention over a million tokens of width 4,096 takes 4.1e15 operations a "
+              "layer.",
+          .source = "S4",
+          .place = "part 3, Compute Complexity",
+          .correct =
+              "That is n^2 d, one of two products counted in multiply-adds. In the FLOPs "
+              "that devices are rated in it is 4 n^2 d, {0}e15.",
+          .figures = {{.what = "1e15 FLOPs of a layer's attention",
+                       .value = flops / 1e15,
+                       .right = near(16.384, 1e-6),
+                       .claimed = 4.1,
+                       .broken = {"one product in multiply-adds", flops / 4 / 1e15}}}};
+}
+
+CLAIM(C76, SpeedupIsLinearWhenBalanced) {
+  const auto speedup = [](PartitionKind kind) {
+    return 8 * balance_of(job_of(1, 1, 32768, 8, "causal", kind)).ceiling();
+  };
+  return {.verdict = Verdict::holds_if,
+          .claim = "Computing falls with 1/N for each GPU: a linear speedup.",
+          .source = "S2, S4",
+          .place = "S2, Complexity Analysis; S4, part 3, Wall-Clock Time",
+          .correct =
+              "Without counting communication, yes for a full mask and for balanced causal "
+              "ranks (S4 says \"if well-balanced\"). Contiguous causal ranks, which S2 and S4 "
+              "use, are at most {1} times faster on 8.",
+          .figures = {{.what = "speedup of 8 causal ranks in 2N chunks at most",
+                       .value = speedup(PartitionKind::zigzag),
+                       .right = near(8, 1e-9),
+                       .claimed = 8,
+                       .broken = {"contiguous", speedup(PartitionKind::contiguous)}},
+                      {.what = "the same, contiguous",
+                       .value = speedup(PartitionKind::contiguous),
+                       .right = near(8 * 8.0 / 15, 0.01),
+                       .claimed = 8,
+                       .broken = {"2N chunks", speedup(PartitionKind::zigzag)}}}};
+}
+
+CLAIM(C77, RecomputingAForwardIsAboutAThird) {
+  const AttentionShape shape{1, 1, 1, 4096, 128};
+  const double forward = flops_of_pairs(shape, 1, Pass::forward);
+  const double backward = flops_of_pairs(shape, 1, Pass::backward);
+  const auto overhead = [](double once, double back) { return once / (once + back); };
+  return {
+      .verdict = Verdict::holds,
+      .claim = "Recomputing all activations in the backward pass adds about 30 % of computation.",
+      .source = "S1",
+      .place = "part one, 1.2",
+      .correct =
+          "In FLOPs it does. A linear layer has two products in its backward pass for one in the "
+          "forward pass, so another forward adds {0}. Attention has five for two, recomputed "
+          "scores included, which makes {1}.",
+      .figures = {{.what = "one more forward over forward and backward, linear layer",
+                   .value = overhead(1, 2),
+                   .right = near(0.3, 0.04),
+                   .claimed = 0.3,
+                   .broken = {"over the forward alone", overhead(1, 0)},
+                   .shown = Shown::percent},
+                  {.what = "the same, attention",
+                   .value = overhead(forward, backward),
+                   .right = near(0.3, 0.04),
+                   .claimed = 0.3,
+                   .broken = {"backward as large as forward", overhead(forward, forward)},
+                   .shown = Shown::percent}}};
+}
+
+}  // namespace
+}  // namespace ringscope::claims
