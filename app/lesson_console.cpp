@@ -75,11 +75,13 @@ int TerminalConsole::width() const { return size_of_terminal().ws_col; }
 int TerminalConsole::height() const { return size_of_terminal().ws_row; }
 
 bool TerminalConsole::wait_for_key() {
-  constexpr char kCtrlC = 3, kCtrlD = 4;
+  // A Ctrl-D that was pressed before keys came one by one reads as a zero.
+  constexpr char kCtrlC = 3, kCtrlD = 4, kEarlyCtrlD = 0;
   const KeyByKey keys;
   for (;;) {
     const std::optional<char> key = read_byte();
-    if (!key || *key == 'q' || *key == 'Q' || *key == kCtrlC || *key == kCtrlD) return false;
+    if (!key || *key == 'q' || *key == 'Q' || *key == kCtrlC) return false;
+    if (*key == kCtrlD || *key == kEarlyCtrlD) return false;
     if (*key == ' ' || *key == '\n' || *key == '\r') return true;
   }
 }

@@ -14,7 +14,7 @@ struct RingSchedule {
   // [owner
   // step >= 0; steps past the last go on around the ring.
   constexpr int owner(int step) const {
-    const int back = step % world_size;  // no sum here: the planner goes up to the largest int
+    const int back = step % world_size;  // no sum: it could overflow
     return rank >= back ? rank - back : world_size - (back - rank);
   }
   // owner]

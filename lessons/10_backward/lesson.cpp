@@ -62,7 +62,7 @@ void lesson_10(Page& page) {
   page.predict("Four ranks: a block makes 3 hops. How many does its gradient make?", "hops", 4, 0);
 
   // After 3 hops all four have added their parts. The block is not needed any more, but its owner
-  // needs the gradient, and that is one hop on. In the heart of the loop, `add` comes after
+  // needs the gradient, and sits one hop on. In the heart of the loop, `add` comes after
   // `attend_backward`: a rank computes its part while the sum of those before is still on the way.
   page.region("core/ring/ring_backward.cpp", "gradient_travels");
 

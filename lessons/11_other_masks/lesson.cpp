@@ -2,9 +2,9 @@
 // > Real models forbid more pairs than a causal mask does, and share keys between heads. The first
 // > changes which ranks have work, the second how much must travel.
 //
-// **You know** the causal mask, and that the best way to deal out tokens depends on it. **You will
-// see** three more masks, what they have in common, which partition suits which, and why models with
-// few heads of K and V are easier to put on a ring.
+// **You know** the causal mask, and that the best way to deal out tokens depends on it.
+// **You will see** three more masks, what they have in common, which partition suits which, and why
+// models with few heads of K and V are easier to put on a ring.
 //
 // ## Three more masks
 //

@@ -9,7 +9,7 @@
 // ## Two lines that cross
 //
 // A rank holds c rows. In a step its c queries meet c keys: c² scores a head. With d = head_dim, each
-// is d products and d sums, and so is its part of P V: 4 d c² operations. Beside it the next block
+// takes d products and d sums, and so does its part of P V: 4 d c² operations. Meanwhile the next block
 // comes in: c rows of K and of V, d numbers of e bytes each. With F operations a second and B bytes a
 // second, one way:
 //
@@ -56,7 +56,7 @@ RingRun small_ring(Index seqlen) {
 
 void lesson_12(Page& page) {
   const Guess guess = page.predict(
-      "An A100: 312 · 10¹² operations, 300 · 10⁹ bytes a second, two-byte numbers. c*?", "rows");
+      "An A100 with numbers of two bytes: F = 312 · 10¹², B = 300 · 10⁹. What is c*?", "rows");
   const Rates a100{.forward_flops = 312e12, .backward_flops = 312e12, .bytes_per_s = 300e9};
   const double crossover = threshold_rows(job_of(8192, 8, 32), a100, Pass::forward, 1.0);
   page.answer(guess, crossover, 0.05);

@@ -135,9 +135,11 @@ class AtTerminal {
   void type(const std::string& keys) {
     ASSERT_EQ(::write(terminal_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
   }
+  // -1 when it had to be killed, having said nothing for half a minute and not ended.
   int exit_status() {
     while (read_more()) {
     }
+    if (!gone_) ::kill(child_, SIGKILL);
     int status = 0;
     ::waitpid(child_, &status, 0);
     child_ = -1;
@@ -151,7 +153,8 @@ class AtTerminal {
     if (::poll(&ready, 1, 30000) != 1) return false;
     char part[4096];
     const ssize_t count = ::read(terminal_, part, sizeof part);
-    if (count <= 0) return false;  // EIO: the program has gone
+    gone_ = count <= 0;  // EIO: the program has gone
+    if (gone_) return false;
     unread_.append(part, static_cast<std::size_t>(count));
     all_.append(part, static_cast<std::size_t>(count));
     return true;
@@ -159,6 +162,7 @@ class AtTerminal {
 
   int terminal_ = -1;
   pid_t child_ = -1;
+  bool gone_ = false;
   std::string unread_, all_;
 };
 
@@ -190,6 +194,12 @@ TEST_F(LessonCommand, WaitsForAKeyAndJudgesPredictions) {
 }
 
 TEST_F(LessonCommand, EndsPolitelyWhenTheReaderStops) {
+  {
+    AtTerminal hasty({"lesson", "1"}, path(""));
+    hasty.type("\x04");  // before there is anything to stop
+    EXPECT_TRUE(hasty.says("To begin again: ./ringscope lesson 1")) << hasty.all();
+    EXPECT_EQ(hasty.exit_status(), 0);
+  }
   for (const std::string keys : {"q", "\x04"}) {
     AtTerminal at_pause({"lesson", "1"}, path(""));
     ASSERT_TRUE(at_pause.says(kPause)) << at_pause.all();
