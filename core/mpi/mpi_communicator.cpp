@@ -92,9 +92,9 @@ bool MpiCommunicator::wait_for_work(bool moved) {
   if (pause == Patience::Duration(0)) {
     lock.unlock();
     std::this_thread::yield();
-  } else if (waits_.has_work_.wait_for(lock, pause) == std::cv_status::no_timeout) {
-    work.patience.renew();
+    return true;
   }
+  if (waits_.has_work_.wait_for(lock, pause) == std::cv_status::no_timeout) work.patience.renew();
   return !waits_.failure_;
 }
 

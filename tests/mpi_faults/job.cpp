@@ -1,0 +1,257 @@
+#include "tests/mpi_faults/job.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "core/trace/chrome_trace.h"
+
+namespace ringscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kPatienceSeconds = 60;
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void pause_a_little() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
+
+// The entry NAME=value of a process's environment, "" without.
+std::string in_environment(const std::string& environment, const std::string& name) {
+  const std::string text = '\0' + environment, entry = '\0' + name + '=';
+  const std::size_t at = text.find(entry);
+  return at == std::string::npos ? "" : std::string(text.c_str() + at + entry.size());
+}
+
+std::string environment_of(pid_t process) {
+  return contents_of("/proc/" + std::to_string(process) + "/environ");
+}
+
+pid_t parent_of(pid_t process) {
+  const std::string text = contents_of("/proc/" + std::to_string(process) + "/stat");
+  const std::size_t at = text.rfind(") ");  // "1234 (name) S 1233 ..."
+  return at == std::string::npos ? 0 : std::atoi(text.c_str() + at + 4);
+}
+
+// What launchers tell a process of its rank; -1: nothing.
+int rank_of(pid_t process) {
+  const std::string environment = environment_of(process);
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
+    if (const std::string value = in_environment(environment, name); !value.empty())
+      return std::atoi(value.c_str());
+  return -1;
+}
+
+bool has_thread(pid_t process, const std::string& name) {
+  std::error_code gone;
+  for (const auto& task :
+       fs::directory_iterator("/proc/" + std::to_string(process) + "/task", gone))
+    if (contents_of(task.path().string() + "/comm") == name + "\n") return true;
+  return false;
+}
+
+void redirect(const std::string& to, int descriptor) {
+  const int file = ::open(to.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+  if (file < 0 || ::dup2(file, descriptor) < 0) ::_exit(127);
+}
+
+Strings lines_of_ours(const std::string& err) {
+  std::istringstream text(err);
+  Strings lines;
+  for (std::string line; std::getline(text, line);)
+    if (line.starts_with("ringscope: ")) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+std::string JobEnd::text() const {
+  return "status " + std::to_string(status) + " after " + std::to_string(seconds) + " s\n" + err;
+}
+
+Job::Job(std::string folder, const Strings& arguments)
+    : folder_(std::move(folder)), mark_("RINGSCOPE_TESTED_JOB=" + folder_) {
+  fs::create_directories(folder_);
+  Strings words =
+      Strings{"/usr/bin/env", mark_,
+              // Of Open MPI. The last: what is left of a failed job is killed at once.
+              "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+              "OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_MCA_hwloc_base_binding_policy=none",
+              "OMPI_MCA_odls_base_sigkill_timeout=0",
+              // What sanitizers find inside of MPI is not ours; mpi_driver looks for leaks.
+              "LSAN_OPTIONS=detect_leaks=0",
+              "TSAN_OPTIONS=print_suppressions=0:suppressions=" RINGSCOPE_SOURCE_DIR
+              "/tests/mpi/tsan.supp",
+              "mpirun"} +
+      arguments;
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const std::string out = folder_ + ".stdout", err = folder_ + ".stderr";
+  begin_s_ = now_s();
+  launcher_ = ::fork();
+  if (launcher_ == 0) {
+    if (::chdir(folder_.c_str()) != 0) ::_exit(127);
+    redirect("/dev/null", STDIN_FILENO);
+    redirect(out, STDOUT_FILENO);
+    redirect(err, STDERR_FILENO);
+    ::execv(argv[0], argv.data());
+    ::_exit(127);
+  }
+}
+
+Job::~Job() {
+  for (const pid_t process : processes()) ::kill(process, SIGKILL);
+  while (!has_launcher_ended()) pause_a_little();
+}
+
+std::set<std::string> Job::files() const {
+  std::set<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder_))
+    names.insert(fs::relative(entry.path(), folder_).string());
+  return names;
+}
+
+bool Job::wait_for_ring(int world_size) {
+  const double until = now_s() + kPatienceSeconds;
+  for (int rank = 0; rank < world_size; pause_a_little()) {
+    // As core/mpi names the thread that moves a rank's blocks.
+    if (has_thread(working(rank), "ring-progress")) ++rank;
+    if (now_s() > until || has_launcher_ended()) return false;
+  }
+  // Until the others have heard of it.
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  return true;
+}
+
+void Job::strike(pid_t process, int signal) {
+  ASSERT_GT(process, 0);
+  begin_s_ = now_s();
+  EXPECT_EQ(::kill(process, signal), 0);
+}
+
+JobEnd Job::end() {
+  const double until = now_s() + kPatienceSeconds;
+  while (!has_launcher_ended() && now_s() < until) pause_a_little();
+  JobEnd end;
+  const double gone_by = now_s() + kEndSeconds;
+  while (!processes().empty() && now_s() < gone_by) pause_a_little();
+  end.seconds = now_s() - begin_s_;
+  for (const pid_t process : processes()) {
+    std::string line = contents_of("/proc/" + std::to_string(process) + "/cmdline");
+    std::replace(line.begin(), line.end(), '\0', ' ');
+    if (!line.empty()) end.left_over.push_back(std::to_string(process) + " " + line);
+  }
+  end.status = launcher_status_;
+  end.out = contents_of(folder_ + ".stdout");
+  end.err = contents_of(folder_ + ".stderr");
+  end.lines = lines_of_ours(end.err);
+  EXPECT_EQ(end.err.find("Sanitizer"), std::string::npos) << end.err;
+  return end;
+}
+
+bool Job::has_launcher_ended() {
+  if (launcher_ <= 0) return true;
+  int status = 0;
+  if (::waitpid(launcher_, &status, WNOHANG) != launcher_) return false;
+  launcher_ = -1;
+  if (WIFEXITED(status)) launcher_status_ = WEXITSTATUS(status);
+  return true;
+}
+
+std::vector<pid_t> Job::processes() const {
+  std::vector<pid_t> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const pid_t process = std::atoi(entry.path().filename().c_str());
+    if (process <= 0) continue;
+    if (('\0' + environment_of(process)).find('\0' + mark_ + '\0') != std::string::npos)
+      found.push_back(process);
+  }
+  return found;
+}
+
+Job::Pair Job::processes_of(int rank) const {
+  std::vector<pid_t> of_rank = processes();
+  std::erase_if(of_rank, [&](pid_t process) { return rank_of(process) != rank; });
+  for (const pid_t process : of_rank) {
+    const pid_t parent = parent_of(process);
+    if (std::find(of_rank.begin(), of_rank.end(), parent) != of_rank.end())
+      return {process, parent};
+  }
+  return {};
+}
+
+Strings ranks(int world_size, const Strings& arguments) {
+  return Strings{"-np", std::to_string(world_size), RINGSCOPE_PROGRAM, "run", "--backend", "mpi"} +
+         arguments;
+}
+
+Strings ranks_each(const std::vector<Strings>& arguments) {
+  Strings words;
+  for (const Strings& of_rank : arguments) {
+    if (!words.empty()) words.push_back(":");
+    words = words + ranks(1, of_rank);
+  }
+  return words;
+}
+
+void FaultTest::SetUp() {
+  static const std::string why_not = [this] {
+    if (run_well({"info"}).find("backend mpi   yes") == std::string::npos)
+      return "this build has no MPI";
+    return run_words({"/bin/sh", "-c", "command -v mpirun"}).status == 0
+               ? ""
+               : "no mpirun on PATH (Debian: openmpi-bin)";
+  }();
+  if (!why_not.empty()) GTEST_SKIP() << why_not;
+}
+
+void FaultTest::for_each(std::size_t count, std::size_t at_once,
+                         const std::function<void(std::size_t)>& f) {
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < std::min(count, at_once); ++i)
+    threads.emplace_back([&] {
+      for (std::size_t mine = next++; mine < count; mine = next++) f(mine);
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+std::unique_ptr<Job> FaultTest::start(const Strings& arguments) {
+  return std::make_unique<Job>(path("job" + std::to_string(jobs_++)), arguments);
+}
+
+void expect_failed(const JobEnd& end, double seconds, const Strings& parts) {
+  SCOPED_TRACE(end.text());
+  EXPECT_EQ(end.status, 3);
+  EXPECT_EQ(end.out, "");
+  EXPECT_LE(end.seconds, seconds);
+  EXPECT_EQ(end.left_over, Strings{});
+  ASSERT_EQ(end.lines.size(), 1u);
+  for (const std::string& part : parts)
+    EXPECT_NE(end.lines[0].find(part), std::string::npos) << "missing: " << part;
+}
+
+Recording expect_only_recording(const Job& job, const JobEnd& end, int world_size, int rank,
+                                int step) {
+  EXPECT_EQ(job.files(), std::set<std::string>{"t.json"});
+  if (!job.files().contains("t.json")) return {};
+  const Recording recording = read_chrome_trace(job.path("t.json"));
+  EXPECT_EQ(recording.events.size(), static_cast<std::size_t>(world_size));
+  if (!recording.info.failure) {
+    ADD_FAILURE() << "the recording knows of no failure";
+    return recording;
+  }
+  EXPECT_EQ(recording.info.failure->rank, rank);
+  EXPECT_EQ(recording.info.failure->step, step);
+  for (const std::string& line : end.lines)
+    EXPECT_NE(line.find(recording.info.failure->message), std::string::npos) << line;
+  return recording;
+}
+
+}  // namespace ringscope
