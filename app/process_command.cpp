@@ -213,9 +213,10 @@ class RankOfJob {
   LoadedInputs loaded_;
 };
 
-int work(const std::vector<std::string>& arguments) {
+int work(const std::vector<std::string>& arguments, SharedFlag& others_watch) {
   try {
     MpiSession session(timeout_of(arguments));
+    others_watch = true;
     RankOfJob rank(session, arguments);
     const std::optional<int> status = rank.take_part();
     return status ? *status : rank.conclude();
@@ -240,7 +241,14 @@ bool asks_for_processes(const std::vector<std::string>& arguments) {
 }
 
 int process_command(const std::vector<std::string>& arguments) {
-  return supervised([&] { return work(arguments); });
+  return supervised(
+      [&](SharedFlag& others_watch) { return work(arguments, others_watch); },
+      [](int signal) {
+        const RunError lost(
+            fmt::format("its process ended by signal {} before the ranks had met", signal),
+            launched_rank());
+        print_error(ending_of(lost).line);
+      });
 }
 
 }  // namespace ringscope

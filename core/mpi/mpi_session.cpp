@@ -75,6 +75,13 @@ bool launched_by_mpi() {
   return std::getenv("SLURM_PROCID") != nullptr && tasks != nullptr && std::atoi(tasks) > 1;
 }
 
+int launched_rank() {
+  for (const char* name :
+       {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"})
+    if (const char* const rank = std::getenv(name)) return std::atoi(rank);
+  return -1;
+}
+
 std::string mpi_version() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0, major = 0, minor = 0;

@@ -31,6 +31,9 @@ class MpiSession {
 // Whether this process was started by something that sets up MPI (mpirun, srun, ...), from its
 // environment.
 bool launched_by_mpi();
+// The rank that this process will have, as its launcher says, before there is a session; -1: it does
+// not say.
+int launched_rank();
 // "Open MPI 4.1.4, MPI 3.1", for `info`. Does not need a session.
 std::string mpi_version();
 

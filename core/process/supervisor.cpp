@@ -1,6 +1,7 @@
 #include "core/process/supervisor.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <new>
 #include <string>
 #include <thread>
 
@@ -58,6 +60,15 @@ void stop_with(pid_t parent) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+// A page that the child shares; it is never given back.
+SharedFlag& make_shared_flag() {
+  void* const page = ::mmap(nullptr, sizeof(SharedFlag), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED)
+    throw RunError(std::string("no memory to share with the work: ") + std::strerror(errno));
+  return *new (page) SharedFlag(false);
+}
+
 // Of the child; false while it runs.
 bool has_ended(pid_t child, int& status) {
   pid_t ended;
@@ -69,7 +80,8 @@ bool has_ended(pid_t child, int& status) {
 
 }  // namespace
 
-int supervised(const std::function<int()>& work) {
+int supervised(const std::function<int(SharedFlag&)>& work, const std::function<void(int)>& lost) {
+  SharedFlag& others_watch = make_shared_flag();
   // Signals are taken one by one below, so that no handler is needed. They are held back before the
   // child is there, so that none is lost.
   sigset_t taken = ends(), before;
@@ -95,7 +107,7 @@ int supervised(const std::function<int()>& work) {
     ::sigaction(SIGCHLD, &inherited, nullptr);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     stop_with(parent);
-    std::exit(work());
+    std::exit(work(others_watch));
   }
 
   int status = 0;
@@ -110,6 +122,7 @@ int supervised(const std::function<int()>& work) {
     if (info.si_code != SI_KERNEL) ::kill(child, signal);
   }
   if (!WIFEXITED(status) && !is_end_asked_for) {
+    if (!others_watch) lost(WTERMSIG(status));
     const sigset_t ending = ends();
     const timespec moment{kMomentForOthers, 0};
     ::sigtimedwait(&ending, nullptr, &moment);

@@ -117,6 +117,13 @@ std::set<std::string> Job::files() const {
   return names;
 }
 
+bool Job::wait_for_start(int rank) {
+  const double until = now_s() + kPatienceSeconds;
+  for (; working(rank) == 0; pause_a_little())
+    if (now_s() > until || has_launcher_ended()) return false;
+  return true;
+}
+
 bool Job::wait_for_ring(int world_size) {
   const double until = now_s() + kPatienceSeconds;
   for (int rank = 0; rank < world_size; pause_a_little()) {

@@ -46,6 +46,8 @@ class Job {
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
   std::set<std::string> files() const;  // in the folder
 
+  // Returns when the working process of `rank` is there, false as below.
+  bool wait_for_start(int rank);
   // Returns when every rank of `world_size` has started its first hop. False when that takes too
   // long, or the job has ended.
   bool wait_for_ring(int world_size);

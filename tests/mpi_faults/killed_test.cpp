@@ -1,6 +1,9 @@
 // A rank is killed: every rank at every step, by itself or by somebody else.
 #include <signal.h>
 
+#include <chrono>
+#include <thread>
+
 #include "tests/mpi_faults/job.h"
 
 namespace ringscope {
@@ -56,6 +59,21 @@ TEST_F(Killed, EveryRankFromOutside) {
     expect_failed(end, kEndSeconds,
                   {"rank " + std::to_string(rank) + ", step ", ": its process ended"});
     EXPECT_EQ(job->files().size(), rank == 0 ? 0u : 1u);
+  });
+}
+
+// At any moment of its start, also when the others do not watch over it yet.
+TEST_F(Killed, ARankThatStarts) {
+  for_each(6, 3, [&](std::size_t i) {
+    const int rank = static_cast<int>(i) % 2, delay_ms = 100 * (static_cast<int>(i) / 2);
+    SCOPED_TRACE("rank " + std::to_string(rank) + " after " + std::to_string(delay_ms) + " ms");
+    const auto job = start(ranks(2, kLong + Strings{"--timeout", "5"} + kFiles));
+    ASSERT_TRUE(job->wait_for_start(rank));
+    std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
+    job->strike(job->working(rank), SIGKILL);
+    const JobEnd end = job->end();
+    expect_failed(end, kEndSeconds, {"ringscope: rank " + std::to_string(rank)});
+    EXPECT_FALSE(job->files().contains("o.npy"));
   });
 }
 

@@ -36,12 +36,14 @@ class Supervisor {
       ::close(ends[0]);
       // A shell has programs in the background ignore some of them.
       for (const int signal : {SIGINT, SIGQUIT, SIGHUP}) std::signal(signal, SIG_DFL);
-      ::_exit(supervised([&] {
-        const pid_t child = ::getpid();
-        const bool said = ::write(ends[1], &child, sizeof child) == sizeof child;
-        ::_exit(said ? work() : 99);  // not the test program's own way to end
-        return 0;
-      }));
+      ::_exit(supervised(
+          [&](SharedFlag&) {
+            const pid_t child = ::getpid();
+            const bool said = ::write(ends[1], &child, sizeof child) == sizeof child;
+            ::_exit(said ? work() : 99);  // not the test program's own way to end
+            return 0;
+          },
+          [](int) {}));
     }
     ::close(ends[1]);
     EXPECT_EQ(::read(ends[0], &child_, sizeof child_), static_cast<ssize_t>(sizeof child_));
@@ -106,13 +108,15 @@ TEST(Supervised, EndsOrderlyWithTheResult) {
   if (pid == 0) {
     static int to_test;
     to_test = ends[1];
-    const int status = supervised([] {
-      std::atexit([] {
-        (void)!::write(to_test, "x", 1);
-        ::_exit(7);
-      });
-      return 5;
-    });
+    const int status = supervised(
+        [](SharedFlag&) {
+          std::atexit([] {
+            (void)!::write(to_test, "x", 1);
+            ::_exit(7);
+          });
+          return 5;
+        },
+        [](int) {});
     ::_exit(status);
   }
   int status = 0;
@@ -133,6 +137,37 @@ TEST(Supervised, ASignalsVictimIsStatus3AfterAMoment) {
   EXPECT_EQ(supervisor.status(), 3);
   EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds(900));
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+}
+
+// What the parent said of a child that did `work`: the signals, one a character.
+std::string said_of_lost(const std::function<int(SharedFlag&)>& work) {
+  int ends[2];
+  EXPECT_EQ(::pipe(ends), 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::close(ends[0]);
+    ::_exit(supervised(work, [&](int signal) {
+      const char said = static_cast<char>(signal);
+      (void)!::write(ends[1], &said, 1);
+    }));
+  }
+  ::close(ends[1]);
+  std::string said;
+  for (char byte = 0; ::read(ends[0], &byte, 1) == 1;) said += byte;
+  ::waitpid(pid, nullptr, 0);
+  ::close(ends[0]);
+  return said;
+}
+
+TEST(Supervised, SpeaksOfAVictimThatNobodyElseWatched) {
+  EXPECT_EQ(said_of_lost([](SharedFlag&) { return ::kill(::getpid(), SIGKILL); }),
+            std::string(1, SIGKILL));
+  EXPECT_EQ(said_of_lost([](SharedFlag& others_watch) {
+              others_watch = true;
+              return ::kill(::getpid(), SIGKILL);
+            }),
+            "");
+  EXPECT_EQ(said_of_lost([](SharedFlag&) -> int { ::_exit(3); }), "");
 }
 
 TEST(Supervised, TheMomentEndsWhenTheLauncherSaysSo) {
