@@ -154,8 +154,7 @@ TEST_F(NcclMutants, AMissingDependencyShows) {
 }
 
 TEST_F(NcclMutants, AnUngroupedPairHangs) {
-  EXPECT_NE(shows(Mistake::send_not_grouped, 1, 1).find("wait for each other"),
-            std::string::npos);
+  EXPECT_NE(shows(Mistake::send_not_grouped, 1, 1).find("wait for each other"), std::string::npos);
 }
 
 TEST_F(NcclMutants, AHopLeftOutOnOneRankShows) {
