@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace ringscope {
@@ -40,6 +39,22 @@ void CommandFlags::value(const std::string& name, const std::string& type, const
   command_->add_option_function<std::string>(name, checked, help)->type_name(type);
 }
 
+void CommandFlags::optional_value(const std::string& name, const std::string& type,
+                                  const std::string& help,
+                                  std::function<void(const std::string&)> read) {
+  types_[name] = type;
+  optional_.insert(name);
+  command_
+      ->add_option_function<std::vector<std::string>>(
+          name,
+          [read = std::move(read)](const std::vector<std::string>& values) {
+            read(values.empty() ? "" : values.front());
+          },
+          help)
+      ->type_name("[" + type + "]")
+      ->expected(0, 1);
+}
+
 void CommandFlags::path(const std::string& name, std::optional<std::string>& target,
                         const std::string& help) {
   value(name, "FILE", help, [&target](const std::string& text) { target = text; });
@@ -50,6 +65,13 @@ void CommandFlags::size(const std::string& name, std::optional<Index>& target,
   value(name, "N", help, [&target, name](const std::string& text) {
     target = integer_of_flag<Index>(name, text, 1, std::numeric_limits<Index>::max());
   });
+}
+
+void CommandFlags::values(const std::string& name, const std::string& type,
+                          std::vector<std::string>& target, const std::string& help) {
+  types_[name] = type;
+  repeated_.insert(name);
+  command_->add_option(name, target, help)->type_name(type);
 }
 
 void CommandFlags::words(const std::string& name, std::vector<std::string>& target,
@@ -69,14 +91,15 @@ void CommandFlags::require_well_formed(const std::vector<std::string>& arguments
     const auto known = types_.find(name);
     if (known == types_.end()) continue;
     const std::string& type = known->second;
-    if (!seen.insert(name).second)
+    if (!seen.insert(name).second && !repeated_.contains(name))
       throw InputError(fmt::format("{}: '{}' given after another {}; accepted: one of them", name,
                                    arguments[i], name));
     if (type.empty() && equals != std::string::npos)
       throw InputError(
           fmt::format("{}: '{}' given; accepted: {} without a value", name, arguments[i], name));
-    if (!type.empty() && (equals == arguments[i].size() - 1 ||
-                          (equals == std::string::npos && i + 1 == arguments.size())))
+    if (!type.empty() && !optional_.contains(name) &&
+        (equals == arguments[i].size() - 1 ||
+         (equals == std::string::npos && i + 1 == arguments.size())))
       throw InputError(fmt::format("{}: no value given; accepted: {} {}", name, name, type));
   }
 }

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,9 @@ class CommandFlags {
   // A flag with a value, which `read` takes.
   void value(const std::string& name, const std::string& type, const std::string& help,
              std::function<void(const std::string&)> read);
+  // One whose value may be left out; `read` then takes "".
+  void optional_value(const std::string& name, const std::string& type, const std::string& help,
+                      std::function<void(const std::string&)> read);
   void path(const std::string& name, std::optional<std::string>& target, const std::string& help);
   void size(const std::string& name, std::optional<Index>& target, const std::string& help);
   // An integer from 1.
@@ -69,6 +73,9 @@ class CommandFlags {
       }
     });
   }
+  // One that may be given several times, and takes all the words up to the next flag.
+  void values(const std::string& name, const std::string& type, std::vector<std::string>& target,
+              const std::string& help);
   // What is no flag, under this `name` in the help.
   void words(const std::string& name, std::vector<std::string>& target, const std::string& help);
   // Without that flag the command is refused.
@@ -84,6 +91,8 @@ class CommandFlags {
  private:
   CLI::App* command_;
   std::map<std::string, std::string> types_;  // of the value; "": takes none
+  std::set<std::string> optional_;            // may do without the value that they take
+  std::set<std::string> repeated_;            // flags that may be given several times
 };
 
 // The whole: a command, and what was given with it.

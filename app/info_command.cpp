@@ -73,7 +73,7 @@ int info_command() {
   }
   text += line("lesson", "yes: ringscope lesson list");
   text += line("plan", "yes: by formula, for hardware by name, from a file, or measured here");
-  text += line("simulate", "no: this version has no simulator");
+  text += line("simulate", "yes: on hardware by name, from a file, or measured here");
   text += cuda_details();
   text += link_details();
   print_out(text);

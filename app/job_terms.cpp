@@ -44,6 +44,7 @@ Terms terms_of(const Command& command) {
   terms.emplace_back("--head-dim", given_or(run->head_dim, "not given"));
   terms.emplace_back("--partition", name_of(run->partition));
   terms.emplace_back("--scheme", name_of(run->scheme));
+  terms.emplace_back("--kv-buffers", given_or(run->kv_buffers, "not given"));
   terms.emplace_back("--mask", run->mask.name());
   terms.emplace_back("--dtype", name_of(run->dtype));
   // All digits: equal texts are equal numbers.

@@ -23,6 +23,7 @@
 #include "app/plan_command.h"
 #include "app/process_command.h"
 #include "app/run_command.h"
+#include "app/simulate_command.h"
 #include "app/terminal.h"
 #include "app/view_command.h"
 
@@ -36,6 +37,8 @@ int dispatch(const Command& command) {
   }
   if (const auto* lesson = std::get_if<LessonOptions>(&command)) return lesson_command(*lesson);
   if (const auto* plan = std::get_if<PlanOptions>(&command)) return plan_command(*plan);
+  if (const auto* simulate = std::get_if<SimulateOptions>(&command))
+    return simulate_command(*simulate);
   if (const auto* run = std::get_if<RunOptions>(&command)) return run_command(*run);
   if (const auto* demo = std::get_if<DemoOptions>(&command)) return demo_command(*demo);
   if (const auto* view = std::get_if<viz::ViewOptions>(&command)) return view_command(*view);

@@ -94,6 +94,13 @@ void add_run(CommandFlags& flags, RunOptions& run) {
              "which rank holds which positions (contiguous)", parse_partition);
   flags.name("--scheme", run.scheme, "ring|allgather", "how key-value blocks get around (ring)",
              parse_scheme);
+  flags.value("--kv-buffers", "K",
+              "of a ring: buffers that a rank's key-value blocks take turns in; more than 2 let "
+              "ranks run ahead of late ones (2)",
+              [&run](const std::string& text) {
+                run.kv_buffers =
+                    integer_of_flag<int>("--kv-buffers", text, 2, std::numeric_limits<int>::max());
+              });
   flags.name("--mask", run.mask, "MASK",
              "full, causal, window:W, prefix:P, documents:L1,L2,..., joined by + (full)",
              MaskSpec::parse);
@@ -118,7 +125,8 @@ void add_run(CommandFlags& flags, RunOptions& run) {
       "end the run when a rank gives no sign of life, or nothing moves, for so long (60)",
       [&run](const std::string& text) { run.timeout_s = parse_seconds("--timeout", text); });
   flags.name("--inject", run.injection, "KIND[@RANK[:STEP]]",
-             "a mistake on purpose: " + fault_names() + " (of the last rank, step 0)",
+             "a mistake or lateness on purpose: " + fault_names() +
+                 " (of the last rank, from step 0; jitter: of all)",
              [](const std::string& text) { return parse_injection(text); });
 }
 
@@ -174,6 +182,10 @@ void add_view(CommandFlags& flags, viz::ViewOptions& view) {
               });
   flags.value("--panel", "P", "one panel, large: timeline, ring, mask, balance or softmax",
               [&view](const std::string& text) { view.panel = parse_panel(text); });
+  flags.optional_value("--what-if", "SETTING=VALUE,...",
+                       "beside what would be recorded with these settings, such as bandwidth=2, "
+                       "world-size=8, partition=zigzag",
+                       [&view](const std::string& text) { view.what_if = text; });
   flags.value("--theme", "dark|light", "background (as last time; of a picture: dark)",
               [&view](const std::string& text) {
                 if (text != "dark" && text != "light")
@@ -241,11 +253,22 @@ void check_cuda(const RunOptions& run) {
                     "it together with --backend cuda or nccl");
 }
 
+void check_kv_buffers(const RunOptions& run) {
+  if (run.kv_buffers && run.scheme != Scheme::ring)
+    contradiction("--kv-buffers",
+                  fmt::format("{} given with --scheme {}", *run.kv_buffers, name_of(run.scheme)),
+                  "it with --scheme ring; the other scheme holds all blocks");
+}
+
 void check_injection(const RunOptions& run) {
   if (run.injection && run.backend == Backend::cuda)
     contradiction("--inject",
                   fmt::format("'{}' given with --backend cuda", to_string(*run.injection)),
                   "it with --backend cpu, mpi or nccl");
+  if (run.injection && run.backend == Backend::nccl && delays_computing(run.injection->fault))
+    contradiction("--inject",
+                  fmt::format("'{}' given with --backend nccl", to_string(*run.injection)),
+                  "it with --backend cpu or mpi");
 }
 
 void check_backward(const RunOptions& run) {
@@ -292,19 +315,20 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   add_plan(line.add_command("plan", "what a run will cost on a machine, by formula"), plan);
   add_lesson(line.add_command("lesson", "ring attention step by step, in lessons that run"),
              lesson);
-  line.add_command("simulate", "a run on a machine that is not here (not in this build)");
+  SimulateRequest simulate;
+  CommandFlags& simulate_flags =
+      line.add_command("simulate", "a run on a machine that is not here, event by event");
+  add_simulate(simulate_flags, simulate);
 
   if (arguments.empty()) no_command();
   if (!arguments.front().starts_with('-')) require_known_command(arguments.front());
   if (const std::optional<std::string> help = line.read(arguments)) return Help{*help};
   const std::string command = line.command();
-  if (command == "simulate")
-    throw InputError("command '" + command +
-                     "': not in this build; accepted: run, info, demo, view, lesson, plan");
   line.require_no_extras();
   if (command == "info") return InfoOptions{};
   if (command == "demo") return demo;
   if (command == "plan") return checked_plan(plan);
+  if (command == "simulate") return checked_simulate(simulate, simulate_flags);
   if (command == "lesson") {
     check_lesson(lesson);
     return lesson;
@@ -317,6 +341,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   check_source(run, run_flags.given("--seed"));
   check_backward(run);
   check_cuda(run);
+  check_kv_buffers(run);
   check_injection(run);
   return run;
 }

@@ -11,6 +11,7 @@
 #include "app/backend.h"
 #include "app/lesson_options.h"
 #include "app/plan_options.h"
+#include "app/simulate_options.h"
 #include "core/base/dtype.h"
 #include "core/base/math.h"
 #include "core/mask/mask_spec.h"
@@ -37,6 +38,7 @@ struct RunOptions {
   std::optional<int> world_size;  // 4; with a process a rank, as many as were started
   PartitionKind partition = PartitionKind::contiguous;
   Scheme scheme = Scheme::ring;
+  std::optional<int> kv_buffers;  // 2
   MaskSpec mask;
   DType dtype = DType::f32;
   std::optional<double> softmax_scale;
@@ -68,7 +70,7 @@ struct Help {
 };
 
 using Command = std::variant<Help, LessonOptions, PlanOptions, RunOptions, DemoOptions,
-                             viz::ViewOptions, InfoOptions>;
+                             SimulateOptions, viz::ViewOptions, InfoOptions>;
 
 // Reads `arguments` (without the program's name). Throws InputError naming the flag, the value and
 // what would be accepted.

@@ -20,20 +20,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Place {
-  const char* flag;
-  const std::string* path;
-};
-
-std::vector<Place> places_of(const RunOptions& options) {
-  std::vector<Place> places;
+std::vector<OutputPlace> places_of(const RunOptions& options) {
+  std::vector<OutputPlace> places;
   for (const auto& [flag, path] : {std::pair{"--out", &options.out},
                                    {"--lse", &options.lse},
                                    {"--dq", &options.dq},
                                    {"--dk", &options.dk},
                                    {"--dv", &options.dv},
                                    {"--trace", &options.trace}})
-    if (path->has_value()) places.push_back({flag, &**path});
+    if (path->has_value()) places.push_back({flag, **path});
   return places;
 }
 
@@ -85,24 +80,27 @@ class Output {
 }  // namespace
 
 void check_output_places(const RunOptions& options, const std::vector<std::string>& inputs) {
-  const std::vector<Place> places = places_of(options);
+  check_output_places(places_of(options), inputs, options.json);
+}
+
+void check_output_places(const std::vector<OutputPlace>& places,
+                         const std::vector<std::string>& inputs, bool json) {
   for (std::size_t i = 0; i < places.size(); ++i) {
     const auto& [flag, path] = places[i];
     for (std::size_t j = 0; j < i; ++j)
-      if (same_place(*path, *places[j].path))
+      if (same_place(path, places[j].path))
         throw InputError(
             fmt::format("{} '{}': the same file as {}; accepted: a file for each output", flag,
-                        *path, places[j].flag));
+                        path, places[j].flag));
     for (const std::string& input : inputs)
-      if (same_place(*path, input))
-        throw InputError(
-            fmt::format("{} '{}': the same file as the input '{}'; accepted: another file", flag,
-                        *path, input));
-    if (options.json && is_stdout(*path))
+      if (same_place(path, input))
+        throw InputError(fmt::format(
+            "{} '{}': the same file as the input '{}'; accepted: another file", flag, path, input));
+    if (json && is_stdout(path))
       throw InputError(fmt::format(
           "{} '{}': is stdout, where --json prints; accepted: another file, or no --json", flag,
-          *path));
-    for_flag(flag, [&path = *path] { require_writable(path); });
+          path));
+    for_flag(flag, [&path = path] { require_writable(path); });
   }
 }
 

@@ -11,8 +11,16 @@
 
 namespace ringscope {
 
-// Throws InputError when an output's place can't be written to, is that of another output, or is
-// one of the `inputs`.
+// An output, and the flag that asks for it.
+struct OutputPlace {
+  const char* flag;
+  std::string path;
+};
+
+// Throws InputError when an output's place can't be written to, is that of another output or one of
+// the `inputs`, or is stdout where that is taken (`json`).
+void check_output_places(const std::vector<OutputPlace>& places,
+                         const std::vector<std::string>& inputs, bool json);
 void check_output_places(const RunOptions& options, const std::vector<std::string>& inputs);
 
 // Writes what `options` ask for; tensors as float64 when `f64`. Throws RunError, as when the disk

@@ -17,8 +17,8 @@ namespace {
 
 void look_up_machine(Plan& plan) {
   const PlanOptions& options = plan.options;
-  plan.gpu = for_flag("--gpu", [&] { return find_gpu(*options.gpu); });
-  plan.link = for_flag("--link", [&] { return find_link(*options.link); });
+  plan.gpu = for_flag("--gpu", [&] { return find_gpu(*options.hardware.gpu); });
+  plan.link = for_flag("--link", [&] { return find_link(*options.hardware.link); });
   plan.rates =
       for_flag("--dtype:", [&] { return rates_of(plan.gpu, plan.link, options.job.dtype); });
 }
@@ -65,12 +65,12 @@ Choice choose(const Plan& plan) {
 void find_overlap(Plan& plan) {
   Job ring = plan.chosen.job;
   ring.scheme = JobScheme::ring;
-  const Balance balance = balance_of(ring);
+  const Balance balance = plan.searched ? plan.chosen.balance : balance_of(ring);
   plan.share = least_share(ring, balance);
   if (ring.world_size == 1) return;
   const auto overlap = [&](Pass pass) {
     const double rows = threshold_rows(ring, plan.rates, pass, plan.share);
-    return Overlap{rows, ring.max_rows() / rows};
+    return Overlap{rows, plan.rows / rows};
   };
   plan.forward = overlap(Pass::forward);
   plan.backward = ring.backward ? overlap(Pass::backward) : Overlap{};
@@ -83,13 +83,16 @@ void find_overlap(Plan& plan) {
 Plan make_plan(const PlanOptions& options) {
   Plan plan;
   plan.options = options;
-  options.measure ? measure_machine(plan) : look_up_machine(plan);
+  options.hardware.measure ? measure_machine(plan) : look_up_machine(plan);
   plan.memory_limit = options.memory_fraction * plan.gpu.memory_bytes;
   plan.choices = all_choices(options.job, plan.rates, plan.memory_limit);
   plan.best = best_choice(plan.choices);
-  plan.chosen = choose(plan);
+  if (options.searched) plan.searched = search_rings(options, plan.rates);
+  plan.chosen =
+      plan.searched ? choice_of(*plan.searched, options, plan.memory_limit) : choose(plan);
   const Job& job = plan.chosen.job;
-  plan.memory = memory_parts(job, job.max_rows());
+  plan.rows = plan.searched ? plan.searched->rows : job.max_rows();
+  plan.memory = memory_parts(job, plan.rows);
   find_overlap(plan);
   plan.largest_seqlen = largest_seqlen(job, plan.memory_limit);
   plan.smallest_world_size = smallest_world_size(job, plan.memory_limit);

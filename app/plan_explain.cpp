@@ -22,7 +22,7 @@ std::string rates_text(const Plan& plan) {
   const std::string link = fmt::format("{:.4g} bytes/s, {:.3g} s a message", plan.rates.bytes_per_s,
                                        plan.rates.latency_s);
   std::string text;
-  if (plan.options.measure) {
+  if (plan.options.hardware.measure) {
     text += entry("F", "FLOPs of blocks attended / time, cores / ranks of it at most", forward,
                   "measured now");
     text += entry("B", "bytes of blocks moved between two threads / time", link, "measured now");
@@ -40,7 +40,7 @@ std::string rates_text(const Plan& plan) {
 std::string work_text(const Plan& plan) {
   const Job& job = plan.chosen.job;
   const Balance& balance = plan.chosen.balance;
-  const double pairs = balance.mean_rank * job.world_size;
+  const double pairs = total_pairs(job);
   std::string text;
   text +=
       entry("FLOPs forward", "4 b H d pairs",
@@ -98,13 +98,17 @@ std::string threshold_lines(const Plan& plan) {
                              forward ? job.storage_bytes() / 2 : (2 * job.storage_bytes() + 8) / 10,
                              job.shape.num_heads_kv, job.shape.num_heads, plan.share,
                              overlap.threshold_rows),
-                 "S0 and S3 entry 3: F/B for full masks, 2-byte values, as many kv heads");
+                 "S0 and S3 entry 3: F/B for full masks, 2-byte values, as many kv heads") +
+           entry(forward ? "headroom" : "headroom backward", "c / c*",
+                 fmt::format("{:.0f} / {:.1f} = {:.4g}", plan.rows, overlap.threshold_rows,
+                             overlap.headroom),
+                 "above 1 every hop hides beside the step's work");
   };
   std::string text = of_pass(Pass::forward, plan.forward);
   if (job.backward) text += of_pass(Pass::backward, plan.backward);
   return text + fmt::format(
                     "{:<18}  share: of c^2 pairs, at the slowest rank of the emptiest step "
-                    "beside a hop\n",
+                    "beside a hop; with latency c* is where share c^2 FLOPs / F = hop(c)\n",
                     "");
 }
 
@@ -117,7 +121,7 @@ std::string pass_line(const Plan& plan, Pass pass) {
                                           seconds_text(time.compute), seconds_text(time.imbalance),
                                           seconds_text(time.exposed), seconds_text(time.total()));
   const std::string hop =
-      seconds_text(job.world_size == 1 ? 0 : hop_seconds(job, plan.rates, pass, job.max_rows()));
+      seconds_text(job.world_size == 1 ? 0 : hop_seconds(job, plan.rates, pass, plan.rows));
   switch (job.scheme) {
     case JobScheme::ring:
       return entry(name,
@@ -158,7 +162,7 @@ std::string limit_lines(const Plan& plan) {
 std::string plan_explanation(const Plan& plan) {
   return rates_text(plan) + "\n" + work_text(plan) + "\n" + traffic_text(plan) + "\n" +
          memory_lines(plan) + "\n" + threshold_lines(plan) + "\n" + time_lines(plan) + "\n" +
-         limit_lines(plan);
+         limit_lines(plan) + (plan.searched ? "\n" + searched_explanation(*plan.searched) : "");
 }
 
 }  // namespace ringscope

@@ -1,68 +1,20 @@
 // The plan for programs.
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
-
-#include <cmath>
 #include <string_view>
 
+#include "app/json_writer.h"
 #include "app/plan.h"
 #include "core/cost/traffic.h"
+#include "core/sim/scenario.h"
 
 namespace ringscope {
 namespace {
-
-class JsonWriter {
- public:
-  void key(std::string_view name) {
-    writer_.Key(name.data(), static_cast<rapidjson::SizeType>(name.size()));
-  }
-  void put(std::string_view name, double value) {
-    key(name);
-    // JSON has no number for an infinite threshold.
-    std::isfinite(value) ? writer_.Double(value) : writer_.Null();
-  }
-  void put(std::string_view name, Index value) {
-    key(name);
-    writer_.Int64(value);
-  }
-  void put(std::string_view name, bool value) {
-    key(name);
-    writer_.Bool(value);
-  }
-  void put(std::string_view name, std::string_view value) {
-    key(name);
-    writer_.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
-  }
-  void null(std::string_view name) {
-    key(name);
-    writer_.Null();
-  }
-  template <class Fill>
-  void object(Fill&& fill) {
-    writer_.StartObject();
-    fill();
-    writer_.EndObject();
-  }
-  template <class Fill>
-  void array(std::string_view name, Fill&& fill) {
-    key(name);
-    writer_.StartArray();
-    fill();
-    writer_.EndArray();
-  }
-  std::string text() const { return {buffer_.GetString(), buffer_.GetSize()}; }
-
- private:
-  rapidjson::StringBuffer buffer_;
-  rapidjson::Writer<rapidjson::StringBuffer> writer_{buffer_};
-};
 
 void put_machine(JsonWriter& json, const Plan& plan) {
   json.key("machine");
   json.object([&] {
     json.put("gpu", std::string_view(plan.gpu.name));
     json.put("link", std::string_view(plan.link.name));
-    json.put("measured", plan.options.measure);
+    json.put("measured", plan.options.hardware.measure);
     json.put("forward_flops", plan.rates.forward_flops);
     json.put("backward_flops", plan.rates.backward_flops);
     json.put("bytes_per_s", plan.rates.bytes_per_s);
@@ -98,10 +50,10 @@ void put_pass(JsonWriter& json, std::string_view name, const PassTime& time) {
   });
 }
 
-void put_choice(JsonWriter& json, const Choice& choice, bool is_best) {
+void put_choice(JsonWriter& json, const Choice& choice, std::string_view partition, bool is_best) {
   json.object([&] {
     json.put("scheme", name_of(choice.job.scheme));
-    json.put("partition", name_of(choice.job.partition));
+    json.put("partition", partition);
     json.put("best", is_best);
     json.put("feasible", !choice.obstacle);
     choice.obstacle ? json.put("why", std::string_view(*choice.obstacle)) : json.null("why");
@@ -141,7 +93,10 @@ std::string plan_json(const Plan& plan) {
     put_problem(json, chosen.job);
     put_machine(json, plan);
     json.key("chosen");
-    put_choice(json, chosen, plan.best && is_same_way(plan.choices[*plan.best].job, chosen.job));
+    put_choice(
+        json, chosen, plan.searched ? kSearched : name_of(chosen.job.partition),
+        !plan.searched && plan.best && is_same_way(plan.choices[*plan.best].job, chosen.job));
+    if (plan.searched) put_searched(json, *plan.searched);
     json.array("memory", [&] {
       for (const MemoryPart& part : plan.memory)
         json.object([&] {
@@ -150,7 +105,7 @@ std::string plan_json(const Plan& plan) {
           json.put("formula", std::string_view(part.formula));
         });
     });
-    json.put("rows", chosen.job.max_rows());
+    json.put("rows", plan.rows);
     json.put("share", plan.share);
     if (chosen.job.world_size > 1) {
       put_overlap(json, "overlap_forward", plan.forward);
@@ -158,7 +113,7 @@ std::string plan_json(const Plan& plan) {
     }
     json.array("choices", [&] {
       for (std::size_t i = 0; i < plan.choices.size(); ++i)
-        put_choice(json, plan.choices[i], plan.best == i);
+        put_choice(json, plan.choices[i], name_of(plan.choices[i].job.partition), plan.best == i);
     });
     json.put("largest_seqlen", plan.largest_seqlen);
     plan.smallest_world_size ? json.put("smallest_world_size", Index{*plan.smallest_world_size})

@@ -5,6 +5,7 @@
 
 #include "app/plan.h"
 #include "app/report.h"
+#include "core/sim/scenario.h"
 
 namespace ringscope {
 namespace {
@@ -13,10 +14,12 @@ std::string line(const std::string& what, const std::string& value) {
   return fmt::format("{:<20}{}\n", what, value);
 }
 
-std::string way_text(const Job& job) {
-  return job.scheme == JobScheme::ulysses
-             ? "ulysses"
-             : fmt::format("{}, {}", name_of(job.partition), name_of(job.scheme));
+// The one that was chosen.
+std::string way_text(const Plan& plan) {
+  const Job& job = plan.chosen.job;
+  if (job.scheme == JobScheme::ulysses) return "ulysses";
+  return fmt::format("{}, {}", plan.searched ? kSearched : name_of(job.partition),
+                     name_of(job.scheme));
 }
 
 std::string header_text(const Plan& plan) {
@@ -37,8 +40,8 @@ std::string header_text(const Plan& plan) {
 std::string feasible_text(const Plan& plan) {
   const Choice& chosen = plan.chosen;
   if (chosen.obstacle)
-    return line("feasible", fmt::format("no: {}; {}", way_text(chosen.job), *chosen.obstacle));
-  return line("feasible", fmt::format("yes: {}; {} of {} a rank", way_text(chosen.job),
+    return line("feasible", fmt::format("no: {}; {}", way_text(plan), *chosen.obstacle));
+  return line("feasible", fmt::format("yes: {}; {} of {} a rank", way_text(plan),
                                       gb_text(chosen.peak_bytes), gb_text(plan.memory_limit)));
 }
 
@@ -59,9 +62,9 @@ std::string overlap_text(const Overlap& overlap, double rows) {
 std::string threshold_text(const Plan& plan) {
   const Job& job = plan.chosen.job;
   if (job.world_size == 1) return line("threshold", "none: one rank has nothing to send");
-  std::string text = line(job.backward ? "threshold forward" : "threshold",
-                          overlap_text(plan.forward, job.max_rows()));
-  if (job.backward) text += line("threshold backward", overlap_text(plan.backward, job.max_rows()));
+  std::string text =
+      line(job.backward ? "threshold forward" : "threshold", overlap_text(plan.forward, plan.rows));
+  if (job.backward) text += line("threshold backward", overlap_text(plan.backward, plan.rows));
   return text;
 }
 
@@ -82,6 +85,7 @@ std::string time_text(const Plan& plan) {
 // "*" marks the best, ">" another one that was asked for.
 char mark_of(const Plan& plan, std::size_t index) {
   if (plan.best == index) return '*';
+  if (plan.searched) return ' ';
   const Job &job = plan.choices[index].job, &chosen = plan.chosen.job;
   return job.scheme == chosen.scheme && job.partition == chosen.partition ? '>' : ' ';
 }
@@ -110,12 +114,16 @@ std::string choices_text(const Plan& plan) {
   text +=
       plan.best ? "* the fastest that fits; within 1 % the first counts\n" : "none of them fits\n";
   if (sampled) text += "Imbalance and ceiling are from a sample of ranks and steps\n";
+  if (plan.searched) return text + "\n" + searched_text(*plan.searched);
+  const std::string mask = plan.chosen.job.mask.name();
+  if (mask != "full" && mask != "causal" && plan.chosen.job.world_size > 1)
+    text += "None of these was made for this mask; --partition searched looks for one that is\n";
   return text;
 }
 
 std::string limits_text(const Plan& plan) {
   const Job& job = plan.chosen.job;
-  const std::string way = way_text(job);
+  const std::string way = way_text(plan);
   std::string text = line("largest seqlen",
                           plan.largest_seqlen == 0
                               ? "none: the memory holds not even one position"

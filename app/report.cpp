@@ -137,6 +137,7 @@ std::string report_json(const Report& report) {
     object.put("partition", name_of(config.partition));
     object.put("mask", std::string_view(config.mask.name()));
     object.put("scheme", name_of(config.scheme));
+    if (config.scheme == Scheme::ring) object.put("kv_buffers", config.used_kv_buffers());
     object.put("dtype", name_of(config.dtype));
     put_shape(object.key("shape"), config.shape);
     object.put("softmax_scale", config.scale());

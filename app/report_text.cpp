@@ -16,11 +16,13 @@ std::string header_line(const Report& report) {
   const AttentionShape& s = config.shape;
   return fmt::format(
       "{} tokens x {} batch, {} heads ({} kv), head_dim {}, {}, mask {}, {}\n"
-      "{}, {} rank{}, {}, {}: {}\n\n",
+      "{}, {} rank{}, {}, {}{}: {}\n\n",
       s.seqlen, s.batch, s.num_heads, s.num_heads_kv, s.head_dim, name_of(config.dtype),
       config.mask.name(), config.backward ? "forward and backward" : "forward", report.backend,
       config.world_size, config.world_size == 1 ? "" : "s", name_of(config.partition),
-      name_of(config.scheme), seconds_text(report.wall_s));
+      name_of(config.scheme),
+      config.used_kv_buffers() > 2 ? fmt::format(", {} KV buffers", config.used_kv_buffers()) : "",
+      seconds_text(report.wall_s));
 }
 
 std::string rank_table(const Report& report) {

@@ -50,6 +50,7 @@ RingConfig config_of(const RunOptions& options, const AttentionShape& shape, int
   config.partition = options.partition;
   config.world_size = world_size;
   config.scheme = options.scheme;
+  config.kv_buffers = options.kv_buffers.value_or(config.kv_buffers);
   config.backward = options.backward;
   config.timeout_s = options.timeout_s;
   config.injection = options.injection;

@@ -27,9 +27,9 @@ const char* why_no_viewer() {
 bool can_show_windows() { return false; }
 
 int view_command(const viz::ViewOptions&) {
-  throw InputError(
-      std::string("view: ") + why_no_viewer() +
-      "; accepted: run, info, demo, lesson, plan; a trace opens in https://ui.perfetto.dev too");
+  throw InputError(std::string("view: ") + why_no_viewer() +
+                   "; accepted: run, info, demo, lesson, plan, simulate; a trace opens in "
+                   "https://ui.perfetto.dev too");
 }
 
 #endif

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/mpirun.h"
 #include "core/base/random.h"
 #include "core/mpi/run_on_mpi.h"
 #include "core/trace/recorder.h"
@@ -152,17 +153,7 @@ void measure_startup(std::int64_t begin_ns) {
 
 int main(int argc, char** argv) {
   using namespace ringscope;
-  if (!launched_by_mpi()) {
-    const std::string ranks = std::to_string(kRanks);
-    std::vector<const char*> words = {"mpirun",          "--bind-to", "none",
-                                      "--oversubscribe", "-np",       ranks.c_str()};
-    if (::geteuid() == 0) words.push_back("--allow-run-as-root");
-    words.insert(words.end(), argv, argv + argc);
-    words.push_back(nullptr);
-    ::execvp(words[0], const_cast<char**>(words.data()));
-    std::printf("mpi_ring: skipped, no mpirun on PATH\n");
-    return 0;
-  }
+  if (!launched_with(kRanks, argc, argv)) return 0;
   benchmark::Initialize(&argc, argv);
   const std::int64_t begin_ns = monotonic_ns();
   MpiSession of_process(60);

@@ -94,7 +94,7 @@ void BM_RecordingCost(benchmark::State& state) {
   const RingProblem problem{{1, 1, 1, 64, DType::f32, default_softmax_scale(64)},
                             Mask{.seqlen = rows, .causal = true},
                             {PartitionKind::zigzag, rows, 1}};
-  RankMemory memory(problem, 0, Scheme::ring, false);
+  RankMemory memory(problem, 0, Scheme::ring, false, 2);
   std::fill(memory.q.begin(), memory.q.end(), std::byte{0});
   std::fill_n(memory.own_kv(), problem.kv_bytes(0), std::byte{0});
   CpuBackend plain(problem.params, false, nullptr);

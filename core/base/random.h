@@ -37,6 +37,11 @@ constexpr double unit_interval(std::uint64_t bits) {
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
+// From the exponential distribution of mean 1.
+inline double exponential(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+  return -std::log(1.0 - unit_interval(random_bits(seed, stream, index)));  // of (0, 1]: finite
+}
+
 // N(0, 1): element `index` (in C order, of the whole tensor) of `tensor`.
 inline double normal(std::uint64_t seed, RandomTensor tensor, Index index) {
   const auto stream = static_cast<std::uint64_t>(tensor);

@@ -3,38 +3,65 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "core/cost/flops.h"
+#include "core/cost/two_level_schedule.h"
 #include "core/partition/region.h"
 #include "core/ring/schedule.h"
 
 namespace ringscope {
 namespace {
 
-constexpr int kSampledRanks = 96;
-constexpr int kStretches = 32;      // that steps are first cut into
-constexpr double kStraight = 1e-3;  // of the largest value, how far a stretch may bend
+// What is looked at where not every (rank, step) is.
+struct Sample {
+  int ranks = 96;
+  int stretches = 32;      // that steps are first cut into
+  double straight = 1e-3;  // of the largest value, how far a stretch may bend
+};
 
-// What counting the pairs of one (rank, step) takes, in units of a mask without documents.
-int effort_of(const Mask& mask) {
-  return static_cast<int>(min_of(1 + mask.num_documents / 16, 64));
+constexpr Index kMostEffort = 160'000;  // about 10 ms
+
+// What counting the pairs of one (rank, step) takes, in units of a mask without documents: a region's
+// rows go through the documents one by one, those of a chunk only through the ones that it meets.
+Index effort_of(const Job& job, const Mask& mask) {
+  switch (job.partition) {
+    case PartitionKind::striped:
+      return 1 + mask.num_documents;
+    case PartitionKind::fold:
+      return 1 + 4 * mask.num_documents;
+    default:
+      return 1 + 4 * (mask.num_documents / job.world_size);
+  }
 }
 
-bool can_count_all(const Mask& mask, int world_size) {
-  return Index{world_size} * world_size * effort_of(mask) <=
-         Index{kMostExactRanks} * kMostExactRanks;
+bool can_count_all(const Job& job, const Mask& mask) {
+  const Index n = job.world_size;
+  return n <= 2 || (n <= kMostExactRanks && n * n * effort_of(job, mask) <= kMostEffort);
+}
+
+// Of masks that take long, less and coarser.
+Sample sample_of(const Job& job, const Mask& mask) {
+  Sample sample;
+  const Index regions = kMostEffort / effort_of(job, mask);
+  if (regions >= Index{sample.ranks} * 3 * sample.stretches) return sample;
+  sample.stretches = 4;
+  sample.straight = 0.02;
+  sample.ranks = static_cast<int>(clamp(regions / (3 * sample.stretches), 4, sample.ranks));
+  return sample;
 }
 
 // The ranks that are looked at: a quarter of them at either end, where a window or zigzag's chunks
 // begin and stop, the others spread evenly.
-std::vector<int> ranks_of(const Mask& mask, int world_size) {
+std::vector<int> ranks_of(const Job& job, const Mask& mask) {
+  const int world_size = job.world_size;
   std::vector<int> ranks;
-  if (can_count_all(mask, world_size)) {
+  if (can_count_all(job, mask)) {
     for (int rank = 0; rank < world_size; ++rank) ranks.push_back(rank);
     return ranks;
   }
-  const int count = std::min(world_size, std::max(kSampledRanks / effort_of(mask), 4));
+  const int count = std::min(world_size, sample_of(job, mask).ranks);
   const int at_ends = count / 4, between = count - 2 * at_ends;
   for (int k = 0; k < at_ends; ++k) ranks.push_back(k);
   for (int k = 0; k < between; ++k)
@@ -49,9 +76,11 @@ class Counter {
  public:
   explicit Counter(const Job& job)
       : world_size_(job.world_size),
+        nodes_(job.scheme == JobScheme::two_level ? job.world_size / job.ranks_a_node() : 1),
         mask_(job.mask.for_seqlen(job.shape.seqlen)),
         partition_(job.partition_of_sequence()),
-        ranks_(ranks_of(mask_, job.world_size)),
+        sample_(sample_of(job, mask_)),
+        ranks_(ranks_of(job, mask_)),
         totals_(ranks_.size(), 0) {}
 
   // Every step by itself.
@@ -59,21 +88,45 @@ class Counter {
     for (int step = 0; step < world_size_; ++step) take(step, at(step), 1);
   }
 
-  // Steps [first, last), 0 < last - first: told by the middle one where the stretch is straight,
+  // Steps [first, last): told by the middle one where the stretch is straight,
   // and otherwise in halves, so that an edge of the mask is found to the step.
   void count_stretch(int first, int last) {
+    if (first == last) return;  // of fewer steps than stretches
     const int count = last - first, middle = first + count / 2;
     const std::vector<double>& here = at(middle);
     const double begin = slowest(at(first)), end = slowest(at(last - 1));
     const double bend = std::abs(slowest(here) - (begin + end) / 2);
     // Of an even number of steps the middle lies half a step behind.
     const double half_step = std::abs(end - begin) / (2 * count);
-    if (count <= 2 || bend > half_step + kStraight * std::max({begin, end, slowest(here)})) {
+    if (count <= 2 || bend > half_step + sample_.straight * std::max({begin, end, slowest(here)})) {
       if (count == 1) return take(first, here, 1);
       count_stretch(first, middle);
       return count_stretch(middle, last);
     }
     take(middle, here, count);
+  }
+
+  // The same, in as many parts as the sample has.
+  void count_stretches(int first, int last) {
+    const Index steps = last - first, parts = sample_.stretches;
+    for (Index k = 0; k < parts; ++k)
+      count_stretch(first + static_cast<int>(steps * k / parts),
+                    first + static_cast<int>(steps * (k + 1) / parts));
+  }
+
+  // Steps from one place's turn to the next node's same, or from place to place of one node's turn,
+  // are a curve. Of the two ways to cut a two-level ring into curves, that with fewer. Every step
+  // is told by itself.
+  void count_curves() {
+    const int places = world_size_ / nodes_;
+    const bool by_place = places < nodes_;
+    const int length = by_place ? nodes_ : places;
+    steps_.resize(static_cast<std::size_t>(world_size_));
+    for (int curve = 0; curve < world_size_ / length; ++curve) {
+      curve_ = by_place ? Curve{curve, places} : Curve{curve * places, 1};
+      seen_.clear();
+      count_stretches(0, length);
+    }
   }
 
   bool is_exact() const { return static_cast<int>(ranks_.size()) == world_size_; }
@@ -85,12 +138,25 @@ class Counter {
     return *std::max_element(pairs.begin(), pairs.end());
   }
 
-  // Of each rank that is looked at.
+  // Steps that lie `stride` apart.
+  struct Curve {
+    int first = 0, stride = 1;
+    int told = 0;  // of its steps
+    int step(int k) const { return first + k * stride; }
+  };
+
+  int owner(int rank, int step) const {
+    if (nodes_ == 1) return RingSchedule{rank, world_size_}.owner(step);
+    const int places = world_size_ / nodes_;
+    return TwoLevelSchedule{rank, nodes_, places}.owner(step / places, step % places);
+  }
+
+  // Of each rank that is looked at; `step` along the curve.
   const std::vector<double>& at(int step) {
     std::vector<double>& pairs = seen_[step];
     if (!pairs.empty()) return pairs;
     for (const int rank : ranks_) {
-      const int owner = RingSchedule{rank, world_size_}.owner(step);
+      const int owner = this->owner(rank, curve_ ? curve_->step(step) : step);
       pairs.push_back(static_cast<double>(
           Region{mask_, partition_.rows_of(rank), partition_.rows_of(owner)}.pairs()));
     }
@@ -98,17 +164,27 @@ class Counter {
   }
 
   void take(int step, const std::vector<double>& pairs, double steps) {
-    steps_.push_back({steps, slowest(pairs), step != world_size_ - 1});
+    if (curve_) {
+      for (int k = 0; k < static_cast<int>(steps); ++k) {
+        const int here = curve_->step(curve_->told++);
+        steps_[static_cast<std::size_t>(here)] = {1, slowest(pairs), here != world_size_ - 1};
+      }
+    } else {
+      steps_.push_back({steps, slowest(pairs), step != world_size_ - 1});
+    }
     for (std::size_t k = 0; k < pairs.size(); ++k) totals_[k] += steps * pairs[k];
   }
 
   int world_size_;
+  int nodes_;
   Mask mask_;
   Partition partition_;
+  Sample sample_;
   std::vector<int> ranks_;
   std::map<int, std::vector<double>> seen_;  // by step
   std::vector<double> totals_;
   std::vector<StepWork> steps_;
+  std::optional<Curve> curve_;
 };
 
 }  // namespace
@@ -140,12 +216,12 @@ Balance balance_of(const Job& job) {
   balance.sampled = !counter.is_exact();
   if (!balance.sampled) {
     counter.count_all();
+  } else if (job.scheme == JobScheme::two_level && job.nodes > 1) {
+    counter.count_curves();
   } else {
     // The first step and the last differ from all others in what is sent beside them.
     counter.count_stretch(0, 1);
-    for (int k = 0; k < kStretches; ++k)
-      counter.count_stretch(1 + static_cast<int>(Index{n - 2} * k / kStretches),
-                            1 + static_cast<int>(Index{n - 2} * (k + 1) / kStretches));
+    counter.count_stretches(1, n - 1);
     counter.count_stretch(n - 1, n);
   }
   balance.steps = counter.take_steps();

@@ -44,7 +44,8 @@ struct Balance {
 // exact always.
 inline constexpr int kMostExactRanks = 128;
 
-// Pairs of (rank, step), for schemes ring and allgather: the same as predicted_pairs() of a run.
+// Pairs of (rank, step), for schemes ring and allgather: the same as predicted_pairs() of a run. Of
+// two-level rings step o G + i is inner step i of outer step o, and every step is told by itself.
 // Ulysses gives every rank its share of the heads and so the same work, which is told as one step
 // with total_pairs / world_size pairs. Throws InputError for a mask that does not fit seqlen.
 Balance balance_of(const Job& job);

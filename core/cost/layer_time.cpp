@@ -4,6 +4,7 @@
 
 #include "core/cost/overlap.h"
 #include "core/cost/traffic.h"
+#include "core/cost/two_level_time.h"
 
 namespace ringscope {
 namespace {
@@ -15,9 +16,9 @@ struct HopTimes {
 
 HopTimes hop_times(const Job& job, const Rates& rates, Pass pass) {
   if (job.world_size == 1) return {};
-  const double kv = hop_seconds(job, rates, Pass::forward, job.max_rows());
+  const double kv = kv_hop_bytes(job) / rates.bytes_per_s + rates.latency_s;
   if (pass == Pass::forward) return {kv, 0};
-  return {kv, hop_seconds(job, rates, Pass::backward, job.max_rows()) - kv};
+  return {kv, gradient_hop_bytes(job) / rates.bytes_per_s + rates.latency_s};
 }
 
 PassTime ring_pass(const Job& job, const Balance& balance, const Rates& rates, Pass pass) {
@@ -30,9 +31,11 @@ PassTime ring_pass(const Job& job, const Balance& balance, const Rates& rates, P
     const double moving = (step.has_hop ? hops.kv : 0) + (is_first ? 0 : hops.gradient);
     slowest += step.steps * work;
     time.exposed += step.steps * std::max(0.0, moving - work);
+    time.wall += step.steps * std::max(work, moving);
     is_first = false;
   }
   time.exposed += hops.gradient;
+  time.wall += hops.gradient;
   time.compute = compute_seconds(job, rates, pass, balance.mean_rank);
   time.imbalance = std::max(0.0, slowest - time.compute);  // a sum of parts may round down
   return time;
@@ -42,21 +45,35 @@ PassTime allgather_pass(const Job& job, const Balance& balance, const Rates& rat
   const HopTimes hops = hop_times(job, rates, pass);
   PassTime time;
   time.compute = compute_seconds(job, rates, pass, balance.mean_rank);
-  time.imbalance = compute_seconds(job, rates, pass, balance.slowest_rank) - time.compute;
+  const double slowest = compute_seconds(job, rates, pass, balance.slowest_rank);
+  time.imbalance = slowest - time.compute;
   time.exposed = (job.world_size - 1) * (hops.kv + hops.gradient);
+  if (balance.sampled) {  // not exact anyway, and perhaps of very many ranks
+    time.wall = time.exposed + slowest;
+    return time;
+  }
+  for (int hop = 0; hop + 1 < job.world_size; ++hop) time.wall += hops.kv;
+  time.wall += slowest;
+  for (int hop = 0; hop + 1 < job.world_size; ++hop) time.wall += hops.gradient;
   return time;
 }
 
 PassTime ulysses_pass(const Job& job, const Balance& balance, const Rates& rates, Pass pass) {
   // What a rank sends is linear in its rows, which are most on the first rank or on the last.
-  double bytes = 0;
+  AllToAlls most;
   for (const int rank : {0, job.world_size - 1}) {
-    const Traffic traffic = traffic_of(job, rank);
-    bytes = std::max(bytes, pass == Pass::forward ? traffic.forward_bytes : traffic.backward_bytes);
+    const AllToAlls mine = all_to_alls_of(job, pass, rank);
+    most = {std::max(most.there_bytes, mine.there_bytes),
+            std::max(most.back_bytes, mine.back_bytes)};
   }
+  const auto seconds = [&](double bytes) {
+    return all_to_all_seconds(bytes, job.world_size, rates.bytes_per_s, rates.latency_s);
+  };
+  const double there = seconds(most.there_bytes), back = seconds(most.back_bytes);
   PassTime time;
   time.compute = compute_seconds(job, rates, pass, balance.mean_rank);
-  time.exposed = bytes / rates.bytes_per_s + 2.0 * (job.world_size - 1) * rates.latency_s;
+  time.exposed = there + back;
+  time.wall = there + time.compute + back;
   return time;
 }
 
@@ -74,6 +91,8 @@ PassTime pass_time(const Job& job, const Balance& balance, const Rates& rates, P
 }  // namespace
 
 LayerTime layer_time(const Job& job, const Balance& balance, const Rates& rates) {
+  if (job.scheme == JobScheme::two_level)
+    return two_level_time(job, balance, rates, {"", rates.bytes_per_s, rates.latency_s});
   LayerTime time;
   time.forward = pass_time(job, balance, rates, Pass::forward);
   if (job.backward) time.backward = pass_time(job, balance, rates, Pass::backward);

@@ -1,5 +1,5 @@
 // How long one layer's attention takes, and what of that is computing, waiting for a slower rank,
-// and exposed communication. The three add up to the whole.
+// and exposed communication. The three add up to the whole, but for rounding.
 //
 //   ring       every step lasts as long as the slowest rank's computation or the hop beside it,
 //              whichever is longer (S0, "Communication Complexity"; S4, part 3, "Wall-Clock Time"):
@@ -12,6 +12,7 @@
 //              than they are.
 //   allgather  all N-1 hops first, none hidden; then the slowest rank's whole work (S1, part one,
 //              3.2); backward also N-1 hops of gradients.
+//   two_level  two_level_time.h, with links between nodes as inside them.
 //   ulysses    all-to-alls, none hidden, and even work.
 //
 // Left out, because it is none of the three: adding up gradients and rescaling between steps.
@@ -27,7 +28,8 @@ struct PassTime {
   double compute = 0;    // of the mean rank
   double imbalance = 0;  // waiting for the slowest one
   double exposed = 0;    // communication beside which nothing is computed
-  double total() const { return compute + imbalance + exposed; }
+  double wall = 0;       // all of it: step after step, as the simulation adds it up (core/sim)
+  double total() const { return wall; }
 };
 
 struct LayerTime {

@@ -50,6 +50,8 @@ std::optional<std::string> obstacle(const Job& job, double memory_bytes) {
       if (heads % job.world_size != 0)
         return fmt::format("{} {} do not divide by {} ranks, and ulysses deals out whole heads",
                            heads, name, job.world_size);
+  if (job.scheme == JobScheme::two_level && (job.nodes < 1 || job.world_size % job.nodes != 0))
+    return fmt::format("{} ranks do not divide by {} nodes", job.world_size, job.nodes);
   const double needed = peak_bytes(job);
   if (needed <= memory_bytes) return std::nullopt;
   return fmt::format("memory: {:.2f} GB needed a rank, {:.2f} GB there", needed / 1e9,
@@ -66,16 +68,19 @@ Index largest_seqlen(const Job& job, double memory_bytes) {
 
 std::optional<int> smallest_world_size(const Job& job, double memory_bytes) {
   if (job.scheme == JobScheme::ulysses) return smallest_divisor(job, memory_bytes);
+  // Of a two-level ring, ranks on each of its nodes.
+  const int nodes = job.scheme == JobScheme::two_level ? job.nodes : 1;
   const auto too_few = [&](Index ranks) {
     Job tried = job;
-    tried.world_size = static_cast<int>(ranks);
+    tried.world_size = static_cast<int>(ranks) * nodes;
     return !fits(tried, memory_bytes);
   };
   // From seqlen ranks on, a rank holds one row.
-  const Index most = min_of(job.shape.seqlen, std::numeric_limits<int>::max());
+  const Index most =
+      min_of(ceil_div(job.shape.seqlen, nodes), std::numeric_limits<int>::max() / nodes);
   if (too_few(most)) return std::nullopt;
   const Index most_too_few = too_few(1) ? last_that(1, most, too_few) : 0;
-  return static_cast<int>(most_too_few + 1);
+  return static_cast<int>(most_too_few + 1) * nodes;
 }
 
 }  // namespace ringscope

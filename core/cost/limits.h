@@ -10,7 +10,8 @@
 namespace ringscope {
 
 // Why `job` can't be done in `memory_bytes` a rank; none when it can. Ulysses deals out whole
-// heads, so world_size must divide both heads and heads-kv.
+// heads, so world_size must divide both heads and heads-kv; two-level rings have equal nodes, so
+// their number must divide world_size.
 std::optional<std::string> obstacle(const Job& job, double memory_bytes);
 
 // The largest seqlen, up to kMaxSeqlen, at which a rank's memory suffices, all else being equal; 0
@@ -18,7 +19,7 @@ std::optional<std::string> obstacle(const Job& job, double memory_bytes);
 Index largest_seqlen(const Job& job, double memory_bytes);
 
 // The smallest world_size at which memory suffices, all else being equal (and heads divide, for
-// Ulysses); none when no number of ranks will do.
+// Ulysses, or nodes remain, for two-level rings); none when no number of ranks will do.
 std::optional<int> smallest_world_size(const Job& job, double memory_bytes);
 
 }  // namespace ringscope

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "core/attention/blockwise.h"
-#include "core/base/random.h"
 #include "core/cost/flops.h"
+#include "core/cost/kernel_bench.h"
+#include "core/ring/cpu_backend.h"
 #include "core/ring/thread_communicator.h"
 
 namespace ringscope {
@@ -20,7 +20,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr Index kRows = 1024;  // of the block that is attended: a score matrix beyond any cache
 constexpr double kPassSeconds = 0.6;
 constexpr double kRingSeconds = 0.15;
 constexpr Index kLargeBytes = Index{8} << 20;  // beyond the caches that a core has for itself
@@ -30,103 +29,112 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-double thread_cpu_seconds() {
+double process_cpu_seconds() {
   timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Processor seconds of the fastest of the calls that fit into `budget` seconds: what other programs
-// take of the machine meanwhile is not its speed.
-double fastest_of(double budget, const std::function<void()>& call) {
-  call();  // to warm up
-  double fastest = std::numeric_limits<double>::infinity();
+// Processor seconds of each call, the mean of a few in turn, as a run has many of them, and of all
+// such means that fit into `budget` seconds the fastest: what other programs take of the machine
+// meanwhile is not its speed.
+std::vector<double> fastest_of(double budget, const std::vector<std::function<void()>>& calls) {
+  constexpr int kTurns = 4;
+  for (const auto& call : calls) call();  // to warm up
+  std::vector<double> fastest(calls.size(), std::numeric_limits<double>::infinity());
   const Clock::time_point begin = Clock::now();
   do {
-    const double call_begin = thread_cpu_seconds();
-    call();
-    fastest = std::min(fastest, thread_cpu_seconds() - call_begin);
+    std::vector<double> seconds(calls.size(), 0);
+    int turns = 0;
+    do {
+      for (std::size_t i = 0; i < calls.size(); ++i) {
+        const double call_begin = thread_cpu_seconds();
+        calls[i]();
+        seconds[i] += thread_cpu_seconds() - call_begin;
+      }
+    } while (++turns < kTurns && seconds_since(begin) < budget);
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      fastest[i] = std::min(fastest[i], seconds[i] / turns);
   } while (seconds_since(begin) < budget);
   return fastest;
 }
 
-// One query head on one block of random values: a run's unit of work.
-class Bench {
- public:
-  Bench(Index head_dim, DType dtype)
-      : params_{1, 1, 1, head_dim, dtype, default_softmax_scale(head_dim)},
-        scratch_(nullptr, head_dim, true),
-        q_(random_values(kRows * head_dim, dtype, 1)),
-        dout_(random_values(kRows * head_dim, dtype, 2)),
-        kv_(random_values(2 * kRows * head_dim, dtype, 3)),
-        out_(nullptr, kRows * head_dim),
-        dq_(nullptr, kRows * head_dim),
-        gradient_(nullptr, 2 * kRows * head_dim) {
-    begin_attention(params_, query(), state());
-  }
-
-  void forward() { attend_block(params_, region(), query(), block(), state(), scratch_); }
-
-  void begin_backward_pass() {
-    finish_attention(params_, query(), state());
-    begin_backward(params_, query(), backward_state());
-  }
-  void backward() {
-    attend_block_backward(params_, region(), query(), block(), backward_state(),
-                          {gradient_.data(), kRows}, scratch_);
-  }
-
- private:
-  static Buffer<std::byte> random_values(Index count, DType dtype, std::uint64_t seed) {
-    Buffer<std::byte> bytes(nullptr, count * bytes_of(dtype));
-    visit_dtype(dtype, [&]<class Stored>(Stored) {
-      Stored* const to = reinterpret_cast<Stored*>(bytes.data());
-      for (Index i = 0; i < count; ++i)
-        to[i] = from_float<Stored>(static_cast<float>(normal(seed, RandomTensor::q, i)));
-    });
-    return bytes;
-  }
-
-  static Region region() {
-    const LocalRows rows{{{0, 1, kRows}, {kRows, 1, 0}}, false};
-    return {Mask{.seqlen = kRows}, rows, rows};
-  }
-  QueryBlock query() const { return {q_.data(), dout_.data(), kRows}; }
-  KvBlock block() const { return {kv_.data(), kRows}; }
-  SoftmaxState state() { return {row_max_.data(), row_sum_.data(), out_.data(), lse_.data()}; }
-  BackwardState backward_state() {
-    return {row_max_.data(), row_sum_.data(), out_.data(), delta_.data(), dq_.data()};
-  }
-
-  AttentionParams params_;
-  BlockwiseScratch scratch_;
-  Buffer<std::byte> q_, dout_, kv_;
-  Buffer<float> row_max_{nullptr, kRows}, lse_{nullptr, kRows}, delta_{nullptr, kRows};
-  Buffer<double> row_sum_{nullptr, kRows};
-  Buffer<float> out_, dq_, gradient_;
-};
-
-// FLOP/s of each of `threads` threads that all compute at once, forward and backward.
-Rates measure_compute(Index head_dim, DType dtype, int threads) {
-  std::vector<double> forward(static_cast<std::size_t>(threads)), backward = forward;
-  std::vector<std::unique_ptr<Bench>> benches;
-  for (int i = 0; i < threads; ++i) benches.push_back(std::make_unique<Bench>(head_dim, dtype));
+// `measure` on each of `threads` threads at once, with a bench of its own. Of every number that it
+// returns the largest: it is the slowest thread that the others would wait for.
+std::vector<double> slowest_thread(
+    Index head_dim, DType dtype, int threads,
+    const std::function<std::vector<double>(KernelBench&)>& measure) {
+  std::vector<std::vector<double>> numbers(static_cast<std::size_t>(threads));
+  std::vector<std::unique_ptr<KernelBench>> benches;
+  for (int i = 0; i < threads; ++i)
+    benches.push_back(std::make_unique<KernelBench>(head_dim, dtype));
   std::vector<std::jthread> workers;
   for (std::size_t i = 0; i < benches.size(); ++i)
-    workers.emplace_back([&, i] {
-      Bench& bench = *benches[i];
-      forward[i] = fastest_of(kPassSeconds, [&] { bench.forward(); });
-      bench.begin_backward_pass();
-      backward[i] = fastest_of(kPassSeconds, [&] { bench.backward(); });
-    });
+    workers.emplace_back([&, i] { numbers[i] = measure(*benches[i]); });
   for (std::jthread& worker : workers) worker.join();
-  const AttentionShape one_head{1, 1, 1, kRows, head_dim};
-  const double pairs = static_cast<double>(kRows) * kRows;
-  // The slowest: it is what the others would wait for.
-  const double slowest_forward = *std::max_element(forward.begin(), forward.end());
-  const double slowest_backward = *std::max_element(backward.begin(), backward.end());
-  return {flops_of_pairs(one_head, pairs, Pass::forward) / slowest_forward,
-          flops_of_pairs(one_head, pairs, Pass::backward) / slowest_backward, 0, 0};
+  std::vector<double> slowest = numbers[0];
+  for (const auto& mine : numbers)
+    for (std::size_t k = 0; k < mine.size(); ++k) slowest[k] = std::max(slowest[k], mine[k]);
+  return slowest;
+}
+
+Rates measure_compute(Index head_dim, DType dtype, int threads) {
+  const std::vector<double> seconds =
+      slowest_thread(head_dim, dtype, threads, [](KernelBench& bench) {
+        const double forward = fastest_of(kPassSeconds, {[&] { bench.forward(); }})[0];
+        bench.begin_backward_pass();
+        return std::vector{forward, fastest_of(kPassSeconds, {[&] { bench.backward(); }})[0]};
+      });
+  const AttentionShape one_head{1, 1, 1, KernelBench::kRows, head_dim};
+  const double pairs = static_cast<double>(KernelBench::kRows * KernelBench::kKeys);
+  return {flops_of_pairs(one_head, pairs, Pass::forward) / seconds[0],
+          flops_of_pairs(one_head, pairs, Pass::backward) / seconds[1], 0, 0};
+}
+
+// From the seconds of the whole block, of it by rows and by keys, of a causal one, and of beginning
+// and finishing. In pieces as many pairs are computed, and keys are brought in or rows gone through
+// that many times more.
+KernelFigures kernel_figures(const double* seconds, Index head_dim) {
+  const double whole = seconds[0], by_rows = seconds[1], by_keys = seconds[2];
+  constexpr double kRowPieces = KernelBench::kRows / KernelBench::kRowPiece;
+  constexpr double kKeyTiles = KernelBench::kKeys / kTileKeys;
+  constexpr double kKeyPieces = KernelBench::kKeys / KernelBench::kKeyPiece;
+  constexpr double kRows = KernelBench::kRows, kKeys = KernelBench::kKeys;
+  KernelFigures figures;
+  figures.key_s = std::max(0.0, by_rows - whole) / ((kRowPieces - 1) * kKeys);
+  figures.row_s = std::max(0.0, by_keys - whole) / ((kKeyPieces - kKeyTiles) * kRows);
+  figures.pair_s =
+      (whole - figures.key_s * kKeys - figures.row_s * kKeyTiles * kRows) / (kRows * kKeys);
+  const TileAmounts causal = tile_amounts(KernelBench::causal_region());
+  figures.partial_row_s =
+      std::max(0.0, seconds[3] - figures.seconds(causal, 1, 1)) / causal.partial_rows;
+  figures.value_s = seconds[4] / (kRows * static_cast<double>(head_dim));
+  return figures;
+}
+
+// Of a sum of gradients as large as a block of that kernel bench.
+double add_seconds(Index head_dim) {
+  const Index rows = KernelBench::kKeys;
+  CpuBackend backend({1, 1, 1, head_dim, DType::f32, 1}, true, nullptr);
+  Buffer<float> into(nullptr, 2 * rows * head_dim), from(nullptr, 2 * rows * head_dim);
+  into.fill(0);
+  from.fill(1);
+  const double seconds =
+      fastest_of(0.02, {[&] {
+                   backend.add({}, {into.data(), rows}, {from.data(), rows}, nullptr);
+                 }})[0];
+  return seconds / static_cast<double>(into.size());
+}
+
+double start_seconds() {
+  constexpr int kThreads = 64;
+  double fastest = std::numeric_limits<double>::infinity();
+  for (int batch = 0; batch < 5; ++batch) {
+    const double begin = process_cpu_seconds();
+    for (int i = 0; i < kThreads; ++i) std::jthread([] {});
+    fastest = std::min(fastest, process_cpu_seconds() - begin);
+  }
+  return fastest / kThreads;
 }
 
 // One rank's blocks: the one that it sends and the one that it receives into, in turns.
@@ -136,15 +144,22 @@ struct TwoBlocks {
   explicit TwoBlocks(Index bytes) : block{{nullptr, bytes}, {nullptr, bytes}} {}
 };
 
-// Seconds of a hop, from `hops` of them in a ring of two threads.
-double seconds_a_hop(TwoBlocks (&blocks)[2], int hops) {
-  ThreadRing ring(2);
+// Seconds of a hop, from `hops` of them in a ring of threads: of the clock, and of processors for one
+// rank's.
+struct HopSeconds {
+  double clock = 0, processor = 0;
+};
+
+HopSeconds seconds_a_hop(std::vector<TwoBlocks>& blocks, int hops) {
+  const int world_size = static_cast<int>(blocks.size());
+  ThreadRing ring(world_size);
   const auto run_rank = [&](int rank) {
     try {
       ThreadCommunicator comm(ring, rank);
+      Buffer<std::byte>* const mine = blocks[static_cast<std::size_t>(rank)].block;
       for (int hop = 0; hop < hops; ++hop) {
-        Buffer<std::byte>& from = blocks[rank].block[hop % 2];
-        Buffer<std::byte>& to = blocks[rank].block[(hop + 1) % 2];
+        Buffer<std::byte>& from = mine[hop % 2];
+        Buffer<std::byte>& to = mine[(hop + 1) % 2];
         comm.exchange({Pass::forward, Payload::kv, hop, 0, from.data(), from.size(), 0, to.data(),
                        to.size()},
                       {})
@@ -155,22 +170,29 @@ double seconds_a_hop(TwoBlocks (&blocks)[2], int hops) {
     }
   };
   const Clock::time_point begin = Clock::now();
+  const double processor_begin = process_cpu_seconds();
   {
-    const std::jthread other(run_rank, 1);
+    std::vector<std::jthread> others;
+    for (int rank = 1; rank < world_size; ++rank) others.emplace_back(run_rank, rank);
     run_rank(0);
   }
   ring.throw_if_failed();
-  return seconds_since(begin) / hops;
+  return {seconds_since(begin) / hops,
+          (process_cpu_seconds() - processor_begin) / hops / world_size};
 }
 
 // Of the fastest of a few batches of hops.
-double hop_time(Index bytes) {
+HopSeconds hop_time(int world_size, Index bytes, double seconds) {
   constexpr int kBatches = 5;
-  TwoBlocks blocks[2] = {TwoBlocks(bytes), TwoBlocks(bytes)};
-  double fastest = seconds_a_hop(blocks, 4);
-  const int hops = std::clamp(static_cast<int>(kRingSeconds / kBatches / fastest), 4, 2000);
-  for (int batch = 0; batch < kBatches; ++batch)
-    fastest = std::min(fastest, seconds_a_hop(blocks, hops));
+  std::vector<TwoBlocks> blocks;
+  for (int rank = 0; rank < world_size; ++rank) blocks.emplace_back(bytes);
+  HopSeconds fastest = seconds_a_hop(blocks, 4);
+  const int hops = std::clamp(static_cast<int>(seconds / kBatches / fastest.clock), 4, 2000);
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const HopSeconds now = seconds_a_hop(blocks, hops);
+    fastest.clock = std::min(fastest.clock, now.clock);
+    fastest.processor = std::min(fastest.processor, now.processor);
+  }
   return fastest;
 }
 
@@ -178,10 +200,46 @@ double hop_time(Index bytes) {
 
 Rates measure_rates(Index head_dim, DType dtype, int threads) {
   Rates rates = measure_compute(head_dim, dtype, threads);
-  const double small = hop_time(kSmallBytes), large = hop_time(kLargeBytes);
+  const double small = hop_time(2, kSmallBytes, kRingSeconds).clock;
+  const double large = hop_time(2, kLargeBytes, kRingSeconds).clock;
   rates.latency_s = small;
   rates.bytes_per_s = static_cast<double>(kLargeBytes) / std::max(large - small, large / 2);
   return rates;
+}
+
+CpuFigures measure_cpu(const CpuMeasurement& what) {
+  const auto seconds =
+      slowest_thread(what.head_dim, what.dtype, what.threads, [&](KernelBench& bench) {
+        std::vector<double> both = fastest_of(
+            what.seconds, {[&] { bench.forward(); }, [&] { bench.forward_by_rows(); },
+                           [&] { bench.forward_by_keys(); }, [&] { bench.forward_causal(); },
+                           [&] { bench.begin_and_finish(); }});
+        if (!what.backward) return both;
+        bench.begin_backward_pass();
+        const std::vector<double> backward = fastest_of(
+            what.seconds, {[&] { bench.backward(); }, [&] { bench.backward_by_rows(); },
+                           [&] { bench.backward_by_keys(); }, [&] { bench.backward_causal(); },
+                           [&] { bench.begin_and_finish_backward(); }});
+        both.insert(both.end(), backward.begin(), backward.end());
+        return both;
+      });
+  CpuFigures figures;
+  figures.forward = kernel_figures(seconds.data(), what.head_dim);
+  if (what.backward) {
+    figures.backward = kernel_figures(seconds.data() + seconds.size() / 2, what.head_dim);
+    figures.add_s = add_seconds(what.head_dim);
+  }
+  figures.start_s = start_seconds();
+  if (what.world_size > 1)
+    figures.hops = measure_hops(what.world_size, what.block_bytes, what.seconds / 2);
+  return figures;
+}
+
+HopFigures measure_hops(int world_size, Index block_bytes, double seconds) {
+  const double small = hop_time(world_size, kSmallBytes, seconds / 2).processor;
+  const double large = hop_time(world_size, block_bytes, seconds / 2).processor;
+  const double more = std::max(0.0, large - small);
+  return {small, block_bytes > kSmallBytes ? more / static_cast<double>(block_bytes) : 0};
 }
 
 }  // namespace ringscope

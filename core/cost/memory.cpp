@@ -57,15 +57,34 @@ void add_ring_blocks(const Job& job, Bill& bill) {
   const int n = job.world_size;
   // Blocks of different owners take turns in a buffer: it has room for the largest.
   const double block = 2 * kv_values(job.shape, job.max_rows());
-  const int buffers = std::min(n, job.backward ? 3 : 2);
-  bill.add(buffers == 1   ? "KV block"
-           : buffers == 2 ? "KV blocks: current, incoming"
-                          : "KV blocks: own, current, incoming",
+  const int turns = std::min(n, job.kv_buffers);  // buffers that blocks take turns in
+  const int buffers = job.backward && turns < n ? turns + 1 : turns;
+  const std::string own = job.backward && n > 2 ? "own, " : "";
+  bill.add(buffers == 1 ? "KV block" : "KV blocks: " + own + "current, incoming",
            buffers * block * job.storage_bytes(), std::to_string(buffers) + " x 2 b c d G e");
   if (!job.backward) return;
   const int gradients = n == 1 ? 1 : 3;
   bill.add(gradients == 1 ? "dK, dV, f32" : "dK, dV, f32: summed, sent, incoming",
            gradients * block * 4, std::to_string(gradients) + " x 8 b c d G");
+}
+
+// Blocks of both kinds take turns in buffers of their own: those that come from the node before
+// stay for a whole turn around the node. Their sums wait for such a turn to end, and travel beside
+// the next one.
+void add_two_level_blocks(const Job& job, Bill& bill) {
+  const int places = job.ranks_a_node();
+  if (job.nodes == 1 || places == 1) return add_ring_blocks(job, bill);
+  const double block = 2 * kv_values(job.shape, job.max_rows());
+  const int turns = std::min(job.nodes, job.kv_buffers);
+  const int between = job.backward && turns < job.nodes ? turns + 1 : turns;
+  const int inside = std::min(job.nodes * (places - 1), job.kv_buffers);
+  bill.add("KV blocks between nodes", between * block * job.storage_bytes(),
+           std::to_string(between) + " x 2 b c d G e");
+  bill.add("KV blocks inside a node", inside * block * job.storage_bytes(),
+           std::to_string(inside) + " x 2 b c d G e");
+  if (!job.backward) return;
+  bill.add("dK, dV, f32: summed, sent, incoming", 3 * block * 4, "3 x 8 b c d G");
+  bill.add("dK, dV, f32, between nodes", 2 * block * 4, "2 x 8 b c d G");
 }
 
 void add_gathered_blocks(const Job& job, Bill& bill) {
@@ -84,7 +103,9 @@ std::vector<MemoryPart> memory_parts(const Job& job, double rows) {
   Bill bill(job);
   if (job.scheme != JobScheme::ulysses) {
     bill.add_query_side(query_values(s, rows), row_values(s, rows), "b c d H", "b c H");
-    job.scheme == JobScheme::ring ? add_ring_blocks(job, bill) : add_gathered_blocks(job, bill);
+    if (job.scheme == JobScheme::ring) add_ring_blocks(job, bill);
+    if (job.scheme == JobScheme::two_level) add_two_level_blocks(job, bill);
+    if (job.scheme == JobScheme::allgather) add_gathered_blocks(job, bill);
   } else {
     // The whole sequence of a share of the heads, and what is on its way there or back.
     const double share = static_cast<double>(s.seqlen) / job.world_size;

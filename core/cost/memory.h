@@ -1,6 +1,7 @@
 // What a rank holds during one layer's attention, part by part: the account of RankMemory
-// (core/ring/rank_memory.h), with the Ulysses scheme added. Nothing grows with rows x rows: a tiled
-// kernel never holds the block of scores that S2's table ((S/N)^2) counts (claim C43).
+// (core/ring/rank_memory.h), with Ulysses and the two-level ring added. Nothing grows with rows x
+// rows: a tiled kernel never holds the block of scores that S2's table ((S/N)^2) counts (claim
+// C43).
 //
 // S0, "Memory Complexity", comes to 6 d c values a rank and head: Q, O, and K and V twice. That is
 // right for an output kept in the storage type (C34); here the output is summed up in f32. S3,

@@ -24,6 +24,10 @@ double hop_seconds(const Job& job, const Rates& rates, Pass pass, double rows) {
   return bytes_a_row(job, pass) * rows / rates.bytes_per_s + latency_seconds(rates, pass);
 }
 
+double all_to_all_seconds(double bytes, int world_size, double bytes_per_s, double latency_s) {
+  return world_size == 1 ? 0 : bytes / bytes_per_s + (world_size - 1) * latency_s;
+}
+
 double compute_seconds(const Job& job, const Rates& rates, Pass pass, double pairs) {
   return flops_of_pairs(job.shape, pairs, pass) / rates.flops(pass);
 }

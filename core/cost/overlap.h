@@ -22,6 +22,10 @@ namespace ringscope {
 // Seconds that a ring hop of a block of `rows` rows takes; backward the block's and its gradient's.
 double hop_seconds(const Job& job, const Rates& rates, Pass pass, double rows);
 
+// Seconds of an all-to-all in which a rank sends `bytes` in all, as messages to each other rank:
+// one after the other they start, side by side they move.
+double all_to_all_seconds(double bytes, int world_size, double bytes_per_s, double latency_s);
+
 // Seconds that a rank computes for `pairs` pairs.
 double compute_seconds(const Job& job, const Rates& rates, Pass pass, double pairs);
 

@@ -1,5 +1,7 @@
 #include "core/cost/traffic.h"
 
+#include "core/cost/two_level_schedule.h"
+
 namespace ringscope {
 namespace {
 
@@ -35,12 +37,41 @@ double to_rows_bytes(const Job& job, double rows, double query_tensors, double k
          job.storage_bytes() / job.world_size;
 }
 
-Traffic ulysses_traffic(const Job& job, int rank) {
-  const double mine = rows_of(job, rank), others = static_cast<double>(job.shape.seqlen) - mine;
+// Rank (n, g) of M nodes sends inside its node all blocks but those of place g+1 of every node, and
+// between nodes those of place g but node n+1's; the same gradients inside nodes, and between them
+// those of place g+1; and at last it brings the next place's own one home.
+Traffic two_level_traffic(const Job& job, int rank) {
+  const TwoLevelSchedule mine{rank, job.nodes, job.ranks_a_node()};
+  const int home = mine.next_here();
+  double rows_of_place = 0, rows_of_next_place = 0;
+  for (int node = 0; node < job.nodes; ++node) {
+    const int first = node * mine.ranks_a_node;
+    rows_of_place += rows_of(job, first + mine.place());
+    rows_of_next_place += rows_of(job, first + home % mine.ranks_a_node);
+  }
+  const double inside = static_cast<double>(job.shape.seqlen) - rows_of_next_place;
+  const double between = rows_of_place - rows_of(job, mine.next_node());
   Traffic traffic;
-  traffic.forward_bytes = to_heads_bytes(job, mine, 1, 2) + to_rows_bytes(job, others, 1, 0);
-  if (job.backward)
-    traffic.backward_bytes = to_heads_bytes(job, mine, 1, 0) + to_rows_bytes(job, others, 1, 2);
+  traffic.forward_bytes = 2 * kv_values(job.shape, inside + between) * job.storage_bytes();
+  traffic.hops = job.world_size - 1;
+  if (!job.backward) return traffic;
+  const bool has_both = job.nodes > 1 && mine.ranks_a_node > 1;
+  const double gradients = inside + (job.nodes > 1 ? rows_of_next_place : 0) +
+                           (mine.ranks_a_node > 1 ? rows_of(job, home) : 0);
+  traffic.backward_bytes =
+      traffic.forward_bytes + 2 * kv_values(job.shape, gradients) * kGradientBytes;
+  traffic.hops += job.world_size + (has_both ? 1 : 0);
+  return traffic;
+}
+
+Traffic ulysses_traffic(const Job& job, int rank) {
+  const auto bytes = [&](Pass pass) {
+    const AllToAlls both = all_to_alls_of(job, pass, rank);
+    return both.there_bytes + both.back_bytes;
+  };
+  Traffic traffic;
+  traffic.forward_bytes = bytes(Pass::forward);
+  if (job.backward) traffic.backward_bytes = bytes(Pass::backward);
   traffic.hops = job.backward ? 4 : 2;
   return traffic;
 }
@@ -50,6 +81,7 @@ Traffic ulysses_traffic(const Job& job, int rank) {
 Traffic traffic_of(const Job& job, int rank) {
   if (job.world_size == 1) return {};
   if (job.scheme == JobScheme::ulysses) return ulysses_traffic(job, rank);
+  if (job.scheme == JobScheme::two_level) return two_level_traffic(job, rank);
   const double n = job.world_size;
   Traffic traffic;
   traffic.forward_bytes = kv_pass_bytes(job, rank);
@@ -60,6 +92,14 @@ Traffic traffic_of(const Job& job, int rank) {
   // well; gathering and scattering are two rounds.
   traffic.hops += job.scheme == JobScheme::ring ? n : 2 * (n - 1);
   return traffic;
+}
+
+AllToAlls all_to_alls_of(const Job& job, Pass pass, int rank) {
+  if (job.world_size == 1) return {};
+  const double mine = rows_of(job, rank), others = static_cast<double>(job.shape.seqlen) - mine;
+  if (pass == Pass::forward)
+    return {to_heads_bytes(job, mine, 1, 2), to_rows_bytes(job, others, 1, 0)};
+  return {to_heads_bytes(job, mine, 1, 0), to_rows_bytes(job, others, 1, 2)};
 }
 
 double kv_hop_bytes(const Job& job) {

@@ -125,9 +125,9 @@ class ProcessRun {
     report_.end_ns = rank_->recorder().now_ns();
 
     report_.events.clock_error_ns = rank_engine_->clock_error_ns();
-    report_.predicted_bytes =
-        RankMemory::predicted_bytes(problem_, rank_number_, config_.scheme, config_.backward) +
-        rank_engine_->scratch_bytes();
+    report_.predicted_bytes = RankMemory::predicted_bytes(problem_, rank_number_, config_.scheme,
+                                                          config_.backward, config_.kv_buffers) +
+                              rank_engine_->scratch_bytes();
     rank_engine_.reset();  // from here on this thread calls MPI again
     report_.after = exchange_clocks(rank_number_, config_.world_size, *wait_);
   }

@@ -64,7 +64,7 @@ constexpr Index sum_below_shifted(const Run& queries, Index shift, const Run& ke
 
 // Sum over `queries`, which all lie in `document`, of how many `keys` their intervals hold. Each
 // end of the interval is, piece by piece, either a constant or the query's position plus a
-// constant; `cuts` holds the positions where a piece can begin.
+// constant; `cuts` holds the positions where a piece can begin, which only windows and prefixes have.
 constexpr Index pairs_in_document(const Mask& mask, Interval document, const Run& queries,
                                   const Run& keys) {
   const Index cuts[] = {
@@ -72,11 +72,13 @@ constexpr Index pairs_in_document(const Mask& mask, Interval document, const Run
       document.last - mask.window,       // i + window reaches the document's end
       mask.prefix - mask.window,         // i + window reaches the prefix
       mask.prefix - 1};                  // i + 1 reaches the prefix
+  const bool has_cuts = mask.window > 0 || mask.prefix >= 0;
   Index total = 0;
   Index begin = 0;
   while (begin < queries.count) {
     Index end = queries.count;
     for (const Index cut : cuts) {
+      if (!has_cuts) break;
       const Index at = queries.rows_below(cut);
       if (at > begin) end = min_of(end, at);
     }

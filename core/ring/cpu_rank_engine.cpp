@@ -1,5 +1,6 @@
 #include "core/ring/cpu_rank_engine.h"
 
+#include "core/ring/delayed_backend.h"
 #include "core/ring/recorded.h"
 
 namespace ringscope {
@@ -9,11 +10,12 @@ CpuRankEngine::CpuRankEngine(std::unique_ptr<Communicator> blocks, Rank& rank,
     : recorder_(rank.recorder()),
       blocks_(with_faults(std::move(blocks), rank.config(), lives)),
       cpu_(rank.problem().params, rank.config().backward, &rank.meter(), &rank.pulse()),
+      delayed_(with_delays(cpu_, rank.config(), rank.rank())),
       scratch_bytes_(BlockwiseScratch::bytes(rank.config().shape.head_dim, rank.config().backward)),
       communicator_(*blocks_, recorder_, 4 * static_cast<std::size_t>(blocks_->world_size()),
                     &rank.pulse()),
-      backend_(cpu_, recorder_, rank.problem().params, {rank.rank(), blocks_->world_size()},
-               listener, &rank.pulse()) {}
+      backend_(delayed_ ? *delayed_ : cpu_, recorder_, rank.problem().params,
+               {rank.rank(), blocks_->world_size()}, listener, &rank.pulse()) {}
 
 void CpuRankEngine::finish_failed() {
   communicator_.flush_what_happened();

@@ -1,5 +1,5 @@
 // What a rank computes and records with on a CPU, whoever moves its blocks: the CPU kernels, and the
-// recording decorators around both seams. Threads and MPI processes share it.
+// decorators around both seams, which record and commit faults. Threads and MPI processes share it.
 #pragma once
 
 #include <memory>
@@ -28,6 +28,7 @@ class CpuRankEngine : public RankEngine {
   Recorder& recorder_;
   std::unique_ptr<Communicator> blocks_;
   CpuBackend cpu_;
+  std::unique_ptr<BlockBackend> delayed_;  // around it, or null
   Index scratch_bytes_;
   RecordingCommunicator communicator_;
   RecordingBackend backend_;

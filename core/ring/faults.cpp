@@ -49,11 +49,14 @@ void check_injection(const Injection& injection, int world_size) {
     throw InputError(fmt::format("inject: '{}' given with world-size {}; accepted: {}",
                                  to_string(injection), world_size, accepted));
   };
-  // It strikes a hop of the forward pass, of which there are world_size - 1.
   if (world_size < 2) refuse("at least 2 ranks");
   if (injection.rank >= world_size) refuse(fmt::format("ranks 0 to {}", world_size - 1));
-  if (injection.step < 0 || injection.step > world_size - 2)
-    refuse(fmt::format("steps 0 to {}, the hops of the forward pass", world_size - 2));
+  // It strikes a hop of the forward pass, of which there are world_size - 1, or its blocks.
+  const bool strikes_hop = !delays_computing(injection.fault);
+  const int last = world_size - (strikes_hop ? 2 : 1);
+  if (injection.step < 0 || injection.step > last)
+    refuse(fmt::format("steps 0 to {}, the {} of the forward pass", last,
+                       strikes_hop ? "hops" : "blocks"));
 }
 
 std::string to_string(const Injection& injection) {

@@ -1,8 +1,9 @@
 // Hangs and wrong numbers on purpose: the mistakes that ring programs are made with, each put into
 // one rank's hops as a decorator around the communicator, for lessons and for the tests of how a run
-// ends. `--inject KIND[@RANK[:STEP]]`.
+// ends; and lateness on purpose, for what a ring makes of it. `--inject KIND[@RANK[:STEP]]`.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,23 +14,36 @@ enum class Fault {
   send_first,   // every rank waits for its send before it posts its receive: no group, so a circle
   wrong_count,  // the rank sends one row less than its peer expects
   early_reuse,  // the block sent is overwritten before it has left
-  slow_rank,    // the rank sleeps before every hop
-  killed_rank   // the rank's process ends by SIGKILL (a thread: throws, as if its thread had died)
+  slow_rank,    // the rank sleeps before every hop that it asks for
+  killed_rank,  // the rank's process ends by SIGKILL (a thread: throws, as if its thread had died)
+  straggler,    // the rank sleeps before every block that it attends
+  jitter        // the rank, or every one, sleeps before every block, now longer, now shorter
 };
 
 inline constexpr Fault kAllFaults[] = {Fault::unposted_recv, Fault::send_first, Fault::wrong_count,
-                                       Fault::early_reuse,   Fault::slow_rank,  Fault::killed_rank};
+                                       Fault::early_reuse,   Fault::slow_rank,  Fault::killed_rank,
+                                       Fault::straggler,     Fault::jitter};
 
 constexpr std::string_view name_of(Fault fault) {
   constexpr std::string_view names[] = {"unposted-recv", "send-first", "wrong-count",
-                                        "early-reuse",   "slow-rank",  "killed-rank"};
+                                        "early-reuse",   "slow-rank",  "killed-rank",
+                                        "straggler",     "jitter"};
   return names[static_cast<int>(fault)];
+}
+
+// Not the hops (delayed_backend.h).
+constexpr bool delays_computing(Fault fault) {
+  return fault == Fault::straggler || fault == Fault::jitter;
 }
 
 struct Injection {
   Fault fault = Fault::slow_rank;
-  int rank = -1;  // -1: the last one
-  int step = 0;   // of the forward pass; slow_rank: from this one on
+  int rank = -1;  // -1: the last one; jitter: all
+  int step = 0;   // of the forward pass; slow_rank, straggler and jitter: from this one on
+  // How long those three sleep; jitter's sleeps are drawn from the exponential distribution of this
+  // mean, from the seed, anew for every rank, pass and step.
+  double delay_s = 0.05;
+  std::uint64_t seed = 0;
 
   bool operator==(const Injection&) const = default;
 };

@@ -14,7 +14,7 @@ namespace ringscope {
 std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
                                           const RingConfig& config, RankLives lives,
                                           MemorySpace& space) {
-  if (!config.injection) return inner;
+  if (!config.injection || delays_computing(config.injection->fault)) return inner;
   Injection injection = *config.injection;
   if (injection.rank < 0) injection.rank = config.world_size - 1;
   // One rank alone that sends first would only be late: its peer takes the block anyway.
@@ -40,7 +40,7 @@ Completion FaultyCommunicator::exchange(const Exchange& hop,
                                         std::initializer_list<Completion> after) {
   const bool is_forward = hop.pass == Pass::forward;
   if (injection_.fault == Fault::slow_rank && (!is_forward || hop.step >= injection_.step))
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(std::chrono::duration<double>(injection_.delay_s));
   if (!is_forward || hop.step != injection_.step) return inner_->exchange(hop, after);
 
   Exchange changed = hop;
@@ -58,9 +58,11 @@ Completion FaultyCommunicator::exchange(const Exchange& hop,
       changed = with_overwritten_block(hop, after);
       break;
     case Fault::slow_rank:
+    case Fault::straggler:
+    case Fault::jitter:
       break;
     case Fault::killed_rank:
-      die();
+      die(hop.step);
   }
   return inner_->exchange(changed, after);
 }
@@ -90,13 +92,14 @@ Exchange FaultyCommunicator::with_overwritten_block(Exchange hop,
   return hop;
 }
 
-void FaultyCommunicator::die() const {
+void FaultyCommunicator::die(int step) const {
   if (lives_ == RankLives::in_a_process) {
     // After a sign of life from this step, so that the others can say where it happened.
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     ::raise(SIGKILL);
   }
-  throw RunError("its thread was ended by --inject " + std::string(name_of(Fault::killed_rank)));
+  throw RunError("its thread was ended by --inject " + std::string(name_of(Fault::killed_rank)),
+                 rank(), step);
 }
 
 }  // namespace ringscope

@@ -33,7 +33,7 @@ class FaultyCommunicator : public Communicator {
  private:
   Exchange with_wrong_count(Exchange hop);
   Exchange with_overwritten_block(Exchange hop, std::initializer_list<Completion> after);
-  [[noreturn]] void die() const;
+  [[noreturn]] void die(int step) const;
 
   Injection injection_;
   Index row_bytes_;

@@ -13,7 +13,7 @@ Rank::Rank(const RingConfig& config, const RingProblem& problem, int rank, Memor
       rank_(rank),
       rows_(problem.partition.rows_of(rank)),
       space_(space),
-      memory_(problem, rank, config.scheme, config.backward, space),
+      memory_(problem, rank, config.scheme, config.backward, config.kv_buffers, space),
       // A pass records per step at most a compute slice, and a wait, a send and a recv for each of
       // two payloads; and one wait at its end.
       recorder_(2 * (7 * static_cast<std::size_t>(config.world_size) + 1),

@@ -5,8 +5,13 @@
 namespace ringscope {
 
 RankMemory::RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool backward,
-                       MemorySpace& space)
-    : meter_(space), rank_(rank), rows_(problem.rows(rank)), scheme_(scheme), backward_(backward) {
+                       int kv_buffers, MemorySpace& space)
+    : meter_(space),
+      rank_(rank),
+      rows_(problem.rows(rank)),
+      scheme_(scheme),
+      backward_(backward),
+      kv_buffers_(std::min(kv_buffers, problem.partition.world_size)) {
   const AttentionParams& params = problem.params;
   const Index stored_query_bytes = params.query_values(rows_) * bytes_of(params.dtype);
   q = {&meter_, stored_query_bytes};
@@ -31,15 +36,15 @@ RankMemory::RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool
     if (backward && n > 1) gradients_.emplace_back(&meter_, most_values);
     return;
   }
-  const int kv_buffers = std::min(n, backward ? 3 : 2);
+  const int kv_blocks = std::min(n, kv_buffers_ + (backward ? 1 : 0));
   const int gradient_buffers = !backward ? 0 : n == 1 ? 1 : 3;
-  for (int i = 0; i < kv_buffers; ++i)
+  for (int i = 0; i < kv_blocks; ++i)
     kv_.emplace_back(&meter_, most_values * bytes_of(params.dtype));
   for (int i = 0; i < gradient_buffers; ++i) gradients_.emplace_back(&meter_, most_values);
 }
 
 Index RankMemory::predicted_bytes(const RingProblem& problem, int rank, Scheme scheme,
-                                  bool backward) {
+                                  bool backward, int kv_buffers) {
   const AttentionParams& params = problem.params;
   const Index rows = problem.rows(rank), storage = bytes_of(params.dtype);
   const int n = problem.partition.world_size;
@@ -52,9 +57,10 @@ Index RankMemory::predicted_bytes(const RingProblem& problem, int rank, Scheme s
   if (scheme == Scheme::allgather)
     return query_side + storage * all_values +
            (backward ? backward_side + 4 * all_values + (n > 1 ? 4 * block_values : 0) : 0);
-  if (!backward) return query_side + (n == 1 ? 1 : 2) * storage * block_values;
-  return query_side + backward_side +
-         (std::min(n, 3) * storage + (n == 1 ? 1 : 3) * 4) * block_values;
+  if (!backward) return query_side + std::min(n, kv_buffers) * storage * block_values;
+  // Not kv_buffers + 1: whatever int it is.
+  const Index kv_blocks = kv_buffers < n ? kv_buffers + 1 : n;
+  return query_side + backward_side + (kv_blocks * storage + (n == 1 ? 1 : 3) * 4) * block_values;
 }
 
 std::byte* RankMemory::own_kv() {
@@ -63,7 +69,7 @@ std::byte* RankMemory::own_kv() {
 
 std::byte* RankMemory::kv_at_step(int step) {
   // With backward, buffer 0 keeps the own block, and the others take turns.
-  const int buffer = backward_ ? (step == 0 ? 0 : 1 + (step + 1) % 2) : step % 2;
+  const int buffer = !backward_ ? step % kv_buffers_ : step == 0 ? 0 : 1 + (step - 1) % kv_buffers_;
   return kv_[static_cast<std::size_t>(buffer)].data();
 }
 

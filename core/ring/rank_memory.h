@@ -3,8 +3,8 @@
 //
 //   always         Q, out_accum, row_max, row_sum, lse
 //                  (and the backend's tile scratch, which the backend allocates on the same meter)
-//   ring           KV blocks: current and incoming;
-//                  with backward also the rank's own, kept for its second trip
+//   ring           KV buffers, which the blocks take turns in: 2, current and incoming, or more;
+//                  with backward also the rank's own block, kept for its second trip
 //   all-gather     KV blocks of all owners
 //   with backward  dO, dQ, delta; f32 gradients of KV blocks: being summed, being sent, incoming
 //                  (all-gather: those of all owners, and the incoming one)
@@ -22,16 +22,21 @@ class RankMemory {
   MemoryMeter meter_;  // outlives the buffers below
 
  public:
-  // Allocates in `space`; throws std::bad_alloc, and what the space throws.
-  RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool backward,
+  // `kv_buffers`: of a ring, at least 2; more than world_size count as world_size. Allocates in
+  // `space`; throws std::bad_alloc, and what the space throws.
+  RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool backward, int kv_buffers,
              MemorySpace& space = host_memory());
 
   // What the constructor takes for these arguments, in bytes.
-  static Index predicted_bytes(const RingProblem& problem, int rank, Scheme scheme, bool backward);
+  static Index predicted_bytes(const RingProblem& problem, int rank, Scheme scheme, bool backward,
+                               int kv_buffers);
 
   MemoryMeter& meter() { return meter_; }
   const MemoryMeter& meter() const { return meter_; }
 
+  // Ring: that the blocks take turns in: the one of step t + kv_buffers() comes where that of step t
+  // was.
+  int kv_buffers() const { return kv_buffers_; }
   // Ring: the buffer that holds the block of step `step`. All-gather: the block of `owner`.
   std::byte* kv_at_step(int step);
   std::byte* kv_of_owner(int owner) { return kv_[static_cast<std::size_t>(owner)].data(); }
@@ -63,6 +68,7 @@ class RankMemory {
   Index rows_;
   Scheme scheme_;
   bool backward_;
+  int kv_buffers_;
   std::vector<Buffer<std::byte>> kv_;
   std::vector<Buffer<float>> gradients_;
 };

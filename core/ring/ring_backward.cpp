@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <vector>
+
 #include "core/ring/at_step.h"
 #include "core/ring/ring_attention.h"
 #include "core/ring/schedule.h"
@@ -16,28 +19,32 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
   Completion begun;
   at_step(ring.rank, 0, [&] { begun = backend.begin_backward(q, state); });
 
-  Completion arrived;                       // this step's block, as in ring_forward
-  Completion consumed[2] = {begun, begun};  // the forward pass is over, its buffers are free
-  Completion gradient_arrived;              // the earlier ranks' sum for this step's block
+  const int buffers = mine.kv_buffers();  // hops of KV blocks as in ring_forward
+  std::vector<Completion> arrived(buffers);
+  std::vector<Completion> consumed(buffers, begun);  // the forward pass is over, they are free
+  Completion gradient_arrived;                       // the earlier ranks' sum for this step's block
+  int hop = 0;
   for (int step = 0; step < ring.steps(); ++step) {
+    for (; hop < std::min(step + buffers, ring.steps()) - 1; ++hop)
+      at_step(ring.rank, hop, [&] {
+        const int owner = ring.owner(hop), next_owner = ring.owner(hop + 1);
+        const int from = hop % buffers, to = (hop + 1) % buffers;
+        arrived[to] = comm.exchange(
+            {Pass::backward, Payload::kv, hop, owner, mine.kv_at_step(hop), problem.kv_bytes(owner),
+             next_owner, mine.kv_at_step(hop + 1), problem.kv_bytes(next_owner)},
+            {arrived[from], consumed[to]});
+      });
+
     at_step(ring.rank, step, [&] {
       const StepInfo info{Pass::backward, step, ring.owner(step), ring.is_last(step)};
       const int owner = ring.owner(step), next_owner = ring.owner(step + 1);
-      std::byte* const block = mine.kv_at_step(step);
-
-      Completion next_arrived;
-      if (!ring.is_last(step))
-        next_arrived =
-            comm.exchange({Pass::backward, Payload::kv, step, owner, block, problem.kv_bytes(owner),
-                           next_owner, mine.kv_at_step(step + 1), problem.kv_bytes(next_owner)},
-                          {arrived, consumed[(step + 1) % 2]});
-
+      const int buffer = step % buffers;
       // [gradient_travels
       const KvGradient gradient{mine.gradient_at_step(step), problem.rows(owner)};
-      Completion summed =
-          backend.attend_backward(info, problem.region(ring.rank, owner), q,
-                                  {block, problem.rows(owner)}, state, gradient, arrived);
-      consumed[step % 2] = summed;
+      Completion summed = backend.attend_backward(info, problem.region(ring.rank, owner), q,
+                                                  {mine.kv_at_step(step), problem.rows(owner)},
+                                                  state, gradient, arrived[buffer]);
+      consumed[buffer] = summed;
       if (step > 0)
         summed = backend.add(info, gradient, {mine.incoming_gradient(), gradient.rows},
                              gradient_arrived);
@@ -49,7 +56,6 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
                            problem.gradient_bytes(next_owner)},
                           {summed});
       // gradient_travels]
-      arrived = next_arrived;
     });
   }
 

@@ -15,6 +15,10 @@
 
 namespace ringscope {
 
+int RingConfig::used_kv_buffers() const {
+  return scheme == Scheme::ring ? std::min(kv_buffers, world_size) : 0;
+}
+
 double RingConfig::scale() const {
   return softmax_scale.value_or(default_softmax_scale(shape.head_dim));
 }
@@ -173,9 +177,10 @@ RingRun run_ranks(const RingConfig& config, const AttentionInputs& inputs, Engin
     of_rank(rank.rank(), [&] { rank.give_outputs(sink); });
     take_recording(rank, *engines[r], result.recording);
     result.peak_bytes.push_back(rank.peak_bytes());
-    result.predicted_bytes.push_back(
-        RankMemory::predicted_bytes(problem, rank.rank(), config.scheme, config.backward) +
-        engines[r]->scratch_bytes());
+    result.predicted_bytes.push_back(RankMemory::predicted_bytes(problem, rank.rank(),
+                                                                 config.scheme, config.backward,
+                                                                 config.kv_buffers) +
+                                     engines[r]->scratch_bytes());
   }
   result.engine_notes = engine.notes();
   result.wall_s = static_cast<double>(end_ns - begin_ns) * 1e-9;
@@ -190,7 +195,8 @@ RingRun run_on_threads(const RingConfig& config, const AttentionInputs& inputs,
 }
 
 Index predicted_rank_bytes(const RingConfig& config, int rank) {
-  return RankMemory::predicted_bytes(config.problem(), rank, config.scheme, config.backward) +
+  return RankMemory::predicted_bytes(config.problem(), rank, config.scheme, config.backward,
+                                     config.kv_buffers) +
          BlockwiseScratch::bytes(config.shape.head_dim, config.backward);
 }
 

@@ -51,7 +51,7 @@ RingRun run_ranks(const RingConfig& config, const AttentionInputs& inputs, Engin
 RingRun run_on_threads(const RingConfig& config, const AttentionInputs& inputs,
                        const Progress& progress = {});
 
-// Bytes that a rank on the CPU needs for `config` (Q, out_accum, two KV blocks, row statistics, tile
+// Bytes that a rank on the CPU needs for `config` (Q, out_accum, KV buffers, row statistics, tile
 // scratch; with backward also dO, dQ and the travelling gradients). Nothing in it grows with the
 // square of the rows.
 Index predicted_rank_bytes(const RingConfig& config, int rank);

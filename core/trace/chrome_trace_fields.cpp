@@ -29,6 +29,7 @@ constexpr KeyName kTraceKeys[] = {
     {TraceKey::mask, TracePlace::ring, "mask"},
     {TraceKey::scheme, TracePlace::ring, "scheme"},
     {TraceKey::dtype, TracePlace::ring, "dtype"},
+    {TraceKey::kv_buffers, TracePlace::ring, "kv_buffers"},
     {TraceKey::shape, TracePlace::ring, "shape"},
     {TraceKey::clock_offset_ns, TracePlace::ring, "clock_offset_ns"},
     {TraceKey::clock_error_ns, TracePlace::ring, "clock_error_ns"},
@@ -206,6 +207,13 @@ float TraceFields::real(TraceKey key, std::size_t end) const {
   if (given.kind != TraceValue::number || !read_all(given.text, result))
     refuse(key, "a number in the range of f32, \"inf\", \"-inf\" or \"nan\"");
   return result;
+}
+
+int kv_buffers_of(const TraceFields& fields, std::size_t end) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  return fields.has(TraceKey::kv_buffers)
+             ? static_cast<int>(fields.integer(TraceKey::kv_buffers, 1, kMost, end))
+             : 0;
 }
 
 std::optional<RunEnd> failure_of(const TraceFields& fields, int world_size, std::size_t end) {

@@ -48,6 +48,7 @@ enum class TraceKey : std::uint8_t {
   mask,
   scheme,
   dtype,
+  kv_buffers,
   shape,
   clock_offset_ns,
   clock_error_ns,
@@ -152,6 +153,10 @@ class TraceFields {
 
   std::array<TraceValue, kTraceKeyCount> values_;
 };
+
+// How many KV buffers the recorded run's blocks took turns in; 0 when that is not said. Throws
+// InputError as the conversions do.
+int kv_buffers_of(const TraceFields& fields, std::size_t end);
 
 // How the recorded run failed, if it did: "failure" is then the key's value, and its fields are those
 // of an object. Throws InputError as the conversions do.

@@ -128,6 +128,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     info.mask = fields_.string(TraceKey::mask, end);
     info.scheme = fields_.string(TraceKey::scheme, end);
     info.dtype = fields_.string(TraceKey::dtype, end);
+    info.kv_buffers = kv_buffers_of(fields_, end);
     info.world_size = static_cast<int>(fields_.integer(TraceKey::world_size, 1, ranks_, end));
     info.base_time_ns = fields_.integer(TraceKey::base_time, INT64_MIN, INT64_MAX, end);
     const auto size = [&](TraceKey key) { return fields_.integer(key, 1, INT64_MAX, end); };

@@ -113,6 +113,7 @@ class TraceWriter {
     add("\"shape\": {{\"batch\": {}, \"num_heads\": {}, \"num_heads_kv\": {}, \"seqlen\": {}, "
         "\"head_dim\": {}}}, \"dtype\": {}, ",
         s.batch, s.num_heads, s.num_heads_kv, s.seqlen, s.head_dim, json_string(info.dtype));
+    if (info.kv_buffers > 0) add("\"kv_buffers\": {}, ", info.kv_buffers);
     if (info.failure) write_failure(*info.failure);
     add("\"clock_offset_ns\": [{}], \"clock_error_ns\": [{}], \"dropped_events\": [{}]}},\n",
         fmt::join(info.clock_offset_ns, ", "), fmt::join(info.clock_error_ns, ", "),

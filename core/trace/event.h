@@ -80,6 +80,7 @@ struct RunInfo {
   std::string mask = "full";
   std::string scheme = "ring";
   std::string dtype = "f32";
+  int kv_buffers = 0;  // of a ring, that a rank's blocks take turns in; 0: not said, two then
   AttentionShape shape;
   int world_size = 1;
   std::int64_t base_time_ns = 0;              // of the system clock, since 1970

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/ring/schedule.h"
+#include "core/ring/scheme.h"
 
 namespace ringscope::cuda {
 namespace {
@@ -27,29 +28,23 @@ Span common(const Span& own, const Span& other) {
 // When each rank came to its hops, by hop: before the slices are shortened.
 class Arrivals {
  public:
-  explicit Arrivals(const Recording& recording) : begins_(recording.events.size()) {
+  explicit Arrivals(const Recording& recording)
+      : is_ring_(recording.info.scheme == name_of(Scheme::ring)), begins_(recording.events.size()) {
     for (std::size_t rank = 0; rank < recording.events.size(); ++rank)
       for (const TraceEvent& event : recording.events[rank])
         if (is_hop(event)) begins_[rank][key_of(event)] = event.begin_ns;
   }
 
-  // The peer of the hop that a wait was for: of those that had begun when it ended, the last one.
+  // The peer that came last to the hop that a wait was for.
   int last_peer(const TraceEvent& wait, int rank) const {
     const RingSchedule ring{rank, static_cast<int>(begins_.size())};
-    const Key* hop = nullptr;
-    std::int64_t hop_began = 0;
-    for (const auto& [key, began] : begins_[static_cast<std::size_t>(rank)]) {
-      if (key.first != kind_of(wait) || began > wait.end_ns) continue;
-      if (hop == nullptr || began >= hop_began) {
-        hop = &key;
-        hop_began = began;
-      }
-    }
-    if (hop == nullptr) return wait.waiting_for;
+    const Hops& mine = begins_[static_cast<std::size_t>(rank)];
+    const auto hop = is_ring_ ? awaited_in_ring(mine, wait, ring) : last_begun(mine, wait);
+    if (hop == mine.end()) return wait.waiting_for;
     const auto begin_of = [&](int peer) {
-      const auto& of_peer = begins_[static_cast<std::size_t>(peer)];
-      const auto found = of_peer.find(*hop);
-      return found == of_peer.end() ? hop_began : found->second;
+      const Hops& of_peer = begins_[static_cast<std::size_t>(peer)];
+      const auto found = of_peer.find(hop->first);
+      return found == of_peer.end() ? hop->second : found->second;
     };
     return begin_of(ring.send_rank()) > begin_of(ring.recv_rank()) ? ring.send_rank()
                                                                    : ring.recv_rank();
@@ -57,12 +52,30 @@ class Arrivals {
 
  private:
   using Key = std::pair<int, int>;  // (pass and payload, step)
+  using Hops = std::map<Key, std::int64_t>;
+
+  // What a step needs came by the hop before it; the own block's gradient by the last one.
+  static Hops::const_iterator awaited_in_ring(const Hops& hops, const TraceEvent& wait,
+                                              const RingSchedule& ring) {
+    const bool home = wait.payload == Payload::dkv && wait.kv_owner == ring.rank;
+    return hops.find({kind_of(wait), home ? ring.steps() - 1 : wait.step - 1});
+  }
+  // Of those that had begun when the wait ended: it was for all of them.
+  static Hops::const_iterator last_begun(const Hops& hops, const TraceEvent& wait) {
+    auto last = hops.end();
+    for (auto hop = hops.begin(); hop != hops.end(); ++hop)
+      if (hop->first.first == kind_of(wait) && hop->second <= wait.end_ns &&
+          (last == hops.end() || hop->second >= last->second))
+        last = hop;
+    return last;
+  }
   static int kind_of(const TraceEvent& event) {
     return 2 * static_cast<int>(event.pass) + static_cast<int>(event.payload);
   }
   static Key key_of(const TraceEvent& event) { return {kind_of(event), event.step}; }
 
-  std::vector<std::map<Key, std::int64_t>> begins_;  // [rank]
+  bool is_ring_;
+  std::vector<Hops> begins_;  // [rank]
 };
 
 }  // namespace

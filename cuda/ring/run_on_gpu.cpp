@@ -97,7 +97,8 @@ RingRun run_on_gpu(const RingConfig& config, const AttentionInputs& inputs,
 
 Index predicted_gpu_rank_bytes(const RingConfig& config, int rank) {
   const RingProblem problem = config.problem();
-  return RankMemory::predicted_bytes(problem, rank, config.scheme, config.backward) +
+  return RankMemory::predicted_bytes(problem, rank, config.scheme, config.backward,
+                                     config.kv_buffers) +
          CudaBackend::scratch_bytes(problem, rank, config.backward);
 }
 

@@ -68,6 +68,7 @@ void lesson_06(Page& page) {
   // returns at once; it is given what it must come after. `attend` carries the state on over one
   // block, after that block has `arrived`; when it has been `consumed`, its buffer is free. `begin`
   // makes states without keys, `finish` divides by l. (`at_step` adds rank and step to an error.)
+  // There are two `buffers`, unless a run is given more: then hops are started further ahead.
   page.region("core/ring/ring_forward.cpp", "ring_forward");
 
   // The order of the two calls matters. The hop is started before the computing, so the wires work

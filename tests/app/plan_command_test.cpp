@@ -84,6 +84,37 @@ TEST_F(PlanCommandTest, C20_ContiguousCausalReaches53Percent) {
   EXPECT_FALSE(json["chosen"]["best"].GetBool());
 }
 
+TEST_F(PlanCommandTest, SearchesAPartitionWhenAskedTo) {
+  const Strings documents = plan_with({"--mask", "causal+documents:50000,40000,20000,15000,6072"});
+  EXPECT_NE(run_well(documents).find("--partition searched"), std::string::npos);
+  EXPECT_EQ(run_well(plan_with({"--mask", "causal"})).find("searched"), std::string::npos);
+
+  Strings searched = documents;
+  searched.insert(searched.end(), {"--partition", "searched"});
+  const auto json = run_for_json(searched);
+  EXPECT_STREQ(json["chosen"]["partition"].GetString(), "searched");
+  const auto& found = json["searched"];
+  ASSERT_EQ(found["rings"].Size(), 5u);
+  const auto& ring = found["rings"][4];
+  EXPECT_STREQ(ring["partition"].GetString(), "searched");
+  EXPECT_EQ(ring["total_s"].GetDouble(), json["chosen"]["total_s"].GetDouble());
+  EXPECT_GT(ring["balance_ceiling"].GetDouble(), 0.97);
+  EXPECT_LE(ring["balance_ceiling"].GetDouble(), found["most_ceiling"].GetDouble());
+  for (int fixed = 0; fixed < 4; ++fixed)
+    EXPECT_LT(ring["total_s"].GetDouble(), found["rings"][fixed]["total_s"].GetDouble());
+  std::vector<int> chunks(8);
+  for (const auto& rank : found["rank_of_chunk"].GetArray())
+    ++chunks.at(static_cast<std::size_t>(rank.GetInt()));
+  EXPECT_EQ(chunks, std::vector<int>(8, 128));
+
+  expect_refused(plan_with({"--partition", "searched", "--scheme", "ulysses"}),
+                 {"--partition", "searched", "--scheme"});
+  expect_refused(plan_with({"--partition", "found"}), {"--partition", "found", "searched"});
+  expect_refused({"plan", "--gpu", "H100", "--link", "NVLink4", "--world-size", "257", "--seqlen",
+                  "131072", "--partition", "searched"},
+                 {"--partition", "257", "256"});
+}
+
 TEST_F(PlanCommandTest, ForetellsTheMemoryOfARealRun) {
   const auto json = run_for_json({"plan",
                                   "--gpu",

@@ -6,6 +6,7 @@
 #include "core/cost/job.h"
 #include "core/cost/rates.h"
 #include "core/ring/run.h"
+#include "core/sim/simulate.h"
 #include "tests/attention/random_problem.h"
 
 namespace ringscope::claims {
@@ -22,6 +23,14 @@ inline Job job_of(Index heads, Index heads_kv, Index seqlen, int world_size,
 
 // A machine at its peak, as the sources assume.
 inline Rates peak(double flops, double bytes_per_s) { return {flops, flops, bytes_per_s, 0}; }
+
+// A ring of ranks that are alike, two KV buffers each.
+inline Simulation simulated(const Job& job, const Rates& rates, Granularity tile = {}) {
+  Machine machine;
+  machine.world_size = job.world_size;
+  machine.rates = rates;
+  return simulate({.job = job, .pace = Pace::buffers}, Work(job, tile), machine);
+}
 
 inline constexpr double kA100 = 312e12;  // FLOP/s, 16-bit: S0, S1, S3 and S4
 

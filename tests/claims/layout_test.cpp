@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/cost/balance.h"
+#include "core/sim/searched.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 
@@ -172,7 +173,10 @@ CLAIM(C49, StripesStayBalancedUnderWindowsButGainNothing) {
           "not: contiguous ranks are at {3} already, they need 2 steps where stripes need {5}, "
           "and stripes take {4} times the tiles of 128 x 128, since a tile of theirs covers 8 "
           "times as many positions. Under a prefix, and under documents of unequal length, "
-          "stripes and folds stay balanced, and the other two do not."};
+          "stripes and folds stay balanced, and the other two do not. Whole tiles dealt out by "
+          "search are balanced under the window and take {6} of the contiguous ranks' critical "
+          "path "
+          "([predicted.md](predicted.md) has more masks)."};
   const auto ceiling = [&](const char* under, const char* mask, PartitionKind kind, Range right,
                            const char* other_name, const char* other_mask, PartitionKind other) {
     claim.figures.push_back(
@@ -202,6 +206,15 @@ CLAIM(C49, StripesStayBalancedUnderWindowsButGainNothing) {
                            .value = striped.busy_steps,
                            .right = exactly(8),
                            .broken = {"contiguous", contiguous.busy_steps}});
+  const Job job = job_of(1, 1, 8 * 4096, 8, window);
+  const double tile = 128 * 128;
+  claim.figures.push_back(
+      {.what = "tiles on the critical path, dealt out by search over contiguous",
+       .value = balance_of(searched_work(job, {128, 128}, 0)).slowest_steps() / tile /
+                contiguous.critical_path,
+       .right = near(0.9375, 5e-4),
+       .broken = {"striped", striped.critical_path / contiguous.critical_path},
+       .shown = Shown::percent});
   const char* prefix = "prefix:8192";
   for (const PartitionKind kind : {kStriped, kFold})
     ceiling("prefix of 8,192", prefix, kind, near(1, 1e-3), "contiguous", prefix, kContiguous);
@@ -256,6 +269,80 @@ CLAIM(C50, TilesCapTheGainOfStriping) {
                        .right = near(by_formula(32), 1e-12),
                        .claimed_words = "less than 15/8",
                        .broken = {"2N chunks", gain(32, kZigzag)}}}};
+}
+
+CLAIM(C84, EveryStripedQueryButOneAttends) {
+  const auto without = [](PartitionKind kind) {
+    const Job job = job_of(1, 1, 8 * 4096, 8, "causal", kind);
+    const Partition partition = job.partition_of_sequence();
+    const Region region{job.mask.for_seqlen(8 * 4096), partition.rows_of(0), partition.rows_of(4)};
+    double queries = 0;
+    for (Index q = 0; q < 4096; ++q) queries += region.allowed_rows(q).size() == 0 ? 1 : 0;
+    return queries;
+  };
+  const auto pairs = [](PartitionKind kind) {
+    return Work(job_of(1, 1, 8 * 4096, 8, "causal", kind)).pairs(0, 4) / (4096.0 * 4096);
+  };
+  return {.verdict = Verdict::wrong,
+          .claim =
+              "Striped over 8 devices of 4,096 tokens, with device 0 at block 4, half the queries "
+              "can attend and half cannot.",
+          .source = "S3",
+          .place = "entry 5, worked example",
+          .correct =
+              "Half of the pairs are allowed ({1}), not half of the queries: all but {0} of the "
+              "4,096 have keys there, the first one 1 and the last one 4,095.",
+          .figures = {{.what = "queries of device 0 without any key in block 4",
+                       .value = without(kStriped),
+                       .right = exactly(1),
+                       .claimed = 2048,
+                       .broken = {"contiguous", without(kContiguous)}},
+                      {.what = "allowed pairs of them",
+                       .value = pairs(kStriped),
+                       .right = near(0.5, 1e-3),
+                       .broken = {"contiguous", pairs(kContiguous)},
+                       .shown = Shown::percent}}};
+}
+
+CLAIM(C85, CoarseTilesWasteWhatTheyDoNotUnbalance) {
+  const auto in_tiles = [](PartitionKind kind, Index rows) {
+    return balance_of(Work(job_of(1, 1, 4 * rows, 4, "causal", kind), {2048, 4096}));
+  };
+  const auto gain = [&](Index rows) {
+    return in_tiles(kContiguous, rows).slowest_steps() / in_tiles(kStriped, rows).slowest_steps();
+  };
+  return {
+      .verdict = Verdict::wrong,
+      .claim =
+          "With tiles too coarse for the mask, the imbalance between devices returns under "
+          "striping at small blocks.",
+      .source = "S3",
+      .place = "algorithm 2, failure modes",
+      .correct =
+          "The work returns, not the imbalance. With the tiles named there, 2,048 x 4,096, and "
+          "4,096 rows a rank, no striped tile can be skipped: all ranks compute everything at "
+          "every step (a ceiling of {0} of what is computed), and striping gains nothing over "
+          "contiguous ranks ({1} times as fast on 4 ranks; {2} with 65,536 rows).",
+      .figures = {
+          {.what = "balance ceiling of striped ranks in such tiles, 4,096 rows each",
+           .value = in_tiles(kStriped, 4096).ceiling(),
+           .right = exactly(1),
+           .claimed_words = "less",
+           .supports_words = false,
+           .broken = {"65,536 contiguous rows", in_tiles(kContiguous, 65536).ceiling()},
+           .shown = Shown::percent},
+          {.what = "gain of striping there, 4 ranks",
+           .value = gain(4096),
+           .right = exactly(1),
+           .claimed_words = "small",
+           .broken = {"8,192 rows", gain(8192)}},
+          {.what = "the same with 65,536 rows",
+           .value = gain(65536),
+           .right = near(1808.0 / 1088, 1e-9),
+           .broken = {
+               "by pairs",
+               balance_of(job_of(1, 1, 4 * 65536, 4, "causal")).slowest_steps() /
+                   balance_of(job_of(1, 1, 4 * 65536, 4, "causal", kStriped)).slowest_steps()}}}};
 }
 
 CLAIM(C66, StripedTilesAreLowerTriangular) {

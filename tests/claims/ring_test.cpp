@@ -1,5 +1,6 @@
 // Who holds, sends and gets what: the sources' descriptions of the ring, held against a ring of
 // labels that are passed on by hand, and against recorded runs.
+#include <cmath>
 #include <functional>
 #include <set>
 #include <vector>
@@ -228,6 +229,54 @@ CLAIM(C61, QueriesStayAtHome) {
                        .right = exactly(1),
                        .claimed = (4 + 1) / 2.0,
                        .broken = {"Q and V sent", (4 * row + row) / (2 * row)}}}};
+}
+
+// S3's example: 6 tokens of width 1, queries as keys, on 3 ranks; row `query` of the output.
+double output_of_example(int n, std::size_t query) {
+  RingConfig config = config_of(1, 1, 6, 1, n);
+  config.softmax_scale = 1;
+  const std::vector<float> q = {1, 0, 0, 1, 1, 1}, v = {1, 2, 3, 4, 5, 6}, none(6);
+  return run_on_threads(config, {q, q, v, none}).outputs.out[query];
+}
+
+CLAIM(C86, HandTracedRingIsExact) {
+  // Query 0 is 1, so a key's weight is e to the key.
+  const std::vector<double> keys = {1, 0, 0, 1, 1, 1};
+  double sum = 0, weighted = 0;
+  for (std::size_t j = 0; j < 6; ++j) {
+    sum += std::exp(keys[j]);
+    weighted += std::exp(keys[j]) * static_cast<double>(j + 1);
+  }
+  const auto owner = [](int step) { return RingSchedule{0, 3}.owner(step) * 1.0; };
+  return {.verdict = Verdict::holds,
+          .claim =
+              "3 devices with 2 tokens each: device 0 holds the keys of 0, 2, 1 in turn, starts "
+              "with l = [1 + 1/e, 2], and ends with what a single device would have computed.",
+          .source = "S3",
+          .place = "algorithm 1, hand-traced example",
+          .correct =
+              "Run as printed: the first output is {3} on 3 ranks as on one. (The trace goes from "
+              "block 0 to 2 to 1, which is (i - t) mod N, not the (i + t) of S3's text: C14.)",
+          .figures = {{.what = "l of the first row after iteration 0",
+                       .value = 1 + std::exp(-1.0),
+                       .right = near(1.3679, 1e-4),
+                       .claimed = 1 + 1 / std::exp(1.0),
+                       .broken = {"not shifted by the maximum", std::exp(1.0) + 1}},
+                      {.what = "block on device 0 at iteration 1",
+                       .value = owner(1),
+                       .right = exactly(2),
+                       .claimed = 2,
+                       .broken = {"(i + t) mod N", 1}},
+                      {.what = "block on device 0 at iteration 2",
+                       .value = owner(2),
+                       .right = exactly(1),
+                       .claimed = 1,
+                       .broken = {"(i + t) mod N", 2}},
+                      {.what = "first output of a run on 3 ranks",
+                       .value = output_of_example(3, 0),
+                       .right = near(weighted / sum, 1e-6),
+                       .claimed = weighted / sum,
+                       .broken = {"the last row's", output_of_example(3, 2)}}}};
 }
 
 CLAIM(C62, ABlockIsOnOneRankAtATime) {

@@ -23,7 +23,8 @@ Job job_of(const RingConfig& config) {
           .partition = config.partition,
           .world_size = config.world_size,
           .scheme = config.scheme == Scheme::ring ? JobScheme::ring : JobScheme::allgather,
-          .backward = config.backward};
+          .backward = config.backward,
+          .kv_buffers = config.kv_buffers};
 }
 
 // Masks for 61 positions.
@@ -34,6 +35,7 @@ constexpr const char* kRunMasks[] = {"full",     "causal",    "causal+window:9",
 // 1, 2, 3, and 8 ranks, and calls f(config, run).
 template <class F>
 void for_real_runs(F&& f) {
+  int turn = 0;
   for (const Index heads_kv : {1, 4}) {
     const AttentionShape shape{2, 4, heads_kv, 61, 5};
     const Tensors<float> in = random_tensors(shape, 71);
@@ -48,14 +50,15 @@ void for_real_runs(F&& f) {
                              << mask << ", " << name_of(partition) << ", " << name_of(scheme)
                              << ", " << name_of(dtype) << ", world_size " << n << ", heads_kv "
                              << heads_kv << (backward ? ", backward" : ""));
-                const RingConfig config{.shape = shape,
-                                        .dtype = dtype,
-                                        .softmax_scale = std::nullopt,
-                                        .mask = MaskSpec::parse(mask),
-                                        .partition = partition,
-                                        .world_size = n,
-                                        .scheme = scheme,
-                                        .backward = backward};
+                RingConfig config{.shape = shape,
+                                  .dtype = dtype,
+                                  .softmax_scale = std::nullopt,
+                                  .mask = MaskSpec::parse(mask),
+                                  .partition = partition,
+                                  .world_size = n,
+                                  .scheme = scheme,
+                                  .backward = backward};
+                config.kv_buffers = 2 + turn++ % 5;
                 f(config, run_on_threads(config, inputs));
               }
   }

@@ -20,7 +20,8 @@ void for_runs(F&& f) {
     const RingReference problem({2, 2, 1, 45, 5}, DType::f32, mask, 0.4f, 81);
     for (const PartitionKind partition : kAllPartitions) {
       const int world_size = 1 + (turn * 3) % 8;
-      const RingConfig config = problem.config(partition, world_size, kAllSchemes[turn++ / 2 % 2]);
+      RingConfig config = problem.config(partition, world_size, kAllSchemes[turn++ / 2 % 2]);
+      config.kv_buffers = 2 + turn % 3;
       SCOPED_TRACE(described(problem, config));
       f(config, run(problem, config));
     }

@@ -28,8 +28,9 @@ TEST_F(RingDependencies, RightUnderManyOrdersOfStreams) {
     for (const Scheme scheme : kAllSchemes) {
       SCOPED_TRACE(testing::Message() << "stream seed " << seed << ", " << name_of(scheme));
       model::set_stream_seed(seed);
-      const RingConfig config =
+      RingConfig config =
           problem().config(kAllPartitions[seed % 4], 2 + static_cast<int>(seed % 3), scheme);
+      config.kv_buffers = 2 + static_cast<int>(seed / 3 % 3);
       const RingRun done = run(problem(), config);
       problem().check(config, done);
       expect_well_formed_lanes(done);
@@ -98,8 +99,9 @@ class CarelessCommunicator : public ForwardingCommunicator {
 };
 
 // Whether any of some seeds gives other numbers than the CPU's ring, by more than rounding.
-bool shows(Dropped dropped) {
-  RingConfig config = problem().config(PartitionKind::zigzag, 4);
+bool shows(Dropped dropped, int world_size = 4, int kv_buffers = 2) {
+  RingConfig config = problem().config(PartitionKind::zigzag, world_size);
+  config.kv_buffers = kv_buffers;
   const AttentionOutputs expected = run_on_threads(config, problem().inputs).outputs;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     model::set_stream_seed(seed);
@@ -127,6 +129,10 @@ TEST_F(RingDependencies, OneLeftOutShows) {
   EXPECT_TRUE(shows(Dropped::hop_arrived));
   EXPECT_TRUE(shows(Dropped::hop_consumed));
   EXPECT_TRUE(shows(Dropped::gradient_hop_summed));
+  // Ranks enough that blocks come into used buffers.
+  EXPECT_FALSE(shows(Dropped::nothing, 6, 3));
+  EXPECT_TRUE(shows(Dropped::hop_arrived, 6, 3));
+  EXPECT_TRUE(shows(Dropped::hop_consumed, 6, 3));
 }
 
 // A block is on its way while the one before it is attended: the copy may be over before the kernel

@@ -25,6 +25,17 @@ TEST(MpiMessages, BlocksOfManyMessagesAndEmptyOnesGoRound) {
   }
 }
 
+TEST(MpiBuffers, BlocksComeInAheadWhileARankIsAtWork) {
+  RINGSCOPE_SKIP_WITHOUT_MPIRUN();
+  for (const int world_size : {2, 5}) {
+    const MpiResult run = run_driver(world_size, "ahead");
+    EXPECT_EQ(run.status, 0) << run.output;
+    EXPECT_NE(run.output.find("3 buffers: " + std::to_string(world_size == 2 ? 1 : 2) + " ahead\n"),
+              std::string::npos)
+        << run.output;
+  }
+}
+
 // Every rank says the same, and each once.
 void expect_all_end(const MpiResult& run, int world_size, const std::string& error) {
   EXPECT_NE(run.status, 0);

@@ -85,9 +85,9 @@ TEST_F(NcclRingOptions, RightUnderManyOrdersOfStreams) {
     reset_models();
     model::set_stream_seed(seed);
     model::set_nccl_delay(static_cast<int>(seed % 5), seed);
-    const RingConfig config =
-        problem.config(kAllPartitions[seed % 4], 2 + static_cast<int>(seed % 3),
-                       kAllSchemes[seed % 5 == 0 ? 1 : 0]);
+    RingConfig config = problem.config(kAllPartitions[seed % 4], 2 + static_cast<int>(seed % 3),
+                                       kAllSchemes[seed % 5 == 0 ? 1 : 0]);
+    config.kv_buffers = 2 + static_cast<int>(seed / 3 % 3);
     const RingRun done = run(problem, config);
     problem.check(config, done);
     expect_well_formed_lanes(done);
@@ -96,9 +96,11 @@ TEST_F(NcclRingOptions, RightUnderManyOrdersOfStreams) {
 }
 
 TEST_F(NcclRingOptions, KeepsTheRulesOfEveryRecording) {
-  for (const Scheme scheme : kAllSchemes) {
+  for (const auto& [scheme, kv_buffers] :
+       {std::pair{Scheme::ring, 2}, {Scheme::ring, 3}, {Scheme::ring, 4}, {Scheme::allgather, 2}}) {
     const RingReference problem({1, 2, 1, 25, 4}, DType::f32, "causal", 0.4f, 76);
-    const RingConfig config = problem.config(PartitionKind::zigzag, 4, scheme);
+    RingConfig config = problem.config(PartitionKind::zigzag, 4, scheme);
+    config.kv_buffers = kv_buffers;
     const RingRun done = run(problem, config);
     EXPECT_EQ(done.recording.info.backend, "nccl");
     expect_predicted_pairs(config, done);
@@ -147,7 +149,8 @@ TEST_F(NcclRingOptions, AsksForOneGroupAHop) {
     for (const int world_size : {2, 3, 4}) {
       reset_models();
       const RingReference problem({1, 1, 1, 23, 4}, DType::f32, "full", 0.4f, 77);
-      const RingConfig config = problem.config(PartitionKind::striped, world_size, scheme);
+      RingConfig config = problem.config(PartitionKind::striped, world_size, scheme);
+      config.kv_buffers = world_size;
       SCOPED_TRACE(described(problem, config));
       expect_groups(config, run(problem, config));
     }

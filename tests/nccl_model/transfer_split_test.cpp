@@ -57,7 +57,7 @@ TEST(TransferSplit, WaitsNameThePeerThatCameLast) {
   EXPECT_EQ(span(recording.events[0][2]), Span(100, 230));
 }
 
-TEST(TransferSplit, AWaitIsAboutTheHopThatHadBegunLast) {
+TEST(TransferSplit, AWaitIsAboutTheHopBeforeItsStepOrGatheringTheOneThatHadBegunLast) {
   Recording recording = three_ranks({100, 230}, {200, 225}, {110, 240});
   // A second hop, of which rank 2 is late, begins on rank 0 before its wait ends, or after it.
   for (const std::int64_t begin : {220, 400}) {
@@ -65,8 +65,12 @@ TEST(TransferSplit, AWaitIsAboutTheHopThatHadBegunLast) {
     two.events[0].push_back(hop(Lane::send, 0, 1, begin, 500, 1));
     two.events[1].push_back(hop(Lane::send, 1, 2, 230, 500, 1));
     two.events[2].push_back(hop(Lane::send, 2, 0, 450, 500, 1));
+    Recording gathered = two;
+    gathered.info.scheme = "allgather";
     split_waiting_from_transfer(two);
-    EXPECT_EQ(two.events[0][2].waiting_for, begin == 220 ? 2 : 1);
+    split_waiting_from_transfer(gathered);
+    EXPECT_EQ(two.events[0][2].waiting_for, 1);
+    EXPECT_EQ(gathered.events[0][2].waiting_for, begin == 220 ? 2 : 1);
   }
 }
 

@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/ring/delayed_backend.h"
+#include "core/sim/jitter.h"
 #include "tests/ring/ring_case.h"
 #include "tests/ring/run_invariants.h"
 
@@ -242,6 +244,84 @@ TEST(Faults, SlowRankGivesRightNumbersAndWaits) {
   EXPECT_GE((sent[{Pass::backward, 0}] - sent[{Pass::forward, 2}]), 50'000'000);
 }
 
+// The hop that an error names is the one that was struck, however early it was asked for.
+TEST(Faults, InHopsThatAreAskedForAhead) {
+  std::vector<RingConfig> configs;
+  for (const Fault fault : {Fault::killed_rank, Fault::wrong_count, Fault::unposted_recv})
+    for (int step = 0; step < kWorldSize - 1; ++step) {
+      configs.push_back(config_with(fault, 1, step));
+      configs.back().kv_buffers = kWorldSize;
+    }
+  const std::vector<Ending> endings = endings_of(configs);
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    SCOPED_TRACE(to_string(*configs[i].injection));
+    expect_named(endings[i], 1, configs[i].injection->step, "");
+    expect_recorded(endings[i]);
+  }
+  RingConfig config = config_with(Fault::send_first, 0, 2);
+  config.kv_buffers = kWorldSize;
+  expect_named(ending_of(config), 0, 2, "ranks wait for each other");
+}
+
+// Of the blocks that each rank attended, by pass and step, how long that took at least.
+void expect_late(const RingRun& run, const Injection& injection) {
+  std::map<int, int> attended;
+  for_events(run, Lane::compute, [&](int rank, const TraceEvent& e) {
+    ++attended[rank];
+    const double late = delay_before(injection, kWorldSize, rank, e.pass, e.step);
+    EXPECT_GE(static_cast<double>(e.end_ns - e.begin_ns), late * 1e9)
+        << "rank " << rank << ", " << name_of(e.pass) << " step " << e.step;
+  });
+  for (int rank = 0; rank < kWorldSize; ++rank) EXPECT_EQ(attended[rank], 2 * kWorldSize);
+}
+
+TEST(Faults, LatenessGivesRightNumbers) {
+  for (const Scheme scheme : kAllSchemes)
+    for (Injection injection : {Injection{Fault::straggler, 1, 2}, Injection{Fault::jitter}}) {
+      SCOPED_TRACE(to_string(injection) + ", " + std::string(name_of(scheme)));
+      injection.delay_s = 0.005;
+      RingConfig config = config_with(injection.fault, 0, 0, scheme);
+      config.injection = injection;
+      config.kv_buffers = 3;
+      const RingRun run = run_on_threads(config, problem().inputs);
+      problem().check(config, run);
+      EXPECT_FALSE(run.recording.info.failure.has_value());
+      expect_late(run, injection);
+    }
+}
+
+TEST(Faults, LatenessIsDrawnOnceForEveryRankPassAndStep) {
+  Injection straggler{Fault::straggler, -1, 2};
+  for (const Pass pass : {Pass::forward, Pass::backward})
+    for (int rank = 0; rank < kWorldSize; ++rank)
+      for (int step = 0; step < kWorldSize; ++step)
+        EXPECT_EQ(delay_before(straggler, kWorldSize, rank, pass, step),
+                  rank == kWorldSize - 1 && (pass == Pass::backward || step >= 2) ? 0.05 : 0);
+
+  Injection jitter{Fault::jitter};
+  std::set<double> drawn;
+  double sum = 0;
+  constexpr int kRanks = 100, kSteps = 100;
+  for (const std::uint64_t seed : {0, 1})
+    for (int rank = 0; rank < kRanks; ++rank)
+      for (const Pass pass : {Pass::forward, Pass::backward})
+        for (int step = 0; step < kSteps; ++step) {
+          jitter.seed = seed;
+          const double late = delay_before(jitter, kRanks, rank, pass, step);
+          EXPECT_EQ(late, delay_before(jitter, kRanks, rank, pass, step));
+          EXPECT_GE(late, 0);
+          EXPECT_EQ(late, 0.05 * jitter_draw(seed, JitterOf::compute, pass, rank, step));
+          drawn.insert(late);
+          sum += late;
+        }
+  EXPECT_EQ(drawn.size(), 4u * kRanks * kSteps);
+  // The mean of 40,000 draws, to five of its standard deviations.
+  EXPECT_NEAR(sum / (4.0 * kRanks * kSteps), 0.05, 5 * 0.05 / 200);
+  jitter.rank = 3;
+  EXPECT_EQ(delay_before(jitter, kRanks, 2, Pass::forward, 0), 0);
+  EXPECT_GT(delay_before(jitter, kRanks, 3, Pass::forward, 0), 0);
+}
+
 TEST(Faults, KilledRank) {
   for_every_hop(Fault::killed_rank, [](const Ending& ending, int rank, int step) {
     expect_named(ending, rank, step, "--inject killed-rank");
@@ -274,9 +354,9 @@ TEST(Faults, AreSpelledOnTheCommandLine) {
 }
 
 TEST(Faults, StrikeARankAndAHopThatThereAre) {
-  const auto refused = [](int world_size, int rank, int step) {
+  const auto refused = [](int world_size, int rank, int step, Fault fault = Fault::slow_rank) {
     RingConfig config = problem().config(PartitionKind::zigzag, world_size);
-    config.injection = Injection{Fault::slow_rank, rank, step};
+    config.injection = Injection{fault, rank, step};
     try {
       check_run(config, problem().inputs);
       return false;
@@ -289,6 +369,8 @@ TEST(Faults, StrikeARankAndAHopThatThereAre) {
   EXPECT_TRUE(refused(4, 4, 0));
   EXPECT_TRUE(refused(4, 0, 3));
   EXPECT_TRUE(refused(1, -1, 0));
+  EXPECT_FALSE(refused(4, 0, 3, Fault::jitter));
+  EXPECT_TRUE(refused(4, 0, 4, Fault::straggler));
 }
 
 TEST(Faults, TimeoutsArePositive) {

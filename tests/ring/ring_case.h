@@ -91,8 +91,10 @@ struct RingReference {
            std::to_string(shape.seqlen) + " --head-dim " + std::to_string(shape.head_dim) +
            " --dtype " + std::string(name_of(dtype)) + " --scale " + exact_scale + " --mask " +
            mask + " --partition " + std::string(name_of(run.partition)) + " --scheme " +
-           std::string(name_of(run.scheme)) + " --world-size " + std::to_string(run.world_size) +
-           " --backend " + backend + " --backward --dout " + dout + " --verify";
+           std::string(name_of(run.scheme)) +
+           (run.scheme == Scheme::ring ? " --kv-buffers " + std::to_string(run.kv_buffers) : "") +
+           " --world-size " + std::to_string(run.world_size) + " --backend " + backend +
+           " --backward --dout " + dout + " --verify";
   }
 
   void check(const RingConfig& config) const { check(config, run_on_threads(config, inputs)); }

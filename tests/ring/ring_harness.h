@@ -11,59 +11,10 @@
 #include "core/ring/cpu_backend.h"
 #include "core/ring/ring_attention.h"
 #include "core/ring/thread_communicator.h"
+#include "tests/ring/forwarding.h"
 #include "tests/ring/ring_case.h"
 
 namespace ringscope {
-
-// Hands everything on to another backend. Tests override what they want to disturb.
-class ForwardingBackend : public BlockBackend {
- public:
-  explicit ForwardingBackend(BlockBackend& inner) : inner_(inner) {}
-  Completion begin(const QueryBlock& q, const SoftmaxState& state) override {
-    return inner_.begin(q, state);
-  }
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
-                    const KvBlock& block, const SoftmaxState& state,
-                    const Completion& after) override {
-    return inner_.attend(step, region, q, block, state, after);
-  }
-  Completion finish(const QueryBlock& q, const SoftmaxState& state) override {
-    return inner_.finish(q, state);
-  }
-  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override {
-    return inner_.begin_backward(q, state);
-  }
-  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
-                             const KvBlock& block, const BackwardState& state,
-                             const KvGradient& gradient, const Completion& after) override {
-    return inner_.attend_backward(step, region, q, block, state, gradient, after);
-  }
-  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
-                 const Completion& after) override {
-    return inner_.add(step, into, from, after);
-  }
-  Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
-                             const Completion& after) override {
-    return inner_.finish_backward(step, q, state, after);
-  }
-  const BlockStats& last_stats() const override { return inner_.last_stats(); }
-
- private:
-  BlockBackend& inner_;
-};
-
-class ForwardingCommunicator : public Communicator {
- public:
-  explicit ForwardingCommunicator(Communicator& inner) : inner_(inner) {}
-  int rank() const override { return inner_.rank(); }
-  int world_size() const override { return inner_.world_size(); }
-  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
-    return inner_.exchange(hop, after);
-  }
-
- private:
-  Communicator& inner_;
-};
 
 struct HarnessRun {
   AttentionOutputs outputs;
@@ -87,7 +38,8 @@ HarnessRun run_wrapped(const RingConfig& config, const AttentionInputs& inputs,
   ThreadRing ring(n);
   std::vector<std::unique_ptr<RankMemory>> memories;
   for (int rank = 0; rank < n; ++rank) {
-    memories.push_back(std::make_unique<RankMemory>(problem, rank, config.scheme, true));
+    memories.push_back(
+        std::make_unique<RankMemory>(problem, rank, config.scheme, true, config.kv_buffers));
     const LocalRows rows = problem.partition.rows_of(rank);
     RankMemory& mine = *memories.back();
     gather(config.dtype, inputs.q, heads, s.seqlen, s.head_dim, rows, mine.q.data());

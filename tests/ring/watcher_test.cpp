@@ -153,7 +153,7 @@ TEST(Watcher, TilesTickAndStop) {
   const RingProblem problem{{1, 2, 1, d, DType::f32, 1.0},
                             Mask{.seqlen = rows, .causal = false},
                             {PartitionKind::contiguous, rows, 1}};
-  RankMemory mine(problem, 0, Scheme::ring, true);
+  RankMemory mine(problem, 0, Scheme::ring, true, 2);
   std::fill(mine.q.begin(), mine.q.end(), std::byte{0});
   std::fill(mine.dout.begin(), mine.dout.end(), std::byte{0});
   std::fill_n(mine.own_kv(), problem.kv_bytes(0), std::byte{0});

@@ -190,6 +190,17 @@ TEST(HostileTrace, FieldsAreNeededAndTyped) {
                    "1 given for tid; 0 accepted");
 }
 
+TEST(HostileTrace, KvBuffers) {
+  EXPECT_EQ(parse_chrome_trace(sample()).info.kv_buffers, 0);
+  const auto with_buffers = [](const char* value) {
+    return with(sample(),
+                "\"scheme\": ", std::string("\"kv_buffers\": ") + value + ", \"scheme\": ");
+  };
+  EXPECT_EQ(parse_chrome_trace(with_buffers("3")).info.kv_buffers, 3);
+  for (const char* bad : {"0", "-1", "2147483648", "\"2\"", "2.5", "[2]", "null"})
+    expect_complaint(with_buffers(bad), "given for kv_buffers; an integer from 1 to 2147483647");
+}
+
 TEST(HostileTrace, Shapes) {
   expect_complaint(with(sample(), "\"num_heads_kv\": 2", "\"num_heads_kv\": 3"),
                    "a divisor of heads");

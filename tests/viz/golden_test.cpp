@@ -15,6 +15,7 @@
 #include "tests/viz/hands.h"
 #include "tests/viz/panel_stage.h"
 #include "tests/viz/read_png.h"
+#include "tests/viz_model/simulated.h"
 #include "viz/app/fonts.h"
 #include "viz/app/png.h"
 
@@ -129,6 +130,17 @@ TEST(Golden, Compared) {
   Person person = person_at({ring_trace(4), ring_trace(4, "zigzag")}, 960, 540);
   person.press(SpecialKey::right);
   expect_golden("compared", person.picture());
+}
+
+TEST(Golden, WhatIf) {
+  Person person = person_at(
+      {simulated_trace(simulated_scenario(4, PartitionKind::contiguous, true))}, 1120, 640);
+  person.type("e");
+  WhatIfSettings& settings = person.session().what_if->settings;
+  settings.partition = PartitionKind::zigzag;
+  settings.bandwidth = 1.0 / 16;
+  person.rest(3);
+  expect_golden("what_if", person.picture());
 }
 
 TEST(Golden, OtherPrograms) {

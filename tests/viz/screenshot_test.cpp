@@ -188,6 +188,37 @@ TEST_F(ScreenshotTest, OfOnePanel) {
   expect_refused({"foreign.json", png, "p.png", "--panel", "mask"}, {"--panel", "foreign.json"});
 }
 
+TEST_F(ScreenshotTest, OfAPrediction) {
+  record("a.json");
+  record("b.json", "contiguous");
+  std::set<std::string> pictures;
+  for (const char* settings : {"", "bandwidth=2", "world-size=8,partition=striped", "cores=own",
+                               "kv-buffers=in-step,cores=own", "straggler=1:0.5"}) {
+    std::vector<std::string> arguments = {"a.json",       "--size", "640x400",
+                                          "--screenshot", "o.png",  "--what-if"};
+    if (*settings != 0) arguments.push_back(settings);
+    view_well(arguments);
+    const std::string picture = contents_of(path("o.png"));
+    view_well(arguments);
+    EXPECT_EQ(contents_of(path("o.png")), picture) << settings;
+    pictures.insert(picture);
+  }
+  EXPECT_GE(pictures.size(), 4u);  // bandwidth need not matter
+  view_well({"a.json", "--what-if=world-size=5", "--screenshot", "o.png", "--size", "640x400"});
+
+  const std::string png = "--screenshot";
+  expect_refused({"a.json", png, "p.png", "--what-if", "world-size=0"}, {"world-size", "'0'"});
+  expect_refused({"a.json", png, "p.png", "--what-if", "mask=documents:1,2"}, {"mask", "48"});
+  expect_refused({"a.json", png, "p.png", "--what-if", "colour=red"}, {"colour", "bandwidth"});
+  expect_refused({"a.json", png, "p.png", "--what-if", "straggler=3:0.5"},
+                 {"straggler", "from 0 to 2"});
+  expect_refused({"a.json", "b.json", png, "p.png", "--what-if"}, {"--what-if", "several"});
+  expect_refused({"a.json", png, "p.png", "--what-if", "flops=2", "--what-if", "flops=3"},
+                 {"--what-if", "one of them"});
+  write_text("foreign.json", "[{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": 0, \"dur\": 5}]");
+  expect_refused({"foreign.json", png, "p.png", "--what-if"}, {"--what-if", "foreign.json"});
+}
+
 TEST_F(ScreenshotTest, AWindowNeedsADisplay) {
   record("a.json");
   expect_refused({"a.json"}, {"no display", "DISPLAY", "--screenshot"});

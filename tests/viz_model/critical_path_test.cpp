@@ -96,6 +96,18 @@ TEST(CriticalPath, FollowsTheReceiverWhenItIsTheOneThatComesLate) {
             (Words{"compute 0 [0, 300)", "link 0 [300, 380)", "compute 0 [380, 400)"}));
 }
 
+TEST(CriticalPath, KnowsHowManyBuffersThereWere) {
+  // With three, the one that hop 2 needs held the block of step 0; hops 0 and 1 needed nothing of it.
+  HandMade made(4);
+  made.recording().info.kv_buffers = 3;
+  for (const int rank : {0, 1, 2, 3}) made.hop(rank, 0, 0, 5).hop(rank, 1, 5, 10);
+  made.compute(3, 0, 0, 50).compute(3, 1, 50, 100).compute(0, 0, 0, 300);
+  made.compute(0, 1, 300, 310).compute(0, 2, 310, 320).hop(3, 2, 300, 380).wait(0, 3, 320, 380);
+  made.compute(0, 3, 380, 400);
+  EXPECT_EQ(words_of(critical_path_of(made.trace())),
+            (Words{"compute 0 [0, 300)", "link 0 [300, 380)", "compute 0 [380, 400)"}));
+}
+
 TEST(CriticalPath, ARankThatStartsLateIsOverhead) {
   HandMade made(2);
   made.compute(0, 0, 0, 100).wait(0, 1, 100, 520).compute(0, 1, 520, 720);

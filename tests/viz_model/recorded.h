@@ -13,7 +13,7 @@
 namespace ringscope::viz {
 
 inline Recording record_run(PartitionKind partition, const std::string& mask, Scheme scheme,
-                            int world_size, bool backward, Index seqlen = 96) {
+                            int world_size, bool backward, Index seqlen = 96, int kv_buffers = 2) {
   RingConfig config;
   config.shape = {.batch = 1, .num_heads = 2, .num_heads_kv = 1, .seqlen = seqlen, .head_dim = 8};
   config.mask = MaskSpec::parse(mask);
@@ -21,6 +21,7 @@ inline Recording record_run(PartitionKind partition, const std::string& mask, Sc
   config.world_size = world_size;
   config.scheme = scheme;
   config.backward = backward;
+  config.kv_buffers = kv_buffers;
   const Tensors<float> in = random_tensors(config.shape, 7);
   return run_on_threads(config, {in.q, in.k, in.v, in.dout}).recording;
 }
@@ -33,7 +34,9 @@ void for_recorded_runs(F&& f) {
       for (const bool backward : {false, true})
         for (const int world_size : {1, 2, 5})
           for (const char* mask : {"causal", "causal+documents:40,56"}) {
-            const Recording recording = record_run(partition, mask, scheme, world_size, backward);
+            const int kv_buffers = mask == std::string("causal") ? 2 : 4;
+            const Recording recording =
+                record_run(partition, mask, scheme, world_size, backward, 96, kv_buffers);
             f(recording, std::string(name_of(partition)) + " " + std::string(name_of(scheme)) +
                              (backward ? " backward " : " ") + mask + " on " +
                              std::to_string(world_size));

@@ -76,6 +76,13 @@ TEST(BadRecording, Samples) {
         << bad;
 }
 
+TEST(BadRecording, KvBuffers) {
+  for (const char* bad : {"0", "-1", "2147483648", "\"2\"", "2.5", "[2]", "null"})
+    expect_complaint(
+        with(sample(), "\"scheme\": ", std::string("\"kv_buffers\": ") + bad + ", \"scheme\": "),
+        "given for kv_buffers; an integer from 1 to 2147483647");
+}
+
 TEST(BadRecording, FieldsAreNeededAndTyped) {
   for (const char* key : {"schema_version",
                           "partition",

@@ -100,6 +100,13 @@ TEST(TraceLoader, ExtentAndTitle) {
   EXPECT_EQ(trace.wall_ns(), 7521);
   EXPECT_EQ(trace.path, "runs/x.json");
   EXPECT_EQ(trace.title(), "zigzag · causal+window:17 · 4 ranks");
+  RunInfo run;
+  for (const auto& [buffers, way] : {std::pair{0, ""}, {2, ""}, {3, " · 3 buffers"}}) {
+    run.kv_buffers = buffers;
+    EXPECT_EQ(way_of(run), way);
+  }
+  run.scheme = "allgather";
+  EXPECT_EQ(way_of(run), " · allgather");
   EXPECT_EQ(parse_trace(text_of(whole_recording(1, false))).title(),
             "zigzag · causal+window:17 · 1 rank");
   EXPECT_EQ(parse_trace(R"([{"ph": "X", "ts": 1}])", "runs/x.json").title(), "x.json");

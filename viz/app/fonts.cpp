@@ -1,5 +1,7 @@
 #include "viz/app/fonts.h"
 
+#include <algorithm>
+
 // The compiler's assembler copies the files in, where CMake found them.
 #ifdef RINGSCOPE_FONT
 #define RINGSCOPE_INCLUDE_FILE(symbol, path)                                          \
@@ -12,6 +14,15 @@ RINGSCOPE_INCLUDE_FILE(ringscope_font_title, RINGSCOPE_FONT_TITLE);
 #endif
 
 namespace ringscope::viz {
+
+Image atlas_image(ImFontAtlas& atlas) {
+  unsigned char* pixels = nullptr;
+  int width = 0, height = 0;
+  atlas.GetTexDataAsRGBA32(&pixels, &width, &height);
+  Image image(width, height);
+  std::copy_n(reinterpret_cast<const Color*>(pixels), image.pixels.size(), image.pixels.begin());
+  return image;
+}
 
 #ifdef RINGSCOPE_FONT
 

@@ -6,12 +6,16 @@
 
 #include <string_view>
 
+#include "viz/model/image.h"
 #include "viz/panels/panels.h"
 
 namespace ringscope::viz {
 
 // Adds all sizes to `atlas`, `scale` pixels to a point. The atlas then still has to be built.
 Fonts add_fonts(ImFontAtlas& atlas, float scale);
+
+// What `atlas` looks like; builds it if it has not been.
+Image atlas_image(ImFontAtlas& atlas);
 
 // Tells typefaces apart: pictures are alike only where this is.
 std::string_view font_name();

@@ -38,6 +38,22 @@ void require_panels(const Session& session) {
       session.comparing ? "several recordings" : "'" + session.document().trace.path + "'"));
 }
 
+// Ready, however long it takes.
+void open_what_if(Session& session, const std::string& settings) {
+  const auto refuse = [](const std::string& why, const std::string& accepted) {
+    throw InputError(fmt::format("--what-if: {}; accepted: {}", why, accepted));
+  };
+  if (session.documents.size() > 1) refuse("given for several traces", "it with one recording");
+  session.show_what_if(true);
+  WhatIf& what_if = *session.what_if;
+  if (!what_if.refusal().empty())
+    refuse(fmt::format("'{}' given. {}", session.document().trace.path, what_if.refusal()),
+           "a whole recording of ringscope");
+  apply(what_if.settings, what_if.rates(), settings);
+  what_if.finish();
+  session.view = fitted(session.length());
+}
+
 }  // namespace
 
 void require_openable(const std::vector<std::string>& paths) {
@@ -74,6 +90,7 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
     require_panels(session);
     session.show_alone(options.panel);
   }
+  if (options.what_if) open_what_if(session, *options.what_if);
   if (!options.step) return session;
   for (const Document& document : session.documents)
     require_step(document.trace, *options.step, document.axis.steps());

@@ -9,6 +9,7 @@
 #include "viz/app/software_renderer.h"
 #include "viz/app/viewer.h"
 #include "viz/app/window.h"
+#include "viz/model/what_if_settings.h"
 
 namespace ringscope::viz {
 namespace {
@@ -34,6 +35,7 @@ void take_screenshot(const ViewOptions& options) {
 
 void view(const ViewOptions& options) {
   require_openable(options.traces);
+  if (options.what_if) check_settings(*options.what_if);
   if (options.screenshot) {
     take_screenshot(options);
   } else {

@@ -34,16 +34,6 @@ std::optional<Command> command_of(const Key& key) {
   return found->command;
 }
 
-Image atlas_image(ImFontAtlas& atlas) {
-  unsigned char* pixels = nullptr;
-  Image image;
-  int width = 0, height = 0;
-  atlas.GetTexDataAsRGBA32(&pixels, &width, &height);
-  image = Image(width, height);
-  std::copy_n(reinterpret_cast<const Color*>(pixels), image.pixels.size(), image.pixels.begin());
-  return image;
-}
-
 }  // namespace
 
 Viewer::Viewer(TextureStore& textures, float scale) : textures_(textures) {
@@ -82,7 +72,8 @@ void Viewer::show_notice(std::string text) {
 
 bool Viewer::animating() const {
   const bool playing = session_ && session_->playback.playing();
-  return playing || loading_ != nullptr || notice_seconds_ > 0 || !typed_.empty() ||
+  const bool foretelling = session_ && session_->what_if && session_->what_if->pending();
+  return playing || foretelling || loading_ != nullptr || notice_seconds_ > 0 || !typed_.empty() ||
          text_key_down_ || text_frames_ > 0 || settling_ > 0;
 }
 

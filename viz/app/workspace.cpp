@@ -164,6 +164,11 @@ void draw_workspace(const PanelContext& context, Splits& splits) {
           [&] { draw_compare(context); });
     return;
   }
+  if (context.session.what_if) {
+    panel("what if", {x, top}, {width, playback_y - kGap - top}, kStill, {10, 8},
+          [&] { draw_what_if(context); });
+    return;
+  }
   const float details_y = playback_y - kGap - kDetails;
   panel("details", {x, details_y}, {width, kDetails}, kStill, {10, 6},
         [&] { draw_details(context); });

@@ -42,6 +42,7 @@ enum class Command : std::uint8_t {
   next_trace,
   toggle_compare,
   toggle_story,
+  toggle_what_if,
   enlarge,  // one panel, or all of them again
   screenshot,
   help,

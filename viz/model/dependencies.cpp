@@ -51,7 +51,8 @@ Transfer transfer_of(const Trace& trace, const Slice& recv) {
 Dependencies::Dependencies(const Trace& trace)
     : trace_(trace),
       world_size_(trace.run->world_size),
-      allgather_(trace.run->scheme == "allgather") {
+      allgather_(trace.run->scheme == "allgather"),
+      kv_buffers_(trace.run->kv_buffers > 0 ? std::min(trace.run->kv_buffers, world_size_) : 2) {
   for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
     computes_.push_back(table_of(slices(static_cast<int>(rank), ringscope::Lane::compute)));
     recvs_.push_back(table_of(slices(static_cast<int>(rank), ringscope::Lane::recv)));
@@ -116,11 +117,15 @@ void Dependencies::needed_at(int rank, const Slice& recv, std::vector<RankSlice>
   if (allgather_) {
     if (!kv) add(Lane::compute, last_compute(rank, recv.pass));
   } else if (kv) {
-    if (step > 0) add(Lane::compute, compute_at(rank, recv.pass, step - 1));
-    if (step > 0 && backward) add(Lane::recv, recv_at(rank, recv.pass, Payload::dkv, step - 1));
+    // Posted behind the sum of the step whose block was in the buffer.
+    const int consumed = step + 1 - kv_buffers_;
+    if (consumed >= 0) add(Lane::compute, compute_at(rank, recv.pass, consumed));
+    if (consumed >= 0 && backward)
+      add(Lane::recv, recv_at(rank, recv.pass, Payload::dkv, consumed));
   } else {
     add(Lane::compute, compute_at(rank, recv.pass, step));
-    add(Lane::recv, recv_at(rank, recv.pass, Payload::kv, step));
+    // Behind the blocks' hops that were posted before it.
+    add(Lane::recv, recv_at(rank, recv.pass, Payload::kv, step + kv_buffers_ - 2));
   }
   if (step == 0 && kv && backward) add(Lane::compute, last_compute(rank, Pass::forward));
 }

@@ -1,7 +1,8 @@
 // What waited for what in a recording of ours: which transfer brought the block that a wait slice
 // waits for, when that transfer was under way, and what had to happen before it could begin.
 // Follows from how core/ring posts its hops: the block of ring step t comes by the hop of step
-// t - 1, in the order kv(0), dkv(0), kv(1), …; what is gathered at once comes before all else.
+// t - 1, in the order kv(0), dkv(0), kv(1), … (with K buffers kv(0) to kv(K - 2) come first); what is
+// gathered at once comes before all else.
 #pragma once
 
 #include <cstdint>
@@ -64,6 +65,7 @@ class Dependencies {
   const Trace& trace_;
   int world_size_ = 1;
   bool allgather_ = false;
+  int kv_buffers_ = 2;
   std::vector<Table> computes_, recvs_;  // one a rank, ascending
 };
 

@@ -14,11 +14,8 @@ constexpr std::size_t kHistory = 100;
 }  // namespace
 
 Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
-  std::vector<const Document*> rings;
-  for (const Document& d : documents)
-    if (d.trace.is_ring()) rings.push_back(&d);
-  if (rings.size() >= 2) {
-    comparison = compare(rings);
+  compare_all();
+  if (!comparison.figures.empty()) {
     comparing = true;
     axis_mode = AxisMode::steps;
     mask_order = MaskOrder::local;  // which shows what each rank does at a step
@@ -32,7 +29,23 @@ Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
     go_to_failure();
 }
 
-double Session::length() const { return document().axis.length(axis_mode); }
+// Recordings of one world_size can be compared.
+void Session::compare_all() {
+  std::vector<const Document*> rings;
+  for (const Document& d : documents)
+    if (d.trace.is_ring()) rings.push_back(&d);
+  const bool comparable =
+      rings.size() >= 2 && std::all_of(rings.begin(), rings.end(), [&](const Document* d) {
+        return d->trace.run->world_size == rings[0]->trace.run->world_size;
+      });
+  comparison = comparable ? compare(rings) : Comparison();
+}
+
+double Session::length() const {
+  const double length = document().axis.length(axis_mode);
+  if (!what_if || what_if->shown() == nullptr) return length;
+  return std::max(length, what_if->shown()->document.axis.length(axis_mode));
+}
 
 RingMoment Session::moment(std::size_t d) const {
   const Document& shown = documents[d];
@@ -43,6 +56,7 @@ RingMoment Session::moment(std::size_t d) const {
 
 void Session::activate(std::size_t next) {
   if (next >= documents.size() || next == active) return;
+  what_if.reset();
   active = next;
   selected.reset();
   select_rank(selected_rank);  // the same one, where the next trace has it
@@ -174,6 +188,39 @@ bool Session::go_to_failure() {
 void Session::show_alone(std::optional<Figure> panel) {
   alone = panel;
   if (panel) figure = panel;
+}
+
+void Session::show_what_if(bool open) {
+  if (open == (what_if != nullptr) || documents.empty()) return;
+  if (open) {
+    comparing = false;
+    what_if = std::make_unique<WhatIf>(document());
+    what_if->update();
+  } else {
+    what_if.reset();
+    seek(playback.position());  // which may have stood beyond the recording's end
+  }
+  history_.clear();
+  measure.reset();
+  view = fitted(length());
+}
+
+void Session::update_what_if() {
+  if (!what_if) return;
+  const double before = length();
+  const bool whole = view.begin <= 0 && view.end >= before;
+  what_if->update();
+  if (length() == before) return;
+  view = whole ? fitted(length()) : panned(view, 0, length());
+  if (playback.position() > length()) seek(length());
+}
+
+void Session::keep_prediction() {
+  const Prediction* shown = what_if ? what_if->shown() : nullptr;
+  if (shown == nullptr || !shown->whole) return;
+  documents.push_back(make_document(shown->document.trace));
+  compare_all();
+  activate(documents.size() - 1);
 }
 
 void advance(Session& session, double seconds) {

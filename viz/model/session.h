@@ -14,6 +14,7 @@
 #include "viz/model/playback.h"
 #include "viz/model/search.h"
 #include "viz/model/timeline_layout.h"
+#include "viz/model/what_if.h"
 
 namespace ringscope::viz {
 
@@ -61,9 +62,11 @@ class Session {
   std::optional<Figure> figure;  // just told to look there, until that figure has come to the front
   std::optional<Figure> alone;   // its panel has all the room there is beside the story
   std::optional<Figure> under_mouse;
+  std::unique_ptr<WhatIf> what_if;  // the active document beside a prediction, while it is there
 
   const Document& document() const { return documents[active]; }
-  double length() const;  // of the active document's axis
+  // Of the active document's axis; beside a prediction, of the longer of both.
+  double length() const;
   // The position of the playhead in document `d`, whose axis may have another length: in steps mode
   // the same step, in time mode the same time.
   RingMoment moment(std::size_t d) const;
@@ -83,7 +86,7 @@ class Session {
 
   // The active document's, which nothing else than the story of one recording has beside it.
   const std::vector<StoryStep>& story() const { return document().trace.story; }
-  bool story_shown() const { return show_story && !comparing && !story().empty(); }
+  bool story_shown() const { return show_story && !comparing && !what_if && !story().empty(); }
   bool story_over() const { return story_at + 1 >= static_cast<int>(story().size()); }
   // Goes to a paragraph: moves the playhead to its moment, or to that of the last one before it that
   // has one, and selects what it is about; the mask, if it is about that, is shown in local order.
@@ -95,7 +98,17 @@ class Session {
   bool go_to_failure();
   void show_alone(std::optional<Figure> panel);
 
+  // Shows the active document, and no others, beside a prediction; `open`: or without.
+  void show_what_if(bool open);
+  // Once a frame: what the prediction's settings ask for begins, what is ready is shown.
+  void update_what_if();
+  // The prediction becomes a document like the others, and the active one. Nothing happens unless
+  // it is whole.
+  void keep_prediction();
+
  private:
+  void compare_all();
+
   std::vector<TimelineView> history_;
 };
 

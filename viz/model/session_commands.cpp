@@ -118,6 +118,8 @@ void toggle_mark(Session& session) {
 void cancel(Session& session) {
   if (session.show_help) {
     session.show_help = false;
+  } else if (session.what_if && !session.search_open) {
+    session.show_what_if(false);
   } else if (session.search_open) {
     session.search_open = false;
     session.set_search("");
@@ -233,8 +235,11 @@ void Session::run(Command command) {
       if (!documents.empty()) activate((active + 1) % documents.size());
       return;
     case Command::toggle_compare:
+      show_what_if(false);
       comparing = !comparing && !comparison.figures.empty();
       return;
+    case Command::toggle_what_if:
+      return show_what_if(what_if == nullptr);
     case Command::enlarge:
       return enlarge(*this);
     case Command::screenshot:

@@ -19,11 +19,15 @@ int steps_of(const Trace& trace, Pass pass) {
 
 }  // namespace
 
+std::string way_of(const RunInfo& run) {
+  if (run.scheme != "ring") return " · " + run.scheme;
+  return run.kv_buffers > 2 ? fmt::format(" · {} buffers", run.kv_buffers) : "";
+}
+
 std::string Trace::title() const {
   if (!run) return path.substr(path.find_last_of('/') + 1);
   return fmt::format("{} · {} · {} rank{}{}", run->partition, run->mask, run->world_size,
-                     run->world_size == 1 ? "" : "s",
-                     run->scheme == "ring" ? "" : " · " + run->scheme);
+                     run->world_size == 1 ? "" : "s", way_of(*run));
 }
 
 int step_count(const Trace& trace) {

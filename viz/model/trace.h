@@ -118,6 +118,9 @@ struct Trace {
   std::string title() const;
 };
 
+// What is not as usual about how blocks got around: " · allgather", " · 3 buffers"; or "".
+std::string way_of(const RunInfo& run);
+
 // The number of ring steps on the step axis: forward ones, and behind them backward ones. 0 for a
 // trace that is not ours. Looks at every slice.
 int step_count(const Trace& trace);

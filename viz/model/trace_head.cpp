@@ -116,6 +116,7 @@ RunInfo TraceHead::run_info(std::uint64_t file_bytes, std::uint64_t end) const {
   info.mask = fields_.string(TraceKey::mask, end);
   info.scheme = fields_.string(TraceKey::scheme, end);
   info.dtype = fields_.string(TraceKey::dtype, end);
+  info.kv_buffers = kv_buffers_of(fields_, end);
   // A short file must not claim memory for many ranks.
   const auto believed = static_cast<std::int64_t>(
       std::min<std::uint64_t>(kMaxRanks, file_bytes / kMinBytesPerRank + 1));

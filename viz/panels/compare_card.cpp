@@ -31,9 +31,8 @@ void draw_title(const PanelContext& context, std::size_t index, const CompareCol
             fitted(context.fonts.title, short_title(trace), room));
   std::string about = trace.path;
   if (trace.is_ring())
-    about =
-        fmt::format("{} · {} · {} ranks{}", trace.run->mask, trace.run->dtype, trace.ranks.size(),
-                    trace.run->scheme == "ring" ? "" : " · " + trace.run->scheme);
+    about = fmt::format("{} · {} · {} ranks{}", trace.run->mask, trace.run->dtype,
+                        trace.ranks.size(), way_of(*trace.run));
   draw_text(list, context.fonts.small, {left, column.title.y0 + 32}, {0, 0}, palette.text_dim,
             fitted(context.fonts.small, about, room));
   if (touched.clicked) {

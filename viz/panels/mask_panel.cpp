@@ -17,18 +17,23 @@ struct Done {
   double pairs = 0, all = 0;
 };
 
-// Pairs attended so far in the forward pass, of all.
-Done pairs_done(const Trace& trace, const MaskProgress& progress) {
+// Pairs attended so far in the forward pass, of all. As mask_progress() has it, without a table,
+// which there is none of for very many ranks.
+Done pairs_done(const Trace& trace, const RingMoment& moment) {
   Done done;
-  const std::size_t n = trace.ranks.size();
-  for (std::size_t rank = 0; rank < n; ++rank)
-    for (const Slice& slice : trace.slices_of(static_cast<int>(rank), ringscope::Lane::compute)) {
-      if (slice.pass != Pass::forward || slice.kv_owner < 0) continue;
-      const auto owner = static_cast<std::size_t>(slice.kv_owner);
-      if (owner >= n) continue;
+  const int n = static_cast<int>(std::min(trace.ranks.size(), moment.ranks.size()));
+  for (int rank = 0; rank < n; ++rank) {
+    const RankMoment& at = moment.ranks[static_cast<std::size_t>(rank)];
+    const auto step_of = [&](int owner) { return ((rank - owner) % n + n) % n; };
+    const int now = step_of(at.kv_owner);
+    for (const Slice& slice : trace.slices_of(rank, ringscope::Lane::compute)) {
+      if (slice.pass != Pass::forward || slice.kv_owner < 0 || slice.kv_owner >= n) continue;
+      const int step = step_of(slice.kv_owner);
+      const double share = step < now ? 1 : step == now ? at.progress : 0;
       done.all += static_cast<double>(slice.pairs);
-      done.pairs += static_cast<double>(slice.pairs) * progress.done[rank * n + owner];
+      done.pairs += static_cast<double>(slice.pairs) * share;
     }
+  }
   return done;
 }
 
@@ -219,8 +224,9 @@ void draw_mask(const PanelContext& context) {
                                session.mask_order == MaskOrder::local ? 1 : 0, &tabs_end);
   session.mask_order = chosen == 1 ? MaskOrder::local : MaskOrder::global;
 
-  const MaskProgress progress = mask_progress(session.moment(session.active), document.trace);
-  const Done done = pairs_done(document.trace, progress);
+  const RingMoment moment = session.moment(session.active);
+  const MaskProgress progress = mask_progress(moment, document.trace);
+  const Done done = pairs_done(document.trace, moment);
   if (layout.notes.width() <= 0) {
     const std::string text =
         fmt::format("{} of {} pairs", count_text(done.pairs), count_text(done.all));

@@ -55,6 +55,10 @@ void draw_softmax(const PanelContext& context);
 // Two or more traces side by side, and the table of their figures.
 void draw_compare(const PanelContext& context);
 
+// The recording beside what a simulation foretells for other settings, and the settings. Only while
+// Session::what_if is there.
+void draw_what_if(const PanelContext& context);
+
 // What is told beside the recording, paragraph by paragraph. Only for one with a story.
 void draw_story(const PanelContext& context);
 

@@ -75,18 +75,23 @@ int TimelineFrame::step_of(const Slice& slice) const {
 TimelineFrame make_frame(const PanelContext& context, std::size_t document, const Box& body,
                          const TimelineView& view, float row_scale) {
   const Session& session = context.session;
-  const Document& shown = session.documents[document];
+  return make_frame(context, session.documents[document], document == session.active, body, view,
+                    row_scale);
+}
+
+TimelineFrame make_frame(const PanelContext& context, const Document& shown, bool active,
+                         const Box& body, const TimelineView& view, float row_scale) {
   // Whole pixels, so that the picture of the slices lies on the screen's own.
   const Box whole{std::floor(body.x0), std::floor(body.y0), std::floor(body.x1),
                   std::floor(body.y1)};
   TimelineFrame frame{context,
                       shown,
-                      session.axis_mode,
+                      context.session.axis_mode,
                       view,
                       make_layout(shown.trace, whole.width(), whole.height(), row_scale),
                       whole,
                       *ImGui::GetWindowDrawList(),
-                      document == session.active};
+                      active};
   const double beyond = std::max(0.0f, frame.layout.content_height - whole.height());
   frame.view.scroll_y = std::clamp(view.scroll_y, 0.0, beyond);
   return frame;

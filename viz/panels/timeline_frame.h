@@ -46,6 +46,9 @@ struct TimelineFrame {
 // `layout` is remade for the body's size; the view's scroll_y is put within bounds.
 TimelineFrame make_frame(const PanelContext& context, std::size_t document, const Box& body,
                          const TimelineView& view, float row_scale);
+// The same of a document that need not be one of the session's.
+TimelineFrame make_frame(const PanelContext& context, const Document& document, bool active,
+                         const Box& body, const TimelineView& view, float row_scale);
 
 // "step 2", and "back 2" in the backward pass, for a step of the step axis.
 std::string step_name(const Axis& axis, int step);

@@ -161,7 +161,8 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
     if (owners) {
       // The colour in which its KV block travels.
       fill(frame.list, {gutter.x0, y0, gutter.x0 + kSwatch, y1},
-           owner_color(session.theme, static_cast<int>(place.rank), trace.run->world_size));
+           owner_color(session.theme, static_cast<int>(trace.ranks[place.rank].pid),
+                       trace.run->world_size));
     }
     // In the middle of what is in view of the rank.
     const float middle = std::max(

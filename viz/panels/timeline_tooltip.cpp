@@ -8,7 +8,7 @@ namespace ringscope::viz {
 namespace {
 
 std::string rank_text(const Trace& trace, std::int32_t rank) {
-  return rank >= 0 && static_cast<std::size_t>(rank) < trace.ranks.size()
+  return !trace.is_ring() && rank >= 0 && static_cast<std::size_t>(rank) < trace.ranks.size()
              ? trace.ranks[static_cast<std::size_t>(rank)].name
              : fmt::format("rank {}", rank);
 }

@@ -159,11 +159,15 @@ std::vector<Item> items_of(const PanelContext& context) {
     choice(7, {"Owner", "Kind"}, session.color_by == ColorBy::kind, Command::toggle_colors,
            "Colours: by the owner of the KV block, or by compute, send, recv and wait");
   }
-  if (!session.comparing)
+  const bool alone = !session.comparing && !session.what_if;
+  if (alone)
     button(3, "Flows", session.show_flows, Command::toggle_flows, "Arrows from sends to receives");
-  if (ring && !session.comparing)
+  if (ring && alone)
     button(6, "Critical path", session.show_critical_path, Command::toggle_critical_path,
            "What the run's length hangs on, across ranks");
+  if (ring || session.what_if)
+    button(4, "What if", session.what_if != nullptr, Command::toggle_what_if,
+           "The run beside itself: another machine, other ranks, dealt out otherwise");
   if (!session.comparison.figures.empty())
     button(9, "Compare", session.comparing, Command::toggle_compare, "All recordings side by side");
   items.push_back({5, kSearchWidth + (session.search_open ? kFoundWidth + style.ItemSpacing.x : 0),

@@ -9,6 +9,7 @@ namespace ringscope {
 
 void sweep(MpiSession& session);
 void messages(MpiSession& session);
+void ahead(MpiSession& session);
 // "wrong-count@1:0" and the like: an injection; "source": rank 0 cannot read its input.
 void fail(MpiSession& session, const std::string& what);
 

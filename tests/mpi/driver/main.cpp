@@ -3,6 +3,7 @@
 //
 //   mpi_driver sweep       many small runs, each compared with the same on threads
 //   mpi_driver messages    hops by themselves
+//   mpi_driver ahead       runs that go on only when blocks come in ahead
 //   mpi_driver fail WHAT   a run that fails; every rank prints its error
 #include <unistd.h>
 
@@ -25,12 +26,13 @@ int main(int argc, char** argv) {
     // What libraries leak that MPI loads and unloads again while it starts.
     __lsan_disable();
 #endif
-    MpiSession session(command == "fail" ? 1 : 60);  // seconds
+    MpiSession session(command == "fail" ? 1 : command == "ahead" ? 10 : 60);  // seconds
 #ifdef __SANITIZE_ADDRESS__
     __lsan_enable();
 #endif
     if (command == "sweep") sweep(session);
     if (command == "messages") messages(session);
+    if (command == "ahead") ahead(session);
     if (command == "fail" && argc > 2) fail(session, argv[2]);
 #ifdef __SANITIZE_ADDRESS__
     // While MPI's libraries are still loaded, so that leaks inside of them can be told from ours.

@@ -88,7 +88,8 @@ class Sweep {
     }
     SCOPED_TRACE(std::string(name_of(config.partition)) + " " + config.mask.name() + " " +
                  std::string(name_of(config.scheme)) + " " + std::string(name_of(config.dtype)) +
-                 " seqlen " + std::to_string(config.shape.seqlen) + " world_size " +
+                 " buffers " + std::to_string(config.kv_buffers) + " seqlen " +
+                 std::to_string(config.shape.seqlen) + " world_size " +
                  std::to_string(config.world_size) + (config.backward ? " backward" : "") +
                  (from.is_scattered ? " scattered" : " generated"));
     expect_same(config, run, run_on_threads(config, inputs));
@@ -123,6 +124,7 @@ void sweep(MpiSession& session) {
           config.mask = MaskSpec::parse(mask);
           config.partition = partition;
           config.scheme = scheme;
+          config.kv_buffers = 2 + (turn / 2 + turn / 8) % 4;
           config.backward = true;
           all.check(config);
         }

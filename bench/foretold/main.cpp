@@ -1,0 +1,227 @@
+// Simulated rings against real ones on this machine: measures the machine, runs a ring on threads or
+// processes, simulates it from what was measured, and does so in turn for every problem of a grid.
+// Of each problem the fastest run and the fastest prediction count, since what else a machine does
+// only ever takes time. Needs a machine that has nothing else to do.
+//
+//   build/release/bench/foretold/bin/foretold [--backends cpu,mpi] [--world-sizes 2,4,8]
+//       [--seqlens 4096,8192] [--partitions zigzag,fold] [--mask causal] [--head-dim 64] [--heads 4]
+//       [--backward] [--repeats 5] [--measure-s 0.3] [--csv FILE]
+//
+//   wall      predicted over measured: of the slowest rank
+//   attend    the same of processor time in all ranks' compute slices: where this is off, the
+//             kernels' figures are (or the machine was busy), and where only `wall` is, the schedule
+//   hop       share of the processor time that hops are predicted to take
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "bench/foretold/options.h"
+#include "bench/foretold/real_runs.h"
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+#include "core/cost/measure.h"
+#include "core/sim/cpu_ring.h"
+
+namespace ringscope {
+namespace {
+
+struct Outcome {
+  std::string backend;
+  Job job;
+  double predicted_s = 0, measured_s = 0;                // fastest
+  double predicted_median_s = 0, measured_median_s = 0;  // of the same
+  double predicted_attend_s = 0, measured_attend_s = 0;  // fastest
+  double hop_share = 0;
+
+  double ratio() const { return predicted_s / measured_s; }
+  double attend_ratio() const { return predicted_attend_s / measured_attend_s; }
+  bool is_close() const { return std::abs(ratio() - 1) <= 0.1; }
+};
+
+int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double least_of(const std::vector<double>& values) {
+  return *std::min_element(values.begin(), values.end());
+}
+
+// Processor seconds of all tasks of a kind.
+double total_of(LoopTask::Kind kind, const LoopGraph& graph, const TaskCosts& costs) {
+  double total = 0;
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i)
+    if (graph.tasks[i].kind == kind) total += costs.seconds[i];
+  return total;
+}
+
+Outcome foretell(const ForetoldOptions& options, const std::string& backend, const Job& job,
+                 const ProcessFigures* processes) {
+  const std::string trace = fmt::format("/tmp/foretold-{}.json", ::getpid());
+  const LoopGraph graph = graph_of_loops(job);
+  std::vector<double> predicted, measured, predicted_attend, measured_attend;
+  Outcome outcome{backend, job};
+  const Index block_bytes =
+      static_cast<Index>(2 * kv_values(job.shape, job.max_rows())) * bytes_of(job.dtype);
+  for (int i = 0; i < options.repeats; ++i) {
+    CpuFigures figures = measure_cpu({.head_dim = job.shape.head_dim,
+                                      .dtype = job.dtype,
+                                      .backward = job.backward,
+                                      .threads = std::min(cores(), job.world_size),
+                                      .world_size = processes == nullptr ? job.world_size : 1,
+                                      .block_bytes = block_bytes,
+                                      .seconds = options.measure_s});
+    if (processes != nullptr) {
+      figures.hops = processes->hops;
+      figures.start_s = processes->start_s;
+    }
+    const TaskCosts costs = cpu_costs(graph, job, figures);
+    Machine machine;
+    machine.world_size = job.world_size;
+    machine.rates = {1, 1, 1, 0};  // asked for by nobody
+    machine.cores = cores();
+    machine.cpu = std::make_shared<const CpuFigures>(figures);
+    predicted.push_back(simulate({.job = job, .pace = Pace::buffers}, Work(job), machine).wall_s());
+    predicted_attend.push_back(total_of(LoopTask::Kind::attend, graph, costs));
+    outcome.hop_share = total_of(LoopTask::Kind::hop, graph, costs) / cores() / predicted.back();
+    const RealRun run = run_really(job, backend, trace);
+    measured.push_back(run.wall_s);
+    measured_attend.push_back(run.attend_s);
+  }
+  outcome.predicted_s = least_of(predicted);
+  outcome.measured_s = least_of(measured);
+  outcome.predicted_median_s = median_of(predicted);
+  outcome.measured_median_s = median_of(measured);
+  outcome.predicted_attend_s = least_of(predicted_attend);
+  outcome.measured_attend_s = least_of(measured_attend);
+  return outcome;
+}
+
+void print_case(const Outcome& o) {
+  fmt::print(
+      "{:<4} N {}  {:>6} x {} x {}  {:<10}  predicted {:8.2f} ms  measured {:8.2f} ms  "
+      "wall {:.3f}  attend {:.3f}  hop {:4.1f} %{}\n",
+      o.backend, o.job.world_size, o.job.shape.seqlen, o.job.shape.num_heads, o.job.shape.head_dim,
+      name_of(o.job.partition), 1e3 * o.predicted_s, 1e3 * o.measured_s, o.ratio(),
+      o.attend_ratio(), 100 * o.hop_share, o.is_close() ? "" : "  *");
+  std::fflush(stdout);
+}
+
+std::string csv_of(const std::vector<Outcome>& outcomes) {
+  std::string text =
+      "backend,world_size,seqlen,heads,head_dim,mask,partition,backward,predicted_s,measured_s,"
+      "ratio,predicted_median_s,measured_median_s,predicted_attend_s,measured_attend_s,hop_share\n";
+  for (const Outcome& o : outcomes)
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{:.6g},{:.6g},{:.4f},{:.6g},{:.6g},{:.6g},{:.6g},"
+        "{:.4f}\n",
+        o.backend, o.job.world_size, o.job.shape.seqlen, o.job.shape.num_heads,
+        o.job.shape.head_dim, o.job.mask.name(), name_of(o.job.partition), o.job.backward ? 1 : 0,
+        o.predicted_s, o.measured_s, o.ratio(), o.predicted_median_s, o.measured_median_s,
+        o.predicted_attend_s, o.measured_attend_s, o.hop_share);
+  return text;
+}
+
+// Of all outcomes with the same `key`.
+template <class Key>
+void print_shares(const std::vector<Outcome>& outcomes, Key&& key) {
+  struct Share {
+    int count = 0, close = 0;
+    double least = 10, most = 0, sum = 0;
+  };
+  std::map<std::string, Share> shares;
+  for (const Outcome& o : outcomes) {
+    Share& share = shares[key(o)];
+    ++share.count;
+    share.close += o.is_close() ? 1 : 0;
+    share.least = std::min(share.least, o.ratio());
+    share.most = std::max(share.most, o.ratio());
+    share.sum += o.ratio();
+  }
+  for (const auto& [name, share] : shares)
+    fmt::print(
+        "{:<24} {:3} of {:3} within 10 %   predicted / measured {:.3f} to {:.3f}, mean {:.3f}\n",
+        name, share.close, share.count, share.least, share.most, share.sum / share.count);
+}
+
+void print_summary(std::vector<Outcome> outcomes) {
+  fmt::print("\n");
+  print_shares(outcomes, [](const Outcome& o) { return o.backend; });
+  print_shares(outcomes, [](const Outcome& o) {
+    return fmt::format("{} {}", o.backend, name_of(o.job.partition));
+  });
+  print_shares(outcomes, [](const Outcome& o) {
+    return fmt::format("{} world-size {}", o.backend, o.job.world_size);
+  });
+  print_shares(outcomes, [](const Outcome& o) {
+    return fmt::format("{} seqlen {:6}", o.backend, o.job.shape.seqlen);
+  });
+  std::ranges::sort(outcomes, [](const Outcome& a, const Outcome& b) {
+    return std::abs(std::log(a.ratio())) > std::abs(std::log(b.ratio()));
+  });
+  fmt::print("\nthe furthest off:\n");
+  for (std::size_t i = 0; i < std::min<std::size_t>(5, outcomes.size()); ++i)
+    print_case(outcomes[i]);
+}
+
+int run(const ForetoldOptions& options) {
+  std::vector<Outcome> outcomes;
+  for (const std::string& backend : options.backends) {
+    if (const std::string why = why_not(backend); !why.empty()) {
+      fmt::print("{}: skipped, {}\n", backend, why);
+      continue;
+    }
+    for (const Index seqlen : options.seqlens)
+      for (const int world_size : options.world_sizes) {
+        Job job;
+        const Index heads = heads_of(options, seqlen);
+        job.shape = {1, heads, heads, seqlen, options.head_dim};
+        job.mask = MaskSpec::parse(options.mask);
+        job.world_size = world_size;
+        job.backward = options.backward;
+        ProcessFigures processes;
+        if (backend == "mpi")
+          processes = measure_processes(
+              world_size, static_cast<Index>(2 * kv_values(job.shape, job.max_rows())) * 4);
+        for (const PartitionKind partition : options.partitions) {
+          job.partition = partition;
+          outcomes.push_back(
+              foretell(options, backend, job, backend == "mpi" ? &processes : nullptr));
+          print_case(outcomes.back());
+        }
+      }
+  }
+  if (outcomes.empty()) return 0;
+  print_summary(outcomes);
+  if (!options.csv.empty()) {
+    AtomicFile file(options.csv);
+    file.write(csv_of(outcomes));
+    file.commit();
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace ringscope
+
+int main(int argc, char** argv) {
+  try {
+    return ringscope::run(ringscope::options_of(argc, argv));
+  } catch (const ringscope::InputError& error) {
+    fmt::print(stderr, "foretold: {}\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "foretold: {}\n", error.what());
+    return 3;
+  }
+}

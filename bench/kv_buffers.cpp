@@ -1,0 +1,17 @@
+// What more than two KV buffers hide of late ranks, and what they cannot: late_ranks.h, a thread a rank.
+#include "bench/late_ranks.h"
+
+namespace ringscope {
+namespace {
+
+void BM_KvBuffers(benchmark::State& state) {
+  const AttentionInputs inputs = late_inputs();
+  measure_late_ranks(
+      state, [&](const RingConfig& config) { return run_on_threads(config, inputs).wall_s; });
+}
+BENCHMARK(BM_KvBuffers)->Apply(late_arguments);
+
+}  // namespace
+}  // namespace ringscope
+
+BENCHMARK_MAIN();

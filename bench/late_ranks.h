@@ -1,0 +1,125 @@
+// A ring of ranks that are late on purpose (core/ring/faults.h), for every number of KV buffers: what
+// kv_buffers.cpp measures on threads and mpi_kv_buffers.cpp on processes. Ranks sleep for nearly all of
+// the time, which takes no processor, so that eight of them can be late on any machine.
+//
+// Arguments: lateness, buffers.
+//   lateness 0   jitter: every rank sleeps before every block, 20 ms in the mean
+//   lateness 1   straggler: the last rank sleeps 20 ms before every block, the others never
+//
+//   of_two       wall time / that with two buffers: what more of them hide
+//   foretold     the same by simulation, of the same delays (core/sim)
+//   of_foretold  wall time / the simulated one
+//   of_in_step   wall time / the simulated one of a ring whose ranks begin every step together
+//   of_least     wall time / that of ranks which wait for nobody: what no ring can hide
+//
+// All of sums over the seeds, one an iteration.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/base/random.h"
+#include "core/cost/flops.h"
+#include "core/ring/delayed_backend.h"
+#include "core/ring/run.h"
+#include "core/sim/simulate.h"
+
+namespace ringscope {
+
+inline constexpr int kLateRanks = 8;
+
+inline RingConfig late_config(bool straggler, int kv_buffers, std::uint64_t seed) {
+  RingConfig config;
+  config.shape = {.batch = 1, .num_heads = 1, .num_heads_kv = 1, .seqlen = 512, .head_dim = 16};
+  config.world_size = kLateRanks;
+  config.kv_buffers = kv_buffers;
+  config.injection = Injection{straggler ? Fault::straggler : Fault::jitter};
+  config.injection->delay_s = 0.02;
+  config.injection->seed = seed;
+  return config;
+}
+
+inline AttentionInputs late_inputs() {
+  AttentionInputs inputs;
+  const AttentionShape shape = late_config(false, 2, 0).shape;
+  for (const auto& [tensor, which] : {std::pair{&inputs.q, RandomTensor::q},
+                                      {&inputs.k, RandomTensor::k},
+                                      {&inputs.v, RandomTensor::v}}) {
+    tensor->resize(static_cast<std::size_t>(shape.seqlen * shape.head_dim));
+    for (std::size_t i = 0; i < tensor->size(); ++i)
+      (*tensor)[i] = static_cast<float>(normal(0, which, static_cast<Index>(i)));
+  }
+  return inputs;
+}
+
+// Of ranks that compute in next to no time, and hops that take none.
+inline double foretold_s(const RingConfig& config, Pace pace = Pace::buffers) {
+  const Job job{.shape = config.shape,
+                .dtype = config.dtype,
+                .world_size = config.world_size,
+                .kv_buffers = config.kv_buffers};
+  const Work work(job);
+  constexpr double kBlock = 1e-6;
+  Machine machine;
+  machine.world_size = config.world_size;
+  machine.rates = {flops_of_pairs(job.shape, work.pairs(0, 0), Pass::forward) / kBlock, 1, 1e18, 0};
+  const double late = config.injection->delay_s / kBlock;
+  if (config.injection->fault == Fault::jitter) {
+    machine.jitter = late;
+    machine.seed = config.injection->seed;
+  } else {
+    machine.speed.assign(static_cast<std::size_t>(config.world_size), 1);
+    machine.speed.back() = 1 / (1 + late);
+  }
+  return simulate({.job = job, .pace = pace}, work, machine).wall_s();
+}
+
+// Of the rank that sleeps most.
+inline double least_s(const RingConfig& config) {
+  double least = 0;
+  for (int rank = 0; rank < config.world_size; ++rank) {
+    double sum = 0;
+    for (int step = 0; step < config.world_size; ++step)
+      sum += delay_before(*config.injection, config.world_size, rank, Pass::forward, step);
+    least = std::max(least, sum);
+  }
+  return least;
+}
+
+// `wall_s(config)` runs it. Every iteration is another seed, with two buffers and with more.
+template <class WallTime>
+void measure_late_ranks(benchmark::State& state, WallTime&& wall_s) {
+  double more = 0, two = 0, foretold_more = 0, foretold_two = 0, in_step = 0, least = 0;
+  std::uint64_t seed = 0;
+  for (auto _ : state) {
+    const RingConfig config =
+        late_config(state.range(0) != 0, static_cast<int>(state.range(1)), seed++);
+    RingConfig of_two = config;
+    of_two.kv_buffers = 2;
+    const double wall = wall_s(config);
+    more += wall;
+    two += wall_s(of_two);
+    foretold_more += foretold_s(config);
+    foretold_two += foretold_s(of_two);
+    least += least_s(config);
+    in_step += foretold_s(config, Pace::in_step);
+    state.SetIterationTime(wall);
+  }
+  state.counters["of_two"] = more / two;
+  state.counters["foretold"] = foretold_more / foretold_two;
+  state.counters["of_foretold"] = more / foretold_more;
+  state.counters["of_in_step"] = more / in_step;
+  state.counters["of_least"] = more / least;
+}
+
+inline void late_arguments(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"lateness", "buffers"})
+      ->ArgsProduct({{0, 1}, {2, 3, 4, kLateRanks}})
+      ->UseManualTime()
+      ->Unit(benchmark::kMillisecond)
+      ->Iterations(10);
+}
+
+}  // namespace ringscope

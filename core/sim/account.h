@@ -1,0 +1,149 @@
+// What the simulations of all schemes share: how long a computation and a hop take, and the books
+// that are kept of them: sums of every rank, and slices of the ranks that are recorded, as
+// core/ring/recording.h writes them for a real run.
+//
+// Times are seconds after the beginning of a pass (of the slowest rank's, where ranks begin on their
+// own: negative for those that begin before it). begin_pass() says when that is.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "core/sim/jitter.h"
+#include "core/sim/machine.h"
+#include "core/sim/simulate.h"
+#include "core/sim/work.h"
+
+namespace ringscope {
+
+// A stretch of time, [begin, end).
+struct TimeSpan {
+  double begin = 0;
+  double end = 0;
+
+  double seconds() const { return end - begin; }
+};
+
+// A rank's computation of a step.
+struct Computation {
+  double pairs = 0;
+  double seconds = 0;
+  double effective_pairs = 0;  // that a rank of speed 1 computes in that time without other_s
+  double other_s = 0;          // what the step costs besides
+};
+
+// A message. Bytes count for the sender.
+struct Hop {
+  Payload payload = Payload::kv;
+  int step = 0;  // of the sender, at whose end the block moves on
+  int sender = 0, receiver = 0;
+  int owner = 0;  // of the block
+  double bytes = 0;
+};
+
+class Account {
+ public:
+  // Throws InputError for a machine, work or request that does not fit the job or itself.
+  Account(const SimulationRequest& request, const Work& work, const Machine& machine);
+
+  int world_size() const { return world_size_; }
+  const Job& job() const { return job_; }
+  const Machine& machine() const { return machine_; }
+
+  void begin_pass(Pass pass, double origin_s);
+  Pass pass() const { return pass_; }
+
+  // Of the pass that has begun.
+  Computation computation(int rank, int step, int owner) const {
+    const WorkAmount amount = work_.of(rank, owner);
+    double effective = amount.computed;
+    if (!machine_.speed.empty()) effective /= machine_.speed[static_cast<std::size_t>(rank)];
+    if (machine_.jitter > 0)
+      effective *=
+          1 + machine_.jitter * jitter_draw(machine_.seed, JitterOf::compute, pass_, rank, step);
+    const double other_s = amount.pairs > 0 ? machine_.step_s : 0;
+    return {amount.pairs, seconds_of(effective) + other_s, effective, other_s};
+  }
+  // As compute_seconds() in core/cost/overlap.h rounds it.
+  double seconds_of(double effective_pairs) const {
+    return flops_a_pair_ * effective_pairs / flops_a_second_;
+  }
+  double hop_seconds(const Path& path, Payload payload, int sender, int step, double bytes) const {
+    const double seconds = path.seconds(bytes);
+    if (!(machine_.hop_jitter > 0)) return seconds;
+    const JitterOf what = payload == Payload::kv ? JitterOf::kv_hop : JitterOf::gradient_hop;
+    return seconds *
+           (1 + machine_.hop_jitter * jitter_draw(machine_.seed, what, pass_, sender, step));
+  }
+  double block_bytes(Payload payload, int owner) const {
+    return static_cast<double>(work_.rows(owner)) *
+           (payload == Payload::kv ? kv_bytes_a_row_ : gradient_bytes_a_row_);
+  }
+
+  // The books. Each rank's computations in the order of their steps; hops of a link in order.
+  void computed(int rank, int step, int owner, double begin, const Computation& computation) {
+    SimulatedRank& mine = at(rank);
+    mine.compute_s += computation.seconds;
+    if (pass_ == Pass::forward) mine.pairs += computation.pairs;
+    ++result.steps;
+    if (has_events_ && is_recorded(rank))
+      record_compute(rank, step, owner, {begin, begin + computation.seconds}, computation.pairs);
+  }
+  void waited(int rank, int step, int owner, Payload payload, TimeSpan span, int waiting_for) {
+    if (!(span.end > span.begin)) return;
+    at(rank).wait_s += span.seconds();
+    if (has_events_ && is_recorded(rank))
+      record_wait(rank, step, owner, payload, span, waiting_for);
+  }
+  // Of the time that `rank` waits or is idle.
+  void exposed(int rank, double seconds) { at(rank).exposed_s += seconds; }
+  void moved(const Hop& hop, TimeSpan span) {
+    at(hop.sender).bytes_sent += hop.bytes;
+    if (has_events_ && (is_recorded(hop.sender) || is_recorded(hop.receiver)))
+      record_hop(hop, span);
+  }
+  // Steps at whose end every rank's blocks have moved on.
+  void hopped(int steps) {
+    for (SimulatedRank& rank : result.ranks) rank.hops += steps;
+  }
+  // Forward, of all ranks at one step, or more of them.
+  void step_of(double all_pairs, double slowest_pairs) {
+    all_pairs_ += all_pairs;
+    result.mean_step_pairs = all_pairs_ / world_size_;
+    result.slowest_step_pairs += slowest_pairs;
+  }
+  void ended(int rank, double end) { at(rank).end_s = origin_s_ + end; }
+
+  Simulation result;
+
+ private:
+  SimulatedRank& at(int rank) { return result.ranks[static_cast<std::size_t>(rank)]; }
+  bool is_recorded(int rank) const { return request_.recorded[static_cast<std::size_t>(rank)]; }
+  // On `lane`, whose slices never overlap, whatever rounding does.
+  void give(int rank, TraceEvent& event, TimeSpan span);
+  void record_compute(int rank, int step, int owner, TimeSpan span, double pairs);
+  void record_wait(int rank, int step, int owner, Payload payload, TimeSpan span, int waiting_for);
+  void record_hop(const Hop& hop, TimeSpan span);
+
+  const SimulationRequest& request_;
+  const Job& job_;
+  const Work& work_;
+  const Machine& machine_;
+  int world_size_;
+  Pass pass_ = Pass::forward;
+  double origin_s_ = 0;
+  double all_pairs_ = 0;  // forward
+  double flops_a_pair_ = 0, flops_a_second_ = 1;
+  double kv_bytes_a_row_, gradient_bytes_a_row_;
+  bool has_events_;
+  std::vector<std::int64_t> lane_ends_ns_;  // [rank][lane], of the last slice
+};
+
+// How much of `gap` lies in any of `spans`, which it sorts.
+double covered(TimeSpan gap, std::vector<TimeSpan>& spans);
+// The same for two.
+double covered(TimeSpan gap, TimeSpan a, TimeSpan b);
+
+}  // namespace ringscope

@@ -1,0 +1,305 @@
+#include "core/sim/loop_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/ring/config.h"
+#include "core/ring/ring_attention.h"
+
+namespace ringscope {
+namespace {
+
+using Kind = LoopTask::Kind;
+
+// Addresses that nobody looks at.
+class NoMemory : public MemorySpace {
+ public:
+  void* allocate(Index) override { return this; }
+  void release(void*) noexcept override {}
+  void copy_in(void*, const void*, Index) override {}
+  void copy_out(void*, const void*, Index) const override {}
+};
+
+// What one rank asked for, in its order. Numbers of tasks are places in this list.
+struct Note {
+  LoopTask task;
+  std::vector<std::int32_t> after;  // notes of the same rank
+  std::int32_t computed_before = -1;
+};
+using Notes = std::vector<Note>;
+
+// Stands for a task.
+class Written : public PendingOperation {
+ public:
+  explicit Written(std::int32_t number) : note(number) {}
+  bool done() const override { return false; }
+  void wait() override {}
+  TransferTimes times() const override { return {}; }
+
+  const std::int32_t note;
+};
+
+class Scribe {
+ public:
+  Scribe(Notes& notes, int rank) : notes_(notes), rank_(rank) {}
+
+  int rank() const { return rank_; }
+
+  // A computation also comes after the one before it.
+  Completion compute(Kind kind, const StepInfo& step, const Completion& after) {
+    LoopTask task{.kind = kind, .pass = step.pass, .step = step.step, .owner = step.kv_owner};
+    if (kind == Kind::add || (kind == Kind::finish && after != nullptr))
+      task.payload = Payload::dkv;
+    const Completion written = write(task, {after});
+    if (last_computed_ >= 0) notes_.back().after.push_back(last_computed_);
+    last_computed_ = static_cast<std::int32_t>(notes_.size()) - 1;
+    return written;
+  }
+
+  Completion hop(const Exchange& hop, std::initializer_list<Completion> after) {
+    const Completion written = write({.kind = Kind::hop,
+                                      .pass = hop.pass,
+                                      .payload = hop.payload,
+                                      .step = hop.step,
+                                      .owner = hop.send_owner,
+                                      .bytes = static_cast<double>(hop.send_bytes)},
+                                     after);
+    notes_.back().computed_before = last_computed_;
+    return written;
+  }
+
+ private:
+  Completion write(LoopTask task, std::initializer_list<Completion> after) {
+    task.rank = rank_;
+    Note& note = notes_.emplace_back();
+    note.task = std::move(task);
+    for (const Completion& earlier : after)
+      if (earlier != nullptr) note.after.push_back(static_cast<const Written&>(*earlier).note);
+    return std::make_shared<Written>(static_cast<std::int32_t>(notes_.size()) - 1);
+  }
+
+  Notes& notes_;
+  int rank_;
+  std::int32_t last_computed_ = -1;
+};
+
+class WritingCommunicator : public Communicator {
+ public:
+  WritingCommunicator(Scribe& scribe, int world_size) : scribe_(scribe), world_size_(world_size) {}
+
+  int rank() const override { return scribe_.rank(); }
+  int world_size() const override { return world_size_; }
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
+    return scribe_.hop(hop, after);
+  }
+
+ private:
+  Scribe& scribe_;
+  int world_size_;
+};
+
+class WritingBackend : public BlockBackend {
+ public:
+  explicit WritingBackend(Scribe& scribe) : scribe_(scribe) {}
+
+  Completion begin(const QueryBlock&, const SoftmaxState&) override {
+    return scribe_.compute(Kind::begin, {.kv_owner = scribe_.rank()}, nullptr);
+  }
+  Completion attend(const StepInfo& step, const Region&, const QueryBlock&, const KvBlock&,
+                    const SoftmaxState&, const Completion& after) override {
+    last_ = step;
+    return scribe_.compute(Kind::attend, step, after);
+  }
+  Completion finish(const QueryBlock&, const SoftmaxState&) override {
+    return scribe_.compute(Kind::finish, {.step = last_.step, .kv_owner = scribe_.rank()}, nullptr);
+  }
+  Completion begin_backward(const QueryBlock&, const BackwardState&) override {
+    return scribe_.compute(Kind::begin, {.pass = Pass::backward, .kv_owner = scribe_.rank()},
+                           nullptr);
+  }
+  Completion attend_backward(const StepInfo& step, const Region&, const QueryBlock&, const KvBlock&,
+                             const BackwardState&, const KvGradient&,
+                             const Completion& after) override {
+    return scribe_.compute(Kind::attend, step, after);
+  }
+  Completion add(const StepInfo& step, const KvGradient&, const KvGradient&,
+                 const Completion& after) override {
+    return scribe_.compute(Kind::add, step, after);
+  }
+  Completion finish_backward(const StepInfo& step, const QueryBlock&, const BackwardState&,
+                             const Completion& after) override {
+    return scribe_.compute(Kind::finish, {step.pass, step.step, scribe_.rank(), true}, after);
+  }
+  const BlockStats& last_stats() const override { return stats_; }
+
+ private:
+  Scribe& scribe_;
+  StepInfo last_;
+  BlockStats stats_;
+};
+
+Notes notes_of_rank(const RingConfig& config, const RingProblem& problem, int rank) {
+  NoMemory memory;
+  RankMemory mine(problem, rank, config.scheme, config.backward, config.kv_buffers, memory);
+  Notes notes;
+  Scribe scribe(notes, rank);
+  WritingCommunicator comm(scribe, config.world_size);
+  WritingBackend backend(scribe);
+  const bool is_ring = config.scheme == Scheme::ring;
+  (is_ring ? ring_forward : allgather_forward)(comm, backend, problem, mine);
+  if (config.backward) (is_ring ? ring_backward : allgather_backward)(comm, backend, problem, mine);
+  return notes;
+}
+
+// Joins the ranks' notes: their tasks in one list, rank after rank, and for each hop what both of its
+// ends ask for.
+class Joined {
+ public:
+  explicit Joined(std::vector<Notes> notes) : notes_(std::move(notes)) {
+    for (const Notes& rank : notes_) {
+      first_.push_back(count_);
+      count_ += static_cast<std::int32_t>(rank.size());
+      auto& hops = hops_.emplace_back();
+      for (std::size_t i = 0; i < rank.size(); ++i)
+        if (rank[i].task.is_hop()) hops.push_back(static_cast<std::int32_t>(i));
+    }
+  }
+
+  std::vector<LoopTask> tasks() {
+    std::vector<LoopTask> tasks;
+    tasks.reserve(static_cast<std::size_t>(count_));
+    for (std::size_t r = 0; r < notes_.size(); ++r) {
+      std::size_t hop = 0;
+      for (const Note& note : notes_[r]) {
+        LoopTask& task = tasks.emplace_back(note.task);
+        add_side(task, r, note);
+        if (!task.is_hop()) continue;
+        const std::size_t receiver = next(r);
+        add_side(task, receiver, hop_note(receiver, hop));
+        if (hop > 0) task.after.push_back(first_[r] + hops_[r][hop - 1]);
+        ++hop;
+      }
+    }
+    return tasks;
+  }
+
+ private:
+  std::size_t next(std::size_t rank) const { return (rank + 1) % notes_.size(); }
+  std::size_t previous(std::size_t rank) const {
+    return (rank + notes_.size() - 1) % notes_.size();
+  }
+  const Note& hop_note(std::size_t rank, std::size_t hop) const {
+    return notes_[rank][static_cast<std::size_t>(hops_[rank].at(hop))];
+  }
+
+  // What `rank` noted for one of its tasks, or for its side of a hop.
+  void add_side(LoopTask& task, std::size_t rank, const Note& note) const {
+    for (const std::int32_t earlier : note.after) {
+      task.after.push_back(first_[rank] + earlier);
+      if (!notes_[rank][static_cast<std::size_t>(earlier)].task.is_hop()) continue;
+      // Both halves: that of the previous rank's same hop has come in.
+      const auto& hops = hops_[rank];
+      const auto hop = static_cast<std::size_t>(
+          std::lower_bound(hops.begin(), hops.end(), earlier) - hops.begin());
+      const std::size_t from = previous(rank);
+      task.after.push_back(first_[from] + hops_[from].at(hop));
+    }
+    if (note.computed_before >= 0) task.posted_after.push_back(first_[rank] + note.computed_before);
+  }
+
+  std::vector<Notes> notes_;
+  std::vector<std::int32_t> first_;              // [rank] number of its first task
+  std::vector<std::vector<std::int32_t>> hops_;  // [rank][hop] its note
+  std::int32_t count_ = 0;
+};
+
+std::vector<std::int32_t> order_of(const std::vector<LoopTask>& tasks) {
+  std::vector<std::int32_t> missing(tasks.size(), 0), order;
+  std::vector<std::vector<std::int32_t>> followers(tasks.size());
+  const auto link = [&](std::size_t task, const std::vector<std::int32_t>& after) {
+    for (const std::int32_t earlier : after)
+      followers[static_cast<std::size_t>(earlier)].push_back(static_cast<std::int32_t>(task));
+    missing[task] += static_cast<std::int32_t>(after.size());
+  };
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    link(i, tasks[i].after);
+    link(i, tasks[i].posted_after);
+  }
+  order.reserve(tasks.size());
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    if (missing[i] == 0) order.push_back(static_cast<std::int32_t>(i));
+  for (std::size_t done = 0; done < order.size(); ++done)
+    for (const std::int32_t follower : followers[static_cast<std::size_t>(order[done])])
+      if (--missing[static_cast<std::size_t>(follower)] == 0) order.push_back(follower);
+  // A circle: ranks that wait for each other for ever.
+  if (order.size() < tasks.size()) throw RunError("the ranks of the loop wait for each other");
+  return order;
+}
+
+RingConfig config_of(const Job& job) {
+  if (job.scheme != JobScheme::ring && job.scheme != JobScheme::allgather)
+    throw InputError(
+        fmt::format("scheme: '{}' has no loop of its own here; accepted: ring, allgather",
+                    name_of(job.scheme)));
+  if (job.world_size > kMostGraphRanks)
+    throw InputError(
+        fmt::format("world-size: {} ranks are too many to follow task by task; "
+                    "accepted: 1 to {}",
+                    job.world_size, kMostGraphRanks));
+  RingConfig config;
+  config.shape = job.shape;
+  config.dtype = job.dtype;
+  config.mask = job.mask;
+  config.partition = job.partition;
+  config.world_size = job.world_size;
+  config.scheme = job.scheme == JobScheme::ring ? Scheme::ring : Scheme::allgather;
+  config.backward = job.backward;
+  config.kv_buffers = job.kv_buffers;
+  return config;
+}
+
+}  // namespace
+
+LoopGraph graph_of_loops(const Job& job) {
+  const RingConfig config = config_of(job);
+  const RingProblem problem = config.problem();
+  std::vector<Notes> notes;
+  for (int rank = 0; rank < job.world_size; ++rank)
+    notes.push_back(notes_of_rank(config, problem, rank));
+  LoopGraph graph;
+  graph.world_size = job.world_size;
+  graph.tasks = Joined(std::move(notes)).tasks();
+  graph.order = order_of(graph.tasks);
+  return graph;
+}
+
+LoopTimes times_on_own_processors(const LoopGraph& graph, const std::vector<double>& seconds) {
+  LoopTimes times;
+  times.tasks.resize(graph.tasks.size());
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    for (const std::int32_t number : graph.order) {
+      const auto i = static_cast<std::size_t>(number);
+      const LoopTask& task = graph.tasks[i];
+      if (task.pass != pass) continue;
+      bool is_first = true;
+      double begin = 0;
+      for (const std::int32_t earlier : task.after) {
+        const auto e = static_cast<std::size_t>(earlier);
+        const double origin = graph.tasks[e].pass == pass ? 0 : times.forward_s;
+        const double end = times.tasks[e].end - origin;
+        begin = is_first ? end : std::max(begin, end);
+        is_first = false;
+      }
+      times.tasks[i] = {begin, begin + seconds[i]};
+      if (pass == Pass::forward && !task.is_hop())
+        times.forward_s = std::max(times.forward_s, times.tasks[i].end);
+    }
+  }
+  return times;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,111 @@
+#include "core/sim/recording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+
+namespace ringscope {
+namespace {
+
+RunInfo info_of(const Job& job, std::string_view partition) {
+  RunInfo info;
+  info.backend = "sim";
+  info.partition = partition;
+  info.mask = job.mask.name();
+  info.scheme = name_of(job.scheme);
+  info.dtype = name_of(job.dtype);
+  info.shape = job.shape;
+  info.world_size = job.world_size;
+  // No clock was read: the same simulation is the same file.
+  const auto ranks = static_cast<std::size_t>(job.world_size);
+  info.clock_offset_ns.assign(ranks, 0);
+  info.clock_error_ns.assign(ranks, 0);
+  return info;
+}
+
+// `count` of `all`, evenly, with the first and the last.
+void take_evenly(const std::vector<int>& all, int count, std::vector<bool>& taken) {
+  const auto size = static_cast<std::int64_t>(all.size());
+  if (size == 0) return;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t at = count == 1 ? 0 : i * (size - 1) / (count - 1);
+    taken[static_cast<std::size_t>(all[static_cast<std::size_t>(at)])] = true;
+  }
+}
+
+}  // namespace
+
+// A step: computing, waiting for its block and, backward, for its gradient, and both hops' two
+// ends.
+double events_of_rank(const Job& job) {
+  return static_cast<double>(job.world_size) * (job.backward ? 4.0 + 7.0 : 4.0) + 4;
+}
+
+int ranks_to_record(const Job& job, std::optional<int> asked) {
+  const double each = events_of_rank(job);
+  if (asked) {
+    const int count = std::min(*asked, job.world_size);
+    if (count * each > static_cast<double>(kMostEventsAtAll))
+      throw InputError(fmt::format("{} ranks of {:.0f} events each given; accepted: up to {:.0f}",
+                                   count, each, static_cast<double>(kMostEventsAtAll) / each));
+    return count;
+  }
+  const double fit = std::max(2.0, static_cast<double>(kMostRecordedEvents) / each);
+  return static_cast<int>(
+      std::min({fit, static_cast<double>(kMostRanksByItself), double(job.world_size)}));
+}
+
+std::vector<bool> choose_ranks(int world_size, int count, const std::vector<int>& path) {
+  const auto size = static_cast<std::size_t>(world_size);
+  std::vector<bool> taken(size, count >= world_size);
+  if (count >= world_size) return taken;
+  const auto on_path = static_cast<int>(path.size());
+  take_evenly(path, std::min((count + 1) / 2, on_path), taken);
+  std::vector<int> others;
+  for (int rank = 0; rank < world_size; ++rank)
+    if (!taken[static_cast<std::size_t>(rank)]) others.push_back(rank);
+  const auto so_far = world_size - static_cast<int>(others.size());
+  take_evenly(others, count - so_far, taken);
+  return taken;
+}
+
+RecordedSimulation record(SimulationRequest request, const Work& work, const Machine& machine,
+                          std::string_view partition, std::optional<int> asked) {
+  const Job& job = request.job;
+  const int count = ranks_to_record(job, asked);
+  std::vector<int> path;
+  if (count < job.world_size) {
+    SimulationRequest scout = request;
+    scout.recorded.clear();
+    scout.sink = {};
+    scout.with_path = true;
+    path = simulate(scout, work, machine).path.ranks;
+  }
+  RecordedSimulation result;
+  Recording& recording = result.recording;
+  recording.info = info_of(job, partition);
+  const bool rings = job.scheme == JobScheme::ring || job.scheme == JobScheme::two_level;
+  if (rings && request.pace == Pace::buffers) recording.info.kv_buffers = job.kv_buffers;
+  recording.events.resize(static_cast<std::size_t>(job.world_size));
+  recording.dropped.assign(recording.events.size(), 0);
+  request.recorded = choose_ranks(job.world_size, count, path);
+  for (std::size_t rank = 0; rank < recording.events.size(); ++rank)
+    if (request.recorded[rank])
+      recording.events[rank].reserve(static_cast<std::size_t>(events_of_rank(job)));
+  const auto is_recorded = [&request](int rank) {
+    return static_cast<bool>(request.recorded[static_cast<std::size_t>(rank)]);
+  };
+  request.sink = [&](int rank, const TraceEvent& event) {
+    auto& events = recording.events[static_cast<std::size_t>(rank)];
+    events.push_back(event);
+    // Nothing joins a slice to one that is not there.
+    if (event.flow != 0 && !(is_recorded(event.src) && is_recorded(event.dst)))
+      events.back().flow = 0;
+  };
+  result.simulation = simulate(request, work, machine);
+  return result;
+}
+
+}  // namespace ringscope

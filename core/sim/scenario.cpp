@@ -1,0 +1,197 @@
+#include "core/sim/scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/cost/limits.h"
+#include "core/cost/memory.h"
+#include "core/cost/two_level_time.h"
+#include "core/sim/loop_graph.h"
+#include "core/sim/searched.h"
+
+namespace ringscope {
+namespace {
+
+// Whether ranks run as core/ring does, each as far ahead as it can.
+bool is_loop(const Scenario& scenario) {
+  const JobScheme scheme = scenario.job.scheme;
+  return scheme == JobScheme::allgather ||
+         (scheme == JobScheme::ring && scenario.pace == Pace::buffers);
+}
+
+}  // namespace
+
+void check(const Scenario& scenario) {
+  const int ranks = scenario.job.world_size;
+  for (const Straggler& straggler : scenario.stragglers)
+    if (straggler.rank < 0 || straggler.rank >= ranks)
+      throw InputError(fmt::format("straggler: rank {} of {} given; accepted: ranks from 0 to {}",
+                                   straggler.rank, ranks, ranks - 1));
+  if (scenario.job.nodes > ranks)
+    throw InputError(fmt::format("nodes: {} given for {} rank{}; accepted: up to as many as ranks",
+                                 scenario.job.nodes, ranks, ranks == 1 ? "" : "s"));
+  if (scenario.topology && scenario.topology->world_size() != ranks)
+    throw InputError(fmt::format("world-size: {} given for a topology of {} ranks; accepted: {}",
+                                 ranks, scenario.topology->world_size(),
+                                 scenario.topology->world_size()));
+}
+
+std::optional<std::string> obstacle(const Scenario& scenario) {
+  const Job& job = scenario.job;
+  if (scenario.searched && job.world_size > kMostSearchedRanks)
+    return fmt::format("a partition is searched for up to {} ranks, {} given", kMostSearchedRanks,
+                       job.world_size);
+  if (job.scheme == JobScheme::two_level && scenario.topology) {
+    const Topology& topology = *scenario.topology;
+    for (int node = 1; node < topology.nodes(); ++node)
+      if (topology.ranks_of(node).size() != topology.ranks_of(0).size())
+        return "two-level: nodes of different numbers of ranks given";
+  } else if (job.scheme == JobScheme::two_level && job.world_size % job.nodes != 0) {
+    return fmt::format("two-level: {} nodes don't divide {} ranks", job.nodes, job.world_size);
+  }
+  if (scenario.cores > 0 && scenario.cores < job.world_size) {
+    if (!is_loop(scenario))
+      return "cores are shared in a ring with --kv-buffers and in allgather only";
+    if (job.world_size > kMostGraphRanks)
+      return fmt::format("cores are shared by up to {} ranks, {} given", kMostGraphRanks,
+                         job.world_size);
+  }
+  return obstacle(job, std::numeric_limits<double>::infinity());
+}
+
+Work work_of(const Scenario& scenario) {
+  return scenario.searched ? searched_work(scenario.job, scenario.granularity, scenario.seed)
+                           : Work(scenario.job, scenario.granularity);
+}
+
+namespace {
+
+double block_bytes(const Job& job) {
+  return 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
+}
+
+// None where a rank's link is the same to whichever other.
+std::shared_ptr<const Topology> topology_of(const Scenario& scenario) {
+  if (scenario.topology || scenario.job.nodes == 1) return scenario.topology;
+  return std::make_shared<const Topology>(
+      Topology::uniform({.world_size = scenario.job.world_size,
+                         .nodes = scenario.job.nodes,
+                         .placement = scenario.placement,
+                         .inside = {"", scenario.rates.bytes_per_s, scenario.rates.latency_s},
+                         .between = scenario.between,
+                         .nics = scenario.nics}));
+}
+
+std::vector<int> places(const Scenario& scenario, const Topology& topology) {
+  const Job& job = scenario.job;
+  return ring_order(topology, scenario.order, job.scheme, block_bytes(job));
+}
+
+}  // namespace
+
+std::vector<int> ring_of(const Scenario& scenario) {
+  const auto topology = topology_of(scenario);
+  if (!topology) return {};
+  std::vector<int> order = places(scenario, *topology);
+  if (std::is_sorted(order.begin(), order.end())) order.clear();
+  return order;
+}
+
+Machine machine_of(const Scenario& scenario) {
+  Machine machine;
+  const auto topology = topology_of(scenario);
+  std::vector<int> order;
+  if (topology) {
+    order = places(scenario, *topology);
+    machine = machine_on(*topology, scenario.rates, order, scenario.job.scheme);
+  }
+  machine.world_size = scenario.job.world_size;
+  machine.rates = scenario.rates;
+  machine.step_s = scenario.step_s;
+  machine.jitter = scenario.jitter;
+  machine.hop_jitter = scenario.hop_jitter;
+  machine.seed = scenario.seed;
+  machine.cores = scenario.cores < machine.world_size ? scenario.cores : 0;
+  for (const Straggler& straggler : scenario.stragglers) {
+    machine.speed.resize(static_cast<std::size_t>(machine.world_size), 1);
+    const auto place = std::find(order.begin(), order.end(), straggler.rank) - order.begin();
+    const auto rank = order.empty() ? straggler.rank : place;
+    machine.speed[static_cast<std::size_t>(rank)] *= straggler.speed;
+  }
+  const bool by_figures = scenario.cpu != nullptr && is_loop(scenario) && !topology &&
+                          !scenario.searched && scenario.step_s == 0 && scenario.jitter == 0 &&
+                          scenario.hop_jitter == 0 && scenario.stragglers.empty();
+  if (by_figures && machine.world_size <= kMostGraphRanks) {
+    machine.cpu = scenario.cpu;
+    machine.cores = scenario.cores;
+  }
+  return machine;
+}
+
+namespace {
+
+// Of links that differ, the one that a rank's block takes longest on; none of no links.
+std::optional<Link> slowest_of(const std::vector<Path>& paths, double bytes) {
+  if (paths.empty()) return std::nullopt;
+  const Path& slowest = *std::max_element(
+      paths.begin(), paths.end(),
+      [&](const Path& a, const Path& b) { return a.seconds(bytes) < b.seconds(bytes); });
+  return Link{"", slowest.bytes_per_s, slowest.latency_s};
+}
+
+// By formula, which takes all ranks for equal: each has its share of the cores, and the slowest
+// link.
+double closed_form_s(const Job& job, const Balance& balance, const Machine& machine) {
+  Rates rates = machine.rates;
+  if (machine.cores > 0 && machine.cores < machine.world_size) {
+    rates.forward_flops *= static_cast<double>(machine.cores) / machine.world_size;
+    rates.backward_flops *= static_cast<double>(machine.cores) / machine.world_size;
+  }
+  const bool two_level = job.scheme == JobScheme::two_level;
+  const auto& paths = two_level                          ? machine.to_next_here
+                      : job.scheme == JobScheme::ulysses ? machine.to_all
+                                                         : machine.to_next;
+  if (const auto link = slowest_of(paths, block_bytes(job))) {
+    rates.bytes_per_s = link->bytes_per_s;
+    rates.latency_s = link->latency_s;
+  }
+  if (!two_level) return layer_time(job, balance, rates).total();
+  const Link here{"", rates.bytes_per_s, rates.latency_s};
+  const Link between = slowest_of(machine.to_next_node, block_bytes(job)).value_or(here);
+  return two_level_time(job, balance, rates, between).total();
+}
+
+}  // namespace
+
+Figures figures_of(const Scenario& scenario, const Work& work, const Machine& machine,
+                   const Simulation& simulation) {
+  const Job& job = scenario.job;
+  Figures figures;
+  figures.wall_s = simulation.wall_s();
+  figures.forward_s = simulation.forward_s;
+  figures.backward_s = simulation.backward_s;
+  const double ranks = static_cast<double>(simulation.ranks.size());
+  for (const SimulatedRank& rank : simulation.ranks) {
+    figures.compute_s += rank.compute_s / ranks;
+    figures.wait_s += rank.wait_s / ranks;
+    figures.mean_exposed_s += rank.exposed_s / ranks;
+  }
+  figures.exposed_s = simulation.exposed_s();
+  figures.efficiency = figures.wall_s > 0 ? figures.compute_s / figures.wall_s : 1;
+  figures.imbalance = simulation.imbalance();
+  figures.balance_ceiling = simulation.balance_ceiling();
+  figures.closed_form_s =
+      closed_form_s(job, scenario.searched ? balance_of(work) : balance_of(job), machine);
+  figures.peak_bytes = peak_bytes(job);
+  return figures;
+}
+
+Figures run_scenario(const Scenario& scenario, const Work& work) {
+  const Machine machine = machine_of(scenario);
+  const SimulationRequest request{.job = scenario.job, .pace = scenario.pace};
+  return figures_of(scenario, work, machine, simulate(request, work, machine));
+}
+
+}  // namespace ringscope

@@ -1,0 +1,175 @@
+#include "core/sim/shared_cores.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/sim/cpu_ring.h"
+#include "core/sim/loop_report.h"
+
+namespace ringscope {
+namespace {
+
+// When each of several things ends; the earliest first, of a time the lowest task.
+using End = std::pair<double, std::int32_t>;
+using Ends = std::priority_queue<End, std::vector<End>, std::greater<>>;
+
+// The processors. They give all tasks the same part, so that the order of the ends does not change
+// when others come and go: by a clock that goes as much slower as a task's part is less than a whole
+// processor, every task takes its own seconds.
+class SharedClock {
+ public:
+  explicit SharedClock(int cores) : cores_(cores) {}
+
+  double now() const { return now_; }
+  bool is_idle() const { return ends_.empty(); }
+
+  void begin(std::int32_t task, double seconds) { ends_.push({now_ - behind_ + seconds, task}); }
+  // When the next task ends, if nothing changes until then.
+  double next_end() const { return when(ends_.top().first); }
+  // Time goes on, to next_end() at most.
+  void go_to(double time) {
+    const double share = share_of_task();
+    if (share < 1) behind_ += (time - now_) * (1 - share);
+    now_ = time;
+  }
+  // To next_end(). Returns the task that ends there.
+  std::int32_t end_next() {
+    const auto [end, task] = ends_.top();
+    const double time = when(end);
+    if (share_of_task() < 1) behind_ = time - end;
+    now_ = time;
+    ends_.pop();
+    return task;
+  }
+
+ private:
+  double share_of_task() const {
+    const auto tasks = static_cast<double>(ends_.size());
+    return tasks <= cores_ ? 1 : cores_ / tasks;
+  }
+  double when(double end) const {
+    const double share = share_of_task();
+    if (share == 1) return std::max(now_, end + behind_);
+    return now_ + std::max(0.0, end - (now_ - behind_)) / share;
+  }
+
+  int cores_;
+  double now_ = 0;
+  double behind_ = 0;  // how much this clock is slow by
+  Ends ends_;          // by this clock
+};
+
+class SharedRun {
+ public:
+  SharedRun(const LoopGraph& graph, const TaskCosts& costs, int cores)
+      : graph_(graph),
+        costs_(costs),
+        processors_(cores),
+        times_(graph.tasks.size()),
+        missing_(graph.tasks.size(), 0),
+        followers_(graph.tasks.size()) {
+    for (std::size_t i = 0; i < graph.tasks.size(); ++i)
+      for (const auto* after : {&graph.tasks[i].after, &graph.tasks[i].posted_after}) {
+        for (const std::int32_t earlier : *after)
+          followers_[at(earlier)].push_back(static_cast<std::int32_t>(i));
+        missing_[i] += static_cast<std::int32_t>(after->size());
+      }
+  }
+
+  std::vector<TaskTime> run() {
+    for (std::size_t i = 0; i < missing_.size(); ++i)
+      if (missing_[i] == 0) begin(static_cast<std::int32_t>(i));
+    while (!processors_.is_idle() || !links_.empty()) {
+      const bool is_hop = processors_.is_idle() ||
+                          (!links_.empty() && links_.top().first <= processors_.next_end());
+      if (is_hop) {
+        const auto [time, hop] = links_.top();
+        links_.pop();
+        processors_.go_to(time);
+        end(hop);
+      } else {
+        end(processors_.end_next());
+      }
+    }
+    return std::move(times_);
+  }
+
+ private:
+  static std::size_t at(std::int32_t task) { return static_cast<std::size_t>(task); }
+
+  void begin(std::int32_t task) {
+    const double seconds = costs_.seconds[at(task)];
+    times_[at(task)].begin = processors_.now();
+    if (graph_.tasks[at(task)].is_hop() && !costs_.hops_take_processors) {
+      links_.push({processors_.now() + seconds, task});
+    } else {
+      processors_.begin(task, seconds);
+    }
+  }
+  void end(std::int32_t task) {
+    times_[at(task)].end = processors_.now();
+    for (const std::int32_t follower : followers_[at(task)])
+      if (--missing_[at(follower)] == 0) begin(follower);
+  }
+
+  const LoopGraph& graph_;
+  const TaskCosts& costs_;
+  SharedClock processors_;
+  Ends links_;
+  std::vector<TaskTime> times_;
+  std::vector<std::int32_t> missing_;
+  std::vector<std::vector<std::int32_t>> followers_;
+};
+
+}  // namespace
+
+LoopTimes times_on_shared_cores(const LoopGraph& graph, const TaskCosts& costs, int cores) {
+  if (cores < 1)
+    throw InputError("cores: " + std::to_string(cores) + " given, at least 1 accepted");
+  LoopTimes times{SharedRun(graph, costs, cores).run(), 0};
+  for (std::size_t i = 0; i < times.tasks.size(); ++i)
+    if (graph.tasks[i].pass == Pass::forward && !graph.tasks[i].is_hop())
+      times.forward_s = std::max(times.forward_s, times.tasks[i].end);
+  for (std::size_t i = 0; i < times.tasks.size(); ++i)
+    if (graph.tasks[i].pass == Pass::backward) {
+      times.tasks[i].begin -= times.forward_s;
+      times.tasks[i].end -= times.forward_s;
+    }
+  return times;
+}
+
+std::vector<double> task_seconds(const LoopGraph& graph, Account& account) {
+  std::vector<double> seconds(graph.tasks.size(), 0);
+  const Machine& machine = account.machine();
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    account.begin_pass(pass, 0);
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+      const LoopTask& task = graph.tasks[i];
+      if (task.pass != pass) continue;
+      if (task.kind == LoopTask::Kind::attend)
+        seconds[i] = account.computation(task.rank, task.step, task.owner).seconds;
+      if (task.is_hop())
+        seconds[i] = account.hop_seconds(machine.path_to_next(task.rank), task.payload, task.rank,
+                                         task.step, task.bytes);
+    }
+  }
+  account.begin_pass(Pass::forward, 0);
+  return seconds;
+}
+
+Simulation simulate_on_shared_cores(const SimulationRequest& request, const Work& work,
+                                    const Machine& machine) {
+  if (request.job.scheme == JobScheme::ring && request.pace == Pace::in_step)
+    throw InputError("cores: ranks that share them are in no step; accepted: with buffers");
+  Account account(request, work, machine);
+  const LoopGraph graph = graph_of_loops(request.job);
+  const TaskCosts costs = machine.cpu != nullptr ? cpu_costs(graph, request.job, *machine.cpu)
+                                                 : TaskCosts{task_seconds(graph, account), false};
+  keep_books(account, graph, times_on_shared_cores(graph, costs, machine.cores), request.with_path);
+  return std::move(account.result);
+}
+
+}  // namespace ringscope

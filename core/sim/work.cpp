@@ -1,0 +1,137 @@
+#include "core/sim/work.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/sim/owner_stretches.h"
+
+namespace ringscope {
+namespace {
+
+constexpr std::size_t kMostStretches = std::size_t{1} << 24;  // that are kept: 340 MB at most
+
+// Keys of a query tile, in whole groups, each counted once. Rows are taken in ascending order, whose
+// intervals' ends never decrease.
+class GroupCounter {
+ public:
+  GroupCounter(const Region& region, Index keys_a_group)
+      : region_(region), keys_a_group_(keys_a_group) {}
+
+  // Rows [begin, end), which are not none: at once where their intervals leave no group out between
+  // the first's and the last's, and otherwise in halves.
+  void take(Index begin, Index end) {
+    const Interval first = region_.allowed_rows(begin), last = region_.allowed_rows(end - 1);
+    if (first.first >= last.last) return;
+    const bool join =
+        first.size() > 0 && last.size() > 0 && group_of(last.first) <= group_of(first.last - 1) + 1;
+    if (join || end - begin == 1) return add(group_of(first.first), group_of(last.last - 1) + 1);
+    const Index middle = begin + (end - begin) / 2;
+    take(begin, middle);
+    take(middle, end);
+  }
+
+  Index keys() const { return keys_; }
+
+ private:
+  Index group_of(Index key) const { return key / keys_a_group_; }
+  void add(Index from, Index to) {
+    from = max_of(from, next_);
+    if (from >= to) return;
+    next_ = to;
+    keys_ += min_of(to * keys_a_group_, region_.keys.size()) - from * keys_a_group_;
+  }
+
+  const Region& region_;
+  Index keys_a_group_;
+  Index next_ = 0;  // the first group that is not counted yet
+  Index keys_ = 0;
+};
+
+}  // namespace
+
+Index computed_pairs(const Region& region, const Granularity& granularity) {
+  if (granularity.rows == 1 && granularity.keys == 1) return region.pairs();
+  const Index rows = region.queries.size();
+  if (region.tile_class({0, rows}, {0, region.keys.size()}) == TileClass::full)
+    return rows * region.keys.size();
+  Index computed = 0;
+  for (Index begin = 0; begin < rows; begin += granularity.rows) {
+    const Index end = min_of(begin + granularity.rows, rows);
+    GroupCounter groups(region, granularity.keys);
+    groups.take(begin, end);
+    computed += (end - begin) * groups.keys();
+  }
+  return computed;
+}
+
+Work::Work(const Job& job, Granularity granularity)
+    : mask_spec_(job.mask), partition_(job.partition_of_sequence()), granularity_(granularity) {
+  const auto check = [](Index value, const char* name) {
+    if (value < 1)
+      throw InputError(std::string(name) + " of a tile: " + std::to_string(value) +
+                       " given, at least 1 accepted");
+  };
+  check(granularity.rows, "rows");
+  check(granularity.keys, "keys");
+  validate(job.shape);
+  if (job.world_size < 1)
+    throw InputError("world-size: " + std::to_string(job.world_size) +
+                     " given, at least 1 accepted");
+  const Mask mask = mask_spec_.for_seqlen(partition_.seqlen);
+
+  const int n = job.world_size;
+  rows_.reserve(static_cast<std::size_t>(n));
+  for (int rank = 0; rank < n; ++rank) rows_.push_back(partition_.rows_of(rank).size());
+  max_rows_ = partition_.max_rows();
+
+  const bool by_tiles = granularity.rows != 1 || granularity.keys != 1;
+  OwnerStretches stretches(mask, partition_);
+  begins_of_.push_back(0);
+  for (int rank = 0; rank < n; ++rank) {
+    const LocalRows queries = partition_.rows_of(rank);
+    for (const OwnerStretch& stretch : stretches.of(rank)) {
+      begins_.push_back(stretch.first_owner);
+      pairs_.push_back(static_cast<double>(stretch.pairs));
+      if (!by_tiles) continue;
+      const Region region{mask, queries, partition_.rows_of(stretch.first_owner)};
+      computed_.push_back(static_cast<double>(ringscope::computed_pairs(region, granularity)));
+    }
+    begins_of_.push_back(begins_.size());
+    // Ranks are much alike, so what the others will take is known soon.
+    const std::size_t foreseen =
+        begins_.size() / (static_cast<std::size_t>(rank) + 1) * rows_.size();
+    if (begins_.size() > kMostStretches || (rank % 64 == 63 && foreseen > 2 * kMostStretches)) {
+      begins_of_ = {};
+      begins_ = {};
+      pairs_ = {};
+      computed_ = {};
+      break;
+    }
+  }
+}
+
+Work::Work(std::vector<Index> rows, std::vector<double> pairs, std::vector<double> computed)
+    : rows_(std::move(rows)),
+      is_table_(true),
+      begins_of_{0},
+      pairs_(std::move(pairs)),
+      computed_(std::move(computed)) {
+  const std::size_t n = rows_.size();
+  if (n == 0 || n > static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
+      pairs_.size() != n * n || computed_.size() != n * n)
+    throw InputError("work of " + std::to_string(n) + " ranks: tables of " +
+                     std::to_string(pairs_.size()) + " and " + std::to_string(computed_.size()) +
+                     " given, world_size^2 accepted");
+  max_rows_ = *std::max_element(rows_.begin(), rows_.end());
+}
+
+WorkAmount Work::counted(int rank, int owner) const {
+  const Region region{mask_spec_.for_seqlen(partition_.seqlen), partition_.rows_of(rank),
+                      partition_.rows_of(owner)};
+  const double pairs = static_cast<double>(region.pairs());
+  if (granularity_.rows == 1 && granularity_.keys == 1) return {pairs, pairs};
+  return {pairs, static_cast<double>(ringscope::computed_pairs(region, granularity_))};
+}
+
+}  // namespace ringscope

@@ -1,0 +1,189 @@
+// Simulations as recordings: whose events they hold, and that what they hold is what was simulated.
+#include "core/sim/recording.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <sstream>
+
+#include "core/sim/scenario.h"
+#include "core/trace/chrome_trace.h"
+#include "core/trace/summary.h"
+
+namespace ringscope {
+namespace {
+
+Scenario scenario_of(int world_size, JobScheme scheme, Pace pace, bool backward) {
+  Scenario scenario;
+  Job& job = scenario.job;
+  job.shape = {2, 4, 4, 16 * world_size + 3, 8};
+  job.mask = MaskSpec::parse("causal");
+  job.partition = PartitionKind::zigzag;
+  job.world_size = world_size;
+  job.scheme = scheme;
+  job.backward = backward;
+  scenario.pace = pace;
+  scenario.rates = {1e9, 8e8, 2e7, 1e-6};
+  scenario.jitter = 0.2;
+  return scenario;
+}
+
+RecordedSimulation recorded(const Scenario& scenario, std::optional<int> asked = {}) {
+  return record({.job = scenario.job, .pace = scenario.pace}, work_of(scenario),
+                machine_of(scenario), partition_name(scenario), asked);
+}
+
+int ranks_with_events(const Recording& recording) {
+  return static_cast<int>(std::count_if(recording.events.begin(), recording.events.end(),
+                                        [](const auto& events) { return !events.empty(); }));
+}
+
+TEST(SimRecording, ReadsBackAndAddsUpToTheSimulation) {
+  for (const JobScheme scheme : {JobScheme::ring, JobScheme::allgather, JobScheme::ulysses})
+    for (const Pace pace : {Pace::in_step, Pace::buffers})
+      for (const bool backward : {false, true}) {
+        SCOPED_TRACE(std::string(name_of(scheme)) + (pace == Pace::buffers ? " buffers" : "") +
+                     (backward ? " backward" : ""));
+        const Scenario scenario = scenario_of(4, scheme, pace, backward);
+        const auto [simulation, recording] = recorded(scenario);
+        std::ostringstream text;
+        write_chrome_trace(text, recording);
+        EXPECT_EQ(parse_chrome_trace(text.str()), recording);
+
+        const RunSummary summary = summarize(recording);
+        ASSERT_EQ(summary.ranks.size(), 4u);
+        for (std::size_t r = 0; r < 4; ++r) {
+          const SimulatedRank& rank = simulation.ranks[r];
+          const double rounding = 1e-9 * static_cast<double>(recording.events[r].size());
+          EXPECT_NEAR(summary.ranks[r].compute_s, rank.compute_s, rounding);
+          EXPECT_NEAR(summary.ranks[r].wait_s, rank.wait_s, rounding);
+          EXPECT_NEAR(summary.ranks[r].exposed_s, rank.exposed_s, rounding);
+          EXPECT_EQ(static_cast<double>(summary.ranks[r].bytes_sent), rank.bytes_sent);
+        }
+      }
+}
+
+TEST(SimRecording, SaysWhatWasSimulated) {
+  const Recording recording =
+      recorded(scenario_of(3, JobScheme::ring, Pace::buffers, false)).recording;
+  EXPECT_EQ(recording.info.backend, "sim");
+  EXPECT_EQ(recording.info.partition, "zigzag");
+  EXPECT_EQ(recording.info.mask, "causal");
+  EXPECT_EQ(recording.info.world_size, 3);
+  EXPECT_EQ(recording.info.base_time_ns, 0);
+  EXPECT_EQ(recording.dropped, std::vector<std::int64_t>(3, 0));
+}
+
+TEST(SimRecording, RepeatsToTheByte) {
+  const Scenario scenario = scenario_of(5, JobScheme::ring, Pace::buffers, true);
+  EXPECT_EQ(recorded(scenario).recording, recorded(scenario).recording);
+}
+
+// Slices of a lane follow each other: what the viewer and other readers demand.
+TEST(SimRecording, SlicesOfALaneDontOverlap) {
+  for (const JobScheme scheme : {JobScheme::ring, JobScheme::allgather, JobScheme::ulysses})
+    for (const Pace pace : {Pace::in_step, Pace::buffers}) {
+      const Recording recording = recorded(scenario_of(4, scheme, pace, true)).recording;
+      for (const auto& of_rank : recording.events)
+        for (const Lane lane : kAllLanes) {
+          std::vector<TraceEvent> events;
+          std::copy_if(of_rank.begin(), of_rank.end(), std::back_inserter(events),
+                       [&](const TraceEvent& event) { return event.lane == lane; });
+          std::sort(events.begin(), events.end(), [](const TraceEvent& a, const TraceEvent& b) {
+            return std::pair(a.begin_ns, a.end_ns) < std::pair(b.begin_ns, b.end_ns);
+          });
+          for (std::size_t i = 1; i < events.size(); ++i)
+            ASSERT_GE(events[i].begin_ns, events[i - 1].end_ns)
+                << name_of(scheme) << " " << name_of(lane);
+        }
+    }
+}
+
+// Every send has its receive, of the same bytes.
+TEST(SimRecording, FlowsJoinWhatWasSentToWhatArrived) {
+  const Recording recording =
+      recorded(scenario_of(4, JobScheme::ring, Pace::buffers, true)).recording;
+  std::vector<TraceEvent> sends, receives;
+  for (const auto& of_rank : recording.events)
+    for (const TraceEvent& event : of_rank)
+      if (event.lane == Lane::send || event.lane == Lane::recv)
+        (event.lane == Lane::send ? sends : receives).push_back(event);
+  const auto by_flow = [](const TraceEvent& a, const TraceEvent& b) { return a.flow < b.flow; };
+  std::sort(sends.begin(), sends.end(), by_flow);
+  std::sort(receives.begin(), receives.end(), by_flow);
+  ASSERT_EQ(sends.size(), receives.size());
+  ASSERT_EQ(sends.size(), 4u * (3 + 3 + 4));  // forward, backward, gradients
+  for (std::size_t i = 0; i < sends.size(); ++i) {
+    EXPECT_NE(sends[i].flow, 0);
+    EXPECT_TRUE(i == 0 || sends[i].flow != sends[i - 1].flow);
+    EXPECT_EQ(sends[i].flow, receives[i].flow);
+    EXPECT_EQ(sends[i].bytes, receives[i].bytes);
+    EXPECT_EQ(sends[i].dst, receives[i].dst);
+  }
+}
+
+TEST(SimRecording, OfManyRanksHoldsTheCriticalPathAndASample) {
+  Scenario scenario = scenario_of(256, JobScheme::ring, Pace::buffers, false);
+  const auto [simulation, recording] = recorded(scenario);
+  const int kept = ranks_with_events(recording);
+  EXPECT_EQ(kept, ranks_to_record(scenario.job, {}));
+  EXPECT_LE(kept, kMostRanksByItself);
+  // The rank on which the run ends is on the path, and always there.
+  const auto last = std::max_element(
+      simulation.ranks.begin(), simulation.ranks.end(),
+      [](const SimulatedRank& a, const SimulatedRank& b) { return a.end_s < b.end_s; });
+  EXPECT_FALSE(recording.events[static_cast<std::size_t>(last - simulation.ranks.begin())].empty());
+  std::size_t events = 0;
+  std::map<std::int64_t, int> ends;  // of flows: readers refuse one that lacks an end
+  for (const auto& of_rank : recording.events) {
+    events += of_rank.size();
+    for (const TraceEvent& event : of_rank)
+      if (event.flow != 0) ++ends[event.flow];
+    EXPECT_LE(static_cast<double>(of_rank.size()), events_of_rank(scenario.job));
+  }
+  EXPECT_LE(events, static_cast<std::size_t>(kMostRecordedEvents));
+  EXPECT_FALSE(ends.empty());
+  for (const auto& [flow, count] : ends) EXPECT_EQ(count, 2) << flow;
+  std::ostringstream text;
+  write_chrome_trace(text, recording);
+  EXPECT_EQ(parse_chrome_trace(text.str()), recording);
+}
+
+TEST(SimRecording, HoldsAsManyAsAskedFor) {
+  const Scenario scenario = scenario_of(12, JobScheme::ring, Pace::in_step, false);
+  for (const int asked : {1, 2, 5, 11, 12, 100})
+    EXPECT_EQ(ranks_with_events(recorded(scenario, asked).recording), std::min(asked, 12));
+}
+
+TEST(SimRecording, RefusesMoreEventsThanAFileShouldHold) {
+  Job job;
+  job.world_size = 10000;
+  EXPECT_THROW(ranks_to_record(job, 10000), InputError);
+  EXPECT_NO_THROW(ranks_to_record(job, 50));
+  EXPECT_GE(ranks_to_record(job, {}), 2);
+  job.world_size = 64;
+  EXPECT_EQ(ranks_to_record(job, {}), 64);
+}
+
+TEST(SimRecording, SampleIsEvenBesideThePath) {
+  const std::vector<bool> chosen = choose_ranks(100, 10, {99, 98, 97});
+  EXPECT_EQ(std::count(chosen.begin(), chosen.end(), true), 10);
+  for (const std::size_t rank : {97u, 98u, 99u, 0u}) EXPECT_TRUE(chosen[rank]) << rank;
+  int longest = 0, gap = 0;
+  for (const bool is_chosen : chosen) {
+    gap = is_chosen ? 0 : gap + 1;
+    longest = std::max(longest, gap);
+  }
+  EXPECT_LE(longest, 100 / 6);
+  // A path through all of them leaves room for the sample.
+  std::vector<int> all(100);
+  std::iota(all.rbegin(), all.rend(), 0);
+  const std::vector<bool> of_long_path = choose_ranks(100, 10, all);
+  EXPECT_EQ(std::count(of_long_path.begin(), of_long_path.end(), true), 10);
+  EXPECT_TRUE(of_long_path[99]);
+}
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,186 @@
+// The what-if under a person's hands, and drawn in every size.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/viz/hands.h"
+#include "tests/viz/panel_stage.h"
+#include "tests/viz_model/simulated.h"
+#include "viz/panels/slider.h"
+#include "viz/panels/timeline_strip.h"
+#include "viz/panels/what_if_panel.h"
+
+namespace ringscope::viz {
+namespace {
+
+// The panel as the workspace draws it.
+void draw_open(const PanelContext& context) {
+  context.session.show_what_if(true);
+  draw_what_if(context);
+}
+
+TEST(WhatIfPanel, DrawsEveryTrace) { draws_everything(draw_open); }
+
+TEST(WhatIfPanel, DrawsWhatCanNotBe) {
+  Stage stage(draw_open, documents_of(simulated_trace(simulated_scenario(4))), 1600, 780);
+  stage.picture();
+  stage.session.what_if->settings.way = Way::ulysses;
+  stage.session.what_if->settings.world_size = 3;
+  stage.picture();
+  EXPECT_NE(stage.session.what_if->shown()->refusal, "");
+  EXPECT_EQ(stage.box_of_picture("what if foretold").width(), 0);
+  EXPECT_GT(stage.box_of_picture("what if recorded").width(), 100);
+}
+
+TEST(WhatIfPanel, BothTimelinesStandOnOneAxis) {
+  Stage stage(draw_open, documents_of(simulated_trace(simulated_scenario(4))), 1600, 780);
+  stage.frame();
+  stage.session.what_if->settings.world_size = 8;
+  const Box recorded = stage.box_of_picture("what if recorded");
+  const Box foretold = stage.box_of_picture("what if foretold");
+  ASSERT_GT(recorded.width(), 800);
+  EXPECT_EQ(foretold.x0, recorded.x0);
+  EXPECT_EQ(foretold.x1, recorded.x1);
+  EXPECT_GT(foretold.y0, recorded.y1);
+  EXPECT_GT(foretold.height(), 1.5f * recorded.height());  // of twice as many ranks
+  EXPECT_LE(foretold.y1, 780);
+}
+
+// Pictures are painted anew when the prediction is another one.
+TEST(WhatIfPanel, TheTimelineFollowsTheSettings) {
+  Stage stage(draw_open, documents_of(simulated_trace(simulated_scenario(4))), 1600, 780);
+  const Image before = stage.picture();
+  stage.session.what_if->settings.partition = PartitionKind::striped;
+  const Image after = stage.picture();
+  const Box strip = stage.box_of_picture("what if foretold");
+  std::size_t other = 0;
+  for (int y = static_cast<int>(strip.y0); y < static_cast<int>(strip.y1); ++y)
+    for (int x = static_cast<int>(strip.x0); x < static_cast<int>(strip.x1); ++x)
+      other += before.at(x, y) != after.at(x, y) ? 1 : 0;
+  EXPECT_GT(other, 10'000u);
+}
+
+// However like the one before, and with others between that nobody saw.
+TEST(WhatIfPanel, EveryPredictionIsPainted) {
+  Scenario scenario = simulated_scenario(8);  // of as many rows each
+  scenario.job.mask = MaskSpec::parse("full");
+  Stage stage(draw_open, documents_of(simulated_trace(scenario)), 1600, 780);
+  stage.frame();
+  WhatIfSettings& settings = stage.session.what_if->settings;
+  settings.slowdown = 3;
+  const Box strip = [&] {
+    stage.picture();
+    return stage.box_of_picture("what if foretold");
+  }();
+  const auto painted = [&](int slow_rank) {
+    settings.slow_rank = (slow_rank + 2) % 8;
+    stage.session.update_what_if();
+    settings.slow_rank = slow_rank;
+    stage.frame();
+    Image image(1600, 780);
+    render(*ImGui::GetDrawData(), image);
+    std::vector<Color> pixels;
+    for (int y = static_cast<int>(strip.y0); y < static_cast<int>(strip.y1); ++y)
+      for (int x = static_cast<int>(strip.x0); x < static_cast<int>(strip.x1); ++x)
+        pixels.push_back(image.at(x, y));
+    return pixels;
+  };
+  std::vector<Color> before = painted(0);
+  for (int round = 0; round < 3; ++round)
+    for (const int rank : {1, 2, 3, 4, 5, 6, 7}) {
+      std::vector<Color> now = painted(rank);
+      EXPECT_NE(now, before) << "rank " << rank;
+      before = std::move(now);
+    }
+}
+
+TEST(WhatIfLayout, FitsScreensOfUsualSizes) {
+  for (const auto& [width, height] : {std::pair(1568, 784), {1248, 604}})
+    for (const int ranks : {1, 2, 4, 16, 64}) {
+      const Box room{6, 6, 6.0f + width, 6.0f + height};
+      const WhatIfLayout layout = what_if_layout(room, 50, 6, 4, ranks);
+      ASSERT_EQ(layout.figures.size(), 6u);
+      EXPECT_LE(layout.figures.back().x1, room.x1);
+      EXPECT_GE(layout.figures[0].width(), 130);
+      EXPECT_GE(layout.figures[0].y0, layout.words.y1);
+      EXPECT_GE(layout.ruler.y0, layout.figures[0].y1);
+      EXPECT_GE(layout.recorded.y0, layout.ruler.y1);
+      EXPECT_GE(layout.foretold.y0, layout.recorded.y1 + kWhatIfTitle);
+      EXPECT_LE(layout.foretold.y1, room.y1);
+      EXPECT_GE(layout.recorded.height(), 60);
+      EXPECT_GE(layout.foretold.height(), 60);
+    }
+}
+
+TEST(Slider, ScalesGoThereAndBack) {
+  for (const SliderScale& scale :
+       {SliderScale{1.0 / 64, 64, true}, SliderScale{0, 2, false}, SliderScale{1, 1024, true}}) {
+    EXPECT_DOUBLE_EQ(scale.value_at(0), scale.least);
+    EXPECT_DOUBLE_EQ(scale.value_at(1), scale.most);
+    for (const double share : {0.1, 0.5, 0.9})
+      EXPECT_NEAR(scale.share_of(scale.value_at(share)), share, 1e-12);
+    EXPECT_EQ(scale.share_of(scale.least / 2), 0);
+    EXPECT_EQ(scale.share_of(10 * scale.most), 1);
+  }
+  EXPECT_NEAR((SliderScale{1.0 / 64, 64, true}).value_at(0.5), 1, 1e-12);
+}
+
+// Places in a window of 1600 x 900: the settings' sliders, 38 pixels each, from the heading on. Bars
+// begin 26 pixels from the window's left and end 36 + 26 from there.
+constexpr float kLeft = 26, kRight = 16 + 316 - 10;
+constexpr float kRanks = 6 + 46 + 6 + 8 + 8 + 28 + 17 + 8.5f;
+
+Person person() {
+  std::vector<Trace> traces;
+  traces.push_back(simulated_trace(simulated_scenario(4)));
+  return Person(session_of(std::move(traces)));
+}
+
+TEST(WhatIfPanel, OpensAndClosesByKeyAndButton) {
+  Person one = person();
+  EXPECT_FALSE(drawn("root/what if_00000000"));
+  one.type("e");
+  EXPECT_NE(one.session().what_if, nullptr);
+  one.type("e");
+  EXPECT_EQ(one.session().what_if, nullptr);
+  one.type("e");
+  one.press(SpecialKey::escape);
+  EXPECT_EQ(one.session().what_if, nullptr);
+}
+
+TEST(WhatIfPanel, ARankSliderIsDraggedAndReset) {
+  Person one = person();
+  one.type("e");
+  one.rest(3);
+  Session& session = one.session();
+  one.drag(kLeft + 60, kRanks, kRight + 50, kRanks);
+  EXPECT_EQ(session.what_if->settings.world_size, kMostRanks);
+  one.drag(kRight - 20, kRanks, 0, kRanks);
+  EXPECT_EQ(session.what_if->settings.world_size, 1);
+  session.what_if->finish();
+  EXPECT_EQ(session.what_if->shown()->settings.world_size, 1);
+  one.drag(kLeft + 60, kRanks, kLeft + 60, kRanks, true);
+  EXPECT_EQ(session.what_if->settings.world_size, 4);
+}
+
+TEST(WhatIfPanel, WheelAndDragMoveBothTimelines) {
+  Person one = person();
+  one.type("e");
+  one.rest(3);
+  Session& session = one.session();
+  const TimelineView whole = session.view;
+  one.wheel(900, 500, 4);
+  EXPECT_LT(session.view.width(), whole.width() / 2);
+  const TimelineView close = session.view;
+  one.drag(900, 500, 800, 500);
+  EXPECT_GT(session.view.begin, close.begin);
+  EXPECT_NEAR(session.view.width(), close.width(), 1e-6 * close.width());
+  one.press(SpecialKey::home);
+  EXPECT_EQ(session.view, whole);
+}
+
+}  // namespace
+}  // namespace ringscope::viz

@@ -1,0 +1,92 @@
+// A recording in memory becomes the trace that its file would become.
+#include "viz/model/recorded_trace.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "core/trace/chrome_trace.h"
+#include "tests/viz_model/recorded.h"
+#include "viz/model/document.h"
+#include "viz/model/trace_loader.h"
+
+namespace ringscope::viz {
+namespace {
+
+// Names may be numbered otherwise.
+void expect_same(const Trace& a, const Trace& b) {
+  EXPECT_EQ(a.run, b.run);
+  EXPECT_EQ(a.begin_ns, b.begin_ns);
+  EXPECT_EQ(a.end_ns, b.end_ns);
+  EXPECT_EQ(a.slice_count, b.slice_count);
+  ASSERT_EQ(a.ranks.size(), b.ranks.size());
+  for (std::size_t i = 0; i < a.ranks.size(); ++i) {
+    EXPECT_EQ(a.ranks[i].pid, b.ranks[i].pid);
+    EXPECT_EQ(a.ranks[i].name, b.ranks[i].name);
+    EXPECT_EQ(a.ranks[i].first_lane, b.ranks[i].first_lane);
+    EXPECT_EQ(a.ranks[i].lanes, b.ranks[i].lanes);
+  }
+  ASSERT_EQ(a.rows.size(), b.rows.size());
+  for (std::size_t row = 0; row < a.rows.size(); ++row) {
+    EXPECT_EQ(a.rows[row].lane, b.rows[row].lane);
+    ASSERT_EQ(a.rows[row].slices.size(), b.rows[row].slices.size());
+    for (std::size_t i = 0; i < a.rows[row].slices.size(); ++i) {
+      Slice x = a.rows[row].slices[i], y = b.rows[row].slices[i];
+      EXPECT_EQ(a.name(x), b.name(y));
+      EXPECT_EQ(x.flow == 0, y.flow == 0);
+      if (x.flow != 0 && y.flow != 0) {
+        EXPECT_EQ(a.flows[x.flow - 1].from, b.flows[y.flow - 1].from);
+        EXPECT_EQ(a.flows[x.flow - 1].to, b.flows[y.flow - 1].to);
+      }
+      x.name = y.name = x.flow = y.flow = 0;
+      EXPECT_EQ(x, y);
+    }
+  }
+  EXPECT_EQ(a.flows.size(), b.flows.size());
+  EXPECT_EQ(a.samples, b.samples);
+  EXPECT_EQ(a.story, b.story);
+}
+
+TEST(RecordedTrace, IsWhatTheLoaderMakesOfTheFile) {
+  for (const bool backward : {false, true})
+    for (const Scheme scheme : kAllSchemes) {
+      Recording recording = record_run(PartitionKind::zigzag, "causal", scheme, 3, backward);
+      recording.story = {{.text = "One."}};
+      std::ostringstream text;
+      write_chrome_trace(text, recording);
+      expect_same(to_trace(recording, "made"), parse_trace(text.str(), "made"));
+      EXPECT_EQ(to_trace(recording, "made").path, "made");
+    }
+}
+
+TEST(RecordedTrace, OfNothing) {
+  Recording recording;
+  recording.info.world_size = 2;
+  recording.events.resize(2);
+  const Trace trace = to_trace(recording, "none");
+  EXPECT_EQ(trace.ranks.size(), 2u);
+  EXPECT_EQ(trace.slice_count, 0u);
+  EXPECT_EQ(trace.rows.size(), 8u);
+}
+
+// The slices of some ranks, under their own names, and a timeline can be made of them.
+TEST(RecordedTrace, ASampleHasTheRanksThatWereAskedFor) {
+  const Recording recording = record_run(PartitionKind::striped, "causal", Scheme::ring, 5, false);
+  const Trace all = to_trace(recording, "all"), some = sample_trace(recording, {1, 4}, "some");
+  ASSERT_EQ(some.ranks.size(), 2u);
+  EXPECT_EQ(some.ranks[0].name, "rank 1");
+  EXPECT_EQ(some.ranks[1].name, "rank 4");
+  EXPECT_EQ(some.ranks[1].pid, 4);
+  EXPECT_EQ(some.run->world_size, 5);
+  EXPECT_TRUE(some.flows.empty());
+  const auto& there = all.slices_of(4, ringscope::Lane::compute);
+  const auto& here = some.slices_of(1, ringscope::Lane::compute);
+  ASSERT_EQ(here.size(), there.size());
+  for (std::size_t i = 0; i < here.size(); ++i) EXPECT_EQ(here[i].begin_ns, there[i].begin_ns);
+  const Axis axis(some);
+  EXPECT_EQ(axis.steps(), 5);
+  EXPECT_GT(axis.length(AxisMode::time), 0);
+}
+
+}  // namespace
+}  // namespace ringscope::viz

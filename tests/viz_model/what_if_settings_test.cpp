@@ -1,0 +1,167 @@
+// Settings as people type them, and how far they go.
+#include "viz/model/what_if_settings.h"
+
+#include <gtest/gtest.h>
+
+#include <climits>
+#include <cmath>
+#include <string>
+
+#include "core/base/error.h"
+#include "tests/viz_model/simulated.h"
+
+namespace ringscope::viz {
+namespace {
+
+RunRates rates() {
+  RunRates rates;
+  rates.scenario = simulated_scenario(4);
+  return rates;
+}
+
+WhatIfSettings applied(const std::string& text) {
+  WhatIfSettings settings = settings_of(rates());
+  apply(settings, rates(), text);
+  return settings;
+}
+
+TEST(WhatIfSettings, NothingMeansTheRecordedRun) {
+  const WhatIfSettings settings = applied("");
+  EXPECT_EQ(settings, settings_of(rates()));
+  EXPECT_EQ(settings.world_size, 4);
+  EXPECT_EQ(settings.bandwidth, 1);
+  EXPECT_EQ(settings.mask, "causal");
+  EXPECT_EQ(settings.way, Way::buffers);
+}
+
+TEST(WhatIfSettings, EveryOneCanBeTyped) {
+  const WhatIfSettings s = applied(
+      "bandwidth=2,latency=0.5,flops=4,world-size=8,partition=zigzag,mask=causal+window:64,"
+      "scheme=ring,kv-buffers=3,cores=2,jitter=0.25,straggler=5:0.25");
+  EXPECT_EQ(s.bandwidth, 2);
+  EXPECT_EQ(s.latency, 0.5);
+  EXPECT_EQ(s.flops, 4);
+  EXPECT_EQ(s.world_size, 8);
+  EXPECT_EQ(s.partition, PartitionKind::zigzag);
+  EXPECT_EQ(s.mask, "causal+window:64");
+  EXPECT_EQ(s.way, Way::buffers);
+  EXPECT_EQ(s.kv_buffers, 3);
+  EXPECT_EQ(s.cores, 2);
+  EXPECT_EQ(s.jitter, 0.25);
+  EXPECT_EQ(s.slow_rank, 5);
+  EXPECT_EQ(s.slowdown, 4);
+  EXPECT_EQ(applied("cores=own").cores, 0);
+  EXPECT_EQ(applied("scheme=ulysses").way, Way::ulysses);
+  EXPECT_EQ(applied("kv-buffers=in-step").way, Way::in_step);
+  EXPECT_EQ(applied("kv-buffers=in-step,scheme=ring").way, Way::in_step);
+  EXPECT_EQ(applied("scheme=allgather").way, Way::allgather);
+}
+
+TEST(WhatIfSettings, DocumentsKeepTheirCommas) {
+  const WhatIfSettings s = applied("mask=causal+documents:1000,3000,96,world-size=2");
+  EXPECT_EQ(s.mask, "causal+documents:1000,3000,96");
+  EXPECT_EQ(s.world_size, 2);
+}
+
+TEST(WhatIfSettings, RefusesTheRestByNameAndValue) {
+  const auto refused = [](const std::string& text, const std::string& name,
+                          const std::string& value) {
+    SCOPED_TRACE(text);
+    try {
+      applied(text);
+      ADD_FAILURE() << "accepted";
+    } catch (const InputError& error) {
+      const std::string what = error.what();
+      EXPECT_NE(what.find(name), std::string::npos) << what;
+      EXPECT_NE(what.find(value), std::string::npos) << what;
+      EXPECT_EQ(what.find('\n'), std::string::npos);
+    }
+  };
+  for (const char* bad : {"0", "-1", "nan", "inf", "1e9", "x", "", "2x", " 2"})
+    refused(std::string("bandwidth=") + bad, "bandwidth", "'" + std::string(bad) + "'");
+  for (const char* bad : {"0", "-1", "1025", "99999999999", "1.5", "x", ""})
+    refused(std::string("world-size=") + bad, "world-size", "'" + std::string(bad) + "'");
+  refused("partition=diagonal", "diagonal", "zigzag");
+  refused("mask=hexagonal", "hexagonal", "causal");
+  refused("mask=documents:1,2", "mask", "4096");
+  refused("scheme=pigeons", "scheme", "'pigeons'");
+  refused("kv-buffers=lots", "kv-buffers", "'lots'");
+  refused("kv-buffers=1", "kv-buffers", "'1'");
+  refused("cores=0", "cores", "'0'");
+  refused("jitter=-0.1", "jitter", "'-0.1'");
+  refused("straggler=1", "straggler", "RANK:SPEED");
+  refused("straggler=1:2", "straggler", "'2'");
+  refused("straggler=1:0", "straggler", "'0'");
+  refused("straggler=4:0.5", "straggler", "from 0 to 3");
+  refused("colour=red", "colour", "bandwidth");
+  refused("trace.json", "trace.json", "SETTING=VALUE");
+  refused("bandwidth", "bandwidth", "''");
+}
+
+TEST(WhatIfSettings, CanBeCheckedBeforeThereIsARecording) {
+  EXPECT_NO_THROW(check_settings(""));
+  EXPECT_NO_THROW(check_settings("world-size=5000,straggler=7:0.5,mask=documents:1,2"));
+  EXPECT_THROW(check_settings("bandwidth=much"), InputError);
+  EXPECT_THROW(check_settings("trace.json"), InputError);
+}
+
+TEST(WhatIfSettings, StayWithinTheirBounds) {
+  WhatIfSettings wild;
+  wild.bandwidth = NAN;
+  wild.latency = 1e30;
+  wild.flops = -3;
+  wild.world_size = INT_MAX;
+  wild.kv_buffers = INT_MIN;
+  wild.cores = -5;
+  wild.jitter = INFINITY;
+  wild.slow_rank = INT_MAX;
+  wild.slowdown = 0;
+  const WhatIfSettings s = within_bounds(wild, rates());
+  EXPECT_EQ(s.bandwidth, kFactors.least);
+  EXPECT_EQ(s.latency, kFactors.most);
+  EXPECT_EQ(s.flops, kFactors.least);
+  EXPECT_EQ(s.world_size, kMostRanks);
+  EXPECT_EQ(s.kv_buffers, 2);
+  EXPECT_EQ(s.cores, 0);
+  EXPECT_EQ(s.jitter, kJitters.most);
+  EXPECT_EQ(s.slow_rank, kMostRanks - 1);
+  EXPECT_EQ(s.slowdown, 1);
+}
+
+// A recording of more ranks, or of a slower one, than sliders reach, is foretold as it is.
+TEST(WhatIfSettings, TheRecordedRunIsAlwaysWithin) {
+  RunRates large = rates();
+  large.scenario.job.world_size = 5000;
+  large.scenario.job.kv_buffers = 100;
+  large.slow_rank = 4999;
+  large.slowdown = 40;
+  const WhatIfSettings settings = settings_of(large);
+  EXPECT_EQ(within_bounds(settings, large), settings);
+}
+
+TEST(WhatIfSettings, BecomeAScenario) {
+  RunRates of = rates();
+  of.scenario.stragglers = {{1, 0.5}, {3, 0.25}};
+  WhatIfSettings s = settings_of(of);
+  s.bandwidth = 2;
+  s.flops = 3;
+  s.way = Way::ulysses;
+  s.cores = 2;
+  s.world_size = 2;
+  s.slow_rank = 0;
+  s.slowdown = 4;
+  const Scenario scenario = scenario_of(of, s);
+  EXPECT_EQ(scenario.rates.bytes_per_s, 8e9);
+  EXPECT_EQ(scenario.rates.forward_flops, 300e9);
+  EXPECT_EQ(scenario.rates.backward_flops, 240e9);
+  EXPECT_EQ(scenario.job.scheme, JobScheme::ulysses);
+  EXPECT_EQ(scenario.job.world_size, 2);
+  EXPECT_EQ(scenario.cores, 2);
+  ASSERT_EQ(scenario.stragglers.size(), 2u);  // rank 3 is not there any more
+  EXPECT_EQ(scenario.stragglers[0].rank, 1);
+  EXPECT_EQ(scenario.stragglers[1].rank, 0);
+  EXPECT_EQ(scenario.stragglers[1].speed, 0.25);
+}
+
+}  // namespace
+}  // namespace ringscope::viz

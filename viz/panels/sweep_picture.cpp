@@ -1,0 +1,62 @@
+// The page: title, and the charts' places on it.
+#include "viz/panels/sweep_picture.h"
+
+#include <algorithm>
+
+namespace ringscope::viz {
+namespace {
+
+constexpr float kMargin = 28, kGap = 20, kHead = 64;
+
+// `count` boxes beside each other.
+std::vector<Box> beside(const Box& box, std::size_t count) {
+  std::vector<Box> boxes;
+  const auto n = static_cast<float>(count);
+  const float width = (box.width() - kGap * (n - 1)) / n;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float x = box.x0 + static_cast<float>(i) * (width + kGap);
+    boxes.push_back({x, box.y0, x + width, box.y1});
+  }
+  return boxes;
+}
+
+std::pair<Box, Box> above_each_other(const Box& box, float share) {
+  const float y = box.y0 + share * (box.height() - kGap);
+  return {{box.x0, box.y0, box.x1, y}, {box.x0, y + kGap, box.x1, box.y1}};
+}
+
+}  // namespace
+
+void draw_sweep(const SweepDrawing& drawing, const SweepPicture& picture, const Box& box) {
+  const Palette& palette = drawing.palette;
+  fill(drawing.list, box, palette.background);
+  const float width = box.width() - 2 * kMargin;
+  draw_text(drawing.list, drawing.fonts.title, {box.x0 + kMargin, box.y0 + 16}, {0, 0},
+            palette.text, fitted(drawing.fonts.title, picture.title, width));
+  draw_text(drawing.list, drawing.fonts.text, {box.x0 + kMargin, box.y0 + 42}, {0, 0},
+            palette.text_dim, fitted(drawing.fonts.text, picture.subtitle, width));
+  Box page{box.x0 + kMargin, box.y0 + kHead + 12, box.x1 - kMargin, box.y1 - kMargin};
+  for (const BarChart& chart : picture.bars) draw_bars(drawing, chart, page);
+  if (picture.curves.empty()) return;
+  if (picture.maps.empty()) {
+    const auto boxes = beside(page, picture.curves.size());
+    for (std::size_t i = 0; i < boxes.size(); ++i)
+      draw_curves(drawing, picture.curves[i], boxes[i]);
+    return;
+  }
+  if (picture.maps.size() == 1) {
+    const auto halves = beside(page, 2);
+    draw_curves(drawing, picture.curves[0], halves[0]);
+    const auto [top, bottom] = above_each_other(halves[1], 0.5f);
+    draw_curves(drawing, picture.curves[1], top);
+    draw_map(drawing, picture.maps[0], bottom);
+    return;
+  }
+  const auto [top, bottom] = above_each_other(page, 0.5f);
+  const auto halves = beside(top, 2);
+  for (std::size_t i = 0; i < 2; ++i) draw_curves(drawing, picture.curves[i], halves[i]);
+  const auto maps = beside(bottom, picture.maps.size());
+  for (std::size_t i = 0; i < maps.size(); ++i) draw_map(drawing, picture.maps[i], maps[i]);
+}
+
+}  // namespace ringscope::viz
