@@ -1,0 +1,111 @@
+#include "core/layer/attention_layer.h"
+
+#include <algorithm>
+
+#include "core/layer/linear.h"
+
+namespace ringscope {
+namespace {
+
+// [batch, first, second, head_dim] -> [batch, second, first, head_dim]: from the projections'
+// order, rows before heads, to attention's, heads before rows, or back.
+void exchange_rows_and_heads(const AttentionParams& params, Index first, Index second,
+                             const float* from, float* to) {
+  const Index d = params.head_dim;
+  for (Index b = 0; b < params.batch; ++b)
+    for (Index i = 0; i < first; ++i)
+      for (Index j = 0; j < second; ++j, from += d)
+        std::copy_n(from, d, to + ((b * second + j) * first + i) * d);
+}
+
+template <class T>
+void copy_to(const Buffer<T>& from, T* to) {
+  std::copy(from.begin(), from.end(), to);
+}
+template <class T>
+void copy_from(const T* from, Buffer<T>& to) {
+  std::copy_n(from, to.size(), to.begin());
+}
+
+}  // namespace
+
+AttentionLayer::AttentionLayer(const LayerWeights& weights, ContextRing& ring) : weights_(weights) {
+  const AttentionParams& params = ring.problem().params;
+  const Index rows = ring.local_rows().size();
+  q_ = {&ring.meter(), params.query_values(rows)};
+  k_ = {&ring.meter(), params.kv_values(rows)};
+  v_ = {&ring.meter(), params.kv_values(rows)};
+  out_ = {&ring.meter(), params.query_values(rows)};
+  row_max_ = {&ring.meter(), params.row_values(rows)};
+  row_sum_ = {&ring.meter(), params.row_values(rows)};
+}
+
+void AttentionLayer::forward(const ParameterStore& store, const float* x, float* y,
+                             Workspace& shared) {
+  ContextRing& ring = shared.ring;
+  const AttentionParams& params = ring.problem().params;
+  const Index rows = ring.local_rows().size(), tokens = ring.tokens();
+  const Index heads = params.num_heads, heads_kv = params.num_heads_kv;
+  float *const queries = shared.queries.data(), *const keys = shared.keys.data(),
+               *const values = shared.values.data();
+  // [attention_layer
+  const auto project = [&](const Parameter& weight, float* to) {
+    linear_forward(shared.product, store, weight, tokens, x, Store::overwrite, to);
+  };
+  project(weights_.query, queries);
+  project(weights_.key, keys);
+  project(weights_.value, values);
+  shared.rotary.turn(params.batch, heads, queries);
+  shared.rotary.turn(params.batch, heads_kv, keys);
+  exchange_rows_and_heads(params, rows, heads, queries, q_.data());
+  exchange_rows_and_heads(params, rows, heads_kv, keys, k_.data());
+  exchange_rows_and_heads(params, rows, heads_kv, values, v_.data());
+
+  copy_to(q_, ring.q());
+  copy_to(k_, ring.k());
+  copy_to(v_, ring.v());
+  ring.forward();
+  copy_from(ring.out(), out_);
+  copy_from(ring.row_max(), row_max_);
+  copy_from(ring.row_sum(), row_sum_);
+
+  exchange_rows_and_heads(params, heads, rows, out_.data(), queries);
+  linear_forward(shared.product, store, weights_.output, tokens, queries, Store::accumulate, y);
+  // attention_layer]
+}
+
+void AttentionLayer::backward(ParameterStore& store, const float* x, const float* dy, float* dx,
+                              Workspace& shared) {
+  ContextRing& ring = shared.ring;
+  const AttentionParams& params = ring.problem().params;
+  const Index rows = ring.local_rows().size(), tokens = ring.tokens();
+  const Index heads = params.num_heads, heads_kv = params.num_heads_kv;
+  float *const queries = shared.queries.data(), *const keys = shared.keys.data(),
+               *const values = shared.values.data(), *const dout = shared.query_gradients.data();
+  exchange_rows_and_heads(params, heads, rows, out_.data(), queries);
+  linear_backward(shared.product, store, weights_.output, tokens, queries, dy, Store::overwrite,
+                  dout);
+
+  copy_to(q_, ring.q());
+  copy_to(k_, ring.k());
+  copy_to(v_, ring.v());
+  copy_to(out_, ring.out());
+  copy_to(row_max_, ring.row_max());
+  copy_to(row_sum_, ring.row_sum());
+  exchange_rows_and_heads(params, rows, heads, dout, ring.dout());
+  const KvGradient home = ring.backward();
+
+  exchange_rows_and_heads(params, heads, rows, ring.dq(), queries);
+  exchange_rows_and_heads(params, heads_kv, rows, home.data, keys);
+  exchange_rows_and_heads(params, heads_kv, rows, home.data + params.kv_values(rows), values);
+  shared.rotary.turn_back(params.batch, heads, queries);
+  shared.rotary.turn_back(params.batch, heads_kv, keys);
+  const auto back = [&](const Parameter& weight, const float* gradient, Store to_dx) {
+    linear_backward(shared.product, store, weight, tokens, x, gradient, to_dx, dx);
+  };
+  back(weights_.query, queries, Store::overwrite);
+  back(weights_.key, keys, Store::accumulate);
+  back(weights_.value, values, Store::accumulate);
+}
+
+}  // namespace ringscope

@@ -1,0 +1,61 @@
+// One rank's seat at the ring, for as long as it lives: all layers of a model and all its steps
+// take turns at one RankMemory, one backend and one communicator, since only one attention is
+// computed at a time. What an attention layer has to keep from its forward to its backward pass it
+// keeps itself.
+#pragma once
+
+#include "core/ring/cpu_backend.h"
+#include "core/ring/ring_attention.h"
+
+namespace ringscope {
+
+class ContextRing {
+ public:
+  // Attention on the CPU, f32. `problem` says it for all layers; `comm` must outlive it. `pulse`
+  // may be null. Throws std::invalid_argument when the problem is not of the ring's world_size, or
+  // not of f32; std::bad_alloc.
+  ContextRing(const RingProblem& problem, Communicator& comm, Scheme scheme = Scheme::ring,
+              WorkPulse* pulse = nullptr);
+  ContextRing(const ContextRing&) = delete;
+  ContextRing& operator=(const ContextRing&) = delete;
+
+  const RingProblem& problem() const { return problem_; }
+  int rank() const { return comm_->rank(); }
+  LocalRows local_rows() const { return problem_.partition.rows_of(rank()); }
+  // Rows of all sequences of the batch.
+  Index tokens() const { return problem_.params.batch * local_rows().size(); }
+  MemoryMeter& meter() { return memory_.meter(); }
+
+  // From here on both passes run over these: the same ones with a recording around them, say. They
+  // must outlive the passes.
+  void run_over(Communicator& comm, BlockBackend& backend);
+  void run_over_own();
+  BlockBackend& own_backend() { return backend_; }
+  Communicator& own_communicator() { return own_comm_; }
+
+  // [batch, heads, rows, head_dim], as in RankMemory. forward() reads q, k and v and leaves out,
+  // row_max and row_sum. backward() reads all of them and dout, and leaves dq; it returns dK, then
+  // dV. All has happened when they return. Throw RunError.
+  float* q() { return reinterpret_cast<float*>(memory_.q.data()); }
+  float* k() { return reinterpret_cast<float*>(memory_.own_kv()); }
+  float* v() { return k() + problem_.params.kv_values(local_rows().size()); }
+  float* dout() { return reinterpret_cast<float*>(memory_.dout.data()); }
+  float* out() { return memory_.out_accum.data(); }
+  float* row_max() { return memory_.row_max.data(); }
+  double* row_sum() { return memory_.row_sum.data(); }
+  const float* dq() const { return memory_.dq.data(); }
+
+  void forward();
+  KvGradient backward();
+
+ private:
+  RingProblem problem_;
+  Communicator& own_comm_;
+  Scheme scheme_;
+  RankMemory memory_;
+  CpuBackend backend_;
+  Communicator* comm_;
+  BlockBackend* block_backend_;
+};
+
+}  // namespace ringscope

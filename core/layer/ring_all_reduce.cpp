@@ -1,0 +1,54 @@
+#include "core/layer/ring_all_reduce.h"
+
+#include "core/partition/partition.h"
+#include "core/ring/at_step.h"
+#include "core/ring/schedule.h"
+
+namespace ringscope {
+namespace {
+
+constexpr Index kBytes = sizeof(float);
+
+// One hop; returns when it is over.
+void hop(Communicator& comm, int step, int send_chunk, const float* send, Index send_size,
+         int recv_chunk, float* recv, Index recv_size) {
+  at_step(comm.rank(), step, [&] {
+    wait_for(comm.exchange({Pass::backward, Payload::dkv, step, send_chunk, send,
+                            send_size * kBytes, recv_chunk, recv, recv_size * kBytes},
+                           {}));
+  });
+}
+
+}  // namespace
+
+RingAllReduce::RingAllReduce(Index size, int world_size, MemoryMeter* meter)
+    : size_(size), incoming_(meter, world_size == 1 ? 0 : ceil_div(size, world_size)) {}
+
+void RingAllReduce::add_up(Communicator& comm, float* values) {
+  const RingSchedule ring{comm.rank(), comm.world_size()};
+  const auto chunk = [&](int k) { return balanced_chunk(size_, ring.world_size, k); };
+  const int hops = ring.world_size - 1;
+  // Chunk k begins at rank k, and is whole at the rank before it.
+  for (int step = 0; step < hops; ++step) {
+    const int out = ring.owner(step), in = ring.owner(step + 1);
+    const Run sent = chunk(out), received = chunk(in);
+    hop(comm, step, out, values + sent.first, sent.count, in, incoming_.data(), received.count);
+    for (Index i = 0; i < received.count; ++i) values[received.first + i] += incoming_[i];
+  }
+  for (int step = hops; step < 2 * hops; ++step) {
+    const int out = ring.owner(step), in = ring.owner(step + 1);
+    const Run sent = chunk(out), received = chunk(in);
+    hop(comm, step, out, values + sent.first, sent.count, in, values + received.first,
+        received.count);
+  }
+}
+
+Index RingAllReduce::bytes_sent(Index size, int world_size, int rank) {
+  if (world_size == 1) return 0;
+  const auto bytes = [&](int k) { return balanced_chunk(size, world_size, k).count * kBytes; };
+  // Of the first round all but the chunk that ends here; of the second all but the next rank's.
+  const int whole_here = (rank + 1) % world_size, whole_next = (rank + 2) % world_size;
+  return 2 * size * kBytes - bytes(whole_here) - bytes(whole_next);
+}
+
+}  // namespace ringscope

@@ -1,0 +1,158 @@
+#include "core/train/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+#include "core/base/input_file.h"
+#include "core/base/random.h"
+
+namespace ringscope {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+using Word = std::uint64_t;
+
+constexpr Index kWordBytes = sizeof(Word);
+constexpr char kMagic[] = "rscp 001";     // a word
+constexpr Index kMaxMaskBytes = 1 << 20;  // documents may be many
+
+// Calls f on every number of the header behind the magic, in the order of the file.
+template <class Settings, class F>
+void for_header(Settings& settings, F&& f) {
+  auto& shape = settings.shape;
+  auto& adam = settings.adam;
+  f(shape.layers), f(shape.width), f(shape.num_heads), f(shape.num_heads_kv), f(shape.head_dim);
+  f(shape.hidden), f(shape.vocab), f(shape.tied_head), f(shape.rotary_base), f(shape.norm_epsilon);
+  f(adam.rate), f(adam.beta1), f(adam.beta2), f(adam.epsilon), f(adam.decay);
+  f(adam.longest_gradient), f(adam.warmup_steps);
+  f(settings.batch), f(settings.seqlen), f(settings.seed);
+}
+
+Word word_of(double value) { return std::bit_cast<Word>(value); }
+Word word_of(Index value) { return static_cast<Word>(value); }
+Word word_of(Word value) { return value; }
+Word word_of(bool value) { return value ? 1 : 0; }
+void from_word(Word word, double& value) { value = std::bit_cast<double>(word); }
+void from_word(Word word, Index& value) { value = static_cast<Index>(word); }
+void from_word(Word word, Word& value) { value = word; }
+void from_word(Word word, bool& value) { value = word != 0; }
+
+Index header_words() {
+  Index words = 3;  // magic, step, length of the mask's text
+  TrainingSettings settings;
+  for_header(settings, [&](auto&) { ++words; });
+  return words;
+}
+
+// Bytes of the file's parts, each a whole number of words.
+struct Sizes {
+  Index header = header_words() * kWordBytes;
+  Index mask = 0;
+  Index values = 0;  // weights and moments
+  Index total() const { return header + mask + values + kWordBytes; }
+};
+
+Sizes sizes_of(Index mask_bytes, Index parameters) {
+  Sizes sizes;
+  sizes.mask = round_up(mask_bytes, kWordBytes);
+  sizes.values = round_up(3 * parameters * static_cast<Index>(sizeof(float)), kWordBytes);
+  return sizes;
+}
+
+// Each word decides it together with all before: two files that differ in one word have different
+// checksums, because mix64 takes no two words to one.
+Word checksum_of(const std::vector<Word>& words, std::size_t count) {
+  Word sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum = mix64(sum ^ words[i]) + i;
+  return sum;
+}
+
+Word magic() {
+  Word word = 0;
+  std::memcpy(&word, kMagic, sizeof word);
+  return word;
+}
+
+// What the header says of itself; throws InputError.
+Sizes read_header(const std::vector<Word>& words, Checkpoint& to, Index& mask_bytes) {
+  if (words[0] != magic()) throw InputError("not a checkpoint; one that training wrote accepted");
+  std::size_t at = 1;
+  from_word(words[at++], to.step);
+  from_word(words[at++], mask_bytes);
+  for_header(to.settings, [&](auto& value) { from_word(words[at++], value); });
+  if (to.step < 0) throw InputError("damaged: a negative number of steps");
+  if (mask_bytes < 0 || mask_bytes > kMaxMaskBytes) throw InputError("damaged: the mask's length");
+  return sizes_of(mask_bytes, ModelWeights(to.settings.shape).layout.size());
+}
+
+Checkpoint read(const InputFile& file) {
+  Checkpoint result;
+  std::vector<Word> words(static_cast<std::size_t>(header_words()));
+  const Index header_bytes = header_words() * kWordBytes;
+  if (file.size() < header_bytes)
+    throw InputError(fmt::format("{} bytes, too few for a checkpoint", file.size()));
+  file.read(reinterpret_cast<char*>(words.data()), header_bytes, 0);
+  Index mask_bytes = 0;
+  const Sizes sizes = read_header(words, result, mask_bytes);
+  if (file.size() != sizes.total())
+    throw InputError(fmt::format("cut short or damaged: {} bytes, where its header says {}",
+                                 file.size(), sizes.total()));
+
+  words.resize(static_cast<std::size_t>(sizes.total() / kWordBytes));
+  file.read(reinterpret_cast<char*>(words.data()), sizes.total(), 0);
+  if (checksum_of(words, words.size() - 1) != words.back())
+    throw InputError("damaged: its checksum is not that of what it holds");
+
+  const char* const bytes = reinterpret_cast<const char*>(words.data());
+  result.settings.mask.assign(bytes + sizes.header, static_cast<std::size_t>(mask_bytes));
+  validate(result.settings);
+  const auto parameters =
+      static_cast<std::size_t>(ModelWeights(result.settings.shape).layout.size());
+  result.values.resize(parameters);
+  result.moments.resize(2 * parameters);
+  const char* const floats = bytes + sizes.header + sizes.mask;
+  std::memcpy(result.values.data(), floats, parameters * sizeof(float));
+  std::memcpy(result.moments.data(), floats + parameters * sizeof(float),
+              2 * parameters * sizeof(float));
+  return result;
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+  const std::string& mask = checkpoint.settings.mask;
+  const Sizes sizes =
+      sizes_of(static_cast<Index>(mask.size()), static_cast<Index>(checkpoint.values.size()));
+  std::vector<Word> words(static_cast<std::size_t>(sizes.total() / kWordBytes));
+  std::size_t at = 0;
+  words[at++] = magic();
+  words[at++] = word_of(checkpoint.step);
+  words[at++] = mask.size();
+  for_header(checkpoint.settings, [&](const auto& value) { words[at++] = word_of(value); });
+  char* const bytes = reinterpret_cast<char*>(words.data());
+  std::memcpy(bytes + sizes.header, mask.data(), mask.size());
+  char* const floats = bytes + sizes.header + sizes.mask;
+  const std::size_t value_bytes = checkpoint.values.size() * sizeof(float);
+  std::memcpy(floats, checkpoint.values.data(), value_bytes);
+  std::memcpy(floats + value_bytes, checkpoint.moments.data(), 2 * value_bytes);
+  words.back() = checksum_of(words, words.size() - 1);
+
+  AtomicFile file(path);
+  file.write({bytes, static_cast<std::size_t>(sizes.total())});
+  file.commit();
+}
+
+Checkpoint load_checkpoint(const std::string& path) {
+  try {
+    return read(InputFile(path, "checkpoint"));
+  } catch (const InputError& error) {
+    throw InputError(about_file(path, error.what()));
+  }
+}
+
+}  // namespace ringscope
