@@ -27,7 +27,7 @@ void add_hardware(CommandFlags& flags, HardwareOptions& hardware) {
   flags.value("--link", "NAME|FILE", "from a rank to the next: NVLink4, PCIe5, ...",
               [&hardware](const std::string& text) { hardware.link = text; });
   flags.flag("--measure", hardware.measure,
-             "take this machine instead: measure its cores and memory, about 2 s");
+             "take this machine instead: measure its cores and memory, a few seconds");
 }
 
 void set_problem(const std::string& command, const ProblemRequest& request, Job& job) {

@@ -49,13 +49,14 @@ void measure_machine(const SimulateOptions& options, Setup& setup) {
   scenario.cores = cores();
   if (!options.tiles_given) {
     scenario.granularity = {kTileRows, kVectorWidth};
-    // Threads and blocks enough to be like the ring's, and no more than takes a moment.
+    // Threads and blocks enough to be like the ring's, and no more than takes a moment. (Threads that
+    // take turns on a core find its caches full of the others' values.)
     const double block_bytes = 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
     scenario.cpu = std::make_shared<const CpuFigures>(
         measure_cpu({.head_dim = job.shape.head_dim,
                      .dtype = job.dtype,
                      .backward = job.backward,
-                     .threads = std::min(cores(), most_ranks(options)),
+                     .threads = std::min(2 * cores(), most_ranks(options)),
                      .world_size = std::min(job.world_size, 8),
                      .block_bytes = static_cast<Index>(std::min(block_bytes, 8.0 * (1 << 20)))}));
   }

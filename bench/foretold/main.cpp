@@ -77,7 +77,7 @@ Outcome foretell(const ForetoldOptions& options, const std::string& backend, con
     CpuFigures figures = measure_cpu({.head_dim = job.shape.head_dim,
                                       .dtype = job.dtype,
                                       .backward = job.backward,
-                                      .threads = std::min(cores(), job.world_size),
+                                      .threads = std::min(2 * cores(), job.world_size),
                                       .world_size = processes == nullptr ? job.world_size : 1,
                                       .block_bytes = block_bytes,
                                       .seconds = options.measure_s});

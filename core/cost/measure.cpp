@@ -208,18 +208,20 @@ Rates measure_rates(Index head_dim, DType dtype, int threads) {
 }
 
 CpuFigures measure_cpu(const CpuMeasurement& what) {
+  const double cores = std::max(1u, std::thread::hardware_concurrency());
+  const double budget = what.seconds * std::max(1.0, what.threads / cores);
   const auto seconds =
       slowest_thread(what.head_dim, what.dtype, what.threads, [&](KernelBench& bench) {
-        std::vector<double> both = fastest_of(
-            what.seconds, {[&] { bench.forward(); }, [&] { bench.forward_by_rows(); },
-                           [&] { bench.forward_by_keys(); }, [&] { bench.forward_causal(); },
-                           [&] { bench.begin_and_finish(); }});
+        std::vector<double> both =
+            fastest_of(budget, {[&] { bench.forward(); }, [&] { bench.forward_by_rows(); },
+                                [&] { bench.forward_by_keys(); }, [&] { bench.forward_causal(); },
+                                [&] { bench.begin_and_finish(); }});
         if (!what.backward) return both;
         bench.begin_backward_pass();
-        const std::vector<double> backward = fastest_of(
-            what.seconds, {[&] { bench.backward(); }, [&] { bench.backward_by_rows(); },
-                           [&] { bench.backward_by_keys(); }, [&] { bench.backward_causal(); },
-                           [&] { bench.begin_and_finish_backward(); }});
+        const std::vector<double> backward =
+            fastest_of(budget, {[&] { bench.backward(); }, [&] { bench.backward_by_rows(); },
+                                [&] { bench.backward_by_keys(); }, [&] { bench.backward_causal(); },
+                                [&] { bench.begin_and_finish_backward(); }});
         both.insert(both.end(), backward.begin(), backward.end());
         return both;
       });

@@ -24,7 +24,7 @@ struct CpuMeasurement {
   // Of the ring whose hops are measured, and the bytes of its blocks; of 1 rank: no hops.
   int world_size = 1;
   Index block_bytes = 0;
-  double seconds = 0.6;  // for each pass, and half as long for the hops
+  double seconds = 0.6;  // of a core, for each pass and thread; half as long for the hops
 };
 
 // The same block as a whole and in pieces (kernel_bench.h), in turn, the fastest of each; the
