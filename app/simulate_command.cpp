@@ -108,7 +108,9 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   const Scenario& scenario = setup.scenario;
   check(scenario);
   if (const auto why = obstacle(scenario))
-    throw InputError("simulate: " + *why + "; accepted: what --scheme all finds possible");
+    throw InputError(
+        "simulate: " + *why +
+        "; accepted: ranks, nodes and heads that go together (--scheme all shows what they allow)");
   if (options.trace)
     for_flag("--trace-ranks:", [&] { ranks_to_record(scenario.job, options.trace_ranks); });
   const auto begin = std::chrono::steady_clock::now();
