@@ -19,12 +19,25 @@ struct MpiCommunicator::Work {
   Patience patience{20};
 };
 
+namespace {
+
+MpiNeighbours neighbours_of(const RingSchedule& ring, const std::vector<int>& world_ranks) {
+  if (world_ranks.empty()) return {ring.rank, ring.send_rank(), ring.recv_rank()};
+  return {world_ranks[ring.rank], world_ranks[ring.send_rank()], world_ranks[ring.recv_rank()]};
+}
+
+}  // namespace
+
 MpiCommunicator::MpiCommunicator(MpiWaits& waits, int rank, int world_size, Options options)
-    : waits_(waits), rank_(rank), world_size_(world_size), options_(std::move(options)) {
-  const RingSchedule ring{rank, world_size};
+    : waits_(waits),
+      rank_(rank),
+      world_size_(world_size),
+      options_(std::move(options)),
+      neighbours_(neighbours_of({rank, world_size}, options_.world_ranks)) {
   const Index most = options_.message_bytes;
-  work_.reset(new Work{{waits, rank, ring.send_rank(), most, options_.pulse},
-                       {waits, rank, ring.recv_rank(), most, options_.pulse}});
+  const int self = neighbours_.self;
+  work_.reset(new Work{{waits, self, neighbours_.send_rank, most, options_.pulse},
+                       {waits, self, neighbours_.recv_rank, most, options_.pulse}});
 }
 
 MpiCommunicator::~MpiCommunicator() {
@@ -39,7 +52,7 @@ MpiCommunicator::~MpiCommunicator() {
 }
 
 Completion MpiCommunicator::exchange(const Exchange& hop, std::initializer_list<Completion> after) {
-  auto started = std::make_shared<MpiHop>(waits_, RingSchedule{rank_, world_size_}, hop, after);
+  auto started = std::make_shared<MpiHop>(waits_, neighbours_, hop, after);
   const std::lock_guard lock(waits_.mutex_);
   if (waits_.failure_) throw *waits_.failure_;
   work_->sending.add(started);
@@ -48,7 +61,7 @@ Completion MpiCommunicator::exchange(const Exchange& hop, std::initializer_list<
   try {
     if (!progress_.joinable()) progress_ = std::thread([this] { run_progress(); });
   } catch (const std::system_error& error) {
-    throw RunError(std::string("cannot start a thread: ") + error.what(), rank_);
+    throw RunError(std::string("cannot start a thread: ") + error.what(), neighbours_.self);
   }
   return started;
 }
@@ -56,9 +69,15 @@ Completion MpiCommunicator::exchange(const Exchange& hop, std::initializer_list<
 void MpiCommunicator::run_progress() try {
   ::pthread_setname_np(::pthread_self(), kProgressThread);  // for debuggers and top
   for (;;) {
-    const bool sent = work_->sending.look(), received = work_->receiving.look();
-    if (!wait_for_work(sent || received)) return;
+    bool moved = false;
+    {
+      const std::lock_guard turn(waits_.calls_);
+      const bool sent = work_->sending.look(), received = work_->receiving.look();
+      moved = sent || received;
+    }
+    if (!wait_for_work(moved)) return;
     if (work_->sending.is_idle() && work_->receiving.is_idle()) {
+      const std::lock_guard turn(waits_.calls_);
       // A message that MPI has taken over may not have left yet.
       int found = 0;
       check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, number_of(Tag::block), MPI_COMM_WORLD, &found,
@@ -70,8 +89,8 @@ void MpiCommunicator::run_progress() try {
   waits_.fail(error);
   if (options_.on_failure) options_.on_failure(error);
 } catch (const std::exception& error) {
-  waits_.fail(RunError(error.what(), rank_));
-  if (options_.on_failure) options_.on_failure(RunError(error.what(), rank_));
+  waits_.fail(RunError(error.what(), neighbours_.self));
+  if (options_.on_failure) options_.on_failure(RunError(error.what(), neighbours_.self));
 }
 
 // Returns false when there will be nothing to do any more.

@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/mpi/mpi_hop.h"
@@ -27,8 +28,9 @@ namespace ringscope {
 // The progress thread's name; it is there from a rank's first hop on.
 inline constexpr char kProgressThread[] = "ring-progress";
 
-// One rank's place in the ring; used by that rank's thread. From the first hop until its destruction no
-// other thread may call MPI.
+// One rank's place in the ring; used by that rank's thread. From the first hop until its destruction
+// nobody else may call MPI, but for communicators of the same MpiWaits: a process may be in several
+// rings, no two of which have another rank in common (they could not tell their messages apart).
 class MpiCommunicator : public Communicator {
  public:
   struct Options {
@@ -36,12 +38,15 @@ class MpiCommunicator : public Communicator {
     // pulse stands still during a long transfer would be taken for stuck.
     Index message_bytes = Index{64} << 20;
     RankPulse* pulse = nullptr;  // advanced with each of them
+    // Those of the ring, in its order, by their numbers in MPI_COMM_WORLD; empty: all.
+    std::vector<int> world_ranks;
     // Called by the progress thread with what it finds wrong, once fail() has been.
     std::function<void(const RunError&)> on_failure;
   };
 
-  // All processes of MPI_COMM_WORLD are the ring. `waits` must outlive it, the memory that hops name
-  // too, and after a failure be kept until the process ends.
+  // `rank` of `world_size` in the ring. `waits` must outlive it, the memory that hops name too, and
+  // after a failure be kept until the process ends. Errors call ranks by their numbers in
+  // MPI_COMM_WORLD.
   MpiCommunicator(MpiWaits& waits, int rank, int world_size, Options options);
   ~MpiCommunicator() override;  // waits for the hops that were asked for, or for the failure
 
@@ -59,6 +64,7 @@ class MpiCommunicator : public Communicator {
   const int rank_;
   const int world_size_;
   const Options options_;
+  const MpiNeighbours neighbours_;
   std::unique_ptr<Work> work_;
   std::thread progress_;
 };

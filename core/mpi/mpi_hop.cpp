@@ -21,11 +21,11 @@ Awaited MpiHop::awaited() const {
   for (const Completion& earlier : after)
     if (earlier != nullptr && !earlier->done()) return earlier->awaited();
   lock.lock();
-  int awaited = ring_.rank;
+  int awaited = neighbours_.self;
   if (!sent_ && (received_ || exchange.send_first)) {
-    awaited = ring_.send_rank();
+    awaited = neighbours_.send_rank;
   } else if (!received_ && !exchange.unposted_recv) {
-    awaited = ring_.recv_rank();
+    awaited = neighbours_.recv_rank;
   }
   return {awaited, exchange.step};
 }

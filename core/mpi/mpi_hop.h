@@ -10,7 +10,6 @@
 
 #include "core/base/error.h"
 #include "core/ring/communicator.h"
-#include "core/ring/schedule.h"
 
 namespace ringscope {
 
@@ -28,6 +27,7 @@ class MpiWaits {
   friend class HopSide;
   friend class MpiHop;
 
+  std::mutex calls_;                  // whose turn it is to call MPI; taken before mutex_
   std::mutex mutex_;                  // guards everything below, and all hops' states
   std::condition_variable happened_;  // for those who wait for hops
   std::condition_variable has_work_;  // for the progress thread
@@ -35,12 +35,17 @@ class MpiWaits {
   std::optional<RunError> failure_;
 };
 
+// A rank and those before and after it in its ring, by their numbers in MPI_COMM_WORLD.
+struct MpiNeighbours {
+  int self = 0, send_rank = 0, recv_rank = 0;
+};
+
 // One hop. What is not const or marked otherwise is guarded by the mutex of the waits.
 class MpiHop : public PendingOperation {
  public:
-  MpiHop(MpiWaits& waits, const RingSchedule& ring, const Exchange& its_exchange,
+  MpiHop(MpiWaits& waits, const MpiNeighbours& neighbours, const Exchange& its_exchange,
          std::initializer_list<Completion> after)
-      : exchange(its_exchange), waits_(waits), ring_(ring), after_(after) {}
+      : exchange(its_exchange), waits_(waits), neighbours_(neighbours), after_(after) {}
 
   bool done() const override {
     const std::lock_guard lock(waits_.mutex_);
@@ -91,7 +96,7 @@ class MpiHop : public PendingOperation {
   }
 
   MpiWaits& waits_;
-  const RingSchedule ring_;
+  const MpiNeighbours neighbours_;
   std::vector<Completion> after_;
   bool sent_ = false;
   bool received_ = false;

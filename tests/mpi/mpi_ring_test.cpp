@@ -25,6 +25,14 @@ TEST(MpiMessages, BlocksOfManyMessagesAndEmptyOnesGoRound) {
   }
 }
 
+// TP 2 x CP 2: every process is in two rings.
+TEST(MpiGroups, TensorParallelHeadsWithARingEqualThoseOnThreadsBitForBit) {
+  RINGSCOPE_SKIP_WITHOUT_MPIRUN();
+  const MpiResult run = run_driver(4, "tensor_parallel");
+  EXPECT_EQ(run.status, 0) << run.output;
+  EXPECT_NE(run.output.find("12 runs compared\n"), std::string::npos) << run.output;
+}
+
 TEST(MpiBuffers, BlocksComeInAheadWhileARankIsAtWork) {
   RINGSCOPE_SKIP_WITHOUT_MPIRUN();
   for (const int world_size : {2, 5}) {

@@ -4,6 +4,7 @@
 //   mpi_driver sweep       many small runs, each compared with the same on threads
 //   mpi_driver messages    hops by themselves
 //   mpi_driver ahead       runs that go on only when blocks come in ahead
+//   mpi_driver tensor_parallel   two rings a rank, compared with the same on threads
 //   mpi_driver fail WHAT   a run that fails; every rank prints its error
 #include <unistd.h>
 
@@ -33,6 +34,7 @@ int main(int argc, char** argv) {
     if (command == "sweep") sweep(session);
     if (command == "messages") messages(session);
     if (command == "ahead") ahead(session);
+    if (command == "tensor_parallel") tensor_parallel(session);
     if (command == "fail" && argc > 2) fail(session, argv[2]);
 #ifdef __SANITIZE_ADDRESS__
     // While MPI's libraries are still loaded, so that leaks inside of them can be told from ours.
