@@ -40,7 +40,7 @@ inline const std::vector<std::vector<std::string>> kRows = {
     {"core/ring"},
     {"core/cost", "core/inputs", "core/process"},
     {"core/layer", "core/mpi", "core/sim"},
-    {"core/train"},
+    {"core/decode", "core/train"},
     {"viz/model", "cuda/model"},
     {"viz/panels", "cuda/base"},
     {"viz/app", "cuda/ptx"},

@@ -1,0 +1,85 @@
+#include "core/decode/decode_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/attention/online_softmax.h"
+#include "core/attention/tile_product.h"
+
+namespace ringscope {
+
+DecodeAttention::DecodeAttention(MergeKind kind, const AttentionParams& params, int world_size,
+                                 MemoryMeter* meter)
+    : params_(params),
+      merger_(kind, params, world_size, meter),
+      partial_(meter, params.row_values(1) * (params.head_dim + 1)),
+      scores_(meter, params.group_size() * KvShard::kPageRows),
+      row_max_(meter, params.group_size()),
+      row_sum_(meter, params.group_size()) {}
+
+void DecodeAttention::operator()(Communicator& comm, const KvShard& shard, Interval keys,
+                                 const float* q, float* out, float* lse) {
+  attend_shard(shard, keys, q, partial_.data());
+  merger_.merge(comm, partial_.data());
+  const Index d = params_.head_dim;
+  const float* from = partial_.data();
+  for (Index h = 0; h < params_.row_values(1); ++h, from += d + 1) {
+    std::copy_n(from, d, out + h * d);
+    if (lse != nullptr) lse[h] = from[d];
+  }
+}
+
+void DecodeAttention::attend_shard(const KvShard& shard, Interval keys, const float* q,
+                                   float* partial) {
+  constexpr Index kPage = KvShard::kPageRows;
+  const Index d = params_.head_dim, group = params_.group_size();
+  const Interval rows = shard.rows_within(keys);
+  std::fill_n(partial, params_.row_values(1) * (d + 1), 0.0f);
+  for (Index b = 0; b < params_.batch; ++b)
+    for (Index h = 0; h < params_.num_heads_kv; ++h, q += group * d, partial += group * (d + 1)) {
+      row_max_.fill(kMinusInfinity<float>);
+      row_sum_.fill(0);
+      for (Index p = rows.first / kPage; p * kPage < rows.last; ++p)
+        attend_page(shard.keys(p, b, h), shard.values(p, b, h), shard.value_stride(),
+                    {max_of(rows.first - p * kPage, 0), min_of(rows.last - p * kPage, kPage)}, q,
+                    partial);
+      for (Index g = 0; g < group; ++g) {
+        float* const out = partial + g * (d + 1);
+        const double sum = row_sum_[g];
+        for (Index x = 0; x < d && sum != 0; ++x) out[x] = static_cast<float>(out[x] / sum);
+        out[d] = static_cast<float>(lse_of(RowState<double>{row_max_[g], sum}));
+      }
+    }
+}
+
+void DecodeAttention::attend_page(const float* keys, const float* values, Index value_stride,
+                                  Interval rows, const float* q, float* partial) {
+  constexpr Index kPage = KvShard::kPageRows;
+  const Index d = params_.head_dim, group = params_.group_size(), count = rows.size();
+  if (count == 0) return;
+  tile_product<Store::overwrite>({q, d, 1}, keys + rows.first, kPage, scores_.data(), kPage, group,
+                                 count, d);
+  const auto scale = static_cast<float>(params_.softmax_scale);
+  for (Index g = 0; g < group; ++g) {
+    float* const scores = scores_.data() + g * kPage;
+    float* const out = partial + g * (d + 1);
+    float largest = row_max_[g];
+    for (Index j = 0; j < count; ++j) largest = std::fmax(largest, scores[j] *= scale);
+    const float factor = rescale_factor(row_max_[g], largest);
+    const float unit = largest == kMinusInfinity<float> ? 0.0f : largest;
+    double sum = 0;
+    for (Index j = 0; j < count; j += kVectorWidth) {
+      const Index lanes = min_of(kVectorWidth, count - j);
+      const Vector weights = exp_of(load_first(scores + j, lanes) - unit);
+      store_first(scores + j, weights, lanes);
+      sum += sum_of_lanes(load_first(scores + j, lanes));
+    }
+    row_sum_[g] = row_sum_[g] * factor + sum;
+    row_max_[g] = largest;
+    for (Index x = 0; x < d; ++x) out[x] *= factor;
+  }
+  tile_product<Store::accumulate>({scores_.data(), kPage, 1}, values + rows.first * value_stride,
+                                  value_stride, partial, d + 1, group, d, count);
+}
+
+}  // namespace ringscope

@@ -1,0 +1,100 @@
+#include "core/decode/merge.h"
+
+#include <algorithm>
+#include <span>
+
+#include "core/attention/online_softmax.h"
+#include "core/decode/tree.h"
+#include "core/partition/partition.h"
+#include "core/ring/at_step.h"
+#include "core/ring/schedule.h"
+
+namespace ringscope {
+
+MergeCost merge_cost(MergeKind kind, Index heads, Index head_dim, int world_size) {
+  const Index n = world_size, b = 4 * (head_dim + 1);
+  MergeCost cost;
+  cost.bytes = 2 * (n - 1) * heads * b;
+  if (kind == MergeKind::ring) {
+    cost.rounds = cost.hops = 2 * (n - 1);
+    cost.messages = cost.hop_messages = 2 * (n - 1) * min_of(n, heads);
+    cost.way_bytes = 2 * (n - 1) * ceil_div(heads, n) * b;
+    cost.hop_bytes = cost.bytes;
+    return cost;
+  }
+  cost.rounds = 2 * tree_rounds(world_size);
+  cost.messages = 2 * (n - 1);
+  cost.way_bytes = cost.rounds * heads * b;
+  for (Index distance = 1; distance < n; distance *= 2) {
+    const Index senders = (n - 1 + distance) / (2 * distance);
+    cost.hops += 2 * distance;
+    cost.hop_messages += 2 * senders * distance;
+  }
+  cost.hop_bytes = cost.hop_messages * heads * b;
+  return cost;
+}
+
+Merger::Merger(MergeKind kind, const AttentionParams& params, int world_size, MemoryMeter* meter)
+    : kind_(kind),
+      heads_(params.row_values(1)),
+      stride_(params.head_dim + 1),
+      wide_(meter, world_size == 1 ? 0 : 2 * params.head_dim) {
+  if (world_size == 1) return;
+  const Index heads = kind == MergeKind::ring ? ceil_div(heads_, world_size) : heads_;
+  incoming_ = {meter, heads * stride_};
+}
+
+void Merger::merge(Communicator& comm, float* partial) {
+  if (comm.world_size() == 1) return;
+  kind_ == MergeKind::ring ? around_ring(comm, partial) : up_and_down_tree(comm, partial);
+}
+
+void Merger::merge_heads(float* into, const float* other, Index heads) {
+  const Index d = stride_ - 1;
+  const std::span a(wide_.data(), static_cast<std::size_t>(d));
+  const std::span b(wide_.data() + d, static_cast<std::size_t>(d));
+  for (Index h = 0; h < heads; ++h, into += stride_, other += stride_) {
+    std::copy_n(into, d, a.begin());
+    std::copy_n(other, d, b.begin());
+    double lse = into[d];
+    merge_by_lse<double>(lse, a, other[d], b);
+    std::copy_n(a.begin(), d, into);
+    into[d] = static_cast<float>(lse);
+  }
+}
+
+void Merger::around_ring(Communicator& comm, float* partial) {
+  const RingSchedule ring{comm.rank(), comm.world_size()};
+  const int rounds = ring.world_size - 1;
+  for (int step = 0; step < 2 * rounds; ++step) {
+    const int out = ring.owner(step), in = ring.owner(step + 1);
+    const Run sent = balanced_chunk(heads_, ring.world_size, out);
+    const Run received = balanced_chunk(heads_, ring.world_size, in);
+    const bool merging = step < rounds;  // afterwards what comes is whole
+    float* const home = partial + received.first * stride_;
+    float* const to = merging ? incoming_.data() : home;
+    const Index bytes = stride_ * static_cast<Index>(sizeof(float));
+    at_step(ring.rank, step, [&] {
+      wait_for(
+          comm.exchange({Pass::forward, Payload::dkv, step, out, partial + sent.first * stride_,
+                         sent.count * bytes, in, to, received.count * bytes},
+                        {}));
+    });
+    if (merging) merge_heads(home, incoming_.data(), received.count);
+  }
+}
+
+void Merger::up_and_down_tree(Communicator& comm, float* partial) {
+  const int n = comm.world_size(), last = n - 1;
+  int step = 0;
+  for (int distance = 1; distance < n; distance *= 2) {
+    // Seen from the last rank, at which all ends.
+    const auto sends = [&](int rank) { return (last - rank) % (2 * distance) == distance; };
+    if (hand_on(comm, {comm.rank(), 0, distance, sends}, partial, incoming_.data(),
+                heads_ * stride_, step))
+      merge_heads(partial, incoming_.data(), heads_);
+  }
+  broadcast(comm, last, partial, heads_ * stride_, step);
+}
+
+}  // namespace ringscope
