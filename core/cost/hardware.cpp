@@ -11,33 +11,16 @@
 
 #include "core/base/error.h"
 #include "core/base/input_file.h"
+#include "core/base/text_table.h"
 
 extern const char kBuiltinHardware[];
 
 namespace ringscope {
 namespace {
 
-constexpr Index kMostBytes = Index{1} << 20;  // of a table
-
 constexpr const char* kGpuFields =
     "tflops_16bit, tflops_f32, forward_share, backward_share, memory_gb";
 constexpr const char* kLinkFields = "gb_per_s, latency_us";
-
-std::vector<std::string> words_of(std::string_view line) {
-  std::vector<std::string> words;
-  line = line.substr(0, line.find('#'));
-  std::string word;
-  for (const char c : line) {
-    if (c == ' ' || c == '\t' || c == '\r') {
-      if (!word.empty()) words.push_back(std::move(word));
-      word.clear();
-    } else {
-      word += c;
-    }
-  }
-  if (!word.empty()) words.push_back(word);
-  return words;
-}
 
 // Reads line by line; what it complains about is the line that it is at.
 class Parser {
@@ -190,18 +173,7 @@ std::string names_of(const std::vector<Entry>& entries) {
 }
 
 HardwareTable read_hardware(const std::string& path) {
-  std::string text;
-  try {
-    const InputFile file(path, "file of hardware figures");
-    if (file.size() > kMostBytes)
-      throw InputError(
-          fmt::format("{} bytes in it; accepted: at most {}", file.size(), kMostBytes));
-    text.resize(static_cast<std::size_t>(file.size()));
-    file.read(text.data(), file.size(), 0);
-  } catch (const InputError& error) {
-    throw InputError(about_file(path, error.what()));
-  }
-  return parse_hardware(text, path);
+  return parse_hardware(read_table(path, "file of hardware figures"), path);
 }
 
 bool exists(const std::string& path) {
@@ -249,11 +221,7 @@ double Gpu::peak_flops(DType dtype) const {
 
 HardwareTable parse_hardware(std::string_view text, const std::string& source) {
   Parser parser(source);
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    parser.take(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for_each_line(text, [&](std::string_view line) { parser.take(line); });
   return parser.finish();
 }
 

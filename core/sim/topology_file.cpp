@@ -9,15 +9,14 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/base/input_file.h"
+#include "core/base/text_table.h"
 #include "core/sim/topology.h"
 
 namespace ringscope {
 namespace {
 
-constexpr Index kMostBytes = Index{1} << 20;  // of a file
-constexpr std::size_t kMostLetters = 200;     // of a word
-constexpr int kMostVertices = 4096;           // nodes and switches
+constexpr std::size_t kMostLetters = 200;  // of a word
+constexpr int kMostVertices = 4096;        // nodes and switches
 constexpr int kMostJoins = 16384;
 constexpr int kMostRanks = 1 << 20;  // in all
 constexpr int kMostLinks = 1024;     // of a join
@@ -26,18 +25,6 @@ constexpr int kMostLinkNames = 64;   // each may lead to a file
 constexpr const char* kLines =
     "node NAME ranks N link LINK, switch NAME, join A B LINK [COUNT], slow RANK SPEED";
 constexpr const char* kLinkForms = "a link's name, GB_PER_S or GB_PER_S,LATENCY_US";
-
-std::vector<std::string> words_of(std::string_view line) {
-  std::vector<std::string> words;
-  line = line.substr(0, line.find('#'));
-  while (true) {
-    line.remove_prefix(std::min(line.find_first_not_of(" \t\r"), line.size()));
-    if (line.empty()) return words;
-    const std::size_t end = std::min(line.find_first_of(" \t\r"), line.size());
-    words.emplace_back(line.substr(0, end));
-    line.remove_prefix(end);
-  }
-}
 
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
@@ -281,27 +268,12 @@ class Parser {
 
 Topology parse_topology(std::string_view text, const std::string& source) {
   Parser parser(source);
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    parser.take(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for_each_line(text, [&](std::string_view line) { parser.take(line); });
   return parser.finish();
 }
 
 Topology read_topology(const std::string& path) {
-  std::string text;
-  try {
-    const InputFile file(path, "file of a topology");
-    if (file.size() > kMostBytes)
-      throw InputError(
-          fmt::format("{} bytes in it; accepted: at most {}", file.size(), kMostBytes));
-    text.resize(static_cast<std::size_t>(file.size()));
-    file.read(text.data(), file.size(), 0);
-  } catch (const InputError& error) {
-    throw InputError(about_file(path, error.what()));
-  }
-  return parse_topology(text, path);
+  return parse_topology(read_table(path, "file of a topology"), path);
 }
 
 }  // namespace ringscope
