@@ -4,46 +4,32 @@
 #include <thread>
 
 #include "core/base/random.h"
+#include "core/ring/forwarding_backend.h"
 
 namespace ringscope {
 
 namespace {
 
-class DelayedBackend : public BlockBackend {
+class DelayedBackend : public ForwardingBackend {
  public:
   DelayedBackend(BlockBackend& inner, const RingConfig& config, int rank)
-      : inner_(inner), injection_(*config.injection), world_size_(config.world_size), rank_(rank) {}
+      : ForwardingBackend(inner),
+        injection_(*config.injection),
+        world_size_(config.world_size),
+        rank_(rank) {}
 
-  Completion begin(const QueryBlock& q, const SoftmaxState& state) override {
-    return inner_.begin(q, state);
-  }
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                     const KvBlock& block, const SoftmaxState& state,
                     const Completion& after) override {
     delay(step, after);
-    return inner_.attend(step, region, q, block, state, after);
-  }
-  Completion finish(const QueryBlock& q, const SoftmaxState& state) override {
-    return inner_.finish(q, state);
-  }
-  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override {
-    return inner_.begin_backward(q, state);
+    return ForwardingBackend::attend(step, region, q, block, state, after);
   }
   Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
                              const KvBlock& block, const BackwardState& state,
                              const KvGradient& gradient, const Completion& after) override {
     delay(step, after);
-    return inner_.attend_backward(step, region, q, block, state, gradient, after);
+    return ForwardingBackend::attend_backward(step, region, q, block, state, gradient, after);
   }
-  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
-                 const Completion& after) override {
-    return inner_.add(step, into, from, after);
-  }
-  Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
-                             const Completion& after) override {
-    return inner_.finish_backward(step, q, state, after);
-  }
-  const BlockStats& last_stats() const override { return inner_.last_stats(); }
 
  private:
   void delay(const StepInfo& step, const Completion& after) const {
@@ -52,7 +38,6 @@ class DelayedBackend : public BlockBackend {
     if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   }
 
-  BlockBackend& inner_;
   const Injection& injection_;
   int world_size_, rank_;
 };
