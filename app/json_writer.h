@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/base/math.h"
+#include "core/base/shape.h"
 
 namespace ringscope {
 
@@ -59,5 +60,16 @@ class JsonWriter {
   rapidjson::StringBuffer buffer_;
   rapidjson::Writer<rapidjson::StringBuffer> writer_{buffer_};
 };
+
+inline void put_shape(JsonWriter& json, const AttentionShape& shape) {
+  json.key("shape");
+  json.object([&] {
+    json.put("batch", shape.batch);
+    json.put("num_heads", shape.num_heads);
+    json.put("num_heads_kv", shape.num_heads_kv);
+    json.put("seqlen", shape.seqlen);
+    json.put("head_dim", shape.head_dim);
+  });
+}
 
 }  // namespace ringscope

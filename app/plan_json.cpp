@@ -30,14 +30,7 @@ void put_problem(JsonWriter& json, const Job& job) {
   json.put("dtype", name_of(job.dtype));
   json.put("backward", job.backward);
   json.put("layers", job.layers);
-  json.key("shape");
-  json.object([&] {
-    json.put("batch", job.shape.batch);
-    json.put("num_heads", job.shape.num_heads);
-    json.put("num_heads_kv", job.shape.num_heads_kv);
-    json.put("seqlen", job.shape.seqlen);
-    json.put("head_dim", job.shape.head_dim);
-  });
+  put_shape(json, job.shape);
 }
 
 void put_pass(JsonWriter& json, std::string_view name, const PassTime& time) {

@@ -26,14 +26,7 @@ void put_way(JsonWriter& json, const Scenario& scenario) {
   json.put("pace", pace_name(scenario));
   has_buffers(scenario) ? json.put("kv_buffers", Index{job.kv_buffers}) : json.null("kv_buffers");
   json.put("dtype", name_of(job.dtype));
-  json.key("shape");
-  json.object([&] {
-    json.put("batch", job.shape.batch);
-    json.put("num_heads", job.shape.num_heads);
-    json.put("num_heads_kv", job.shape.num_heads_kv);
-    json.put("seqlen", job.shape.seqlen);
-    json.put("head_dim", job.shape.head_dim);
-  });
+  put_shape(json, job.shape);
   json.put("backward", job.backward);
 }
 
