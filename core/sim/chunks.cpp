@@ -26,26 +26,26 @@ Region Chunks::region(int queries, int keys) const {
   return {mask_, rows(queries), rows(keys)};
 }
 
-Index Chunks::pairs(int queries, int keys) const {
+template <class Count>
+Index Chunks::pairs_or(int queries, int keys, Count&& of_some) const {
   switch (allowed(queries, keys)) {
     case Allowed::none:
       return 0;
     case Allowed::all:
       return positions(queries).size() * positions(keys).size();
     default:
-      return region(queries, keys).pairs();
+      return of_some(region(queries, keys));
   }
 }
 
+Index Chunks::pairs(int queries, int keys) const {
+  return pairs_or(queries, keys, [](const Region& region) { return region.pairs(); });
+}
+
 Index Chunks::computed_pairs(int queries, int keys) const {
-  switch (allowed(queries, keys)) {
-    case Allowed::none:
-      return 0;
-    case Allowed::all:
-      return positions(queries).size() * positions(keys).size();
-    default:
-      return ringscope::computed_pairs(region(queries, keys), granularity_);
-  }
+  return pairs_or(queries, keys, [this](const Region& region) {
+    return ringscope::computed_pairs(region, granularity_);
+  });
 }
 
 }  // namespace ringscope

@@ -34,6 +34,9 @@ class Chunks {
   enum class Allowed { none, some, all };
   Allowed allowed(int queries, int keys) const;
   Region region(int queries, int keys) const;
+  // None of the pairs, all of them, or of_some(region).
+  template <class Count>
+  Index pairs_or(int queries, int keys, Count&& of_some) const;
 
   Mask mask_;
   Index rows_;
