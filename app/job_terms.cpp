@@ -19,6 +19,36 @@ std::string source_of(const RunOptions& run) {
   return run.q ? ".npy files" : run.text ? "--text" : "--random";
 }
 
+Terms terms_of(const TrainOptions& train) {
+  Terms terms{{"version", version_text()}};
+  const auto given_texts = texts_of(train.given);
+  // All that there are, because lists that are compared are of one length.
+  for (const std::string& flag : setting_flags()) {
+    const auto given = given_texts.find(flag);
+    terms.emplace_back(flag, given == given_texts.end() ? "not given" : given->second);
+  }
+  terms.emplace_back("--partition", name_of(train.partition));
+  terms.emplace_back("--steps", std::to_string(train.steps));
+  terms.emplace_back("--resume", train.resume ? "given" : "not given");
+  terms.emplace_back("--trace", train.trace ? "given" : "not given");
+  terms.emplace_back("--trace-step", given_or(train.trace_step, "not given"));
+  terms.emplace_back("--sample", given_or(train.sample_bytes, "not given"));
+  terms.emplace_back("--timeout", fmt::format("{}", train.timeout_s));
+  return terms;
+}
+
+Terms terms_of(const GenerateRequest& request) {
+  const GenerateOptions& options = request.options;
+  return {{"version", version_text()},
+          {"command", "generate"},
+          {"--bytes", std::to_string(options.bytes)},
+          {"--temperature", fmt::format("{}", options.sampling.temperature)},
+          {"--seed", std::to_string(options.sampling.seed)},
+          {"--partition", std::string(name_of(request.partition))},
+          {"--merge", std::string(name_of(options.merge))},
+          {"--timeout", fmt::format("{}", request.timeout_s)}};
+}
+
 // Sizes as numbers of the machine: all ranks run the same program.
 struct FixedFacts {
   Index batch, num_heads, num_heads_kv, seqlen, head_dim, is_scattered, gathers_outputs;
@@ -32,6 +62,8 @@ Terms terms_of(const Command& command) {
     terms.emplace_back("--help", help->text);
     return terms;
   }
+  if (const auto* train = std::get_if<TrainOptions>(&command)) return terms_of(*train);
+  if (const auto* generate = std::get_if<GenerateRequest>(&command)) return terms_of(*generate);
   const auto* run = std::get_if<RunOptions>(&command);
   if (run == nullptr) return terms;
   terms.emplace_back("--backend", name_of(run->backend));

@@ -5,6 +5,7 @@
 #include <rapidjson/writer.h>
 
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,10 @@ class JsonWriter {
   void put(std::string_view name, Index value) {
     key(name);
     writer_.Int64(value);
+  }
+  void put(std::string_view name, std::uint64_t value) {
+    key(name);
+    writer_.Uint64(value);
   }
   void put(std::string_view name, bool value) {
     key(name);

@@ -17,6 +17,8 @@
 
 #include "app/demo_command.h"
 #include "app/ending.h"
+#include "app/generate_command.h"
+#include "app/groups_command.h"
 #include "app/info_command.h"
 #include "app/lesson_command.h"
 #include "app/options.h"
@@ -25,6 +27,7 @@
 #include "app/run_command.h"
 #include "app/simulate_command.h"
 #include "app/terminal.h"
+#include "app/train_command.h"
 #include "app/view_command.h"
 
 namespace ringscope {
@@ -35,11 +38,15 @@ int dispatch(const Command& command) {
     print_out(help->text);
     return 0;
   }
+  if (const auto* groups = std::get_if<GroupsOptions>(&command)) return groups_command(*groups);
   if (const auto* lesson = std::get_if<LessonOptions>(&command)) return lesson_command(*lesson);
   if (const auto* plan = std::get_if<PlanOptions>(&command)) return plan_command(*plan);
   if (const auto* simulate = std::get_if<SimulateOptions>(&command))
     return simulate_command(*simulate);
   if (const auto* run = std::get_if<RunOptions>(&command)) return run_command(*run);
+  if (const auto* train = std::get_if<TrainOptions>(&command)) return train_command(*train);
+  if (const auto* generate = std::get_if<GenerateRequest>(&command))
+    return generate_command(*generate);
   if (const auto* demo = std::get_if<DemoOptions>(&command)) return demo_command(*demo);
   if (const auto* view = std::get_if<viz::ViewOptions>(&command)) return view_command(*view);
   return info_command();

@@ -102,6 +102,8 @@ void require_process_memory(const RingConfig& config, const ProcessMemoryUse& us
   require(outputs + recording + std::max(run, comparing), limit);
 }
 
+void require_bytes(double needed) { require(needed, available_memory()); }
+
 std::string bytes_text(double bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"};
   std::size_t unit = 0;

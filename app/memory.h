@@ -36,6 +36,9 @@ struct ProcessMemoryUse {
 // here: each is held against what is free now.
 void require_process_memory(const RingConfig& config, const ProcessMemoryUse& use);
 
+// Throws RunError naming both numbers when `needed` bytes are more than there are.
+void require_bytes(double needed);
+
 // "12.3 GiB"
 std::string bytes_text(double bytes);
 

@@ -16,8 +16,8 @@
 namespace ringscope {
 namespace {
 
-constexpr std::string_view kCommands[] = {"run",    "info", "demo",    "view",
-                                          "lesson", "plan", "simulate"};
+constexpr std::string_view kCommands[] = {"run",  "info",     "demo",  "view",     "lesson",
+                                          "plan", "simulate", "train", "generate", "groups"};
 
 double parse_scale(const std::string& flag, const std::string& text) {
   double value = 0;
@@ -315,6 +315,14 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   add_plan(line.add_command("plan", "what a run will cost on a machine, by formula"), plan);
   add_lesson(line.add_command("lesson", "ring attention step by step, in lessons that run"),
              lesson);
+  GroupsRequest groups;
+  add_groups(line.add_command("groups", "ranks split by heads, rows, layers and batches at once"),
+             groups);
+  TrainOptions train;
+  add_train(line.add_command("train", "a small language model on a text, with the ring inside"),
+            train);
+  GenerateRequest generate;
+  add_generate(line.add_command("generate", "text from a checkpoint of train"), generate);
   SimulateRequest simulate;
   CommandFlags& simulate_flags =
       line.add_command("simulate", "a run on a machine that is not here, event by event");
@@ -332,6 +340,15 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (command == "lesson") {
     check_lesson(lesson);
     return lesson;
+  }
+  if (command == "groups") return checked_groups(groups);
+  if (command == "train") {
+    check_train(train);
+    return train;
+  }
+  if (command == "generate") {
+    check_generate(generate);
+    return generate;
   }
   if (command == "view") {
     check_view(view, view_flags.given("--size"));

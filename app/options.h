@@ -9,9 +9,12 @@
 #include <vector>
 
 #include "app/backend.h"
+#include "app/generate_options.h"
+#include "app/groups_options.h"
 #include "app/lesson_options.h"
 #include "app/plan_options.h"
 #include "app/simulate_options.h"
+#include "app/train_options.h"
 #include "core/base/dtype.h"
 #include "core/base/math.h"
 #include "core/mask/mask_spec.h"
@@ -69,8 +72,9 @@ struct Help {
   std::string text;
 };
 
-using Command = std::variant<Help, LessonOptions, PlanOptions, RunOptions, DemoOptions,
-                             SimulateOptions, viz::ViewOptions, InfoOptions>;
+using Command =
+    std::variant<Help, GroupsOptions, LessonOptions, PlanOptions, RunOptions, DemoOptions,
+                 SimulateOptions, TrainOptions, GenerateRequest, viz::ViewOptions, InfoOptions>;
 
 // Reads `arguments` (without the program's name). Throws InputError naming the flag, the value and
 // what would be accepted.

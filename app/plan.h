@@ -7,8 +7,10 @@
 
 #include "app/plan_options.h"
 #include "core/cost/choices.h"
+#include "core/cost/cpu_figures.h"
 #include "core/cost/hardware.h"
 #include "core/cost/memory.h"
+#include "core/cost/model_step.h"
 #include "core/sim/searched.h"
 
 namespace ringscope {
@@ -39,6 +41,14 @@ struct SearchedRings {
   double most_ceiling() const;  // of the balance, whatever else might be found
 };
 
+// A model around the attention, on the rank with most rows.
+struct ModelPlan {
+  ModelSizes sizes;
+  ModelFigures figures;
+  std::optional<CpuFigures> kernels;  // of a machine that was measured
+  StepTime step;                      // of all layers
+};
+
 struct Plan {
   PlanOptions options;
   Gpu gpu;
@@ -53,8 +63,9 @@ struct Plan {
   Choice chosen;  // what was searched for, or the best of those that --partition and --scheme leave
   double rows = 0;  // of the rank with most, in `chosen`, as the next ones
   std::vector<MemoryPart> memory;
-  double share = 1;           // of c^2 that is computed beside a hop, at the least
-  Overlap forward, backward;  // backward: only with it
+  double share = 1;                // of c^2 that is computed beside a hop, at the least
+  std::optional<ModelPlan> model;  // with --width
+  Overlap forward, backward;       // backward: only with it
   Index largest_seqlen = 0;
   std::optional<int> smallest_world_size;
   std::optional<double> hidden_seqlen;  // at which nothing is exposed; none where no seqlen does it
@@ -67,6 +78,15 @@ Choice choice_of(const SearchedRings& searched, const PlanOptions& options, doub
 std::string searched_text(const SearchedRings& searched);
 std::string searched_explanation(const SearchedRings& searched);
 void put_searched(JsonWriter& json, const SearchedRings& searched);
+
+// The figures of this machine.
+ModelPlan measured_model(const Job& job, const ModelSizes& sizes);
+// Of what the plan chose.
+StepTime step_time(const Plan& plan);
+// Of a plan with a model.
+std::string model_text(const Plan& plan);
+std::string model_explanation(const Plan& plan);
+void put_model(JsonWriter& json, const Plan& plan);
 
 // Throws InputError for unknown hardware or a bad table. With --measure this takes about 2 s.
 Plan make_plan(const PlanOptions& options);

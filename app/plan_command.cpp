@@ -21,6 +21,8 @@ void look_up_machine(Plan& plan) {
   plan.link = for_flag("--link", [&] { return find_link(*options.hardware.link); });
   plan.rates =
       for_flag("--dtype:", [&] { return rates_of(plan.gpu, plan.link, options.job.dtype); });
+  if (options.model)
+    plan.model = ModelPlan{*options.model, model_figures(plan.gpu, options.job.dtype), {}, {}};
 }
 
 // Ranks are threads: they share the cores and the memory.
@@ -36,6 +38,7 @@ void measure_machine(Plan& plan) {
   plan.link.name = "copying between threads";
   plan.link.bytes_per_s = plan.rates.bytes_per_s;
   plan.link.latency_s = plan.rates.latency_s;
+  if (const auto& model = plan.options.model) plan.model = measured_model(job, *model);
 }
 
 bool is_asked_for(const Choice& choice, const PlanOptions& options) {
@@ -94,6 +97,7 @@ Plan make_plan(const PlanOptions& options) {
   plan.rows = plan.searched ? plan.searched->rows : job.max_rows();
   plan.memory = memory_parts(job, plan.rows);
   find_overlap(plan);
+  if (plan.model) plan.model->step = step_time(plan);
   plan.largest_seqlen = largest_seqlen(job, plan.memory_limit);
   plan.smallest_world_size = smallest_world_size(job, plan.memory_limit);
   return plan;

@@ -162,7 +162,8 @@ std::string limit_lines(const Plan& plan) {
 std::string plan_explanation(const Plan& plan) {
   return rates_text(plan) + "\n" + work_text(plan) + "\n" + traffic_text(plan) + "\n" +
          memory_lines(plan) + "\n" + threshold_lines(plan) + "\n" + time_lines(plan) + "\n" +
-         limit_lines(plan) + (plan.searched ? "\n" + searched_explanation(*plan.searched) : "");
+         (plan.model ? model_explanation(plan) + "\n" : "") + limit_lines(plan) +
+         (plan.searched ? "\n" + searched_explanation(*plan.searched) : "");
 }
 
 }  // namespace ringscope

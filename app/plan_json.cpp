@@ -98,6 +98,7 @@ std::string plan_json(const Plan& plan) {
           json.put("formula", std::string_view(part.formula));
         });
     });
+    if (plan.model) put_model(json, plan);
     json.put("rows", plan.rows);
     json.put("share", plan.share);
     if (chosen.job.world_size > 1) {

@@ -1,5 +1,9 @@
 #include "app/plan_options.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "app/flags.h"
 #include "core/base/names.h"
 #include "core/sim/scenario.h"
@@ -38,7 +42,7 @@ void add_machine(CommandFlags& flags, PlanOptions& plan) {
 
 void add_ways(CommandFlags& flags, PlanOptions& plan) {
   flags.count("--layers", plan.job.layers,
-              "layers whose activations are kept for the backward pass (1)");
+              "layers, whose activations are kept for the backward pass (1)");
   flags.value(
       "--partition", "contiguous|striped|zigzag|fold|searched",
       "which rank holds which positions (the best of the first four); searched: one made for "
@@ -54,12 +58,34 @@ void add_ways(CommandFlags& flags, PlanOptions& plan) {
               });
 }
 
+void add_model(CommandFlags& flags, ModelSizes& model) {
+  flags.count("--width", model.width,
+              "of the rows between layers: times a whole step of a model, with the next two");
+  flags.count("--hidden", model.hidden, "of the rows inside its MLP, which has three matrices");
+  flags.count("--vocab", model.vocab, "tokens that it tells apart");
+}
+
+std::optional<ModelSizes> checked_model(const ModelSizes& model) {
+  const std::pair<const char*, Index> sizes[] = {
+      {"--width", model.width}, {"--hidden", model.hidden}, {"--vocab", model.vocab}};
+  const auto is_given = [](const auto& size) { return size.second != 0; };
+  if (std::none_of(std::begin(sizes), std::end(sizes), is_given)) return std::nullopt;
+  for (const auto& [name, size] : sizes)
+    if (size == 0)
+      throw InputError(
+          fmt::format("plan: no {} given beside {}; accepted: --width, --hidden and "
+                      "--vocab together",
+                      name, std::find_if(std::begin(sizes), std::end(sizes), is_given)->first));
+  return model;
+}
+
 }  // namespace
 
 void add_plan(CommandFlags& flags, PlanRequest& request) {
   request.options.job.dtype = DType::bf16;  // unless given
   add_problem(flags, request.problem, request.options.job);
   add_ways(flags, request.options);
+  add_model(flags, request.model);
   add_machine(flags, request.options);
   flags.flag("--explain", request.options.explain, "say how every number comes about");
   flags.flag("--json", request.options.json, "print one JSON object");
@@ -69,10 +95,11 @@ PlanOptions checked_plan(const PlanRequest& request) {
   PlanOptions plan = request.options;
   set_problem("plan", request.problem, plan.job);
   check_hardware("plan", plan.hardware);
-  if (plan.job.layers > 1 && !plan.job.backward)
+  plan.model = checked_model(request.model);
+  if (plan.job.layers > 1 && !plan.job.backward && !plan.model)
     throw InputError(
         fmt::format("--layers: '{}' given without --backward; accepted: it together "
-                    "with --backward, for which layers keep their activations",
+                    "with --backward, for which layers keep their activations, or with --width",
                     plan.job.layers));
   if (plan.searched && plan.scheme.value_or(JobScheme::ring) != JobScheme::ring)
     throw InputError(fmt::format(

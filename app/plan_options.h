@@ -5,6 +5,7 @@
 #include <string>
 
 #include "app/problem_options.h"
+#include "core/cost/model_step.h"
 
 namespace ringscope {
 
@@ -16,6 +17,7 @@ struct PlanOptions {
   std::optional<PartitionKind> partition;
   bool searched = false;  // in place of a partition: one found by search, on a ring
   std::optional<JobScheme> scheme;
+  std::optional<ModelSizes> model;  // around the attention
 
   bool explain = false;
   bool json = false;
@@ -25,6 +27,7 @@ struct PlanOptions {
 struct PlanRequest {
   PlanOptions options;
   ProblemRequest problem;
+  ModelSizes model;  // 0: not given
 };
 
 // The flags, which write to `request` when the command line is read.

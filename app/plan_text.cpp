@@ -153,7 +153,8 @@ std::string gb_text(double bytes) {
 
 std::string plan_text(const Plan& plan) {
   return header_text(plan) + feasible_text(plan) + "\n" + memory_text(plan) + "\n" +
-         threshold_text(plan) + "\n" + time_text(plan) + "\n" + choices_text(plan) + "\n" +
+         threshold_text(plan) + "\n" + time_text(plan) + "\n" +
+         (plan.model ? model_text(plan) + "\n" : "") + choices_text(plan) + "\n" +
          limits_text(plan);
 }
 

@@ -13,19 +13,13 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <variant>
 
-#include "app/backend.h"
 #include "app/ending.h"
-#include "app/inputs.h"
+#include "app/job_part.h"
 #include "app/job_terms.h"
-#include "app/memory.h"
-#include "app/options.h"
-#include "app/progress.h"
-#include "app/run_frame.h"
 #include "app/terminal.h"
-#include "core/mpi/mpi_session.h"
-#include "core/mpi/run_on_mpi.h"
 #include "core/process/supervisor.h"
 
 namespace ringscope {
@@ -33,6 +27,10 @@ namespace {
 
 constexpr double kSettleSeconds = 1;  // for rank 0 to decide which failure came first
 constexpr double kSpeechSeconds = 5;  // for the speaker to write what was recorded
+
+bool works_in_processes(std::string_view command) {
+  return command == "run" || command == "train" || command == "generate";
+}
 
 // The value of `flag` as far as it can be told before the command line is read; "" for none.
 std::string value_of(const std::string& flag, const std::vector<std::string>& arguments) {
@@ -52,14 +50,24 @@ double timeout_of(const std::vector<std::string>& arguments) {
   return error == std::errc() && seconds > 0 && seconds < 1e9 ? seconds : RingConfig{}.timeout_s;
 }
 
-// One rank's part in a job, from its command line to the end of the run.
+// Null for what is no work of ranks.
+std::unique_ptr<JobPart> part_of(MpiSession& session, const Command& command) {
+  if (const auto* run = std::get_if<RunOptions>(&command)) return make_run_part(session, *run);
+  if (const auto* train = std::get_if<TrainOptions>(&command))
+    return make_train_part(session, *train);
+  if (const auto* generate = std::get_if<GenerateRequest>(&command))
+    return make_generate_part(session, *generate);
+  return nullptr;
+}
+
+// One rank of a job, from its command line to its end.
 class RankOfJob {
  public:
   RankOfJob(MpiSession& session, const std::vector<std::string>& arguments)
       : session_(session), line_(session.lifeline()), arguments_(arguments) {}
 
   // Returns when no rank needs another one any more, with the exit status where that is known
-  // already; without one it is for rank 0 to conclude(). Does not return from a run that failed.
+  // already; without one it is for rank 0 to conclude(). Does not return from work that failed.
   std::optional<int> take_part() {
     try {
       return run();
@@ -71,17 +79,9 @@ class RankOfJob {
   }
 
   // Rank 0, when the others have left. Throws InputError, RunError.
-  int conclude() const {
-    AttentionInputs generated;
-    if (options().verify && !facts_.is_scattered)
-      generated = whole_inputs(*generated_rows(options(), facts_.shape, facts_.text), facts_.shape);
-    return ringscope::conclude({options(), config_, plan_, run_, loaded_.remarks.empty()},
-                               facts_.is_scattered ? loaded_.tensors : generated,
-                               one_rank_runner_of(options().backend, options().cuda));
-  }
+  int conclude() const { return part_->conclude(); }
 
  private:
-  const RunOptions& options() const { return std::get<RunOptions>(*command_); }
   bool is_first() const { return session_.rank() == 0; }
 
   std::optional<int> run() {
@@ -97,12 +97,7 @@ class RankOfJob {
       session_.finish();
       return 0;
     }
-    for (const std::string& remark : loaded_.remarks) print_error(remark);
-    facts_ = job_facts_from(line_.broadcast(is_first() ? to_bytes(facts_) : ""));
-    config_ = config_of(options(), facts_.shape, session_.world_size());
-    if (!is_first()) require_process_memory(config_, memory_use());
-    agree(line_, {});  // now everybody knows that all have the memory for it
-    run_ = run_rank();
+    part_->run();
     session_.finish();
     if (is_first()) return std::nullopt;
     return 0;
@@ -113,63 +108,12 @@ class RankOfJob {
   std::string prepare() {
     try {
       command_ = parse_command_line(arguments_);
-      if (!std::holds_alternative<RunOptions>(*command_)) return "";
-      check_world_size();
-      if (is_first()) prepare_inputs();
+      part_ = part_of(session_, *command_);
+      if (part_ != nullptr) part_->prepare();
       return "";
     } catch (const InputError& error) {
       return error.what();
     }
-  }
-
-  void check_world_size() const {
-    const int here = session_.world_size(), wanted = options().world_size.value_or(here);
-    if (wanted == here) return;
-    throw InputError(fmt::format(
-        "--world-size: {} given to {}; accepted: {}, or mpirun -np {}", wanted,
-        here == 1 ? "one process alone" : fmt::format("{} processes", here), here, wanted));
-  }
-
-  void prepare_inputs() {
-    plan_ = plan_inputs(options());
-    facts_ = {.shape = plan_.shape,
-              .is_scattered = !can_be_generated(options()),
-              .gathers_outputs = wants_outputs(options()),
-              .text = ""};
-    config_ = config_of(options(), plan_.shape, session_.world_size());
-    check_problem(options(), config_, plan_);
-    require_process_memory(config_, memory_use());
-    if (facts_.is_scattered) {
-      loaded_ = load_inputs(options(), plan_);
-    } else {
-      facts_.text = text_of(options(), plan_);
-    }
-  }
-
-  ProcessMemoryUse memory_use() const {
-    return {.rank = session_.rank(),
-            .reads_inputs = is_first() && facts_.is_scattered,
-            .makes_text = options().text.has_value() && !facts_.is_scattered,
-            .gathers_outputs = is_first() && facts_.gathers_outputs,
-            .verify = is_first() && options().verify,
-            .dout_given = options().dout.has_value(),
-            .ranks_elsewhere = is_on_gpus(options().backend)};
-  }
-
-  RingRun run_rank() {
-    ProcessInputs inputs{.is_scattered = facts_.is_scattered};
-    std::unique_ptr<RowSource> rows;
-    if (!facts_.is_scattered) {
-      rows = generated_rows(options(), facts_.shape, facts_.text);
-      inputs.generated = rows.get();
-    } else if (is_first()) {
-      rows = std::make_unique<WholeInputs>(facts_.shape, loaded_.tensors);
-      inputs.at_rank_0 = rows.get();
-    }
-    std::optional<ProgressBar> bar;
-    if (is_first()) bar.emplace("attention");
-    return process_runner_of(options().backend, options().cuda)(
-        session_, config_, inputs, facts_.gathers_outputs, bar ? bar->callback() : Progress());
   }
 
   // Nothing has begun, and everybody knows why not, so that they part in good order.
@@ -184,16 +128,14 @@ class RankOfJob {
     }
   }
 
-  // One rank says what happened and writes what was recorded; the others stay until that is done,
+  // One rank says what happened and writes what there is; the others stay until that is done,
   // because a launcher ends all when one ends like this. MPI is not called any more.
   [[noreturn]] void end_failed(const std::exception& exception) {
     const RunError mine = as_run_error(exception);
     line_.fail(mine);  // the others may know already
     RunError failure = line_.wait_for_failure(kSettleSeconds).value_or(mine);
     if (line_.is_speaker()) {
-      const auto* recorded = dynamic_cast<const RunFailure*>(&exception);
-      if (recorded != nullptr)
-        failure = with_trace_written(options(), failure, recorded->recording());
+      if (part_ != nullptr) failure = part_->leave_behind(failure, exception);
       print_error(ending_of(failure).line);
     }
     line_.leave_after_failure(kSpeechSeconds);
@@ -205,12 +147,7 @@ class RankOfJob {
   Lifeline& line_;
   const std::vector<std::string>& arguments_;
   std::optional<Command> command_;
-  JobFacts facts_;
-  RingConfig config_;
-  RingRun run_;
-  // Rank 0's alone.
-  InputPlan plan_;
-  LoadedInputs loaded_;
+  std::unique_ptr<JobPart> part_;  // of the command; refers to it
 };
 
 int work(const std::vector<std::string>& arguments, SharedFlag& others_watch) {
@@ -229,12 +166,20 @@ int work(const std::vector<std::string>& arguments, SharedFlag& others_watch) {
 
 }  // namespace
 
+void require_world_size(const MpiSession& session, std::optional<int> wanted) {
+  const int here = session.world_size();
+  if (wanted.value_or(here) == here) return;
+  throw InputError(fmt::format(
+      "--world-size: {} given to {}; accepted: {}, or mpirun -np {}", *wanted,
+      here == 1 ? "one process alone" : fmt::format("{} processes", here), here, *wanted));
+}
+
 bool asks_for_processes(const std::vector<std::string>& arguments) {
   const auto given = [&](const char* flag) {
     return std::find(arguments.begin(), arguments.end(), flag) != arguments.end();
   };
   if (given("--help") || given("-h")) return launched_by_mpi();
-  if (arguments.empty() || arguments.front() != "run") return false;
+  if (arguments.empty() || !works_in_processes(arguments.front())) return false;
   const std::string backend = value_of("--backend", arguments);
   return backend == name_of(Backend::mpi) ||
          (backend == name_of(Backend::nccl) && launched_by_mpi());

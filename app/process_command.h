@@ -1,5 +1,6 @@
-// `ringscope run` with a process a rank: this process is one rank of a job that mpirun, srun or the
-// like has started, every one of them with the same command line.
+// `ringscope run`, `train` and `generate` with a process a rank: this process is one rank of a job
+// that mpirun, srun or the like has started, every one of them with the same command line. What the
+// rank does is its command's JobPart.
 //
 // Only rank 0 opens files. It reads inputs and hands their rows out, or hands out a text's bytes,
 // from which as from --random every rank makes its own rows; it gathers outputs, verifies, writes

@@ -1,38 +1,18 @@
 #include "bench/foretold/real_runs.h"
 
 #include <fmt/format.h>
-#include <rapidjson/document.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
+#include "bench/program_output.h"
 #include "core/base/error.h"
 #include "core/trace/chrome_trace.h"
 #include "core/trace/summary.h"
 
 namespace ringscope {
 namespace {
-
-std::string output_of(const std::string& command) {
-  std::FILE* const pipe = ::popen((command + " 2>/dev/null").c_str(), "r");
-  if (pipe == nullptr) throw RunError("cannot start: " + command);
-  std::string text;
-  char buffer[4096];
-  for (std::size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
-    text.append(buffer, got);
-  if (::pclose(pipe) != 0) throw RunError("failed: " + command);
-  return text;
-}
-
-double number_in(const std::string& json, const char* key) {
-  rapidjson::Document document;
-  document.Parse(json.c_str(), json.size());
-  if (document.HasParseError() || !document.IsObject() || !document.HasMember(key))
-    throw RunError(std::string("no ") + key + " in: " + json);
-  return document[key].GetDouble();
-}
 
 // Processes are bound to no cores, as threads are not.
 std::string mpirun(int ranks) {
@@ -56,7 +36,7 @@ RealRun run_really(const Job& job, const std::string& backend, const std::string
     command += fmt::format(" --world-size {}", job.world_size);
   }
   RealRun run;
-  run.wall_s = number_in(output_of(command), "wall_s");
+  run.wall_s = number_in(parsed(output_of(command)), "wall_s");
   const RunSummary summary = summarize(read_chrome_trace(trace));
   std::filesystem::remove(trace);
   for (const RankSummary& rank : summary.ranks) run.attend_s += rank.compute_cpu_s;
@@ -66,9 +46,9 @@ RealRun run_really(const Job& job, const std::string& backend, const std::string
 #ifdef RINGSCOPE_MPI_HOPS
 
 ProcessFigures measure_processes(int world_size, Index block_bytes) {
-  const std::string text =
-      output_of(fmt::format("{} '{}' {}", mpirun(world_size), RINGSCOPE_MPI_HOPS, block_bytes));
-  return {number_in(text, "start_s"), {number_in(text, "hop_s"), number_in(text, "byte_s")}};
+  const rapidjson::Document json = parsed(
+      output_of(fmt::format("{} '{}' {}", mpirun(world_size), RINGSCOPE_MPI_HOPS, block_bytes)));
+  return {number_in(json, "start_s"), {number_in(json, "hop_s"), number_in(json, "byte_s")}};
 }
 
 std::string why_not(const std::string& backend) {

@@ -95,6 +95,7 @@ void merge(RowState<T>& a, std::span<T> out_a, const RowState<T>& b, std::span<c
 
 // The same by log-sum-exp (S2): outputs are normalised, and lse alone is kept. S2's formula is NaN
 // when both are -inf; here that gives lse = -inf and out_a as it was.
+// [merge_by_lse
 template <class T>
 void merge_by_lse(T& lse_a, std::span<T> out_a, T lse_b, std::span<const T> out_b) {
   if (lse_b == kMinusInfinity<T>) return;
@@ -105,5 +106,6 @@ void merge_by_lse(T& lse_a, std::span<T> out_a, T lse_b, std::span<const T> out_
     out_a[x] = weight_a * out_a[x] + weight_b * out_b[x];
   lse_a = lse;
 }
+// merge_by_lse]
 
 }  // namespace ringscope

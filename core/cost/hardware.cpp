@@ -19,7 +19,7 @@ namespace ringscope {
 namespace {
 
 constexpr const char* kGpuFields =
-    "tflops_16bit, tflops_f32, forward_share, backward_share, memory_gb";
+    "tflops_16bit, tflops_f32, forward_share, backward_share, memory_gb, memory_gb_per_s";
 constexpr const char* kLinkFields = "gb_per_s, latency_us";
 
 // Reads line by line; what it complains about is the line that it is at.
@@ -98,6 +98,7 @@ class Parser {
       if (field == "forward_share") return &gpu.forward_share;
       if (field == "backward_share") return &gpu.backward_share;
       if (field == "memory_gb") return &gpu.memory_bytes;
+      if (field == "memory_gb_per_s") return &gpu.memory_bytes_per_s.emplace();
     } else {
       Link& link = table_.links.back();
       if (field == "gb_per_s") return &link.bytes_per_s;
@@ -109,7 +110,7 @@ class Parser {
 
   static double unit_of(const std::string& field) {
     if (field.starts_with("tflops")) return 1e12;
-    if (field == "memory_gb" || field == "gb_per_s") return 1e9;
+    if (field == "memory_gb" || field.ends_with("gb_per_s")) return 1e9;
     return field == "latency_us" ? 1e-6 : 1;
   }
 

@@ -21,6 +21,7 @@ struct Gpu {
   double forward_share = 1;           // in (0, 1]
   double backward_share = 1;
   double memory_bytes = 0;
+  std::optional<double> memory_bytes_per_s;  // that its own memory moves
 
   // The peak for tensors of `dtype`. Throws InputError when the table does not have it.
   double peak_flops(DType dtype) const;

@@ -1,7 +1,5 @@
 #include "core/cost/kernel_bench.h"
 
-#include <time.h>
-
 #include "core/base/random.h"
 
 namespace ringscope {
@@ -18,12 +16,6 @@ Buffer<std::byte> random_values(Index count, DType dtype, std::uint64_t seed) {
 }
 
 }  // namespace
-
-double thread_cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 KernelBench::KernelBench(Index head_dim, DType dtype)
     : params_{1, 1, 1, head_dim, dtype, default_softmax_scale(head_dim)},

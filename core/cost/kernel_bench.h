@@ -7,9 +7,6 @@
 
 namespace ringscope {
 
-// Processor seconds of the calling thread so far.
-double thread_cpu_seconds();
-
 class KernelBench {
  public:
   static constexpr Index kRowPiece = 4 * kTileRows;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -12,6 +11,7 @@
 
 #include "core/cost/flops.h"
 #include "core/cost/kernel_bench.h"
+#include "core/cost/timing.h"
 #include "core/ring/cpu_backend.h"
 #include "core/ring/thread_communicator.h"
 
@@ -35,52 +35,16 @@ double process_cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Processor seconds of each call, the mean of a few in turn, as a run has many of them, and of all
-// such means that fit into `budget` seconds the fastest: what other programs take of the machine
-// meanwhile is not its speed.
-std::vector<double> fastest_of(double budget, const std::vector<std::function<void()>>& calls) {
-  constexpr int kTurns = 4;
-  for (const auto& call : calls) call();  // to warm up
-  std::vector<double> fastest(calls.size(), std::numeric_limits<double>::infinity());
-  const Clock::time_point begin = Clock::now();
-  do {
-    std::vector<double> seconds(calls.size(), 0);
-    int turns = 0;
-    do {
-      for (std::size_t i = 0; i < calls.size(); ++i) {
-        const double call_begin = thread_cpu_seconds();
-        calls[i]();
-        seconds[i] += thread_cpu_seconds() - call_begin;
-      }
-    } while (++turns < kTurns && seconds_since(begin) < budget);
-    for (std::size_t i = 0; i < calls.size(); ++i)
-      fastest[i] = std::min(fastest[i], seconds[i] / turns);
-  } while (seconds_since(begin) < budget);
-  return fastest;
-}
-
-// `measure` on each of `threads` threads at once, with a bench of its own. Of every number that it
-// returns the largest: it is the slowest thread that the others would wait for.
-std::vector<double> slowest_thread(
-    Index head_dim, DType dtype, int threads,
-    const std::function<std::vector<double>(KernelBench&)>& measure) {
-  std::vector<std::vector<double>> numbers(static_cast<std::size_t>(threads));
+std::vector<std::unique_ptr<KernelBench>> benches_of(Index head_dim, DType dtype, int threads) {
   std::vector<std::unique_ptr<KernelBench>> benches;
   for (int i = 0; i < threads; ++i)
     benches.push_back(std::make_unique<KernelBench>(head_dim, dtype));
-  std::vector<std::jthread> workers;
-  for (std::size_t i = 0; i < benches.size(); ++i)
-    workers.emplace_back([&, i] { numbers[i] = measure(*benches[i]); });
-  for (std::jthread& worker : workers) worker.join();
-  std::vector<double> slowest = numbers[0];
-  for (const auto& mine : numbers)
-    for (std::size_t k = 0; k < mine.size(); ++k) slowest[k] = std::max(slowest[k], mine[k]);
-  return slowest;
+  return benches;
 }
 
 Rates measure_compute(Index head_dim, DType dtype, int threads) {
   const std::vector<double> seconds =
-      slowest_thread(head_dim, dtype, threads, [](KernelBench& bench) {
+      slowest_thread(benches_of(head_dim, dtype, threads), [](KernelBench& bench) {
         const double forward = fastest_of(kPassSeconds, {[&] { bench.forward(); }})[0];
         bench.begin_backward_pass();
         return std::vector{forward, fastest_of(kPassSeconds, {[&] { bench.backward(); }})[0]};
@@ -211,7 +175,7 @@ CpuFigures measure_cpu(const CpuMeasurement& what) {
   const double cores = std::max(1u, std::thread::hardware_concurrency());
   const double budget = what.seconds * std::max(1.0, what.threads / cores);
   const auto seconds =
-      slowest_thread(what.head_dim, what.dtype, what.threads, [&](KernelBench& bench) {
+      slowest_thread(benches_of(what.head_dim, what.dtype, what.threads), [&](KernelBench& bench) {
         std::vector<double> both =
             fastest_of(budget, {[&] { bench.forward(); }, [&] { bench.forward_by_rows(); },
                                 [&] { bench.forward_by_keys(); }, [&] { bench.forward_causal(); },

@@ -36,6 +36,13 @@ RankBytes prompt_rows(const std::uint8_t* prompt, Index batch, Index seqlen,
   return taken;
 }
 
+void require_no_later_keys(const Mask& mask, Index prompt) {
+  if (mask.causal || (mask.prefix >= 0 && mask.prefix <= prompt)) return;
+  throw InputError(
+      "mask: a text is gone on with where no byte sees later ones; causal accepted, or a prefix "
+      "within the prompt");
+}
+
 Decoder::Decoder(const ModelWeights& weights, const ParameterStore& store, const Model& model,
                  const RingProblem& prompt, const Mask& mask, Communicator& comm, MergeKind kind,
                  MemoryMeter* meter)
@@ -58,10 +65,7 @@ Decoder::Decoder(const ModelWeights& weights, const ParameterStore& store, const
       hidden_(meter, batch_ * weights.shape.hidden),
       up_(meter, hidden_.size()),
       logits_(meter, batch_ * weights.shape.vocab) {
-  if (!mask.causal && (mask.prefix < 0 || mask.prefix > position_))
-    throw InputError(
-        "mask: a text is gone on with where no byte sees later ones; causal accepted, or a prefix "
-        "within the prompt");
+  require_no_later_keys(mask, position_);
   shards_.reserve(weights.layers.size());
   for (Index layer = 0; layer < weights.shape.layers; ++layer) {
     shards_.emplace_back(params_, prompt_, comm.rank(), meter);

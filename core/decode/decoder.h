@@ -28,13 +28,17 @@ namespace ringscope {
 // compared with, so the targets are zeros.
 RankBytes prompt_rows(const std::uint8_t* prompt, Index batch, Index seqlen, const LocalRows& rows);
 
+// Throws InputError unless no position of `mask`'s text attends later ones that are behind a prompt
+// of `prompt` bytes: only then are the prompt's rows what they will be in the longer text.
+void require_no_later_keys(const Mask& mask, Index prompt);
+
 class Decoder {
  public:
   // Takes over what the model's last forward pass left, over `prompt`. `mask` is the text's, for as
   // many positions as it may come to; within the prompt it says what the prompt's does. weights,
   // store, comm, meter (which may be null) and what the mask points to must outlive it; `model`
-  // need not. All ranks do it. Throws InputError when a position may attend later ones that are
-  // generated: then its row was not what it would be now. Throws RunError when a peer fails.
+  // need not. All ranks do it. Throws InputError as require_no_later_keys; RunError when a peer
+  // fails.
   Decoder(const ModelWeights& weights, const ParameterStore& store, const Model& model,
           const RingProblem& prompt, const Mask& mask, Communicator& comm, MergeKind kind,
           MemoryMeter* meter);

@@ -19,10 +19,12 @@ void KvShard::fill(const float* k, const float* v) {
   positions_ = prompt_.seqlen;
 }
 
+// [append
 void KvShard::append(const float* k, const float* v) {
   if (home_of(prompt_, positions_) == rank_) add_row(k, v, params_.head_dim);
   ++positions_;
 }
+// append]
 
 void KvShard::add_row(const float* k, const float* v, Index head_stride) {
   const Index d = params_.head_dim, row = rows_ % kPageRows;

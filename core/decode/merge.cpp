@@ -4,12 +4,15 @@
 #include <span>
 
 #include "core/attention/online_softmax.h"
+#include "core/base/names.h"
 #include "core/decode/tree.h"
 #include "core/partition/partition.h"
 #include "core/ring/at_step.h"
 #include "core/ring/schedule.h"
 
 namespace ringscope {
+
+MergeKind parse_merge(std::string_view text) { return parse_name(text, kAllMerges); }
 
 MergeCost merge_cost(MergeKind kind, Index heads, Index head_dim, int world_size) {
   const Index n = world_size, b = 4 * (head_dim + 1);

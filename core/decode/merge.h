@@ -27,6 +27,8 @@
 // are passed along, 2 (2^ceil(log2 N) - 1) hops one after the other.
 #pragma once
 
+#include <string_view>
+
 #include "core/attention/views.h"
 #include "core/base/buffer.h"
 #include "core/ring/communicator.h"
@@ -34,6 +36,15 @@
 namespace ringscope {
 
 enum class MergeKind { ring, tree };
+
+inline constexpr MergeKind kAllMerges[] = {MergeKind::ring, MergeKind::tree};
+
+constexpr std::string_view name_of(MergeKind kind) {
+  return kind == MergeKind::ring ? "ring" : "tree";
+}
+
+// Throws InputError that lists the accepted names.
+MergeKind parse_merge(std::string_view text);
 
 // All ranks together, but for rounds, hops and way_bytes.
 struct MergeCost {

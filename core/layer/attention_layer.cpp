@@ -3,20 +3,10 @@
 #include <algorithm>
 
 #include "core/layer/linear.h"
+#include "core/layer/rows_and_heads.h"
 
 namespace ringscope {
 namespace {
-
-// [batch, first, second, head_dim] -> [batch, second, first, head_dim]: from the projections'
-// order, rows before heads, to attention's, heads before rows, or back.
-void exchange_rows_and_heads(const AttentionParams& params, Index first, Index second,
-                             const float* from, float* to) {
-  const Index d = params.head_dim;
-  for (Index b = 0; b < params.batch; ++b)
-    for (Index i = 0; i < first; ++i)
-      for (Index j = 0; j < second; ++j, from += d)
-        std::copy_n(from, d, to + ((b * second + j) * first + i) * d);
-}
 
 template <class T>
 void copy_to(const Buffer<T>& from, T* to) {
@@ -52,11 +42,13 @@ void AttentionLayer::forward(const ParameterStore& store, const float* x, float*
   const auto project = [&](const Parameter& weight, float* to) {
     linear_forward(shared.product, store, weight, tokens, x, Store::overwrite, to);
   };
+  // [projections
   project(weights_.query, queries);
   project(weights_.key, keys);
   project(weights_.value, values);
   shared.rotary.turn(params.batch, heads, queries);
   shared.rotary.turn(params.batch, heads_kv, keys);
+  // projections]
   exchange_rows_and_heads(params, rows, heads, queries, q_.data());
   exchange_rows_and_heads(params, rows, heads_kv, keys, k_.data());
   exchange_rows_and_heads(params, rows, heads_kv, values, v_.data());

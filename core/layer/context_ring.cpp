@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "core/trace/recorder.h"
+
 namespace ringscope {
 namespace {
 
@@ -13,6 +15,19 @@ const RingProblem& checked(const RingProblem& problem, const Communicator& comm)
   if (problem.params.dtype != DType::f32) throw std::invalid_argument("a model computes in f32");
   return problem;
 }
+
+// Adds the time from its beginning to its end.
+class Timed {
+ public:
+  explicit Timed(double& seconds) : seconds_(seconds), begin_ns_(monotonic_ns()) {}
+  ~Timed() { seconds_ += static_cast<double>(monotonic_ns() - begin_ns_) * 1e-9; }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  double& seconds_;
+  std::int64_t begin_ns_;
+};
 
 }  // namespace
 
@@ -34,11 +49,13 @@ void ContextRing::run_over(Communicator& comm, BlockBackend& backend) {
 void ContextRing::run_over_own() { run_over(own_comm_, backend_); }
 
 void ContextRing::forward() {
+  const Timed timed(seconds_.forward);
   scheme_ == Scheme::ring ? ring_forward(*comm_, *block_backend_, problem_, memory_)
                           : allgather_forward(*comm_, *block_backend_, problem_, memory_);
 }
 
 KvGradient ContextRing::backward() {
+  const Timed timed(seconds_.backward);
   return scheme_ == Scheme::ring ? ring_backward(*comm_, *block_backend_, problem_, memory_)
                                  : allgather_backward(*comm_, *block_backend_, problem_, memory_);
 }

@@ -4,10 +4,18 @@
 // keeps itself.
 #pragma once
 
+#include <functional>
+
 #include "core/ring/cpu_backend.h"
 #include "core/ring/ring_attention.h"
+#include "core/trace/model_span.h"
 
 namespace ringscope {
+
+// Time inside the passes, waits for peers included.
+struct AttentionSeconds {
+  double forward = 0, backward = 0;
+};
 
 class ContextRing {
  public:
@@ -33,6 +41,15 @@ class ContextRing {
   BlockBackend& own_backend() { return backend_; }
   Communicator& own_communicator() { return own_comm_; }
 
+  // Called on the rank's thread when it begins with a part of a training step, which ends where the
+  // next one begins; `layer` is -1 for a part of none. An empty one ends that.
+  using PartListener = std::function<void(ModelPart part, Pass pass, Index layer)>;
+  void listen(PartListener listener) { listener_ = std::move(listener); }
+  // Said by whoever computes with the ring's rows.
+  void begins(ModelPart part, Pass pass = Pass::forward, Index layer = -1) const {
+    if (listener_) listener_(part, pass, layer);
+  }
+
   // [batch, heads, rows, head_dim], as in RankMemory. forward() reads q, k and v and leaves out,
   // row_max and row_sum. backward() reads all of them and dout, and leaves dq; it returns dK, then
   // dV. All has happened when they return. Throw RunError.
@@ -47,6 +64,8 @@ class ContextRing {
 
   void forward();
   KvGradient backward();
+  // Of all passes so far.
+  const AttentionSeconds& seconds() const { return seconds_; }
 
  private:
   RingProblem problem_;
@@ -56,6 +75,8 @@ class ContextRing {
   CpuBackend backend_;
   Communicator* comm_;
   BlockBackend* block_backend_;
+  AttentionSeconds seconds_;
+  PartListener listener_;
 };
 
 }  // namespace ringscope

@@ -47,6 +47,8 @@ void MatrixProduct::pack(const MatrixView& b) {
 }
 
 void MatrixProduct::operator()(Store store, const MatrixView& a, const MatrixView& b, float* c) {
+  flops_ += 2 * static_cast<double>(a.rows) * static_cast<double>(a.columns) *
+            static_cast<double>(b.columns);
   if (a.columns == 0 && store == Store::overwrite) std::fill_n(c, a.rows * b.columns, 0.0f);
   for (Index k = 0; k < a.columns; k += kInner) {
     const Index inner = min_of(kInner, a.columns - k);

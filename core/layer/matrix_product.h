@@ -35,10 +35,14 @@ class MatrixProduct {
   // c: [a.rows, b.columns] in C order, apart from a and b. a.columns is b.rows.
   void operator()(Store store, const MatrixView& a, const MatrixView& b, float* c);
 
+  // Of all calls so far; a multiply-add is two.
+  double flops() const { return flops_; }
+
  private:
   void pack(const MatrixView& b);
 
   std::vector<float> packed_;
+  double flops_ = 0;
 };
 
 }  // namespace ringscope

@@ -59,20 +59,24 @@ void Model::norm_backward(ParameterStore& store, const Parameter& gain, const Bu
 
 void Model::run_layers(const ParameterStore& store, const RankBytes& bytes) {
   float* const x = stream_.data();
+  shared_.ring.begins(ModelPart::embedding);
   embedding_forward(tokens_, weights_.shape.width, bytes.inputs.data(),
                     store.value(weights_.embedding), x);
   // [layers
   for (Layer& layer : layers_) {
+    begins(ModelPart::attention, Pass::forward, layer);
     std::copy(stream_.begin(), stream_.end(), layer.input.begin());
     norm(store, layer.weights.attention_gain, layer.input, layer.attention_input,
          layer.attention_rms);
     layer.attention.forward(store, layer.attention_input.data(), x, shared_);  // x += ...
 
+    begins(ModelPart::mlp, Pass::forward, layer);
     std::copy(stream_.begin(), stream_.end(), layer.middle.begin());
     norm(store, layer.weights.mlp_gain, layer.middle, layer.mlp_input, layer.mlp_rms);
     layer.mlp.forward(store, layer.mlp_input.data(), x, shared_);  // x += ...
   }
   // layers]
+  shared_.ring.begins(ModelPart::head);
   norm(store, weights_.final_gain, stream_, head_input_, final_rms_);
   shared_.product(Store::overwrite, row_major(head_input_.data(), tokens_, weights_.shape.width),
                   store.matrix(weights_.head).transposed(), logits_.data());
@@ -99,12 +103,15 @@ double Model::loss_and_gradients(ParameterStore& store, const RankBytes& bytes, 
   // dx is the gradient of x after what is walked back over; the residual leaves it as it is, and
   // each part adds its own.
   for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
+    begins(ModelPart::mlp, Pass::backward, *layer);
     layer->mlp.backward(store, layer->mlp_input.data(), dx, dnormed, shared_);
     norm_backward(store, layer->weights.mlp_gain, layer->middle, layer->mlp_rms, dnormed, dx);
+    begins(ModelPart::attention, Pass::backward, *layer);
     layer->attention.backward(store, layer->attention_input.data(), dx, dnormed, shared_);
     norm_backward(store, layer->weights.attention_gain, layer->input, layer->attention_rms, dnormed,
                   dx);
   }
+  shared_.ring.begins(ModelPart::embedding, Pass::backward);
   embedding_backward(tokens_, width, bytes.inputs.data(), dx, store.gradient(weights_.embedding));
   return loss;
 }

@@ -37,6 +37,8 @@ class Model {
   // The logits of the rank's rows, [tokens, vocab], after loss(); gradients after the other.
   const float* logits() const { return logits_.data(); }
   const AttentionLayer& attention(Index layer) const { return layers_[layer].attention; }
+  // Of all products with weights so far.
+  double product_flops() const { return shared_.product.flops(); }
 
  private:
   // What a layer keeps for the backward pass beside its parts' own.
@@ -50,6 +52,10 @@ class Model {
     MlpLayer mlp;
   };
 
+  // For a recording, if there is one.
+  void begins(ModelPart part, Pass pass, const Layer& layer) const {
+    shared_.ring.begins(part, pass, &layer - layers_.data());
+  }
   void run_layers(const ParameterStore& store, const RankBytes& bytes);
   void norm(const ParameterStore& store, const Parameter& gain, const Buffer<float>& x,
             Buffer<float>& y, Buffer<float>& rms) const;

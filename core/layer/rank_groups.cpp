@@ -74,18 +74,22 @@ std::vector<int> RankGroups::members(int rank, const std::vector<Axis>& axes) co
   return result;
 }
 
-std::vector<std::vector<int>> RankGroups::groups(Axis axis) const {
+std::vector<std::vector<int>> RankGroups::groups(const std::vector<Axis>& axes) const {
   std::vector<std::vector<int>> result;
-  for (int rank = 0; rank < world_size_; ++rank)
-    if (indices(rank)[axis] == 0) result.push_back(members(rank, axis));
+  for (int rank = 0; rank < world_size_; ++rank) {
+    const PerAxis own = indices(rank);
+    if (std::all_of(axes.begin(), axes.end(), [&](Axis axis) { return own[axis] == 0; }))
+      result.push_back(members(rank, axes));
+  }
   return result;
 }
 
-Placement placement(const RankGroups& groups, Axis axis, int ranks_a_node) {
+GroupPlacement placement(const RankGroups& groups, const std::vector<Axis>& axes,
+                         int ranks_a_node) {
   if (ranks_a_node < 1)
     throw InputError(fmt::format("ranks a node: {} given, at least 1 accepted", ranks_a_node));
-  Placement result;
-  for (const std::vector<int>& group : groups.groups(axis)) {
+  GroupPlacement result;
+  for (const std::vector<int>& group : groups.groups(axes)) {
     std::set<int> nodes;
     for (const int rank : group) nodes.insert(rank / ranks_a_node);
     const int count = static_cast<int>(nodes.size());

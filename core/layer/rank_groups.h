@@ -53,28 +53,35 @@ class RankGroups {
 
   // The group of `rank`, ascending; the index of a rank along the axis is its place in it.
   std::vector<int> members(int rank, Axis axis) const { return members(rank, std::vector{axis}); }
-  // Ranks that differ from `rank` along any of `axes` and along no other. Of context and data: all
-  // that hold the same weights, over whom their gradients are added up.
+  // Ranks that differ from `rank` along any of `axes` and along no other.
   std::vector<int> members(int rank, const std::vector<Axis>& axes) const;
-  // All groups of an axis, by their first ranks: each rank of the world is in exactly one.
-  std::vector<std::vector<int>> groups(Axis axis) const;
+  // All groups of an axis, or of several, by their first ranks: each rank of the world is in exactly one.
+  std::vector<std::vector<int>> groups(Axis axis) const { return groups(std::vector{axis}); }
+  std::vector<std::vector<int>> groups(const std::vector<Axis>& axes) const;
 
  private:
   PerAxis sizes_;
   int world_size_;
 };
 
+// Ranks that differ along these hold the same weights, so that a step's gradients are added up over
+// them. (Adding up over context, and what that gives over data, does as well.)
+inline const std::vector<Axis> kGradientAxes = {Axis::context, Axis::data};
+
 // How groups lie on nodes of `ranks_a_node` consecutive ranks each.
-struct Placement {
+struct GroupPlacement {
   int inside = 0;      // groups with all their ranks on one node
   int crossing = 0;    // others: they talk over the links between nodes
   int most_nodes = 0;  // that one group is spread over
 
-  bool operator==(const Placement&) const = default;
+  bool operator==(const GroupPlacement&) const = default;
 };
 
 // Throws InputError when ranks_a_node < 1. The last node may be a part of one.
-Placement placement(const RankGroups& groups, Axis axis, int ranks_a_node);
+GroupPlacement placement(const RankGroups& groups, const std::vector<Axis>& axes, int ranks_a_node);
+inline GroupPlacement placement(const RankGroups& groups, Axis axis, int ranks_a_node) {
+  return placement(groups, std::vector{axis}, ranks_a_node);
+}
 
 // Tensor parallelism deals out whole kv heads with the query heads that read them, the same number
 // to each rank. Throws InputError that says which sizes would do, unless `tensor_size` divides both

@@ -26,11 +26,14 @@ double Replica::loss_and_gradients(const std::uint8_t* windows) {
   const Partition& partition = ring_.problem().partition;
   const RankBytes bytes =
       take_rows(windows, ring_.problem().params.batch, partition.seqlen, ring_.local_rows());
+  // [step
   store_.clear_gradients();
   const double loss = model_.loss_and_gradients(store_, bytes, scale_);
   store_.loss() = static_cast<float>(scale_ * loss);
+  ring_.begins(ModelPart::reduction);
   // The shares add up, for either kind of loss: scale_ is over the rows of all ranks.
   reduction_.add_up(comm_, store_.gradients());
+  // step]
   return store_.loss();
 }
 

@@ -28,6 +28,7 @@ void RingAllReduce::add_up(Communicator& comm, float* values) {
   const RingSchedule ring{comm.rank(), comm.world_size()};
   const auto chunk = [&](int k) { return balanced_chunk(size_, ring.world_size, k); };
   const int hops = ring.world_size - 1;
+  // [collect
   // Chunk k begins at rank k, and is whole at the rank before it.
   for (int step = 0; step < hops; ++step) {
     const int out = ring.owner(step), in = ring.owner(step + 1);
@@ -35,6 +36,7 @@ void RingAllReduce::add_up(Communicator& comm, float* values) {
     hop(comm, step, out, values + sent.first, sent.count, in, incoming_.data(), received.count);
     for (Index i = 0; i < received.count; ++i) values[received.first + i] += incoming_[i];
   }
+  // collect]
   for (int step = hops; step < 2 * hops; ++step) {
     const int out = ring.owner(step), in = ring.owner(step + 1);
     const Run sent = chunk(out), received = chunk(in);

@@ -8,6 +8,7 @@ Rotary::Rotary(const LocalRows& rows, Index head_dim, double base)
     : rows_(rows.size()), pairs_(head_dim / 2) {
   cosine_.reserve(static_cast<std::size_t>(rows_ * pairs_));
   sine_.reserve(cosine_.capacity());
+  // [angle
   for (Index row = 0; row < rows_; ++row)
     for (Index i = 0; i < pairs_; ++i) {
       const double frequency =
@@ -16,6 +17,7 @@ Rotary::Rotary(const LocalRows& rows, Index head_dim, double base)
       cosine_.push_back(static_cast<float>(std::cos(angle)));
       sine_.push_back(static_cast<float>(std::sin(angle)));
     }
+  // angle]
 }
 
 void Rotary::turn(Index batch, Index heads, float* x, float direction) const {

@@ -17,6 +17,8 @@ class MpiEngine : public Engine {
   bool has_pulses() const override { return true; }
   // This process's rank.
   std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override;
+  // For communicators that work beside it and end with it.
+  MpiWaits& waits() { return waits_; }
   void fail(const RunError& error) override { waits_.fail(error); }
   void throw_if_failed() override { waits_.throw_if_failed(); }
 

@@ -154,10 +154,10 @@ void RecordingCommunicator::flush_what_happened() {
 
 void RecordingCommunicator::record(const Exchange& hop, const TransferTimes& times, bool happened) {
   const RingSchedule ring{rank(), world_size()};
-  // The same number on both sides: one for each (pass, payload, step, sender).
-  const auto flow_from = [&](int sender) {
-    const std::int64_t kind = 2 * static_cast<int>(hop.pass) + static_cast<int>(hop.payload);
-    return 1 + (kind * ring.world_size + hop.step) * ring.world_size + sender;
+  // The same number on both sides, however many passes are recorded: all ranks start the same hops
+  // in the same order.
+  const auto flow_from = [&, place = flows_++](int sender) {
+    return 1 + place * ring.world_size + sender;
   };
   const auto slice = [&](Lane lane, int owner, std::int64_t begin, std::int64_t end) {
     TraceEvent event{.lane = lane,

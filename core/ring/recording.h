@@ -84,6 +84,7 @@ class RecordingCommunicator : public Communicator {
   RankPulse* pulse_;
   std::vector<Pending> pending_;
   std::size_t recorded_ = 0;  // of them
+  std::int64_t flows_ = 0;    // hops recorded so far, those of earlier flushes included
 };
 
 }  // namespace ringscope

@@ -50,6 +50,7 @@ class ThreadHop : public PendingOperation {
 
  private:
   friend class ThreadCommunicator;
+  friend class ThreadRing;
 
   bool is_done() const { return sent_ && received_; }
 
@@ -65,6 +66,10 @@ class ThreadHop : public PendingOperation {
 };
 
 ThreadRing::ThreadRing(int world_size) : seats_(static_cast<std::size_t>(world_size)) {}
+
+void ThreadRing::Seat::forget_done() {
+  for (; !hops.empty() && hops.front()->is_done(); ++forgotten) hops.pop_front();
+}
 
 void ThreadRing::fail(const RunError& error) {
   const std::lock_guard lock(mutex_);
@@ -115,9 +120,9 @@ void ThreadCommunicator::run_engine() try {
   ThreadRing::Seat& theirs = ring_.seats_[from];
   for (std::size_t i = 0;; ++i) {
     std::unique_lock lock(ring_.mutex_);
-    mine.changed.wait(lock, [&] { return mine.hops.size() > i || mine.closed || ring_.failure_; });
-    if (ring_.failure_ || mine.hops.size() <= i) return;
-    const std::shared_ptr<ThreadHop> hop = mine.hops[i];
+    mine.changed.wait(lock, [&] { return mine.has(i) || mine.closed || ring_.failure_; });
+    if (ring_.failure_ || !mine.has(i)) return;
+    const std::shared_ptr<ThreadHop> hop = mine.hop(i);
 
     lock.unlock();
     for (const Completion& dependency : hop->after_) wait_for(dependency);
@@ -129,10 +134,10 @@ void ThreadCommunicator::run_engine() try {
     const bool may_receive = !hop->exchange_.unposted_recv;
     mine.changed.wait(lock, [&] {
       return ring_.failure_ || (may_receive && (!hop->exchange_.send_first || hop->sent_) &&
-                                theirs.hops.size() > i && theirs.hops[i]->ready_);
+                                theirs.has(i) && theirs.hop(i)->ready_);
     });
     if (ring_.failure_) return;
-    const std::shared_ptr<ThreadHop> peer = theirs.hops[i];
+    const std::shared_ptr<ThreadHop> peer = theirs.hop(i);
     const Exchange& in = hop->exchange_;
     const Exchange& out = peer->exchange_;
     if (in.recv_bytes != out.send_bytes || in.recv_owner != out.send_owner ||
@@ -159,6 +164,8 @@ void ThreadCommunicator::run_engine() try {
     peer->times_.send_begin = begin;
     peer->times_.send_end = end;
     peer->times_.last_peer = rank_;
+    mine.forget_done();
+    theirs.forget_done();
     mine.changed.notify_all();
     theirs.changed.notify_all();
   }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,11 +37,20 @@ class ThreadRing {
   friend class ThreadCommunicator;
   friend class ThreadHop;
 
+  // A rank's hops are numbered in the order in which they were started. Those that are over on both
+  // sides are forgotten: a training run starts millions.
   struct Seat {
     std::condition_variable changed;
-    std::vector<std::shared_ptr<class ThreadHop>> hops;  // in the order they were started
-    bool closed = false;                                 // no more will come
-    bool is_read = false;  // the next rank's copy engine is copying one of its blocks
+    std::deque<std::shared_ptr<class ThreadHop>> hops;
+    std::size_t forgotten = 0;  // before the first of them
+    bool closed = false;        // no more will come
+    bool is_read = false;       // the next rank's copy engine is copying one of its blocks
+
+    // Whether hop i was started.
+    bool has(std::size_t i) const { return forgotten + hops.size() > i; }
+    // One that was started and is not over.
+    const std::shared_ptr<class ThreadHop>& hop(std::size_t i) const { return hops[i - forgotten]; }
+    void forget_done();
   };
 
   int previous(int rank) const { return (rank + world_size() - 1) % world_size(); }

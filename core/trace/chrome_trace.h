@@ -23,7 +23,8 @@ void write_chrome_trace(const std::string& path, const Recording& recording);
 // together).
 void write_chrome_trace(AtomicFile& file, const Recording& recording);
 
-// Reads back what write_chrome_trace wrote; events of other kinds are passed over. `text` is
+// Reads back what write_chrome_trace wrote, but for Recording::model; events of other kinds are
+// passed over. `text` is
 // treated as hostile: InputError names the byte offset of whatever is wrong (syntax, types, ranges,
 // nesting depth).
 Recording parse_chrome_trace(std::string_view text);

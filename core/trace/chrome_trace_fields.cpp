@@ -35,6 +35,9 @@ constexpr KeyName kTraceKeys[] = {
     {TraceKey::clock_error_ns, TracePlace::ring, "clock_error_ns"},
     {TraceKey::dropped_events, TracePlace::ring, "dropped_events"},
     {TraceKey::failure, TracePlace::ring, "failure"},
+    {TraceKey::train_step, TracePlace::ring, "train_step"},
+    {TraceKey::layer, TracePlace::ring, "layer"},
+    {TraceKey::layers, TracePlace::ring, "layers"},
     {TraceKey::batch, TracePlace::shape, "batch"},
     {TraceKey::heads, TracePlace::shape, "num_heads"},
     {TraceKey::heads_kv, TracePlace::shape, "num_heads_kv"},
@@ -214,6 +217,16 @@ int kv_buffers_of(const TraceFields& fields, std::size_t end) {
   return fields.has(TraceKey::kv_buffers)
              ? static_cast<int>(fields.integer(TraceKey::kv_buffers, 1, kMost, end))
              : 0;
+}
+
+std::optional<RecordedLayer> training_of(const TraceFields& fields, std::size_t end) {
+  if (!fields.has(TraceKey::train_step)) return std::nullopt;
+  constexpr int kMost = std::numeric_limits<int>::max();
+  RecordedLayer training{.train_step = fields.integer(TraceKey::train_step, 1, INT64_MAX, end)};
+  training.layers = static_cast<std::int32_t>(fields.integer(TraceKey::layers, 1, kMost, end));
+  training.layer =
+      static_cast<std::int32_t>(fields.integer(TraceKey::layer, 0, training.layers - 1, end));
+  return training;
 }
 
 std::optional<RunEnd> failure_of(const TraceFields& fields, int world_size, std::size_t end) {

@@ -54,6 +54,9 @@ enum class TraceKey : std::uint8_t {
   clock_error_ns,
   dropped_events,
   failure,
+  train_step,
+  layer,
+  layers,
   batch,
   heads,
   heads_kv,
@@ -157,6 +160,10 @@ class TraceFields {
 // How many KV buffers the recorded run's blocks took turns in; 0 when that is not said. Throws
 // InputError as the conversions do.
 int kv_buffers_of(const TraceFields& fields, std::size_t end);
+
+// Which step and layer of a training run was recorded; none where that is not said. Throws InputError
+// as the conversions do.
+std::optional<RecordedLayer> training_of(const TraceFields& fields, std::size_t end);
 
 // How the recorded run failed, if it did: "failure" is then the key's value, and its fields are those
 // of an object. Throws InputError as the conversions do.

@@ -148,6 +148,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
               fmt::format("{} given where ranks or steps below world_size {} are accepted",
                           highest_, info.world_size));
     info.failure = failure_of(fields_, info.world_size, end);
+    info.training = training_of(fields_, end);
     recording_.events.resize(static_cast<std::size_t>(info.world_size));
     recording_.story = story_.take(info.world_size);
     return std::move(recording_);

@@ -78,6 +78,8 @@ class TraceWriter {
     for (std::size_t rank = 0; rank < recording_.events.size(); ++rank) write_names(rank);
     for (std::size_t rank = 0; rank < recording_.events.size(); ++rank)
       for (const TraceEvent& event : recording_.events[rank]) write_slice(rank, event);
+    for (std::size_t rank = 0; rank < recording_.model.size(); ++rank)
+      for (const ModelSpan& span : recording_.model[rank]) write_span(rank, span);
     write_flows();
     for (const SoftmaxSample& sample : recording_.samples) write_sample(sample);
     add("\n]\n}}\n");
@@ -115,6 +117,9 @@ class TraceWriter {
         s.batch, s.num_heads, s.num_heads_kv, s.seqlen, s.head_dim, json_string(info.dtype));
     if (info.kv_buffers > 0) add("\"kv_buffers\": {}, ", info.kv_buffers);
     if (info.failure) write_failure(*info.failure);
+    if (info.training)
+      add("\"train_step\": {}, \"layer\": {}, \"layers\": {}, ", info.training->train_step,
+          info.training->layer, info.training->layers);
     add("\"clock_offset_ns\": [{}], \"clock_error_ns\": [{}], \"dropped_events\": [{}]}},\n",
         fmt::join(info.clock_offset_ns, ", "), fmt::join(info.clock_error_ns, ", "),
         fmt::join(recording_.dropped, ", "));
@@ -159,6 +164,9 @@ class TraceWriter {
       metadata("thread_name", tid, fmt::format(R"("name": "{}")", name_of(lane)));
       metadata("thread_sort_index", tid, fmt::format(R"("sort_index": {})", tid));
     }
+    if (recording_.model.empty()) return;
+    metadata("thread_name", kModelTid, fmt::format(R"("name": "{}")", kModelLane));
+    metadata("thread_sort_index", kModelTid, R"("sort_index": -1)");  // what the ring is part of
   }
 
   void write_slice(std::size_t rank, const TraceEvent& e) {
@@ -192,6 +200,18 @@ class TraceWriter {
         add(R"("payload": "{}", "bytes": {}, "src": {}, "dst": {}, "flow": {}}}}})",
             name_of(e.payload), e.bytes, e.src, e.dst, e.flow);
     }
+  }
+
+  void write_span(std::size_t rank, const ModelSpan& span) {
+    const bool of_layer = span.layer >= 0;
+    begin_event(R"({{"ph": "X", "cat": "{}", "name": "{}{}{}", "pid": {}, "tid": {}, )", kModelLane,
+                name_of(span.part), of_layer ? fmt::format(" {}", span.layer) : "",
+                span.pass == Pass::backward ? " (backward)" : "", rank, kModelTid);
+    add(R"("ts": {}, "dur": {}, "args": {{"part": "{}", "pass": "{}")", microseconds(span.begin_ns),
+        microseconds(span.end_ns - span.begin_ns), name_of(span.part), name_of(span.pass));
+    if (of_layer) add(R"(, "layer": {})", span.layer);
+    if (span.bytes > 0) add(R"(, "bytes": {})", span.bytes);
+    add("}}}}");
   }
 
   // Flows that lack an end (its event was dropped) are left out.
@@ -270,6 +290,7 @@ void write_with(const Sink& sink, const Recording& recording) {
   one_a_rank(recording.info.clock_offset_ns.size(), "clock offsets", true);
   one_a_rank(recording.info.clock_error_ns.size(), "clock errors", true);
   one_a_rank(recording.dropped.size(), "dropped events", true);
+  one_a_rank(recording.model.size(), "spans of the model", true);
   require_readable(recording.story, recording.info.world_size);
   TraceWriter(sink, recording).write();
 }

@@ -10,6 +10,7 @@
 
 #include "core/base/shape.h"
 #include "core/trace/lane.h"
+#include "core/trace/model_span.h"
 #include "core/trace/story.h"
 
 namespace ringscope {
@@ -87,6 +88,7 @@ struct RunInfo {
   std::vector<std::int64_t> clock_offset_ns;  // one a rank: already subtracted from its events
   std::vector<std::int64_t> clock_error_ns;   // one a rank: bound on what is left
   std::optional<RunEnd> failure;
+  std::optional<RecordedLayer> training;  // of a training step: whose ring this is
 
   bool operator==(const RunInfo&) const = default;
 };
@@ -98,6 +100,9 @@ struct Recording {
   std::vector<SoftmaxSample> samples;
   std::vector<std::int64_t> dropped;  // one a rank: events that found the buffer full
   std::vector<StoryStep> story;       // what is told beside it; mostly nothing
+  // Of a training step: one list a rank, by begin, of two spans that begin together the longer
+  // first. Otherwise empty.
+  std::vector<std::vector<ModelSpan>> model;
 
   bool operator==(const Recording&) const = default;
 };

@@ -10,7 +10,7 @@
 namespace ringscope {
 namespace {
 
-constexpr std::uint64_t kFormat = 0x52494e4745560001;  // "RINGEV", 1
+constexpr std::uint64_t kFormat = 0x52494e4745560002;  // "RINGEV", 2
 
 // Calls f(field) for every field of an event; the same for both directions.
 template <class Event, class F>
@@ -25,6 +25,11 @@ void for_fields_of_sample(Sample& s, F&& f) {
       f(s.lse_error);
 }
 
+template <class Span, class F>
+void for_fields_of_span(Span& s, F&& f) {
+  f(s.part), f(s.pass), f(s.layer), f(s.begin_ns), f(s.end_ns), f(s.bytes);
+}
+
 class Packer {
  public:
   template <class T>
@@ -37,7 +42,7 @@ class Packer {
   std::string bytes;
 };
 
-// Bytes that a packed event or sample takes.
+// Bytes that a packed event, sample or span takes.
 std::size_t packed_bytes(const TraceEvent& event) {
   Packer add;
   for_fields_of_event(event, add);
@@ -46,6 +51,11 @@ std::size_t packed_bytes(const TraceEvent& event) {
 std::size_t packed_bytes(const SoftmaxSample& sample) {
   Packer add;
   for_fields_of_sample(sample, add);
+  return add.bytes.size();
+}
+std::size_t packed_bytes(const ModelSpan& span) {
+  Packer add;
+  for_fields_of_span(span, add);
   return add.bytes.size();
 }
 
@@ -84,6 +94,7 @@ class Unpacker {
   static constexpr Lane highest(Lane) { return Lane::wait; }
   static constexpr Pass highest(Pass) { return Pass::backward; }
   static constexpr Payload highest(Payload) { return Payload::dkv; }
+  static constexpr ModelPart highest(ModelPart) { return ModelPart::update; }
 
   std::string_view left_;
 };
@@ -98,6 +109,8 @@ std::string pack(const RankEvents& of_rank) {
   for (const TraceEvent& event : of_rank.events) for_fields_of_event(event, add);
   add(static_cast<std::uint64_t>(of_rank.samples.size()));
   for (const SoftmaxSample& sample : of_rank.samples) for_fields_of_sample(sample, add);
+  add(static_cast<std::uint64_t>(of_rank.model.size()));
+  for (const ModelSpan& span : of_rank.model) for_fields_of_span(span, add);
   return std::move(add.bytes);
 }
 
@@ -112,6 +125,8 @@ RankEvents unpack_rank_events(std::string_view bytes) {
   for (TraceEvent& event : of_rank.events) for_fields_of_event(event, take);
   of_rank.samples.resize(take.count(packed_bytes(SoftmaxSample{})));
   for (SoftmaxSample& sample : of_rank.samples) for_fields_of_sample(sample, take);
+  of_rank.model.resize(take.count(packed_bytes(ModelSpan{})));
+  for (ModelSpan& span : of_rank.model) for_fields_of_span(span, take);
   take.expect_end();
   return of_rank;
 }
@@ -121,6 +136,7 @@ void add_rank(Recording& recording, int rank, RankEvents of_rank) {
   recording.events.at(r) = std::move(of_rank.events);
   recording.dropped.at(r) = of_rank.dropped;
   recording.info.clock_error_ns.at(r) = of_rank.clock_error_ns;
+  if (!of_rank.model.empty()) recording.model.at(r) = std::move(of_rank.model);
   recording.samples.insert(recording.samples.end(), of_rank.samples.begin(), of_rank.samples.end());
 }
 

@@ -15,6 +15,7 @@ struct RankEvents {
   std::int64_t dropped = 0;
   std::int64_t peak_bytes = 0;
   std::int64_t clock_error_ns = 0;
+  std::vector<ModelSpan> model;  // of a training step
 
   bool operator==(const RankEvents&) const = default;
 };
@@ -25,7 +26,8 @@ std::string pack(const RankEvents& of_rank);
 // counts beyond it, values that no event has.
 RankEvents unpack_rank_events(std::string_view bytes);
 
-// Makes it that of `rank` in `recording`, whose lists are as long as its world_size.
+// Makes it that of `rank` in `recording`, whose lists are as long as its world_size; `model` may be
+// empty there when it is empty here.
 void add_rank(Recording& recording, int rank, RankEvents of_rank);
 
 }  // namespace ringscope

@@ -90,21 +90,23 @@ Sizes read_header(const std::vector<Word>& words, Checkpoint& to, Index& mask_by
   return sizes_of(mask_bytes, ModelWeights(to.settings.shape).layout.size());
 }
 
-Checkpoint read(const InputFile& file) {
+// read_bytes(to, count) reads from the beginning of what has `size` bytes.
+template <class ReadBytes>
+Checkpoint read(Index size, const ReadBytes& read_bytes) {
   Checkpoint result;
   std::vector<Word> words(static_cast<std::size_t>(header_words()));
   const Index header_bytes = header_words() * kWordBytes;
-  if (file.size() < header_bytes)
-    throw InputError(fmt::format("{} bytes, too few for a checkpoint", file.size()));
-  file.read(reinterpret_cast<char*>(words.data()), header_bytes, 0);
+  if (size < header_bytes)
+    throw InputError(fmt::format("{} bytes, too few for a checkpoint", size));
+  read_bytes(reinterpret_cast<char*>(words.data()), header_bytes);
   Index mask_bytes = 0;
   const Sizes sizes = read_header(words, result, mask_bytes);
-  if (file.size() != sizes.total())
-    throw InputError(fmt::format("cut short or damaged: {} bytes, where its header says {}",
-                                 file.size(), sizes.total()));
+  if (size != sizes.total())
+    throw InputError(fmt::format("cut short or damaged: {} bytes, where its header says {}", size,
+                                 sizes.total()));
 
   words.resize(static_cast<std::size_t>(sizes.total() / kWordBytes));
-  file.read(reinterpret_cast<char*>(words.data()), sizes.total(), 0);
+  read_bytes(reinterpret_cast<char*>(words.data()), sizes.total());
   if (checksum_of(words, words.size() - 1) != words.back())
     throw InputError("damaged: its checksum is not that of what it holds");
 
@@ -124,7 +126,7 @@ Checkpoint read(const InputFile& file) {
 
 }  // namespace
 
-void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+std::string to_bytes(const Checkpoint& checkpoint) {
   const std::string& mask = checkpoint.settings.mask;
   const Sizes sizes =
       sizes_of(static_cast<Index>(mask.size()), static_cast<Index>(checkpoint.values.size()));
@@ -142,14 +144,26 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   std::memcpy(floats + value_bytes, checkpoint.moments.data(), 2 * value_bytes);
   words.back() = checksum_of(words, words.size() - 1);
 
+  return {bytes, static_cast<std::size_t>(sizes.total())};
+}
+
+Checkpoint checkpoint_from(std::string_view bytes) {
+  return read(static_cast<Index>(bytes.size()), [&](char* to, Index count) {
+    std::memcpy(to, bytes.data(), static_cast<std::size_t>(count));
+  });
+}
+
+void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+  const std::string bytes = to_bytes(checkpoint);
   AtomicFile file(path);
-  file.write({bytes, static_cast<std::size_t>(sizes.total())});
+  file.write(bytes);
   file.commit();
 }
 
 Checkpoint load_checkpoint(const std::string& path) {
   try {
-    return read(InputFile(path, "checkpoint"));
+    const InputFile file(path, "checkpoint");
+    return read(file.size(), [&](char* to, Index count) { file.read(to, count, 0); });
   } catch (const InputError& error) {
     throw InputError(about_file(path, error.what()));
   }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/train/training_settings.h"
@@ -23,6 +24,11 @@ struct Checkpoint {
   std::vector<float> values;   // as in ParameterStore
   std::vector<float> moments;  // as in AdamW
 };
+
+// What the file holds, for whoever hands it to another process. The second throws InputError as
+// load_checkpoint, but for the path.
+std::string to_bytes(const Checkpoint& checkpoint);
+Checkpoint checkpoint_from(std::string_view bytes);
 
 // Throws as AtomicFile: InputError when the place cannot be written to, RunError when the disk is
 // full.

@@ -3,19 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/error.h"
-#include "core/layer/rank_threads.h"
+#include "core/train/training_run.h"
 
 namespace ringscope {
-namespace {
 
 void require_same_shape(const Checkpoint& checkpoint, const TrainingSettings& settings) {
   if (checkpoint.settings.shape == settings.shape) return;
   throw InputError("checkpoint: of another shape of model; one of the same sizes accepted");
 }
-
-}  // namespace
 
 TrainingRank::TrainingRank(const TrainingSettings& settings, const Deal& deal,
                            const TextBatches& batches, Communicator& comm, WorkPulse* pulse)
@@ -37,10 +35,24 @@ void TrainingRank::start_from(const Checkpoint& checkpoint) {
   adam_.set_steps(checkpoint.step);
 }
 
+namespace {
+
+// All ranks find it out at the same step: they have the same bits.
+RunError diverged(Index step, const char* what, double value) {
+  return RunError(fmt::format(
+      "training has diverged: at step {} the {} is {}; a smaller learning rate may help", step,
+      what, value));
+}
+
+}  // namespace
+
 StepReport TrainingRank::step() {
   const std::vector<std::uint8_t> windows = batches_.windows(adam_.steps());
   const double loss = replica_.loss_and_gradients(windows.data());
+  if (!std::isfinite(loss)) throw diverged(adam_.steps() + 1, "loss", loss);
+  replica_.ring().begins(ModelPart::update);
   const double length = adam_.update(replica_.store());
+  if (!std::isfinite(length)) throw diverged(adam_.steps(), "gradients' length", length);
   return {adam_.steps(), loss, length};
 }
 
@@ -55,26 +67,9 @@ Checkpoint TrainingRank::checkpoint() const {
 Checkpoint train_on_threads(const TrainingSettings& settings, const Deal& deal,
                             const std::string& text, const Checkpoint* start, Index steps,
                             const AfterStep& after_step) {
-  validate(settings);
-  if (deal.world_size < 1)
-    throw InputError(fmt::format("world-size: {} given, at least 1 accepted", deal.world_size));
-  const TextBatches batches(text, settings.batch, settings.seqlen, settings.seed);
-  if (start != nullptr) require_same_shape(*start, settings);
-  const auto ranks = run_rank_threads(
-      deal.world_size,
-      [&](Communicator& comm) {
-        auto rank = std::make_unique<TrainingRank>(settings, deal, batches, comm);
-        if (start != nullptr) rank->start_from(*start);
-        return rank;
-      },
-      [&](TrainingRank& rank) {
-        const Index done = start == nullptr ? 0 : start->step;
-        for (Index step = done; step < steps; ++step) {
-          const StepReport report = rank.step();
-          if (rank.rank() == 0 && after_step) after_step(report, rank);
-        }
-      });
-  return ranks[0]->checkpoint();
+  const TrainingPlan plan{settings, deal, start, steps};
+  validate(plan);
+  return run_training_on_threads(plan, text, after_step).end;
 }
 
 }  // namespace ringscope

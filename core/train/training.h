@@ -13,6 +13,9 @@
 
 namespace ringscope {
 
+// Throws InputError when the checkpoint is of another shape of model.
+void require_same_shape(const Checkpoint& checkpoint, const TrainingSettings& settings);
+
 struct StepReport {
   Index step = 0;   // counted from 1, over all runs that a checkpoint has been through
   double loss = 0;  // mean over the bytes of the batch, before the step's update, in nats
@@ -29,7 +32,8 @@ class TrainingRank {
   // From here on as if it had done the checkpoint's steps. Throws InputError when that is of
   // another shape of model.
   void start_from(const Checkpoint& checkpoint);
-  // Throws RunError when a peer fails.
+  // Throws RunError when a peer fails, and when loss or gradients are NaN or infinite; then the
+  // weights are of no use.
   StepReport step();
   Checkpoint checkpoint() const;
 

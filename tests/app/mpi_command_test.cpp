@@ -11,13 +11,6 @@
 namespace ringscope {
 namespace {
 
-using Strings = std::vector<std::string>;
-
-Strings operator+(Strings a, const Strings& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 // Lines that the program said, of whatever rank; a launcher says more.
 Strings lines_of_ours(const std::string& err) {
   std::istringstream text(err);

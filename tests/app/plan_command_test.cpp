@@ -197,6 +197,43 @@ TEST_F(PlanCommandTest, OneRankHasNothingToSend) {
   EXPECT_EQ(run_for_json(alone)["chosen"]["bytes_sent"].GetDouble(), 0);
 }
 
+// A model of 7 * 10^9 weights, of which the numbers are written out here.
+TEST_F(PlanCommandTest, TimesAWholeStepOfAModel) {
+  const Strings model = {"--backward", "--layers", "32",      "--width", "4096",
+                         "--hidden",   "11008",    "--vocab", "32000"};
+  const auto json = run_for_json(plan_with(model));
+  const auto& step = json["model"];
+  const double tokens = 131072.0 / 8, flops = step["product_flops"].GetDouble();
+  EXPECT_DOUBLE_EQ(flops, 989.4e12 * 0.65);
+  EXPECT_DOUBLE_EQ(step["projection_flops"].GetDouble(), 8 * tokens * 4096 * 4096);
+  EXPECT_DOUBLE_EQ(step["mlp_flops"].GetDouble(), 6 * tokens * 4096 * 11008);
+  EXPECT_DOUBLE_EQ(step["head_flops"].GetDouble(), 2 * tokens * 4096 * 32000);
+  EXPECT_DOUBLE_EQ(step["mlp_s"].GetDouble(), 32 * 3 * 6 * tokens * 4096 * 11008 / flops);
+  EXPECT_DOUBLE_EQ(
+      step["weights"].GetDouble(),
+      32000.0 * 4096 + 4096 + 32 * (4.0 * 4096 * 4096 + 3.0 * 4096 * 11008 + 2 * 4096));
+  EXPECT_DOUBLE_EQ(step["attention_s"].GetDouble(), 32 * json["chosen"]["total_s"].GetDouble());
+  double total = 0;
+  for (const char* part :
+       {"attention_s", "projections_s", "mlp_s", "values_s", "head_s", "reduction_s", "update_s"}) {
+    EXPECT_GT(step[part].GetDouble(), 0) << part;
+    total += step[part].GetDouble();
+  }
+  EXPECT_NEAR(total, step["total_s"].GetDouble(), 1e-9 * total);
+  EXPECT_NEAR(step["attention_share"].GetDouble(), step["attention_s"].GetDouble() / total, 1e-9);
+
+  Strings explained = model;
+  explained.push_back("--explain");
+  const std::string out = run_well(plan_with(explained));
+  for (const char* word : {"all of it", "MLP", "AdamW", "2 T W d (2H + 2G)", "2 T W 3F"})
+    EXPECT_NE(out.find(word), std::string::npos) << word << " in:\n" << out;
+  // Without a model not a word of it; layers also without a backward pass with one.
+  EXPECT_EQ(run_well(plan_with({"--explain"})).find("MLP"), std::string::npos);
+  EXPECT_FALSE(run_for_json(kPlan).HasMember("model"));
+  Strings forward(model.begin() + 1, model.end());
+  EXPECT_EQ(run_for_json(plan_with(forward))["model"]["update_s"].GetDouble(), 0);
+}
+
 TEST_F(PlanCommandTest, TakesHardwareFromAFile) {
   write_text("mine.txt",
              "gpu mine\ntflops_16bit 100\nmemory_gb 10\nlink wire\ngb_per_s 10\nlatency_us 5\n");
@@ -211,8 +248,11 @@ TEST_F(PlanCommandTest, TakesHardwareFromAFile) {
 
 TEST_F(PlanCommandTest, MeasureTakesThisMachine) {
   const auto json = run_for_json({"plan", "--measure", "--world-size", "2", "--seqlen", "2048",
-                                  "--heads", "2", "--head-dim", "32", "--dtype", "f32"});
+                                  "--heads", "2", "--head-dim", "32", "--dtype", "f32", "--width",
+                                  "64", "--hidden", "96", "--vocab", "256"});
   EXPECT_TRUE(json["machine"]["measured"].GetBool());
+  EXPECT_GT(json["model"]["product_flops"].GetDouble(), 1e6);
+  EXPECT_GT(json["model"]["values_s"].GetDouble(), 0);
   for (const char* rate : {"forward_flops", "backward_flops", "bytes_per_s", "memory_bytes"})
     EXPECT_GT(json["machine"][rate].GetDouble(), 1e6) << rate;
 }
@@ -220,7 +260,7 @@ TEST_F(PlanCommandTest, MeasureTakesThisMachine) {
 TEST_F(PlanCommandTest, HelpListsTheFlags) {
   const std::string out = run_well({"plan", "--help"});
   for (const char* flag : {"--gpu", "--link", "--measure", "--world-size", "--seqlen", "--explain",
-                           "--memory-fraction", "--layers"})
+                           "--memory-fraction", "--layers", "--width", "--hidden", "--vocab"})
     EXPECT_NE(out.find(flag), std::string::npos) << flag;
   EXPECT_NE(run_well({"--help"}).find("plan"), std::string::npos);
 }
@@ -282,6 +322,9 @@ TEST_F(PlanCommandTest, RefusesBadUsage) {
   expect_refused(plan_with({"--heads", "-1"}), {"--heads", "'-1'"});
   expect_refused(plan_with({"--batch", "1e3"}), {"--batch", "'1e3'"});
   expect_refused(plan_with({"--layers", "2"}), {"--layers", "--backward"});
+  expect_refused(plan_with({"--width", "64"}), {"--hidden", "--width", "--vocab"});
+  expect_refused(plan_with({"--width", "64", "--vocab", "256"}), {"--hidden"});
+  expect_refused(plan_with({"--width", "0"}), {"--width", "'0'"});
   for (const char* fraction : {"0", "-1", "1.1", "nan", "inf", "half"})
     expect_refused(plan_with({"--memory-fraction", fraction}), {"--memory-fraction", fraction});
   expect_refused(plan_with({"--json=yes"}), {"--json"});

@@ -21,6 +21,14 @@
 
 namespace ringscope {
 
+// Words of a command line.
+using Strings = std::vector<std::string>;
+
+inline Strings operator+(Strings a, const Strings& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 struct ProgramResult {
   int status = -1;  // exit status; -1 when a signal ended it
   std::string out, err;

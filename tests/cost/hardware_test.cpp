@@ -61,6 +61,7 @@ TEST(Hardware, ReadsFigures) {
       "gpu big   # a comment\r\n"
       "\ttflops_16bit 1.5\n"
       "memory_gb 2e1\n"
+      "memory_gb_per_s 1500\n"
       "backward_share 0.5\n"
       "link wire\n"
       "gb_per_s 0.25\n"
@@ -71,6 +72,7 @@ TEST(Hardware, ReadsFigures) {
   EXPECT_EQ(table.gpus[0].name, "big");
   EXPECT_EQ(table.gpus[0].peak_flops(DType::f16), 1.5e12);
   EXPECT_EQ(table.gpus[0].memory_bytes, 20e9);
+  EXPECT_EQ(table.gpus[0].memory_bytes_per_s, 1500e9);
   EXPECT_EQ(table.gpus[0].forward_share, 1);
   EXPECT_EQ(table.gpus[0].backward_share, 0.5);
   EXPECT_THROW(table.gpus[0].peak_flops(DType::f32), InputError);
@@ -105,6 +107,7 @@ TEST(Hardware, RefusesBadTables) {
       {gpu + "memory_gb 4\nmemory_gb 4\n", {"line 4", "memory_gb", "twice"}},
       {gpu + "forward_share 1.01\n", {"line 3", "forward_share"}},
       {gpu + "forward_share 0\n", {"line 3", "forward_share"}},
+      {gpu + "memory_gb_per_s 0\n", {"line 3", "memory_gb_per_s", "'0'"}},
       {gpu + "gb_per_s 4\n", {"line 3", "gb_per_s", "tflops_16bit"}},
       {gpu + "memory_gb 4\ngpu a\n", {"line 4", "'a'", "twice"}},
       {"link a\ngb_per_s -1\n", {"line 2", "gb_per_s"}},

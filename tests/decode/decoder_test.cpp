@@ -53,7 +53,7 @@ struct Speaker {
     Replica& r = replica.replica;
     r.model().loss(r.store(),
                    prompt_rows(prompt.data(), batch, a_case.seqlen, r.ring().local_rows()));
-    prefill_bytes = replica.counting.bytes;
+    replica.counting.take();  // the prefill's
     Decoder decoder(replica.weights, r.store(), r.model(), r.ring().problem(),
                     mask.for_seqlen(length), replica.counting, merge_kind_, nullptr);
     const Index positions = length - a_case.seqlen + 1;
@@ -82,7 +82,6 @@ struct Speaker {
   std::vector<std::uint8_t> text;
   std::vector<float> logits;
   std::vector<Index> rows;  // held at the end, by layer
-  std::map<std::pair<Pass, Payload>, Index> prefill_bytes;
 };
 
 template <class Next>
@@ -215,11 +214,9 @@ TEST(Decoder, SendsTheLogitsOnceAndThenMergesAndNothingElse) {
       Index sent = 0;
       for (const auto& rank :
            spoken(a_case, PartitionKind::striped, merge_kind, n, length, text, kAsGiven)) {
-        auto after = rank->replica.counting.bytes;
-        for (const auto& [what, bytes] : rank->prefill_bytes) after[what] -= bytes;
-        sent += after[{Pass::forward, Payload::dkv}];
-        after.erase({Pass::forward, Payload::dkv});
-        for (const auto& [what, bytes] : after) EXPECT_EQ(bytes, 0);
+        const WireCounter& after = rank->replica.counting;
+        EXPECT_EQ(after.sent(), after.sent(Pass::forward, Payload::dkv));
+        sent += after.sent().bytes;
       }
       // The way down of a tree is half of a merge, here of one message of all logits.
       const Index logits = a_case.batch * a_case.shape.vocab;

@@ -4,16 +4,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/base/random.h"
 #include "core/layer/rank_threads.h"
 #include "core/layer/replica.h"
 #include "core/mask/mask_spec.h"
+#include "core/ring/wire_counter.h"
 
 namespace ringscope {
 
@@ -51,25 +50,6 @@ struct ModelCase {
   }
 };
 
-// Counts what is sent through it. Whose it is can be asked when the inner one is no more.
-class CountingCommunicator : public Communicator {
- public:
-  explicit CountingCommunicator(Communicator& inner)
-      : inner_(inner), rank_(inner.rank()), world_size_(inner.world_size()) {}
-  int rank() const override { return rank_; }
-  int world_size() const override { return world_size_; }
-  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
-    bytes[{hop.pass, hop.payload}] += hop.send_bytes;
-    return inner_.exchange(hop, after);
-  }
-
-  std::map<std::pair<Pass, Payload>, Index> bytes;
-
- private:
-  Communicator& inner_;
-  int rank_, world_size_;
-};
-
 // A replica with what it needs to live.
 struct TestReplica {
   TestReplica(const ModelCase& a_case, PartitionKind partition, Communicator& comm)
@@ -84,7 +64,7 @@ struct TestReplica {
 
   ModelWeights weights;
   MaskSpec mask;
-  CountingCommunicator counting;
+  WireCounter counting;
   Replica replica;
   std::vector<double> losses;  // by step
 };

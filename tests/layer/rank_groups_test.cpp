@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <climits>
 #include <functional>
 
 #include "core/base/error.h"
+#include "core/layer/group_drawing.h"
 #include "core/layer/group_threads.h"
+#include "core/layer/ring_all_reduce.h"
 
 namespace ringscope {
 namespace {
@@ -82,6 +85,29 @@ TEST(RankGroups, C53_CoverTheWorldOnce) {
   }
 }
 
+// Of several axes too, and of none: every rank alone.
+TEST(RankGroups, OfSeveralAxesCoverTheWorldOnce) {
+  for (const PerAxis& sizes : kSizes) {
+    const RankGroups groups = groups_of(sizes);
+    for (unsigned set = 0; set < 16; ++set) {
+      std::vector<Axis> axes;
+      for (const Axis axis : kAllAxes)
+        if ((set >> static_cast<unsigned>(axis)) % 2 == 1) axes.push_back(axis);
+      std::vector<int> times(static_cast<std::size_t>(groups.world_size()));
+      int before = -1;
+      for (const std::vector<int>& group : groups.groups(axes)) {
+        EXPECT_GT(group[0], before) << "by their first ranks";
+        before = group[0];
+        for (const int rank : group) {
+          ++times[rank];
+          EXPECT_EQ(groups.members(rank, axes), group);
+        }
+      }
+      EXPECT_EQ(times, std::vector<int>(times.size(), 1)) << set;
+    }
+  }
+}
+
 // 2 x 4 x 3 x 2 ranks: tensor groups are pairs of neighbours, context groups eight ranks from first
 // to last, pipeline and data groups spread out.
 TEST(RankGroups, LieOnNodes) {
@@ -90,15 +116,18 @@ TEST(RankGroups, LieOnNodes) {
   EXPECT_EQ(groups.members(11, Axis::context), (std::vector{9, 11, 13, 15}));
   EXPECT_EQ(groups.members(11, Axis::pipeline), (std::vector{3, 11, 19}));
   EXPECT_EQ(groups.members(11, Axis::data), (std::vector{11, 35}));
-  EXPECT_EQ(placement(groups, Axis::tensor, 8), (Placement{24, 0, 1}));
-  EXPECT_EQ(placement(groups, Axis::context, 8), (Placement{12, 0, 1}));
-  EXPECT_EQ(placement(groups, Axis::pipeline, 8), (Placement{0, 16, 3}));
-  EXPECT_EQ(placement(groups, Axis::data, 8), (Placement{0, 24, 2}));
-  EXPECT_EQ(placement(groups, Axis::context, 4), (Placement{0, 12, 2}));
+  EXPECT_EQ(placement(groups, Axis::tensor, 8), (GroupPlacement{24, 0, 1}));
+  EXPECT_EQ(placement(groups, Axis::context, 8), (GroupPlacement{12, 0, 1}));
+  EXPECT_EQ(placement(groups, Axis::pipeline, 8), (GroupPlacement{0, 16, 3}));
+  EXPECT_EQ(placement(groups, Axis::data, 8), (GroupPlacement{0, 24, 2}));
+  EXPECT_EQ(placement(groups, Axis::context, 4), (GroupPlacement{0, 12, 2}));
   // Nodes of 3 cut every third pair; 48 ranks and more are one node.
-  EXPECT_EQ(placement(groups, Axis::tensor, 3), (Placement{16, 8, 2}));
-  EXPECT_EQ(placement(groups, Axis::data, 48), (Placement{24, 0, 1}));
-  EXPECT_EQ(placement(groups, Axis::data, 1000), (Placement{24, 0, 1}));
+  EXPECT_EQ(placement(groups, Axis::tensor, 3), (GroupPlacement{16, 8, 2}));
+  EXPECT_EQ(placement(groups, Axis::data, 48), (GroupPlacement{24, 0, 1}));
+  EXPECT_EQ(placement(groups, Axis::data, 1000), (GroupPlacement{24, 0, 1}));
+  // The same weights: of eight ranks, four on each of two nodes.
+  EXPECT_EQ(groups.members(11, kGradientAxes), (std::vector{9, 11, 13, 15, 33, 35, 37, 39}));
+  EXPECT_EQ(placement(groups, kGradientAxes, 8), (GroupPlacement{0, 6, 2}));
 }
 
 std::string refusal(const std::function<void()>& f) {
@@ -131,6 +160,31 @@ TEST(RankGroups, RefuseWhatCannotBeDealtOut) {
               placement(groups_of({{2, 1, 1, 1}}), Axis::data, 0);
             }),
             "ranks a node: 0 given, at least 1 accepted");
+}
+
+TEST(GroupDrawing, HasALetterForEachGroup) {
+  EXPECT_EQ(group_drawing(groups_of({{2, 2, 1, 2}}), 4),
+            "rank        0      4\n"
+            "tensor      aabb | ccdd\n"
+            "context     abab | cdcd\n"
+            "data        abcd | abcd\n"
+            "gradients   abab | abab");
+  // Nodes that cut groups, the last one a part; no lines for axes of one rank.
+  EXPECT_EQ(group_drawing(groups_of({{1, 3, 2, 1}}), 4),
+            "rank        0      4\n"
+            "context     aaab | bb\n"
+            "pipeline    abca | bc");
+  EXPECT_EQ(group_drawing(groups_of({{2, 1, 1, 1}}), 1),
+            "rank        0   1\n"
+            "tensor      a | a");
+  EXPECT_EQ(group_drawing(groups_of({{1, 1, 1, 1}}), INT_MAX), "rank        0");
+}
+
+TEST(GroupDrawing, HasLettersForAsManyGroupsAsThereMayBe) {
+  const std::string text = group_drawing(groups_of({{52, 1, 1, 2}}), 52);
+  EXPECT_TRUE(text.ends_with("XYZ | abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")) << text;
+  EXPECT_NE(refusal([] { group_drawing(groups_of({{53, 1, 1, 2}}), 53); }), "accepted");
+  EXPECT_NE(refusal([] { group_drawing(groups_of({{2, 1, 1, 1}}), 0); }), "accepted");
 }
 
 TEST(RankGroups, RefuseHeadsThatDoNotDivide) {
@@ -177,6 +231,36 @@ TEST(GroupThreads, EveryRingHasItsGroup) {
       EXPECT_EQ(rank->heard[static_cast<int>(axis)],
                 group.size() == 1 ? -1 : group[(place + group.size() - 1) % group.size()]);
     }
+}
+
+// Over context, and what that gives over data: the sum over all that hold the same weights.
+TEST(GroupThreads, GradientsAddUpOverContextAndThenData) {
+  const RankGroups groups = groups_of({{2, 3, 2, 2}});
+  struct Adding {
+    GroupSeats& seats;
+    int rank;
+    RingAllReduce over_context, over_data;
+    std::vector<float> gradients;
+  };
+  const auto ranks = run_group_threads(
+      groups,
+      [](GroupSeats& seats) {
+        // Sums of powers of two: each tells whose they are.
+        const auto own = static_cast<float>(1 << seats.rank());
+        return std::make_unique<Adding>(Adding{seats, seats.rank(), RingAllReduce(5, 3, nullptr),
+                                               RingAllReduce(5, 2, nullptr),
+                                               std::vector<float>(5, own)});
+      },
+      [](Adding& mine) {
+        mine.over_context.add_up(mine.seats[Axis::context], mine.gradients.data());
+        mine.over_data.add_up(mine.seats[Axis::data], mine.gradients.data());
+      });
+  for (const auto& rank : ranks) {
+    float expected = 0;
+    for (const int member : groups.members(rank->rank, kGradientAxes))
+      expected += static_cast<float>(1 << member);
+    EXPECT_EQ(rank->gradients, std::vector<float>(5, expected)) << rank->rank;
+  }
 }
 
 std::pair<int, std::string> failure_of(const std::function<void(Seated&)>& work) {

@@ -15,7 +15,7 @@ struct Array {
         reduction(size, inner.world_size(), nullptr),
         values(static_cast<std::size_t>(size)) {}
 
-  CountingCommunicator comm;
+  WireCounter comm;
   RingAllReduce reduction;
   std::vector<float> values;
 };
@@ -36,8 +36,7 @@ TEST(RingAllReduce, AddsUpOnEveryRankAndSendsWhatTheFormulaSays) {
         for (Index i = 0; i < size; ++i)
           ASSERT_EQ(rank->values[i], 50 * world_size * (world_size + 1) + world_size * i)
               << size << " values, rank " << rank->comm.rank() << " of " << world_size;
-        Index mine = 0;
-        for (const auto& [kind, bytes] : rank->comm.bytes) mine += bytes;
+        const Index mine = rank->comm.sent().bytes;
         EXPECT_EQ(mine, RingAllReduce::bytes_sent(size, world_size, rank->comm.rank()));
         sent += mine;
       }

@@ -84,7 +84,7 @@ struct Part {
     reduction.add_up(context, store.gradients());
   }
 
-  CountingCommunicator tensor, context;
+  WireCounter tensor, context;
   AttentionShard shard;
   ParameterStore store;
   Rows rows;

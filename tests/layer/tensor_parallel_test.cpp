@@ -126,25 +126,25 @@ TEST(TensorParallel, SendsTheRingsBlocksTheSumsAndNothingElse) {
       job.backward = true;
       Index over_tensor = 0, forward_over_context = 0;
       for (const auto& part : run_parts(a_case, tensor, context)) {
-        auto& ring = part->context.bytes;
-        auto& sums = part->tensor.bytes;
+        const WireCounter& ring = part->context;
+        const WireCounter& sums = part->tensor;
         const Traffic traffic = traffic_of(job, part->context.rank());
         // Wq, Wk, Wv and Wo of this rank's heads.
         const Index weights =
             2 * shape.width * (shape.num_heads + shape.num_heads_kv) * shape.head_dim / tensor;
-        EXPECT_EQ(static_cast<double>(ring[{Pass::forward, Payload::kv}]), traffic.forward_bytes);
-        EXPECT_EQ(static_cast<double>(ring[{Pass::backward, Payload::kv}] +
-                                      ring[{Pass::backward, Payload::dkv}]),
+        EXPECT_EQ(static_cast<double>(ring.sent(Pass::forward, Payload::kv).bytes),
+                  traffic.forward_bytes);
+        EXPECT_EQ(static_cast<double>(ring.sent(Pass::backward, Payload::kv).bytes +
+                                      ring.sent(Pass::backward, Payload::dkv).bytes),
                   traffic.backward_bytes + static_cast<double>(RingAllReduce::bytes_sent(
                                                weights, context, part->context.rank())));
-        EXPECT_EQ((ring[{Pass::forward, Payload::dkv}]), 0);
+        EXPECT_EQ(ring.sent(Pass::forward, Payload::dkv).bytes, 0);
         // y's sum and dx's.
         const Index values = part->rows.ring.tokens() * shape.width;
-        EXPECT_EQ((sums[{Pass::backward, Payload::dkv}]),
+        EXPECT_EQ(sums.sent(Pass::backward, Payload::dkv).bytes,
                   2 * RingAllReduce::bytes_sent(values, tensor, part->tensor.rank()));
-        sums.erase({Pass::backward, Payload::dkv});
-        for (const auto& [kind, bytes] : sums) EXPECT_EQ(bytes, 0);
-        forward_over_context += ring[{Pass::forward, Payload::kv}];
+        EXPECT_EQ(sums.sent(), sums.sent(Pass::backward, Payload::dkv));
+        forward_over_context += ring.sent(Pass::forward, Payload::kv).bytes;
         over_tensor += 2 * RingAllReduce::bytes_sent(values, tensor, part->tensor.rank());
       }
       // Over all ranks: the ring's as without tensor parallelism; 2 (TP-1)/TP a rank and sum of

@@ -17,13 +17,6 @@
 
 namespace ringscope {
 
-using Strings = std::vector<std::string>;
-
-inline Strings operator+(Strings a, const Strings& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 // How a job ended.
 struct JobEnd {
   int status = -1;  // mpirun's

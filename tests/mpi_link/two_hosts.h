@@ -12,13 +12,6 @@
 
 namespace ringscope {
 
-using Strings = std::vector<std::string>;
-
-inline Strings operator+(Strings a, const Strings& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 class TwoHosts {
  public:
   TwoHosts() = default;

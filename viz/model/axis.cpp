@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viz/model/training_step.h"
+
 namespace ringscope::viz {
 namespace {
 
@@ -63,9 +65,19 @@ Axis::Axis(const Trace& trace)
     begins[0] = begin_ns_;
     begins[steps_] = ends[rank] == INT64_MIN ? end_ns_ : ends[rank];
     if (trace.run->failure) end_in_a_step(begins, steps_, computed[rank], end_ns_);
+    std::vector<Stretch> passes;
+    if (trace.has_model()) passes = ring_stretches(trace, static_cast<int>(rank));
+    if (!passes.empty()) begins[0] = passes.front().begin_ns;
     fill_gaps(begins, steps_);
-    for (std::size_t step = 0; step < lengths_.size(); ++step)
-      lengths_[step] = std::max(lengths_[step], begins[step + 1] - begins[step]);
+    for (std::size_t step = 0; step < lengths_.size(); ++step) {
+      std::int64_t end = begins[step + 1];
+      // The last step of a pass ends with it, whatever the rank then goes on to.
+      const int next = static_cast<int>(step) + 1;
+      if (!passes.empty() && (next == forward_steps_ || next == steps_))
+        end =
+            std::clamp((next == steps_ ? passes.back() : passes.front()).end_ns, begins[step], end);
+      lengths_[step] = std::max(lengths_[step], end - begins[step]);
+    }
   }
 }
 

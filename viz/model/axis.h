@@ -4,7 +4,8 @@
 // empty is what they had to spare. A rank's step begins where it begins to wait for the step's
 // block, or to compute when it need not wait; its first with the trace; its last ends with its last
 // slice, and one that a failed run did not get beyond ends with the run. The backward pass's steps
-// follow the forward's.
+// follow the forward's. Of a training step only the ring has steps: what a rank computes before,
+// between and after its passes takes no room on the step axis.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "viz/model/dependencies.h"
+#include "viz/model/training_step.h"
 
 namespace ringscope::viz {
 
@@ -16,7 +17,11 @@ bool before(SliceId a, SliceId b) { return std::pair(a.row, a.index) < std::pair
 
 class Walk {
  public:
-  explicit Walk(const Trace& trace) : trace_(trace), dependencies_(trace), now_(trace.end_ns) {}
+  explicit Walk(const Trace& trace) : trace_(trace), dependencies_(trace), now_(trace.end_ns) {
+    if (!trace.has_model()) return;
+    for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank)
+      at_ring_.push_back(ring_stretches(trace, rank));
+  }
 
   CriticalPath path() {
     std::optional<RankSlice> at = last_slice();
@@ -26,7 +31,7 @@ class Walk {
       pass(*at);
       at = what_held_up(*at);
     }
-    back_to(trace_.begin_ns, PathSegment::overhead, std::nullopt);
+    unexplained_back_to(trace_.begin_ns);
     std::reverse(path_.segments.begin(), path_.segments.end());
     std::sort(path_.slices.begin(), path_.slices.end(), before);
     return std::move(path_);
@@ -49,13 +54,24 @@ class Walk {
   void pass(const RankSlice& at) {
     const Slice& slice = dependencies_.slice(at);
     if (at.lane == Lane::wait) return;  // what ended it is on the path instead
-    back_to(slice.end_ns, PathSegment::overhead, std::nullopt);
+    unexplained_back_to(slice.end_ns);
     rank_ = at.rank;
     if (at.lane == Lane::compute) {
       back_to(slice.begin_ns, PathSegment::compute, at);
     } else {
       back_to(transfer_of(trace_, slice).begin_ns, PathSegment::link, at);
     }
+  }
+
+  // What no slice of the ring explains: overhead, or the rest of a training step.
+  void unexplained_back_to(std::int64_t begin) {
+    if (at_ring_.empty()) return back_to(begin, PathSegment::overhead, std::nullopt);
+    const std::vector<Stretch>& stretches = at_ring_[static_cast<std::size_t>(rank_)];
+    for (auto ring = stretches.rbegin(); ring != stretches.rend(); ++ring) {
+      back_to(std::max(begin, ring->end_ns), PathSegment::compute, std::nullopt);
+      back_to(std::max(begin, ring->begin_ns), PathSegment::overhead, std::nullopt);
+    }
+    back_to(begin, PathSegment::compute, std::nullopt);
   }
 
   // A segment from `begin` to where the path has got to, if there is anything between.
@@ -98,6 +114,7 @@ class Walk {
   const Trace& trace_;
   Dependencies dependencies_;
   CriticalPath path_;
+  std::vector<std::vector<Stretch>> at_ring_;  // [rank], of a training step
   std::int64_t now_;
   int rank_ = 0;
 };

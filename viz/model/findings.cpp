@@ -13,6 +13,7 @@
 #include "viz/model/failure.h"
 #include "viz/model/losses.h"
 #include "viz/model/mask_painter.h"
+#include "viz/model/training_step.h"
 #include "viz/model/wording.h"
 
 namespace ringscope::viz {
@@ -67,7 +68,10 @@ class Findings {
       link_ += static_cast<double>(rank.link_ns);
       overhead_ += static_cast<double>(rank.overhead_ns);
     }
-    for (const Cell& cell : balance_.cells) cpu_ += static_cast<double>(cell.cpu_ns);
+    for (const Cell& cell : balance_.cells) {
+      cpu_ += static_cast<double>(cell.cpu_ns);
+      attend_ += static_cast<double>(cell.compute_ns);
+    }
     pairs_.assign(losses.ranks.size(), 0);
     for (int rank = 0; rank < balance_.ranks; ++rank)
       for (int step = 0; step < balance_.steps; ++step)
@@ -77,6 +81,7 @@ class Findings {
 
   std::vector<std::string> all() {
     if (losses_.ranks.empty() || losses_.wall_ns <= 0) return {};
+    if (trace_.has_model()) sentences_.push_back(words_of_training(trace_));
     who_waits();
     where_time_goes();
     how_even();
@@ -93,6 +98,15 @@ class Findings {
     return static_cast<double>(losses_.wall_ns) * static_cast<double>(losses_.ranks.size());
   }
   double idle() const { return imbalance_ + late_ + link_ + overhead_; }
+
+  // Of a training step: time in which gradients are added up.
+  double reduction() const {
+    double ns = 0;
+    for (int rank = 0; rank < static_cast<int>(trace_.ranks.size()); ++rank)
+      for (const Slice& part : model_slices(trace_, rank))
+        if (part.kind == Kind::communication) ns += static_cast<double>(part.duration_ns());
+    return ns;
+  }
 
   void who_waits() {
     const int rank = losses_.longest_waiting_rank();
@@ -126,7 +140,9 @@ class Findings {
                           words_of_share(largest->first / total()));
     text += ".";
     if (largest->first > 0.05 * total()) {
-      if (largest->first == link_)
+      if (largest->first == link_ && reduction() > 0.5 * link_)
+        text += " Most of that is adding up the gradients.";
+      else if (largest->first == link_)
         text += trace_.run->scheme == "allgather"
                     ? " Nothing is computed while blocks are gathered; the ring scheme would hide "
                       "that."
@@ -221,18 +237,19 @@ class Findings {
           words_of_factor(slowest->first / fastest->first), fastest->second));
   }
 
-  bool cores_are_shared() const { return cpu_ > 0 && cpu_ < kSharedCores * compute_; }
+  bool cores_are_shared() const { return cpu_ > 0 && cpu_ < kSharedCores * attend_; }
 
   void shared_cores() {
     sentences_.push_back(fmt::format(
         "Ranks shared processor cores: they had one for {} of the time that they computed, so "
         "compare pairs and processor time, not wall time.",
-        words_of_share(cpu_ / compute_)));
+        words_of_share(cpu_ / attend_)));
   }
 
   const Trace& trace_;
   const LossReport& losses_;
   Balance balance_;
+  double attend_ = 0;  // in compute slices: all that ranks compute, but of a training step
   double compute_ = 0, cpu_ = 0, imbalance_ = 0, late_ = 0, link_ = 0,
          overhead_ = 0;        // all ranks, ns
   std::vector<double> pairs_;  // [rank], both passes

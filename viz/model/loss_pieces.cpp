@@ -7,6 +7,7 @@
 
 #include "viz/model/dependencies.h"
 #include "viz/model/saturating.h"
+#include "viz/model/training_step.h"
 
 namespace ringscope::viz {
 
@@ -93,17 +94,19 @@ class Pieces {
     std::int64_t now = trace_.begin_ns;
     std::size_t wait = 0;
     peer_compute_ = peer_wait_ = recv_ = 0;
+    at_ring_.clear();
+    if (trace_.has_model()) at_ring_ = ring_stretches(trace_, rank);
     const auto fill_until = [&](std::int64_t until) {
       for (; wait < waits.size() && waits[wait].begin_ns < until; ++wait) {
         const std::int64_t begin = std::max(now, waits[wait].begin_ns);
         const std::int64_t end = std::min(waits[wait].end_ns, until);
-        add(now, begin, rank, Heading::overhead);
+        add_rest(now, begin, rank);
         now = begin;
         if (begin < end) cut_wait(rank, waits[wait], begin, end);
         now = std::max(now, end);
         if (waits[wait].end_ns > until) return;  // goes on after the compute slice
       }
-      add(now, until, rank, Heading::overhead);
+      add_rest(now, until, rank);
       now = std::max(now, until);
     };
     for (const Slice& slice : computes) {
@@ -112,7 +115,40 @@ class Pieces {
       now = std::max(now, slice.end_ns);
     }
     fill_until(std::max(now, waits.empty() ? now : waits.back().end_ns));
-    cut_tail(rank, now);
+    if (trace_.has_model()) {
+      add_rest(now, trace_.end_ns, rank);
+    } else {
+      cut_tail(rank, now);
+    }
+  }
+
+  // [begin, end), in which `rank` neither attends nor waits. Of a training step: outside of the ring
+  // it computes the rest of the model, or takes part in adding up gradients.
+  void add_rest(std::int64_t begin, std::int64_t end, int rank) {
+    for (const Stretch& ring : at_ring_) {
+      add_elsewhere(begin, std::min(end, ring.begin_ns), rank);
+      begin = std::max(begin, std::min(end, ring.begin_ns));
+      add(begin, std::min(end, ring.end_ns), rank, Heading::overhead);
+      begin = std::max(begin, std::min(end, ring.end_ns));
+    }
+    if (trace_.has_model()) {
+      add_elsewhere(begin, end, rank);
+    } else {
+      add(begin, end, rank, Heading::overhead);
+    }
+  }
+
+  void add_elsewhere(std::int64_t begin, std::int64_t end, int rank) {
+    const std::vector<Slice>& parts = model_slices(trace_, rank);
+    for (std::size_t i = advanced(parts, 0, begin); i < parts.size(); ++i) {
+      if (parts[i].begin_ns >= end) break;
+      if (parts[i].kind != Kind::communication) continue;
+      add(begin, parts[i].begin_ns, rank, Heading::compute);
+      begin = std::max(begin, parts[i].begin_ns);
+      add(begin, std::min(end, parts[i].end_ns), rank, Heading::link);
+      begin = std::max(begin, std::min(end, parts[i].end_ns));
+    }
+    add(begin, end, rank, Heading::compute);
   }
 
   // A wait, hop by hop: what it is for comes after all that the rank's link still has to bring.
@@ -243,6 +279,7 @@ class Pieces {
   Dependencies dependencies_;
   std::vector<Work> work_;
   std::vector<LossPiece> pieces_;
+  std::vector<Stretch> at_ring_;  // of a training step: when the rank of cut_rank is
   std::size_t peer_compute_ = 0, peer_wait_ = 0, recv_ = 0;  // how far cut_rank has come
 };
 

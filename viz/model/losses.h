@@ -10,6 +10,9 @@
 //   overhead    nobody is waited for, or both ends could go on: the awaited block has arrived, or
 //               nothing is missing to send it. Wake-ups, buffers, recording, starting up
 //
+// Of a training step, whose ring was recorded: outside of the ring a rank counts as computing, and
+// the gradient reduction as link.
+//
 // Whom a wait is for is followed from rank to rank: when the rank waited for waits itself, its own
 // reason counts.
 #pragma once

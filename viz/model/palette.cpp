@@ -130,10 +130,40 @@ Color owner_color(Theme theme, int owner, int world_size) {
   return (dark ? dark_wheel : light_wheel)[static_cast<std::size_t>(owner % kWheel)];
 }
 
+namespace {
+
+// Quieter than owners' colours: what is around the ring.
+Color part_color(const Palette& palette, ModelPart part) {
+  const auto quiet = [&](Color color, double share) {
+    return mix(palette.background, color, share);
+  };
+  const auto of_kind = [&](Kind kind) { return palette.kind[static_cast<int>(kind)]; };
+  switch (part) {
+    case ModelPart::attention:
+      return quiet(palette.accent, 0.4);
+    case ModelPart::ring:
+      return quiet(palette.accent, 0.75);
+    case ModelPart::mlp:
+      return quiet(of_kind(Kind::communication), 0.5);
+    case ModelPart::head:
+      return quiet(palette.playhead, 0.5);
+    case ModelPart::reduction:
+      return quiet(of_kind(Kind::send), 0.7);
+    case ModelPart::update:
+      return quiet(palette.warning, 0.6);
+    case ModelPart::embedding:
+      break;
+  }
+  return of_kind(Kind::other);
+}
+
+}  // namespace
+
 Color slice_color(const Palette& palette, Theme theme, ColorBy by, const Slice& slice,
                   int world_size) {
   const Color kind = palette.kind[static_cast<int>(slice.kind)];
   if (by == ColorBy::kind || slice.kind == Kind::wait) return kind;
+  if (slice.part >= 0) return part_color(palette, static_cast<ModelPart>(slice.part));
   if (slice.kind == Kind::other) {
     const Color of_name = owner_color(theme, static_cast<int>(slice.name % kOwners), kOwners);
     return mix(of_name, palette.background, 0.35);

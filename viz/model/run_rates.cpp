@@ -250,6 +250,8 @@ std::string why_not(const Trace& trace) {
   if (!trace.is_ring())
     return "This trace does not say what was computed, and how it was dealt out.";
   if (trace.run->failure) return "This run broke off: there is nothing whole to foretell.";
+  if (trace.has_model())
+    return "This is a training step: of all that it does, only one ring was recorded in detail.";
   if (trace.slice_count == 0) return "Nothing was recorded in it.";
   return "";
 }

@@ -11,6 +11,7 @@ namespace {
 // row is the order in which such numbers first turn up.
 std::uint32_t owner_key(const Slice& slice) {
   const auto kind = static_cast<std::uint32_t>(slice.kind) * 16;
+  if (slice.part >= 0) return kind + static_cast<std::uint32_t>(slice.part);
   if (slice.kind == Kind::other) return kind + slice.name % 8;
   if (slice.kind == Kind::wait || slice.kv_owner < 0) return kind;
   return kind + static_cast<std::uint32_t>(slice.kv_owner) % 16;

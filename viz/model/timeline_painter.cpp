@@ -25,7 +25,9 @@ std::vector<Segment> segments_of(const Axis& axis, AxisMode mode, int rank,
   const int last = static_cast<int>(std::clamp<double>(std::ceil(view.end), 0, axis.steps()));
   for (int step = static_cast<int>(std::max(0.0, view.begin)); step < last; ++step) {
     const std::int64_t from = axis.step_begin_ns(rank, step);
-    const std::int64_t to = axis.step_begin_ns(rank, step + 1);
+    // Of a training step, there is time between the passes that is in no ring step.
+    const std::int64_t to =
+        std::min(axis.step_begin_ns(rank, step + 1), from + axis.step_length_ns(step));
     if (from < to)
       segments.push_back({from, to, (step - view.begin) * pixels,
                           pixels / static_cast<double>(axis.step_length_ns(step))});

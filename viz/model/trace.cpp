@@ -26,8 +26,12 @@ std::string way_of(const RunInfo& run) {
 
 std::string Trace::title() const {
   if (!run) return path.substr(path.find_last_of('/') + 1);
-  return fmt::format("{} · {} · {} rank{}{}", run->partition, run->mask, run->world_size,
-                     run->world_size == 1 ? "" : "s", way_of(*run));
+  const std::string training = run->training
+                                   ? fmt::format(" · training step {}, layer {}",
+                                                 run->training->train_step, run->training->layer)
+                                   : "";
+  return fmt::format("{} · {} · {} rank{}{}{}", run->partition, run->mask, run->world_size,
+                     run->world_size == 1 ? "" : "s", way_of(*run), training);
 }
 
 int step_count(const Trace& trace) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,6 +45,7 @@ struct Slice {
   Kind kind = Kind::other;
   Pass pass = Pass::forward;
   Payload payload = Payload::kv;
+  std::int8_t part = -1;  // of a training step: its ModelPart
 
   std::int64_t duration_ns() const { return end_ns - begin_ns; }
   bool operator==(const Slice&) const = default;
@@ -88,7 +90,8 @@ struct Flow {
 struct Trace {
   std::string path;            // as given; the first one's, where several files make one trace
   std::optional<RunInfo> run;  // none: not a recording of ours. In one of ours, rank r is ranks[r]
-                               // and has the lanes compute, send, recv, wait in this order.
+                               // and has the lanes compute, send, recv, wait in this order, and
+                               // behind them, of a training step, that of the model.
   std::vector<RankTrack> ranks;
   std::vector<Lane> lanes;
   std::vector<Row> rows;
@@ -102,6 +105,10 @@ struct Trace {
   std::size_t slice_count = 0;
 
   bool is_ring() const { return run.has_value(); }
+  // The ring is part of a training step, the rest of which was recorded too.
+  bool has_model() const {
+    return is_ring() && !ranks.empty() && ranks[0].lanes > std::size(kAllLanes);
+  }
   std::int64_t wall_ns() const { return end_ns - begin_ns; }
   const Slice& slice(SliceId id) const { return rows[id.row].slices[id.index]; }
   std::uint32_t rank_of_row(std::uint32_t row) const { return lanes[rows[row].lane].rank; }

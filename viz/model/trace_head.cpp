@@ -131,6 +131,7 @@ RunInfo TraceHead::run_info(std::uint64_t file_bytes, std::uint64_t end) const {
     fail_at(fields_.at(TraceKey::head_dim), error.what());
   }
   info.failure = failure_of(fields_, info.world_size, end);
+  info.training = training_of(fields_, end);
   info.clock_offset_ns = clock_offset_ns_;
   info.clock_error_ns = clock_error_ns_;
   for (const auto* list : {&clock_offset_ns_, &clock_error_ns_, &dropped_})

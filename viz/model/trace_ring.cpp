@@ -19,6 +19,22 @@ bool lane_of(std::string_view category, ringscope::Lane& lane) {
   return false;
 }
 
+void set_times(Slice& slice, const EventFields& fields, std::uint64_t end) {
+  slice.begin_ns = fields.time(Field::ts, end);
+  slice.end_ns = slice.begin_ns + fields.time(Field::dur, end);
+  if (slice.end_ns > kMaxTraceNs)
+    fail_at(
+        fields.at(Field::dur),
+        fmt::format("dur ends later than {} microseconds after the base time", kMaxTraceNs / 1000));
+}
+
+// The part that a span is named after: "MLP 2 (backward)".
+std::int8_t part_of(std::string_view name) {
+  for (const ModelPart part : kAllModelParts)
+    if (name.starts_with(name_of(part))) return static_cast<std::int8_t>(part);
+  return -1;
+}
+
 }  // namespace
 
 RingEvents::RingEvents(RunInfo info, std::int64_t dropped)
@@ -34,6 +50,7 @@ void RingEvents::add(const EventFields& fields, std::uint64_t end) {
   ringscope::Lane lane{};
   if (phase == "X") {
     if (lane_of(category, lane)) add_slice(lane, fields, end);
+    if (category == kModelLane) add_span(fields, end);
   } else if (category == "flow" && (phase == "s" || phase == "f")) {
     add_flow_event(phase == "f", fields, end);
   } else if (category == "softmax" && phase == "i") {
@@ -52,12 +69,7 @@ void RingEvents::add_slice(ringscope::Lane lane, const EventFields& fields, std:
   const std::int32_t rank = below_world_size(fields, Field::pid, end);
   const int tid = static_cast<int>(lane);
   fields.integer(Field::tid, tid, tid, end);
-  slice.begin_ns = fields.time(Field::ts, end);
-  slice.end_ns = slice.begin_ns + fields.time(Field::dur, end);
-  if (slice.end_ns > kMaxTraceNs)
-    fail_at(
-        fields.at(Field::dur),
-        fmt::format("dur ends later than {} microseconds after the base time", kMaxTraceNs / 1000));
+  set_times(slice, fields, end);
   slice.pass = fields.choice(Field::pass, Pass::forward, Pass::backward, end);
   slice.step = below_world_size(fields, Field::step, end);
   slice.kv_owner = below_world_size(fields, Field::kv_owner, end);
@@ -89,6 +101,22 @@ void RingEvents::add_slice(ringscope::Lane lane, const EventFields& fields, std:
     }
   }
   lanes_[kLanes * static_cast<std::size_t>(rank) + static_cast<std::size_t>(lane)].push_back(slice);
+  ++count_;
+}
+
+void RingEvents::add_span(const EventFields& fields, std::uint64_t end) {
+  const std::string_view name = fields.string(Field::name, end);
+  Slice slice{.name = names_.number_of(name), .part = part_of(name)};
+  const std::int32_t rank = below_world_size(fields, Field::pid, end);
+  fields.integer(Field::tid, kModelTid, kModelTid, end);
+  set_times(slice, fields, end);
+  slice.pass = fields.choice(Field::pass, Pass::forward, Pass::backward, end);
+  if (fields.has(Field::bytes)) {
+    slice.kind = Kind::communication;
+    slice.bytes = fields.integer(Field::bytes, 0, INT64_MAX, end);
+  }
+  model_.resize(static_cast<std::size_t>(world_size_));
+  model_[static_cast<std::size_t>(rank)].push_back(slice);
   ++count_;
 }
 
@@ -134,9 +162,7 @@ void RingEvents::make_rows() {
                             .name = fmt::format("rank {}", rank),
                             .first_lane = static_cast<std::uint32_t>(trace_.lanes.size()),
                             .lanes = 0});
-    for (const ringscope::Lane lane : kAllLanes) {
-      const auto tid = static_cast<std::size_t>(lane);
-      std::vector<Slice>& slices = lanes_[kLanes * static_cast<std::size_t>(rank) + tid];
+    const auto append = [&](std::size_t tid, std::string_view name, std::vector<Slice> slices) {
       sort_slices(slices);
       std::int64_t overlap = -1;
       auto rows = rows_of(std::move(slices), overlap);
@@ -144,10 +170,15 @@ void RingEvents::make_rows() {
         throw InputError(fmt::format(
             "ts: the slice of rank {} that begins at {} ns on lane {} lies half over an earlier "
             "one; slices that nest or don't overlap accepted",
-            rank, overlap, name_of(lane)));
-      append_lane(trace_, static_cast<std::int64_t>(tid), std::string(name_of(lane)),
-                  std::move(rows));
+            rank, overlap, name));
+      append_lane(trace_, static_cast<std::int64_t>(tid), std::string(name), std::move(rows));
+    };
+    const auto r = static_cast<std::size_t>(rank);
+    for (const ringscope::Lane lane : kAllLanes) {
+      const auto tid = static_cast<std::size_t>(lane);
+      append(tid, name_of(lane), std::move(lanes_[kLanes * r + tid]));
     }
+    if (!model_.empty()) append(kModelTid, kModelLane, std::move(model_[r]));
   }
   for (std::uint32_t row = 0; row < trace_.rows.size(); ++row) {
     auto& slices = trace_.rows[row].slices;

@@ -41,6 +41,7 @@ class RingEvents {
   };
 
   void add_slice(ringscope::Lane lane, const EventFields& fields, std::uint64_t end);
+  void add_span(const EventFields& fields, std::uint64_t end);
   void add_flow_event(bool finish, const EventFields& fields, std::uint64_t end);
   void add_sample(const EventFields& fields, std::uint64_t end);
   std::int32_t below_world_size(const EventFields& fields, Field field, std::uint64_t end) const;
@@ -53,6 +54,7 @@ class RingEvents {
   const int world_size_;
   NameTable names_;
   std::vector<std::vector<Slice>> lanes_;  // [rank][lane]; a slice's flow: 1 + index in messages_
+  std::vector<std::vector<Slice>> model_;  // [rank]; empty where none has any
   std::vector<MessageEnd> messages_;
   std::vector<FlowEvent> flow_events_;
   std::size_t count_ = 0;

@@ -10,31 +10,8 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kPad = 16, kTitle = 22, kNote = 18, kTickGap = 8;
 constexpr float kLegendLine = 20, kSwatch = 18;
 constexpr int kColors = 8;
-
-float x_of(const Box& plot, const ChartScale& scale, double value) {
-  return plot.x0 + static_cast<float>(scale.share(value)) * plot.width();
-}
-float y_of(const Box& plot, const ChartScale& scale, double value) {
-  return plot.y1 - static_cast<float>(scale.share(value)) * plot.height();
-}
-
-// The frame, its title and note. Returns what is left inside.
-Box draw_frame(const SweepDrawing& d, const Box& box, const std::string& title,
-               const std::string& note) {
-  fill(d.list, box, d.palette.panel, 8);
-  outline(d.list, box, d.palette.panel_border, 8);
-  const float width = box.width() - 2 * kPad;
-  draw_text(d.list, d.fonts.strong, {box.x0 + kPad, box.y0 + kPad - 4}, {0, 0}, d.palette.text,
-            fitted(d.fonts.strong, title, width));
-  if (!note.empty())
-    draw_text(d.list, d.fonts.small, {box.x0 + kPad, box.y0 + kPad - 4 + kTitle}, {0, 0},
-              d.palette.text_dim, fitted(d.fonts.small, note, width));
-  const float head = kTitle + (note.empty() ? 0 : kNote);
-  return {box.x0 + kPad, box.y0 + kPad + head, box.x1 - kPad, box.y1 - kPad};
-}
 
 struct Swatch {
   Color color;
@@ -42,7 +19,7 @@ struct Swatch {
 };
 
 // In as many lines as they take. Returns their height.
-float draw_legend(const SweepDrawing& d, const std::vector<Swatch>& swatches, const Box& box,
+float draw_legend(const ChartDrawing& d, const std::vector<Swatch>& swatches, const Box& box,
                   bool as_lines) {
   if (swatches.size() < 2) return 0;
   float x = box.x0, y = box.y0;
@@ -66,38 +43,7 @@ float draw_legend(const SweepDrawing& d, const std::vector<Swatch>& swatches, co
   return y - box.y0 + kLegendLine + 4;
 }
 
-float widest(const ImFont* font, const std::vector<Tick>& ticks) {
-  float width = 0;
-  for (const Tick& tick : ticks) width = std::max(width, text_width(font, tick.label));
-  return width;
-}
-
-void draw_x_axis(const SweepDrawing& d, const ChartScale& scale, const Box& plot,
-                 const std::string& title, bool with_grid) {
-  float free_from = -1e9f;
-  for (const Tick& tick : scale.ticks) {
-    const float x = std::floor(x_of(plot, scale, tick.at));
-    if (with_grid) d.list.AddLine({x, plot.y0}, {x, plot.y1}, d.palette.grid);
-    const float half = text_width(d.fonts.small, tick.label) / 2;
-    if (x - half < free_from) continue;
-    draw_text(d.list, d.fonts.small, {x, plot.y1 + kTickGap}, {0.5f, 0}, d.palette.text_dim,
-              tick.label);
-    free_from = x + half + 8;
-  }
-  draw_text(d.list, d.fonts.small, {(plot.x0 + plot.x1) / 2, plot.y1 + kTickGap + 18}, {0.5f, 0},
-            d.palette.text, title);
-}
-
-void draw_y_axis(const SweepDrawing& d, const ChartScale& scale, const Box& plot) {
-  for (const Tick& tick : scale.ticks) {
-    const float y = std::floor(y_of(plot, scale, tick.at));
-    d.list.AddLine({plot.x0, y}, {plot.x1, y}, d.palette.grid);
-    draw_text(d.list, d.fonts.small, {plot.x0 - kTickGap, y}, {1, 0.5f}, d.palette.text_dim,
-              tick.label);
-  }
-}
-
-Color curve_color(const SweepDrawing& d, const Curve& curve) {
+Color curve_color(const ChartDrawing& d, const Curve& curve) {
   return mix(d.palette.panel, owner_color(d.theme, curve.color % kColors, kColors),
              0.25 + 0.75 * curve.strength);
 }
@@ -118,7 +64,7 @@ std::vector<ImVec2> points_of(const CurveChart& chart, const Curve& curve, const
   return points;
 }
 
-void draw_all_curves(const SweepDrawing& d, const CurveChart& chart, const Box& plot) {
+void draw_all_curves(const ChartDrawing& d, const CurveChart& chart, const Box& plot) {
   std::vector<std::vector<ImVec2>> lines;
   for (const Curve& curve : chart.curves) lines.push_back(points_of(chart, curve, plot));
   // By later curves, which are drawn over it: at points [k, k + more] of curve c.
@@ -148,14 +94,14 @@ void draw_all_curves(const SweepDrawing& d, const CurveChart& chart, const Box& 
 }
 
 // From the ground over blue to a warm light: both ends are told apart without colour too.
-Color heat_color(const SweepDrawing& d, double share) {
+Color heat_color(const ChartDrawing& d, double share) {
   const Palette& p = d.palette;
   const Color ground = mix(p.panel, p.accent, 0.12);
   if (share < 0.5) return mix(ground, p.accent, 2 * share);
   return mix(p.accent, p.playhead, 2 * share - 1);
 }
 
-void draw_heat_legend(const SweepDrawing& d, const Box& bar) {
+void draw_heat_legend(const ChartDrawing& d, const Box& bar) {
   constexpr int kSteps = 64;
   for (int i = 0; i < kSteps; ++i) {
     const float y0 = bar.y1 - bar.height() * static_cast<float>(i + 1) / kSteps;
@@ -171,19 +117,19 @@ void draw_heat_legend(const SweepDrawing& d, const Box& bar) {
 
 }  // namespace
 
-void draw_curves(const SweepDrawing& d, const CurveChart& chart, const Box& box) {
+void draw_curves(const ChartDrawing& d, const CurveChart& chart, const Box& box) {
   Box inner = draw_frame(d, box, chart.title, chart.note);
   std::vector<Swatch> swatches;
   for (const Curve& curve : chart.curves) swatches.push_back({curve_color(d, curve), curve.name});
   inner.y0 += draw_legend(d, swatches, inner, true);
-  const Box plot{inner.x0 + widest(d.fonts.small, chart.y.ticks) + kTickGap, inner.y0 + 10,
+  const Box plot{inner.x0 + widest_label(d.fonts.small, chart.y.ticks) + kTickGap, inner.y0 + 10,
                  inner.x1 - 18, inner.y1 - 40};
   draw_y_axis(d, chart.y, plot);
   draw_x_axis(d, chart.x, plot, chart.x_title, true);
   draw_all_curves(d, chart, plot);
 }
 
-void draw_map(const SweepDrawing& d, const HeatMap& map, const Box& box) {
+void draw_map(const ChartDrawing& d, const HeatMap& map, const Box& box) {
   Box inner = draw_frame(d, box, map.title, map.note);
   float labels = 0;
   for (const std::string& row : map.rows) labels = std::max(labels, text_width(d.fonts.small, row));
@@ -220,7 +166,7 @@ void draw_map(const SweepDrawing& d, const HeatMap& map, const Box& box) {
   draw_heat_legend(d, {plot.x1 + 14, plot.y0, plot.x1 + 24, plot.y1});
 }
 
-void draw_bars(const SweepDrawing& d, const BarChart& chart, const Box& box) {
+void draw_bars(const ChartDrawing& d, const BarChart& chart, const Box& box) {
   Box inner = draw_frame(d, box, chart.title, "");
   std::vector<Swatch> swatches;
   for (const BarPart& part : chart.parts)

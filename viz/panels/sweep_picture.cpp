@@ -6,7 +6,7 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kMargin = 28, kGap = 20, kHead = 64;
+constexpr float kGap = 20;
 
 // `count` boxes beside each other.
 std::vector<Box> beside(const Box& box, std::size_t count) {
@@ -27,15 +27,8 @@ std::pair<Box, Box> above_each_other(const Box& box, float share) {
 
 }  // namespace
 
-void draw_sweep(const SweepDrawing& drawing, const SweepPicture& picture, const Box& box) {
-  const Palette& palette = drawing.palette;
-  fill(drawing.list, box, palette.background);
-  const float width = box.width() - 2 * kMargin;
-  draw_text(drawing.list, drawing.fonts.title, {box.x0 + kMargin, box.y0 + 16}, {0, 0},
-            palette.text, fitted(drawing.fonts.title, picture.title, width));
-  draw_text(drawing.list, drawing.fonts.text, {box.x0 + kMargin, box.y0 + 42}, {0, 0},
-            palette.text_dim, fitted(drawing.fonts.text, picture.subtitle, width));
-  Box page{box.x0 + kMargin, box.y0 + kHead + 12, box.x1 - kMargin, box.y1 - kMargin};
+void draw_sweep(const ChartDrawing& drawing, const SweepPicture& picture, const Box& box) {
+  const Box page = draw_page(drawing, picture.title, picture.subtitle, box);
   for (const BarChart& chart : picture.bars) draw_bars(drawing, chart, page);
   if (picture.curves.empty()) return;
   if (picture.maps.empty()) {

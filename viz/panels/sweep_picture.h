@@ -2,14 +2,10 @@
 // the data from a table of simulations.
 #pragma once
 
-#include <imgui.h>
-
 #include <string>
 #include <vector>
 
-#include "viz/model/palette.h"
-#include "viz/panels/chart_scale.h"
-#include "viz/panels/drawing.h"
+#include "viz/panels/chart_drawing.h"
 
 namespace ringscope::viz {
 
@@ -63,19 +59,12 @@ struct SweepPicture {
   std::vector<BarChart> bars;
 };
 
-struct SweepDrawing {
-  ImDrawList& list;
-  const Fonts& fonts;
-  const Palette& palette;
-  Theme theme;
-};
-
 // Draws it into `box`, which is all of the picture.
-void draw_sweep(const SweepDrawing& drawing, const SweepPicture& picture, const Box& box);
+void draw_sweep(const ChartDrawing& drawing, const SweepPicture& picture, const Box& box);
 
 // Parts of it, each in a box of its own.
-void draw_curves(const SweepDrawing& drawing, const CurveChart& chart, const Box& box);
-void draw_map(const SweepDrawing& drawing, const HeatMap& map, const Box& box);
-void draw_bars(const SweepDrawing& drawing, const BarChart& chart, const Box& box);
+void draw_curves(const ChartDrawing& drawing, const CurveChart& chart, const Box& box);
+void draw_map(const ChartDrawing& drawing, const HeatMap& map, const Box& box);
+void draw_bars(const ChartDrawing& drawing, const BarChart& chart, const Box& box);
 
 }  // namespace ringscope::viz

@@ -62,6 +62,7 @@ std::string label_of(const TimelineFrame& frame, SliceId id, const ImFont* font,
       break;
     case Kind::communication:
     case Kind::other:
+      if (slice.part >= 0) brief = title.substr(0, title.find(" ("));  // without the pass
       break;
   }
   return fits(brief) ? brief : "";

@@ -109,8 +109,11 @@ void draw_flow(const TimelineFrame& frame, const SeenFlow& seen) {
 
 // The row on which a segment of the critical path runs.
 std::uint32_t row_of(const Trace& trace, const PathSegment& segment) {
-  return segment.has_slice ? segment.slice.row
-                           : trace.row_of(segment.rank, ringscope::Lane::compute);
+  if (segment.has_slice) return segment.slice.row;
+  if (segment.kind == PathSegment::compute && trace.has_model())
+    return trace.lanes[trace.ranks[static_cast<std::size_t>(segment.rank)].first_lane + kModelTid]
+        .first_row;
+  return trace.row_of(segment.rank, ringscope::Lane::compute);
 }
 
 // Draws a segment on from `last`, where the path has come to. Returns where it is then.

@@ -5,6 +5,7 @@
 //   mpi_driver messages    hops by themselves
 //   mpi_driver ahead       runs that go on only when blocks come in ahead
 //   mpi_driver tensor_parallel   two rings a rank, compared with the same on threads
+//   mpi_driver generate    texts from a checkpoint, compared with the same on threads
 //   mpi_driver fail WHAT   a run that fails; every rank prints its error
 #include <unistd.h>
 
@@ -35,6 +36,7 @@ int main(int argc, char** argv) {
     if (command == "messages") messages(session);
     if (command == "ahead") ahead(session);
     if (command == "tensor_parallel") tensor_parallel(session);
+    if (command == "generate") generate(session);
     if (command == "fail" && argc > 2) fail(session, argv[2]);
 #ifdef __SANITIZE_ADDRESS__
     // While MPI's libraries are still loaded, so that leaks inside of them can be told from ours.

@@ -1,0 +1,84 @@
+#include "core/cost/model_step.h"
+
+namespace ringscope {
+namespace {
+
+constexpr double kF32Bytes = 4;
+
+// Values of a row in the queries' and the output's order and in those of K and V.
+double values_in_heads(const AttentionShape& heads) {
+  return static_cast<double>(2 * (heads.num_heads + heads.num_heads_kv) * heads.head_dim);
+}
+
+}  // namespace
+
+double projection_flops(const AttentionShape& heads, const ModelSizes& model, double tokens) {
+  return 2 * tokens * static_cast<double>(model.width) * values_in_heads(heads);
+}
+
+double mlp_flops(const ModelSizes& model, double tokens) {
+  return 2 * tokens * static_cast<double>(model.width) * 3 * static_cast<double>(model.hidden);
+}
+
+double head_flops(const ModelSizes& model, double tokens) {
+  return 2 * tokens * static_cast<double>(model.width) * static_cast<double>(model.vocab);
+}
+
+double model_weights(const AttentionShape& heads, const ModelSizes& model, Index layers) {
+  const auto width = static_cast<double>(model.width);
+  const double of_layer =
+      width * (values_in_heads(heads) + 3 * static_cast<double>(model.hidden) + 2);
+  return width * static_cast<double>(model.vocab) + width + static_cast<double>(layers) * of_layer;
+}
+
+double reduction_bytes(double weights, int world_size) {
+  return 2 * (world_size - 1.0) / world_size * kF32Bytes * (weights + 1);
+}
+
+ModelFigures model_figures(const Gpu& gpu, DType dtype) {
+  ModelFigures figures;
+  figures.product_flops = gpu.peak_flops(dtype) * gpu.forward_share;
+  if (!gpu.memory_bytes_per_s) return figures;
+  const double value_s = bytes_of(dtype) / *gpu.memory_bytes_per_s;
+  // How often memory is gone to for a value. The residual stream is read and written beside each
+  // norm, and its gradient likewise; the gate's backward pass reads three tensors and writes two.
+  figures.norm = {4 * value_s, 4 * value_s};
+  figures.gate = {3 * value_s, 5 * value_s};
+  figures.heads = {2 * value_s, 2 * value_s};
+  figures.loss = {value_s, 2 * value_s};
+  // In f32: gradient, weight and both moments are read; all but the gradient written, which is
+  // cleared.
+  figures.update_s = 8 * kF32Bytes / *gpu.memory_bytes_per_s;
+  return figures;
+}
+
+StepTime step_time(const Job& job, const ModelSizes& model, double rows, double attention_s,
+                   const ModelFigures& figures, const Rates& rates) {
+  const double tokens = static_cast<double>(job.shape.batch) * rows;
+  const auto layers = static_cast<double>(job.layers);
+  const auto width = static_cast<double>(model.width);
+  const double passes = job.backward ? 3 : 1;  // the backward's products are two to one
+  const auto product = [&](double flops) { return passes * flops / figures.product_flops; };
+  const auto values = [&](double count, const ValueSeconds& value) {
+    return count * tokens * (value.forward + (job.backward ? value.backward : 0));
+  };
+  StepTime time;
+  time.layers = job.layers;
+  time.attention = layers * attention_s;
+  time.projections = layers * product(projection_flops(job.shape, model, tokens));
+  time.mlp = layers * product(mlp_flops(model, tokens));
+  time.values = layers * (values(2 * width, figures.norm) +
+                          values(static_cast<double>(model.hidden), figures.gate) +
+                          values(values_in_heads(job.shape), figures.heads));
+  time.head = product(head_flops(model, tokens)) + values(width, figures.norm) +
+              values(static_cast<double>(model.vocab), figures.loss);
+  if (!job.backward) return time;
+  const double weights = model_weights(job.shape, model, job.layers);
+  time.update = weights * figures.update_s;
+  if (job.world_size > 1)
+    time.reduction = reduction_bytes(weights, job.world_size) / rates.bytes_per_s +
+                     2 * (job.world_size - 1) * rates.latency_s;
+  return time;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,211 @@
+#include "core/decode/generate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/decode/decoder.h"
+#include "core/layer/rank_threads.h"
+#include "core/mask/mask_spec.h"
+#include "core/ring/forwarding_backend.h"
+#include "core/ring/schedule.h"
+#include "core/trace/recorder.h"
+
+namespace ringscope {
+namespace {
+
+double seconds_since(std::int64_t begin_ns) {
+  return static_cast<double>(monotonic_ns() - begin_ns) * 1e-9;
+}
+
+void require_between(const char* name, Index value, Index least, Index most) {
+  if (value < least || value > most)
+    throw InputError(fmt::format("{}: {} given, {} to {} accepted", name, value, least, most));
+}
+
+void require_goes_on(const std::string& mask, Index prompt, Index length) {
+  const MaskSpec spec = MaskSpec::parse(mask);
+  try {
+    spec.for_seqlen(prompt);
+    require_no_later_keys(spec.for_seqlen(length), prompt);
+  } catch (const InputError&) {
+    throw InputError(
+        fmt::format("mask: '{}' given, with which a text of {} bytes can't be gone on with; "
+                    "causal accepted, with a window, or a prefix within the prompt",
+                    mask, prompt));
+  }
+}
+
+// Says how far the prefill is: to whoever waits for it, and to whoever watches the ranks.
+class WatchedBackend : public ForwardingBackend {
+ public:
+  // `total`: pairs of all blocks that it will attend. `pulse` may be null, `on_prefill` empty.
+  WatchedBackend(BlockBackend& inner, const RingSchedule& ring, Index total, RankPulse* pulse,
+                 const OnPrefill& on_prefill)
+      : ForwardingBackend(inner),
+        ring_(ring),
+        total_(total),
+        pulse_(pulse),
+        on_prefill_(on_prefill) {}
+
+  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
+                    const KvBlock& block, const SoftmaxState& state,
+                    const Completion& after) override {
+    if (pulse_ != nullptr) pulse_->at(step.pass, step.step);
+    {
+      const ShownWait shown(pulse_, after, ring_.recv_rank());
+      wait_for(after);
+    }
+    const Completion attended = ForwardingBackend::attend(step, region, q, block, state, {});
+    done_ += region.pairs();
+    if (on_prefill_ && total_ > 0)
+      on_prefill_(static_cast<double>(done_) / static_cast<double>(total_));
+    return attended;
+  }
+
+ private:
+  RingSchedule ring_;
+  Index total_, done_ = 0;
+  RankPulse* pulse_;
+  const OnPrefill& on_prefill_;
+};
+
+}  // namespace
+
+void validate(const Checkpoint& checkpoint, const Deal& deal, const GenerateOptions& options) {
+  const auto prompt = static_cast<Index>(options.prompt.size());
+  require_between("prompt bytes", prompt, 1, kMostPromptBytes);
+  require_between("bytes", options.bytes, 1, kMostGeneratedBytes);
+  if (deal.world_size < 1)
+    throw InputError(fmt::format("world-size: {} given, at least 1 accepted", deal.world_size));
+  validate(options.sampling);
+  const Index vocab = checkpoint.settings.shape.vocab;
+  for (const char c : options.prompt)
+    if (const auto byte = static_cast<unsigned char>(c); byte >= vocab)
+      throw InputError(
+          fmt::format("prompt: a byte of {} given, below {} accepted by this model", byte, vocab));
+  require_goes_on(checkpoint.settings.mask, prompt, prompt + options.bytes);
+}
+
+struct GeneratingRank::Machinery {
+  Machinery(const Checkpoint& checkpoint, const GenerateOptions& options, const Partition& prompt,
+            Communicator& comm, RankPulse* pulse)
+      : weights(checkpoint.settings.shape),
+        mask(MaskSpec::parse(checkpoint.settings.mask)),
+        store(weights.layout, 0, &meter) {
+    std::copy(checkpoint.values.begin(), checkpoint.values.end(), store.values());
+    const RingProblem problem{attention_params(weights.shape, 1), mask.for_seqlen(prompt.seqlen),
+                              prompt};
+    ring = std::make_unique<ContextRing>(problem, comm, Scheme::ring, pulse);
+    model = std::make_unique<Model>(weights, *ring);
+    length = prompt.seqlen + options.bytes;
+  }
+
+  MemoryMeter meter;  // of all but the prefill
+  ModelWeights weights;
+  MaskSpec mask;
+  ParameterStore store;
+  Index length;  // of the text at its end
+  // The prefill's; given back when it is over.
+  std::unique_ptr<ContextRing> ring;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Decoder> decoder;
+};
+
+GeneratingRank::GeneratingRank(const Checkpoint& checkpoint, const Deal& deal,
+                               const GenerateOptions& options, Communicator& comm, RankPulse* pulse)
+    : checkpoint_(checkpoint),
+      options_(options),
+      prompt_{deal.partition, static_cast<Index>(options.prompt.size()), deal.world_size},
+      pulse_(pulse),
+      comm_(comm),
+      machinery_(std::make_unique<Machinery>(checkpoint, options, prompt_, comm_, pulse)) {}
+
+GeneratingRank::~GeneratingRank() = default;
+
+std::string GeneratingRank::generate(const OnByte& on_byte, const OnPrefill& on_prefill) {
+  const std::int64_t begin_ns = monotonic_ns();
+  read_prompt(rank() == 0 ? on_prefill : OnPrefill());
+  share_.prefill_s = seconds_since(begin_ns);
+
+  const std::int64_t decode_ns = monotonic_ns();
+  std::string text = go_on(rank() == 0 ? on_byte : OnByte());
+  share_.decode_s = seconds_since(decode_ns);
+  weigh();
+  return text;
+}
+
+void GeneratingRank::read_prompt(const OnPrefill& on_prefill) {
+  Machinery& m = *machinery_;
+  const RingProblem problem = m.ring->problem();
+  Index pairs = 0;
+  for (int owner = 0; owner < comm_.world_size(); ++owner)
+    pairs += problem.region(rank(), owner).pairs();
+  WatchedBackend backend(m.ring->own_backend(), {rank(), comm_.world_size()},
+                         pairs * m.weights.shape.layers, pulse_, on_prefill);
+  m.ring->run_over(comm_, backend);
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(options_.prompt.data());
+  m.model->loss(m.store, prompt_rows(bytes, 1, prompt_.seqlen, m.ring->local_rows()));
+  m.ring->run_over_own();
+  share_.prefill = comm_.take();
+
+  m.decoder =
+      std::make_unique<Decoder>(m.weights, m.store, *m.model, problem, m.mask.for_seqlen(m.length),
+                                comm_, options_.merge, &m.meter);
+  share_.handover = comm_.take();
+  share_.peak_bytes = m.meter.current_bytes() + m.ring->meter().peak_bytes();
+  m.model.reset();
+  m.ring.reset();
+}
+
+std::string GeneratingRank::go_on(const OnByte& on_byte) {
+  Decoder& decoder = *machinery_->decoder;
+  const Index vocab = checkpoint_.settings.shape.vocab;
+  std::string text;
+  for (Index i = 0; i < options_.bytes; ++i) {
+    if (pulse_ != nullptr) {
+      pulse_->at(Pass::forward, static_cast<int>(i));
+      pulse_->tick();
+    }
+    // By its place in the whole text: a text that is given again as a prompt goes on likewise.
+    const std::uint8_t byte = sample(options_.sampling, vocab, decoder.logits(),
+                                     static_cast<std::uint64_t>(decoder.position()));
+    text += static_cast<char>(byte);
+    if (on_byte) on_byte(byte);
+    if (i + 1 < options_.bytes) decoder.step(&byte);
+  }
+  share_.decode = comm_.take();
+  return text;
+}
+
+void GeneratingRank::weigh() {
+  const Machinery& m = *machinery_;
+  share_.prompt_rows = prompt_.rows_of(rank()).size();
+  for (Index layer = 0; layer < m.weights.shape.layers; ++layer) {
+    const KvShard& shard = m.decoder->shard(layer);
+    share_.generated_rows = shard.rows() - share_.prompt_rows;
+    share_.shard_bytes += shard.bytes();
+  }
+  share_.peak_bytes = max_of(share_.peak_bytes, m.meter.peak_bytes());
+}
+
+Generated generate_on_threads(const Checkpoint& checkpoint, const Deal& deal,
+                              const GenerateOptions& options, const OnByte& on_byte,
+                              const OnPrefill& on_prefill) {
+  validate(checkpoint, deal, options);
+  Generated result;
+  const auto ranks = run_rank_threads(
+      deal.world_size,
+      [&](Communicator& comm) {
+        return std::make_unique<GeneratingRank>(checkpoint, deal, options, comm);
+      },
+      [&](GeneratingRank& rank) {
+        std::string text = rank.generate(on_byte, on_prefill);
+        if (rank.rank() == 0) result.text = std::move(text);
+      });
+  for (const auto& rank : ranks) result.shares.push_back(rank->share());
+  return result;
+}
+
+}  // namespace ringscope

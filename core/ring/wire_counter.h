@@ -1,0 +1,61 @@
+// What goes over the wire, counted where it is handed over: hops to the next rank that carry
+// anything, and the bytes in them.
+#pragma once
+
+#include "core/ring/communicator.h"
+
+namespace ringscope {
+
+struct WireCount {
+  Index messages = 0;
+  Index bytes = 0;
+
+  bool operator==(const WireCount&) const = default;
+  WireCount& operator+=(const WireCount& other) {
+    messages += other.messages;
+    bytes += other.bytes;
+    return *this;
+  }
+};
+
+// A communicator that counts what this rank sends, and changes nothing.
+class WireCounter : public Communicator {
+ public:
+  // `inner` must outlive its last hop; what was sent can be asked when it is no more.
+  explicit WireCounter(Communicator& inner)
+      : inner_(inner), rank_(inner.rank()), world_size_(inner.world_size()) {}
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return world_size_; }
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
+    if (hop.send_bytes > 0)
+      sent_[static_cast<int>(hop.pass)][static_cast<int>(hop.payload)] += {1, hop.send_bytes};
+    return inner_.exchange(hop, after);
+  }
+
+  WireCount sent(Pass pass, Payload payload) const {
+    return sent_[static_cast<int>(pass)][static_cast<int>(payload)];
+  }
+  WireCount sent(Pass pass) const {
+    WireCount both = sent(pass, Payload::kv);
+    return both += sent(pass, Payload::dkv);
+  }
+  WireCount sent() const {
+    WireCount both = sent(Pass::forward);
+    return both += sent(Pass::backward);
+  }
+  // sent(), and starts from zero.
+  WireCount take() {
+    const WireCount taken = sent();
+    for (auto& of_pass : sent_)
+      for (WireCount& count : of_pass) count = {};
+    return taken;
+  }
+
+ private:
+  Communicator& inner_;
+  int rank_, world_size_;
+  WireCount sent_[2][2] = {};  // [pass][payload]
+};
+
+}  // namespace ringscope

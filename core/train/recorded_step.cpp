@@ -1,0 +1,201 @@
+#include "core/train/recorded_step.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "core/layer/ring_all_reduce.h"
+#include "core/ring/forwarding_backend.h"
+#include "core/ring/recording.h"
+#include "core/trace/recorder.h"
+
+namespace ringscope {
+namespace {
+
+// The spans of a step, written down as they begin: a part ends where the next one begins, and the
+// ring lies within its part.
+class PartRecorder {
+ public:
+  void begins(ModelPart part, Pass pass, Index layer) {
+    const std::int64_t now = monotonic_ns();
+    end_part(now);
+    part_ = spans_.size();
+    spans_.push_back({part, pass, static_cast<std::int32_t>(layer), now, now});
+  }
+  void ring_begins(Pass pass) {
+    ring_ = spans_.size();
+    const std::int32_t layer = part_ < spans_.size() ? spans_[part_].layer : -1;
+    const std::int64_t now = monotonic_ns();
+    spans_.push_back({ModelPart::ring, pass, layer, now, now});
+  }
+  void ring_ends() { spans_[ring_].end_ns = monotonic_ns(); }
+
+  std::vector<ModelSpan> take() {
+    end_part(monotonic_ns());
+    return std::move(spans_);
+  }
+
+ private:
+  void end_part(std::int64_t now) {
+    if (part_ < spans_.size()) spans_[part_].end_ns = now;
+  }
+
+  std::vector<ModelSpan> spans_;
+  std::size_t part_ = SIZE_MAX, ring_ = SIZE_MAX;  // the last of them
+};
+
+// Around whatever attends, recorded or not: when a pass of a ring is under way.
+class RingSpans : public ForwardingBackend {
+ public:
+  RingSpans(BlockBackend& inner, PartRecorder& parts) : ForwardingBackend(inner), parts_(parts) {}
+
+  Completion begin(const QueryBlock& q, const SoftmaxState& state) override {
+    parts_.ring_begins(Pass::forward);
+    return ForwardingBackend::begin(q, state);
+  }
+  Completion finish(const QueryBlock& q, const SoftmaxState& state) override {
+    return ended(ForwardingBackend::finish(q, state));
+  }
+  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override {
+    parts_.ring_begins(Pass::backward);
+    return ForwardingBackend::begin_backward(q, state);
+  }
+  Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
+                             const Completion& after) override {
+    return ended(ForwardingBackend::finish_backward(step, q, state, after));
+  }
+
+ private:
+  Completion ended(Completion finished) {
+    wait_for(finished);
+    parts_.ring_ends();
+    return finished;
+  }
+
+  PartRecorder& parts_;
+};
+
+// The decorators of one rank for one step.
+class StepDecorators {
+ public:
+  StepDecorators(ContextRing& ring, Index layer)
+      : ring_(ring),
+        layer_(layer),
+        schedule_{ring.rank(), ring.problem().partition.world_size},
+        // A block a step and pass, three hops a step that are sent and received, three waits.
+        recorder_(static_cast<std::size_t>(12 * schedule_.steps() + 4),
+                  static_cast<std::size_t>(3 * schedule_.steps()), 0),
+        comm_(ring.own_communicator(), recorder_, static_cast<std::size_t>(3 * schedule_.steps())),
+        backend_(ring.own_backend(), recorder_, ring.problem().params, schedule_, {}),
+        spans_(ring.own_backend(), parts_),
+        recorded_spans_(backend_, parts_) {
+    ring_.listen([this](ModelPart part, Pass pass, Index its_layer) {
+      parts_.begins(part, pass, its_layer);
+      if (part != ModelPart::attention) return;
+      if (its_layer == layer_) {
+        ring_.run_over(comm_, recorded_spans_);
+      } else {
+        ring_.run_over(ring_.own_communicator(), spans_);
+      }
+    });
+  }
+  ~StepDecorators() {
+    ring_.listen({});
+    ring_.run_over_own();
+  }
+  StepDecorators(const StepDecorators&) = delete;
+  StepDecorators& operator=(const StepDecorators&) = delete;
+
+  RankEvents take() {
+    std::vector<ModelSpan> model = parts_.take();
+    comm_.flush();
+    return {.events = recorder_.events(),
+            .samples = recorder_.samples(),
+            .dropped = recorder_.dropped(),
+            .peak_bytes = ring_.meter().peak_bytes(),
+            .clock_error_ns = 0,
+            .model = std::move(model)};
+  }
+
+ private:
+  ContextRing& ring_;
+  Index layer_;
+  RingSchedule schedule_;
+  Recorder recorder_;
+  RecordingCommunicator comm_;
+  RecordingBackend backend_;
+  PartRecorder parts_;
+  RingSpans spans_, recorded_spans_;
+};
+
+std::int64_t earliest_of(const std::vector<RankEvents>& ranks) {
+  std::int64_t earliest = INT64_MAX;
+  for (const RankEvents& rank : ranks) {
+    for (const TraceEvent& event : rank.events) earliest = std::min(earliest, event.begin_ns);
+    for (const ModelSpan& span : rank.model) earliest = std::min(earliest, span.begin_ns);
+  }
+  return earliest == INT64_MAX ? monotonic_ns() : earliest;
+}
+
+// When the monotonic clock said `monotonic`, by the system's.
+std::int64_t system_ns_at(std::int64_t monotonic) {
+  const std::int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                               std::chrono::system_clock::now().time_since_epoch())
+                               .count();
+  return now - (monotonic_ns() - monotonic);
+}
+
+RunInfo info_of(const TrainingSettings& settings, const Deal& deal) {
+  const ModelShape& shape = settings.shape;
+  RunInfo info;
+  info.partition = name_of(deal.partition);
+  info.mask = MaskSpec::parse(settings.mask).name();
+  info.shape = {settings.batch, shape.num_heads, shape.num_heads_kv, settings.seqlen,
+                shape.head_dim};
+  info.world_size = deal.world_size;
+  info.kv_buffers = std::min(2, deal.world_size);
+  info.clock_offset_ns.assign(static_cast<std::size_t>(deal.world_size), 0);
+  info.clock_error_ns.assign(static_cast<std::size_t>(deal.world_size), 0);
+  return info;
+}
+
+}  // namespace
+
+RecordedRankStep record_step(TrainingRank& rank, Index layer) {
+  StepDecorators decorators(rank.replica().ring(), layer);
+  RecordedRankStep recorded;
+  recorded.report = rank.step();
+  recorded.events = decorators.take();
+  const Index values = rank.replica().store().gradients_and_loss();
+  const int world_size = rank.replica().ring().problem().partition.world_size;
+  for (ModelSpan& span : recorded.events.model)
+    if (span.part == ModelPart::reduction)
+      span.bytes = RingAllReduce::bytes_sent(values, world_size, rank.rank());
+  return recorded;
+}
+
+RankEvents moved_by(RankEvents events, std::int64_t ns) {
+  for (TraceEvent& event : events.events) event.begin_ns += ns, event.end_ns += ns;
+  for (SoftmaxSample& sample : events.samples) sample.at_ns += ns;
+  for (ModelSpan& span : events.model) span.begin_ns += ns, span.end_ns += ns;
+  return events;
+}
+
+Recording recording_of_step(const TrainingSettings& settings, const Deal& deal, Index train_step,
+                            Index layer, std::vector<RankEvents> ranks) {
+  const std::int64_t earliest = earliest_of(ranks);
+  Recording recording;
+  recording.info = info_of(settings, deal);
+  recording.info.base_time_ns = system_ns_at(earliest);
+  if (settings.shape.layers > 0)
+    recording.info.training = RecordedLayer{train_step, static_cast<std::int32_t>(layer),
+                                            static_cast<std::int32_t>(settings.shape.layers)};
+  recording.events.resize(ranks.size());
+  recording.model.resize(ranks.size());
+  recording.dropped.resize(ranks.size());
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    add_rank(recording, static_cast<int>(r), moved_by(std::move(ranks[r]), -earliest));
+  return recording;
+}
+
+}  // namespace ringscope

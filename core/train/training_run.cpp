@@ -1,0 +1,82 @@
+#include "core/train/training_run.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/layer/rank_threads.h"
+#include "core/trace/recorder.h"
+
+namespace ringscope {
+
+void validate(const TrainingPlan& plan) {
+  validate(plan.settings);
+  if (plan.deal.world_size < 1)
+    throw InputError(
+        fmt::format("world-size: {} given, at least 1 accepted", plan.deal.world_size));
+  if (plan.start != nullptr) require_same_shape(*plan.start, plan.settings);
+  if (plan.recorded_step != 0 &&
+      (plan.recorded_step <= plan.steps_before() || plan.recorded_step > plan.steps))
+    throw InputError(fmt::format("trace-step: {} given, {} to {} accepted", plan.recorded_step,
+                                 plan.steps_before() + 1, plan.steps));
+}
+
+MeasuredRank::MeasuredRank(const TrainingPlan& plan, const TextBatches& batches, Communicator& comm,
+                           WorkPulse* pulse)
+    : plan_(plan),
+      world_size_(comm.world_size()),
+      comm_(comm),
+      training_(plan.settings, plan.deal, batches, comm_, pulse) {
+  if (plan.start != nullptr) training_.start_from(*plan.start);
+}
+
+StepReport MeasuredRank::step(Index step) {
+  if (step != plan_.recorded_step) return training_.step();
+  RecordedRankStep recorded = record_step(training_, default_recorded_layer(plan_.settings.shape));
+  recorded_ = std::move(recorded.events);
+  return recorded.report;
+}
+
+void MeasuredRank::run(const AfterStep& after_step) {
+  for (Index step = plan_.steps_before() + 1; step <= plan_.steps; ++step) {
+    const std::int64_t begin_ns = monotonic_ns();
+    const StepReport report = this->step(step);
+    costs_.seconds += static_cast<double>(monotonic_ns() - begin_ns) * 1e-9;
+    if (training_.rank() == 0 && after_step) after_step(report, training_);
+  }
+  costs_.steps = plan_.steps - plan_.steps_before();
+  costs_.attention = training_.replica().ring().seconds();
+  costs_.forward_bytes = comm_.sent(Pass::forward).bytes;
+  costs_.reduction_bytes =
+      costs_.steps * RingAllReduce::bytes_sent(training_.replica().store().gradients_and_loss(),
+                                               world_size_, training_.rank());
+  costs_.backward_bytes = comm_.sent(Pass::backward).bytes - costs_.reduction_bytes;
+  costs_.peak_bytes = training_.replica().ring().meter().peak_bytes();
+}
+
+Recording recording_of(const TrainingPlan& plan, std::vector<RankEvents> ranks) {
+  return recording_of_step(plan.settings, plan.deal, plan.recorded_step,
+                           default_recorded_layer(plan.settings.shape), std::move(ranks));
+}
+
+FinishedTraining run_training_on_threads(const TrainingPlan& plan, const std::string& text,
+                                         const AfterStep& after_step) {
+  const TrainingSettings& settings = plan.settings;
+  const TextBatches batches(text, settings.batch, settings.seqlen, settings.seed);
+  const auto ranks = run_rank_threads(
+      plan.deal.world_size,
+      [&](Communicator& comm) { return std::make_unique<MeasuredRank>(plan, batches, comm); },
+      [&](MeasuredRank& rank) { rank.run(after_step); });
+  FinishedTraining finished{ranks[0]->training().checkpoint(), {}, std::nullopt};
+  std::vector<RankEvents> recorded;
+  for (const auto& rank : ranks) {
+    finished.ranks.push_back(rank->costs());
+    if (rank->recorded()) recorded.push_back(std::move(*rank->recorded()));
+  }
+  if (plan.recorded_step != 0) finished.recording = recording_of(plan, std::move(recorded));
+  return finished;
+}
+
+}  // namespace ringscope

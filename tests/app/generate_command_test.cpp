@@ -1,0 +1,260 @@
+// `ringscope generate` as people call it: what is printed is the text that the library makes, in a
+// form that no terminal minds; the figures are those of the formulas; what is wrong is said once.
+#include <gtest/gtest.h>
+#include <rapidjson/document.h>
+
+#include "core/decode/generate.h"
+#include "tests/app/program.h"
+#include "tests/decode/checkpoint_case.h"
+
+namespace ringscope {
+namespace {
+
+std::string from_hex(const std::string& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  return bytes;
+}
+
+class GenerateCommandTest : public ProgramTest {
+ protected:
+  // Says any bytes at all, most of which are no text.
+  Checkpoint write_checkpoint(const std::string& name = "c", Index vocab = 256,
+                              const std::string& mask = "causal") const {
+    const Checkpoint checkpoint = small_checkpoint(vocab, mask);
+    save_checkpoint(path(name), checkpoint);
+    return checkpoint;
+  }
+
+  void expect_refused(const Strings& arguments, const Strings& named, int status = 2) const {
+    const ProgramResult result = run(Strings{"generate"} + arguments);
+    EXPECT_EQ(result.status, status) << result.err;
+    expect_one_line(result);
+    for (const std::string& part : named)
+      EXPECT_NE(result.err.find(part), std::string::npos)
+          << "'" << part << "' is not in: " << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+};
+
+TEST_F(GenerateCommandTest, PrintsThePromptAndWhatFollows) {
+  const Checkpoint checkpoint = write_checkpoint();
+  const Strings command{"generate", "--checkpoint", "c", "--prompt", "a ring", "--bytes", "40"};
+  const rapidjson::Document json = run_for_json(command);
+  const std::string text = json["text"].GetString();
+  EXPECT_STREQ(json["prompt"].GetString(), "a ring");
+  EXPECT_STREQ(json["prompt_hex"].GetString(), "612072696e67");
+  EXPECT_EQ(from_hex(json["text_hex"].GetString()),
+            generate_on_threads(checkpoint, {PartitionKind::zigzag, 4},
+                                {"a ring", 40, {0.8, 0}, MergeKind::ring})
+                .text);
+
+  const std::string printed = run_well(command);
+  EXPECT_EQ(printed.substr(0, 6), "a ring");
+  EXPECT_EQ(printed.substr(6, text.size()), text);
+  EXPECT_TRUE(printed.size() == 6 + text.size() + 1 || text.ends_with('\n')) << printed;
+  EXPECT_EQ(printed.back(), '\n');
+
+  EXPECT_EQ(run_well(command + Strings{"--world-size", "3", "--partition", "fold", "--merge",
+                                       "tree", "--backend", "cpu"}),
+            printed);
+  write_text("p.txt", "a ring");
+  EXPECT_EQ(run_well({"generate", "--checkpoint", "c", "--prompt-file", "p.txt", "--bytes", "40"}),
+            printed);
+  EXPECT_NE(run_well(command + Strings{"--seed", "1"}), printed);
+  EXPECT_NE(run_well(command + Strings{"--temperature", "0"}), printed);
+}
+
+// Without a prompt it begins a line, of which nothing is printed.
+TEST_F(GenerateCommandTest, NeedsNoPrompt) {
+  const Checkpoint checkpoint = write_checkpoint();
+  const Strings command{"generate", "--checkpoint", "c", "--bytes", "1", "--temperature", "0"};
+  const rapidjson::Document json = run_for_json(command);
+  EXPECT_STREQ(json["prompt_hex"].GetString(), "0a");
+  EXPECT_TRUE(json["decode"]["bytes_per_s"].IsNull());  // the prompt's logits are enough
+  const std::string text = json["text"].GetString();
+  EXPECT_EQ(run_well(command), text.ends_with('\n') ? text : text + "\n");
+}
+
+TEST_F(GenerateCommandTest, ShowsWhatIsNoTextAsDigits) {
+  write_checkpoint();
+  const std::pair<std::string, std::string> all[] = {
+      {"tab\tand line\n", "tab\tand line\n"},
+      {"\x1b[2J\a\r\x7f", "\\x1b[2J\\x07\\x0d\\x7f"},
+      {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+      {"\xff\xfe", "\\xff\\xfe"},
+      {"\xc3(", "\\xc3("},                                    // half a character
+      {"\xe2\x82\xc3\xa9", "\\xe2\\x82\xc3\xa9"},             // and one that is whole behind it
+      {"\xc0\xaf\xe0\x80\xaf", "\\xc0\\xaf\\xe0\\x80\\xaf"},  // '/', longer than it has to be
+      {"\xed\xa0\x80\xf4\x90\x80\x80", "\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80"},
+      {"\xc2\x9b\xe2\x80\xae", "\\xc2\\x9b\\xe2\\x80\\xae"},  // control characters of several bytes
+  };
+  std::string prompt, expected;
+  for (const auto& [bytes, shown] : all) prompt += bytes + "|", expected += shown + "|";
+  write_text("p", prompt);
+  const Strings command{"generate", "--checkpoint",  "c", "--prompt-file", "p", "--bytes",
+                        "300",      "--temperature", "1"};
+  const std::string printed = run_well(command);
+  EXPECT_EQ(printed.substr(0, expected.size()), expected);
+  int digits = 0;
+  for (const char c : printed.substr(expected.size())) {
+    EXPECT_TRUE(static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t');
+    digits += c == '\\';
+  }
+  EXPECT_GT(digits, 50);  // of 300 bytes drawn at random
+}
+
+void expect_wire(const rapidjson::Value& json, Index messages, Index bytes) {
+  EXPECT_EQ(json["messages"].GetInt64(), messages);
+  EXPECT_EQ(json["bytes"].GetInt64(), bytes);
+  EXPECT_EQ(json["predicted_messages"].GetInt64(), messages);
+  EXPECT_EQ(json["predicted_bytes"].GetInt64(), bytes);
+}
+
+TEST_F(GenerateCommandTest, JsonSaysWhatWentOverTheWire) {
+  write_checkpoint();
+  for (const MergeKind merge : kAllMerges) {
+    const rapidjson::Document json = run_for_json(
+        {"generate", "--checkpoint", "c", "--prompt", "ten bytes!", "--bytes", "21", "--world-size",
+         "3", "--partition", "striped", "--merge", std::string(name_of(merge))});
+    EXPECT_EQ(json["world_size"].GetInt(), 3);
+    EXPECT_STREQ(json["partition"].GetString(), "striped");
+    EXPECT_EQ(json["step"].GetInt(), 7);
+    // 2 layers; K and V of 2 heads of 4 values; 256 logits.
+    expect_wire(json["prefill"]["ring"], 2 * 2 * 3, 2 * 2 * 10 * 2 * 2 * 4 * 4);
+    const MergeCost one = merge_cost(merge, 4, 4, 3);
+    expect_wire(json["decode"]["merges"], 20 * 2 * one.hop_messages, 20 * 2 * one.hop_bytes);
+    EXPECT_EQ(json["prefill"]["handover"]["bytes"].GetInt64() % 1024, 0);
+    for (const char* part : {"prefill", "decode"}) {
+      EXPECT_EQ(json[part]["bytes"].GetInt(), part[0] == 'p' ? 10 : 20);
+      EXPECT_GT(json[part]["bytes_per_s"].GetDouble(), 0);
+    }
+    for (const MergeKind kind : kAllMerges) {
+      const auto& figures = json["merge_of_a_byte"][std::string(name_of(kind)).c_str()];
+      const MergeCost cost = merge_cost(kind, 4, 4, 3);
+      EXPECT_EQ(figures["rounds"].GetInt64(), 2 * cost.rounds);
+      EXPECT_EQ(figures["messages"].GetInt64(), 2 * cost.messages);
+      EXPECT_EQ(figures["hop_bytes"].GetInt64(), 2 * cost.hop_bytes);
+    }
+    Index prompt = 0, generated = 0, sent = 0;
+    for (const auto& rank : json["ranks"].GetArray()) {
+      prompt += rank["prompt_rows"].GetInt64();
+      generated += rank["generated_rows"].GetInt64();
+      sent += rank["decode_bytes_sent"].GetInt64();
+      EXPECT_GT(rank["shard_bytes"].GetInt64(), 0);
+    }
+    EXPECT_EQ(prompt, 10);
+    EXPECT_EQ(generated, 20);
+    EXPECT_EQ(sent, 20 * 2 * one.hop_bytes);
+  }
+}
+
+TEST_F(GenerateCommandTest, RefusesBadInput) {
+  write_checkpoint();
+  const Strings with{"--checkpoint", "c"};
+  expect_refused({}, {"--checkpoint"});
+  expect_refused({"--checkpoint", "no/such"}, {"--checkpoint", "no/such", "No such file"});
+  expect_refused({"--checkpoint", "."}, {"--checkpoint", "is a directory"});
+  write_text("text", std::string(1000, 'x'));
+  expect_refused({"--checkpoint", "text"}, {"--checkpoint", "text", "not a checkpoint"});
+  std::string bytes = contents_of(path("c"));
+  write_text("cut", bytes.substr(0, bytes.size() / 2));
+  expect_refused({"--checkpoint", "cut"}, {"--checkpoint", "cut", "cut short"});
+  bytes[bytes.size() / 2] ^= 4;
+  write_text("flipped", bytes);
+  expect_refused({"--checkpoint", "flipped"}, {"--checkpoint", "flipped", "damaged"});
+  write_checkpoint("full", 256, "full");
+  expect_refused({"--checkpoint", "full"}, {"--checkpoint 'full'", "mask", "causal accepted"});
+  write_checkpoint("few", 17);
+  expect_refused({"--checkpoint", "few", "--prompt", "z"}, {"few", "122 given", "below 17"});
+
+  expect_refused(with + Strings{"--prompt", ""}, {"--prompt", "a byte or more"});
+  expect_refused(with + Strings{"--prompt", "a", "--prompt-file", "text"}, {"--prompt-file"});
+  expect_refused(with + Strings{"--prompt-file", "none"}, {"--prompt-file", "none"});
+  write_text("empty", "");
+  expect_refused(with + Strings{"--prompt-file", "empty"}, {"--prompt-file", "empty", "accepted"});
+  std::filesystem::resize_file(path("text"), (1 << 20) + 1);
+  expect_refused(with + Strings{"--prompt-file", "text"},
+                 {"--prompt-file", "1048577", "1 to 1048576"});
+  for (const char* count : {"0", "-1", "1000001", "many", "99999999999999999999"})
+    expect_refused(with + Strings{"--bytes", count}, {"--bytes", count, "from 1 to 1000000"});
+  for (const char* temperature : {"-0.5", "nan", "inf", "warm", "1e400"})
+    expect_refused(with + Strings{"--temperature", temperature},
+                   {"--temperature", temperature, "a number from 0"});
+  expect_refused(with + Strings{"--world-size", "257"}, {"--world-size", "257", "1 to 256"});
+  for (const char* ranks : {"0", "-3", "two"})
+    expect_refused(with + Strings{"--world-size", ranks}, {"--world-size", ranks, "from 1 to"});
+  expect_refused(with + Strings{"--partition", "odd"}, {"--partition", "odd", "zigzag"});
+  expect_refused(with + Strings{"--merge", "star"}, {"--merge", "star", "ring, tree"});
+  expect_refused(with + Strings{"--seed", "x"}, {"--seed", "'x'"});
+  expect_refused(with + Strings{"--backend", "abacus"}, {"--backend", "abacus"});
+  expect_refused(with + Strings{"--width", "3"}, {"--width"});
+}
+
+TEST_F(GenerateCommandTest, SaysThatNobodyCanReadIt) {
+  write_checkpoint();
+  const ProgramResult result = run({"generate", "--checkpoint", "c", "--bytes", "5"}, "/dev/full");
+  EXPECT_EQ(result.status, 3);
+  expect_one_line(result);
+  EXPECT_NE(result.err.find("stdout: writing failed"), std::string::npos) << result.err;
+}
+
+class GenerateOnMpiTest : public GenerateCommandTest {
+ protected:
+  void SetUp() override {
+    // As in MpiCommandTest.
+    ::setenv("LSAN_OPTIONS", "detect_leaks=0", 1);
+    if (run_well({"info"}).find("backend mpi   yes") == std::string::npos)
+      GTEST_SKIP() << "this build has no MPI";
+    if (run_words({"/bin/sh", "-c", "command -v mpirun"}).status != 0)
+      GTEST_SKIP() << "no mpirun here";
+  }
+  void TearDown() override { ::unsetenv("LSAN_OPTIONS"); }
+
+  // Rank 0 and the others with arguments of their own behind the common ones.
+  ProgramResult mpirun(const Strings& common, const Strings& of_0, const Strings& of_others) const {
+    const Strings program = Strings{RINGSCOPE_PROGRAM, "generate", "--backend", "mpi"} + common;
+    return run_words(Strings{"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1",
+                             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                             "OMPI_MCA_rmaps_base_oversubscribe=1",
+                             "OMPI_MCA_odls_base_sigkill_timeout=0", "mpirun", "-np", "1"} +
+                     program + of_0 + Strings{":", "-np", "2"} + program + of_others);
+  }
+
+  void expect_said_once(const ProgramResult& result, int status, const std::string& part) const {
+    EXPECT_EQ(result.status, status) << result.err;
+    EXPECT_EQ(result.out, "");
+    const std::size_t at = result.err.find("ringscope: ");
+    ASSERT_NE(at, std::string::npos) << result.err;
+    EXPECT_EQ(result.err.find("ringscope: ", at + 1), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  }
+};
+
+// The others' files are not there at all.
+TEST_F(GenerateOnMpiTest, SaysWhatThreadsSay) {
+  write_checkpoint();
+  write_text("p", "the ring turns");
+  const Strings common{"--bytes", "30", "--merge", "tree", "--partition", "contiguous"};
+  const ProgramResult result =
+      mpirun(common, {"--checkpoint", "c", "--prompt-file", "p"},
+             {"--checkpoint", "not/there", "--prompt-file", "not/there/either"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(result.out,
+            run_well(Strings{"generate", "--checkpoint", "c", "--prompt-file", "p"} + common));
+}
+
+TEST_F(GenerateOnMpiTest, WhatIsWrongIsSaidOnce) {
+  write_checkpoint();
+  const Strings good{"--checkpoint", "c"};
+  expect_said_once(mpirun({}, {"--checkpoint", "none"}, good), 2,
+                   "--checkpoint none: No such file");
+  expect_said_once(mpirun(good, {}, {"--bytes", "0"}), 2, "--bytes: '0' given");
+  expect_said_once(mpirun(good, {}, {"--seed", "3"}), 3,
+                   "rank 1 has --seed 3, rank 0 has --seed 0");
+}
+
+}  // namespace
+}  // namespace ringscope

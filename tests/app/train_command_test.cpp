@@ -1,0 +1,377 @@
+// `train` as people call it: what it writes, how it goes on, what it refuses; and with a process a
+// rank.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/trace/chrome_trace.h"
+#include "core/train/checkpoint.h"
+#include "core/train/loss_csv.h"
+#include "core/train/text_batches.h"
+#include "tests/app/program.h"
+
+namespace ringscope {
+namespace {
+
+// A model that takes a moment.
+const Strings kTiny{"train", "--text",   "t.txt", "--layers",   "1", "--width",
+                    "16",    "--heads",  "2",     "--heads-kv", "1", "--head-dim",
+                    "8",     "--hidden", "24",    "--batch",    "2", "--seqlen",
+                    "30",    "--lr",     "0.01"};
+
+class TrainCommandTest : public ProgramTest {
+ protected:
+  TrainCommandTest() {
+    for (int i = 0; i < 40; ++i)
+      text_ += "round and round the ring they go, " + std::to_string(i % 10) + "\n";
+    write_text("t.txt", text_);
+  }
+
+  std::vector<double> losses(const std::string& name) const {
+    std::vector<double> result;
+    for (const StepLoss& row : read_loss_csv(path(name))) {
+      EXPECT_EQ(row.step, static_cast<Index>(result.size()) + 1);
+      result.push_back(row.loss);
+    }
+    return result;
+  }
+  std::string bytes(const std::string& name) const { return contents_of(path(name)); }
+
+  // Status 2, one line with all `parts`, and no file that was not there before.
+  void expect_refused(const Strings& arguments, const Strings& parts) const {
+    const std::set<std::string> before = files();
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.status, 2) << result.err;
+    EXPECT_EQ(result.out, "");
+    expect_one_line(result);
+    for (const std::string& part : parts)
+      EXPECT_NE(result.err.find(part), std::string::npos) << part << " is not in: " << result.err;
+    EXPECT_EQ(files(), before);
+  }
+
+  std::string text_;
+};
+
+TEST_F(TrainCommandTest, WritesTheLossOfEveryStepAndSaysWhatItCost) {
+  const rapidjson::Document json =
+      run_for_json(kTiny + Strings{"--steps", "12", "--loss-csv", "l.csv", "--world-size", "3"});
+  const std::vector<double> curve = losses("l.csv");
+  ASSERT_EQ(curve.size(), 12u);
+  EXPECT_EQ(bytes("l.csv").rfind("step,loss\n1,", 0), 0u);
+  EXPECT_LT(curve.back(), curve.front());
+  EXPECT_DOUBLE_EQ(json["loss_first"].GetDouble(), curve.front());
+  EXPECT_DOUBLE_EQ(json["loss_last"].GetDouble(), curve.back());
+  EXPECT_DOUBLE_EQ(json["unigram_entropy"].GetDouble(), unigram_entropy(text_));
+  EXPECT_EQ(json["settings"]["heads_kv"].GetInt(), 1);
+  EXPECT_EQ(json["settings"]["lr"].GetDouble(), 0.01);
+  EXPECT_STREQ(json["partition"].GetString(), "zigzag");
+  EXPECT_GT(json["step_s"].GetDouble(), 0);
+  EXPECT_NEAR(json["tokens_per_s"].GetDouble(), 60 / json["step_s"].GetDouble(), 1e-6);
+  ASSERT_EQ(json["ranks"].Size(), 3u);
+  Index sent = 0;
+  for (const auto& rank : json["ranks"].GetArray()) {
+    EXPECT_GT(rank["attention_forward_s"].GetDouble(), 0);
+    EXPECT_LT(rank["attention_share"].GetDouble(), 1);
+    // K and V of a third of the positions, in f32, to each of two others.
+    EXPECT_EQ(rank["attention_forward_bytes"].GetInt64(), 2 * (2 * 2 * 10 * 8 * 4));
+    sent += rank["bytes_sent"].GetInt64();
+  }
+  EXPECT_EQ(json["bytes_sent"].GetInt64(), sent);
+  const std::string said = run_well(kTiny + Strings{"--steps", "2"});
+  for (const char* part : {"unigram entropy", "loss", "a step", "on the wire"})
+    EXPECT_NE(said.find(part), std::string::npos) << part << " is not in:\n" << said;
+}
+
+// Whoever computes, and whichever rows.
+TEST_F(TrainCommandTest, LossesAreThoseOfOneRankWhateverTheRing) {
+  run_well(kTiny + Strings{"--steps", "6", "--world-size", "1", "--loss-csv", "one.csv"});
+  const std::vector<double> one = losses("one.csv");
+  ASSERT_EQ(one.size(), 6u);
+  for (const char* ranks : {"2", "4"})
+    for (const char* partition : {"contiguous", "striped", "zigzag", "fold"}) {
+      run_well(kTiny + Strings{"--steps", "6", "--world-size", ranks, "--partition", partition,
+                               "--loss-csv", "ring.csv"});
+      const std::vector<double> ring = losses("ring.csv");
+      ASSERT_EQ(ring.size(), one.size());
+      for (std::size_t i = 0; i < one.size(); ++i)
+        EXPECT_NEAR(ring[i], one[i], 1e-4 * one[i]) << ranks << " " << partition << " " << i;
+    }
+}
+
+TEST_F(TrainCommandTest, StoppedAndTakenUpAgainIsAsIfItHadNotStopped) {
+  run_well(kTiny +
+           Strings{"--steps", "8", "--checkpoint", "whole.ckpt", "--loss-csv", "whole.csv"});
+  run_well(kTiny + Strings{"--steps", "5", "--checkpoint", "half.ckpt", "--loss-csv", "half.csv"});
+  EXPECT_NE(bytes("half.ckpt"), bytes("whole.ckpt"));
+  EXPECT_EQ(losses("half.csv").size(), 5u);
+  // Rows beyond the checkpoint, as of a run that was killed later, are replaced.
+  write_text("half.csv", bytes("half.csv") + "6,99\n7,99\n");
+  // No setting is given: they are the checkpoint's.
+  run_well({"train", "--text", "t.txt", "--resume", "half.ckpt", "--steps", "8", "--checkpoint",
+            "half.ckpt", "--loss-csv", "half.csv"});
+  EXPECT_TRUE(bytes("half.ckpt") == bytes("whole.ckpt"));
+  EXPECT_EQ(bytes("half.csv"), bytes("whole.csv"));
+  // Nothing is left to do.
+  run_well({"train", "--text", "t.txt", "--resume", "half.ckpt", "--steps", "8", "--checkpoint",
+            "same.ckpt"});
+  EXPECT_TRUE(bytes("same.ckpt") == bytes("whole.ckpt"));
+}
+
+TEST_F(TrainCommandTest, IsTakenUpByOtherRanksAndWithOtherSettings) {
+  run_well(kTiny + Strings{"--steps", "3", "--checkpoint", "c.ckpt"});
+  const Strings resume{"train", "--text", "t.txt", "--resume", "c.ckpt", "--steps", "5"};
+  const rapidjson::Document other =
+      run_for_json(resume + Strings{"--world-size", "5", "--partition", "striped"});
+  EXPECT_EQ(other["steps_before"].GetInt(), 3);
+  const rapidjson::Document same = run_for_json(resume);
+  EXPECT_NEAR(other["loss_last"].GetDouble(), same["loss_last"].GetDouble(),
+              1e-4 * same["loss_last"].GetDouble());
+  // A size of the model may be said again; other settings may change.
+  const rapidjson::Document changed =
+      run_for_json(resume + Strings{"--layers", "1", "--lr", "0.5", "--batch", "3"});
+  EXPECT_EQ(changed["settings"]["lr"].GetDouble(), 0.5);
+  EXPECT_EQ(changed["settings"]["batch"].GetInt(), 3);
+  EXPECT_EQ(changed["settings"]["width"].GetInt(), 16);
+  expect_refused(resume + Strings{"--width", "24"},
+                 {"--width", "24", "c.ckpt", "has 16", "accepted"});
+  expect_refused(resume + Strings{"--heads-kv", "2"}, {"--heads-kv", "2", "has 1"});
+  expect_refused({"train", "--text", "t.txt", "--resume", "c.ckpt", "--steps", "2"},
+                 {"--steps", "2", "has done 3"});
+}
+
+// A disk that has room for the losses alone: they are kept.
+TEST_F(TrainCommandTest, WhatCannotBeSavedEndsTheRun) {
+  const ProgramResult result =
+      run_after("ulimit -f 1", kTiny + Strings{"--steps", "6", "--checkpoint", "c.ckpt",
+                                               "--checkpoint-every", "4", "--loss-csv", "l.csv"});
+  EXPECT_EQ(result.status, 3);
+  expect_one_line(result);
+  EXPECT_NE(result.err.find("--checkpoint"), std::string::npos) << result.err;
+  EXPECT_EQ(losses("l.csv").size(), 4u);
+  EXPECT_EQ(files().count("c.ckpt"), 0u);
+}
+
+// Killed wherever it is: what it saved is whole, and going on from there leads to where it was led.
+TEST_F(TrainCommandTest, GoesOnAfterBeingKilled) {
+  Strings killed{"/usr/bin/env", "timeout", "-s", "KILL", "0.25", RINGSCOPE_PROGRAM};
+  run_words(killed + kTiny +
+            Strings{"--steps", "1000000", "--checkpoint", "c.ckpt", "--checkpoint-every", "1",
+                    "--loss-csv", "l.csv"});
+  const Index step = load_checkpoint(path("c.ckpt")).step;
+  EXPECT_GE(read_loss_csv(path("l.csv")).size(), static_cast<std::size_t>(step));
+  const std::string steps = std::to_string(step + 2);
+  run_well({"train", "--text", "t.txt", "--resume", "c.ckpt", "--steps", steps, "--checkpoint",
+            "c.ckpt", "--loss-csv", "l.csv"});
+  run_well(kTiny + Strings{"--steps", steps, "--checkpoint", "whole.ckpt", "--loss-csv", "w.csv"});
+  EXPECT_TRUE(bytes("c.ckpt") == bytes("whole.ckpt")) << "after " << step;
+  EXPECT_EQ(bytes("l.csv"), bytes("w.csv"));
+}
+
+TEST_F(TrainCommandTest, RecordsAStepDrawsTheCurveAndWritesText) {
+  const rapidjson::Document json =
+      run_for_json(kTiny + Strings{"--steps", "4", "--trace", "t.json", "--trace-step", "3",
+                                   "--sample", "20", "--prompt", "round \"", "--temperature", "0"});
+  const Recording recording = read_chrome_trace(path("t.json"));
+  EXPECT_EQ(recording.info.world_size, 2);
+  ASSERT_EQ(recording.events.size(), 2u);
+  EXPECT_FALSE(recording.events[1].empty());
+  EXPECT_STREQ(json["prompt"].GetString(), "round \"");
+  EXPECT_GE(json["sample"].GetStringLength(), 20u);
+  expect_refused(kTiny + Strings{"--steps", "4", "--trace", "u.json", "--trace-step", "5"},
+                 {"--trace-step", "5", "1 to 4"});
+  const ProgramResult drawn = run(kTiny + Strings{"--steps", "4", "--picture", "p.png"});
+  if (drawn.status == 2 && drawn.err.find("--picture") != std::string::npos)
+    GTEST_SKIP() << "this build cannot draw";
+  EXPECT_EQ(drawn.status, 0) << drawn.err;
+  EXPECT_EQ(bytes("p.png").substr(1, 3), "PNG");
+}
+
+TEST_F(TrainCommandTest, RefusesTextsThatAreTooShort) {
+  write_text("empty.txt", "");
+  write_text("byte.txt", "a");
+  write_text("short.txt", std::string(30, 'a'));
+  write_text("enough.txt", std::string(31, 'a'));
+  const auto with_text = [](const std::string& file) {
+    Strings arguments = kTiny;
+    arguments[2] = file;
+    return arguments + Strings{"--steps", "1", "--loss-csv", "l.csv"};
+  };
+  expect_refused(with_text("empty.txt"), {"--text", "empty.txt", "empty"});
+  expect_refused(with_text("byte.txt"), {"--text", "byte.txt", "1 byte ", "31"});
+  expect_refused(with_text("short.txt"), {"--text", "short.txt", "30 bytes", "31"});
+  expect_refused(with_text("none.txt"), {"--text", "none.txt"});
+  expect_refused(with_text("."), {"--text", "directory"});
+  run_well(with_text("enough.txt"));
+}
+
+TEST_F(TrainCommandTest, RefusesWhatIsNoCheckpoint) {
+  run_well(kTiny + Strings{"--steps", "1", "--checkpoint", "c.ckpt"});
+  const std::string whole = bytes("c.ckpt");
+  const auto refused = [&](const std::string& content, const std::string& why) {
+    write_text("bad.ckpt", content);
+    expect_refused({"train", "--text", "t.txt", "--resume", "bad.ckpt"},
+                   {"--resume", "bad.ckpt", why});
+  };
+  refused("", "0 bytes");
+  refused(text_, "not a checkpoint");
+  refused(whole.substr(0, whole.size() - 8), "cut short");
+  std::string flipped = whole;
+  flipped[whole.size() / 2] = static_cast<char>(flipped[whole.size() / 2] ^ 4);
+  refused(flipped, "checksum");
+  expect_refused({"train", "--text", "t.txt", "--resume", "none.ckpt"}, {"--resume", "none.ckpt"});
+}
+
+TEST_F(TrainCommandTest, RefusesPlacesThatCannotBeWrittenTo) {
+  for (const char* flag : {"--loss-csv", "--checkpoint", "--trace"}) {
+    expect_refused(kTiny + Strings{flag, "no/such/folder"}, {flag, "no/such/folder"});
+    expect_refused(kTiny + Strings{flag, "t.txt"}, {flag, "t.txt", "input"});
+  }
+  expect_refused(kTiny + Strings{"--loss-csv", "x", "--checkpoint", "./x"}, {"--checkpoint", "x"});
+  run_well(kTiny + Strings{"--steps", "1", "--checkpoint", "c.ckpt"});
+  write_text("diary.csv", "dear diary\n");
+  const Strings resume{"train", "--text", "t.txt", "--resume", "c.ckpt"};
+  expect_refused(resume + Strings{"--loss-csv", "diary.csv"},
+                 {"--loss-csv", "diary.csv", "line 1"});
+  EXPECT_EQ(bytes("diary.csv"), "dear diary\n");
+  expect_refused(resume + Strings{"--loss-csv", "c.ckpt"}, {"--loss-csv", "c.ckpt"});
+}
+
+TEST_F(TrainCommandTest, RefusesSettingsThatCannotBe) {
+  const auto with = [](const Strings& more) { return Strings{"train", "--text", "t.txt"} + more; };
+  expect_refused({"train"}, {"--text"});
+  expect_refused(with({"--heads", "4", "--heads-kv", "3"}), {"--heads-kv", "3", "divisor"});
+  expect_refused(with({"--head-dim", "7"}), {"--head-dim", "7", "even"});
+  expect_refused(with({"--layers", "0"}), {"--layers", "'0'"});
+  expect_refused(with({"--lr", "nan"}), {"--lr", "'nan'", "accepted"});
+  expect_refused(with({"--lr", "-1"}), {"--lr", "'-1'"});
+  expect_refused(with({"--beta1", "1"}), {"--beta1", "'1'", "below 1"});
+  expect_refused(with({"--epsilon", "inf"}), {"--epsilon", "'inf'"});
+  expect_refused(with({"--weight-decay", "1x"}), {"--weight-decay", "'1x'"});
+  expect_refused(with({"--temperature", "0.5"}), {"--temperature", "--sample"});
+  expect_refused(with({"--sample", "9", "--temperature", "nan"}), {"--temperature", "'nan'"});
+  expect_refused(with({"--sample", "9", "--prompt", ""}), {"--prompt"});
+  expect_refused(with({"--world-size", "0"}), {"--world-size", "'0'"});
+  expect_refused(with({"--partition", "ring"}), {"--partition", "'ring'", "zigzag"});
+  expect_refused(with({"--mask", "casual"}), {"--mask", "casual"});
+  expect_refused(with({"--mask", "causal+documents:3,4"}), {"--mask", "documents"});
+  expect_refused(with({"--backend", "cuda"}), {"--backend", "cuda", "cpu"});
+  expect_refused(with({"--checkpoint-every", "5"}), {"--checkpoint-every", "--checkpoint FILE"});
+  expect_refused(with({"--trace-step", "5"}), {"--trace-step", "--trace FILE"});
+  expect_refused(with({"--dtype", "bf16"}), {"--dtype"});
+  // The machine's memory is asked before it is taken.
+  const ProgramResult result = run(with({"--world-size", "2000000000"}));
+  EXPECT_EQ(result.status, 3);
+  expect_one_line(result);
+  EXPECT_NE(result.err.find("memory"), std::string::npos) << result.err;
+}
+
+// What was learned before is not lost, and nothing useless takes its place.
+TEST_F(TrainCommandTest, EndsWhenTrainingHasDiverged) {
+  const Strings arguments = kTiny + Strings{"--checkpoint", "m.ckpt", "--loss-csv", "l.csv"};
+  run_well(arguments + Strings{"--steps", "3"});
+  const std::vector<double> good = losses("l.csv");
+  const ProgramResult result =
+      run(kTiny + Strings{"--resume", "m.ckpt", "--checkpoint", "m.ckpt", "--loss-csv", "l.csv",
+                          "--steps", "40", "--weight-decay", "1e9"});
+  EXPECT_EQ(result.status, 3);
+  expect_one_line(result);
+  EXPECT_NE(result.err.find("diverged: at step "), std::string::npos) << result.err;
+  const std::vector<double> kept = losses("l.csv");
+  ASSERT_GE(kept.size(), good.size());
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    EXPECT_TRUE(std::isfinite(kept[i]));
+    if (i < good.size()) {
+      EXPECT_EQ(kept[i], good[i]);
+    }
+  }
+  run_well(kTiny + Strings{"--resume", "m.ckpt", "--steps", "4", "--weight-decay", "0.01"});
+}
+
+// More ranks than positions: some have none.
+TEST_F(TrainCommandTest, RanksMayHaveNothingToDo) {
+  Strings arguments = kTiny + Strings{"--steps", "2", "--loss-csv", "l.csv", "--world-size"};
+  arguments[18] = "3";  // --seqlen
+  run_well(arguments + Strings{"1"});
+  const std::vector<double> one = losses("l.csv");
+  run_well(arguments + Strings{"7"});
+  EXPECT_NEAR(losses("l.csv").at(1), one.at(1), 1e-4 * one.at(1));
+}
+
+class TrainMpiTest : public TrainCommandTest {
+ protected:
+  void SetUp() override {
+    ::setenv("LSAN_OPTIONS", "detect_leaks=0", 1);  // what MPI leaves has no name by then
+    if (run_well({"info"}).find("backend mpi   yes") == std::string::npos)
+      GTEST_SKIP() << "this build has no MPI";
+    if (run_words({"/bin/sh", "-c", "command -v mpirun"}).status != 0)
+      GTEST_SKIP() << "no mpirun here";
+  }
+  void TearDown() override { ::unsetenv("LSAN_OPTIONS"); }
+
+  ProgramResult mpirun(const Strings& arguments) const {
+    return run_words(Strings{"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1",
+                             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                             "OMPI_MCA_rmaps_base_oversubscribe=1",
+                             "OMPI_MCA_odls_base_sigkill_timeout=0", "mpirun"} +
+                     arguments + Strings{"--backend", "mpi"});
+  }
+  ProgramResult mpirun(int ranks, const Strings& arguments) const {
+    return mpirun(Strings{"-np", std::to_string(ranks), RINGSCOPE_PROGRAM} + arguments);
+  }
+  // Lines that the program said; a launcher says more.
+  static Strings lines_of_ours(const std::string& err) {
+    std::istringstream text(err);
+    Strings lines;
+    for (std::string line; std::getline(text, line);)
+      if (line.starts_with("ringscope: ")) lines.push_back(line);
+    return lines;
+  }
+};
+
+TEST_F(TrainMpiTest, GivesTheBitsOfTheThreads) {
+  const Strings first = kTiny + Strings{"--steps", "3", "--checkpoint", "3.ckpt"};
+  run_well(first);
+  const Strings then{"train", "--text", "t.txt", "--resume", "3.ckpt", "--steps", "6"};
+  run_well(then + Strings{"--checkpoint", "cpu.ckpt", "--loss-csv", "cpu.csv"});
+  const ProgramResult result = mpirun(2, then + Strings{"--checkpoint", "mpi.ckpt", "--loss-csv",
+                                                        "mpi.csv", "--trace", "t.json", "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(lines_of_ours(result.err), Strings{});
+  EXPECT_TRUE(bytes("mpi.ckpt") == bytes("cpu.ckpt"));
+  EXPECT_EQ(bytes("mpi.csv"), bytes("cpu.csv"));
+  rapidjson::Document json;
+  json.Parse(result.out.c_str(), result.out.size());  // one object, or it is an error
+  ASSERT_FALSE(json.HasParseError()) << result.out;
+  EXPECT_STREQ(json["backend"].GetString(), "mpi");
+  EXPECT_EQ(json["ranks"].Size(), 2u);
+  const Recording recording = read_chrome_trace(path("t.json"));
+  ASSERT_EQ(recording.events.size(), 2u);
+  EXPECT_FALSE(recording.events[1].empty());
+}
+
+// A rank that is killed after a second of work: the others end, and what there is of the curve is
+// kept.
+TEST_F(TrainMpiTest, TheDeathOfARankEndsAllAndLosesNoLosses) {
+  const Strings program =
+      Strings{RINGSCOPE_PROGRAM} + kTiny + Strings{"--steps", "100000000", "--loss-csv", "l.csv"};
+  const ProgramResult result = mpirun(Strings{"-np", "1"} + program +
+                                      Strings{"--backend", "mpi", ":", "-np", "1", "/bin/sh", "-c",
+                                              "ulimit -t 1 && exec \"$0\" \"$@\""} +
+                                      program);
+  EXPECT_EQ(result.status, 3) << result.err;
+  const Strings lines = lines_of_ours(result.err);
+  ASSERT_EQ(lines.size(), 1u) << result.err;
+  EXPECT_NE(lines[0].find("rank 1"), std::string::npos) << lines[0];
+  EXPECT_FALSE(losses("l.csv").empty());
+}
+
+TEST_F(TrainMpiTest, WhatIsWrongIsSaidOnce) {
+  const ProgramResult result = mpirun(2, kTiny + Strings{"--loss-csv", "no/such.csv"});
+  EXPECT_EQ(result.status, 2) << result.err;
+  const Strings lines = lines_of_ours(result.err);
+  ASSERT_EQ(lines.size(), 1u) << result.err;
+  EXPECT_NE(lines[0].find("--loss-csv"), std::string::npos) << lines[0];
+}
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,72 @@
+#include "core/train/loss_csv.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "core/base/error.h"
+
+namespace ringscope {
+namespace {
+
+class LossCsvTest : public testing::Test {
+ protected:
+  LossCsvTest()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("ringscope_loss_csv_" + std::to_string(::getpid()))) {
+    std::filesystem::create_directory(folder_);
+  }
+  ~LossCsvTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string path() const { return folder_ / "loss.csv"; }
+  void write(const std::string& text) const { std::ofstream(path(), std::ios::binary) << text; }
+  std::string text() const {
+    std::ifstream file(path(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  std::filesystem::path folder_;
+};
+
+// Losses are f32: what is read is what was written, to the bit.
+TEST_F(LossCsvTest, GivesBackWhatWasWritten) {
+  const std::vector<StepLoss> losses{
+      {1, 5.5f}, {2, 1.0f / 3}, {4, 1e-30f}, {5, 123456.789f}, {700, INFINITY}};
+  write_loss_csv(path(), losses);
+  EXPECT_EQ(read_loss_csv(path()), losses);
+  EXPECT_EQ(text(), "step,loss\n1,5.5\n2,0.333333343\n4,1e-30\n5,123456.789\n700,inf\n")
+      << "spelled otherwise";
+  write_loss_csv(path(), {});
+  EXPECT_EQ(text(), "step,loss\n");
+  EXPECT_TRUE(read_loss_csv(path()).empty());
+  write_loss_csv(path(), {{1, NAN}});
+  EXPECT_TRUE(std::isnan(read_loss_csv(path()).at(0).loss));
+}
+
+TEST_F(LossCsvTest, WhatIsNoTableOfLossesIsRefusedByLine) {
+  const auto complaint = [&](const std::string& text) {
+    write(text);
+    try {
+      read_loss_csv(path());
+    } catch (const InputError& error) {
+      const std::string what = error.what();
+      return what.find(path()) == std::string::npos ? "without the path" : what;
+    }
+    return std::string("read");
+  };
+  EXPECT_NE(complaint("step;loss\n").find("line 1"), std::string::npos);
+  EXPECT_NE(complaint("my diary\n").find("line 1"), std::string::npos);
+  for (const char* row :
+       {"x,2\n", "3\n", "3,\n", "3,x\n", "3,2 \n", "2,1\n", "-1,1\n", "3,1", "\n"})
+    EXPECT_NE(complaint(std::string("step,loss\n2,1.5\n") + row).find("line 3"), std::string::npos)
+        << row;
+  std::filesystem::remove(path());
+  EXPECT_THROW(read_loss_csv(path()), InputError);
+}
+
+}  // namespace
+}  // namespace ringscope
