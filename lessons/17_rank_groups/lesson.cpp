@@ -1,0 +1,136 @@
+// # Rank groups: split in four ways at once
+// > Heads, rows, layers and batches can all be dealt out at the same time. A rank's number says
+// > which part it has, and whom it must talk to.
+//
+// **You know** from lesson 16 a model whose rows are dealt out, with all of its weights on every
+// rank. **You will see** three other ways to split it, one number that stands for all four, why
+// some ranks should be neighbours, and a ring of ranks that have half of the heads each.
+//
+// ## Four axes
+//
+// The weights of a large model alone are too much for one rank, however few rows it has. So a model
+// is split along up to four axes:
+//
+// - **TP**, *tensor parallel*: a rank has some of the heads, and their columns of the weights
+// - **CP**, context parallel: some of the rows, as in all lessons so far
+// - **PP**, pipeline: some of the layers; it passes its rows on to the next stage
+// - **DP**, data: some of the sequences of a batch
+//
+// TP, CP, PP and DP shall also say how many parts there are. Their product is the world, and a rank
+// has an index along each axis: tp, cp, pp, dp. As hours, minutes and seconds number the seconds of
+// a day, these number the ranks, with TP in the place of the seconds:
+//
+//     rank = ((dp · PP + pp) · CP + cp) · TP + tp
+#include <algorithm>
+
+#include "core/cost/hardware.h"
+#include "core/layer/group_drawing.h"
+#include "lessons/book/group_tables.h"
+#include "lessons/book/page.h"
+#include "lessons/book/split_attention.h"
+
+namespace ringscope::lessons {
+void lesson_17(Page& page) {
+  const Guess index = page.predict("TP 2, CP 4, PP 2, DP 2: which index along CP has rank 21?", "");
+
+  // Back from the number to the indices: divide by a size, keep what remains, from TP on outwards.
+  page.region("core/layer/rank_groups.cpp", "indices");
+  const RankGroups world({{2, 4, 2, 2}}, 32);  // TP, CP, PP, DP
+  const PerAxis own = world.indices(21);
+  page.answer(index, own[Axis::context], 0);
+
+  // ## Groups
+  //
+  // Ranks that differ along one axis, and along no other, are a *rank group* of that axis. They
+  // have different parts of the same thing, so these are who must talk. Rank 21 is in four groups:
+  page.table(own_groups_table(world, 21));
+
+  // From one to the next it is the product of the sizes further in. Now let a node have eight
+  // ranks.
+  const GroupPlacement pipeline = placement(world, Axis::pipeline, 8);
+  page.predict("How many of the 16 pipeline groups lie on one node?", "groups", pipeline.inside, 0);
+
+  // In this picture each column is a rank. In each line, ranks with the same letter are a group,
+  // and every rank is in one. Bars are where nodes end.
+  page.print(group_drawing(world, 8));
+
+  // ## Who needs the fast links
+  //
+  // Inside a node GPUs are joined by NVLink4, say, and nodes by InfiniBand NDR, which carries a
+  // ninth of that. So it matters who sends how much. With 32 attention layers of 4,096 numbers a
+  // row, 32 heads, of which K and V have 8, and a sequence of 32,768 tokens, in f32, a rank sends
+  // in one training step:
+  GroupJob job = {.shape = {1, 32, 8, 32768, 128}, .width = 4096, .layers = 32};
+  job.sizes = world.sizes();
+  const GroupTraffic sent = group_traffic(job);
+  page.table(talk_table(job, 8));
+
+  // The ring sends most bytes, and yet TP is further in. A hop travels while the rank attends
+  // (lesson 12). During a sum over heads nothing can be computed, since the next layer wants all of
+  // y. So TP comes first, then CP, which also talks in every layer. PP and DP may be far apart.
+  // Were TP outermost, its groups would lie as those of data do above: all 16 across two nodes.
+  //
+  // ## Heads and rows at once
+  //
+  // Now TP 2 and CP 2, on four ranks. The two that have the same heads are a ring. There are two
+  // such rings, which know nothing of each other. The output projection turns a rank's heads into a
+  // share of y, for its rows; the shares of a TP group add up to y. So it is the layer of lesson
+  // 16, with fewer heads, and two sums. Here ranks are threads; over MPI the layer is the same.
+  page.region("core/layer/tensor_parallel.cpp", "tensor_parallel");
+  page.region("lessons/book/split_attention.h", "run_split");
+  const GroupJob small = {.shape = {1, 8, 2, 512, 16}, .width = 128, .sizes = {{2, 2, 1, 1}}};
+  const SplitComparison four = compare(small);
+  page.table(four.table);
+
+  // ## What grows and what shrinks
+  page.predict("TP twice as large, CP half: by what factor does a block of the ring grow?", "", 1);
+
+  // Half the heads, but twice the rows: it stays as it is. There are fewer hops, though, and larger
+  // sums. For one of the layers above, on 32 ranks, each of them sends:
+  job.layers = 1;
+  const SplitWays ways = split_ways(job, 32, {1, 2, 4, 8});
+  page.table(ways.table);
+
+  // TP 4 sends least; TP 1 has no sum to wait for. TP 16 is not there: its groups would not lie on
+  // a node of eight, and K and V have only 8 heads here (grouped heads, lesson 11). Two ranks might
+  // hold copies of the same one, but then blocks would shrink no more. This project refuses:
+  page.print(refusal_of_heads(32, 8, 16));
+
+  // ## Whose gradients are added up
+  //
+  // A rank's weights are also on all those with the same tp and pp, which have other rows of the
+  // sequence, or other sequences. So gradients are added up over CP and DP together:
+  const std::vector<int> same_weights = world.members(21, kGradientAxes);
+  page.value("with the weights of rank 21", listed(same_weights));
+
+  // Over DP alone, a gradient would be that of a quarter of the rows, and ranks of a CP group,
+  // whose weights should be equal, would drift apart.
+  //
+  // To try other sizes: `./ringscope groups --tensor 2 --context 4 --pipeline 2 --data 2`.
+  //
+  // ## Checks
+  page.equal("Rank 21 has index 2 along CP", own[Axis::context], 2);
+  page.equal("No pipeline group lies on one node", pipeline.inside, 0);
+  page.check("Data's 16 groups are each on two nodes",
+             placement(world, Axis::data, 8) == GroupPlacement{0, 16, 2});
+  page.equal("NVLink4 is nine times as fast",
+             find_link("NVLink4").bytes_per_s / find_link("InfiniBand-NDR").bytes_per_s, 9);
+  page.check("The ring sends most", sent.context.bytes > sent.tensor.bytes);
+  page.check("Counted bytes are those of the formulas", four.as_formulas);
+  page.at_most("y is as on one rank", four.y_off, 1e-6);
+  page.at_most("dx is", four.dx_off, 1e-5);
+  page.at_most("Gradients of weights are", four.weights_off, 1e-4);
+  page.check("Blocks stay as they are", ways.blocks == std::vector<double>(4, ways.blocks[0]));
+  page.check("TP 4 sends least", *std::ranges::min_element(ways.together) == ways.together[2]);
+  page.equal("No group of TP 16 lies on one node",
+             placement(RankGroups({{16, 2, 1, 1}}, 32), Axis::tensor, 8).inside, 0);
+  page.equal("Eight ranks have rank 21's weights", same_weights.size(), 8);
+
+  // ## Exercise
+  //
+  // Find the members of a rank's groups from its number and the sizes alone, without looking
+  // through all ranks: `lessons/17_rank_groups/exercise.h`. `./ringscope lesson 17 --check` tries
+  // some worlds. Lesson 18 is about what comes after training: a model that writes.
+}
+
+}  // namespace ringscope::lessons

@@ -1,0 +1,150 @@
+// # Prefill and decode: the query travels
+// > A model that writes has one query at a time. So keys and values stay where they are, every rank
+// > answers that query from what it holds, and the answers are merged.
+//
+// **You know** merging (lesson 3), the ring (6), grouped heads (11), and that hops cost nothing if
+// enough queries meet each block (12). **You will see** what a token costs when a model writes, why
+// it has too few queries for a ring, and what travels instead of K and V.
+//
+// ## One row at a time
+//
+// A model answers in two phases. **Prefill** reads the prompt: all its rows at once, with K and V
+// going round, as in all lessons before. Then it writes. For the next token it needs one row more:
+// one query, which attends all keys so far. Then the next. That is *decode*.
+//
+// Earlier rows change no more: under a causal mask none of them sees a later one. So each layer
+// keeps their keys and values instead of computing them again, in the *KV cache*.
+#include "core/cost/hardware.h"
+#include "core/decode/generate.h"
+#include "lessons/book/decode_tables.h"
+#include "lessons/book/growing_text.h"
+#include "lessons/book/learned_line.h"
+#include "lessons/book/page.h"
+
+namespace ringscope::lessons {
+void lesson_18(Page& page) {
+  // ## What is done with a byte
+  //
+  // A query meets each number of K in one multiplication and one addition, and each of V too. If g
+  // query heads share a head of K and V, what is read once serves g of them:
+  //
+  //     FLOPs a byte = 2 · queries · g / bytes a number
+  page.predict("Decode, numbers of two bytes, g = 4. How many FLOPs for each byte read?", "FLOPs",
+               flops_a_byte(1, 4, 2));
+
+  // By its data sheet an H100 could do far more while a byte comes from its memory:
+  const Gpu gpu = find_gpu("H100");
+  page.table(roofline_table(gpu));
+
+  // Decode leaves the arithmetic waiting: it is **bound by bandwidth**. The prefill is not, since
+  // thousands of queries use what is read once.
+  //
+  // So a token takes as long as reading the cache. Say a model has 32 layers, 32 query heads, 8
+  // heads of K and V, 128 numbers each, of two bytes, and the text has 131,072 tokens:
+  const double layers = 32, heads = 32, heads_kv = 8, head_dim = 128, tokens = 131072;
+  const double cache = layers * tokens * heads_kv * 2 * head_dim * 2;
+  const double flops = layers * tokens * heads * 4 * head_dim;
+  const double reading_ms = 1e3 * cache / gpu.memory_bytes_per_s.value();
+  page.value("the cache", bytes(cache));
+  page.value("to read it, for every token", fixed(reading_ms, 2), "ms");
+  page.value("to compute", fixed(1e3 * flops / gpu.peak_flops(DType::bf16), 2), "ms");
+
+  // That is what ranks are good for here: eight of them read an eighth each, at once, in 0.64 ms.
+  //
+  // ## The wrong way round
+  //
+  // The cache lies on eight ranks, as the prefill left it. A ring would send it round once more.
+  const Guess guess = page.predict("Over NVLink4, 450 GB/s one way: how long a token?", "ms");
+  const double ring_bytes = cache * 7 / 8;  // from each rank
+  const double ring_ms = 1e3 * ring_bytes / find_link("NVLink4").bytes_per_s;
+  page.answer(guess, ring_ms, 0.1);
+
+  // One GPU that reads all of it is done sooner. So turn it round: let the query go to the keys. In
+  // fact not even that, because all ranks have the weights, and each computes the token's row by
+  // itself. Each attends its shard of the cache, and has out and lse (lesson 2) for every head: 129
+  // numbers in f32. Only these travel, to be merged, and they don't grow with the text:
+  const MergeCost ring = merge_cost(MergeKind::ring, 32, 128, 8);
+  const MergeCost tree = merge_cost(MergeKind::tree, 32, 128, 8);
+  page.table(ways_table(ring_bytes, ring, tree, layers));
+
+  // Was the prefill wrong, then? There a rank has as many queries as rows of K and V. In a layer
+  // such a row is 4,096 bytes and a query's results are 16,512, so K and V travel. In decode it has
+  // 16,384 rows, and one query. What is less should travel.
+  //
+  // ## Merging
+  //
+  // Two results over different keys become one (lesson 3, with lse in place of m and l). A rank
+  // that has no key says lse = -∞:
+  page.region("core/attention/online_softmax.h", "merge_by_lse");
+
+  // Any order will do. **Ring**: heads are cut into N parts; each goes round once and is merged at
+  // every stop, then round again, whole. **Tree**: every second rank hands all its heads to the
+  // next, half of those to the one two further, and so on; then the result comes back.
+  page.predict("16 ranks, up a tree and down again: how many rounds?", "rounds",
+               static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds), 0);
+  page.table(merge_table(32, 128, {2, 3, 4, 8, 16}));
+
+  // That is one layer. Messages so short cost little but their start. At 5 µs each, 32 layers on
+  // eight ranks would take 0.96 ms in a tree, and 2.24 in a ring: more than reading takes.
+  //
+  // ## Where new rows go
+  //
+  // The new token's key and value belong to the cache, too. The ranks take turns:
+  page.region("core/decode/kv_shard.cpp", "append");
+
+  // So two ranks differ by one row at most of what was written. What partition the prompt had does
+  // not matter: the newest query sees all keys, so a causal mask leaves no rank idle.
+  //
+  // ## In numbers
+  //
+  // 96 tokens are the prompt, ten more come one by one. Each rank does this:
+  const AttentionShape shape{1, 8, 2, 106, 32};  // 8 query heads, 2 of K and V
+  const GrowingText text{shape, random_inputs(shape), 96};
+  const auto decode = [&](DecodingRank& rank) {
+    const auto& [q, k, v, dout] = text.in;
+    rank.shard.fill(text.rows_of(k, rank.mine).data(), text.rows_of(v, rank.mine).data());
+    for (Index p = 96; p < 106; ++p) {
+      rank.shard.append(text.row_of(k, p).data(), text.row_of(v, p).data());
+      rank.attention(rank.comm, rank.shard, {0, p + 1}, text.row_of(q, p).data(), rank.out_of(p),
+                     nullptr);
+    }
+  };
+  const Comparison compared = compare_with_prefill(text, decode);
+  page.table(compared.table);
+
+  // The difference is to a prefill of all 106. Messages are those of one row. Threads only reach
+  // their neighbours, so in the tree some are passed along, and counted once more.
+  //
+  // And so a model writes. This one has learned one line by heart, and reads the first word of it:
+  const std::string line = "keys stay, and the query travels.";
+  const Checkpoint model = learned_by_heart(line + " ", 150);
+  const auto written = [&](int ranks) {
+    const GenerateOptions options{.prompt = "keys", .bytes = 29, .sampling = {.temperature = 0}};
+    return "keys" + generate_on_threads(model, {PartitionKind::zigzag, ranks}, options).text;
+  };
+  const std::string by_one = written(1), by_four = written(4);
+  page.print(by_four);
+
+  // ## Checks
+  page.equal("Eight ranks read their shards in 0.64 ms", fixed(reading_ms / 8, 2), "0.64");
+  page.check("One that reads all of it is done before a ring", reading_ms < ring_ms);
+  page.check("A row of K and V is 4,096 bytes, a query's results 16,512",
+             2 * heads_kv * head_dim * 2 == 4096 && heads * (head_dim + 1) * 4 == 16512);
+  page.check("At 5 µs each, 0.96 and 2.24 ms",
+             tree.rounds * 160 == 960 && ring.rounds * 160 == 2240);
+  page.at_most("A decoded row is the prefill's", compared.off, 2e-6);
+  page.check("Messages and bytes are the formula's", compared.as_predicted);
+  page.check("Shards differ by one row at most", compared.most_apart <= 1);
+  page.check("One rank and four write the line", by_one == line && by_four == line);
+
+  // ## Exercise
+  //
+  // Write the merge of two results, and say who hands on to whom in each round of a tree:
+  // `lessons/18_prefill_and_decode/exercise.h`. `./ringscope lesson 18 --check` plays the ranks.
+  // Then let a model write that has learned a text of yours, on as many ranks as you like:
+  //
+  //     ./ringscope train --text FILE --checkpoint MODEL
+  //     ./ringscope generate --checkpoint MODEL --prompt "keys" --world-size 4 --merge tree
+}
+
+}  // namespace ringscope::lessons

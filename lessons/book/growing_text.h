@@ -1,0 +1,152 @@
+// A text that is read up to somewhere and then goes on row by row, as attention sees it; and ranks
+// on threads, each of which holds a shard of its keys and values and counts its messages.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/decode/decode_attention.h"
+#include "core/layer/rank_threads.h"
+#include "core/ring/run.h"
+#include "core/ring/wire_counter.h"
+#include "lessons/book/cell.h"
+#include "lessons/book/problem.h"
+
+namespace ringscope::lessons {
+
+struct GrowingText {
+  AttentionShape shape;  // batch is 1; seqlen: with all that follows the prompt
+  AttentionInputs in;
+  Index prompt = 1;
+
+  AttentionParams params() const {
+    return {1,
+            shape.num_heads,
+            shape.num_heads_kv,
+            shape.head_dim,
+            DType::f32,
+            default_softmax_scale(shape.head_dim)};
+  }
+  // [heads, rows, head_dim] of a tensor [heads, seqlen, head_dim].
+  std::vector<float> rows_of(const std::vector<float>& tensor, const LocalRows& rows) const {
+    const Index d = shape.head_dim, head = shape.seqlen * d;
+    std::vector<float> taken;
+    for (auto from = tensor.begin(); from != tensor.end(); from += head)
+      for (Index i = 0; i < rows.size(); ++i) {
+        const auto row = from + rows.global_position(i) * d;
+        taken.insert(taken.end(), row, row + d);
+      }
+    return taken;
+  }
+  // [heads, head_dim] at one position.
+  std::vector<float> row_of(const std::vector<float>& tensor, Index position) const {
+    return rows_of(tensor, {{{position, 1, 1}, {position + 1, 1, 0}}, false});
+  }
+};
+
+// What a rank works with, and what it has computed.
+struct DecodingRank {
+  DecodingRank(const GrowingText& text, PartitionKind kind, MergeKind merge_kind,
+               Communicator& its_comm)
+      : first(text.prompt),
+        row_values(text.params().query_values(1)),
+        comm(its_comm),
+        mine(Partition{kind, text.prompt, comm.world_size()}.rows_of(comm.rank())),
+        shard(text.params(), {kind, text.prompt, comm.world_size()}, comm.rank(), nullptr),
+        attention(merge_kind, text.params(), comm.world_size(), nullptr),
+        out(static_cast<std::size_t>((text.shape.seqlen - first) * row_values),
+            std::numeric_limits<float>::quiet_NaN()) {}
+
+  // [num_heads, head_dim] of a position behind the prompt.
+  float* out_of(Index position) { return out.data() + (position - first) * row_values; }
+
+  Index first, row_values;
+  WireCounter comm;
+  LocalRows mine;  // of the prompt
+  KvShard shard;
+  DecodeAttention attention;
+  std::vector<float> out;
+};
+
+// What all ranks did together, and how far their rows are from what is expected; NaN stays.
+struct Decoded {
+  double off = 0;
+  WireCount sent;
+  Index fewest_rows = std::numeric_limits<Index>::max(), most_rows = 0;  // of a shard, at the end
+};
+
+// Runs decode(rank) on a thread for each rank. expected: [num_heads, seqlen, head_dim].
+template <class Decode>
+Decoded decode_on_ranks(const GrowingText& text, const std::vector<float>& expected,
+                        PartitionKind kind, MergeKind merge_kind, int world_size,
+                        const Decode& decode) {
+  const auto ranks = run_rank_threads(
+      world_size,
+      [&](Communicator& comm) {
+        return std::make_unique<DecodingRank>(text, kind, merge_kind, comm);
+      },
+      decode);
+  Decoded all;
+  for (const auto& rank : ranks) {
+    all.sent += rank->comm.take();
+    all.fewest_rows = std::min(all.fewest_rows, rank->shard.rows());
+    all.most_rows = std::max(all.most_rows, rank->shard.rows());
+    for (Index p = text.prompt; p < text.shape.seqlen; ++p) {
+      const float* const row = rank->out_of(p);
+      const double off = largest_difference(text.row_of(expected, p),
+                                            std::vector<float>(row, row + rank->row_values));
+      if (!std::isnan(all.off) && !(off <= all.off)) all.off = off;
+    }
+  }
+  return all;
+}
+
+// 1 to 4 ranks, both ways to merge, and the partitions in turn, against the prefill of the whole
+// text on a ring of four. Counts are those of one row.
+struct Comparison {
+  Table table{{"ranks", "prompt", "merge", "largest difference", "rows of a rank", "messages",
+               "bytes of them"}};
+  double off = 0;            // the largest
+  bool as_predicted = true;  // messages and bytes, by merge_cost()
+  Index most_apart = 0;      // rows of two ranks
+};
+template <class Decode>
+Comparison compare_with_prefill(const GrowingText& text, const Decode& decode) {
+  RingConfig config;
+  config.shape = text.shape;
+  config.mask = MaskSpec::parse("causal");
+  config.partition = PartitionKind::zigzag;
+  config.world_size = 4;
+  const std::vector<float> expected = run_on_threads(config, text.in).outputs.out;
+  const Index rows = text.shape.seqlen - text.prompt;
+  Comparison all;
+  for (int n = 1; n <= 4; ++n)
+    for (const MergeKind merge_kind : {MergeKind::ring, MergeKind::tree}) {
+      const PartitionKind kind = kAllPartitions[(n + (merge_kind == MergeKind::tree)) % 4];
+      const Decoded found = decode_on_ranks(text, expected, kind, merge_kind, n, decode);
+      const MergeCost cost = merge_cost(merge_kind, text.shape.num_heads, text.shape.head_dim, n);
+      all.as_predicted = all.as_predicted &&
+                         found.sent == WireCount{rows * cost.hop_messages, rows * cost.hop_bytes};
+      all.most_apart = max_of(all.most_apart, found.most_rows - found.fewest_rows);
+      if (!std::isnan(all.off) && !(found.off <= all.off)) all.off = found.off;
+      if (n == 1 && merge_kind == MergeKind::tree) continue;  // nothing to merge
+      all.table.row(n, std::string(name_of(kind)),
+                    n == 1                          ? ""
+                    : merge_kind == MergeKind::ring ? "ring"
+                                                    : "tree",
+                    rounding(found.off, 2e-6),
+                    found.fewest_rows == found.most_rows
+                        ? fmt::format("{}", found.most_rows)
+                        : fmt::format("{} or {}", found.fewest_rows, found.most_rows),
+                    found.sent.messages / rows, found.sent.bytes / rows);
+    }
+  return all;
+}
+
+}  // namespace ringscope::lessons

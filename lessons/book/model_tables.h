@@ -1,0 +1,201 @@
+// What lesson 16 shows of a model on several ranks, as tables.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/train/recorded_step.h"
+#include "lessons/book/cell.h"
+#include "lessons/book/model_ranks.h"
+#include "lessons/book/problem.h"
+
+namespace ringscope::lessons {
+
+// 16 equal keys on 4 ranks, as the query at position 9 scores them.
+struct RotaryScores {
+  Table table{{"positions", "keys of rank 0", "of rank 1", "of rank 2", "of rank 3"}};
+  int at_distance_0[2] = {};  // by local, by global positions: keys that seem to be
+};
+
+// turned(p): four rows of 8 numbers, turned to positions p to p + 3; 8 is a row's product with
+// itself.
+template <class Turned>
+RotaryScores rotary_scores(const Turned& turned) {
+  RotaryScores scores;
+  for (const bool global : {true, false}) {
+    std::vector<Cell> cells = {global ? "global" : "local"};
+    const std::vector<float> queries = turned(global ? 8 : 0);  // of rank 2, whose row 1 it is
+    for (Index rank = 0; rank < 4; ++rank) {
+      const std::vector<float> keys = turned(global ? 4 * rank : 0);
+      std::vector<double> score(4);
+      for (std::size_t i = 0; i < 32; ++i) score[i / 8] += queries[8 + i % 8] * keys[i] / 8;
+      for (const double s : score) scores.at_distance_0[global] += s > 0.999;
+      cells.push_back(numbers(score));
+    }
+    scores.table.add(cells);
+  }
+  return scores;
+}
+
+// What four ranks may take for the loss.
+struct LossWays {
+  Table table{{"loss", "a rank takes", "over the ranks", "off by, 16 rows", "off by, 10 rows"}};
+  std::vector<double> off;  // [way, 16 rows or 10]
+};
+
+// off_by(job, scale, after): the relative error of the gradients where each rank's are of scale(its
+// rows) times its rows' losses, and their sum is multiplied by `after`.
+template <class OffBy>
+LossWays loss_ways(const ModelShape& shape, const OffBy& off_by) {
+  LossWays ways;
+  const auto add = [&](std::vector<Cell> cells, LossKind kind, const auto& scale, double after) {
+    for (const Index rows : {16, 10}) {
+      const ModelJob job{shape, 1, rows, PartitionKind::contiguous, kind};
+      ways.off.push_back(off_by(
+          job, [&](Index own) { return scale(own, rows); }, after));
+      cells.push_back(percent(ways.off.back()));
+    }
+    ways.table.add(cells);
+  };
+  const auto one = [](Index, Index) { return 1.0; };
+  const auto by_own = [](Index own, Index) { return 1.0 / static_cast<double>(own); };
+  const auto by_all = [](Index, Index all) { return 1.0 / static_cast<double>(all); };
+  add({"sum", "the sum of its rows", "mean (S1)"}, LossKind::sum, one, 0.25);
+  add({"sum", "the sum of its rows", "sum"}, LossKind::sum, one, 1);
+  add({"mean", "the mean of its rows", "mean"}, LossKind::mean, by_own, 0.25);
+  add({"mean", "the sum of its rows, over the count of all", "sum"}, LossKind::mean, by_all, 1);
+  return ways;
+}
+
+// The loss and gradients of one batch, whoever has which rows.
+struct Agreement {
+  Table table{{"ranks", "partition", "loss", "largest difference of a gradient"}};
+  double loss_error = 0, gradient_error = 0;  // the largest, beside one rank
+};
+
+inline Agreement agreement_of(ModelJob job, const Windows& windows, const ModelRank& alone) {
+  Agreement all;
+  all.table.row(1, "", fixed(alone.loss, 4), "");
+  for (const int world_size : {2, 4})
+    for (const PartitionKind partition : kAllPartitions) {
+      job.partition = partition;
+      const ModelRanks ranks =
+          on_ranks(job, world_size, [&](ModelRank& rank) { rank.step(windows); });
+      double error = 0;
+      for (const auto& rank : ranks) {
+        const double off = largest_difference(rank->gradients(), alone.gradients());
+        if (!(off <= error)) error = off;  // keeps a NaN
+        all.loss_error = std::max(all.loss_error, std::abs(rank->loss - alone.loss));
+      }
+      all.table.row(world_size, std::string(name_of(partition)), fixed(ranks[0]->loss, 4),
+                    rounding(error, 1e-6));
+      if (!(error <= all.gradient_error)) all.gradient_error = error;
+    }
+  return all;
+}
+
+// Bytes that all ranks together send in a training step.
+struct SentBytes {
+  Index forward = 0, backward = 0;  // by attention
+  Index reduction = 0;              // to add up the gradients
+
+  Index all() const { return forward + backward + reduction; }
+};
+
+inline SentBytes sent_in_a_step(const ModelJob& job, int world_size, const Windows& windows) {
+  SentBytes sent;
+  const auto whole = on_ranks(job, world_size, [&](ModelRank& rank) { rank.step(windows); });
+  for (const auto& rank : whole) {
+    sent.forward += rank->counted.sent(Pass::forward).bytes;
+    sent.reduction += rank->counted.sent(Pass::backward).bytes;
+  }
+  // The same without adding up.
+  const auto own =
+      on_ranks(job, world_size, [&](ModelRank& rank) { rank.own_gradients(windows, 1); });
+  for (const auto& rank : own) sent.backward += rank->counted.sent(Pass::backward).bytes;
+  sent.reduction -= sent.backward;
+  return sent;
+}
+
+inline Table sent_table(const SentBytes& formula, const SentBytes& counted) {
+  Table table({"bytes that four ranks send", "by formula", "counted"});
+  table.row("attention, forward", formula.forward, counted.forward);
+  table.row("attention, backward", formula.backward, counted.backward);
+  table.row("gradients of weights, and the loss", formula.reduction, counted.reduction);
+  table.row("everything else", 0, counted.all() - formula.all());
+  return table;
+}
+
+// Training on the text, on 1, 2 and 4 ranks.
+struct Learning {
+  Table table{{"step", "loss on 1 rank", "on 2", "on 4"}};
+  std::vector<double> losses[3];  // by step
+  double largest_difference = 0;  // relative, to one rank, in any step
+};
+
+inline Learning learning(const TrainingSettings& settings, Index steps) {
+  Learning all;
+  int which = 0;
+  for (const int world_size : {1, 2, 4}) {
+    std::vector<double>& losses = all.losses[which++];
+    train_on_threads(
+        settings, {PartitionKind::zigzag, world_size}, ring_text(), nullptr, steps,
+        [&](const StepReport& report, const TrainingRank&) { losses.push_back(report.loss); });
+  }
+  for (const std::vector<double>& losses : all.losses)
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      const double off = std::abs(losses[i] / all.losses[0][i] - 1);
+      if (!(off <= all.largest_difference)) all.largest_difference = off;  // keeps a NaN
+    }
+  for (std::size_t i = 0; i < all.losses[0].size(); ++i)
+    if (i == 0 || i % 10 == 9)
+      all.table.row(i + 1, fixed(all.losses[0][i], 2), fixed(all.losses[1][i], 2),
+                    fixed(all.losses[2][i], 2));
+  return all;
+}
+
+// The third step of such a training.
+inline Recording recorded_step(const TrainingSettings& settings, const Deal& deal) {
+  const TextBatches batches(ring_text(), settings.batch, settings.seqlen, settings.seed);
+  const Index layer = default_recorded_layer(settings.shape);
+  std::vector<RankEvents> events(static_cast<std::size_t>(deal.world_size));
+  run_rank_threads(
+      deal.world_size,
+      [&](Communicator& comm) {
+        return std::make_unique<TrainingRank>(settings, deal, batches, comm);
+      },
+      [&](TrainingRank& rank) {
+        rank.step(), rank.step();
+        events[static_cast<std::size_t>(rank.rank())] = record_step(rank, layer).events;
+      });
+  return recording_of_step(settings, deal, 3, layer, std::move(events));
+}
+
+// The gradients of the first layer's weights, kind by kind, as their lengths, and by nudging.
+struct Nudged {
+  Table table{{"weights", "by nudging", "length of the gradient"}};
+  double error = 0;  // the largest, relative
+};
+
+inline Nudged nudged(const ModelJob& job, const Windows& windows, const ModelRank& rank) {
+  Nudged all;
+  const std::vector<double> gradients = rank.gradients();
+  for (const NamedParameter& parameter : rank.weights.layout.all()) {
+    if (parameter.name.starts_with("layer.1")) continue;
+    const Parameter& place = parameter.place;
+    const double slope = slope_by_nudging(job, windows, place, gradients);
+    const auto first = gradients.begin() + place.offset;
+    const double length = length_of({first, first + place.size()});
+    all.table.row(parameter.name, fixed(slope, 3), fixed(length, 3));
+    const double error = std::abs(slope / length - 1);
+    if (!(error <= all.error)) all.error = error;
+  }
+  return all;
+}
+
+}  // namespace ringscope::lessons
