@@ -25,9 +25,13 @@ std::vector<T> reversed_rows(std::vector<T> tensor, Index width) {
 }
 
 // A problem drawn from a seed, its oracle, and how far single-device attention in the same dtype is
-// from that: the larger of two runs that round differently, since the largest error of one is a
-// matter of luck. The ring's error may be twice as much, plus `slack`.
+// from that: the largest of three runs that round differently, since the largest error of one is a
+// matter of luck. (Of the first two it still was: rings of 5,000 random cases came to 0.76 of what
+// they may, and one once beyond it. Of few coordinates the order hardly matters.) The ring's error
+// may be twice as much, plus `slack`.
 struct RingReference {
+  static constexpr Index kTileRows = 40;
+
   AttentionShape shape;
   DType dtype;
   std::string mask;
@@ -37,6 +41,7 @@ struct RingReference {
   NaiveResult<double> oracle;
   BlockwiseRun single;
   BlockwiseRun single_reversed;  // in reversed coordinates
+  BlockwiseRun single_tiled;     // block by block
 
   RingReference(const AttentionShape& its_shape, DType its_dtype, const std::string& its_mask,
                 float its_scale, std::uint64_t its_seed)
@@ -54,6 +59,8 @@ struct RingReference {
                                     {reversed_rows(in.q, d), reversed_rows(in.k, d),
                                      reversed_rows(in.v, d), reversed_rows(in.dout, d)},
                                     whole, whole);
+    const auto tiles = parts_of(shape.seqlen, kTileRows);
+    single_tiled = run_blockwise(shape, dtype, built, scale, in, tiles, tiles);
   }
 
   // For sums in another order, and results that round the other way. In f32 the slack is 1e-6 of the
@@ -101,26 +108,27 @@ struct RingReference {
   // A failure prints the command, once.
   void check(const RingConfig& config, const RingRun& run) const {
     bool pass = true;
-    const auto compare = [&](const char* name, const std::vector<float>& value,
-                             const std::vector<float>& alone,
-                             const std::vector<float>& alone_reversed,
-                             const std::vector<double>& expected, Index width) {
-      const double error = max_abs_error(value, expected);
-      const double single_error =
-          std::max(max_abs_error(alone, expected),
-                   max_abs_error(alone_reversed, reversed_rows(expected, width)));
-      const double tolerance = 2 * single_error + slack(expected);
-      EXPECT_LE(error, tolerance) << name;
-      pass = pass && error <= tolerance;
-    };
+    const auto compare =
+        [&](const char* name, const std::vector<float>& value, const std::vector<float>& alone,
+            const std::vector<float>& alone_reversed, const std::vector<float>& alone_tiled,
+            const std::vector<double>& expected, Index width) {
+          const double error = max_abs_error(value, expected);
+          const double single_error =
+              std::max({max_abs_error(alone, expected),
+                        max_abs_error(alone_reversed, reversed_rows(expected, width)),
+                        max_abs_error(alone_tiled, expected)});
+          const double tolerance = 2 * single_error + slack(expected);
+          EXPECT_LE(error, tolerance) << name;
+          pass = pass && error <= tolerance;
+        };
     const AttentionOutputs& ring = run.outputs;
     const Index d = shape.head_dim;
-    compare("out", ring.out, single.out, single_reversed.out, oracle.out, d);
-    compare("lse", ring.lse, single.lse, single_reversed.lse, oracle.lse, 1);
+    compare("out", ring.out, single.out, single_reversed.out, single_tiled.out, oracle.out, d);
+    compare("lse", ring.lse, single.lse, single_reversed.lse, single_tiled.lse, oracle.lse, 1);
     if (config.backward) {
-      compare("dq", ring.dq, single.dq, single_reversed.dq, oracle.dq, d);
-      compare("dk", ring.dk, single.dk, single_reversed.dk, oracle.dk, d);
-      compare("dv", ring.dv, single.dv, single_reversed.dv, oracle.dv, d);
+      compare("dq", ring.dq, single.dq, single_reversed.dq, single_tiled.dq, oracle.dq, d);
+      compare("dk", ring.dk, single.dk, single_reversed.dk, single_tiled.dk, oracle.dk, d);
+      compare("dv", ring.dv, single.dv, single_reversed.dv, single_tiled.dv, oracle.dv, d);
     }
     if (!pass) ADD_FAILURE() << "reproduce with: " << command(config, run.recording.info.backend);
   }
