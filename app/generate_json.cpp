@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "app/generate_output.h"
@@ -8,13 +6,6 @@
 
 namespace ringscope {
 namespace {
-
-// Every byte as two digits: the texts themselves are only shown.
-std::string hex(const std::string& bytes) {
-  std::string text;
-  for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return text;
-}
 
 void put_wire(JsonWriter& json, std::string_view name, const WireCount& counted,
               const WireCount& predicted) {
@@ -91,7 +82,7 @@ std::string generate_json(const GenerateRequest& request, const GenerateInputs& 
     json.put("partition", name_of(request.partition));
     json.put("merge", name_of(options.merge));
     json.put("temperature", options.sampling.temperature);
-    json.put("seed", options.sampling.seed);
+    put_seed(json, options.sampling.seed);
     json.put("prompt", std::string_view(shown(options.prompt)));
     json.put("text", std::string_view(shown(generated.text)));
     json.put("prompt_hex", std::string_view(hex(options.prompt)));

@@ -70,4 +70,10 @@ std::string shown(std::string_view text) {
   return result + shown_text.finish();
 }
 
+std::string hex(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
 }  // namespace ringscope

@@ -23,4 +23,7 @@ class ShownText {
 // A whole text likewise.
 std::string shown(std::string_view text);
 
+// Every byte as two digits, from which the text can be had again: shown() is for eyes.
+std::string hex(std::string_view bytes);
+
 }  // namespace ringscope

@@ -22,7 +22,7 @@ std::string source_of(const RunOptions& run) {
 Terms terms_of(const TrainOptions& train) {
   Terms terms{{"version", version_text()}};
   const auto given_texts = texts_of(train.given);
-  // All that there are, because lists that are compared are of one length.
+  // All that there are, so that of a rank that lacks one it is said that it was not given.
   for (const std::string& flag : setting_flags()) {
     const auto given = given_texts.find(flag);
     terms.emplace_back(flag, given == given_texts.end() ? "not given" : given->second);
@@ -32,7 +32,6 @@ Terms terms_of(const TrainOptions& train) {
   terms.emplace_back("--resume", train.resume ? "given" : "not given");
   terms.emplace_back("--trace", train.trace ? "given" : "not given");
   terms.emplace_back("--trace-step", given_or(train.trace_step, "not given"));
-  terms.emplace_back("--sample", given_or(train.sample_bytes, "not given"));
   terms.emplace_back("--timeout", fmt::format("{}", train.timeout_s));
   return terms;
 }

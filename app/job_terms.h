@@ -10,8 +10,8 @@
 
 namespace ringscope {
 
-// Everything that decides the result or who sends what when, named as people ask for it. Files are
-// not in it: only rank 0 opens them.
+// Everything that decides the result or who sends what when, named as people ask for it. What is
+// rank 0's alone is not in it: files, and the sample of a model that was trained.
 Terms terms_of(const Command& command);
 
 // What rank 0 found out from files, or decided because only its own outputs count.

@@ -1,4 +1,4 @@
-// JSON as `plan` and `simulate` print it, a key and a value at a time.
+// JSON as the commands print it, a key and a value at a time.
 #pragma once
 
 #include <rapidjson/stringbuffer.h>
@@ -27,10 +27,6 @@ class JsonWriter {
   void put(std::string_view name, Index value) {
     key(name);
     writer_.Int64(value);
-  }
-  void put(std::string_view name, std::uint64_t value) {
-    key(name);
-    writer_.Uint64(value);
   }
   void put(std::string_view name, bool value) {
     key(name);
@@ -65,6 +61,11 @@ class JsonWriter {
   rapidjson::StringBuffer buffer_;
   rapidjson::Writer<rapidjson::StringBuffer> writer_{buffer_};
 };
+
+// As digits in a string: readers take a JSON number for a double, which not all 64 bits fit in.
+inline void put_seed(JsonWriter& json, std::uint64_t seed) {
+  json.put("seed", std::string_view(std::to_string(seed)));
+}
 
 inline void put_shape(JsonWriter& json, const AttentionShape& shape) {
   json.key("shape");

@@ -55,7 +55,7 @@ void put_machine(JsonWriter& json, const Scenario& scenario, const SimulatedHard
     json.put("tile_keys", scenario.granularity.keys);
     json.put("jitter", scenario.jitter);
     json.put("hop_jitter", scenario.hop_jitter);
-    json.put("seed", static_cast<double>(scenario.seed));
+    put_seed(json, scenario.seed);
     json.array("stragglers", [&] {
       for (const Straggler& straggler : scenario.stragglers)
         json.object([&] {

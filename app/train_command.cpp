@@ -51,14 +51,31 @@ double Stopwatch::seconds() const { return static_cast<double>(monotonic_ns() - 
 
 void conclude_training(const TrainOptions& options, const TrainSetup& setup, TrainJournal& journal,
                        const FinishedTraining& finished, double seconds) {
-  journal.close(finished.end);
+  std::optional<RunError> first_failure;
+  const auto attempt = [&](const auto& f) {
+    try {
+      f();
+    } catch (const std::exception& error) {
+      if (!first_failure) first_failure = as_run_error(error);
+    }
+  };
+  attempt([&] { journal.close(finished.end); });
   if (options.trace)
-    for_flag("--trace", [&] { write_chrome_trace(*options.trace, *finished.recording); });
+    attempt([&] {
+      for_flag("--trace", [&] { write_chrome_trace(*options.trace, *finished.recording); });
+    });
   if (options.picture)
-    for_flag("--picture", [&] { write_picture(setup, journal, *options.picture); });
+    attempt(
+        [&] { for_flag("--picture", [&] { write_picture(setup, journal, *options.picture); }); });
   TrainReport report = make_train_report(options, setup, journal.losses(), finished, seconds);
-  if (setup.sample) report.sample = sample_of(setup, finished.end).text;
-  print_out(options.json ? train_json(report) : train_text(report));
+  // A long sample takes its time, in which the report can be read.
+  if (!options.json) attempt([&] { print_out(train_text(report)); });
+  if (setup.sample)
+    attempt([&] {
+      for_flag("--sample:", [&] { report.sample = sample_of(setup, finished.end).text; });
+    });
+  attempt([&] { print_out(options.json ? train_json(report) : sample_text(report)); });
+  if (first_failure) throw *first_failure;
 }
 
 int train_command(const TrainOptions& options) {

@@ -12,7 +12,8 @@ struct TrainSetup;
 int train_command(const TrainOptions& options);
 
 // What comes after the last step, wherever the ranks were: files, text from the model, the report.
-// `seconds`: from the first step to the last. Throws as train_command.
+// `seconds`: from the first step to the last. Tries all of them; throws RunError with the first
+// that failed.
 void conclude_training(const TrainOptions& options, const TrainSetup& setup, TrainJournal& journal,
                        const FinishedTraining& finished, double seconds);
 

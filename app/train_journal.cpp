@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <exception>
+#include <optional>
+
+#include "app/ending.h"
 #include "app/for_flag.h"
 
 namespace ringscope {
 namespace {
 
-constexpr Index kDefaultCheckpointEvery = 100;
+constexpr Index kDefaultEvery = 100;  // steps
 
 }  // namespace
 
@@ -20,22 +24,38 @@ void TrainJournal::write_losses() const {
 }
 
 // The losses first: whoever ends this process in between leaves rows that are too many, which a
-// run that goes on replaces, and none that are missing.
-void TrainJournal::write_checkpoint(const Checkpoint& checkpoint) {
-  write_losses();
-  for_flag("--checkpoint", [&] { save_checkpoint(*options_.checkpoint, checkpoint); });
-  saved_step_ = checkpoint.step;
+// run that goes on replaces, and none that are missing. But the checkpoint is what was trained for,
+// so it is written even where they could not be.
+void TrainJournal::write(bool losses, const Checkpoint* checkpoint) {
+  std::optional<RunError> failed;
+  const auto attempt = [&](const auto& write_one) {
+    try {
+      write_one();
+    } catch (const std::exception& error) {  // InputError, too: what was asked for was good once
+      failed = as_run_error(error);
+    }
+  };
+  if (losses) attempt([&] { write_losses(); });
+  if (checkpoint != nullptr)
+    attempt([&] {
+      for_flag("--checkpoint", [&] { save_checkpoint(*options_.checkpoint, *checkpoint); });
+      saved_step_ = checkpoint->step;
+    });
+  if (failed) throw *failed;
 }
 
 void TrainJournal::note(const StepReport& report, const TrainingRank& rank_0) {
   losses_.push_back({report.step, report.loss});
-  const Index every = options_.checkpoint_every.value_or(kDefaultCheckpointEvery);
-  if (options_.checkpoint && report.step % every == 0) write_checkpoint(rank_0.checkpoint());
+  const auto is_due = [&](Index every) { return report.step % every == 0; };
+  std::optional<Checkpoint> checkpoint;
+  if (options_.checkpoint && is_due(options_.checkpoint_every.value_or(kDefaultEvery)))
+    checkpoint = rank_0.checkpoint();
+  write(setup_.losses_are_kept && (checkpoint || is_due(kDefaultEvery)),
+        checkpoint ? &*checkpoint : nullptr);
 }
 
 void TrainJournal::close(const Checkpoint& end) {
-  if (options_.checkpoint && saved_step_ != end.step) return write_checkpoint(end);
-  write_losses();
+  write(true, options_.checkpoint && saved_step_ != end.step ? &end : nullptr);
 }
 
 RunError TrainJournal::close_failed(const RunError& failure) const {

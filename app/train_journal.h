@@ -1,5 +1,5 @@
-// What a training run leaves behind while it goes on: the losses of its steps, and now and then a
-// checkpoint with the losses up to there.
+// What a training run leaves behind while it goes on: now and then the losses of its steps so far,
+// and a checkpoint. One that can't be written does not keep the other from being.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ class TrainJournal {
 
   // As training calls it after each step. Throws RunError when a file can't be written.
   void note(const StepReport& report, const TrainingRank& rank_0);
-  // Writes what the last step left to be written. Throws InputError, RunError.
+  // Writes what the last step left to be written. Throws RunError.
   void close(const Checkpoint& end);
   // Instead of it, when the run failed: the losses so far. Returns the failure, which also says if
   // they could not be written.
@@ -28,7 +28,8 @@ class TrainJournal {
 
  private:
   void write_losses() const;
-  void write_checkpoint(const Checkpoint& checkpoint);
+  // `checkpoint` may be null: none. Throws RunError.
+  void write(bool losses, const Checkpoint* checkpoint);
 
   const TrainOptions& options_;
   const TrainSetup& setup_;

@@ -139,7 +139,8 @@ void add_train(CommandFlags& flags, TrainOptions& train) {
              "which rank holds which positions (zigzag)", parse_partition);
   add_settings(flags, train.given);
 
-  flags.path("--loss-csv", train.loss_csv, "write the loss of every step, CSV: step,loss");
+  flags.path("--loss-csv", train.loss_csv,
+             "write the loss of every step, CSV: step,loss (a file: also every 100 steps)");
   flags.path("--picture", train.picture, "draw it, PNG");
   flags.path("--checkpoint", train.checkpoint, "write the model, and all that is needed to go on");
   flags.size("--checkpoint-every", train.checkpoint_every, "steps; and at the end (100)");

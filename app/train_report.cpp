@@ -110,7 +110,7 @@ void put_settings(JsonWriter& json, const TrainingPlan& plan) {
                                       {"max_grad_norm", s.adam.longest_gradient}})
       json.put(name, value);
     json.put("warmup_steps", s.adam.warmup_steps);
-    json.put("seed", std::string_view(fmt::format("{}", s.seed)));  // 64 bits
+    put_seed(json, s.seed);
   });
 }
 
@@ -145,7 +145,7 @@ double TrainReport::step_tokens() const {
 TrainReport make_train_report(const TrainOptions& options, const TrainSetup& setup,
                               const std::vector<StepLoss>& losses, const FinishedTraining& finished,
                               double seconds) {
-  TrainReport report{options, setup, finished, {}, unigram_entropy(setup.text), seconds, 0, ""};
+  TrainReport report{options, setup, finished, {}, unigram_entropy(setup.text), seconds, 0, {}};
   for (const StepLoss& row : losses)
     if (row.step > setup.plan.steps_before()) report.losses.push_back(row.loss);
   if (!finished.ranks.empty()) report.step_s = a_step(finished.ranks[0].seconds, finished.ranks[0]);
@@ -168,9 +168,12 @@ double share_done(const TrainingPlan& plan, Index step) {
 std::string train_text(const TrainReport& report) {
   std::string text = head_lines(report) + loss_lines(report);
   if (!report.losses.empty()) text += cost_lines(report);
-  if (report.setup.sample)
-    text += fmt::format("\n{}{}\n", shown(report.setup.sample->prompt), shown(report.sample));
   return text;
+}
+
+std::string sample_text(const TrainReport& report) {
+  if (!report.sample) return "";
+  return fmt::format("\n{}{}\n", shown(report.setup.sample->prompt), shown(*report.sample));
 }
 
 std::string train_json(const TrainReport& report) {
@@ -200,9 +203,12 @@ std::string train_json(const TrainReport& report) {
       for (std::size_t r = 0; r < report.finished.ranks.size(); ++r)
         put_rank(json, static_cast<Index>(r), report.finished.ranks[r]);
     });
-    if (report.setup.sample) {
-      json.put("prompt", std::string_view(shown(report.setup.sample->prompt)));
-      json.put("sample", std::string_view(shown(report.sample)));
+    if (report.sample) {
+      const std::string& prompt = report.setup.sample->prompt;
+      json.put("prompt", std::string_view(shown(prompt)));
+      json.put("sample", std::string_view(shown(*report.sample)));
+      json.put("prompt_hex", std::string_view(hex(prompt)));
+      json.put("sample_hex", std::string_view(hex(*report.sample)));
     }
   });
   return json.text() + "\n";

@@ -1,6 +1,7 @@
 // What a training run found out, and what it cost.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct TrainReport {
   double unigram_entropy = 0;  // of the text, in nats a byte
   double seconds = 0;          // from before the first step to after the last, files included
   double step_s = 0;           // mean, rank 0's; 0 where there was no step
-  std::string sample;          // without the prompt
+  std::optional<std::string> sample;  // without the prompt; none where it failed
 
   // Mean of the last losses, as many as smooth out which pieces of text were drawn.
   double last_losses() const;
@@ -29,7 +30,8 @@ TrainReport make_train_report(const TrainOptions& options, const TrainSetup& set
                               const std::vector<StepLoss>& losses, const FinishedTraining& finished,
                               double seconds);
 
-std::string train_text(const TrainReport& report);
+std::string train_text(const TrainReport& report);   // but for the sample
+std::string sample_text(const TrainReport& report);  // "" where there is none
 std::string train_json(const TrainReport& report);
 
 // "4 layers of 128, 4 heads of 32, ...", in a line.

@@ -10,6 +10,7 @@
 #include "app/memory.h"
 #include "app/outputs.h"
 #include "app/picture_command.h"
+#include "core/decode/generate_cost.h"
 #include "core/inputs/text_rows.h"
 #include "core/train/training_memory.h"
 
@@ -42,13 +43,15 @@ void plan_training(const TrainOptions& options, int world_size, TrainSetup& setu
   } catch (const InputError& error) {
     throw InputError(std::string("--") + error.what());
   }
-  if (options.sample_bytes) {
-    GenerateOptions& sample = setup.sample.emplace();
-    sample.prompt = options.prompt.value_or(sample.prompt);
-    sample.bytes = *options.sample_bytes;
-    sample.sampling = {options.temperature.value_or(kDefaultTemperature), plan.settings.seed};
-    for_flag("--sample:", [&] { validate(Checkpoint{plan.settings, 0, {}, {}}, {}, sample); });
-  }
+}
+
+void plan_sample(const TrainOptions& options, TrainSetup& setup) {
+  const TrainingSettings& settings = setup.plan.settings;
+  GenerateOptions& sample = setup.sample.emplace();
+  sample.prompt = options.prompt.value_or(sample.prompt);
+  sample.bytes = *options.sample_bytes;
+  sample.sampling = {options.temperature.value_or(kDefaultTemperature), settings.seed};
+  for_flag("--sample:", [&] { validate(Checkpoint{settings, 0, {}, {}}, {}, sample); });
 }
 
 void require_length(const TrainOptions& options, const TrainingSettings& settings, Index length) {
@@ -71,10 +74,16 @@ void check_places(const TrainOptions& options) {
   check_output_places(places, {options.text}, options.json);
 }
 
+// What can't be told is left to whoever opens it.
+bool is_file_or_nothing_yet(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+}
+
 // A run that goes on keeps the rows of the steps before it.
 std::vector<StepLoss> losses_before(const TrainOptions& options, Index steps) {
-  if (!options.loss_csv || !options.resume || !std::filesystem::exists(*options.loss_csv))
-    return {};
+  if (!options.resume || !std::filesystem::exists(*options.loss_csv)) return {};
   std::vector<StepLoss> losses =
       for_flag("--loss-csv", [&] { return read_loss_csv(*options.loss_csv); });
   std::erase_if(losses, [&](const StepLoss& row) { return row.step > steps; });
@@ -87,11 +96,15 @@ void set_up(const TrainOptions& options, int world_size, TrainSetup& setup) {
   if (options.resume)
     setup.start = for_flag("--resume", [&] { return load_checkpoint(*options.resume); });
   plan_training(options, world_size, setup);
+  if (options.sample_bytes) plan_sample(options, setup);
   const Index length = for_flag("--text", [&] { return text_length(options.text); });
   require_length(options, setup.plan.settings, length);
   check_places(options);
-  setup.losses = losses_before(options, setup.plan.steps_before());
+  setup.losses_are_kept = options.loss_csv && is_file_or_nothing_yet(*options.loss_csv);
+  if (setup.losses_are_kept) setup.losses = losses_before(options, setup.plan.steps_before());
   setup.text = for_flag("--text", [&] { return read_text(options.text, length); });
+  for_flag("--text '" + options.text + "':",
+           [&] { require_known_bytes(setup.text, setup.plan.settings.shape.vocab); });
 }
 
 void set_up_from(const TrainOptions& options, int world_size, std::string text,
@@ -107,7 +120,13 @@ void require_training_memory(const TrainSetup& setup, int ranks) {
   const double weights = static_cast<double>(ModelWeights(plan.settings.shape).layout.size());
   // The checkpoint that it began with and, while one is written, three copies of what there is.
   const double checkpoints = 12 * weights * (plan.start == nullptr ? 3 : 4);
-  require_bytes(ranks * training_rank_bytes(plan.settings, plan.deal) + checkpoints +
+  const double training = ranks * training_rank_bytes(plan.settings, plan.deal);
+  double sampling = 0;  // when the ranks are gone, by one
+  if (setup.sample) {
+    const Partition prompt{plan.deal.partition, static_cast<Index>(setup.sample->prompt.size()), 1};
+    sampling = generating_bytes(plan.settings.shape, prompt, setup.sample->bytes, 0);
+  }
+  require_bytes(std::max(training, sampling) + checkpoints +
                 static_cast<double>(setup.text.size()));
 }
 

@@ -19,6 +19,9 @@ struct TrainSetup {
   TrainingPlan plan;                // refers to start
   std::optional<Checkpoint> start;  // of --resume
   std::string text;
+  // Whether --loss-csv is a file or will be one, so that what is written takes the place of what
+  // was there; a pipe or a terminal is told everything once.
+  bool losses_are_kept = false;
   std::vector<StepLoss> losses;  // of the steps before, as far as --loss-csv has them
   std::optional<GenerateOptions> sample;
 
@@ -32,12 +35,12 @@ struct TrainSetup {
 void set_up(const TrainOptions& options, int world_size, TrainSetup& setup);
 
 // The same from what another process has read: `checkpoint` is to_bytes() of that of --resume, or
-// empty; there are no earlier losses. Throws as set_up.
+// empty. There are no earlier losses, and no sample: both are that process's. Throws as set_up.
 void set_up_from(const TrainOptions& options, int world_size, std::string text,
                  const std::string& checkpoint, TrainSetup& setup);
 
 // Throws RunError naming both numbers when `ranks` of the plan's ranks in this process, and what
-// goes with them, take more memory than there is.
+// goes with them, or the sample after them, take more memory than there is.
 void require_training_memory(const TrainSetup& setup, int ranks);
 
 }  // namespace ringscope

@@ -71,10 +71,9 @@ Decoder::Decoder(const ModelWeights& weights, const ParameterStore& store, const
     shards_.emplace_back(params_, prompt_, comm.rank(), meter);
     shards_.back().fill(model.attention(layer).kept_k(), model.attention(layer).kept_v());
   }
-  take_logits(model);
 }
 
-void Decoder::take_logits(const Model& model) {
+void Decoder::share_logits(const Model& model) {
   const Index vocab = weights_.shape.vocab, rows = prompt_.rows_of(comm_.rank()).size();
   const int owner = rank_of_last(prompt_);
   if (comm_.rank() == owner)

@@ -34,14 +34,20 @@ void require_no_later_keys(const Mask& mask, Index prompt);
 
 class Decoder {
  public:
-  // Takes over what the model's last forward pass left, over `prompt`. `mask` is the text's, for as
-  // many positions as it may come to; within the prompt it says what the prompt's does. weights,
-  // store, comm, meter (which may be null) and what the mask points to must outlive it; `model`
-  // need not. All ranks do it. Throws InputError as require_no_later_keys; RunError when a peer
-  // fails.
+  // Takes over the keys and values that the model's last forward pass, over `prompt`, left on this
+  // rank. `mask` is the text's, for as many positions as it may come to; within the prompt it says
+  // what the prompt's does. weights, store, comm, meter (which may be null) and what the mask points
+  // to must outlive it; `model` need not. Sends nothing yet. Throws InputError as
+  // require_no_later_keys.
   Decoder(const ModelWeights& weights, const ParameterStore& store, const Model& model,
           const RingProblem& prompt, const Mask& mask, Communicator& comm, MergeKind kind,
           MemoryMeter* meter);
+
+  // The logits behind the prompt, from `model`, which is the constructor's, on the rank that has its
+  // last row, to all. All ranks call it, once and before all below. Throws RunError when a peer
+  // fails; a hop may be at work on the decoder's memory then, until the communicator ends. (So the
+  // constructor does not do it: what it throws from is gone at once.)
+  void share_logits(const Model& model);
 
   // Of the byte that follows, [batch, vocab], the same bits on every rank.
   const float* logits() const { return logits_.data(); }
@@ -55,7 +61,6 @@ class Decoder {
   const KvShard& shard(Index layer) const { return shards_[layer]; }
 
  private:
-  void take_logits(const Model& model);
   void attend(const LayerWeights& layer, KvShard& shard);
   void feed_forward(const LayerWeights& layer);
   void norm(const Parameter& gain);

@@ -153,6 +153,7 @@ void GeneratingRank::read_prompt(const OnPrefill& on_prefill) {
   m.decoder =
       std::make_unique<Decoder>(m.weights, m.store, *m.model, problem, m.mask.for_seqlen(m.length),
                                 comm_, options_.merge, &m.meter);
+  m.decoder->share_logits(*m.model);
   share_.handover = comm_.take();
   share_.peak_bytes = m.meter.current_bytes() + m.ring->meter().peak_bytes();
   m.model.reset();

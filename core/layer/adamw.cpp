@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 #include "core/base/error.h"
 
@@ -15,6 +18,11 @@ double length_of(const float* values, Index size) {
   for (Index i = 0; i < size; ++i) sums[i % 4] += static_cast<double>(values[i]) * values[i];
   return std::sqrt((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
+
+// The bits of an f32 without its sign, which are in the order of sizes: infinity and, above it, NaN
+// are the largest. Of integers a processor finds the largest of several at once.
+constexpr std::uint32_t kInfinity = 0x7f800000;
+std::uint32_t bits_of_size(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffff; }
 
 }  // namespace
 
@@ -50,6 +58,7 @@ double AdamW::update(ParameterStore& store) {
   const double warmed = std::min(1.0, t / static_cast<double>(max_of(s.warmup_steps, 1)));
   const double rate = s.rate * warmed;
   const double unbias1 = 1 / (1 - std::pow(s.beta1, t)), unbias2 = 1 / (1 - std::pow(s.beta2, t));
+  std::uint32_t largest = 0;
   for (const NamedParameter& parameter : layout_.all()) {
     const double decay = parameter.is_gain() ? 0 : s.decay;
     const Index end = parameter.place.offset + parameter.place.size();
@@ -63,8 +72,10 @@ double AdamW::update(ParameterStore& store) {
       m[i] = static_cast<float>(mean);
       v[i] = static_cast<float>(square);
       w[i] = static_cast<float>(w[i] - rate * (step + decay * w[i]));
+      largest = std::max(largest, bits_of_size(w[i]));
     }
   }
+  weights_are_finite_ = largest < kInfinity;
   return length;
 }
 

@@ -39,6 +39,8 @@ class AdamW {
 
   // One step by store.gradients(). Returns their length.
   double update(ParameterStore& store);
+  // Whether the last update, if any, has left no weight that is NaN or infinite.
+  bool weights_are_finite() const { return weights_are_finite_; }
 
   // What a checkpoint has to keep: m and then v, [2, layout.size()], and the number of steps so
   // far.
@@ -52,6 +54,7 @@ class AdamW {
   AdamWSettings settings_;
   Buffer<float> moments_;
   Index steps_ = 0;
+  bool weights_are_finite_ = true;
 };
 
 }  // namespace ringscope

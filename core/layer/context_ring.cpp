@@ -36,6 +36,7 @@ ContextRing::ContextRing(const RingProblem& problem, Communicator& comm, Scheme 
     : problem_(checked(problem, comm)),
       own_comm_(comm),
       scheme_(scheme),
+      pulse_(pulse),
       memory_(problem_, comm.rank(), scheme, true, kKvBuffers),
       backend_(problem_.params, true, &memory_.meter(), pulse),
       comm_(&comm),

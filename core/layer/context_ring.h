@@ -19,9 +19,9 @@ struct AttentionSeconds {
 
 class ContextRing {
  public:
-  // Attention on the CPU, f32. `problem` says it for all layers; `comm` must outlive it. `pulse`
-  // may be null. Throws std::invalid_argument when the problem is not of the ring's world_size, or
-  // not of f32; std::bad_alloc.
+  // Attention on the CPU, f32. `problem` says it for all layers; `comm` must outlive it, as must
+  // `pulse`, which may be null. Throws std::invalid_argument when the problem is not of the ring's
+  // world_size, or not of f32; std::bad_alloc.
   ContextRing(const RingProblem& problem, Communicator& comm, Scheme scheme = Scheme::ring,
               WorkPulse* pulse = nullptr);
   ContextRing(const ContextRing&) = delete;
@@ -33,6 +33,8 @@ class ContextRing {
   // Rows of all sequences of the batch.
   Index tokens() const { return problem_.params.batch * local_rows().size(); }
   MemoryMeter& meter() { return memory_.meter(); }
+  // For what else the rank computes on its rows; may be null.
+  WorkPulse* pulse() const { return pulse_; }
 
   // From here on both passes run over these: the same ones with a recording around them, say. They
   // must outlive the passes.
@@ -45,8 +47,9 @@ class ContextRing {
   // next one begins; `layer` is -1 for a part of none. An empty one ends that.
   using PartListener = std::function<void(ModelPart part, Pass pass, Index layer)>;
   void listen(PartListener listener) { listener_ = std::move(listener); }
-  // Said by whoever computes with the ring's rows.
+  // Said by whoever computes with the ring's rows. Throws RunError after pulse->stop().
   void begins(ModelPart part, Pass pass = Pass::forward, Index layer = -1) const {
+    if (pulse_ != nullptr) pulse_->tick();
     if (listener_) listener_(part, pass, layer);
   }
 
@@ -71,6 +74,7 @@ class ContextRing {
   RingProblem problem_;
   Communicator& own_comm_;
   Scheme scheme_;
+  WorkPulse* pulse_;
   RankMemory memory_;
   CpuBackend backend_;
   Communicator* comm_;

@@ -12,8 +12,10 @@ constexpr Index kRows = 96;                             // rows of A: with their
 Index panels_of(Index columns) { return ceil_div(columns, kPanel); }
 
 template <Store kStore>
-void add_chunk(const MatrixView& a, const float* packed, Index columns, float* c) {
-  for (Index row = 0; row < a.rows; row += kRows)
+void add_chunk(const MatrixView& a, const float* packed, Index columns, float* c,
+               WorkPulse* pulse) {
+  for (Index row = 0; row < a.rows; row += kRows) {
+    if (pulse != nullptr) pulse->tick();
     for (Index panel = 0; panel < panels_of(columns); ++panel) {
       const Index column = panel * kPanel;
       tile_product<kStore>({a.data + row * a.row_stride, a.row_stride, a.column_stride},
@@ -21,6 +23,7 @@ void add_chunk(const MatrixView& a, const float* packed, Index columns, float* c
                            min_of(kRows, a.rows - row), min_of(kPanel, columns - column),
                            a.columns);
     }
+  }
 }
 
 }  // namespace
@@ -56,9 +59,9 @@ void MatrixProduct::operator()(Store store, const MatrixView& a, const MatrixVie
     const MatrixView part{a.data + k * a.column_stride, a.rows, inner, a.row_stride,
                           a.column_stride};
     if (k == 0 && store == Store::overwrite) {
-      add_chunk<Store::overwrite>(part, packed_.data(), b.columns, c);
+      add_chunk<Store::overwrite>(part, packed_.data(), b.columns, c, pulse_);
     } else {
-      add_chunk<Store::accumulate>(part, packed_.data(), b.columns, c);
+      add_chunk<Store::accumulate>(part, packed_.data(), b.columns, c, pulse_);
     }
   }
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/attention/tile_product.h"
+#include "core/base/work_pulse.h"
 
 namespace ringscope {
 
@@ -32,7 +33,12 @@ inline MatrixView row_major(const float* data, Index rows, Index columns) {
 // With the memory for the copy of B; one a thread.
 class MatrixProduct {
  public:
-  // c: [a.rows, b.columns] in C order, apart from a and b. a.columns is b.rows.
+  // `pulse`, unless it is null, is ticked every few rows of A (it can stop a product there), and
+  // must outlive it.
+  explicit MatrixProduct(WorkPulse* pulse = nullptr) : pulse_(pulse) {}
+
+  // c: [a.rows, b.columns] in C order, apart from a and b. a.columns is b.rows. Throws RunError
+  // after pulse->stop().
   void operator()(Store store, const MatrixView& a, const MatrixView& b, float* c);
 
   // Of all calls so far; a multiply-add is two.
@@ -41,6 +47,7 @@ class MatrixProduct {
  private:
   void pack(const MatrixView& b);
 
+  WorkPulse* pulse_;
   std::vector<float> packed_;
   double flops_ = 0;
 };

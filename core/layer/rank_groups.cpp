@@ -65,10 +65,10 @@ std::vector<int> RankGroups::members(int rank, const std::vector<Axis>& axes) co
   const PerAxis own = indices(rank);
   for (const Axis axis : kAllAxes) {
     const std::vector<int> inner = result;
+    const int first = varies(axis) ? 0 : own[axis], last = varies(axis) ? sizes_[axis] : first + 1;
     result.clear();
-    for (int i = 0; i < sizes_[axis]; ++i)
-      if (varies(axis) || i == own[axis])
-        for (const int so_far : inner) result.push_back(so_far + i * distance);
+    for (int i = first; i < last; ++i)
+      for (const int so_far : inner) result.push_back(so_far + i * distance);
     distance *= sizes_[axis];
   }
   return result;
@@ -103,8 +103,11 @@ void check_tensor_heads(Index num_heads, Index num_heads_kv, int tensor_size) {
   if (tensor_size >= 1 && num_heads % tensor_size == 0 && num_heads_kv % tensor_size == 0) return;
   std::string accepted;
   const Index common = std::gcd(num_heads, num_heads_kv);
-  for (Index size = 1; size <= common; ++size)
-    if (common % size == 0) accepted += fmt::format("{}{}", accepted.empty() ? "" : ", ", size);
+  std::set<Index> divisors;  // in pairs
+  for (Index size = 1; size * size <= common; ++size)
+    if (common % size == 0) divisors.insert({size, common / size});
+  for (const Index size : divisors)
+    accepted += fmt::format("{}{}", accepted.empty() ? "" : ", ", size);
   throw InputError(
       fmt::format("tensor: {} given for {} heads and {} kv heads, a divisor of both accepted: {}",
                   tensor_size, num_heads, num_heads_kv, accepted));

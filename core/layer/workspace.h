@@ -14,6 +14,7 @@ struct Workspace {
   Workspace(const ModelShape& shape, ContextRing& its_ring)
       : ring(its_ring),
         rotary(ring.local_rows(), shape.head_dim, shape.rotary_base),
+        product(ring.pulse()),
         normed_gradient(&ring.meter(), ring.tokens() * shape.width),
         queries(&ring.meter(), ring.tokens() * shape.num_heads * shape.head_dim),
         query_gradients(&ring.meter(), queries.size()),

@@ -52,7 +52,7 @@ MpiCommunicator::~MpiCommunicator() {
 }
 
 Completion MpiCommunicator::exchange(const Exchange& hop, std::initializer_list<Completion> after) {
-  auto started = std::make_shared<MpiHop>(waits_, neighbours_, hop, after);
+  auto started = std::make_shared<MpiHop>(waits_, neighbours_, hop, after, options_.pulse);
   const std::lock_guard lock(waits_.mutex_);
   if (waits_.failure_) throw *waits_.failure_;
   work_->sending.add(started);

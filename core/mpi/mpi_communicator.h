@@ -37,7 +37,8 @@ class MpiCommunicator : public Communicator {
     // Blocks go in messages of at most this many bytes: MPI counts bytes in an int, and a rank whose
     // pulse stands still during a long transfer would be taken for stuck.
     Index message_bytes = Index{64} << 20;
-    RankPulse* pulse = nullptr;  // advanced with each of them
+    // Advanced with each of them; says whom the rank waits for when it waits for a hop.
+    RankPulse* pulse = nullptr;
     // Those of the ring, in its order, by their numbers in MPI_COMM_WORLD; empty: all.
     std::vector<int> world_ranks;
     // Called by the progress thread with what it finds wrong, once fail() has been.

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/ring/communicator.h"
+#include "core/ring/watch.h"
 
 namespace ringscope {
 
@@ -41,17 +42,24 @@ struct MpiNeighbours {
 };
 
 // One hop. What is not const or marked otherwise is guarded by the mutex of the waits.
-class MpiHop : public PendingOperation {
+class MpiHop : public PendingOperation, public std::enable_shared_from_this<MpiHop> {
  public:
+  // `pulse`, which may be null, says of whoever waits for the hop that it does.
   MpiHop(MpiWaits& waits, const MpiNeighbours& neighbours, const Exchange& its_exchange,
-         std::initializer_list<Completion> after)
-      : exchange(its_exchange), waits_(waits), neighbours_(neighbours), after_(after) {}
+         std::initializer_list<Completion> after, RankPulse* pulse)
+      : exchange(its_exchange),
+        waits_(waits),
+        neighbours_(neighbours),
+        pulse_(pulse),
+        after_(after) {}
 
   bool done() const override {
     const std::lock_guard lock(waits_.mutex_);
     return is_done();
   }
   void wait() override {
+    if (done()) return;
+    const ShownWait shown(pulse_, shared_from_this(), neighbours_.recv_rank);
     std::unique_lock lock(waits_.mutex_);
     if (is_done()) return;
     ++waits_.waiting_;
@@ -97,6 +105,7 @@ class MpiHop : public PendingOperation {
 
   MpiWaits& waits_;
   const MpiNeighbours neighbours_;
+  RankPulse* const pulse_;
   std::vector<Completion> after_;
   bool sent_ = false;
   bool received_ = false;

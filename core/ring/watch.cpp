@@ -21,7 +21,10 @@ void RankPulse::waits_on(Completion operation, int peer) {
 }
 
 RankStatus RankPulse::status() const {
-  RankStatus status{progress(), static_cast<Pass>(pass_.load(std::memory_order_relaxed)),
+  if (works_outside_.load(std::memory_order_relaxed))
+    looks_.fetch_add(1, std::memory_order_relaxed);
+  RankStatus status{progress() + looks_.load(std::memory_order_relaxed),
+                    static_cast<Pass>(pass_.load(std::memory_order_relaxed)),
                     step_.load(std::memory_order_relaxed),
                     waiting_for_.load(std::memory_order_relaxed)};
   Completion operation;

@@ -38,10 +38,14 @@ class RankPulse : public WorkPulse {
   // For as long as it has not happened, it is `operation` that knows whom the rank waits for; `peer`
   // where it does not. Null: no longer.
   void waits_on(Completion operation, int peer);
+  // While the rank is at work outside of the run, every look at its status counts as progress.
+  void works_outside(bool works) { works_outside_.store(works, std::memory_order_relaxed); }
   RankStatus status() const;
 
  private:
   std::atomic<int> pass_ = 0, step_ = -1, waiting_for_ = -1;
+  std::atomic<bool> works_outside_ = false;
+  mutable std::atomic<std::uint64_t> looks_ = 0;  // those that counted
   mutable std::mutex mutex_;
   Completion operation_;  // guarded by the mutex
 };
@@ -63,6 +67,19 @@ class ShownWait {
 
  private:
   RankPulse* pulse_;
+};
+
+// As long as it lives, its rank is not taken for stuck, however long that is: it waits for something
+// that no rank can hurry, such as a slow disk, or a reader who does not read on.
+class ShownOutsideWork {
+ public:
+  explicit ShownOutsideWork(RankPulse& pulse) : pulse_(pulse) { pulse_.works_outside(true); }
+  ~ShownOutsideWork() { pulse_.works_outside(false); }
+  ShownOutsideWork(const ShownOutsideWork&) = delete;
+  ShownOutsideWork& operator=(const ShownOutsideWork&) = delete;
+
+ private:
+  RankPulse& pulse_;
 };
 
 // Judges by what it is told; knows no clock and no transport. Times in seconds of any one clock.

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstring>
+#include <stdexcept>
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
@@ -127,6 +128,12 @@ Checkpoint read(Index size, const ReadBytes& read_bytes) {
 }  // namespace
 
 std::string to_bytes(const Checkpoint& checkpoint) {
+  const auto weights =
+      static_cast<std::size_t>(ModelWeights(checkpoint.settings.shape).layout.size());
+  if (checkpoint.values.size() != weights || checkpoint.moments.size() != 2 * weights)
+    throw std::invalid_argument(
+        fmt::format("a checkpoint with {} values and {} moments, of a model of {} weights",
+                    checkpoint.values.size(), checkpoint.moments.size(), weights));
   const std::string& mask = checkpoint.settings.mask;
   const Sizes sizes =
       sizes_of(static_cast<Index>(mask.size()), static_cast<Index>(checkpoint.values.size()));

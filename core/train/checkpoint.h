@@ -25,13 +25,14 @@ struct Checkpoint {
   std::vector<float> moments;  // as in AdamW
 };
 
-// What the file holds, for whoever hands it to another process. The second throws InputError as
-// load_checkpoint, but for the path.
+// What the file holds, for whoever hands it to another process. The first throws
+// std::invalid_argument unless there are as many values and moments as the shape has weights; the
+// second InputError as load_checkpoint, but for the path.
 std::string to_bytes(const Checkpoint& checkpoint);
 Checkpoint checkpoint_from(std::string_view bytes);
 
-// Throws as AtomicFile: InputError when the place cannot be written to, RunError when the disk is
-// full.
+// Throws as to_bytes, and as AtomicFile: InputError when the place cannot be written to, RunError
+// when the disk is full.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
 // Throws InputError that names the path and what is wrong with the file; never believes a size that

@@ -26,8 +26,7 @@ struct RecordedRankStep {
 };
 
 // Trains `rank` one step, as TrainingRank::step() does and with the same bits, and records it. All
-// ranks do so in the same step, with the same layer, which is in [0, layers). Throws RunError when a
-// peer fails.
+// ranks do so in the same step, with the same layer, which is in [0, layers). Throws as step().
 RecordedRankStep record_step(TrainingRank& rank, Index layer);
 
 // The recording of `train_step`, counted from 1, from what all ranks recorded, by rank; times are

@@ -11,11 +11,13 @@
 
 namespace ringscope {
 
-TextBatches::TextBatches(std::string text, Index batch, Index seqlen, std::uint64_t seed)
+TextBatches::TextBatches(std::string text, Index batch, Index seqlen, std::uint64_t seed,
+                         Index vocab)
     : text_(std::move(text)), batch_(batch), seqlen_(seqlen), seed_(seed) {
   if (static_cast<Index>(text_.size()) <= seqlen_)
     throw InputError(fmt::format("text: {} bytes given, at least seqlen + 1 = {} accepted",
                                  text_.size(), seqlen_ + 1));
+  require_known_bytes(text_, vocab);
 }
 
 std::vector<std::uint8_t> TextBatches::windows(Index step) const {
@@ -30,6 +32,16 @@ std::vector<std::uint8_t> TextBatches::windows(Index step) const {
     result.insert(result.end(), first, first + seqlen_ + 1);
   }
   return result;
+}
+
+void require_known_bytes(const std::string& text, Index vocab) {
+  const auto unknown = std::find_if(text.begin(), text.end(), [vocab](char c) {
+    return Index{static_cast<unsigned char>(c)} >= vocab;
+  });
+  if (unknown == text.end()) return;
+  throw InputError(
+      fmt::format("the text has a byte of {} at {}; bytes below {} accepted by this model",
+                  static_cast<unsigned char>(*unknown), unknown - text.begin(), vocab));
 }
 
 double unigram_entropy(const std::string& text) {

@@ -14,8 +14,8 @@ namespace ringscope {
 class TextBatches {
  public:
   // Pieces are seqlen + 1 bytes: each byte but the first is predicted from those before it. Throws
-  // InputError when the text is shorter.
-  TextBatches(std::string text, Index batch, Index seqlen, std::uint64_t seed);
+  // InputError when the text is shorter, and as require_known_bytes.
+  TextBatches(std::string text, Index batch, Index seqlen, std::uint64_t seed, Index vocab = 256);
 
   // [batch, seqlen + 1] bytes.
   std::vector<std::uint8_t> windows(Index step) const;
@@ -25,6 +25,10 @@ class TextBatches {
   Index batch_, seqlen_;
   std::uint64_t seed_;
 };
+
+// Throws InputError that names the first byte of `text` which a model of `vocab` tokens does not
+// know: only bytes below that have a place in its embedding.
+void require_known_bytes(const std::string& text, Index vocab);
 
 // What a model that knows how often each byte occurs, and nothing else, loses a byte, in nats: what
 // training has to beat. 0 for an empty text.

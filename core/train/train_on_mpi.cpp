@@ -1,19 +1,20 @@
 #include "core/train/train_on_mpi.h"
 
 #include <cstring>
-#include <memory>
-#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "core/base/error.h"
 #include "core/mpi/clock_exchange.h"
-#include "core/mpi/mpi_calls.h"
-#include "core/mpi/mpi_engine.h"
+#include "core/mpi/process_wait.h"
+#include "core/mpi/rank_process.h"
 
 namespace ringscope {
 namespace {
-
-// How long a rank that was told of a failure waits for rank 0's word on it.
-constexpr double kFailureSeconds = 1;
 
 static_assert(std::is_trivially_copyable_v<RankCosts>);
 
@@ -28,50 +29,24 @@ class ProcessTraining {
  public:
   ProcessTraining(MpiSession& session, const TrainingPlan& plan, const std::string& text)
       : session_(session),
-        line_(session.lifeline()),
         plan_(plan),
-        batches_(text, plan.settings.batch, plan.settings.seqlen, plan.settings.seed),
-        engine_(line_),
-        wait_(engine_, pulse_) {
-    line_.watch(pulse_, [this](const RunError& error) { stop(error); });
-  }
-  ~ProcessTraining() { line_.unwatch(); }
+        batches_(text, plan.settings.batch, plan.settings.seqlen, plan.settings.seed,
+                 plan.settings.shape.vocab),
+        process_(session),
+        wait_(process_.engine(), process_.pulse()) {}
 
   FinishedTraining run(const AfterStep& after_step) {
-    read_clock(before_);
-    comm_ = std::make_unique<MpiCommunicator>(engine_.waits(), session_.rank(),
-                                              session_.world_size(), options());
-    rank_ = std::make_unique<MeasuredRank>(plan_, batches_, *comm_, &pulse_);
-    rank_->run(after_step);
-    comm_.reset();  // from here on this thread calls MPI again
-    read_clock(after_);
-    return gather();
-  }
-
-  // Tells everybody, and throws what rank 0 then says of the run.
-  [[noreturn]] void fail(const RunError& error) {
-    line_.fail(error);
-    const RunError agreed = line_.wait_for_failure(kFailureSeconds).value_or(error);
-    stop(agreed);
-    comm_.reset();
-    line_.unwatch();
-    if (rank_ != nullptr)
-      keep_until_exit(std::move(rank_));  // hops that never ended name its memory
-    throw agreed;
+    return process_.run([&] { return train(after_step); });
   }
 
  private:
-  // Ends every wait, and the work of a long step.
-  void stop(const RunError& error) {
-    engine_.fail(error);
-    pulse_.stop();
-  }
-
-  MpiCommunicator::Options options() {
-    MpiCommunicator::Options options;
-    options.pulse = &pulse_;
-    options.on_failure = [this](const RunError& error) { line_.fail(error); };
-    return options;
+  FinishedTraining train(const AfterStep& after_step) {
+    read_clock(before_);
+    MeasuredRank& rank = process_.join_ring(plan_, batches_);
+    rank.run(process_.outside(after_step));  // the others wait for rank 0 meanwhile
+    process_.leave_ring();
+    read_clock(after_);
+    return gather(rank);
   }
 
   // Only recordings need one clock.
@@ -81,8 +56,8 @@ class ProcessTraining {
   }
 
   // By rank 0's clock.
-  std::optional<RankEvents> recorded() {
-    std::optional<RankEvents> events = std::move(rank_->recorded());
+  std::optional<RankEvents> recorded_by(MeasuredRank& rank) {
+    std::optional<RankEvents> events = std::move(rank.recorded());
     if (!events || !before_ || events->events.empty()) return events;
     const ClockMap map(*before_, after_);
     const std::int64_t offset = map.offset_at(events->events.front().begin_ns);
@@ -90,10 +65,11 @@ class ProcessTraining {
     return moved_by(std::move(*events), offset);
   }
 
-  FinishedTraining gather() {
+  FinishedTraining gather(MeasuredRank& rank) {
     FinishedTraining finished;
     std::vector<RankEvents> events;
-    for (const std::string& report : line_.gather(pack(rank_->costs(), recorded()))) {
+    for (const std::string& report :
+         session_.lifeline().gather(pack(rank.costs(), recorded_by(rank)))) {
       RankCosts costs;
       if (report.size() < sizeof costs) throw RunError("a rank's report is too short");
       std::memcpy(&costs, report.data(), sizeof costs);
@@ -102,7 +78,7 @@ class ProcessTraining {
         events.push_back(unpack_rank_events(std::string_view(report).substr(sizeof costs)));
     }
     if (session_.rank() != 0) return finished;
-    finished.end = rank_->training().checkpoint();
+    finished.end = rank.training().checkpoint();
     if (plan_.recorded_step != 0) {
       finished.recording = recording_of(plan_, std::move(events));
       finished.recording->info.backend = "mpi";
@@ -111,31 +87,18 @@ class ProcessTraining {
   }
 
   MpiSession& session_;
-  Lifeline& line_;
   const TrainingPlan& plan_;
   const TextBatches batches_;
-  RankPulse pulse_;
-  MpiEngine engine_;
+  RankProcess<MeasuredRank> process_;
   ProcessWait wait_;
   std::optional<ClockReading> before_, after_;
-  std::unique_ptr<MeasuredRank> rank_;
-  std::unique_ptr<MpiCommunicator> comm_;  // ends before the rank, whose memory it may still touch
 };
 
 }  // namespace
 
 FinishedTraining run_training_on_mpi(MpiSession& session, const TrainingPlan& plan,
                                      const std::string& text, const AfterStep& after_step) {
-  ProcessTraining training(session, plan, text);
-  try {
-    return training.run(after_step);
-  } catch (const RunError& error) {
-    training.fail(error.rank() >= 0 ? error : RunError(error.what(), session.rank()));
-  } catch (const std::bad_alloc&) {
-    training.fail(RunError("out of memory", session.rank()));
-  } catch (const std::exception& error) {
-    training.fail(RunError(error.what(), session.rank()));
-  }
+  return ProcessTraining(session, plan, text).run(after_step);
 }
 
 }  // namespace ringscope

@@ -12,9 +12,9 @@ namespace ringscope {
 
 // Runs rank session.rank() of `plan`, which is valid, the same on all ranks, and of the session's
 // world_size. On rank 0 the result is that of run_training_on_threads; on the others it is empty.
-// Throws InputError for a text that is too short, on all ranks alike; RunError naming the rank, the
-// same on every rank, when any of them fails or is silent for the session's timeout; then no MPI
-// function may be called any more.
+// Throws InputError for a text as train_on_threads does, on all ranks alike; RunError naming the
+// rank, the same on every rank, when any of them fails or is silent for the session's timeout; then
+// no MPI function may be called any more.
 FinishedTraining run_training_on_mpi(MpiSession& session, const TrainingPlan& plan,
                                      const std::string& text, const AfterStep& after_step = {});
 

@@ -38,10 +38,9 @@ void TrainingRank::start_from(const Checkpoint& checkpoint) {
 namespace {
 
 // All ranks find it out at the same step: they have the same bits.
-RunError diverged(Index step, const char* what, double value) {
+RunError diverged(Index step, const std::string& what) {
   return RunError(fmt::format(
-      "training has diverged: at step {} the {} is {}; a smaller learning rate may help", step,
-      what, value));
+      "training has diverged: at step {} {}; a smaller learning rate may help", step, what));
 }
 
 }  // namespace
@@ -49,10 +48,13 @@ RunError diverged(Index step, const char* what, double value) {
 StepReport TrainingRank::step() {
   const std::vector<std::uint8_t> windows = batches_.windows(adam_.steps());
   const double loss = replica_.loss_and_gradients(windows.data());
-  if (!std::isfinite(loss)) throw diverged(adam_.steps() + 1, "loss", loss);
+  if (!std::isfinite(loss)) throw diverged(adam_.steps() + 1, fmt::format("the loss is {}", loss));
   replica_.ring().begins(ModelPart::update);
   const double length = adam_.update(replica_.store());
-  if (!std::isfinite(length)) throw diverged(adam_.steps(), "gradients' length", length);
+  if (!std::isfinite(length))
+    throw diverged(adam_.steps(), fmt::format("the gradients' length is {}", length));
+  if (!adam_.weights_are_finite())
+    throw diverged(adam_.steps(), "weights are beyond what f32 can hold");
   return {adam_.steps(), loss, length};
 }
 

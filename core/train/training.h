@@ -32,8 +32,8 @@ class TrainingRank {
   // From here on as if it had done the checkpoint's steps. Throws InputError when that is of
   // another shape of model.
   void start_from(const Checkpoint& checkpoint);
-  // Throws RunError when a peer fails, and when loss or gradients are NaN or infinite; then the
-  // weights are of no use.
+  // Throws RunError when a peer fails, and when loss, gradients or new weights are NaN or infinite;
+  // then the weights are of no use.
   StepReport step();
   Checkpoint checkpoint() const;
 
@@ -55,7 +55,8 @@ using AfterStep = std::function<void(const StepReport&, const TrainingRank& rank
 
 // Trains on threads of this process until `steps` steps are done, those before `start` included
 // (null: from the beginning); returns where it ended. Throws InputError for impossible settings, a
-// text that is too short, a checkpoint of another shape; RunError naming the rank that failed.
+// text that is too short or has bytes that the model does not know, a checkpoint of another shape;
+// RunError naming the rank that failed.
 Checkpoint train_on_threads(const TrainingSettings& settings, const Deal& deal,
                             const std::string& text, const Checkpoint* start, Index steps,
                             const AfterStep& after_step = {});

@@ -64,7 +64,8 @@ Recording recording_of(const TrainingPlan& plan, std::vector<RankEvents> ranks) 
 FinishedTraining run_training_on_threads(const TrainingPlan& plan, const std::string& text,
                                          const AfterStep& after_step) {
   const TrainingSettings& settings = plan.settings;
-  const TextBatches batches(text, settings.batch, settings.seqlen, settings.seed);
+  const TextBatches batches(text, settings.batch, settings.seqlen, settings.seed,
+                            settings.shape.vocab);
   const auto ranks = run_rank_threads(
       plan.deal.world_size,
       [&](Communicator& comm) { return std::make_unique<MeasuredRank>(plan, batches, comm); },

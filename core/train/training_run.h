@@ -25,7 +25,9 @@ struct TrainingPlan {
 // Throws InputError that names the setting, its value, and what is accepted.
 void validate(const TrainingPlan& plan);
 
-// One rank's, summed over the steps of this run. What goes on between steps is not in it.
+// One rank's, summed over the steps of this run. What rank 0 does between its steps (after_step,
+// which may write a checkpoint) is not in its own; the others wait for it in the ring of their next
+// step, so it is in theirs.
 struct RankCosts {
   Index steps = 0;
   double seconds = 0;

@@ -121,8 +121,7 @@ void lesson_03(Page& page) {
     const double off = std::abs(double{out[0] / carried.row_sum} - exact);
     const double off_merged = std::abs(double{sum_out[0] / sum.row_sum} - exact);
     errors.row(piece, keys / piece, rounding(off, 1e-6), rounding(off_merged, 1e-6));
-    for (const double each : {off, off_merged})
-      if (!(each <= worst)) worst = each;
+    for (const double each : {off, off_merged}) keep_larger(worst, each);
   }
   //+
   page.table(errors);

@@ -92,7 +92,7 @@ void lesson_04(Page& page) {
   for (const Cut cut : {Cut{768, 768}, Cut{48, 256}, Cut{48, 16}, Cut{1, 256}, Cut{1, 1}}) {
     const auto out = attend_in_tiles(in, cut, kv_rows_read);
     const double error = largest_difference(out, naive.out);
-    if (!(error <= worst)) worst = error;
+    keep_larger(worst, error);
     reads.push_back(static_cast<double>(kv_rows_read) / kTokens);
     cuts.row(fmt::format("{} x {}", cut.query_rows, cut.key_rows),
              fmt::format("{} times", kv_rows_read / kTokens),

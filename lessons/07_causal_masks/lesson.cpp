@@ -87,7 +87,7 @@ void lesson_07(Page& page) {
     runs.row(n, percent(n / (2.0 * n - 1)), percent(counted.balance_ceiling),
              fixed(counted.imbalance, 3));
     const double difference = std::abs(counted.balance_ceiling - n / (2.0 * n - 1));
-    if (!(difference <= off)) off = difference;
+    keep_larger(off, difference);
     counted_at_8 = counted.balance_ceiling;
   }
   //+

@@ -131,7 +131,7 @@ void lesson_16(Page& page) {
   // ## Checks
   page.equal("By local rows four keys seem to be at distance 0", scores.at_distance_0[0], 4);
   page.equal("By global positions one is", scores.at_distance_0[1], 1);
-  page.at_most("Gradients agree on all ranks and partitions", same.gradient_error, 1e-6);
+  page.at_most("Loss and gradients agree on all ranks and partitions", same.error, 1e-6);
   page.at_most("Nudging agrees with them", nudges.error, 1e-3);
   page.check("Sums divided by 4 are off by 3/4", std::abs(ways.off[0] - 0.75) < 1e-4);
   page.check("A mean of means wants equal shares", ways.off[4] < 1e-5 && ways.off[5] > 0.01);

@@ -75,7 +75,7 @@ LossWays loss_ways(const ModelShape& shape, const OffBy& off_by) {
 // The loss and gradients of one batch, whoever has which rows.
 struct Agreement {
   Table table{{"ranks", "partition", "loss", "largest difference of a gradient"}};
-  double loss_error = 0, gradient_error = 0;  // the largest, beside one rank
+  double error = 0;  // the largest, beside one rank: of the loss (relative), of gradients
 };
 
 inline Agreement agreement_of(ModelJob job, const Windows& windows, const ModelRank& alone) {
@@ -88,13 +88,12 @@ inline Agreement agreement_of(ModelJob job, const Windows& windows, const ModelR
           on_ranks(job, world_size, [&](ModelRank& rank) { rank.step(windows); });
       double error = 0;
       for (const auto& rank : ranks) {
-        const double off = largest_difference(rank->gradients(), alone.gradients());
-        if (!(off <= error)) error = off;  // keeps a NaN
-        all.loss_error = std::max(all.loss_error, std::abs(rank->loss - alone.loss));
+        keep_larger(error, largest_difference(rank->gradients(), alone.gradients()));
+        keep_larger(error, std::abs(rank->loss / alone.loss - 1));
       }
       all.table.row(world_size, std::string(name_of(partition)), fixed(ranks[0]->loss, 4),
                     rounding(error, 1e-6));
-      if (!(error <= all.gradient_error)) all.gradient_error = error;
+      keep_larger(all.error, error);
     }
   return all;
 }
@@ -148,10 +147,8 @@ inline Learning learning(const TrainingSettings& settings, Index steps) {
         [&](const StepReport& report, const TrainingRank&) { losses.push_back(report.loss); });
   }
   for (const std::vector<double>& losses : all.losses)
-    for (std::size_t i = 0; i < losses.size(); ++i) {
-      const double off = std::abs(losses[i] / all.losses[0][i] - 1);
-      if (!(off <= all.largest_difference)) all.largest_difference = off;  // keeps a NaN
-    }
+    for (std::size_t i = 0; i < losses.size(); ++i)
+      keep_larger(all.largest_difference, std::abs(losses[i] / all.losses[0][i] - 1));
   for (std::size_t i = 0; i < all.losses[0].size(); ++i)
     if (i == 0 || i % 10 == 9)
       all.table.row(i + 1, fixed(all.losses[0][i], 2), fixed(all.losses[1][i], 2),
@@ -192,8 +189,7 @@ inline Nudged nudged(const ModelJob& job, const Windows& windows, const ModelRan
     const auto first = gradients.begin() + place.offset;
     const double length = length_of({first, first + place.size()});
     all.table.row(parameter.name, fixed(slope, 3), fixed(length, 3));
-    const double error = std::abs(slope / length - 1);
-    if (!(error <= all.error)) all.error = error;
+    keep_larger(all.error, std::abs(slope / length - 1));
   }
   return all;
 }

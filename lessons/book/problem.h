@@ -44,16 +44,18 @@ inline NaiveResult<double> exact_attention(const RingConfig& config, const Atten
                                  {.block_rows = 256, .threads = 2, .progress = {}});
 }
 
+// The larger of the two becomes `most`; a NaN on either side stays.
+inline void keep_larger(double& most, double other) {
+  if (!(other <= most) && !std::isnan(most)) most = other;
+}
+
 // The largest |a[i] - b[i]|; NaN where one is NaN, infinite when the sizes differ.
 template <class A, class B>
 double largest_difference(const A& a, const B& b) {
   if (std::size(a) != std::size(b)) return std::numeric_limits<double>::infinity();
   double largest = 0;
-  for (std::size_t i = 0; i < std::size(a); ++i) {
-    const double off = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    if (!(off <= largest)) largest = off;
-    if (std::isnan(largest)) break;
-  }
+  for (std::size_t i = 0; i < std::size(a); ++i)
+    keep_larger(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
   return largest;
 }
 

@@ -9,29 +9,11 @@
 #include "core/layer/group_threads.h"
 #include "core/layer/group_traffic.h"
 #include "core/layer/tensor_parallel.h"
+#include "core/ring/wire_counter.h"
 #include "lessons/book/cell.h"
 #include "lessons/book/problem.h"
 
 namespace ringscope::lessons {
-
-// Counts the bytes that are sent through it.
-class CountedSends : public Communicator {
- public:
-  explicit CountedSends(Communicator& inner)
-      : inner_(inner), rank_(inner.rank()), world_size_(inner.world_size()) {}
-  int rank() const override { return rank_; }
-  int world_size() const override { return world_size_; }
-  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
-    bytes += hop.send_bytes;
-    return inner_.exchange(hop, after);
-  }
-
-  Index bytes = 0;
-
- private:
-  Communicator& inner_;
-  int rank_, world_size_;
-};
 
 // The layer of `job`, causal, rows dealt out as zigzag. Weights and rows are the same whatever the
 // sizes of its groups.
@@ -70,7 +52,7 @@ struct SplitRank {
     store.clear_gradients();
     layer.forward(store, x.data(), y.data(), shared);
     layer.backward(store, x.data(), dy.data(), dx.data(), shared);
-    ring_bytes = context.bytes;
+    ring_bytes = context.sent().bytes;
     reduction.add_up(context, store.gradients());
   }
 
@@ -98,7 +80,7 @@ struct SplitRank {
         std::vector<float>(store.gradients(), store.gradients() + store.size()), expected);
   }
 
-  CountedSends tensor, context;
+  WireCounter tensor, context;
   AttentionShard shard;
   ContextRing ring;
   Workspace shared;
@@ -135,13 +117,10 @@ inline SplitComparison compare(const GroupJob& job) {
   whole.sizes = {{1, 1, 1, 1}};
   const auto one = run_split(whole), parts = run_split(job);
   const GroupTraffic formula = group_traffic(job);
-  const auto keep_larger = [](double& most, double off) {
-    most = std::isnan(most) || off <= most ? most : off;
-  };
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
     const SplitRank& part = *parts[rank];
     const auto ring = static_cast<double>(part.ring_bytes);
-    const auto sums = static_cast<double>(part.tensor.bytes);
+    const auto sums = static_cast<double>(part.tensor.sent().bytes);
     found.table.row(rank, part.tensor.rank(), part.context.rank(), bytes(ring), bytes(sums),
                     rounding(part.y_difference(*one[0]), 1e-6));
     found.as_formulas &= ring == formula.context.bytes && sums == formula.tensor.bytes;

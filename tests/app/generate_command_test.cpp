@@ -150,6 +150,15 @@ TEST_F(GenerateCommandTest, JsonSaysWhatWentOverTheWire) {
   }
 }
 
+// More than a double holds.
+TEST_F(GenerateCommandTest, JsonHasTheWholeSeed) {
+  write_checkpoint();
+  const rapidjson::Document json = run_for_json(
+      {"generate", "--checkpoint", "c", "--bytes", "1", "--seed", "12345678901234567891"});
+  ASSERT_TRUE(json["seed"].IsString());
+  EXPECT_STREQ(json["seed"].GetString(), "12345678901234567891");
+}
+
 TEST_F(GenerateCommandTest, RefusesBadInput) {
   write_checkpoint();
   const Strings with{"--checkpoint", "c"};

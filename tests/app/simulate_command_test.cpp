@@ -160,6 +160,13 @@ TEST_F(SimulateCommandTest, NodesWithSlowLinks) {
   EXPECT_LT(wall({"--scheme", "two-level"}), flat);
 }
 
+// More than a double holds.
+TEST_F(SimulateCommandTest, JsonHasTheWholeSeed) {
+  const auto json = run_for_json(simulate_with({"--seed", "12345678901234567891"}));
+  ASSERT_TRUE(json["machine"]["seed"].IsString());
+  EXPECT_STREQ(json["machine"]["seed"].GetString(), "12345678901234567891");
+}
+
 TEST_F(SimulateCommandTest, TakesATopologyFromAFile) {
   write_text("racks.txt",
              "node a ranks 4 link NVLink4\nnode b ranks 4 link NVLink4\nswitch s\n"

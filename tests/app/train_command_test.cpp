@@ -1,56 +1,16 @@
-// `train` as people call it: what it writes, how it goes on, what it refuses; and with a process a
-// rank.
+// `train` as people call it: what it writes, how it goes on, what it refuses.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "core/trace/chrome_trace.h"
 #include "core/train/checkpoint.h"
-#include "core/train/loss_csv.h"
 #include "core/train/text_batches.h"
-#include "tests/app/program.h"
+#include "tests/app/train_case.h"
+#include "tests/decode/checkpoint_case.h"
 
 namespace ringscope {
 namespace {
-
-// A model that takes a moment.
-const Strings kTiny{"train", "--text",   "t.txt", "--layers",   "1", "--width",
-                    "16",    "--heads",  "2",     "--heads-kv", "1", "--head-dim",
-                    "8",     "--hidden", "24",    "--batch",    "2", "--seqlen",
-                    "30",    "--lr",     "0.01"};
-
-class TrainCommandTest : public ProgramTest {
- protected:
-  TrainCommandTest() {
-    for (int i = 0; i < 40; ++i)
-      text_ += "round and round the ring they go, " + std::to_string(i % 10) + "\n";
-    write_text("t.txt", text_);
-  }
-
-  std::vector<double> losses(const std::string& name) const {
-    std::vector<double> result;
-    for (const StepLoss& row : read_loss_csv(path(name))) {
-      EXPECT_EQ(row.step, static_cast<Index>(result.size()) + 1);
-      result.push_back(row.loss);
-    }
-    return result;
-  }
-  std::string bytes(const std::string& name) const { return contents_of(path(name)); }
-
-  // Status 2, one line with all `parts`, and no file that was not there before.
-  void expect_refused(const Strings& arguments, const Strings& parts) const {
-    const std::set<std::string> before = files();
-    const ProgramResult result = run(arguments);
-    EXPECT_EQ(result.status, 2) << result.err;
-    EXPECT_EQ(result.out, "");
-    expect_one_line(result);
-    for (const std::string& part : parts)
-      EXPECT_NE(result.err.find(part), std::string::npos) << part << " is not in: " << result.err;
-    EXPECT_EQ(files(), before);
-  }
-
-  std::string text_;
-};
 
 TEST_F(TrainCommandTest, WritesTheLossOfEveryStepAndSaysWhatItCost) {
   const rapidjson::Document json =
@@ -153,10 +113,9 @@ TEST_F(TrainCommandTest, WhatCannotBeSavedEndsTheRun) {
 
 // Killed wherever it is: what it saved is whole, and going on from there leads to where it was led.
 TEST_F(TrainCommandTest, GoesOnAfterBeingKilled) {
-  Strings killed{"/usr/bin/env", "timeout", "-s", "KILL", "0.25", RINGSCOPE_PROGRAM};
-  run_words(killed + kTiny +
-            Strings{"--steps", "1000000", "--checkpoint", "c.ckpt", "--checkpoint-every", "1",
-                    "--loss-csv", "l.csv"});
+  ASSERT_NO_FATAL_FAILURE(run_until_there_is(
+      "c.ckpt", kTiny + Strings{"--steps", "1000000", "--checkpoint", "c.ckpt",
+                                "--checkpoint-every", "1", "--loss-csv", "l.csv"}));
   const Index step = load_checkpoint(path("c.ckpt")).step;
   EXPECT_GE(read_loss_csv(path("l.csv")).size(), static_cast<std::size_t>(step));
   const std::string steps = std::to_string(step + 2);
@@ -165,6 +124,60 @@ TEST_F(TrainCommandTest, GoesOnAfterBeingKilled) {
   run_well(kTiny + Strings{"--steps", steps, "--checkpoint", "whole.ckpt", "--loss-csv", "w.csv"});
   EXPECT_TRUE(bytes("c.ckpt") == bytes("whole.ckpt")) << "after " << step;
   EXPECT_EQ(bytes("l.csv"), bytes("w.csv"));
+}
+
+TEST_F(TrainCommandTest, LosesFewLossesWhenItIsKilled) {
+  ASSERT_NO_FATAL_FAILURE(
+      run_until_there_is("l.csv", kTiny + Strings{"--steps", "1000000", "--loss-csv", "l.csv"}));
+  const std::size_t kept = losses("l.csv").size();
+  EXPECT_GE(kept, 100u);
+  EXPECT_EQ(kept % 100, 0u);
+}
+
+// A pipe's reader gets one table, of the steps of this run.
+TEST_F(TrainCommandTest, WritesLossesToAPipeOnce) {
+  run_well(kTiny + Strings{"--steps", "1", "--checkpoint", "c.ckpt"});
+  const ProgramResult result =
+      run_words({"/bin/sh", "-c",
+                 "mkfifo p && { timeout 20 cat p > l.csv & } && timeout 20 \"$0\" \"$@\"; s=$?; "
+                 "wait; exit $s",
+                 RINGSCOPE_PROGRAM, "train", "--text", "t.txt", "--resume", "c.ckpt", "--steps",
+                 "4", "--checkpoint", "c.ckpt", "--checkpoint-every", "1", "--loss-csv", "p"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  const std::vector<StepLoss> rows = read_loss_csv(path("l.csv"));
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows.front().step, 2);
+}
+
+// Neither at the end nor on the way does a table that can't be written cost the model.
+TEST_F(TrainCommandTest, AFailingOutputCostsNoOther) {
+  if (!std::filesystem::is_character_file("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  const ProgramResult at_end =
+      run(kTiny + Strings{"--steps", "2", "--loss-csv", "/dev/full", "--checkpoint", "c.ckpt",
+                          "--trace", "t.json", "--sample", "5"});
+  EXPECT_EQ(at_end.status, 3);
+  expect_one_line(at_end);
+  EXPECT_NE(at_end.err.find("--loss-csv /dev/full"), std::string::npos) << at_end.err;
+  EXPECT_NE(at_end.out.find("on the wire"), std::string::npos) << at_end.out;
+  EXPECT_EQ(files().count("t.json"), 1u);
+  Checkpoint checkpoint = load_checkpoint(path("c.ckpt"));
+  EXPECT_EQ(checkpoint.step, 2);
+
+  // A disk with room for the model, but not for so many losses.
+  checkpoint.step = 30000;
+  save_checkpoint(path("c.ckpt"), checkpoint);
+  std::vector<StepLoss> before;
+  for (Index step = 1; step <= checkpoint.step; ++step) before.push_back({step, 1.5});
+  write_loss_csv(path("l.csv"), before);
+  const ProgramResult on_the_way =
+      run_after("ulimit -f 200",
+                {"train", "--text", "t.txt", "--resume", "c.ckpt", "--steps", "30003",
+                 "--checkpoint", "c.ckpt", "--checkpoint-every", "1", "--loss-csv", "l.csv"});
+  EXPECT_EQ(on_the_way.status, 3);
+  expect_one_line(on_the_way);
+  EXPECT_NE(on_the_way.err.find("--loss-csv l.csv"), std::string::npos) << on_the_way.err;
+  EXPECT_EQ(load_checkpoint(path("c.ckpt")).step, 30001);
+  EXPECT_EQ(read_loss_csv(path("l.csv")), before);
 }
 
 TEST_F(TrainCommandTest, RecordsAStepDrawsTheCurveAndWritesText) {
@@ -177,6 +190,8 @@ TEST_F(TrainCommandTest, RecordsAStepDrawsTheCurveAndWritesText) {
   EXPECT_FALSE(recording.events[1].empty());
   EXPECT_STREQ(json["prompt"].GetString(), "round \"");
   EXPECT_GE(json["sample"].GetStringLength(), 20u);
+  EXPECT_STREQ(json["prompt_hex"].GetString(), "726f756e642022");
+  EXPECT_EQ(json["sample_hex"].GetStringLength(), 2 * 20u);
   expect_refused(kTiny + Strings{"--steps", "4", "--trace", "u.json", "--trace-step", "5"},
                  {"--trace-step", "5", "1 to 4"});
   const ProgramResult drawn = run(kTiny + Strings{"--steps", "4", "--picture", "p.png"});
@@ -202,6 +217,12 @@ TEST_F(TrainCommandTest, RefusesTextsThatAreTooShort) {
   expect_refused(with_text("none.txt"), {"--text", "none.txt"});
   expect_refused(with_text("."), {"--text", "directory"});
   run_well(with_text("enough.txt"));
+}
+
+TEST_F(TrainCommandTest, RefusesTextsThatTheModelHasNoBytesFor) {
+  save_checkpoint(path("17.ckpt"), small_checkpoint(17));
+  expect_refused({"train", "--text", "t.txt", "--resume", "17.ckpt", "--steps", "8"},
+                 {"--text", "t.txt", "a byte of 114 at 0", "below 17"});
 }
 
 TEST_F(TrainCommandTest, RefusesWhatIsNoCheckpoint) {
@@ -259,10 +280,16 @@ TEST_F(TrainCommandTest, RefusesSettingsThatCannotBe) {
   expect_refused(with({"--trace-step", "5"}), {"--trace-step", "--trace FILE"});
   expect_refused(with({"--dtype", "bf16"}), {"--dtype"});
   // The machine's memory is asked before it is taken.
-  const ProgramResult result = run(with({"--world-size", "2000000000"}));
-  EXPECT_EQ(result.status, 3);
-  expect_one_line(result);
-  EXPECT_NE(result.err.find("memory"), std::string::npos) << result.err;
+  const Strings wide{"--layers", "16", "--width",  "1", "--heads", "64", "--head-dim",   "1024",
+                     "--batch",  "1",  "--seqlen", "1", "--steps", "1",  "--world-size", "1"};
+  for (const Strings& large :
+       {Strings{"--world-size", "2000000000"}, wide + Strings{"--sample", "1000000"}}) {
+    const ProgramResult result = run(with(large));
+    EXPECT_EQ(result.status, 3);
+    expect_one_line(result);
+    EXPECT_NE(result.err.find("memory"), std::string::npos) << result.err;
+    EXPECT_EQ(result.out, "");
+  }
 }
 
 // What was learned before is not lost, and nothing useless takes its place.
@@ -287,6 +314,21 @@ TEST_F(TrainCommandTest, EndsWhenTrainingHasDiverged) {
   run_well(kTiny + Strings{"--resume", "m.ckpt", "--steps", "4", "--weight-decay", "0.01"});
 }
 
+// The loss is a number, but what the update makes of a weight is none: that is not saved.
+TEST_F(TrainCommandTest, EndsWhenAWeightOverflows) {
+  run_well(kTiny + Strings{"--steps", "1", "--checkpoint", "m.ckpt"});
+  Checkpoint large = load_checkpoint(path("m.ckpt"));
+  large.values[0] = 1e22f;  // of a byte that the text has not
+  save_checkpoint(path("large.ckpt"), large);
+  const ProgramResult result = run({"train", "--text", "t.txt", "--resume", "large.ckpt", "--steps",
+                                    "2", "--warmup-steps", "0", "--lr", "1e9", "--weight-decay",
+                                    "1e9", "--checkpoint", "end.ckpt", "--checkpoint-every", "1"});
+  EXPECT_EQ(result.status, 3);
+  expect_one_line(result);
+  EXPECT_NE(result.err.find("diverged: at step 2 weights"), std::string::npos) << result.err;
+  EXPECT_EQ(files().count("end.ckpt"), 0u);
+}
+
 // More ranks than positions: some have none.
 TEST_F(TrainCommandTest, RanksMayHaveNothingToDo) {
   Strings arguments = kTiny + Strings{"--steps", "2", "--loss-csv", "l.csv", "--world-size"};
@@ -295,82 +337,6 @@ TEST_F(TrainCommandTest, RanksMayHaveNothingToDo) {
   const std::vector<double> one = losses("l.csv");
   run_well(arguments + Strings{"7"});
   EXPECT_NEAR(losses("l.csv").at(1), one.at(1), 1e-4 * one.at(1));
-}
-
-class TrainMpiTest : public TrainCommandTest {
- protected:
-  void SetUp() override {
-    ::setenv("LSAN_OPTIONS", "detect_leaks=0", 1);  // what MPI leaves has no name by then
-    if (run_well({"info"}).find("backend mpi   yes") == std::string::npos)
-      GTEST_SKIP() << "this build has no MPI";
-    if (run_words({"/bin/sh", "-c", "command -v mpirun"}).status != 0)
-      GTEST_SKIP() << "no mpirun here";
-  }
-  void TearDown() override { ::unsetenv("LSAN_OPTIONS"); }
-
-  ProgramResult mpirun(const Strings& arguments) const {
-    return run_words(Strings{"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1",
-                             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-                             "OMPI_MCA_rmaps_base_oversubscribe=1",
-                             "OMPI_MCA_odls_base_sigkill_timeout=0", "mpirun"} +
-                     arguments + Strings{"--backend", "mpi"});
-  }
-  ProgramResult mpirun(int ranks, const Strings& arguments) const {
-    return mpirun(Strings{"-np", std::to_string(ranks), RINGSCOPE_PROGRAM} + arguments);
-  }
-  // Lines that the program said; a launcher says more.
-  static Strings lines_of_ours(const std::string& err) {
-    std::istringstream text(err);
-    Strings lines;
-    for (std::string line; std::getline(text, line);)
-      if (line.starts_with("ringscope: ")) lines.push_back(line);
-    return lines;
-  }
-};
-
-TEST_F(TrainMpiTest, GivesTheBitsOfTheThreads) {
-  const Strings first = kTiny + Strings{"--steps", "3", "--checkpoint", "3.ckpt"};
-  run_well(first);
-  const Strings then{"train", "--text", "t.txt", "--resume", "3.ckpt", "--steps", "6"};
-  run_well(then + Strings{"--checkpoint", "cpu.ckpt", "--loss-csv", "cpu.csv"});
-  const ProgramResult result = mpirun(2, then + Strings{"--checkpoint", "mpi.ckpt", "--loss-csv",
-                                                        "mpi.csv", "--trace", "t.json", "--json"});
-  ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_EQ(lines_of_ours(result.err), Strings{});
-  EXPECT_TRUE(bytes("mpi.ckpt") == bytes("cpu.ckpt"));
-  EXPECT_EQ(bytes("mpi.csv"), bytes("cpu.csv"));
-  rapidjson::Document json;
-  json.Parse(result.out.c_str(), result.out.size());  // one object, or it is an error
-  ASSERT_FALSE(json.HasParseError()) << result.out;
-  EXPECT_STREQ(json["backend"].GetString(), "mpi");
-  EXPECT_EQ(json["ranks"].Size(), 2u);
-  const Recording recording = read_chrome_trace(path("t.json"));
-  ASSERT_EQ(recording.events.size(), 2u);
-  EXPECT_FALSE(recording.events[1].empty());
-}
-
-// A rank that is killed after a second of work: the others end, and what there is of the curve is
-// kept.
-TEST_F(TrainMpiTest, TheDeathOfARankEndsAllAndLosesNoLosses) {
-  const Strings program =
-      Strings{RINGSCOPE_PROGRAM} + kTiny + Strings{"--steps", "100000000", "--loss-csv", "l.csv"};
-  const ProgramResult result = mpirun(Strings{"-np", "1"} + program +
-                                      Strings{"--backend", "mpi", ":", "-np", "1", "/bin/sh", "-c",
-                                              "ulimit -t 1 && exec \"$0\" \"$@\""} +
-                                      program);
-  EXPECT_EQ(result.status, 3) << result.err;
-  const Strings lines = lines_of_ours(result.err);
-  ASSERT_EQ(lines.size(), 1u) << result.err;
-  EXPECT_NE(lines[0].find("rank 1"), std::string::npos) << lines[0];
-  EXPECT_FALSE(losses("l.csv").empty());
-}
-
-TEST_F(TrainMpiTest, WhatIsWrongIsSaidOnce) {
-  const ProgramResult result = mpirun(2, kTiny + Strings{"--loss-csv", "no/such.csv"});
-  EXPECT_EQ(result.status, 2) << result.err;
-  const Strings lines = lines_of_ours(result.err);
-  ASSERT_EQ(lines.size(), 1u) << result.err;
-  EXPECT_NE(lines[0].find("--loss-csv"), std::string::npos) << lines[0];
 }
 
 }  // namespace

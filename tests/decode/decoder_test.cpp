@@ -54,30 +54,33 @@ struct Speaker {
     r.model().loss(r.store(),
                    prompt_rows(prompt.data(), batch, a_case.seqlen, r.ring().local_rows()));
     replica.counting.take();  // the prefill's
-    Decoder decoder(replica.weights, r.store(), r.model(), r.ring().problem(),
-                    mask.for_seqlen(length), replica.counting, merge_kind_, nullptr);
+    decoder =
+        std::make_unique<Decoder>(replica.weights, r.store(), r.model(), r.ring().problem(),
+                                  mask.for_seqlen(length), replica.counting, merge_kind_, nullptr);
+    decoder->share_logits(r.model());
     const Index positions = length - a_case.seqlen + 1;
     logits.resize(static_cast<std::size_t>(batch * positions * vocab));
     for (Index i = 0; i < positions; ++i) {
-      EXPECT_EQ(decoder.position(), a_case.seqlen + i);
+      EXPECT_EQ(decoder->position(), a_case.seqlen + i);
       for (Index b = 0; b < batch; ++b)
-        std::copy_n(decoder.logits() + b * vocab, vocab,
+        std::copy_n(decoder->logits() + b * vocab, vocab,
                     logits.data() + (b * positions + i) * vocab);
       if (i + 1 == positions) break;
       for (Index b = 0; b < batch; ++b) {
         std::uint8_t& at = text[b * length + a_case.seqlen + i];
-        at = next(at, decoder.logits() + b * vocab, a_case.seqlen + i, b);
+        at = next(at, decoder->logits() + b * vocab, a_case.seqlen + i, b);
         fed[b] = at;
       }
-      decoder.step(fed.data());
+      decoder->step(fed.data());
     }
     for (Index layer = 0; layer < a_case.shape.layers; ++layer)
-      rows.push_back(decoder.shard(layer).rows());
+      rows.push_back(decoder->shard(layer).rows());
   }
 
   ModelCase a_case;
   MaskSpec mask;
   TestReplica replica;
+  std::unique_ptr<Decoder> decoder;  // hops name its memory
   MergeKind merge_kind_;
   std::vector<std::uint8_t> text;
   std::vector<float> logits;
@@ -244,14 +247,17 @@ TEST(Decoder, RefusesAMaskThatLooksAhead) {
 TEST(Decoder, GoesNoFurtherThanItsMask) {
   ModelCase a_case = ModelCase::small();
   const std::vector<std::uint8_t> prompt(26, 3), next(2, 3);
+  std::unique_ptr<Decoder> decoders[2];  // by rank; hops name their memory
   run_replicas(a_case, PartitionKind::zigzag, 2, [&](TestReplica& rank) {
     Replica& r = rank.replica;
     r.model().loss(r.store(), prompt_rows(prompt.data(), 2, 13, r.ring().local_rows()));
-    Decoder decoder(rank.weights, r.store(), r.model(), r.ring().problem(),
-                    MaskSpec::parse("causal").for_seqlen(14), rank.counting, MergeKind::ring,
-                    nullptr);
-    decoder.step(next.data());
-    EXPECT_THROW(decoder.step(next.data()), InputError);
+    std::unique_ptr<Decoder>& decoder = decoders[rank.counting.rank()];
+    decoder = std::make_unique<Decoder>(rank.weights, r.store(), r.model(), r.ring().problem(),
+                                        MaskSpec::parse("causal").for_seqlen(14), rank.counting,
+                                        MergeKind::ring, nullptr);
+    decoder->share_logits(r.model());
+    decoder->step(next.data());
+    EXPECT_THROW(decoder->step(next.data()), InputError);
   });
 }
 

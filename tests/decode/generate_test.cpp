@@ -13,6 +13,7 @@
 #include "core/decode/generate_cost.h"
 #include "core/layer/rank_threads.h"
 #include "tests/decode/checkpoint_case.h"
+#include "tests/decode/message_log.h"
 
 namespace ringscope {
 namespace {
@@ -196,6 +197,62 @@ TEST(Generate, EndsWithTheFirstFailure) {
   Checkpoint broken = checkpoint;
   broken.values[40] = std::numeric_limits<float>::quiet_NaN();  // of a byte's embedding
   EXPECT_THROW(generate_on_threads(broken, deal, options_of(5, 10)), RunError);
+}
+
+// Starts the hand-over's hop and then fails, while the copy may be under way.
+class FailingHandover : public MessageLog {
+ public:
+  using MessageLog::MessageLog;
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
+    Completion started = MessageLog::exchange(hop, after);
+    if (hop.payload != Payload::dkv) return started;
+    sent.assign(static_cast<const char*>(hop.send), static_cast<std::size_t>(hop.send_bytes));
+    throw RunError("the cable is out");
+  }
+
+  std::string sent;
+};
+
+// The peer may still be reading what the rank that fails has sent, until its communicator ends.
+TEST(Generate, WhatAFailedHandoverSendsStaysWhereItIs) {
+  const Checkpoint checkpoint = small_checkpoint();
+  const Deal deal{PartitionKind::contiguous, 2};  // rank 1 has the last row
+  const GenerateOptions options = options_of(5, 10);
+  struct State {
+    State(const Checkpoint& its_checkpoint, const Deal& its_deal,
+          const GenerateOptions& its_options, Communicator& its_comm)
+        : failing(its_comm),
+          rank(its_checkpoint, its_deal, its_options,
+               its_comm.rank() == 1 ? static_cast<Communicator&>(failing) : its_comm) {}
+    FailingHandover failing;
+    GeneratingRank rank;
+  };
+  std::string sent, still_there;
+  try {
+    run_rank_threads(
+        2,
+        [&](Communicator& comm) {
+          return std::make_unique<State>(checkpoint, deal, options, comm);
+        },
+        [&](State& state) {
+          try {
+            state.rank.generate();
+          } catch (const RunError&) {
+            if (state.rank.rank() == 1) {
+              sent = state.failing.sent;
+              still_there.assign(static_cast<const char*>(state.failing.hops.back().send),
+                                 sent.size());
+            }
+            throw;
+          }
+        });
+    ADD_FAILURE() << "nobody failed";
+  } catch (const RunError& error) {
+    EXPECT_STREQ(error.what(), "the cable is out");
+    EXPECT_EQ(error.rank(), 1);
+  }
+  EXPECT_EQ(sent.size(), 17u * sizeof(float));
+  EXPECT_EQ(still_there, sent);
 }
 
 TEST(Generate, ARankThatIsToldToStopDoes) {

@@ -90,5 +90,23 @@ TEST(MatrixProduct, RowsDoNotDependOnTheirNumber) {
   }
 }
 
+// So that a long one is neither taken for stuck nor has to be waited for after a failure.
+TEST(MatrixProduct, AdvancesItsPulseAndCanBeStopped) {
+  WorkPulse pulse;
+  MatrixProduct product(&pulse);
+  const std::vector<float> left = drawn(300 * 600, 1), right = drawn(600 * 8, 2);
+  std::vector<float> c(300 * 8);
+  const auto multiply = [&] {
+    product(Store::overwrite, row_major(left.data(), 300, 600), row_major(right.data(), 600, 8),
+            c.data());
+  };
+  multiply();
+  EXPECT_GE(pulse.progress(), 10u);
+  pulse.stop();
+  const std::uint64_t before = pulse.progress();
+  EXPECT_THROW(multiply(), RunError);
+  EXPECT_LE(pulse.progress() - before, 1u);
+}
+
 }  // namespace
 }  // namespace ringscope

@@ -131,5 +131,22 @@ TEST(StallJudge, WhoHasEndedIsNotMissed) {
   EXPECT_FALSE(judge.verdict(1000).has_value());
 }
 
+TEST(RankPulse, WorkOutsideOfTheRunAdvancesItAsLongAsItGoesOn) {
+  RankPulse pulse;
+  pulse.advance();
+  EXPECT_EQ(pulse.status().progress, 1u);
+  EXPECT_EQ(pulse.status().progress, 1u);
+  std::uint64_t last = 1;
+  {
+    const ShownOutsideWork shown(pulse);
+    for (int look = 0; look < 3; ++look) {
+      const std::uint64_t now = pulse.status().progress;
+      EXPECT_GT(now, last);
+      last = now;
+    }
+  }
+  EXPECT_EQ(pulse.status().progress, last);
+}
+
 }  // namespace
 }  // namespace ringscope

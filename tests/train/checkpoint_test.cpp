@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 
 #include "core/base/random.h"
 #include "tests/train/train_case.h"
@@ -74,6 +75,20 @@ TEST_F(CheckpointTest, KeepsEverySetting) {
   checkpoint_.moments.resize(2 * size);
   save_checkpoint(path(), checkpoint_);
   EXPECT_EQ(load_checkpoint(path()).settings, checkpoint_.settings);
+}
+
+TEST_F(CheckpointTest, MustHaveAsManyNumbersAsItsModelHasWeights) {
+  const Checkpoint whole = checkpoint_;
+  checkpoint_.moments.pop_back();
+  EXPECT_THROW(to_bytes(checkpoint_), std::invalid_argument);
+  checkpoint_.values.pop_back();
+  EXPECT_THROW(to_bytes(checkpoint_), std::invalid_argument);
+  checkpoint_.moments = whole.moments;
+  EXPECT_THROW(save_checkpoint(path(), checkpoint_), std::invalid_argument);
+  checkpoint_.values = whole.values;
+  EXPECT_NO_THROW(to_bytes(checkpoint_));
+  checkpoint_.settings.shape.hidden += 1;
+  EXPECT_THROW(to_bytes(checkpoint_), std::invalid_argument);
 }
 
 TEST_F(CheckpointTest, CutShortAnywhereIsRefused) {

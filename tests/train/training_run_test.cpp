@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/layer/rank_threads.h"
 #include "core/train/training_memory.h"
 #include "tests/train/train_case.h"
 
@@ -90,6 +91,35 @@ TEST(TrainingRun, RefusesToRecordWhatIsNotTrained) {
     plan.recorded_step = step;
     EXPECT_NO_THROW(validate(plan)) << step;
   }
+}
+
+// Not its attention alone: a rank with a large MLP is not stuck.
+TEST(TrainingRun, EveryPartOfAStepAdvancesThePulse) {
+  const TrainingSettings settings = small_settings();
+  const TextBatches batches(small_text(), settings.batch, settings.seqlen, settings.seed);
+  WorkPulse pulse;
+  ModelPart before = ModelPart::embedding;
+  std::uint64_t last = 0;
+  int parts = 0;
+  const auto work = [&](TrainingRank& rank) {
+    rank.replica().ring().listen([&](ModelPart part, Pass, Index) {
+      const bool had_products = before == ModelPart::mlp;
+      EXPECT_GT(pulse.progress(), last + (had_products ? 1 : 0)) << parts;
+      before = part;
+      last = pulse.progress();
+      ++parts;
+    });
+    rank.step();
+    pulse.stop();
+    EXPECT_THROW(rank.step(), RunError);
+  };
+  run_rank_threads(
+      1,
+      [&](Communicator& comm) {
+        return std::make_unique<TrainingRank>(settings, Deal{}, batches, comm, &pulse);
+      },
+      work);
+  EXPECT_EQ(parts, 9);
 }
 
 }  // namespace

@@ -32,6 +32,19 @@ TEST(TextBatches, NeedRoomForAPiece) {
   EXPECT_THROW(TextBatches("abc", 1, 3, 0), InputError);
 }
 
+// An embedding has no row for them.
+TEST(TextBatches, RefuseBytesThatTheModelDoesNotKnow) {
+  EXPECT_NO_THROW(TextBatches("ab\xff", 1, 1, 0));
+  EXPECT_NO_THROW(TextBatches("ab", 1, 1, 0, 'c'));
+  try {
+    TextBatches("ab", 1, 1, 0, 'b');
+    FAIL() << "b is not below b";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("a byte of 98 at 1"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(TextBatches, EntropyOfBytes) {
   EXPECT_EQ(unigram_entropy(""), 0);
   EXPECT_EQ(unigram_entropy("aaaa"), 0);
@@ -94,12 +107,26 @@ TEST(Training, RefusesWhatCannotBe) {
   refused([](TrainingSettings& s) { s.batch = 0; });
   refused([](TrainingSettings& s) { s.seqlen = 1 << 20; });  // longer than the text
   refused([](TrainingSettings& s) { s.mask = "casual"; });
+  refused([](TrainingSettings& s) { s.shape.vocab = 17; });
   refused([](TrainingSettings& s) { s.adam.rate = -1; });
   refused([](TrainingSettings&) {}, 0);
   TrainingSettings wider = small_settings();
   wider.shape.width = 20;
   const Checkpoint other = train_on_threads(wider, {}, text, nullptr, 0);
   EXPECT_THROW(train_on_threads(small_settings(), {}, text, &other, 1), InputError);
+}
+
+// Loss and gradients are finite, but what the update makes of them is not: nobody may save that.
+TEST(Training, EndsWhenItsWeightsOverflow) {
+  TrainingSettings settings = small_settings();
+  settings.adam.rate = 1e40;
+  try {
+    train_on_threads(settings, {PartitionKind::zigzag, 2}, small_text(), nullptr, 1);
+    FAIL() << "such weights are no success";
+  } catch (const RunError& error) {
+    EXPECT_NE(std::string(error.what()).find("diverged: at step 1 weights"), std::string::npos)
+        << error.what();
+  }
 }
 
 // What goes wrong while a checkpoint is written ends the run.

@@ -6,6 +6,8 @@
 //   mpi_driver ahead       runs that go on only when blocks come in ahead
 //   mpi_driver tensor_parallel   two rings a rank, compared with the same on threads
 //   mpi_driver generate    texts from a checkpoint, compared with the same on threads
+//   mpi_driver slow_disk   training whose rank 0 has to wait for longer than the timeout
+//   mpi_driver stuck       a rank that does not come to a hop
 //   mpi_driver fail WHAT   a run that fails; every rank prints its error
 #include <unistd.h>
 
@@ -20,6 +22,16 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
+namespace {
+
+double timeout_of(const std::string& command) {  // in seconds
+  if (command == "fail" || command == "stuck") return 1;
+  if (command == "slow_disk") return 2;
+  return command == "ahead" ? 10 : 60;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace ringscope;
   const std::string command = argc > 1 ? argv[1] : "";
@@ -28,7 +40,7 @@ int main(int argc, char** argv) {
     // What libraries leak that MPI loads and unloads again while it starts.
     __lsan_disable();
 #endif
-    MpiSession session(command == "fail" ? 1 : command == "ahead" ? 10 : 60);  // seconds
+    MpiSession session(timeout_of(command));
 #ifdef __SANITIZE_ADDRESS__
     __lsan_enable();
 #endif
@@ -37,6 +49,8 @@ int main(int argc, char** argv) {
     if (command == "ahead") ahead(session);
     if (command == "tensor_parallel") tensor_parallel(session);
     if (command == "generate") generate(session);
+    if (command == "slow_disk") slow_disk(session);
+    if (command == "stuck") stuck(session);
     if (command == "fail" && argc > 2) fail(session, argv[2]);
 #ifdef __SANITIZE_ADDRESS__
     // While MPI's libraries are still loaded, so that leaks inside of them can be told from ours.

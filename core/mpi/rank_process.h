@@ -1,0 +1,109 @@
+// What a rank does for as long as it is a process of a job, whatever its work is: it is watched
+// over the lifeline, its blocks move by MPI, and a failure anywhere ends the work of all, who then
+// agree on what happened.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/mpi/mpi_calls.h"
+#include "core/mpi/mpi_communicator.h"
+#include "core/mpi/mpi_engine.h"
+#include "core/mpi/mpi_session.h"
+#include "core/process/lifeline.h"
+#include "core/ring/watch.h"
+
+namespace ringscope {
+
+// A State is the rank as it is on threads too: made of what it needs, a Communicator& and a
+// RankPulse*. It holds all memory that hops name.
+template <class State>
+class RankProcess {
+ public:
+  // `session` must outlive it.
+  explicit RankProcess(MpiSession& session)
+      : session_(session), line_(session.lifeline()), engine_(line_) {
+    line_.watch(pulse_, [this](const RunError& error) { stop(error); });
+  }
+  ~RankProcess() { line_.unwatch(); }
+  RankProcess(const RankProcess&) = delete;
+  RankProcess& operator=(const RankProcess&) = delete;
+
+  // Returns what `work` does, a function of no arguments. Throws RunError naming the rank, the same
+  // on every rank, when any of them throws or is stuck; then no MPI function may be called.
+  template <class Work>
+  auto run(const Work& work) {
+    try {
+      return work();
+    } catch (const RunError& error) {
+      fail(error.rank() >= 0 ? error : RunError(error.what(), session_.rank()));
+    } catch (const std::bad_alloc&) {
+      fail(RunError("out of memory", session_.rank()));
+    } catch (const std::exception& error) {
+      fail(RunError(error.what(), session_.rank()));
+    }
+  }
+
+  // For the work. From here until leave_ring() nobody else may call MPI.
+  template <class... Parts>
+  State& join_ring(Parts&&... parts) {
+    MpiCommunicator::Options options;
+    options.pulse = &pulse_;
+    options.on_failure = [this](const RunError& error) { line_.fail(error); };
+    comm_ = std::make_unique<MpiCommunicator>(engine_.waits(), session_.rank(),
+                                              session_.world_size(), std::move(options));
+    state_ = std::make_unique<State>(std::forward<Parts>(parts)..., *comm_, &pulse_);
+    return *state_;
+  }
+  // Returns when nothing is on its way any more. The state stays.
+  void leave_ring() { comm_.reset(); }
+
+  // `call`, which must outlive it; while it goes on the rank is not taken for stuck. Empty for an
+  // empty one.
+  template <class... Arguments>
+  std::function<void(Arguments...)> outside(const std::function<void(Arguments...)>& call) {
+    if (!call) return {};
+    return [this, &call](Arguments... arguments) {
+      const ShownOutsideWork shown(pulse_);
+      call(arguments...);
+    };
+  }
+
+  Engine& engine() { return engine_; }
+  RankPulse& pulse() { return pulse_; }
+
+ private:
+  // How long a rank that was told of a failure waits for rank 0's word on it.
+  static constexpr double kFailureSeconds = 1;
+
+  // Tells everybody, and throws what rank 0 then says of the run.
+  [[noreturn]] void fail(const RunError& error) {
+    line_.fail(error);
+    const RunError agreed = line_.wait_for_failure(kFailureSeconds).value_or(error);
+    stop(agreed);
+    comm_.reset();
+    line_.unwatch();
+    if (state_ != nullptr)
+      keep_until_exit(std::move(state_));  // hops that never ended name its memory
+    throw agreed;
+  }
+
+  // Ends every wait, and the work of a long step.
+  void stop(const RunError& error) {
+    engine_.fail(error);
+    pulse_.stop();
+  }
+
+  MpiSession& session_;
+  Lifeline& line_;
+  RankPulse pulse_;
+  MpiEngine engine_;
+  std::unique_ptr<State> state_;
+  std::unique_ptr<MpiCommunicator> comm_;  // ends before the state, whose memory it may still touch
+};
+
+}  // namespace ringscope

@@ -1,0 +1,78 @@
+// What tests of `train` share: a text, a model that takes a moment, and how it is run.
+#pragma once
+
+#include <signal.h>
+
+#include <chrono>
+#include <thread>
+
+#include "core/train/loss_csv.h"
+#include "tests/app/program.h"
+
+namespace ringscope {
+
+// A model that takes a moment.
+inline const Strings kTiny{"train", "--text",   "t.txt", "--layers",   "1", "--width",
+                           "16",    "--heads",  "2",     "--heads-kv", "1", "--head-dim",
+                           "8",     "--hidden", "24",    "--batch",    "2", "--seqlen",
+                           "30",    "--lr",     "0.01"};
+
+class TrainCommandTest : public ProgramTest {
+ protected:
+  TrainCommandTest() {
+    for (int i = 0; i < 40; ++i)
+      text_ += "round and round the ring they go, " + std::to_string(i % 10) + "\n";
+    write_text("t.txt", text_);
+  }
+
+  std::vector<double> losses(const std::string& name) const {
+    std::vector<double> result;
+    for (const StepLoss& row : read_loss_csv(path(name))) {
+      EXPECT_EQ(row.step, static_cast<Index>(result.size()) + 1);
+      result.push_back(row.loss);
+    }
+    return result;
+  }
+  std::string bytes(const std::string& name) const { return contents_of(path(name)); }
+
+  // Kills the program a moment after it has written `file`.
+  void run_until_there_is(const std::string& file, const Strings& arguments) const {
+    using std::chrono::steady_clock;
+    Strings words = Strings{RINGSCOPE_PROGRAM} + arguments;
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const std::string folder = path("");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (::chdir(folder.c_str()) == 0) ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+    ASSERT_GT(child, 0);
+    const auto end = steady_clock::now() + std::chrono::seconds(60);
+    while (!std::filesystem::exists(path(file)) && steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "it ended by itself";
+    ASSERT_TRUE(std::filesystem::exists(path(file)));
+  }
+
+  // Status 2, one line with all `parts`, and no file that was not there before.
+  void expect_refused(const Strings& arguments, const Strings& parts) const {
+    const std::set<std::string> before = files();
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.status, 2) << result.err;
+    EXPECT_EQ(result.out, "");
+    expect_one_line(result);
+    for (const std::string& part : parts)
+      EXPECT_NE(result.err.find(part), std::string::npos) << part << " is not in: " << result.err;
+    EXPECT_EQ(files(), before);
+  }
+
+  std::string text_;
+};
+
+}  // namespace ringscope
