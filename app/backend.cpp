@@ -1,8 +1,14 @@
 #include "app/backend.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "app/flags.h"
 
 #include "core/base/error.h"
 #include "core/base/names.h"
@@ -83,9 +89,34 @@ Runner cuda_runner(const CudaChoice& choice) {
 
 #else
 
+namespace fs = std::filesystem;
+
+// Where CMake looks for it, too.
+std::optional<fs::path> cuda_compiler() {
+  std::vector<fs::path> folders;
+  for (const char* const home : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* const folder = std::getenv(home)) folders.push_back(fs::path(folder) / "bin");
+  const char* const path = std::getenv("PATH");
+  const std::string_view all = path == nullptr ? "" : path;
+  for (std::size_t begin = 0; begin < all.size();) {
+    const std::size_t end = std::min(all.find(':', begin), all.size());
+    folders.emplace_back(all.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  folders.emplace_back("/usr/local/cuda/bin");
+  for (const fs::path& folder : folders)
+    if (::access((folder / "nvcc").c_str(), X_OK) == 0) return folder / "nvcc";
+  return std::nullopt;
+}
+
 std::string cuda_availability() {
-  return "no: this build has no CUDA kernels; a CUDA toolkit (12.3 or later) and a build with "
-         "RINGSCOPE_CUDA=ON bring them";
+  const std::string begin = "no: this build has no CUDA kernels; ";
+  if (const std::optional<fs::path> nvcc = cuda_compiler())
+    return begin + "'./ringscope run --backend cuda' in the source folder builds them, with " +
+           nvcc->string();
+  return begin +
+         "they take a CUDA toolkit (12.3 or later), and no nvcc is on PATH, under CUDA_HOME "
+         "or in /usr/local/cuda";
 }
 
 Runner cuda_runner(const CudaChoice&) { return run_on_threads; }  // parse_backend refused it
@@ -111,8 +142,7 @@ Runner nccl_runner(const CudaChoice& choice) {
 #else
 
 std::string nccl_availability() {
-  return "no: this build has no NCCL; nccl.h (2.19 or later), a CUDA toolkit and a build with "
-         "RINGSCOPE_NCCL=ON bring it";
+  return "no: this build has no NCCL; it takes CUDA kernels (see above) and nccl.h (2.19 or later)";
 }
 
 Runner nccl_runner(const CudaChoice&) { return run_on_threads; }  // parse_backend refused it
@@ -120,6 +150,27 @@ Runner nccl_runner(const CudaChoice&) { return run_on_threads; }  // parse_backe
 #endif
 
 }  // namespace
+
+void become_gpu_program(const std::vector<std::string>& arguments) {
+#ifndef RINGSCOPE_HAS_CUDA
+  if (arguments.empty()) return;
+  const std::string backend = value_before_reading("--backend", arguments);
+  if (backend != name_of(Backend::cuda) && backend != name_of(Backend::nccl) &&
+      arguments.front() != "info")
+    return;
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (error) return;
+  const std::string program = self.parent_path() / "ringscope-gpu";
+  std::vector<char*> words = {const_cast<char*>(program.c_str())};
+  for (const std::string& argument : arguments)
+    words.push_back(const_cast<char*>(argument.c_str()));
+  words.push_back(nullptr);
+  ::execv(program.c_str(), words.data());  // returns when there is none
+#else
+  (void)arguments;
+#endif
+}
 
 std::string built_backends() {
   std::string names;

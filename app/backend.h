@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/mpi/run_on_mpi.h"
 #include "core/ring/run.h"
@@ -20,10 +21,18 @@ constexpr std::string_view name_of(Backend backend) {
   return names[static_cast<int>(backend)];
 }
 
+// Replaces this process by the program that has kernels for GPUs, `ringscope-gpu` beside this one,
+// with the same `arguments`, where they ask for a GPU. Returns when they don't, when there is no
+// such program, or when this is it.
+void become_gpu_program(const std::vector<std::string>& arguments);
+
 // "cpu, cuda": those that this build has.
 std::string built_backends();
 // Throws InputError that lists them.
 Backend parse_backend(std::string_view text);
+
+// The number of ranks where they are not processes and --world-size was not given.
+inline constexpr int kDefaultWorldSize = 4;
 
 // What --backend cuda and nccl can be told.
 struct CudaChoice {

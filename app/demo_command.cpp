@@ -22,6 +22,7 @@
 #include "app/view_command.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/program.h"
 #include "core/ring/run.h"
 
 namespace ringscope {
@@ -29,6 +30,7 @@ namespace {
 
 constexpr int kWorldSize = 4;
 constexpr Index kHeads = 4, kHeadDim = 64;
+constexpr Index kVerifiedRows = 1024;  // of each head; a sample keeps verifying a matter of seconds
 
 // What `ringscope run` would be asked for to get the same trace.
 RunOptions run_options(const DemoOptions& demo, PartitionKind partition) {
@@ -55,6 +57,18 @@ viz::ViewOptions view_options(const DemoOptions& demo) {
 
 std::string picture_path(const DemoOptions& demo) {
   return (std::filesystem::path(demo.out) / "compare.png").string();
+}
+
+// The sources of the program as one text: beside it where it was built, in share/ where it is
+// installed.
+std::string own_sources() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const fs::path& path :
+       {folder / "sources.txt", folder.parent_path() / "share/ringscope/sources.txt"})
+    if (fs::exists(path, error)) return path.lexically_proximate(fs::current_path(error)).string();
+  throw InputError("--text: the program's own sources are not beside it; accepted: --text FILE");
 }
 
 void make_folder(const std::string& path) {
@@ -156,7 +170,7 @@ std::string show(const DemoOptions& options) {
   if (const std::string no_viewer = why_no_viewer(); !no_viewer.empty())
     return fmt::format("Traces: {}; no picture of them: {}. They open in https://ui.perfetto.dev\n",
                        fmt::join(view.traces, " "), no_viewer);
-  const std::string command = fmt::format("./ringscope view {}", fmt::join(view.traces, " "));
+  const std::string command = fmt::format("{} view {}", own_command(), fmt::join(view.traces, " "));
   view.screenshot = picture_path(options);
   view_command(view);
   return fmt::format("All four side by side: {}\nLook closer: {}\n", *view.screenshot, command);
@@ -170,7 +184,9 @@ bool somebody_looks(const DemoOptions& options) {
 
 }  // namespace
 
-int demo_command(const DemoOptions& options) {
+int demo_command(const DemoOptions& given) {
+  DemoOptions options = given;
+  if (options.text.empty()) options.text = own_sources();
   const RunOptions first = run_options(options, kAllPartitions[0]);
   const InputPlan plan = plan_inputs(first);
   make_folder(options.out);
@@ -185,12 +201,18 @@ int demo_command(const DemoOptions& options) {
 
   const AttentionInputs inputs = load_inputs(first, plan).tensors;
   print_out(fmt::format(
-      "{}: the first {} bytes as tokens, {} ranks, {} heads, head_dim {}, {}, causal\n\n",
+      "{}: the first {} bytes as tokens, {} ranks, {} heads, head_dim {}, {}, causal\n",
       options.text, plan.shape.seqlen, kWorldSize, kHeads, kHeadDim, name_of(config.dtype)));
+  const std::vector<Index> queries = sampled_queries(plan.shape.seqlen, kVerifiedRows, first.seed);
+  print_out(fmt::format("compared with naive attention in f64: {} query rows of each head\n\n",
+                        queries.empty()
+                            ? "all"
+                            : fmt::format("a random {} of {}", queries.size(), plan.shape.seqlen)));
   const Reference reference = [&] {
     ProgressBar bar("reference");
-    return Reference(config, inputs, run_on_threads, bar.callback());
+    return Reference(config, inputs, run_on_threads, bar.callback(), queries);
   }();
+  print_out(table_head());
   std::vector<Report> reports;
   for (const PartitionKind partition : kAllPartitions) {
     config.partition = partition;
@@ -200,11 +222,9 @@ int demo_command(const DemoOptions& options) {
     }();
     write_outputs(run_options(options, partition), config.shape, run, false);
     reports.push_back(make_report(config, run, reference.judge(run.outputs)));
+    print_out(table_row(reports.back()));
   }
-
-  std::string text = table_head();
-  for (const Report& report : reports) text += table_row(report);
-  print_out(text + "\n" + work_picture(reports) + "\n" + closing_lines(reports));
+  print_out("\n" + work_picture(reports) + "\n" + closing_lines(reports));
   print_out(show(options));
   for (const Report& report : reports) {
     if (report.verdict->pass()) continue;

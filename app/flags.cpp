@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace ringscope {
@@ -20,7 +21,50 @@ void refuse_extras(const CLI::App& app, const std::string& command) {
                                command.empty() ? "" : command + " "));
 }
 
+constexpr double kMost = 1e9;
+
+std::optional<double> number_in(const std::string& text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
 }  // namespace
+
+double number_of_flag(const std::string& flag, const std::string& text, Accepted accepted) {
+  const std::optional<double> value = number_in(text);
+  if (value && (accepted == Accepted::above_0  ? *value > 0 && *value <= kMost
+                : accepted == Accepted::from_0 ? *value >= 0 && *value <= kMost
+                                               : *value >= 0 && *value < 1))
+    return *value;
+  const char* const words = accepted == Accepted::above_0  ? "a number above 0, up to 1e9"
+                            : accepted == Accepted::from_0 ? "a number from 0 to 1e9"
+                                                           : "a number from 0 to below 1";
+  throw InputError(fmt::format("{}: '{}' given; accepted: {}", flag, text, words));
+}
+
+double seconds_of_flag(const std::string& flag, const std::string& text) {
+  const std::optional<double> value = number_in(text);
+  if (value && *value > 0 && *value <= kMost) return *value;
+  throw InputError(
+      fmt::format("{}: '{}' given; accepted: seconds, more than 0, at most {:g}, as in 60 or 0.5",
+                  flag, text, kMost));
+}
+
+void contradiction(const std::string& flag, const std::string& why, const std::string& accepted) {
+  throw InputError(flag + ": " + why + "; accepted: " + accepted);
+}
+
+std::string value_before_reading(const std::string& flag,
+                                 const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == flag && i + 1 < arguments.size()) return arguments[i + 1];
+    if (arguments[i].starts_with(flag + "=")) return arguments[i].substr(flag.size() + 1);
+  }
+  return "";
+}
 
 void CommandFlags::flag(const std::string& name, bool& target, const std::string& help) {
   command_->add_flag(name, target, help);
@@ -113,8 +157,10 @@ CommandLine::CommandLine(const std::string& description, const std::string& prog
 
 CommandLine::~CommandLine() = default;
 
-CommandFlags& CommandLine::add_command(const std::string& name, const std::string& help) {
+CommandFlags& CommandLine::add_command(const std::string& name, const std::string& help,
+                                       const std::string& page) {
   CLI::App* const command = app_->add_subcommand(name, help);
+  command->footer("In full: " + page + " (installed: /usr/share/doc/ringscope/" + page + ")");
   command->allow_extras();
   return commands_.emplace(name, CommandFlags(command)).first->second;
 }
@@ -133,6 +179,22 @@ std::optional<std::string> CommandLine::read(const std::vector<std::string>& arg
                                  first.starts_with('-') ? "" : first + " "));
   }
   return std::nullopt;
+}
+
+std::string CommandLine::help() const { return app_->help(); }
+
+std::vector<DescribedCommand> CommandLine::described() const {
+  std::vector<DescribedCommand> commands;
+  for (const CLI::App* command : app_->get_subcommands({})) {
+    commands.push_back({command->get_name(), command->get_description(), {}});
+    for (const CLI::Option* option : command->get_options())
+      if (option->get_name() != "--help")
+        commands.back().flags.push_back(
+            {option->get_name(),
+             option->get_items_expected_max() == 0 ? "" : option->get_type_name(),
+             option->get_description()});
+  }
+  return commands;
 }
 
 std::string CommandLine::command() const {

@@ -36,6 +36,21 @@ T integer_of_flag(const std::string& flag, const std::string& text, T least, T m
       fmt::format("{}: '{}' given; accepted: an integer from {} to {}", flag, text, least, most));
 }
 
+// Of a number that need not be an integer.
+enum class Accepted { above_0, from_0, below_1 };  // up to 1e9; up to 1e9; from 0
+
+double number_of_flag(const std::string& flag, const std::string& text, Accepted accepted);
+// Above 0, and far from where clocks in nanoseconds end.
+double seconds_of_flag(const std::string& flag, const std::string& text);
+
+// "FLAG: WHY; accepted: ...", of flags that don't go together.
+[[noreturn]] void contradiction(const std::string& flag, const std::string& why,
+                                const std::string& accepted);
+
+// The value of `flag` as far as it can be told before the command line is read; "" for none.
+std::string value_before_reading(const std::string& flag,
+                                 const std::vector<std::string>& arguments);
+
 // One command's. What they are read into must outlive the reading.
 class CommandFlags {
  public:
@@ -95,14 +110,29 @@ class CommandFlags {
   std::set<std::string> repeated_;            // flags that may be given several times
 };
 
+// A command and its flags, for pages about them.
+struct DescribedFlag {
+  std::string name, type, help;  // type: of the value; "" takes none
+};
+struct DescribedCommand {
+  std::string name, help;
+  std::vector<DescribedFlag> flags;
+};
+
 // The whole: a command, and what was given with it.
 class CommandLine {
  public:
   CommandLine(const std::string& description, const std::string& program);
   ~CommandLine();
 
-  // The flags last as long as this.
-  CommandFlags& add_command(const std::string& name, const std::string& help);
+  // The flags last as long as this. `page` is the file that describes the command in full, from the
+  // source folder, which its --help names.
+  CommandFlags& add_command(const std::string& name, const std::string& help,
+                            const std::string& page);
+
+  // The text of `ringscope --help`, and all commands in the order in which they were added.
+  std::string help() const;
+  std::vector<DescribedCommand> described() const;
 
   // Reads `arguments`, at least one. Returns the text of the help if that was asked for. Throws
   // InputError.

@@ -5,11 +5,7 @@
 #include "app/terminal.h"
 
 namespace ringscope {
-namespace {
-
-constexpr int kDefaultWorldSize = 4;
-
-}  // namespace
+namespace {}  // namespace
 
 int generate_command(const GenerateRequest& request) {
   const int world_size = request.world_size.value_or(kDefaultWorldSize);

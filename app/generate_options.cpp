@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <limits>
 
 #include "app/flags.h"
@@ -15,21 +14,6 @@ namespace ringscope {
 namespace {
 
 constexpr int kMostThreadRanks = 256;  // each has two threads; beyond, a byte takes seconds
-
-double parse_number(const std::string& flag, const std::string& text, bool zero_accepted) {
-  constexpr double kMost = 1e9;
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  const bool is_large_enough = zero_accepted ? value >= 0 : value > 0;  // NaN is not
-  if (error == std::errc() && stop == end && is_large_enough && value <= kMost) return value;
-  throw InputError(fmt::format("{}: '{}' given; accepted: a number {}, up to 1e9", flag, text,
-                               zero_accepted ? "from 0" : "above 0"));
-}
-
-[[noreturn]] void contradiction(const char* flag, const std::string& why, const char* accepted) {
-  throw InputError(fmt::format("{}: {}; accepted: {}", flag, why, accepted));
-}
 
 std::string prompt_of(const GenerateRequest& request) {
   if (request.prompt) return *request.prompt;
@@ -64,7 +48,8 @@ void add_generate(CommandFlags& flags, GenerateRequest& request) {
                           "({:g})",
                           options.sampling.temperature),
               [&options](const std::string& text) {
-                options.sampling.temperature = parse_number("--temperature", text, true);
+                options.sampling.temperature =
+                    number_of_flag("--temperature", text, Accepted::from_0);
               });
   flags.value("--seed", "N", "of the draw (0)", [&options](const std::string& text) {
     options.sampling.seed = integer_of_flag<std::uint64_t>(
@@ -85,7 +70,7 @@ void add_generate(CommandFlags& flags, GenerateRequest& request) {
               "of --backend mpi: end when a rank gives no sign of life, or nothing moves, for so "
               "long (60)",
               [&request](const std::string& text) {
-                request.timeout_s = parse_number("--timeout", text, false);
+                request.timeout_s = seconds_of_flag("--timeout", text);
               });
   flags.flag("--json", request.json,
              "print text, speed, bytes on the wire and shards as one JSON object");

@@ -12,6 +12,7 @@
 #include "app/terminal.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/program.h"
 #include "lessons/book/book.h"
 #include "lessons/book/glossary.h"
 #include "lessons/book/markdown_writer.h"
@@ -36,7 +37,7 @@ void list_lessons() {
                           std::ceil(lessons::reading_minutes(lesson))));
     print_out(lessons::wrapped_text(console, lesson.source.summary, "     "));
   }
-  print_out("\nBegin with: ./ringscope lesson 1\n");
+  print_out(fmt::format("\nBegin with: {} lesson 1\n", own_command()));
 }
 
 void show_entry(const TerminalConsole& console, const lessons::Entry& entry) {
@@ -73,7 +74,8 @@ int tell_lesson(const Lesson& lesson, const LessonOptions& options) {
         fmt::format("lesson {}: {} of {} checks failed", lesson.number, told.failed, told.checks));
     return 1;
   } catch (const lessons::ReaderStopped&) {
-    print_out(fmt::format("\nStopped. To begin again: ./ringscope lesson {}\n", lesson.number));
+    print_out(
+        fmt::format("\nStopped. To begin again: {} lesson {}\n", own_command(), lesson.number));
     return 0;
   }
 }
@@ -100,8 +102,11 @@ int check_exercise(const Lesson& lesson) {
                     folder));
   const std::string header = "lessons/" + lesson.folder + "/exercise.h";
   print_out(header + "\n");
+  // The launcher's lock: two builds of one folder at a time would spoil it.
+  const std::string lock = (fs::path(RINGSCOPE_SOURCE_DIR) / "build/.lock").string();
   const auto [messages, built] =
-      output_of(fmt::format("cmake --build '{}' --target {}", folder, target));
+      output_of(fmt::format("{}cmake --build '{}' --target {}",
+                            fs::exists(lock) ? "flock '" + lock + "' " : "", folder, target));
   if (built != 0) {
     print_out(messages);
     print_error(header + ": building its test failed, see above");

@@ -16,7 +16,7 @@ namespace {
 constexpr Index kAddressSpace = Index{1} << 48;
 
 // The number that a file holds, if it holds one ("max" is none).
-std::optional<Index> number_in(const std::string& path) {
+std::optional<Index> number_in_file(const std::string& path) {
   std::ifstream file(path);
   Index value = 0;
   if (file >> value) return value;
@@ -80,8 +80,8 @@ MemoryLimit available_memory() {
     consider(free * 1024, "free on this machine");
   for (const std::string& folder : control_groups())
     for (const GroupFiles& files : kGroupFiles)
-      if (const auto most = number_in(folder + files.limit)) {
-        const Index used = number_in(folder + files.used).value_or(0);
+      if (const auto most = number_in_file(folder + files.limit)) {
+        const Index used = number_in_file(folder + files.used).value_or(0);
         const Index reclaimable = number_after(files.reclaimable, folder + "/memory.stat");
         consider(*most - std::max<Index>(used - reclaimable, 0),
                  "left in the control group " + folder);

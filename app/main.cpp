@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "app/backend.h"
 #include "app/demo_command.h"
 #include "app/ending.h"
 #include "app/generate_command.h"
@@ -54,6 +55,7 @@ int dispatch(const Command& command) {
 
 int guarded_main(const std::vector<std::string>& arguments) {
   try {
+    become_gpu_program(arguments);
     if (asks_for_processes(arguments)) return process_command(arguments);
     return dispatch(parse_command_line(arguments));
   } catch (const std::exception& error) {

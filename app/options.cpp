@@ -11,13 +11,15 @@
 
 #include "app/flags.h"
 #include "app/for_flag.h"
+#include "app/help_pages.h"
 #include "core/base/error.h"
 
 namespace ringscope {
 namespace {
 
-constexpr std::string_view kCommands[] = {"run",  "info",     "demo",  "view",     "lesson",
-                                          "plan", "simulate", "train", "generate", "groups"};
+constexpr std::string_view kCommands[] = {"run",      "info",   "demo",     "view",
+                                          "lesson",   "plan",   "simulate", "train",
+                                          "generate", "groups", "help"};
 
 double parse_scale(const std::string& flag, const std::string& text) {
   double value = 0;
@@ -28,17 +30,6 @@ double parse_scale(const std::string& flag, const std::string& text) {
     return value;
   throw InputError(
       fmt::format("{}: '{}' given; accepted: a finite number that f32 can hold", flag, text));
-}
-
-double parse_seconds(const std::string& flag, const std::string& text) {
-  constexpr double kMost = 1e9;  // far from where clocks in nanoseconds end
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && stop == end && value > 0 && value <= kMost) return value;
-  throw InputError(
-      fmt::format("{}: '{}' given; accepted: seconds, more than 0, at most {:g}, as in 60 or 0.5",
-                  flag, text, kMost));
 }
 
 // "unposted-recv, send-first, ..."
@@ -55,7 +46,7 @@ void add_run(CommandFlags& flags, RunOptions& run) {
   flags.path("--v", run.v, "values, .npy, shaped like the keys");
   flags.path("--text", run.text, "embed the bytes of a file instead");
   flags.flag("--random", run.random, "draw from N(0, 1) instead");
-  flags.value("--seed", "N", "of --random (0)", [&run](const std::string& text) {
+  flags.value("--seed", "N", "of --random and --verify-rows (0)", [&run](const std::string& text) {
     run.seed = integer_of_flag<std::uint64_t>("--seed", text, 0,
                                               std::numeric_limits<std::uint64_t>::max());
   });
@@ -119,11 +110,18 @@ void add_run(CommandFlags& flags, RunOptions& run) {
   flags.path("--trace", run.trace, "write the recording, Chrome Trace Event JSON");
   flags.flag("--verify", run.verify,
              "compare with naive attention in f64; exit status 1 when it differs");
+  flags.value("--verify-rows", "N",
+              "compare a sample of N query rows of each head (--seed draws it), and not dk and dv",
+              [&run](const std::string& text) {
+                run.verify = true;
+                run.verify_rows = integer_of_flag<Index>("--verify-rows", text, 1,
+                                                         std::numeric_limits<Index>::max());
+              });
   flags.flag("--json", run.json, "print the summary as one JSON object");
   flags.value(
       "--timeout", "SECONDS",
       "end the run when a rank gives no sign of life, or nothing moves, for so long (60)",
-      [&run](const std::string& text) { run.timeout_s = parse_seconds("--timeout", text); });
+      [&run](const std::string& text) { run.timeout_s = seconds_of_flag("--timeout", text); });
   flags.name("--inject", run.injection, "KIND[@RANK[:STEP]]",
              "a mistake or lateness on purpose: " + fault_names() +
                  " (of the last rank, from step 0; jitter: of all)",
@@ -131,13 +129,12 @@ void add_run(CommandFlags& flags, RunOptions& run) {
 }
 
 void add_demo(CommandFlags& flags, DemoOptions& demo) {
-  flags.value("--text", "FILE", "the text, at least --seqlen bytes",
+  flags.value("--text", "FILE", "the text, at least --seqlen bytes (this program's own sources)",
               [&demo](const std::string& text) { demo.text = text; });
-  flags.value("--out", "DIR", "folder for the traces; made when it is missing",
+  flags.value("--out", "DIR", "folder for the traces; made when it is missing (runs/demo)",
               [&demo](const std::string& text) { demo.out = text; });
-  for (const char* name : {"--text", "--out"}) flags.require(name);
   flags.flag("--no-view", demo.no_view, "don't open the viewer at the end");
-  flags.value("--seqlen", "N", "tokens (32768)", [&demo](const std::string& text) {
+  flags.value("--seqlen", "N", "tokens (8192)", [&demo](const std::string& text) {
     demo.seqlen = integer_of_flag<Index>("--seqlen", text, 1, std::numeric_limits<Index>::max());
   });
 }
@@ -194,11 +191,6 @@ void add_view(CommandFlags& flags, viz::ViewOptions& view) {
               });
 }
 
-[[noreturn]] void contradiction(const std::string& flag, const std::string& why,
-                                const std::string& accepted) {
-  throw InputError(flag + ": " + why + "; accepted: " + accepted);
-}
-
 void check_source(const RunOptions& run, bool seed_given) {
   const bool files = run.q || run.k || run.v;
   const char* const given = files      ? (run.q   ? "--q"
@@ -225,8 +217,9 @@ void check_source(const RunOptions& run, bool seed_given) {
         contradiction(flag, fmt::format("{} given beside --q", **size),
                       "--text or --random; .npy files bring their own sizes");
   }
-  if (seed_given && !run.random)
-    contradiction("--seed", "given without --random", "--random --seed N");
+  if (seed_given && !run.random && !run.verify_rows)
+    contradiction("--seed", "given without --random and without --verify-rows",
+                  "--random --seed N, --verify-rows N --seed N");
 }
 
 void check_view(const viz::ViewOptions& view, bool size_given) {
@@ -306,33 +299,47 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   PlanRequest plan;
   LessonOptions lesson;
   CommandLine line("Ring attention, run, recorded and verified.", "ringscope");
-  CommandFlags& run_flags = line.add_command("run", "run attention on a ring of ranks");
+  CommandFlags& run_flags =
+      line.add_command("run", "run attention on a ring of ranks", "app/run.md");
   add_run(run_flags, run);
-  line.add_command("info", "what this build and this machine can do, and why not the rest");
-  add_demo(line.add_command("demo", "one text, causal, in all four partitions, verified"), demo);
-  CommandFlags& view_flags = line.add_command("view", "replay recordings");
+  line.add_command("info", "what this build and this machine can do, and why not the rest",
+                   "README.md");
+  add_demo(
+      line.add_command("demo", "one text, causal, in all four partitions, verified", "README.md"),
+      demo);
+  CommandFlags& view_flags = line.add_command("view", "replay recordings", "app/view.md");
   add_view(view_flags, view);
-  add_plan(line.add_command("plan", "what a run will cost on a machine, by formula"), plan);
-  add_lesson(line.add_command("lesson", "ring attention step by step, in lessons that run"),
+  add_plan(line.add_command("plan", "what a run will cost on a machine, by formula", "app/plan.md"),
+           plan);
+  add_lesson(line.add_command("lesson", "ring attention step by step, in lessons that run",
+                              "lessons/README.md"),
              lesson);
   GroupsRequest groups;
-  add_groups(line.add_command("groups", "ranks split by heads, rows, layers and batches at once"),
+  add_groups(line.add_command("groups", "ranks split by heads, rows, layers and batches at once",
+                              "app/plan.md"),
              groups);
   TrainOptions train;
-  add_train(line.add_command("train", "a small language model on a text, with the ring inside"),
+  add_train(line.add_command("train", "a small language model on a text, with the ring inside",
+                             "app/train.md"),
             train);
   GenerateRequest generate;
-  add_generate(line.add_command("generate", "text from a checkpoint of train"), generate);
+  add_generate(line.add_command("generate", "text from a checkpoint of train", "app/train.md"),
+               generate);
   SimulateRequest simulate;
-  CommandFlags& simulate_flags =
-      line.add_command("simulate", "a run on a machine that is not here, event by event");
+  CommandFlags& simulate_flags = line.add_command(
+      "simulate", "a run on a machine that is not here, event by event", "app/simulate.md");
   add_simulate(simulate_flags, simulate);
+
+  std::vector<std::string> pages;
+  line.add_command("help", "this text; or what --help texts become: man, bash, zsh", "README.md")
+      .words("PAGE", pages, "man, bash or zsh: a man page, completion for a shell");
 
   if (arguments.empty()) no_command();
   if (!arguments.front().starts_with('-')) require_known_command(arguments.front());
   if (const std::optional<std::string> help = line.read(arguments)) return Help{*help};
   const std::string command = line.command();
   line.require_no_extras();
+  if (command == "help") return Help{help_page(pages.empty() ? "" : pages.front(), line)};
   if (command == "info") return InfoOptions{};
   if (command == "demo") return demo;
   if (command == "plan") return checked_plan(plan);

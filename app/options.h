@@ -51,6 +51,7 @@ struct RunOptions {
 
   std::optional<std::string> out, lse, dq, dk, dv, trace;
   bool verify = false;
+  std::optional<Index> verify_rows;  // of each head; all
   bool json = false;
 
   double timeout_s = 60;
@@ -59,9 +60,9 @@ struct RunOptions {
 
 // `ringscope demo`.
 struct DemoOptions {
-  std::string text;
-  std::string out;
-  Index seqlen = 32768;
+  std::string text;  // "": the text that lies beside the program
+  std::string out = "runs/demo";
+  Index seqlen = 8192;
   bool no_view = false;  // whatever display there is
 };
 

@@ -10,7 +10,7 @@
 namespace ringscope {
 namespace {
 
-std::string line(const std::string& what, const std::string& value) {
+std::string plan_line(const std::string& what, const std::string& value) {
   return fmt::format("{:<20}{}\n", what, value);
 }
 
@@ -40,13 +40,13 @@ std::string header_text(const Plan& plan) {
 std::string feasible_text(const Plan& plan) {
   const Choice& chosen = plan.chosen;
   if (chosen.obstacle)
-    return line("feasible", fmt::format("no: {}; {}", way_text(plan), *chosen.obstacle));
-  return line("feasible", fmt::format("yes: {}; {} of {} a rank", way_text(plan),
-                                      gb_text(chosen.peak_bytes), gb_text(plan.memory_limit)));
+    return plan_line("feasible", fmt::format("no: {}; {}", way_text(plan), *chosen.obstacle));
+  return plan_line("feasible", fmt::format("yes: {}; {} of {} a rank", way_text(plan),
+                                           gb_text(chosen.peak_bytes), gb_text(plan.memory_limit)));
 }
 
 std::string memory_text(const Plan& plan) {
-  std::string text = line("memory a rank", gb_text(plan.chosen.peak_bytes));
+  std::string text = plan_line("memory a rank", gb_text(plan.chosen.peak_bytes));
   for (const MemoryPart& part : plan.memory)
     text += fmt::format("  {:<34}{:>12}\n", part.name, gb_text(part.bytes));
   return text;
@@ -61,10 +61,10 @@ std::string overlap_text(const Overlap& overlap, double rows) {
 
 std::string threshold_text(const Plan& plan) {
   const Job& job = plan.chosen.job;
-  if (job.world_size == 1) return line("threshold", "none: one rank has nothing to send");
-  std::string text =
-      line(job.backward ? "threshold forward" : "threshold", overlap_text(plan.forward, plan.rows));
-  if (job.backward) text += line("threshold backward", overlap_text(plan.backward, plan.rows));
+  if (job.world_size == 1) return plan_line("threshold", "none: one rank has nothing to send");
+  std::string text = plan_line(job.backward ? "threshold forward" : "threshold",
+                               overlap_text(plan.forward, plan.rows));
+  if (job.backward) text += plan_line("threshold backward", overlap_text(plan.backward, plan.rows));
   return text;
 }
 
@@ -124,22 +124,22 @@ std::string choices_text(const Plan& plan) {
 std::string limits_text(const Plan& plan) {
   const Job& job = plan.chosen.job;
   const std::string way = way_text(plan);
-  std::string text = line("largest seqlen",
-                          plan.largest_seqlen == 0
-                              ? "none: the memory holds not even one position"
-                              : fmt::format("{}{} in {} a rank, {}",
-                                            plan.largest_seqlen == kMaxSeqlen ? "at least " : "",
-                                            plan.largest_seqlen, gb_text(plan.memory_limit), way));
-  text += line(
+  std::string text = plan_line(
+      "largest seqlen", plan.largest_seqlen == 0
+                            ? "none: the memory holds not even one position"
+                            : fmt::format("{}{} in {} a rank, {}",
+                                          plan.largest_seqlen == kMaxSeqlen ? "at least " : "",
+                                          plan.largest_seqlen, gb_text(plan.memory_limit), way));
+  text += plan_line(
       "smallest world_size",
       plan.smallest_world_size
           ? fmt::format("{} for {} tokens, {}", *plan.smallest_world_size, job.shape.seqlen, way)
           : fmt::format("none: no number of ranks will do for {} tokens, {}", job.shape.seqlen,
                         way));
   if (job.world_size > 1)
-    text += line("hidden from seqlen", plan.hidden_seqlen
-                                           ? fmt::format("{:.0f} on a ring", *plan.hidden_seqlen)
-                                           : "none hides every hop of a ring");
+    text += plan_line("hidden from seqlen",
+                      plan.hidden_seqlen ? fmt::format("{:.0f} on a ring", *plan.hidden_seqlen)
+                                         : "none hides every hop of a ring");
   return text;
 }
 

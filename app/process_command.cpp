@@ -17,6 +17,7 @@
 #include <variant>
 
 #include "app/ending.h"
+#include "app/flags.h"
 #include "app/job_part.h"
 #include "app/job_terms.h"
 #include "app/terminal.h"
@@ -32,19 +33,10 @@ bool works_in_processes(std::string_view command) {
   return command == "run" || command == "train" || command == "generate";
 }
 
-// The value of `flag` as far as it can be told before the command line is read; "" for none.
-std::string value_of(const std::string& flag, const std::vector<std::string>& arguments) {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == flag && i + 1 < arguments.size()) return arguments[i + 1];
-    if (arguments[i].starts_with(flag + "=")) return arguments[i].substr(flag.size() + 1);
-  }
-  return "";
-}
-
 // What the ranks wait for each other before they have read their command lines. What is wrong with
 // it is said later.
 double timeout_of(const std::vector<std::string>& arguments) {
-  const std::string text = value_of("--timeout", arguments);
+  const std::string text = value_before_reading("--timeout", arguments);
   double seconds = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   return error == std::errc() && seconds > 0 && seconds < 1e9 ? seconds : RingConfig{}.timeout_s;
@@ -180,7 +172,7 @@ bool asks_for_processes(const std::vector<std::string>& arguments) {
   };
   if (given("--help") || given("-h")) return launched_by_mpi();
   if (arguments.empty() || !works_in_processes(arguments.front())) return false;
-  const std::string backend = value_of("--backend", arguments);
+  const std::string backend = value_before_reading("--backend", arguments);
   return backend == name_of(Backend::mpi) ||
          (backend == name_of(Backend::nccl) && launched_by_mpi());
 }

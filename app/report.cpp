@@ -82,6 +82,8 @@ void put_rank(Writer& writer, const Report& report, std::size_t r) {
 void put_verdict(Writer& writer, const Verdict& verdict) {
   JsonObject object(writer);
   object.put("pass", verdict.pass());
+  object.put("query_rows", verdict.query_rows);
+  object.put("seqlen", verdict.seqlen);
   for (const TensorVerdict& t : verdict.tensors) {
     JsonObject tensor(object.key(t.name));
     tensor.put("pass", t.pass());

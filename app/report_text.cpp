@@ -39,7 +39,7 @@ std::string rank_table(const Report& report) {
   return text;
 }
 
-std::string verdict_text(const Verdict& verdict, DType dtype) {
+std::string verdict_text(const Verdict& verdict, DType dtype, bool backward) {
   std::string text =
       fmt::format("\n{:>5}{:>13}{:>13}{:>13}\n", "error", "absolute", "relative", "tolerance");
   for (const TensorVerdict& t : verdict.tensors)
@@ -49,6 +49,12 @@ std::string verdict_text(const Verdict& verdict, DType dtype) {
         t.error.non_finite == 0
             ? ""
             : fmt::format(", {} NaN or infinite in both, not compared", t.error.non_finite));
+  if (verdict.is_sample())
+    text += fmt::format(
+        "compared: {} of {} query rows of each head ({:.2g} %){}\n", verdict.query_rows,
+        verdict.seqlen,
+        100.0 * static_cast<double>(verdict.query_rows) / static_cast<double>(verdict.seqlen),
+        backward ? "; dk and dv are not compared, they take every query" : "");
   return text + "against naive attention in f64 on the same rounded inputs; " +
          tolerance_source(dtype) + "\n";
 }
@@ -81,7 +87,8 @@ std::string report_text(const Report& report) {
   if (dropped > 0)
     text += fmt::format("{} events found no room and are not in the recording\n", dropped);
   text += report.engine_notes;
-  if (report.verdict) text += verdict_text(*report.verdict, report.config.dtype);
+  if (report.verdict)
+    text += verdict_text(*report.verdict, report.config.dtype, report.config.backward);
   return text;
 }
 

@@ -9,12 +9,6 @@
 #include "core/ring/run.h"
 
 namespace ringscope {
-namespace {
-
-constexpr int kDefaultWorldSize = 4;
-
-}  // namespace
-
 int run_command(const RunOptions& options) {
   const InputPlan plan = plan_inputs(options);
   const RingConfig config =

@@ -78,7 +78,9 @@ int conclude(const FinishedRun& finished, const AttentionInputs& inputs, const R
   std::optional<Verdict> verdict;
   if (options.verify) {
     ProgressBar bar("reference");
-    verdict = Reference(config, inputs, one_rank, bar.callback()).judge(run.outputs);
+    const std::vector<Index> queries = sampled_queries(
+        config.shape.seqlen, options.verify_rows.value_or(config.shape.seqlen), options.seed);
+    verdict = Reference(config, inputs, one_rank, bar.callback(), queries).judge(run.outputs);
   }
   write_outputs(options, config.shape, run, plan.all_f64);
 

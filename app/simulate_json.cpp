@@ -10,8 +10,8 @@
 namespace ringscope {
 namespace {
 
-constexpr int kMostRanks = 256;     // that are told one by one
-constexpr int kMostWithSteps = 64;  // world_size up to which each rank's steps are
+constexpr int kMostRanksInJson = 256;  // that are told one by one
+constexpr int kMostWithSteps = 64;     // world_size up to which each rank's steps are
 
 std::string_view pace_name(const Scenario& scenario) {
   return has_buffers(scenario) ? "buffers" : "in-step";
@@ -142,7 +142,7 @@ std::string simulated_json(const Simulated& simulated) {
     put_machine(json, scenario, simulated.hardware);
     put_figures(json, simulated.figures);
     json.array("ranks", [&] {
-      for (const int rank : told_ranks(scenario.job.world_size, kMostRanks))
+      for (const int rank : told_ranks(scenario.job.world_size, kMostRanksInJson))
         put_rank(json, simulated, rank);
     });
     if (!simulated.simulation.path.ranks.empty()) put_path(json, simulated.simulation.path);

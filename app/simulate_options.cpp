@@ -13,22 +13,19 @@
 namespace ringscope {
 namespace {
 
-constexpr double kMost = 1e12;  // of any number here, far from where sums of times would overflow
-
-[[noreturn]] void contradiction(const std::string& flag, const std::string& why,
-                                const std::string& accepted) {
-  throw InputError(flag + ": " + why + "; accepted: " + accepted);
-}
+constexpr double kMostNumber =
+    1e12;  // of any number here, far from where sums of times would overflow
 
 // A finite number, from `least`, or more than it where that is 0 and `positive`.
 double number_of_flag(const std::string& flag, const std::string& text, bool positive) {
   double value = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && stop == end && value <= kMost && (positive ? value > 0 : value >= 0))
+  if (error == std::errc() && stop == end && value <= kMostNumber &&
+      (positive ? value > 0 : value >= 0))
     return value;
   throw InputError(fmt::format("{}: '{}' given; accepted: a number {} 0, up to {:g}", flag, text,
-                               positive ? "above" : "from", kMost));
+                               positive ? "above" : "from", kMostNumber));
 }
 
 // "3:0.5,7:0.8"

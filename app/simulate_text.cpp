@@ -14,7 +14,7 @@ namespace {
 constexpr int kMostRanksInTable = 16;
 constexpr std::size_t kMostRowsOfSweep = 60;
 
-std::string line(const std::string& what, const std::string& value) {
+std::string figure_line(const std::string& what, const std::string& value) {
   return fmt::format("{:<34}{}\n", what, value);
 }
 
@@ -99,11 +99,11 @@ int busiest_rank(const Simulation& simulation) {
 std::string time_text(const Simulated& simulated) {
   const Simulation& simulation = simulated.simulation;
   const Figures& f = simulated.figures;
-  std::string text = line("time of a layer", fmt::format("{}: {}", seconds_text(f.wall_s),
-                                                         way_text(simulated.scenario)));
+  std::string text = figure_line("time of a layer", fmt::format("{}: {}", seconds_text(f.wall_s),
+                                                                way_text(simulated.scenario)));
   if (simulated.scenario.job.backward)
-    text += line("", fmt::format("forward {}, backward {}", seconds_text(f.forward_s),
-                                 seconds_text(f.backward_s)));
+    text += figure_line("", fmt::format("forward {}, backward {}", seconds_text(f.forward_s),
+                                        seconds_text(f.backward_s)));
   const int slowest = busiest_rank(simulation);
   const SimulatedRank& rank = simulation.ranks[static_cast<std::size_t>(slowest)];
   text += fmt::format("\n{:<34}{:>12}{:>12}{:>12}\n", "", "computing", "waiting", "exposed");
@@ -140,9 +140,9 @@ std::string path_text(const Simulated& simulated) {
     ranks = fmt::format("from rank {} to rank {}, through {} ranks", path.ranks.back(),
                         path.ranks.front(), count);
   }
-  return line("critical path",
-              fmt::format("{} of computing, {} of hops, {}", seconds_text(path.compute_s),
-                          seconds_text(path.hop_s), ranks));
+  return figure_line("critical path",
+                     fmt::format("{} of computing, {} of hops, {}", seconds_text(path.compute_s),
+                                 seconds_text(path.hop_s), ranks));
 }
 
 // "0, 1, 4, ..."
@@ -162,16 +162,18 @@ std::string memory_text(const Figures& figures, const SimulatedHardware& hardwar
 std::string balance_text(const Simulated& simulated) {
   const Figures& f = simulated.figures;
   std::string text =
-      line("imbalance (slowest rank / mean)", fmt::format("{:.3f}", f.imbalance)) +
-      line("balance ceiling (mean / slowest)", fmt::format("{:.3f}", f.balance_ceiling)) +
-      line("efficiency (computing / time)", fmt::format("{:.3f}", f.efficiency)) +
-      line("exposed communication", seconds_text(f.exposed_s));
-  text += line("by formula, in step", fmt::format("{}: {}", seconds_text(f.closed_form_s),
-                                                  difference_text(f.wall_s, f.closed_form_s)));
+      figure_line("imbalance (slowest rank / mean)", fmt::format("{:.3f}", f.imbalance)) +
+      figure_line("balance ceiling (mean / slowest)", fmt::format("{:.3f}", f.balance_ceiling)) +
+      figure_line("efficiency (computing / time)", fmt::format("{:.3f}", f.efficiency)) +
+      figure_line("exposed communication", seconds_text(f.exposed_s));
+  text +=
+      figure_line("by formula, in step", fmt::format("{}: {}", seconds_text(f.closed_form_s),
+                                                     difference_text(f.wall_s, f.closed_form_s)));
   text += path_text(simulated);
   if (!simulated.ring.empty())
-    text += line("ring order", ring_text(simulated.ring) + "; ranks are told by their place in it");
-  text += line("memory a rank", memory_text(f, simulated.hardware));
+    text += figure_line("ring order",
+                        ring_text(simulated.ring) + "; ranks are told by their place in it");
+  text += figure_line("memory a rank", memory_text(f, simulated.hardware));
   return text;
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <limits>
 
 #include "app/flags.h"
 #include "app/for_flag.h"
@@ -27,8 +27,6 @@ constexpr ShapeFlag kShapeFlags[] = {
     {"--hidden", &ModelShape::hidden, "values a row inside the MLP"},
 };
 
-enum class Accepted { above_0, from_0, below_1 };
-
 struct AdamWFlag {
   const char* name;
   double AdamWSettings::*setting;
@@ -46,22 +44,6 @@ constexpr AdamWFlag kAdamWFlags[] = {
      "longer gradients are cut to this length; 0: never"},
 };
 // flags]
-
-double parse_number(const std::string& flag, const std::string& text, Accepted accepted) {
-  constexpr double kMost = 1e9;
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  const bool is_number = error == std::errc() && stop == end && std::isfinite(value);
-  const bool fits = accepted == Accepted::above_0  ? value > 0 && value <= kMost
-                    : accepted == Accepted::from_0 ? value >= 0 && value <= kMost
-                                                   : value >= 0 && value < 1;
-  if (is_number && fits) return value;
-  const char* const words = accepted == Accepted::above_0  ? "a number above 0, up to 1e9"
-                            : accepted == Accepted::from_0 ? "a number from 0 to 1e9"
-                                                           : "a number from 0 to below 1";
-  throw InputError(fmt::format("{}: '{}' given; accepted: {}", flag, text, words));
-}
 
 void add_settings(CommandFlags& flags, GivenSettings& given) {
   const TrainingSettings defaults;
@@ -83,7 +65,7 @@ void add_settings(CommandFlags& flags, GivenSettings& given) {
   for (const AdamWFlag& flag : kAdamWFlags)
     flags.value(flag.name, "X", fmt::format("{} ({:g})", flag.help, defaults.adam.*flag.setting),
                 [name = flag.name, accepted = flag.accepted, &given](const std::string& text) {
-                  given.adamw[name] = parse_number(name, text, accepted);
+                  given.adamw[name] = number_of_flag(name, text, accepted);
                 });
   flags.value(
       "--warmup-steps", "N",
@@ -96,10 +78,6 @@ void add_settings(CommandFlags& flags, GivenSettings& given) {
                 given.seed = integer_of_flag<std::uint64_t>(
                     "--seed", text, 0, std::numeric_limits<std::uint64_t>::max());
               });
-}
-
-[[noreturn]] void contradiction(const char* flag, const std::string& why, const char* accepted) {
-  throw InputError(fmt::format("{}: {}; accepted: {}", flag, why, accepted));
 }
 
 // validate() names a size as its flag does, without the dashes.
@@ -157,14 +135,13 @@ void add_train(CommandFlags& flags, TrainOptions& train) {
               [&train](const std::string& text) { train.prompt = text; });
   flags.value("--temperature", "X", "of its bytes; 0: always the likeliest (0.8)",
               [&train](const std::string& text) {
-                train.temperature = parse_number("--temperature", text, Accepted::from_0);
+                train.temperature = number_of_flag("--temperature", text, Accepted::from_0);
               });
-  flags.value("--timeout", "SECONDS",
-              "of --backend mpi: end when a rank gives no sign of life, or nothing moves, for so "
-              "long (60)",
-              [&train](const std::string& text) {
-                train.timeout_s = parse_number("--timeout", text, Accepted::above_0);
-              });
+  flags.value(
+      "--timeout", "SECONDS",
+      "of --backend mpi: end when a rank gives no sign of life, or nothing moves, for so "
+      "long (60)",
+      [&train](const std::string& text) { train.timeout_s = seconds_of_flag("--timeout", text); });
   flags.flag("--json", train.json, "print the summary as one JSON object");
 }
 

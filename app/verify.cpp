@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <random>
+#include <set>
 #include <utility>
 
 #include "app/machine.h"
@@ -66,8 +68,9 @@ struct RoundedInputs {
 };
 
 NaiveResult<double> oracle_of(const RingConfig& config, const RoundedInputs& inputs,
+                              const std::vector<Index>& queries,
                               const std::function<void(double)>& progress) {
-  const NaiveOptions options{kOracleRows, cores(), progress};
+  const NaiveOptions options{kOracleRows, cores(), queries, progress};
   return naive_attention<double>(config.shape, config.mask.for_seqlen(config.shape.seqlen),
                                  config.scale(), inputs.q.data(), inputs.k.data(), inputs.v.data(),
                                  config.backward ? inputs.dout.data() : nullptr, options);
@@ -107,16 +110,35 @@ AttentionOutputs one_rank_outputs(RingConfig config, const AttentionInputs& inpu
 struct NamedTensors {
   std::string_view name;
   const std::vector<double>& reference;
-  const std::vector<float>& values;
+  std::vector<float> values;
 };
 
-// The tensors of a run, paired with their references; the gradients only after a backward pass.
+// The rows at `queries` of a tensor [batch * heads, seqlen, width]; all of it where there are none.
+std::vector<float> chosen_rows(const std::vector<float>& tensor, Index seqlen,
+                               const std::vector<Index>& queries, Index width) {
+  if (queries.empty()) return tensor;
+  std::vector<float> rows;
+  const Index heads = static_cast<Index>(tensor.size()) / (seqlen * width);
+  for (Index head = 0; head < heads; ++head)
+    for (const Index query : queries) {
+      const auto row = tensor.begin() + (head * seqlen + query) * width;
+      rows.insert(rows.end(), row, row + width);
+    }
+  return rows;
+}
+
+// The tensors of a run that the oracle has, paired with their references.
 std::vector<NamedTensors> pairs_of(const NaiveResult<double>& oracle,
-                                   const AttentionOutputs& outputs) {
-  std::vector<NamedTensors> pairs{{"out", oracle.out, outputs.out},
-                                  {"lse", oracle.lse, outputs.lse}};
-  if (!oracle.dq.empty()) {
-    pairs.push_back({"dq", oracle.dq, outputs.dq});
+                                   const AttentionOutputs& outputs, Index seqlen,
+                                   const std::vector<Index>& queries) {
+  const Index width = static_cast<Index>(oracle.out.size() / oracle.lse.size());
+  const auto chosen = [&](const std::vector<float>& tensor, Index row_width) {
+    return chosen_rows(tensor, seqlen, queries, row_width);
+  };
+  std::vector<NamedTensors> pairs{{"out", oracle.out, chosen(outputs.out, width)},
+                                  {"lse", oracle.lse, chosen(outputs.lse, 1)}};
+  if (!oracle.dq.empty()) pairs.push_back({"dq", oracle.dq, chosen(outputs.dq, width)});
+  if (!oracle.dk.empty()) {
     pairs.push_back({"dk", oracle.dk, outputs.dk});
     pairs.push_back({"dv", oracle.dv, outputs.dv});
   }
@@ -167,20 +189,33 @@ std::string Verdict::complaint() const {
   return "";
 }
 
+std::vector<Index> sampled_queries(Index seqlen, Index rows, std::uint64_t seed) {
+  if (rows >= seqlen) return {};
+  // Floyd's: the j-th of the last `rows` positions brings a position up to its own, or itself where
+  // that one has been drawn.
+  std::mt19937_64 random(seed);
+  std::set<Index> drawn;
+  for (Index j = seqlen - rows; j < seqlen; ++j) {
+    const auto position = static_cast<Index>(random() % static_cast<std::uint64_t>(j + 1));
+    drawn.insert(drawn.contains(position) ? j : position);
+  }
+  return {drawn.begin(), drawn.end()};
+}
+
 Reference::Reference(const RingConfig& config, const AttentionInputs& inputs, const Runner& runner,
-                     const std::function<void(double)>& progress)
-    : dtype_(config.dtype) {
+                     const std::function<void(double)>& progress, std::vector<Index> queries)
+    : dtype_(config.dtype), seqlen_(config.shape.seqlen), queries_(std::move(queries)) {
   {
     const RoundedInputs rounded(config, inputs);
     const Index width = config.shape.head_dim;
     score_bound_ = std::abs(config.scale()) * largest_row_norm(rounded.q, width) *
                    largest_row_norm(rounded.k, width);
-    oracle_ = oracle_of(config, rounded, progress);
+    oracle_ = oracle_of(config, rounded, queries_, progress);
   }
   for (const bool reversed : {false, true}) {
     const AttentionOutputs outputs = one_rank_outputs(config, inputs, runner, reversed);
     std::size_t tensor = 0;
-    for (const NamedTensors& pair : pairs_of(oracle_, outputs)) {
+    for (const NamedTensors& pair : pairs_of(oracle_, outputs, seqlen_, queries_)) {
       const double error = compare(pair.reference, pair.values).max_abs;
       if (tensor == one_rank_errors_.size()) one_rank_errors_.push_back(error);
       one_rank_errors_[tensor] = std::max(one_rank_errors_[tensor], error);
@@ -191,9 +226,11 @@ Reference::Reference(const RingConfig& config, const AttentionInputs& inputs, co
 
 Verdict Reference::judge(const AttentionOutputs& outputs) const {
   Verdict verdict;
+  verdict.seqlen = seqlen_;
+  verdict.query_rows = queries_.empty() ? seqlen_ : static_cast<Index>(queries_.size());
   const double relative_cap =
       relative_cap_of(dtype_) * std::max(1.0, score_bound_ / kHarmlessScore);
-  for (const NamedTensors& pair : pairs_of(oracle_, outputs)) {
+  for (const NamedTensors& pair : pairs_of(oracle_, outputs, seqlen_, queries_)) {
     TensorVerdict tensor;
     tensor.name = pair.name;
     tensor.error = compare(pair.reference, pair.values);

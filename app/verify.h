@@ -17,7 +17,12 @@
 // where B = |scale| x (largest row norm of Q) x (largest row norm of K) bounds every |score|: f32
 // loses a digit of a score for every digit that it grows. For out, c x max(1, B / 1000) counts as
 // 0.25 at most: an output that is further off says nothing, whatever the scores.
+//
+// A sample of the query rows takes a share of the time: out, lse and dq are compared at these rows
+// alone. dk and dv are not compared then, because every query adds to each of their rows.
 #pragma once
+
+#include <cstdint>
 
 #include <functional>
 #include <string>
@@ -56,26 +61,36 @@ struct TensorVerdict {
 
 struct Verdict {
   std::vector<TensorVerdict> tensors;
+  Index query_rows = 0;  // of each head, compared
+  Index seqlen = 0;      // query rows that each head has
+
+  bool is_sample() const { return query_rows < seqlen; }
 
   bool pass() const;
   // One line on the first tensor that fails; empty when all pass.
   std::string complaint() const;
 };
 
+// Draws `rows` of `seqlen` positions without replacement, ascending. Returns none, which stands for
+// all of them, where `rows` is not less than `seqlen`. Equal seeds give equal positions.
+std::vector<Index> sampled_queries(Index seqlen, Index rows, std::uint64_t seed);
+
 // What outputs of one problem are compared with. It depends on neither partition, scheme nor
 // world_size, so one reference serves every way to deal the same problem out.
 class Reference {
  public:
-  // Computes the oracle, and with `runner` the one-rank runs. `progress` as NaiveOptions'. Throws as
-  // the runner does.
+  // Computes the oracle, for `queries` alone where they are given (ascending positions), and with
+  // `runner` the one-rank runs. `progress` as NaiveOptions'. Throws as the runner does.
   Reference(const RingConfig& config, const AttentionInputs& inputs, const Runner& runner,
-            const std::function<void(double)>& progress = {});
+            const std::function<void(double)>& progress = {}, std::vector<Index> queries = {});
 
   Verdict judge(const AttentionOutputs& outputs) const;
 
  private:
   DType dtype_;
-  double score_bound_ = 0;  // B
+  Index seqlen_;
+  std::vector<Index> queries_;  // none: all
+  double score_bound_ = 0;      // B
   NaiveResult<double> oracle_;
   std::vector<double> one_rank_errors_;  // in the order of Verdict::tensors
 };

@@ -3,7 +3,6 @@
 // progress thread's included. As measure_hops() in core/cost does for threads.
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -13,17 +12,12 @@
 #include <string>
 
 #include "core/base/buffer.h"
+#include "core/cost/timing.h"
 #include "core/mpi/mpi_communicator.h"
 #include "core/mpi/mpi_session.h"
 
 namespace ringscope {
 namespace {
-
-double process_cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 // Processor seconds of a hop, of the fastest of `batches`.
 double hop_seconds(const MpiSession& session, Index bytes, int batches, int hops) {

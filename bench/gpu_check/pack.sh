@@ -1,8 +1,8 @@
 # Makes the pack of `./ringscope gpu-check`, and runs it. The launcher reads this file for its functions and lends it its
-# own: say, die, die_with_log, have, progress, clear_progress, install_missing, root, logs.
+# own: say, die, die_with_log, have, have_gpu_driver, nvcc_of, progress, clear_progress, install_missing, root, logs.
 
 pack_most_mib=60
-pack_programs=(ringscope cuda_tests gpu_device gpu_check gpu_forward gpu_backward gpu_carried_state gpu_ring_balance)
+pack_programs=(ringscope ringscope_gpu cuda_tests gpu_device gpu_check gpu_forward gpu_backward gpu_carried_state gpu_ring_balance)
 pack_nccl_programs=(nccl_tests nccl_ring)  # where nccl.h is; NCCL itself is looked for on the machine that runs the pack
 
 gpu_check_help() {
@@ -12,16 +12,6 @@ gpu_check_help() {
 ./ringscope gpu-check --pack DIR
     puts all that it takes into DIR, for a machine without toolkit, network or packages: DIR/gpu-check there
 END
-}
-
-# nvcc, wherever CMake would find it; fails when there is none.
-nvcc_of() {  # nvcc_of ARGS...
-  PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin:${CUDA_PATH:-/usr/local/cuda}/bin:/usr/local/cuda/bin nvcc "$@" 2>/dev/null
-}
-
-# Whether a driver is there to be asked at all.
-have_gpu_driver() {
-  [[ -e /dev/nvidiactl || -e /proc/driver/nvidia/version || -e /dev/dxg ]]
 }
 
 pack_commit() {
@@ -66,7 +56,7 @@ make_pack() {  # make_pack DIR
   new=$dir.new.$$
   trap "rm -rf -- ${new@Q}" EXIT
   mkdir -p -- "$new/bin" "$new/lib" || die 3 "can't make $new"
-  for program in "${pack_programs[@]}"; do
+  for program in "${pack_programs[@]/ringscope_gpu/ringscope-gpu}"; do
     find "$tree/" -name "$program" -type f -perm -u+x -exec cp -- {} "$new/bin/" \;
     [[ -e $new/bin/$program ]] || die 3 "the build made no $program"
     strip -- "$new/bin/$program" 2>/dev/null

@@ -1,22 +1,15 @@
 #include "bench/training/timed_steps.h"
 
-#include <time.h>
-
 #include <chrono>
 #include <memory>
 
 #include "bench/training/metered_backend.h"
+#include "core/cost/timing.h"
 #include "core/layer/rank_threads.h"
 #include "core/train/training.h"
 
 namespace ringscope {
 namespace {
-
-double process_cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 // A rank that trains over a metered backend.
 struct MeteredRank {

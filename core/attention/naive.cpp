@@ -16,10 +16,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <numeric>
 #include <thread>
+
+#include "core/attention/vector.h"
 
 namespace ringscope {
 namespace {
@@ -37,6 +41,106 @@ using ConstView = Eigen::Map<const Matrix<T>>;
 template <class T>
 using AlignedVector = std::vector<T, Eigen::aligned_allocator<T>>;
 
+// Values that are computed with side by side.
+template <class T>
+struct LanesOf;
+template <>
+struct LanesOf<float> {
+  typedef float type __attribute__((vector_size(sizeof(float) * kVectorWidth)));
+};
+template <>
+struct LanesOf<double> {
+  typedef double type __attribute__((vector_size(sizeof(float) * kVectorWidth)));
+};
+
+// into [m, n] += a [m, k] * b [k, n]. Element (i, c) of `a` is a[i * a_row + c * a_column], and the
+// rows of `b` and `into` are b_row and into_row values apart. (Eigen's products do the same, but
+// compiling them takes longer than the rest of this file.)
+template <class T>
+void add_product(const T* a, Index a_row, Index a_column, const T* b, Index b_row, Index m, Index k,
+                 Index n, T* into, Index into_row) {
+  using Lanes = typename LanesOf<T>::type;
+  constexpr Index kRows = 4, kVectors = 2, kLanes = sizeof(Lanes) / sizeof(T),
+                  kColumns = kVectors * kLanes;
+  constexpr Index kDepth = 256;  // so that this many rows of b stay in the cache for all rows of a
+  for (Index c0 = 0; c0 < k; c0 += kDepth) {
+    const Index c1 = min_of(c0 + kDepth, k);
+    for (Index i = 0; i < m; i += kRows) {
+      Index j = 0;
+      for (; i + kRows <= m && j + kColumns <= n; j += kColumns) {
+        Lanes sums[kRows][kVectors];
+        const auto for_each = [&](const auto& f) {
+#pragma GCC unroll 4
+          for (Index r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
+            for (Index v = 0; v < kVectors; ++v) f(r, v);
+        };
+        const auto place = [&](Index r, Index v) {
+          return into + (i + r) * into_row + j + v * kLanes;
+        };
+        for_each([&](Index r, Index v) { std::memcpy(&sums[r][v], place(r, v), sizeof(Lanes)); });
+        for (Index c = c0; c < c1; ++c) {
+          Lanes row[kVectors];
+          for (Index v = 0; v < kVectors; ++v)
+            std::memcpy(&row[v], b + c * b_row + j + v * kLanes, sizeof(Lanes));
+          for_each(
+              [&](Index r, Index v) { sums[r][v] += a[(i + r) * a_row + c * a_column] * row[v]; });
+        }
+        for_each([&](Index r, Index v) { std::memcpy(place(r, v), &sums[r][v], sizeof(Lanes)); });
+      }
+      for (Index r = i; r < min_of(i + kRows, m); ++r)  // what is left at the edges
+        for (Index c = c0; c < c1; ++c)
+          for (Index column = j; column < n; ++column)
+            into[r * into_row + column] += a[r * a_row + c * a_column] * b[c * b_row + column];
+    }
+  }
+}
+
+// into [m, n] = scale * a [m, k] * b [n, k]^T.
+template <class T>
+void multiply_by_transpose(T scale, ConstView<T> a, ConstView<T> b, View<T> into) {
+  constexpr Index kPanel = 64;  // rows of b that are transposed at a time
+  into.setZero();
+  AlignedVector<T> transposed(b.cols() * kPanel);
+  for (Index j = 0; j < b.rows(); j += kPanel) {
+    const Index width = min_of(kPanel, b.rows() - j);
+    for (Index row = 0; row < width; ++row)
+      for (Index c = 0; c < b.cols(); ++c) transposed[c * kPanel + row] = b(j + row, c);
+    add_product(a.data(), a.cols(), Index{1}, transposed.data(), kPanel, a.rows(), a.cols(), width,
+                into.data() + j, into.cols());
+  }
+  into *= scale;
+}
+
+// into [m, n] += a [m, k] * b [k, n].
+template <class T>
+void add_multiplied(ConstView<T> a, ConstView<T> b, View<T> into) {
+  add_product(a.data(), a.cols(), Index{1}, b.data(), b.cols(), a.rows(), a.cols(), b.cols(),
+              into.data(), into.cols());
+}
+
+// into [m, n] += a [k, m]^T * b [k, n].
+template <class T>
+void add_transpose_multiplied(ConstView<T> a, ConstView<T> b, View<T> into) {
+  add_product(a.data(), Index{1}, a.cols(), b.data(), b.cols(), a.cols(), a.rows(), b.cols(),
+              into.data(), into.cols());
+}
+
+// Rows [rows.first, rows.last) of a matrix, as a matrix.
+template <class T>
+ConstView<T> rows_of(ConstView<T> matrix, Interval rows) {
+  return {matrix.data() + rows.first * matrix.cols(), rows.size(), matrix.cols()};
+}
+template <class T>
+View<T> rows_of(View<T> matrix, Interval rows) {
+  return {matrix.data() + rows.first * matrix.cols(), rows.size(), matrix.cols()};
+}
+
+template <class T>
+ConstView<T> read_only(View<T> matrix) {
+  return {matrix.data(), matrix.rows(), matrix.cols()};
+}
+
 // One head of one tensor, [rows, head_dim], as a factor of products over blocks.
 template <class T>
 class Operand {
@@ -48,7 +152,7 @@ class Operand {
     without_ = given_.unaryExpr([](T x) { return std::isfinite(x) ? x : T(0); });
   }
 
-  auto given(Interval rows) const { return given_.middleRows(rows.first, rows.size()); }
+  ConstView<T> given(Interval rows) const { return rows_of(given_, rows); }
   ConstView<T> finite() const {
     return non_finite_rows_.empty()
                ? given_
@@ -81,8 +185,10 @@ struct RowBlock {
   Interval keys;                  // the hull of `allowed`
   std::vector<Interval> allowed;  // by row of the block
 
-  RowBlock(const Mask& mask, Index first, Index last) : queries{first, last} {
-    for (Index i = first; i < last; ++i) allowed.push_back(mask.allowed_keys(i));
+  // `positions` are the global positions of all query rows; the block has rows [first, last).
+  RowBlock(const Mask& mask, const std::vector<Index>& positions, Index first, Index last)
+      : queries{first, last} {
+    for (Index i = first; i < last; ++i) allowed.push_back(mask.allowed_keys(positions[i]));
     keys = {allowed.front().first, allowed.back().last};
   }
   Index rows() const { return queries.size(); }
@@ -90,10 +196,10 @@ struct RowBlock {
 };
 
 // into [block rows, head_dim] += weights [block rows, block columns] * operand [keys].
-template <class T, class Into>
-void add_product(const RowBlock& block, const View<T>& weights, const Operand<T>& operand,
-                 Into&& into) {
-  into += weights * operand.finite().middleRows(block.keys.first, block.columns());
+template <class T>
+void add_product_of_block(const RowBlock& block, const View<T>& weights, const Operand<T>& operand,
+                          View<T> into) {
+  add_multiplied(read_only(weights), rows_of(operand.finite(), block.keys), into);
   operand.for_non_finite_rows(block.keys, [&](Index key) {
     for (Index i = 0; i < block.rows(); ++i)
       if (block.allowed[i].contains(key))
@@ -103,10 +209,10 @@ void add_product(const RowBlock& block, const View<T>& weights, const Operand<T>
 
 // into [keys, head_dim] += weights^T * operand [block's queries].
 template <class T>
-void add_transposed_product(const RowBlock& block, const View<T>& weights,
-                            const Operand<T>& operand, Matrix<T>& into) {
-  into.middleRows(block.keys.first, block.columns()).noalias() +=
-      weights.transpose() * operand.finite().middleRows(block.queries.first, block.rows());
+void add_transposed_product_of_block(const RowBlock& block, const View<T>& weights,
+                                     const Operand<T>& operand, Matrix<T>& into) {
+  add_transpose_multiplied(read_only(weights), rows_of(operand.finite(), block.queries),
+                           rows_of(View<T>(into.data(), into.rows(), into.cols()), block.keys));
   operand.for_non_finite_rows(block.queries, [&](Index query) {
     const Index i = query - block.queries.first;
     for (Index key = block.allowed[i].first; key < block.allowed[i].last; ++key)
@@ -116,7 +222,7 @@ void add_transposed_product(const RowBlock& block, const View<T>& weights,
 
 // exp, with 0 where it would be subnormal (Eigen's own clamps its argument there, even for -inf).
 template <class Row>
-auto exp_of(const Row& x) {
+auto exp_or_zero(const Row& x) {
   using T = typename Row::Scalar;
   const T smallest = std::log(std::numeric_limits<T>::min());
   return (x < smallest).select(T(0), x.exp());
@@ -172,22 +278,31 @@ class NaiveAttention {
  public:
   NaiveAttention(const AttentionShape& shape, const Mask& mask, double softmax_scale, const T* q,
                  const T* k, const T* v, const T* dout, const NaiveOptions& options)
-      : shape_(shape), mask_(mask), scale_(static_cast<T>(softmax_scale)), options_(options) {
-    block_rows_ = options.block_rows > 0 ? min_of(options.block_rows, shape.seqlen) : shape.seqlen;
+      : shape_(shape),
+        mask_(mask),
+        scale_(static_cast<T>(softmax_scale)),
+        options_(options),
+        positions_(options.queries) {
+    if (positions_.empty()) {
+      positions_.resize(shape.seqlen);
+      std::iota(positions_.begin(), positions_.end(), Index{0});
+    }
+    block_rows_ = options.block_rows > 0 ? min_of(options.block_rows, rows()) : rows();
     const Index query_heads = shape.batch * shape.num_heads;
     const Index kv_heads = shape.batch * shape.num_heads_kv;
-    q_ = operands(q, query_heads);
-    k_ = operands(k, kv_heads);
-    v_ = operands(v, kv_heads);
-    if (dout != nullptr) dout_ = operands(dout, query_heads);
+    q_ = operands(chosen_rows(q, query_heads, chosen_q_), query_heads, rows());
+    k_ = operands(k, kv_heads, shape.seqlen);
+    v_ = operands(v, kv_heads, shape.seqlen);
+    if (dout != nullptr)
+      dout_ = operands(chosen_rows(dout, query_heads, chosen_dout_), query_heads, rows());
 
-    const Index per_head = shape.seqlen * shape.head_dim;
-    result_.out.assign(query_heads * per_head, T(0));
-    result_.lse.resize(query_heads * shape.seqlen);
+    result_.out.assign(query_heads * rows() * shape.head_dim, T(0));
+    result_.lse.resize(query_heads * rows());
     if (dout == nullptr) return;
-    result_.dq.assign(query_heads * per_head, T(0));
-    result_.dk.resize(kv_heads * per_head);
-    result_.dv.resize(kv_heads * per_head);
+    result_.dq.assign(query_heads * rows() * shape.head_dim, T(0));
+    if (!has_every_query()) return;
+    result_.dk.resize(kv_heads * shape.seqlen * shape.head_dim);
+    result_.dv.resize(kv_heads * shape.seqlen * shape.head_dim);
   }
 
   NaiveResult<T> run() {
@@ -195,7 +310,7 @@ class NaiveAttention {
     // not show in the result. In the backward, all query heads of a kv head add to one dK and dV.
     const Index query_heads = static_cast<Index>(q_.size()),
                 kv_heads = static_cast<Index>(k_.size());
-    const Index blocks = ceil_div(shape_.seqlen, block_rows_);
+    const Index blocks = ceil_div(rows(), block_rows_);
     run_tasks<T>(query_heads * blocks, options_.threads, [&](Index task, Scratch<T>& scratch) {
       forward(task / blocks, block(task % blocks), scratch);
       advance(kForwardProducts);
@@ -209,6 +324,7 @@ class NaiveAttention {
           backward(head, block(b), scratch, dk, dv);
           advance(kBackwardProducts);
         }
+      if (!has_every_query()) return;
       head_of(result_.dk, kv_head) = dk;
       head_of(result_.dv, kv_head) = dv;
     });
@@ -218,29 +334,46 @@ class NaiveAttention {
  private:
   static constexpr int kForwardProducts = 2, kBackwardProducts = 5;
 
-  std::vector<Operand<T>> operands(const T* data, Index heads) const {
+  // The number of query rows of a head.
+  Index rows() const { return static_cast<Index>(positions_.size()); }
+  bool has_every_query() const { return rows() == shape_.seqlen; }
+
+  // The query rows at positions_ of a tensor [heads, seqlen, head_dim]. `memory` holds them where
+  // they are not all rows.
+  const T* chosen_rows(const T* data, Index heads, std::vector<T>& memory) const {
+    if (has_every_query()) return data;
+    for (Index head = 0; head < heads; ++head)
+      for (const Index position : positions_) {
+        const T* const row = data + (head * shape_.seqlen + position) * shape_.head_dim;
+        memory.insert(memory.end(), row, row + shape_.head_dim);
+      }
+    return memory.data();
+  }
+
+  std::vector<Operand<T>> operands(const T* data, Index heads, Index rows) const {
     std::vector<Operand<T>> result;
     result.reserve(heads);
     for (Index head = 0; head < heads; ++head)
-      result.emplace_back(data + head * shape_.seqlen * shape_.head_dim, shape_.seqlen,
-                          shape_.head_dim);
+      result.emplace_back(data + head * rows * shape_.head_dim, rows, shape_.head_dim);
     return result;
   }
 
   RowBlock block(Index b) const {
-    return {mask_, b * block_rows_, min_of((b + 1) * block_rows_, shape_.seqlen)};
+    return {mask_, positions_, b * block_rows_, min_of((b + 1) * block_rows_, rows())};
   }
 
   // Head `head`, counted through the batch, of a result.
   View<T> head_of(std::vector<T>& tensor, Index head) const {
-    return {tensor.data() + head * shape_.seqlen * shape_.head_dim, shape_.seqlen, shape_.head_dim};
+    const bool is_kv = &tensor == &result_.dk || &tensor == &result_.dv;
+    const Index rows_of_head = is_kv ? shape_.seqlen : rows();
+    return {tensor.data() + head * rows_of_head * shape_.head_dim, rows_of_head, shape_.head_dim};
   }
 
   // S = scale * Q K^T.
   View<T> scores(const RowBlock& block, const Operand<T>& q, const Operand<T>& k,
                  AlignedVector<T>& memory) const {
     View<T> result = Scratch<T>::view(memory, block);
-    result.noalias() = scale_ * q.given(block.queries) * k.given(block.keys).transpose();
+    multiply_by_transpose(scale_, q.given(block.queries), k.given(block.keys), result);
     return result;
   }
 
@@ -248,18 +381,17 @@ class NaiveAttention {
     const Index kv_head = head / shape_.group_size();
     // [forward
     View<T> p = scores(block, q_[head], k_[kv_head], scratch.first);
-    T* lse = result_.lse.data() + head * shape_.seqlen + block.queries.first;
+    T* lse = result_.lse.data() + head * rows() + block.queries.first;
     for (Index i = 0; i < block.rows(); ++i) {
       auto row = allowed_part(block, i, p);
       const T row_max = row.template maxCoeff<Eigen::PropagateNaN>();
       const T shift = row_max == -std::numeric_limits<T>::infinity() ? T(0) : row_max;
-      row = exp_of(row - shift);
+      row = exp_or_zero(row - shift);
       const T row_sum = row.sum();
       if (row_sum != T(0)) row /= row_sum;
       lse[i] = shift + std::log(row_sum);
     }
-    add_product(block, p, v_[kv_head],
-                head_of(result_.out, head).middleRows(block.queries.first, block.rows()));
+    add_product_of_block(block, p, v_[kv_head], rows_of(head_of(result_.out, head), block.queries));
     // forward]
   }
 
@@ -267,33 +399,32 @@ class NaiveAttention {
   void backward(Index head, const RowBlock& block, Scratch<T>& scratch, Matrix<T>& dk,
                 Matrix<T>& dv) {
     const Index kv_head = head / shape_.group_size();
-    const auto out = head_of(result_.out, head).middleRows(block.queries.first, block.rows());
-    const T* lse = result_.lse.data() + head * shape_.seqlen + block.queries.first;
+    const View<T> out = rows_of(head_of(result_.out, head), block.queries);
+    const T* lse = result_.lse.data() + head * rows() + block.queries.first;
 
     View<T> p = scores(block, q_[head], k_[kv_head], scratch.first);
     View<T> ds = Scratch<T>::view(scratch.second, block);  // dP at first
-    const auto dout = dout_[head].given(block.queries);
-    ds.noalias() = dout * v_[kv_head].given(block.keys).transpose();
+    const ConstView<T> dout = dout_[head].given(block.queries);
+    multiply_by_transpose(T(1), dout, v_[kv_head].given(block.keys), ds);
     for (Index i = 0; i < block.rows(); ++i) {
       auto p_row = allowed_part(block, i, p);
       auto ds_row = allowed_part(block, i, ds);
       const bool no_keys = lse[i] == -std::numeric_limits<T>::infinity();
-      p_row = exp_of(p_row - (no_keys ? T(0) : lse[i]));
+      p_row = exp_or_zero(p_row - (no_keys ? T(0) : lse[i]));
       ds_row = p_row * (ds_row - dout.row(i).dot(out.row(i)));
     }
 
-    add_transposed_product(block, p, dout_[head], dv);
+    if (has_every_query()) add_transposed_product_of_block(block, p, dout_[head], dv);
     ds *= scale_;
-    add_transposed_product(block, ds, q_[head], dk);
-    add_product(block, ds, k_[kv_head],
-                head_of(result_.dq, head).middleRows(block.queries.first, block.rows()));
+    if (has_every_query()) add_transposed_product_of_block(block, ds, q_[head], dk);
+    add_product_of_block(block, ds, k_[kv_head], rows_of(head_of(result_.dq, head), block.queries));
   }
 
   void advance(int products) {
     if (!options_.progress) return;
     const std::lock_guard lock(progress_mutex_);
     done_ += products;
-    const Index blocks = ceil_div(shape_.seqlen, block_rows_) * static_cast<Index>(q_.size());
+    const Index blocks = ceil_div(rows(), block_rows_) * static_cast<Index>(q_.size());
     const int each = kForwardProducts + (dout_.empty() ? 0 : kBackwardProducts);
     options_.progress(static_cast<double>(done_) / static_cast<double>(blocks * each));
   }
@@ -302,6 +433,8 @@ class NaiveAttention {
   Mask mask_;
   T scale_;
   NaiveOptions options_;
+  std::vector<Index> positions_;  // global, of the query rows
+  std::vector<T> chosen_q_, chosen_dout_;
   Index block_rows_;
   std::vector<Operand<T>> q_, k_, v_, dout_;  // by head, counted through the batch
   NaiveResult<T> result_;

@@ -22,7 +22,8 @@ namespace ringscope {
 
 // All tensors C order: q, out, dout, dq [batch, heads, seqlen, head_dim]; k, v, dk, dv with
 // heads-kv; lse [batch, heads, seqlen]. A row without allowed keys has out 0, lse -inf and no
-// gradient.
+// gradient. With NaiveOptions::queries, out, lse and dq have those rows alone, and dk and dv, which
+// every query adds to, stay empty.
 template <class T>
 struct NaiveResult {
   std::vector<T> out, lse;
@@ -32,6 +33,8 @@ struct NaiveResult {
 struct NaiveOptions {
   Index block_rows = 0;  // query rows at a time; 0: all of them (materialises seqlen x seqlen)
   int threads = 1;
+  // Compute only the query rows at these global positions (ascending). Empty: all of them.
+  std::vector<Index> queries;
   std::function<void(double)> progress;  // share done, in [0, 1]; called from one thread at a time
 };
 

@@ -1,7 +1,5 @@
 #include "core/cost/measure.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -27,12 +25,6 @@ constexpr Index kSmallBytes = 64;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-double process_cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 std::vector<std::unique_ptr<KernelBench>> benches_of(Index head_dim, DType dtype, int threads) {

@@ -7,11 +7,18 @@
 
 namespace ringscope {
 
-double thread_cpu_seconds() {
+namespace {
+
+double seconds_of(clockid_t clock) {
   timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
+
+}  // namespace
+
+double thread_cpu_seconds() { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
+double process_cpu_seconds() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
 
 std::vector<double> fastest_of(double budget, const std::vector<std::function<void()>>& calls) {
   using Clock = std::chrono::steady_clock;

@@ -12,6 +12,8 @@ namespace ringscope {
 
 // Processor seconds of the calling thread so far.
 double thread_cpu_seconds();
+// Of all threads of this process.
+double process_cpu_seconds();
 
 // Processor seconds of each call, the mean of a few in turn, as a run has many of them, and of all
 // such means that fit into `budget` seconds the fastest: what other programs take of the machine

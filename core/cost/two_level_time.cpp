@@ -8,13 +8,14 @@
 namespace ringscope {
 namespace {
 
-struct HopTimes {
+struct TwoLevelHopTimes {
   double kv = 0;
   double gradient = 0;  // 0 in the forward pass
 };
 
 // Nothing moves where there is nobody to send to.
-HopTimes hop_times(const Job& job, Pass pass, int ranks, double bytes_per_s, double latency_s) {
+TwoLevelHopTimes hop_times(const Job& job, Pass pass, int ranks, double bytes_per_s,
+                           double latency_s) {
   if (ranks == 1) return {};
   const auto seconds = [&](double bytes) { return latency_s + bytes / bytes_per_s; };
   return {seconds(kv_hop_bytes(job)), pass == Pass::forward ? 0 : seconds(gradient_hop_bytes(job))};
@@ -23,8 +24,9 @@ HopTimes hop_times(const Job& job, Pass pass, int ranks, double bytes_per_s, dou
 PassTime pass_time(const Job& job, const Balance& balance, const Rates& rates, const Link& link,
                    Pass pass) {
   const int places = job.ranks_a_node();
-  const HopTimes here = hop_times(job, pass, places, rates.bytes_per_s, rates.latency_s);
-  const HopTimes between = hop_times(job, pass, job.nodes, link.bytes_per_s, link.latency_s);
+  const TwoLevelHopTimes here = hop_times(job, pass, places, rates.bytes_per_s, rates.latency_s);
+  const TwoLevelHopTimes between =
+      hop_times(job, pass, job.nodes, link.bytes_per_s, link.latency_s);
   PassTime time;
   double slowest = 0;
   auto step = balance.steps.begin();

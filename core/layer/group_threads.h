@@ -86,8 +86,9 @@ class GroupSeats {
 template <class Make, class Work>
 auto run_group_threads(const RankGroups& groups, const Make& make, const Work& work) {
   using State = decltype(make(std::declval<GroupSeats&>()));
-  struct Rank {
-    Rank(GroupRings& rings, const RankGroups& groups, int rank) : seats(rings, groups, rank) {}
+  struct SeatedRank {
+    SeatedRank(GroupRings& rings, const RankGroups& groups, int rank)
+        : seats(rings, groups, rank) {}
 
     State state;  // outlives the communicators: it holds the memory that hops name
     GroupSeats seats;
@@ -106,9 +107,9 @@ auto run_group_threads(const RankGroups& groups, const Make& make, const Work& w
       groups.world_size(),
       [&](Communicator& world) {
         const int rank = world.rank();
-        return or_fail(rank, [&] { return std::make_unique<Rank>(rings, groups, rank); });
+        return or_fail(rank, [&] { return std::make_unique<SeatedRank>(rings, groups, rank); });
       },
-      [&](Rank& rank) {
+      [&](SeatedRank& rank) {
         or_fail(rank.seats.rank(), [&] {
           rank.state = make(rank.seats);
           work(*rank.state);

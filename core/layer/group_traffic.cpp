@@ -7,7 +7,7 @@
 namespace ringscope {
 namespace {
 
-constexpr double kGradientBytes = 4;  // sums of gradients are f32, whatever is stored
+constexpr double kGradientSumBytes = 4;  // sums of gradients are f32, whatever is stored
 
 // Bytes that a rank sends in the sum of `bytes` over n ranks (ring_all_reduce.h).
 double sum_bytes(double bytes, double n) { return 2 * (n - 1) / n * bytes; }
@@ -51,11 +51,12 @@ GroupTraffic group_traffic(const GroupJob& job) {
   GroupTraffic traffic;
   if (tp > 1) traffic.tensor = {2 * layers, 2 * layers * sum_bytes(rows_bytes, tp)};
   if (cp > 1)
-    traffic.context = {(3 * cp - 2) * layers, layers * (2 * (cp - 1) * ring_block_bytes(job) +
-                                                        cp * block_values(job) * kGradientBytes)};
+    traffic.context = {(3 * cp - 2) * layers,
+                       layers * (2 * (cp - 1) * ring_block_bytes(job) +
+                                 cp * block_values(job) * kGradientSumBytes)};
   const double neighbours = 2 * (pp - 1) / pp;  // stages beside a stage
   traffic.pipeline = {neighbours, neighbours * rows_bytes};
-  if (cp * dp > 1) traffic.gradients = {1, sum_bytes(weights * kGradientBytes, cp * dp)};
+  if (cp * dp > 1) traffic.gradients = {1, sum_bytes(weights * kGradientSumBytes, cp * dp)};
   return traffic;
 }
 

@@ -65,7 +65,7 @@ Secret secret_from(std::string_view text) {
   return secret;
 }
 
-std::vector<std::string> split(std::string_view text, char separator) {
+std::vector<std::string> split_into_strings(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (;;) {
     const std::size_t end = text.find(separator);
@@ -105,10 +105,10 @@ std::string to_text(const Invitation& invitation) {
 }
 
 Invitation invitation_from(const std::string& text) {
-  const std::vector<std::string> parts = split(text, '/');
+  const std::vector<std::string> parts = split_into_strings(text, '/');
   if (parts.size() != 4) refuse();
   Invitation invitation;
-  invitation.addresses = split(parts[0], ',');
+  invitation.addresses = split_into_strings(parts[0], ',');
   if (invitation.addresses.size() > kMaxAddresses) refuse();
   const std::string& port = parts[1];
   const auto [end, error] =

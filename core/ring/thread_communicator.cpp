@@ -106,10 +106,13 @@ ThreadCommunicator::~ThreadCommunicator() {
 Completion ThreadCommunicator::exchange(const Exchange& hop,
                                         std::initializer_list<Completion> after) {
   auto started = std::make_shared<ThreadHop>(ring_, rank_, hop, after);
-  const std::lock_guard lock(ring_.mutex_);
-  if (ring_.failure_) throw *ring_.failure_;
-  ring_.seats_[rank_].hops.push_back(started);
-  ring_.seats_[rank_].changed.notify_all();
+  ThreadRing::Seat& mine = ring_.seats_[rank_];
+  {
+    const std::lock_guard lock(ring_.mutex_);
+    if (ring_.failure_) throw *ring_.failure_;
+    mine.hops.push_back(started);
+  }
+  mine.changed.notify_all();
   return started;
 }
 
@@ -129,7 +132,10 @@ void ThreadCommunicator::run_engine() try {
     lock.lock();
     hop->after_.clear();  // so that hops do not hold each other in one long chain
     hop->ready_ = true;
+    lock.unlock();
+    // Whoever is woken while the lock is held would only wait again, for the lock.
     ring_.seats_[to].changed.notify_all();
+    lock.lock();
 
     const bool may_receive = !hop->exchange_.unposted_recv;
     mine.changed.wait(lock, [&] {
@@ -166,6 +172,7 @@ void ThreadCommunicator::run_engine() try {
     peer->times_.last_peer = rank_;
     mine.forget_done();
     theirs.forget_done();
+    lock.unlock();
     mine.changed.notify_all();
     theirs.changed.notify_all();
   }

@@ -63,10 +63,9 @@ void check(const SimulationRequest& request, const Work& work, const Machine& ma
   check_length(request.recorded, job.world_size, "recorded ranks");
 }
 
-// Times beyond 292 years all are the last one.
-std::int64_t to_ns(double seconds) { return std::llround(std::clamp(seconds * 1e9, 0.0, 9.2e18)); }
-
 }  // namespace
+
+std::int64_t to_ns(double seconds) { return std::llround(std::clamp(seconds * 1e9, 0.0, 9.2e18)); }
 
 Account::Account(const SimulationRequest& request, const Work& work, const Machine& machine)
     : request_(request),

@@ -141,6 +141,9 @@ class Account {
   std::vector<std::int64_t> lane_ends_ns_;  // [rank][lane], of the last slice
 };
 
+// A time of the simulation in nanoseconds. Times beyond 292 years are all the last one.
+std::int64_t to_ns(double seconds);
+
 // How much of `gap` lies in any of `spans`, which it sorts.
 double covered(TimeSpan gap, std::vector<TimeSpan>& spans);
 // The same for two.

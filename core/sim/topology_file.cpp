@@ -37,9 +37,9 @@ std::optional<Number> number_in(std::string_view text) {
 
 // Reads line by line; what it complains about is the line that it is at, where nothing else is
 // said.
-class Parser {
+class TopologyParser {
  public:
-  explicit Parser(const std::string& source) : source_(source) {}
+  explicit TopologyParser(const std::string& source) : source_(source) {}
 
   void take(std::string_view line) {
     ++line_;
@@ -267,7 +267,7 @@ class Parser {
 }  // namespace
 
 Topology parse_topology(std::string_view text, const std::string& source) {
-  Parser parser(source);
+  TopologyParser parser(source);
   for_each_line(text, [&](std::string_view line) { parser.take(line); });
   return parser.finish();
 }

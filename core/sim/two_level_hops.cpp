@@ -25,9 +25,6 @@ TimeSpan longest_free_part(TimeSpan span, const Slices& busy, std::size_t& next)
   return longest;
 }
 
-// Years beyond 292 are not told apart.
-std::int64_t to_ns(double seconds) { return std::llround(std::clamp(seconds * 1e9, 0.0, 9.2e18)); }
-
 }  // namespace
 
 TwoLevelHops::TwoLevelHops(const SimulationRequest& request, Account& account)

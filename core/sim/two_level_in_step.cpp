@@ -8,7 +8,7 @@
 namespace ringscope {
 namespace {
 
-struct Slowest {
+struct SlowestRank {
   double seconds = 0;
   int rank = 0;
 };
@@ -22,12 +22,12 @@ struct Round {
   std::vector<int> owner;     // by sender
   std::vector<double> takes;  // by sender: seconds
   double begin = 0;
-  Slowest slowest;
+  SlowestRank slowest;
 };
 
-class InStep {
+class TwoLevelInStep {
  public:
-  InStep(Account& account, TwoLevelHops& hops, bool with_path)
+  TwoLevelInStep(Account& account, TwoLevelHops& hops, bool with_path)
       : account_(account),
         hops_(hops),
         with_path_(with_path),
@@ -111,7 +111,7 @@ class InStep {
 
   double step(Step step, double begin) {
     const bool backward = account_.pass() == Pass::backward;
-    const Slowest work = compute(step, begin);
+    const SlowestRank work = compute(step, begin);
     begin_round(gradients_here_, backward && step.inner > 0, Way::here, Payload::dkv,
                 {step.outer, step.inner - 1}, begin);
     begin_round(blocks_here_, step.inner < places_ - 1, Way::here, Payload::kv, step,
@@ -137,8 +137,8 @@ class InStep {
     return seconds;
   }
 
-  Slowest compute(Step step, double begin) {
-    Slowest slowest;
+  SlowestRank compute(Step step, double begin) {
+    SlowestRank slowest;
     double all_pairs = 0, most_pairs = 0;
     for (int rank = 0; rank < n_; ++rank) {
       const int owner = ranks_[at(rank)].owner(step.outer, step.inner);
@@ -250,7 +250,7 @@ class InStep {
 }  // namespace
 
 void simulate_two_level_in_step(Account& account, TwoLevelHops& hops, bool with_path) {
-  InStep ring(account, hops, with_path);
+  TwoLevelInStep ring(account, hops, with_path);
   account.result.forward_s = ring.run(0);
   if (account.job().backward) {
     account.begin_pass(Pass::backward, account.result.forward_s);

@@ -83,9 +83,10 @@ struct Hops {
 };
 
 // One pass.
-class BufferedPass {
+class TwoLevelBufferedPass {
  public:
-  BufferedPass(Account& account, TwoLevelHops& hops, Chains& chains, std::vector<Moment> begins)
+  TwoLevelBufferedPass(Account& account, TwoLevelHops& hops, Chains& chains,
+                       std::vector<Moment> begins)
       : account_(account),
         hops_(hops),
         chains_(chains),
@@ -120,8 +121,8 @@ class BufferedPass {
     gradients_between_ = none;
     blocks_between_.assign(at(buffers_between_), none);
   }
-  BufferedPass(const BufferedPass&) = delete;
-  BufferedPass& operator=(const BufferedPass&) = delete;
+  TwoLevelBufferedPass(const TwoLevelBufferedPass&) = delete;
+  TwoLevelBufferedPass& operator=(const TwoLevelBufferedPass&) = delete;
 
   // Returns when each rank has ended.
   const std::vector<Moment>& run() {
@@ -330,14 +331,15 @@ double slowest(const std::vector<Moment>& moments) {
 void simulate_two_level_with_buffers(Account& account, TwoLevelHops& hops, bool with_path) {
   Chains chains(with_path);
   std::vector<Moment> ends =
-      BufferedPass(account, hops, chains, std::vector<Moment>(account.result.ranks.size())).run();
+      TwoLevelBufferedPass(account, hops, chains, std::vector<Moment>(account.result.ranks.size()))
+          .run();
   hops.end_pass(0);
   double wall = account.result.forward_s = slowest(ends);
   if (account.job().backward) {
     // Counted from there, so that both passes are alike.
     for (Moment& end : ends) end.at -= account.result.forward_s;
     account.begin_pass(Pass::backward, account.result.forward_s);
-    ends = BufferedPass(account, hops, chains, std::move(ends)).run();
+    ends = TwoLevelBufferedPass(account, hops, chains, std::move(ends)).run();
     hops.end_pass(account.result.forward_s);
     account.result.backward_s = slowest(ends);
     wall += account.result.backward_s;

@@ -19,8 +19,8 @@ static_assert(std::endian::native == std::endian::little);
 using Word = std::uint64_t;
 
 constexpr Index kWordBytes = sizeof(Word);
-constexpr char kMagic[] = "rscp 001";     // a word
-constexpr Index kMaxMaskBytes = 1 << 20;  // documents may be many
+constexpr char kCheckpointMagic[] = "rscp 001";  // a word
+constexpr Index kMaxMaskBytes = 1 << 20;         // documents may be many
 
 // Calls f on every number of the header behind the magic, in the order of the file.
 template <class Settings, class F>
@@ -75,7 +75,7 @@ Word checksum_of(const std::vector<Word>& words, std::size_t count) {
 
 Word magic() {
   Word word = 0;
-  std::memcpy(&word, kMagic, sizeof word);
+  std::memcpy(&word, kCheckpointMagic, sizeof word);
   return word;
 }
 

@@ -1,5 +1,5 @@
 // The ladder as a table: what each kernel is, what it takes, how to start it, and where it has been
-// seen to pass. Tests, benchmarks, `ringscope info` and the README walk it.
+// seen to pass. Tests, benchmarks, `ringscope info` and cuda/README.md walk it.
 #pragma once
 
 #include <span>
@@ -74,7 +74,7 @@ std::span<const VerifiedRun> verified_runs();
 // "NVIDIA H200, driver 580.65, commit 1234567, 2026-01-31", or "not run on a GPU".
 std::string verified(int number);
 
-// The table for a terminal, two spaces before each line, and as the README shows it; both end with
+// The table for a terminal, two spaces before each line, and as cuda/README.md shows it; both end with
 // a newline.
 std::string kernel_table_text();
 std::string kernel_table_markdown();

@@ -9,7 +9,7 @@
 namespace ringscope::cuda::model {
 namespace {
 
-constexpr unsigned char poison = 0xff;
+constexpr unsigned char poison_byte = 0xff;
 
 // FNV-1a.
 std::uint64_t checksum_of(const unsigned char* memory, std::size_t bytes) {
@@ -103,7 +103,7 @@ void NcclModel::begin(Device& device, NcclGroup& group) {
     if (half->is_send) {
       half->checksum = checksum_of(half->memory, half->bytes);
     } else if (half->bytes > 0) {
-      std::memset(half->memory, poison, half->bytes);
+      std::memset(half->memory, poison_byte, half->bytes);
     }
   }
   open_if_met(device, group);
@@ -126,7 +126,7 @@ void NcclModel::move(NcclHalf& half) {
     complain(
         fmt::format("{}: the buffer changed between its post and its transfer", described(send)));
   if (!std::all_of(receive.memory, receive.memory + receive.bytes,
-                   [](unsigned char byte) { return byte == poison; }))
+                   [](unsigned char byte) { return byte == poison_byte; }))
     complain(fmt::format("{}: the buffer was written to between its post and its arrival",
                          described(receive)));
   if (send.bytes > 0) std::memcpy(receive.memory, send.memory, send.bytes);

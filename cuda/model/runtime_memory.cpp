@@ -13,12 +13,12 @@ namespace ringscope::cuda::model {
 namespace {
 
 constexpr std::size_t alignment = 256;  // as cudaMalloc promises
-constexpr unsigned char poison = 0xff;
-constexpr unsigned char guard = 0xa5;
+constexpr unsigned char fresh_byte = 0xff;
+constexpr unsigned char guard_byte = 0xa5;
 #if defined(__SANITIZE_ADDRESS__)
-constexpr std::size_t guard_bytes = 0;  // AddressSanitizer has its own, and sees reads too
+constexpr std::size_t guard_size = 0;  // AddressSanitizer has its own, and sees reads too
 #else
-constexpr std::size_t guard_bytes = 256;
+constexpr std::size_t guard_size = 256;
 #endif
 
 Range range_of(const void* begin, std::size_t bytes) {
@@ -150,22 +150,21 @@ cudaError_t fill(Device& device, const char* name, void* to, int value, std::siz
 Allocation::Allocation(MemoryKind kind, int device, std::size_t bytes)
     : kind_(kind), device_(device), bytes_(bytes) {
   void* memory = nullptr;
-  if (bytes > SIZE_MAX - guard_bytes ||
-      posix_memalign(&memory, alignment, bytes + guard_bytes) != 0)
+  if (bytes > SIZE_MAX - guard_size || posix_memalign(&memory, alignment, bytes + guard_size) != 0)
     throw std::bad_alloc();
   data_ = static_cast<unsigned char*>(memory);
-  std::memset(data_, poison, bytes);
+  std::memset(data_, fresh_byte, bytes);
   restore_guard();
 }
 
 Allocation::~Allocation() { std::free(data_); }
 
 bool Allocation::guard_intact() const {
-  return std::all_of(data_ + bytes_, data_ + bytes_ + guard_bytes,
-                     [](unsigned char byte) { return byte == guard; });
+  return std::all_of(data_ + bytes_, data_ + bytes_ + guard_size,
+                     [](unsigned char byte) { return byte == guard_byte; });
 }
 
-void Allocation::restore_guard() { std::memset(data_ + bytes_, guard, guard_bytes); }
+void Allocation::restore_guard() { std::memset(data_ + bytes_, guard_byte, guard_size); }
 
 }  // namespace ringscope::cuda::model
 

@@ -30,7 +30,7 @@ void check_shared_chunk(const char* instruction, const void* pointer) {
     throw ModelError(fmt::format("{}: an address that is not a multiple of 16", instruction));
 }
 
-struct Copy {
+struct AsyncCopy {
   void* shared;
   const void* global;
   bool valid;
@@ -47,7 +47,7 @@ struct Copy {
 // The copies of one thread: the group that it is filling, and those that it has committed.
 class CopyGroups : public ThreadState {
  public:
-  void add(const Copy& copy) {
+  void add(const AsyncCopy& copy) {
     if (!schedule().async_late) copy.perform();
     open_.push_back(copy);
   }
@@ -58,19 +58,19 @@ class CopyGroups : public ThreadState {
   void wait(int pending) {
     while (static_cast<int>(committed_.size()) > pending) {
       if (schedule().async_late)
-        for (const Copy& copy : committed_.front()) copy.perform();
+        for (const AsyncCopy& copy : committed_.front()) copy.perform();
       committed_.pop_front();
     }
   }
   void end() override {
-    const auto has_copies = [](const std::vector<Copy>& group) { return !group.empty(); };
+    const auto has_copies = [](const std::vector<AsyncCopy>& group) { return !group.empty(); };
     if (has_copies(open_) || std::any_of(committed_.begin(), committed_.end(), has_copies))
       throw ModelError("has ended while cp.async copies of its own were under way");
   }
 
  private:
-  std::vector<Copy> open_;
-  std::deque<std::vector<Copy>> committed_;  // oldest first
+  std::vector<AsyncCopy> open_;
+  std::deque<std::vector<AsyncCopy>> committed_;  // oldest first
 };
 
 CopyGroups& copy_groups() {

@@ -29,7 +29,7 @@
 #include "lessons/book/page.h"
 #include "lessons/book/problem.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_01 {
 namespace {
 
 //-
@@ -147,4 +147,4 @@ void lesson_01(Page& page) {
   // the function above, and says what is still wrong.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_01

@@ -18,7 +18,7 @@
 #include "lessons/book/page.h"
 #include "lessons/book/problem.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_02 {
 namespace {
 
 std::vector<float> plain_softmax(const std::vector<float>& scores) {
@@ -145,4 +145,4 @@ void lesson_02(Page& page) {
   // `./ringscope lesson 2 --check` tries it.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_02

@@ -17,7 +17,7 @@
 #include "lessons/book/page.h"
 #include "lessons/book/problem.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_03 {
 void lesson_03(Page& page) {
   const std::vector<double> scores = {1, 3, 2, 5};
   const std::vector<double> values = {10, 20, 30, 40};
@@ -145,4 +145,4 @@ void lesson_03(Page& page) {
   // --check` tries it, in both orders and with scores of 1,000.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_03

@@ -32,7 +32,7 @@
 #include "lessons/book/page.h"
 #include "lessons/book/problem.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_04 {
 namespace {
 
 //-
@@ -147,4 +147,4 @@ void lesson_04(Page& page) {
   // `./ringscope lesson 4 --check` tries it with sizes that don't divide and with none at all.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_04

@@ -26,7 +26,7 @@
 #include "lessons/book/page.h"
 #include "lessons/book/problem.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_05 {
 
 void lesson_05(Page& page) {
   // ## How much must travel
@@ -137,4 +137,4 @@ void lesson_05(Page& page) {
   // them with small cases by hand.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_05

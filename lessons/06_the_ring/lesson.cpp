@@ -23,7 +23,7 @@
 #include "lessons/book/page.h"
 #include "lessons/book/problem.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_06 {
 void lesson_06(Page& page) {
   page.predict("Five ranks, 0 to 4. Which rank's block does rank 1 hold at step 3?", "", 3, 0);
 
@@ -147,4 +147,4 @@ void lesson_06(Page& page) {
   // `./ringscope lesson 6 --check` tries it.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_06

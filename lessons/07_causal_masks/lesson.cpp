@@ -27,7 +27,7 @@
 #include "lessons/book/pairs_table.h"
 #include "lessons/book/problem.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_07 {
 namespace {
 
 //-
@@ -142,4 +142,4 @@ void lesson_07(Page& page) {
   // and `./ringscope lesson 7 --check` compares it with counting.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_07

@@ -30,7 +30,7 @@
 #include "lessons/book/pairs_table.h"
 #include "lessons/book/problem.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_08 {
 
 void lesson_08(Page& page) {
   RingConfig config;
@@ -140,4 +140,4 @@ void lesson_08(Page& page) {
   // `./ringscope lesson 8 --check` tries all rows and pairs of small texts.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_08

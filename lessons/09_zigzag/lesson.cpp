@@ -27,7 +27,7 @@
 #include "lessons/book/problem.h"
 #include "lessons/book/tile_count.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_09 {
 namespace {
 
 //-
@@ -146,4 +146,4 @@ void lesson_09(Page& page) {
   // three kinds of meeting: `lessons/09_zigzag/exercise.h`. `./ringscope lesson 9 --check` counts pairs.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_09

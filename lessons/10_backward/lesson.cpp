@@ -27,7 +27,7 @@
 #include "lessons/book/page.h"
 #include "lessons/book/problem.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_10 {
 void lesson_10(Page& page) {
   // ## Nothing large is kept
   //
@@ -147,4 +147,4 @@ void lesson_10(Page& page) {
   // `./ringscope lesson 10 --check` calls it block by block, as a ring does, and nudges the numbers.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_10

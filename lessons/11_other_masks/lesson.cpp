@@ -27,7 +27,7 @@
 #include "lessons/book/pairs_table.h"
 #include "lessons/book/problem.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_11 {
 namespace {
 
 //-
@@ -144,4 +144,4 @@ void lesson_11(Page& page) {
   // `./ringscope lesson 11 --check` counts.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_11

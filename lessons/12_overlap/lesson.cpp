@@ -34,7 +34,7 @@
 #include "lessons/book/page.h"
 #include "lessons/book/problem.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_12 {
 namespace {
 
 //-
@@ -147,4 +147,4 @@ void lesson_12(Page& page) {
   // `./ringscope lesson 12 --check` asks for them on machines that you have seen here, and on others.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_12

@@ -24,7 +24,7 @@
 #include "lessons/book/gpu_run.h"
 #include "lessons/book/page.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_13 {
 namespace {
 
 //-
@@ -146,4 +146,4 @@ void lesson_13(Page& page) {
   // round. `./ringscope lesson 13 --check` counts. In lesson 14 the threads stop multiplying.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_13

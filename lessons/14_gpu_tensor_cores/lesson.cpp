@@ -18,7 +18,7 @@
 #include "lessons/book/gpu_pipeline.h"
 #include "lessons/book/page.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_14 {
 namespace {
 
 using namespace cuda;
@@ -147,4 +147,4 @@ void lesson_14(Page& page) {
   // and needs its waits. `./ringscope lesson 14 --check` tries it with early and late copies.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_14

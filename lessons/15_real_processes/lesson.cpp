@@ -19,7 +19,7 @@
 #include "lessons/book/page.h"
 #include "lessons/book/problem.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_15 {
 void lesson_15(Page& page) {
   // Now four ranks, each of which first sends its block, and when that is over, receives one.
   const Guess guess = page.predict("How many of the four blocks arrive?", "blocks");
@@ -147,4 +147,4 @@ void lesson_15(Page& page) {
   // `lessons/15_real_processes/exercise.h`. `./ringscope lesson 15 --check` plays all ranks.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_15

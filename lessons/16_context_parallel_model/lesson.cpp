@@ -15,7 +15,7 @@
 #include "lessons/book/model_tables.h"
 #include "lessons/book/page.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_16 {
 void lesson_16(Page& page) {
   page.region("core/layer/model.cpp", "layers");
 
@@ -147,4 +147,4 @@ void lesson_16(Page& page) {
   // `lessons/16_context_parallel_model/exercise.h`; `./ringscope lesson 16 --check` tries it.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_16

@@ -29,7 +29,7 @@
 #include "lessons/book/page.h"
 #include "lessons/book/split_attention.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_17 {
 void lesson_17(Page& page) {
   const Guess index = page.predict("TP 2, CP 4, PP 2, DP 2: which index along CP has rank 21?", "");
 
@@ -133,4 +133,4 @@ void lesson_17(Page& page) {
   // some worlds. Lesson 18 is about what comes after training: a model that writes.
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_17

@@ -21,7 +21,7 @@
 #include "lessons/book/learned_line.h"
 #include "lessons/book/page.h"
 
-namespace ringscope::lessons {
+namespace ringscope::lessons::chapter_18 {
 void lesson_18(Page& page) {
   // ## What is done with a byte
   //
@@ -147,4 +147,4 @@ void lesson_18(Page& page) {
   //     ./ringscope generate --checkpoint MODEL --prompt "keys" --world-size 4 --merge tree
 }
 
-}  // namespace ringscope::lessons
+}  // namespace ringscope::lessons::chapter_18

@@ -41,7 +41,7 @@ inline NaiveResult<double> exact_attention(const RingConfig& config, const Atten
   const std::vector<double> q = f64(in.q), k = f64(in.k), v = f64(in.v), dout = f64(in.dout);
   return naive_attention<double>(config.shape, config.problem().mask, config.scale(), q.data(),
                                  k.data(), v.data(), backward ? dout.data() : nullptr,
-                                 {.block_rows = 256, .threads = 2, .progress = {}});
+                                 {.block_rows = 256, .threads = 2, .queries = {}, .progress = {}});
 }
 
 // The larger of the two becomes `most`; a NaN on either side stays.

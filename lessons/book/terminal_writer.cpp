@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/program.h"
 #include "lessons/book/book.h"
 #include "lessons/book/prose.h"
 
@@ -271,7 +272,7 @@ void TerminalWriter::recording(const std::string& file, const std::vector<StoryS
           fmt::format("Recorded, with a story of {} paragraph{}. Look at it now, and come back:",
                       story.size(), story.size() == 1 ? "" : "s"),
           "", "") +
-          "\n    " + styled(kBold, "./ringscope view " + file) + "\n",
+          "\n    " + styled(kBold, own_command() + " view " + file) + "\n",
       Last::block);
   output_ = true;
 }
@@ -285,10 +286,10 @@ void TerminalWriter::end(const Lesson& lesson, int checks, int failed) {
   const std::string checked =
       failed > 0 ? styled(kBad, fmt::format("{} of {} checks failed.", failed, checks))
                  : styled(kGood, fmt::format("All {} checks hold.", checks));
-  std::string on = fmt::format(" Exercise: ./ringscope lesson {} --check", lesson.number);
+  std::string on = fmt::format(" Exercise: {} lesson {} --check", own_command(), lesson.number);
   for (const Lesson& next : all_lessons())
     if (next.number == lesson.number + 1)
-      on += fmt::format("\nNext: ./ringscope lesson {}, {}", next.number, next.source.title);
+      on += fmt::format("\nNext: {} lesson {}, {}", own_command(), next.number, next.source.title);
   put(checked + on + "\n", Last::block);
 }
 

@@ -16,7 +16,7 @@ inline Index tiles_of_slowest_rank(const RingConfig& config, Index tile) {
   for (int rank = 0; rank < config.world_size; ++rank) {
     Index count = 0;
     for (int owner = 0; owner < config.world_size; ++owner) {
-      const Region region = problem.region(rank, owner);
+      const ringscope::Region region = problem.region(rank, owner);
       for (Index q = 0; q < rows; q += tile)
         for (Index k = 0; k < rows; k += tile)
           count += region.tile_class({q, q + tile}, {k, k + tile}) != TileClass::empty;

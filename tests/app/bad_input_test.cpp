@@ -68,7 +68,7 @@ TEST_F(BadInputTest, CommandsAndFlags) {
   expect_random_refused({"--fast"}, {"'--fast'", "accepted: see ringscope run --help"});
   expect_random_refused({"stray"}, {"'stray'", "accepted: see ringscope run --help"});
   expect_refused({"info", "--json"}, {"'--json'", "accepted: see ringscope info --help"});
-  expect_refused({"demo", "--out", "d"}, {"--text", "accepted: see ringscope demo --help"});
+  expect_refused({"help", "html"}, {"help", "'html'", "accepted: man, bash, zsh"});
 }
 
 TEST_F(BadInputTest, ValuesTooFewAndTooMany) {
@@ -253,7 +253,7 @@ TEST_F(BadInputTest, Texts) {
   expect_refused({"run", "--text", "ten.txt", "--batch", "11"}, {"--text", "10", "11"});
   expect_refused({"run", "--text", "ten.txt", "--seqlen", "9223372036854775807", "--batch", "2"},
                  {"--batch, --seqlen", "64 bits"});
-  expect_refused({"demo", "--text", "ten.txt", "--out", "d"}, {"--text", "10", "32768"});
+  expect_refused({"demo", "--text", "ten.txt", "--out", "d"}, {"--text", "10", "8192"});
 }
 
 TEST_F(BadInputTest, OutputPlaces) {

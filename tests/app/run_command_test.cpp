@@ -281,9 +281,47 @@ TEST_F(RunCommandTest, DemoComparesAllPartitions) {
     EXPECT_NE(out.find(std::string("\n") + partition), std::string::npos) << out;
     EXPECT_TRUE(std::filesystem::is_regular_file(path(std::string("a/b/") + partition + ".json")));
   }
+  EXPECT_NE(out.find("all query rows"), std::string::npos) << out;
   std::size_t verified = 0;
   for (std::size_t at = 0; (at = out.find("verified", at)) != std::string::npos; ++at) ++verified;
   EXPECT_EQ(verified, 4u) << out;
+}
+
+TEST_F(RunCommandTest, DemoSaysWhichShareItVerifies) {
+  write_text("t.txt", std::string(2000, 'x') + std::string(2000, 'y'));
+  const std::string out =
+      run_well({"demo", "--text", "t.txt", "--out", "d", "--seqlen", "3000", "--no-view"});
+  EXPECT_NE(out.find("a random 1024 of 3000 query rows of each head"), std::string::npos) << out;
+}
+
+TEST_F(RunCommandTest, VerifiesASampleOfTheRows) {
+  const Strings command = {"run",    "--random", "--seqlen",   "300",           "--heads", "2",
+                           "--mask", "causal",   "--backward", "--verify-rows", "7"};
+  const auto json = run_for_json(command);
+  EXPECT_EQ(json["verify"]["query_rows"].GetInt(), 7);
+  EXPECT_EQ(json["verify"]["seqlen"].GetInt(), 300);
+  EXPECT_TRUE(json["verify"]["pass"].GetBool());
+  for (const char* tensor : {"out", "lse", "dq"}) EXPECT_TRUE(json["verify"].HasMember(tensor));
+  for (const char* tensor : {"dk", "dv"}) EXPECT_FALSE(json["verify"].HasMember(tensor));
+  const std::string text = run_well(command);
+  EXPECT_NE(text.find("compared: 7 of 300 query rows"), std::string::npos) << text;
+  EXPECT_NE(text.find("dk and dv are not compared"), std::string::npos) << text;
+  // More rows than there are: all, and then everything is compared.
+  const auto all =
+      run_for_json({"run", "--random", "--seqlen", "30", "--backward", "--verify-rows", "31"});
+  EXPECT_EQ(all["verify"]["query_rows"].GetInt(), 30);
+  EXPECT_TRUE(all["verify"].HasMember("dk"));
+  const ProgramResult none = run({"run", "--random", "--verify-rows", "0"});
+  EXPECT_EQ(none.status, 2);
+  EXPECT_NE(none.err.find("--verify-rows"), std::string::npos) << none.err;
+}
+
+// A block that is overwritten before it has left spoils rows of every query that attends it.
+TEST_F(RunCommandTest, ASampleFindsWhatIsWrongEverywhere) {
+  const ProgramResult result =
+      run({"run", "--random", "--seqlen", "512", "--inject", "early-reuse", "--verify-rows", "16"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.err.find("--verify: "), std::string::npos) << result.err;
 }
 
 TEST_F(RunCommandTest, DemoRefusesAFolderThatCannotBe) {

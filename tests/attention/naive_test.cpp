@@ -13,7 +13,7 @@
 #include "tests/mask/all_masks.h"
 
 namespace ringscope {
-namespace {
+namespace naive_test {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -193,11 +193,39 @@ TEST(Naive, ThreadsDoNotShowInTheResultAtAll) {
   }
 }
 
+// Chosen query rows are those of the whole, to the bit, whatever the blocks; and only they are there.
+TEST(Naive, ChosenQueriesAreThoseOfTheWhole) {
+  const AttentionShape shape{2, 4, 2, 37, 5};
+  const auto in = random_doubles(shape, 12);
+  const Mask mask{.seqlen = 37, .causal = true};
+  const auto all = naive(shape, mask, 0.7, in, by_rows(1));
+  for (const std::vector<Index>& queries :
+       {std::vector<Index>{0}, {36}, {3, 4, 5}, {0, 7, 8, 20, 36}}) {
+    NaiveOptions options = by_rows(1);
+    options.queries = queries;
+    const auto chosen = naive(shape, mask, 0.7, in, options);
+    const auto rows = static_cast<Index>(queries.size());
+    ASSERT_EQ(chosen.lse.size(), static_cast<std::size_t>(8 * rows));
+    EXPECT_TRUE(chosen.dk.empty() && chosen.dv.empty());
+    for (Index head = 0; head < 8; ++head)
+      for (Index i = 0; i < rows; ++i) {
+        const Index from = head * 37 + queries[i], to = head * rows + i;
+        EXPECT_EQ(chosen.lse[to], all.lse[from]);
+        for (Index c = 0; c < 5; ++c) {
+          EXPECT_EQ(chosen.out[to * 5 + c], all.out[from * 5 + c]);
+          EXPECT_EQ(chosen.dq[to * 5 + c], all.dq[from * 5 + c]);
+        }
+      }
+  }
+}
+
 TEST(Naive, ProgressGrowsToOne) {
   const AttentionShape shape{1, 2, 1, 50, 4};
   std::vector<double> seen;
   const NaiveOptions options{
-      .block_rows = 8, .threads = 2, .progress = [&](double share) { seen.push_back(share); }};
+      .block_rows = 8, .threads = 2, .queries = {}, .progress = [&](double share) {
+        seen.push_back(share);
+      }};
   naive(shape, Mask{.seqlen = 50}, 1, random_doubles(shape, 8), options);
   ASSERT_FALSE(seen.empty());
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
@@ -402,5 +430,5 @@ INSTANTIATE_TEST_SUITE_P(Masks, NaiveLocality,
                                          "prefix:4", "documents:4,8", "causal+documents:7,5"),
                          [](const auto& tested) { return test_name(tested.param); });
 
-}  // namespace
+}  // namespace naive_test
 }  // namespace ringscope

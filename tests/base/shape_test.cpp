@@ -5,7 +5,7 @@
 #include <string>
 
 namespace ringscope {
-namespace {
+namespace shape_test {
 
 // The InputError that `shape` gives, "" when it gives none.
 std::string complaint(const AttentionShape& shape) {
@@ -56,5 +56,5 @@ TEST(Shape, NothingOverflows) {
                InputError);
 }
 
-}  // namespace
+}  // namespace shape_test
 }  // namespace ringscope

@@ -1,4 +1,4 @@
-// What became of a claim of the sources S0 to S4 (see the README): the claim in words of our own,
+// What became of a claim of the sources S0 to S4 (see core/README.md): the claim in words of our own,
 // the verdict, what is right instead, and the figures that decide.
 //
 // A figure is computed by the project's own code, or by a small model in the test where the project

@@ -10,12 +10,12 @@ namespace ringscope::claims {
 namespace {
 
 constexpr int kRanks = 8;
-constexpr Index kRows = 8192;
-constexpr double kCausalPairs = kRows * (kRows + 1) / 2.0;  // of the kernel by itself
+constexpr Index kRowsOfGpu = 8192;
+constexpr double kCausalPairs = kRowsOfGpu * (kRowsOfGpu + 1) / 2.0;  // of the kernel by itself
 constexpr Granularity kTile = {128, 128};
 
 Job job_on(PartitionKind partition, bool backward) {
-  Job job = job_of(32, 8, kRanks * kRows, kRanks, "causal", partition);
+  Job job = job_of(32, 8, kRanks * kRowsOfGpu, kRanks, "causal", partition);
   job.backward = backward;
   return job;
 }
@@ -35,7 +35,8 @@ PassSeconds ring_seconds(const MeasuredGpus& gpus, double MeasuredRuns::*partiti
 // A rank of contiguous blocks computes its causal own one and up to 7 whole ones; a rank of 2N
 // chunks the same and 7 halves. Both pay for 8 steps. Two equations, two unknowns.
 StepCosts fitted(double kernel, double contiguous, double zigzag) {
-  const double half_block = kernel * kRows * kRows / 2 / kCausalPairs;  // at the causal speed
+  const double half_block =
+      kernel * kRowsOfGpu * kRowsOfGpu / 2 / kCausalPairs;  // at the causal speed
   const double slowness = (contiguous - zigzag) / ((kRanks - 1) * half_block);
   return {1 / slowness, (zigzag - kernel - (kRanks - 1) * half_block * slowness) / kRanks};
 }
@@ -79,7 +80,8 @@ OnePartition predict(const MeasuredGpus& gpus, bool backward, PartitionKind kind
   result.balance = balance_of(job).ceiling();
 
   // The kernel by itself computes whole tiles too.
-  const double kernel_pairs = Work(job_of(32, 8, kRows, 1, "causal"), kTile).computed_pairs(0, 0);
+  const double kernel_pairs =
+      Work(job_of(32, 8, kRowsOfGpu, 1, "causal"), kTile).computed_pairs(0, 0);
   Machine machine;
   machine.world_size = kRanks;
   machine.rates = {flops(Pass::forward, kernel_pairs), flops(Pass::backward, kernel_pairs),
@@ -120,7 +122,7 @@ EightGpus predict(const MeasuredGpus& gpus, bool backward) {
   fill(PartitionKind::zigzag, &MeasuredRuns::zigzag, &Shares::zigzag);
   fill(PartitionKind::striped, &MeasuredRuns::striped, &Shares::striped);
   all.hop_s = kv_hop_bytes(job_on(PartitionKind::zigzag, false)) / gpus.link_bytes_per_s;
-  all.step_s = kernel.forward * kRows * kRows / 2 / kCausalPairs;
+  all.step_s = kernel.forward * kRowsOfGpu * kRowsOfGpu / 2 / kCausalPairs;
   return all;
 }
 

@@ -11,7 +11,7 @@
 #include "tests/claims/jobs.h"
 
 namespace ringscope::claims {
-namespace {
+namespace layout_test {
 
 constexpr auto kContiguous = PartitionKind::contiguous;
 constexpr auto kStriped = PartitionKind::striped;
@@ -377,5 +377,5 @@ CLAIM(C66, StripedTilesAreLowerTriangular) {
                    .shown = Shown::percent}}};
 }
 
-}  // namespace
+}  // namespace layout_test
 }  // namespace ringscope::claims

@@ -7,7 +7,7 @@
 #include "tests/claims/rows.h"
 
 namespace ringscope::claims {
-namespace {
+namespace merge_test {
 
 constexpr double kMinusInf = -kInfinity;
 
@@ -277,5 +277,5 @@ CLAIM(C60, S2sStepsForgetToNormalise) {
                                   std::abs(s2_box(row, true) - softmax_average(row))}}}};
 }
 
-}  // namespace
+}  // namespace merge_test
 }  // namespace ringscope::claims

@@ -12,7 +12,7 @@
 #include "tests/claims/jobs.h"
 
 namespace ringscope::claims {
-namespace {
+namespace overlap_test {
 
 constexpr auto kZigzag = PartitionKind::zigzag;
 
@@ -407,5 +407,5 @@ CLAIM(C74, DecodingIsLinearInTheCache) {
                               2 * kv_values(shape, 8192) / query_values(shape, 8192)}}}};
 }
 
-}  // namespace
+}  // namespace overlap_test
 }  // namespace ringscope::claims

@@ -7,7 +7,7 @@
 namespace ringscope::claims {
 namespace {
 
-constexpr const char* kHead =
+constexpr const char* kPredictedHead =
     R"(<!-- Written by `claims_tests --predicted FILE` from tests/claims: edit those. -->
 # Predicted beside published
 
@@ -179,7 +179,7 @@ std::string gains_section(const std::vector<SearchedGain>& all) {
 std::string predicted_page(const std::vector<EightGpus>& eight,
                            const std::vector<StripedSpeedup>& striped,
                            const std::vector<SearchedGain>& gains) {
-  return kHead + eight_section(eight) + striped_section(striped) + gains_section(gains);
+  return kPredictedHead + eight_section(eight) + striped_section(striped) + gains_section(gains);
 }
 
 }  // namespace ringscope::claims

@@ -8,7 +8,7 @@
 namespace ringscope::claims {
 namespace {
 
-constexpr Granularity kTile = {128, 128};
+constexpr Granularity kGranularity = {128, 128};
 constexpr int kExchanges = 150'000;
 
 SearchedGain gain_under(const char* mask, int world_size) {
@@ -23,12 +23,12 @@ SearchedGain gain_under(const char* mask, int world_size) {
   gain.mask = mask;
   gain.world_size = world_size;
   const SearchedPartition found =
-      search_partition({.job = job, .granularity = kTile, .exchanges = kExchanges});
+      search_partition({.job = job, .granularity = kGranularity, .exchanges = kExchanges});
   gain.searched = ring("searched", found.work);
   gain.most_ceiling = gain.searched.balance.mean_rank / found.least_slowest;
   for (const PartitionKind kind : kAllPartitions) {
     job.partition = kind;
-    gain.fixed.push_back(ring(name_of(kind), Work(job, kTile)));
+    gain.fixed.push_back(ring(name_of(kind), Work(job, kGranularity)));
   }
   return gain;
 }

@@ -9,7 +9,7 @@
 #include "tests/claims/rows.h"
 
 namespace ringscope::claims {
-namespace {
+namespace softmax_test {
 
 constexpr double kMinusInf = -kInfinity;
 
@@ -223,5 +223,5 @@ CLAIM(C38, MergeExampleIs24Point2) {
                        .broken = {"no rescaling", by_printed_steps(1)}}}};
 }
 
-}  // namespace
+}  // namespace softmax_test
 }  // namespace ringscope::claims

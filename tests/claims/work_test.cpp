@@ -8,7 +8,7 @@
 #include "tests/claims/jobs.h"
 
 namespace ringscope::claims {
-namespace {
+namespace work_test {
 
 // Pairs that all ranks of a recorded run computed.
 double recorded_pairs(int n, const char* mask) {
@@ -184,5 +184,5 @@ CLAIM(C77, RecomputingAForwardIsAboutAThird) {
                    .shown = Shown::percent}}};
 }
 
-}  // namespace
+}  // namespace work_test
 }  // namespace ringscope::claims

@@ -9,7 +9,7 @@
 #include "core/cost/layer_time.h"
 
 namespace ringscope {
-namespace {
+namespace model_step_test {
 
 const Rates kRates{1e10, 8e9, 4e7, 2e-4};
 const ModelSizes kSizes{48, 130, 256};
@@ -96,5 +96,5 @@ TEST(ModelStep, FiguresOfTheTable) {
   EXPECT_THROW(model_figures(gpu, DType::f32), InputError);
 }
 
-}  // namespace
+}  // namespace model_step_test
 }  // namespace ringscope

@@ -7,7 +7,7 @@
 #include "tests/cuda/ring_step_harness.h"
 
 namespace ringscope::cuda {
-namespace {
+namespace hopper_test {
 
 // A few of the awkward cases on the model, where a block of 384 threads takes its time; each kernel
 // meets all masks and partitions.
@@ -122,5 +122,5 @@ TEST(Hopper, ScaleOfZeroTakesTheMean) {
   }
 }
 
-}  // namespace
+}  // namespace hopper_test
 }  // namespace ringscope::cuda

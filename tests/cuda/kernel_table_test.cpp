@@ -1,4 +1,4 @@
-// The kernel table is complete and in order, says why it refuses, and stands in the README.
+// The kernel table is complete and in order, says why it refuses, and stands in cuda/README.md.
 #include "cuda/kernels/kernel_table.h"
 
 #include <gtest/gtest.h>
@@ -98,19 +98,19 @@ TEST(KernelTable, VerifiedRunsAreOfKernelsThatExist) {
 }
 
 #ifdef RINGSCOPE_SOURCE_DIR
-TEST(KernelTable, StandsInTheReadme) {
-  const std::filesystem::path readme = std::filesystem::path(RINGSCOPE_SOURCE_DIR) / "README.md";
-  if (!std::filesystem::exists(readme)) GTEST_SKIP() << "the source tree is not on this machine";
+TEST(KernelTable, StandsInThePage) {
+  const std::filesystem::path page = std::filesystem::path(RINGSCOPE_SOURCE_DIR) / "cuda/README.md";
+  if (!std::filesystem::exists(page)) GTEST_SKIP() << "the source tree is not on this machine";
   std::ostringstream text;
-  text << std::ifstream(readme).rdbuf();
+  text << std::ifstream(page).rdbuf();
   const std::string begin = "<!-- kernels -->\n", end = "<!-- /kernels -->";
   const std::size_t from = text.str().find(begin);
   const std::size_t to = text.str().find(end);
   ASSERT_TRUE(from != std::string::npos && to != std::string::npos && from < to)
-      << "README.md has no place between " << begin << "and " << end;
+      << "cuda/README.md has no place between " << begin << "and " << end;
   EXPECT_EQ(text.str().substr(from + begin.size(), to - from - begin.size()),
             kernel_table_markdown())
-      << "README.md's table is to be as the right-hand side has it";
+      << "cuda/README.md's table is to be as the right-hand side has it";
 }
 #endif
 

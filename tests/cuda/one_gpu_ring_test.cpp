@@ -11,7 +11,7 @@
 #include "tests/cuda/one_gpu_ring.h"
 
 namespace ringscope::cuda {
-namespace {
+namespace one_gpu_ring_test {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -157,5 +157,5 @@ TEST(OneGpuRingErrors, TheBestKernelIsTheHighestOfThoseThatFit) {
   EXPECT_EQ(choose_kernels({2, 8}, 80, DType::f32, 100, true).forward->number, 2);
 }
 
-}  // namespace
+}  // namespace one_gpu_ring_test
 }  // namespace ringscope::cuda

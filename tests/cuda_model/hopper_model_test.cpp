@@ -18,7 +18,7 @@
 #include "cuda/ptx/wgmma.h"
 
 namespace ringscope::cuda {
-namespace {
+namespace hopper_model_test {
 
 using model::ThreadOrder;
 
@@ -413,5 +413,5 @@ TEST_P(HopperModel, RegistersMoveBetweenWarpgroups) {
                        "setmaxnreg"));
 }
 
-}  // namespace
+}  // namespace hopper_model_test
 }  // namespace ringscope::cuda

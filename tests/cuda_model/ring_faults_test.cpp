@@ -12,7 +12,7 @@
 #include "tests/cuda_model/wrapped_gpu_run.h"
 
 namespace ringscope::cuda {
-namespace {
+namespace ring_faults_test {
 
 constexpr int kWorldSize = 3;
 
@@ -273,5 +273,5 @@ TEST_F(RingFaults, TooLittleMemoryIsFoundBeforehand) {
   EXPECT_FALSE(error_of([&] { run(problem(), config); }).has_value());
 }
 
-}  // namespace
+}  // namespace ring_faults_test
 }  // namespace ringscope::cuda

@@ -12,7 +12,7 @@
 #include "tests/cuda_model/runtime_harness.h"
 
 namespace ringscope::cuda::model {
-namespace {
+namespace runtime_streams_test {
 
 constexpr int seeds = 20;
 
@@ -311,5 +311,5 @@ TEST_F(Runtime, AFailureReachesEveryHostThread) {
   EXPECT_EQ(failed, 4);
 }
 
-}  // namespace
+}  // namespace runtime_streams_test
 }  // namespace ringscope::cuda::model

@@ -273,8 +273,8 @@ class VerifiedRuns : public testing::Test {
         << gpu << R"(", "driver": "580.1"}, "kernels": [)" << kernels << "]}";
   }
   std::string configured() const {
-    const std::string command = "cmake -S '" + root.string() + "' -B '" + (root / "b").string() +
-                                "' >'" + (root / "log").string() + "' 2>&1";
+    const std::string command = "cmake -G Ninja -S '" + root.string() + "' -B '" +
+                                (root / "b").string() + "' >'" + (root / "log").string() + "' 2>&1";
     EXPECT_EQ(std::system(command.c_str()), 0) << text_of(root / "log");
     return text_of(root / "b/verified.cpp");
   }

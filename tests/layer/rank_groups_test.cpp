@@ -13,7 +13,7 @@
 #include "core/layer/ring_all_reduce.h"
 
 namespace ringscope {
-namespace {
+namespace rank_groups_test {
 
 constexpr PerAxis kSizes[] = {{{1, 1, 1, 1}}, {{2, 2, 1, 1}}, {{1, 4, 1, 2}}, {{2, 4, 3, 2}},
                               {{3, 1, 2, 5}}, {{8, 1, 1, 1}}, {{1, 1, 1, 7}}, {{5, 3, 2, 2}}};
@@ -297,5 +297,5 @@ TEST(GroupThreads, AWrongBlockIsBlamedOnItsSender) {
   EXPECT_NE(found.second.find("sent 1 bytes"), std::string::npos) << found.second;
 }
 
-}  // namespace
+}  // namespace rank_groups_test
 }  // namespace ringscope

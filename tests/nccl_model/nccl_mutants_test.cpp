@@ -11,7 +11,7 @@
 #include "tests/ring/ring_harness.h"
 
 namespace ringscope::cuda {
-namespace {
+namespace nccl_mutants_test {
 
 const RingReference& problem() {
   static const RingReference reference({1, 1, 1, 22, 4}, DType::f32, "full", 0.5f, 91);
@@ -161,5 +161,5 @@ TEST_F(NcclMutants, AHopLeftOutOnOneRankShows) {
   EXPECT_NE(shows(Mistake::hop_left_out, 1, 0.3), "");
 }
 
-}  // namespace
+}  // namespace nccl_mutants_test
 }  // namespace ringscope::cuda

@@ -9,7 +9,7 @@
 #include "tests/ring/run_invariants.h"
 
 namespace ringscope::cuda {
-namespace {
+namespace several_gpus_test {
 
 using Bits = std::vector<std::uint32_t>;
 
@@ -122,5 +122,5 @@ TEST_F(SeveralGpusOptions, ACudaErrorEndsAll) {
     }
 }
 
-}  // namespace
+}  // namespace several_gpus_test
 }  // namespace ringscope::cuda

@@ -11,7 +11,7 @@
 #include "tests/process/job.h"
 
 namespace ringscope {
-namespace {
+namespace lost_ranks_test {
 
 constexpr int kRanks = 3;
 
@@ -207,5 +207,5 @@ TEST(LostRank, StandstillIsTheFaultOfWhoWaitsForNobody) {
   for (const int rank : {1, 2}) EXPECT_EQ(job.outcome(rank).value_or("") + " (speaks)", failure);
 }
 
-}  // namespace
+}  // namespace lost_ranks_test
 }  // namespace ringscope

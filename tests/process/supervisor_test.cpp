@@ -18,7 +18,7 @@
 #include "core/process/supervisor.h"
 
 namespace ringscope {
-namespace {
+namespace supervisor_test {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kPatience = 20;  // s
@@ -218,5 +218,5 @@ TEST(Supervised, StoppedSupervisorStopsTheChild) {
   EXPECT_EQ(supervisor.status(), 3);
 }
 
-}  // namespace
+}  // namespace supervisor_test
 }  // namespace ringscope

@@ -10,7 +10,7 @@
 #include "tests/process/job.h"
 
 namespace ringscope {
-namespace {
+namespace told_failures_test {
 
 constexpr int kRanks = 3;
 
@@ -237,5 +237,5 @@ TEST(LastWords, AreNotSpokenTwice) {
   EXPECT_EQ(job.outcome(1), "rank 0, step -1: its process ended");
 }
 
-}  // namespace
+}  // namespace told_failures_test
 }  // namespace ringscope

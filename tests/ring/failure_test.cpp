@@ -12,7 +12,7 @@
 #include "tests/ring/ring_harness.h"
 
 namespace ringscope {
-namespace {
+namespace failure_test {
 
 enum class Where { attend, attend_backward, add, forward_hop, backward_hop };
 enum class Kind { run_error, other, memory };
@@ -178,5 +178,5 @@ TEST(ThreadCommunicator, RefusesBlocksThatWereNotExpected) {
   EXPECT_TRUE(outcome(4, 1, Payload::dkv).has_value());
 }
 
-}  // namespace
+}  // namespace failure_test
 }  // namespace ringscope

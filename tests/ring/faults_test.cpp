@@ -18,7 +18,7 @@
 #include "tests/ring/run_invariants.h"
 
 namespace ringscope {
-namespace {
+namespace faults_test {
 
 constexpr int kWorldSize = 4;
 // Long enough for a rank that gets no turn on a busy machine; so runs that wait for it run side by side.
@@ -382,5 +382,5 @@ TEST(Faults, TimeoutsArePositive) {
   }
 }
 
-}  // namespace
+}  // namespace faults_test
 }  // namespace ringscope

@@ -52,7 +52,7 @@ struct RingReference {
     const Mask built = spec.for_seqlen(shape.seqlen);
     const auto whole = parts_of(shape.seqlen, shape.seqlen);
     oracle = naive(shape, built, scale, converted<double>(in),
-                   NaiveOptions{.block_rows = 128, .threads = 1, .progress = {}});
+                   NaiveOptions{.block_rows = 128, .threads = 1, .queries = {}, .progress = {}});
     single = run_blockwise(shape, dtype, built, scale, in, whole, whole);
     const Index d = shape.head_dim;
     single_reversed = run_blockwise(shape, dtype, built, scale,

@@ -41,8 +41,12 @@ TEST_P(RingGrid, AgreesWithTheOracle) {
     const RingReference reference(shape, dtype, mask, default_softmax_scale(shape.head_dim), seed);
     expect_accurate(reference.single, reference.oracle, dtype);
     for (const PartitionKind partition : kAllPartitions)
-      for (const int world_size : {1, 2, 3, 4, 5, 7, 8, 16})
+      for (const int world_size : {1, 2, 3, 4, 5, 7, 8, 16}) {
+        // How values are stored and which ranks they pass do not meet anywhere; 16 ranks take more
+        // time than all the others together.
+        if (world_size == 16 && dtype != DType::f32) continue;
         reference.check(reference.config(partition, world_size));
+      }
   }
 }
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace ringscope {
-namespace {
+namespace watch_test {
 
 constexpr double kTimeout = 10;
 
@@ -148,5 +148,5 @@ TEST(RankPulse, WorkOutsideOfTheRunAdvancesItAsLongAsItGoesOn) {
   EXPECT_EQ(pulse.status().progress, last);
 }
 
-}  // namespace
+}  // namespace watch_test
 }  // namespace ringscope

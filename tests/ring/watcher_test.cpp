@@ -15,7 +15,7 @@
 #include "tests/ring/ring_harness.h"
 
 namespace ringscope {
-namespace {
+namespace watcher_test {
 
 using std::chrono::milliseconds;
 
@@ -175,5 +175,5 @@ TEST(Watcher, TilesTickAndStop) {
   EXPECT_LE(pulse.progress() - before, 2u);
 }
 
-}  // namespace
+}  // namespace watcher_test
 }  // namespace ringscope

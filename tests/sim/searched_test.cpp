@@ -15,7 +15,7 @@
 #include "core/sim/ring_deal.h"
 
 namespace ringscope {
-namespace {
+namespace searched_test {
 
 constexpr const char* kMasks[] = {"full",
                                   "causal",
@@ -232,5 +232,5 @@ TEST(RingDeal, TellsTheCostOfAnExchangeBeforeItIsMade) {
   }
 }
 
-}  // namespace
+}  // namespace searched_test
 }  // namespace ringscope

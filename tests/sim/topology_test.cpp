@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 
 namespace ringscope {
-namespace {
+namespace topology_test {
 
 const Link kInside{"inside", 400e9, 1e-6};
 const Link kBetween{"between", 50e9, 4e-6};
@@ -390,5 +390,5 @@ TEST(Topology, SurvivesWhatNobodyMeant) {
   }
 }
 
-}  // namespace
+}  // namespace topology_test
 }  // namespace ringscope

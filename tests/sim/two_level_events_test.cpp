@@ -12,7 +12,7 @@
 #include "tests/sim/two_level_cases.h"
 
 namespace ringscope {
-namespace {
+namespace two_level_events_test {
 
 struct Recorded {
   Simulation simulation;
@@ -174,5 +174,5 @@ TEST(TwoLevelEvents, ABlockWaitsForTheOneInItsBufferToLeave) {
   }
 }
 
-}  // namespace
+}  // namespace two_level_events_test
 }  // namespace ringscope

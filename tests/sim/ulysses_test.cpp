@@ -15,7 +15,7 @@
 #include "core/sim/ring_order.h"
 
 namespace ringscope {
-namespace {
+namespace ulysses_test {
 
 const Rates kRates{1e9, 0.7e9, 3e7, 2e-6};
 
@@ -184,5 +184,5 @@ TEST(SimulatedUlysses, RefusesHeadsThatCanNotBeDealtOut) {
   EXPECT_THROW(run(job_of(4), machine), InputError);
 }
 
-}  // namespace
+}  // namespace ulysses_test
 }  // namespace ringscope

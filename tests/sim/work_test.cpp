@@ -6,7 +6,7 @@
 #include "core/sim/owner_stretches.h"
 
 namespace ringscope {
-namespace {
+namespace work_test {
 
 constexpr const char* kMasks[] = {"full",
                                   "causal",
@@ -142,5 +142,5 @@ TEST(Work, RefusesWhatDoesNotFit) {
   EXPECT_THROW(Work(good, {0, 1}), InputError);
 }
 
-}  // namespace
+}  // namespace work_test
 }  // namespace ringscope

@@ -28,7 +28,7 @@ struct Include {
   bool quoted = true;  // "path"; otherwise <path>
 };
 
-inline constexpr int kMaxLines = 420;
+inline constexpr int kMaxLines = 700;
 
 // From the lowest to the highest. Layers of one row do not see each other.
 inline const std::vector<std::vector<std::string>> kRows = {

@@ -8,7 +8,7 @@
 #include "tests/trace/sample_recording.h"
 
 namespace ringscope {
-namespace {
+namespace rank_events_test {
 
 RankEvents sample() {
   const Recording recording = sample_recording(3, true);
@@ -78,5 +78,5 @@ TEST(RankEvents, PutTogetherARecording) {
   EXPECT_EQ(recording, original);
 }
 
-}  // namespace
+}  // namespace rank_events_test
 }  // namespace ringscope

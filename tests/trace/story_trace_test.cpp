@@ -8,7 +8,7 @@
 #include "tests/trace/sample_recording.h"
 
 namespace ringscope {
-namespace {
+namespace story_trace_test {
 
 Recording told_recording() {
   Recording recording = sample_recording(2, true);
@@ -171,5 +171,5 @@ TEST(Story, WhatTheReaderWouldRefuseIsNotWritten) {
   EXPECT_NE(complaint_of([&] { written(recording); }), "");
 }
 
-}  // namespace
+}  // namespace story_trace_test
 }  // namespace ringscope

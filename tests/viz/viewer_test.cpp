@@ -15,7 +15,7 @@
 #include "viz/panels/timeline_state.h"
 
 namespace ringscope::viz {
-namespace {
+namespace viewer_test {
 
 Person one() { return Person(session_of({slow_ring_trace()})); }
 
@@ -309,5 +309,5 @@ TEST(Viewer, BarsBetweenPanelsCanBeDragged) {
   EXPECT_LT(person.viewer.splits.timeline, 0.95);  // panels keep some room
 }
 
-}  // namespace
+}  // namespace viewer_test
 }  // namespace ringscope::viz

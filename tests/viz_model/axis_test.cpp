@@ -7,7 +7,7 @@
 #include "tests/viz_model/recorded.h"
 
 namespace ringscope::viz {
-namespace {
+namespace axis_test {
 
 // Rank 0 computes step 0 from 100 to 300, waits from 320 and computes step 1 from 400 to 500. Rank
 // 1 need not wait: it computes from 0 to 600 and from 650 to 1000.
@@ -154,5 +154,5 @@ TEST(Axis, PositionsAndTimesAreInverseInRecordedRuns) {
   });
 }
 
-}  // namespace
+}  // namespace axis_test
 }  // namespace ringscope::viz

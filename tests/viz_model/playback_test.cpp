@@ -8,7 +8,7 @@
 #include "tests/viz_model/hand_made.h"
 
 namespace ringscope::viz {
-namespace {
+namespace playback_test {
 
 TEST(Playback, TheWholeTimeAxisTakesTenSecondsAndAStepOne) {
   Playback playback;
@@ -113,5 +113,5 @@ TEST(Playback, StepsOnTheStepAxisAreWholeNumbers) {
   EXPECT_EQ(previous_step(axis, mode, 2, 0), 0);
 }
 
-}  // namespace
+}  // namespace playback_test
 }  // namespace ringscope::viz

@@ -11,7 +11,7 @@
 #include "tests/viz_model/recorded.h"
 
 namespace ringscope::viz {
-namespace {
+namespace ring_moment_test {
 
 // Two ranks: rank 1 computes longer, so rank 0 waits for it; the block from rank 1 takes from 30,
 // when both ends are at it, to 70.
@@ -172,5 +172,5 @@ TEST(RingMoment, OddTraces) {
   }
 }
 
-}  // namespace
+}  // namespace ring_moment_test
 }  // namespace ringscope::viz

@@ -10,7 +10,7 @@
 #include "viz/model/session.h"
 
 namespace ringscope::viz {
-namespace {
+namespace session_what_if_test {
 
 Session session_of(std::vector<Trace> traces) {
   std::vector<Document> documents;
@@ -165,5 +165,5 @@ TEST(SessionWhatIf, StepsOfBothAreOnOneAxis) {
   EXPECT_EQ(session.length(), 8);
 }
 
-}  // namespace
+}  // namespace session_what_if_test
 }  // namespace ringscope::viz

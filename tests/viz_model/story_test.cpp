@@ -12,7 +12,7 @@
 #include "tests/viz_model/trace_loader_text.h"
 
 namespace ringscope::viz {
-namespace {
+namespace story_test {
 
 constexpr double kUs = 1000;
 
@@ -361,5 +361,5 @@ TEST(LoadedStory, StepsThatAreNotThereAreNoticed) {
   EXPECT_EQ(session.story_at, 4);
 }
 
-}  // namespace
+}  // namespace story_test
 }  // namespace ringscope::viz

@@ -8,7 +8,7 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kGap = 6, kBar = 46, kDetails = 30;
+constexpr float kSplitterGap = 6, kToolbarHeight = 46, kDetails = 30;
 constexpr float kLeastPanel = 90;                     // pixels, in either direction
 constexpr float kLeastStory = 220, kMostStory = 520;  // pixels: lines that read well
 constexpr ImGuiWindowFlags kStill =
@@ -122,19 +122,21 @@ void draw_single(const PanelContext& context, ImVec2 at, ImVec2 size, Splits& sp
   const float share_y = least / size.y;
   splits.timeline = std::clamp(splits.timeline, share_y, 1 - share_y);
   const float upper = std::floor(size.y * splits.timeline);
-  const float lower_y = at.y + upper + kGap, lower = size.y - upper - kGap;
+  const float lower_y = at.y + upper + kSplitterGap, lower = size.y - upper - kSplitterGap;
   draw_panel(context, Figure::timeline, at, {size.x, upper});
-  splitter("timeline | ring", {at.x, at.y + upper}, {size.x, kGap}, false, size.y, splits.timeline);
+  splitter("timeline | ring", {at.x, at.y + upper}, {size.x, kSplitterGap}, false, size.y,
+           splits.timeline);
 
   const float share_x = std::min(kLeastPanel, size.x / 5) / size.x;
   splits.ring = std::clamp(splits.ring, share_x, 1 - 2 * share_x);
   splits.mask = std::clamp(splits.mask, share_x, 1 - splits.ring - share_x);
   const float ring = std::floor(size.x * splits.ring), mask = std::floor(size.x * splits.mask);
-  const float mask_x = at.x + ring + kGap, figures_x = mask_x + mask + kGap;
+  const float mask_x = at.x + ring + kSplitterGap, figures_x = mask_x + mask + kSplitterGap;
   draw_panel(context, Figure::ring, {at.x, lower_y}, {ring, lower});
-  splitter("ring | mask", {at.x + ring, lower_y}, {kGap, lower}, true, size.x, splits.ring);
+  splitter("ring | mask", {at.x + ring, lower_y}, {kSplitterGap, lower}, true, size.x, splits.ring);
   draw_panel(context, Figure::mask, {mask_x, lower_y}, {mask, lower});
-  splitter("mask | figures", {mask_x + mask, lower_y}, {kGap, lower}, true, size.x, splits.mask);
+  splitter("mask | figures", {mask_x + mask, lower_y}, {kSplitterGap, lower}, true, size.x,
+           splits.mask);
   draw_panel(context, Figure::balance, {figures_x, lower_y}, {at.x + size.x - figures_x, lower});
 }
 
@@ -144,40 +146,42 @@ void draw_told(const PanelContext& context, ImVec2& at, ImVec2& size, Splits& sp
   splits.story = std::clamp(splits.story, least / size.x, most / size.x);
   const float width = std::floor(size.x * splits.story);
   panel("story", at, {width, size.y}, kStill, {14, 10}, [&] { draw_story(context); });
-  splitter("story | timeline", {at.x + width, at.y}, {kGap, size.y}, true, size.x, splits.story);
-  at.x += width + kGap;
-  size.x -= width + kGap;
+  splitter("story | timeline", {at.x + width, at.y}, {kSplitterGap, size.y}, true, size.x,
+           splits.story);
+  at.x += width + kSplitterGap;
+  size.x -= width + kSplitterGap;
 }
 
 }  // namespace
 
 void draw_workspace(const PanelContext& context, Splits& splits) {
   const ImVec2 room = ImGui::GetWindowSize();
-  const float x = kGap, width = room.x - 2 * kGap;
-  const float playback_y = room.y - kGap - kBar;
-  panel("toolbar", {x, kGap}, {width, kBar}, kStill, {10, 8}, [&] { draw_toolbar(context); });
-  panel("playback", {x, playback_y}, {width, kBar}, kStill, {10, 8},
+  const float x = kSplitterGap, width = room.x - 2 * kSplitterGap;
+  const float playback_y = room.y - kSplitterGap - kToolbarHeight;
+  panel("toolbar", {x, kSplitterGap}, {width, kToolbarHeight}, kStill, {10, 8},
+        [&] { draw_toolbar(context); });
+  panel("playback", {x, playback_y}, {width, kToolbarHeight}, kStill, {10, 8},
         [&] { draw_playback(context); });
-  float top = kGap + kBar + kGap;
+  float top = kSplitterGap + kToolbarHeight + kSplitterGap;
   if (context.session.comparing) {
-    panel("compare", {x, top}, {width, playback_y - kGap - top}, 0, {10, 8},
+    panel("compare", {x, top}, {width, playback_y - kSplitterGap - top}, 0, {10, 8},
           [&] { draw_compare(context); });
     return;
   }
   if (context.session.what_if) {
-    panel("what if", {x, top}, {width, playback_y - kGap - top}, kStill, {10, 8},
+    panel("what if", {x, top}, {width, playback_y - kSplitterGap - top}, kStill, {10, 8},
           [&] { draw_what_if(context); });
     return;
   }
-  const float details_y = playback_y - kGap - kDetails;
+  const float details_y = playback_y - kSplitterGap - kDetails;
   panel("details", {x, details_y}, {width, kDetails}, kStill, {10, 6},
         [&] { draw_details(context); });
   const auto& run = context.session.document().trace.run;
   if (run && run->failure) {
     panel("failure", {x, top}, {width, kDetails}, kStill, {10, 6}, [&] { draw_failure(context); });
-    top += kDetails + kGap;
+    top += kDetails + kSplitterGap;
   }
-  ImVec2 at{x, top}, size{width, details_y - kGap - top};
+  ImVec2 at{x, top}, size{width, details_y - kSplitterGap - top};
   if (size.x < 8 || size.y < 8) return;
   if (context.session.story_shown()) draw_told(context, at, size, splits);
   draw_single(context, at, size, splits);

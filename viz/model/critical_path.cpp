@@ -11,8 +11,6 @@ namespace ringscope::viz {
 
 namespace {
 
-using ringscope::Lane;
-
 bool before(SliceId a, SliceId b) { return std::pair(a.row, a.index) < std::pair(b.row, b.index); }
 
 class Walk {
@@ -40,7 +38,7 @@ class Walk {
  private:
   std::optional<RankSlice> last_slice() const {
     std::optional<RankSlice> last;
-    for (const Lane lane : {Lane::compute, Lane::recv, Lane::wait})
+    for (const RingLane lane : {RingLane::compute, RingLane::recv, RingLane::wait})
       for (int rank = 0; rank < static_cast<int>(trace_.ranks.size()); ++rank) {
         const std::vector<Slice>& slices = dependencies_.slices(rank, lane);
         if (slices.empty()) continue;
@@ -53,10 +51,10 @@ class Walk {
   // Puts a slice on the path, behind whatever overhead came after it.
   void pass(const RankSlice& at) {
     const Slice& slice = dependencies_.slice(at);
-    if (at.lane == Lane::wait) return;  // what ended it is on the path instead
+    if (at.lane == RingLane::wait) return;  // what ended it is on the path instead
     unexplained_back_to(slice.end_ns);
     rank_ = at.rank;
-    if (at.lane == Lane::compute) {
+    if (at.lane == RingLane::compute) {
       back_to(slice.begin_ns, PathSegment::compute, at);
     } else {
       back_to(transfer_of(trace_, slice).begin_ns, PathSegment::link, at);
@@ -92,8 +90,8 @@ class Walk {
 
   std::optional<RankSlice> what_held_up(const RankSlice& at) const {
     const Slice& slice = dependencies_.slice(at);
-    if (at.lane == Lane::compute) return dependencies_.before_on_thread(at);
-    if (at.lane == Lane::recv) {
+    if (at.lane == RingLane::compute) return dependencies_.before_on_thread(at);
+    if (at.lane == RingLane::recv) {
       const std::vector<RankSlice> needed = dependencies_.needed_by(at);
       const auto last = std::max_element(
           needed.begin(), needed.end(), [&](const RankSlice& a, const RankSlice& b) {
@@ -104,7 +102,7 @@ class Walk {
     }
     const auto recv = dependencies_.awaited(at.rank, slice);
     if (recv) {
-      const RankSlice transfer{at.rank, Lane::recv, *recv};
+      const RankSlice transfer{at.rank, RingLane::recv, *recv};
       const std::int64_t arrival = dependencies_.slice(transfer).end_ns;
       if (slice.begin_ns <= arrival && arrival <= slice.end_ns) return transfer;
     }

@@ -54,8 +54,8 @@ Dependencies::Dependencies(const Trace& trace)
       allgather_(trace.run->scheme == "allgather"),
       kv_buffers_(trace.run->kv_buffers > 0 ? std::min(trace.run->kv_buffers, world_size_) : 2) {
   for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
-    computes_.push_back(table_of(slices(static_cast<int>(rank), ringscope::Lane::compute)));
-    recvs_.push_back(table_of(slices(static_cast<int>(rank), ringscope::Lane::recv)));
+    computes_.push_back(table_of(slices(static_cast<int>(rank), RingLane::compute)));
+    recvs_.push_back(table_of(slices(static_cast<int>(rank), RingLane::recv)));
   }
 }
 
@@ -85,10 +85,9 @@ std::optional<std::uint32_t> Dependencies::awaited(int rank, const Slice& wait) 
 }
 
 std::optional<RankSlice> Dependencies::before_on_thread(const RankSlice& s) const {
-  using ringscope::Lane;
   const std::int64_t begin = slice(s).begin_ns;
   std::optional<RankSlice> last;
-  for (const Lane lane : {Lane::compute, Lane::wait}) {
+  for (const RingLane lane : {RingLane::compute, RingLane::wait}) {
     const std::vector<Slice>& all = slices(s.rank, lane);
     std::size_t i = s.index;
     if (lane != s.lane)
@@ -105,29 +104,28 @@ std::optional<RankSlice> Dependencies::before_on_thread(const RankSlice& s) cons
 }
 
 void Dependencies::needed_at(int rank, const Slice& recv, std::vector<RankSlice>& needed) const {
-  using ringscope::Lane;
-  const auto add = [&](Lane lane, std::optional<std::uint32_t> index) {
+  const auto add = [&](RingLane lane, std::optional<std::uint32_t> index) {
     if (index) needed.push_back({rank, lane, *index});
   };
   const int step = recv.step;
   const bool kv = recv.payload == Payload::kv, backward = recv.pass == Pass::backward;
   // A block is passed on after it has come, and comes when the buffer's last block is attended; a
   // sum, when the rank's own share is in it.
-  if (step > 0) add(Lane::recv, recv_at(rank, recv.pass, recv.payload, step - 1));
+  if (step > 0) add(RingLane::recv, recv_at(rank, recv.pass, recv.payload, step - 1));
   if (allgather_) {
-    if (!kv) add(Lane::compute, last_compute(rank, recv.pass));
+    if (!kv) add(RingLane::compute, last_compute(rank, recv.pass));
   } else if (kv) {
     // Posted behind the sum of the step whose block was in the buffer.
     const int consumed = step + 1 - kv_buffers_;
-    if (consumed >= 0) add(Lane::compute, compute_at(rank, recv.pass, consumed));
+    if (consumed >= 0) add(RingLane::compute, compute_at(rank, recv.pass, consumed));
     if (consumed >= 0 && backward)
-      add(Lane::recv, recv_at(rank, recv.pass, Payload::dkv, consumed));
+      add(RingLane::recv, recv_at(rank, recv.pass, Payload::dkv, consumed));
   } else {
-    add(Lane::compute, compute_at(rank, recv.pass, step));
+    add(RingLane::compute, compute_at(rank, recv.pass, step));
     // Behind the blocks' hops that were posted before it.
-    add(Lane::recv, recv_at(rank, recv.pass, Payload::kv, step + kv_buffers_ - 2));
+    add(RingLane::recv, recv_at(rank, recv.pass, Payload::kv, step + kv_buffers_ - 2));
   }
-  if (step == 0 && kv && backward) add(Lane::compute, last_compute(rank, Pass::forward));
+  if (step == 0 && kv && backward) add(RingLane::compute, last_compute(rank, Pass::forward));
 }
 
 std::vector<RankSlice> Dependencies::needed_by(const RankSlice& recv) const {
@@ -139,7 +137,6 @@ std::vector<RankSlice> Dependencies::needed_by(const RankSlice& recv) const {
 }
 
 std::optional<std::int64_t> Dependencies::ready_ns(int rank, const Slice& recv) const {
-  using ringscope::Lane;
   std::vector<RankSlice> needed;
   needed_at(rank, recv, needed);
   std::optional<std::int64_t> ready;
@@ -147,7 +144,7 @@ std::optional<std::int64_t> Dependencies::ready_ns(int rank, const Slice& recv) 
   for (const RankSlice& s : needed) not_before(slice(s).end_ns);
   // The first hop is posted before anything else of its pass is done.
   if (recv.step == 0 && recv.payload == Payload::kv)
-    for (const Lane lane : {Lane::compute, Lane::wait}) {
+    for (const RingLane lane : {RingLane::compute, RingLane::wait}) {
       const std::vector<Slice>& all = slices(rank, lane);
       const auto first = std::partition_point(all.begin(), all.end(),
                                               [&](const Slice& x) { return x.pass < recv.pass; });

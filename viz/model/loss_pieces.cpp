@@ -13,8 +13,6 @@ namespace ringscope::viz {
 
 namespace {
 
-using RingLane = ringscope::Lane;
-
 // What one rank has to compute, for comparing it with another.
 struct Work {
   std::int64_t pairs = 0;                // in all

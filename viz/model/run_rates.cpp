@@ -23,8 +23,6 @@ constexpr double kMostBytesPerS = 1e15;     // of one whose hops took no time
 constexpr double kMostStep = 1e-4, kMostLatency = 1e-2;  // seconds
 constexpr double kOutlier = 3;  // a hop so many times as long as usual was held up
 
-using Lane = ringscope::Lane;
-
 Job job_of(const RunInfo& run) {
   Job job;
   job.shape = run.shape;
@@ -46,7 +44,7 @@ Job job_of(const RunInfo& run) {
 template <class Each>
 void for_computations(const Trace& trace, Each each) {
   for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank)
-    for (const Slice& slice : trace.slices_of(rank, Lane::compute))
+    for (const Slice& slice : trace.slices_of(rank, RingLane::compute))
       if (slice.flops > 0) each(rank, slice);
 }
 
@@ -204,7 +202,7 @@ void measure_computing(const Trace& trace, RunRates& rates) {
 void measure_links(const Trace& trace, RunRates& rates) {
   std::vector<Measured> hops;
   for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank)
-    for (const Slice& recv : trace.slices_of(rank, Lane::recv)) {
+    for (const Slice& recv : trace.slices_of(rank, RingLane::recv)) {
       const Transfer transfer = transfer_of(trace, recv);
       const std::int64_t ns = transfer.end_ns - transfer.begin_ns;
       if (recv.bytes > 0)
@@ -241,7 +239,7 @@ Pace pace_of(const Trace& trace) {
   if (run.scheme == "ring") return run.kv_buffers == 0 ? Pace::in_step : Pace::buffers;
   const int last = run.world_size - 1;
   for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank)
-    for (const Slice& wait : trace.slices_of(rank, Lane::wait))
+    for (const Slice& wait : trace.slices_of(rank, RingLane::wait))
       if (last > 0 && wait.step == last && wait.payload == Payload::kv) return Pace::in_step;
   return Pace::buffers;
 }

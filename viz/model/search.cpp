@@ -215,8 +215,7 @@ namespace {
 
 // The first slice of a rank's lane that is about the same block of the same pass and `fits`.
 template <class Fits>
-std::optional<SliceId> about_block(const Trace& trace, SliceId id, ringscope::Lane lane,
-                                   Fits&& fits) {
+std::optional<SliceId> about_block(const Trace& trace, SliceId id, RingLane lane, Fits&& fits) {
   const Slice& about = trace.slice(id);
   const auto rank = static_cast<int>(trace.rank_of_row(id.row));
   const std::uint32_t row = trace.row_of(rank, lane);
@@ -227,8 +226,7 @@ std::optional<SliceId> about_block(const Trace& trace, SliceId id, ringscope::La
   return std::nullopt;
 }
 
-std::optional<SliceId> message(const Trace& trace, SliceId id, ringscope::Lane lane,
-                               Payload payload) {
+std::optional<SliceId> message(const Trace& trace, SliceId id, RingLane lane, Payload payload) {
   return about_block(trace, id, lane, [&](const Slice& s) { return s.payload == payload; });
 }
 
@@ -236,7 +234,7 @@ std::optional<SliceId> message(const Trace& trace, SliceId id, ringscope::Lane l
 // worked out for the block; when it is home, nothing.
 std::optional<SliceId> compute_with(const Trace& trace, SliceId id, std::int32_t step) {
   const bool gradient = trace.slice(id).payload == Payload::dkv;
-  return about_block(trace, id, ringscope::Lane::compute,
+  return about_block(trace, id, RingLane::compute,
                      [&](const Slice& s) { return !gradient || s.step == step; });
 }
 
@@ -250,7 +248,6 @@ std::optional<SliceId> flow_step(const Trace& trace, SliceId id, bool onwards) {
     if (!onwards && flow.to == id) return flow.from;
   }
   if (!trace.is_ring()) return std::nullopt;
-  using ringscope::Lane;
   switch (slice.kind) {
     case Kind::recv:
       return onwards ? compute_with(trace, id, slice.step + 1) : std::nullopt;
@@ -258,11 +255,11 @@ std::optional<SliceId> flow_step(const Trace& trace, SliceId id, bool onwards) {
       return onwards ? std::nullopt : compute_with(trace, id, slice.step);
     case Kind::wait:
       return onwards ? compute_with(trace, id, slice.step)
-                     : message(trace, id, Lane::recv, slice.payload);
+                     : message(trace, id, RingLane::recv, slice.payload);
     case Kind::compute: {
-      if (!onwards) return message(trace, id, Lane::recv, Payload::kv);
-      const auto block = message(trace, id, Lane::send, Payload::kv);
-      return block ? block : message(trace, id, Lane::send, Payload::dkv);
+      if (!onwards) return message(trace, id, RingLane::recv, Payload::kv);
+      const auto block = message(trace, id, RingLane::send, Payload::kv);
+      return block ? block : message(trace, id, RingLane::send, Payload::dkv);
     }
     default:
       return std::nullopt;

@@ -21,6 +21,9 @@ struct TimelineView {
   bool operator==(const TimelineView&) const = default;
 };
 
+// The factor by which one notch of the mouse wheel zooms.
+inline constexpr double kZoomNotch = 1.25;
+
 // Zooms by `factor` (> 1 closer) so that axis position `at` stays where it is, within the axis'
 // length; never closer than a nanosecond a pixel or so, never wider than the whole.
 TimelineView zoomed(const TimelineView& view, double at, double factor, double length,

@@ -14,6 +14,9 @@
 
 namespace ringscope::viz {
 
+// A lane of our own recordings, by what happens on it; Lane, below, is a lane of any trace.
+using RingLane = ringscope::Lane;
+
 // What a slice is about. `communication` and `other` occur only in traces that are not ours: a
 // message that is neither a send nor a receive (an all-gather), and everything that is no message.
 enum class Kind : std::uint8_t { compute, send, recv, wait, communication, other };
@@ -114,11 +117,11 @@ struct Trace {
   std::uint32_t rank_of_row(std::uint32_t row) const { return lanes[rows[row].lane].rank; }
   std::string_view name(const Slice& slice) const { return names[slice.name]; }
   // Row of a rank's lane in a recording of ours.
-  std::uint32_t row_of(int rank, ringscope::Lane lane) const {
+  std::uint32_t row_of(int rank, RingLane lane) const {
     const RankTrack& track = ranks[static_cast<std::size_t>(rank)];
     return lanes[track.first_lane + static_cast<std::uint32_t>(lane)].first_row;
   }
-  const std::vector<Slice>& slices_of(int rank, ringscope::Lane lane) const {
+  const std::vector<Slice>& slices_of(int rank, RingLane lane) const {
     return rows[row_of(rank, lane)].slices;
   }
   // A title for people: "contiguous · causal · 4 ranks", or the file's name.

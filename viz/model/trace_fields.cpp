@@ -94,8 +94,6 @@ struct Lookup {
 constexpr Lookup kEventLookup(0, kFirstOfArgs);
 constexpr Lookup kArgsLookup(kFirstOfArgs, kFieldCount);
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // The integer that all of `text` spells.
 bool read_integer(std::string_view text, std::int64_t& result) {
   if (!text.empty() && text.size() <= 18 && text[0] != '-') {  // cannot overflow

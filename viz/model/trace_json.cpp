@@ -27,12 +27,11 @@ constexpr std::array<std::uint8_t, 256> make_classes() {
   for (const char c : {' ', '\n', '\r', '\t'}) classes[static_cast<std::size_t>(c)] |= kSpace;
   return classes;
 }
-constexpr std::array<std::uint8_t, 256> kClasses = make_classes();
+constexpr std::array<std::uint8_t, 256> kCharacterClasses = make_classes();
 
 bool is(char c, std::uint8_t classes) {
-  return (kClasses[static_cast<unsigned char>(c)] & classes) != 0;
+  return (kCharacterClasses[static_cast<unsigned char>(c)] & classes) != 0;
 }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // JSON's grammar of numbers.
 bool is_number(std::string_view text) {

@@ -16,6 +16,8 @@
 
 namespace ringscope::viz {
 
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 // Where the text comes from.
 class JsonSource {
  public:

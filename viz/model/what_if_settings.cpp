@@ -13,9 +13,9 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr std::string_view kNames[] = {"bandwidth", "latency", "flops",    "world-size",
-                                       "partition", "mask",    "scheme",   "kv-buffers",
-                                       "cores",     "jitter",  "straggler"};
+constexpr std::string_view kSettingNames[] = {"bandwidth", "latency", "flops",    "world-size",
+                                              "partition", "mask",    "scheme",   "kv-buffers",
+                                              "cores",     "jitter",  "straggler"};
 
 [[noreturn]] void refuse(std::string_view name, std::string_view value,
                          const std::string& accepted) {
@@ -92,7 +92,7 @@ void read(WhatIfSettings& settings, int ranks, std::string_view name, std::strin
     read_straggler(settings, value, ranks);
   } else {
     throw InputError(fmt::format("what-if: '{}' given; accepted: SETTING=VALUE,... of {}", name,
-                                 fmt::join(kNames, ", ")));
+                                 fmt::join(kSettingNames, ", ")));
   }
 }
 

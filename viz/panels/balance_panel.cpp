@@ -14,7 +14,7 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kPad = 10, kWide = 640;
+constexpr float kBalancePad = 10, kBalanceWide = 640;
 const std::vector<std::string> kMetrics = {"pairs", "FLOPs", "time", "waiting"};
 
 float heading(const PanelContext& context, ImVec2 at, std::string_view text) {
@@ -174,13 +174,13 @@ void draw_balance(const PanelContext& context) {
   ImGui::PushStyleColor(ImGuiCol_ChildBg, ImVec4(0, 0, 0, 0));
   ImGui::BeginChild("balance", {0, 0}, false);
   const Box box = content_box();
-  const float width = box.width() - 2 * kPad;
-  const float left = box.x0 + kPad;
-  float y = box.y0 + kPad;
+  const float width = box.width() - 2 * kBalancePad;
+  const float left = box.x0 + kBalancePad;
+  float y = box.y0 + kBalancePad;
   y += draw_findings(context, document, {left, y}, width) + 10;
   y += draw_figures(context, document.balance, {left, y}, width) + 4;
-  if (just_told(context.session)) ImGui::SetScrollY(y - box.y0 - kPad);
-  const bool wide = width >= kWide;
+  if (just_told(context.session)) ImGui::SetScrollY(y - box.y0 - kBalancePad);
+  const bool wide = width >= kBalanceWide;
   const float half = wide ? (width - 32) / 2 : width;
   float heat_y = y + heading(context, {left, y}, "Work by rank and step");
   heat_y += draw_heat_section(context, document, {left, heat_y}, half);
@@ -189,7 +189,7 @@ void draw_balance(const PanelContext& context) {
   loss_y += heading(context, {loss_x, loss_y}, "Where each rank's time went") + 4;
   draw_losses(context, document.losses, {loss_x, loss_y}, half);
   loss_y += losses_height(context, document.losses, half);
-  ImGui::Dummy({1, std::max(heat_y, loss_y) + kPad - box.y0});
+  ImGui::Dummy({1, std::max(heat_y, loss_y) + kBalancePad - box.y0});
   ImGui::EndChild();
   ImGui::PopStyleColor();
 }

@@ -7,7 +7,7 @@ namespace ringscope::viz {
 namespace {
 
 constexpr float kMargin = 28, kHead = 64;
-constexpr float kPad = 16, kTitle = 22, kNote = 18;
+constexpr float kChartPad = 16, kTitle = 22, kNote = 18;
 
 }  // namespace
 
@@ -26,14 +26,14 @@ Box draw_frame(const ChartDrawing& d, const Box& box, const std::string& title,
                const std::string& note) {
   fill(d.list, box, d.palette.panel, 8);
   outline(d.list, box, d.palette.panel_border, 8);
-  const float width = box.width() - 2 * kPad;
-  draw_text(d.list, d.fonts.strong, {box.x0 + kPad, box.y0 + kPad - 4}, {0, 0}, d.palette.text,
-            fitted(d.fonts.strong, title, width));
+  const float width = box.width() - 2 * kChartPad;
+  draw_text(d.list, d.fonts.strong, {box.x0 + kChartPad, box.y0 + kChartPad - 4}, {0, 0},
+            d.palette.text, fitted(d.fonts.strong, title, width));
   if (!note.empty())
-    draw_text(d.list, d.fonts.small, {box.x0 + kPad, box.y0 + kPad - 4 + kTitle}, {0, 0},
+    draw_text(d.list, d.fonts.small, {box.x0 + kChartPad, box.y0 + kChartPad - 4 + kTitle}, {0, 0},
               d.palette.text_dim, fitted(d.fonts.small, note, width));
   const float head = kTitle + (note.empty() ? 0 : kNote);
-  return {box.x0 + kPad, box.y0 + kPad + head, box.x1 - kPad, box.y1 - kPad};
+  return {box.x0 + kChartPad, box.y0 + kChartPad + head, box.x1 - kChartPad, box.y1 - kChartPad};
 }
 
 float x_of(const Box& plot, const ChartScale& scale, double value) {

@@ -10,7 +10,7 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kLegendLine = 19, kSwatch = 9, kMaxBar = 20, kMinBar = 3;
+constexpr float kLossLegendLine = 19, kLossSwatch = 9, kMaxBar = 20, kMinBar = 3;
 
 float bar_pitch(std::size_t ranks) {
   if (ranks <= 8) return kMaxBar + 6;
@@ -41,10 +41,10 @@ std::vector<LegendEntry> legend(const PanelContext& context, const LossReport& l
     const auto at = static_cast<std::size_t>(i);
     LegendEntry entry{i, fmt::format("{} {}", kLossNames[at], percent_text(totals[at] / whole)), x,
                       y};
-    const float wide = kSwatch + 6 + text_width(context.fonts.small, entry.text) + 16;
+    const float wide = kLossSwatch + 6 + text_width(context.fonts.small, entry.text) + 16;
     if (x > 0 && x + wide - 16 > width) {
       entry.x = x = 0;
-      entry.y = y += kLegendLine;
+      entry.y = y += kLossLegendLine;
     }
     x += wide;
     entries.push_back(std::move(entry));
@@ -91,7 +91,7 @@ Color loss_color(const Palette& palette, int part) {
 
 float losses_height(const PanelContext& context, const LossReport& losses, float width) {
   if (losses.ranks.empty()) return 0;
-  return legend(context, losses, width).back().y + kLegendLine + 8 +
+  return legend(context, losses, width).back().y + kLossLegendLine + 8 +
          bar_pitch(losses.ranks.size()) * static_cast<float>(losses.ranks.size());
 }
 
@@ -105,10 +105,11 @@ void draw_losses(const PanelContext& context, const LossReport& losses, ImVec2 t
   for (const LegendEntry& entry : legend(context, losses, width)) {
     const float x = top_left.x + entry.x;
     y = top_left.y + entry.y;
-    fill(list, {x, y + 3, x + kSwatch, y + 3 + kSwatch}, loss_color(palette, entry.part), 2);
-    draw_text(list, font, {x + kSwatch + 6, y + 1}, {0, 0}, palette.text_dim, entry.text);
+    fill(list, {x, y + 3, x + kLossSwatch, y + 3 + kLossSwatch}, loss_color(palette, entry.part),
+         2);
+    draw_text(list, font, {x + kLossSwatch + 6, y + 1}, {0, 0}, palette.text_dim, entry.text);
   }
-  y += kLegendLine + 8;
+  y += kLossLegendLine + 8;
 
   const int ranks = static_cast<int>(losses.ranks.size());
   const float pitch = bar_pitch(losses.ranks.size());

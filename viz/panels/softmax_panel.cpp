@@ -13,7 +13,7 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kPad = 10, kRow = 24, kWide = 560;
+constexpr float kSoftmaxPad = 10, kRow = 24, kSoftmaxWide = 560;
 constexpr float kTabLine = 25;
 constexpr std::size_t kMostTabs = 200;
 constexpr const char* kColumns[] = {"step", "KV", "row_max", "row_sum", "lse", "error"};
@@ -182,13 +182,13 @@ void draw_softmax(const PanelContext& context) {
   ImGui::PushStyleColor(ImGuiCol_ChildBg, ImVec4(0, 0, 0, 0));
   ImGui::BeginChild("softmax", {0, 0}, false);
   const Box box = content_box();
-  const float left = box.x0 + kPad, width = box.width() - 2 * kPad;
+  const float left = box.x0 + kSoftmaxPad, width = box.width() - 2 * kSoftmaxPad;
   ImDrawList& list = *ImGui::GetWindowDrawList();
 
   // Tabs in as many lines as they need; a handful of rows is recorded.
   ImGuiStorage& storage = *ImGui::GetStateStorage();
   const ImGuiID key = ImGui::GetID("query");
-  float y = box.y0 + kPad;
+  float y = box.y0 + kSoftmaxPad;
   const float label = draw_text(list, context.fonts.small, {left, y + 11}, {0, 0.5f},
                                 context.palette.text_dim, "query") +
                       8;
@@ -225,7 +225,7 @@ void draw_softmax(const PanelContext& context) {
   y += draw_wrapped(list, context.fonts.small, {left, y}, width, context.palette.text_dim, about) +
        8;
 
-  const bool wide = width >= kWide;
+  const bool wide = width >= kSoftmaxWide;
   const float table = wide ? std::min(width * 0.55f, 520.0f) : width;
   const float table_height = draw_table(context, row, {left, y}, table, current);
   const float plot_x = wide ? left + table + 28 : left;
@@ -237,7 +237,7 @@ void draw_softmax(const PanelContext& context) {
               error ? "error of lse (log scale)" : "lse", error, current);
     plot_y += plot_height + 10;
   }
-  ImGui::Dummy({1, std::max(y + table_height, plot_y) + kPad - box.y0});
+  ImGui::Dummy({1, std::max(y + table_height, plot_y) + kSoftmaxPad - box.y0});
   ImGui::EndChild();
   ImGui::PopStyleColor();
 }

@@ -14,7 +14,7 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kHeader = 38, kFooter = 30, kGap = 8;
+constexpr float kHeader = 38, kFooter = 30, kStoryGap = 8;
 constexpr float kNumber = 30, kPadX = 10, kPadY = 9, kCardGap = 2, kPlace = 22;
 
 void draw_header(const PanelContext& context, const Box& box) {
@@ -118,13 +118,13 @@ void draw_fades(const PanelContext& context, const Box& box) {
 void draw_buttons(const PanelContext& context, float width) {
   Session& session = context.session;
   const Palette& palette = context.palette;
-  const float half = std::floor((width - kGap) / 2);
+  const float half = std::floor((width - kStoryGap) / 2);
   const bool first = session.story_at <= 0;
   ImGui::BeginDisabled(first);
   if (ImGui::Button("Back", {half, kFooter})) session.run(Command::story_back);
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("The paragraph before (B)");
-  ImGui::SameLine(0, kGap);
+  ImGui::SameLine(0, kStoryGap);
   const bool over = session.story_over();
   ImGui::PushStyleColor(ImGuiCol_Button, mix(palette.panel, palette.accent, over ? 0.18 : 0.38));
   ImGui::PushStyleColor(ImGuiCol_ButtonHovered, mix(palette.panel, palette.accent, 0.5));
@@ -145,7 +145,7 @@ void draw_story(const PanelContext& context) {
   if (context.session.story().empty() || box.width() < 60 || box.height() < 60) return;
   draw_header(context, box);
   const bool buttons = box.height() > 200;
-  const float room = box.height() - kHeader - (buttons ? kFooter + kGap : 0);
+  const float room = box.height() - kHeader - (buttons ? kFooter + kStoryGap : 0);
   ImGui::SetCursorScreenPos({box.x0 - 6, box.y0 + kHeader});
   ImGui::PushStyleColor(ImGuiCol_ChildBg, ImVec4(0, 0, 0, 0));
   ImGui::BeginChild("paragraphs", {box.width() + 12, room}, false);

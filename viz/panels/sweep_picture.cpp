@@ -6,23 +6,23 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kGap = 20;
+constexpr float kChartGap = 20;
 
 // `count` boxes beside each other.
 std::vector<Box> beside(const Box& box, std::size_t count) {
   std::vector<Box> boxes;
   const auto n = static_cast<float>(count);
-  const float width = (box.width() - kGap * (n - 1)) / n;
+  const float width = (box.width() - kChartGap * (n - 1)) / n;
   for (std::size_t i = 0; i < count; ++i) {
-    const float x = box.x0 + static_cast<float>(i) * (width + kGap);
+    const float x = box.x0 + static_cast<float>(i) * (width + kChartGap);
     boxes.push_back({x, box.y0, x + width, box.y1});
   }
   return boxes;
 }
 
 std::pair<Box, Box> above_each_other(const Box& box, float share) {
-  const float y = box.y0 + share * (box.height() - kGap);
-  return {{box.x0, box.y0, box.x1, y}, {box.x0, y + kGap, box.x1, box.y1}};
+  const float y = box.y0 + share * (box.height() - kChartGap);
+  return {{box.x0, box.y0, box.x1, y}, {box.x0, y + kChartGap, box.x1, box.y1}};
 }
 
 }  // namespace

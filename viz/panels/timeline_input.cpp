@@ -9,7 +9,7 @@ namespace {
 using Gesture = TimelineState::Gesture;
 
 constexpr float kClickReach = 4;  // pixels that the mouse may move in a click
-constexpr double kZoomNotch = 1.25, kRowNotch = 1.15;
+constexpr double kRowNotch = 1.15;
 constexpr float kScrollNotch = 44;  // pixels
 constexpr float kLeastRowScale = 0.25f, kMostRowScale = 8;
 constexpr double kOneZoom_s = 0.7;  // notches closer than this are one step for going back

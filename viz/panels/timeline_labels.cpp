@@ -10,11 +10,12 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kPad = 4;
-constexpr float kLowestLabelled = 11;          // rows lower than this have no words
-constexpr std::uint32_t kMostInRow = 5000;     // a row with more slices in view has no wide ones
+constexpr float kLabelPad = 4;
+constexpr float kLowestLabelled = 11;  // rows lower than this have no words
+constexpr std::uint32_t kMostLabelledInRow =
+    5000;                                      // a row with more slices in view has no wide ones
 constexpr std::size_t kMostCharacters = 3000;  // a frame; every character is a rectangle
-constexpr float kSwatch = 3;
+constexpr float kRankSwatch = 3;
 constexpr float kWidestColumn = 110;
 
 // The words for `width` pixels: the longest of a few that fits; "" when none does. Text is measured
@@ -71,7 +72,9 @@ std::string label_of(const TimelineFrame& frame, SliceId id, const ImFont* font,
 // Widths of the two columns of names; no lanes where rows are too low to be named.
 struct Columns {
   float ranks = 0, lanes = 0;
-  float width() const { return kSwatch + 2 * kPad + ranks + (lanes > 0 ? lanes + 2 * kPad : 0); }
+  float width() const {
+    return kRankSwatch + 2 * kLabelPad + ranks + (lanes > 0 ? lanes + 2 * kLabelPad : 0);
+  }
 };
 
 Columns columns_of(const TimelineFrame& frame) {
@@ -112,7 +115,7 @@ void draw_slice_labels(const TimelineFrame& frame) {
       continue;
     }
     const auto [first, last] = frame.visible(place.row);
-    if (last - first > kMostInRow) {
+    if (last - first > kMostLabelledInRow) {
       continue;
     }
     for (std::uint32_t i = first; i < last && characters < kMostCharacters; ++i) {
@@ -121,8 +124,8 @@ void draw_slice_labels(const TimelineFrame& frame) {
         continue;
       }
       // Words stay in view while any part of their slice is.
-      const float x0 = std::max(box->x0, frame.body.x0) + kPad;
-      const float x1 = std::min(box->x1, frame.body.x1) - kPad;
+      const float x0 = std::max(box->x0, frame.body.x0) + kLabelPad;
+      const float x1 = std::min(box->x1, frame.body.x1) - kLabelPad;
       const Slice& slice = trace.rows[place.row].slices[i];
       const std::string text = label_of(frame, {place.row, i}, font, x1 - x0);
       const Color ground = slice_color(palette, session.theme, session.color_by, slice, world_size);
@@ -144,7 +147,7 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
   const bool owners = trace.is_ring() && session.color_by == ColorBy::owner;
   const Columns columns = columns_of(frame);
   const bool lanes = columns.lanes > 0 && columns.width() <= gutter.width();
-  const float rank_room = lanes ? columns.ranks : gutter.width() - kSwatch - 2 * kPad;
+  const float rank_room = lanes ? columns.ranks : gutter.width() - kRankSwatch - 2 * kLabelPad;
   const float line = font_height(font) + 1;
   float last_name = gutter.y0 - line;  // names must not run into each other
   const int failed = trace.run && trace.run->failure ? trace.run->failure->rank : -1;
@@ -161,7 +164,7 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
     }
     if (owners) {
       // The colour in which its KV block travels.
-      fill(frame.list, {gutter.x0, y0, gutter.x0 + kSwatch, y1},
+      fill(frame.list, {gutter.x0, y0, gutter.x0 + kRankSwatch, y1},
            owner_color(session.theme, static_cast<int>(trace.ranks[place.rank].pid),
                        trace.run->world_size));
     }
@@ -171,7 +174,7 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
         gutter.y0 + line / 2);
     if (middle - last_name >= line) {
       const std::string& name = trace.ranks[place.rank].name;
-      const float x = gutter.x0 + kSwatch + kPad;
+      const float x = gutter.x0 + kRankSwatch + kLabelPad;
       const Color ink = static_cast<int>(place.rank) == failed ? palette.warning : palette.text;
       const float high = wrapped_height(font, rank_room, name);
       if (text_width(font, name) > rank_room && high < y1 - y0) {
@@ -187,7 +190,7 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
     if (!lanes || !row || place.height < kLowestLabelled || trace.rows[place.row].depth > 0) {
       continue;
     }
-    draw_text(frame.list, font, {gutter.x1 - kPad, (row->y0 + row->y1) / 2}, {1, 0.5f},
+    draw_text(frame.list, font, {gutter.x1 - kLabelPad, (row->y0 + row->y1) / 2}, {1, 0.5f},
               palette.text_dim,
               fitted(font, trace.lanes[trace.rows[place.row].lane].name, columns.lanes));
   }

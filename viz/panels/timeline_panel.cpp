@@ -9,7 +9,7 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kRuler = 24, kMap = 14, kGap = 3;
+constexpr float kRulerHeight = 24, kMap = 14, kMapGap = 3;
 constexpr float kLeastBody = 40;  // pixels; a panel smaller than this stays empty
 
 // Where rows go on beyond the body.
@@ -64,7 +64,7 @@ void draw_timeline(const PanelContext& context) {
   Session& session = context.session;
   const Box all = content_box();
   fill(*ImGui::GetWindowDrawList(), all, context.palette.panel);
-  if (all.width() < kLeastBody || all.height() < kRuler + kMap + kLeastBody) {
+  if (all.width() < kLeastBody || all.height() < kRulerHeight + kMap + kLeastBody) {
     return;
   }
   if (session.document().trace.slice_count == 0 || session.length() <= 0) {
@@ -72,7 +72,7 @@ void draw_timeline(const PanelContext& context) {
     return;
   }
   TimelineState& state = timeline_state();
-  const float top = all.y0 + kRuler + kMap + kGap;
+  const float top = all.y0 + kRulerHeight + kMap + kMapGap;
   const auto make = [&](float left) {
     return make_frame(context, session.active, {left, top, all.x1, all.y1}, session.view,
                       state.row_scale);
@@ -84,8 +84,8 @@ void draw_timeline(const PanelContext& context) {
   {
     const TimelineFrame before = make(left);
     state.gutter = {all.x0, before.body.y0, left, before.body.y1};
-    state.ruler = {left, all.y0, before.body.x1, all.y0 + kRuler};
-    state.map = {left, all.y0 + kRuler + 1, before.body.x1, all.y0 + kRuler + 1 + kMap};
+    state.ruler = {left, all.y0, before.body.x1, all.y0 + kRulerHeight};
+    state.map = {left, all.y0 + kRulerHeight + 1, before.body.x1, all.y0 + kRulerHeight + 1 + kMap};
     touch_ruler(before, state.ruler);
     touch_map(before, state.map);
     touch_gutter(before, state.gutter);

@@ -25,16 +25,16 @@ double round_step(double least) {
   return 10 * power;
 }
 
-struct Unit {
+struct TickUnit {
   double ns;
   const char* name;
 };
 
 // The unit in which `largest` reads best, and smaller where steps of `step` would need more than
 // four digits behind the point.
-Unit unit_of(double largest, double step) {
-  constexpr Unit kUnits[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}, {1, "ns"}};
-  for (const Unit& unit : kUnits) {
+TickUnit unit_of(double largest, double step) {
+  constexpr TickUnit kUnits[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}, {1, "ns"}};
+  for (const TickUnit& unit : kUnits) {
     if (largest >= unit.ns && step >= unit.ns * 0.9e-4) {
       return unit;
     }
@@ -50,7 +50,7 @@ void draw_tick(const TimelineFrame& frame, const Box& ruler, float x, float heig
 void draw_time_ticks(const TimelineFrame& frame, const Box& ruler) {
   const double ns_a_pixel = frame.view.width() / std::max(1.0f, ruler.width());
   const double step = std::max(1.0, round_step(ns_a_pixel * kTickRoom));
-  const Unit unit = unit_of(frame.view.end, step);
+  const TickUnit unit = unit_of(frame.view.end, step);
   const int digits = std::max(0, static_cast<int>(-std::floor(std::log10(step / unit.ns) + 1e-9)));
   const double minor = step >= 5 ? step / 5 : step;
   const double first = std::floor(frame.view.begin / minor);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr float kSearchWidth = 170, kFoundWidth = 64;
 constexpr float kLeastChooser = 120, kMostChooser = 420;
-constexpr float kGap = 12;
+constexpr float kItemGap = 12;
 
 bool search_wants_focus = false;
 
@@ -186,17 +186,17 @@ void focus_search() { search_wants_focus = true; }
 void draw_toolbar(const PanelContext& context) {
   constexpr const char* kTitle = "Ringscope";
   const float room = ImGui::GetContentRegionAvail().x;
-  const float title = text_width(context.fonts.title, kTitle) + kGap;
+  const float title = text_width(context.fonts.title, kTitle) + kItemGap;
   std::vector<Item> items = items_of(context);
   float used = kLeastChooser;
-  for (const Item& item : items) used += item.width + kGap;
+  for (const Item& item : items) used += item.width + kItemGap;
   while (used > room) {
     Item* least = nullptr;
     for (Item& item : items)
       if (item.shown && (least == nullptr || item.worth < least->worth)) least = &item;
     if (least == nullptr) break;
     least->shown = false;
-    used -= least->width + kGap;
+    used -= least->width + kItemGap;
   }
 
   const bool titled = used + title <= room;
@@ -206,19 +206,19 @@ void draw_toolbar(const PanelContext& context) {
     draw_text(*ImGui::GetWindowDrawList(), context.fonts.title,
               {box.x0, box.y0 + ImGui::GetFrameHeight() / 2}, {0, 0.5f}, context.palette.text,
               kTitle);
-    ImGui::Dummy({title - kGap, 1});
-    ImGui::SameLine(0, kGap);
+    ImGui::Dummy({title - kItemGap, 1});
+    ImGui::SameLine(0, kItemGap);
   }
   draw_chooser(context, std::clamp(kLeastChooser + room - used, 40.0f, kMostChooser));
   float x = room;
   for (const Item& item : items)
-    if (item.shown) x -= item.width + kGap;
-  x += kGap + ImGui::GetStyle().WindowPadding.x;
+    if (item.shown) x -= item.width + kItemGap;
+  x += kItemGap + ImGui::GetStyle().WindowPadding.x;
   for (const Item& item : items) {
     if (!item.shown) continue;
     ImGui::SameLine(x);
     item.draw();
-    x += item.width + kGap;
+    x += item.width + kItemGap;
   }
 }
 

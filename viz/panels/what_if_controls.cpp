@@ -137,7 +137,7 @@ void draw_trouble(const PanelContext& context, WhatIfSettings& s, const WhatIfSe
                 "The slow one");
 }
 
-void draw_buttons(const PanelContext& context) {
+void draw_what_if_buttons(const PanelContext& context) {
   Session& session = context.session;
   WhatIf& what_if = *session.what_if;
   const Prediction* shown = what_if.shown();
@@ -177,7 +177,7 @@ void draw_what_if_controls(const PanelContext& context) {
   draw_dealing(context, what_if.settings, recorded, rates);
   draw_machine(context, what_if.settings, recorded, rates);
   draw_trouble(context, what_if.settings, recorded, rates);
-  draw_buttons(context);
+  draw_what_if_buttons(context);
   if (context.session.what_if) draw_remarks(context, rates.remarks);
 }
 

@@ -9,7 +9,8 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kSettings = 316, kGap = 12, kFigure = 92, kLeastFigure = 80, kRuler = 24;
+constexpr float kSettings = 316, kFigureGap = 12, kFigure = 92, kLeastFigure = 80,
+                kWhatIfRuler = 24;
 constexpr float kLeastRank = 4, kMostRank = 120;  // height of a rank in a strip
 
 void draw_figure(const PanelContext& context, const WhatIfFigure& figure, const Box& box) {
@@ -65,7 +66,7 @@ WhatIfLayout what_if_layout(const Box& room, float words, int figures, int recor
   WhatIfLayout layout;
   const float settings = std::min(kSettings, std::floor(room.width() / 2));
   layout.settings = {room.x0, room.y0, room.x0 + settings, room.y1};
-  const float x = layout.settings.x1 + kGap;
+  const float x = layout.settings.x1 + kFigureGap;
   float y = room.y0;
   layout.words = {x, y, room.x1, y + words};
   y += words;
@@ -76,13 +77,13 @@ WhatIfLayout what_if_layout(const Box& room, float words, int figures, int recor
       const float left = x + (each + 8) * static_cast<float>(i);
       layout.figures.push_back({left, y, left + each, y + kFigure});
     }
-    y += kFigure + kGap;
+    y += kFigure + kFigureGap;
   }
-  layout.ruler = {x, y, room.x1, y + kRuler};
-  y += kRuler;
+  layout.ruler = {x, y, room.x1, y + kWhatIfRuler};
+  y += kWhatIfRuler;
 
   // Ranks of both are equally high, as far as there is room.
-  const float left = std::max(room.y1 - y - 2 * kWhatIfTitle - kGap, 2 * kLeastRank);
+  const float left = std::max(room.y1 - y - 2 * kWhatIfTitle - kFigureGap, 2 * kLeastRank);
   const float all = static_cast<float>(recorded_ranks + foretold_ranks);
   const float share =
       std::clamp(static_cast<float>(recorded_ranks) / std::max(all, 1.0f), 0.3f, 0.7f);
@@ -91,7 +92,7 @@ WhatIfLayout what_if_layout(const Box& room, float words, int figures, int recor
   };
   y += kWhatIfTitle;
   layout.recorded = {x, y, room.x1, y + height(share, recorded_ranks)};
-  y = layout.recorded.y1 + kGap + kWhatIfTitle;
+  y = layout.recorded.y1 + kFigureGap + kWhatIfTitle;
   layout.foretold = {x, y, room.x1, y + height(1 - share, foretold_ranks)};
   return layout;
 }
@@ -129,7 +130,8 @@ void draw_what_if(const PanelContext& context) {
   draw_words(context, words.min(), words.width(), true);
   for (std::size_t i = 0; i < layout.figures.size(); ++i)
     draw_figure(context, figures[i], layout.figures[i]);
-  if (layout.ruler.y1 + 2 * kWhatIfTitle + kGap < room.y1) draw_what_if_timelines(context, layout);
+  if (layout.ruler.y1 + 2 * kWhatIfTitle + kFigureGap < room.y1)
+    draw_what_if_timelines(context, layout);
 }
 
 }  // namespace ringscope::viz

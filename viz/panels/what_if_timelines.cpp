@@ -13,7 +13,6 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr double kZoomNotch = 1.25;
 constexpr float kRowsForMessages = 30;  // height of a rank that three rows need
 
 void draw_title(const PanelContext& context, const Box& strip, const char* what,
