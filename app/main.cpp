@@ -15,21 +15,15 @@
 #include <variant>
 #include <vector>
 
-#include "app/backend.h"
-#include "app/demo_command.h"
-#include "app/ending.h"
-#include "app/generate_command.h"
-#include "app/groups_command.h"
-#include "app/info_command.h"
-#include "app/lesson_command.h"
-#include "app/options.h"
-#include "app/plan_command.h"
-#include "app/process_command.h"
-#include "app/run_command.h"
-#include "app/simulate_command.h"
-#include "app/terminal.h"
-#include "app/train_command.h"
-#include "app/view_command.h"
+#include "app/command_line/commands.h"
+#include "app/command_line/ending.h"
+#include "app/command_line/options.h"
+#include "app/lesson/lesson_command.h"
+#include "app/process/process_command.h"
+#include "app/report/terminal.h"
+#include "app/run/backend.h"
+#include "app/train/train_command.h"
+#include "app/view/view_command.h"
 
 namespace ringscope {
 namespace {

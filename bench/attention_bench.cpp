@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/attention/blockwise.h"
-#include "core/attention/vector.h"
-#include "core/partition/partition.h"
+#include "core/attention/tile_product.h"
+#include "core/problem/partition.h"
 
 namespace ringscope {
 namespace {

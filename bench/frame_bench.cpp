@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "viz/app/screen.h"
-#include "viz/app/software_renderer.h"
-#include "viz/app/viewer.h"
+#include "viz/window/screen.h"
+#include "viz/window/software_renderer.h"
+#include "viz/window/viewer.h"
 
 #if __has_include(<EGL/egl.h>)
 #include <EGL/egl.h>

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "bench/gpu_timing.h"
-#include "core/partition/partition.h"
-#include "core/partition/region.h"
+#include "core/problem/partition.h"
+#include "core/problem/region.h"
 #include "cuda/kernels/step_problem.h"
 
 namespace ringscope::cuda {

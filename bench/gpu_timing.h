@@ -14,7 +14,6 @@
 #include "cuda/base/check.h"
 #include "cuda/base/device_info.h"
 #include "cuda/base/device_memory.h"
-#include "cuda/base/event.h"
 #include "cuda/base/stream.h"
 #include "cuda/kernels/kernel_table.h"
 

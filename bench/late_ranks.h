@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "core/base/random.h"
-#include "core/cost/flops.h"
-#include "core/ring/delayed_backend.h"
-#include "core/ring/run.h"
+#include "core/cost/work.h"
+#include "core/run/faulty_ring.h"
+#include "core/run/run.h"
 #include "core/sim/simulate.h"
 
 namespace ringscope {

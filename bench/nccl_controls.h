@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "core/ring/engine.h"
+#include "core/run/engine.h"
 
 namespace ringscope::cuda {
 

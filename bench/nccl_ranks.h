@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "bench/nccl_controls.h"
-#include "core/ring/run.h"
+#include "core/run/run.h"
+#include "cuda/nccl/nccl_communicator.h"
 #include "cuda/nccl/nccl_engine.h"
 #include "cuda/nccl/nccl_setup.h"
 #include "cuda/nccl/process_seat.h"
-#include "cuda/nccl/transfer_split.h"
 #ifdef RINGSCOPE_HAS_MPI
 #include "core/mpi/run_on_mpi.h"
 #endif

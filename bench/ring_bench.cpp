@@ -10,10 +10,10 @@
 
 #include "core/base/random.h"
 #include "core/ring/cpu_backend.h"
-#include "core/ring/recording.h"
-#include "core/ring/ring_attention.h"
-#include "core/ring/run.h"
+#include "core/ring/ring.h"
 #include "core/ring/thread_communicator.h"
+#include "core/run/recording.h"
+#include "core/run/run.h"
 
 namespace ringscope {
 namespace {

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include "core/base/atomic_file.h"
+#include "core/base/files.h"
 #include "lessons/book/markdown_writer.h"
 
 namespace ringscope::lessons {

@@ -24,8 +24,8 @@
 
 #include "bench/foretold/options.h"
 #include "bench/foretold/real_runs.h"
-#include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/cost/measure.h"
 #include "core/sim/cpu_ring.h"
 

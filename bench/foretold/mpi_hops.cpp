@@ -12,7 +12,7 @@
 #include <string>
 
 #include "core/base/buffer.h"
-#include "core/cost/timing.h"
+#include "core/cost/time.h"
 #include "core/mpi/mpi_communicator.h"
 #include "core/mpi/mpi_session.h"
 

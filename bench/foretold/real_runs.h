@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "core/cost/cpu_figures.h"
 #include "core/cost/job.h"
+#include "core/cost/measure.h"
 
 namespace ringscope {
 

@@ -1,8 +1,8 @@
 // A backend that also adds up the processor time inside it, which other programs leave as it is.
 #pragma once
 
-#include "core/cost/timing.h"
-#include "core/ring/forwarding_backend.h"
+#include "core/cost/time.h"
+#include "core/run/faulty_ring.h"
 
 namespace ringscope {
 

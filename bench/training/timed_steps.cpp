@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "bench/training/metered_backend.h"
-#include "core/cost/timing.h"
-#include "core/layer/rank_threads.h"
+#include "core/cost/time.h"
+#include "core/model/rank_threads.h"
 #include "core/train/training.h"
 
 namespace ringscope {

@@ -10,7 +10,7 @@
 #include "core/attention/views.h"
 #include "core/base/buffer.h"
 #include "core/base/work_pulse.h"
-#include "core/partition/region.h"
+#include "core/problem/region.h"
 
 namespace ringscope {
 

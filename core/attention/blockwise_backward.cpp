@@ -8,7 +8,6 @@
 // Their combination lse = m + log(l) would do as well, but in f32 its last digit is worth several of P's.
 
 #include "core/attention/blockwise.h"
-#include "core/attention/non_finite.h"
 #include "core/attention/online_softmax.h"
 #include "core/attention/tile_product.h"
 #include "core/attention/tiles.h"

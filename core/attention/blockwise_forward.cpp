@@ -3,7 +3,6 @@
 // query rows and all query heads that share it.
 
 #include "core/attention/blockwise.h"
-#include "core/attention/non_finite.h"
 #include "core/attention/online_softmax.h"
 #include "core/attention/tile_product.h"
 #include "core/attention/tiles.h"

@@ -23,7 +23,7 @@
 #include <numeric>
 #include <thread>
 
-#include "core/attention/vector.h"
+#include "core/attention/tile_product.h"
 
 namespace ringscope {
 namespace {

@@ -15,8 +15,8 @@
 #include <functional>
 #include <vector>
 
-#include "core/base/shape.h"
-#include "core/mask/mask.h"
+#include "core/problem/mask.h"
+#include "core/problem/shape.h"
 
 namespace ringscope {
 

@@ -1,6 +1,6 @@
 #include "core/base/dtype.h"
 
-#include "core/base/names.h"
+#include "core/base/text.h"
 
 namespace ringscope {
 

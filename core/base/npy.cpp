@@ -11,10 +11,9 @@
 #include <cstring>
 #include <new>
 
-#include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "core/base/input_file.h"
-#include "core/base/shape.h"
+#include "core/base/files.h"
+#include "core/problem/shape.h"
 
 namespace ringscope {
 namespace {

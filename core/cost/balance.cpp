@@ -6,10 +6,10 @@
 #include <optional>
 #include <utility>
 
-#include "core/cost/flops.h"
-#include "core/cost/two_level_schedule.h"
-#include "core/partition/region.h"
-#include "core/ring/schedule.h"
+#include "core/cost/time.h"
+#include "core/cost/work.h"
+#include "core/problem/region.h"
+#include "core/ring/ring.h"
 
 namespace ringscope {
 namespace {

@@ -1,7 +1,7 @@
 // How evenly the work lies on ranks and steps.
 //
 // At step t rank r attends the block of owner (r - t) mod N, and how many pairs that is follows in
-// closed form from mask and partition (core/partition/region.h). A ring whose ranks wait for each
+// closed form from mask and partition (core/problem/region.h). A ring whose ranks wait for each
 // other after every step takes as long as the sum over steps of the slowest rank's work. For the
 // causal mask and c rows a rank:
 //

@@ -1,13 +1,92 @@
 #include "core/cost/choices.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
+#include <limits>
+#include <numeric>
 #include <utility>
 
-#include "core/cost/limits.h"
 #include "core/cost/memory.h"
 
 namespace ringscope {
+
+namespace {
+
+bool fits(const Job& job, double memory_bytes) { return peak_bytes(job) <= memory_bytes; }
+
+// The largest x in [low, high] for which holds(x), given that it holds for low and, once it does
+// not, for nothing above.
+template <class Holds>
+Index last_that(Index low, Index high, Holds&& holds) {
+  while (low < high) {
+    const Index middle = low + (high - low + 1) / 2;
+    if (holds(middle)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+std::optional<int> smallest_divisor(const Job& job, double memory_bytes) {
+  const Index heads = std::gcd(job.shape.num_heads, job.shape.num_heads_kv);
+  Job tried = job;
+  for (Index n = 1; n <= heads && n <= std::numeric_limits<int>::max(); ++n) {
+    // A divisor above the root is met as the other factor, so that many heads take no time.
+    if (n > heads / n) n = heads / (heads / n);
+    if (heads % n != 0) continue;
+    tried.world_size = static_cast<int>(n);
+    if (fits(tried, memory_bytes)) return tried.world_size;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> obstacle(const Job& job, double memory_bytes) {
+  const AttentionShape& s = job.shape;
+  if (job.scheme == JobScheme::ulysses)
+    for (const auto& [name, heads] :
+         {std::pair{"heads", s.num_heads}, {"kv heads", s.num_heads_kv}})
+      if (heads % job.world_size != 0)
+        return fmt::format("{} {} do not divide by {} ranks, and ulysses deals out whole heads",
+                           heads, name, job.world_size);
+  if (job.scheme == JobScheme::two_level && (job.nodes < 1 || job.world_size % job.nodes != 0))
+    return fmt::format("{} ranks do not divide by {} nodes", job.world_size, job.nodes);
+  const double needed = peak_bytes(job);
+  if (needed <= memory_bytes) return std::nullopt;
+  return fmt::format("memory: {:.2f} GB needed a rank, {:.2f} GB there", needed / 1e9,
+                     memory_bytes / 1e9);
+}
+
+Index largest_seqlen(const Job& job, double memory_bytes) {
+  return last_that(0, kMaxSeqlen, [&](Index seqlen) {
+    Job tried = job;
+    tried.shape.seqlen = seqlen;
+    return fits(tried, memory_bytes);
+  });
+}
+
+std::optional<int> smallest_world_size(const Job& job, double memory_bytes) {
+  if (job.scheme == JobScheme::ulysses) return smallest_divisor(job, memory_bytes);
+  // Of a two-level ring, ranks on each of its nodes.
+  const int nodes = job.scheme == JobScheme::two_level ? job.nodes : 1;
+  const auto too_few = [&](Index ranks) {
+    Job tried = job;
+    tried.world_size = static_cast<int>(ranks) * nodes;
+    return !fits(tried, memory_bytes);
+  };
+  // From seqlen ranks on, a rank holds one row.
+  const Index most =
+      min_of(ceil_div(job.shape.seqlen, nodes), std::numeric_limits<int>::max() / nodes);
+  if (too_few(most)) return std::nullopt;
+  const Index most_too_few = too_few(1) ? last_that(1, most, too_few) : 0;
+  return static_cast<int>(most_too_few + 1) * nodes;
+}
+
 namespace {
 
 constexpr double kAsGood = 1.01;

@@ -10,8 +10,8 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/base/input_file.h"
-#include "core/base/text_table.h"
+#include "core/base/files.h"
+#include "core/base/text.h"
 
 extern const char kBuiltinHardware[];
 

@@ -10,9 +10,9 @@
 
 #include "core/base/dtype.h"
 #include "core/base/error.h"
-#include "core/base/shape.h"
-#include "core/mask/mask_spec.h"
-#include "core/partition/partition.h"
+#include "core/problem/mask.h"
+#include "core/problem/partition.h"
+#include "core/problem/shape.h"
 #include "core/trace/event.h"
 
 namespace ringscope {

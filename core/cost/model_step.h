@@ -22,7 +22,7 @@
 #pragma once
 
 #include "core/cost/job.h"
-#include "core/cost/rates.h"
+#include "core/cost/time.h"
 
 namespace ringscope {
 

@@ -1,6 +1,6 @@
 #include "core/cost/traffic.h"
 
-#include "core/cost/two_level_schedule.h"
+#include "core/cost/time.h"
 
 namespace ringscope {
 namespace {

@@ -5,12 +5,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/decode/tree.h"
-#include "core/layer/embedding.h"
-#include "core/layer/gate.h"
-#include "core/layer/linear.h"
-#include "core/layer/rms_norm.h"
-#include "core/layer/rotary.h"
+#include "core/decode/merge.h"
+#include "core/model/layers.h"
 
 namespace ringscope {
 namespace {

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "core/decode/decode_attention.h"
-#include "core/layer/matrix_product.h"
-#include "core/layer/model.h"
+#include "core/model/matrix_product.h"
+#include "core/model/model.h"
 
 namespace ringscope {
 

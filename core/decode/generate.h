@@ -1,9 +1,8 @@
-// Text from a checkpoint: the ranks read the prompt as they would a text to train on, K and V round
-// the ring, and then go on with it byte by byte, each with its share of the KV cache (decoder.h).
+// The next byte of a text, drawn from a model's logits: byte i with probability in proportion to
+// e^(logit_i / temperature). Temperature 0 takes the likeliest, which is what that tends to.
 //
-// The text depends on checkpoint, prompt, temperature and seed. Who holds which rows, how many
-// ranks there are and how results are merged changes logits by rounding alone; that changes a byte
-// only where two are equally likely to the last bits, or the draw falls on the border between them.
+// A pure function: what is drawn at a place of the text depends on seed and place, not on what was
+// drawn before, so every rank draws the same byte by itself, and a text can be gone on with.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +11,36 @@
 #include <string>
 #include <vector>
 
+#include "core/base/math.h"
 #include "core/decode/merge.h"
-#include "core/decode/sampling.h"
-#include "core/ring/watch.h"
+#include "core/model/model_shape.h"
+#include "core/problem/partition.h"
 #include "core/ring/wire_counter.h"
+#include "core/run/watchdog.h"
 #include "core/train/checkpoint.h"
 
 namespace ringscope {
+
+struct Sampling {
+  double temperature = 1;
+  std::uint64_t seed = 0;
+};
+
+// Throws InputError that names the temperature: not finite, or below 0.
+void validate(const Sampling& sampling);
+
+// logits: [vocab], vocab in [1, 256]; `place` numbers the draws of one seed. Of equally likely
+// bytes temperature 0 takes the first. Throws RunError when a logit is NaN or infinite.
+std::uint8_t sample(const Sampling& sampling, Index vocab, const float* logits,
+                    std::uint64_t place);
+
+// ---
+// Text from a checkpoint: the ranks read the prompt as they would a text to train on, K and V round
+// the ring, and then go on with it byte by byte, each with its share of the KV cache (decoder.h).
+//
+// The text depends on checkpoint, prompt, temperature and seed. Who holds which rows, how many
+// ranks there are and how results are merged changes logits by rounding alone; that changes a byte
+// only where two are equally likely to the last bits, or the draw falls on the border between them.
 
 struct GenerateOptions {
   // A text has to begin with something: this is a line's beginning.
@@ -97,5 +119,28 @@ struct Generated {
 Generated generate_on_threads(const Checkpoint& checkpoint, const Deal& deal,
                               const GenerateOptions& options, const OnByte& on_byte = {},
                               const OnPrefill& on_prefill = {});
+
+// ---
+// What generating a text takes, by formula: messages and bytes on the wire, and memory. N ranks, a
+// text of one sequence.
+//
+//   prefill    a layer: N-1 hops of every rank's block of K and V
+//   handover   the logits behind the prompt, from the rank that has its last row to all others: the
+//              way down a tree
+//   decode     a layer and byte: a merge (merge.h). After the last byte nothing is computed, so B
+//              bytes take B-1 of them.
+//
+// Messages are counted as a ring sends them, from a rank to the next: one that is passed along
+// counts at every hop.
+
+// Of all ranks together.
+WireCount prefill_wire(const ModelShape& shape, const Partition& prompt);
+WireCount handover_wire(const ModelShape& shape, int world_size);
+WireCount decode_wire(const ModelShape& shape, MergeKind merge, Index bytes, int world_size);
+
+// What `rank` holds at its peak, in bytes, but for what does not grow with model or text (some
+// rows). It is reached when the prompt has been read and its keys and values are taken over, or
+// else at the end.
+double generating_bytes(const ModelShape& shape, const Partition& prompt, Index bytes, int rank);
 
 }  // namespace ringscope

@@ -6,9 +6,9 @@
 #include <system_error>
 #include <utility>
 
-#include "core/mpi/hop_side.h"
 #include "core/mpi/mpi_calls.h"
-#include "core/ring/schedule.h"
+#include "core/mpi/mpi_hop.h"
+#include "core/ring/ring.h"
 
 namespace ringscope {
 

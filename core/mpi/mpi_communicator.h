@@ -20,8 +20,8 @@
 
 #include "core/base/error.h"
 #include "core/mpi/mpi_hop.h"
-#include "core/ring/communicator.h"
-#include "core/ring/watch.h"
+#include "core/ring/seams.h"
+#include "core/run/watchdog.h"
 
 namespace ringscope {
 

@@ -5,8 +5,8 @@
 #include <mpi.h>
 
 #include "core/mpi/mpi_calls.h"
-#include "core/ring/engine.h"
-#include "core/ring/watch.h"
+#include "core/run/engine.h"
+#include "core/run/watchdog.h"
 
 namespace ringscope {
 

@@ -12,10 +12,10 @@
 #include "core/base/error.h"
 #include "core/mpi/mpi_calls.h"
 #include "core/mpi/mpi_communicator.h"
-#include "core/mpi/mpi_engine.h"
 #include "core/mpi/mpi_session.h"
+#include "core/mpi/run_on_mpi.h"
 #include "core/process/lifeline.h"
-#include "core/ring/watch.h"
+#include "core/run/watchdog.h"
 
 namespace ringscope {
 

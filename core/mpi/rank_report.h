@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/mpi/clock_sync.h"
-#include "core/ring/run.h"
+#include "core/mpi/clock.h"
+#include "core/run/run.h"
 #include "core/trace/rank_events.h"
 
 namespace ringscope {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/mpi/process_wait.h"
-#include "core/ring/rows.h"
+#include "core/run/rows.h"
 
 namespace ringscope {
 

@@ -4,14 +4,14 @@
 #include <new>
 #include <utility>
 
-#include "core/mpi/clock_exchange.h"
+#include "core/mpi/clock.h"
 #include "core/mpi/mpi_calls.h"
-#include "core/mpi/mpi_engine.h"
 #include "core/mpi/process_wait.h"
 #include "core/mpi/rank_report.h"
 #include "core/mpi/row_stream.h"
-#include "core/ring/rank.h"
-#include "core/ring/run_info.h"
+#include "core/run/cpu_engine.h"
+#include "core/run/rank.h"
+#include "core/run/run.h"
 
 namespace ringscope {
 
@@ -232,6 +232,16 @@ RingRun run_on_mpi(MpiSession& session, const RingConfig& config, const ProcessI
                    bool gather_outputs, const Progress& progress) {
   MpiEngine engine(session.lifeline());
   return run_one_rank(session, config, inputs, gather_outputs, engine, progress);
+}
+
+std::unique_ptr<RankEngine> MpiEngine::make(Rank& rank, const Listener& listener) {
+  MpiCommunicator::Options options;
+  options.pulse = &rank.pulse();
+  options.on_failure = [this](const RunError& error) { line_.fail(error); };
+  return std::make_unique<CpuRankEngine>(
+      std::make_unique<MpiCommunicator>(waits_, rank.rank(), rank.config().world_size,
+                                        std::move(options)),
+      rank, listener, RankLives::in_a_process);
 }
 
 }  // namespace ringscope

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/ring/watch.h"
+#include "core/run/watchdog.h"
 
 namespace ringscope {
 

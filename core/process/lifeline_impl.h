@@ -12,9 +12,9 @@
 #include <mutex>
 #include <thread>
 
-#include "core/process/connection.h"
 #include "core/process/lifeline.h"
 #include "core/process/lifeline_join.h"
+#include "core/process/socket.h"
 
 namespace ringscope {
 

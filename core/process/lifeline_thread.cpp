@@ -1,13 +1,19 @@
 #include <poll.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "core/process/invitation.h"
+#include "core/process/lifeline.h"
 #include "core/process/lifeline_impl.h"
+#include "core/process/socket.h"
 #include "core/process/steady_seconds.h"
 
 namespace ringscope {
+
 namespace {
 
 constexpr double kPulsePeriod = 0.01;  // how often a pulse is looked at for a new step
@@ -265,5 +271,18 @@ void Lifeline::Impl::linger(std::unique_lock<std::mutex>& lock) {
     lock.lock();
   }
 }
+
+LifelineDoor::LifelineDoor() {
+  Listener listener = listen_on_all_addresses();
+  invitation_ = to_text(invitation_to_this_host(listener.port, listener.takes_ipv6));
+  socket_ = listener.socket.release();
+}
+
+LifelineDoor::~LifelineDoor() {
+  if (socket_ >= 0) ::close(socket_);
+}
+
+LifelineDoor::LifelineDoor(LifelineDoor&& other) noexcept
+    : socket_(std::exchange(other.socket_, -1)), invitation_(std::move(other.invitation_)) {}
 
 }  // namespace ringscope

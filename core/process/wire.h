@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "core/process/invitation.h"
-#include "core/ring/watch.h"
+#include "core/run/watchdog.h"
 
 namespace ringscope::wire {
 

@@ -2,9 +2,7 @@
 // alone. It moves the same bytes, but holds N blocks instead of two, and hides none of the
 // transfer.
 
-#include "core/ring/at_step.h"
-#include "core/ring/ring_attention.h"
-#include "core/ring/schedule.h"
+#include "core/ring/ring.h"
 
 namespace ringscope {
 

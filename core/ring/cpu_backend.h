@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/attention/blockwise.h"
-#include "core/ring/block_backend.h"
+#include "core/ring/seams.h"
 
 namespace ringscope {
 

@@ -1,12 +1,34 @@
-// One attention problem on a ring, as every rank knows it: the same for all, and enough to tell any
-// rank's rows, regions and message sizes, so none of that is ever sent.
+// How blocks get around: in a ring, one hop a step beside the computation, or all at once before
+// it, which is what the ring is compared with.
 #pragma once
 
+#include <optional>
+#include <string_view>
+
 #include "core/attention/views.h"
-#include "core/partition/partition.h"
-#include "core/partition/region.h"
+#include "core/base/dtype.h"
+#include "core/problem/mask.h"
+#include "core/problem/partition.h"
+#include "core/problem/region.h"
+#include "core/problem/shape.h"
+#include "core/ring/faults.h"
 
 namespace ringscope {
+
+enum class Scheme { ring, allgather };
+
+inline constexpr Scheme kAllSchemes[] = {Scheme::ring, Scheme::allgather};
+
+constexpr std::string_view name_of(Scheme scheme) {
+  return scheme == Scheme::ring ? "ring" : "allgather";
+}
+
+// Throws InputError that lists the accepted names.
+Scheme parse_scheme(std::string_view text);
+
+// ---
+// One attention problem on a ring, as every rank knows it: the same for all, and enough to tell any
+// rank's rows, regions and message sizes, so none of that is ever sent.
 
 struct RingProblem {
   AttentionParams params;
@@ -23,6 +45,30 @@ struct RingProblem {
     return 2 * params.kv_values(rows(owner)) * bytes_of(params.dtype);
   }
   Index gradient_bytes(int owner) const { return 2 * params.kv_values(rows(owner)) * 4; }
+};
+
+// ---
+// What a caller asks for: the problem, and how it is dealt out.
+
+struct RingConfig {
+  AttentionShape shape;
+  DType dtype = DType::f32;
+  std::optional<double> softmax_scale;  // default: 1 / sqrt(head_dim)
+  MaskSpec mask;
+  PartitionKind partition = PartitionKind::contiguous;
+  int world_size = 1;
+  Scheme scheme = Scheme::ring;
+  bool backward = false;
+  int kv_buffers = 2;  // of a ring, that KV blocks take turns in; more than 2 let ranks run ahead
+
+  double timeout_s = 60;  // without a sign of life, or without progress (watch.h)
+  std::optional<Injection> injection = std::nullopt;  // a fault on purpose
+
+  // That a rank really has: no more than world_size; 0 in an all-gather.
+  int used_kv_buffers() const;
+  double scale() const;                     // softmax_scale, or its default
+  Partition partition_of_sequence() const;  // partition, with its seqlen and world_size
+  RingProblem problem() const;              // points into this object's mask
 };
 
 }  // namespace ringscope

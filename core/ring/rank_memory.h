@@ -14,7 +14,6 @@
 
 #include "core/base/buffer.h"
 #include "core/ring/problem.h"
-#include "core/ring/scheme.h"
 
 namespace ringscope {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/ring/communicator.h"
+#include "core/ring/seams.h"
 
 namespace ringscope {
 

@@ -2,7 +2,7 @@
 // anything, and the bytes in them.
 #pragma once
 
-#include "core/ring/communicator.h"
+#include "core/ring/seams.h"
 
 namespace ringscope {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/cost/flops.h"
+#include "core/cost/work.h"
 
 namespace ringscope {
 namespace {

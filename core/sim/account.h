@@ -1,6 +1,6 @@
 // What the simulations of all schemes share: how long a computation and a hop take, and the books
 // that are kept of them: sums of every rank, and slices of the ranks that are recorded, as
-// core/ring/recording.h writes them for a real run.
+// core/run/recording.h writes them for a real run.
 //
 // Times are seconds after the beginning of a pass (of the slowest rank's, where ranks begin on their
 // own: negative for those that begin before it). begin_pass() says when that is.
@@ -11,8 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/sim/jitter.h"
-#include "core/sim/machine.h"
+#include "core/sim/machine/machine.h"
 #include "core/sim/simulate.h"
 #include "core/sim/work.h"
 
@@ -66,7 +65,7 @@ class Account {
     const double other_s = amount.pairs > 0 ? machine_.step_s : 0;
     return {amount.pairs, seconds_of(effective) + other_s, effective, other_s};
   }
-  // As compute_seconds() in core/cost/overlap.h rounds it.
+  // As compute_seconds() in core/cost/time.h rounds it.
   double seconds_of(double effective_pairs) const {
     return flops_a_pair_ * effective_pairs / flops_a_second_;
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/cost/tile_amounts.h"
+#include "core/cost/work.h"
 
 namespace ringscope {
 namespace {

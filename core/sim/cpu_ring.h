@@ -3,7 +3,7 @@
 // simulate() takes them from Machine::cpu.
 #pragma once
 
-#include "core/cost/cpu_figures.h"
+#include "core/cost/measure.h"
 #include "core/sim/shared_cores.h"
 
 namespace ringscope {

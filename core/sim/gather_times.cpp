@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/ring/schedule.h"
+#include "core/ring/ring.h"
 
 namespace ringscope {
 namespace {

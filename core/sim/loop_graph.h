@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/cost/job.h"
+#include "core/sim/account.h"
 
 namespace ringscope {
 
@@ -64,5 +65,13 @@ struct LoopTimes {
 // With a processor for every rank and a link of its own for every hop's sender: each task begins
 // when all that it comes after has ended, and takes seconds[task]. Hosts only launch.
 LoopTimes times_on_own_processors(const LoopGraph& graph, const std::vector<double>& seconds);
+
+// ---
+// What a run of the loops' graph comes to, when it is known when every task ran: sums for each rank,
+// events as a recording has them, and the critical path.
+
+// Into account.result. `times`: of graph_of_loops(account.job()). Ranks' events are told rank by
+// rank, slices of a lane in order. `with_path`: the critical path too.
+void keep_books(Account& account, const LoopGraph& graph, const LoopTimes& times, bool with_path);
 
 }  // namespace ringscope

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/ring/schedule.h"
+#include "core/ring/ring.h"
 
 namespace ringscope {
 namespace {

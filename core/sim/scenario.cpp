@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/cost/limits.h"
+#include "core/cost/choices.h"
 #include "core/cost/memory.h"
-#include "core/cost/two_level_time.h"
+#include "core/cost/time.h"
 #include "core/sim/loop_graph.h"
-#include "core/sim/searched.h"
+#include "core/sim/search/searched.h"
 
 namespace ringscope {
 namespace {

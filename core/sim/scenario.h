@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/cost/cpu_figures.h"
-#include "core/cost/layer_time.h"
-#include "core/sim/ring_order.h"
+#include "core/cost/measure.h"
+#include "core/cost/time.h"
+#include "core/sim/machine/ring_order.h"
+#include "core/sim/machine/topology.h"
 #include "core/sim/simulate.h"
-#include "core/sim/topology.h"
 
 namespace ringscope {
 

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/sim/cpu_ring.h"
-#include "core/sim/loop_report.h"
+#include "core/sim/loop_graph.h"
 
 namespace ringscope {
 namespace {

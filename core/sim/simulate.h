@@ -1,7 +1,7 @@
 // A run of a job on a machine that need not be there: when each rank computes, sends, receives and
 // waits. By the same schedule as the real loops (core/ring), step by step.
 //
-//   ring, in step     what the closed form assumes (core/cost/layer_time.h): all ranks begin a step
+//   ring, in step     what the closed form assumes (core/cost/time.h): all ranks begin a step
 //                     together, and it lasts as long as the slowest of them or of its hops
 //   ring, K buffers   what the real ring does: a rank begins step t when its block is there; a hop
 //                     begins when both of its ranks have the block before, and have a buffer to
@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "core/cost/job.h"
-#include "core/sim/machine.h"
+#include "core/sim/machine/machine.h"
 #include "core/sim/work.h"
 #include "core/trace/event.h"
 

@@ -2,7 +2,246 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "core/base/text.h"
+
 namespace ringscope {
+
+namespace {
+
+constexpr std::string_view kSeparators = " \t\n;,";
+constexpr int kMostRounded = 100000;  // numbers of a range that may round to one before them
+
+constexpr JobScheme kSchemes[] = {JobScheme::ring, JobScheme::allgather, JobScheme::ulysses,
+                                  JobScheme::two_level};
+
+// What numbers a setting takes.
+struct Numbers {
+  bool whole = true;
+  double least = 1, most = 0;
+  const char* accepted = "";
+};
+
+std::optional<Numbers> numbers_of(Setting setting) {
+  switch (setting) {
+    case Setting::seqlen:
+      return Numbers{true, 1, static_cast<double>(kMaxSeqlen), "an integer from 1 to 2147483648"};
+    case Setting::world_size:
+      return Numbers{true, 1, 2147483647, "an integer from 1 to 2147483647"};
+    case Setting::kv_buffers:
+      return Numbers{true, 2, 1000000, "an integer from 2 to 1000000, or in-step"};
+    case Setting::bandwidth:
+      return Numbers{false, 1e-9, 1e12, "GB/s, more than 0, up to 1e12"};
+    case Setting::jitter:
+      return Numbers{false, 0, 1e6, "a number from 0 to 1e6"};
+    default:
+      return std::nullopt;
+  }
+}
+
+[[noreturn]] void refuse(Setting setting, std::string_view text, const std::string& accepted) {
+  throw InputError(fmt::format("{} '{}' given; accepted: {}", name_of(setting), text, accepted));
+}
+
+std::optional<double> as_number(std::string_view text) {
+  double value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || !std::isfinite(value))
+    return std::nullopt;
+  return value;
+}
+
+double number_in(const Numbers& numbers, Setting setting, std::string_view text) {
+  const auto value = as_number(text);
+  if (!value || *value < numbers.least || *value > numbers.most ||
+      (numbers.whole && *value != std::floor(*value)))
+    refuse(setting, text, numbers.accepted);
+  return *value;
+}
+
+std::string text_of(double number) { return fmt::format("{:.12g}", number); }
+
+class AxisReader {
+ public:
+  explicit AxisReader(Setting setting) : numbers_(numbers_of(setting)) { axis_.setting = setting; }
+
+  void read(std::string_view list) {
+    for (const std::string& word : words_of(list)) {
+      if (numbers_ && std::count(word.begin(), word.end(), ':') > 0) {
+        read_range(word);
+      } else {
+        add(value_of(word));
+      }
+    }
+    if (axis_.values.empty()) refuse(axis_.setting, "", accepted());
+  }
+
+  SweptAxis axis() && { return std::move(axis_); }
+
+ private:
+  std::string accepted() const {
+    if (numbers_)
+      return fmt::format("{}, or a range of them, FIRST:LAST:*FACTOR or FIRST:LAST:+STEP",
+                         numbers_->accepted);
+    return "names";
+  }
+
+  // A list's parts. What begins with a digit goes on with the list of a mask's documents.
+  std::vector<std::string> words_of(std::string_view list) const {
+    std::vector<std::string> words;
+    while (!list.empty()) {
+      const std::size_t end = std::min(list.find_first_of(kSeparators), list.size());
+      if (end > 0) {
+        const std::string word(list.substr(0, end));
+        const bool goes_on = axis_.setting == Setting::mask && word[0] >= '0' && word[0] <= '9';
+        if (goes_on && !words.empty()) {
+          words.back() += "," + word;
+        } else {
+          words.push_back(word);
+        }
+      }
+      list.remove_prefix(std::min(end + 1, list.size()));
+    }
+    return words;
+  }
+
+  SweptValue value_of(const std::string& word) const {
+    if (axis_.setting == Setting::kv_buffers && word == kInStep) return {word, 0};
+    if (numbers_) {
+      const double number = number_in(*numbers_, axis_.setting, word);
+      return {text_of(number), number};
+    }
+    Scenario unused;
+    try {
+      apply(axis_.setting, {word}, unused);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{} {}", name_of(axis_.setting), error.what()));
+    }
+    return {word};
+  }
+
+  void add(SweptValue value) {
+    const auto same = [&](const SweptValue& other) { return other.text == value.text; };
+    if (std::any_of(axis_.values.begin(), axis_.values.end(), same))
+      refuse(axis_.setting, value.text, "each value once");
+    if (axis_.values.size() == kMostSweptValues)
+      refuse(axis_.setting, value.text, fmt::format("up to {} values", kMostSweptValues));
+    axis_.values.push_back(std::move(value));
+  }
+
+  void read_range(std::string_view range) {
+    const auto bad = [&] { refuse(axis_.setting, range, accepted()); };
+    const std::size_t first_end = range.find(':'), last_end = range.find(':', first_end + 1);
+    if (last_end == std::string_view::npos || last_end + 2 >= range.size()) bad();
+    const double first = number_in(*numbers_, axis_.setting, range.substr(0, first_end));
+    const double last =
+        number_in(*numbers_, axis_.setting, range.substr(first_end + 1, last_end - first_end - 1));
+    const bool by_factor = range[last_end + 1] == '*';
+    const auto by = as_number(range.substr(last_end + 2));
+    if ((!by_factor && range[last_end + 1] != '+') || !by || last < first) bad();
+    if (by_factor ? *by <= 1 || first <= 0 : *by <= 0) bad();
+    // A step that does not come out even stops below the end; one that does reaches it in spite of
+    // its rounding.
+    const double limit = last * (1 + 1e-9);
+    double before = -1;
+    for (int i = 0;; ++i) {
+      double number = by_factor ? first * std::pow(*by, i) : first + i * *by;
+      if (number > limit) break;
+      if (numbers_->whole) number = std::round(number);
+      number = std::min(number, last);
+      if (number == before && i < kMostRounded) continue;
+      add({text_of(number), number});
+      before = number;
+    }
+  }
+
+  SweptAxis axis_;
+  std::optional<Numbers> numbers_;
+};
+
+bool is_name_character(char c) { return (c >= 'a' && c <= 'z') || c == '-' || c == '_'; }
+
+PartitionKind partition_of(const std::string& text) {
+  try {
+    return parse_partition(text);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}, {}", error.what(), kSearched));
+  }
+}
+
+}  // namespace
+
+std::vector<SweptAxis> parse_sweep(std::string_view text) {
+  std::vector<SweptAxis> axes;
+  const std::size_t first_equals = text.find('=');
+  const auto name_before = [&](std::size_t equals) {
+    std::size_t begin = equals;
+    while (begin > 0 && is_name_character(text[begin - 1])) --begin;
+    return begin;
+  };
+  constexpr const char* kAccepted =
+      "NAME=VALUE,... of seqlen, world-size, partition, scheme, mask, kv-buffers, bandwidth, "
+      "jitter";
+  const std::size_t begin = first_equals == std::string_view::npos ? 0 : name_before(first_equals);
+  if (first_equals == std::string_view::npos ||
+      text.substr(0, begin).find_first_not_of(kSeparators) != std::string_view::npos)
+    throw InputError(fmt::format("'{}' given; accepted: {}", text, kAccepted));
+  std::size_t points = 1;
+  for (std::size_t equals = first_equals; equals != std::string_view::npos;) {
+    const std::size_t name = name_before(equals), next = text.find('=', equals + 1);
+    const std::size_t end = next == std::string_view::npos ? text.size() : name_before(next);
+    const Setting setting = parse_name(text.substr(name, equals - name), kAllSettings);
+    for (const SweptAxis& axis : axes)
+      if (axis.setting == setting) refuse(setting, text.substr(name, end - name), "it once");
+    AxisReader reader(setting);
+    reader.read(text.substr(equals + 1, end - equals - 1));
+    axes.push_back(std::move(reader).axis());
+    points *= axes.back().values.size();
+    if (points > kMostSweptPoints)
+      refuse(setting, text.substr(equals + 1, end - equals - 1),
+             fmt::format("up to {} combinations of values", kMostSweptPoints));
+    equals = next;
+  }
+  return axes;
+}
+
+void apply(Setting setting, const SweptValue& value, Scenario& scenario) {
+  Job& job = scenario.job;
+  switch (setting) {
+    case Setting::seqlen:
+      job.shape.seqlen = static_cast<Index>(value.number);
+      break;
+    case Setting::world_size:
+      job.world_size = static_cast<int>(value.number);
+      break;
+    case Setting::partition:
+      scenario.searched = value.text == kSearched;
+      if (!scenario.searched) job.partition = partition_of(value.text);
+      break;
+    case Setting::scheme:
+      job.scheme = parse_name(value.text, kSchemes);
+      break;
+    case Setting::mask:
+      job.mask = MaskSpec::parse(value.text);
+      break;
+    case Setting::kv_buffers:
+      scenario.pace = value.text == kInStep ? Pace::in_step : Pace::buffers;
+      if (scenario.pace == Pace::buffers) job.kv_buffers = static_cast<int>(value.number);
+      break;
+    case Setting::bandwidth:
+      scenario.rates.bytes_per_s = value.number * 1e9;
+      scenario.cpu = nullptr;  // a machine that was measured has its own
+      break;
+    case Setting::jitter:
+      scenario.jitter = value.number;
+      break;
+  }
+}
+
 namespace {
 
 // What simulating a point takes, about: (rank, step)s.

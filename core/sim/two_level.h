@@ -26,7 +26,7 @@
 //              a node and those between nodes go side by side, each kind in the order of its steps.
 #pragma once
 
-#include "core/sim/machine.h"
+#include "core/sim/machine/machine.h"
 #include "core/sim/simulate.h"
 #include "core/sim/work.h"
 

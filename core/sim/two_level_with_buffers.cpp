@@ -2,7 +2,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/cost/two_level_schedule.h"
+#include "core/cost/time.h"
 #include "core/sim/two_level_times.h"
 
 namespace ringscope {

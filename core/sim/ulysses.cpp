@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/cost/flops.h"
-#include "core/cost/limits.h"
-#include "core/cost/overlap.h"
+#include "core/cost/choices.h"
+#include "core/cost/time.h"
 #include "core/cost/traffic.h"
+#include "core/cost/work.h"
 #include "core/sim/account.h"
 
 namespace ringscope {

@@ -8,7 +8,7 @@
 // from all, and lasts until the slowest of them is through.
 #pragma once
 
-#include "core/sim/machine.h"
+#include "core/sim/machine/machine.h"
 #include "core/sim/simulate.h"
 #include "core/sim/work.h"
 

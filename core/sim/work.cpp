@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/sim/owner_stretches.h"
+#include "core/sim/search/owner_stretches.h"
 
 namespace ringscope {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/cost/job.h"
-#include "core/partition/region.h"
+#include "core/problem/region.h"
 
 namespace ringscope {
 

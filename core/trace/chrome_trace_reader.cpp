@@ -10,7 +10,7 @@
 #include <new>
 
 #include "core/base/error.h"
-#include "core/base/input_file.h"
+#include "core/base/files.h"
 #include "core/trace/chrome_trace.h"
 #include "core/trace/chrome_trace_fields.h"
 #include "core/trace/story_reader.h"

@@ -13,8 +13,8 @@
 #include <ostream>
 #include <tuple>
 
-#include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/trace/chrome_trace.h"
 
 namespace ringscope {

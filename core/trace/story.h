@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/trace/lane.h"
+#include "core/trace/event.h"
 
 namespace ringscope {
 

@@ -6,9 +6,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "core/base/input_file.h"
+#include "core/base/files.h"
 #include "core/base/random.h"
 
 namespace ringscope {

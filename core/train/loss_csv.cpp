@@ -5,9 +5,8 @@
 #include <charconv>
 #include <string_view>
 
-#include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "core/base/input_file.h"
+#include "core/base/files.h"
 
 namespace ringscope {
 namespace {

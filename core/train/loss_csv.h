@@ -1,6 +1,4 @@
-// The loss of every step as a table for other programs: `step,loss`, a row a step, in the order of
-// steps. Losses have the nine digits that tell all f32 apart, so reading gives back what was
-// written.
+// How the loss fell, for the picture of a training run.
 #pragma once
 
 #include <string>
@@ -9,6 +7,19 @@
 #include "core/base/math.h"
 
 namespace ringscope {
+
+struct LossCurve {
+  std::vector<double> losses;  // step by step, in nats a byte
+  Index first_step = 1;        // of losses[0]
+  // Of the text, in nats a byte: what a model reaches that knows only how often each byte occurs.
+  double unigram_entropy = 0;
+  std::string title;  // of which run
+};
+
+// ---
+// The loss of every step as a table for other programs: `step,loss`, a row a step, in the order of
+// steps. Losses have the nine digits that tell all f32 apart, so reading gives back what was
+// written.
 
 struct StepLoss {
   Index step = 0;   // counted from 1

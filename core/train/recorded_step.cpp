@@ -4,9 +4,9 @@
 #include <chrono>
 #include <cstdint>
 
-#include "core/layer/ring_all_reduce.h"
-#include "core/ring/forwarding_backend.h"
-#include "core/ring/recording.h"
+#include "core/model/replica.h"
+#include "core/run/faulty_ring.h"
+#include "core/run/recording.h"
 #include "core/trace/recorder.h"
 
 namespace ringscope {

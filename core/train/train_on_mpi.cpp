@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/mpi/clock_exchange.h"
+#include "core/mpi/clock.h"
 #include "core/mpi/process_wait.h"
 #include "core/mpi/rank_process.h"
 

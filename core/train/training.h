@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
-#include "core/layer/replica.h"
-#include "core/mask/mask_spec.h"
+#include "core/model/replica.h"
+#include "core/problem/mask.h"
 #include "core/train/checkpoint.h"
 #include "core/train/text_batches.h"
 

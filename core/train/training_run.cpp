@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/layer/rank_threads.h"
+#include "core/model/rank_threads.h"
 #include "core/trace/recorder.h"
 
 namespace ringscope {

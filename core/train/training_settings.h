@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string>
 
-#include "core/layer/adamw.h"
-#include "core/layer/model_shape.h"
-#include "core/partition/partition.h"
+#include "core/model/model_shape.h"
+#include "core/model/parameters.h"
+#include "core/problem/partition.h"
 
 namespace ringscope {
 
@@ -30,5 +30,18 @@ struct Deal {
   PartitionKind partition = PartitionKind::zigzag;  // even work under a causal mask
   int world_size = 1;
 };
+
+// ---
+// What a rank of a training run holds at most, by formula: asked before anything is allocated.
+//
+//   weights, gradients, AdamW's two moments       4 values a weight; f32
+//   a chunk of the gradients that comes in        1/N
+//   ring                                          RankMemory and the backend's tile scratch
+//   what the layers keep for the backward pass    by the rank's rows
+//   what all layers share                         likewise, once
+
+// In bytes, of rank 0; no other has more rows, but for one. Settings are valid. In floating point,
+// which does not overflow.
+double training_rank_bytes(const TrainingSettings& settings, const Deal& deal);
 
 }  // namespace ringscope

@@ -1,6 +1,6 @@
 // Every call of the CUDA runtime goes through RINGSCOPE_CUDA, which turns a status into an exception
 // that says what failed, where, and what CUDA calls it. Rank and step are added on the way up
-// (core/ring/at_step.h).
+// (core/ring/ring.h).
 #pragma once
 
 #include <cuda_runtime.h>

@@ -19,9 +19,9 @@
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/kernels.h"
 #include "cuda/kernels/lanes.h"
-#include "cuda/kernels/launch_checks.h"
 #include "cuda/kernels/query_tile.h"
 #include "cuda/kernels/row_state.h"
+#include "cuda/kernels/step_problem.h"
 
 namespace ringscope::cuda {
 namespace {

@@ -36,10 +36,10 @@
 #include "cuda/kernels/base2.h"
 #include "cuda/kernels/kernels.h"
 #include "cuda/kernels/lanes.h"
-#include "cuda/kernels/launch_checks.h"
 #include "cuda/kernels/mma_tile.h"
 #include "cuda/kernels/query_tile.h"
 #include "cuda/kernels/row_state.h"
+#include "cuda/kernels/step_problem.h"
 #include "cuda/ptx/thread_index.h"
 
 namespace ringscope::cuda {

@@ -17,7 +17,7 @@
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/hopper_tile.h"
 #include "cuda/kernels/kernels.h"
-#include "cuda/kernels/launch_checks.h"
+#include "cuda/kernels/step_problem.h"
 #include "cuda/ptx/registers.h"
 
 namespace ringscope::cuda {

@@ -20,8 +20,8 @@
 #include "cuda/kernels/hopper_overlap.h"
 #include "cuda/kernels/hopper_tile.h"
 #include "cuda/kernels/kernels.h"
-#include "cuda/kernels/launch_checks.h"
 #include "cuda/kernels/persistent_schedule.h"
+#include "cuda/kernels/step_problem.h"
 #include "cuda/ptx/registers.h"
 
 namespace ringscope::cuda {

@@ -32,8 +32,8 @@
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/backward_rows.h"
 #include "cuda/kernels/kernels.h"
-#include "cuda/kernels/launch_checks.h"
 #include "cuda/kernels/mma_tile.h"
+#include "cuda/kernels/step_problem.h"
 
 namespace ringscope::cuda {
 namespace {

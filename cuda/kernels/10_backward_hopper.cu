@@ -43,7 +43,7 @@
 #include "cuda/base/tensor_map.h"
 #include "cuda/kernels/backward_hopper.h"
 #include "cuda/kernels/kernels.h"
-#include "cuda/kernels/launch_checks.h"
+#include "cuda/kernels/step_problem.h"
 #include "cuda/ptx/registers.h"
 #include "cuda/ptx/tma.h"
 

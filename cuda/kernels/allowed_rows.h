@@ -3,7 +3,7 @@
 
 #include <cuda_runtime.h>
 
-#include "core/partition/region.h"
+#include "core/problem/region.h"
 #include "cuda/kernels/ring_step.h"
 
 namespace ringscope::cuda {

@@ -1,8 +1,4 @@
-// Chooses among a kernel's compiled tiles by timing them once a shape class, and keeps the choice
-// in a file, by device, driver and build. Another tile sums in another order, so a choice that came
-// out differently from run to run would change the last digits of results: only a choice that can
-// be kept is made by timing, and a kept one stays. Without a place to keep it, with
-// RINGSCOPE_TUNE=0 and on the host model it is the kernel's first tile.
+// How long a compiled tile takes, on the device, on a problem made up for the purpose.
 #pragma once
 
 #include <functional>
@@ -18,6 +14,20 @@
 #include "cuda/kernels/shape_class.h"
 
 namespace ringscope::cuda {
+
+// Seconds of one step with tiles[tile] on the class's representative: the median of a few, by CUDA
+// events. A forward step carries its state in and out, as most steps of a ring do. Takes device
+// memory for the time of the call. Throws CudaError; the device is usable afterwards when memory
+// was all that was short.
+double time_tile(const ForwardKernel& kernel, const ShapeClass& shape_class, int tile);
+double time_tile(const BackwardKernel& kernel, const ShapeClass& shape_class, int tile);
+
+// ---
+// Chooses among a kernel's compiled tiles by timing them once a shape class, and keeps the choice
+// in a file, by device, driver and build. Another tile sums in another order, so a choice that came
+// out differently from run to run would change the last digits of results: only a choice that can
+// be kept is made by timing, and a kept one stays. Without a place to keep it, with
+// RINGSCOPE_TUNE=0 and on the host model it is the kernel's first tile.
 
 struct TunerOptions {
   bool measure = false;    // false: always the first tile

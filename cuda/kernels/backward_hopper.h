@@ -10,7 +10,6 @@
 
 #include "cuda/kernels/backward_rows.h"
 #include "cuda/kernels/hopper_layout.h"
-#include "cuda/kernels/stage_place.h"
 #include "cuda/ptx/barrier.h"
 #include "cuda/ptx/numbers.h"
 #include "cuda/ptx/wgmma.h"

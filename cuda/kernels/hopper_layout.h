@@ -1,3 +1,33 @@
+// Where a role of a block is in a ring of shared-memory stages, which producer and consumers walk at
+// their own pace.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace ringscope::cuda {
+
+// `parity` is that of the barrier phase which the role waits for at this stage (ptx/barrier.h).
+template <int kStages>
+struct StagePlace {
+  int stage = 0;
+  std::uint32_t parity = 0;
+
+  __host__ __device__ constexpr void advance() {
+    if (++stage == kStages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+  __host__ __device__ constexpr StagePlace next() const {
+    StagePlace place = *this;
+    place.advance();
+    return place;
+  }
+};
+
+// ---
 // Where things lie for Hopper's copy engine and tensor cores, in closed form: the 128-byte swizzle,
 // the descriptors by which WGMMA finds an operand in shared memory, and which thread of a warpgroup
 // holds which element of an accumulator.
@@ -7,13 +37,6 @@
 // eight different 16-byte columns; read down a column, all rows would lie in the same banks. So the
 // copy engine writes the 16-byte unit u of row r to place u ^ (r % 8), and WGMMA looks for it
 // there.
-#pragma once
-
-#include <cuda_runtime.h>
-
-#include <cstdint>
-
-namespace ringscope::cuda {
 
 inline constexpr int kRowBytes = 128;       // of a panel
 inline constexpr int kSwizzleBytes = 1024;  // eight rows: after them the pattern repeats

@@ -27,7 +27,6 @@
 #include "cuda/kernels/query_tile.h"
 #include "cuda/kernels/ring_step.h"
 #include "cuda/kernels/row_state.h"
-#include "cuda/kernels/stage_place.h"
 #include "cuda/ptx/barrier.h"
 #include "cuda/ptx/numbers.h"
 #include "cuda/ptx/tma.h"

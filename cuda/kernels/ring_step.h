@@ -2,7 +2,7 @@
 // KV block; online softmax goes on from the state of the steps before.
 //
 // Whatever the mask and the partition, a local query row may attend one interval of local key rows,
-// and both ends of the intervals never decrease from row to row (core/partition/region.h). So a
+// and both ends of the intervals never decrease from row to row (core/problem/region.h). So a
 // kernel needs no masks, positions or documents: it gets a table with one interval a row, and
 //
 //   a tile of rows [i0, i1) needs the keys of [first(i0), last(i1-1)) and no others

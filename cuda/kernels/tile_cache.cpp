@@ -14,9 +14,8 @@
 #include <filesystem>
 #include <tuple>
 
-#include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "core/base/input_file.h"
+#include "core/base/files.h"
 
 namespace ringscope::cuda {
 namespace {

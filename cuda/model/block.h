@@ -1,19 +1,49 @@
-// One running block: its threads, who of them can run, and what the others wait for. The calls of
-// simt.h are those of the block that runs on this OS thread.
+// A stack of its own and a way to change to it and back: what a thread of a kernel runs on in the
+// model. A change costs some ten nanoseconds and no system call.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "cuda/model/fiber.h"
 #include "cuda/model/random.h"
 #include "cuda/model/simt.h"
 
 namespace ringscope::cuda::model {
+
+// Belongs to the OS thread that first resumed it. Between two bodies it can be used again, so stacks
+// are made once.
+class Fiber {
+ public:
+  static constexpr std::size_t stack_bytes = 256 * 1024;
+
+  // Throws std::bad_alloc when no stack can be had.
+  Fiber();
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  // The next resume() runs body(argument). The body must not throw.
+  void set_body(void (*body)(void*), void* argument);
+  // Runs the body until it suspends or ends.
+  void resume();
+  // Called on the fiber: goes back to where it was resumed.
+  void suspend();
+
+ private:
+  struct State;
+  static void entry(unsigned high, unsigned low);
+
+  std::unique_ptr<State> state_;
+};
+
+// ---
+// One running block: its threads, who of them can run, and what the others wait for. The calls of
+// simt.h are those of the block that runs on this OS thread.
 
 // A set of small numbers from which the smallest is quickly found.
 class NumberSet {

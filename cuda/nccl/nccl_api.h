@@ -1,6 +1,6 @@
 // NCCL as a table of functions, looked for when a program first needs it: most machines lack NCCL,
 // and the same program is to run there too. What NCCL returns becomes an exception that says what
-// failed and what NCCL calls it. Rank and step are added on the way up (core/ring/at_step.h).
+// failed and what NCCL calls it. Rank and step are added on the way up (core/ring/ring.h).
 #pragma once
 
 #include <nccl.h>

@@ -1,11 +1,114 @@
 #include "cuda/nccl/nccl_communicator.h"
 
-#include "core/ring/at_step.h"
-#include "core/ring/schedule.h"
+#include <algorithm>
+#include <map>
+
+#include "core/ring/problem.h"
+#include "core/ring/ring.h"
 #include "cuda/base/range.h"
-#include "cuda/ring/device_completion.h"
+#include "cuda/ring/device_communicator.h"
 
 namespace ringscope::cuda {
+
+namespace {
+
+struct Span {
+  std::int64_t begin_ns, end_ns;
+};
+
+Span span_of(const TraceEvent& event) { return {event.begin_ns, event.end_ns}; }
+
+bool is_hop(const TraceEvent& event) {
+  return (event.lane == Lane::send || event.lane == Lane::recv) && event.flow != 0;
+}
+
+// The common part of two spans, or no more than an end of it, within `own` in any case.
+Span common(const Span& own, const Span& other) {
+  const std::int64_t begin = std::clamp(other.begin_ns, own.begin_ns, own.end_ns);
+  return {begin, std::clamp(other.end_ns, begin, own.end_ns)};
+}
+
+// When each rank came to its hops, by hop: before the slices are shortened.
+class Arrivals {
+ public:
+  explicit Arrivals(const Recording& recording)
+      : is_ring_(recording.info.scheme == name_of(Scheme::ring)), begins_(recording.events.size()) {
+    for (std::size_t rank = 0; rank < recording.events.size(); ++rank)
+      for (const TraceEvent& event : recording.events[rank])
+        if (is_hop(event)) begins_[rank][key_of(event)] = event.begin_ns;
+  }
+
+  // The peer that came last to the hop that a wait was for.
+  int last_peer(const TraceEvent& wait, int rank) const {
+    const RingSchedule ring{rank, static_cast<int>(begins_.size())};
+    const Hops& mine = begins_[static_cast<std::size_t>(rank)];
+    const auto hop = is_ring_ ? awaited_in_ring(mine, wait, ring) : last_begun(mine, wait);
+    if (hop == mine.end()) return wait.waiting_for;
+    const auto begin_of = [&](int peer) {
+      const Hops& of_peer = begins_[static_cast<std::size_t>(peer)];
+      const auto found = of_peer.find(hop->first);
+      return found == of_peer.end() ? hop->second : found->second;
+    };
+    return begin_of(ring.send_rank()) > begin_of(ring.recv_rank()) ? ring.send_rank()
+                                                                   : ring.recv_rank();
+  }
+
+ private:
+  using Key = std::pair<int, int>;  // (pass and payload, step)
+  using Hops = std::map<Key, std::int64_t>;
+
+  // What a step needs came by the hop before it; the own block's gradient by the last one.
+  static Hops::const_iterator awaited_in_ring(const Hops& hops, const TraceEvent& wait,
+                                              const RingSchedule& ring) {
+    const bool home = wait.payload == Payload::dkv && wait.kv_owner == ring.rank;
+    return hops.find({kind_of(wait), home ? ring.steps() - 1 : wait.step - 1});
+  }
+  // Of those that had begun when the wait ended: it was for all of them.
+  static Hops::const_iterator last_begun(const Hops& hops, const TraceEvent& wait) {
+    auto last = hops.end();
+    for (auto hop = hops.begin(); hop != hops.end(); ++hop)
+      if (hop->first.first == kind_of(wait) && hop->second <= wait.end_ns &&
+          (last == hops.end() || hop->second >= last->second))
+        last = hop;
+    return last;
+  }
+  static int kind_of(const TraceEvent& event) {
+    return 2 * static_cast<int>(event.pass) + static_cast<int>(event.payload);
+  }
+  static Key key_of(const TraceEvent& event) { return {kind_of(event), event.step}; }
+
+  bool is_ring_;
+  std::vector<Hops> begins_;  // [rank]
+};
+
+}  // namespace
+
+void split_waiting_from_transfer(Recording& recording) {
+  const Arrivals arrivals(recording);
+  struct Sides {
+    TraceEvent* sent = nullptr;
+    TraceEvent* received = nullptr;
+  };
+  std::map<std::int64_t, Sides> flows;
+  for (std::size_t rank = 0; rank < recording.events.size(); ++rank)
+    for (TraceEvent& event : recording.events[rank]) {
+      if (event.lane == Lane::wait)
+        event.waiting_for = arrivals.last_peer(event, static_cast<int>(rank));
+      if (!is_hop(event)) continue;
+      Sides& sides = flows[event.flow];
+      (event.lane == Lane::send ? sides.sent : sides.received) = &event;
+    }
+  for (const auto& [flow, sides] : flows) {
+    if (sides.sent == nullptr || sides.received == nullptr) continue;
+    const Span sent = span_of(*sides.sent), received = span_of(*sides.received);
+    for (const auto& [event, own, other] :
+         {std::tuple{sides.sent, sent, received}, std::tuple{sides.received, received, sent}}) {
+      const Span both = common(own, other);
+      event->begin_ns = both.begin_ns;
+      event->end_ns = both.end_ns;
+    }
+  }
+}
 
 namespace {
 

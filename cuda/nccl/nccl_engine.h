@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "core/ring/engine.h"
-#include "core/ring/faulty_communicator.h"
+#include "core/run/engine.h"
+#include "core/run/faulty_ring.h"
 #include "cuda/kernels/autotune.h"
 #include "cuda/nccl/nccl_world.h"
 #include "cuda/ring/activity.h"

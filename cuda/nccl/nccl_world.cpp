@@ -4,7 +4,6 @@
 
 #include "core/base/buffer.h"
 #include "core/trace/recorder.h"
-#include "cuda/base/event.h"
 #include "cuda/base/stream.h"
 
 namespace ringscope::cuda {

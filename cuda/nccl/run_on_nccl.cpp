@@ -2,9 +2,9 @@
 
 #include <cstdlib>
 
+#include "cuda/nccl/nccl_communicator.h"
 #include "cuda/nccl/nccl_engine.h"
 #include "cuda/nccl/nccl_setup.h"
-#include "cuda/nccl/transfer_split.h"
 
 namespace ringscope::cuda {
 

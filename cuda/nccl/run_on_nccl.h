@@ -4,7 +4,7 @@
 // This has run on no GPU yet: only on the host model, against cuda/model's stand-in for NCCL.
 #pragma once
 
-#include "core/ring/run.h"
+#include "core/run/run.h"
 #include "cuda/ring/choose_kernels.h"
 
 namespace ringscope::cuda {

@@ -2,10 +2,10 @@
 
 #include <cstdlib>
 
+#include "cuda/nccl/nccl_communicator.h"
 #include "cuda/nccl/nccl_engine.h"
 #include "cuda/nccl/nccl_setup.h"
 #include "cuda/nccl/process_seat.h"
-#include "cuda/nccl/transfer_split.h"
 
 namespace ringscope::cuda {
 namespace {

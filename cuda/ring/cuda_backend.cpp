@@ -4,7 +4,7 @@
 #include "cuda/base/range.h"
 #include "cuda/kernels/allowed_rows.h"
 #include "cuda/kernels/row_kernels.h"
-#include "cuda/ring/device_completion.h"
+#include "cuda/ring/device_communicator.h"
 
 namespace ringscope::cuda {
 

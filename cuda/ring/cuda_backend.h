@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/buffer.h"
-#include "core/ring/block_backend.h"
 #include "core/ring/problem.h"
+#include "core/ring/seams.h"
 #include "cuda/base/stream.h"
 #include "cuda/kernels/ring_step.h"
 #include "cuda/ring/choose_kernels.h"

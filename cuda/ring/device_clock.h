@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "cuda/base/event.h"
 #include "cuda/base/stream.h"
 
 namespace ringscope::cuda {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/ring/at_step.h"
+#include "core/ring/ring.h"
 #include "cuda/base/range.h"
 
 namespace ringscope::cuda {

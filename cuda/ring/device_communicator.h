@@ -1,3 +1,58 @@
+// Completions on a device. The host goes on as soon as work is enqueued; it is streams that wait,
+// by events.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/ring/seams.h"
+#include "cuda/base/current_device.h"
+#include "cuda/base/stream.h"
+#include "cuda/ring/device_clock.h"
+
+namespace ringscope::cuda {
+
+class DeviceCompletion : public PendingOperation {
+ public:
+  // Lets work that is enqueued on `stream` from now on start after it. Blocks the host at most
+  // until a peer has asked for its half of a hop, never for work on the device. Throws RunError.
+  virtual void hold(cudaStream_t stream) = 0;
+};
+
+// The end of what was enqueued on a stream so far.
+class EventCompletion : public DeviceCompletion {
+ public:
+  explicit EventCompletion(cudaStream_t stream) : event_(EventKind::untimed) {
+    event_.record(stream);
+  }
+
+  bool done() const override { return event_.done(); }
+  void wait() override { event_.wait(); }
+  TransferTimes times() const override { return {}; }
+  void hold(cudaStream_t stream) override { event_.hold(stream); }
+
+ private:
+  Event event_;
+};
+
+// Lets later work on `stream` start after `completion`. One that is no device's is waited for here.
+inline void wait_on(cudaStream_t stream, const Completion& completion) {
+  if (completion == nullptr) return;
+  if (const auto on_device = std::dynamic_pointer_cast<DeviceCompletion>(completion)) {
+    on_device->hold(stream);
+  } else {
+    completion->wait();
+  }
+}
+
+// ---
 // Communicator between ranks of one process: virtual ranks on one device, or ranks on the devices of
 // one machine, whose blocks the copy engines move (cudaMemcpyPeerAsync), without a kernel. A hop is
 // two halves, a send and a receive; hop i of a rank receives what hop i of the previous rank sends.
@@ -7,22 +62,6 @@
 //
 // No deadlock by design: streams only wait for events that are recorded already, and every wait of
 // a host thread ends either with its peer's half or with the failure of some rank.
-#pragma once
-
-#include <condition_variable>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <vector>
-
-#include "core/base/error.h"
-#include "core/ring/communicator.h"
-#include "cuda/base/current_device.h"
-#include "cuda/base/stream.h"
-#include "cuda/ring/device_clock.h"
-#include "cuda/ring/device_completion.h"
-
-namespace ringscope::cuda {
 
 // One hop of one rank, completed when its block has arrived and its own has been read. Its members
 // but times() are guarded by the ring's mutex.

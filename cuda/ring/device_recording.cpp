@@ -3,10 +3,9 @@
 #include <algorithm>
 
 #include "core/attention/online_softmax.h"
-#include "core/ring/at_step.h"
-#include "core/ring/recorded.h"
-#include "core/ring/schedule.h"
-#include "cuda/ring/device_completion.h"
+#include "core/ring/ring.h"
+#include "core/run/recording.h"
+#include "cuda/ring/device_communicator.h"
 
 namespace ringscope::cuda {
 

@@ -1,4 +1,4 @@
-// Recording on a device: what core/ring/recording.h is for backends that compute on the host. While
+// Recording on a device: what core/run/recording.h is for backends that compute on the host. While
 // the ring runs, events go into the compute stream around every wait and every kernel; flush()
 // turns them into slices. (Hops tell their own times, so core's RecordingCommunicator serves here
 // too.)
@@ -6,10 +6,10 @@
 
 #include <vector>
 
-#include "core/ring/engine.h"
-#include "core/ring/watch.h"
+#include "core/run/engine.h"
+#include "core/run/watchdog.h"
 #include "core/trace/recorder.h"
-#include "cuda/base/pinned_buffer.h"
+#include "cuda/base/device_memory.h"
 #include "cuda/ring/activity.h"
 #include "cuda/ring/cuda_backend.h"
 #include "cuda/ring/device_clock.h"

@@ -1,11 +1,10 @@
 #include "cuda/ring/gpu_engine.h"
 
-#include "core/ring/rank.h"
-#include "core/ring/recording.h"
+#include "core/run/rank.h"
+#include "core/run/recording.h"
 #include "cuda/ring/cuda_backend.h"
 #include "cuda/ring/device_recording.h"
 #include "cuda/ring/tuned_kernels.h"
-#include "cuda/ring/warm_up.h"
 
 namespace ringscope::cuda {
 

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "core/ring/config.h"
-#include "core/ring/engine.h"
+#include "core/ring/problem.h"
+#include "core/run/engine.h"
 #include "cuda/base/device_memory.h"
 #include "cuda/kernels/autotune.h"
 #include "cuda/ring/activity.h"

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <utility>
 
-#include "cuda/base/event.h"
+#include "cuda/base/stream.h"
 
 namespace ringscope::cuda {
 

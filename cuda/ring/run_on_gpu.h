@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/ring/run.h"
+#include "core/run/run.h"
 #include "cuda/base/device_info.h"
 #include "cuda/ring/choose_kernels.h"
 

@@ -27,7 +27,7 @@
 
 #include "core/attention/naive.h"
 #include "lessons/book/page.h"
-#include "lessons/book/problem.h"
+#include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_01 {
 namespace {

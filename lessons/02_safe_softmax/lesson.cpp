@@ -16,7 +16,7 @@
 
 #include "core/attention/online_softmax.h"
 #include "lessons/book/page.h"
-#include "lessons/book/problem.h"
+#include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_02 {
 namespace {

@@ -30,7 +30,7 @@
 #include "core/attention/naive.h"
 #include "core/attention/online_softmax.h"
 #include "lessons/book/page.h"
-#include "lessons/book/problem.h"
+#include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_04 {
 namespace {

@@ -21,10 +21,10 @@
 // has 2 D. Also, models often have fewer heads of K and V than of Q (lesson 11). So K and V travel.
 #include <cmath>
 
-#include "core/ring/run.h"
+#include "core/run/run.h"
 #include "core/trace/summary.h"
 #include "lessons/book/page.h"
-#include "lessons/book/problem.h"
+#include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_05 {
 

@@ -17,11 +17,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/ring/run.h"
-#include "core/ring/schedule.h"
+#include "core/ring/ring.h"
+#include "core/run/run.h"
 #include "core/trace/summary.h"
 #include "lessons/book/page.h"
-#include "lessons/book/problem.h"
+#include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_06 {
 void lesson_06(Page& page) {
@@ -33,7 +33,7 @@ void lesson_06(Page& page) {
   //     owner(rank, step) = (rank - step) mod N
   //
   // C++'s % makes a negative number of a negative one, so the project's form takes two cases:
-  page.region("core/ring/schedule.h", "owner");
+  page.region("core/ring/ring.h", "owner");
   //-
   Table owners({"step", "rank 0", "rank 1", "rank 2", "rank 3", "rank 4"});
   int met[5] = {};  // by each rank, one bit an owner
@@ -69,7 +69,7 @@ void lesson_06(Page& page) {
   // block, after that block has `arrived`; when it has been `consumed`, its buffer is free. `begin`
   // makes states without keys, `finish` divides by l. (`at_step` adds rank and step to an error.)
   // There are two `buffers`, unless a run is given more: then hops are started further ahead.
-  page.region("core/ring/ring_forward.cpp", "ring_forward");
+  page.region("core/ring/ring.cpp", "ring_forward");
 
   // The order of the two calls matters. The hop is started before the computing, so the wires work
   // while the processor does. Were it started after, one would rest while the other works.

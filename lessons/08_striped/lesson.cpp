@@ -24,11 +24,10 @@
 
 #include <cmath>
 
-#include "core/ring/run.h"
+#include "core/run/run.h"
 #include "core/trace/summary.h"
 #include "lessons/book/page.h"
-#include "lessons/book/pairs_table.h"
-#include "lessons/book/problem.h"
+#include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_08 {
 

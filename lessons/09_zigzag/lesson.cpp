@@ -19,13 +19,10 @@
 // This is the *zigzag* partition. The two chunk numbers of a rank always add up to 2N - 1.
 #include <cmath>
 
-#include "core/ring/run.h"
+#include "core/run/run.h"
 #include "core/trace/summary.h"
-#include "lessons/book/dealt_table.h"
 #include "lessons/book/page.h"
-#include "lessons/book/pairs_table.h"
-#include "lessons/book/problem.h"
-#include "lessons/book/tile_count.h"
+#include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_09 {
 namespace {

@@ -23,9 +23,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/ring/run.h"
+#include "core/run/run.h"
 #include "lessons/book/page.h"
-#include "lessons/book/problem.h"
+#include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_10 {
 void lesson_10(Page& page) {
@@ -64,7 +64,7 @@ void lesson_10(Page& page) {
   // After 3 hops all four have added their parts. The block is not needed any more, but its owner
   // needs the gradient, and sits one hop on. In the heart of the loop, `add` comes after
   // `attend_backward`: a rank computes its part while the sum of those before is still on the way.
-  page.region("core/ring/ring_backward.cpp", "gradient_travels");
+  page.region("core/ring/ring.cpp", "gradient_travels");
 
   // ## In numbers
   //

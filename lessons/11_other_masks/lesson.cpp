@@ -20,12 +20,10 @@
 
 #include <cmath>
 
-#include "core/ring/run.h"
+#include "core/run/run.h"
 #include "core/trace/summary.h"
-#include "lessons/book/mask_drawing.h"
 #include "lessons/book/page.h"
-#include "lessons/book/pairs_table.h"
-#include "lessons/book/problem.h"
+#include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_11 {
 namespace {
@@ -51,7 +49,7 @@ void lesson_11(Page& page) {
   // Look at any line: its crosses have no gaps. The keys that a query may attend are one *interval*,
   // from a first key to a last, and as you go down, neither end ever moves left. That holds for all
   // these masks, and so for their combinations. It is the whole of what this project knows of masks:
-  page.region("core/mask/mask.h", "allowed_keys");
+  page.region("core/problem/mask.h", "allowed_keys");
 
   // From two numbers a row follows at once whether a tile is empty, full or in between, and how many
   // pairs it has, without looking at them one by one.

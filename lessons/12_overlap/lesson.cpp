@@ -27,12 +27,11 @@
 
 #include "core/cost/balance.h"
 #include "core/cost/hardware.h"
-#include "core/cost/layer_time.h"
-#include "core/cost/overlap.h"
-#include "core/ring/run.h"
+#include "core/cost/time.h"
+#include "core/run/run.h"
 #include "core/trace/summary.h"
 #include "lessons/book/page.h"
-#include "lessons/book/problem.h"
+#include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_12 {
 namespace {

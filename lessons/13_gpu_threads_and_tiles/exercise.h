@@ -11,7 +11,7 @@
 
 #include <cuda_runtime.h>
 
-#include "lessons/book/gpu_memory.h"
+#include "lessons/book/gpu_run.h"
 
 using ringscope::lessons::Counted;
 

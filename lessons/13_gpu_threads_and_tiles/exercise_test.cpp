@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cuda/model/simt.h"
-#include "lessons/book/gpu_memory.h"
+#include "lessons/book/gpu_run.h"
 
 #include RINGSCOPE_EXERCISE
 

@@ -14,7 +14,6 @@
 // Which ones, `a_row` to `c_column` say. A register has two values of A or B, next to each other:
 #include <cuda_runtime.h>
 
-#include "lessons/book/gpu_mma.h"
 #include "lessons/book/gpu_pipeline.h"
 #include "lessons/book/page.h"
 

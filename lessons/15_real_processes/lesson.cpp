@@ -17,7 +17,7 @@
 #include "core/trace/summary.h"
 #include "lessons/book/ending.h"
 #include "lessons/book/page.h"
-#include "lessons/book/problem.h"
+#include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_15 {
 void lesson_15(Page& page) {
@@ -49,7 +49,7 @@ void lesson_15(Page& page) {
   page.region("cuda/nccl/nccl_connection.cpp", "group");
 
   // MPI has two calls that only start, `MPI_Isend` and `MPI_Irecv`. Later one asks what is over:
-  page.region("core/mpi/hop_side.cpp", "progress");
+  page.region("core/mpi/mpi_hop.cpp", "progress");
 
   // Somebody must ask, and often, for many MPIs move a block only while being asked. A rank
   // that computes a whole step without asking gets its hop after the step, not under it. So each
@@ -60,7 +60,7 @@ void lesson_15(Page& page) {
   // How did the run know that it hangs? A long wait proves nothing, since the other rank may be
   // computing, for minutes. So every rank has a *pulse*: a count of the tiles and transfers that it
   // has finished (`pulse_->advance()` above), and with it, where it is:
-  page.region("core/ring/watch.h", "RankStatus");
+  page.region("core/run/watchdog.h", "RankStatus");
 
   // When no pulse has grown for the whole timeout, or one was not heard of for so long, the run is
   // over. Whom to blame? Follow the waits from rank to rank: they go round in a circle, as above,

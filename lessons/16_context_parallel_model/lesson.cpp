@@ -17,11 +17,11 @@
 
 namespace ringscope::lessons::chapter_16 {
 void lesson_16(Page& page) {
-  page.region("core/layer/model.cpp", "layers");
+  page.region("core/model/model.cpp", "layers");
 
   // `norm` brings a row to one size, and `mlp` is three matrix products with it. Neither looks at
   // another row, nor do table, scores and loss. Attention does, but only in its ring; before that:
-  page.region("core/layer/attention_layer.cpp", "projections");
+  page.region("core/model/attention_layer.cpp", "projections");
 
   // So a row need never move. To keep the same rows through the whole model, with a copy of all
   // weights, is *context parallelism*. Whatever grows with the text is split by N. Two things are
@@ -32,7 +32,7 @@ void lesson_16(Page& page) {
   // `turn` makes attention see the order of the text. **Rotary positions** take the numbers of a
   // query or key in pairs, and turn each pair by its position times a frequency. In a score of two
   // turned rows only their distance is left.
-  page.region("core/layer/rotary.cpp", "angle");
+  page.region("core/model/layers.cpp", "angle");
 
   // `row` is the local row (lesson 8). It is tempting to take it for the position, and on one rank
   // that is even right. Now 16 equal rows on 4 ranks, contiguous, seen by the query at position 9:
@@ -55,7 +55,7 @@ void lesson_16(Page& page) {
   // A weight's gradient is a sum over all rows, of all ranks. Each rank adds up over its own; then
   // these are added up over the ranks, and all get the result: an *all-reduce*. It is a ring, too.
   // Of N chunks each collects its sum in N - 1 hops, as dK and dV did:
-  page.region("core/layer/ring_all_reduce.cpp", "collect");
+  page.region("core/model/replica.cpp", "collect");
 
   // In N - 1 more hops the whole chunks go round. Then all ranks change their weights alike.
   page.predict("How many numbers does each of four ranks send, for every weight of the model?",
@@ -85,7 +85,7 @@ void lesson_16(Page& page) {
   // otherwise (10 are 3, 3, 2, 2). An optimizer such as Adam, which divides gradients by their
   // usual size, hides a constant factor, so such a mistake may live long. What never fails: the
   // ranks' gradients add up, and the only count is that of all rows, which every rank knows.
-  page.region("core/layer/replica.cpp", "step");
+  page.region("core/model/replica.cpp", "step");
 
   // ## The same model on 1, 2 and 4 ranks
   const ModelJob job{shape, 2, 90};  // two sequences

@@ -24,17 +24,16 @@
 #include <algorithm>
 
 #include "core/cost/hardware.h"
-#include "core/layer/group_drawing.h"
+#include "core/model/rank_groups.h"
 #include "lessons/book/group_tables.h"
 #include "lessons/book/page.h"
-#include "lessons/book/split_attention.h"
 
 namespace ringscope::lessons::chapter_17 {
 void lesson_17(Page& page) {
   const Guess index = page.predict("TP 2, CP 4, PP 2, DP 2: which index along CP has rank 21?", "");
 
   // Back from the number to the indices: divide by a size, keep what remains, from TP on outwards.
-  page.region("core/layer/rank_groups.cpp", "indices");
+  page.region("core/model/rank_groups.cpp", "indices");
   const RankGroups world({{2, 4, 2, 2}}, 32);  // TP, CP, PP, DP
   const PerAxis own = world.indices(21);
   page.answer(index, own[Axis::context], 0);
@@ -76,8 +75,8 @@ void lesson_17(Page& page) {
   // such rings, which know nothing of each other. The output projection turns a rank's heads into a
   // share of y, for its rows; the shares of a TP group add up to y. So it is the layer of lesson
   // 16, with fewer heads, and two sums. Here ranks are threads; over MPI the layer is the same.
-  page.region("core/layer/tensor_parallel.cpp", "tensor_parallel");
-  page.region("lessons/book/split_attention.h", "run_split");
+  page.region("core/model/tensor_parallel.cpp", "tensor_parallel");
+  page.region("lessons/book/group_tables.h", "run_split");
   const GroupJob small = {.shape = {1, 8, 2, 512, 16}, .width = 128, .sizes = {{2, 2, 1, 1}}};
   const SplitComparison four = compare(small);
   page.table(four.table);

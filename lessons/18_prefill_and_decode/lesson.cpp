@@ -18,7 +18,6 @@
 #include "core/decode/generate.h"
 #include "lessons/book/decode_tables.h"
 #include "lessons/book/growing_text.h"
-#include "lessons/book/learned_line.h"
 #include "lessons/book/page.h"
 
 namespace ringscope::lessons::chapter_18 {
@@ -90,7 +89,7 @@ void lesson_18(Page& page) {
   // ## Where new rows go
   //
   // The new token's key and value belong to the cache, too. The ranks take turns:
-  page.region("core/decode/kv_shard.cpp", "append");
+  page.region("core/decode/decode_attention.cpp", "append");
 
   // So two ranks differ by one row at most of what was written. What partition the prompt had does
   // not matter: the newest query sees all keys, so a causal mask leaves no rank idle.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/ring/own_cores.h"
+#include "core/run/own_cores.h"
 #include "core/trace/chrome_trace.h"
 #include "lessons/book/embedded.h"
 #include "lessons/book/page.h"

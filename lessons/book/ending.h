@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/process/agreement.h"
-#include "core/ring/run.h"
+#include "core/run/run.h"
 #include "lessons/book/cell.h"
 
 namespace ringscope::lessons {

@@ -12,11 +12,12 @@
 #include <vector>
 
 #include "core/decode/decode_attention.h"
-#include "core/layer/rank_threads.h"
-#include "core/ring/run.h"
+#include "core/model/rank_threads.h"
 #include "core/ring/wire_counter.h"
+#include "core/run/run.h"
+#include "core/train/training.h"
 #include "lessons/book/cell.h"
-#include "lessons/book/problem.h"
+#include "lessons/book/tables.h"
 
 namespace ringscope::lessons {
 
@@ -147,6 +148,27 @@ Comparison compare_with_prefill(const GrowingText& text, const Decode& decode) {
                     found.sent.messages / rows, found.sent.bytes / rows);
     }
   return all;
+}
+
+// ---
+// A small model that knows one line by heart, so that what it writes is known too.
+
+// Trained on `line`, over and over, and nothing else, on one rank.
+inline Checkpoint learned_by_heart(const std::string& line, Index steps) {
+  TrainingSettings settings;
+  settings.shape = {.layers = 2,
+                    .width = 32,
+                    .num_heads = 4,
+                    .num_heads_kv = 2,
+                    .head_dim = 8,
+                    .hidden = 64,
+                    .vocab = 128};
+  settings.adam.rate = 5e-3;
+  settings.batch = 4;
+  settings.seqlen = 2 * static_cast<Index>(line.size());
+  std::string text;
+  for (int i = 0; i < 4; ++i) text += line;
+  return train_on_threads(settings, {PartitionKind::contiguous, 1}, text, nullptr, steps);
 }
 
 }  // namespace ringscope::lessons

@@ -75,7 +75,7 @@ class Page {
   virtual void trace(Recording recording, std::vector<StoryStep> story,
                      const std::string& name = "", At at = At::current()) = 0;
 
-  // The same of a ring, with every rank on a core of its own (core/ring/own_cores.h), so that what is
+  // The same of a ring, with every rank on a core of its own (core/run/own_cores.h), so that what is
   // told of it is to be seen on machines with fewer cores than ranks too.
   virtual void ring_trace(Recording recording, std::vector<StoryStep> story,
                           const std::string& name = "", At at = At::current()) = 0;

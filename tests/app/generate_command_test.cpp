@@ -5,7 +5,7 @@
 
 #include "core/decode/generate.h"
 #include "tests/app/program.h"
-#include "tests/decode/checkpoint_case.h"
+#include "tests/core/decode/checkpoint_case.h"
 
 namespace ringscope {
 namespace {

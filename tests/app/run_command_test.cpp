@@ -10,7 +10,7 @@
 
 #include "core/attention/naive.h"
 #include "core/base/random.h"
-#include "core/mask/mask_spec.h"
+#include "core/problem/mask.h"
 #include "tests/app/program.h"
 
 namespace ringscope {

@@ -7,7 +7,7 @@
 #include "core/train/checkpoint.h"
 #include "core/train/text_batches.h"
 #include "tests/app/train_case.h"
-#include "tests/decode/checkpoint_case.h"
+#include "tests/core/decode/checkpoint_case.h"
 
 namespace ringscope {
 namespace {

@@ -4,7 +4,7 @@
 #include "core/trace/chrome_trace.h"
 #include "core/train/checkpoint.h"
 #include "tests/app/train_case.h"
-#include "tests/decode/checkpoint_case.h"
+#include "tests/core/decode/checkpoint_case.h"
 
 namespace ringscope {
 namespace {

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <vector>
 
-#include "tests/attention/random_problem.h"
 #include "tests/claims/claim.h"
+#include "tests/core/attention/random_problem.h"
 
 namespace ringscope::claims {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/cost/balance.h"
-#include "core/cost/layer_time.h"
+#include "core/cost/time.h"
 #include "core/trace/summary.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"

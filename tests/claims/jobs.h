@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "core/cost/job.h"
-#include "core/cost/rates.h"
-#include "core/ring/run.h"
+#include "core/cost/time.h"
+#include "core/run/run.h"
 #include "core/sim/simulate.h"
-#include "tests/attention/random_problem.h"
+#include "tests/core/attention/random_problem.h"
 
 namespace ringscope::claims {
 

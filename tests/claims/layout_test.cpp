@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/cost/balance.h"
-#include "core/sim/searched.h"
+#include "core/sim/search/searched.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 

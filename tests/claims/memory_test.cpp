@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/cost/limits.h"
+#include "core/cost/choices.h"
 #include "core/cost/memory.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"

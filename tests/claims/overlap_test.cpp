@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "core/cost/balance.h"
-#include "core/cost/flops.h"
-#include "core/cost/overlap.h"
+#include "core/cost/time.h"
 #include "core/cost/traffic.h"
+#include "core/cost/work.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 

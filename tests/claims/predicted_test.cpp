@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "core/sim/searched.h"
+#include "core/sim/search/searched.h"
 #include "core/sim/simulate.h"
 #include "tests/claims/jobs.h"
 #include "tests/claims/predicted_page.h"

@@ -2,7 +2,7 @@
 // not contradict what can be computed.
 #include "core/cost/balance.h"
 #include "core/cost/memory.h"
-#include "core/cost/overlap.h"
+#include "core/cost/time.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 #include "tests/claims/striped_paper.h"

@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "core/ring/schedule.h"
+#include "core/ring/ring.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 #include "tests/claims/rows.h"

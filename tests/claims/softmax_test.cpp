@@ -4,9 +4,9 @@
 #include <numeric>
 #include <vector>
 
-#include "tests/attention/random_problem.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/rows.h"
+#include "tests/core/attention/random_problem.h"
 
 namespace ringscope::claims {
 namespace softmax_test {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/cost/balance.h"
-#include "core/cost/flops.h"
 #include "core/cost/hardware.h"
+#include "core/cost/work.h"
 #include "core/sim/simulate.h"
 
 namespace ringscope::claims {

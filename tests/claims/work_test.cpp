@@ -2,8 +2,8 @@
 #include <vector>
 
 #include "core/cost/balance.h"
-#include "core/cost/flops.h"
 #include "core/cost/memory.h"
+#include "core/cost/work.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "cuda/ring/run_on_gpu.h"
+#include "tests/core/ring/ring_case.h"
 #include "tests/cuda/ring_step_harness.h"
-#include "tests/ring/ring_case.h"
 
 namespace ringscope::cuda {
 

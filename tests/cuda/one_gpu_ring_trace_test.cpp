@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "cuda/ring/activity.h"
+#include "tests/core/ring/run_invariants.h"
 #include "tests/cuda/one_gpu_ring.h"
-#include "tests/ring/run_invariants.h"
 
 namespace ringscope::cuda {
 namespace {

@@ -6,12 +6,12 @@
 #include <cstddef>
 #include <limits>
 
-#include "core/ring/schedule.h"
+#include "core/ring/ring.h"
 #include "cuda/kernels/allowed_rows.h"
 #include "cuda/kernels/row_kernels.h"
-#include "tests/attention/blockwise_run.h"
+#include "tests/core/attention/blockwise_run.h"
+#include "tests/core/ring/ring_case.h"
 #include "tests/cuda/guarded_array.h"
-#include "tests/ring/ring_case.h"
 
 #ifdef RINGSCOPE_MODEL
 #include "cuda/model/simt.h"

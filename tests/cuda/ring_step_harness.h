@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "core/base/dtype.h"
-#include "core/partition/partition.h"
+#include "core/problem/partition.h"
 #include "cuda/kernels/kernel_table.h"
-#include "tests/attention/random_problem.h"
+#include "tests/core/attention/random_problem.h"
 
 namespace ringscope::cuda {
 

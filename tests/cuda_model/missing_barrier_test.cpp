@@ -3,9 +3,9 @@
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/kernels.h"
 #include "cuda/kernels/lanes.h"
-#include "cuda/kernels/launch_checks.h"
 #include "cuda/kernels/query_tile.h"
 #include "cuda/kernels/row_state.h"
+#include "cuda/kernels/step_problem.h"
 #include "tests/cuda_model/numbered_barriers.h"
 
 #define shared_tiles_kernel shared_tiles_with_numbered_barriers

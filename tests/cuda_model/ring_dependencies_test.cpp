@@ -6,8 +6,8 @@
 #include <set>
 
 #include "cuda/model/runtime.h"
+#include "tests/core/ring/run_invariants.h"
 #include "tests/cuda_model/wrapped_gpu_run.h"
-#include "tests/ring/run_invariants.h"
 
 namespace ringscope::cuda {
 namespace {

@@ -8,10 +8,10 @@
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/kernels.h"
 #include "cuda/kernels/lanes.h"
-#include "cuda/kernels/launch_checks.h"
 #include "cuda/kernels/mma_tile.h"
 #include "cuda/kernels/query_tile.h"
 #include "cuda/kernels/row_state.h"
+#include "cuda/kernels/step_problem.h"
 #include "cuda/ptx/thread_index.h"
 #include "tests/cuda_model/numbered_barriers.h"
 

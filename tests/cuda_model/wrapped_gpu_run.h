@@ -4,11 +4,11 @@
 #include <memory>
 #include <utility>
 
-#include "core/ring/rank.h"
+#include "core/run/rank.h"
 #include "cuda/base/device_info.h"
 #include "cuda/ring/gpu_engine.h"
+#include "tests/core/ring/ring_harness.h"
 #include "tests/cuda/one_gpu_ring.h"
-#include "tests/ring/ring_harness.h"
 
 namespace ringscope::cuda {
 

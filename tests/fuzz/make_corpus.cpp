@@ -9,7 +9,7 @@
 
 #include "core/base/npy.h"
 #include "core/trace/chrome_trace.h"
-#include "tests/trace/sample_recording.h"
+#include "tests/core/trace/sample_recording.h"
 
 namespace {
 

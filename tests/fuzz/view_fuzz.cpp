@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "core/base/error.h"
-#include "viz/model/trace_loader.h"
-#include "viz/model/trace_reader.h"
+#include "viz/model/trace/trace_loader.h"
+#include "viz/model/trace/trace_reader.h"
 
 namespace {
 

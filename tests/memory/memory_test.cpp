@@ -9,7 +9,7 @@
 #include <new>
 
 #include "core/base/random.h"
-#include "core/ring/run.h"
+#include "core/run/run.h"
 
 namespace {
 

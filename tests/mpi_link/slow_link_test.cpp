@@ -7,8 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/cost/layer_time.h"
-#include "core/cost/overlap.h"
+#include "core/cost/time.h"
 #include "core/trace/chrome_trace.h"
 #include "core/trace/summary.h"
 #include "tests/mpi_link/two_hosts.h"

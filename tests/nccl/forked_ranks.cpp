@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "core/process/lifeline.h"
-#include "core/ring/rank.h"
+#include "core/run/rank.h"
 #include "cuda/nccl/nccl_engine.h"
 #include "cuda/nccl/nccl_setup.h"
 #include "cuda/nccl/process_seat.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/ring/ring_case.h"
+#include "tests/core/ring/ring_case.h"
 
 namespace ringscope::cuda {
 

@@ -4,11 +4,11 @@
 
 #include <functional>
 
-#include "core/ring/rank.h"
+#include "core/run/rank.h"
 #include "cuda/nccl/nccl_engine.h"
 #include "cuda/nccl/nccl_setup.h"
+#include "tests/core/ring/ring_harness.h"
 #include "tests/nccl_model/nccl_run.h"
-#include "tests/ring/ring_harness.h"
 
 namespace ringscope::cuda {
 namespace nccl_mutants_test {

@@ -7,8 +7,8 @@
 #include <map>
 
 #include "cuda/ring/run_on_gpu.h"
+#include "tests/core/ring/run_invariants.h"
 #include "tests/nccl_model/nccl_run.h"
-#include "tests/ring/run_invariants.h"
 
 namespace ringscope::cuda {
 namespace {

@@ -13,7 +13,7 @@
 #include "cuda/model/nccl_model.h"
 #include "cuda/model/runtime.h"
 #include "cuda/nccl/run_on_nccl.h"
-#include "tests/ring/ring_case.h"
+#include "tests/core/ring/ring_case.h"
 
 namespace ringscope::cuda {
 

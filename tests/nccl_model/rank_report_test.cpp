@@ -1,7 +1,7 @@
 // What processes tell each other before they connect, and what `info` tells people.
 #include <gtest/gtest.h>
 
-#include "cuda/nccl/details.h"
+#include "cuda/nccl/placement.h"
 #include "cuda/nccl/rank_report.h"
 
 namespace ringscope::cuda {

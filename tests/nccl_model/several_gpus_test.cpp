@@ -5,8 +5,8 @@
 #include <bit>
 
 #include "cuda/ring/run_on_gpu.h"
+#include "tests/core/ring/run_invariants.h"
 #include "tests/nccl_model/nccl_run.h"
-#include "tests/ring/run_invariants.h"
 
 namespace ringscope::cuda {
 namespace several_gpus_test {

@@ -1,7 +1,7 @@
 // What both sides of a hop saw becomes what the transfer took.
 #include <gtest/gtest.h>
 
-#include "cuda/nccl/transfer_split.h"
+#include "cuda/nccl/nccl_communicator.h"
 
 namespace ringscope::cuda {
 namespace {

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "tests/viz/panel_stage.h"
-#include "viz/panels/balance_heatmap.h"
-#include "viz/panels/losses_bars.h"
+#include "viz/panels/balance/balance_heatmap.h"
+#include "viz/panels/balance/losses_bars.h"
 
 namespace ringscope::viz {
 namespace {

@@ -3,9 +3,9 @@
 #include <string>
 
 #include "tests/viz/panel_stage.h"
-#include "viz/app/viewer.h"
-#include "viz/panels/balance_heatmap.h"
-#include "viz/panels/compare_layout.h"
+#include "viz/panels/balance/balance_heatmap.h"
+#include "viz/panels/compare/compare_card.h"
+#include "viz/window/viewer.h"
 
 namespace ringscope::viz {
 namespace {

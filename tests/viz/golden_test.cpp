@@ -16,8 +16,8 @@
 #include "tests/viz/panel_stage.h"
 #include "tests/viz/read_png.h"
 #include "tests/viz_model/simulated.h"
-#include "viz/app/fonts.h"
-#include "viz/app/png.h"
+#include "viz/window/fonts.h"
+#include "viz/window/png.h"
 
 namespace ringscope::viz {
 namespace {

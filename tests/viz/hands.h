@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tests/viz/panel_stage.h"
-#include "viz/app/software_renderer.h"
-#include "viz/app/viewer.h"
+#include "viz/window/software_renderer.h"
+#include "viz/window/viewer.h"
 
 namespace ringscope::viz {
 

@@ -1,13 +1,13 @@
 // The picture of a training run's losses: where the smoothed curve lies, what it is measured by, and
 // that all of it is drawn.
-#include "viz/panels/loss_picture.h"
+#include "viz/panels/charts/loss_picture.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <set>
 
-#include "viz/app/loss_view.h"
+#include "viz/window/loss_view.h"
 
 namespace ringscope::viz {
 namespace {

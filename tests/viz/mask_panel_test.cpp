@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "tests/viz/panel_stage.h"
-#include "viz/panels/mask_layout.h"
-#include "viz/panels/mask_picture.h"
+#include "viz/panels/mask/mask_picture.h"
 
 namespace ringscope::viz {
 namespace {

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "tests/viz_model/hand_made.h"
-#include "viz/app/fonts.h"
-#include "viz/app/software_renderer.h"
-#include "viz/app/style.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"
+#include "viz/window/fonts.h"
+#include "viz/window/software_renderer.h"
+#include "viz/window/style.h"
 
 namespace ringscope::viz {
 

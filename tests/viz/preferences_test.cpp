@@ -1,5 +1,5 @@
 // What is remembered, and what is made of a file that somebody else wrote.
-#include "viz/app/preferences.h"
+#include "viz/window/preferences.h"
 
 #include <gtest/gtest.h>
 

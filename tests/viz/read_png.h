@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "viz/model/image.h"
+#include "viz/model/timeline/palette.h"
 
 namespace ringscope::viz {
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "tests/viz/panel_stage.h"
-#include "viz/panels/ring_layout.h"
+#include "viz/panels/ring/ring_picture.h"
 
 namespace ringscope::viz {
 namespace {

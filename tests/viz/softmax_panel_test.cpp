@@ -5,7 +5,7 @@
 #include <set>
 
 #include "tests/viz/panel_stage.h"
-#include "viz/panels/softmax_rows.h"
+#include "viz/panels/softmax/softmax_panel.h"
 
 namespace ringscope::viz {
 namespace {

@@ -1,5 +1,5 @@
 // The rasteriser against answers known beforehand and against brute force with exact integers.
-#include "viz/app/software_renderer.h"
+#include "viz/window/software_renderer.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tests/viz/read_png.h"
-#include "viz/app/png.h"
+#include "viz/window/png.h"
 
 namespace ringscope::viz {
 namespace {

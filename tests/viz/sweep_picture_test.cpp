@@ -5,8 +5,8 @@
 #include <cmath>
 #include <set>
 
-#include "viz/app/sweep_view.h"
-#include "viz/panels/sweep_charts.h"
+#include "viz/panels/charts/sweep_charts.h"
+#include "viz/window/loss_view.h"
 
 namespace ringscope::viz {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "viz/app/software_renderer.h"
-#include "viz/app/viewer.h"
-#include "viz/panels/timeline_state.h"
+#include "viz/panels/timeline/timeline_state.h"
+#include "viz/window/software_renderer.h"
+#include "viz/window/viewer.h"
 
 namespace ringscope::viz {
 

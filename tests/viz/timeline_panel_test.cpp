@@ -8,7 +8,7 @@
 
 #include "tests/viz/timeline_hands.h"
 #include "tests/viz_model/hand_made.h"
-#include "viz/model/trace_loader.h"
+#include "viz/model/trace/trace_loader.h"
 
 namespace ringscope::viz {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "tests/viz/hands.h"
 #include "tests/viz/panel_stage.h"
-#include "viz/app/viewer.h"
+#include "viz/window/viewer.h"
 
 namespace ringscope::viz {
 namespace {

@@ -1,6 +1,6 @@
 // The whole viewer under a person's hands: events go in, and what the session then holds is
 // asserted.
-#include "viz/app/viewer.h"
+#include "viz/window/viewer.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 #include "tests/viz/hands.h"
 #include "tests/viz/panel_stage.h"
-#include "viz/panels/timeline_state.h"
+#include "viz/panels/timeline/timeline_state.h"
 
 namespace ringscope::viz {
 namespace viewer_test {

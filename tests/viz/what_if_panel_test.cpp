@@ -10,8 +10,8 @@
 #include "tests/viz/panel_stage.h"
 #include "tests/viz_model/simulated.h"
 #include "viz/panels/slider.h"
-#include "viz/panels/timeline_strip.h"
-#include "viz/panels/what_if_panel.h"
+#include "viz/panels/timeline/timeline_strip.h"
+#include "viz/panels/what_if/what_if_panel.h"
 
 namespace ringscope::viz {
 namespace {

@@ -1,5 +1,5 @@
 // Events of a window on their way to frames.
-#include "viz/app/window_input.h"
+#include "viz/window/window.h"
 
 #include <gtest/gtest.h>
 

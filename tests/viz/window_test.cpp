@@ -14,7 +14,7 @@
 
 #include "tests/app/program.h"
 #include "tests/viz/read_png.h"
-#include "viz/app/preferences.h"
+#include "viz/window/preferences.h"
 
 namespace ringscope {
 namespace {

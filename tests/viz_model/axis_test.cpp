@@ -1,5 +1,5 @@
 // The two axes against each other, and against traces whose steps are known.
-#include "viz/model/axis.h"
+#include "viz/model/timeline/axis.h"
 
 #include <gtest/gtest.h>
 

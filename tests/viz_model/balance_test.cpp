@@ -1,10 +1,10 @@
 // Work by rank and step: against what the summary of core says of the same recording, and against
 // the closed forms.
-#include "viz/model/balance.h"
+#include "viz/model/analysis/balance.h"
 
 #include <gtest/gtest.h>
 
-#include "core/ring/schedule.h"
+#include "core/ring/ring.h"
 #include "core/trace/summary.h"
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"

@@ -1,5 +1,5 @@
 // Keys mean one thing each, and nothing is bound that the help doesn't say.
-#include "viz/model/commands.h"
+#include "viz/model/session/commands.h"
 
 #include <gtest/gtest.h>
 

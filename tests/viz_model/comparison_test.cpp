@@ -1,5 +1,5 @@
 // Recordings side by side: figures, which one is best, and slots matched by rank, step and owner.
-#include "viz/model/comparison.h"
+#include "viz/model/analysis/comparison.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What a run's length hangs on: traces made by hand whose path is known, and that the path covers
 // the wall time without gap or overlap on random traces and real runs.
-#include "viz/model/critical_path.h"
+#include "viz/model/analysis/critical_path.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A document holds what each part works out from its trace, and goes on doing so when it is moved.
-#include "viz/model/document.h"
+#include "viz/model/session/document.h"
 
 #include <gtest/gtest.h>
 

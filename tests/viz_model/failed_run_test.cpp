@@ -6,9 +6,9 @@
 
 #include "tests/viz_model/recorded.h"
 #include "tests/viz_model/trace_loader_text.h"
-#include "viz/model/document.h"
-#include "viz/model/failure.h"
-#include "viz/model/session.h"
+#include "viz/model/analysis/failure.h"
+#include "viz/model/session/document.h"
+#include "viz/model/session/session.h"
 
 namespace ringscope::viz {
 namespace {

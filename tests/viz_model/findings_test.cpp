@@ -1,12 +1,12 @@
 // What is said about a recording: the sentences for runs whose losses are known.
 #include <gtest/gtest.h>
 
-#include "core/ring/schedule.h"
+#include "core/ring/ring.h"
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
-#include "viz/model/losses.h"
-#include "viz/model/mask_painter.h"
-#include "viz/model/wording.h"
+#include "viz/model/analysis/losses.h"
+#include "viz/model/mask/mask_painter.h"
+#include "viz/model/session/rich_text.h"
 
 namespace ringscope::viz {
 namespace {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/ring/schedule.h"
+#include "core/ring/ring.h"
 #include "core/trace/event.h"
-#include "viz/model/trace.h"
+#include "viz/model/trace/trace.h"
 
 namespace ringscope::viz {
 

@@ -1,5 +1,5 @@
 // Traces of PyTorch's profiler: the fields that Kineto writes, on two ranks that pass blocks on.
-#include "viz/model/kineto.h"
+#include "viz/model/trace/kineto.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

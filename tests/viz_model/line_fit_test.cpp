@@ -1,4 +1,4 @@
-#include "viz/model/line_fit.h"
+#include "viz/model/analysis/run_rates.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Where ranks' time goes: traces made by hand with one cause each, then chains of them; that every
 // nanosecond is put somewhere, on random traces and real runs; and what is said about it.
-#include "viz/model/losses.h"
+#include "viz/model/analysis/losses.h"
 
 #include <gtest/gtest.h>
 

@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include "core/ring/schedule.h"
-#include "tests/mask/all_masks.h"
+#include "core/ring/ring.h"
+#include "tests/core/problem/all_masks.h"
 #include "tests/viz_model/hand_made.h"
-#include "viz/model/mask_painter.h"
+#include "viz/model/mask/mask_painter.h"
 
 namespace ringscope::viz {
 namespace {

@@ -1,6 +1,6 @@
 // The picture itself: colours of owners, strength by share and by progress, the marks of local
 // order. What shares and progress are is tested beside this.
-#include "viz/model/mask_painter.h"
+#include "viz/model/mask/mask_painter.h"
 
 #include <gtest/gtest.h>
 

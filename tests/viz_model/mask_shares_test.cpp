@@ -1,12 +1,12 @@
 // Shares of allowed pairs per pixel, against counting pair by pair, for every mask, partition and
 // order; and at sizes that nobody can count, against what geometry says.
-#include "viz/model/mask_shares.h"
+#include "viz/model/mask/mask_shares.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "tests/mask/all_masks.h"
+#include "tests/core/problem/all_masks.h"
 
 namespace ringscope::viz {
 namespace {

@@ -1,6 +1,6 @@
 // Whether people with any colour vision can tell the colours apart. Distances are in Oklab, where a
 // hundredth is about what can just be seen side by side.
-#include "viz/model/palette.h"
+#include "viz/model/timeline/palette.h"
 
 #include <gtest/gtest.h>
 

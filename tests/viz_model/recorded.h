@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/ring/run.h"
-#include "tests/attention/random_problem.h"
+#include "core/run/run.h"
+#include "tests/core/attention/random_problem.h"
 #include "tests/viz_model/hand_made.h"
 
 namespace ringscope::viz {

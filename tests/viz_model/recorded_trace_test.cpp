@@ -1,5 +1,5 @@
 // A recording in memory becomes the trace that its file would become.
-#include "viz/model/recorded_trace.h"
+#include "viz/model/trace/recorded_trace.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 
 #include "core/trace/chrome_trace.h"
 #include "tests/viz_model/recorded.h"
-#include "viz/model/document.h"
-#include "viz/model/trace_loader.h"
+#include "viz/model/session/document.h"
+#include "viz/model/trace/trace_loader.h"
 
 namespace ringscope::viz {
 namespace {

@@ -1,4 +1,4 @@
-#include "viz/model/rich_text.h"
+#include "viz/model/session/rich_text.h"
 
 #include <gtest/gtest.h>
 

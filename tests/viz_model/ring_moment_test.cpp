@@ -1,12 +1,12 @@
 // The ring at single moments of a run made by hand, whose every slice is known, and at all moments
 // of real runs.
-#include "viz/model/ring_moment.h"
+#include "viz/model/analysis/ring_moment.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "core/ring/schedule.h"
+#include "core/ring/ring.h"
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
 

@@ -1,5 +1,5 @@
 // Recordings made from known rates give these rates back, and what can't be known is said.
-#include "viz/model/run_rates.h"
+#include "viz/model/analysis/run_rates.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Search against brute force and known answers; neighbours and flows along a ring.
-#include "viz/model/search.h"
+#include "viz/model/session/search.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Every command, driven and asserted without a screen.
-#include "viz/model/session.h"
+#include "viz/model/session/session.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
 #include "tests/viz_model/simulated.h"
-#include "viz/model/session.h"
+#include "viz/model/session/session.h"
 
 namespace ringscope::viz {
 namespace session_what_if_test {

@@ -1,5 +1,5 @@
 // Rows, zooming, panning, and finding what the mouse points at.
-#include "viz/model/timeline_layout.h"
+#include "viz/model/timeline/timeline_layout.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The timeline's picture, pixel by pixel where it is made by hand, and against sums made slice by
 // slice where it is crowded.
-#include "viz/model/timeline_painter.h"
+#include "viz/model/timeline/timeline_painter.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/viz_model/crowded.h"
-#include "viz/model/timeline_painter.h"
+#include "viz/model/timeline/timeline_painter.h"
 
 namespace ringscope::viz {
 namespace {

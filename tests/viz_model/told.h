@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/viz_model/hand_made.h"
-#include "viz/model/session.h"
+#include "viz/model/session/session.h"
 
 namespace ringscope::viz {
 

@@ -1,5 +1,5 @@
 // The scanner and RapidJSON come to the same verdict on the same text.
-#include "viz/model/trace_json.h"
+#include "viz/model/trace/trace_json.h"
 
 #include <gtest/gtest.h>
 #include <rapidjson/memorystream.h>

@@ -1,5 +1,5 @@
 // Our own recordings, written by the recorder's writer and loaded again.
-#include "viz/model/trace_loader.h"
+#include "viz/model/trace/trace_loader.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/trace_loader_text.h"
-#include "viz/model/trace_reader.h"
+#include "viz/model/trace/trace_reader.h"
 
 namespace ringscope::viz {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "core/base/error.h"
 #include "core/trace/chrome_trace.h"
-#include "tests/trace/sample_recording.h"
-#include "viz/model/trace_loader.h"
+#include "tests/core/trace/sample_recording.h"
+#include "viz/model/trace/trace_loader.h"
 
 namespace ringscope::viz {
 

@@ -1,6 +1,6 @@
 // A training step in the viewer: one layer's ring as in any recording, and the rest of the model
 // beside it, which is neither lost time nor part of any ring step.
-#include "viz/model/training_step.h"
+#include "viz/model/analysis/training_step.h"
 
 #include <gtest/gtest.h>
 
@@ -8,12 +8,12 @@
 
 #include "core/base/error.h"
 #include "core/trace/chrome_trace.h"
-#include "viz/model/document.h"
-#include "viz/model/palette.h"
-#include "viz/model/run_rates.h"
-#include "viz/model/timeline_layout.h"
-#include "viz/model/timeline_painter.h"
-#include "viz/model/trace_loader.h"
+#include "viz/model/analysis/run_rates.h"
+#include "viz/model/session/document.h"
+#include "viz/model/timeline/palette.h"
+#include "viz/model/timeline/timeline_layout.h"
+#include "viz/model/timeline/timeline_painter.h"
+#include "viz/model/trace/trace_loader.h"
 
 namespace ringscope::viz {
 namespace {

@@ -1,6 +1,6 @@
 // Predictions: an unmoved one is the recorded run again, a moved one is what its settings say, and
 // none ever throws.
-#include "viz/model/what_if.h"
+#include "viz/model/analysis/what_if.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
 #include "tests/viz_model/simulated.h"
-#include "viz/model/what_if_words.h"
+#include "viz/model/analysis/what_if_words.h"
 
 namespace ringscope::viz {
 namespace {

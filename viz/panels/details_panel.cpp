@@ -9,7 +9,7 @@
 #include "viz/panels/drawing.h"
 #include "viz/panels/format.h"
 #include "viz/panels/panels.h"
-#include "viz/panels/timeline_state.h"
+#include "viz/panels/timeline/timeline_state.h"
 
 namespace ringscope::viz {
 namespace {

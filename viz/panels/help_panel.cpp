@@ -1,7 +1,7 @@
 // Every key, over everything else; from the same table that the keys are obeyed by.
 #include <algorithm>
 
-#include "viz/model/commands.h"
+#include "viz/model/session/commands.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"
 

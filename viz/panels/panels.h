@@ -7,8 +7,8 @@
 
 #include <string>
 
-#include "viz/model/image.h"
-#include "viz/model/session.h"
+#include "viz/model/session/session.h"
+#include "viz/model/timeline/palette.h"
 
 namespace ringscope::viz {
 

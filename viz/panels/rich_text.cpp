@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "viz/model/rich_text.h"
+#include "viz/model/session/rich_text.h"
 
 namespace ringscope::viz {
 namespace {

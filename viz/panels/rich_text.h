@@ -1,4 +1,4 @@
-// A story's paragraph in lines: see viz/model/rich_text.h for how it is written.
+// A story's paragraph in lines: see viz/model/session/rich_text.h for how it is written.
 #pragma once
 
 #include <string_view>

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-#include "viz/model/story.h"
+#include "viz/model/session/story.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"
 #include "viz/panels/rich_text.h"

@@ -1,0 +1,211 @@
+#include "app/command_line/flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace ringscope {
+namespace {
+
+// What `command` (the name in "ringscope run", or "" for the program) made nothing of.
+void refuse_extras(const CLI::App& app, const std::string& command) {
+  const std::vector<std::string> extras = app.remaining();
+  const auto found = std::find_if(extras.begin(), extras.end(),
+                                  [](const std::string& extra) { return extra != "--"; });
+  if (found == extras.end()) return;
+  const std::string& first = *found;
+  throw InputError(fmt::format("{} '{}' given; accepted: see ringscope {}--help",
+                               first.starts_with('-') ? "unknown flag" : "argument", first,
+                               command.empty() ? "" : command + " "));
+}
+
+constexpr double kMost = 1e9;
+
+std::optional<double> number_in(const std::string& text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+double number_of_flag(const std::string& flag, const std::string& text, Accepted accepted) {
+  const std::optional<double> value = number_in(text);
+  if (value && (accepted == Accepted::above_0  ? *value > 0 && *value <= kMost
+                : accepted == Accepted::from_0 ? *value >= 0 && *value <= kMost
+                                               : *value >= 0 && *value < 1))
+    return *value;
+  const char* const words = accepted == Accepted::above_0  ? "a number above 0, up to 1e9"
+                            : accepted == Accepted::from_0 ? "a number from 0 to 1e9"
+                                                           : "a number from 0 to below 1";
+  throw InputError(fmt::format("{}: '{}' given; accepted: {}", flag, text, words));
+}
+
+double seconds_of_flag(const std::string& flag, const std::string& text) {
+  const std::optional<double> value = number_in(text);
+  if (value && *value > 0 && *value <= kMost) return *value;
+  throw InputError(
+      fmt::format("{}: '{}' given; accepted: seconds, more than 0, at most {:g}, as in 60 or 0.5",
+                  flag, text, kMost));
+}
+
+void contradiction(const std::string& flag, const std::string& why, const std::string& accepted) {
+  throw InputError(flag + ": " + why + "; accepted: " + accepted);
+}
+
+std::string value_before_reading(const std::string& flag,
+                                 const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == flag && i + 1 < arguments.size()) return arguments[i + 1];
+    if (arguments[i].starts_with(flag + "=")) return arguments[i].substr(flag.size() + 1);
+  }
+  return "";
+}
+
+void CommandFlags::flag(const std::string& name, bool& target, const std::string& help) {
+  command_->add_flag(name, target, help);
+  types_[name] = "";
+}
+
+void CommandFlags::value(const std::string& name, const std::string& type, const std::string& help,
+                         std::function<void(const std::string&)> read) {
+  // CLI11 would also hand over the next flag as the value.
+  const auto checked = [name, type, read = std::move(read)](const std::string& text) {
+    if (text.starts_with("--"))
+      throw InputError(fmt::format("{}: no value before '{}'; accepted: {}", name, text, type));
+    read(text);
+  };
+  types_[name] = type;
+  command_->add_option_function<std::string>(name, checked, help)->type_name(type);
+}
+
+void CommandFlags::optional_value(const std::string& name, const std::string& type,
+                                  const std::string& help,
+                                  std::function<void(const std::string&)> read) {
+  types_[name] = type;
+  optional_.insert(name);
+  command_
+      ->add_option_function<std::vector<std::string>>(
+          name,
+          [read = std::move(read)](const std::vector<std::string>& values) {
+            read(values.empty() ? "" : values.front());
+          },
+          help)
+      ->type_name("[" + type + "]")
+      ->expected(0, 1);
+}
+
+void CommandFlags::path(const std::string& name, std::optional<std::string>& target,
+                        const std::string& help) {
+  value(name, "FILE", help, [&target](const std::string& text) { target = text; });
+}
+
+void CommandFlags::size(const std::string& name, std::optional<Index>& target,
+                        const std::string& help) {
+  value(name, "N", help, [&target, name](const std::string& text) {
+    target = integer_of_flag<Index>(name, text, 1, std::numeric_limits<Index>::max());
+  });
+}
+
+void CommandFlags::values(const std::string& name, const std::string& type,
+                          std::vector<std::string>& target, const std::string& help) {
+  types_[name] = type;
+  repeated_.insert(name);
+  command_->add_option(name, target, help)->type_name(type);
+}
+
+void CommandFlags::words(const std::string& name, std::vector<std::string>& target,
+                         const std::string& help) {
+  command_->add_option(name, target, help);
+}
+
+void CommandFlags::require(const std::string& name) { command_->get_option(name)->required(); }
+
+bool CommandFlags::given(const std::string& name) const { return command_->count(name) > 0; }
+
+void CommandFlags::require_well_formed(const std::vector<std::string>& arguments) const {
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::size_t equals = arguments[i].find('=');
+    const std::string name = arguments[i].substr(0, equals);
+    const auto known = types_.find(name);
+    if (known == types_.end()) continue;
+    const std::string& type = known->second;
+    if (!seen.insert(name).second && !repeated_.contains(name))
+      throw InputError(fmt::format("{}: '{}' given after another {}; accepted: one of them", name,
+                                   arguments[i], name));
+    if (type.empty() && equals != std::string::npos)
+      throw InputError(
+          fmt::format("{}: '{}' given; accepted: {} without a value", name, arguments[i], name));
+    if (!type.empty() && !optional_.contains(name) &&
+        (equals == arguments[i].size() - 1 ||
+         (equals == std::string::npos && i + 1 == arguments.size())))
+      throw InputError(fmt::format("{}: no value given; accepted: {} {}", name, name, type));
+  }
+}
+
+CommandLine::CommandLine(const std::string& description, const std::string& program)
+    : app_(std::make_unique<CLI::App>(description, program)) {
+  app_->require_subcommand(0, 1);
+  // CLI11's own complaint about them does not say what would be accepted.
+  app_->allow_extras();
+}
+
+CommandLine::~CommandLine() = default;
+
+CommandFlags& CommandLine::add_command(const std::string& name, const std::string& help,
+                                       const std::string& page) {
+  CLI::App* const command = app_->add_subcommand(name, help);
+  command->footer("In full: " + page + " (installed: /usr/share/doc/ringscope/" + page + ")");
+  command->allow_extras();
+  return commands_.emplace(name, CommandFlags(command)).first->second;
+}
+
+std::optional<std::string> CommandLine::read(const std::vector<std::string>& arguments) {
+  const std::string& first = arguments.front();
+  const auto flags = commands_.find(first);
+  if (flags != commands_.end()) flags->second.require_well_formed(arguments);
+  try {
+    app_->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app_->get_subcommands();
+    return chosen.empty() ? app_->help() : chosen.front()->help();
+  } catch (const CLI::ParseError& error) {
+    throw InputError(fmt::format("{}; accepted: see ringscope {}--help", error.what(),
+                                 first.starts_with('-') ? "" : first + " "));
+  }
+  return std::nullopt;
+}
+
+std::string CommandLine::help() const { return app_->help(); }
+
+std::vector<DescribedCommand> CommandLine::described() const {
+  std::vector<DescribedCommand> commands;
+  for (const CLI::App* command : app_->get_subcommands({})) {
+    commands.push_back({command->get_name(), command->get_description(), {}});
+    for (const CLI::Option* option : command->get_options())
+      if (option->get_name() != "--help")
+        commands.back().flags.push_back(
+            {option->get_name(),
+             option->get_items_expected_max() == 0 ? "" : option->get_type_name(),
+             option->get_description()});
+  }
+  return commands;
+}
+
+std::string CommandLine::command() const {
+  const auto chosen = app_->get_subcommands();
+  return chosen.empty() ? "" : chosen.front()->get_name();
+}
+
+void CommandLine::require_no_extras() const {
+  for (const CLI::App* command : app_->get_subcommands())
+    refuse_extras(*command, command->get_name());
+  refuse_extras(*app_, "");
+}
+
+}  // namespace ringscope

@@ -1,0 +1,185 @@
+#include "app/command_line/help_pages.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "app/command_line/ending.h"
+
+namespace ringscope {
+namespace {
+
+// The words of a type such as "contiguous|striped|zigzag"; none where it stands for a value, such as
+// N or FILE, or where a word has a part to fill in, such as "hybrid:U".
+std::vector<std::string> words_of_type(const std::string& type) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; type.find('|') != std::string::npos && begin <= type.size();) {
+    const std::size_t end = std::min(type.find('|', begin), type.size());
+    words.push_back(type.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  std::erase_if(words, [](const std::string& word) {
+    return std::any_of(word.begin(), word.end(), [](char c) {
+      return std::isupper(static_cast<unsigned char>(c)) != 0 || c == ':' || c == '[';
+    });
+  });
+  return words;
+}
+
+bool takes_path(const std::string& type) {
+  return type.find("FILE") != std::string::npos || type.find("DIR") != std::string::npos;
+}
+
+// Troff takes a backslash, and a dot or an apostrophe that begins a line, for its own.
+std::string troff(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '\\') {
+      escaped += "\\e";
+    } else if (c == '-') {
+      escaped += "\\-";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped.starts_with('.') || escaped.starts_with('\'') ? "\\&" + escaped : escaped;
+}
+
+std::string man_page(const std::vector<DescribedCommand>& commands) {
+  std::string page = fmt::format(
+      ".TH RINGSCOPE 1 \"\" \"{}\" \"User Commands\"\n"
+      ".SH NAME\nringscope \\- ring attention, layer by layer, recorded\n"
+      ".SH SYNOPSIS\n.B ringscope\n.I COMMAND\n[\\fIFLAGS\\fR]\n"
+      ".SH DESCRIPTION\nRingscope computes exact attention over a sequence that is dealt out to "
+      "several ranks, forward and backward. It records every run, verifies it against a plain f64 "
+      "computation, and replays it in a viewer. Begin with\n.B ringscope demo\nand\n"
+      ".BR \"ringscope lesson 1\" .\n.SH COMMANDS\n",
+      troff(version_text()));
+  for (const DescribedCommand& command : commands) {
+    page += fmt::format(".SS \"ringscope {}\"\n{}.\n", command.name, troff(command.help));
+    for (const DescribedFlag& flag : command.flags)
+      page += fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", troff(flag.name),
+                          flag.type.empty() ? "" : " \\fI" + troff(flag.type) + "\\fR",
+                          troff(flag.help));
+  }
+  return page +
+         ".SH EXIT STATUS\n.TP\n0\ngood\n.TP\n1\nthe numbers are wrong (\\-\\-verify), or a check "
+         "of a lesson failed\n.TP\n2\nbad usage or bad input; one line on stderr says which, and "
+         "what is accepted\n.TP\n3\nsomething failed while running\n";
+}
+
+std::string bash_page(const std::vector<DescribedCommand>& commands) {
+  std::string names, flags, values;
+  for (const DescribedCommand& command : commands) {
+    names += (names.empty() ? "" : " ") + command.name;
+    flags += fmt::format("    {}) words=\"", command.name);
+    for (const DescribedFlag& flag : command.flags) {
+      if (!flag.name.starts_with('-')) continue;
+      flags += flag.name + " ";
+      const std::vector<std::string> words = words_of_type(flag.type);
+      if (!words.empty())
+        values += fmt::format("    {}:{}) words=\"{}\" ;;\n", command.name, flag.name,
+                              fmt::join(words, " "));
+      else if (takes_path(flag.type))
+        values += fmt::format("    {}:{}) words=FILE ;;\n", command.name, flag.name);
+      else if (!flag.type.empty())
+        values += fmt::format("    {}:{}) words=NONE ;;\n", command.name, flag.name);
+    }
+    flags += "--help\" ;;\n";
+  }
+  return fmt::format(R"(# Completes the commands of ringscope, their flags and the values of these.
+_ringscope() {{
+  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words=
+  if ((COMP_CWORD == 1)); then
+    COMPREPLY=($(compgen -W "{}" -- "$current"))
+    return
+  fi
+  case ${{COMP_WORDS[1]}}:$previous in
+{}  esac
+  if [[ $words == FILE ]]; then
+    COMPREPLY=($(compgen -f -- "$current"))
+    return
+  elif [[ $words == NONE ]]; then
+    COMPREPLY=()
+    return
+  elif [[ -z $words && $current != -* ]]; then
+    COMPREPLY=($(compgen -f -- "$current"))
+    return
+  elif [[ -z $words ]]; then
+    case ${{COMP_WORDS[1]}} in
+{}    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}}
+complete -o filenames -F _ringscope ringscope
+)",
+                     names, values, flags);
+}
+
+// What zsh takes for its own between quotes and brackets.
+std::string zsh(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '\'') {
+      escaped += "'\\''";
+      continue;
+    }
+    if (c == '[' || c == ']' || c == ':' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+std::string zsh_page(const std::vector<DescribedCommand>& commands) {
+  std::string names, cases;
+  for (const DescribedCommand& command : commands) {
+    names += fmt::format("    '{}:{}'\n", command.name, zsh(command.help));
+    cases += fmt::format("    {})\n      _arguments", command.name);
+    for (const DescribedFlag& flag : command.flags) {
+      if (!flag.name.starts_with('-')) continue;
+      cases += fmt::format(" \\\n        '{}[{}]", flag.name, zsh(flag.help));
+      const std::vector<std::string> words = words_of_type(flag.type);
+      if (!words.empty())
+        cases += fmt::format(":value:({})", fmt::join(words, " "));
+      else if (takes_path(flag.type))
+        cases += ":file:_files";
+      else if (!flag.type.empty())
+        cases += fmt::format(":{}:", zsh(flag.type));
+      cases += "'";
+    }
+    cases += " \\\n        '*:file:_files' ;;\n";
+  }
+  return fmt::format(R"(#compdef ringscope
+# Completes the commands of ringscope, their flags and the values of these.
+_ringscope() {{
+  local -a commands
+  commands=(
+{}  )
+  if ((CURRENT == 2)); then
+    _describe command commands
+    return
+  fi
+  local command=$words[2]
+  shift words
+  ((CURRENT--))
+  case $command in
+{}  esac
+}}
+_ringscope "$@"
+)",
+                     names, cases);
+}
+
+}  // namespace
+
+std::string help_page(const std::string& page, const CommandLine& line) {
+  if (page.empty()) return line.help();
+  if (page == "man") return man_page(line.described());
+  if (page == "bash") return bash_page(line.described());
+  if (page == "zsh") return zsh_page(line.described());
+  throw InputError(fmt::format("help: '{}' given; accepted: man, bash, zsh", page));
+}
+
+}  // namespace ringscope

@@ -1,0 +1,245 @@
+#include "app/command_line/commands.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "app/report/machine.h"
+#include "app/report/terminal.h"
+#include "app/run/inputs.h"
+#include "app/run/memory.h"
+#include "app/run/outputs.h"
+#include "app/run/report.h"
+#include "app/run/verify.h"
+#include "app/view/view_command.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/program.h"
+#include "core/run/run.h"
+
+namespace ringscope {
+namespace {
+
+constexpr int kWorldSize = 4;
+constexpr Index kHeads = 4, kHeadDim = 64;
+constexpr Index kVerifiedRows = 1024;  // of each head; a sample keeps verifying a matter of seconds
+
+// What `ringscope run` would be asked for to get the same trace.
+RunOptions run_options(const DemoOptions& demo, PartitionKind partition) {
+  RunOptions run;
+  run.text = demo.text;
+  run.seqlen = demo.seqlen;
+  run.heads = kHeads;
+  run.head_dim = kHeadDim;
+  run.world_size = kWorldSize;
+  run.partition = partition;
+  run.mask = MaskSpec::parse("causal");
+  run.trace =
+      (std::filesystem::path(demo.out) / (std::string(name_of(partition)) + ".json")).string();
+  return run;
+}
+
+// What `ringscope view` would be asked for to show all traces side by side.
+viz::ViewOptions view_options(const DemoOptions& demo) {
+  viz::ViewOptions view;
+  for (const PartitionKind partition : kAllPartitions)
+    view.traces.push_back(*run_options(demo, partition).trace);
+  return view;
+}
+
+std::string picture_path(const DemoOptions& demo) {
+  return (std::filesystem::path(demo.out) / "compare.png").string();
+}
+
+// The sources of the program as one text: beside it where it was built, in share/ where it is
+// installed.
+std::string own_sources() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const fs::path& path :
+       {folder / "sources.txt", folder.parent_path() / "share/ringscope/sources.txt"})
+    if (fs::exists(path, error)) return path.lexically_proximate(fs::current_path(error)).string();
+  throw InputError("--text: the program's own sources are not beside it; accepted: --text FILE");
+}
+
+void make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!std::filesystem::is_directory(path))
+    throw InputError(fmt::format("--out '{}': {}; accepted: a folder that exists or can be made",
+                                 path, error ? error.message() : "not a folder"));
+}
+
+// "least - most" in `unit`s, or the one number when they read the same.
+template <class T>
+std::string range_text(const std::vector<T>& values, double unit, const char* name, int decimals) {
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const auto text = [&](T value) {
+    return fmt::format("{:.{}f}", static_cast<double>(value) / unit, decimals);
+  };
+  const std::string low = text(*least), high = text(*most);
+  return (low == high ? low : low + " - " + high) + " " + name;
+}
+
+constexpr const char* kRow = "{:<11}{:>15}{:>15}{:>15}{:>11}{:>16}{:>11}{:>10}{:>17}\n";
+
+std::string table_head() {
+  return fmt::format(kRow, "", "pairs", "busy", "waiting", "imbalance", "balance ceiling", "sent",
+                     "peak", "max error") +
+         fmt::format(kRow, "partition", "a rank", "a rank", "a rank", "of pairs", "pred. / meas.",
+                     "in all", "a rank", "");
+}
+
+std::string table_row(const Report& report) {
+  std::vector<Index> pairs;
+  std::vector<double> busy, waiting;
+  Index sent = 0;
+  for (const RankSummary& rank : report.summary.ranks) {
+    pairs.push_back(rank.pairs);
+    busy.push_back(rank.compute_s);
+    waiting.push_back(rank.wait_s);
+    sent += rank.bytes_sent;
+  }
+  double error = 0;
+  for (const TensorVerdict& t : report.verdict->tensors) error = std::max(error, t.error.max_abs);
+  return fmt::format(
+      kRow, name_of(report.config.partition), range_text(pairs, 1e6, "M", 1),
+      range_text(busy, 1, "s", 2), range_text(waiting, 1, "s", 2),
+      fmt::format("{:.3f}", report.summary.imbalance),
+      fmt::format("{:.3f} / {:.3f}", report.predicted_balance_ceiling,
+                  report.summary.measured_balance_ceiling),
+      bytes_text(sent),
+      bytes_text(*std::max_element(report.peak_bytes.begin(), report.peak_bytes.end())),
+      fmt::format("{:.1e} {}", error, report.verdict->pass() ? "verified" : "WRONG"));
+}
+
+// The pairs of every (rank, step) as the height of a character, side by side for all partitions; a
+// full block is every query of a rank with every key of a block.
+std::string work_picture(const std::vector<Report>& reports) {
+  constexpr const char* kHeights[] = {"\u00b7", "\u2581", "\u2582", "\u2583", "\u2584",
+                                      "\u2585", "\u2586", "\u2587", "\u2588"};
+  std::string text = fmt::format("{:<11}", "work by step");
+  for (const Report& report : reports)
+    text += fmt::format("  {:<12}", name_of(report.config.partition));
+  for (std::size_t rank = 0; rank < kWorldSize; ++rank) {
+    text += fmt::format("\nrank {:<6}", rank);
+    for (const Report& report : reports) {
+      const double rows = static_cast<double>(report.config.partition_of_sequence().max_rows());
+      text += "   ";
+      for (const Index pairs : report.summary.ranks[rank].pairs_by_step)
+        text += kHeights[static_cast<int>(
+            std::ceil(8 * static_cast<double>(pairs) / (rows * rows) - 0.5))];
+      text += std::string(11 - report.summary.ranks[rank].pairs_by_step.size(), ' ');
+    }
+  }
+  return text + "\n";
+}
+
+std::string closing_lines(const std::vector<Report>& reports) {
+  const auto by_ceiling = [](const Report& a, const Report& b) {
+    return a.predicted_balance_ceiling < b.predicted_balance_ceiling;
+  };
+  const auto worst = std::min_element(reports.begin(), reports.end(), by_ceiling);
+  const auto best = std::max_element(reports.begin(), reports.end(), by_ceiling);
+  std::string text = fmt::format(
+      "All four compute the same attention. With a core a rank, {} could finish {:.2f} times "
+      "sooner than {}, where every step waits for the rank with most to do.\n",
+      name_of(best->config.partition),
+      best->predicted_balance_ceiling / worst->predicted_balance_ceiling,
+      name_of(worst->config.partition));
+  if (kWorldSize > cores())
+    text += fmt::format(
+        "Here {} ranks share {} core{}, so busy and waiting times include time without a core; the "
+        "measured ceiling counts processor time.\n",
+        kWorldSize, cores(), cores() == 1 ? "" : "s");
+  return text;
+}
+
+// The traces as a picture, and how to look closer.
+std::string show(const DemoOptions& options) {
+  viz::ViewOptions view = view_options(options);
+  if (const std::string no_viewer = why_no_viewer(); !no_viewer.empty())
+    return fmt::format("Traces: {}; no picture of them: {}. They open in https://ui.perfetto.dev\n",
+                       fmt::join(view.traces, " "), no_viewer);
+  const std::string command = fmt::format("{} view {}", own_command(), fmt::join(view.traces, " "));
+  view.screenshot = picture_path(options);
+  view_command(view);
+  return fmt::format("All four side by side: {}\nLook closer: {}\n", *view.screenshot, command);
+}
+
+// Whether somebody is there to look at a window.
+bool somebody_looks(const DemoOptions& options) {
+  return !options.no_view && can_show_windows() && ::isatty(STDOUT_FILENO) == 1 &&
+         std::getenv("CI") == nullptr;
+}
+
+}  // namespace
+
+int demo_command(const DemoOptions& given) {
+  DemoOptions options = given;
+  if (options.text.empty()) options.text = own_sources();
+  const RunOptions first = run_options(options, kAllPartitions[0]);
+  const InputPlan plan = plan_inputs(first);
+  make_folder(options.out);
+  RingConfig config;
+  config.shape = plan.shape;
+  config.mask = first.mask;
+  config.world_size = kWorldSize;
+  for (const PartitionKind partition : kAllPartitions)
+    check_output_places(run_options(options, partition), plan.files);
+  require_writable(picture_path(options));
+  require_memory(config, {.verify = true, .keeps_reference = true});
+
+  const AttentionInputs inputs = load_inputs(first, plan).tensors;
+  print_out(fmt::format(
+      "{}: the first {} bytes as tokens, {} ranks, {} heads, head_dim {}, {}, causal\n",
+      options.text, plan.shape.seqlen, kWorldSize, kHeads, kHeadDim, name_of(config.dtype)));
+  const std::vector<Index> queries = sampled_queries(plan.shape.seqlen, kVerifiedRows, first.seed);
+  print_out(fmt::format("compared with naive attention in f64: {} query rows of each head\n\n",
+                        queries.empty()
+                            ? "all"
+                            : fmt::format("a random {} of {}", queries.size(), plan.shape.seqlen)));
+  const Reference reference = [&] {
+    ProgressBar bar("reference");
+    return Reference(config, inputs, run_on_threads, bar.callback(), queries);
+  }();
+  print_out(table_head());
+  std::vector<Report> reports;
+  for (const PartitionKind partition : kAllPartitions) {
+    config.partition = partition;
+    const RingRun run = [&] {
+      ProgressBar bar(std::string(name_of(partition)));
+      return run_on_threads(config, inputs, bar.callback());
+    }();
+    write_outputs(run_options(options, partition), config.shape, run, false);
+    reports.push_back(make_report(config, run, reference.judge(run.outputs)));
+    print_out(table_row(reports.back()));
+  }
+  print_out("\n" + work_picture(reports) + "\n" + closing_lines(reports));
+  print_out(show(options));
+  for (const Report& report : reports) {
+    if (report.verdict->pass()) continue;
+    print_error(
+        fmt::format("{}: {}", name_of(report.config.partition), report.verdict->complaint()));
+    return 1;
+  }
+  if (somebody_looks(options)) {
+    print_out("The viewer is open; --no-view does without.\n");
+    try {
+      view_command(view_options(options));
+    } catch (const std::exception& error) {
+      print_error(error.what());  // the demo itself has succeeded
+    }
+  }
+  return 0;
+}
+
+}  // namespace ringscope

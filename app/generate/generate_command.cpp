@@ -1,0 +1,90 @@
+#include "app/command_line/commands.h"
+
+#include "app/generate/generate_output.h"
+#include "app/process/process_command.h"
+#include "app/report/terminal.h"
+
+#ifdef RINGSCOPE_HAS_MPI
+
+#include "core/decode/generate_on_mpi.h"
+#include "core/process/agreement.h"
+#endif
+
+namespace ringscope {
+
+namespace {}  // namespace
+
+int generate_command(const GenerateRequest& request) {
+  const int world_size = request.world_size.value_or(kDefaultWorldSize);
+  const GenerateInputs inputs = read_inputs(request, world_size, {});
+  if (const std::string remark = remark_on_processes(); !remark.empty()) print_error(remark);
+  GenerateOutput output(request, inputs);
+  output.end(generate_on_threads(inputs.checkpoint, {request.partition, world_size}, inputs.options,
+                                 output.on_byte(), output.on_prefill()));
+  return 0;
+}
+
+// ---
+// `generate` as one rank of a job.
+
+#ifdef RINGSCOPE_HAS_MPI
+
+namespace {
+
+class GeneratePart : public JobPart {
+ public:
+  GeneratePart(MpiSession& session, const GenerateRequest& request)
+      : session_(session), line_(session.lifeline()), request_(request) {
+    inputs_.options = request.options;
+  }
+
+  // Only rank 0 opens files.
+  void prepare() override {
+    require_world_size(session_, request_.world_size);
+    if (is_first()) inputs_ = read_inputs(request_, session_.world_size(), session_.rank());
+  }
+
+  void run() override {
+    const std::string checkpoint =
+        line_.broadcast(is_first() ? to_bytes(inputs_.checkpoint) : std::string());
+    inputs_.options.prompt = line_.broadcast(inputs_.options.prompt);
+    if (!is_first()) {
+      inputs_.checkpoint = checkpoint_from(checkpoint);
+      require_memory_for(inputs_, request_.partition, session_.world_size(), session_.rank());
+    }
+    agree(line_, {});  // now everybody knows that all have the memory for it
+    if (is_first()) output_.emplace(request_, inputs_);
+    generated_ = generate_on_mpi(session_, inputs_.checkpoint, request_.partition, inputs_.options,
+                                 output_ ? output_->on_byte() : OnByte(),
+                                 output_ ? output_->on_prefill() : OnPrefill());
+  }
+
+  int conclude() override {
+    output_->end(generated_);
+    return 0;
+  }
+
+  RunError leave_behind(const RunError& failure, const std::exception&) override {
+    return failure;  // what came of the text has been printed
+  }
+
+ private:
+  bool is_first() const { return session_.rank() == 0; }
+
+  MpiSession& session_;
+  Lifeline& line_;
+  const GenerateRequest& request_;
+  GenerateInputs inputs_;
+  std::optional<GenerateOutput> output_;  // rank 0's
+  Generated generated_;
+};
+
+}  // namespace
+
+std::unique_ptr<JobPart> make_generate_part(MpiSession& session, const GenerateRequest& request) {
+  return std::make_unique<GeneratePart>(session, request);
+}
+
+#endif  // RINGSCOPE_HAS_MPI
+
+}  // namespace ringscope

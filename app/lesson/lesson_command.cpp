@@ -1,0 +1,237 @@
+#include "app/lesson/lesson_command.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "app/report/terminal.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/program.h"
+#include "lessons/book/book.h"
+#include "lessons/book/glossary.h"
+#include "lessons/book/markdown_writer.h"
+#include "lessons/book/terminal_writer.h"
+
+namespace ringscope {
+
+namespace {
+
+using lessons::Lesson;
+
+void print_page(const std::string& place, const std::string& page) {
+  if (place == "-") return print_out(page);
+  AtomicFile file(place);
+  file.write(page);
+  file.commit();
+}
+
+void list_lessons() {
+  const TerminalConsole console(false);
+  for (const Lesson& lesson : lessons::all_lessons()) {
+    print_out(fmt::format("{:>3}  {} ({:.0f} min)\n", lesson.number, lesson.source.title,
+                          std::ceil(lessons::reading_minutes(lesson))));
+    print_out(lessons::wrapped_text(console, lesson.source.summary, "     "));
+  }
+  print_out(fmt::format("\nBegin with: {} lesson 1\n", own_command()));
+}
+
+void show_entry(const TerminalConsole& console, const lessons::Entry& entry) {
+  print_out(lessons::wrapped_text(console, "**" + entry.term + "**", ""));
+  print_out(lessons::wrapped_text(console, entry.text, "  "));
+  print_out(fmt::format("  lesson {}; {}: {}\n", entry.lesson, entry.file, entry.name));
+}
+
+void show_glossary(const std::vector<std::string>& words) {
+  const TerminalConsole console(false);
+  if (words.size() == 1) {
+    for (const lessons::Entry& entry : lessons::glossary()) show_entry(console, entry);
+    return;
+  }
+  std::string term = words[1];
+  for (std::size_t i = 2; i < words.size(); ++i) term += " " + words[i];
+  const lessons::Entry* const entry = lessons::find_entry(term);
+  if (entry == nullptr) {
+    std::string known;
+    for (const lessons::Entry& each : lessons::glossary())
+      known += (known.empty() ? "" : ", ") + each.term;
+    throw InputError(fmt::format("lesson glossary: '{}' given; accepted: {}", term, known));
+  }
+  show_entry(console, *entry);
+}
+
+int tell_lesson(const Lesson& lesson, const LessonOptions& options) {
+  TerminalConsole console(!options.no_pause);
+  lessons::TerminalWriter writer(console);
+  try {
+    const lessons::Told told = lessons::tell(lesson, writer, options.out);
+    if (told.failed == 0) return 0;
+    print_error(
+        fmt::format("lesson {}: {} of {} checks failed", lesson.number, told.failed, told.checks));
+    return 1;
+  } catch (const lessons::ReaderStopped&) {
+    print_out(
+        fmt::format("\nStopped. To begin again: {} lesson {}\n", own_command(), lesson.number));
+    return 0;
+  }
+}
+
+// Runs `command` in a shell; its output (stdout and stderr) and exit status.
+std::pair<std::string, int> output_of(const std::string& command) {
+  std::FILE* const pipe = ::popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) throw RunError("'" + command + "' can't be started");
+  std::string output;
+  std::array<char, 4096> part;
+  for (std::size_t count; (count = std::fread(part.data(), 1, part.size(), pipe)) > 0;)
+    output.append(part.data(), count);
+  const int status = ::pclose(pipe);
+  return {output, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)};
+}
+
+int check_exercise(const Lesson& lesson) {
+  namespace fs = std::filesystem;
+  const std::string folder = RINGSCOPE_BUILD_DIR, target = "exercise_" + lesson.label();
+  if (!fs::exists(fs::path(folder) / "CMakeCache.txt"))
+    throw InputError(
+        fmt::format("--check: '{}', where this program was built, is gone; accepted: a program "
+                    "beside its build",
+                    folder));
+  const std::string header = "lessons/" + lesson.folder + "/exercise.h";
+  print_out(header + "\n");
+  // The launcher's lock: two builds of one folder at a time would spoil it.
+  const std::string lock = (fs::path(RINGSCOPE_SOURCE_DIR) / "build/.lock").string();
+  const auto [messages, built] =
+      output_of(fmt::format("{}cmake --build '{}' --target {}",
+                            fs::exists(lock) ? "flock '" + lock + "' " : "", folder, target));
+  if (built != 0) {
+    print_out(messages);
+    print_error(header + ": building its test failed, see above");
+    return 1;
+  }
+  const auto [results, status] = output_of(fmt::format("'{}/lessons/{}'", folder, target));
+  print_out(results);
+  if (status == 0) return 0;
+  if (status != 1) print_error(fmt::format("{}: its test ended with status {}", header, status));
+  return 1;
+}
+
+}  // namespace
+
+int lesson_command(const LessonOptions& options) {
+  const std::optional<int> number = lesson_number(options);
+  if (!number) {
+    const bool is_glossary = !options.words.empty() && options.words[0] == "glossary";
+    if (options.page)
+      print_page(*options.page, is_glossary ? lessons::glossary_page() : lessons::contents_page());
+    else if (is_glossary)
+      show_glossary(options.words);
+    else
+      list_lessons();
+    return 0;
+  }
+  const Lesson& lesson = lessons::lesson_of_number(*number);
+  if (options.check) return check_exercise(lesson);
+  if (!options.page) return tell_lesson(lesson, options);
+  int failed = 0;
+  print_page(*options.page, lessons::page_of(lesson, failed));
+  if (failed == 0) return 0;
+  print_error(fmt::format("lesson {}: {} checks failed", lesson.number, failed));
+  return 1;
+}
+
+namespace {
+
+// Not a terminal: 80 x 24.
+winsize size_of_terminal() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
+  if (size.ws_row == 0) size.ws_row = 24;
+  return size;
+}
+
+bool is_set(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+// One byte from stdin; none at its end.
+std::optional<char> read_byte() {
+  char byte = 0;
+  for (;;) {
+    const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
+    if (count == 1) return byte;
+    if (count == 0 || errno != EINTR) return std::nullopt;
+  }
+}
+
+// Keys come one by one and are not echoed, until it goes. Ctrl-C is one of them, so that no way out
+// leaves the terminal like this.
+class KeyByKey {
+ public:
+  KeyByKey() : good_(::tcgetattr(STDIN_FILENO, &before_) == 0) {
+    if (!good_) return;
+    termios raw = before_;
+    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
+    raw.c_cc[VMIN] = 1;
+    raw.c_cc[VTIME] = 0;
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+  }
+  ~KeyByKey() {
+    if (good_) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+  }
+  KeyByKey(const KeyByKey&) = delete;
+  KeyByKey& operator=(const KeyByKey&) = delete;
+
+ private:
+  termios before_{};
+  bool good_;
+};
+
+}  // namespace
+
+TerminalConsole::TerminalConsole(bool pauses) {
+  const bool at_terminal = ::isatty(STDOUT_FILENO) == 1;
+  const char* const term = std::getenv("TERM");
+  colour_ =
+      at_terminal && !is_set("NO_COLOR") && term != nullptr && std::string_view(term) != "dumb";
+  somebody_reads_ = pauses && at_terminal && ::isatty(STDIN_FILENO) == 1;
+}
+
+void TerminalConsole::write(std::string_view text) { print_out(text); }
+
+int TerminalConsole::width() const { return size_of_terminal().ws_col; }
+
+int TerminalConsole::height() const { return size_of_terminal().ws_row; }
+
+bool TerminalConsole::wait_for_key() {
+  // A Ctrl-D that was pressed before keys came one by one reads as a zero.
+  constexpr char kCtrlC = 3, kCtrlD = 4, kEarlyCtrlD = 0;
+  const KeyByKey keys;
+  for (;;) {
+    const std::optional<char> key = read_byte();
+    if (!key || *key == 'q' || *key == 'Q' || *key == kCtrlC) return false;
+    if (*key == kCtrlD || *key == kEarlyCtrlD) return false;
+    if (*key == ' ' || *key == '\n' || *key == '\r') return true;
+  }
+}
+
+std::optional<std::string> TerminalConsole::read_line() {
+  std::string line;
+  for (;;) {
+    const std::optional<char> byte = read_byte();
+    if (!byte) return line.empty() ? std::nullopt : std::optional(line);
+    if (*byte == '\n') return line;
+    line += *byte;
+  }
+}
+
+}  // namespace ringscope

@@ -1,0 +1,116 @@
+#include "app/command_line/commands.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "app/command_line/flags.h"
+#include "app/plan/plan.h"
+#include "app/report/machine.h"
+#include "app/report/terminal.h"
+#include "core/cost/choices.h"
+#include "core/cost/measure.h"
+#include "core/cost/time.h"
+
+namespace ringscope {
+namespace {
+
+void look_up_machine(Plan& plan) {
+  const PlanOptions& options = plan.options;
+  plan.gpu = for_flag("--gpu", [&] { return find_gpu(*options.hardware.gpu); });
+  plan.link = for_flag("--link", [&] { return find_link(*options.hardware.link); });
+  plan.rates =
+      for_flag("--dtype:", [&] { return rates_of(plan.gpu, plan.link, options.job.dtype); });
+  if (options.model)
+    plan.model = ModelPlan{*options.model, model_figures(plan.gpu, options.job.dtype), {}, {}};
+}
+
+// Ranks are threads: they share the cores and the memory.
+void measure_machine(Plan& plan) {
+  const Job& job = plan.options.job;
+  const int busy = std::min(cores(), job.world_size);
+  plan.rates = measure_rates(job.shape.head_dim, job.dtype, busy);
+  const double share_of_core = static_cast<double>(busy) / job.world_size;
+  plan.rates.forward_flops *= share_of_core;
+  plan.rates.backward_flops *= share_of_core;
+  plan.gpu.name = "this machine's cores";
+  plan.gpu.memory_bytes = static_cast<double>(available_memory().bytes) / job.world_size;
+  plan.link.name = "copying between threads";
+  plan.link.bytes_per_s = plan.rates.bytes_per_s;
+  plan.link.latency_s = plan.rates.latency_s;
+  if (const auto& model = plan.options.model) plan.model = measured_model(job, *model);
+}
+
+bool is_asked_for(const Choice& choice, const PlanOptions& options) {
+  const bool right_scheme = !options.scheme || choice.job.scheme == *options.scheme;
+  // Partition makes no difference to Ulysses, which is left out where one is asked for.
+  const bool right_partition =
+      !options.partition ||
+      (choice.job.scheme == JobScheme::ulysses ? options.scheme.has_value()
+                                               : choice.job.partition == *options.partition);
+  return right_scheme && right_partition;
+}
+
+Choice choose(const Plan& plan) {
+  std::vector<Choice> asked_for;
+  std::copy_if(plan.choices.begin(), plan.choices.end(), std::back_inserter(asked_for),
+               [&](const Choice& choice) { return is_asked_for(choice, plan.options); });
+  if (const auto best = best_choice(asked_for)) return asked_for[*best];
+  // None can be done: the one that would be the fastest, with its obstacle. (Ulysses may have no
+  // meaning at all, with heads that do not divide.)
+  std::vector<Choice> unhindered = asked_for;
+  for (Choice& choice : unhindered)
+    if (choice.job.scheme != JobScheme::ulysses) choice.obstacle.reset();
+  return asked_for[best_choice(unhindered).value_or(0)];
+}
+
+// Of a ring of the chosen partition, whatever the chosen scheme.
+void find_overlap(Plan& plan) {
+  Job ring = plan.chosen.job;
+  ring.scheme = JobScheme::ring;
+  const Balance balance = plan.searched ? plan.chosen.balance : balance_of(ring);
+  plan.share = least_share(ring, balance);
+  if (ring.world_size == 1) return;
+  const auto overlap = [&](Pass pass) {
+    const double rows = threshold_rows(ring, plan.rates, pass, plan.share);
+    return Overlap{rows, plan.rows / rows};
+  };
+  plan.forward = overlap(Pass::forward);
+  plan.backward = ring.backward ? overlap(Pass::backward) : Overlap{};
+  const double rows = std::max(plan.forward.threshold_rows, plan.backward.threshold_rows);
+  if (std::isfinite(rows)) plan.hidden_seqlen = std::ceil(rows) * ring.world_size;
+}
+
+}  // namespace
+
+Plan make_plan(const PlanOptions& options) {
+  Plan plan;
+  plan.options = options;
+  options.hardware.measure ? measure_machine(plan) : look_up_machine(plan);
+  plan.memory_limit = options.memory_fraction * plan.gpu.memory_bytes;
+  plan.choices = all_choices(options.job, plan.rates, plan.memory_limit);
+  plan.best = best_choice(plan.choices);
+  if (options.searched) plan.searched = search_rings(options, plan.rates);
+  plan.chosen =
+      plan.searched ? choice_of(*plan.searched, options, plan.memory_limit) : choose(plan);
+  const Job& job = plan.chosen.job;
+  plan.rows = plan.searched ? plan.searched->rows : job.max_rows();
+  plan.memory = memory_parts(job, plan.rows);
+  find_overlap(plan);
+  if (plan.model) plan.model->step = step_time(plan);
+  plan.largest_seqlen = largest_seqlen(job, plan.memory_limit);
+  plan.smallest_world_size = smallest_world_size(job, plan.memory_limit);
+  return plan;
+}
+
+int plan_command(const PlanOptions& options) {
+  const Plan plan = make_plan(options);
+  if (options.json) {
+    print_out(plan_json(plan));
+  } else {
+    print_out(plan_text(plan) + (options.explain ? "\n" + plan_explanation(plan) : ""));
+  }
+  return 0;
+}
+
+}  // namespace ringscope

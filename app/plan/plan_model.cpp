@@ -1,0 +1,206 @@
+// A whole step of a model around the plan's attention: what it takes by part, and attention's
+// share.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "app/plan/plan.h"
+#include "app/report/json_writer.h"
+#include "app/report/machine.h"
+#include "app/run/report.h"
+#include "core/cost/measure.h"
+#include "core/model/measure_model.h"
+#include "core/sim/simulate.h"
+
+namespace ringscope {
+namespace {
+
+struct Part {
+  const char* name;
+  const char* key;
+  double seconds;
+  bool of_layers;  // or once a step
+};
+
+std::vector<Part> parts_of(const StepTime& step) {
+  return {{"attention", "attention_s", step.attention, true},
+          {"projections", "projections_s", step.projections, true},
+          {"MLP", "mlp_s", step.mlp, true},
+          {"norms, gates, heads", "values_s", step.values, true},
+          {"head and loss", "head_s", step.head, false},
+          {"gradients added up", "reduction_s", step.reduction, false},
+          {"AdamW", "update_s", step.update, false}};
+}
+
+double tokens_of(const Plan& plan) {
+  return static_cast<double>(plan.chosen.job.shape.batch) * plan.rows;
+}
+
+double weights_of(const Plan& plan) {
+  const Job& job = plan.chosen.job;
+  return model_weights(job.shape, plan.model->sizes, job.layers);
+}
+
+std::string sizes_text(const ModelSizes& sizes) {
+  return fmt::format("width {}, hidden {}, vocab {}", sizes.width, sizes.hidden, sizes.vocab);
+}
+
+// Whether attention is put together from what its tiles, rows and hops take here, as `simulate
+// --measure` does it: in short sequences they matter. In the longest ones they don't, and would
+// take long to count.
+bool is_simulated(const Plan& plan) {
+  const Job& job = plan.chosen.job;
+  const bool has_loop = job.scheme == JobScheme::ring || job.scheme == JobScheme::allgather;
+  return plan.model->kernels && !plan.searched && has_loop && job.world_size <= 64 &&
+         job.shape.seqlen <= (1 << 17);
+}
+
+// Of one layer's attention.
+double simulated_seconds(const Plan& plan) {
+  const Job& job = plan.chosen.job;
+  Machine machine;
+  machine.world_size = job.world_size;
+  machine.rates = plan.rates;
+  machine.cores = cores();
+  machine.cpu = std::make_shared<const CpuFigures>(*plan.model->kernels);
+  return simulate({.job = job, .pace = Pace::buffers}, Work(job), machine).wall_s();
+}
+
+}  // namespace
+
+ModelPlan measured_model(const Job& job, const ModelSizes& sizes) {
+  const int busy = std::min(cores(), job.world_size);
+  const double tokens = static_cast<double>(job.shape.batch) * job.max_rows();
+  ModelFigures figures =
+      measure_model({job.shape, sizes, static_cast<Index>(std::min(tokens, 1e6)), busy});
+  const double share_of_core = static_cast<double>(busy) / job.world_size;
+  figures.product_flops *= share_of_core;
+  for (ValueSeconds* value : {&figures.norm, &figures.gate, &figures.heads, &figures.loss}) {
+    value->forward /= share_of_core;
+    value->backward /= share_of_core;
+  }
+  figures.update_s /= share_of_core;
+  const double block_bytes = 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
+  CpuFigures kernels =
+      measure_cpu({.head_dim = job.shape.head_dim,
+                   .dtype = job.dtype,
+                   .backward = job.backward,
+                   .threads = std::min(2 * cores(), job.world_size),
+                   .world_size = std::min(job.world_size, 8),
+                   .block_bytes = static_cast<Index>(std::min(block_bytes, 8.0 * (1 << 20)))});
+  kernels.start_s = 0;  // a rank's thread lasts for all layers
+  return {sizes, figures, kernels, {}};
+}
+
+StepTime step_time(const Plan& plan) {
+  const ModelPlan& model = *plan.model;
+  const double attention_s =
+      is_simulated(plan) ? simulated_seconds(plan) : plan.chosen.time.total();
+  return step_time(plan.chosen.job, model.sizes, plan.rows, attention_s, model.figures, plan.rates);
+}
+
+std::string model_text(const Plan& plan) {
+  const Job& job = plan.chosen.job;
+  const StepTime& step = plan.model->step;
+  const auto layers = static_cast<double>(step.layers);
+  std::string text = fmt::format(
+      "{:<20}{}, {} layer{}; {:.6g} weights\n"
+      "{:<20}{:>12}{:>12}{:>12}\n",
+      "model", sizes_text(plan.model->sizes), job.layers, job.layers == 1 ? "" : "s",
+      weights_of(plan), job.backward ? "time of a step" : "time of a pass", "in all", "a layer",
+      "share");
+  for (const Part& part : parts_of(step)) {
+    if (part.seconds == 0) continue;
+    text += fmt::format("  {:<18}{:>13}{:>12}{:>10.1f} %\n", part.name, seconds_text(part.seconds),
+                        part.of_layers ? seconds_text(part.seconds / layers) : "",
+                        100 * part.seconds / step.total());
+  }
+  return text + fmt::format("  {:<18}{:>13}{:>12}\n", "all of it", seconds_text(step.total()),
+                            seconds_text(step.layer()));
+}
+
+std::string model_explanation(const Plan& plan) {
+  const Job& job = plan.chosen.job;
+  const AttentionShape& s = job.shape;
+  const ModelSizes& sizes = plan.model->sizes;
+  const ModelFigures& figures = plan.model->figures;
+  const double tokens = tokens_of(plan);
+  const bool measured = plan.options.hardware.measure;
+  std::string text = fmt::format(
+      "model: T = b c rows of a rank = {:.0f}, W width, F hidden, V vocab; {}\n", tokens,
+      job.backward ? "backward each product costs two, dx = dy w^T and dw = x^T dy"
+                   : "the forward pass only");
+  const auto entry = [&text](const char* name, const std::string& formula,
+                             const std::string& numbers, const char* source) {
+    text += fmt::format("{:<18}= {}\n{:<18}= {}   [{}]\n", name, formula, "", numbers, source);
+  };
+  entry("attention",
+        is_simulated(plan) ? "a layer of `simulate --measure`, by tiles, rows and hops"
+                           : "time above",
+        fmt::format("{} a layer", seconds_text(plan.model->step.attention /
+                                               static_cast<double>(plan.model->step.layers))),
+        is_simulated(plan) ? "measured now; short blocks cost more than their FLOPs" : "as above");
+  entry("F of products",
+        measured ? "FLOPs of this model's products / time" : "peak x forward_share",
+        fmt::format("{:.4g} FLOP/s", figures.product_flops),
+        measured ? "measured now" : "table of hardware; as attention's forward pass");
+  entry("projections", "2 T W d (2H + 2G) a layer forward, of Q, K, V and the output",
+        fmt::format("2 x {:.0f} x {} x {} x {} = {:.6g}", tokens, sizes.width, s.head_dim,
+                    2 * (s.num_heads + s.num_heads_kv), projection_flops(s, sizes, tokens)),
+        "two FLOPs a multiply-add: S0, Arithmetic Complexity");
+  entry("MLP", "2 T W 3F a layer forward, gate, up and down",
+        fmt::format("2 x {:.0f} x {} x {} = {:.6g}", tokens, sizes.width, 3 * sizes.hidden,
+                    mlp_flops(sizes, tokens)),
+        "S1 part one 2.2: rows by themselves, nothing is sent");
+  entry("head", "2 T W V forward",
+        fmt::format("2 x {:.0f} x {} x {} = {:.6g}", tokens, sizes.width, sizes.vocab,
+                    head_flops(sizes, tokens)),
+        "once a step; its matrix is the embedding");
+  const auto value = [&](const char* name, const char* formula, const ValueSeconds& seconds) {
+    entry(name, formula,
+          fmt::format("{:.3g} s forward, {:.3g} s backward a value", seconds.forward,
+                      seconds.backward),
+          measured ? "measured now" : "bytes read and written / memory_gb_per_s");
+  };
+  value("norms", "2 T W values a layer, T W before the head", figures.norm);
+  value("gates", "T F values a layer", figures.gate);
+  value("heads", "T (2H + 2G) d values a layer, turned and brought in order", figures.heads);
+  value("loss", "T V values", figures.loss);
+  if (!job.backward) return text;
+  entry("weights", "V W + W + L (W d (2H + 2G) + 3 W F + 2 W)",
+        fmt::format("{:.6g}, AdamW {:.3g} s each", weights_of(plan), figures.update_s),
+        "every rank holds and updates all of them");
+  entry("gradients", "2 (N-1)/N of 4 bytes a weight / B + 2 (N-1) messages",
+        fmt::format("{:.6g} bytes sent by a rank, {}",
+                    reduction_bytes(weights_of(plan), job.world_size),
+                    seconds_text(plan.model->step.reduction)),
+        "S1 part one 2.3: an all-reduce over the context group; nothing hides it");
+  return text;
+}
+
+void put_model(JsonWriter& json, const Plan& plan) {
+  const Job& job = plan.chosen.job;
+  const ModelSizes& sizes = plan.model->sizes;
+  const ModelFigures& figures = plan.model->figures;
+  const StepTime& step = plan.model->step;
+  json.key("model");
+  json.object([&] {
+    json.put("width", sizes.width);
+    json.put("hidden", sizes.hidden);
+    json.put("vocab", sizes.vocab);
+    json.put("layers", job.layers);
+    json.put("weights", weights_of(plan));
+    json.put("product_flops", figures.product_flops);
+    json.put("projection_flops", projection_flops(job.shape, sizes, tokens_of(plan)));
+    json.put("mlp_flops", mlp_flops(sizes, tokens_of(plan)));
+    json.put("head_flops", head_flops(sizes, tokens_of(plan)));
+    for (const Part& part : parts_of(step)) json.put(part.key, part.seconds);
+    json.put("layer_s", step.layer());
+    json.put("total_s", step.total());
+    json.put("attention_share", step.attention_share());
+  });
+}
+
+}  // namespace ringscope

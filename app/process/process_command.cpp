@@ -1,0 +1,224 @@
+#include "app/process/process_command.h"
+
+#include <cstdlib>
+#include <utility>
+
+#ifdef RINGSCOPE_HAS_MPI
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <variant>
+
+#include "app/command_line/ending.h"
+#include "app/command_line/flags.h"
+#include "app/process/job_terms.h"
+#include "app/report/terminal.h"
+#include "core/process/supervisor.h"
+
+namespace ringscope {
+namespace {
+
+constexpr double kSettleSeconds = 1;  // for rank 0 to decide which failure came first
+constexpr double kSpeechSeconds = 5;  // for the speaker to write what was recorded
+
+bool works_in_processes(std::string_view command) {
+  return command == "run" || command == "train" || command == "generate";
+}
+
+// What the ranks wait for each other before they have read their command lines. What is wrong with
+// it is said later.
+double timeout_of(const std::vector<std::string>& arguments) {
+  const std::string text = value_before_reading("--timeout", arguments);
+  double seconds = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  return error == std::errc() && seconds > 0 && seconds < 1e9 ? seconds : RingConfig{}.timeout_s;
+}
+
+// Null for what is no work of ranks.
+std::unique_ptr<JobPart> part_of(MpiSession& session, const Command& command) {
+  if (const auto* run = std::get_if<RunOptions>(&command)) return make_run_part(session, *run);
+  if (const auto* train = std::get_if<TrainOptions>(&command))
+    return make_train_part(session, *train);
+  if (const auto* generate = std::get_if<GenerateRequest>(&command))
+    return make_generate_part(session, *generate);
+  return nullptr;
+}
+
+// One rank of a job, from its command line to its end.
+class RankOfJob {
+ public:
+  RankOfJob(MpiSession& session, const std::vector<std::string>& arguments)
+      : session_(session), line_(session.lifeline()), arguments_(arguments) {}
+
+  // Returns when no rank needs another one any more, with the exit status where that is known
+  // already; without one it is for rank 0 to conclude(). Does not return from work that failed.
+  std::optional<int> take_part() {
+    try {
+      return run();
+    } catch (const InputError& error) {
+      return end_refused(kBadInput, error.what());
+    } catch (const std::exception& error) {
+      end_failed(error);
+    }
+  }
+
+  // Rank 0, when the others have left. Throws InputError, RunError.
+  int conclude() const { return part_->conclude(); }
+
+ private:
+  bool is_first() const { return session_.rank() == 0; }
+
+  std::optional<int> run() {
+    const std::string bad_input = prepare();
+    try {
+      agree(line_, command_ ? terms_of(*command_) : Terms(), bad_input);
+    } catch (const RunError& difference) {
+      if (line_.failure()) throw;
+      return end_refused(kFailed, difference.what());
+    }
+    if (const auto* help = std::get_if<Help>(&*command_)) {
+      if (is_first()) print_out(help->text);
+      session_.finish();
+      return 0;
+    }
+    part_->run();
+    session_.finish();
+    if (is_first()) return std::nullopt;
+    return 0;
+  }
+
+  // Everything that a rank can do before it has heard of the others. Returns what is wrong with its
+  // input, or "". Throws RunError.
+  std::string prepare() {
+    try {
+      command_ = parse_command_line(arguments_);
+      part_ = part_of(session_, *command_);
+      if (part_ != nullptr) part_->prepare();
+      return "";
+    } catch (const InputError& error) {
+      return error.what();
+    }
+  }
+
+  // Nothing has begun, and everybody knows why not, so that they part in good order.
+  int end_refused(int status, const std::string& why) {
+    try {
+      if (is_first()) print_error(why);
+      line_.broadcast("");  // it has been said: now a launcher may end the others
+      session_.finish();
+      return status;
+    } catch (const std::exception& error) {
+      end_failed(error);
+    }
+  }
+
+  // One rank says what happened and writes what there is; the others stay until that is done,
+  // because a launcher ends all when one ends like this. MPI is not called any more.
+  [[noreturn]] void end_failed(const std::exception& exception) {
+    const RunError mine = as_run_error(exception);
+    line_.fail(mine);  // the others may know already
+    RunError failure = line_.wait_for_failure(kSettleSeconds).value_or(mine);
+    if (line_.is_speaker()) {
+      if (part_ != nullptr) failure = part_->leave_behind(failure, exception);
+      print_error(ending_of(failure).line);
+    }
+    line_.leave_after_failure(kSpeechSeconds);
+    std::fflush(nullptr);
+    ::_exit(kFailed);
+  }
+
+  MpiSession& session_;
+  Lifeline& line_;
+  const std::vector<std::string>& arguments_;
+  std::optional<Command> command_;
+  std::unique_ptr<JobPart> part_;  // of the command; refers to it
+};
+
+int work(const std::vector<std::string>& arguments, SharedFlag& others_watch) {
+  try {
+    MpiSession session(timeout_of(arguments));
+    others_watch = true;
+    RankOfJob rank(session, arguments);
+    const std::optional<int> status = rank.take_part();
+    return status ? *status : rank.conclude();
+  } catch (const std::exception& error) {
+    const Ending ending = ending_of(error);
+    print_error(ending.line);
+    return ending.status;
+  }
+}
+
+}  // namespace
+
+void require_world_size(const MpiSession& session, std::optional<int> wanted) {
+  const int here = session.world_size();
+  if (wanted.value_or(here) == here) return;
+  throw InputError(fmt::format(
+      "--world-size: {} given to {}; accepted: {}, or mpirun -np {}", *wanted,
+      here == 1 ? "one process alone" : fmt::format("{} processes", here), here, *wanted));
+}
+
+bool asks_for_processes(const std::vector<std::string>& arguments) {
+  const auto given = [&](const char* flag) {
+    return std::find(arguments.begin(), arguments.end(), flag) != arguments.end();
+  };
+  if (given("--help") || given("-h")) return launched_by_mpi();
+  if (arguments.empty() || !works_in_processes(arguments.front())) return false;
+  const std::string backend = value_before_reading("--backend", arguments);
+  return backend == name_of(Backend::mpi) ||
+         (backend == name_of(Backend::nccl) && launched_by_mpi());
+}
+
+int process_command(const std::vector<std::string>& arguments) {
+  return supervised(
+      [&](SharedFlag& others_watch) { return work(arguments, others_watch); },
+      [](int signal) {
+        const RunError lost(
+            fmt::format("its process ended by signal {} before the ranks had met", signal),
+            launched_rank());
+        print_error(ending_of(lost).line);
+      });
+}
+
+}  // namespace ringscope
+
+#else
+
+#include "core/base/error.h"
+
+namespace ringscope {
+
+bool asks_for_processes(const std::vector<std::string>&) { return false; }
+
+int process_command(const std::vector<std::string>&) {
+  throw RunError("this build has no MPI");  // nobody asks
+}
+
+}  // namespace ringscope
+
+#endif
+
+namespace ringscope {
+
+std::string remark_on_processes() {
+  for (const auto& [size, rank] : {std::pair{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                   {"PMI_SIZE", "PMI_RANK"},
+                                   {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}}) {
+    const char* const processes = std::getenv(size);
+    const char* const mine = std::getenv(rank);
+    if (processes == nullptr || mine == nullptr) continue;
+    if (std::atoi(processes) < 2 || std::atoi(mine) != 0) return "";
+    return std::string("each of ") + processes +
+           " processes runs the whole ring by itself; --backend mpi makes a rank of each";
+  }
+  return "";
+}
+
+}  // namespace ringscope

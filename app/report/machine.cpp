@@ -1,0 +1,98 @@
+#include "app/report/machine.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+namespace ringscope {
+namespace {
+
+// More than any process gets of 64-bit addresses.
+constexpr Index kAddressSpace = Index{1} << 48;
+
+// The number that a file holds, if it holds one ("max" is none).
+std::optional<Index> number_in_file(const std::string& path) {
+  std::ifstream file(path);
+  Index value = 0;
+  if (file >> value) return value;
+  return std::nullopt;
+}
+
+// The number after `key` in a file of lines "key number" or "key: number kB"; 0 without one.
+Index number_after(const std::string& key, const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    std::string first;
+    Index value = 0;
+    if (words >> first >> value && first == key) return value;
+  }
+  return 0;
+}
+
+// The control groups of this process, innermost first, as folders. Lines of /proc/self/cgroup read
+// "0::/path" (version 2) or "n:…memory…:/path" (version 1).
+std::vector<std::string> control_groups() {
+  std::vector<std::string> folders;
+  std::ifstream file("/proc/self/cgroup");
+  std::string line;
+  while (std::getline(file, line)) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (!controllers.empty() && controllers.find("memory") == std::string::npos) continue;
+    const std::string root = controllers.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    std::string path = line.substr(second + 1);
+    // In a container the path may be the host's, and only the root is there to be read.
+    for (; !path.empty() && path != "/"; path = path.substr(0, path.rfind('/')))
+      folders.push_back(root + path);
+    folders.push_back(root);
+  }
+  return folders;
+}
+
+// How the two versions of control groups name their files, and the line of memory.stat with the
+// bytes of files that were read or written long ago: they count as used, but are given up when
+// memory gets short.
+struct GroupFiles {
+  const char *limit, *used, *reclaimable;
+};
+constexpr GroupFiles kGroupFiles[] = {
+    {"/memory.max", "/memory.current", "inactive_file"},
+    {"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"}};
+
+}  // namespace
+
+int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+MemoryLimit available_memory() {
+  MemoryLimit limit{kAddressSpace, "of address space"};
+  const auto consider = [&limit](Index bytes, const std::string& source) {
+    if (bytes < limit.bytes) limit = {std::max<Index>(bytes, 0), source};
+  };
+  if (const Index free = number_after("MemAvailable:", "/proc/meminfo"); free > 0)
+    consider(free * 1024, "free on this machine");
+  for (const std::string& folder : control_groups())
+    for (const GroupFiles& files : kGroupFiles)
+      if (const auto most = number_in_file(folder + files.limit)) {
+        const Index used = number_in_file(folder + files.used).value_or(0);
+        const Index reclaimable = number_after(files.reclaimable, folder + "/memory.stat");
+        consider(*most - std::max<Index>(used - reclaimable, 0),
+                 "left in the control group " + folder);
+      }
+  rlimit address_space{};
+  if (::getrlimit(RLIMIT_AS, &address_space) == 0 && address_space.rlim_cur != RLIM_INFINITY) {
+    const auto most = std::min(address_space.rlim_cur, static_cast<rlim_t>(kAddressSpace));
+    consider(static_cast<Index>(most) - number_after("VmSize:", "/proc/self/status") * 1024,
+             "left of this process's address space limit");
+  }
+  return limit;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,66 @@
+#include "app/report/terminal.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/trace/recorder.h"
+
+namespace ringscope {
+
+void print_out(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
+    return;
+  throw RunError(std::string("stdout: writing failed: ") + std::strerror(errno));
+}
+
+void print_error(std::string_view message) {
+  std::string line = "ringscope: ";
+  for (const char c : message) line += (c >= 0 && c < ' ') || c == 0x7f ? '?' : c;
+  line += '\n';
+  std::fputs(line.c_str(), stderr);
+}
+
+namespace {
+
+constexpr std::int64_t kDrawEveryNs = 100'000'000;
+constexpr int kCells = 40;
+
+}  // namespace
+
+// The first bar is drawn only after a moment, so that short work shows none.
+ProgressBar::ProgressBar(std::string label)
+    : label_(std::move(label)),
+      drawn_on_terminal_(::isatty(STDERR_FILENO) == 1),
+      next_draw_ns_(monotonic_ns() + kDrawEveryNs) {}
+
+ProgressBar::~ProgressBar() {
+  if (drawn_on_terminal_) std::fputs("\r\x1b[K", stderr);
+}
+
+void ProgressBar::update(double done) {
+  std::int64_t due = next_draw_ns_.load();
+  const std::int64_t now = monotonic_ns();
+  if (now < due || !next_draw_ns_.compare_exchange_strong(due, now + kDrawEveryNs)) return;
+  const double share = std::clamp(done, 0.0, 1.0);
+  const int filled = static_cast<int>(share * kCells);
+  // One call, so that lines of two threads don't mix.
+  std::fputs(fmt::format("\r{} [{:#<{}}{:.<{}}] {:3.0f} %\x1b[K", label_, "", filled, "",
+                         kCells - filled, 100 * share)
+                 .c_str(),
+             stderr);
+}
+
+std::function<void(double)> ProgressBar::callback() {
+  if (!drawn_on_terminal_) return {};
+  return [this](double done) { update(done); };
+}
+
+}  // namespace ringscope

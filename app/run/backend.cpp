@@ -1,0 +1,249 @@
+#include "app/run/backend.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "app/command_line/flags.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+#ifdef RINGSCOPE_HAS_CUDA
+#include "cuda/base/device_info.h"
+#include "cuda/kernels/kernel_table.h"
+#include "cuda/ring/run_on_gpu.h"
+#endif
+#ifdef RINGSCOPE_HAS_MPI
+#include "core/mpi/mpi_session.h"
+#endif
+#ifdef RINGSCOPE_HAS_NCCL
+#include "cuda/nccl/placement.h"
+#include "cuda/nccl/run_on_nccl.h"
+#ifdef RINGSCOPE_HAS_MPI
+#include "cuda/nccl/run_on_nccl_processes.h"
+#endif
+#endif
+
+namespace ringscope {
+namespace {
+
+bool is_built(Backend backend) {
+  switch (backend) {
+    case Backend::cpu:
+      return true;
+    case Backend::mpi:
+#ifdef RINGSCOPE_HAS_MPI
+      return true;
+#else
+      return false;
+#endif
+    case Backend::cuda:
+#ifdef RINGSCOPE_HAS_CUDA
+      return true;
+#else
+      return false;
+#endif
+    case Backend::nccl:
+#ifdef RINGSCOPE_HAS_NCCL
+      return true;
+#else
+      return false;
+#endif
+  }
+  return false;
+}
+
+std::string mpi_availability() {
+#ifdef RINGSCOPE_HAS_MPI
+  return "yes: a process a rank, " + mpi_version() +
+         "; mpirun -np N ringscope run --backend mpi, or srun";
+#else
+  return "no: this build has no MPI; the Debian packages libopenmpi-dev and openmpi-bin and a "
+         "build with RINGSCOPE_MPI=ON bring it";
+#endif
+}
+
+#ifdef RINGSCOPE_HAS_CUDA
+
+std::string cuda_availability() {
+  const cuda::DeviceQuery query = cuda::query_device();
+  if (!query.device) return "no: " + query.why_not;
+  return "yes: virtual ranks on a GPU, or ranks on several (--gpus N), " +
+         cuda::to_string(*query.device);
+}
+
+Runner cuda_runner(const CudaChoice& choice) {
+  return
+      [choice](const RingConfig& config, const AttentionInputs& inputs, const Progress& progress) {
+        return cuda::run_on_gpu(config, inputs, progress,
+                                {.kernels = {choice.forward_kernel, choice.backward_kernel},
+                                 .gpus = std::max(choice.gpus, 1),
+                                 .activity_records = choice.cupti});
+      };
+}
+
+#else
+
+namespace fs = std::filesystem;
+
+// Where CMake looks for it, too.
+std::optional<fs::path> cuda_compiler() {
+  std::vector<fs::path> folders;
+  for (const char* const home : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* const folder = std::getenv(home)) folders.push_back(fs::path(folder) / "bin");
+  const char* const path = std::getenv("PATH");
+  const std::string_view all = path == nullptr ? "" : path;
+  for (std::size_t begin = 0; begin < all.size();) {
+    const std::size_t end = std::min(all.find(':', begin), all.size());
+    folders.emplace_back(all.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  folders.emplace_back("/usr/local/cuda/bin");
+  for (const fs::path& folder : folders)
+    if (::access((folder / "nvcc").c_str(), X_OK) == 0) return folder / "nvcc";
+  return std::nullopt;
+}
+
+std::string cuda_availability() {
+  const std::string begin = "no: this build has no CUDA kernels; ";
+  if (const std::optional<fs::path> nvcc = cuda_compiler())
+    return begin + "'./ringscope run --backend cuda' in the source folder builds them, with " +
+           nvcc->string();
+  return begin +
+         "they take a CUDA toolkit (12.3 or later), and no nvcc is on PATH, under CUDA_HOME "
+         "or in /usr/local/cuda";
+}
+
+Runner cuda_runner(const CudaChoice&) { return run_on_threads; }  // parse_backend refused it
+
+#endif
+
+#ifdef RINGSCOPE_HAS_NCCL
+
+std::string nccl_availability() { return cuda::nccl_availability(); }
+
+cuda::NcclOptions nccl_options(const CudaChoice& choice) {
+  return {.kernels = {choice.forward_kernel, choice.backward_kernel},
+          .activity_records = choice.cupti};
+}
+
+Runner nccl_runner(const CudaChoice& choice) {
+  return
+      [choice](const RingConfig& config, const AttentionInputs& inputs, const Progress& progress) {
+        return cuda::run_on_nccl(config, inputs, progress, nccl_options(choice));
+      };
+}
+
+#else
+
+std::string nccl_availability() {
+  return "no: this build has no NCCL; it takes CUDA kernels (see above) and nccl.h (2.19 or later)";
+}
+
+Runner nccl_runner(const CudaChoice&) { return run_on_threads; }  // parse_backend refused it
+
+#endif
+
+}  // namespace
+
+void become_gpu_program(const std::vector<std::string>& arguments) {
+#ifndef RINGSCOPE_HAS_CUDA
+  if (arguments.empty()) return;
+  const std::string backend = value_before_reading("--backend", arguments);
+  if (backend != name_of(Backend::cuda) && backend != name_of(Backend::nccl) &&
+      arguments.front() != "info")
+    return;
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (error) return;
+  const std::string program = self.parent_path() / "ringscope-gpu";
+  std::vector<char*> words = {const_cast<char*>(program.c_str())};
+  for (const std::string& argument : arguments)
+    words.push_back(const_cast<char*>(argument.c_str()));
+  words.push_back(nullptr);
+  ::execv(program.c_str(), words.data());  // returns when there is none
+#else
+  (void)arguments;
+#endif
+}
+
+std::string built_backends() {
+  std::string names;
+  for (const Backend backend : kAllBackends)
+    if (is_built(backend)) names += (names.empty() ? "" : ", ") + std::string(name_of(backend));
+  return names;
+}
+
+Backend parse_backend(std::string_view text) {
+  for (const Backend backend : kAllBackends) {
+    if (text != name_of(backend)) continue;
+    if (is_built(backend)) return backend;
+    throw InputError(
+        fmt::format("'{}' is not in this build; accepted: {}; ringscope info says what it needs",
+                    text, built_backends()));
+  }
+  throw InputError(fmt::format("'{}' given; accepted: {}", text, built_backends()));
+}
+
+Runner runner_of(Backend backend, const CudaChoice& choice) {
+  if (backend == Backend::nccl) return nccl_runner(choice);
+  return one_rank_runner_of(backend, choice);
+}
+
+Runner one_rank_runner_of(Backend backend, const CudaChoice& choice) {
+  return is_on_gpus(backend) ? cuda_runner(choice) : Runner(run_on_threads);
+}
+
+#ifdef RINGSCOPE_HAS_MPI
+
+ProcessRunner process_runner_of(Backend backend, const CudaChoice& choice) {
+#ifdef RINGSCOPE_HAS_NCCL
+  if (backend == Backend::nccl)
+    return [choice](MpiSession& session, const RingConfig& config, const ProcessInputs& inputs,
+                    bool gather_outputs, const Progress& progress) {
+      return cuda::run_on_nccl_processes(session, config, inputs, gather_outputs, progress,
+                                         nccl_options(choice));
+    };
+#endif
+  (void)backend, (void)choice;  // parse_backend refused the others
+  return run_on_mpi;
+}
+
+#endif
+
+std::string availability(Backend backend) {
+  switch (backend) {
+    case Backend::cpu:
+      return "yes: a thread a rank";
+    case Backend::cuda:
+      return cuda_availability();
+    case Backend::mpi:
+      return mpi_availability();
+    case Backend::nccl:
+      return nccl_availability();
+  }
+  return "";
+}
+
+std::string cuda_details() {
+#ifdef RINGSCOPE_HAS_CUDA
+  return "cuda kernels\n" + cuda::kernel_table_text();
+#else
+  return "";
+#endif
+}
+
+std::string link_details() {
+#ifdef RINGSCOPE_HAS_NCCL
+  return cuda::nccl_details();
+#else
+  return "";
+#endif
+}
+
+}  // namespace ringscope

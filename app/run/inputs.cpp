@@ -1,0 +1,198 @@
+#include "app/run/inputs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <utility>
+
+#include "app/command_line/flags.h"
+#include "core/base/error.h"
+#include "core/base/npy.h"
+#include "core/problem/partition.h"
+#include "core/run/generated_rows.h"
+
+namespace ringscope {
+namespace {
+
+constexpr Index kDefaultSeqlen = 1024;
+
+// A .npy file that some flag named, and its header.
+struct NamedHeader {
+  const char* flag;
+  const std::string& path;
+  NpyHeader header;
+};
+
+NamedHeader header_of(const char* flag, const std::string& path) {
+  return {flag, path, for_flag(flag, [&] { return read_npy_header(path); })};
+}
+
+std::string described(const NamedHeader& file) {
+  return fmt::format("{} {} has shape ({})", file.flag, file.path,
+                     fmt::join(file.header.shape, ", "));
+}
+
+// Sizes `axes` of `file` must be those of `other`.
+void require_equal_sizes(const NamedHeader& file, const NamedHeader& other,
+                         std::initializer_list<int> axes, const char* accepted) {
+  for (const int axis : axes)
+    if (file.header.shape[axis] != other.header.shape[axis])
+      throw InputError(
+          fmt::format("{} but {}; accepted: {}", described(file), described(other), accepted));
+}
+
+InputPlan plan_files(const RunOptions& options) {
+  const NamedHeader q = header_of("--q", *options.q), k = header_of("--k", *options.k),
+                    v = header_of("--v", *options.v);
+  require_equal_sizes(k, q, {0, 2, 3}, "equal batch, seqlen and head_dim");
+  require_equal_sizes(v, k, {0, 1, 2, 3}, "equal shapes");
+  if (q.header.shape[1] % k.header.shape[1] != 0)
+    throw InputError(
+        fmt::format("{} but {}; accepted: a number of key heads that divides the query heads",
+                    described(k), described(q)));
+  InputPlan plan;
+  plan.shape = {q.header.shape[0], q.header.shape[1], k.header.shape[1], q.header.shape[2],
+                q.header.shape[3]};
+  plan.all_f64 = q.header.is_f64 && k.header.is_f64 && v.header.is_f64;
+  plan.files = {q.path, k.path, v.path};
+  return plan;
+}
+
+void add_dout(const RunOptions& options, InputPlan& plan) {
+  const NamedHeader dout = header_of("--dout", *options.dout);
+  const std::array<Index, 4> expected{plan.shape.batch, plan.shape.num_heads, plan.shape.seqlen,
+                                      plan.shape.head_dim};
+  if (dout.header.shape != expected)
+    throw InputError(
+        fmt::format("{} but {} ({}); accepted: equal shapes", described(dout),
+                    options.q ? "--q " + *options.q + " has shape" : "the queries have shape",
+                    fmt::join(expected, ", ")));
+  plan.all_f64 = plan.all_f64 && dout.header.is_f64;
+  plan.files.push_back(dout.path);
+}
+
+AttentionShape shape_of(const RunOptions& options) {
+  AttentionShape shape;
+  shape.batch = options.batch.value_or(1);
+  shape.num_heads = options.heads.value_or(4);
+  shape.num_heads_kv = options.heads_kv.value_or(shape.num_heads);
+  shape.seqlen = options.seqlen.value_or(kDefaultSeqlen);
+  shape.head_dim = options.head_dim.value_or(64);
+  return shape;
+}
+
+InputPlan plan_text(const RunOptions& options) {
+  InputPlan plan;
+  plan.shape = shape_of(options);
+  const std::string& path = *options.text;
+  const Index have = for_flag("--text", [&] { return text_length(path); });
+  if (!options.seqlen) plan.shape.seqlen = have / plan.shape.batch;
+  const Index wanted =
+      options.seqlen
+          ? for_flag("--batch, --seqlen:",
+                     [&] { return checked_product(plan.shape.batch, *options.seqlen, "tokens"); })
+          : plan.shape.batch;
+  if (have < wanted)
+    throw InputError(
+        fmt::format("--text '{}': {} bytes there, {} wanted; accepted: a longer file, or smaller "
+                    "--batch and --seqlen",
+                    path, have, wanted));
+  plan.files = {path};
+  return plan;
+}
+
+// Adds what is to be said about the values of the file that `flag` named.
+void remark_on(const char* flag, const NpyArray& array, DType dtype,
+               std::vector<std::string>& remarks) {
+  Index nan = 0, infinite = -array.too_large, too_large = array.too_large;
+  for (const float x : array.values) {
+    nan += std::isnan(x);
+    infinite += std::isinf(x);
+    too_large += std::isfinite(x) && !std::isfinite(round_to(dtype, x));
+  }
+  if (nan + infinite > 0)
+    remarks.push_back(
+        fmt::format("{}: {} NaN and {} infinite values in it, passed on", flag, nan, infinite));
+  if (too_large > 0)
+    remarks.push_back(fmt::format("{}: {} value{} too large for {}, passed on as infinite", flag,
+                                  too_large, too_large == 1 ? "" : "s", name_of(dtype)));
+}
+
+// validate() names a size as its flag does, without the dashes, and a product of sizes "tensor".
+void validate_for_flags(const AttentionShape& shape, bool sizes_are_flags) {
+  try {
+    validate(shape);
+  } catch (const InputError& error) {
+    const std::string what = error.what();
+    if (!sizes_are_flags) throw;
+    if (!what.starts_with("tensor")) throw InputError("--" + what);
+    throw InputError(fmt::format("--batch {}, --heads {}, --seqlen {}, --head-dim {}: {}",
+                                 shape.batch, shape.num_heads, shape.seqlen, shape.head_dim, what));
+  }
+}
+
+}  // namespace
+
+InputPlan plan_inputs(const RunOptions& options) {
+  InputPlan plan;
+  if (options.q) {
+    plan = plan_files(options);
+  } else if (options.text) {
+    plan = plan_text(options);
+  } else {
+    plan.shape = shape_of(options);
+  }
+  validate_for_flags(plan.shape, !options.q.has_value());
+  if (options.dout) add_dout(options, plan);
+  return plan;
+}
+
+LoadedInputs load_inputs(const RunOptions& options, const InputPlan& plan) {
+  const AttentionShape& shape = plan.shape;
+  LoadedInputs loaded;
+  const auto file = [&](const char* flag, const std::string& path) {
+    NpyArray array = for_flag(flag, [&] { return read_npy(path); });
+    remark_on(flag, array, options.dtype, loaded.remarks);
+    return std::move(array.values);
+  };
+  AttentionInputs& inputs = loaded.tensors;
+  if (options.q) {
+    inputs.q = file("--q", *options.q);
+    inputs.k = file("--k", *options.k);
+    inputs.v = file("--v", *options.v);
+  } else {
+    inputs = whole_inputs(*generated_rows(options, shape, text_of(options, plan)), shape);
+  }
+  if (options.dout) inputs.dout = file("--dout", *options.dout);
+  return loaded;
+}
+
+bool can_be_generated(const RunOptions& options) { return !options.q && !options.dout; }
+
+std::string text_of(const RunOptions& options, const InputPlan& plan) {
+  if (!options.text) return "";
+  return for_flag("--text",
+                  [&] { return read_text(*options.text, plan.shape.batch * plan.shape.seqlen); });
+}
+
+std::unique_ptr<RowSource> generated_rows(const RunOptions& options, const AttentionShape& shape,
+                                          std::string text) {
+  if (options.text) return std::make_unique<TextRows>(shape, std::move(text));
+  return std::make_unique<RandomRows>(shape, options.seed);
+}
+
+AttentionInputs whole_inputs(RowSource& rows, const AttentionShape& shape) {
+  const LocalRows all = Partition{PartitionKind::contiguous, shape.seqlen, 1}.rows_of(0);
+  AttentionInputs inputs;
+  for (const auto& [tensor, values] :
+       {std::pair{Tensor::q, &inputs.q}, {Tensor::k, &inputs.k}, {Tensor::v, &inputs.v}}) {
+    const Index head_values = shape.seqlen * shape.head_dim;
+    values->resize(static_cast<std::size_t>(heads_of(shape, tensor) * head_values));
+    for (Index head = 0; head < heads_of(shape, tensor); ++head)
+      rows.get({tensor, head, all, 0, shape.seqlen}, values->data() + head * head_values);
+  }
+  return inputs;
+}
+
+}  // namespace ringscope

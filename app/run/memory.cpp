@@ -1,0 +1,114 @@
+// What is alive at the same time, phase by phase:
+//
+//   loading    inputs
+//   run        inputs, outputs, what the ranks hold, the recording twice (in the recorders, and
+//              gathered)
+//   comparing  inputs, outputs, the recording, what a Reference takes
+//
+// Loading is never the most: a text and its hashes take 9 bytes a token, the ranks at least 18.
+#include "app/run/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "app/report/machine.h"
+#include "app/run/verify.h"
+#include "core/base/error.h"
+
+namespace ringscope {
+namespace {
+
+// All in floating point, which can not overflow; whole bytes don't matter.
+
+double query_values(const AttentionShape& s) {
+  return static_cast<double>(checked_values(s.batch, s.num_heads, s.seqlen, s.head_dim));
+}
+
+double kv_values(const AttentionShape& s) {
+  return static_cast<double>(checked_values(s.batch, s.num_heads_kv, s.seqlen, s.head_dim));
+}
+
+double input_bytes(const RingConfig& config, bool dout_given) {
+  const double query = query_values(config.shape), kv = kv_values(config.shape);
+  return 4 * (query + 2 * kv + (dout_given ? query : 0));
+}
+
+// As f32.
+double output_bytes(const RingConfig& config) {
+  const double query = query_values(config.shape), kv = kv_values(config.shape);
+  const double rows = query / static_cast<double>(config.shape.head_dim);
+  return 4 * (query + rows + (config.backward ? query + 2 * kv : 0));
+}
+
+// What the ranks hold beside the tensors of the whole sequence.
+double ranks_bytes(const RingConfig& config) {
+  double total = 0;
+  for (int rank = 0; rank < config.world_size; ++rank)
+    total += static_cast<double>(predicted_rank_bytes(config, rank));
+  return total;
+}
+
+// Room for the events of every step, of both passes: at most a compute slice, and for each of two
+// payloads a wait, a send and a recv; and one wait at the end of a pass.
+double recording_bytes(const RingConfig& config) {
+  const double ranks = config.world_size;
+  return ranks * (2 * (7 * ranks + 1) * static_cast<double>(sizeof(TraceEvent)) +
+                  3 * ranks * static_cast<double>(sizeof(SoftmaxSample)));
+}
+
+void require(double needed, const MemoryLimit& limit) {
+  if (needed <= static_cast<double>(limit.bytes)) return;
+  throw RunError(fmt::format("memory: {} needed, {} {}; give smaller sizes or fewer ranks",
+                             bytes_text(needed), bytes_text(static_cast<double>(limit.bytes)),
+                             limit.source));
+}
+
+}  // namespace
+
+void require_memory(const RingConfig& config, const MemoryUse& use) {
+  const MemoryLimit limit = available_memory();
+  const double outputs = output_bytes(config);
+  const double tensors = input_bytes(config, use.dout_given) + outputs;
+  const double recording = recording_bytes(config);
+  // First, because what the ranks hold is counted rank by rank and in 64 bits: where tensors and
+  // recording fit into a machine, that takes no time and there is no overflow.
+  require(tensors + 2 * recording, limit);
+  const double reference = use.keeps_reference ? 2 * outputs : 0;  // the outputs in f64
+  const double run = (use.ranks_elsewhere ? 0 : ranks_bytes(config)) + 2 * recording + reference;
+  const double comparing =
+      use.verify ? recording + static_cast<double>(reference_bytes(config)) : 0;
+  require(tensors + std::max(run, comparing), limit);
+}
+
+void require_process_memory(const RingConfig& config, const ProcessMemoryUse& use) {
+  const MemoryLimit limit = available_memory();
+  const double ranks = config.world_size;
+  const double whole_inputs = input_bytes(config, use.dout_given);
+  // First the tensors' share alone, as above.
+  require(whole_inputs / ranks, limit);
+  const double text =
+      use.makes_text ? static_cast<double>(config.shape.seqlen) * (config.shape.batch + 8.0) : 0;
+  const double outputs = use.gathers_outputs ? output_bytes(config) : 0;
+  // In the recorder; and the others', gathered.
+  const double recording =
+      recording_bytes(config) / ranks + (use.rank == 0 ? recording_bytes(config) : 0);
+  const double rank =
+      use.ranks_elsewhere ? 0 : static_cast<double>(predicted_rank_bytes(config, use.rank));
+  const double run = text + (use.reads_inputs ? whole_inputs : 0) + rank;
+  const double comparing =
+      use.verify ? whole_inputs + static_cast<double>(reference_bytes(config)) : 0;
+  require(outputs + recording + std::max(run, comparing), limit);
+}
+
+void require_bytes(double needed) { require(needed, available_memory()); }
+
+std::string bytes_text(double bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < std::size(kUnits); ++unit) bytes /= 1024;
+  return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
+}
+
+}  // namespace ringscope

@@ -1,0 +1,139 @@
+#include "app/run/outputs.h"
+
+#include <fmt/format.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "app/command_line/flags.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/npy.h"
+#include "core/trace/chrome_trace.h"
+
+namespace ringscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<OutputPlace> places_of(const RunOptions& options) {
+  std::vector<OutputPlace> places;
+  for (const auto& [flag, path] : {std::pair{"--out", &options.out},
+                                   {"--lse", &options.lse},
+                                   {"--dq", &options.dq},
+                                   {"--dk", &options.dk},
+                                   {"--dv", &options.dv},
+                                   {"--trace", &options.trace}})
+    if (path->has_value()) places.push_back({flag, **path});
+  return places;
+}
+
+// Where a file named `path` would be made: its real folder and name, links to nothing yet included.
+fs::path real_place(const std::string& path) {
+  std::error_code error;
+  fs::path place = fs::absolute(path, error);
+  for (int links = 0; links < 40 && fs::is_symlink(fs::symlink_status(place, error)); ++links)
+    place = place.parent_path() / fs::read_symlink(place, error);
+  return fs::weakly_canonical(place, error);
+}
+
+// Whether one file would take the place of the other. Devices and fifos are not replaced.
+bool same_place(const std::string& a, const std::string& b) {
+  std::error_code error;
+  const fs::file_status status = fs::status(a, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) return false;
+  return fs::equivalent(a, b, error) || real_place(a) == real_place(b);
+}
+
+// Whether what is written to `path` goes where stdout goes, or takes that file's place. In
+// /dev/null nothing is mixed.
+bool is_stdout(const std::string& path) {
+  const auto equal = [](const struct stat& a, const struct stat& b) {
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+  };
+  struct stat out {
+  }, file{}, null{};
+  return ::fstat(STDOUT_FILENO, &out) == 0 && ::stat(path.c_str(), &file) == 0 &&
+         equal(out, file) && !(::stat("/dev/null", &null) == 0 && equal(out, null));
+}
+
+// An output while it is written. What goes wrong is told with its flag.
+class Output {
+ public:
+  Output(const char* flag, const std::string& path)
+      : flag_(flag), file_(for_flag(flag, [&] { return std::make_unique<AtomicFile>(path); })) {}
+
+  template <class F>
+  void write(F&& f) {
+    for_flag(flag_, [&] { f(*file_); });
+  }
+
+ private:
+  const char* flag_;
+  std::unique_ptr<AtomicFile> file_;
+};
+
+}  // namespace
+
+void check_output_places(const RunOptions& options, const std::vector<std::string>& inputs) {
+  check_output_places(places_of(options), inputs, options.json);
+}
+
+void check_output_places(const std::vector<OutputPlace>& places,
+                         const std::vector<std::string>& inputs, bool json) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const auto& [flag, path] = places[i];
+    for (std::size_t j = 0; j < i; ++j)
+      if (same_place(path, places[j].path))
+        throw InputError(
+            fmt::format("{} '{}': the same file as {}; accepted: a file for each output", flag,
+                        path, places[j].flag));
+    for (const std::string& input : inputs)
+      if (same_place(path, input))
+        throw InputError(fmt::format(
+            "{} '{}': the same file as the input '{}'; accepted: another file", flag, path, input));
+    if (json && is_stdout(path))
+      throw InputError(fmt::format(
+          "{} '{}': is stdout, where --json prints; accepted: another file, or no --json", flag,
+          path));
+    for_flag(flag, [&path = path] { require_writable(path); });
+  }
+}
+
+void write_outputs(const RunOptions& options, const AttentionShape& shape, const RingRun& run,
+                   bool f64) {
+  std::vector<Output> files;
+  const auto write_tensor = [&](const char* flag, const std::optional<std::string>& path,
+                                const std::vector<Index>& sizes, const std::vector<float>& values) {
+    if (!path) return;
+    files.emplace_back(flag, *path).write([&](AtomicFile& file) {
+      write_npy(file, sizes, values.data(), f64);
+    });
+  };
+  const std::vector<Index> query{shape.batch, shape.num_heads, shape.seqlen, shape.head_dim};
+  const std::vector<Index> kv{shape.batch, shape.num_heads_kv, shape.seqlen, shape.head_dim};
+  write_tensor("--out", options.out, query, run.outputs.out);
+  write_tensor("--lse", options.lse, {shape.batch, shape.num_heads, shape.seqlen}, run.outputs.lse);
+  write_tensor("--dq", options.dq, query, run.outputs.dq);
+  write_tensor("--dk", options.dk, kv, run.outputs.dk);
+  write_tensor("--dv", options.dv, kv, run.outputs.dv);
+  if (options.trace)
+    files.emplace_back("--trace", *options.trace).write([&](AtomicFile& file) {
+      write_chrome_trace(file, run.recording);
+    });
+  for (Output& file : files) file.write([](AtomicFile& f) { f.sync(); });
+  for (Output& file : files) file.write([](AtomicFile& f) { f.commit(); });
+}
+
+void write_trace(const RunOptions& options, const Recording& recording) {
+  if (!options.trace) return;
+  Output file("--trace", *options.trace);
+  file.write([&](AtomicFile& f) { write_chrome_trace(f, recording); });
+  file.write([](AtomicFile& f) { f.commit(); });
+}
+
+}  // namespace ringscope

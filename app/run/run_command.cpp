@@ -1,0 +1,151 @@
+#include "app/command_line/commands.h"
+
+#include "app/process/process_command.h"
+#include "app/report/terminal.h"
+#include "app/run/inputs.h"
+#include "app/run/memory.h"
+#include "app/run/run_frame.h"
+#include "core/run/run.h"
+
+#ifdef RINGSCOPE_HAS_MPI
+
+#include <optional>
+
+#include "app/process/job_terms.h"
+#include "core/mpi/run_on_mpi.h"
+#endif
+
+namespace ringscope {
+
+int run_command(const RunOptions& options) {
+  const InputPlan plan = plan_inputs(options);
+  const RingConfig config =
+      config_of(options, plan.shape, options.world_size.value_or(kDefaultWorldSize));
+  check_problem(options, config, plan);
+  require_memory(config, {.dout_given = options.dout.has_value(),
+                          .verify = options.verify,
+                          .ranks_elsewhere = is_on_gpus(options.backend)});
+
+  const LoadedInputs loaded = load_inputs(options, plan);
+  for (const std::string& remark : loaded.remarks) print_error(remark);
+  if (const std::string remark = remark_on_processes(); !remark.empty()) print_error(remark);
+
+  const Runner runner = runner_of(options.backend, options.cuda);
+  const RingRun run = [&] {
+    ProgressBar bar("attention");
+    try {
+      return runner(config, loaded.tensors, bar.callback());
+    } catch (const RunFailure& failure) {
+      throw with_trace_written(options, failure, failure.recording());
+    }
+  }();
+  return conclude({options, config, plan, run, loaded.remarks.empty()}, loaded.tensors,
+                  one_rank_runner_of(options.backend, options.cuda));
+}
+
+// ---
+// `run` as one rank of a job.
+
+#ifdef RINGSCOPE_HAS_MPI
+
+namespace {
+
+class RunPart : public JobPart {
+ public:
+  RunPart(MpiSession& session, const RunOptions& options)
+      : session_(session), line_(session.lifeline()), options_(options) {}
+
+  void prepare() override {
+    require_world_size(session_, options_.world_size);
+    if (is_first()) prepare_inputs();
+  }
+
+  void run() override {
+    for (const std::string& remark : loaded_.remarks) print_error(remark);
+    facts_ = job_facts_from(line_.broadcast(is_first() ? to_bytes(facts_) : ""));
+    config_ = config_of(options_, facts_.shape, session_.world_size());
+    if (!is_first()) require_process_memory(config_, memory_use());
+    agree(line_, {});  // now everybody knows that all have the memory for it
+    run_ = run_rank();
+  }
+
+  int conclude() override {
+    AttentionInputs generated;
+    if (options_.verify && !facts_.is_scattered)
+      generated = whole_inputs(*generated_rows(options_, facts_.shape, facts_.text), facts_.shape);
+    return ringscope::conclude({options_, config_, plan_, run_, loaded_.remarks.empty()},
+                               facts_.is_scattered ? loaded_.tensors : generated,
+                               one_rank_runner_of(options_.backend, options_.cuda));
+  }
+
+  RunError leave_behind(const RunError& failure, const std::exception& thrown) override {
+    const auto* recorded = dynamic_cast<const RunFailure*>(&thrown);
+    if (recorded == nullptr) return failure;
+    return with_trace_written(options_, failure, recorded->recording());
+  }
+
+ private:
+  bool is_first() const { return session_.rank() == 0; }
+
+  void prepare_inputs() {
+    plan_ = plan_inputs(options_);
+    facts_ = {.shape = plan_.shape,
+              .is_scattered = !can_be_generated(options_),
+              .gathers_outputs = wants_outputs(options_),
+              .text = ""};
+    config_ = config_of(options_, plan_.shape, session_.world_size());
+    check_problem(options_, config_, plan_);
+    require_process_memory(config_, memory_use());
+    if (facts_.is_scattered) {
+      loaded_ = load_inputs(options_, plan_);
+    } else {
+      facts_.text = text_of(options_, plan_);
+    }
+  }
+
+  ProcessMemoryUse memory_use() const {
+    return {.rank = session_.rank(),
+            .reads_inputs = is_first() && facts_.is_scattered,
+            .makes_text = options_.text.has_value() && !facts_.is_scattered,
+            .gathers_outputs = is_first() && facts_.gathers_outputs,
+            .verify = is_first() && options_.verify,
+            .dout_given = options_.dout.has_value(),
+            .ranks_elsewhere = is_on_gpus(options_.backend)};
+  }
+
+  RingRun run_rank() {
+    ProcessInputs inputs{.is_scattered = facts_.is_scattered};
+    std::unique_ptr<RowSource> rows;
+    if (!facts_.is_scattered) {
+      rows = generated_rows(options_, facts_.shape, facts_.text);
+      inputs.generated = rows.get();
+    } else if (is_first()) {
+      rows = std::make_unique<WholeInputs>(facts_.shape, loaded_.tensors);
+      inputs.at_rank_0 = rows.get();
+    }
+    std::optional<ProgressBar> bar;
+    if (is_first()) bar.emplace("attention");
+    return process_runner_of(options_.backend, options_.cuda)(
+        session_, config_, inputs, facts_.gathers_outputs, bar ? bar->callback() : Progress());
+  }
+
+  MpiSession& session_;
+  Lifeline& line_;
+  const RunOptions& options_;
+  JobFacts facts_;
+  RingConfig config_;
+  RingRun run_;
+  // Rank 0's alone.
+  InputPlan plan_;
+  LoadedInputs loaded_;
+};
+
+}  // namespace
+
+std::unique_ptr<JobPart> make_run_part(MpiSession& session, const RunOptions& options) {
+  return std::make_unique<RunPart>(session, options);
+}
+
+#endif  // RINGSCOPE_HAS_MPI
+
+}  // namespace ringscope

@@ -1,0 +1,284 @@
+#include "app/run/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "app/report/machine.h"
+
+namespace ringscope {
+namespace {
+
+constexpr Index kOracleRows = 64;  // query rows at a time
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kHarmlessScore = 1000;  // up to which the caps below hold as they are
+constexpr double kMostForOut = 0.25;
+
+double slack_of(DType dtype) { return dtype == DType::f32 ? 1e-6 : 2e-3; }
+
+// In f32 it counts in units of the tensor's largest value where that exceeds 1.
+double slack_of(DType dtype, double largest) {
+  return slack_of(dtype) * (dtype == DType::f32 ? std::max(1.0, largest) : 1.0);
+}
+
+double relative_cap_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return 1e-3;
+    case DType::f16:
+      return 1e-2;
+    case DType::bf16:
+      return 5e-2;
+  }
+  return 0;
+}
+
+double largest_finite(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double x : values)
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+  return largest;
+}
+
+std::vector<double> rounded(DType dtype, const std::vector<float>& values) {
+  std::vector<double> result(values.size());
+  std::transform(values.begin(), values.end(), result.begin(),
+                 [dtype](float x) { return static_cast<double>(round_to(dtype, x)); });
+  return result;
+}
+
+// What the oracle reads.
+struct RoundedInputs {
+  std::vector<double> q, k, v, dout;
+
+  RoundedInputs(const RingConfig& config, const AttentionInputs& inputs)
+      : q(rounded(config.dtype, inputs.q)),
+        k(rounded(config.dtype, inputs.k)),
+        v(rounded(config.dtype, inputs.v)) {
+    if (config.backward)
+      dout = inputs.dout.empty() ? std::vector<double>(q.size(), 1.0)
+                                 : rounded(config.dtype, inputs.dout);
+  }
+};
+
+NaiveResult<double> oracle_of(const RingConfig& config, const RoundedInputs& inputs,
+                              const std::vector<Index>& queries,
+                              const std::function<void(double)>& progress) {
+  const NaiveOptions options{kOracleRows, cores(), queries, progress};
+  return naive_attention<double>(config.shape, config.mask.for_seqlen(config.shape.seqlen),
+                                 config.scale(), inputs.q.data(), inputs.k.data(), inputs.v.data(),
+                                 config.backward ? inputs.dout.data() : nullptr, options);
+}
+
+// Of the rows of `width` values that are finite throughout.
+double largest_row_norm(const std::vector<double>& values, Index width) {
+  double largest = 0;
+  for (auto row = values.begin(); row != values.end(); row += width) {
+    const double norm = std::sqrt(std::inner_product(row, row + width, row, 0.0));
+    if (std::isfinite(norm)) largest = std::max(largest, norm);
+  }
+  return largest;
+}
+
+void reverse_rows(std::vector<float>& tensor, Index width) {
+  for (auto row = tensor.begin(); row != tensor.end(); row += width) std::reverse(row, row + width);
+}
+
+// One rank's outputs; when `reversed`, computed with the coordinates of every row in reverse order,
+// which is the same problem rounded differently.
+AttentionOutputs one_rank_outputs(RingConfig config, const AttentionInputs& inputs,
+                                  const Runner& runner, bool reversed) {
+  config.world_size = 1;
+  config.injection.reset();
+  if (!reversed) return std::move(runner(config, inputs, {}).outputs);
+  AttentionInputs mirrored = inputs;
+  const Index width = config.shape.head_dim;
+  for (std::vector<float>* tensor : {&mirrored.q, &mirrored.k, &mirrored.v, &mirrored.dout})
+    reverse_rows(*tensor, width);
+  AttentionOutputs outputs = std::move(runner(config, mirrored, {}).outputs);
+  for (std::vector<float>* tensor : {&outputs.out, &outputs.dq, &outputs.dk, &outputs.dv})
+    reverse_rows(*tensor, width);
+  return outputs;
+}
+
+struct NamedTensors {
+  std::string_view name;
+  const std::vector<double>& reference;
+  std::vector<float> values;
+};
+
+// The rows at `queries` of a tensor [batch * heads, seqlen, width]; all of it where there are none.
+std::vector<float> chosen_rows(const std::vector<float>& tensor, Index seqlen,
+                               const std::vector<Index>& queries, Index width) {
+  if (queries.empty()) return tensor;
+  std::vector<float> rows;
+  const Index heads = static_cast<Index>(tensor.size()) / (seqlen * width);
+  for (Index head = 0; head < heads; ++head)
+    for (const Index query : queries) {
+      const auto row = tensor.begin() + (head * seqlen + query) * width;
+      rows.insert(rows.end(), row, row + width);
+    }
+  return rows;
+}
+
+// The tensors of a run that the oracle has, paired with their references.
+std::vector<NamedTensors> pairs_of(const NaiveResult<double>& oracle,
+                                   const AttentionOutputs& outputs, Index seqlen,
+                                   const std::vector<Index>& queries) {
+  const Index width = static_cast<Index>(oracle.out.size() / oracle.lse.size());
+  const auto chosen = [&](const std::vector<float>& tensor, Index row_width) {
+    return chosen_rows(tensor, seqlen, queries, row_width);
+  };
+  std::vector<NamedTensors> pairs{{"out", oracle.out, chosen(outputs.out, width)},
+                                  {"lse", oracle.lse, chosen(outputs.lse, 1)}};
+  if (!oracle.dq.empty()) pairs.push_back({"dq", oracle.dq, chosen(outputs.dq, width)});
+  if (!oracle.dk.empty()) {
+    pairs.push_back({"dk", oracle.dk, outputs.dk});
+    pairs.push_back({"dv", oracle.dv, outputs.dv});
+  }
+  return pairs;
+}
+
+}  // namespace
+
+TensorError compare(const std::vector<double>& reference, const std::vector<float>& values) {
+  if (reference.size() != values.size()) return {kInfinity, kInfinity, 0, 0};
+  const double floor = 1e-3 * largest_finite(reference);
+  TensorError error;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double expected = reference[i], got = values[i];
+    const bool finite = std::isfinite(expected);
+    error.compared += finite;
+    if (expected == got || (std::isnan(expected) && std::isnan(got))) {
+      error.non_finite += !finite;
+      continue;
+    }
+    const double distance = std::abs(got - expected);
+    if (!std::isfinite(distance)) {
+      error.max_abs = error.max_rel = kInfinity;
+      continue;
+    }
+    error.max_abs = std::max(error.max_abs, distance);
+    // Without a scale to measure by (an all-zero reference) any distance is infinitely far.
+    error.max_rel = std::max(error.max_rel, distance / std::max(std::abs(expected), floor));
+  }
+  return error;
+}
+
+bool Verdict::pass() const {
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [](const TensorVerdict& t) { return t.pass(); });
+}
+
+std::string Verdict::complaint() const {
+  for (const TensorVerdict& t : tensors) {
+    if (t.pass()) continue;
+    if (t.error.max_abs <= t.tolerance)
+      return fmt::format(
+          "--verify: {}: nothing to compare, every value of the reference is NaN or infinite",
+          t.name);
+    return fmt::format("--verify: {} is off by {:.3g}, tolerance {:.3g}", t.name, t.error.max_abs,
+                       t.tolerance);
+  }
+  return "";
+}
+
+std::vector<Index> sampled_queries(Index seqlen, Index rows, std::uint64_t seed) {
+  if (rows >= seqlen) return {};
+  // Floyd's: the j-th of the last `rows` positions brings a position up to its own, or itself where
+  // that one has been drawn.
+  std::mt19937_64 random(seed);
+  std::set<Index> drawn;
+  for (Index j = seqlen - rows; j < seqlen; ++j) {
+    const auto position = static_cast<Index>(random() % static_cast<std::uint64_t>(j + 1));
+    drawn.insert(drawn.contains(position) ? j : position);
+  }
+  return {drawn.begin(), drawn.end()};
+}
+
+Reference::Reference(const RingConfig& config, const AttentionInputs& inputs, const Runner& runner,
+                     const std::function<void(double)>& progress, std::vector<Index> queries)
+    : dtype_(config.dtype), seqlen_(config.shape.seqlen), queries_(std::move(queries)) {
+  {
+    const RoundedInputs rounded(config, inputs);
+    const Index width = config.shape.head_dim;
+    score_bound_ = std::abs(config.scale()) * largest_row_norm(rounded.q, width) *
+                   largest_row_norm(rounded.k, width);
+    oracle_ = oracle_of(config, rounded, queries_, progress);
+  }
+  for (const bool reversed : {false, true}) {
+    const AttentionOutputs outputs = one_rank_outputs(config, inputs, runner, reversed);
+    std::size_t tensor = 0;
+    for (const NamedTensors& pair : pairs_of(oracle_, outputs, seqlen_, queries_)) {
+      const double error = compare(pair.reference, pair.values).max_abs;
+      if (tensor == one_rank_errors_.size()) one_rank_errors_.push_back(error);
+      one_rank_errors_[tensor] = std::max(one_rank_errors_[tensor], error);
+      ++tensor;
+    }
+  }
+}
+
+Verdict Reference::judge(const AttentionOutputs& outputs) const {
+  Verdict verdict;
+  verdict.seqlen = seqlen_;
+  verdict.query_rows = queries_.empty() ? seqlen_ : static_cast<Index>(queries_.size());
+  const double relative_cap =
+      relative_cap_of(dtype_) * std::max(1.0, score_bound_ / kHarmlessScore);
+  for (const NamedTensors& pair : pairs_of(oracle_, outputs, seqlen_, queries_)) {
+    TensorVerdict tensor;
+    tensor.name = pair.name;
+    tensor.error = compare(pair.reference, pair.values);
+    tensor.one_rank_error = one_rank_errors_[verdict.tensors.size()];
+    const double largest = largest_finite(pair.reference);
+    tensor.cap = (pair.name == "out" ? std::min(relative_cap, kMostForOut) : relative_cap) *
+                 std::max(1.0, largest);
+    tensor.tolerance = std::min(2 * tensor.one_rank_error + slack_of(dtype_, largest), tensor.cap);
+    verdict.tensors.push_back(tensor);
+  }
+  return verdict;
+}
+
+Index reference_bytes(const RingConfig& config) {
+  const AttentionShape& shape = config.shape;
+  const Index query = checked_values(shape.batch, shape.num_heads, shape.seqlen, shape.head_dim);
+  const Index kv = checked_values(shape.batch, shape.num_heads_kv, shape.seqlen, shape.head_dim);
+  const Index rows = query / shape.head_dim;
+  // In floating point, which cannot overflow; a sum that leaves 64 bits is far more than any
+  // machine has. Each of the oracle's threads holds two blocks of scores, and in the backward pass
+  // dK and dV of the head that it is at.
+  const double inputs =
+      static_cast<double>(query) * (config.backward ? 2 : 1) + 2.0 * static_cast<double>(kv);
+  const double outputs = static_cast<double>(query) * (config.backward ? 2 : 1) +
+                         static_cast<double>(rows) +
+                         (config.backward ? 2.0 * static_cast<double>(kv) : 0);
+  const double block_scores = static_cast<double>(kOracleRows) * static_cast<double>(shape.seqlen);
+  const double head_gradients =
+      2.0 * static_cast<double>(shape.seqlen) * static_cast<double>(shape.head_dim);
+  const double scratch = static_cast<double>(cores()) *
+                         (config.backward ? 2 * block_scores + head_gradients : block_scores);
+  RingConfig one_rank = config;
+  one_rank.world_size = 1;
+  const double oracle = 8 * (inputs + outputs + scratch);
+  const double comparison =
+      (8 + 4) * outputs + 4 * inputs + static_cast<double>(predicted_rank_bytes(one_rank, 0));
+  return static_cast<Index>(std::min(std::max(oracle, comparison), 0x1p62));
+}
+
+std::string tolerance_source(DType dtype) {
+  return fmt::format(
+      "tolerance: 2 x the error of a single rank + {:g}{}, at most {:g} x max(1, B / {:g}) x "
+      "max(1, largest |reference|), where B = |scale| x largest row norm of Q x largest row norm "
+      "of K "
+      "bounds every |score| (f32 loses a digit of a score for every digit that it grows); for out "
+      "at most {:g} x max(1, largest |reference|)",
+      slack_of(dtype), dtype == DType::f32 ? " x max(1, largest |reference|)" : "",
+      relative_cap_of(dtype), kHarmlessScore, kMostForOut);
+}
+
+}  // namespace ringscope

@@ -1,0 +1,49 @@
+// The answer of `ringscope simulate`, before it is put into words.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/simulate/simulate_options.h"
+#include "core/cost/hardware.h"
+#include "core/sim/scenario.h"
+#include "core/sim/sweep.h"
+
+namespace ringscope {
+
+// What the ranks and their links are called, and what a rank can hold.
+struct SimulatedHardware {
+  std::string gpu, link;
+  double memory_bytes = 0;
+};
+
+struct Simulated {
+  Scenario scenario;
+  SimulatedHardware hardware;
+  std::vector<int> ring;  // ring_of(scenario)
+  std::optional<Work> work;
+  Simulation simulation;
+  Figures figures;
+  int recorded_ranks = 0;  // in --trace
+  double simulated_in_s = 0;
+};
+
+// One of the ways of --scheme all.
+struct SimulatedWay {
+  Scenario scenario;
+  std::optional<std::string> why;  // it can't be done; then the figures are zeros
+  Figures figures;
+};
+
+// For people; each ends with a newline.
+std::string simulated_text(const Simulated& simulated);
+std::string ways_text(const std::vector<SimulatedWay>& ways, const SimulatedHardware& hardware);
+std::string sweep_text(const SweepTable& table, const SimulatedHardware& hardware);
+
+// One JSON object and a newline.
+std::string simulated_json(const Simulated& simulated);
+std::string ways_json(const std::vector<SimulatedWay>& ways, const SimulatedHardware& hardware);
+std::string sweep_json(const SweepTable& table, const SimulatedHardware& hardware);
+
+}  // namespace ringscope

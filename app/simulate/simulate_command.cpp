@@ -1,0 +1,219 @@
+#include "app/command_line/commands.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "app/command_line/flags.h"
+#include "app/report/machine.h"
+#include "app/report/terminal.h"
+#include "app/run/outputs.h"
+#include "app/simulate/simulate.h"
+#include "app/view/picture_command.h"
+#include "core/attention/blockwise.h"
+#include "core/attention/tile_product.h"
+#include "core/base/files.h"
+#include "core/cost/measure.h"
+#include "core/sim/recording.h"
+#include "core/trace/chrome_trace.h"
+
+namespace ringscope {
+namespace {
+
+constexpr int kMostRanksWithPath = 1 << 14;  // following it takes a byte a (rank, step)
+
+struct Setup {
+  Scenario scenario;
+  SimulatedHardware hardware;
+};
+
+int most_ranks(const SimulateOptions& options) {
+  int most = options.scenario.job.world_size;
+  for (const SweptAxis& axis : options.sweep)
+    if (axis.setting == Setting::world_size)
+      for (const SweptValue& value : axis.values)
+        most = std::max(most, static_cast<int>(value.number));
+  return most;
+}
+
+// Ranks are threads: they share cores and memory, and the kernel is the one of core/attention.
+void measure_machine(const SimulateOptions& options, Setup& setup) {
+  Scenario& scenario = setup.scenario;
+  const Job& job = scenario.job;
+  scenario.rates =
+      measure_rates(job.shape.head_dim, job.dtype, std::min(cores(), most_ranks(options)));
+  scenario.cores = cores();
+  if (!options.tiles_given) {
+    scenario.granularity = {kTileRows, kVectorWidth};
+    // Threads and blocks enough to be like the ring's, and no more than takes a moment. (Threads that
+    // take turns on a core find its caches full of the others' values.)
+    const double block_bytes = 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
+    scenario.cpu = std::make_shared<const CpuFigures>(
+        measure_cpu({.head_dim = job.shape.head_dim,
+                     .dtype = job.dtype,
+                     .backward = job.backward,
+                     .threads = std::min(2 * cores(), most_ranks(options)),
+                     .world_size = std::min(job.world_size, 8),
+                     .block_bytes = static_cast<Index>(std::min(block_bytes, 8.0 * (1 << 20)))}));
+  }
+  setup.hardware = {"this machine's cores", "copying between threads",
+                    static_cast<double>(available_memory().bytes) / job.world_size};
+}
+
+void look_up_machine(const SimulateOptions& options, Setup& setup) {
+  Scenario& scenario = setup.scenario;
+  const Gpu gpu = for_flag("--gpu", [&] { return find_gpu(*options.hardware.gpu); });
+  // A topology has links of its own; those of --link are then nobody's.
+  const Link link = scenario.topology
+                        ? Link{*options.topology, scenario.topology->path(0, 0).bytes_per_s,
+                               scenario.topology->path(0, 0).latency_s}
+                        : for_flag("--link", [&] { return find_link(*options.hardware.link); });
+  scenario.rates = for_flag("--dtype:", [&] { return rates_of(gpu, link, scenario.job.dtype); });
+  setup.hardware = {gpu.name, link.name, gpu.memory_bytes};
+}
+
+Setup set_up(const SimulateOptions& options) {
+  Setup setup{options.scenario, {}};
+  Scenario& scenario = setup.scenario;
+  if (options.topology)
+    for_flag("--topology", [&] {
+      scenario.topology = std::make_shared<const Topology>(read_topology(*options.topology));
+      scenario.job.nodes = scenario.topology->nodes();
+    });
+  if (options.between)
+    for_flag("--between", [&] { scenario.between = find_link(*options.between); });
+  options.hardware.measure ? measure_machine(options, setup) : look_up_machine(options, setup);
+  if (options.cores) scenario.cores = *options.cores;
+  return setup;
+}
+
+void check_places(const SimulateOptions& options) {
+  std::vector<OutputPlace> places;
+  for (const auto& [flag, path] : {std::pair{"--trace", &options.trace},
+                                   {"--csv", &options.csv},
+                                   {"--picture", &options.picture}})
+    if (path->has_value()) places.push_back({flag, **path});
+  std::vector<std::string> inputs;
+  for (const auto& input :
+       {options.topology, options.between, options.hardware.gpu, options.hardware.link})
+    if (input) inputs.push_back(*input);
+  check_output_places(places, inputs, options.json);
+}
+
+Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
+  const Scenario& scenario = setup.scenario;
+  check(scenario);
+  if (const auto why = obstacle(scenario))
+    throw InputError(
+        "simulate: " + *why +
+        "; accepted: ranks, nodes and heads that go together (--scheme all shows what they allow)");
+  if (options.trace)
+    for_flag("--trace-ranks:", [&] { ranks_to_record(scenario.job, options.trace_ranks); });
+  const auto begin = std::chrono::steady_clock::now();
+  Simulated result;
+  result.scenario = scenario;
+  result.hardware = setup.hardware;
+  const Work& work = result.work.emplace(work_of(scenario));
+  const Machine machine = machine_of(scenario);
+  result.ring = ring_of(scenario);
+  const SimulationRequest request{.job = scenario.job,
+                                  .pace = scenario.pace,
+                                  .with_path = scenario.job.world_size <= kMostRanksWithPath};
+  const auto took = [&] {
+    result.simulated_in_s =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  if (options.trace) {
+    RecordedSimulation recorded =
+        record(request, work, machine, partition_name(scenario), options.trace_ranks);
+    took();
+    result.simulation = std::move(recorded.simulation);
+    for_flag("--trace", [&] { write_chrome_trace(*options.trace, recorded.recording); });
+    for (const auto& events : recorded.recording.events) result.recorded_ranks += !events.empty();
+  } else {
+    result.simulation = simulate(request, work, machine);
+    took();
+  }
+  result.figures = figures_of(scenario, work, machine, result.simulation);
+  return result;
+}
+
+// Every scheme that the problem and the nodes allow, and of rings both paces.
+std::vector<SimulatedWay> simulate_all(const Setup& setup) {
+  std::vector<SimulatedWay> ways;
+  const auto add = [&](JobScheme scheme, Pace pace) {
+    SimulatedWay way{setup.scenario, {}, {}};
+    way.scenario.job.scheme = scheme;
+    way.scenario.pace = pace;
+    check(way.scenario);
+    way.why = obstacle(way.scenario);
+    ways.push_back(std::move(way));
+  };
+  const bool has_nodes = setup.scenario.job.nodes > 1;
+  for (const JobScheme scheme : {JobScheme::ring, JobScheme::two_level})
+    for (const Pace pace : {Pace::in_step, Pace::buffers})
+      if (scheme == JobScheme::ring || has_nodes) add(scheme, pace);
+  for (const JobScheme scheme : {JobScheme::allgather, JobScheme::ulysses})
+    add(scheme, Pace::in_step);
+  ProgressBar bar("simulating");
+  const auto progress = bar.callback();
+  const Work work = work_of(setup.scenario);
+  for (SimulatedWay& way : ways) {
+    if (!way.why) way.figures = run_scenario(way.scenario, work);
+    if (progress)
+      progress(static_cast<double>(&way - ways.data() + 1) / static_cast<double>(ways.size()));
+  }
+  return ways;
+}
+
+// For a title.
+std::string machine_text(const Setup& setup) {
+  const Scenario& scenario = setup.scenario;
+  std::string text = setup.hardware.gpu + ", " + setup.hardware.link;
+  if (scenario.job.nodes > 1 && !scenario.topology)
+    text += fmt::format("; {} nodes, {} x {} between them", scenario.job.nodes, scenario.nics,
+                        scenario.between.name);
+  return text;
+}
+
+SweepTable sweep(const SimulateOptions& options, const Setup& setup) {
+  SweepTable table = for_flag("--sweep:", [&] { return points_of(setup.scenario, options.sweep); });
+  {
+    ProgressBar bar("simulating");
+    run_sweep(table, bar.callback());
+  }
+  if (options.csv)
+    for_flag("--csv", [&] {
+      AtomicFile file(*options.csv);
+      file.write(sweep_csv(table));
+      file.commit();
+    });
+  if (options.picture)
+    for_flag("--picture",
+             [&] { write_sweep_picture(table, machine_text(setup), *options.picture); });
+  return table;
+}
+
+}  // namespace
+
+int simulate_command(const SimulateOptions& options) {
+  if (options.picture) require_pictures("--picture");
+  check_places(options);
+  const Setup setup = set_up(options);
+  if (!options.sweep.empty()) {
+    const SweepTable table = sweep(options, setup);
+    print_out(options.json ? sweep_json(table, setup.hardware) : sweep_text(table, setup.hardware));
+  } else if (options.all_schemes) {
+    const auto ways = simulate_all(setup);
+    print_out(options.json ? ways_json(ways, setup.hardware) : ways_text(ways, setup.hardware));
+  } else {
+    const Simulated simulated = simulate_one(options, setup);
+    print_out(options.json ? simulated_json(simulated) : simulated_text(simulated));
+  }
+  return 0;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,187 @@
+#include "app/train/train_command.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "app/command_line/ending.h"
+#include "app/command_line/flags.h"
+#include "app/process/process_command.h"
+#include "app/report/terminal.h"
+#include "app/train/train_report.h"
+#include "app/train/train_setup.h"
+#include "app/view/picture_command.h"
+#include "core/base/files.h"
+#include "core/trace/chrome_trace.h"
+#include "core/trace/recorder.h"
+
+#ifdef RINGSCOPE_HAS_MPI
+
+#include <optional>
+
+#include "core/process/agreement.h"
+#include "core/train/train_on_mpi.h"
+#endif
+
+namespace ringscope {
+
+namespace {
+
+// The picture shows one curve without gaps: the last steps that the losses have all of.
+void write_picture(const TrainSetup& setup, const TrainJournal& journal, const std::string& path) {
+  const std::vector<StepLoss>& losses = journal.losses();
+  LossCurve curve;
+  curve.unigram_entropy = unigram_entropy(setup.text);
+  curve.title = model_text(setup.plan);
+  for (auto row = losses.rbegin(); row != losses.rend(); ++row) {
+    if (!curve.losses.empty() && row->step + 1 != curve.first_step) break;
+    curve.losses.push_back(row->loss);
+    curve.first_step = row->step;
+  }
+  std::reverse(curve.losses.begin(), curve.losses.end());
+  write_loss_picture(curve, path);
+}
+
+Generated sample_of(const TrainSetup& setup, const Checkpoint& model) {
+  ProgressBar bar("writing");
+  Index done = 0;
+  return generate_on_threads(
+      model, {setup.plan.deal.partition, 1}, *setup.sample, [&](std::uint8_t) {
+        if (const auto progress = bar.callback())
+          progress(static_cast<double>(++done) / static_cast<double>(setup.sample->bytes));
+      });
+}
+
+}  // namespace
+
+Stopwatch::Stopwatch() : begin_ns_(monotonic_ns()) {}
+double Stopwatch::seconds() const { return static_cast<double>(monotonic_ns() - begin_ns_) * 1e-9; }
+
+void conclude_training(const TrainOptions& options, const TrainSetup& setup, TrainJournal& journal,
+                       const FinishedTraining& finished, double seconds) {
+  std::optional<RunError> first_failure;
+  const auto attempt = [&](const auto& f) {
+    try {
+      f();
+    } catch (const std::exception& error) {
+      if (!first_failure) first_failure = as_run_error(error);
+    }
+  };
+  attempt([&] { journal.close(finished.end); });
+  if (options.trace)
+    attempt([&] {
+      for_flag("--trace", [&] { write_chrome_trace(*options.trace, *finished.recording); });
+    });
+  if (options.picture)
+    attempt(
+        [&] { for_flag("--picture", [&] { write_picture(setup, journal, *options.picture); }); });
+  TrainReport report = make_train_report(options, setup, journal.losses(), finished, seconds);
+  // A long sample takes its time, in which the report can be read.
+  if (!options.json) attempt([&] { print_out(train_text(report)); });
+  if (setup.sample)
+    attempt([&] {
+      for_flag("--sample:", [&] { report.sample = sample_of(setup, finished.end).text; });
+    });
+  attempt([&] { print_out(options.json ? train_json(report) : sample_text(report)); });
+  if (first_failure) throw *first_failure;
+}
+
+int train_command(const TrainOptions& options) {
+  const int world_size = options.world_size.value_or(kDefaultTrainingRanks);
+  TrainSetup setup;
+  set_up(options, world_size, setup);
+  require_training_memory(setup, world_size);
+  if (const std::string remark = remark_on_processes(); !remark.empty()) print_error(remark);
+
+  TrainJournal journal(options, setup);
+  const Stopwatch watch;
+  std::optional<ProgressBar> bar("training");
+  const FinishedTraining finished = [&] {
+    try {
+      return run_training_on_threads(setup.plan, setup.text,
+                                     [&](const StepReport& report, const TrainingRank& rank_0) {
+                                       journal.note(report, rank_0);
+                                       if (const auto progress = bar->callback())
+                                         progress(share_done(setup.plan, report.step));
+                                     });
+    } catch (const std::exception& error) {
+      throw journal.close_failed(as_run_error(error));
+    }
+  }();
+  const double seconds = watch.seconds();
+  bar.reset();
+  conclude_training(options, setup, journal, finished, seconds);
+  return 0;
+}
+
+// ---
+// `train` as one rank of a job: rank 0 reads text and checkpoint and hands them out.
+
+#ifdef RINGSCOPE_HAS_MPI
+
+namespace {
+
+class TrainPart : public JobPart {
+ public:
+  TrainPart(MpiSession& session, const TrainOptions& options)
+      : session_(session), line_(session.lifeline()), options_(options) {}
+
+  void prepare() override {
+    require_world_size(session_, options_.world_size);
+    if (!is_first()) return;
+    set_up(options_, session_.world_size(), setup_);
+    require_training_memory(setup_, 1);
+    journal_.emplace(options_, setup_);
+  }
+
+  void run() override {
+    const std::string text = line_.broadcast(is_first() ? setup_.text : "");
+    const std::string checkpoint =
+        line_.broadcast(is_first() && setup_.start ? to_bytes(*setup_.start) : "");
+    if (!is_first()) {
+      // Rank 0 has not refused it.
+      set_up_from(options_, session_.world_size(), text, checkpoint, setup_);
+      require_training_memory(setup_, 1);
+    }
+    agree(line_, {});  // now everybody knows that all have the memory for it
+    const Stopwatch watch;
+    std::optional<ProgressBar> bar;
+    if (is_first()) bar.emplace("training");
+    finished_ = run_training_on_mpi(session_, setup_.plan, setup_.text,
+                                    [&](const StepReport& report, const TrainingRank& rank_0) {
+                                      journal_->note(report, rank_0);
+                                      if (const auto progress = bar->callback())
+                                        progress(share_done(setup_.plan, report.step));
+                                    });
+    seconds_ = watch.seconds();
+  }
+
+  int conclude() override {
+    conclude_training(options_, setup_, *journal_, finished_, seconds_);
+    return 0;
+  }
+
+  RunError leave_behind(const RunError& failure, const std::exception&) override {
+    return journal_ ? journal_->close_failed(failure) : failure;
+  }
+
+ private:
+  bool is_first() const { return session_.rank() == 0; }
+
+  MpiSession& session_;
+  Lifeline& line_;
+  const TrainOptions& options_;
+  TrainSetup setup_;
+  FinishedTraining finished_;
+  double seconds_ = 0;
+  std::optional<TrainJournal> journal_;  // rank 0's alone
+};
+
+}  // namespace
+
+std::unique_ptr<JobPart> make_train_part(MpiSession& session, const TrainOptions& options) {
+  return std::make_unique<TrainPart>(session, options);
+}
+
+#endif  // RINGSCOPE_HAS_MPI
+
+}  // namespace ringscope

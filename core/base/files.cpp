@@ -1,0 +1,250 @@
+#include "core/base/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace ringscope {
+
+// Without O_NONBLOCK, opening a fifo would wait for its writer.
+InputFile::InputFile(const std::string& path, std::string kind)
+    : kind_(std::move(kind)), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  if (descriptor_ < 0) fail(errno);
+  struct stat facts {};
+  if (::fstat(descriptor_, &facts) != 0) {
+    const int error = errno;
+    ::close(descriptor_);
+    fail(error);
+  }
+  if (!S_ISREG(facts.st_mode)) {
+    ::close(descriptor_);
+    throw InputError(fmt::format("{}; a {} accepted",
+                                 S_ISDIR(facts.st_mode) ? "is a directory" : "not a regular file",
+                                 kind_));
+  }
+  size_ = facts.st_size;
+}
+
+InputFile::~InputFile() { ::close(descriptor_); }
+
+void InputFile::read(char* to, Index count, Index offset) const {
+  for (Index done = 0; done < count;) {
+    const ssize_t got =
+        ::pread(descriptor_, to + done, static_cast<std::size_t>(count - done), offset + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(errno);
+    if (got == 0) throw InputError("became shorter while it was read; a finished file accepted");
+    done += got;
+  }
+}
+
+void InputFile::fail(int error) const {
+  throw InputError(fmt::format("{}; a readable {} accepted", std::strerror(error), kind_));
+}
+
+std::string about_file(const std::string& path, const std::string& complaint) {
+  return (path.empty() ? "''" : path) + ": " + complaint;
+}
+
+// ---
+// The temporary file is made by open(O_TMPFILE) and named by linkat, or else by open(O_CREAT |
+// O_EXCL): the process's umask applies as for any other file and nobody else's file can be hit.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw InputError(path + ": " + why +
+                   "; accepted: a file in an existing folder that can be written to");
+}
+
+[[noreturn]] void fail(const std::string& path, int error) {
+  throw RunError(path + ": writing failed: " + std::strerror(error));
+}
+
+// Which of the two kinds of failure it is when a file can't be opened: a place that was badly
+// chosen, or resources that ran out.
+[[noreturn]] void fail_to_open(const std::string& path, int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EIO:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+      fail(path, error);
+    default:
+      refuse(path, std::strerror(error));
+  }
+}
+
+// What to write and how.
+struct Target {
+  std::string path;            // links followed
+  std::optional<mode_t> mode;  // of the file that will be replaced
+  bool direct = false;         // a device or fifo: written to as it is, never replaced
+};
+
+Target target_of(const std::string& path) {
+  if (path.empty()) refuse("''", "the path is empty");
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) == 0) {
+    if (S_ISDIR(facts.st_mode)) refuse(path, "is a directory");
+    // Replacing a file needs no permission to write to it, but its owner said no.
+    if (::access(path.c_str(), W_OK) != 0) fail_to_open(path, errno);
+    if (!S_ISREG(facts.st_mode)) return {path, {}, true};
+    std::error_code error;
+    const fs::path real = fs::canonical(path, error);
+    struct stat real_facts {};
+    // A link under /proc (as /dev/stdout is) may lead to a file that no path leads to.
+    if (error || ::stat(real.c_str(), &real_facts) != 0 || real_facts.st_ino != facts.st_ino ||
+        real_facts.st_dev != facts.st_dev)
+      return {path, {}, true};
+    return {real.string(), facts.st_mode & 07777, false};
+  }
+  if (errno != ENOENT) fail_to_open(path, errno);
+  // Nothing there yet, or a link (or a chain of them) to nothing yet.
+  fs::path place = path;
+  std::error_code error;
+  for (int links = 0; fs::is_symlink(fs::symlink_status(place, error)); ++links) {
+    if (links == 40) fail_to_open(path, ELOOP);
+    const fs::path next = fs::read_symlink(place, error);
+    if (error) fail_to_open(path, error.value());
+    place = place.parent_path() / next;
+  }
+  if (!place.has_filename()) refuse(path, "names a folder");
+  return {place.string(), {}, false};
+}
+
+// Tries names for a temporary file in `folder` until make(name) is not -1 with EEXIST; sets `name` to
+// the last one tried and returns what make did.
+template <class Make>
+int make_with_new_name(const fs::path& folder, std::string& name, Make&& make) {
+  static std::atomic<unsigned> counter{0};
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    const std::string leaf =
+        ".ringscope-" + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
+    name = (folder / leaf).string();
+    const int made = make(name.c_str());
+    if (made != -1 || errno != EEXIST) return made;
+  }
+  errno = EEXIST;
+  return -1;
+}
+
+std::string path_of_descriptor(int descriptor) {
+  return "/proc/self/fd/" + std::to_string(descriptor);
+}
+
+// A file without a name in `folder`, or -1 where there can't be one or it could not be named later.
+int open_unnamed(const fs::path& folder) {
+  const std::string place = folder.empty() ? "." : folder.string();
+  const int descriptor = ::open(place.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (descriptor < 0 || ::access(path_of_descriptor(descriptor).c_str(), F_OK) == 0)
+    return descriptor;
+  ::close(descriptor);
+  return -1;
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  const Target target = target_of(path_);
+  target_ = target.path;
+  int descriptor = -1;
+  if (target.direct) {
+    descriptor = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor < 0) fail_to_open(path_, errno);
+  } else {
+    const fs::path folder = fs::path(target_).parent_path();
+    descriptor = open_unnamed(folder);
+    unnamed_ = descriptor >= 0;
+    if (!unnamed_)
+      descriptor = make_with_new_name(folder, temporary_, [](const char* name) {
+        return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      });
+    if (descriptor < 0) {
+      temporary_.clear();
+      fail_to_open(path_, errno);
+    }
+    if (target.mode.has_value() && ::fchmod(descriptor, *target.mode) != 0) {
+      const int error = errno;
+      ::close(descriptor);
+      discard();
+      fail(path_, error);
+    }
+  }
+  file_ = ::fdopen(descriptor, "wb");
+  if (file_ == nullptr) {
+    const int error = errno;
+    ::close(descriptor);
+    discard();
+    fail(path_, error);
+  }
+}
+
+AtomicFile::~AtomicFile() { discard(); }
+
+void AtomicFile::discard() {
+  if (file_ != nullptr) std::fclose(std::exchange(file_, nullptr));
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  temporary_.clear();
+}
+
+void AtomicFile::discard_and_fail(int error) {
+  discard();
+  fail(path_, error);
+}
+
+void AtomicFile::write(std::string_view bytes) {
+  if (file_ == nullptr) fail(path_, EBADF);
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) discard_and_fail(errno);
+}
+
+void AtomicFile::sync() {
+  if (file_ == nullptr) fail(path_, EBADF);
+  if (std::fflush(file_) != 0) discard_and_fail(errno);
+  // Devices, pipes and some file systems have nothing to synchronise.
+  if (::fsync(::fileno(file_)) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
+    discard_and_fail(errno);
+}
+
+// Gives the unnamed file a temporary name: linkat can't replace a file, only rename can.
+void AtomicFile::name_it() {
+  const std::string unnamed = path_of_descriptor(::fileno(file_));
+  std::string name;
+  const int linked =
+      make_with_new_name(fs::path(target_).parent_path(), name, [&](const char* new_name) {
+        return ::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, new_name, AT_SYMLINK_FOLLOW);
+      });
+  if (linked != 0) discard_and_fail(errno);
+  temporary_ = name;
+}
+
+void AtomicFile::commit() {
+  sync();
+  if (unnamed_) name_it();
+  if (std::fclose(std::exchange(file_, nullptr)) != 0) discard_and_fail(errno);
+  if (temporary_.empty()) return;
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) discard_and_fail(errno);
+  temporary_.clear();
+}
+
+void require_writable(const std::string& path) {
+  // Opening a fifo would wait for its reader; for what is written to directly, permission is all
+  // there is.
+  if (!target_of(path).direct) AtomicFile probe(path);
+}
+
+}  // namespace ringscope

@@ -1,0 +1,240 @@
+#include "core/cost/time.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "core/cost/traffic.h"
+#include "core/cost/work.h"
+
+namespace ringscope {
+
+namespace {
+
+double seconds_of(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+}  // namespace
+
+double thread_cpu_seconds() { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
+double process_cpu_seconds() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
+
+std::vector<double> fastest_of(double budget, const std::vector<std::function<void()>>& calls) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kTurns = 4;
+  for (const auto& call : calls) call();  // to warm up
+  std::vector<double> fastest(calls.size(), std::numeric_limits<double>::infinity());
+  const Clock::time_point begin = Clock::now();
+  const auto seconds_so_far = [&] {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  };
+  do {
+    std::vector<double> seconds(calls.size(), 0);
+    int turns = 0;
+    do {
+      for (std::size_t i = 0; i < calls.size(); ++i) {
+        const double call_begin = thread_cpu_seconds();
+        calls[i]();
+        seconds[i] += thread_cpu_seconds() - call_begin;
+      }
+    } while (++turns < kTurns && seconds_so_far() < budget);
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      fastest[i] = std::min(fastest[i], seconds[i] / turns);
+  } while (seconds_so_far() < budget);
+  return fastest;
+}
+
+namespace {
+
+double bytes_a_row(const Job& job, Pass pass) {
+  const double forward = 2 * kv_values(job.shape, 1) * job.storage_bytes();
+  return pass == Pass::forward ? forward : forward + 2 * kv_values(job.shape, 1) * 4;
+}
+
+double latency_seconds(const Rates& rates, Pass pass) {
+  return (pass == Pass::forward ? 1 : 2) * rates.latency_s;
+}
+
+}  // namespace
+
+double hop_seconds(const Job& job, const Rates& rates, Pass pass, double rows) {
+  return bytes_a_row(job, pass) * rows / rates.bytes_per_s + latency_seconds(rates, pass);
+}
+
+double all_to_all_seconds(double bytes, int world_size, double bytes_per_s, double latency_s) {
+  return world_size == 1 ? 0 : bytes / bytes_per_s + (world_size - 1) * latency_s;
+}
+
+double compute_seconds(const Job& job, const Rates& rates, Pass pass, double pairs) {
+  return flops_of_pairs(job.shape, pairs, pass) / rates.flops(pass);
+}
+
+double least_share(const Job& job, const Balance& balance) {
+  double least = job.max_rows() * job.max_rows();
+  const double whole = least;
+  for (const StepWork& step : balance.steps)
+    if (step.has_hop) least = std::min(least, step.slowest);
+  return least / whole;
+}
+
+double threshold_rows(const Job& job, const Rates& rates, Pass pass, double share) {
+  if (share <= 0) return std::numeric_limits<double>::infinity();
+  // The positive root of a c^2 - b c - latency.
+  const double a = compute_seconds(job, rates, pass, share);
+  const double b = bytes_a_row(job, pass) / rates.bytes_per_s;
+  return (b + std::sqrt(b * b + 4 * a * latency_seconds(rates, pass))) / (2 * a);
+}
+
+namespace {
+
+struct HopTimes {
+  double kv = 0;
+  double gradient = 0;  // 0 in the forward pass
+};
+
+HopTimes hop_times(const Job& job, const Rates& rates, Pass pass) {
+  if (job.world_size == 1) return {};
+  const double kv = kv_hop_bytes(job) / rates.bytes_per_s + rates.latency_s;
+  if (pass == Pass::forward) return {kv, 0};
+  return {kv, gradient_hop_bytes(job) / rates.bytes_per_s + rates.latency_s};
+}
+
+PassTime ring_pass(const Job& job, const Balance& balance, const Rates& rates, Pass pass) {
+  const HopTimes hops = hop_times(job, rates, pass);
+  PassTime time;
+  double slowest = 0;
+  bool is_first = true;
+  for (const StepWork& step : balance.steps) {
+    const double work = compute_seconds(job, rates, pass, step.slowest);
+    const double moving = (step.has_hop ? hops.kv : 0) + (is_first ? 0 : hops.gradient);
+    slowest += step.steps * work;
+    time.exposed += step.steps * std::max(0.0, moving - work);
+    time.wall += step.steps * std::max(work, moving);
+    is_first = false;
+  }
+  time.exposed += hops.gradient;
+  time.wall += hops.gradient;
+  time.compute = compute_seconds(job, rates, pass, balance.mean_rank);
+  time.imbalance = std::max(0.0, slowest - time.compute);  // a sum of parts may round down
+  return time;
+}
+
+PassTime allgather_pass(const Job& job, const Balance& balance, const Rates& rates, Pass pass) {
+  const HopTimes hops = hop_times(job, rates, pass);
+  PassTime time;
+  time.compute = compute_seconds(job, rates, pass, balance.mean_rank);
+  const double slowest = compute_seconds(job, rates, pass, balance.slowest_rank);
+  time.imbalance = slowest - time.compute;
+  time.exposed = (job.world_size - 1) * (hops.kv + hops.gradient);
+  if (balance.sampled) {  // not exact anyway, and perhaps of very many ranks
+    time.wall = time.exposed + slowest;
+    return time;
+  }
+  for (int hop = 0; hop + 1 < job.world_size; ++hop) time.wall += hops.kv;
+  time.wall += slowest;
+  for (int hop = 0; hop + 1 < job.world_size; ++hop) time.wall += hops.gradient;
+  return time;
+}
+
+PassTime ulysses_pass(const Job& job, const Balance& balance, const Rates& rates, Pass pass) {
+  // What a rank sends is linear in its rows, which are most on the first rank or on the last.
+  AllToAlls most;
+  for (const int rank : {0, job.world_size - 1}) {
+    const AllToAlls mine = all_to_alls_of(job, pass, rank);
+    most = {std::max(most.there_bytes, mine.there_bytes),
+            std::max(most.back_bytes, mine.back_bytes)};
+  }
+  const auto seconds = [&](double bytes) {
+    return all_to_all_seconds(bytes, job.world_size, rates.bytes_per_s, rates.latency_s);
+  };
+  const double there = seconds(most.there_bytes), back = seconds(most.back_bytes);
+  PassTime time;
+  time.compute = compute_seconds(job, rates, pass, balance.mean_rank);
+  time.exposed = there + back;
+  time.wall = there + time.compute + back;
+  return time;
+}
+
+PassTime pass_time(const Job& job, const Balance& balance, const Rates& rates, Pass pass) {
+  switch (job.scheme) {
+    case JobScheme::allgather:
+      return allgather_pass(job, balance, rates, pass);
+    case JobScheme::ulysses:
+      return ulysses_pass(job, balance, rates, pass);
+    default:
+      return ring_pass(job, balance, rates, pass);
+  }
+}
+
+}  // namespace
+
+LayerTime layer_time(const Job& job, const Balance& balance, const Rates& rates) {
+  if (job.scheme == JobScheme::two_level)
+    return two_level_time(job, balance, rates, {"", rates.bytes_per_s, rates.latency_s});
+  LayerTime time;
+  time.forward = pass_time(job, balance, rates, Pass::forward);
+  if (job.backward) time.backward = pass_time(job, balance, rates, Pass::backward);
+  return time;
+}
+
+namespace {
+
+struct TwoLevelHopTimes {
+  double kv = 0;
+  double gradient = 0;  // 0 in the forward pass
+};
+
+// Nothing moves where there is nobody to send to.
+TwoLevelHopTimes hop_times(const Job& job, Pass pass, int ranks, double bytes_per_s,
+                           double latency_s) {
+  if (ranks == 1) return {};
+  const auto seconds = [&](double bytes) { return latency_s + bytes / bytes_per_s; };
+  return {seconds(kv_hop_bytes(job)), pass == Pass::forward ? 0 : seconds(gradient_hop_bytes(job))};
+}
+
+PassTime pass_time(const Job& job, const Balance& balance, const Rates& rates, const Link& link,
+                   Pass pass) {
+  const int places = job.ranks_a_node();
+  const TwoLevelHopTimes here = hop_times(job, pass, places, rates.bytes_per_s, rates.latency_s);
+  const TwoLevelHopTimes between =
+      hop_times(job, pass, job.nodes, link.bytes_per_s, link.latency_s);
+  PassTime time;
+  double slowest = 0;
+  auto step = balance.steps.begin();
+  for (int outer = 0; outer < job.nodes; ++outer) {
+    double turn = 0;
+    for (int inner = 0; inner < places; ++inner, ++step) {
+      const double work = compute_seconds(job, rates, pass, step->slowest);
+      const double moving = (inner < places - 1 ? here.kv : 0) + (inner > 0 ? here.gradient : 0);
+      slowest += work;
+      turn += std::max(work, moving);
+    }
+    const double moving =
+        (outer < job.nodes - 1 ? between.kv : 0) + (outer > 0 ? between.gradient : 0);
+    time.wall += std::max(turn, moving);
+  }
+  time.wall += between.gradient;
+  time.wall += here.gradient;
+  time.compute = compute_seconds(job, rates, pass, balance.mean_rank);
+  time.imbalance = std::max(0.0, slowest - time.compute);  // sums of parts may round down
+  time.exposed = std::max(0.0, time.wall - slowest);
+  return time;
+}
+
+}  // namespace
+
+LayerTime two_level_time(const Job& job, const Balance& balance, const Rates& rates,
+                         const Link& between) {
+  LayerTime time;
+  time.forward = pass_time(job, balance, rates, between, Pass::forward);
+  if (job.backward) time.backward = pass_time(job, balance, rates, between, Pass::backward);
+  return time;
+}
+
+}  // namespace ringscope

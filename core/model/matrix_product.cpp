@@ -1,0 +1,69 @@
+#include "core/model/matrix_product.h"
+
+#include <algorithm>
+
+namespace ringscope {
+namespace {
+
+constexpr Index kPanel = kMicroVectors * kVectorWidth;  // columns of B that lie side by side
+constexpr Index kInner = 256;                           // rows of B at a time
+constexpr Index kRows = 96;                             // rows of A: with their kInner values in L2
+
+Index panels_of(Index columns) { return ceil_div(columns, kPanel); }
+
+template <Store kStore>
+void add_chunk(const MatrixView& a, const float* packed, Index columns, float* c,
+               WorkPulse* pulse) {
+  for (Index row = 0; row < a.rows; row += kRows) {
+    if (pulse != nullptr) pulse->tick();
+    for (Index panel = 0; panel < panels_of(columns); ++panel) {
+      const Index column = panel * kPanel;
+      tile_product<kStore>({a.data + row * a.row_stride, a.row_stride, a.column_stride},
+                           packed + column * a.columns, kPanel, c + row * columns + column, columns,
+                           min_of(kRows, a.rows - row), min_of(kPanel, columns - column),
+                           a.columns);
+    }
+  }
+}
+
+}  // namespace
+
+// Panel after panel, each [b.rows, kPanel]; zeros where b has no more columns.
+void MatrixProduct::pack(const MatrixView& b) {
+  const auto size = static_cast<std::size_t>(panels_of(b.columns) * kPanel * b.rows);
+  if (packed_.size() < size) packed_.resize(size);
+  for (Index column = 0; column < b.columns; column += kPanel) {
+    float* const panel = packed_.data() + column * b.rows;
+    const Index width = min_of(kPanel, b.columns - column);
+    const float* const from = b.data + column * b.column_stride;
+    if (b.column_stride == 1) {
+      for (Index k = 0; k < b.rows; ++k) {
+        std::copy_n(from + k * b.row_stride, width, panel + k * kPanel);
+        std::fill_n(panel + k * kPanel + width, kPanel - width, 0.0f);
+      }
+      continue;
+    }
+    for (Index j = 0; j < kPanel; ++j)
+      for (Index k = 0; k < b.rows; ++k)
+        panel[k * kPanel + j] = j < width ? from[k * b.row_stride + j * b.column_stride] : 0.0f;
+  }
+}
+
+void MatrixProduct::operator()(Store store, const MatrixView& a, const MatrixView& b, float* c) {
+  flops_ += 2 * static_cast<double>(a.rows) * static_cast<double>(a.columns) *
+            static_cast<double>(b.columns);
+  if (a.columns == 0 && store == Store::overwrite) std::fill_n(c, a.rows * b.columns, 0.0f);
+  for (Index k = 0; k < a.columns; k += kInner) {
+    const Index inner = min_of(kInner, a.columns - k);
+    pack({b.data + k * b.row_stride, inner, b.columns, b.row_stride, b.column_stride});
+    const MatrixView part{a.data + k * a.column_stride, a.rows, inner, a.row_stride,
+                          a.column_stride};
+    if (k == 0 && store == Store::overwrite) {
+      add_chunk<Store::overwrite>(part, packed_.data(), b.columns, c, pulse_);
+    } else {
+      add_chunk<Store::accumulate>(part, packed_.data(), b.columns, c, pulse_);
+    }
+  }
+}
+
+}  // namespace ringscope

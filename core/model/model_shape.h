@@ -1,0 +1,53 @@
+// The sizes of a model, and the names, order and places of its weights, which follow from them.
+#pragma once
+
+#include <vector>
+
+#include "core/attention/views.h"
+#include "core/model/parameters.h"
+
+namespace ringscope {
+
+struct ModelShape {
+  Index layers = 4;
+  Index width = 128;    // of a row between the layers
+  Index num_heads = 4;  // query heads
+  Index num_heads_kv = 4;
+  Index head_dim = 32;    // even: rotary positions turn pairs
+  Index hidden = 344;     // of the MLP, about 8/3 of width: the gate makes it three matrices
+  Index vocab = 256;      // tokens are bytes below it
+  bool tied_head = true;  // the head's matrix is the embedding's
+  double rotary_base = 10000;
+  double norm_epsilon = 1e-5;
+
+  bool operator==(const ModelShape&) const = default;
+};
+
+// Throws InputError that names the size, its value, and what is accepted.
+void validate(const ModelShape& shape);
+
+// The attention of all layers, for `batch` sequences.
+AttentionParams attention_params(const ModelShape& shape, Index batch);
+
+struct LayerWeights {
+  Parameter attention_gain;     // [1, width], as mlp_gain: the norms'
+  Parameter query, key, value;  // [width, heads * head_dim]
+  Parameter output;             // [num_heads * head_dim, width]
+  Parameter mlp_gain;
+  Parameter gate, up;  // [width, hidden]
+  Parameter down;      // [hidden, width]
+};
+
+struct ModelWeights {
+  // Throws InputError as validate.
+  explicit ModelWeights(const ModelShape& its_shape);
+
+  ModelShape shape;
+  ParameterLayout layout;
+  Parameter embedding;  // [vocab, width]
+  std::vector<LayerWeights> layers;
+  Parameter final_gain;
+  Parameter head;  // [vocab, width]; the embedding itself when tied
+};
+
+}  // namespace ringscope

@@ -1,0 +1,118 @@
+#include "core/model/parameters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/random.h"
+
+namespace ringscope {
+
+Parameter ParameterLayout::add_matrix(std::string name, Index rows, Index columns,
+                                      double deviation) {
+  return add({std::move(name), {size_, rows, columns}, deviation});
+}
+
+Parameter ParameterLayout::add_gain(std::string name, Index columns) {
+  return add({std::move(name), {size_, 1, columns}, 0});
+}
+
+Parameter ParameterLayout::add(NamedParameter parameter) {
+  size_ += parameter.place.size();
+  all_.push_back(std::move(parameter));
+  return all_.back().place;
+}
+
+ParameterStore::ParameterStore(const ParameterLayout& layout, std::uint64_t seed,
+                               MemoryMeter* meter)
+    : values_(meter, layout.size()), gradients_(meter, layout.size() + 1) {
+  constexpr std::uint64_t kFirstStream = 16;  // those below are attention's inputs (random.h)
+  std::uint64_t stream = kFirstStream;
+  for (const NamedParameter& parameter : layout.all()) {
+    float* const to = values_.data() + parameter.place.offset;
+    if (parameter.is_gain()) std::fill_n(to, parameter.place.size(), 1.0f);
+    // Uniform in +-sqrt(3) has deviation 1.
+    const double scale = parameter.deviation * std::sqrt(3.0);
+    for (Index i = 0; !parameter.is_gain() && i < parameter.place.size(); ++i) {
+      const std::uint64_t bits = random_bits(seed, stream, static_cast<std::uint64_t>(i));
+      to[i] = static_cast<float>(scale * (2 * unit_interval(bits) - 1));
+    }
+    ++stream;
+  }
+}
+
+namespace {
+
+// In f64, in four sums that a processor can add side by side.
+double length_of(const float* values, Index size) {
+  double sums[4] = {};
+  for (Index i = 0; i < size; ++i) sums[i % 4] += static_cast<double>(values[i]) * values[i];
+  return std::sqrt((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+// The bits of an f32 without its sign, which are in the order of sizes: infinity and, above it, NaN
+// are the largest. Of integers a processor finds the largest of several at once.
+constexpr std::uint32_t kInfinity = 0x7f800000;
+std::uint32_t bits_of_size(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffff; }
+
+}  // namespace
+
+void validate(const AdamWSettings& settings) {
+  const auto accept = [](bool fits, const char* name, double value, const char* accepted) {
+    if (!fits) throw InputError(fmt::format("{}: {} given, {} accepted", name, value, accepted));
+  };
+  const auto below_one = [](double beta) { return beta >= 0 && beta < 1; };
+  accept(settings.rate > 0 && std::isfinite(settings.rate), "rate", settings.rate,
+         "a number above 0");
+  accept(below_one(settings.beta1), "beta1", settings.beta1, "0 to below 1");
+  accept(below_one(settings.beta2), "beta2", settings.beta2, "0 to below 1");
+  accept(settings.epsilon > 0, "epsilon", settings.epsilon, "a number above 0");
+  accept(settings.decay >= 0, "decay", settings.decay, "0 or more");
+  accept(settings.longest_gradient >= 0, "longest-gradient", settings.longest_gradient,
+         "0 or more");
+  accept(settings.warmup_steps >= 0, "warmup-steps", static_cast<double>(settings.warmup_steps),
+         "0 or more");
+}
+
+AdamW::AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter)
+    : layout_(layout), settings_(settings), moments_(meter, 2 * layout.size()) {
+  moments_.fill(0);
+}
+
+double AdamW::update(ParameterStore& store) {
+  ++steps_;
+  const AdamWSettings& s = settings_;
+  const auto t = static_cast<double>(steps_);
+  const double length = length_of(store.gradients(), store.size());
+  const bool too_long = s.longest_gradient > 0 && length > s.longest_gradient;
+  const double shrink = too_long ? s.longest_gradient / length : 1;
+  const double warmed = std::min(1.0, t / static_cast<double>(max_of(s.warmup_steps, 1)));
+  const double rate = s.rate * warmed;
+  const double unbias1 = 1 / (1 - std::pow(s.beta1, t)), unbias2 = 1 / (1 - std::pow(s.beta2, t));
+  std::uint32_t largest = 0;
+  for (const NamedParameter& parameter : layout_.all()) {
+    const double decay = parameter.is_gain() ? 0 : s.decay;
+    const Index end = parameter.place.offset + parameter.place.size();
+    float *const w = store.values(), *const m = moments_.data(), *const v = m + layout_.size();
+    const float* const gradients = store.gradients();
+    for (Index i = parameter.place.offset; i < end; ++i) {
+      const double g = shrink * gradients[i];
+      const double mean = s.beta1 * m[i] + (1 - s.beta1) * g;
+      const double square = s.beta2 * v[i] + (1 - s.beta2) * g * g;
+      const double step = mean * unbias1 / (std::sqrt(square * unbias2) + s.epsilon);
+      m[i] = static_cast<float>(mean);
+      v[i] = static_cast<float>(square);
+      w[i] = static_cast<float>(w[i] - rate * (step + decay * w[i]));
+      largest = std::max(largest, bits_of_size(w[i]));
+    }
+  }
+  weights_are_finite_ = largest < kInfinity;
+  return length;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,128 @@
+// A model's weights as one flat array with the gradients beside it: what an optimizer walks, a
+// checkpoint writes, the ranks add up and a test varies one by one. Names and places come from a
+// layout, the same on every rank and in every run of one shape of model.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/buffer.h"
+#include "core/model/matrix_product.h"
+
+namespace ringscope {
+
+// Where a weight lies: [rows, columns] in C order, from value `offset` on.
+struct Parameter {
+  Index offset = 0;
+  Index rows = 0;
+  Index columns = 0;
+
+  Index size() const { return rows * columns; }
+};
+
+struct NamedParameter {
+  std::string name;
+  Parameter place;
+  // Of the values that it begins with, which are uniform around 0; 0: a gain, [1, columns], which
+  // begins as ones (and which weight decay leaves alone).
+  double deviation = 0;
+
+  bool is_gain() const { return deviation == 0; }
+};
+
+class ParameterLayout {
+ public:
+  // Behind those that are there. deviation > 0.
+  Parameter add_matrix(std::string name, Index rows, Index columns, double deviation);
+  Parameter add_gain(std::string name, Index columns);
+
+  Index size() const { return size_; }  // values in all
+  const std::vector<NamedParameter>& all() const { return all_; }
+
+ private:
+  Parameter add(NamedParameter parameter);
+
+  std::vector<NamedParameter> all_;
+  Index size_ = 0;
+};
+
+// A rank's copy. Weights are replicated: every rank holds all of them.
+class ParameterStore {
+ public:
+  // Values drawn from `seed`, the same on every rank; gradients are not set yet.
+  ParameterStore(const ParameterLayout& layout, std::uint64_t seed, MemoryMeter* meter);
+
+  Index size() const { return values_.size(); }
+  float* values() { return values_.data(); }
+  const float* values() const { return values_.data(); }
+  // Those of all values, and behind them one number more, in which the ranks' losses travel along
+  // when the gradients are added up.
+  float* gradients() { return gradients_.data(); }
+  const float* gradients() const { return gradients_.data(); }
+  Index gradients_and_loss() const { return gradients_.size(); }
+  float& loss() { return gradients_[size()]; }
+  void clear_gradients() { gradients_.fill(0); }
+
+  const float* value(const Parameter& p) const { return values_.data() + p.offset; }
+  float* gradient(const Parameter& p) { return gradients_.data() + p.offset; }
+  MatrixView matrix(const Parameter& p) const { return row_major(value(p), p.rows, p.columns); }
+
+ private:
+  Buffer<float> values_, gradients_;
+};
+
+// ---
+// Adam with decoupled weight decay, weight by weight, at step t from 1 on, for the gradient g:
+//
+//   m = beta1 m + (1 - beta1) g            v = beta2 v + (1 - beta2) g^2
+//   w -= rate (m' / (sqrt(v') + epsilon) + decay w),    m' = m / (1 - beta1^t), v' likewise
+//
+// (Kingma and Ba, "Adam", algorithm 1; Loshchilov and Hutter, "Decoupled Weight Decay
+// Regularization", algorithm 2.) Every rank updates its copy of all weights from the same
+// gradients, so the copies stay the same, bit for bit. Gains are not decayed.
+
+struct AdamWSettings {
+  double rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.99;
+  // Where a gradient is next to nothing, an epsilon of 1e-8 would turn its rounding into steps as
+  // long as any, and training apart with another world_size.
+  double epsilon = 1e-5;
+  double decay = 0.01;
+  // The gradients are scaled down to this length when they are longer; 0: never.
+  double longest_gradient = 1;
+  Index warmup_steps = 10;  // over which the rate grows to its value
+
+  bool operator==(const AdamWSettings&) const = default;
+};
+
+// Throws InputError that names the setting, its value, and what is accepted.
+void validate(const AdamWSettings& settings);
+
+class AdamW {
+ public:
+  // `layout` must outlive it.
+  AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter);
+
+  // One step by store.gradients(). Returns their length.
+  double update(ParameterStore& store);
+  // Whether the last update, if any, has left no weight that is NaN or infinite.
+  bool weights_are_finite() const { return weights_are_finite_; }
+
+  // What a checkpoint has to keep: m and then v, [2, layout.size()], and the number of steps so
+  // far.
+  Buffer<float>& moments() { return moments_; }
+  const Buffer<float>& moments() const { return moments_; }
+  Index steps() const { return steps_; }
+  void set_steps(Index steps) { steps_ = steps; }
+
+ private:
+  const ParameterLayout& layout_;
+  AdamWSettings settings_;
+  Buffer<float> moments_;
+  Index steps_ = 0;
+  bool weights_are_finite_ = true;
+};
+
+}  // namespace ringscope

@@ -1,0 +1,170 @@
+// N ranks on threads of this process, for as long as a piece of work lasts that is more than one
+// attention: every rank makes what it works with, works, and leaves it to whoever called.
+#pragma once
+
+#include <array>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/model/rank_groups.h"
+#include "core/ring/thread_communicator.h"
+
+namespace ringscope {
+
+// On a thread a rank, calls state = make(communicator), which returns a std::unique_ptr, and then
+// work(*state). Returns all ranks' states, whose communicators are no more. When a rank throws, all
+// others end at their next wait, and the first failure is thrown as a RunError that names the rank.
+// make and work are called from several threads at once.
+template <class Make, class Work>
+auto run_rank_threads(int world_size, const Make& make, const Work& work) {
+  using State = decltype(make(std::declval<Communicator&>()));
+  ThreadRing ring(world_size);
+  // The states hold the memory that hops name, so they outlive the communicators.
+  std::vector<State> states(static_cast<std::size_t>(world_size));
+  {
+    std::vector<std::unique_ptr<ThreadCommunicator>> communicators;
+    for (int rank = 0; rank < world_size; ++rank)
+      communicators.push_back(std::make_unique<ThreadCommunicator>(ring, rank));
+    const auto run_one = [&](int rank) {
+      try {
+        states[rank] = make(*communicators[rank]);
+        work(*states[rank]);
+      } catch (const RunError& error) {
+        ring.fail(error.rank() >= 0 ? error : RunError(error.what(), rank));
+      } catch (const std::bad_alloc&) {
+        ring.fail(RunError("out of memory", rank));
+      } catch (const std::exception& error) {
+        ring.fail(RunError(error.what(), rank));
+      }
+    };
+    std::vector<std::thread> threads;
+    threads.reserve(states.size());
+    try {
+      for (int rank = 0; rank < world_size; ++rank) threads.emplace_back(run_one, rank);
+    } catch (const std::exception& error) {
+      ring.fail(RunError(std::string("cannot start a thread: ") + error.what(),
+                         static_cast<int>(threads.size())));
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  ring.throw_if_failed();
+  return states;
+}
+
+// ---
+// Ranks on threads of this process with a ring for every group that they are in (rank_groups.h).
+
+// The rings of all groups of all axes. A rank's place in a ring is its index along the axis.
+class GroupRings {
+ public:
+  // `groups` must outlive it.
+  explicit GroupRings(const RankGroups& groups) : groups_(groups) {
+    for (const Axis axis : kAllAxes)
+      for (int first = 0; first < groups.world_size(); ++first)
+        of(axis).push_back(groups.indices(first)[axis] == 0
+                               ? std::make_unique<ThreadRing>(groups.sizes()[axis])
+                               : nullptr);
+  }
+
+  ThreadRing& ring(int rank, Axis axis) { return *of(axis)[groups_.members(rank, axis)[0]]; }
+
+  // The failure of `rank`, in which something was thrown, or if another one was first, that one.
+  // Ends all waits of all rings. Thread-safe.
+  RunError fail(int rank, const std::exception& thrown) {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return *failure_;
+    failure_ = first_failure(rank, thrown);
+    for (auto& rings : rings_)
+      for (auto& ring : rings)
+        if (ring != nullptr) ring->fail(*failure_);
+    return *failure_;
+  }
+
+ private:
+  std::vector<std::unique_ptr<ThreadRing>>& of(Axis axis) {
+    return rings_[static_cast<std::size_t>(axis)];
+  }
+  // A ring calls ranks by their places in it.
+  RunError first_failure(int rank, const std::exception& thrown) {
+    for (const Axis axis : kAllAxes) {
+      try {
+        ring(rank, axis).throw_if_failed();
+      } catch (const RunError& error) {
+        const int world_rank = error.rank() < 0 ? rank : groups_.members(rank, axis)[error.rank()];
+        return RunError(error.what(), world_rank, error.step());
+      }
+    }
+    const auto* const error = dynamic_cast<const RunError*>(&thrown);
+    return RunError(thrown.what(), rank, error == nullptr ? -1 : error->step());
+  }
+
+  const RankGroups& groups_;
+  std::array<std::vector<std::unique_ptr<ThreadRing>>, 4> rings_;  // [axis][first rank]
+  std::mutex mutex_;
+  std::optional<RunError> failure_;
+};
+
+// One rank's places in the rings of its groups.
+class GroupSeats {
+ public:
+  GroupSeats(GroupRings& rings, const RankGroups& groups, int rank) : rank_(rank) {
+    for (const Axis axis : kAllAxes)
+      communicators_[static_cast<std::size_t>(axis)] =
+          std::make_unique<ThreadCommunicator>(rings.ring(rank, axis), groups.indices(rank)[axis]);
+  }
+
+  int rank() const { return rank_; }
+  Communicator& operator[](Axis axis) { return *communicators_[static_cast<std::size_t>(axis)]; }
+
+ private:
+  int rank_;
+  std::array<std::unique_ptr<ThreadCommunicator>, 4> communicators_;
+};
+
+// As run_rank_threads, but make is called with a rank's GroupSeats: state = make(seats), then
+// work(*state).
+template <class Make, class Work>
+auto run_group_threads(const RankGroups& groups, const Make& make, const Work& work) {
+  using State = decltype(make(std::declval<GroupSeats&>()));
+  struct SeatedRank {
+    SeatedRank(GroupRings& rings, const RankGroups& groups, int rank)
+        : seats(rings, groups, rank) {}
+
+    State state;  // outlives the communicators: it holds the memory that hops name
+    GroupSeats seats;
+  };
+  GroupRings rings(groups);
+  const auto or_fail = [&](int rank, const auto& part) {
+    try {
+      return part();
+    } catch (const std::bad_alloc&) {
+      throw rings.fail(rank, RunError("out of memory"));
+    } catch (const std::exception& error) {
+      throw rings.fail(rank, error);
+    }
+  };
+  auto ranks = run_rank_threads(
+      groups.world_size(),
+      [&](Communicator& world) {
+        const int rank = world.rank();
+        return or_fail(rank, [&] { return std::make_unique<SeatedRank>(rings, groups, rank); });
+      },
+      [&](SeatedRank& rank) {
+        or_fail(rank.seats.rank(), [&] {
+          rank.state = make(rank.seats);
+          work(*rank.state);
+        });
+      });
+  std::vector<State> states;
+  for (auto& rank : ranks) states.push_back(std::move(rank->state));
+  return states;
+}
+
+}  // namespace ringscope

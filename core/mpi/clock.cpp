@@ -1,0 +1,104 @@
+#include "core/mpi/clock.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/mpi/mpi_calls.h"
+#include "core/trace/recorder.h"
+
+namespace ringscope {
+
+namespace {
+
+// Two quartz clocks differ in rate by at most this, also while one of them is being adjusted; and the
+// difference itself changes by at most this in the course of a run, with temperature and adjustment.
+constexpr double kMaxDrift = 600e-6;
+constexpr double kMaxWander = 1e-6;
+
+}  // namespace
+
+ClockReading read_clock(const std::vector<RoundTrip>& trips) {
+  const RoundTrip& best =
+      *std::min_element(trips.begin(), trips.end(), [](const RoundTrip& a, const RoundTrip& b) {
+        return a.answered - a.asked < b.answered - b.asked;
+      });
+  const std::int64_t round_trip = best.answered - best.asked;
+  const std::int64_t middle = best.asked + round_trip / 2;
+  // Half the round trip, on rank 0's clock, and what integers round away.
+  const double half = static_cast<double>(round_trip) / 2 * (1 + kMaxDrift);
+  return {middle, best.reference - middle, static_cast<std::int64_t>(std::ceil(half)) + 1};
+}
+
+ClockMap::ClockMap(const ClockReading& before, const std::optional<ClockReading>& after)
+    : before_(before), after_(after) {
+  if (after && after->at > before.at)
+    drift_ = static_cast<double>(after->offset - before.offset) /
+             static_cast<double>(after->at - before.at);
+}
+
+std::int64_t ClockMap::offset_at(std::int64_t time) const {
+  return before_.offset + std::llround(drift_ * static_cast<double>(time - before_.at));
+}
+
+// With two readings that are wrong by e1 and e2 at most, the line through them is wrong by at most the
+// larger one in between. A rate that is higher than the mean by w in one half and lower by w in the
+// other takes the clock furthest from the line: w times half the duration.
+std::int64_t ClockMap::error(std::int64_t until) const {
+  if (after_) {
+    const double duration = static_cast<double>(after_->at - before_.at);
+    return std::max(before_.error, after_->error) +
+           static_cast<std::int64_t>(std::ceil(kMaxWander * duration / 2)) + 1;
+  }
+  const double duration = static_cast<double>(std::max<std::int64_t>(until - before_.at, 0));
+  return before_.error + static_cast<std::int64_t>(std::ceil(kMaxDrift * duration));
+}
+
+namespace {
+
+constexpr int kRoundTrips = 50;
+
+void send(std::int64_t& time, int to, ProcessWait& wait) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(
+      MPI_Isend(&time, sizeof time, MPI_BYTE, to, number_of(Tag::clock), MPI_COMM_WORLD, &request),
+      "MPI_Isend");
+  wait.until_complete(request, to);
+}
+
+MPI_Request expect(std::int64_t& time, int from) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Irecv(&time, sizeof time, MPI_BYTE, from, number_of(Tag::clock), MPI_COMM_WORLD,
+                      &request),
+            "MPI_Irecv");
+  return request;
+}
+
+}  // namespace
+
+// Rank 0 serves the others one after the other, so that no two disturb each other's round trips.
+std::optional<ClockReading> exchange_clocks(int rank, int world_size, ProcessWait& wait) {
+  std::int64_t time = 0;
+  if (rank == 0) {
+    for (int peer = 1; peer < world_size; ++peer) {
+      for (int i = 0; i < kRoundTrips; ++i) {
+        MPI_Request question = expect(time, peer);
+        wait.until_complete(question, peer);
+        time = monotonic_ns();
+        send(time, peer, wait);
+      }
+    }
+    return std::nullopt;
+  }
+  std::vector<RoundTrip> trips;
+  for (int i = 0; i < kRoundTrips; ++i) {
+    RoundTrip& trip = trips.emplace_back();
+    MPI_Request answer = expect(trip.reference, 0);
+    trip.asked = monotonic_ns();
+    send(time, 0, wait);
+    wait.until_complete(answer, 0);
+    trip.answered = monotonic_ns();
+  }
+  return read_clock(trips);
+}
+
+}  // namespace ringscope

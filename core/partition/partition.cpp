@@ -1,9 +1,0 @@
-#include "core/partition/partition.h"
-
-#include "core/base/names.h"
-
-namespace ringscope {
-
-PartitionKind parse_partition(std::string_view text) { return parse_name(text, kAllPartitions); }
-
-}  // namespace ringscope

@@ -1,0 +1,121 @@
+// What one rank may attend of one KV block: the mask, seen through the positions of the query rows
+// and of the key rows. Because a query's allowed keys are one interval of global positions and a
+// rank's rows ascend, in local rows too each query has one interval of keys, whose ends never
+// decrease. From that:
+//
+//   full tile    the last row's interval begins, and the first row's ends, outside the tile
+//   empty tile   it has no pairs
+//   pairs        a sum over runs of clamp(i + const, 0, count), which has a closed form
+//
+// All of it is O(1) in rows (O(documents that the tile crosses) under a documents mask), constexpr
+// and free of heap and CUDA, so that kernels can use the same functions.
+#pragma once
+
+#include "core/problem/mask.h"
+#include "core/problem/partition.h"
+
+namespace ringscope {
+
+enum class TileClass { empty, partial, full };
+
+struct Region {
+  Mask mask;
+  LocalRows queries;
+  LocalRows keys;
+
+  // The local key rows that local query row i may attend.
+  constexpr Interval allowed_rows(Index i) const {
+    const Interval positions = mask.allowed_keys(queries.global_position(i));
+    return {keys.rows_below(positions.first), keys.rows_below(positions.last)};
+  }
+
+  // Number of allowed pairs in the tile of local rows `q` x `k`.
+  constexpr Index pairs(Interval q, Interval k) const;
+  constexpr Index pairs() const { return pairs({0, queries.size()}, {0, keys.size()}); }
+
+  constexpr TileClass tile_class(Interval q, Interval k) const {
+    if (q.size() == 0 || k.size() == 0) return TileClass::empty;
+    const Interval first = allowed_rows(q.first), last = allowed_rows(q.last - 1);
+    if (first.last <= k.first && last.last <= k.first) return TileClass::empty;
+    if (first.first >= k.last) return TileClass::empty;
+    if (last.first <= k.first && k.last <= first.last) return TileClass::full;
+    return pairs(q, k) == 0 ? TileClass::empty : TileClass::partial;
+  }
+};
+
+namespace closed_form {
+
+// Sum of clamp(u, 0, m) over u < y.
+constexpr Index sum_clamped_below(Index y, Index m) {
+  if (y <= 0) return 0;
+  return y <= m ? y * (y - 1) / 2 : m * (m - 1) / 2 + m * (y - m);
+}
+
+// Sum over i in [0, rows) of clamp(i + offset, 0, m).
+constexpr Index sum_clamped_ramp(Index rows, Index offset, Index m) {
+  return sum_clamped_below(rows + offset, m) - sum_clamped_below(offset, m);
+}
+
+// Sum over a run of queries of how many `keys` lie below `query position + shift`. Same strides.
+constexpr Index sum_below_shifted(const Run& queries, Index shift, const Run& keys) {
+  return sum_clamped_ramp(queries.count, ceil_div(queries.first + shift - keys.first, keys.stride),
+                          keys.count);
+}
+
+// Sum over `queries`, which all lie in `document`, of how many `keys` their intervals hold. Each
+// end of the interval is, piece by piece, either a constant or the query's position plus a
+// constant; `cuts` holds the positions where a piece can begin, which only windows and prefixes have.
+constexpr Index pairs_in_document(const Mask& mask, Interval document, const Run& queries,
+                                  const Run& keys) {
+  const Index cuts[] = {
+      document.first + mask.window - 1,  // i - window + 1 leaves the document's start
+      document.last - mask.window,       // i + window reaches the document's end
+      mask.prefix - mask.window,         // i + window reaches the prefix
+      mask.prefix - 1};                  // i + 1 reaches the prefix
+  const bool has_cuts = mask.window > 0 || mask.prefix >= 0;
+  Index total = 0;
+  Index begin = 0;
+  while (begin < queries.count) {
+    Index end = queries.count;
+    for (const Index cut : cuts) {
+      if (!has_cuts) break;
+      const Index at = queries.rows_below(cut);
+      if (at > begin) end = min_of(end, at);
+    }
+    const Run piece = queries.slice(begin, end);
+    const Interval here = mask.allowed_keys(piece.first, document);
+    const Interval there = mask.allowed_keys(piece.position(piece.count - 1), document);
+    total += here.last == there.last ? piece.count * keys.rows_below(here.last)
+                                     : sum_below_shifted(piece, here.last - piece.first, keys);
+    total -= here.first == there.first ? piece.count * keys.rows_below(here.first)
+                                       : sum_below_shifted(piece, here.first - piece.first, keys);
+    begin = end;
+  }
+  return total;
+}
+
+// Allowed pairs between two runs of one stride.
+constexpr Index pairs_of_runs(const Mask& mask, const Run& queries, const Run& keys) {
+  Index total = 0;
+  Index begin = 0;
+  while (begin < queries.count && keys.count > 0) {
+    const Interval document = mask.document(mask.document_of(queries.position(begin)));
+    const Index end = queries.rows_below(document.last);
+    total += pairs_in_document(mask, document, queries.slice(begin, end), keys);
+    begin = end;
+  }
+  return total;
+}
+
+}  // namespace closed_form
+
+constexpr Index Region::pairs(Interval q, Interval k) const {
+  Index total = 0;
+  for (int a = 0; a < 2; ++a)
+    for (int b = 0; b < 2; ++b)
+      total += closed_form::pairs_of_runs(mask, queries.run_within(a, q.first, q.last),
+                                          keys.run_within(b, k.first, k.last));
+  return total;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,30 @@
+#include "core/run/cpu_engine.h"
+
+#include "core/run/faulty_ring.h"
+#include "core/run/recording.h"
+
+namespace ringscope {
+
+CpuRankEngine::CpuRankEngine(std::unique_ptr<Communicator> blocks, Rank& rank,
+                             const Engine::Listener& listener, RankLives lives)
+    : recorder_(rank.recorder()),
+      blocks_(with_faults(std::move(blocks), rank.config(), lives)),
+      cpu_(rank.problem().params, rank.config().backward, &rank.meter(), &rank.pulse()),
+      delayed_(with_delays(cpu_, rank.config(), rank.rank())),
+      scratch_bytes_(BlockwiseScratch::bytes(rank.config().shape.head_dim, rank.config().backward)),
+      communicator_(*blocks_, recorder_, 4 * static_cast<std::size_t>(blocks_->world_size()),
+                    &rank.pulse()),
+      backend_(delayed_ ? *delayed_ : cpu_, recorder_, rank.problem().params,
+               {rank.rank(), blocks_->world_size()}, listener, &rank.pulse()) {}
+
+void CpuRankEngine::finish_failed() {
+  communicator_.flush_what_happened();
+  set_lse_errors(recorder_.samples());  // to the last state that there is
+}
+
+std::unique_ptr<RankEngine> ThreadEngine::make(Rank& rank, const Listener& listener) {
+  return std::make_unique<CpuRankEngine>(std::make_unique<ThreadCommunicator>(ring_, rank.rank()),
+                                         rank, listener, RankLives::in_a_thread);
+}
+
+}  // namespace ringscope

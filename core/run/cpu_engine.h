@@ -1,0 +1,56 @@
+// What a rank computes and records with on a CPU, whoever moves its blocks: the CPU kernels, and the
+// decorators around both seams, which record and commit faults. Threads and MPI processes share it.
+#pragma once
+
+#include <memory>
+
+#include "core/ring/cpu_backend.h"
+#include "core/ring/thread_communicator.h"
+#include "core/run/engine.h"
+#include "core/run/faulty_ring.h"
+#include "core/run/rank.h"
+#include "core/run/recording.h"
+
+namespace ringscope {
+
+class CpuRankEngine : public RankEngine {
+ public:
+  // `rank` must outlive it.
+  CpuRankEngine(std::unique_ptr<Communicator> blocks, Rank& rank, const Engine::Listener& listener,
+                RankLives lives);
+
+  Communicator& communicator() override { return communicator_; }
+  BlockBackend& backend() override { return backend_; }
+  void finish() override { communicator_.flush(); }
+  void finish_failed() override;
+  Index scratch_bytes() const override { return scratch_bytes_; }
+
+ private:
+  Recorder& recorder_;
+  std::unique_ptr<Communicator> blocks_;
+  CpuBackend cpu_;
+  std::unique_ptr<BlockBackend> delayed_;  // around it, or null
+  Index scratch_bytes_;
+  RecordingCommunicator communicator_;
+  RecordingBackend backend_;
+};
+
+// ---
+// Ranks on the CPU: a thread each, blocks copied from thread to thread, attended by the CPU kernels.
+
+class ThreadEngine : public Engine {
+ public:
+  explicit ThreadEngine(int world_size) : ring_(world_size) {}
+
+  std::string_view name() const override { return "cpu"; }
+  MemorySpace& memory() override { return host_memory(); }
+  bool has_pulses() const override { return true; }
+  std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override;
+  void fail(const RunError& error) override { ring_.fail(error); }
+  void throw_if_failed() override { ring_.throw_if_failed(); }
+
+ private:
+  ThreadRing ring_;
+};
+
+}  // namespace ringscope

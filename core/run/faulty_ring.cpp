@@ -1,0 +1,162 @@
+#include "core/run/faulty_ring.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/random.h"
+
+namespace ringscope {
+
+namespace {
+
+class DelayedBackend : public ForwardingBackend {
+ public:
+  DelayedBackend(BlockBackend& inner, const RingConfig& config, int rank)
+      : ForwardingBackend(inner),
+        injection_(*config.injection),
+        world_size_(config.world_size),
+        rank_(rank) {}
+
+  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
+                    const KvBlock& block, const SoftmaxState& state,
+                    const Completion& after) override {
+    delay(step, after);
+    return ForwardingBackend::attend(step, region, q, block, state, after);
+  }
+  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
+                             const KvBlock& block, const BackwardState& state,
+                             const KvGradient& gradient, const Completion& after) override {
+    delay(step, after);
+    return ForwardingBackend::attend_backward(step, region, q, block, state, gradient, after);
+  }
+
+ private:
+  void delay(const StepInfo& step, const Completion& after) const {
+    wait_for(after);
+    const double seconds = delay_before(injection_, world_size_, rank_, step.pass, step.step);
+    if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  }
+
+  const Injection& injection_;
+  int world_size_, rank_;
+};
+
+bool is_delayed(const Injection& injection, int world_size, int rank) {
+  if (!delays_computing(injection.fault)) return false;
+  if (injection.rank >= 0) return injection.rank == rank;
+  return injection.fault == Fault::jitter || rank == world_size - 1;
+}
+
+}  // namespace
+
+double delay_before(const Injection& injection, int world_size, int rank, Pass pass, int step) {
+  if (!is_delayed(injection, world_size, rank)) return 0;
+  if (pass == Pass::forward && step < injection.step) return 0;
+  if (injection.fault == Fault::straggler) return injection.delay_s;
+  const std::uint64_t index =
+      (static_cast<std::uint64_t>(step) << 32) | static_cast<std::uint64_t>(rank);
+  return injection.delay_s * exponential(injection.seed, static_cast<std::uint64_t>(pass), index);
+}
+
+std::unique_ptr<BlockBackend> with_delays(BlockBackend& inner, const RingConfig& config, int rank) {
+  if (!config.injection || !is_delayed(*config.injection, config.world_size, rank)) return nullptr;
+  return std::make_unique<DelayedBackend>(inner, config, rank);
+}
+
+std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
+                                          const RingConfig& config, RankLives lives,
+                                          MemorySpace& space) {
+  if (!config.injection || delays_computing(config.injection->fault)) return inner;
+  Injection injection = *config.injection;
+  if (injection.rank < 0) injection.rank = config.world_size - 1;
+  // One rank alone that sends first would only be late: its peer takes the block anyway.
+  if (injection.rank != inner->rank() && injection.fault != Fault::send_first) return inner;
+  const RingProblem problem = config.problem();
+  const Index row_bytes = 2 * problem.params.kv_values(1) * bytes_of(config.dtype);
+  return std::make_unique<FaultyCommunicator>(std::move(inner), injection, row_bytes,
+                                              row_bytes * problem.partition.max_rows(), lives,
+                                              space);
+}
+
+FaultyCommunicator::FaultyCommunicator(std::unique_ptr<Communicator> inner,
+                                       const Injection& injection, Index row_bytes,
+                                       Index block_bytes, RankLives lives, MemorySpace& space)
+    : injection_(injection),
+      row_bytes_(row_bytes),
+      lives_(lives),
+      meter_(space),
+      sent_instead_(&meter_, std::max(row_bytes, block_bytes)),
+      inner_(std::move(inner)) {}
+
+Completion FaultyCommunicator::exchange(const Exchange& hop,
+                                        std::initializer_list<Completion> after) {
+  const bool is_forward = hop.pass == Pass::forward;
+  if (injection_.fault == Fault::slow_rank && (!is_forward || hop.step >= injection_.step))
+    std::this_thread::sleep_for(std::chrono::duration<double>(injection_.delay_s));
+  if (!is_forward || hop.step != injection_.step) return inner_->exchange(hop, after);
+
+  Exchange changed = hop;
+  switch (injection_.fault) {
+    case Fault::unposted_recv:
+      changed.unposted_recv = true;
+      break;
+    case Fault::send_first:
+      changed.send_first = true;
+      break;
+    case Fault::wrong_count:
+      changed = with_wrong_count(hop);
+      break;
+    case Fault::early_reuse:
+      changed = with_overwritten_block(hop, after);
+      break;
+    case Fault::slow_rank:
+    case Fault::straggler:
+    case Fault::jitter:
+      break;
+    case Fault::killed_rank:
+      die(hop.step);
+  }
+  return inner_->exchange(changed, after);
+}
+
+// A row less; of an empty block, a row more.
+Exchange FaultyCommunicator::with_wrong_count(Exchange hop) {
+  if (hop.send_bytes >= row_bytes_) {
+    hop.send_bytes -= row_bytes_;
+  } else {
+    hop.send = sent_instead_.data();
+    hop.send_bytes = row_bytes_;
+  }
+  return hop;
+}
+
+// What leaves is no longer the block, but something of its size and kind: its K and V with places
+// exchanged. (What really stood there by then would depend on the machine's mood.)
+Exchange FaultyCommunicator::with_overwritten_block(Exchange hop,
+                                                    std::initializer_list<Completion> after) {
+  for (const Completion& earlier : after) wait_for(earlier);
+  std::vector<std::byte> block(static_cast<std::size_t>(hop.send_bytes));
+  MemorySpace& space = meter_.space();
+  space.copy_out(block.data(), hop.send, hop.send_bytes);
+  std::rotate(block.begin(), block.begin() + hop.send_bytes / 2, block.end());
+  space.copy_in(sent_instead_.data(), block.data(), hop.send_bytes);
+  hop.send = sent_instead_.data();
+  return hop;
+}
+
+void FaultyCommunicator::die(int step) const {
+  if (lives_ == RankLives::in_a_process) {
+    // After a sign of life from this step, so that the others can say where it happened.
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ::raise(SIGKILL);
+  }
+  throw RunError("its thread was ended by --inject " + std::string(name_of(Fault::killed_rank)),
+                 rank(), step);
+}
+
+}  // namespace ringscope

@@ -1,0 +1,100 @@
+// A decorator around a backend that changes nothing: who makes one overrides what it is about.
+#pragma once
+
+#include <memory>
+
+#include "core/base/buffer.h"
+#include "core/ring/problem.h"
+#include "core/ring/seams.h"
+
+namespace ringscope {
+
+// `inner` must outlive it.
+class ForwardingBackend : public BlockBackend {
+ public:
+  explicit ForwardingBackend(BlockBackend& inner) : inner_(inner) {}
+  Completion begin(const QueryBlock& q, const SoftmaxState& state) override {
+    return inner_.begin(q, state);
+  }
+  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
+                    const KvBlock& block, const SoftmaxState& state,
+                    const Completion& after) override {
+    return inner_.attend(step, region, q, block, state, after);
+  }
+  Completion finish(const QueryBlock& q, const SoftmaxState& state) override {
+    return inner_.finish(q, state);
+  }
+  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override {
+    return inner_.begin_backward(q, state);
+  }
+  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
+                             const KvBlock& block, const BackwardState& state,
+                             const KvGradient& gradient, const Completion& after) override {
+    return inner_.attend_backward(step, region, q, block, state, gradient, after);
+  }
+  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
+                 const Completion& after) override {
+    return inner_.add(step, into, from, after);
+  }
+  Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
+                             const Completion& after) override {
+    return inner_.finish_backward(step, q, state, after);
+  }
+  const BlockStats& last_stats() const override { return inner_.last_stats(); }
+
+ private:
+  BlockBackend& inner_;
+};
+
+// ---
+// Makes a rank compute more slowly than it can, as `--inject` asks for (faults.h), as a decorator
+// around its backend. It sleeps, so that more ranks than there are cores can all be late at once.
+
+// Seconds that `injection` makes `rank` sleep before it attends the block of a step; 0 for none. A
+// pure function: every run is late in the same way, and a simulation of the same seed as well
+// (core/sim/machine/machine.h draws the same).
+double delay_before(const Injection& injection, int world_size, int rank, Pass pass, int step);
+
+// Null when `config` delays none of what `rank` computes. `config` and `inner`, which must complete its
+// operations before it returns, must outlive it.
+std::unique_ptr<BlockBackend> with_delays(BlockBackend& inner, const RingConfig& config, int rank);
+
+// ---
+// Commits the mistake that `--inject` asks for (faults.h), as a decorator around a rank's
+// communicator: whatever moves the blocks then shows what such a mistake leads to.
+
+// What a rank is, and so how it is killed.
+enum class RankLives { in_a_thread, in_a_process };
+
+// `inner`, or a decorator that owns it when `config` has this rank commit a mistake. `config` must
+// outlive it, as `space`, in which the blocks lie.
+std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
+                                          const RingConfig& config, RankLives lives,
+                                          MemorySpace& space = host_memory());
+
+class FaultyCommunicator : public Communicator {
+ public:
+  // `row_bytes`: of one row of a KV block, K and V of all heads; `block_bytes`: of the largest block.
+  // Every hop of the pass in which the mistake is made must be shown to it.
+  FaultyCommunicator(std::unique_ptr<Communicator> inner, const Injection& injection,
+                     Index row_bytes, Index block_bytes, RankLives lives, MemorySpace& space);
+
+  int rank() const override { return inner_->rank(); }
+  int world_size() const override { return inner_->world_size(); }
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override;
+
+ private:
+  Exchange with_wrong_count(Exchange hop);
+  Exchange with_overwritten_block(Exchange hop, std::initializer_list<Completion> after);
+  [[noreturn]] void die(int step) const;
+
+  Injection injection_;
+  Index row_bytes_;
+  RankLives lives_;
+  MemoryMeter meter_;
+  // Made beforehand: on a device no memory is to be asked for while transfers wait for each other.
+  Buffer<std::byte> sent_instead_;
+  std::unique_ptr<Communicator> inner_;  // ends first, while the buffer can still be read
+};
+
+}  // namespace ringscope

@@ -1,0 +1,236 @@
+#include "core/run/recording.h"
+
+#include <time.h>
+
+#include <cmath>
+
+#include "core/attention/online_softmax.h"
+
+namespace ringscope {
+
+TraceEvent wait_event(const StepInfo& step, Payload payload) {
+  return {.lane = Lane::wait,
+          .pass = step.pass,
+          .payload = payload,
+          .step = step.step,
+          .kv_owner = step.kv_owner};
+}
+
+TraceEvent compute_event(const StepInfo& step, const AttentionParams& params,
+                         const BlockStats& stats) {
+  TraceEvent event{
+      .lane = Lane::compute, .pass = step.pass, .step = step.step, .kv_owner = step.kv_owner};
+  event.pairs = stats.pairs;
+  // Two products of 2 * head_dim operations a pair; the backward has five.
+  event.flops = (step.pass == Pass::forward ? 4 : 10) * params.head_dim * params.batch *
+                params.num_heads * stats.pairs;
+  event.tiles_full = stats.tiles_full;
+  event.tiles_partial = stats.tiles_partial;
+  event.tiles_skipped = stats.tiles_skipped;
+  return event;
+}
+
+SoftmaxSample sample_of(int rank, int step, Index query, std::int64_t at_ns, float row_max,
+                        double row_sum) {
+  return {.rank = rank,
+          .step = step,
+          .query = query,
+          .at_ns = at_ns,
+          .row_max = row_max,
+          .row_sum = static_cast<float>(row_sum),
+          .lse = static_cast<float>(lse_of(RowState<double>{row_max, row_sum})),
+          .lse_error = 0};
+}
+
+void set_lse_errors(std::vector<SoftmaxSample>& samples) {
+  // A rank's samples are of three rows at most, repeated step by step.
+  for (SoftmaxSample& sample : samples)
+    for (auto last = samples.rbegin(); last != samples.rend(); ++last)
+      if (last->query == sample.query) {
+        sample.lse_error = sample.lse == last->lse ? 0 : std::abs(sample.lse - last->lse);
+        break;
+      }
+}
+
+namespace {
+
+std::int64_t thread_cpu_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::int64_t{1000000000} * now.tv_sec + now.tv_nsec;
+}
+
+}  // namespace
+
+RecordingBackend::RecordingBackend(BlockBackend& inner, Recorder& recorder,
+                                   const AttentionParams& params, const RingSchedule& ring,
+                                   Listener listener, RankPulse* pulse)
+    : inner_(inner),
+      recorder_(recorder),
+      params_(params),
+      ring_(ring),
+      listener_(std::move(listener)),
+      pulse_(pulse) {}
+
+void RecordingBackend::record_wait(const StepInfo& step, Payload payload, const Completion& after) {
+  if (pulse_ != nullptr) pulse_->at(step.pass, step.step);
+  if (after == nullptr || after->done()) return;
+  TraceEvent event = wait_event(step, payload);
+  event.begin_ns = recorder_.now_ns();
+  try {
+    const ShownWait shown(pulse_, after, ring_.recv_rank());
+    after->wait();
+  } catch (...) {
+    const int awaited = after->awaited().rank;
+    event.end_ns = recorder_.now_ns();
+    event.waiting_for = awaited >= 0 && awaited != ring_.rank ? awaited : ring_.recv_rank();
+    recorder_.record(event);
+    throw;
+  }
+  event.end_ns = recorder_.now_ns();
+  event.waiting_for = after->times().last_peer;
+  recorder_.record(event);
+}
+
+template <class Attend>
+void RecordingBackend::record_compute(const StepInfo& step, Attend&& attend) {
+  const std::int64_t cpu_begin = thread_cpu_ns(), begin = recorder_.now_ns();
+  wait_for(attend());
+  const std::int64_t end = recorder_.now_ns(), cpu_end = thread_cpu_ns();
+  TraceEvent event = compute_event(step, params_, inner_.last_stats());
+  event.begin_ns = begin;
+  event.end_ns = end;
+  event.cpu_ns = cpu_end - cpu_begin;
+  recorder_.record(event);
+  if (listener_) listener_(event.pairs);
+}
+
+void RecordingBackend::record_samples(const StepInfo& step, const Region& region,
+                                      const SoftmaxState& state) {
+  for_sampled_rows(region.queries.size(), [&](Index row) {
+    recorder_.record(sample_of(ring_.rank, step.step, region.queries.global_position(row),
+                               recorder_.now_ns(), state.row_max[row], state.row_sum[row]));
+  });
+}
+
+Completion RecordingBackend::begin(const QueryBlock& q, const SoftmaxState& state) {
+  return inner_.begin(q, state);
+}
+
+Completion RecordingBackend::attend(const StepInfo& step, const Region& region, const QueryBlock& q,
+                                    const KvBlock& block, const SoftmaxState& state,
+                                    const Completion& after) {
+  record_wait(step, Payload::kv, after);
+  record_compute(step, [&] { return inner_.attend(step, region, q, block, state, after); });
+  record_samples(step, region, state);
+  return nullptr;
+}
+
+Completion RecordingBackend::finish(const QueryBlock& q, const SoftmaxState& state) {
+  const Completion finished = inner_.finish(q, state);
+  set_lse_errors(recorder_.samples());  // only now is the final lse known
+  return finished;
+}
+
+Completion RecordingBackend::begin_backward(const QueryBlock& q, const BackwardState& state) {
+  return inner_.begin_backward(q, state);
+}
+
+Completion RecordingBackend::attend_backward(const StepInfo& step, const Region& region,
+                                             const QueryBlock& q, const KvBlock& block,
+                                             const BackwardState& state, const KvGradient& gradient,
+                                             const Completion& after) {
+  record_wait(step, Payload::kv, after);
+  record_compute(
+      step, [&] { return inner_.attend_backward(step, region, q, block, state, gradient, after); });
+  return nullptr;
+}
+
+Completion RecordingBackend::add(const StepInfo& step, const KvGradient& into,
+                                 const KvGradient& from, const Completion& after) {
+  record_wait(step, Payload::dkv, after);
+  return inner_.add(step, into, from, after);
+}
+
+Completion RecordingBackend::finish_backward(const StepInfo& step, const QueryBlock& q,
+                                             const BackwardState& state, const Completion& after) {
+  record_wait(step, Payload::dkv, after);
+  return inner_.finish_backward(step, q, state, after);
+}
+
+RecordingCommunicator::RecordingCommunicator(Communicator& inner, Recorder& recorder,
+                                             std::size_t max_hops, RankPulse* pulse)
+    : inner_(inner), recorder_(recorder), pulse_(pulse) {
+  pending_.reserve(max_hops);
+}
+
+Completion RecordingCommunicator::exchange(const Exchange& hop,
+                                           std::initializer_list<Completion> after) {
+  if (pulse_ != nullptr) {
+    pulse_->at(hop.pass, hop.step);
+    pulse_->advance();
+  }
+  Completion completion = inner_.exchange(hop, after);
+  pending_.push_back({hop, completion});
+  return completion;
+}
+
+void RecordingCommunicator::flush() {
+  const int peer = RingSchedule{rank(), world_size()}.recv_rank();
+  for (; recorded_ < pending_.size(); ++recorded_) {
+    const Pending& pending = pending_[recorded_];
+    if (!pending.completion->done()) {
+      const ShownWait shown(pulse_, pending.completion, peer);
+      pending.completion->wait();
+    }
+    record(pending.hop, pending.completion->times(), true);
+  }
+  pending_.clear();
+  recorded_ = 0;
+}
+
+void RecordingCommunicator::flush_what_happened() {
+  for (; recorded_ < pending_.size(); ++recorded_) {
+    const Pending& pending = pending_[recorded_];
+    const bool happened = pending.completion->done();
+    record(pending.hop, happened ? pending.completion->times() : pending.completion->times_so_far(),
+           happened);
+  }
+}
+
+void RecordingCommunicator::record(const Exchange& hop, const TransferTimes& times, bool happened) {
+  const RingSchedule ring{rank(), world_size()};
+  // The same number on both sides, however many passes are recorded: all ranks start the same hops
+  // in the same order.
+  const auto flow_from = [&, place = flows_++](int sender) {
+    return 1 + place * ring.world_size + sender;
+  };
+  const auto slice = [&](Lane lane, int owner, std::int64_t begin, std::int64_t end) {
+    TraceEvent event{.lane = lane,
+                     .pass = hop.pass,
+                     .payload = hop.payload,
+                     .step = hop.step,
+                     .kv_owner = owner};
+    event.begin_ns = begin - recorder_.origin_ns();
+    event.end_ns = end - recorder_.origin_ns();
+    return event;
+  };
+  if (happened || times.send_end != 0) {
+    TraceEvent sent = slice(Lane::send, hop.send_owner, times.send_begin, times.send_end);
+    sent.bytes = hop.send_bytes;
+    sent.src = ring.rank;
+    sent.dst = ring.send_rank();
+    sent.flow = flow_from(ring.rank);
+    recorder_.record(sent);
+  }
+  if (happened || times.recv_end != 0) {
+    TraceEvent received = slice(Lane::recv, hop.recv_owner, times.recv_begin, times.recv_end);
+    received.bytes = hop.recv_bytes;
+    received.src = ring.recv_rank();
+    received.dst = ring.rank;
+    received.flow = flow_from(ring.recv_rank());
+    recorder_.record(received);
+  }
+}
+
+}  // namespace ringscope

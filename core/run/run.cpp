@@ -1,0 +1,242 @@
+#include "core/run/run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "core/attention/blockwise.h"
+#include "core/base/error.h"
+#include "core/ring/ring.h"
+#include "core/run/cpu_engine.h"
+#include "core/run/rank.h"
+#include "core/run/watchdog.h"
+
+namespace ringscope {
+
+void check_config(const RingConfig& config) {
+  validate(config.shape);
+  if (config.world_size < 1)
+    throw InputError("world-size: " + std::to_string(config.world_size) +
+                     " given, at least 1 accepted");
+  if (config.kv_buffers < 2)
+    throw InputError("kv-buffers: " + std::to_string(config.kv_buffers) +
+                     " given, at least 2 accepted");
+  if (!(config.timeout_s > 0 && std::isfinite(config.timeout_s)))
+    throw InputError("timeout: " + std::to_string(config.timeout_s) +
+                     " given, seconds above 0 accepted");
+  if (config.injection) check_injection(*config.injection, config.world_size);
+}
+
+RunInfo run_info(const RingConfig& config, std::string_view backend) {
+  RunInfo info;
+  info.backend = backend;
+  info.partition = name_of(config.partition);
+  info.mask = config.mask.name();
+  info.scheme = name_of(config.scheme);
+  info.dtype = name_of(config.dtype);
+  info.shape = config.shape;
+  info.kv_buffers = config.used_kv_buffers();
+  info.world_size = config.world_size;
+  info.clock_offset_ns.assign(static_cast<std::size_t>(config.world_size), 0);
+  info.clock_error_ns.assign(static_cast<std::size_t>(config.world_size), 0);
+  info.base_time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                          std::chrono::system_clock::now().time_since_epoch())
+                          .count();
+  return info;
+}
+
+int RingConfig::used_kv_buffers() const {
+  return scheme == Scheme::ring ? std::min(kv_buffers, world_size) : 0;
+}
+
+double RingConfig::scale() const {
+  return softmax_scale.value_or(default_softmax_scale(shape.head_dim));
+}
+
+Partition RingConfig::partition_of_sequence() const {
+  return {partition, shape.seqlen, world_size};
+}
+
+RingProblem RingConfig::problem() const {
+  return {{shape.batch, shape.num_heads, shape.num_heads_kv, shape.head_dim, dtype, scale()},
+          mask.for_seqlen(shape.seqlen),
+          partition_of_sequence()};
+}
+
+void check_run(const RingConfig& config, const AttentionInputs& inputs) {
+  check_config(config);
+  const AttentionShape& s = config.shape;
+  const auto values =
+      static_cast<std::size_t>(checked_values(s.batch, s.num_heads, s.seqlen, s.head_dim));
+  const std::size_t values_kv = values / static_cast<std::size_t>(s.group_size());
+  if (inputs.q.size() != values || inputs.k.size() != values_kv || inputs.v.size() != values_kv ||
+      !(inputs.dout.empty() || inputs.dout.size() == values))
+    throw InputError("the input tensors do not have the sizes that the shape says");
+}
+
+namespace {
+
+// Runs every rank on a thread of its own; returns when all have ended, with the time of the last
+// end. Throws the first failure.
+std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
+                     const std::vector<std::unique_ptr<RankEngine>>& engines, Engine& engine) {
+  std::vector<std::int64_t> end_ns(ranks.size());
+  std::optional<Watcher> watcher;
+  if (engine.has_pulses()) {
+    std::vector<RankPulse*> pulses;
+    for (const auto& rank : ranks) pulses.push_back(&rank->pulse());
+    watcher.emplace(std::move(pulses), ranks.front()->config().timeout_s, engine);
+  }
+  const auto run_one = [&](std::size_t r) {
+    const int rank = static_cast<int>(r);
+    try {
+      ranks[r]->run(engines[r]->communicator(), engines[r]->backend());
+      engines[r]->finish();
+      end_ns[r] = ranks[r]->recorder().now_ns();
+    } catch (const RunError& error) {
+      engine.fail(error.rank() >= 0 ? error : RunError(error.what(), rank));
+    } catch (const std::exception& error) {
+      engine.fail(RunError(error.what(), rank));
+    }
+    if (watcher) watcher->ended(rank);
+  };
+  std::vector<std::thread> threads;
+  threads.reserve(ranks.size());
+  try {
+    for (std::size_t r = 0; r < ranks.size(); ++r) threads.emplace_back(run_one, r);
+  } catch (const std::exception& error) {
+    engine.fail(RunError(std::string("cannot start a thread: ") + error.what(),
+                         static_cast<int>(threads.size())));
+  }
+  for (std::thread& thread : threads) thread.join();
+  watcher.reset();
+  engine.throw_if_failed();
+  return *std::max_element(end_ns.begin(), end_ns.end());
+}
+
+// What one rank recorded, as part of the run's recording.
+void take_recording(Rank& rank, const RankEngine& engine, Recording& recording) {
+  const std::vector<SoftmaxSample>& samples = rank.recorder().samples();
+  recording.events.push_back(rank.recorder().events());
+  recording.samples.insert(recording.samples.end(), samples.begin(), samples.end());
+  recording.dropped.push_back(rank.recorder().dropped());
+  recording.info.clock_error_ns[static_cast<std::size_t>(rank.rank())] = engine.clock_error_ns();
+}
+
+// Throws what was recorded until `error`.
+[[noreturn]] void end_failed(const RunError& error, const std::vector<std::unique_ptr<Rank>>& ranks,
+                             const std::vector<std::unique_ptr<RankEngine>>& engines,
+                             Recording recording) {
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    try {
+      engines[r]->finish_failed();
+    } catch (const std::exception&) {  // less is recorded; the run's failure is still the first one
+    }
+    take_recording(*ranks[r], *engines[r], recording);
+  }
+  recording.info.failure = RunEnd{error.what(), error.rank(), error.step()};
+  throw RunFailure(error, std::move(recording));
+}
+
+// What goes wrong while a rank is made ready or read out names it too.
+template <class F>
+void of_rank(int rank, F&& f) {
+  try {
+    f();
+  } catch (const RunError& error) {
+    if (error.rank() >= 0) throw;
+    throw RunError(error.what(), rank);
+  }
+}
+
+// Tells `progress` the share of all pairs that are done.
+Engine::Listener listener_for(const RingConfig& config, const RingProblem& problem,
+                              const Progress& progress) {
+  if (!progress) return {};
+  const LocalRows all = Partition{PartitionKind::contiguous, config.shape.seqlen, 1}.rows_of(0);
+  const double total_pairs =
+      static_cast<double>(Region{problem.mask, all, all}.pairs()) * (config.backward ? 2 : 1);
+  struct Done {
+    std::mutex mutex;
+    double pairs = 0;
+  };
+  return [done = std::make_shared<Done>(), total_pairs, &progress](Index pairs) {
+    const std::lock_guard lock(done->mutex);
+    done->pairs += static_cast<double>(pairs);
+    progress(done->pairs / total_pairs);
+  };
+}
+
+}  // namespace
+
+RingRun run_ranks(const RingConfig& config, const AttentionInputs& inputs, Engine& engine,
+                  const Progress& progress) {
+  check_run(config, inputs);
+  const RingProblem problem = config.problem();
+  RingRun result;
+  result.recording.info = run_info(config, engine.name());
+  const std::int64_t origin_ns = monotonic_ns();
+
+  WholeInputs source(config.shape, inputs);
+  std::vector<std::unique_ptr<Rank>> ranks;
+  for (int rank = 0; rank < config.world_size; ++rank) {
+    of_rank(rank, [&] {
+      ranks.push_back(
+          std::make_unique<Rank>(config, problem, rank, engine.memory_of(rank), origin_ns));
+      ranks.back()->take_inputs(source);
+    });
+  }
+  // They end before the ranks, whose memory they may still touch.
+  std::vector<std::unique_ptr<RankEngine>> engines;
+  const Engine::Listener listener = listener_for(config, problem, progress);
+  for (const auto& rank : ranks)
+    of_rank(rank->rank(), [&] { engines.push_back(engine.make(*rank, listener)); });
+
+  const std::int64_t begin_ns = monotonic_ns() - origin_ns;
+  std::int64_t end_ns = 0;
+  try {
+    end_ns = run_all(ranks, engines, engine);
+  } catch (const RunError& error) {
+    end_failed(error, ranks, engines, std::move(result.recording));
+  }
+
+  result.outputs.resize(config.shape, config.backward);
+  WholeOutputs sink(config.shape, result.outputs);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    Rank& rank = *ranks[r];
+    of_rank(rank.rank(), [&] { rank.give_outputs(sink); });
+    take_recording(rank, *engines[r], result.recording);
+    result.peak_bytes.push_back(rank.peak_bytes());
+    result.predicted_bytes.push_back(RankMemory::predicted_bytes(problem, rank.rank(),
+                                                                 config.scheme, config.backward,
+                                                                 config.kv_buffers) +
+                                     engines[r]->scratch_bytes());
+  }
+  result.engine_notes = engine.notes();
+  result.wall_s = static_cast<double>(end_ns - begin_ns) * 1e-9;
+  return result;
+}
+
+RingRun run_on_threads(const RingConfig& config, const AttentionInputs& inputs,
+                       const Progress& progress) {
+  check_run(config, inputs);  // before world_size seats are made
+  ThreadEngine engine(config.world_size);
+  return run_ranks(config, inputs, engine, progress);
+}
+
+Index predicted_rank_bytes(const RingConfig& config, int rank) {
+  return RankMemory::predicted_bytes(config.problem(), rank, config.scheme, config.backward,
+                                     config.kv_buffers) +
+         BlockwiseScratch::bytes(config.shape.head_dim, config.backward);
+}
+
+Index predicted_pairs(const RingConfig& config, int rank, int step) {
+  const RingProblem problem = config.problem();
+  return problem.region(rank, RingSchedule{rank, config.world_size}.owner(step)).pairs();
+}
+
+}  // namespace ringscope

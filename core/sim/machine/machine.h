@@ -1,0 +1,80 @@
+// Chance by counter: a draw is a pure function of seed, what it is for, rank and step, so that it is
+// the same in whatever order a simulation asks, and the same for every pace and scheme.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/base/random.h"
+#include "core/cost/measure.h"
+#include "core/cost/time.h"
+#include "core/trace/event.h"
+
+namespace ringscope {
+
+// What is drawn for.
+enum class JitterOf : std::uint64_t { compute = 0, kv_hop = 1, gradient_hop = 2 };
+
+// From the exponential distribution of mean 1. Hops are their sender's.
+inline double jitter_draw(std::uint64_t seed, JitterOf what, Pass pass, int rank, int step) {
+  const std::uint64_t stream =
+      2 * static_cast<std::uint64_t>(what) + static_cast<std::uint64_t>(pass);
+  const std::uint64_t index = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(step)) << 32) |
+                              static_cast<std::uint32_t>(rank);
+  return exponential(seed, stream, index);
+}
+
+// ---
+// The machine of a simulation, as the schemes see it: how fast each rank computes, and what a
+// message costs on each of the ways that they use. Where these numbers come from (nodes, shared
+// links, the order of the ring) is topology.h's business.
+
+// The way of a message, as wide as it is for this message when all that share it move at once.
+struct Path {
+  double bytes_per_s = 0;
+  double latency_s = 0;  // of a message, besides its bytes: it holds the way up as they do
+
+  double seconds(double bytes) const { return latency_s + bytes / bytes_per_s; }
+};
+
+// Ranks are numbered by their place in the ring: rank r holds part r of the sequence.
+struct Machine {
+  int world_size = 1;
+  Rates rates;
+  double step_s = 0;  // what a step that has pairs costs a rank besides them: launching, posting
+
+  // Each as long as world_size, or empty: all alike (speed 1, the path that `rates` tell).
+  std::vector<double> speed;  // of computing: 0.5 takes twice as long
+  std::vector<Path> to_next;  // from rank r to r+1: ring, allgather
+  std::vector<Path>
+      to_next_here;  // two_level: to the next rank of the node, the last's to the first
+  std::vector<Path> to_next_node;  // two_level: to the rank of the same place in the next node
+  std::vector<Path> to_all;        // ulysses: bytes to all others, and one message's latency
+
+  // Every computation takes (1 + jitter x) times as long, every hop (1 + hop_jitter x), where x
+  // is drawn from the exponential distribution of mean 1, anew for each rank, pass and step.
+  double jitter = 0, hop_jitter = 0;
+  std::uint64_t seed = 0;
+
+  // Ranks that share so many processors, in equal parts, while more of them compute; 0: each has
+  // its own.
+  int cores = 0;
+  // Of a ring with K buffers, or an all-gather, of threads on `cores` processors, by which blocks are
+  // copied as well: what its parts take there, in place of rates, links and step_s.
+  std::shared_ptr<const CpuFigures> cpu = nullptr;
+
+  double speed_of(int rank) const { return speed.empty() ? 1 : speed[index(rank)]; }
+  Path path_to_next(int rank) const { return path(to_next, rank); }
+  Path path_to_next_here(int rank) const { return path(to_next_here, rank); }
+  Path path_to_next_node(int rank) const { return path(to_next_node, rank); }
+  Path path_to_all(int rank) const { return path(to_all, rank); }
+
+ private:
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  Path path(const std::vector<Path>& paths, int rank) const {
+    return paths.empty() ? Path{rates.bytes_per_s, rates.latency_s} : paths[index(rank)];
+  }
+};
+
+}  // namespace ringscope

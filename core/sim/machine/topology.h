@@ -1,0 +1,165 @@
+// Ranks on nodes, and nodes and switches joined by links: where a machine's paths come from.
+//
+// Inside a node every rank has a port of its own. Between nodes a message takes the way of fewest
+// joins and, of those, the widest. When a round of messages moves at once (every rank sends to its
+// next one), a message gets
+//
+//   the least, over the joins on its way, of  link's rate x min(1, links / messages)
+//
+// where `messages` are those of the round that take the join in the same direction, and `links`
+// those side by side in it: a message goes through one of them. Latencies add up along the way.
+//
+// This is each message's share when all of them move, at all times: that some are over early, or
+// not yet begun, does not widen the others' way. That is pessimistic for ranks out of step, but
+// keeps all times monotone in every share, and a simulation one sweep. (Widening one of two ways of
+// equal length may draw messages onto it that crowd another; where there is one shortest way, as in
+// trees, more bandwidth is never worse.)
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/cost/hardware.h"
+#include "core/sim/machine/machine.h"
+
+namespace ringscope {
+
+// How ranks are numbered in a uniform cluster. block: consecutive ranks lie on a node; cyclic: rank
+// r on node r mod nodes.
+enum class Placement { block, cyclic };
+
+inline constexpr Placement kAllPlacements[] = {Placement::block, Placement::cyclic};
+
+constexpr std::string_view name_of(Placement placement) {
+  return placement == Placement::block ? "block" : "cyclic";
+}
+
+// Equal nodes around one switch that is never the narrowest part.
+struct UniformCluster {
+  int world_size = 1;
+  int nodes = 1;
+  Placement placement = Placement::block;
+  Link inside;   // of every rank, to any other of its node
+  Link between;  // from a node to any other, once for each of its network interfaces (NICs)
+  int nics = 1;
+};
+
+class Topology {
+ public:
+  // Throws InputError for rates that are none, for no node, for more nodes than ranks.
+  static Topology uniform(const UniformCluster& cluster);
+
+  int world_size() const { return static_cast<int>(node_of_.size()); }
+  int nodes() const { return static_cast<int>(nodes_.size()); }
+  int node_of(int rank) const { return node_of_[at(rank)]; }
+  const std::vector<int>& ranks_of(int node) const { return nodes_[at(node)].ranks; }
+  const std::string& name_of_node(int node) const { return vertices_[at(node)].name; }
+  double speed_of(int rank) const { return speed_.empty() ? 1 : speed_[at(rank)]; }
+  bool has_slow_ranks() const { return !speed_.empty(); }
+
+  // True where the order of the nodes makes no difference.
+  bool all_nodes_alike() const { return all_alike_; }
+
+  // The way of a message that moves alone. To a rank itself: a path inside its node.
+  Path path(int from_rank, int to_rank) const;
+  Path path_between_nodes(int from, int to) const;
+  Path path_inside(int node) const {
+    return {nodes_[at(node)].inside.bytes_per_s, nodes_[at(node)].inside.latency_s};
+  }
+  int joins_between_nodes(int from, int to) const;
+
+  // Ranks from and to; in the order of `messages`, the way of each when all move at once.
+  std::vector<Path> round(const std::vector<std::pair<int, int>>& messages) const;
+
+  // The same of nodes in a ring, `messages` from each to the next one at once: the way of one of
+  // them, by place in `tour`.
+  std::vector<Path> round_of_nodes(const std::vector<int>& tour, int messages) const;
+
+  // By rank: the way of what it sends to all others in equal parts, when all ranks do. The rate is
+  // that of the bytes in all, the latency the mean one of a message.
+  std::vector<Path> all_to_all() const;
+
+ private:
+  friend class TopologyBuilder;
+
+  struct Vertex {  // a node, or after all nodes a switch
+    std::string name;
+    std::vector<int> ways_out;  // directed joins
+  };
+  struct Node {
+    std::vector<int> ranks;
+    Link inside;
+  };
+  struct Join {
+    int a = 0, b = 0;
+    Link link;
+    int count = 1;
+  };
+  // The ways from one vertex to all others, as a tree.
+  struct Ways {
+    std::vector<int> nearest_first;  // vertices
+    std::vector<int> came_by;        // by vertex: the directed join that leads to it
+  };
+
+  // Both directions of join j have a number: 2 j from a to b, 2 j + 1 back.
+  static int back(int directed) { return directed ^ 1; }
+  const Join& join_of(int directed) const { return joins_[at(directed / 2)]; }
+  int to_of(int directed) const {
+    return directed % 2 == 0 ? join_of(directed).b : join_of(directed).a;
+  }
+  double width_of(int directed) const {
+    return join_of(directed).link.bytes_per_s * join_of(directed).count;
+  }
+  // A vertex with one join is an end: nothing leads through it.
+  bool is_end(int vertex) const { return vertices_[at(vertex)].ways_out.size() == 1; }
+  int way_out(int end) const { return vertices_[at(end)].ways_out.front(); }
+  int hub_of(int vertex) const { return is_end(vertex) ? to_of(way_out(vertex)) : vertex; }
+  int ranks_at(int vertex) const {
+    return vertex < nodes() ? static_cast<int>(ranks_of(vertex).size()) : 0;
+  }
+
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+  void finish();  // once everything is there and connected
+  Ways ways_from(int vertex) const;
+  void see_whether_all_nodes_are_alike();
+  template <class F>
+  void for_joins(int from_node, int to_node, F&& f) const;
+  Path share(int from_node, int to_node, const std::vector<int>& loads) const;
+  class AllToAll;
+
+  std::vector<Vertex> vertices_;
+  std::vector<Node> nodes_;
+  std::vector<Join> joins_;
+  std::vector<int> node_of_;
+  std::vector<double> speed_;  // empty: all 1
+  bool all_alike_ = false;
+  std::vector<Ways> ways_;  // by vertex; empty for ends
+};
+
+// Puts a topology together: nodes first, then switches, then what joins them.
+class TopologyBuilder {
+ public:
+  // All nodes before any switch. They return the vertex's number.
+  int add_node(const std::string& name, std::vector<int> ranks, const Link& inside);
+  int add_switch(const std::string& name);
+  void join(int a, int b, const Link& link, int count);
+  void set_speed(int rank, double speed);
+
+  // Vertices to which nothing leads from vertex 0.
+  std::vector<int> unreachable() const;
+  // Everything is connected, and every rank of 0 .. world_size - 1 on one node.
+  Topology finish();
+
+ private:
+  Topology topology_;
+};
+
+// Reads a file of the format that two_racks.txt explains. Throws InputError naming file, line and
+// field, the value and what is accepted.
+Topology read_topology(const std::string& path);
+Topology parse_topology(std::string_view text, const std::string& source);
+
+}  // namespace ringscope

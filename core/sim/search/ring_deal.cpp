@@ -1,0 +1,168 @@
+#include "core/sim/search/ring_deal.h"
+
+#include <algorithm>
+
+namespace ringscope {
+
+ChunkWork::ChunkWork(int chunks) : chunks_(chunks) {
+  by_queries_.resize(at(chunks + 1, 0));
+  by_keys_.resize(by_queries_.size());
+}
+
+void ChunkWork::set(int queries, int keys, double work) {
+  total_ += work - of(queries, keys);
+  by_queries_[at(queries, keys)] = work;
+  by_keys_[at(keys, queries)] = work;
+}
+
+RingDeal::RingDeal(const ChunkWork& work, int world_size, const std::vector<int>& rank_of)
+    : work_(work), world_size_(world_size), rank_of_(rank_of) {
+  const auto n = static_cast<std::size_t>(world_size);
+  const auto chunks = static_cast<std::size_t>(work.chunks());
+  work_at_.resize(n * n);
+  with_keys_of_.resize((chunks + 1) * n);
+  with_rows_of_.resize((chunks + 1) * n);
+  for (int chunk = 0; chunk < work.chunks(); ++chunk) {
+    double* const keys = with_keys_of_.data() + static_cast<std::size_t>(chunk) * n;
+    double* const rows = with_rows_of_.data() + static_cast<std::size_t>(chunk) * n;
+    for (int other = 0; other < work.chunks(); ++other) {
+      if (rank_of_[other] == kNobody) continue;
+      keys[rank_of_[other]] += work.row(chunk)[other];
+      rows[rank_of_[other]] += work.column(chunk)[other];
+    }
+    const int rank = rank_of_[chunk];
+    if (rank == kNobody) continue;
+    for (int owner = 0; owner < world_size; ++owner)
+      work_at(step_of(rank, owner), rank) += keys[owner];
+  }
+  busiest_.resize(n);
+  for (int step = 0; step < world_size; ++step) {
+    rank_busiest(step);
+    cost_.slowest += work_at(step, slowest_rank(step));
+  }
+  for (const double x : work_at_) cost_.squares += x * x;
+}
+
+// Of a rank with so much to do, whether it may be among a step's busiest.
+bool RingDeal::may_be_busiest(int step, double work) const { return work >= busiest_[step].least; }
+
+void RingDeal::rank_busiest(int step) {
+  Busiest& busiest = busiest_[step];
+  busiest.count = 0;
+  const auto most = static_cast<int>(busiest.ranks.size());
+  for (int rank = 0; rank < world_size_; ++rank) {
+    const double work = work_at(step, rank);
+    int at = busiest.count;
+    while (at > 0 && work_at(step, busiest.ranks[at - 1]) < work) --at;
+    if (at == most) continue;
+    busiest.count = std::min(busiest.count + 1, most);
+    for (int k = busiest.count - 1; k > at; --k) busiest.ranks[k] = busiest.ranks[k - 1];
+    busiest.ranks[at] = rank;
+  }
+  busiest.least = busiest.count < most ? 0 : work_at(step, busiest.ranks[most - 1]);
+}
+
+// For rank and owner of which at least one trades.
+double RingDeal::after_trades(int rank, int owner, const Trade& a, const Trade& b) const {
+  const Trade* const of_rank = rank == a.rank ? &a : rank == b.rank ? &b : nullptr;
+  const Trade* const of_owner = owner == a.rank ? &a : owner == b.rank ? &b : nullptr;
+  double work = work_at(step_of(rank, owner), rank);
+  if (of_rank) work += with_keys_of(of_rank->in)[owner] - with_keys_of(of_rank->out)[owner];
+  if (of_owner) work += with_rows_of(of_owner->in)[rank] - with_rows_of(of_owner->out)[rank];
+  if (of_rank && of_owner)
+    work += work_.of(of_rank->in, of_owner->in) - work_.of(of_rank->in, of_owner->out) -
+            work_.of(of_rank->out, of_owner->in) + work_.of(of_rank->out, of_owner->out);
+  return work;
+}
+
+int RingDeal::changes_at(int step, const Trade& a, const Trade& b,
+                         std::array<NewWork, 4>& changes) const {
+  int count = 0;
+  const auto change = [&](int rank) {
+    for (int k = 0; k < count; ++k)
+      if (changes[k].rank == rank) return;
+    const int owner = rank >= step ? rank - step : rank - step + world_size_;
+    changes[count++] = {rank, after_trades(rank, owner, a, b)};
+  };
+  for (const Trade* const trade : {&a, &b}) {
+    if (trade->rank == kNobody) continue;
+    change(trade->rank);
+    const int reader = trade->rank + step;
+    change(reader >= world_size_ ? reader - world_size_ : reader);
+  }
+  return count;
+}
+
+DealCost RingDeal::cost_of(const Trade& a, const Trade& b) const {
+  DealCost cost{0, cost_.squares};
+  std::array<NewWork, 4> changes;
+  for (int step = 0; step < world_size_; ++step) {
+    const int count = changes_at(step, a, b, changes);
+    double slowest = 0;
+    const auto is_changed = [&](int rank) {
+      return std::any_of(changes.begin(), changes.begin() + count,
+                         [rank](const NewWork& change) { return change.rank == rank; });
+    };
+    const Busiest& busiest = busiest_[step];
+    for (int k = 0; k < busiest.count; ++k) {
+      const int rank = busiest.ranks[k];
+      if (is_changed(rank)) continue;
+      slowest = work_at(step, rank);
+      break;
+    }
+    for (int k = 0; k < count; ++k) {
+      const auto [rank, work] = changes[k];
+      const double before = work_at(step, rank);
+      slowest = std::max(slowest, work);
+      cost.squares += (work - before) * (work + before);
+    }
+    cost.slowest += slowest;
+  }
+  return cost;
+}
+
+void RingDeal::carry_out(const Trade& a, const Trade& b) {
+  std::array<NewWork, 4> changes;
+  cost_.slowest = 0;
+  for (int step = 0; step < world_size_; ++step) {
+    const int count = changes_at(step, a, b, changes);
+    bool is_order_changed = false;
+    for (int k = 0; k < count; ++k) {
+      const auto [rank, work] = changes[k];
+      const double before = work_at(step, rank);
+      cost_.squares += (work - before) * (work + before);
+      work_at(step, rank) = work;
+      is_order_changed = is_order_changed || may_be_busiest(step, std::max(work, before));
+    }
+    if (is_order_changed) rank_busiest(step);
+    cost_.slowest += work_at(step, slowest_rank(step));
+  }
+  const auto n = static_cast<std::size_t>(world_size_);
+  for (const Trade* const trade : {&a, &b}) {
+    if (trade->rank == kNobody) continue;
+    const auto rank = static_cast<std::size_t>(trade->rank);
+    const double *const out = work_.column(trade->out), *const in = work_.column(trade->in);
+    const double *const out_row = work_.row(trade->out), *const in_row = work_.row(trade->in);
+    for (int chunk = 0; chunk < work_.chunks(); ++chunk) {
+      with_keys_of_[static_cast<std::size_t>(chunk) * n + rank] += in[chunk] - out[chunk];
+      with_rows_of_[static_cast<std::size_t>(chunk) * n + rank] += in_row[chunk] - out_row[chunk];
+    }
+    if (trade->in != work_.no_chunk()) rank_of_[trade->in] = trade->rank;
+  }
+}
+
+DealCost RingDeal::cost_of_exchange(int a, int b) const {
+  return cost_of({rank_of(a), a, b}, {rank_of(b), b, a});
+}
+
+void RingDeal::exchange(int a, int b) { carry_out({rank_of(a), a, b}, {rank_of(b), b, a}); }
+
+DealCost RingDeal::cost_of_gift(int chunk, int rank) const {
+  return cost_of({rank, work_.no_chunk(), chunk}, {kNobody, 0, 0});
+}
+
+void RingDeal::give(int chunk, int rank) {
+  carry_out({rank, work_.no_chunk(), chunk}, {kNobody, 0, 0});
+}
+
+}  // namespace ringscope

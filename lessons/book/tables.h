@@ -1,0 +1,175 @@
+// Inputs for lessons: the same numbers everywhere.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/attention/naive.h"
+#include "core/base/random.h"
+#include "core/problem/mask.h"
+#include "core/problem/partition.h"
+#include "core/ring/problem.h"
+#include "core/run/rows.h"
+#include "core/run/run.h"
+#include "core/trace/summary.h"
+#include "lessons/book/cell.h"
+
+namespace ringscope::lessons {
+
+// `count` values from N(0, 1).
+template <class T = float>
+std::vector<T> random_values(RandomTensor tensor, Index count, std::uint64_t seed = 1) {
+  std::vector<T> values(static_cast<std::size_t>(count));
+  for (Index i = 0; i < count; ++i)
+    values[static_cast<std::size_t>(i)] = static_cast<T>(normal(seed, tensor, i));
+  return values;
+}
+
+// Q, K, V and dO of `shape`.
+inline AttentionInputs random_inputs(const AttentionShape& shape, std::uint64_t seed = 1) {
+  const Index row = shape.batch * shape.seqlen * shape.head_dim;
+  return {random_values(RandomTensor::q, row * shape.num_heads, seed),
+          random_values(RandomTensor::k, row * shape.num_heads_kv, seed),
+          random_values(RandomTensor::v, row * shape.num_heads_kv, seed),
+          random_values(RandomTensor::dout, row * shape.num_heads, seed)};
+}
+
+// The formulas in f64 on one rank: what a ring's output is measured against. With `backward`, the
+// gradients too.
+inline NaiveResult<double> exact_attention(const RingConfig& config, const AttentionInputs& in,
+                                           bool backward = false) {
+  const auto f64 = [](const std::vector<float>& x) {
+    return std::vector<double>(x.begin(), x.end());
+  };
+  const std::vector<double> q = f64(in.q), k = f64(in.k), v = f64(in.v), dout = f64(in.dout);
+  return naive_attention<double>(config.shape, config.problem().mask, config.scale(), q.data(),
+                                 k.data(), v.data(), backward ? dout.data() : nullptr,
+                                 {.block_rows = 256, .threads = 2, .queries = {}, .progress = {}});
+}
+
+// The larger of the two becomes `most`; a NaN on either side stays.
+inline void keep_larger(double& most, double other) {
+  if (!(other <= most) && !std::isnan(most)) most = other;
+}
+
+// The largest |a[i] - b[i]|; NaN where one is NaN, infinite when the sizes differ.
+template <class A, class B>
+double largest_difference(const A& a, const B& b) {
+  if (std::size(a) != std::size(b)) return std::numeric_limits<double>::infinity();
+  double largest = 0;
+  for (std::size_t i = 0; i < std::size(a); ++i)
+    keep_larger(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  return largest;
+}
+
+// ---
+// How partitions deal out a short sequence, as a table: which positions each rank holds.
+
+// A row for each rank, a column for each partition; seqlen positions, from 0, on world_size ranks.
+inline Table dealt_table(const std::vector<PartitionKind>& kinds, Index seqlen, int world_size) {
+  std::vector<std::string> head = {""};
+  for (const PartitionKind kind : kinds) head.emplace_back(name_of(kind));
+  Table table(head);
+  for (int rank = 0; rank < world_size; ++rank) {
+    std::vector<Cell> cells = {fmt::format("rank {}", rank)};
+    for (const PartitionKind kind : kinds) {
+      const LocalRows rows = Partition{kind, seqlen, world_size}.rows_of(rank);
+      std::string text;
+      for (Index i = 0; i < rows.size(); ++i) text += fmt::format("{:3}", rows.global_position(i));
+      cells.push_back(text);
+    }
+    table.add(cells);
+  }
+  return table;
+}
+
+// ---
+// The pairs of every rank at every step of a ring: as a table, and what they come down to.
+
+// A row for each rank, a column for each step: pairs as shares of a full block of seqlen/world_size
+// squared, or "idle".
+inline Table pairs_table(const RingConfig& config) {
+  const double rows = static_cast<double>(config.shape.seqlen) / config.world_size;
+  std::vector<std::string> head = {""};
+  for (int step = 0; step < config.world_size; ++step) head.push_back(fmt::format("step {}", step));
+  Table table(head);
+  for (int rank = 0; rank < config.world_size; ++rank) {
+    std::vector<Cell> cells = {fmt::format("rank {}", rank)};
+    for (int step = 0; step < config.world_size; ++step) {
+      const auto pairs = static_cast<double>(predicted_pairs(config, rank, step));
+      cells.push_back(pairs == 0 ? Cell("idle") : fixed(pairs / (rows * rows), 2));
+    }
+    table.add(cells);
+  }
+  return table;
+}
+
+// A meeting is a rank at a step, with the block that it holds then.
+struct Meetings {
+  int with_work = 0;           // those that have an allowed pair
+  double balance_ceiling = 0;  // by pairs
+};
+
+inline Meetings meetings(const RingConfig& config) {
+  Meetings all;
+  std::vector<std::vector<double>> work(static_cast<std::size_t>(config.world_size));
+  for (int rank = 0; rank < config.world_size; ++rank)
+    for (int step = 0; step < config.world_size; ++step) {
+      const Index pairs = predicted_pairs(config, rank, step);
+      work[static_cast<std::size_t>(rank)].push_back(static_cast<double>(pairs));
+      all.with_work += pairs > 0;
+    }
+  all.balance_ceiling = balance_ceiling(work);
+  return all;
+}
+
+// ---
+// The tiles that a rank computes in a whole run: those with an allowed pair.
+
+// Tiles of tile x tile pairs of the rank that has the most of them, over all steps. The rows of a
+// rank, seqlen/world_size, must be a multiple of tile.
+inline Index tiles_of_slowest_rank(const RingConfig& config, Index tile) {
+  const RingProblem problem = config.problem();
+  const Index rows = config.shape.seqlen / config.world_size;
+  Index most = 0;
+  for (int rank = 0; rank < config.world_size; ++rank) {
+    Index count = 0;
+    for (int owner = 0; owner < config.world_size; ++owner) {
+      const ringscope::Region region = problem.region(rank, owner);
+      for (Index q = 0; q < rows; q += tile)
+        for (Index k = 0; k < rows; k += tile)
+          count += region.tile_class({q, q + tile}, {k, k + tile}) != TileClass::empty;
+    }
+    most = std::max(most, count);
+  }
+  return most;
+}
+
+// ---
+// Masks as text: x where a query (line) may attend a key (column).
+
+// The masks side by side, each under its spelling, for sequences of seqlen positions.
+inline std::string drawn_masks(const std::vector<std::string>& spellings, Index seqlen) {
+  const int width = static_cast<int>(2 * seqlen + 6);
+  std::string text;
+  for (const std::string& spelling : spellings) text += fmt::format("{:{}}", spelling, width);
+  for (Index i = 0; i < seqlen; ++i) {
+    text += '\n';
+    for (const std::string& spelling : spellings) {
+      const MaskSpec spec = MaskSpec::parse(spelling);
+      std::string line;
+      for (Index j = 0; j < seqlen; ++j) line += spec.for_seqlen(seqlen).allows(i, j) ? "x " : "· ";
+      text += line + std::string(static_cast<std::size_t>(width - 2 * seqlen), ' ');
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+  }
+  return text;
+}
+
+}  // namespace ringscope::lessons

@@ -1,0 +1,380 @@
+// The tile loops, forward and backward, against the f64 oracle and against themselves.
+#include "core/attention/blockwise.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "core/problem/partition.h"
+#include "tests/core/attention/blockwise_run.h"
+
+namespace ringscope {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+std::vector<std::uint32_t> bits_of(const std::vector<float>& values) {
+  std::vector<std::uint32_t> bits;
+  for (const float x : values) bits.push_back(std::bit_cast<std::uint32_t>(x));
+  return bits;
+}
+
+void expect_same_bits(const BlockwiseRun& a, const BlockwiseRun& b) {
+  EXPECT_EQ(bits_of(a.out), bits_of(b.out));
+  EXPECT_EQ(bits_of(a.lse), bits_of(b.lse));
+  EXPECT_EQ(bits_of(a.dq), bits_of(b.dq));
+  EXPECT_EQ(bits_of(a.dk), bits_of(b.dk));
+  EXPECT_EQ(bits_of(a.dv), bits_of(b.dv));
+}
+
+Index all_pairs(const Mask& mask) {
+  Index pairs = 0;
+  for (Index i = 0; i < mask.seqlen; ++i) pairs += mask.allowed_keys(i).size();
+  return pairs;
+}
+
+const char* const kMasks[] = {"full",
+                              "causal",
+                              "window:20",
+                              "causal+window:70",
+                              "prefix:100",
+                              "documents:90,1,210",
+                              "causal+window:9+documents:257,44"};
+
+// Sizes around those of tiles and vectors, and far from any multiple.
+class BlockwiseAccuracy : public testing::TestWithParam<std::tuple<DType, Index>> {};
+
+TEST_P(BlockwiseAccuracy, OfEveryMask) {
+  const auto [dtype, head_dim] = GetParam();
+  const AttentionShape shape{1, 2, 1, 301, head_dim};
+  const Tensors<float> in = random_tensors(shape, 21, dtype);
+  for (const char* text : kMasks) {
+    SCOPED_TRACE(text);
+    const MaskSpec spec = MaskSpec::parse(text);
+    const Mask mask = spec.for_seqlen(shape.seqlen);
+    const auto whole = parts_of(shape.seqlen, shape.seqlen);
+    const double scale = static_cast<float>(default_scale(shape));
+    const BlockwiseRun run = run_blockwise(shape, dtype, mask, scale, in, whole, whole);
+    expect_accurate(run, naive(shape, mask, scale, converted<double>(in)), dtype);
+    EXPECT_EQ(run.forward_pairs, all_pairs(mask));
+    EXPECT_EQ(run.backward_pairs, all_pairs(mask));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BlockwiseAccuracy,
+                         testing::Combine(testing::ValuesIn(kAllDTypes),
+                                          testing::Values<Index>(1, 3, 8, 17, 64, 96, 128, 200)),
+                         [](const auto& tested) {
+                           return std::string(name_of(std::get<0>(tested.param))) + "_head_dim" +
+                                  std::to_string(std::get<1>(tested.param));
+                         });
+
+TEST(Blockwise, IsAccurateForEverySeqlenAndGroup) {
+  for (const Index seqlen : {1, 2, 7, 15, 16, 17, 47, 48, 49, 97, 255, 256, 257, 520})
+    for (const Index group : {1, 2, 4}) {
+      const AttentionShape shape{2, 2 * group, 2, seqlen, 5};
+      SCOPED_TRACE(testing::Message() << "seqlen " << seqlen << ", group " << group);
+      const Mask mask{.seqlen = seqlen, .causal = true};
+      const Tensors<float> in = random_tensors(shape, 22);
+      const auto whole = parts_of(seqlen, seqlen);
+      expect_accurate(run_blockwise(shape, DType::f32, mask, 0.5, in, whole, whole),
+                      naive(shape, mask, 0.5, converted<double>(in)), DType::f32);
+    }
+}
+
+// Regions as rings make them: every query part attends every key part, in the ring's order or any
+// other.
+TEST(Blockwise, IsAccurateForThePartsOfEveryPartition) {
+  const AttentionShape shape{1, 2, 2, 203, 8};
+  const Tensors<float> in = random_tensors(shape, 23);
+  for (const char* text : {"full", "causal", "window:30", "causal+documents:50,153"}) {
+    const MaskSpec spec = MaskSpec::parse(text);
+    const Mask mask = spec.for_seqlen(shape.seqlen);
+    const auto oracle = naive(shape, mask, 0.4, converted<double>(in));
+    for (const PartitionKind kind : kAllPartitions)
+      for (const int n : {2, 3, 5}) {
+        SCOPED_TRACE(testing::Message() << text << ", " << name_of(kind) << ", " << n << " parts");
+        std::vector<LocalRows> parts;
+        for (int rank = 0; rank < n; ++rank)
+          parts.push_back(Partition{kind, shape.seqlen, n}.rows_of(rank));
+        const BlockwiseRun run = run_blockwise(shape, DType::f32, mask, 0.4, in, parts, parts);
+        expect_accurate(run, oracle, DType::f32);
+        EXPECT_EQ(run.forward_pairs, all_pairs(mask));
+        EXPECT_EQ(run.backward_pairs, all_pairs(mask));
+        std::reverse(parts.begin(), parts.end());
+        expect_accurate(run_blockwise(shape, DType::f32, mask, 0.4, in, parts, parts), oracle,
+                        DType::f32);
+      }
+  }
+}
+
+TEST(Blockwise, CutsOfTheKeysDoNotShow) {
+  const AttentionShape shape{1, 1, 1, 300, 16};
+  const Mask mask{.seqlen = 300, .causal = true};
+  const Tensors<float> in = random_tensors(shape, 24);
+  const auto oracle = naive(shape, mask, 0.25, converted<double>(in));
+  for (const Index keys : {1, 10, 100, 256, 299, 300})
+    for (const Index queries : {7, 300}) {
+      SCOPED_TRACE(testing::Message() << keys << " keys and " << queries << " queries a part");
+      expect_accurate(run_blockwise(shape, DType::f32, mask, 0.25, in, parts_of(300, queries),
+                                    parts_of(300, keys)),
+                      oracle, DType::f32);
+    }
+}
+
+TEST(Blockwise, EmptyBlocksChangeNothing) {
+  const AttentionShape shape{1, 1, 1, 40, 4};
+  const Mask mask{.seqlen = 40, .causal = true};
+  const Tensors<float> in = random_tensors(shape, 25);
+  const std::vector<LocalRows> whole = parts_of(40, 40);
+  const LocalRows none = consecutive_rows(40, 40);
+  expect_same_bits(
+      run_blockwise(shape, DType::f32, mask, 0.5, in, {none, whole[0]}, {none, whole[0], none}),
+      run_blockwise(shape, DType::f32, mask, 0.5, in, whole, whole));
+}
+
+TEST(Blockwise, IsBitwiseRepeatable) {
+  const AttentionShape shape{1, 2, 1, 310, 33};
+  const Mask mask{.seqlen = 310, .causal = true};
+  const Tensors<float> in = random_tensors(shape, 26);
+  const auto parts = parts_of(310, 77);
+  const BlockwiseRun first = run_blockwise(shape, DType::bf16, mask, 0.2, in, parts, parts);
+  std::vector<std::vector<char>> elsewhere;  // moves what is allocated next
+  for (int i = 1; i <= 5; ++i) {
+    elsewhere.emplace_back(i * 100);
+    expect_same_bits(run_blockwise(shape, DType::bf16, mask, 0.2, in, parts, parts), first);
+  }
+}
+
+// A row without keys so far, in a block of which other rows see keys.
+TEST(C11_RowsMaskedInABlock, GiveNoNan) {
+  const AttentionShape shape{1, 1, 1, 64, 4};
+  const Mask mask{.seqlen = 64, .causal = true};
+  const Tensors<float> in = random_tensors(shape, 27);
+  const std::vector<LocalRows> late_first = {consecutive_rows(50, 64), consecutive_rows(20, 50),
+                                             consecutive_rows(0, 20)};
+  expect_accurate(run_blockwise(shape, DType::f32, mask, 0.5, in, parts_of(64, 64), late_first),
+                  naive(shape, mask, 0.5, converted<double>(in)), DType::f32);
+}
+
+// A query that is finite until softmax_scale makes it infinite stays with the keys that it may see.
+TEST(Blockwise, AQueryThatTheScaleMakesInfiniteLeavesOtherKeysAlone) {
+  const AttentionShape shape{1, 1, 1, 8, 1};
+  const Mask mask{.seqlen = 8, .causal = true};
+  Tensors<float> in = random_tensors(shape, 30);
+  in.q[0] = 3e38f;
+  const BlockwiseRun run =
+      run_blockwise(shape, DType::f32, mask, 2, in, parts_of(8, 8), parts_of(8, 8));
+  for (std::size_t key = 1; key < 8; ++key) {
+    EXPECT_TRUE(std::isfinite(run.dk[key])) << key;
+    EXPECT_TRUE(std::isfinite(run.dv[key])) << key;
+  }
+}
+
+// As the oracle has it: a row that sees nothing but scores of -inf is like one without keys, and
+// its neighbours don't notice.
+TEST(Blockwise, RowsOfMinusInfinityAgreeWithTheOracle) {
+  const AttentionShape shape{1, 1, 1, 8, 2};
+  const Mask mask{.seqlen = 8, .causal = true};
+  Tensors<float> in = random_tensors(shape, 29);
+  for (std::size_t i = 0; i < in.q.size(); i += 2) in.q[i] = 1;
+  in.k[0] = -kInf;  // so query 0's only score is -inf, and one of every other query's
+  const BlockwiseRun run =
+      run_blockwise(shape, DType::f32, mask, 1, in, parts_of(8, 8), parts_of(8, 3));
+  const auto oracle = naive(shape, mask, 1, converted<double>(in));
+  EXPECT_EQ(run.lse[0], -kInf);
+  EXPECT_EQ(oracle.lse[0], -kInf);
+  for (std::size_t i = 0; i < run.out.size(); ++i)
+    EXPECT_NEAR(run.out[i], oracle.out[i], 1e-6) << i;
+  for (std::size_t i = 0; i < run.dv.size(); ++i) EXPECT_NEAR(run.dv[i], oracle.dv[i], 1e-5) << i;
+}
+
+// Queries that attend no block at all: out 0, lse -inf, no gradient; buffers were NaN before.
+TEST(Blockwise, RowsWithoutAnyKeyAreZero) {
+  const AttentionShape shape{1, 1, 1, 8, 3};
+  const Mask mask{.seqlen = 8, .causal = true};
+  const Tensors<float> in = random_tensors(shape, 28);
+  const BlockwiseRun run =
+      run_blockwise(shape, DType::f32, mask, 1, in, parts_of(8, 8), {consecutive_rows(4, 8)});
+  for (Index i = 0; i < 4; ++i) {
+    EXPECT_EQ(run.lse[i], -kInf) << "row " << i;
+    for (Index x = 0; x < 3; ++x) {
+      EXPECT_EQ(run.out[i * 3 + x], 0) << "row " << i;
+      EXPECT_EQ(run.dq[i * 3 + x], 0) << "row " << i;
+    }
+  }
+  for (const std::vector<float>* tensor : {&run.out, &run.dq, &run.dk, &run.dv})
+    for (const float x : *tensor) EXPECT_TRUE(std::isfinite(x));
+}
+
+// Inputs for which every rounding is exact. Scores: equal keys, so every weight is 1 / number of
+// keys.
+TEST(BlockwiseExact, EqualKeysGiveTheMeanOfV) {
+  for (const DType dtype : kAllDTypes)
+    for (const Index keys_per_part : {1, 16, 64}) {
+      const AttentionShape shape{1, 1, 1, 64, 6};
+      Tensors<float> in = random_tensors(shape, 29, dtype);
+      std::fill(in.k.begin(), in.k.end(), 0.5f);
+      in.dout.clear();
+      std::vector<float> mean(6, 0);
+      for (Index j = 0; j < 64; ++j)
+        for (Index x = 0; x < 6; ++x) {
+          in.v[j * 6 + x] = static_cast<float>((j * 7 + x) % 5 * 16 - 32);
+          mean[x] += in.v[j * 6 + x] / 64;
+        }
+      const BlockwiseRun run = run_blockwise(shape, dtype, Mask{.seqlen = 64}, 1, in,
+                                             parts_of(64, 64), parts_of(64, keys_per_part));
+      for (Index i = 0; i < 64; ++i)
+        for (Index x = 0; x < 6; ++x)
+          EXPECT_EQ(run.out[i * 6 + x], round_to(dtype, mean[x]))
+              << name_of(dtype) << ", row " << i;
+    }
+}
+
+// Query i's score is far above all others at key i alone, so it reads that value, unrounded.
+TEST(BlockwiseExact, OneHotScoresPickTheirValue) {
+  for (const DType dtype : kAllDTypes)
+    for (const char* text : {"full", "causal", "window:3", "documents:20,30"}) {
+      const AttentionShape shape{1, 1, 1, 50, 50};
+      Tensors<float> in = random_tensors(shape, 30, dtype);
+      for (std::vector<float>* tensor : {&in.v, &in.dout})
+        for (float& x : *tensor) x = std::round(8 * x);  // dP = delta without rounding
+      for (Index i = 0; i < 50; ++i)
+        for (Index x = 0; x < 50; ++x) in.q[i * 50 + x] = in.k[i * 50 + x] = i == x ? 32.0f : 0.0f;
+      const MaskSpec spec = MaskSpec::parse(text);
+      const BlockwiseRun run = run_blockwise(shape, dtype, spec.for_seqlen(50), 1, in,
+                                             parts_of(50, 50), parts_of(50, 13));
+      EXPECT_EQ(run.out, in.v) << text << ", " << name_of(dtype);
+      EXPECT_EQ(run.lse, std::vector<float>(50, 1024)) << text << ", " << name_of(dtype);
+      EXPECT_EQ(run.dv, in.dout) << text << ", " << name_of(dtype);
+      EXPECT_EQ(max_abs_error(run.dk, std::vector<float>(2500, 0)), 0)
+          << text << ", " << name_of(dtype);
+    }
+}
+
+// NaN and inf reach those who may see them and nobody else: all other numbers keep their bits.
+class BlockwiseLocality : public testing::TestWithParam<std::tuple<const char*, Index>> {
+ protected:
+  static constexpr Index kSeqlen = 130, kDim = 5;
+  static constexpr AttentionShape kShape{1, 2, 1, kSeqlen, kDim};
+
+  BlockwiseLocality()
+      : spec_(MaskSpec::parse(std::get<0>(GetParam()))), mask_(spec_.for_seqlen(kSeqlen)) {}
+  BlockwiseRun run(const Tensors<float>& in) const {
+    return run_blockwise(kShape, DType::f32, mask_, 0.5, in, parts_of(kSeqlen, kSeqlen),
+                         parts_of(kSeqlen, std::get<1>(GetParam())));
+  }
+  // Whether some query row attends both keys.
+  bool meet(Index key, Index other) const {
+    for (Index i = 0; i < kSeqlen; ++i)
+      if (mask_.allows(i, key) && mask_.allows(i, other)) return true;
+    return false;
+  }
+  template <class Touched>
+  static void compare(const char* name, const std::vector<float>& bad,
+                      const std::vector<float>& good, Index width, Touched touched) {
+    for (Index at = 0; at < static_cast<Index>(bad.size()); ++at) {
+      const Index row = at / width % kSeqlen, head = at / width / kSeqlen;
+      if (touched(head, row)) {
+        EXPECT_FALSE(std::isfinite(bad[at])) << name << ", head " << head << ", row " << row;
+      } else {
+        EXPECT_EQ(bad[at], good[at]) << name << ", head " << head << ", row " << row;
+      }
+    }
+  }
+
+  MaskSpec spec_;
+  Mask mask_;
+};
+
+TEST_P(BlockwiseLocality, OfABadKey) {
+  const Tensors<float> good = random_tensors(kShape, 31);
+  const BlockwiseRun expected = run(good);
+  for (const float value : {kNan, kInf})
+    for (const Index key : {0, 70, 129}) {
+      SCOPED_TRACE(testing::Message() << value << " at key " << key);
+      Tensors<float> bad = good;
+      std::fill_n(bad.k.begin() + key * kDim, kDim, value);
+      // A NaN score whatever the query: inf needs components of both signs.
+      if (value == kInf) bad.k[key * kDim + 1] = -kInf, bad.k[key * kDim + 2] = kNan;
+      const BlockwiseRun result = run(bad);
+      const auto sees = [&](Index, Index i) { return mask_.allows(i, key); };
+      compare("lse", result.lse, expected.lse, 1, sees);
+      compare("out", result.out, expected.out, kDim, sees);
+      compare("dq", result.dq, expected.dq, kDim, sees);
+      const auto met = [&](Index, Index j) { return meet(key, j); };
+      compare("dk", result.dk, expected.dk, kDim, met);
+      compare("dv", result.dv, expected.dv, kDim, met);
+    }
+}
+
+TEST_P(BlockwiseLocality, OfABadValue) {
+  const Tensors<float> good = random_tensors(kShape, 32);
+  const BlockwiseRun expected = run(good);
+  for (const float value : {kNan, kInf})
+    for (const Index key : {0, 70, 129}) {
+      SCOPED_TRACE(testing::Message() << value << " at key " << key);
+      Tensors<float> bad = good;
+      std::fill_n(bad.v.begin() + key * kDim, kDim, value);
+      const BlockwiseRun result = run(bad);
+      const auto sees = [&](Index, Index i) { return mask_.allows(i, key); };
+      EXPECT_EQ(result.lse, expected.lse);
+      EXPECT_EQ(result.dv, expected.dv);
+      compare("out", result.out, expected.out, kDim, sees);
+      compare("dq", result.dq, expected.dq, kDim, sees);
+      compare("dk", result.dk, expected.dk, kDim, [&](Index, Index j) { return meet(key, j); });
+    }
+}
+
+TEST_P(BlockwiseLocality, OfABadQuery) {
+  const Tensors<float> good = random_tensors(kShape, 33);
+  const BlockwiseRun expected = run(good);
+  for (const Index query : {0, 70, 129}) {
+    SCOPED_TRACE(testing::Message() << "query " << query);
+    Tensors<float> bad = good;
+    std::fill_n(bad.q.begin() + (kSeqlen + query) * kDim, kDim, kNan);  // of head 1
+    const BlockwiseRun result = run(bad);
+    const auto itself = [&](Index head, Index i) { return head == 1 && i == query; };
+    compare("lse", result.lse, expected.lse, 1, itself);
+    compare("out", result.out, expected.out, kDim, itself);
+    compare("dq", result.dq, expected.dq, kDim, itself);
+    const auto seen = [&](Index, Index j) { return mask_.allows(query, j); };
+    compare("dk", result.dk, expected.dk, kDim, seen);
+    compare("dv", result.dv, expected.dv, kDim, seen);
+  }
+}
+
+TEST_P(BlockwiseLocality, OfABadGradient) {
+  const Tensors<float> good = random_tensors(kShape, 34);
+  const BlockwiseRun expected = run(good);
+  for (const Index query : {0, 70, 129}) {
+    SCOPED_TRACE(testing::Message() << "query " << query);
+    Tensors<float> bad = good;
+    std::fill_n(bad.dout.begin() + query * kDim, kDim, kNan);  // of head 0
+    const BlockwiseRun result = run(bad);
+    EXPECT_EQ(result.out, expected.out);
+    compare("dq", result.dq, expected.dq, kDim,
+            [&](Index head, Index i) { return head == 0 && i == query; });
+    const auto seen = [&](Index, Index j) { return mask_.allows(query, j); };
+    compare("dk", result.dk, expected.dk, kDim, seen);
+    compare("dv", result.dv, expected.dv, kDim, seen);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BlockwiseLocality,
+                         testing::Combine(testing::Values("full", "causal", "window:40",
+                                                          "prefix:20", "causal+window:9",
+                                                          "documents:71,59"),
+                                          testing::Values<Index>(130, 60)),
+                         [](const auto& tested) {
+                           return test_name(std::get<0>(tested.param)) + "_rows" +
+                                  std::to_string(std::get<1>(tested.param));
+                         });
+
+}  // namespace
+}  // namespace ringscope

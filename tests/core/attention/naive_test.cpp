@@ -1,0 +1,434 @@
+// The oracle itself, against the formula written as loops over single numbers, finite differences,
+// and cases small enough to know by hand. Names with a C-number say which claim of the sources they
+// check.
+#include "core/attention/naive.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tests/core/attention/random_problem.h"
+#include "tests/core/problem/all_masks.h"
+
+namespace ringscope {
+namespace naive_test {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// naive.h's formulas, one number after the other, in the widest type there is.
+NaiveResult<long double> by_formula(const AttentionShape& shape, const DefinedMask& mask,
+                                    double scale, const Tensors<double>& in) {
+  using Real = long double;
+  const Index s = shape.seqlen, d = shape.head_dim;
+  NaiveResult<Real> result;
+  result.out.assign(query_values(shape), 0);
+  result.lse.assign(shape.batch * shape.num_heads * s, -std::numeric_limits<Real>::infinity());
+  result.dq.assign(query_values(shape), 0);
+  result.dk.assign(kv_values(shape), 0);
+  result.dv.assign(kv_values(shape), 0);
+  for (Index b = 0; b < shape.batch; ++b)
+    for (Index h = 0; h < shape.num_heads; ++h)
+      for (Index i = 0; i < s; ++i) {
+        const Index row = (b * shape.num_heads + h) * s + i;
+        const Index kv_head = b * shape.num_heads_kv + h / (shape.num_heads / shape.num_heads_kv);
+        const auto dot = [&](const std::vector<double>& x, const std::vector<double>& y, Index j) {
+          Real sum = 0;
+          for (Index c = 0; c < d; ++c) sum += Real{x[row * d + c]} * y[(kv_head * s + j) * d + c];
+          return sum;
+        };
+        std::vector<Real> p(s, 0);
+        Real largest = -std::numeric_limits<Real>::infinity(), sum = 0;
+        for (Index j = 0; j < s; ++j)
+          if (mask.allows(i, j)) largest = std::max(largest, scale * dot(in.q, in.k, j));
+        for (Index j = 0; j < s; ++j)
+          if (mask.allows(i, j)) sum += p[j] = std::exp(scale * dot(in.q, in.k, j) - largest);
+        result.lse[row] = largest + std::log(sum);
+        Real delta = 0;
+        for (Index c = 0; c < d; ++c) {
+          for (Index j = 0; j < s; ++j)
+            result.out[row * d + c] += p[j] / sum * in.v[(kv_head * s + j) * d + c];
+          delta += in.dout[row * d + c] * result.out[row * d + c];
+        }
+        for (Index j = 0; j < s; ++j) {
+          const Real ds = p[j] / sum * (dot(in.dout, in.v, j) - delta) * scale;
+          for (Index c = 0; c < d; ++c) {
+            const Index at = (kv_head * s + j) * d + c;
+            result.dq[row * d + c] += ds * in.k[at];
+            result.dk[at] += ds * in.q[row * d + c];
+            result.dv[at] += p[j] / sum * in.dout[row * d + c];
+          }
+        }
+      }
+  return result;
+}
+
+template <class A, class B>
+void expect_close(const NaiveResult<A>& a, const NaiveResult<B>& b, double tolerance) {
+  EXPECT_LE(max_abs_error(a.out, b.out), tolerance);
+  EXPECT_LE(max_abs_error(a.lse, b.lse), tolerance);
+  EXPECT_LE(max_abs_error(a.dq, b.dq), tolerance);
+  EXPECT_LE(max_abs_error(a.dk, b.dk), tolerance);
+  EXPECT_LE(max_abs_error(a.dv, b.dv), tolerance);
+}
+
+NaiveOptions by_rows(Index block_rows, int threads = 1) {
+  NaiveOptions options;
+  options.block_rows = block_rows;
+  options.threads = threads;
+  return options;
+}
+
+Tensors<double> random_doubles(const AttentionShape& shape, std::uint64_t seed) {
+  return converted<double>(random_tensors(shape, seed));
+}
+
+TEST(Naive, FollowsTheFormulaUnderEveryMask) {
+  for (const Index seqlen : {1, 2, 6, 11})
+    for (const DefinedMask& defined : all_masks(seqlen)) {
+      SCOPED_TRACE(defined.name());
+      const BuiltMask mask(defined);
+      const AttentionShape shape{1, 1, 1, seqlen, 3};
+      const Tensors<double> in = random_doubles(shape, 1);
+      const auto expected = by_formula(shape, defined, 0.7, in);
+      for (const Index block_rows : {0, 1, 4})
+        expect_close(naive(shape, *mask, 0.7, in, by_rows(block_rows)), expected, 1e-13);
+    }
+}
+
+TEST(Naive, FollowsTheFormulaForEveryShape) {
+  for (const Index batch : {1, 2})
+    for (const Index heads_kv : {1, 2, 3})
+      for (const Index group : {1, 2, 4})
+        for (const Index head_dim : {1, 5, 8}) {
+          const AttentionShape shape{batch, heads_kv * group, heads_kv, 19, head_dim};
+          SCOPED_TRACE(testing::Message() << "batch " << batch << ", heads " << shape.num_heads
+                                          << "/" << heads_kv << ", head_dim " << head_dim);
+          const DefinedMask causal{.seqlen = 19, .causal = true};
+          const BuiltMask mask(causal);
+          const Tensors<double> in = random_doubles(shape, 2);
+          expect_close(naive(shape, *mask, default_scale(shape), in, by_rows(8)),
+                       by_formula(shape, causal, default_scale(shape), in), 1e-13);
+        }
+}
+
+// The gradients are those of sum(dO * O), whatever formulas they were computed by.
+TEST(C17_NaiveGradients, AgreeWithFiniteDifferences) {
+  const AttentionShape shape{1, 4, 2, 7, 3};
+  for (const char* text : {"full", "causal", "window:3", "prefix:3", "causal+documents:3,4"}) {
+    SCOPED_TRACE(text);
+    const MaskSpec spec = MaskSpec::parse(text);
+    const Mask mask = spec.for_seqlen(shape.seqlen);
+    Tensors<double> in = random_doubles(shape, 3);
+    const auto result = naive(shape, mask, 0.8, in);
+    const auto loss = [&] {
+      const auto out =
+          naive_attention<double>(shape, mask, 0.8, in.q.data(), in.k.data(), in.v.data(), nullptr)
+              .out;
+      double sum = 0;
+      for (std::size_t i = 0; i < out.size(); ++i) sum += in.dout[i] * out[i];
+      return sum;
+    };
+    const auto check = [&](std::vector<double>& x, const std::vector<double>& gradient) {
+      ASSERT_EQ(gradient.size(), x.size());
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const double at = x[i], h = 1e-5;
+        x[i] = at + h;
+        const double above = loss();
+        x[i] = at - h;
+        const double below = loss();
+        x[i] = at;
+        EXPECT_NEAR((above - below) / (2 * h), gradient[i], 1e-8) << "element " << i;
+      }
+    };
+    check(in.q, result.dq);
+    check(in.k, result.dk);
+    check(in.v, result.dv);
+  }
+}
+
+TEST(Naive, FloatAgreesWithDouble) {
+  const AttentionShape shape{1, 2, 1, 100, 16};
+  const Mask mask{.seqlen = 100, .causal = true};
+  const Tensors<float> in = random_tensors(shape, 4);
+  const auto in_f32 = naive(shape, mask, 0.25, in);
+  const auto in_f64 = naive(shape, mask, 0.25, converted<double>(in));
+  EXPECT_GT(max_abs_error(in_f32.out, in_f64.out), 0);  // it did compute in another type
+  expect_close(in_f32, in_f64, 3e-5);
+}
+
+TEST(Naive, WithoutGradientOfTheOutputThereIsNoBackward) {
+  const AttentionShape shape{1, 1, 1, 4, 2};
+  Tensors<double> in = random_doubles(shape, 5);
+  in.dout.clear();
+  const auto result = naive(shape, Mask{.seqlen = 4}, 1, in);
+  EXPECT_EQ(result.out.size(), 8u);
+  EXPECT_TRUE(result.dq.empty() && result.dk.empty() && result.dv.empty());
+}
+
+TEST(Naive, BlocksOfRowsDoNotShowInTheResult) {
+  const AttentionShape shape{1, 2, 2, 130, 8};
+  const MaskSpec spec = MaskSpec::parse("causal+window:40");
+  const Mask mask = spec.for_seqlen(shape.seqlen);
+  const Tensors<double> in = random_doubles(shape, 6);
+  const auto whole = naive(shape, mask, 0.3, in);
+  for (const Index block_rows : {1, 7, 64, 129, 130, 1000})
+    expect_close(naive(shape, mask, 0.3, in, by_rows(block_rows)), whole, 1e-14);
+}
+
+TEST(Naive, ThreadsDoNotShowInTheResultAtAll) {
+  const AttentionShape shape{2, 4, 2, 90, 8};
+  const Mask mask{.seqlen = 90, .causal = true};
+  const Tensors<double> in = random_doubles(shape, 7);
+  const auto one = naive(shape, mask, 0.3, in, by_rows(16));
+  for (const int threads : {2, 3, 8, 100}) {
+    const auto many = naive(shape, mask, 0.3, in, by_rows(16, threads));
+    EXPECT_EQ(many.out, one.out);
+    EXPECT_EQ(many.lse, one.lse);
+    EXPECT_EQ(many.dq, one.dq);
+    EXPECT_EQ(many.dk, one.dk);
+    EXPECT_EQ(many.dv, one.dv);
+  }
+}
+
+// Chosen query rows are those of the whole, to the bit, whatever the blocks; and only they are there.
+TEST(Naive, ChosenQueriesAreThoseOfTheWhole) {
+  const AttentionShape shape{2, 4, 2, 37, 5};
+  const auto in = random_doubles(shape, 12);
+  const Mask mask{.seqlen = 37, .causal = true};
+  const auto all = naive(shape, mask, 0.7, in, by_rows(1));
+  for (const std::vector<Index>& queries :
+       {std::vector<Index>{0}, {36}, {3, 4, 5}, {0, 7, 8, 20, 36}}) {
+    NaiveOptions options = by_rows(1);
+    options.queries = queries;
+    const auto chosen = naive(shape, mask, 0.7, in, options);
+    const auto rows = static_cast<Index>(queries.size());
+    ASSERT_EQ(chosen.lse.size(), static_cast<std::size_t>(8 * rows));
+    EXPECT_TRUE(chosen.dk.empty() && chosen.dv.empty());
+    for (Index head = 0; head < 8; ++head)
+      for (Index i = 0; i < rows; ++i) {
+        const Index from = head * 37 + queries[i], to = head * rows + i;
+        EXPECT_EQ(chosen.lse[to], all.lse[from]);
+        for (Index c = 0; c < 5; ++c) {
+          EXPECT_EQ(chosen.out[to * 5 + c], all.out[from * 5 + c]);
+          EXPECT_EQ(chosen.dq[to * 5 + c], all.dq[from * 5 + c]);
+        }
+      }
+  }
+}
+
+TEST(Naive, ProgressGrowsToOne) {
+  const AttentionShape shape{1, 2, 1, 50, 4};
+  std::vector<double> seen;
+  const NaiveOptions options{
+      .block_rows = 8, .threads = 2, .queries = {}, .progress = [&](double share) {
+        seen.push_back(share);
+      }};
+  naive(shape, Mask{.seqlen = 50}, 1, random_doubles(shape, 8), options);
+  ASSERT_FALSE(seen.empty());
+  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+  EXPECT_GT(seen.front(), 0);
+  EXPECT_LT(seen.front(), 1);
+  EXPECT_EQ(seen.back(), 1);
+}
+
+// Scores chosen freely: q = (1, 0, …), key j = (score j, 0, …), and V the identity, so that row i
+// of the output is the softmax weights themselves.
+std::vector<double> softmax_of(const std::vector<double>& scores) {
+  const Index n = static_cast<Index>(scores.size());
+  Tensors<double> in{
+      std::vector<double>(n * n), std::vector<double>(n * n), std::vector<double>(n * n), {}};
+  for (Index i = 0; i < n; ++i) {
+    in.q[i * n] = 1;
+    in.k[i * n] = scores[i];
+    in.v[i * n + i] = 1;
+  }
+  auto weights = naive({1, 1, 1, n, n}, Mask{.seqlen = n}, 1, in).out;
+  weights.resize(n);  // row 0
+  return weights;
+}
+
+// S3 prints [0.31, 0.15, 0.31, 0.15], which does not even sum to 1.
+TEST(C37_SoftmaxExample, IsAThirdAndASixth) {
+  const std::vector<double> weights = softmax_of({0.707, 0, 0.707, 0});
+  const double large = std::exp(0.707) / (2 * std::exp(0.707) + 2);
+  for (int j = 0; j < 4; ++j) EXPECT_NEAR(weights[j], j % 2 == 0 ? large : 0.5 - large, 1e-15);
+  EXPECT_NEAR(weights[0], 0.335, 5e-4);
+  EXPECT_NEAR(weights[1], 0.165, 5e-4);
+}
+
+TEST(C02_Rows, AnOutputRowDependsOnItsQueryRowOnly) {
+  const AttentionShape shape{1, 1, 1, 20, 4};
+  const Mask mask{.seqlen = 20, .causal = true};
+  const Tensors<double> in = random_doubles(shape, 9);
+  const auto before = naive(shape, mask, 0.5, in).out;
+  for (const Index row : {0, 7, 19}) {
+    Tensors<double> other = random_doubles(shape, 10);
+    other.k = in.k, other.v = in.v;
+    std::copy_n(in.q.begin() + row * 4, 4, other.q.begin() + row * 4);
+    const auto after = naive(shape, mask, 0.5, other).out;
+    EXPECT_TRUE(
+        std::equal(after.begin() + row * 4, after.begin() + row * 4 + 4, before.begin() + row * 4))
+        << "row " << row;
+    EXPECT_NE(after, before);
+  }
+}
+
+TEST(C03_Shift, SoftmaxIsUnchangedByIt) {
+  const std::vector<double> scores = {0.5, -1.25, 3, 0};
+  std::vector<double> shifted;
+  for (const double score : scores) shifted.push_back(score + 4096);
+  EXPECT_EQ(softmax_of(shifted), softmax_of(scores));  // these sums are exact
+}
+
+TEST(C03_Shift, WithoutItExpOverflows) {
+  EXPECT_LT(std::exp(88.7f), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(std::exp(88.8f), std::numeric_limits<float>::infinity());
+  const float q[] = {1, 1}, k[] = {1000, 1000}, v[] = {2, 4};
+  const auto result =
+      naive_attention<float>({1, 1, 1, 2, 1}, Mask{.seqlen = 2}, 1, q, k, v, nullptr);
+  EXPECT_EQ(result.out, (std::vector<float>{3, 3}));
+  EXPECT_NEAR(result.lse[0], 1000 + std::log(2.0f), 1e-4);
+}
+
+TEST(Naive, EqualKeysGiveTheMeanExactly) {
+  EXPECT_EQ(softmax_of({2.5, 2.5, 2.5, 2.5}), (std::vector<double>(4, 0.25)));
+  EXPECT_EQ(softmax_of(std::vector<double>(64, -7)), std::vector<double>(64, 1.0 / 64));
+}
+
+TEST(Naive, OneHotScoresPickOneValueExactly) {
+  EXPECT_EQ(softmax_of({0, 2000, 0, -2000}), (std::vector<double>{0, 1, 0, 0}));
+}
+
+TEST(Naive, ScoresOfMinusInfinityWeighNothing) {
+  EXPECT_EQ(softmax_of({0, -kInf, 0, -kInf}), (std::vector<double>{0.5, 0, 0.5, 0}));
+}
+
+TEST(Naive, ARowOfNothingButMinusInfinityIsOneWithoutKeys) {
+  const double q[] = {1}, k[] = {-kInf}, v[] = {1};
+  const auto result =
+      naive_attention<double>({1, 1, 1, 1, 1}, Mask{.seqlen = 1}, 1, q, k, v, nullptr);
+  EXPECT_EQ(result.lse[0], -kInf);
+  EXPECT_EQ(result.out[0], 0);
+}
+
+// NaN and inf stay with those who may see them. Every other number keeps its exact bits.
+class NaiveLocality : public testing::TestWithParam<const char*> {
+ protected:
+  static constexpr AttentionShape kShape{1, 2, 1, 12, 3};
+
+  // Compares the outcome of `in` with a bad value at (kv or query) row `bad` with that of the same
+  // values without it, where a position x of an output is `touched(x)`, by rows of query heads or
+  // of keys.
+  template <class TouchedQuery, class TouchedKey>
+  void expect_locality(const Mask& mask, const Tensors<double>& good, const Tensors<double>& bad,
+                       TouchedQuery touched_query, TouchedKey touched_key) {
+    for (const Index block_rows : {0, 1, 5}) {
+      const NaiveOptions options = by_rows(block_rows);
+      const auto expected = naive(kShape, mask, 0.5, good, options);
+      const auto result = naive(kShape, mask, 0.5, bad, options);
+      const auto compare = [&](const char* name, const std::vector<double>& a,
+                               const std::vector<double>& b, Index width, auto touched) {
+        for (Index at = 0; at < static_cast<Index>(a.size()); ++at) {
+          const Index row = at / width % kShape.seqlen, head = at / width / kShape.seqlen;
+          if (touched(head, row)) {
+            EXPECT_FALSE(std::isfinite(a[at])) << name << ", head " << head << ", row " << row;
+          } else {
+            EXPECT_EQ(a[at], b[at]) << name << ", head " << head << ", row " << row;
+          }
+        }
+      };
+      compare("lse", result.lse, expected.lse, 1, touched_query);
+      compare("out", result.out, expected.out, 3, touched_query);
+      compare("dq", result.dq, expected.dq, 3, touched_query);
+      compare("dk", result.dk, expected.dk, 3, touched_key);
+      compare("dv", result.dv, expected.dv, 3, touched_key);
+    }
+  }
+};
+
+TEST_P(NaiveLocality, OfABadKey) {
+  const MaskSpec spec = MaskSpec::parse(GetParam());
+  const Mask mask = spec.for_seqlen(12);
+  const Tensors<double> good = random_doubles(kShape, 11);
+  for (const Index key : {0, 5, 11}) {
+    Tensors<double> bad = good;
+    for (Index c = 0; c < 3; ++c) bad.k[key * 3 + c] = kNan;
+    expect_locality(
+        mask, good, bad, [&](Index, Index i) { return mask.allows(i, key); },
+        [&](Index, Index j) {
+          for (Index i = 0; i < 12; ++i)
+            if (mask.allows(i, key) && mask.allows(i, j)) return true;
+          return false;
+        });
+  }
+}
+
+TEST_P(NaiveLocality, OfABadQuery) {
+  const MaskSpec spec = MaskSpec::parse(GetParam());
+  const Mask mask = spec.for_seqlen(12);
+  const Tensors<double> good = random_doubles(kShape, 12);
+  for (const Index query : {0, 5, 11}) {
+    Tensors<double> bad = good;
+    for (Index c = 0; c < 3; ++c) bad.q[(12 + query) * 3 + c] = kNan;  // of head 1
+    expect_locality(
+        mask, good, bad, [&](Index head, Index i) { return head == 1 && i == query; },
+        [&](Index, Index j) { return mask.allows(query, j); });
+  }
+}
+
+TEST_P(NaiveLocality, OfABadValueInTheOutput) {
+  const MaskSpec spec = MaskSpec::parse(GetParam());
+  const Mask mask = spec.for_seqlen(12);
+  const Tensors<double> good = random_doubles(kShape, 13);
+  for (const double value : {kNan, kInf})
+    for (const Index key : {0, 5, 11}) {
+      Tensors<double> bad = good;
+      bad.v[key * 3 + 1] = value;
+      for (const Index block_rows : {0, 1, 5}) {
+        const NaiveOptions options = by_rows(block_rows);
+        const auto expected = naive(kShape, mask, 0.5, good, options);
+        const auto result = naive(kShape, mask, 0.5, bad, options);
+        EXPECT_EQ(result.lse, expected.lse);
+        for (Index at = 0; at < query_values(kShape); ++at) {
+          const Index i = at / 3 % 12, column = at % 3;
+          if (column != 1 || !mask.allows(i, key)) {
+            EXPECT_EQ(result.out[at], expected.out[at]) << "row " << i << ", column " << column;
+          } else if (std::isnan(value)) {
+            EXPECT_TRUE(std::isnan(result.out[at])) << "row " << i;
+          } else {
+            EXPECT_EQ(result.out[at], kInf) << "row " << i;
+          }
+        }
+      }
+    }
+}
+
+TEST_P(NaiveLocality, OfABadGradient) {
+  const MaskSpec spec = MaskSpec::parse(GetParam());
+  const Mask mask = spec.for_seqlen(12);
+  const Tensors<double> good = random_doubles(kShape, 14);
+  Tensors<double> bad = good;
+  for (Index c = 0; c < 3; ++c) bad.dout[5 * 3 + c] = kNan;
+  const auto expected = naive(kShape, mask, 0.5, good);
+  const auto result = naive(kShape, mask, 0.5, bad);
+  EXPECT_EQ(result.out, expected.out);
+  for (Index j = 0; j < 12; ++j)
+    for (Index c = 0; c < 3; ++c) {
+      EXPECT_EQ(std::isnan(result.dv[j * 3 + c]), mask.allows(5, j)) << "key " << j;
+      EXPECT_EQ(std::isnan(result.dk[j * 3 + c]), mask.allows(5, j)) << "key " << j;
+      if (mask.allows(5, j)) continue;
+      EXPECT_EQ(result.dv[j * 3 + c], expected.dv[j * 3 + c]) << "key " << j;
+      EXPECT_EQ(result.dk[j * 3 + c], expected.dk[j * 3 + c]) << "key " << j;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Masks, NaiveLocality,
+                         testing::Values("full", "causal", "window:3", "causal+window:2",
+                                         "prefix:4", "documents:4,8", "causal+documents:7,5"),
+                         [](const auto& tested) { return test_name(tested.param); });
+
+}  // namespace naive_test
+}  // namespace ringscope

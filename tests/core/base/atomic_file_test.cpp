@@ -1,0 +1,301 @@
+// A file appears whole or not at all, and what stood at its place stays as it was until then.
+#include "core/base/files.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace ringscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+mode_t mode_of(const fs::path& path) {
+  struct stat facts {};
+  EXPECT_EQ(::stat(path.c_str(), &facts), 0);
+  return facts.st_mode & 07777;
+}
+
+void write_whole(const fs::path& path, const std::string& text) {
+  AtomicFile file(path.string());
+  file.write(text);
+  file.commit();
+}
+
+// The message that f throws as an Error; other exceptions and none fail the test.
+template <class Error, class F>
+std::string message_of(F&& f) {
+  try {
+    f();
+    ADD_FAILURE() << "nothing thrown";
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class AtomicFileTest : public testing::Test {
+ protected:
+  AtomicFileTest() {
+    std::string name = testing::TempDir() + "ringscope-XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~AtomicFileTest() override { fs::remove_all(folder_); }
+
+  // Names in the folder, so that a temporary file left behind shows.
+  std::vector<std::string> names() const {
+    std::vector<std::string> result;
+    for (const auto& entry : fs::directory_iterator(folder_))
+      result.push_back(entry.path().filename().string());
+    std::sort(result.begin(), result.end());
+    return result;
+  }
+  using Names = std::vector<std::string>;
+
+  fs::path folder_;
+};
+
+TEST_F(AtomicFileTest, AppearsOnCommit) {
+  const fs::path path = folder_ / "a";
+  AtomicFile file(path.string());
+  file.write("one ");
+  file.write(std::string("t\0o", 3));
+  EXPECT_FALSE(fs::exists(path));
+  file.sync();
+  EXPECT_FALSE(fs::exists(path));
+  file.commit();
+  EXPECT_EQ(read(path), std::string("one t\0o", 7));
+  EXPECT_EQ(names(), Names{"a"});
+  EXPECT_THROW(file.write("x"), RunError);
+  EXPECT_THROW(file.commit(), RunError);
+  EXPECT_EQ(read(path), std::string("one t\0o", 7));
+}
+
+TEST_F(AtomicFileTest, LeavesNothingWithoutCommit) {
+  const fs::path path = folder_ / "a";
+  std::ofstream(path) << "old";
+  {
+    AtomicFile file(path.string());
+    file.write("new");
+    EXPECT_EQ(read(path), "old");
+  }
+  EXPECT_EQ(read(path), "old");
+  EXPECT_EQ(names(), Names{"a"});
+}
+
+TEST_F(AtomicFileTest, TwoForOnePlaceDoNotMix) {
+  const fs::path path = folder_ / "a";
+  AtomicFile first(path.string()), second(path.string());
+  first.write("first");
+  second.write("second");
+  first.commit();
+  EXPECT_EQ(read(path), "first");
+  second.commit();
+  EXPECT_EQ(read(path), "second");
+  EXPECT_EQ(names(), Names{"a"});
+}
+
+TEST_F(AtomicFileTest, RelativePathsWork) {
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_);
+  write_whole("a", "text");
+  require_writable("b");
+  fs::current_path(before);
+  EXPECT_EQ(read(folder_ / "a"), "text");
+  EXPECT_EQ(names(), Names{"a"});
+}
+
+TEST_F(AtomicFileTest, ModeIsTheOldFilesOrTheUsual) {
+  const mode_t mask = ::umask(027);
+  write_whole(folder_ / "new", "x");
+  ::umask(mask);
+  EXPECT_EQ(mode_of(folder_ / "new"), 0640u);
+  fs::permissions(folder_ / "new", static_cast<fs::perms>(0604));
+  write_whole(folder_ / "new", "y");
+  EXPECT_EQ(mode_of(folder_ / "new"), 0604u);
+  EXPECT_EQ(read(folder_ / "new"), "y");
+}
+
+TEST_F(AtomicFileTest, LinksAreFollowed) {
+  fs::create_directory(folder_ / "far");
+  std::ofstream(folder_ / "far" / "target") << "old";
+  fs::create_symlink("far/target", folder_ / "link");
+  fs::create_symlink("link", folder_ / "link2");
+  write_whole(folder_ / "link2", "new");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link2"));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(read(folder_ / "far" / "target"), "new");
+
+  fs::create_symlink("far/absent", folder_ / "dangling");
+  write_whole(folder_ / "dangling", "made");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "dangling"));
+  EXPECT_EQ(read(folder_ / "far" / "absent"), "made");
+
+  fs::create_symlink("loop2", folder_ / "loop1");
+  fs::create_symlink("loop1", folder_ / "loop2");
+  EXPECT_THROW(AtomicFile((folder_ / "loop1").string()), InputError);
+  fs::create_symlink("nowhere/x", folder_ / "lost");
+  EXPECT_THROW(AtomicFile((folder_ / "lost").string()), InputError);
+}
+
+TEST_F(AtomicFileTest, BadPlacesAreNamedOnOneLine) {
+  std::ofstream(folder_ / "file") << "old";
+  const std::string bad[] = {folder_.string(), (folder_ / "absent" / "x").string(),
+                             (folder_ / "file" / "x").string(), (folder_ / "absent").string() + "/",
+                             "/proc/ringscope-test"};
+  for (const std::string& path : bad) {
+    SCOPED_TRACE(path);
+    for (const auto& message : {message_of<InputError>([&] { AtomicFile file(path); }),
+                                message_of<InputError>([&] { require_writable(path); })}) {
+      EXPECT_EQ(message.find(path + ": "), 0u) << message;
+      EXPECT_NE(message.find("; accepted: "), std::string::npos) << message;
+      EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    }
+  }
+  EXPECT_THROW(AtomicFile(""), InputError);
+  EXPECT_EQ(names(), Names{"file"});
+}
+
+// Root may write anywhere, so the question is asked in a child process that is not root.
+TEST_F(AtomicFileTest, PermissionsAreRespected) {
+  fs::permissions(folder_, fs::perms::all);
+  std::ofstream(folder_ / "read_only") << "old";
+  fs::permissions(folder_ / "read_only", static_cast<fs::perms>(0444));
+  fs::create_directory(folder_ / "closed");
+  std::ofstream(folder_ / "closed" / "open") << "old";
+  fs::permissions(folder_ / "closed" / "open", static_cast<fs::perms>(0666));
+  fs::permissions(folder_ / "closed", static_cast<fs::perms>(0555));
+  const auto ask = [&] {
+    constexpr uid_t kNobody = 65534;
+    if (::geteuid() == 0 && ::setresuid(kNobody, kNobody, kNobody) != 0) std::_Exit(3);
+    const auto refuses = [&](const char* name) {
+      return message_of<InputError>([&] {
+               require_writable((folder_ / name).string());
+             }).find("Permission denied") != std::string::npos;
+    };
+    if (!refuses("read_only") || !refuses("closed/new") || !refuses("closed/open")) std::_Exit(2);
+    require_writable((folder_ / "new").string());
+    std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+  };
+  EXPECT_EXIT(ask(), testing::ExitedWithCode(0), "");
+  fs::permissions(folder_ / "closed", fs::perms::all);
+  EXPECT_EQ(names(), (Names{"closed", "read_only"}));
+}
+
+TEST_F(AtomicFileTest, RequireWritableTouchesNothing) {
+  std::ofstream(folder_ / "file") << "old";
+  const auto time = fs::last_write_time(folder_ / "file");
+  require_writable((folder_ / "file").string());
+  require_writable((folder_ / "other").string());
+  require_writable("/dev/full");
+  ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
+  require_writable((folder_ / "fifo").string());  // opening it would wait for a reader
+  EXPECT_EQ(read(folder_ / "file"), "old");
+  EXPECT_EQ(fs::last_write_time(folder_ / "file"), time);
+  EXPECT_EQ(names(), (Names{"fifo", "file"}));
+}
+
+TEST_F(AtomicFileTest, FullDeviceIsARunError) {
+  const auto fill = [](std::size_t bytes) {
+    AtomicFile file("/dev/full");
+    file.write(std::string(bytes, 'x'));
+    file.commit();
+  };
+  for (const std::size_t bytes : {1u, 1u << 20}) {  // noticed by the flush, noticed by the write
+    const std::string message = message_of<RunError>([&] { fill(bytes); });
+    EXPECT_NE(message.find("/dev/full: writing failed: No space left"), std::string::npos)
+        << message;
+  }
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
+TEST_F(AtomicFileTest, FailedWritesLeaveNothing) {
+  const fs::path path = folder_ / "a";
+  std::ofstream(path) << "old";
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  AtomicFile first(path.string()), second(path.string());
+  const rlimit small{4096, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string while_writing =
+      message_of<RunError>([&] { first.write(std::string(1 << 20, 'x')); });
+  const Names after_first = names();
+  second.write(std::string(5000, 'x'));
+  const std::string while_syncing = message_of<RunError>([&] {
+    second.write(std::string(100, 'x'));
+    second.commit();
+  });
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(while_writing.find(path.string() + ": writing failed: "), 0u) << while_writing;
+  EXPECT_EQ(while_syncing.find(path.string() + ": writing failed: "), 0u) << while_syncing;
+  EXPECT_LE(after_first.size(), 2u);  // the old file and, where it needs a name, the second's
+  EXPECT_EQ(names(), Names{"a"});
+  EXPECT_EQ(read(path), "old");
+}
+
+TEST_F(AtomicFileTest, NothingStaysBehindWhenKilledWhileWriting) {
+  const int unnamed = ::open(folder_.c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (unnamed < 0) GTEST_SKIP() << "this file system has no files without a name";
+  ::close(unnamed);
+  int written[2];
+  ASSERT_EQ(::pipe(written), 0);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    AtomicFile file((folder_ / "a").string());
+    file.write(std::string(1 << 20, 'x'));
+    [[maybe_unused]] const auto told = ::write(written[1], "x", 1);
+    ::pause();
+  }
+  char told = 0;
+  ASSERT_EQ(::read(written[0], &told, 1), 1);
+  ::kill(child, SIGKILL);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  ::close(written[0]);
+  ::close(written[1]);
+  EXPECT_EQ(names(), Names{});
+}
+
+TEST_F(AtomicFileTest, FifosAreWrittenTo) {
+  const fs::path path = folder_ / "fifo";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  std::string received;
+  std::thread reader([&] { received = read(path); });
+  write_whole(path, "through the pipe");
+  reader.join();
+  EXPECT_EQ(received, "through the pipe");
+  EXPECT_TRUE(fs::is_fifo(path));
+}
+
+TEST_F(AtomicFileTest, TheFolderVanishing) {
+  fs::create_directory(folder_ / "b");
+  AtomicFile file((folder_ / "b" / "x").string());
+  file.write("text");
+  fs::remove_all(folder_ / "b");
+  EXPECT_THROW(file.commit(), RunError);
+}
+
+}  // namespace
+}  // namespace ringscope

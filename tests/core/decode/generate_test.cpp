@@ -1,0 +1,344 @@
+// Text from a checkpoint: the same whoever says it, what is sent for it, and what is refused.
+#include "core/decode/generate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/model/rank_threads.h"
+#include "tests/core/decode/checkpoint_case.h"
+#include "tests/core/decode/message_log.h"
+
+namespace ringscope {
+namespace {
+
+// `bytes` of them that a small model knows.
+std::string some_prompt(Index bytes) {
+  std::string prompt;
+  for (Index i = 0; i < bytes; ++i) prompt += static_cast<char>((3 * i * i + i) % 17);
+  return prompt;
+}
+
+GenerateOptions options_of(Index prompt, Index bytes, double temperature = 1,
+                           MergeKind merge = MergeKind::ring) {
+  return {some_prompt(prompt), bytes, {temperature, 5}, merge};
+}
+
+std::string said_of(const Deal& deal, const GenerateOptions& options) {
+  return std::string(name_of(deal.partition)) + ", " + std::to_string(deal.world_size) + ", " +
+         std::string(name_of(options.merge)) + ", temperature " +
+         std::to_string(options.sampling.temperature);
+}
+
+// One rank's text, byte by byte from the logits of a model that reads all of it from the beginning
+// every time: without a cache.
+std::string without_cache(const Checkpoint& checkpoint, const GenerateOptions& options) {
+  GenerateOptions one_byte = options;
+  one_byte.bytes = 1;
+  std::string text;
+  for (Index i = 0; i < options.bytes; ++i) {
+    text += generate_on_threads(checkpoint, {PartitionKind::contiguous, 1}, one_byte).text;
+    one_byte.prompt = options.prompt + text;
+  }
+  return text;
+}
+
+TEST(Generate, IsTheTextThatIsReadAnewForEveryByteWhoeverSaysIt) {
+  const Checkpoint checkpoint = small_checkpoint();
+  for (const Index prompt : {1, 11}) {
+    GenerateOptions likeliest = options_of(prompt, 10, 0), drawn = options_of(prompt, 10, 1);
+    const std::string expected[] = {without_cache(checkpoint, likeliest),
+                                    without_cache(checkpoint, drawn)};
+    EXPECT_GT(std::set<char>(expected[1].begin(), expected[1].end()).size(), 4u) << expected[1];
+    for (const PartitionKind kind : kAllPartitions)
+      for (int n = prompt == 1 ? 5 : 1; n <= 8; n += prompt == 1 ? 3 : 1) {
+        const int turn = n + static_cast<int>(kind);
+        GenerateOptions& options = turn % 2 == 0 ? likeliest : drawn;
+        options.merge = kAllMerges[turn / 2 % 2];
+        EXPECT_EQ(generate_on_threads(checkpoint, {kind, n}, options).text, expected[turn % 2])
+            << said_of({kind, n}, options);
+      }
+  }
+}
+
+// So far that shards are of several pages.
+TEST(Generate, IsTheSameAfterAThousandBytesWhateverTheMerge) {
+  const Checkpoint checkpoint = small_checkpoint();
+  GenerateOptions options = options_of(11, 1000);
+  const std::string expected =
+      generate_on_threads(checkpoint, {PartitionKind::contiguous, 1}, options).text;
+  ASSERT_EQ(expected.size(), 1000u);
+  for (const MergeKind merge : kAllMerges) {
+    options.merge = merge;
+    const Deal deal{PartitionKind::zigzag, 3};
+    EXPECT_EQ(generate_on_threads(checkpoint, deal, options).text, expected)
+        << said_of(deal, options);
+  }
+}
+
+TEST(Generate, GoesOnAsIfItsOwnTextHadBeenThePrompt) {
+  const Checkpoint checkpoint = small_checkpoint();
+  const Deal deal{PartitionKind::fold, 3};
+  GenerateOptions options = options_of(5, 30);
+  const std::string whole = generate_on_threads(checkpoint, deal, options).text;
+  options.bytes = 12;
+  const std::string first = generate_on_threads(checkpoint, deal, options).text;
+  options.prompt += first;
+  options.bytes = 18;
+  EXPECT_EQ(first + generate_on_threads(checkpoint, deal, options).text, whole);
+  options.sampling.seed = 6;
+  EXPECT_NE(first + generate_on_threads(checkpoint, deal, options).text, whole);
+}
+
+// Prompts of fewer rows than ranks among them: then there are blocks without a row.
+TEST(Generate, SendsWhatTheFormulasSay) {
+  const Checkpoint checkpoint = small_checkpoint();
+  const ModelShape& shape = checkpoint.settings.shape;
+  for (const Index prompt : {3, 16})
+    for (const Index bytes : {1, 9})
+      for (const MergeKind merge : kAllMerges)
+        for (int n = 1; n <= 6; ++n) {
+          const Deal deal{n % 2 == 0 ? PartitionKind::zigzag : PartitionKind::striped, n};
+          const GenerateOptions options = options_of(prompt, bytes, 1, merge);
+          SCOPED_TRACE(said_of(deal, options));
+          WireCount prefill, handover, decode;
+          for (const GeneratedShare& share :
+               generate_on_threads(checkpoint, deal, options).shares) {
+            prefill += share.prefill;
+            handover += share.handover;
+            decode += share.decode;
+          }
+          // K and V of 2 heads of 4 values, N-1 times in each of 2 layers.
+          const Index trips = 2 * (n - 1);
+          EXPECT_EQ(prefill,
+                    (WireCount{trips * min_of(n, prompt), trips * prompt * 2 * 2 * 4 * 4}));
+          const MergeCost one = merge_cost(merge, 4, 4, n);
+          EXPECT_EQ(decode, (WireCount{2 * (bytes - 1) * one.hop_messages,
+                                       2 * (bytes - 1) * one.hop_bytes}));
+          // 17 logits, and a rank that passes them on sends them, too.
+          EXPECT_GE(handover.messages, n - 1);
+          EXPECT_EQ(handover.bytes, handover.messages * 17 * 4);
+
+          EXPECT_EQ(prefill, prefill_wire(shape, {deal.partition, prompt, n}));
+          EXPECT_EQ(handover, handover_wire(shape, n));
+          EXPECT_EQ(decode, decode_wire(shape, merge, bytes, n));
+        }
+}
+
+TEST(Generate, SpreadsTheCacheEvenly) {
+  const Checkpoint checkpoint = small_checkpoint();
+  for (const PartitionKind kind : kAllPartitions)
+    for (const int n : {2, 5}) {
+      const Generated generated = generate_on_threads(checkpoint, {kind, n}, options_of(13, 29));
+      Index prompt = 0, rows = 0, fewest = 29, most = 0;
+      for (const GeneratedShare& share : generated.shares) {
+        prompt += share.prompt_rows;
+        rows += share.generated_rows;
+        fewest = min_of(fewest, share.generated_rows);
+        most = max_of(most, share.generated_rows);
+        EXPECT_GT(share.shard_bytes, 0);
+      }
+      EXPECT_EQ(prompt, 13);
+      EXPECT_EQ(rows, 28);  // the last byte's row is never computed
+      EXPECT_LE(most - fewest, 1);
+    }
+}
+
+// Where the prompt is the most, and where what is generated is.
+TEST(Generate, HoldsWhatTheFormulaSays) {
+  const Checkpoint checkpoint = small_checkpoint();
+  for (const auto& [prompt, bytes] : {std::pair<Index, Index>{700, 2}, {1, 1500}}) {
+    const Deal deal{PartitionKind::striped, 2};
+    const Generated generated = generate_on_threads(checkpoint, deal, options_of(prompt, bytes));
+    for (int rank = 0; rank < 2; ++rank) {
+      const double expected =
+          generating_bytes(checkpoint.settings.shape, {deal.partition, prompt, 2}, bytes, rank);
+      const auto held = static_cast<double>(generated.shares[rank].peak_bytes);
+      EXPECT_NEAR(held, expected, 0.04 * held) << prompt;
+    }
+  }
+}
+
+TEST(Generate, TellsEveryByteAndHowFarThePrefillIs) {
+  const Checkpoint checkpoint = small_checkpoint();
+  std::string told;
+  std::vector<double> shares;
+  const Generated generated = generate_on_threads(
+      checkpoint, {PartitionKind::zigzag, 3}, options_of(20, 10),
+      [&](std::uint8_t byte) { told += static_cast<char>(byte); },
+      [&](double share) { shares.push_back(share); });
+  EXPECT_EQ(told, generated.text);
+  ASSERT_EQ(shares.size(), 6u);  // 3 blocks in each of 2 layers
+  EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+  EXPECT_GT(shares.front(), 0);
+  EXPECT_EQ(shares.back(), 1);
+}
+
+TEST(Generate, EndsWithTheFirstFailure) {
+  const Checkpoint checkpoint = small_checkpoint();
+  const Deal deal{PartitionKind::zigzag, 3};
+  int told = 0;
+  try {
+    generate_on_threads(checkpoint, deal, options_of(5, 1000), [&](std::uint8_t) {
+      if (++told == 4) throw RunError("nobody listens");
+    });
+    FAIL();
+  } catch (const RunError& error) {
+    EXPECT_STREQ(error.what(), "nobody listens");
+    EXPECT_EQ(error.rank(), 0);
+    EXPECT_EQ(told, 4);
+  }
+  Checkpoint broken = checkpoint;
+  broken.values[40] = std::numeric_limits<float>::quiet_NaN();  // of a byte's embedding
+  EXPECT_THROW(generate_on_threads(broken, deal, options_of(5, 10)), RunError);
+}
+
+// Starts the hand-over's hop and then fails, while the copy may be under way.
+class FailingHandover : public MessageLog {
+ public:
+  using MessageLog::MessageLog;
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
+    Completion started = MessageLog::exchange(hop, after);
+    if (hop.payload != Payload::dkv) return started;
+    sent.assign(static_cast<const char*>(hop.send), static_cast<std::size_t>(hop.send_bytes));
+    throw RunError("the cable is out");
+  }
+
+  std::string sent;
+};
+
+// The peer may still be reading what the rank that fails has sent, until its communicator ends.
+TEST(Generate, WhatAFailedHandoverSendsStaysWhereItIs) {
+  const Checkpoint checkpoint = small_checkpoint();
+  const Deal deal{PartitionKind::contiguous, 2};  // rank 1 has the last row
+  const GenerateOptions options = options_of(5, 10);
+  struct State {
+    State(const Checkpoint& its_checkpoint, const Deal& its_deal,
+          const GenerateOptions& its_options, Communicator& its_comm)
+        : failing(its_comm),
+          rank(its_checkpoint, its_deal, its_options,
+               its_comm.rank() == 1 ? static_cast<Communicator&>(failing) : its_comm) {}
+    FailingHandover failing;
+    GeneratingRank rank;
+  };
+  std::string sent, still_there;
+  try {
+    run_rank_threads(
+        2,
+        [&](Communicator& comm) {
+          return std::make_unique<State>(checkpoint, deal, options, comm);
+        },
+        [&](State& state) {
+          try {
+            state.rank.generate();
+          } catch (const RunError&) {
+            if (state.rank.rank() == 1) {
+              sent = state.failing.sent;
+              still_there.assign(static_cast<const char*>(state.failing.hops.back().send),
+                                 sent.size());
+            }
+            throw;
+          }
+        });
+    ADD_FAILURE() << "nobody failed";
+  } catch (const RunError& error) {
+    EXPECT_STREQ(error.what(), "the cable is out");
+    EXPECT_EQ(error.rank(), 1);
+  }
+  EXPECT_EQ(sent.size(), 17u * sizeof(float));
+  EXPECT_EQ(still_there, sent);
+}
+
+TEST(Generate, ARankThatIsToldToStopDoes) {
+  const Checkpoint checkpoint = small_checkpoint();
+  const Deal deal{PartitionKind::zigzag, 1};
+  const GenerateOptions options = options_of(5, 1000);
+  RankPulse pulse;
+  int told = 0;
+  EXPECT_THROW(run_rank_threads(
+                   1,
+                   [&](Communicator& comm) {
+                     return std::make_unique<GeneratingRank>(checkpoint, deal, options, comm,
+                                                             &pulse);
+                   },
+                   [&](GeneratingRank& rank) {
+                     rank.generate([&](std::uint8_t) {
+                       if (++told == 4) pulse.stop();
+                     });
+                   }),
+               RunError);
+  EXPECT_EQ(told, 4);
+}
+
+// What is wrong, and words that say so.
+struct Refused {
+  std::function<void(Checkpoint&, Deal&, GenerateOptions&)> spoil;
+  std::vector<std::string> words;
+};
+
+TEST(Generate, RefusesWhatCannotBe) {
+  const auto with_mask = [](const char* mask) {
+    return [mask](Checkpoint& c, Deal&, GenerateOptions&) { c.settings.mask = mask; };
+  };
+  const auto at_temperature = [](double temperature) {
+    return [temperature](Checkpoint&, Deal&, GenerateOptions& o) {
+      o.sampling.temperature = temperature;
+    };
+  };
+  const auto of_bytes = [](Index bytes) {
+    return [bytes](Checkpoint&, Deal&, GenerateOptions& o) { o.bytes = bytes; };
+  };
+  const auto after = [](const std::string& prompt) {
+    return [prompt](Checkpoint&, Deal&, GenerateOptions& o) { o.prompt = prompt; };
+  };
+  const Refused all[] = {
+      {after(""), {"prompt", "0 given", "1 to 1048576"}},
+      {after(std::string(kMostPromptBytes + 1, '\1')), {"prompt", "1048577"}},
+      {after("\1\2\x11"), {"prompt", "17 given", "below 17"}},
+      {of_bytes(0), {"bytes", "0 given"}},
+      {of_bytes(-5), {"bytes", "-5 given"}},
+      {of_bytes(kMostGeneratedBytes + 1), {"bytes", "1000001 given", "1 to 1000000"}},
+      {at_temperature(-1), {"temperature", "-1 given"}},
+      {at_temperature(std::nan("")), {"temperature", "nan given"}},
+      {[](Checkpoint&, Deal& d, GenerateOptions&) { d.world_size = 0; }, {"world-size", "0 given"}},
+      {with_mask("full"), {"'full'", "causal accepted"}},
+      {with_mask("window:4"), {"'window:4'", "causal accepted"}},
+      {with_mask("prefix:6"), {"'prefix:6'", "prefix within the prompt"}},
+      {with_mask("causal+documents:5,10"), {"'causal+documents:5,10'"}},
+      {with_mask("causal+documents:2,3"), {"'causal+documents:2,3'"}},
+  };
+  for (const Refused& one : all) {
+    Checkpoint checkpoint = small_checkpoint();
+    Deal deal{PartitionKind::zigzag, 2};
+    GenerateOptions options = options_of(5, 10);
+    one.spoil(checkpoint, deal, options);
+    try {
+      generate_on_threads(checkpoint, deal, options);
+      ADD_FAILURE() << one.words[0];
+    } catch (const InputError& error) {
+      const std::string what = error.what();
+      for (const std::string& word : one.words)
+        EXPECT_NE(what.find(word), std::string::npos) << word << ": " << what;
+    }
+  }
+}
+
+// Masks with which it does go on.
+TEST(Generate, TakesWindowsAndPrefixes) {
+  for (const char* const mask : {"causal+window:9", "prefix:5", "causal+prefix:3"}) {
+    const Checkpoint checkpoint = small_checkpoint(17, mask);
+    const GenerateOptions options = options_of(5, 40);
+    const std::string expected =
+        generate_on_threads(checkpoint, {PartitionKind::contiguous, 1}, options).text;
+    EXPECT_EQ(generate_on_threads(checkpoint, {PartitionKind::striped, 4}, options).text, expected)
+        << mask;
+  }
+}
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,126 @@
+// The gradients of every weight, for every world_size and partition: against differences of a loss
+// that is computed a second time, in f64.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tests/core/model/model_case.h"
+#include "tests/core/model/naive_model.h"
+
+namespace ringscope {
+namespace {
+
+// What a model's loss and gradients are.
+struct Reference {
+  explicit Reference(const ModelCase& its_case) : a_case(its_case), weights(its_case.shape) {
+    const ParameterStore store(weights.layout, a_case.seed, nullptr);
+    const MaskSpec spec = MaskSpec::parse(a_case.mask);
+    const NaiveModel model(weights, spec.for_seqlen(a_case.seqlen), a_case.batch, a_case.windows());
+    const Vector64 values(store.values(), store.values() + store.size());
+    const bool is_mean = a_case.kind == LossKind::mean;
+    const double scale = is_mean ? 1 : static_cast<double>(a_case.batch * a_case.seqlen);
+    loss = scale * model.loss(values);
+    gradients = model.gradients(values);
+    double largest = 0;
+    for (double& gradient : gradients) {
+      gradient *= scale;
+      largest = std::max(largest, std::abs(gradient));
+    }
+    slack = 0x1p-24 * largest + 2e-9 * scale;
+  }
+
+  void check(PartitionKind partition, int world_size) const {
+    for (const auto& rank : gradients_of(a_case, partition, world_size)) {
+      EXPECT_NEAR(rank->losses[0], loss, 1e-6 * loss);
+      for (const NamedParameter& parameter : weights.layout.all()) {
+        const float* const found = rank->replica.store().gradient(parameter.place);
+        const double* const expected = gradients.data() + parameter.place.offset;
+        double largest = 0, error = 0;
+        for (Index i = 0; i < parameter.place.size(); ++i) {
+          ASSERT_TRUE(std::isfinite(found[i])) << parameter.name;
+          largest = std::max(largest, std::abs(expected[i]));
+          error = std::max(error, std::abs(found[i] - expected[i]));
+        }
+        // A gradient comes through some thirty sums and products, one behind the other, each of
+        // which rounds by up to 2^-24 of what is the size of the largest. Slack: what differences
+        // in f64 leave, and the rounding of what cancels (a query with a single key has no
+        // gradient).
+        EXPECT_LE(error, 32 * 0x1p-24 * largest + slack)
+            << parameter.name << ", " << name_of(partition) << ", rank " << rank->replica.rank()
+            << " of " << world_size;
+      }
+    }
+  }
+
+  void check_all(std::initializer_list<int> world_sizes) const {
+    for (const int world_size : world_sizes)
+      for (const PartitionKind partition : kAllPartitions) check(partition, world_size);
+  }
+
+  ModelCase a_case;
+  ModelWeights weights;
+  double loss = 0;
+  double slack = 0;
+  Vector64 gradients;
+};
+
+TEST(Gradient, OfEveryWeightForEveryPartition) {
+  Reference(ModelCase::small()).check_all({1, 2, 3, 4});
+}
+
+TEST(Gradient, WithAsManyKvHeadsAsHeadsAndWithOne) {
+  for (const Index num_heads_kv : {1, 4}) {
+    ModelCase a_case = ModelCase::small();
+    a_case.shape.num_heads_kv = num_heads_kv;
+    Reference(a_case).check_all({1, 3});
+  }
+}
+
+TEST(Gradient, WithAHeadOfItsOwn) {
+  ModelCase a_case = ModelCase::small();
+  a_case.shape.tied_head = false;
+  Reference(a_case).check_all({2});
+}
+
+// Ranks without any rows take part in the ring and in the sum.
+TEST(Gradient, OfFewerPositionsThanRanks) {
+  for (const Index seqlen : {1, 3}) {
+    ModelCase a_case = ModelCase::small();
+    a_case.seqlen = seqlen;
+    Reference(a_case).check_all({1, 4, 5});
+  }
+}
+
+TEST(Gradient, UnderOtherMasks) {
+  for (const char* mask : {"full", "causal+window:4", "causal+documents:5,8"}) {
+    ModelCase a_case = ModelCase::small();
+    a_case.mask = mask;
+    Reference(a_case).check_all({3});
+  }
+}
+
+// 13 positions on 2, 3 or 4 ranks: shares are unequal, so neither the sum nor the mean of the
+// ranks' mean losses' gradients would do (claim C44).
+TEST(Gradient, C44_OfASummedLossIsTheSum) {
+  ModelCase a_case = ModelCase::small();
+  a_case.kind = LossKind::sum;
+  Reference(a_case).check_all({1, 2, 3, 4});
+}
+
+TEST(Gradient, IsTheSameBitsOnEveryRankAndEveryTime) {
+  const ModelCase a_case = ModelCase::small();
+  for (const PartitionKind partition : kAllPartitions) {
+    const Replicas ranks = gradients_of(a_case, partition, 3);
+    const Replicas again = gradients_of(a_case, partition, 3);
+    const ParameterStore& first = ranks[0]->replica.store();
+    for (const Replicas* replicas : {&ranks, &again})
+      for (const auto& rank : *replicas)
+        EXPECT_EQ(std::memcmp(rank->replica.store().gradients(), first.gradients(),
+                              sizeof(float) * static_cast<std::size_t>(first.gradients_and_loss())),
+                  0);
+  }
+}
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,144 @@
+// What groups of ranks send: the formulas against bytes and messages that were counted, and against
+// numbers by hand.
+#include "core/model/rank_groups.h"
+
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+#include "tests/core/model/tensor_parallel_case.h"
+
+namespace ringscope {
+namespace {
+
+GroupJob job_of(const AttentionCase& a_case, const PerAxis& sizes) {
+  const ModelShape& shape = a_case.shape;
+  return {{a_case.batch, shape.num_heads, shape.num_heads_kv, a_case.seqlen, shape.head_dim},
+          shape.width,
+          shape.layers,
+          4,
+          sizes};
+}
+
+// All ranks together: rows, chunks and shares of the single ones need not be equal.
+TEST(GroupTraffic, IsWhatATensorParallelRingSends) {
+  for (const PartitionKind partition : kAllPartitions)
+    for (const auto& [tensor, context] : {std::pair(2, 2), {1, 3}, {2, 3}, {2, 1}, {1, 1}}) {
+      AttentionCase a_case;
+      a_case.partition = partition;
+      const GroupTraffic traffic = group_traffic(job_of(a_case, {{tensor, context, 1, 1}}));
+      double over_tensor = 0, over_context = 0;
+      for (const auto& part : run_parts(a_case, tensor, context)) {
+        over_tensor += static_cast<double>(part->tensor.sent().bytes);
+        over_context += static_cast<double>(part->context.sent().bytes);
+      }
+      const double ranks = tensor * context;
+      EXPECT_NEAR(over_tensor, ranks * traffic.tensor.bytes, 1e-6);
+      EXPECT_NEAR(over_context, ranks * (traffic.context.bytes + traffic.gradients.bytes), 1e-6);
+    }
+}
+
+// A hop of the ring is an exchange; so is one of a sum, of which there are 2 (n-1).
+struct CountedHops : Communicator {
+  explicit CountedHops(Communicator& its_inner)
+      : inner(its_inner), its_rank(inner.rank()), size(inner.world_size()) {}
+  int rank() const override { return its_rank; }
+  int world_size() const override { return size; }
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
+    ++hops;
+    return inner.exchange(hop, after);
+  }
+
+  Communicator& inner;
+  int its_rank, size, hops = 0;
+};
+
+struct CountedPart {
+  CountedPart(const AttentionCase& a_case, Communicator& its_tensor, Communicator& its_context)
+      : tensor(its_tensor), context(its_context), part(a_case, tensor, context) {}
+  CountedHops tensor, context;
+  Part part;
+};
+
+TEST(GroupTraffic, CountsSumsAndHops) {
+  for (const auto& [tensor, context] : {std::pair(2, 2), {1, 3}, {2, 1}}) {
+    const AttentionCase a_case;
+    const GroupTraffic traffic = group_traffic(job_of(a_case, {{tensor, context, 1, 1}}));
+    const auto ranks = run_group_threads(
+        RankGroups({{tensor, context, 1, 1}}, tensor * context),
+        [&](GroupSeats& seats) {
+          return std::make_unique<CountedPart>(a_case, seats[Axis::tensor], seats[Axis::context]);
+        },
+        [](CountedPart& counted) { counted.part.run(); });
+    for (const auto& rank : ranks) {
+      EXPECT_EQ(rank->tensor.hops, 2 * (tensor - 1) * traffic.tensor.times);
+      EXPECT_EQ(rank->context.hops,
+                traffic.context.times + 2 * (context - 1) * traffic.gradients.times);
+    }
+  }
+}
+
+GroupJob large() {
+  return {{.batch = 1, .num_heads = 32, .num_heads_kv = 8, .seqlen = 32768, .head_dim = 128},
+          4096,
+          32,
+          4,
+          {{2, 4, 2, 2}}};
+}
+
+// 8,192 rows a rank, 16 layers a stage, 4 heads of K and V.
+TEST(GroupTraffic, InNumbersByHand) {
+  const double mib = 1 << 20;
+  const GroupTraffic traffic = group_traffic(large());
+  EXPECT_EQ(traffic.tensor.times, 32);
+  EXPECT_EQ(traffic.tensor.bytes, 32 * 128 * mib);
+  EXPECT_EQ(ring_block_bytes(large()), 32 * mib);
+  EXPECT_EQ(traffic.context.times, 160);
+  EXPECT_EQ(traffic.context.bytes, 160 * 32 * mib);
+  EXPECT_EQ(traffic.pipeline.times, 1);
+  EXPECT_EQ(traffic.pipeline.bytes, 128 * mib);
+  EXPECT_EQ(traffic.gradients.times, 1);
+  EXPECT_EQ(traffic.gradients.bytes, 1.75 * 16 * 80 * mib);
+  // Two bytes a value: blocks and rows are half, sums of gradients are not.
+  GroupJob job = large();
+  job.value_bytes = 2;
+  const GroupTraffic halved = group_traffic(job);
+  EXPECT_EQ(halved.tensor.bytes, traffic.tensor.bytes / 2);
+  EXPECT_EQ(halved.pipeline.bytes, traffic.pipeline.bytes / 2);
+  EXPECT_EQ(halved.context.bytes, 16 * (6 * 16 + 4 * 32) * mib);
+  EXPECT_EQ(halved.gradients.bytes, traffic.gradients.bytes);
+  // Ends of a longer pipeline send one way only.
+  job = large();
+  job.sizes = {{2, 4, 4, 1}};
+  EXPECT_EQ(group_traffic(job).pipeline.bytes, 1.5 * 128 * mib);
+  job.sizes = {{1, 1, 1, 1}};
+  const GroupTraffic none = group_traffic(job);
+  for (const Talk& talk : {none.tensor, none.context, none.pipeline, none.gradients}) {
+    EXPECT_EQ(talk.times, 0);
+    EXPECT_EQ(talk.bytes, 0);
+  }
+}
+
+std::string refusal_of(const PerAxis& sizes, Index layers) {
+  GroupJob job = large();
+  job.sizes = sizes;
+  job.layers = layers;
+  try {
+    group_traffic(job);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(GroupTraffic, RefusesWhatCannotBeDealtOut) {
+  EXPECT_EQ(refusal_of({{16, 1, 1, 1}}, 32),
+            "tensor: 16 given for 32 heads and 8 kv heads, a divisor of both accepted: 1, 2, 4, 8");
+  EXPECT_EQ(refusal_of({{1, 1, 3, 1}}, 2),
+            "pipeline: 3 given for 2 layers, at most one a layer accepted");
+  EXPECT_EQ(refusal_of({{1, 0, 1, 1}}, 2), "context: 0 given, at least 1 accepted");
+  EXPECT_EQ(refusal_of({{1, 1, 1, 1}}, 0), "layers: 0 given, at least 1 accepted");
+  EXPECT_EQ(refusal_of({{1, 1, 2, 1}}, 2), "accepted");
+}
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,300 @@
+// Groups of ranks: against four nested loops, and what cannot be dealt out.
+#include "core/model/rank_groups.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <climits>
+#include <functional>
+
+#include "core/base/error.h"
+#include "core/model/rank_threads.h"
+#include "core/model/replica.h"
+
+namespace ringscope {
+namespace rank_groups_test {
+
+constexpr PerAxis kSizes[] = {{{1, 1, 1, 1}}, {{2, 2, 1, 1}}, {{1, 4, 1, 2}}, {{2, 4, 3, 2}},
+                              {{3, 1, 2, 5}}, {{8, 1, 1, 1}}, {{1, 1, 1, 7}}, {{5, 3, 2, 2}}};
+
+RankGroups groups_of(const PerAxis& sizes) {
+  int world_size = 1;
+  for (const int size : sizes.numbers) world_size *= size;
+  return {sizes, world_size};
+}
+
+// Ranks are counted in the order in which the loops of S1 come to them.
+TEST(RankGroups, IndicesCountFromTheInnermostAxisOut) {
+  for (const PerAxis& sizes : kSizes) {
+    const RankGroups groups = groups_of(sizes);
+    int rank = 0;
+    for (int data = 0; data < sizes[Axis::data]; ++data)
+      for (int pipeline = 0; pipeline < sizes[Axis::pipeline]; ++pipeline)
+        for (int context = 0; context < sizes[Axis::context]; ++context)
+          for (int tensor = 0; tensor < sizes[Axis::tensor]; ++tensor, ++rank) {
+            const PerAxis expected{{tensor, context, pipeline, data}};
+            EXPECT_EQ(groups.indices(rank), expected) << rank;
+            EXPECT_EQ(groups.rank_of(expected), rank);
+          }
+    EXPECT_EQ(rank, groups.world_size());
+  }
+}
+
+// All ranks that have the same indices but for `axes`.
+std::vector<int> sought(const RankGroups& groups, int rank, const std::vector<Axis>& axes) {
+  std::vector<int> result;
+  for (int other = 0; other < groups.world_size(); ++other) {
+    bool is_member = true;
+    for (const Axis axis : kAllAxes)
+      if (std::find(axes.begin(), axes.end(), axis) == axes.end())
+        is_member &= groups.indices(other)[axis] == groups.indices(rank)[axis];
+    if (is_member) result.push_back(other);
+  }
+  return result;
+}
+
+TEST(RankGroups, MembersAreThoseThatASearchFinds) {
+  for (const PerAxis& sizes : kSizes) {
+    const RankGroups groups = groups_of(sizes);
+    for (int rank = 0; rank < groups.world_size(); ++rank)
+      for (unsigned set = 0; set < 16; ++set) {
+        std::vector<Axis> axes;
+        for (const Axis axis : kAllAxes)
+          if ((set >> static_cast<unsigned>(axis)) % 2 == 1) axes.push_back(axis);
+        EXPECT_EQ(groups.members(rank, axes), sought(groups, rank, axes)) << rank << ", " << set;
+      }
+  }
+}
+
+TEST(RankGroups, C53_CoverTheWorldOnce) {
+  for (const PerAxis& sizes : kSizes) {
+    const RankGroups groups = groups_of(sizes);
+    for (const Axis axis : kAllAxes) {
+      std::vector<int> times(static_cast<std::size_t>(groups.world_size()));
+      for (const std::vector<int>& group : groups.groups(axis)) {
+        EXPECT_EQ(static_cast<int>(group.size()), sizes[axis]);
+        for (std::size_t place = 0; place < group.size(); ++place) {
+          ++times[group[place]];
+          EXPECT_EQ(groups.indices(group[place])[axis], static_cast<int>(place));
+          EXPECT_EQ(groups.members(group[place], axis), group);
+        }
+      }
+      EXPECT_EQ(times, std::vector<int>(times.size(), 1)) << name_of(axis);
+    }
+  }
+}
+
+// Of several axes too, and of none: every rank alone.
+TEST(RankGroups, OfSeveralAxesCoverTheWorldOnce) {
+  for (const PerAxis& sizes : kSizes) {
+    const RankGroups groups = groups_of(sizes);
+    for (unsigned set = 0; set < 16; ++set) {
+      std::vector<Axis> axes;
+      for (const Axis axis : kAllAxes)
+        if ((set >> static_cast<unsigned>(axis)) % 2 == 1) axes.push_back(axis);
+      std::vector<int> times(static_cast<std::size_t>(groups.world_size()));
+      int before = -1;
+      for (const std::vector<int>& group : groups.groups(axes)) {
+        EXPECT_GT(group[0], before) << "by their first ranks";
+        before = group[0];
+        for (const int rank : group) {
+          ++times[rank];
+          EXPECT_EQ(groups.members(rank, axes), group);
+        }
+      }
+      EXPECT_EQ(times, std::vector<int>(times.size(), 1)) << set;
+    }
+  }
+}
+
+// 2 x 4 x 3 x 2 ranks: tensor groups are pairs of neighbours, context groups eight ranks from first
+// to last, pipeline and data groups spread out.
+TEST(RankGroups, LieOnNodes) {
+  const RankGroups groups = groups_of({{2, 4, 3, 2}});
+  EXPECT_EQ(groups.members(11, Axis::tensor), (std::vector{10, 11}));
+  EXPECT_EQ(groups.members(11, Axis::context), (std::vector{9, 11, 13, 15}));
+  EXPECT_EQ(groups.members(11, Axis::pipeline), (std::vector{3, 11, 19}));
+  EXPECT_EQ(groups.members(11, Axis::data), (std::vector{11, 35}));
+  EXPECT_EQ(placement(groups, Axis::tensor, 8), (GroupPlacement{24, 0, 1}));
+  EXPECT_EQ(placement(groups, Axis::context, 8), (GroupPlacement{12, 0, 1}));
+  EXPECT_EQ(placement(groups, Axis::pipeline, 8), (GroupPlacement{0, 16, 3}));
+  EXPECT_EQ(placement(groups, Axis::data, 8), (GroupPlacement{0, 24, 2}));
+  EXPECT_EQ(placement(groups, Axis::context, 4), (GroupPlacement{0, 12, 2}));
+  // Nodes of 3 cut every third pair; 48 ranks and more are one node.
+  EXPECT_EQ(placement(groups, Axis::tensor, 3), (GroupPlacement{16, 8, 2}));
+  EXPECT_EQ(placement(groups, Axis::data, 48), (GroupPlacement{24, 0, 1}));
+  EXPECT_EQ(placement(groups, Axis::data, 1000), (GroupPlacement{24, 0, 1}));
+  // The same weights: of eight ranks, four on each of two nodes.
+  EXPECT_EQ(groups.members(11, kGradientAxes), (std::vector{9, 11, 13, 15, 33, 35, 37, 39}));
+  EXPECT_EQ(placement(groups, kGradientAxes, 8), (GroupPlacement{0, 6, 2}));
+}
+
+std::string refusal(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(RankGroups, RefuseWhatCannotBeDealtOut) {
+  EXPECT_EQ(refusal([] {
+              RankGroups({{2, 2, 1, 1}}, 6);
+            }),
+            "tensor x context x pipeline x data: 2 x 2 x 1 x 1 = 4 given for a world_size of 6; "
+            "sizes that multiply to it accepted");
+  EXPECT_EQ(refusal([] {
+              RankGroups({{2, 0, 1, 1}}, 2);
+            }),
+            "context: 0 given, at least 1 accepted");
+  EXPECT_EQ(refusal([] {
+              RankGroups({{-2, -2, 1, 1}}, 4);
+            }),
+            "tensor: -2 given, at least 1 accepted");
+  // The product in 32 bits would be 4.
+  EXPECT_NE(refusal([] { RankGroups({{4, (1 << 30) + 1, 1, 1}}, 4); }), "accepted");
+  EXPECT_NE(refusal([] { RankGroups({{1 << 30, 1 << 30, 1 << 30, 1}}, 4); }), "accepted");
+  EXPECT_EQ(refusal([] {
+              placement(groups_of({{2, 1, 1, 1}}), Axis::data, 0);
+            }),
+            "ranks a node: 0 given, at least 1 accepted");
+}
+
+TEST(GroupDrawing, HasALetterForEachGroup) {
+  EXPECT_EQ(group_drawing(groups_of({{2, 2, 1, 2}}), 4),
+            "rank        0      4\n"
+            "tensor      aabb | ccdd\n"
+            "context     abab | cdcd\n"
+            "data        abcd | abcd\n"
+            "gradients   abab | abab");
+  // Nodes that cut groups, the last one a part; no lines for axes of one rank.
+  EXPECT_EQ(group_drawing(groups_of({{1, 3, 2, 1}}), 4),
+            "rank        0      4\n"
+            "context     aaab | bb\n"
+            "pipeline    abca | bc");
+  EXPECT_EQ(group_drawing(groups_of({{2, 1, 1, 1}}), 1),
+            "rank        0   1\n"
+            "tensor      a | a");
+  EXPECT_EQ(group_drawing(groups_of({{1, 1, 1, 1}}), INT_MAX), "rank        0");
+}
+
+TEST(GroupDrawing, HasLettersForAsManyGroupsAsThereMayBe) {
+  const std::string text = group_drawing(groups_of({{52, 1, 1, 2}}), 52);
+  EXPECT_TRUE(text.ends_with("XYZ | abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")) << text;
+  EXPECT_NE(refusal([] { group_drawing(groups_of({{53, 1, 1, 2}}), 53); }), "accepted");
+  EXPECT_NE(refusal([] { group_drawing(groups_of({{2, 1, 1, 1}}), 0); }), "accepted");
+}
+
+TEST(RankGroups, RefuseHeadsThatDoNotDivide) {
+  EXPECT_EQ(refusal([] { check_tensor_heads(12, 6, 4); }),
+            "tensor: 4 given for 12 heads and 6 kv heads, a divisor of both accepted: 1, 2, 3, 6");
+  EXPECT_EQ(refusal([] { check_tensor_heads(8, 1, 2); }),
+            "tensor: 2 given for 8 heads and 1 kv heads, a divisor of both accepted: 1");
+  EXPECT_EQ(refusal([] { check_tensor_heads(8, 8, 3); }),
+            "tensor: 3 given for 8 heads and 8 kv heads, a divisor of both accepted: 1, 2, 4, 8");
+  EXPECT_NE(refusal([] { check_tensor_heads(8, 8, 0); }), "accepted");
+  for (const int size : {1, 2, 4})
+    EXPECT_EQ(refusal([&] { check_tensor_heads(8, 4, size); }), "accepted");
+}
+
+struct Seated {
+  explicit Seated(GroupSeats& its_seats) : seats(its_seats), rank(its_seats.rank()) {}
+
+  // Sends its rank round the ring of `axis`, once.
+  void pass_on(Axis axis) {
+    const int size = seats[axis].world_size(), place = seats[axis].rank();
+    if (size == 1) return;
+    wait_for(seats[axis].exchange(
+        {Pass::forward, Payload::kv, 0, place, &rank, sizeof rank, (place + size - 1) % size,
+         &heard[static_cast<int>(axis)], sizeof rank},
+        {}));
+  }
+
+  GroupSeats& seats;
+  const int rank;
+  std::array<int, 4> heard{-1, -1, -1, -1};
+};
+
+std::unique_ptr<Seated> sit_down(GroupSeats& seats) { return std::make_unique<Seated>(seats); }
+
+TEST(GroupThreads, EveryRingHasItsGroup) {
+  const RankGroups groups = groups_of({{2, 3, 1, 2}});
+  const auto ranks = run_group_threads(groups, sit_down, [](Seated& mine) {
+    for (const Axis axis : kAllAxes) mine.pass_on(axis);
+  });
+  for (const auto& rank : ranks)
+    for (const Axis axis : kAllAxes) {
+      const std::vector<int> group = groups.members(rank->rank, axis);
+      const std::size_t place = static_cast<std::size_t>(groups.indices(rank->rank)[axis]);
+      EXPECT_EQ(rank->heard[static_cast<int>(axis)],
+                group.size() == 1 ? -1 : group[(place + group.size() - 1) % group.size()]);
+    }
+}
+
+// Over context, and what that gives over data: the sum over all that hold the same weights.
+TEST(GroupThreads, GradientsAddUpOverContextAndThenData) {
+  const RankGroups groups = groups_of({{2, 3, 2, 2}});
+  struct Adding {
+    GroupSeats& seats;
+    int rank;
+    RingAllReduce over_context, over_data;
+    std::vector<float> gradients;
+  };
+  const auto ranks = run_group_threads(
+      groups,
+      [](GroupSeats& seats) {
+        // Sums of powers of two: each tells whose they are.
+        const auto own = static_cast<float>(1 << seats.rank());
+        return std::make_unique<Adding>(Adding{seats, seats.rank(), RingAllReduce(5, 3, nullptr),
+                                               RingAllReduce(5, 2, nullptr),
+                                               std::vector<float>(5, own)});
+      },
+      [](Adding& mine) {
+        mine.over_context.add_up(mine.seats[Axis::context], mine.gradients.data());
+        mine.over_data.add_up(mine.seats[Axis::data], mine.gradients.data());
+      });
+  for (const auto& rank : ranks) {
+    float expected = 0;
+    for (const int member : groups.members(rank->rank, kGradientAxes))
+      expected += static_cast<float>(1 << member);
+    EXPECT_EQ(rank->gradients, std::vector<float>(5, expected)) << rank->rank;
+  }
+}
+
+std::pair<int, std::string> failure_of(const std::function<void(Seated&)>& work) {
+  try {
+    run_group_threads(groups_of({{2, 3, 1, 2}}), sit_down, work);
+  } catch (const RunError& error) {
+    return {error.rank(), error.what()};
+  }
+  return {-2, "none"};
+}
+
+// In all groups, also those that the rank isn't in; and it is called by its rank in the world.
+TEST(GroupThreads, ARankThatFailsEndsAll) {
+  const auto found = failure_of([](Seated& mine) {
+    if (mine.rank == 7) throw std::runtime_error("no more");
+    for (;;)
+      for (const Axis axis : kAllAxes) mine.pass_on(axis);
+  });
+  EXPECT_EQ(found, std::pair(7, std::string("no more")));
+}
+
+TEST(GroupThreads, AWrongBlockIsBlamedOnItsSender) {
+  const auto found = failure_of([](Seated& mine) {
+    if (mine.rank != 9) {
+      for (;;)
+        for (const Axis axis : kAllAxes) mine.pass_on(axis);
+    }
+    mine.pass_on(Axis::tensor);
+    wait_for(mine.seats[Axis::context].exchange(
+        {Pass::forward, Payload::kv, 0, 1, &mine.rank, 1, 0, &mine.heard[1], sizeof mine.rank},
+        {}));
+  });
+  EXPECT_EQ(found.first, 9) << found.second;
+  EXPECT_NE(found.second.find("sent 1 bytes"), std::string::npos) << found.second;
+}
+
+}  // namespace rank_groups_test
+}  // namespace ringscope

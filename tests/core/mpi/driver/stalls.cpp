@@ -1,0 +1,61 @@
+// When a rank that makes no progress is stuck, and when not. The sessions have short timeouts.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "core/mpi/rank_process.h"
+#include "core/train/train_on_mpi.h"
+#include "tests/core/mpi/driver/driver.h"
+#include "tests/core/train/train_case.h"
+
+namespace ringscope {
+namespace {
+
+struct LoneHop {
+  LoneHop(Communicator& its_comm, RankPulse*) : comm(its_comm) {}
+
+  void go_round() {
+    wait_for(comm.exchange(
+        {Pass::forward, Payload::kv, 3, comm.rank(), &sent, sizeof sent,
+         (comm.rank() + comm.world_size() - 1) % comm.world_size(), &received, sizeof received},
+        {}));
+  }
+
+  Communicator& comm;
+  int sent = 1, received = 0;
+};
+
+}  // namespace
+
+void slow_disk(MpiSession& session) {
+  const TrainingPlan plan{
+      small_settings(), {PartitionKind::zigzag, session.world_size()}, nullptr, 2};
+  int steps = 0;
+  run_training_on_mpi(session, plan, small_text(), [&](const StepReport&, const TrainingRank&) {
+    if (++steps == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+  });
+  if (session.rank() == 0) std::printf("%d steps\n", steps);
+}
+
+void stuck(MpiSession& session) {
+  RankProcess<LoneHop> process(session);
+  try {
+    process.run([&] {
+      LoneHop& hop = process.join_ring();
+      while (session.rank() == 1 && !process.pulse().is_stopped())
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      hop.go_round();
+      process.leave_ring();
+    });
+  } catch (const RunError& error) {
+    std::printf("rank %d ends: rank %d: %s\n", session.rank(), error.rank(), error.what());
+    std::fflush(stdout);
+    // The first process that ends with an error makes mpirun end all others.
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    throw;
+  }
+}
+
+}  // namespace ringscope

@@ -1,0 +1,118 @@
+// Reading and writing masks as people spell them.
+#include "core/problem/mask.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "core/base/error.h"
+
+namespace ringscope {
+namespace {
+
+// Compares a parsed mask with a rule, at every pair of a small sequence.
+void expect_allows(const std::string& text, Index seqlen,
+                   const std::function<bool(Index, Index)>& rule) {
+  const MaskSpec spec = MaskSpec::parse(text);
+  const Mask mask = spec.for_seqlen(seqlen);
+  EXPECT_EQ(mask.seqlen, seqlen);
+  for (Index i = 0; i < seqlen; ++i)
+    for (Index j = 0; j < seqlen; ++j)
+      EXPECT_EQ(mask.allows(i, j), rule(i, j)) << text << " query " << i << " key " << j;
+}
+
+TEST(MaskSpec, MeansWhatTheSpellingSays) {
+  const auto near = [](Index i, Index j) { return (i > j ? i - j : j - i) < 3; };
+  const auto document = [](Index p) { return p < 2 ? 0 : p < 7 ? 1 : 2; };
+  expect_allows("full", 9, [](Index, Index) { return true; });
+  expect_allows("causal", 9, [](Index i, Index j) { return j <= i; });
+  expect_allows("full+causal", 9, [](Index i, Index j) { return j <= i; });
+  expect_allows("window:3", 9, near);
+  expect_allows("full+window:3", 9, near);
+  expect_allows("causal+window:3", 9, [&](Index i, Index j) { return j <= i && near(i, j); });
+  expect_allows("prefix:4", 9, [](Index i, Index j) { return j <= i || j < 4; });
+  expect_allows("prefix:0", 9, [](Index i, Index j) { return j <= i; });
+  expect_allows("documents:2,5,2", 9, [&](Index i, Index j) { return document(i) == document(j); });
+  expect_allows("documents:2,5,2+window:3+prefix:4", 9, [&](Index i, Index j) {
+    return document(i) == document(j) && near(i, j) && (j <= i || j < 4);
+  });
+}
+
+TEST(MaskSpec, NoMaskIsFull) { EXPECT_EQ(MaskSpec().name(), "full"); }
+
+TEST(MaskSpec, NameIsCanonicalAndReadsBack) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"full", "full"},
+      {"full+causal", "causal"},
+      {"window:5+causal", "causal+window:5"},
+      {"prefix:0", "prefix:0"},
+      {"documents:100,28+causal", "causal+documents:100,28"},
+      {"documents:1+window:2+prefix:3+causal+full", "causal+prefix:3+window:2+documents:1"},
+  };
+  for (const auto& [given, canonical] : cases) {
+    EXPECT_EQ(MaskSpec::parse(given).name(), canonical);
+    EXPECT_EQ(MaskSpec::parse(canonical).name(), canonical);
+  }
+}
+
+// Positions are added to windows and prefixes: the largest ones must not overflow.
+TEST(MaskSpec, HugeWindowAndPrefixAllowAll) {
+  const std::string huge = "9223372036854775807";
+  expect_allows("window:" + huge, 5, [](Index, Index) { return true; });
+  expect_allows("prefix:" + huge, 5, [](Index, Index) { return true; });
+  EXPECT_EQ(MaskSpec::parse("window:" + huge).name(), "window:" + huge);
+}
+
+TEST(MaskSpec, RefusesWhatItDoesNotKnow) {
+  const char* const cases[] = {
+      "",
+      "+",
+      "causal+",
+      "+causal",
+      "Causal",
+      "causal ",
+      "triangle",
+      "full:1",
+      "causal:2",
+      "window",
+      "window:",
+      "window:0",
+      "window:-1",
+      "window:3x",
+      "window:1.5",
+      "window: 3",
+      "window:+3",
+      "prefix",
+      "prefix:-1",
+      "prefix:x",
+      "documents",
+      "documents:",
+      "documents:,",
+      "documents:3,",
+      "documents:3,,4",
+      "documents:0,3",
+      "documents:-1,4",
+      "causal+causal",
+      "window:3+window:4",
+      "window:9223372036854775808",
+      "documents:9223372036854775807,1",
+  };
+  for (const char* text : cases) {
+    try {
+      MaskSpec::parse(text);
+      ADD_FAILURE() << "accepted '" << text << "'";
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find("accepted: "), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(MaskSpec, RefusesDocumentsThatDoNotSumUp) {
+  const MaskSpec spec = MaskSpec::parse("causal+documents:100,28");
+  EXPECT_NO_THROW(spec.for_seqlen(128));
+  for (const Index seqlen : {1, 100, 127, 129}) EXPECT_THROW(spec.for_seqlen(seqlen), InputError);
+}
+
+}  // namespace
+}  // namespace ringscope

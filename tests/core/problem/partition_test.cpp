@@ -1,0 +1,151 @@
+// Who holds which position: the closed forms against each partition's definition, position by
+// position.
+#include "core/problem/partition.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace ringscope {
+namespace {
+
+// Which of `chunks` chunks holds `position`, when the first (seqlen mod chunks) are longer by one.
+Index chunk_of(Index position, Index seqlen, Index chunks) {
+  Index end = 0;
+  for (Index chunk = 0;; ++chunk) {
+    end += seqlen / chunks + (chunk < seqlen % chunks ? 1 : 0);
+    if (position < end) return chunk;
+  }
+}
+
+Index defined_rank(PartitionKind kind, Index position, Index seqlen, Index n) {
+  switch (kind) {
+    case PartitionKind::contiguous:
+      return chunk_of(position, seqlen, n);
+    case PartitionKind::striped:
+      return position % n;
+    case PartitionKind::zigzag: {
+      const Index chunk = chunk_of(position, seqlen, 2 * n);
+      return chunk < n ? chunk : 2 * n - 1 - chunk;
+    }
+    case PartitionKind::fold:
+      return position / n % 2 == 0 ? position % n : n - 1 - position % n;
+  }
+  return -1;
+}
+
+std::vector<Index> positions_of(const LocalRows& rows) {
+  std::vector<Index> positions;
+  for (Index i = 0; i < rows.size(); ++i) positions.push_back(rows.global_position(i));
+  return positions;
+}
+
+class PartitionTest : public testing::TestWithParam<PartitionKind> {
+ protected:
+  // Calls f(partition, rank, the positions that the definition gives to rank, ascending).
+  template <class F>
+  void for_every_rank(F&& f) {
+    for (const Index seqlen : {0, 1, 2, 3, 4, 5, 7, 8, 11, 12, 16, 23, 24, 30, 37})
+      for (int n = 1; n <= 9; ++n)
+        for (int rank = 0; rank < n; ++rank) {
+          std::vector<Index> expected;
+          for (Index p = 0; p < seqlen; ++p)
+            if (defined_rank(GetParam(), p, seqlen, n) == rank) expected.push_back(p);
+          SCOPED_TRACE(testing::Message() << name_of(GetParam()) << ", seqlen " << seqlen
+                                          << ", rank " << rank << " of " << n);
+          f(Partition{GetParam(), seqlen, n}, rank, expected);
+        }
+  }
+};
+
+// Each position has one rank in the definition, so equality with it also says: dealt out exactly
+// once.
+TEST_P(PartitionTest, RanksHoldTheirPositionsInAscendingOrder) {
+  for_every_rank([](const Partition& partition, int rank, const std::vector<Index>& expected) {
+    EXPECT_EQ(positions_of(partition.rows_of(rank)), expected);
+  });
+}
+
+TEST_P(PartitionTest, RowsBelowCountsTheHeldPositions) {
+  for_every_rank([](const Partition& partition, int rank, const std::vector<Index>& expected) {
+    const LocalRows rows = partition.rows_of(rank);
+    for (Index p = -3; p <= partition.seqlen + 3; ++p)
+      EXPECT_EQ(rows.rows_below(p),
+                std::lower_bound(expected.begin(), expected.end(), p) - expected.begin())
+          << "position " << p;
+  });
+}
+
+TEST_P(PartitionTest, RunsWithinAnyLocalRowsAddUpToThem) {
+  for_every_rank([](const Partition& partition, int rank, const std::vector<Index>& expected) {
+    const LocalRows rows = partition.rows_of(rank);
+    for (Index begin = 0; begin <= rows.size(); ++begin)
+      for (Index end = begin; end <= rows.size(); ++end) {
+        std::vector<Index> members;
+        for (int k = 0; k < 2; ++k) {
+          const auto run = rows.run_within(k, begin, end);
+          for (Index i = 0; i < run.count; ++i) members.push_back(run.position(i));
+        }
+        std::sort(members.begin(), members.end());
+        EXPECT_EQ(members, std::vector(expected.begin() + begin, expected.begin() + end))
+            << "local rows " << begin << " to " << end;
+      }
+  });
+}
+
+TEST_P(PartitionTest, MaxRowsIsTheLargestShare) {
+  for (Index seqlen = 0; seqlen <= 40; ++seqlen)
+    for (int n = 1; n <= 9; ++n) {
+      const Partition partition{GetParam(), seqlen, n};
+      Index largest = 0, total = 0;
+      for (int rank = 0; rank < n; ++rank) {
+        largest = std::max(largest, partition.rows_of(rank).size());
+        total += partition.rows_of(rank).size();
+      }
+      EXPECT_EQ(partition.max_rows(), largest) << "seqlen " << seqlen << ", world_size " << n;
+      EXPECT_EQ(total, seqlen) << "world_size " << n;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PartitionTest, testing::ValuesIn(kAllPartitions),
+                         [](const auto& tested) { return std::string(name_of(tested.param)); });
+
+// S1, part two, 2: the assignment of 16 tokens to 4 ranks, whose positions sum to 30 on every rank.
+TEST(C23_FoldExample, SixteenTokensOnFourRanks) {
+  const Partition partition{PartitionKind::fold, 16, 4};
+  const std::vector<Index> expected[] = {
+      {0, 7, 8, 15}, {1, 6, 9, 14}, {2, 5, 10, 13}, {3, 4, 11, 12}};
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::vector<Index> positions = positions_of(partition.rows_of(rank));
+    EXPECT_EQ(positions, expected[rank]) << "rank " << rank;
+    EXPECT_EQ(std::accumulate(positions.begin(), positions.end(), Index{0}), 30) << "rank " << rank;
+  }
+}
+
+TEST(C23_FoldExample, TwelveTokensMakeAnOddNumberOfFoldsAndUnequalSums) {
+  const Partition partition{PartitionKind::fold, 12, 4};
+  const auto sum = [&](int rank) {
+    const std::vector<Index> positions = positions_of(partition.rows_of(rank));
+    return std::accumulate(positions.begin(), positions.end(), Index{0});
+  };
+  EXPECT_EQ(sum(0), 0 + 7 + 8);
+  EXPECT_EQ(sum(3), 3 + 4 + 11);
+}
+
+// C26: what others call zig-zag is two chunks a rank; it differs from S1's fold.
+TEST(C26_Zigzag, HoldsAnEarlyAndALateChunk) {
+  EXPECT_EQ(positions_of(Partition{PartitionKind::zigzag, 16, 4}.rows_of(1)),
+            (std::vector<Index>{2, 3, 12, 13}));
+}
+
+static_assert(Partition{PartitionKind::contiguous, 10, 4}.rows_of(1).global_position(0) == 3);
+static_assert(Partition{PartitionKind::striped, 10, 4}.rows_of(1).size() == 3);
+static_assert(Partition{PartitionKind::zigzag, 16, 4}.rows_of(0).rows_below(15) == 3);
+static_assert(Partition{PartitionKind::fold, 16, 4}.rows_of(3).global_position(1) == 4);
+static_assert(Partition{PartitionKind::fold, 3, 8}.rows_of(7).size() == 0);
+static_assert(Partition{PartitionKind::zigzag, 10, 4}.max_rows() == 3);
+
+}  // namespace
+}  // namespace ringscope

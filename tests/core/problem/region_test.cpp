@@ -1,0 +1,155 @@
+// What a rank may attend of a KV block: intervals, pair counts and tile classes, against counting
+// pair by pair what the definitions of mask and partition allow. The partitions' own positions are
+// checked in partition_test.cpp.
+#include "core/problem/region.h"
+
+#include <gtest/gtest.h>
+
+#include <tuple>
+#include <vector>
+
+#include "core/problem/partition.h"
+#include "tests/core/problem/all_masks.h"
+
+namespace ringscope {
+namespace {
+
+// Allowed pairs of a region as a matrix of local rows, and its sums over rectangles.
+class CountedRegion {
+ public:
+  CountedRegion(const DefinedMask& mask, const LocalRows& queries, const LocalRows& keys)
+      : columns_(keys.size() + 1), sums_((queries.size() + 1) * columns_, 0) {
+    for (Index i = 0; i < queries.size(); ++i)
+      for (Index j = 0; j < keys.size(); ++j)
+        at(i + 1, j + 1) =
+            at(i, j + 1) + at(i + 1, j) - at(i, j) +
+            (mask.allows(queries.global_position(i), keys.global_position(j)) ? 1 : 0);
+  }
+  Index pairs(Interval q, Interval k) {
+    return at(q.last, k.last) - at(q.first, k.last) - at(q.last, k.first) + at(q.first, k.first);
+  }
+
+ private:
+  Index& at(Index i, Index j) { return sums_[i * columns_ + j]; }
+
+  Index columns_;
+  std::vector<Index> sums_;  // at(i, j): pairs in the first i rows and j columns
+};
+
+class RegionTest : public testing::TestWithParam<std::tuple<PartitionKind, Index>> {
+ protected:
+  PartitionKind kind() const { return std::get<0>(GetParam()); }
+  Index seqlen() const { return std::get<1>(GetParam()); }
+
+  // Calls f(region, counted, description) for every mask, world_size and pair of ranks.
+  template <class F>
+  void for_every_region(int max_world_size, F&& f) {
+    for (const DefinedMask& defined : all_masks(seqlen())) {
+      const BuiltMask built(defined);
+      for (int n = 1; n <= max_world_size; ++n) {
+        const Partition partition{kind(), seqlen(), n};
+        for (int rank = 0; rank < n; ++rank)
+          for (int owner = 0; owner < n; ++owner) {
+            const Region region{*built, partition.rows_of(rank), partition.rows_of(owner)};
+            CountedRegion counted(defined, region.queries, region.keys);
+            f(region, counted, [&] {
+              return testing::PrintToString(defined.name()) + ", rank " + std::to_string(rank) +
+                     " attends owner " + std::to_string(owner) + " of " + std::to_string(n);
+            });
+            if (testing::Test::HasFatalFailure()) return;
+          }
+      }
+    }
+  }
+};
+
+TEST_P(RegionTest, AllowedRowsAreTheAllowedKeys) {
+  for_every_region(6, [](const Region& region, CountedRegion& counted, auto describe) {
+    for (Index i = 0; i < region.queries.size(); ++i)
+      for (Index j = 0; j < region.keys.size(); ++j)
+        ASSERT_EQ(region.allowed_rows(i).contains(j), counted.pairs({i, i + 1}, {j, j + 1}) == 1)
+            << describe() << ", local rows " << i << ", " << j;
+  });
+}
+
+TEST_P(RegionTest, PairsAndClassesOfEveryTile) {
+  for_every_region(6, [](const Region& region, CountedRegion& counted, auto describe) {
+    ASSERT_EQ(region.pairs(), counted.pairs({0, region.queries.size()}, {0, region.keys.size()}))
+        << describe();
+    for (Index q0 = 0; q0 <= region.queries.size(); ++q0)
+      for (Index q1 = q0; q1 <= region.queries.size(); ++q1)
+        for (Index k0 = 0; k0 <= region.keys.size(); ++k0)
+          for (Index k1 = k0; k1 <= region.keys.size(); ++k1) {
+            const Interval q{q0, q1}, k{k0, k1};
+            const Index pairs = counted.pairs(q, k);
+            const TileClass expected = pairs == 0                     ? TileClass::empty
+                                       : pairs == q.size() * k.size() ? TileClass::full
+                                                                      : TileClass::partial;
+            ASSERT_EQ(region.pairs(q, k), pairs)
+                << describe() << ", tile [" << q0 << "," << q1 << ") x [" << k0 << "," << k1 << ")";
+            ASSERT_EQ(region.tile_class(q, k), expected)
+                << describe() << ", tile [" << q0 << "," << q1 << ") x [" << k0 << "," << k1 << ")";
+          }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RegionTest,
+                         testing::Combine(testing::ValuesIn(kAllPartitions),
+                                          testing::Values<Index>(1, 2, 3, 5, 8, 11)),
+                         [](const auto& tested) {
+                           return std::string(name_of(std::get<0>(tested.param))) + "_seqlen" +
+                                  std::to_string(std::get<1>(tested.param));
+                         });
+
+// Longer sequences, whole regions and square tiles only: more documents, windows and folds than fit
+// above.
+class LongRegionTest : public RegionTest {};
+
+TEST_P(LongRegionTest, PairsAndClassesOfSquareTiles) {
+  for_every_region(5, [](const Region& region, CountedRegion& counted, auto describe) {
+    for (const Index size : {4, 7, 100})
+      for (Index q0 = 0; q0 < region.queries.size(); q0 += size)
+        for (Index k0 = 0; k0 < region.keys.size(); k0 += size) {
+          const Interval q{q0, min_of(q0 + size, region.queries.size())};
+          const Interval k{k0, min_of(k0 + size, region.keys.size())};
+          const Index pairs = counted.pairs(q, k);
+          ASSERT_EQ(region.pairs(q, k), pairs) << describe() << ", tile " << q0 << ", " << k0;
+          ASSERT_EQ(region.tile_class(q, k), pairs == 0                     ? TileClass::empty
+                                             : pairs == q.size() * k.size() ? TileClass::full
+                                                                            : TileClass::partial)
+              << describe() << ", tile " << q0 << ", " << k0;
+        }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LongRegionTest,
+                         testing::Combine(testing::ValuesIn(kAllPartitions),
+                                          testing::Values<Index>(40, 57)),
+                         [](const auto& tested) {
+                           return std::string(name_of(std::get<0>(tested.param))) + "_seqlen" +
+                                  std::to_string(std::get<1>(tested.param));
+                         });
+
+constexpr Mask kCausal{.seqlen = 16, .causal = true};
+constexpr Index kEnds[] = {5, 16};
+constexpr Region region_of(PartitionKind kind, const Mask& mask, int rank, int owner) {
+  const Partition partition{kind, mask.seqlen, 4};
+  return {mask, partition.rows_of(rank), partition.rows_of(owner)};
+}
+static_assert(region_of(PartitionKind::contiguous, kCausal, 2, 1).pairs() == 16);
+static_assert(region_of(PartitionKind::contiguous, kCausal, 1, 2).pairs() == 0);
+static_assert(region_of(PartitionKind::striped, kCausal, 1, 2).pairs() == 6);
+static_assert(region_of(PartitionKind::fold, kCausal, 1, 1).pairs() == 10);
+static_assert(region_of(PartitionKind::zigzag, kCausal, 1, 2).tile_class({0, 2}, {0, 4}) ==
+              TileClass::empty);
+static_assert(region_of(PartitionKind::zigzag, kCausal, 1, 2).tile_class({2, 4}, {0, 4}) ==
+              TileClass::full);
+static_assert(region_of(PartitionKind::striped, kCausal, 0, 0).tile_class({0, 4}, {0, 4}) ==
+              TileClass::partial);
+static_assert(region_of(PartitionKind::contiguous,
+                        {.seqlen = 16, .window = 2, .document_ends = kEnds, .num_documents = 2}, 1,
+                        1)
+                  .allowed_rows(0) == Interval{0, 1});
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,146 @@
+// What a run must do besides the right answer: the predicted work, messages and order of events.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <thread>
+
+#include "core/trace/summary.h"
+#include "tests/core/ring/ring_case.h"
+#include "tests/core/ring/run_invariants.h"
+
+namespace ringscope {
+namespace {
+
+const char* const kMasks[] = {"full", "causal", "causal+window:9", "prefix:20",
+                              "causal+documents:31,42"};
+
+// Calls f(config, run) for every partition, world_size, scheme and mask.
+template <class F>
+void for_runs(F&& f) {
+  const AttentionShape shape{2, 4, 2, 73, 5};
+  for (const char* mask : kMasks) {
+    const Tensors<float> in = random_tensors(shape, 61);
+    for (const PartitionKind partition : kAllPartitions)
+      for (const int n : {1, 2, 3, 8})
+        for (const Scheme scheme : kAllSchemes)
+          for (const DType dtype : {DType::f32, DType::bf16}) {
+            SCOPED_TRACE(testing::Message()
+                         << mask << ", " << name_of(partition) << ", world_size " << n << ", "
+                         << name_of(scheme) << ", " << name_of(dtype));
+            const RingConfig config{.shape = shape,
+                                    .dtype = dtype,
+                                    .softmax_scale = 0.4f,
+                                    .mask = MaskSpec::parse(mask),
+                                    .partition = partition,
+                                    .world_size = n,
+                                    .scheme = scheme,
+                                    .backward = true};
+            f(config, run_on_threads(config, {in.q, in.k, in.v, in.dout}));
+          }
+  }
+}
+
+TEST(Invariants, CountedPairsAreThePredictedOnes) { for_runs(expect_predicted_pairs); }
+
+TEST(Invariants, HopsAndBytesAreThePredictedOnes) { for_runs(expect_predicted_hops_and_bytes); }
+
+// C27 (S1): ring and all-gather move the same volume forward. C48: grouped heads send only their kv
+// heads.
+TEST(C27_C48_Volume, IsThatOfTheKvHeadsInEitherScheme) {
+  for (const Index heads_kv : {1, 2, 4})
+    for (const Scheme scheme : kAllSchemes) {
+      const AttentionShape shape{1, 4, heads_kv, 64, 4};
+      const Tensors<float> in = random_tensors(shape, 62);
+      RingConfig config;
+      config.shape = shape;
+      config.world_size = 4;
+      config.scheme = scheme;
+      const RunSummary summary =
+          summarize(run_on_threads(config, {in.q, in.k, in.v, {}}).recording);
+      for (const RankSummary& rank : summary.ranks) {
+        EXPECT_EQ(rank.bytes_sent, 3 * 2 * heads_kv * 16 * 4 * 4);
+        EXPECT_EQ(rank.hops, 3);
+      }
+    }
+}
+
+std::vector<std::uint32_t> bits_of(const std::vector<float>& values) {
+  std::vector<std::uint32_t> bits;
+  for (const float x : values) bits.push_back(std::bit_cast<std::uint32_t>(x));
+  return bits;
+}
+
+TEST(Invariants, RunsAreBitwiseRepeatableAlsoWithMoreThreadsThanCores) {
+  const int many = static_cast<int>(3 * std::max(1u, std::thread::hardware_concurrency()));
+  for (const DType dtype : kAllDTypes)
+    for (const Scheme scheme : kAllSchemes) {
+      const RingReference reference({1, 2, 1, 301, 16}, dtype, "causal", 0.25f, 63);
+      const RingConfig config = reference.config(PartitionKind::zigzag, many, scheme);
+      const AttentionOutputs first = run_on_threads(config, reference.inputs).outputs;
+      for (int repeat = 0; repeat < 5; ++repeat) {
+        const AttentionOutputs again = run_on_threads(config, reference.inputs).outputs;
+        EXPECT_EQ(bits_of(again.out), bits_of(first.out));
+        EXPECT_EQ(bits_of(again.lse), bits_of(first.lse));
+        EXPECT_EQ(bits_of(again.dq), bits_of(first.dq));
+        EXPECT_EQ(bits_of(again.dk), bits_of(first.dk));
+        EXPECT_EQ(bits_of(again.dv), bits_of(first.dv));
+      }
+    }
+}
+
+TEST(Invariants, AllGatherGivesTheRingsForwardBitForBit) {
+  for (const PartitionKind partition : kAllPartitions)
+    for (const int n : {2, 5}) {
+      const RingReference reference({1, 2, 1, 90, 8}, DType::f32, "causal+window:30", 0.4f, 64);
+      const auto outputs = [&](Scheme scheme) {
+        return run_on_threads(reference.config(partition, n, scheme), reference.inputs).outputs;
+      };
+      const AttentionOutputs ring = outputs(Scheme::ring), gathered = outputs(Scheme::allgather);
+      EXPECT_EQ(bits_of(ring.out), bits_of(gathered.out));
+      EXPECT_EQ(bits_of(ring.lse), bits_of(gathered.lse));
+      EXPECT_EQ(bits_of(ring.dq), bits_of(gathered.dq));
+      EXPECT_LE(max_abs_error(ring.dk, gathered.dk), 1e-5);
+      EXPECT_LE(max_abs_error(ring.dv, gathered.dv), 1e-5);
+      reference.check(reference.config(partition, n, Scheme::allgather));
+    }
+}
+
+TEST(Invariants, LanesAreWellFormed) {
+  for_runs([](const RingConfig&, const RingRun& run) { expect_well_formed_lanes(run); });
+}
+
+TEST(Invariants, EverySendHasItsReceive) {
+  for_runs([](const RingConfig&, const RingRun& run) { expect_every_send_has_its_receive(run); });
+}
+
+TEST(Invariants, BlocksAreAttendedAfterTheyArrived) {
+  for_runs([](const RingConfig&, const RingRun& run) {
+    expect_blocks_attended_after_they_arrived(run);
+  });
+}
+
+TEST(Invariants, SoftmaxSamplesEndAtTheFinalLse) {
+  const RingReference reference({1, 2, 2, 40, 4}, DType::f32, "causal", 0.5f, 65);
+  const RingRun run = run_on_threads(reference.config(PartitionKind::striped, 4), reference.inputs);
+  std::map<Index, SoftmaxSample> last;
+  for (const SoftmaxSample& sample : run.recording.samples) last[sample.query] = sample;
+  EXPECT_GE(last.size(), 4u);
+  for (const SoftmaxSample& sample : run.recording.samples) {
+    EXPECT_EQ(sample.rank, sample.query % 4);
+    EXPECT_NEAR(sample.lse_error, std::abs(run.outputs.lse[sample.query] - sample.lse), 1e-6);
+  }
+  for (const auto& [query, sample] : last) {
+    EXPECT_EQ(sample.lse, run.outputs.lse[query]);
+    EXPECT_EQ(sample.lse_error, 0);
+    EXPECT_EQ(sample.step, 3);
+  }
+}
+
+TEST(Invariants, TheTraceIsReadBackAsItWas) {
+  for_runs([](const RingConfig&, const RingRun& run) { expect_trace_read_back_as_it_was(run); });
+}
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,337 @@
+// Rings with more than two KV buffers: the same bits, messages and work, memory as predicted, and
+// blocks that come in as far ahead as the buffers reach, and no further.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "core/cost/memory.h"
+#include "tests/core/ring/ring_harness.h"
+#include "tests/core/ring/run_ahead.h"
+#include "tests/core/ring/run_invariants.h"
+
+namespace ringscope {
+namespace {
+
+std::vector<std::uint32_t> bits_of(const AttentionOutputs& outputs) {
+  std::vector<std::uint32_t> bits;
+  for (const auto* tensor : {&outputs.out, &outputs.lse, &outputs.dq, &outputs.dk, &outputs.dv})
+    for (const float x : *tensor) bits.push_back(std::bit_cast<std::uint32_t>(x));
+  return bits;
+}
+
+RingConfig config_of(Index seqlen, PartitionKind partition, int world_size, int kv_buffers) {
+  RingConfig config;
+  config.shape = {1, 4, 2, seqlen, 4};
+  config.mask = MaskSpec::parse(seqlen % 2 == 0 ? "causal" : "prefix:3");
+  config.partition = partition;
+  config.world_size = world_size;
+  config.backward = true;
+  config.kv_buffers = kv_buffers;
+  return config;
+}
+
+AttentionInputs inputs_of(const RingConfig& config) {
+  const Tensors<float> in = random_tensors(config.shape, 81);
+  return {in.q, in.k, in.v, in.dout};
+}
+
+double billed_bytes(const RingConfig& config, int rank) {
+  const Job job{.shape = config.shape,
+                .dtype = config.dtype,
+                .mask = config.mask,
+                .partition = config.partition,
+                .world_size = config.world_size,
+                .backward = config.backward,
+                .kv_buffers = config.kv_buffers};
+  const auto rows = static_cast<double>(config.partition_of_sequence().rows_of(rank).size());
+  return total_bytes(memory_parts(job, rows));
+}
+
+// Odd lengths and such that leave ranks without rows.
+TEST(KvBuffers, ChangeNoBitNoMessageAndNoPair) {
+  for (const Index seqlen : {61, 4, 1})
+    for (const PartitionKind partition : kAllPartitions)
+      for (const int n : {1, 2, 3, 5, 8}) {
+        if (seqlen < n && partition != PartitionKind::zigzag) continue;
+        const RingConfig two = config_of(seqlen, partition, n, 2);
+        const AttentionInputs inputs = inputs_of(two);
+        const auto expected = bits_of(run_on_threads(two, inputs).outputs);
+        for (const int kv_buffers : std::set{2, 3, 4, n, n + 3}) {
+          if (kv_buffers < 2) continue;
+          SCOPED_TRACE(testing::Message() << "seqlen " << seqlen << ", " << name_of(partition)
+                                          << ", world_size " << n << ", buffers " << kv_buffers);
+          RingConfig config = two;
+          config.kv_buffers = kv_buffers;
+          const RingRun run = run_on_threads(config, inputs);
+          EXPECT_EQ(bits_of(run.outputs), expected);
+          EXPECT_EQ(run.peak_bytes, run.predicted_bytes);
+          for (int rank = 0; rank < n; ++rank)
+            EXPECT_EQ(static_cast<double>(run.peak_bytes[rank]), billed_bytes(config, rank));
+          EXPECT_EQ(run.recording.info.kv_buffers, std::min(kv_buffers, n));
+          expect_predicted_pairs(config, run);
+          expect_predicted_hops_and_bytes(config, run);
+          expect_well_formed_lanes(run);
+          expect_every_send_has_its_receive(run);
+          expect_blocks_attended_after_they_arrived(run);
+          expect_trace_read_back_as_it_was(run);
+        }
+      }
+}
+
+TEST(KvBuffers, TakeABlockEachUpToThatOfEveryRank) {
+  for (const bool backward : {false, true}) {
+    Index before = 0;
+    for (const int kv_buffers : {2, 3, 4, 5, 6, 2'000'000'000}) {
+      RingConfig config = config_of(50, PartitionKind::zigzag, 5, kv_buffers);
+      config.backward = backward;
+      const Index bytes = predicted_rank_bytes(config, 1);
+      // K and V of 10 rows, 2 heads, 4 values, in f32. With backward, one buffer more is the own block.
+      const int most = backward ? 4 : 5;
+      if (kv_buffers > 2) {
+        EXPECT_EQ(bytes - before, kv_buffers <= most ? 2 * 10 * 2 * 4 * 4 : 0) << kv_buffers;
+      }
+      before = bytes;
+    }
+  }
+}
+
+TEST(KvBuffers, AreAtLeastTwo) {
+  for (const int kv_buffers : {1, 0, -3}) {
+    const RingConfig config = config_of(8, PartitionKind::zigzag, 2, kv_buffers);
+    EXPECT_THROW(check_run(config, inputs_of(config)), InputError);
+  }
+}
+
+// Something over at once, so that it can be told what comes after what.
+class Past : public PendingOperation {
+ public:
+  bool done() const override { return true; }
+  void wait() override {}
+  TransferTimes times() const override { return {}; }
+};
+
+// What a rank's loops ask for, in order, and after what: "kv 1 after kv 0, attend 0" is the hop of step
+// 1, "dkv 1" that of the gradient.
+class Log {
+ public:
+  Completion add(const std::string& name, std::initializer_list<Completion> after,
+                 Completion completion = std::make_shared<Past>()) {
+    std::string line = name;
+    for (const Completion& earlier : after)
+      if (earlier != nullptr) line += (line == name ? " after " : ", ") + names_.at(earlier.get());
+    lines_.push_back(line);
+    names_[completion.get()] = name;
+    kept_.push_back(completion);
+    return completion;
+  }
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  std::vector<std::string> lines_;
+  std::map<const PendingOperation*, std::string> names_;
+  std::vector<Completion> kept_;
+};
+
+std::string numbered(const char* name, int step) { return name + std::to_string(step); }
+
+class LoggingCommunicator : public ForwardingCommunicator {
+ public:
+  LoggingCommunicator(Communicator& inner, Log& log) : ForwardingCommunicator(inner), log_(log) {}
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
+    return log_.add(numbered(hop.payload == Payload::kv ? "kv " : "dkv ", hop.step), after,
+                    ForwardingCommunicator::exchange(hop, after));
+  }
+
+ private:
+  Log& log_;
+};
+
+class LoggingBackend : public ForwardingBackend {
+ public:
+  LoggingBackend(BlockBackend& inner, Log& log) : ForwardingBackend(inner), log_(log) {}
+  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
+                    const KvBlock& block, const SoftmaxState& state,
+                    const Completion& after) override {
+    ForwardingBackend::attend(step, region, q, block, state, after);
+    return log_.add(numbered("attend ", step.step), {after});
+  }
+  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override {
+    ForwardingBackend::begin_backward(q, state);
+    return log_.add("begin", {});
+  }
+  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
+                             const KvBlock& block, const BackwardState& state,
+                             const KvGradient& gradient, const Completion& after) override {
+    ForwardingBackend::attend_backward(step, region, q, block, state, gradient, after);
+    return log_.add(numbered("attend ", step.step), {after});
+  }
+  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
+                 const Completion& after) override {
+    ForwardingBackend::add(step, into, from, after);
+    return log_.add(numbered("add ", step.step), {after});
+  }
+
+ private:
+  Log& log_;
+};
+
+std::vector<std::string> log_of(int world_size, int kv_buffers) {
+  const RingConfig config = config_of(20, PartitionKind::striped, world_size, kv_buffers);
+  std::vector<Log> logs(world_size);
+  const HarnessRun run = run_wrapped(
+      config, inputs_of(config),
+      [&](Communicator& inner) { return LoggingCommunicator(inner, logs[inner.rank()]); },
+      [&](int rank, BlockBackend& inner) { return LoggingBackend(inner, logs[rank]); });
+  EXPECT_FALSE(run.error.has_value());
+  for (const Log& log : logs) EXPECT_EQ(log.lines(), logs[0].lines());
+  return logs[0].lines();
+}
+
+TEST(KvBuffers, TwoPostOneHopAheadOfEveryStep) {
+  const std::vector<std::string> expected = {"kv 0",
+                                             "attend 0",
+                                             "kv 1 after kv 0, attend 0",
+                                             "attend 1 after kv 0",
+                                             "attend 2 after kv 1",
+                                             "begin",
+                                             "kv 0 after begin",
+                                             "attend 0",
+                                             "dkv 0 after attend 0",
+                                             "kv 1 after kv 0, attend 0",
+                                             "attend 1 after kv 0",
+                                             "add 1 after dkv 0",
+                                             "dkv 1 after add 1",
+                                             "attend 2 after kv 1",
+                                             "add 2 after dkv 1",
+                                             "dkv 2 after add 2"};
+  EXPECT_EQ(log_of(3, 2), expected);
+}
+
+TEST(KvBuffers, MorePostAllTheHopsThatThereAreBuffersFor) {
+  const std::vector<std::string> expected = {"kv 0",
+                                             "kv 1 after kv 0",
+                                             "attend 0",
+                                             "kv 2 after kv 1, attend 0",
+                                             "attend 1 after kv 0",
+                                             "kv 3 after kv 2, attend 1",
+                                             "attend 2 after kv 1",
+                                             "attend 3 after kv 2",
+                                             "attend 4 after kv 3",
+                                             "begin",
+                                             "kv 0 after begin",
+                                             "kv 1 after kv 0, begin",
+                                             "attend 0",
+                                             "dkv 0 after attend 0",
+                                             "kv 2 after kv 1, attend 0",
+                                             "attend 1 after kv 0",
+                                             "add 1 after dkv 0",
+                                             "dkv 1 after add 1",
+                                             "kv 3 after kv 2, attend 1",
+                                             "attend 2 after kv 1",
+                                             "add 2 after dkv 1",
+                                             "dkv 2 after add 2",
+                                             "attend 3 after kv 2",
+                                             "add 3 after dkv 2",
+                                             "dkv 3 after add 3",
+                                             "attend 4 after kv 3",
+                                             "add 4 after dkv 3",
+                                             "dkv 4 after add 4"};
+  EXPECT_EQ(log_of(5, 3), expected);
+  EXPECT_EQ(log_of(3, 9), log_of(3, 3));
+}
+
+TEST(KvBuffers, BlocksArriveAheadWhileARankIsAtWork) {
+  for (const int n : {2, 5, 8})
+    for (const int kv_buffers : std::set{2, 3, 4, n}) {
+      if (kv_buffers > n) continue;
+      SCOPED_TRACE(testing::Message() << "world_size " << n << ", buffers " << kv_buffers);
+      const RingConfig config = config_of(40, PartitionKind::zigzag, n, kv_buffers);
+      std::vector<KvHops> hops(n, KvHops{kv_buffers, n, {}});
+      const HarnessRun run = run_wrapped(
+          config, inputs_of(config),
+          [&](Communicator& inner) { return WatchedCommunicator(inner, hops[inner.rank()]); },
+          [&](int rank, BlockBackend& inner) { return WaitingBackend(inner, hops[rank]); });
+      ASSERT_FALSE(run.error.has_value()) << run.error->what();
+      EXPECT_EQ(bits_of(run.outputs), bits_of(run_on_threads(config, inputs_of(config)).outputs));
+    }
+}
+
+// Rank 0 does not come out of its first step before all the others have done what can be done without
+// it; they must not do more.
+class Latch {
+ public:
+  Latch(int world_size, int kv_buffers) : reached_(world_size), most_(world_size) {
+    // Its neighbours come K - 1 steps ahead of it: they lack what it would pass on, and a place for
+    // what they would. Each rank further away comes one further.
+    for (int rank = 1; rank < world_size; ++rank)
+      most_[rank] = std::min(kv_buffers - 1 + std::min(rank, world_size - rank), world_size);
+  }
+
+  void attended(int rank, int step) {
+    const std::lock_guard lock(mutex_);
+    if (is_open_) return;
+    reached_[rank] = step + 1;
+    if (reached_[rank] > most_[rank]) too_far_ = true;
+    is_open_ = reached_ == most_;
+    changed_.notify_all();
+  }
+  // The time only bounds how long a failure takes.
+  void pass() {
+    std::unique_lock lock(mutex_);
+    was_reached_ = changed_.wait_for(lock, std::chrono::seconds(20), [&] { return is_open_; });
+    is_open_ = true;
+  }
+  bool was_reached() const { return was_reached_; }
+  bool too_far() const { return too_far_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int> reached_, most_;  // blocks attended, by rank
+  bool is_open_ = false, was_reached_ = false, too_far_ = false;
+};
+
+class HeldBackend : public ForwardingBackend {
+ public:
+  HeldBackend(int rank, BlockBackend& inner, Latch& latch)
+      : ForwardingBackend(inner), rank_(rank), latch_(latch) {}
+  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
+                    const KvBlock& block, const SoftmaxState& state,
+                    const Completion& after) override {
+    if (rank_ == 0 && step.step == 0) latch_.pass();
+    const Completion attended = ForwardingBackend::attend(step, region, q, block, state, after);
+    if (rank_ != 0) latch_.attended(rank_, step.step);
+    return attended;
+  }
+
+ private:
+  int rank_;
+  Latch& latch_;
+};
+
+TEST(KvBuffers, LetTheOthersRunAheadOfARankThatIsHeldBack) {
+  for (const int n : {3, 6, 9})
+    for (const int kv_buffers : std::set{2, 3, 4, n}) {
+      if (kv_buffers > n) continue;
+      SCOPED_TRACE(testing::Message() << "world_size " << n << ", buffers " << kv_buffers);
+      const RingConfig config = config_of(40, PartitionKind::zigzag, n, kv_buffers);
+      Latch latch(n, kv_buffers);
+      const HarnessRun run = run_wrapped(
+          config, inputs_of(config),
+          [](Communicator& inner) { return ForwardingCommunicator(inner); },
+          [&](int rank, BlockBackend& inner) { return HeldBackend(rank, inner, latch); });
+      ASSERT_FALSE(run.error.has_value()) << run.error->what();
+      ASSERT_TRUE(latch.was_reached());
+      EXPECT_FALSE(latch.too_far());
+      EXPECT_EQ(bits_of(run.outputs), bits_of(run_on_threads(config, inputs_of(config)).outputs));
+    }
+}
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,271 @@
+// Bugs that other implementations of ring attention found late, each with a test that shows it at
+// once.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <set>
+
+#include "core/ring/ring.h"
+#include "tests/core/ring/ring_harness.h"
+
+namespace ringscope {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+RingConfig config_of(const AttentionShape& shape, PartitionKind partition, int world_size,
+                     const char* mask = "full") {
+  RingConfig config;
+  config.shape = shape;
+  config.softmax_scale = 1.0f;
+  config.mask = MaskSpec::parse(mask);
+  config.partition = partition;
+  config.world_size = world_size;
+  config.backward = true;
+  return config;
+}
+
+// Overflow in the merge of partial results: one owner's scores are 1e4, all others' -1e4, and every
+// rank meets them in another order.
+TEST(LateBug, OverflowWhereOneBlockOutweighsTheOthers) {
+  constexpr int n = 4;
+  const AttentionShape shape{1, 1, 1, 8, 1};
+  for (int heavy = 0; heavy < n; ++heavy)
+    for (const Scheme scheme : kAllSchemes) {
+      AttentionInputs in{
+          std::vector<float>(8, 1), std::vector<float>(8, -1e4f), std::vector<float>(8, 9), {}};
+      in.k[2 * heavy] = in.k[2 * heavy + 1] = 1e4f;
+      in.v[2 * heavy] = 1, in.v[2 * heavy + 1] = 3;
+      RingConfig config = config_of(shape, PartitionKind::contiguous, n);
+      config.scheme = scheme;
+      const AttentionOutputs outputs = run_on_threads(config, in).outputs;
+      EXPECT_EQ(outputs.out, std::vector<float>(8, 2)) << "owner " << heavy;
+      for (const float lse : outputs.lse) EXPECT_NEAR(lse, 1e4 + std::log(2.0), 1e-3);
+      std::vector<float> dv(8, 0);
+      dv[2 * heavy] = dv[2 * heavy + 1] = 4;  // half of each of 8 rows
+      EXPECT_LE(max_abs_error(outputs.dv, dv), 4e-3);
+    }
+}
+
+// The row maximum in place of lse in the backward: equal scores make them differ by log(number of
+// keys), and every weight 1/64.
+TEST(LateBug, RowMaximumUsedForLseInTheBackward) {
+  const AttentionShape shape{1, 1, 1, 64, 2};
+  const Tensors<float> drawn = random_tensors(shape, 51);
+  AttentionInputs in{drawn.q, std::vector<float>(128, 0.0f), drawn.v,
+                     std::vector<float>(128, 1.0f)};
+  const AttentionOutputs outputs =
+      run_on_threads(config_of(shape, PartitionKind::striped, 4), in).outputs;
+  EXPECT_LE(max_abs_error(outputs.dv, std::vector<float>(128, 1)), 1e-5);
+}
+
+// A block's own lse in the backward leaves dV exact where blocks weigh alike, and dQ wrong: here
+// blocks weigh differently, and both are compared.
+TEST(LateBug, BlockLseUsedInTheBackward) {
+  const AttentionShape shape{1, 1, 1, 60, 4};
+  RingReference reference(shape, DType::f32, "full", 1.0f, 52);
+  for (Index j = 0; j < 60; ++j)  // block 0 of 3 has small keys, block 2 large ones
+    for (Index x = 0; x < 4; ++x) reference.inputs.k[j * 4 + x] *= static_cast<float>(j / 20);
+  const Tensors<float> in{reference.inputs.q, reference.inputs.k, reference.inputs.v,
+                          reference.inputs.dout};
+  const auto oracle = naive(shape, Mask{.seqlen = 60}, 1.0, converted<double>(in));
+  const AttentionOutputs outputs =
+      run_on_threads(config_of(shape, PartitionKind::contiguous, 3), reference.inputs).outputs;
+  EXPECT_LE(max_abs_error(outputs.dq, oracle.dq), 2e-5);
+  EXPECT_LE(max_abs_error(outputs.dk, oracle.dk), 2e-5);
+  EXPECT_LE(max_abs_error(outputs.dv, oracle.dv), 2e-5);
+}
+
+// The output rounded at every hop: the error would grow with world_size. Rounded once, every value
+// is within half a unit in its own last place of the exact result, on any number of ranks.
+TEST(LateBug, OutputRoundedAtEveryHop) {
+  const AttentionShape shape{1, 2, 2, 512, 8};
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    const RingReference reference(shape, dtype, "causal", 0.5f, 53);
+    for (const int n : {1, 4, 16}) {
+      const AttentionOutputs outputs =
+          run_on_threads(reference.config(PartitionKind::zigzag, n), reference.inputs).outputs;
+      for (std::size_t i = 0; i < outputs.out.size(); ++i) {
+        const double exact = reference.oracle.out[i];
+        ASSERT_LE(std::abs(outputs.out[i] - exact), unit_roundoff(dtype) * std::abs(exact) + 1e-5)
+            << name_of(dtype) << ", world_size " << n << ", element " << i;
+      }
+      ASSERT_LE(max_abs_error(outputs.lse, reference.oracle.lse), 1e-5) << "world_size " << n;
+    }
+  }
+}
+
+// The same KV block in every hop, in the right shapes: each owner's values bear its number, and
+// scores that single out an owner must bring that number.
+TEST(LateBug, StaleKvBlockInEveryHop) {
+  for (const int n : {2, 3, 8}) {
+    const Index rows = 4, seqlen = rows * n;
+    const AttentionShape shape{1, 1, 1, seqlen, n};
+    AttentionInputs in{std::vector<float>(seqlen * n, 0),
+                       std::vector<float>(seqlen * n, 0),
+                       std::vector<float>(seqlen * n, 0),
+                       {}};
+    for (Index i = 0; i < seqlen; ++i) {
+      in.q[i * n + (i * 5 + 1) % n] = 1000;  // looks for owner (5 i + 1) mod n
+      in.k[i * n + i / rows] = 1;
+      for (Index x = 0; x < n; ++x) in.v[i * n + x] = static_cast<float>(i / rows + 1);
+    }
+    const AttentionOutputs outputs =
+        run_on_threads(config_of(shape, PartitionKind::contiguous, n), in).outputs;
+    for (Index i = 0; i < seqlen; ++i)
+      EXPECT_EQ(outputs.out[i * n], static_cast<float>((i * 5 + 1) % n + 1))
+          << "row " << i << " of " << n;
+  }
+}
+
+// A communicator that is as late as it may be: a hop starts when its rank waits for it, and what it
+// brings shows in the receive buffer only when that wait ends. A sender that overwrites its block
+// too early is caught, and so is a receiver that reads too early. On quick links with few ranks
+// neither would show.
+class LateCommunicator : public ForwardingCommunicator {
+ public:
+  // Late on `late_rank`, or on every rank when that is -1.
+  LateCommunicator(Communicator& inner, int late_rank)
+      : ForwardingCommunicator(inner), late_(late_rank == -1 || late_rank == inner.rank()) {}
+
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
+    if (!late_) return ForwardingCommunicator::exchange(hop, after);
+    auto late = std::make_shared<LateHop>(hop);
+    Exchange inner = hop;
+    inner.recv = late->arriving.data();
+    for (const Completion& earlier : after)
+      if (auto hop_before = std::dynamic_pointer_cast<LateHop>(earlier))
+        late->after.push_back(hop_before);
+    late->gate = std::make_shared<Gate>();
+    late->inner =
+        ForwardingCommunicator::exchange(inner, {late->gate, std::make_shared<All>(after)});
+    return late;
+  }
+
+ private:
+  struct Gate : PendingOperation {
+    std::mutex mutex;
+    std::condition_variable opened;
+    bool open = false;
+
+    bool done() const override { return open; }
+    void wait() override {
+      std::unique_lock lock(mutex);
+      opened.wait(lock, [&] { return open; });
+    }
+    TransferTimes times() const override { return {}; }
+    void unlock() {
+      const std::lock_guard lock(mutex);
+      open = true;
+      opened.notify_all();
+    }
+  };
+  struct All : PendingOperation {
+    std::vector<Completion> parts;
+    explicit All(std::initializer_list<Completion> given) : parts(given) {}
+    bool done() const override { return false; }
+    void wait() override {
+      for (const Completion& part : parts) wait_for(part);
+    }
+    TransferTimes times() const override { return {}; }
+  };
+  struct LateHop : PendingOperation {
+    Exchange hop;
+    std::vector<std::byte> arriving;
+    std::vector<std::shared_ptr<LateHop>> after;
+    std::shared_ptr<Gate> gate;
+    Completion inner;
+    std::mutex mutex;
+    bool delivered = false;
+
+    explicit LateHop(const Exchange& its_hop) : hop(its_hop), arriving(its_hop.recv_bytes) {}
+    bool done() const override { return false; }
+    void wait() override {
+      start();
+      const std::lock_guard lock(mutex);
+      if (delivered) return;
+      inner->wait();
+      if (!arriving.empty()) std::memcpy(hop.recv, arriving.data(), arriving.size());
+      delivered = true;
+    }
+    TransferTimes times() const override { return inner->times(); }
+    // Waiting for a hop is waiting for those that it comes after.
+    void start() {
+      for (const auto& earlier : after) earlier->start();
+      gate->unlock();
+    }
+  };
+
+  bool late_;
+};
+
+TEST(LateBug, BlocksReadOrOverwrittenBeforeTheTransferIsOver) {
+  for (const Scheme scheme : kAllSchemes)
+    for (const PartitionKind partition : {PartitionKind::contiguous, PartitionKind::fold})
+      for (const int n : {2, 3, 4, 8}) {
+        const RingReference reference({1, 2, 1, 50, 4}, DType::f32, "causal", 0.5f, 54);
+        const RingConfig config = reference.config(partition, n, scheme);
+        const AttentionOutputs quick = run_on_threads(config, reference.inputs).outputs;
+        for (int late_rank = -1; late_rank < n; ++late_rank) {
+          SCOPED_TRACE(testing::Message() << name_of(scheme) << ", " << name_of(partition)
+                                          << ", world_size " << n << ", late rank " << late_rank);
+          const HarnessRun late = run_wrapped(
+              config, reference.inputs,
+              [&](Communicator& inner) { return LateCommunicator(inner, late_rank); },
+              [](int, BlockBackend& inner) { return ForwardingBackend(inner); });
+          ASSERT_FALSE(late.error.has_value()) << late.error->what();
+          EXPECT_EQ(late.outputs.out, quick.out);
+          EXPECT_EQ(late.outputs.lse, quick.lse);
+          EXPECT_EQ(late.outputs.dq, quick.dq);
+          EXPECT_EQ(late.outputs.dk, quick.dk);
+          EXPECT_EQ(late.outputs.dv, quick.dv);
+        }
+      }
+}
+
+// Correct output, wrong balance: nothing in the output tells that a rank did another's work. The
+// pairs that the tile loops counted do.
+TEST(LateBug, CorrectOutputWithWrongBalance) {
+  const AttentionShape shape{1, 1, 1, 128, 4};
+  const Tensors<float> drawn = random_tensors(shape, 55);
+  for (const PartitionKind partition : {PartitionKind::zigzag, PartitionKind::fold}) {
+    const RingRun run = run_on_threads(config_of(shape, partition, 4, "causal"),
+                                       {drawn.q, drawn.k, drawn.v, drawn.dout});
+    for (const auto& events : run.recording.events)
+      for (const TraceEvent& event : events) {
+        if (event.lane == Lane::compute) {
+          EXPECT_EQ(event.pairs, event.step == 0 ? 32 * 33 / 2 : 32 * 32 / 2) << name_of(partition);
+        }
+      }
+  }
+}
+
+// Comparisons that can't fail: a NaN passes `error > tolerance`, and a wrong axis goes unseen where
+// sizes or values are alike.
+TEST(LateBug, NanPassesTheComparison) {
+  const std::vector<float> good = {1, 2}, bad = {1, kNan};
+  EXPECT_FALSE(max_abs_error(bad, good) <= 1e30);
+  EXPECT_FALSE(max_abs_error(good, bad) <= 1e30);
+  EXPECT_FALSE(max_abs_error(bad, bad) <= 1e30);
+  EXPECT_FALSE(max_abs_error(std::vector<float>{kNan, 0}, good) <= 1e30);
+  EXPECT_FALSE(max_abs_error(good, std::vector<float>{1}) <= 1e30);
+  const float inf = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(max_abs_error(std::vector<float>{-inf}, std::vector<float>{-inf}), 0);
+  EXPECT_FALSE(max_abs_error(std::vector<float>{-inf}, std::vector<float>{inf}) <= 1e30);
+}
+
+TEST(LateBug, AxesMistakenForEachOther) {
+  // Five sizes, all different, and no two values alike.
+  const AttentionShape shape{2, 6, 3, 5, 7};
+  const RingReference reference(shape, DType::f32, "causal", 0.5f, 56);
+  const std::set<float> values(reference.inputs.v.begin(), reference.inputs.v.end());
+  ASSERT_EQ(values.size(), reference.inputs.v.size());
+  for (const PartitionKind partition : kAllPartitions)
+    reference.check(reference.config(partition, 2));
+}
+
+}  // namespace
+}  // namespace ringscope

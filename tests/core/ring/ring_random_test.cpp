@@ -1,0 +1,77 @@
+// Cases that nobody thought of. The seed is new every time and printed; RINGSCOPE_TEST_SEED repeats
+// it.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+
+#include "tests/core/ring/ring_case.h"
+
+namespace ringscope {
+namespace {
+
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : engine_(seed) {}
+
+  Index between(Index low, Index high) {
+    return std::uniform_int_distribution<Index>(low, high)(engine_);
+  }
+  bool chance(double probability) { return std::bernoulli_distribution(probability)(engine_); }
+  // Small sizes often, large ones sometimes.
+  Index size(Index most) { return between(1, between(1, most)); }
+  template <class T, std::size_t N>
+  T one_of(const T (&values)[N]) {
+    return values[between(0, N - 1)];
+  }
+
+  std::string mask(Index seqlen) {
+    std::vector<std::string> parts;
+    if (chance(0.5)) parts.push_back("causal");
+    if (chance(0.25)) parts.push_back("prefix:" + std::to_string(between(0, seqlen + 2)));
+    if (chance(0.3)) parts.push_back("window:" + std::to_string(size(seqlen + 2)));
+    if (chance(0.3)) {
+      std::string lengths;
+      for (Index left = seqlen; left > 0;) {
+        const Index length = size(left);
+        lengths += (lengths.empty() ? "" : ",") + std::to_string(length);
+        left -= length;
+      }
+      parts.push_back("documents:" + lengths);
+    }
+    if (parts.empty()) return "full";
+    std::string text;
+    for (const std::string& part : parts) text += (text.empty() ? "" : "+") + part;
+    return text;
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+TEST(RingRandom, AgreesWithTheOracle) {
+  const char* given = std::getenv("RINGSCOPE_TEST_SEED");
+  const std::uint64_t seed =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  std::printf("RINGSCOPE_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  RecordProperty("seed", std::to_string(seed));
+  Draw draw(seed);
+  for (int n = 0; n < 120; ++n) {
+    const Index heads_kv = draw.between(1, 3), seqlen = draw.size(600);
+    const AttentionShape shape{draw.between(1, 2), heads_kv * draw.between(1, 4), heads_kv, seqlen,
+                               draw.size(80)};
+    const float scale =
+        default_softmax_scale(shape.head_dim) * static_cast<float>(draw.between(1, 12)) / 4.0f;
+    const RingReference reference(shape, draw.one_of(kAllDTypes), draw.mask(seqlen), scale,
+                                  static_cast<std::uint64_t>(draw.between(0, 1 << 30)));
+    RingConfig config = reference.config(draw.one_of(kAllPartitions),
+                                         static_cast<int>(draw.size(20)), draw.one_of(kAllSchemes));
+    config.kv_buffers = static_cast<int>(1 + draw.size(5));
+    reference.check(config);
+    if (HasFailure()) FAIL() << "case " << n << " of RINGSCOPE_TEST_SEED=" << seed;
+  }
+}
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,163 @@
+// What every recorded run must satisfy besides the right answer, whichever backend made it: the
+// predicted work, messages and memory, and a trace that hangs together.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+#include <tuple>
+#include <vector>
+
+#include "core/ring/ring.h"
+#include "core/run/run.h"
+#include "core/trace/chrome_trace.h"
+#include "core/trace/summary.h"
+
+namespace ringscope {
+
+// Calls f(rank, event) for the slices of a lane.
+template <class F>
+void for_events(const RingRun& run, Lane lane, F&& f) {
+  for (std::size_t rank = 0; rank < run.recording.events.size(); ++rank)
+    for (const TraceEvent& event : run.recording.events[rank])
+      if (event.lane == lane) f(static_cast<int>(rank), event);
+}
+
+// Of a run with backward pass: one compute slice a rank, step and pass, with the pairs of the
+// closed forms.
+inline void expect_predicted_pairs(const RingConfig& config, const RingRun& run) {
+  const int n = config.world_size;
+  const Mask mask = config.mask.for_seqlen(config.shape.seqlen);
+  Index total = 0, expected_total = 0;
+  std::map<std::tuple<Pass, int, int>, int> slices;
+  for_events(run, Lane::compute, [&](int rank, const TraceEvent& event) {
+    const RingSchedule ring{rank, n};
+    EXPECT_EQ(event.kv_owner, ring.owner(event.step));
+    EXPECT_EQ(event.pairs, predicted_pairs(config, rank, event.step))
+        << name_of(event.pass) << ", rank " << rank << ", step " << event.step;
+    EXPECT_EQ(event.flops, event.pairs * config.shape.batch * config.shape.num_heads *
+                               config.shape.head_dim * (event.pass == Pass::forward ? 4 : 10));
+    if (event.pass == Pass::forward) total += event.pairs;
+    ++slices[{event.pass, rank, event.step}];
+  });
+  for (Index i = 0; i < mask.seqlen; ++i) expected_total += mask.allowed_keys(i).size();
+  EXPECT_EQ(total, expected_total);
+  EXPECT_EQ(slices.size(), static_cast<std::size_t>(2 * n * n));
+  for (const auto& [which, count] : slices) EXPECT_EQ(count, 1);
+}
+
+// Of a run with backward pass. Forward N-1 hops of KV. Backward, ring: again N-1 of KV, and N of
+// its f32 gradient, the last one home; all-gather: reduce-scatter, N-1.
+inline void expect_predicted_hops_and_bytes(const RingConfig& config, const RingRun& run) {
+  const int n = config.world_size;
+  const AttentionShape& s = config.shape;
+  const auto block_values = [&](int owner) {
+    return 2 * s.batch * s.num_heads_kv * config.partition_of_sequence().rows_of(owner).size() *
+           s.head_dim;
+  };
+  std::vector<Index> bytes_sent(n, 0);
+  std::map<std::tuple<Pass, Payload, int>, int> hops;
+  for_events(run, Lane::send, [&](int rank, const TraceEvent& event) {
+    const bool kv = event.payload == Payload::kv;
+    EXPECT_EQ(event.bytes, block_values(event.kv_owner) * (kv ? bytes_of(config.dtype) : 4));
+    EXPECT_EQ(event.src, rank);
+    EXPECT_EQ(event.dst, (rank + 1) % n);
+    const RingSchedule ring{rank, n};
+    const bool whole_ring = kv || config.scheme == Scheme::ring;
+    EXPECT_EQ(event.kv_owner, ring.owner(event.step + (whole_ring ? 0 : 1)));
+    bytes_sent[rank] += event.bytes;
+    ++hops[{event.pass, event.payload, rank}];
+  });
+  const int gradient_hops = n == 1 ? 0 : config.scheme == Scheme::ring ? n : n - 1;
+  for (int rank = 0; rank < n; ++rank) {
+    const auto count = [&](Pass pass, Payload payload) { return hops[{pass, payload, rank}]; };
+    EXPECT_EQ(count(Pass::forward, Payload::kv), n - 1);
+    EXPECT_EQ(count(Pass::backward, Payload::kv), n - 1);
+    EXPECT_EQ(count(Pass::forward, Payload::dkv), 0);
+    EXPECT_EQ(count(Pass::backward, Payload::dkv), gradient_hops);
+  }
+  const RunSummary summary = summarize(run.recording);
+  ASSERT_EQ(summary.ranks.size(), static_cast<std::size_t>(n));
+  for (int rank = 0; rank < n; ++rank) {
+    EXPECT_EQ(summary.ranks[rank].bytes_sent, bytes_sent[rank]);
+    for (int step = 0; step < n; ++step)
+      EXPECT_EQ(summary.ranks[rank].pairs_by_step.at(step), predicted_pairs(config, rank, step));
+  }
+  EXPECT_EQ(run.recording.dropped, std::vector<Index>(n, 0));
+}
+
+// On one lane slices nest or don't overlap; nobody waits while computing.
+inline void expect_well_formed_lanes(const RingRun& run) {
+  for (const auto& events : run.recording.events) {
+    for (const Lane lane : kAllLanes) {
+      std::vector<TraceEvent> slices;
+      for (const TraceEvent& event : events)
+        if (event.lane == lane) slices.push_back(event);
+      for (std::size_t a = 0; a < slices.size(); ++a) {
+        EXPECT_LE(slices[a].begin_ns, slices[a].end_ns);
+        EXPECT_GE(slices[a].begin_ns, 0);
+        for (std::size_t b = a + 1; b < slices.size(); ++b) {
+          const TraceEvent &x = slices[a], &y = slices[b];
+          const bool apart = x.end_ns <= y.begin_ns || y.end_ns <= x.begin_ns;
+          const bool nested = (x.begin_ns <= y.begin_ns && y.end_ns <= x.end_ns) ||
+                              (y.begin_ns <= x.begin_ns && x.end_ns <= y.end_ns);
+          EXPECT_TRUE(apart || nested)
+              << name_of(lane) << ", steps " << x.step << " and " << y.step;
+        }
+      }
+    }
+    for (const TraceEvent& wait : events)
+      for (const TraceEvent& compute : events)
+        if (wait.lane == Lane::wait && compute.lane == Lane::compute) {
+          EXPECT_TRUE(wait.end_ns <= compute.begin_ns || compute.end_ns <= wait.begin_ns);
+        }
+  }
+}
+
+inline void expect_every_send_has_its_receive(const RingRun& run) {
+  std::map<Index, TraceEvent> sends, receives;
+  for_events(run, Lane::send, [&](int, const TraceEvent& event) {
+    EXPECT_NE(event.flow, 0);
+    EXPECT_TRUE(sends.emplace(event.flow, event).second) << "flow " << event.flow << " twice";
+  });
+  for_events(run, Lane::recv, [&](int rank, const TraceEvent& event) {
+    EXPECT_EQ(event.dst, rank);
+    EXPECT_TRUE(receives.emplace(event.flow, event).second) << "flow " << event.flow << " twice";
+  });
+  ASSERT_EQ(sends.size(), receives.size());
+  for (const auto& [flow, send] : sends) {
+    ASSERT_TRUE(receives.contains(flow)) << "flow " << flow;
+    const TraceEvent& receive = receives.at(flow);
+    EXPECT_EQ(receive.bytes, send.bytes);
+    EXPECT_EQ(receive.src, send.src);
+    EXPECT_EQ(receive.dst, send.dst);
+    EXPECT_EQ(receive.kv_owner, send.kv_owner);
+    EXPECT_EQ(receive.step, send.step);
+    EXPECT_EQ(receive.pass, send.pass);
+    EXPECT_EQ(receive.payload, send.payload);
+  }
+}
+
+// A block is attended after it has come, and passed on only then.
+inline void expect_blocks_attended_after_they_arrived(const RingRun& run) {
+  for (const auto& events : run.recording.events)
+    for (const TraceEvent& receive : events) {
+      if (receive.lane != Lane::recv || receive.payload != Payload::kv) continue;
+      for (const TraceEvent& later : events)
+        if (later.pass == receive.pass && later.kv_owner == receive.kv_owner &&
+            (later.lane == Lane::compute ||
+             (later.lane == Lane::send && later.payload == Payload::kv))) {
+          EXPECT_GE(later.begin_ns, receive.end_ns)
+              << name_of(later.lane) << ", step " << later.step;
+        }
+    }
+}
+
+inline void expect_trace_read_back_as_it_was(const RingRun& run) {
+  std::ostringstream text;
+  write_chrome_trace(text, run.recording);
+  EXPECT_TRUE(parse_chrome_trace(text.str()) == run.recording);
+}
+
+}  // namespace ringscope

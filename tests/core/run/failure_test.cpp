@@ -1,0 +1,182 @@
+// Whatever rank fails at whatever step, every rank ends, and the error says which rank and which
+// step.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <future>
+#include <new>
+#include <stdexcept>
+
+#include "core/ring/ring.h"
+#include "tests/core/ring/ring_harness.h"
+
+namespace ringscope {
+namespace failure_test {
+
+enum class Where { attend, attend_backward, add, forward_hop, backward_hop };
+enum class Kind { run_error, other, memory };
+
+struct Fault {
+  int rank;
+  int step;
+  Where where;
+  Kind kind;
+
+  void strike(int at_rank, int at_step, Where at) const {
+    if (at_rank != rank || at_step != step || at != where) return;
+    switch (kind) {
+      case Kind::run_error:
+        throw RunError("the device is gone");
+      case Kind::other:
+        throw std::runtime_error("the device is gone");
+      case Kind::memory:
+        throw std::bad_alloc();
+    }
+  }
+};
+
+class FaultyBackend : public ForwardingBackend {
+ public:
+  FaultyBackend(int rank, BlockBackend& inner, const Fault& fault)
+      : ForwardingBackend(inner), rank_(rank), fault_(fault) {}
+  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
+                    const KvBlock& block, const SoftmaxState& state,
+                    const Completion& after) override {
+    fault_.strike(rank_, step.step, Where::attend);
+    return ForwardingBackend::attend(step, region, q, block, state, after);
+  }
+  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
+                             const KvBlock& block, const BackwardState& state,
+                             const KvGradient& gradient, const Completion& after) override {
+    fault_.strike(rank_, step.step, Where::attend_backward);
+    return ForwardingBackend::attend_backward(step, region, q, block, state, gradient, after);
+  }
+  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
+                 const Completion& after) override {
+    fault_.strike(rank_, step.step, Where::add);
+    return ForwardingBackend::add(step, into, from, after);
+  }
+
+ private:
+  int rank_;
+  Fault fault_;
+};
+
+class FaultyCommunicator : public ForwardingCommunicator {
+ public:
+  FaultyCommunicator(Communicator& inner, const Fault& fault)
+      : ForwardingCommunicator(inner), fault_(fault) {}
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
+    fault_.strike(rank(), hop.step,
+                  hop.pass == Pass::forward ? Where::forward_hop : Where::backward_hop);
+    return ForwardingCommunicator::exchange(hop, after);
+  }
+
+ private:
+  Fault fault_;
+};
+
+constexpr int kWorldSize = 4;
+constexpr AttentionShape kShape{1, 2, 1, 21, 4};
+
+const RingReference& problem() {
+  static const RingReference reference(kShape, DType::f32, "causal", 0.5f, 41);
+  return reference;
+}
+
+// Ends the whole program when the ranks hang: their threads cannot be taken back.
+HarnessRun run_with_deadline(Scheme scheme, int kv_buffers, const Fault& fault) {
+  RingConfig config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
+  config.kv_buffers = kv_buffers;
+  auto running = std::async(std::launch::async, [&] {
+    return run_wrapped(
+        config, problem().inputs,
+        [&](Communicator& inner) { return FaultyCommunicator(inner, fault); },
+        [&](int rank, BlockBackend& inner) { return FaultyBackend(rank, inner, fault); });
+  });
+  if (running.wait_for(std::chrono::seconds(5)) != std::future_status::ready) {
+    ADD_FAILURE() << "ranks still running 5 s after the fault";
+    std::_Exit(1);
+  }
+  return running.get();
+}
+
+// A scheme and its KV buffers.
+class Failure : public testing::TestWithParam<std::pair<Scheme, int>> {};
+
+TEST_P(Failure, OfAnyRankAtAnyStepEndsAllAndIsNamed) {
+  const auto [scheme, kv_buffers] = GetParam();
+  for (const Where where :
+       {Where::attend, Where::attend_backward, Where::add, Where::forward_hop, Where::backward_hop})
+    for (const Kind kind : {Kind::run_error, Kind::other, Kind::memory})
+      for (int rank = 0; rank < kWorldSize; ++rank)
+        for (int step = 0; step < kWorldSize; ++step) {
+          // Steps at which this happens at all.
+          if (scheme == Scheme::ring) {
+            if (where == Where::add && step == 0) continue;
+            if (where == Where::forward_hop && step == kWorldSize - 1) continue;
+          } else if (where != Where::attend && where != Where::attend_backward &&
+                     step == kWorldSize - 1) {
+            continue;
+          }
+          SCOPED_TRACE(testing::Message()
+                       << "rank " << rank << ", step " << step << ", where "
+                       << static_cast<int>(where) << ", kind " << static_cast<int>(kind));
+          const HarnessRun run = run_with_deadline(scheme, kv_buffers, {rank, step, where, kind});
+          ASSERT_TRUE(run.error.has_value());
+          EXPECT_EQ(run.error->rank(), rank);
+          EXPECT_EQ(run.error->step(), step);
+          EXPECT_NE(std::string(run.error->what()), "");
+        }
+}
+
+TEST_P(Failure, OfNobodyIsNoFailure) {
+  const auto [scheme, kv_buffers] = GetParam();
+  const HarnessRun run =
+      run_with_deadline(scheme, kv_buffers, {-1, -1, Where::attend, Kind::run_error});
+  ASSERT_FALSE(run.error.has_value());
+  EXPECT_LE(max_abs_error(run.outputs.out, problem().oracle.out), 1e-5);
+  EXPECT_LE(max_abs_error(run.outputs.dk, problem().oracle.dk), 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Failure,
+                         testing::Values(std::pair(Scheme::ring, 2), std::pair(Scheme::ring, 4),
+                                         std::pair(Scheme::allgather, 2)),
+                         [](const auto& tested) {
+                           return std::string(name_of(tested.param.first)) +
+                                  (tested.param.second == 2 ? "" : "_4_buffers");
+                         });
+
+// Ranks that don't agree about a message get an error, not a wrong answer.
+TEST(ThreadCommunicator, RefusesBlocksThatWereNotExpected) {
+  std::vector<std::byte> a(8), b(8);
+  const auto outcome = [&](Index recv_bytes, int recv_owner, Payload payload) {
+    ThreadRing ring(2);
+    std::optional<RunError> error;
+    std::thread other([&] {
+      try {
+        ThreadCommunicator comm(ring, 1);
+        wait_for(
+            comm.exchange({Pass::forward, Payload::kv, 3, 1, b.data(), 4, 0, b.data() + 4, 4}, {}));
+      } catch (const RunError&) {
+      }
+    });
+    try {
+      ThreadCommunicator comm(ring, 0);
+      wait_for(comm.exchange(
+          {Pass::forward, payload, 3, 0, a.data(), 4, recv_owner, a.data() + 4, recv_bytes}, {}));
+    } catch (const RunError& caught) {
+      error = caught;
+    }
+    other.join();
+    return error;
+  };
+  EXPECT_FALSE(outcome(4, 1, Payload::kv).has_value());
+  EXPECT_TRUE(outcome(3, 1, Payload::kv).has_value());
+  EXPECT_TRUE(outcome(4, 0, Payload::kv).has_value());
+  EXPECT_TRUE(outcome(4, 1, Payload::dkv).has_value());
+}
+
+}  // namespace failure_test
+}  // namespace ringscope

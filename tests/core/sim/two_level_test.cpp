@@ -1,0 +1,219 @@
+// The two-level ring: what it does, what it sends, and that its times are those of the closed form.
+#include "core/sim/two_level.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/cost/time.h"
+#include "core/cost/traffic.h"
+#include "core/sim/machine/ring_order.h"
+#include "tests/core/sim/two_level_cases.h"
+
+namespace ringscope {
+namespace {
+
+Simulation run(const Job& job, Pace pace, const Machine& machine) {
+  return simulate({.job = job, .pace = pace, .with_path = true}, Work(job), machine);
+}
+
+TEST(TwoLevel, EveryRankAttendsEveryBlockOnceAndGetsItFromWhereItWas) {
+  for (const auto& [nodes, places] : kTwoLevelSizes)
+    for (int rank = 0; rank < nodes * places; ++rank) {
+      const TwoLevelSchedule mine{rank, nodes, places};
+      const TwoLevelSchedule before{mine.previous_here(), nodes, places};
+      const TwoLevelSchedule node_before{mine.previous_node(), nodes, places};
+      EXPECT_EQ(before.next_here(), rank);
+      EXPECT_EQ(node_before.next_node(), rank);
+      EXPECT_EQ(mine.owner(0, 0), rank);
+      std::set<int> owners;
+      for (int outer = 0; outer < nodes; ++outer)
+        for (int inner = 0; inner < places; ++inner) {
+          owners.insert(mine.owner(outer, inner));
+          if (inner > 0) {
+            EXPECT_EQ(mine.owner(outer, inner), before.owner(outer, inner - 1));
+          } else if (outer > 0) {
+            EXPECT_EQ(mine.owner(outer, 0), node_before.owner(outer - 1, 0));
+          }
+        }
+      EXPECT_EQ(static_cast<int>(owners.size()), nodes * places);
+    }
+}
+
+TEST(TwoLevel, InStepItTakesWhatTheClosedFormSays) {
+  // Links that are never in the way, always, inside nodes only, between them only.
+  const Rates fast{1e9, 0.7e9, 1e12, 0}, slow{1e9, 0.7e9, 4e7, 1e-6};
+  const Link fast_link{"", 1e12, 0}, slow_link{"", 2e7, 2e-6};
+  for (const auto& [nodes, places] : kTwoLevelSizes)
+    for (const char* mask : {"full", "causal", "causal+window:40", "causal+documents:120,83"})
+      for (const PartitionKind partition : kAllPartitions)
+        for (const Rates& rates : {fast, slow})
+          for (const Link& between : {fast_link, slow_link}) {
+            const Job job = two_level_job(nodes, places, mask, partition);
+            const LayerTime told = two_level_time(job, balance_of(job), rates, between);
+            const Simulation done = run(job, Pace::in_step, two_level_machine(job, rates, between));
+            ASSERT_EQ(done.forward_s, told.forward.wall) << nodes << " x " << places;
+            ASSERT_EQ(done.backward_s, told.backward.wall) << nodes << " x " << places;
+          }
+}
+
+TEST(TwoLevel, TheClosedFormsPartsAddUp) {
+  for (const auto& [nodes, places] : kTwoLevelSizes) {
+    const Job job = two_level_job(nodes, places);
+    const LayerTime time =
+        two_level_time(job, balance_of(job), {1e9, 0.7e9, 4e7, 1e-6}, {"", 2e7, 2e-6});
+    for (const PassTime* pass : {&time.forward, &time.backward})
+      EXPECT_NEAR(pass->compute + pass->imbalance + pass->exposed, pass->wall, 1e-12);
+  }
+}
+
+// One node, or nodes of one rank, are a flat ring.
+TEST(TwoLevel, OfOneLevelItIsTheFlatRing) {
+  RandomCases cases(21);
+  for (int trial = 0; trial < 150; ++trial) {
+    RandomCase made = random_two_level(cases);
+    Job& job = made.job;
+    job.nodes = trial % 2 == 0 ? 1 : job.world_size;
+    if (job.nodes > 1) made.machine.hop_jitter = 0;  // drawn by other numbers
+    RandomCase flat = made;
+    flat.job.scheme = JobScheme::ring;
+    flat.machine.to_next = trial % 2 == 0 ? made.machine.to_next_here : made.machine.to_next_node;
+    const Simulation ours = simulated(made), ring = simulated(flat);
+    SCOPED_TRACE(made.text());
+    // What is drawn may be multiplied and added at once, or not, as the compiler sees fit.
+    const bool is_drawn = made.machine.jitter > 0 || made.machine.hop_jitter > 0;
+    const double rounding = is_drawn ? 1e-12 * ring.wall_s() : 0;
+    EXPECT_NEAR(ours.forward_s, ring.forward_s, rounding);
+    EXPECT_NEAR(ours.backward_s, ring.backward_s, rounding);
+    for (std::size_t rank = 0; rank < ours.ranks.size(); ++rank) {
+      EXPECT_NEAR(ours.ranks[rank].end_s, ring.ranks[rank].end_s, rounding);
+      EXPECT_DOUBLE_EQ(ours.ranks[rank].bytes_sent, ring.ranks[rank].bytes_sent);
+      EXPECT_EQ(ours.ranks[rank].hops, ring.ranks[rank].hops);
+      EXPECT_NEAR(ours.ranks[rank].wait_s, ring.ranks[rank].wait_s, 1e-12);
+      EXPECT_NEAR(ours.ranks[rank].exposed_s, ring.ranks[rank].exposed_s, 1e-12);
+    }
+  }
+}
+
+TEST(TwoLevel, SendsWhatItsTrafficSays) {
+  for (const auto& [nodes, places] : kTwoLevelSizes)
+    for (const PartitionKind partition : kAllPartitions)
+      for (const Pace pace : {Pace::in_step, Pace::buffers}) {
+        const Job job = two_level_job(nodes, places, "causal", partition);
+        const Simulation done =
+            run(job, pace, two_level_machine(job, {1e9, 1e9, 1e8, 0}, {"", 3e7, 0}));
+        Job flat = job;
+        flat.scheme = JobScheme::ring;
+        double forward = 0, flat_forward = 0;
+        for (int rank = 0; rank < job.world_size; ++rank) {
+          const Traffic told = traffic_of(job, rank);
+          const SimulatedRank& mine = done.ranks[static_cast<std::size_t>(rank)];
+          EXPECT_EQ(mine.bytes_sent, told.bytes());
+          EXPECT_EQ(static_cast<double>(mine.hops), told.hops);
+          forward += told.forward_bytes;
+          flat_forward += traffic_of(flat, rank).forward_bytes;
+        }
+        EXPECT_EQ(forward, flat_forward);
+      }
+}
+
+// A step takes 1 ms; a hop inside a node 0.5 ms, one between nodes 5 ms: it hides behind the eight
+// steps of a turn, and behind one it does not, although a flat ring has a NIC for itself.
+TEST(TwoLevel, HidesSlowLinksThatAFlatRingCanNot) {
+  Job job = two_level_job(4, 8, "full", PartitionKind::contiguous, false);
+  job.shape.seqlen = 32 * 8;
+  const double block = kv_hop_bytes(job);
+  Rates rates{1, 1, block / 0.5e-3, 0};
+  rates.forward_flops = 4 * query_values(job.shape, 1) * 64 / 1e-3;
+  const Topology topology = Topology::uniform(
+      {32, 4, Placement::block, {"", block / 0.5e-3, 0}, {"", block / 5e-3, 0}, 8});
+  const auto wall = [&](JobScheme scheme, Pace pace) {
+    job.scheme = scheme;
+    const std::vector<int> order = ring_order(topology, RingOrder::topology, scheme, block);
+    return run(job, pace, machine_on(topology, rates, order, scheme)).wall_s();
+  };
+  for (const Pace pace : {Pace::in_step, Pace::buffers}) {
+    EXPECT_NEAR(wall(JobScheme::two_level, pace), 32e-3, 1e-9);
+    EXPECT_GT(wall(JobScheme::ring, pace), 31 * 5e-3);
+  }
+}
+
+TEST(TwoLevel, MoreBandwidthNeverHurts) {
+  RandomCases cases(24);
+  for (int trial = 0; trial < 150; ++trial) {
+    const RandomCase made = random_two_level(cases);
+    SCOPED_TRACE(made.text());
+    RandomCase wider = made;
+    std::vector<Path>& paths =
+        trial % 2 == 0 ? wider.machine.to_next_here : wider.machine.to_next_node;
+    Path& path = paths[static_cast<std::size_t>(cases.below(made.job.world_size))];
+    path.bytes_per_s *= 1 + 10 * cases.share();
+    const Simulation before = simulated(made), after = simulated(wider);
+    EXPECT_LE(after.wall_s(), before.wall_s() * (1 + 1e-12));
+    for (std::size_t rank = 0; rank < before.ranks.size(); ++rank)
+      EXPECT_LE(after.ranks[rank].end_s, before.ranks[rank].end_s * (1 + 1e-12));
+  }
+}
+
+TEST(TwoLevel, TimeIsThatOfItsCriticalPath) {
+  RandomCases cases(25);
+  for (int trial = 0; trial < 150; ++trial) {
+    const RandomCase made = random_two_level(cases);
+    SCOPED_TRACE(made.text());
+    const Simulation done = simulated(made);
+    EXPECT_NEAR(done.path.compute_s + done.path.hop_s, done.wall_s(), 1e-12 * done.wall_s());
+    EXPECT_FALSE(done.path.ranks.empty());
+    EXPECT_LE(done.path.compute_s, done.wall_s() * (1 + 1e-12));
+    EXPECT_GE(done.path.hop_s, -1e-12 * done.wall_s());
+    for (const SimulatedRank& rank : done.ranks) {
+      EXPECT_LE(rank.end_s, done.wall_s() * (1 + 1e-12));
+      EXPECT_NEAR(rank.compute_s + rank.wait_s, rank.end_s, 1e-9 * done.wall_s());
+      EXPECT_LE(rank.exposed_s, rank.wait_s * (1 + 1e-9) + 1e-15);
+    }
+    const std::set<int> once(done.path.ranks.begin(), done.path.ranks.end());
+    EXPECT_EQ(once.size(), done.path.ranks.size());
+  }
+}
+
+// Forward; backward, hops of blocks asked for earlier may hold up a gradient's.
+TEST(TwoLevel, MoreBuffersNeverHurt) {
+  RandomCases cases(26);
+  for (int trial = 0; trial < 60; ++trial) {
+    RandomCase made = random_two_level(cases);
+    made.pace = Pace::buffers;
+    made.job.backward = false;
+    made.job.kv_buffers = 2;
+    SCOPED_TRACE(made.text());
+    double before = simulated(made).wall_s();
+    for (const int buffers : {3, 4, 9}) {
+      made.job.kv_buffers = buffers;
+      const double now = simulated(made).wall_s();
+      EXPECT_LE(now, before * (1 + 1e-12)) << buffers;
+      before = now;
+    }
+  }
+}
+
+TEST(TwoLevel, RefusesNodesThatDoNotDivideAndSharedCores) {
+  Job job = two_level_job(2, 4);
+  const Machine machine = two_level_machine(job, {1e9, 1e9, 1e9, 0}, {"", 1e9, 0});
+  job.nodes = 3;
+  try {
+    run(job, Pace::in_step, machine);
+    ADD_FAILURE();
+  } catch (const InputError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "nodes: 3 given for 8 ranks; accepted: a number that divides them");
+  }
+  job.nodes = 2;
+  Machine shared = machine;
+  shared.cores = 4;
+  EXPECT_THROW(run(job, Pace::in_step, shared), InputError);
+  shared.cores = 8;
+  EXPECT_EQ(run(job, Pace::in_step, shared).wall_s(), run(job, Pace::in_step, machine).wall_s());
+}
+
+}  // namespace
+}  // namespace ringscope

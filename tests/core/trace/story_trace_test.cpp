@@ -1,0 +1,175 @@
+// Stories through a trace file: what is written reads back, what is damaged is refused with the byte.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "core/base/error.h"
+#include "core/trace/chrome_trace.h"
+#include "tests/core/trace/sample_recording.h"
+
+namespace ringscope {
+namespace story_trace_test {
+
+Recording told_recording() {
+  Recording recording = sample_recording(2, true);
+  recording.story = {
+      {.text = "All of it."},
+      {.text = "\"Quoted\", \\ and\na new line; \u03b1 \u00d7 **strong**",
+       .figure = Figure::balance},
+      {.text = "Rank 1 waits.", .pass = Pass::backward, .step = 1, .rank = 0, .lane = Lane::wait},
+      {.text = std::string(kMaxStoryText, 'x'), .step = 0, .rank = 1},
+  };
+  return recording;
+}
+
+std::string written(const Recording& recording) {
+  std::ostringstream out;
+  write_chrome_trace(out, recording);
+  return out.str();
+}
+
+std::string told() { return written(told_recording()); }
+
+// `text` with the first `from` replaced, which must be there.
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? "" : text.replace(at, from.size(), to);
+}
+
+template <class F>
+std::string complaint_of(F&& f) {
+  try {
+    f();
+    return "";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+std::string complaint(const std::string& text) {
+  return complaint_of([&] { parse_chrome_trace(text); });
+}
+
+void expect_complaint_at(const std::string& text, std::size_t at, const std::string& part) {
+  const std::string found = complaint(text);
+  EXPECT_EQ(found.find("byte " + std::to_string(at) + ": "), 0u) << found << " at " << at;
+  EXPECT_NE(found.find(part), std::string::npos) << "'" << found << "' lacks '" << part << "'";
+}
+
+TEST(Story, ReadsBack) { EXPECT_EQ(parse_chrome_trace(told()), told_recording()); }
+
+TEST(Story, NoneIsNotWritten) {
+  EXPECT_EQ(written(sample_recording(2, true)).find("story"), std::string::npos);
+}
+
+TEST(Story, StandsBeforeTheEvents) {
+  const std::string text = told();
+  EXPECT_LT(text.find("\"story\""), text.find("\"traceEvents\""));
+}
+
+// Behind the events it is read as well.
+TEST(Story, WhereverItStands) {
+  const std::string text = told();
+  const std::size_t begin = text.find("\"story\""), end = text.find("\"baseTime");
+  const std::string story = text.substr(begin, end - begin);
+  std::string moved = with(text, story, "");
+  moved.insert(moved.rfind('}'), ", " + story.substr(0, story.rfind(',')));
+  EXPECT_EQ(parse_chrome_trace(moved), told_recording());
+}
+
+TEST(Story, UnknownFieldsArePassedOver) {
+  const std::string text =
+      with(told(), "{\"text\": \"All", R"({"x": 1, "y": {"text": 2}, "z": ["lane"], "text": "All)");
+  EXPECT_EQ(parse_chrome_trace(text), told_recording());
+}
+
+TEST(Story, WhatIsWrongIsNamedWithItsByte) {
+  const std::string text = told();
+  const std::size_t list = text.find("\"story\": ") + 9;
+  for (const char* bad : {"1", "\"x\"", "{\"text\": \"x\"}"})
+    expect_complaint_at(with(text, "\"story\": [", std::string("\"story\": ") + bad + ", \"x\": ["),
+                        list, "no list of objects given for \"story\"");
+  for (const char* bad : {"1, ", "\"x\", ", "[], "})
+    expect_complaint_at(with(text, "\"story\": [", std::string("\"story\": [") + bad), list + 1,
+                        "no list of objects given for \"story\"");
+  expect_complaint_at(with(text, "\"story\": ", "\"story\": [], \"story\": "),
+                      text.find("\"story\": ") + 22, "a second \"story\"");
+
+  const auto value = [&](const std::string& from, const std::string& bad, const std::string& part) {
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    expect_complaint_at(with(text, from, from.substr(0, from.find(": ") + 2) + bad),
+                        at + from.find(": ") + 2, part);
+  };
+  for (const char* bad : {"2", "-1", "1.5", "99999999999999999999", "\"0\"", "[0]", "{}"}) {
+    value("\"step\": 1, \"rank\"", std::string(bad) + ", \"rank\"", "accepted");
+    value("\"rank\": 0, \"lane\"", std::string(bad) + ", \"lane\"", "accepted");
+  }
+  value("\"step\": 1, \"rank\"", "2, \"rank\"", "below world_size 2");
+  value("\"rank\": 0, \"lane\"", "2147483647, \"lane\"", "2147483647 given in \"story\"");
+  value("\"lane\": \"wait\"", "\"late\"", "one of \"compute\", \"send\", \"recv\", \"wait\"");
+  value("\"lane\": \"wait\"", "3", "3 given for lane");
+  value("\"pass\": \"backward\"", "\"sideways\"", "one of \"forward\", \"backward\"");
+  value("\"figure\": \"balance\"", "\"table\"", "\"timeline\", \"ring\", \"mask\", \"balance\"");
+  value("\"text\": \"All of it.\"", "\"\"", "a text of 0 bytes");
+  value("\"text\": \"All of it.\"", "7", "7 given for text; a string");
+  value("\"text\": \"x", "\"xx", "a text of more than 2000 bytes");
+
+  const std::string textless = with(text, "{\"text\": \"All of it.\"}", "{}");
+  expect_complaint_at(textless, textless.find("{}") + 1, "text missing");
+}
+
+TEST(Story, ParagraphsAreLimited) {
+  Recording recording = sample_recording(1, false);
+  recording.story.assign(kMaxStorySteps, {.text = "x"});
+  const std::string text = written(recording);
+  EXPECT_EQ(parse_chrome_trace(text), recording);
+  EXPECT_NE(complaint(with(text, "{\"text\": \"x\"}", "{\"text\": \"x\"}, {\"text\": \"x\"}"))
+                .find("a story of more than 200 paragraphs"),
+            std::string::npos);
+}
+
+TEST(Story, DamagedAtEveryByte) {
+  Recording recording = sample_recording(1, false);
+  recording.events[0].clear();
+  recording.samples.clear();
+  recording.story = {{.text = "a \u03b1",
+                      .pass = Pass::forward,
+                      .step = 0,
+                      .rank = 0,
+                      .lane = Lane::send,
+                      .figure = Figure::mask}};
+  const std::string whole = written(recording);
+  ASSERT_EQ(complaint(whole), "");
+  const std::size_t begin = whole.find("\"story\""), end = whole.find("\"baseTime");
+  for (std::size_t at = begin; at < end; ++at)
+    for (const char c : {'\0', '"', '9', '-', '{', '[', ']', '}', '\\', '\xff'}) {
+      std::string text = whole;
+      text[at] = c;
+      complaint(text);
+    }
+  for (std::size_t length = begin; length < end; ++length)
+    EXPECT_NE(complaint(whole.substr(0, length)), "") << length;
+}
+
+TEST(Story, WhatTheReaderWouldRefuseIsNotWritten) {
+  const auto refused = [](const StoryStep& step) {
+    Recording recording = sample_recording(2, false);
+    recording.story = {step};
+    return complaint_of([&] { written(recording); });
+  };
+  EXPECT_EQ(refused({.text = "x", .step = 1, .rank = 1}), "");
+  EXPECT_NE(refused({.text = ""}), "");
+  EXPECT_NE(refused({.text = std::string(kMaxStoryText + 1, 'x')}), "");
+  EXPECT_NE(refused({.text = "\xff"}), "");
+  EXPECT_NE(refused({.text = "x", .step = 2}), "");
+  EXPECT_NE(refused({.text = "x", .rank = 2}), "");
+  EXPECT_NE(refused({.text = "x", .rank = -2}), "");
+  Recording recording = sample_recording(1, false);
+  recording.story.assign(kMaxStorySteps + 1, {.text = "x"});
+  EXPECT_NE(complaint_of([&] { written(recording); }), "");
+}
+
+}  // namespace story_trace_test
+}  // namespace ringscope

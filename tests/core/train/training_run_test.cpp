@@ -1,0 +1,126 @@
+// What a training run costs, as it was counted, against what formulas say of it.
+#include "core/train/training_run.h"
+
+#include <gtest/gtest.h>
+
+#include "core/model/rank_threads.h"
+#include "core/train/training_settings.h"
+#include "tests/core/train/train_case.h"
+
+namespace ringscope {
+namespace {
+
+FinishedTraining finished(const TrainingSettings& settings, PartitionKind partition, int world_size,
+                          Index steps) {
+  const TrainingPlan plan{settings, {partition, world_size}, nullptr, steps};
+  validate(plan);
+  return run_training_on_threads(plan, small_text());
+}
+
+// A layer's forward ring sends every block N-1 times, its backward ring the blocks N-1 times more
+// and their gradients, of the same size, N times; adding up gradients takes 2 (N-1) times all of
+// them in all. Nothing else is sent.
+TEST(TrainingRun, SendsWhatTheFormulasSay) {
+  const TrainingSettings settings = small_settings();
+  const Index blocks = 2 * settings.batch * settings.shape.num_heads_kv * settings.seqlen *
+                       settings.shape.head_dim * 4 * settings.shape.layers;
+  const Index values = ModelWeights(settings.shape).layout.size() + 1;  // and the loss
+  for (const int n : {1, 2, 3, 5}) {
+    const FinishedTraining run = finished(settings, PartitionKind::fold, n, 2);
+    ASSERT_EQ(run.ranks.size(), static_cast<std::size_t>(n));
+    Index forward = 0, backward = 0, reduction = 0;
+    for (const RankCosts& costs : run.ranks) {
+      EXPECT_EQ(costs.steps, 2);
+      forward += costs.forward_bytes;
+      backward += costs.backward_bytes;
+      reduction += costs.reduction_bytes;
+    }
+    EXPECT_EQ(forward, 2 * (n - 1) * blocks) << n;
+    EXPECT_EQ(backward, n == 1 ? 0 : 2 * (2 * n - 1) * blocks) << n;
+    EXPECT_EQ(reduction, 2 * 2 * (n - 1) * 4 * values) << n;
+  }
+}
+
+TEST(TrainingRun, AttentionIsAPartOfTheStep) {
+  for (const RankCosts& costs : finished(small_settings(), PartitionKind::zigzag, 2, 3).ranks) {
+    EXPECT_GT(costs.attention.forward, 0);
+    EXPECT_GT(costs.attention.backward, 0);
+    EXPECT_LT(costs.attention.forward + costs.attention.backward, costs.seconds);
+  }
+}
+
+TEST(TrainingRun, MemoryIsAsForetold) {
+  TrainingSettings settings = small_settings();
+  settings.shape.layers = 3;
+  settings.shape.hidden = 50;
+  for (const auto& [world_size, seqlen] : {std::pair{1, 31}, {2, 64}, {4, 64}, {3, 5}}) {
+    settings.seqlen = seqlen;
+    const double foretold = training_rank_bytes(settings, {PartitionKind::striped, world_size});
+    const FinishedTraining run = finished(settings, PartitionKind::striped, world_size, 1);
+    const auto held = static_cast<double>(run.ranks[0].peak_bytes);
+    EXPECT_LE(held, foretold + 64) << world_size;  // the last chunk of gradients, rounded up
+    EXPECT_GE(held, 0.97 * foretold) << world_size;
+  }
+}
+
+// Recording changes nothing but that there is a recording.
+TEST(TrainingRun, RecordsTheStepThatIsAskedFor) {
+  TrainingPlan plan{small_settings(), {PartitionKind::zigzag, 2}, nullptr, 4};
+  const std::string text = small_text();
+  const FinishedTraining plain = run_training_on_threads(plan, text);
+  EXPECT_FALSE(plain.recording.has_value());
+  plan.recorded_step = 3;
+  const FinishedTraining recorded = run_training_on_threads(plan, text);
+  EXPECT_EQ(recorded.end.values, plain.end.values);
+  ASSERT_TRUE(recorded.recording.has_value());
+  EXPECT_EQ(recorded.recording->events.size(), 2u);
+  EXPECT_FALSE(recorded.recording->events[1].empty());
+  for (std::size_t r = 0; r < 2; ++r)
+    EXPECT_EQ(recorded.ranks[r].sent_bytes(), plain.ranks[r].sent_bytes());
+}
+
+TEST(TrainingRun, RefusesToRecordWhatIsNotTrained) {
+  const std::string text = small_text();
+  const Checkpoint start = train_on_threads(small_settings(), {}, text, nullptr, 2);
+  TrainingPlan plan{small_settings(), {}, &start, 4};
+  for (const Index step : {1, 2, 5, -1}) {
+    plan.recorded_step = step;
+    EXPECT_THROW(validate(plan), InputError) << step;
+  }
+  for (const Index step : {0, 3, 4}) {
+    plan.recorded_step = step;
+    EXPECT_NO_THROW(validate(plan)) << step;
+  }
+}
+
+// Not its attention alone: a rank with a large MLP is not stuck.
+TEST(TrainingRun, EveryPartOfAStepAdvancesThePulse) {
+  const TrainingSettings settings = small_settings();
+  const TextBatches batches(small_text(), settings.batch, settings.seqlen, settings.seed);
+  WorkPulse pulse;
+  ModelPart before = ModelPart::embedding;
+  std::uint64_t last = 0;
+  int parts = 0;
+  const auto work = [&](TrainingRank& rank) {
+    rank.replica().ring().listen([&](ModelPart part, Pass, Index) {
+      const bool had_products = before == ModelPart::mlp;
+      EXPECT_GT(pulse.progress(), last + (had_products ? 1 : 0)) << parts;
+      before = part;
+      last = pulse.progress();
+      ++parts;
+    });
+    rank.step();
+    pulse.stop();
+    EXPECT_THROW(rank.step(), RunError);
+  };
+  run_rank_threads(
+      1,
+      [&](Communicator& comm) {
+        return std::make_unique<TrainingRank>(settings, Deal{}, batches, comm, &pulse);
+      },
+      work);
+  EXPECT_EQ(parts, 9);
+}
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,147 @@
+#include "core/train/training.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "tests/core/train/train_case.h"
+
+namespace ringscope {
+namespace {
+
+TEST(TextBatches, ArePiecesOfTheTextThatOnlyTheStepDecides) {
+  const std::string text = small_text();
+  const TextBatches batches(text, 3, 10, 5);
+  for (Index step = 0; step < 20; ++step) {
+    const std::vector<std::uint8_t> windows = batches.windows(step);
+    ASSERT_EQ(windows.size(), 33u);
+    for (int b = 0; b < 3; ++b)
+      EXPECT_NE(text.find(std::string(windows.begin() + 11 * b, windows.begin() + 11 * (b + 1))),
+                std::string::npos);
+    EXPECT_EQ(TextBatches(text, 3, 10, 5).windows(step), windows);
+    EXPECT_NE(batches.windows(step + 1), windows);
+  }
+}
+
+// Of a text with room for one piece, that one; of a shorter one, none.
+TEST(TextBatches, NeedRoomForAPiece) {
+  EXPECT_EQ(TextBatches("ab", 1, 1, 0).windows(3), (std::vector<std::uint8_t>{'a', 'b'}));
+  EXPECT_THROW(TextBatches("a", 1, 1, 0), InputError);
+  EXPECT_THROW(TextBatches("", 1, 1, 0), InputError);
+  EXPECT_THROW(TextBatches("abc", 1, 3, 0), InputError);
+}
+
+// An embedding has no row for them.
+TEST(TextBatches, RefuseBytesThatTheModelDoesNotKnow) {
+  EXPECT_NO_THROW(TextBatches("ab\xff", 1, 1, 0));
+  EXPECT_NO_THROW(TextBatches("ab", 1, 1, 0, 'c'));
+  try {
+    TextBatches("ab", 1, 1, 0, 'b');
+    FAIL() << "b is not below b";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("a byte of 98 at 1"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(TextBatches, EntropyOfBytes) {
+  EXPECT_EQ(unigram_entropy(""), 0);
+  EXPECT_EQ(unigram_entropy("aaaa"), 0);
+  EXPECT_NEAR(unigram_entropy("abab"), std::log(2), 1e-15);
+  EXPECT_NEAR(unigram_entropy("abcabcabcd\xff\xff"),
+              3 * 0.25 * std::log(4) + std::log(12) / 12 + std::log(6) / 6, 1e-15);
+}
+
+// Better than any model can be that only knows how often each byte occurs.
+TEST(Training, LearnsATextFromItsContext) {
+  const std::string text = small_text();
+  std::vector<double> losses;
+  train_on_threads(small_settings(), {PartitionKind::striped, 2}, text, nullptr, 60,
+                   [&](const StepReport& report, const TrainingRank&) {
+                     EXPECT_EQ(report.step, static_cast<Index>(losses.size()) + 1);
+                     EXPECT_GT(report.gradient_length, 0);
+                     losses.push_back(report.loss);
+                   });
+  ASSERT_EQ(losses.size(), 60u);
+  EXPECT_NEAR(losses.front(), std::log(256), 0.5);  // it begins by knowing nothing
+  EXPECT_LE(losses.back(), 0.7 * unigram_entropy(text));
+}
+
+TEST(Training, StoppedAndTakenUpAgainIsAsIfItHadNotStopped) {
+  const std::string text = small_text();
+  const Deal deal{PartitionKind::fold, 3};
+  const Checkpoint whole = train_on_threads(small_settings(), deal, text, nullptr, 7);
+  const Checkpoint half = train_on_threads(small_settings(), deal, text, nullptr, 4);
+  EXPECT_NE(half.values, whole.values);
+  const Checkpoint resumed = train_on_threads(small_settings(), deal, text, &half, 7);
+  EXPECT_EQ(resumed.step, 7);
+  EXPECT_EQ(resumed.values, whole.values);
+  EXPECT_EQ(resumed.moments, whole.moments);
+  EXPECT_EQ(train_on_threads(small_settings(), deal, text, &whole, 7).values, whole.values);
+}
+
+TEST(Training, IsTakenUpByAnyNumberOfRanks) {
+  const std::string text = small_text();
+  const Checkpoint half =
+      train_on_threads(small_settings(), {PartitionKind::zigzag, 2}, text, nullptr, 4);
+  const auto loss_on = [&](int world_size) {
+    double last = 0;
+    train_on_threads(small_settings(), {PartitionKind::zigzag, world_size}, text, &half, 8,
+                     [&](const StepReport& report, const TrainingRank&) { last = report.loss; });
+    return last;
+  };
+  const double expected = loss_on(2);
+  for (const int world_size : {1, 3, 4})
+    EXPECT_NEAR(loss_on(world_size), expected, 1e-4 * expected) << world_size;
+}
+
+TEST(Training, RefusesWhatCannotBe) {
+  const std::string text = small_text();
+  const auto refused = [&](auto&& change, int world_size = 1) {
+    TrainingSettings settings = small_settings();
+    change(settings);
+    EXPECT_THROW(train_on_threads(settings, {PartitionKind::zigzag, world_size}, text, nullptr, 1),
+                 InputError);
+  };
+  refused([](TrainingSettings& s) { s.batch = 0; });
+  refused([](TrainingSettings& s) { s.seqlen = 1 << 20; });  // longer than the text
+  refused([](TrainingSettings& s) { s.mask = "casual"; });
+  refused([](TrainingSettings& s) { s.shape.vocab = 17; });
+  refused([](TrainingSettings& s) { s.adam.rate = -1; });
+  refused([](TrainingSettings&) {}, 0);
+  TrainingSettings wider = small_settings();
+  wider.shape.width = 20;
+  const Checkpoint other = train_on_threads(wider, {}, text, nullptr, 0);
+  EXPECT_THROW(train_on_threads(small_settings(), {}, text, &other, 1), InputError);
+}
+
+// Loss and gradients are finite, but what the update makes of them is not: nobody may save that.
+TEST(Training, EndsWhenItsWeightsOverflow) {
+  TrainingSettings settings = small_settings();
+  settings.adam.rate = 1e40;
+  try {
+    train_on_threads(settings, {PartitionKind::zigzag, 2}, small_text(), nullptr, 1);
+    FAIL() << "such weights are no success";
+  } catch (const RunError& error) {
+    EXPECT_NE(std::string(error.what()).find("diverged: at step 1 weights"), std::string::npos)
+        << error.what();
+  }
+}
+
+// What goes wrong while a checkpoint is written ends the run.
+TEST(Training, ThatCannotGoOnEnds) {
+  try {
+    train_on_threads(small_settings(), {PartitionKind::zigzag, 3}, small_text(), nullptr, 9,
+                     [](const StepReport& report, const TrainingRank&) {
+                       if (report.step == 2) throw RunError("the disk is full");
+                     });
+    FAIL() << "the failure got lost";
+  } catch (const RunError& error) {
+    EXPECT_STREQ(error.what(), "the disk is full");
+    EXPECT_EQ(error.rank(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,44 @@
+// Work by rank and step: what the closed forms predict, what the kernel counted, and how long it
+// took.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "viz/model/timeline/axis.h"
+#include "viz/model/trace/trace.h"
+
+namespace ringscope::viz {
+
+struct Cell {
+  std::int64_t predicted_pairs = 0;  // 0 when the recording's mask or partition is unknown
+  std::int64_t pairs = 0;
+  std::int64_t flops = 0;
+  std::int64_t compute_ns = 0;
+  std::int64_t cpu_ns = 0;
+  std::int64_t wait_ns = 0;
+};
+
+struct Balance {
+  int ranks = 0;
+  int steps = 0;            // of the step axis: forward, then backward
+  bool predicted = false;   // whether predicted_pairs are known
+  std::vector<Cell> cells;  // [rank][step]
+  // Of forward pairs, as core/trace/summary.h; measured: of processor time.
+  double imbalance = 1, balance_ceiling = 1;
+  double measured_imbalance = 1, measured_balance_ceiling = 1;
+  double predicted_balance_ceiling = 1;
+  double exposed_s = 0;  // the rank with most
+  double wall_s = 0;
+
+  const Cell& at(int rank, int step) const {
+    return cells[static_cast<std::size_t>(rank) * static_cast<std::size_t>(steps) +
+                 static_cast<std::size_t>(step)];
+  }
+};
+
+// Only for recordings of ours; empty otherwise.
+Balance balance_of(const Trace& trace);
+
+}  // namespace ringscope::viz

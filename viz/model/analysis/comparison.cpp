@@ -1,0 +1,222 @@
+#include "viz/model/analysis/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "core/ring/ring.h"
+#include "viz/model/analysis/dependencies.h"
+#include "viz/model/session/rich_text.h"
+
+namespace ringscope::viz {
+
+namespace {
+
+using Documents = std::vector<const Document*>;
+
+enum class Better : std::uint8_t { lower, higher };
+
+// `text` of a value is followed by how it stands to the first recording's, where that says more.
+template <class Value, class Text>
+ComparedFigure figure(const std::string& name, Better better, bool relative,
+                      const Documents& documents, Value&& value, Text&& text) {
+  ComparedFigure made;
+  made.name = name;
+  for (const Document* document : documents) {
+    const double x = static_cast<double>(value(*document));
+    std::string words = text(x);
+    const bool first = made.values.empty();
+    if (relative && !first && x > 0 && made.values[0] > 0 && words != made.texts[0])
+      words += fmt::format(" ({}x)", words_of_factor(x / made.values[0]));
+    made.values.push_back(x);
+    made.texts.push_back(std::move(words));
+  }
+  const bool all_same = std::all_of(made.texts.begin(), made.texts.end(),
+                                    [&](const std::string& t) { return t == made.texts[0]; });
+  if (all_same) return made;
+  const auto best = better == Better::lower
+                        ? std::min_element(made.values.begin(), made.values.end())
+                        : std::max_element(made.values.begin(), made.values.end());
+  made.best = static_cast<int>(best - made.values.begin());
+  return made;
+}
+
+template <class Of>
+std::int64_t most_of_ranks(const Document& document, Of&& of) {
+  std::int64_t most = 0;
+  for (const RankLoss& rank : document.losses.ranks) most = std::max(most, of(rank));
+  return most;
+}
+
+template <class Of>
+std::int64_t sum_of_ranks(const Document& document, Of&& of) {
+  std::int64_t sum = 0;
+  for (const RankLoss& rank : document.losses.ranks) sum += of(rank);
+  return sum;
+}
+
+double pairs_of_busiest(const Document& document) {
+  const Balance& balance = document.balance;
+  double most = 0;
+  for (int rank = 0; rank < balance.ranks; ++rank) {
+    double pairs = 0;
+    for (int step = 0; step < document.axis.forward_steps(); ++step)
+      pairs += static_cast<double>(balance.at(rank, step).pairs);
+    most = std::max(most, pairs);
+  }
+  return most;
+}
+
+double bytes_sent(const Document& document) {
+  double bytes = 0;
+  for (int rank = 0; rank < static_cast<int>(document.trace.ranks.size()); ++rank)
+    for (const Slice& slice : document.trace.slices_of(rank, ringscope::Lane::send))
+      bytes += static_cast<double>(slice.bytes);
+  return bytes;
+}
+
+std::string factor_text(double x) { return fmt::format("{:.2f}", x); }
+
+std::vector<ComparedFigure> figures_of(const Documents& documents) {
+  std::vector<ComparedFigure> figures;
+  const auto add = [&](const char* name, Better better, bool relative, auto&& value, auto&& text) {
+    figures.push_back(figure(name, better, relative, documents, value, text));
+  };
+  const auto time = [&](const char* name, auto&& ns) {
+    add(name, Better::lower, true, ns, words_of_time);
+  };
+  time("wall time", [](const Document& d) { return d.losses.wall_ns; });
+  time("computing, busiest rank", [](const Document& d) {
+    return most_of_ranks(d, [](const RankLoss& r) { return r.compute_ns; });
+  });
+  time("waiting, all ranks", [](const Document& d) {
+    return sum_of_ranks(d, [](const RankLoss& r) { return r.wait_ns; });
+  });
+  time("lost to imbalance, all ranks", [](const Document& d) {
+    return sum_of_ranks(d, [](const RankLoss& r) { return r.imbalance_ns; });
+  });
+  time("exposed communication, worst rank",
+       [](const Document& d) { return 1e9 * d.balance.exposed_s; });
+  const bool predicted = std::all_of(documents.begin(), documents.end(),
+                                     [](const Document* d) { return d->balance.predicted; });
+  if (predicted)
+    add(
+        "balance ceiling, predicted", Better::higher, false,
+        [](const Document& d) { return d.balance.predicted_balance_ceiling; }, words_of_share);
+  add(
+      "balance ceiling, counted pairs", Better::higher, false,
+      [](const Document& d) { return d.balance.balance_ceiling; }, words_of_share);
+  add(
+      "balance ceiling, measured", Better::higher, false,
+      [](const Document& d) { return d.balance.measured_balance_ceiling; }, words_of_share);
+  add(
+      "imbalance (slowest / mean)", Better::lower, false,
+      [](const Document& d) { return d.balance.imbalance; }, factor_text);
+  add("pairs of the busiest rank", Better::lower, true, pairs_of_busiest, words_of_count);
+  add("bytes sent, all ranks", Better::lower, true, bytes_sent, words_of_bytes);
+  return figures;
+}
+
+std::vector<MatchedStep> steps_of(const Documents& documents) {
+  std::map<std::tuple<int, int, int>, MatchedStep> slots;
+  const std::size_t count = documents.size();
+  for (std::size_t d = 0; d < count; ++d) {
+    const Trace& trace = documents[d]->trace;
+    const int forward_steps = documents[d]->axis.forward_steps();
+    const auto slot = [&](int rank, const Slice& slice) -> MatchedStep& {
+      const int step = slice.step + (slice.pass == Pass::backward ? forward_steps : 0);
+      // A wait for a gradient belongs to the step that it holds up.
+      const int owner = RingSchedule{rank, trace.run->world_size}.owner(std::max(slice.step, 0));
+      MatchedStep& made = slots[{rank, step, owner}];
+      if (made.pairs.empty()) {
+        made.rank = rank;
+        made.step = step;
+        made.owner = owner;
+        made.pairs.assign(count, -1);
+        made.compute_ns.assign(count, -1);
+        made.wait_ns.assign(count, -1);
+      }
+      if (made.pairs[d] < 0) made.pairs[d] = made.compute_ns[d] = made.wait_ns[d] = 0;
+      return made;
+    };
+    for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank) {
+      for (const Slice& slice : trace.slices_of(rank, ringscope::Lane::compute)) {
+        MatchedStep& made = slot(rank, slice);
+        made.pairs[d] = saturating_sum(made.pairs[d], slice.pairs);
+        made.compute_ns[d] += slice.duration_ns();
+      }
+      for (const Slice& slice : trace.slices_of(rank, ringscope::Lane::wait))
+        slot(rank, slice).wait_ns[d] += slice.duration_ns();
+    }
+  }
+  std::vector<MatchedStep> steps;
+  for (auto& [key, slot] : slots) steps.push_back(std::move(slot));
+  return steps;
+}
+
+// How a recording is called among others: by what tells it from them.
+std::string name_among(const Document& document, const Documents& documents) {
+  const RunInfo& run = *document.trace.run;
+  const auto differs = [&](auto&& of) {
+    return std::any_of(documents.begin(), documents.end(),
+                       [&](const Document* d) { return of(*d->trace.run) != of(run); });
+  };
+  std::string name = run.partition;
+  if (differs([](const RunInfo& r) { return r.scheme; })) name += " by " + run.scheme;
+  if (differs([](const RunInfo& r) { return r.mask; })) name += ", " + run.mask;
+  return name;
+}
+
+std::string headline_of(const Documents& documents) {
+  const auto ceiling = [](const Document* d) { return d->balance.predicted_balance_ceiling; };
+  // Ceilings say how much sooner only where the pairs are the same in all.
+  const RunInfo& run = *documents[0]->trace.run;
+  for (const Document* d : documents)
+    if (!d->balance.predicted || d->trace.run->mask != run.mask || d->trace.run->shape != run.shape)
+      return "";
+  const auto [worst, best] = std::minmax_element(
+      documents.begin(), documents.end(),
+      [&](const Document* a, const Document* b) { return ceiling(a) < ceiling(b); });
+  const double factor = ceiling(*best) / ceiling(*worst);
+  if (documents.size() < 2 || !(factor >= 1.01))
+    return documents.size() < 2 ? ""
+                                : fmt::format(
+                                      "All are balanced alike: ranks could be busy {} of "
+                                      "the time.",
+                                      words_of_share(ceiling(*best)));
+  // All that are as good as the best, by name.
+  std::vector<std::string> names;
+  for (const Document* d : documents) {
+    const std::string name = name_among(*d, documents);
+    const bool named = std::find(names.begin(), names.end(), name) != names.end();
+    if (ceiling(d) >= 0.995 * ceiling(*best) && !named) names.push_back(name);
+  }
+  std::string best_names = names.front();
+  for (std::size_t i = 1; i < names.size(); ++i)
+    best_names += (i + 1 == names.size() ? " and " : ", ") + names[i];
+  return fmt::format(
+      "{} could finish {} times sooner than {}: {} ranks could be busy {} of the time instead of "
+      "{}.",
+      best_names, words_of_factor(factor), name_among(**worst, documents),
+      names.size() == 1 ? "its" : "their", words_of_share(ceiling(*best)),
+      words_of_share(ceiling(*worst)));
+}
+
+}  // namespace
+
+Comparison compare(const std::vector<const Document*>& documents) {
+  Documents ours;
+  for (const Document* document : documents)
+    if (document->trace.is_ring()) ours.push_back(document);
+  Comparison comparison;
+  if (ours.empty()) return comparison;
+  comparison.figures = figures_of(ours);
+  comparison.steps = steps_of(ours);
+  comparison.headline = headline_of(ours);
+  return comparison;
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,269 @@
+// What a recording's losses say, in sentences: who waits and for whom, what most time is lost to,
+// what would cure it, and what to beware of when reading the figures.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/ring/ring.h"
+#include "core/trace/summary.h"
+#include "viz/model/analysis/balance.h"
+#include "viz/model/analysis/failure.h"
+#include "viz/model/analysis/losses.h"
+#include "viz/model/analysis/training_step.h"
+#include "viz/model/mask/mask_painter.h"
+#include "viz/model/session/rich_text.h"
+
+namespace ringscope::viz {
+
+namespace {
+
+constexpr double kEven = 0.97;         // a balance ceiling from which on work counts as even
+constexpr double kSharedCores = 0.85;  // processor time over wall time of computing, below which
+                                       // ranks must have shared cores
+constexpr double kSlowRank = 1.5;      // time for a pair, over that of the fastest rank
+constexpr std::int64_t kMaxRegions = 1 << 16;  // closed forms that a sentence may cost
+
+std::string in_mask(const std::string& mask) {
+  return mask == "full" ? "without a mask" : "with a " + mask + " mask";
+}
+
+std::string capitalized(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z')
+    text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+std::string joined(const std::vector<std::string>& items, const char* last_word) {
+  std::string text;
+  for (std::size_t i = 0; i < items.size(); ++i)
+    text += (i == 0 ? "" : i + 1 < items.size() ? ", " : last_word) + items[i];
+  return text;
+}
+
+// The balance ceiling that `model`'s mask would have in another partition.
+double ceiling_of(const MaskModel& model, PartitionKind kind) {
+  MaskModel other = model;
+  other.partition.kind = kind;
+  const Mask mask = other.mask();
+  const int ranks = other.partition.world_size;
+  std::vector<std::vector<double>> work(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank)
+    for (int step = 0; step < ranks; ++step)
+      work[static_cast<std::size_t>(rank)].push_back(static_cast<double>(
+          other.region(mask, rank, RingSchedule{rank, ranks}.owner(step)).pairs()));
+  return balance_ceiling(work);
+}
+
+class Findings {
+ public:
+  Findings(const Trace& trace, const LossReport& losses)
+      : trace_(trace), losses_(losses), balance_(balance_of(trace)) {
+    for (const RankLoss& rank : losses.ranks) {
+      compute_ += static_cast<double>(rank.compute_ns);
+      imbalance_ += static_cast<double>(rank.imbalance_ns);
+      late_ += static_cast<double>(rank.late_ns);
+      link_ += static_cast<double>(rank.link_ns);
+      overhead_ += static_cast<double>(rank.overhead_ns);
+    }
+    for (const Cell& cell : balance_.cells) {
+      cpu_ += static_cast<double>(cell.cpu_ns);
+      attend_ += static_cast<double>(cell.compute_ns);
+    }
+    pairs_.assign(losses.ranks.size(), 0);
+    for (int rank = 0; rank < balance_.ranks; ++rank)
+      for (int step = 0; step < balance_.steps; ++step)
+        pairs_[static_cast<std::size_t>(rank)] +=
+            static_cast<double>(balance_.at(rank, step).pairs);
+  }
+
+  std::vector<std::string> all() {
+    if (losses_.ranks.empty() || losses_.wall_ns <= 0) return {};
+    if (trace_.has_model()) sentences_.push_back(words_of_training(trace_));
+    who_waits();
+    where_time_goes();
+    how_even();
+    if (cores_are_shared()) {
+      shared_cores();
+    } else {
+      slow_rank();
+    }
+    return std::move(sentences_);
+  }
+
+ private:
+  double total() const {
+    return static_cast<double>(losses_.wall_ns) * static_cast<double>(losses_.ranks.size());
+  }
+  double idle() const { return imbalance_ + late_ + link_ + overhead_; }
+
+  // Of a training step: time in which gradients are added up.
+  double reduction() const {
+    double ns = 0;
+    for (int rank = 0; rank < static_cast<int>(trace_.ranks.size()); ++rank)
+      for (const Slice& part : model_slices(trace_, rank))
+        if (part.kind == Kind::communication) ns += static_cast<double>(part.duration_ns());
+    return ns;
+  }
+
+  void who_waits() {
+    const int rank = losses_.longest_waiting_rank();
+    if (rank < 0) {
+      if (losses_.ranks.size() > 1) sentences_.push_back("No rank had to wait for a block.");
+      return;
+    }
+    const RankLoss& loss = losses_.ranks[static_cast<std::size_t>(rank)];
+    const auto waited = static_cast<double>(loss.wait_ns);
+    std::string text = fmt::format("Rank {} waits longest: {}", rank, words_of_time(waited));
+    const int whom = losses_.waited_for_most(rank);
+    if (whom >= 0) {
+      const auto for_it = static_cast<double>(loss.waited_for_ns[static_cast<std::size_t>(whom)]);
+      text += for_it >= 0.995 * waited ? fmt::format(", all of it for rank {}", whom)
+                                       : fmt::format(", most of it ({}) for rank {}",
+                                                     words_of_share(for_it / waited), whom);
+    }
+    sentences_.push_back(text + ".");
+  }
+
+  void where_time_goes() {
+    std::string text =
+        fmt::format("Ranks compute {} of the time", words_of_share(compute_ / total()));
+    const std::pair<double, const char*> headings[] = {{imbalance_, "to imbalance"},
+                                                       {late_, "to ranks that come late"},
+                                                       {link_, "to links"},
+                                                       {overhead_, "to overhead"}};
+    const auto* largest = std::max_element(std::begin(headings), std::end(headings));
+    if (idle() > 0 && largest->first > 0)
+      text += fmt::format("; most of the rest is lost {}: {}", largest->second,
+                          words_of_share(largest->first / total()));
+    text += ".";
+    if (largest->first > 0.05 * total()) {
+      if (largest->first == link_ && reduction() > 0.5 * link_)
+        text += " Most of that is adding up the gradients.";
+      else if (largest->first == link_)
+        text += trace_.run->scheme == "allgather"
+                    ? " Nothing is computed while blocks are gathered; the ring scheme would hide "
+                      "that."
+                    : " Blocks take longer to arrive than to attend: more rows a rank would hide "
+                      "the transfers.";
+      if (largest->first == overhead_)
+        text += " It is much beside so little work: longer sequences would make it matter less.";
+    }
+    sentences_.push_back(text);
+  }
+
+  void how_even() {
+    if (balance_.ranks < 2) return;
+    const auto most = std::max_element(pairs_.begin(), pairs_.end());
+    const auto least = std::min_element(pairs_.begin(), pairs_.end());
+    if (*most <= 0) return;
+    const double ceiling =
+        balance_.predicted ? balance_.predicted_balance_ceiling : balance_.balance_ceiling;
+    if (ceiling >= kEven) {
+      sentences_.push_back(fmt::format(
+          "Work is even: no rank has more than {} times the mean pairs, and ranks could be busy {} "
+          "of the time.",
+          fmt::format("{:.2f}", balance_.imbalance), words_of_share(ceiling)));
+      return;
+    }
+    const RunInfo& run = *trace_.run;
+    std::string text = fmt::format("{} {} gives rank {} ", capitalized(run.partition),
+                                   in_mask(run.mask), most - pairs_.begin());
+    const double mean = sum_of_pairs() / static_cast<double>(pairs_.size());
+    if (*most < 1.02 * mean) {
+      text = fmt::format("{} {} gives every rank as much in all, but not step by step",
+                         capitalized(run.partition), in_mask(run.mask));
+    } else if (*least > 0) {
+      text += fmt::format("{} times the pairs of rank {}", words_of_factor(*most / *least),
+                          least - pairs_.begin());
+    } else {
+      text += fmt::format("{} of all pairs and rank {} none",
+                          words_of_share(*most / sum_of_pairs()), least - pairs_.begin());
+    }
+    text += fmt::format(", so ranks can be busy {} of the time at most", words_of_share(ceiling));
+    const std::vector<std::string> better = better_partitions(ceiling);
+    if (!better.empty())
+      text += fmt::format(
+          ": {} would {}", joined(better, " or "),
+          better_ceiling_ >= kEven ? "even it out" : "help, to " + words_of_share(better_ceiling_));
+    sentences_.push_back(text + ".");
+  }
+
+  double sum_of_pairs() const {
+    double sum = 0;
+    for (const double pairs : pairs_) sum += pairs;
+    return sum;
+  }
+
+  // Those whose ceiling is about the best one, where that is well above `ceiling`.
+  std::vector<std::string> better_partitions(double ceiling) {
+    const std::optional<MaskModel> model = mask_model(trace_);
+    const auto ranks = static_cast<std::int64_t>(losses_.ranks.size());
+    if (!model || model->partition.world_size != ranks ||
+        ranks * ranks * (1 + model->mask().num_documents) > kMaxRegions)
+      return {};
+    std::vector<std::pair<double, std::string>> others;
+    for (const PartitionKind kind : kAllPartitions)
+      if (kind != model->partition.kind)
+        others.emplace_back(ceiling_of(*model, kind), std::string(name_of(kind)));
+    better_ceiling_ = std::max_element(others.begin(), others.end())->first;
+    std::vector<std::string> names;
+    for (const auto& [its_ceiling, name] : others)
+      if (its_ceiling > ceiling + 0.02 && its_ceiling > better_ceiling_ - 0.03)
+        names.push_back(name);
+    return names;
+  }
+
+  // One that needs much longer than others for the same work. Ranks with little of it say little.
+  void slow_rank() {
+    const double enough = 0.5 * sum_of_pairs() / static_cast<double>(pairs_.size());
+    std::vector<std::pair<double, int>> paces;  // time for a pair
+    for (int rank = 0; rank < balance_.ranks; ++rank) {
+      const double pairs = pairs_[static_cast<std::size_t>(rank)];
+      if (pairs <= 0 || pairs < enough) continue;
+      double busy = 0;
+      for (int step = 0; step < balance_.steps; ++step)
+        if (balance_.at(rank, step).pairs > 0)
+          busy += static_cast<double>(balance_.at(rank, step).compute_ns);
+      paces.emplace_back(busy / pairs, rank);
+    }
+    if (paces.empty()) return;
+    const auto [fastest, slowest] = std::minmax_element(paces.begin(), paces.end());
+    if (slowest->first >= kSlowRank * fastest->first && fastest->first > 0)
+      sentences_.push_back(fmt::format(
+          "Rank {} is slow: a pair takes it {} times as long as rank {}.", slowest->second,
+          words_of_factor(slowest->first / fastest->first), fastest->second));
+  }
+
+  bool cores_are_shared() const { return cpu_ > 0 && cpu_ < kSharedCores * attend_; }
+
+  void shared_cores() {
+    sentences_.push_back(fmt::format(
+        "Ranks shared processor cores: they had one for {} of the time that they computed, so "
+        "compare pairs and processor time, not wall time.",
+        words_of_share(cpu_ / attend_)));
+  }
+
+  const Trace& trace_;
+  const LossReport& losses_;
+  Balance balance_;
+  double attend_ = 0;  // in compute slices: all that ranks compute, but of a training step
+  double compute_ = 0, cpu_ = 0, imbalance_ = 0, late_ = 0, link_ = 0,
+         overhead_ = 0;        // all ranks, ns
+  std::vector<double> pairs_;  // [rank], both passes
+  double better_ceiling_ = 0;
+  std::vector<std::string> sentences_;
+};
+
+}  // namespace
+
+std::vector<std::string> findings(const Trace& trace, const LossReport& losses) {
+  if (!trace.is_ring()) return {};
+  // Half a run says little about balance and losses.
+  if (trace.run->failure) return findings_of_failure(trace, unfinished_waits(trace));
+  return Findings(trace, losses).all();
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,110 @@
+#include "viz/model/analysis/ring_moment.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/ring/ring.h"
+#include "viz/model/analysis/dependencies.h"
+
+namespace ringscope::viz {
+
+namespace {
+
+double share(std::int64_t now, std::int64_t begin, std::int64_t end) {
+  if (now >= end) return 1;
+  return now <= begin ? 0 : static_cast<double>(now - begin) / static_cast<double>(end - begin);
+}
+
+// The last slice that has begun by `now`; none: null.
+const Slice* last_begun(const std::vector<Slice>& slices, std::int64_t now) {
+  const auto after = std::partition_point(slices.begin(), slices.end(),
+                                          [now](const Slice& s) { return s.begin_ns <= now; });
+  return after == slices.begin() ? nullptr : &*std::prev(after);
+}
+
+RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, std::int64_t now) {
+  RankMoment moment;
+  moment.step = axis.step_at(rank, now);
+  const bool backward = moment.step >= axis.forward_steps() && axis.forward_steps() < axis.steps();
+  moment.pass = backward ? Pass::backward : Pass::forward;
+  const int ring_step = moment.step - (backward ? axis.forward_steps() : 0);
+  moment.kv_owner = RingSchedule{rank, trace.run->world_size}.owner(std::max(ring_step, 0));
+
+  const std::vector<Slice>& computes = trace.slices_of(rank, ringscope::Lane::compute);
+  const std::vector<Slice>& waits = trace.slices_of(rank, ringscope::Lane::wait);
+  const Slice* compute = last_begun(computes, now);
+  const Slice* wait = last_begun(waits, now);
+  if (compute != nullptr && compute->step == ring_step && compute->pass == moment.pass)
+    moment.progress = share(now, compute->begin_ns, compute->end_ns);
+  if (compute != nullptr && now < compute->end_ns) {
+    moment.doing = RankMoment::computing;
+  } else if (wait != nullptr && now < wait->end_ns) {
+    moment.doing = RankMoment::waiting;
+    moment.waiting_for = wait->peer;
+  } else if ((computes.empty() || compute == &computes.back()) &&
+             (waits.empty() || wait == &waits.back())) {
+    moment.doing = RankMoment::finished;
+  }
+  return moment;
+}
+
+}  // namespace
+
+LinkHistory::LinkHistory(const Trace& trace) {
+  if (!trace.is_ring()) return;
+  std::map<std::pair<int, int>, Carried> by_ends;
+  for (int dst = 0; dst < static_cast<int>(trace.ranks.size()); ++dst) {
+    Carried* last = nullptr;  // mostly the same again
+    for (const Slice& recv : trace.slices_of(dst, ringscope::Lane::recv)) {
+      if (recv.peer < 0) continue;
+      if (last == nullptr || last->src != recv.peer) {
+        last = &by_ends[{recv.peer, dst}];
+        last->src = recv.peer;
+        last->dst = dst;
+      }
+      const Transfer transfer = transfer_of(trace, recv);
+      last->ends.push_back(recv.end_ns);
+      last->bytes.push_back(
+          saturating_sum(last->bytes.empty() ? 0 : last->bytes.back(), recv.bytes));
+      last->under_way_ns += transfer.end_ns - transfer.begin_ns;
+    }
+  }
+  for (auto& [ends, link] : by_ends)
+    if (link.bytes.back() > 0) links.push_back(std::move(link));
+}
+
+RingMoment ring_at(const Trace& trace, const Axis& axis, const LinkHistory& history, AxisMode mode,
+                   double position) {
+  RingMoment moment;
+  if (!trace.is_ring()) return moment;
+  const int ranks = static_cast<int>(trace.ranks.size());
+  std::vector<std::int64_t> now;
+  for (int rank = 0; rank < ranks; ++rank) {
+    now.push_back(axis.time_at(mode, rank, position));
+    moment.ranks.push_back(rank_at(trace, axis, rank, now.back()));
+    const Slice* recv = last_begun(trace.slices_of(rank, ringscope::Lane::recv), now.back());
+    if (recv == nullptr) continue;
+    const Transfer transfer = transfer_of(trace, *recv);
+    if (now.back() < transfer.begin_ns || now.back() >= transfer.end_ns) continue;
+    moment.in_flight.push_back({recv->peer, rank, recv->kv_owner, recv->payload,
+                                share(now.back(), transfer.begin_ns, transfer.end_ns),
+                                recv->bytes});
+  }
+  for (const LinkHistory::Carried& link : history.links) {
+    const std::int64_t at = now[static_cast<std::size_t>(link.dst)];
+    const auto arrived = static_cast<std::size_t>(
+        std::upper_bound(link.ends.begin(), link.ends.end(), at) - link.ends.begin());
+    const std::int64_t total = link.bytes.back();
+    const double seconds = static_cast<double>(link.under_way_ns) * 1e-9;
+    moment.links.push_back({link.src, link.dst, arrived == 0 ? 0 : link.bytes[arrived - 1], total,
+                            seconds > 0 ? static_cast<double>(total) / seconds : 0});
+  }
+  return moment;
+}
+
+RingMoment ring_at(const Trace& trace, const Axis& axis, AxisMode mode, double position) {
+  return ring_at(trace, axis, LinkHistory(trace), mode, position);
+}
+
+}  // namespace ringscope::viz

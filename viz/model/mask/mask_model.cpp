@@ -1,0 +1,129 @@
+// What a recording's mask and partition mean, and figures of single regions.
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/ring/ring.h"
+#include "viz/model/mask/mask_painter.h"
+
+namespace ringscope::viz {
+
+namespace {
+
+// Beyond so many ranks, a table of ranks by ranks shows nothing.
+constexpr std::size_t kMaxTable = 2048;
+
+}  // namespace
+
+std::optional<MaskModel> mask_model(const Trace& trace) {
+  if (!trace.is_ring()) return std::nullopt;
+  try {
+    MaskModel model;
+    model.spec = MaskSpec::parse(trace.run->mask);
+    model.partition = {parse_partition(trace.run->partition), trace.run->shape.seqlen,
+                       trace.run->world_size};
+    if (model.partition.seqlen < 1 || model.partition.seqlen > kMaxSeqlen ||
+        model.partition.world_size < 1)
+      return std::nullopt;
+    static_cast<void>(model.mask());  // throws when documents don't sum up to seqlen
+    return model;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+MaskProgress mask_progress(const RingMoment& moment, const Trace& trace) {
+  MaskProgress progress;
+  const std::size_t ranks = moment.ranks.size();
+  if (!trace.is_ring() || ranks > kMaxTable) return progress;
+  progress.done.assign(ranks * ranks, 0);
+  progress.active.assign(ranks * ranks, false);
+  const int n = static_cast<int>(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const RankMoment& at = moment.ranks[rank];
+    // The ring step of its pass, from the block that it holds.
+    const int now = ((static_cast<int>(rank) - at.kv_owner) % n + n) % n;
+    for (int step = 0; step <= now; ++step) {
+      const int owner = RingSchedule{static_cast<int>(rank), n}.owner(step);
+      const std::size_t cell = rank * ranks + static_cast<std::size_t>(owner);
+      progress.done[cell] = step < now ? 1 : at.progress;
+      progress.active[cell] = step == now && at.doing == RankMoment::computing;
+    }
+  }
+  return progress;
+}
+
+RegionCounts count_region(const MaskModel& model, int rank, int owner, Index tile) {
+  const Mask mask = model.mask();
+  const Region region = model.region(mask, rank, owner);
+  const Index rows = region.queries.size(), columns = region.keys.size();
+  RegionCounts counts;
+  counts.pairs = region.pairs();
+  counts.all = rows * columns;
+  const Index tile_columns = ceil_div(columns, tile);
+  for (Index q = 0; q < rows; q += tile) {
+    const Interval queries{q, min_of(q + tile, rows)};
+    // Only tiles that the hull of the queries' intervals touches can hold pairs.
+    const Interval top = region.allowed_rows(queries.first);
+    const Interval bottom = region.allowed_rows(queries.last - 1);
+    const Index first = top.first / tile;
+    const Index last = max_of(first, min_of(ceil_div(bottom.last, tile), tile_columns));
+    // The full ones stand together within.
+    const Index full_first = clamp(ceil_div(bottom.first, tile), first, last);
+    const Index full_last =
+        clamp(top.last >= columns ? tile_columns : top.last / tile, full_first, last);
+    counts.tiles_full += full_last - full_first;
+    counts.tiles_empty += tile_columns - (last - first);
+    for (Index k = first; k < last; ++k) {
+      if (k >= full_first && k < full_last) continue;
+      const bool empty = region.pairs(queries, {k * tile, min_of((k + 1) * tile, columns)}) == 0;
+      ++(empty ? counts.tiles_empty : counts.tiles_partial);
+    }
+  }
+  return counts;
+}
+
+namespace {
+
+struct Place {
+  int rank = 0;
+  Index local = 0, global = 0;
+};
+
+// Who holds line `at` of the picture.
+Place place_of(const Partition& partition, MaskOrder order, Index at) {
+  for (int rank = 0; rank < partition.world_size; ++rank) {
+    const LocalRows rows = partition.rows_of(rank);
+    if (order == MaskOrder::global) {
+      const Index local = rows.rows_below(at);
+      if (rows.rows_below(at + 1) > local) return {rank, local, at};
+    } else {
+      if (at < rows.size()) return {rank, at, rows.global_position(at)};
+      at -= rows.size();
+    }
+  }
+  return {-1, 0, 0};
+}
+
+}  // namespace
+
+std::optional<MaskPoint> mask_point(const MaskModel& model, MaskOrder order, double x, double y) {
+  if (!(x >= 0 && x < 1 && y >= 0 && y < 1)) return std::nullopt;
+  const Index rows = model.partition.seqlen;
+  const auto line = [rows](double share) {
+    return min_of(static_cast<Index>(share * static_cast<double>(rows)), rows - 1);
+  };
+  const Place query = place_of(model.partition, order, line(y));
+  const Place key = place_of(model.partition, order, line(x));
+  if (query.rank < 0 || key.rank < 0) return std::nullopt;
+  return MaskPoint{query.rank,
+                   key.rank,
+                   query.global,
+                   key.global,
+                   query.local,
+                   key.local,
+                   model.mask().allows(query.global, key.global)};
+}
+
+}  // namespace ringscope::viz

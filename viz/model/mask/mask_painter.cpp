@@ -1,0 +1,176 @@
+#include "viz/model/mask/mask_painter.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "viz/model/mask/mask_shares.h"
+
+namespace ringscope::viz {
+
+namespace {
+
+// How strongly pairs show that are still to be attended, and the queries of ranks not looked at.
+constexpr float kFaint = 0.2f, kDimmed = 0.25f;
+constexpr int kMinBlockForLines = 8;  // pixels
+
+using Rgb = std::array<float, 3>;
+
+Rgb rgb_of(Color color) {
+  return {static_cast<float>(color & 255), static_cast<float>(color >> 8 & 255),
+          static_cast<float>(color >> 16 & 255)};
+}
+
+Rgb blend(const Rgb& under, const Rgb& over, float share) {
+  Rgb result;
+  for (std::size_t c = 0; c < 3; ++c) result[c] = under[c] + (over[c] - under[c]) * share;
+  return result;
+}
+
+Color color_of(const Rgb& color) {
+  const auto byte = [](float x) { return static_cast<int>(std::clamp(x, 0.0f, 255.0f) + 0.5f); };
+  return rgb(byte(color[0]), byte(color[1]), byte(color[2]));
+}
+
+// The colour of all allowed pairs of a rank's queries with an owner's keys.
+class BlockColors {
+ public:
+  BlockColors(const MaskPaint& paint, int ranks)
+      : paint_(paint),
+        ranks_(static_cast<std::size_t>(ranks)),
+        progress_(paint.progress != nullptr && paint.progress->done.size() == ranks_ * ranks_ &&
+                          paint.progress->active.size() == ranks_ * ranks_
+                      ? paint.progress
+                      : nullptr) {
+    const Palette& palette = palette_of(paint.theme);
+    empty_ = rgb_of(palette.empty_tile);
+    bright_ = rgb_of(palette.text);
+    for (int owner = 0; owner < ranks; ++owner)
+      owners_.push_back(rgb_of(paint.color_by == ColorBy::owner
+                                   ? owner_color(paint.theme, owner, ranks)
+                                   : palette.full_tile));
+  }
+
+  const Rgb& empty() const { return empty_; }
+  bool active(int rank, int owner) const { return progress_ && progress_->active[at(rank, owner)]; }
+  Rgb of(int rank, int owner) const {
+    float strength = 1;
+    if (progress_ != nullptr)
+      strength = kFaint + (1 - kFaint) * static_cast<float>(progress_->done[at(rank, owner)]);
+    Rgb color = owners_[static_cast<std::size_t>(owner)];
+    if (active(rank, owner)) {
+      color = blend(color, bright_, 0.25f);
+      strength = std::max(strength, 0.6f);
+    }
+    if (paint_.only_rank >= 0 && rank != paint_.only_rank) strength *= kDimmed;
+    return blend(empty_, color, strength);
+  }
+
+ private:
+  std::size_t at(int rank, int owner) const {
+    return static_cast<std::size_t>(rank) * ranks_ + static_cast<std::size_t>(owner);
+  }
+
+  const MaskPaint& paint_;
+  std::size_t ranks_;
+  const MaskProgress* progress_;
+  Rgb empty_{}, bright_{};
+  std::vector<Rgb> owners_;
+};
+
+// Pixels of one side that mix the same ranks in the same shares.
+struct Mixes {
+  std::vector<std::vector<PictureSide::RankShare>> mixes;
+  std::vector<std::size_t> of_pixel;  // [pixel]: which mix
+
+  Mixes(const PictureSide& side, int pixels) {
+    std::map<std::vector<PictureSide::RankShare>, std::size_t> known;
+    for (int pixel = 0; pixel < pixels; ++pixel) {
+      auto mix = side.ranks_in(pixel);
+      const auto [at, is_new] = known.emplace(std::move(mix), mixes.size());
+      if (is_new) mixes.push_back(at->first);
+      of_pixel.push_back(at->second);
+    }
+  }
+};
+
+// [mix of keys]: the colours of a line whose queries are mixed so.
+std::vector<Rgb> line_colors(const BlockColors& colors,
+                             const std::vector<PictureSide::RankShare>& queries, const Mixes& keys,
+                             int ranks) {
+  std::vector<Rgb> by_owner(static_cast<std::size_t>(ranks), Rgb{});
+  for (const auto& [rank, share] : queries)
+    for (int owner = 0; owner < ranks; ++owner) {
+      const Rgb color = colors.of(rank, owner);
+      for (std::size_t c = 0; c < 3; ++c)
+        by_owner[static_cast<std::size_t>(owner)][c] += share * color[c];
+    }
+  std::vector<Rgb> mixed;
+  for (const auto& mix : keys.mixes) {
+    Rgb& sum = mixed.emplace_back(Rgb{});
+    for (const auto& [owner, share] : mix)
+      for (std::size_t c = 0; c < 3; ++c)
+        sum[c] += share * by_owner[static_cast<std::size_t>(owner)][c];
+  }
+  return mixed;
+}
+
+void draw_block_lines(const PictureSide& queries, const PictureSide& keys, int ranks, Color color,
+                      Image& image) {
+  const auto over = [&](int x, int y) { image.at(x, y) = mix(image.at(x, y), color, 0.5); };
+  for (int rank = 1; rank < ranks; ++rank) {
+    const int y = queries.block(rank).first, x = keys.block(rank).first;
+    for (int i = 0; y < image.height && i < image.width; ++i) over(i, y);
+    for (int i = 0; x < image.width && i < image.height; ++i) over(x, i);
+  }
+}
+
+void outline_active(const BlockColors& colors, const PictureSide& queries, const PictureSide& keys,
+                    int ranks, Color color, Image& image) {
+  for (int rank = 0; rank < ranks; ++rank)
+    for (int owner = 0; owner < ranks; ++owner) {
+      if (!colors.active(rank, owner)) continue;
+      const auto [y0, y1] = queries.block(rank);
+      const auto [x0, x1] = keys.block(owner);
+      const int width = std::min(x1 - x0, y1 - y0) >= 32 ? 2 : 1;
+      image.fill(x0, y0, x1, y0 + width, color);
+      image.fill(x0, y1 - width, x1, y1, color);
+      image.fill(x0, y0, x0 + width, y1, color);
+      image.fill(x1 - width, y0, x1, y1, color);
+    }
+}
+
+}  // namespace
+
+void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image) {
+  if (image.width <= 0 || image.height <= 0) return;
+  const int ranks = model.partition.world_size;
+  const Mask mask = model.mask();
+  const PictureSide queries(model.partition, paint.order, image.height);
+  const PictureSide keys(model.partition, paint.order, image.width);
+  const MaskShares shares(model, mask, paint.order, queries, keys);
+  const BlockColors colors(paint, ranks);
+  const Mixes query_mixes(queries, image.height), key_mixes(keys, image.width);
+
+  std::vector<std::vector<Rgb>> lines(query_mixes.mixes.size());
+  std::vector<double> line;
+  for (int y = 0; y < image.height; ++y) {
+    const std::size_t mix = query_mixes.of_pixel[static_cast<std::size_t>(y)];
+    if (lines[mix].empty())
+      lines[mix] = line_colors(colors, query_mixes.mixes[mix], key_mixes, ranks);
+    shares.line(y, line);
+    for (int x = 0; x < image.width; ++x) {
+      const auto column = static_cast<std::size_t>(x);
+      image.at(x, y) = color_of(blend(colors.empty(), lines[mix][key_mixes.of_pixel[column]],
+                                      static_cast<float>(line[column])));
+    }
+  }
+
+  if (paint.order != MaskOrder::local || ranks < 2) return;
+  const Palette& palette = palette_of(paint.theme);
+  if (std::min(image.width, image.height) / ranks >= kMinBlockForLines)
+    draw_block_lines(queries, keys, ranks, palette.grid, image);
+  outline_active(colors, queries, keys, ranks, palette.selection, image);
+}
+
+}  // namespace ringscope::viz

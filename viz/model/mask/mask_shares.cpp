@@ -1,0 +1,190 @@
+#include "viz/model/mask/mask_shares.h"
+
+#include <algorithm>
+
+namespace ringscope::viz {
+
+namespace {
+
+// So many columns that one more or less is not to be seen: a colour has 255 steps.
+constexpr Index kManyColumns = 256;
+
+}  // namespace
+
+PictureSide::PictureSide(const Partition& partition, MaskOrder order, int pixels)
+    : partition_(partition), order_(order), pixels_(pixels) {
+  const Index rows = partition.seqlen;
+  int rank = 0;
+  Index block = 0, block_size = order == MaskOrder::local ? partition.rows_of(0).size() : rows;
+  for (int pixel = 0; pixel < pixels; ++pixel) {
+    first_.push_back(parts_.size());
+    Index begin = pixel * rows / pixels;
+    const Index end = std::max(begin + 1, (pixel + 1) * rows / pixels);
+    while (begin < end && begin < rows) {
+      while (begin >= block + block_size) {
+        block += block_size;
+        block_size = partition.rows_of(++rank).size();
+      }
+      Index until = std::min(end, block + block_size);
+      // Not across the two chunks of a zigzag rank, which lie far apart.
+      const LocalRows held = partition.rows_of(rank);
+      const Index second_chunk = block + held.runs[0].count;
+      if (order == MaskOrder::local && !held.alternating && begin < second_chunk)
+        until = std::min(until, second_chunk);
+      parts_.push_back({pixel, rank, begin - block, until - block});
+      begin = until;
+    }
+  }
+  first_.push_back(parts_.size());
+}
+
+Index PictureSide::rows_in(int pixel) const {
+  Index rows = 0;
+  for (std::size_t p = first_part(pixel); p < first_part(pixel + 1); ++p)
+    rows += parts_[p].end - parts_[p].begin;
+  return rows;
+}
+
+std::vector<PictureSide::RankShare> PictureSide::ranks_in(int pixel) const {
+  std::vector<RankShare> shares;
+  const auto total = static_cast<float>(rows_in(pixel));
+  for (std::size_t p = first_part(pixel); p < first_part(pixel + 1); ++p) {
+    const Part& part = parts_[p];
+    const Index rows = part.end - part.begin;
+    if (order_ == MaskOrder::local) {
+      shares.push_back({part.rank, static_cast<float>(rows) / total});
+      continue;
+    }
+    const int ranks = partition_.world_size;
+    const bool dealt_out =
+        partition_.kind == PartitionKind::striped || partition_.kind == PartitionKind::fold;
+    for (int rank = 0; rank < ranks; ++rank) {
+      // Where a pixel holds hundreds of rows of every rank, all have the same share but for less
+      // than what a colour can show.
+      if (dealt_out && rows / 512 >= ranks) {
+        shares.push_back({rank, 1.0f / static_cast<float>(ranks)});
+        continue;
+      }
+      const LocalRows held = partition_.rows_of(rank);
+      const Index count = held.rows_below(part.end) - held.rows_below(part.begin);
+      if (count > 0) shares.push_back({rank, static_cast<float>(count) / total});
+    }
+  }
+  return shares;
+}
+
+std::pair<int, int> PictureSide::block(int rank) const {
+  const auto pixel_of = [&](int r) {
+    const auto at = std::partition_point(parts_.begin(), parts_.end(),
+                                         [r](const Part& part) { return part.rank < r; });
+    return at == parts_.end() ? pixels_ : at->pixel;
+  };
+  return {pixel_of(rank), pixel_of(rank + 1)};
+}
+
+PairSums::PairSums(const Mask& mask) : mask_(mask), everything_{0, 1, mask.seqlen} {
+  sums_.push_back(0);
+  for (Index d = 0; d < mask.num_documents; ++d)
+    sums_.push_back(sums_.back() + in_document(d, {0, mask.seqlen}, {0, mask.seqlen}));
+}
+
+Index PairSums::in_document(Index d, Interval queries, Interval keys) const {
+  const Interval document = mask_.document(d);
+  const auto within = [&](Interval x) {
+    const Index begin = max_of(x.first, document.first), end = min_of(x.last, document.last);
+    return everything_.slice(begin, max_of(begin, end));
+  };
+  return closed_form::pairs_in_document(mask_, document, within(queries), within(keys));
+}
+
+Index PairSums::pairs(Interval queries, Interval keys) const {
+  if (queries.size() == 0 || keys.size() == 0) return 0;
+  const Index first = mask_.document_of(max_of(queries.first, keys.first));
+  const Index last = mask_.document_of(min_of(queries.last, keys.last) - 1);
+  if (first > last) return 0;
+  if (first == last) return in_document(first, queries, keys);
+  // All documents between lie within both, whole.
+  return in_document(first, queries, keys) + in_document(last, queries, keys) +
+         sums_[static_cast<std::size_t>(last)] - sums_[static_cast<std::size_t>(first) + 1];
+}
+
+MaskShares::MaskShares(const MaskModel& model, const Mask& mask, MaskOrder order,
+                       const PictureSide& queries, const PictureSide& keys)
+    : sums_(mask), mask_(mask), queries_(queries), keys_(keys) {
+  if (order == MaskOrder::global) {
+    rows_.push_back(Partition{PartitionKind::contiguous, model.partition.seqlen, 1}.rows_of(0));
+  } else {
+    for (int rank = 0; rank < model.partition.world_size; ++rank)
+      rows_.push_back(model.partition.rows_of(rank));
+    if (model.partition.kind == PartitionKind::striped ||
+        model.partition.kind == PartitionKind::fold)
+      group_ = model.partition.world_size;
+  }
+}
+
+void MaskShares::line(int y, std::vector<double>& shares) const {
+  const std::vector<PictureSide::Part>& keys = keys_.parts();
+  const std::size_t pixels = keys.empty() ? 0 : static_cast<std::size_t>(keys.back().pixel) + 1;
+  shares.assign(pixels, 0);
+  for (std::size_t q = queries_.first_part(y); q < queries_.first_part(y + 1); ++q) {
+    const PictureSide::Part& part = queries_.parts()[q];
+    const LocalRows& rows = rows_[static_cast<std::size_t>(part.rank)];
+    for (std::size_t first = 0; first < keys.size();) {
+      // The parts of one owner stand together.
+      const int owner = keys[first].rank;
+      const auto last = static_cast<std::size_t>(
+          std::partition_point(keys.begin() + static_cast<std::ptrdiff_t>(first), keys.end(),
+                               [owner](const PictureSide::Part& k) { return k.rank == owner; }) -
+          keys.begin());
+      add_pairs(part, {mask_, rows, rows_[static_cast<std::size_t>(owner)]}, first, last, shares);
+      first = last;
+    }
+  }
+  const auto height = static_cast<double>(queries_.rows_in(y));
+  for (std::size_t x = 0; x < pixels; ++x)
+    shares[x] /= height * static_cast<double>(keys_.rows_in(static_cast<int>(x)));
+}
+
+void MaskShares::add_pairs(const PictureSide::Part& queries, const Region& region,
+                           std::size_t first, std::size_t last, std::vector<double>& pairs) const {
+  const Interval top = region.allowed_rows(queries.begin);
+  const Interval bottom = region.allowed_rows(queries.end - 1);
+  const auto height = static_cast<double>(queries.end - queries.begin);
+  for (std::size_t k = first; k < last; ++k) {
+    const PictureSide::Part& part = keys_.parts()[k];
+    if (part.end <= top.first) continue;
+    if (part.begin >= bottom.last) break;
+    double& sum = pairs[static_cast<std::size_t>(part.pixel)];
+    if (bottom.first <= part.begin && part.end <= top.last) {
+      sum += height * static_cast<double>(part.end - part.begin);
+    } else {
+      sum += counted(queries, part, region);
+    }
+  }
+}
+
+double MaskShares::counted(const PictureSide::Part& queries, const PictureSide::Part& keys,
+                           const Region& region) const {
+  if (group_ == 0) {
+    // A part's rows are neighbours in the sequence, too.
+    const auto positions = [](const LocalRows& rows, const PictureSide::Part& part) {
+      const Index first = rows.global_position(part.begin);
+      return Interval{first, first + part.end - part.begin};
+    };
+    return static_cast<double>(
+        sums_.pairs(positions(region.queries, queries), positions(region.keys, keys)));
+  }
+  const Index rows = queries.end - queries.begin, columns = keys.end - keys.begin;
+  if (columns < kManyColumns)
+    return static_cast<double>(region.pairs({queries.begin, queries.end}, {keys.begin, keys.end}));
+  // Local row i is one of the i-th group of world_size positions. How many of such keys a query may
+  // attend differs between ranks by less than one at either end.
+  const auto positions = [this](const PictureSide::Part& part) {
+    return Interval{part.begin * group_, min_of(part.end * group_, mask_.seqlen)};
+  };
+  const Interval q = positions(queries), k = positions(keys);
+  return static_cast<double>(sums_.pairs(q, k)) / static_cast<double>(q.size()) /
+         static_cast<double>(k.size()) * static_cast<double>(rows) * static_cast<double>(columns);
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,89 @@
+// Which share of a pixel's query-key pairs is allowed, for a picture of the whole matrix: exact (to
+// what a colour can show, where rows are dealt out and a pixel holds hundreds), for any seqlen.
+// Along a line of pixels the share is 0, then changes, then 1, then changes again, then 0, because
+// a query's allowed keys are one interval; only the pixels where it changes need counting.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "viz/model/mask/mask_painter.h"
+
+namespace ringscope::viz {
+
+// One side of the picture, cut into pixels. Where there are more pixels than rows, a pixel shows
+// the row that its first edge lies in.
+class PictureSide {
+ public:
+  PictureSide(const Partition& partition, MaskOrder order, int pixels);
+
+  // A stretch of a pixel: local rows [begin, end) of `rank` in local order, global positions in
+  // global order (rank 0).
+  struct Part {
+    int pixel = 0, rank = 0;
+    Index begin = 0, end = 0;
+  };
+  const std::vector<Part>& parts() const { return parts_; }  // by pixel, then rank
+  // Those of one pixel are parts()[first_part(p)] up to parts()[first_part(p + 1)].
+  std::size_t first_part(int pixel) const { return first_[static_cast<std::size_t>(pixel)]; }
+  Index rows_in(int pixel) const;
+
+  // Which ranks the pixel's rows belong to, by share; sums up to 1.
+  struct RankShare {
+    int rank = 0;
+    float share = 0;
+    bool operator<(const RankShare& o) const {
+      return rank != o.rank ? rank < o.rank : share < o.share;
+    }
+  };
+  std::vector<RankShare> ranks_in(int pixel) const;
+  // The pixels of a rank's block in local order: [first, second).
+  std::pair<int, int> block(int rank) const;
+
+ private:
+  Partition partition_;
+  MaskOrder order_;
+  int pixels_ = 0;
+  std::vector<Part> parts_;
+  std::vector<std::size_t> first_;
+};
+
+// Allowed pairs of any two stretches of the sequence, however many documents they cross.
+class PairSums {
+ public:
+  explicit PairSums(const Mask& mask);  // which must outlive this
+  Index pairs(Interval queries, Interval keys) const;
+
+ private:
+  Index in_document(Index d, Interval queries, Interval keys) const;
+
+  const Mask& mask_;
+  Run everything_;
+  std::vector<Index> sums_;  // [document]: pairs of all before it
+};
+
+// Shares of line after line.
+class MaskShares {
+ public:
+  // All must outlive this.
+  MaskShares(const MaskModel& model, const Mask& mask, MaskOrder order, const PictureSide& queries,
+             const PictureSide& keys);
+
+  // Of the pixels of line y: [keys' pixels], in [0, 1].
+  void line(int y, std::vector<double>& shares) const;
+
+ private:
+  void add_pairs(const PictureSide::Part& queries, const Region& region, std::size_t first,
+                 std::size_t last, std::vector<double>& pairs) const;
+  double counted(const PictureSide::Part& queries, const PictureSide::Part& keys,
+                 const Region& region) const;
+
+  PairSums sums_;
+  const Mask& mask_;
+  const PictureSide& queries_;
+  const PictureSide& keys_;
+  std::vector<LocalRows> rows_;  // [rank]; of everything, in global order
+  Index group_ = 0;  // in local order, where neighbouring rows are world_size positions apart; or 0
+};
+
+}  // namespace ringscope::viz

@@ -1,0 +1,278 @@
+#include "viz/model/session/search.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <queue>
+#include <string>
+
+namespace ringscope::viz {
+namespace {
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+std::string lowered(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(), lower);
+  return result;
+}
+
+std::optional<double> number(std::string_view text, std::string_view& rest) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
+  rest = text.substr(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// "1ms", "250us", "3"; without a unit nanoseconds.
+std::optional<double> duration_ns(std::string_view text) {
+  std::string_view unit;
+  const auto value = number(text, unit);
+  if (!value || *value < 0) return std::nullopt;
+  if (unit.empty() || unit == "ns") return *value;
+  if (unit == "us" || unit == "µs") return *value * 1e3;
+  if (unit == "ms") return *value * 1e6;
+  if (unit == "s") return *value * 1e9;
+  return std::nullopt;
+}
+
+// All words as one test of a slice. What can be decided for whole ranks or names is decided once.
+struct Query {
+  std::vector<bool> rank_fits;  // by rank
+  std::vector<bool> name_fits;  // by name
+  std::optional<std::int64_t> step, owner, peer;
+  std::optional<Kind> kind;
+  std::optional<Pass> pass;
+  double longer_ns = -1, shorter_ns = INFINITY;
+  bool only_waits = false;
+
+  bool fits(const Slice& s) const {
+    return name_fits[s.name] && (!kind || s.kind == *kind) && (!step || s.step == *step) &&
+           (!owner || s.kv_owner == *owner) && (!peer || s.peer == *peer) &&
+           (!only_waits || s.kind == Kind::wait) && (!pass || (s.step >= 0 && s.pass == *pass)) &&
+           static_cast<double>(s.duration_ns()) > longer_ns &&
+           static_cast<double>(s.duration_ns()) < shorter_ns;
+  }
+};
+
+// What a field:value means; a complaint when nothing. `value` is in lower case.
+std::string_view add_field(Query& query, const Trace& trace, std::string_view field,
+                           std::string_view value) {
+  const auto is_number = [&](std::optional<std::int64_t>& wanted) -> std::string_view {
+    const auto given = whole_number(value);
+    if (!given) return "a whole number follows rank:, step:, owner:, for: and peer:";
+    // Two different demands: nothing meets both.
+    wanted = wanted && *wanted != *given ? INT64_MIN : *given;
+    return "";
+  };
+  if (field == "step") return is_number(query.step);
+  if (field == "owner") return is_number(query.owner);
+  if (field == "peer") return is_number(query.peer);
+  if (field == "for") {
+    query.only_waits = true;
+    return is_number(query.peer);
+  }
+  if (field == "rank") {
+    std::optional<std::int64_t> rank;
+    const std::string_view complaint = is_number(rank);
+    for (std::size_t r = 0; r < query.rank_fits.size(); ++r)
+      if (!rank || static_cast<std::int64_t>(r) != *rank) query.rank_fits[r] = false;
+    return complaint;
+  }
+  if (field == "kind") {
+    for (int k = 0; k < kKindCount; ++k) {
+      if (name_of(static_cast<Kind>(k)) != value) continue;
+      if (query.kind && *query.kind != static_cast<Kind>(k))
+        query.name_fits.assign(trace.names.size(), false);
+      query.kind = static_cast<Kind>(k);
+      return "";
+    }
+    return "kind: is one of compute, send, recv, wait, communication, other";
+  }
+  if (field == "pass") {
+    for (const Pass pass : {Pass::forward, Pass::backward})
+      if (name_of(pass) == value) {
+        query.pass = pass;
+        return "";
+      }
+    return "pass: is forward or backward";
+  }
+  if (field == "longer" || field == "shorter") {
+    const auto bound = duration_ns(value);
+    if (!bound) return "a time such as 250us or 1ms follows longer: and shorter:";
+    if (field == "longer")
+      query.longer_ns = std::max(query.longer_ns, *bound);
+    else
+      query.shorter_ns = std::min(query.shorter_ns, *bound);
+    return "";
+  }
+  return "fields are rank: step: owner: kind: for: peer: pass: longer: shorter:";
+}
+
+void add_name(Query& query, const std::vector<std::string>& names, std::string_view part) {
+  for (std::size_t name = 0; name < names.size(); ++name)
+    if (query.name_fits[name] && names[name].size() < part.size())
+      query.name_fits[name] = false;
+    else if (query.name_fits[name])
+      query.name_fits[name] = lowered(names[name]).find(part) != std::string::npos;
+}
+
+// A word before a colon is a field; "aten::add" and the like are parts of names.
+std::string_view add_word(Query& query, const Trace& trace, std::string_view word) {
+  const std::size_t colon = word.find(':');
+  const bool is_field = colon != 0 && colon != std::string_view::npos &&
+                        word.substr(colon, 2) != "::" &&
+                        std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(colon),
+                                    [](char c) { return c >= 'a' && c <= 'z'; });
+  if (is_field) return add_field(query, trace, word.substr(0, colon), word.substr(colon + 1));
+  add_name(query, trace.names, word);
+  return "";
+}
+
+// The hits of all rows by begin, the first `limit` of them: rows are in order already.
+std::vector<SliceId> first_by_begin(const Trace& trace,
+                                    const std::vector<std::vector<SliceId>>& rows,
+                                    std::size_t limit) {
+  struct Head {
+    std::int64_t begin;
+    std::size_t row, at;
+    bool operator>(const Head& other) const {
+      return std::pair(begin, row) > std::pair(other.begin, other.row);
+    }
+  };
+  std::priority_queue<Head, std::vector<Head>, std::greater<>> heads;
+  const auto push = [&](std::size_t row, std::size_t at) {
+    if (at < rows[row].size()) heads.push({trace.slice(rows[row][at]).begin_ns, row, at});
+  };
+  for (std::size_t row = 0; row < rows.size(); ++row) push(row, 0);
+  std::vector<SliceId> first;
+  while (!heads.empty() && first.size() < limit) {
+    const Head head = heads.top();
+    heads.pop();
+    first.push_back(rows[head.row][head.at]);
+    push(head.row, head.at + 1);
+  }
+  return first;
+}
+
+}  // namespace
+
+SearchResult search(const Trace& trace, std::string_view words, std::size_t limit) {
+  SearchResult result;
+  Query query;
+  query.rank_fits.assign(trace.ranks.size(), true);
+  query.name_fits.assign(trace.names.size(), true);
+  const std::string text = lowered(words);
+  bool any = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = text.find_first_not_of(" \t", at);
+    if (begin == std::string::npos) break;
+    at = std::min(text.find_first_of(" \t", begin), text.size());
+    result.complaint = add_word(query, trace, std::string_view(text).substr(begin, at - begin));
+    if (!result.complaint.empty()) return result;
+    any = true;
+  }
+  if (!any) return result;
+
+  std::vector<std::vector<SliceId>> hits;
+  for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
+    if (!query.rank_fits[trace.rank_of_row(row)]) continue;
+    std::vector<SliceId>& found = hits.emplace_back();
+    const std::vector<Slice>& slices = trace.rows[row].slices;
+    for (std::uint32_t i = 0; i < slices.size(); ++i) {
+      if (!query.fits(slices[i])) continue;
+      ++result.total;
+      if (found.size() < limit) found.push_back({row, i});
+    }
+  }
+  result.slices = first_by_begin(trace, hits, limit);
+  return result;
+}
+
+bool next_slice(const Trace& trace, SliceId& id) {
+  if (id.index + 1 >= trace.rows[id.row].slices.size()) return false;
+  ++id.index;
+  return true;
+}
+
+bool previous_slice(const Trace&, SliceId& id) {
+  if (id.index == 0) return false;
+  --id.index;
+  return true;
+}
+
+namespace {
+
+// The first slice of a rank's lane that is about the same block of the same pass and `fits`.
+template <class Fits>
+std::optional<SliceId> about_block(const Trace& trace, SliceId id, RingLane lane, Fits&& fits) {
+  const Slice& about = trace.slice(id);
+  const auto rank = static_cast<int>(trace.rank_of_row(id.row));
+  const std::uint32_t row = trace.row_of(rank, lane);
+  const std::vector<Slice>& slices = trace.rows[row].slices;
+  for (std::uint32_t i = 0; i < slices.size(); ++i)
+    if (slices[i].pass == about.pass && slices[i].kv_owner == about.kv_owner && fits(slices[i]))
+      return SliceId{row, i};
+  return std::nullopt;
+}
+
+std::optional<SliceId> message(const Trace& trace, SliceId id, RingLane lane, Payload payload) {
+  return about_block(trace, id, lane, [&](const Slice& s) { return s.payload == payload; });
+}
+
+// A block is computed with once on every rank. A gradient joins what the rank itself has just
+// worked out for the block; when it is home, nothing.
+std::optional<SliceId> compute_with(const Trace& trace, SliceId id, std::int32_t step) {
+  const bool gradient = trace.slice(id).payload == Payload::dkv;
+  return about_block(trace, id, RingLane::compute,
+                     [&](const Slice& s) { return !gradient || s.step == step; });
+}
+
+// Along the ring: a send leads to its receive, that to what is computed with the block, that to the
+// send which passes the block on, or at the end its gradient.
+std::optional<SliceId> flow_step(const Trace& trace, SliceId id, bool onwards) {
+  const Slice& slice = trace.slice(id);
+  if (slice.flow != 0) {
+    const Flow& flow = trace.flows[slice.flow - 1];
+    if (onwards && flow.from == id) return flow.to;
+    if (!onwards && flow.to == id) return flow.from;
+  }
+  if (!trace.is_ring()) return std::nullopt;
+  switch (slice.kind) {
+    case Kind::recv:
+      return onwards ? compute_with(trace, id, slice.step + 1) : std::nullopt;
+    case Kind::send:
+      return onwards ? std::nullopt : compute_with(trace, id, slice.step);
+    case Kind::wait:
+      return onwards ? compute_with(trace, id, slice.step)
+                     : message(trace, id, RingLane::recv, slice.payload);
+    case Kind::compute: {
+      if (!onwards) return message(trace, id, RingLane::recv, Payload::kv);
+      const auto block = message(trace, id, RingLane::send, Payload::kv);
+      return block ? block : message(trace, id, RingLane::send, Payload::dkv);
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+bool follow_flow(const Trace& trace, SliceId& id, bool onwards) {
+  const auto next = flow_step(trace, id, onwards);
+  if (!next) return false;
+  id = *next;
+  return true;
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,230 @@
+#include "viz/model/session/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "viz/model/analysis/failure.h"
+#include "viz/model/session/story.h"
+
+namespace ringscope::viz {
+namespace {
+
+constexpr std::size_t kHistory = 100;
+
+}  // namespace
+
+Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
+  compare_all();
+  if (!comparison.figures.empty()) {
+    comparing = true;
+    axis_mode = AxisMode::steps;
+    mask_order = MaskOrder::local;  // which shows what each rank does at a step
+  }
+  if (!documents.empty() && length() <= 0) axis_mode = AxisMode::time;
+  if (!documents.empty()) view = fitted(length());
+  if (documents.empty() || comparing) return;
+  if (story_shown())
+    tell(0);
+  else
+    go_to_failure();
+}
+
+// Recordings of one world_size can be compared.
+void Session::compare_all() {
+  std::vector<const Document*> rings;
+  for (const Document& d : documents)
+    if (d.trace.is_ring()) rings.push_back(&d);
+  const bool comparable =
+      rings.size() >= 2 && std::all_of(rings.begin(), rings.end(), [&](const Document* d) {
+        return d->trace.run->world_size == rings[0]->trace.run->world_size;
+      });
+  comparison = comparable ? compare(rings) : Comparison();
+}
+
+double Session::length() const {
+  const double length = document().axis.length(axis_mode);
+  if (!what_if || what_if->shown() == nullptr) return length;
+  return std::max(length, what_if->shown()->document.axis.length(axis_mode));
+}
+
+RingMoment Session::moment(std::size_t d) const {
+  const Document& shown = documents[d];
+  if (!shown.trace.is_ring()) return {};
+  const double position = std::min(playback.position(), shown.axis.length(axis_mode));
+  return ring_at(shown.trace, shown.axis, shown.links, axis_mode, position);
+}
+
+void Session::activate(std::size_t next) {
+  if (next >= documents.size() || next == active) return;
+  what_if.reset();
+  active = next;
+  selected.reset();
+  select_rank(selected_rank);  // the same one, where the next trace has it
+  hovered.reset();
+  measure.reset();
+  story_at = -1;
+  pointing = false;
+  figure.reset();
+  history_.clear();
+  // The next trace may know no steps.
+  if (axis_mode == AxisMode::steps && length() <= 0) {
+    axis_mode = AxisMode::time;
+    playback.seek(0, length());
+  }
+  view = fitted(length());
+  playback.seek(playback.position(), length());
+  set_search(search_text);
+}
+
+void Session::select(std::optional<SliceId> slice) {
+  selected = slice;
+  selected_rank = slice ? static_cast<int>(document().trace.rank_of_row(slice->row)) : -1;
+}
+
+void Session::select_rank(int rank) {
+  const bool there = rank >= 0 && rank < static_cast<int>(document().trace.ranks.size());
+  selected_rank = there ? rank : -1;
+  if (selected && static_cast<int>(document().trace.rank_of_row(selected->row)) != selected_rank)
+    selected.reset();
+}
+
+void Session::reveal(SliceId slice) {
+  select(slice);
+  bring_into_view(slice);
+}
+
+void Session::bring_into_view(SliceId slice) {
+  const Slice& s = document().trace.slice(slice);
+  const int rank = static_cast<int>(document().trace.rank_of_row(slice.row));
+  const double begin = document().axis.position(axis_mode, rank, s.begin_ns);
+  const double end = document().axis.position(axis_mode, rank, s.end_ns);
+  if (begin >= view.begin && end <= view.end) return;
+  if (end - begin > view.width())
+    set_view(framed(begin, end, length(), axis_mode, view.scroll_y));
+  else
+    set_view(panned(view, (begin + end) / 2 - (view.begin + view.end) / 2, length()));
+}
+
+void Session::set_view(const TimelineView& next) {
+  if (next == view) return;
+  if (history_.size() == kHistory) history_.erase(history_.begin());
+  history_.push_back(view);
+  view = next;
+}
+
+void Session::set_axis_mode(AxisMode mode) {
+  const Axis& axis = document().axis;
+  if (mode == axis_mode || axis.length(mode) <= 0) return;
+  // On the step axis every rank has its own time; the selected one's, or the first's, is kept.
+  const int rank = std::max(selected_rank, 0);
+  const auto moved = [&](double position) {
+    return axis.position(mode, rank, axis.time_at(axis_mode, rank, position));
+  };
+  const bool whole = view.begin <= 0 && view.end >= length();
+  const double playhead = moved(playback.position());
+  const TimelineView next{moved(view.begin), moved(view.end), view.scroll_y};
+  if (measure) measure = Measure{moved(measure->from), moved(measure->to)};
+  axis_mode = mode;
+  playback.seek(playhead, length());
+  // Views of the other axis mean nothing on this one.
+  history_.clear();
+  view = fitted(length());
+  view.scroll_y = next.scroll_y;
+  if (!whole) view = zoomed(view, 0, view.width() / std::max(next.width(), 1e-300), length(), mode);
+  if (!whole) view = panned(view, next.begin - view.begin, length());
+}
+
+void Session::set_search(std::string text) {
+  search_text = std::move(text);
+  found = viz::search(document().trace, search_text);
+  found_at = 0;
+}
+
+void Session::seek(double position) { playback.seek(position, length()); }
+
+void Session::seek_step(int step) {
+  set_axis_mode(AxisMode::steps);
+  if (axis_mode != AxisMode::steps) return;
+  playback.pause();
+  seek(std::clamp(step, 0, document().axis.steps() - 1) + 0.5);
+}
+
+void Session::tell(int paragraph) {
+  if (story().empty()) return;
+  story_at = std::clamp(paragraph, 0, static_cast<int>(story().size()) - 1);
+  const StoryStep& told = story()[static_cast<std::size_t>(story_at)];
+  const auto moment_at = [&](int at) {
+    return moment_of(document().trace, document().axis, axis_mode,
+                     story()[static_cast<std::size_t>(at)]);
+  };
+  const StoryMoment moment = moment_at(story_at);
+  // One about no moment is told where the ones before it had led.
+  std::optional<double> position = moment.position;
+  for (int before = story_at; !position && before > 0; --before)
+    position = moment_at(before - 1).position;
+  playback.pause();
+  pointing = true;
+  figure = told.figure;
+  if (alone && told.figure) alone = told.figure;
+  // In this order a rank's meeting with a block is one square.
+  if (told.figure == Figure::mask) mask_order = MaskOrder::local;
+  select(told.rank >= 0 ? moment.slice : std::nullopt);
+  select_rank(told.rank);
+  if (moment.slice) bring_into_view(*moment.slice);
+  if (position) seek(*position);
+}
+
+bool Session::go_to_failure() {
+  const auto place = failure_place(document().trace, document().unfinished);
+  if (!place) return false;
+  playback.pause();
+  select(place->slice);
+  if (place->rank >= 0) select_rank(place->rank);
+  const int rank = std::max(selected_rank, 0);
+  seek(document().axis.position(axis_mode, rank, place->at_ns));
+  return true;
+}
+
+void Session::show_alone(std::optional<Figure> panel) {
+  alone = panel;
+  if (panel) figure = panel;
+}
+
+void Session::show_what_if(bool open) {
+  if (open == (what_if != nullptr) || documents.empty()) return;
+  if (open) {
+    comparing = false;
+    what_if = std::make_unique<WhatIf>(document());
+    what_if->update();
+  } else {
+    what_if.reset();
+    seek(playback.position());  // which may have stood beyond the recording's end
+  }
+  history_.clear();
+  measure.reset();
+  view = fitted(length());
+}
+
+void Session::update_what_if() {
+  if (!what_if) return;
+  const double before = length();
+  const bool whole = view.begin <= 0 && view.end >= before;
+  what_if->update();
+  if (length() == before) return;
+  view = whole ? fitted(length()) : panned(view, 0, length());
+  if (playback.position() > length()) seek(length());
+}
+
+void Session::keep_prediction() {
+  const Prediction* shown = what_if ? what_if->shown() : nullptr;
+  if (shown == nullptr || !shown->whole) return;
+  documents.push_back(make_document(shown->document.trace));
+  compare_all();
+  activate(documents.size() - 1);
+}
+
+void advance(Session& session, double seconds) {
+  session.playback.advance(seconds, session.axis_mode, session.length());
+}
+
+}  // namespace ringscope::viz

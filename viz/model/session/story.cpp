@@ -1,0 +1,93 @@
+#include "viz/model/session/story.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ringscope::viz {
+namespace {
+
+constexpr Pass kPasses[] = {Pass::forward, Pass::backward};
+
+Kind kind_of(ringscope::Lane lane) { return static_cast<Kind>(lane); }
+static_assert(name_of(Kind::compute) == name_of(ringscope::Lane::compute) &&
+              name_of(Kind::wait) == name_of(ringscope::Lane::wait));
+
+// The longest slice of one lane and pass that `told` is about.
+std::optional<SliceId> longest(const Trace& trace, const StoryStep& told, ringscope::Lane lane,
+                               Pass pass) {
+  std::optional<SliceId> best;
+  std::int64_t most = -1;
+  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank) {
+    if (told.rank >= 0 && rank != told.rank) continue;
+    const std::uint32_t row = trace.row_of(rank, lane);
+    const std::vector<Slice>& slices = trace.rows[row].slices;
+    for (std::uint32_t i = 0; i < slices.size(); ++i) {
+      if (slices[i].pass != pass || slices[i].duration_ns() <= most) continue;
+      if (!points_at(told, rank, slices[i])) continue;
+      most = slices[i].duration_ns();
+      best = SliceId{row, i};
+    }
+  }
+  return best;
+}
+
+// Step `step` of the step axis, by its own middle.
+double middle_of_step(const Axis& axis, AxisMode mode, int rank, int step) {
+  if (mode == AxisMode::steps) return step + 0.5;
+  return (axis.position(mode, rank, axis.step_begin_ns(rank, step)) +
+          axis.position(mode, rank, axis.step_begin_ns(rank, step + 1))) /
+         2;
+}
+
+}  // namespace
+
+bool points_at_something(const StoryStep& told) {
+  return told.pass || told.step >= 0 || told.rank >= 0 || told.lane;
+}
+
+bool points_at(const StoryStep& told, int rank, const Slice& slice) {
+  return points_at_something(told) && (told.rank < 0 || told.rank == rank) &&
+         (told.step < 0 || told.step == slice.step) && (!told.pass || *told.pass == slice.pass) &&
+         (!told.lane || kind_of(*told.lane) == slice.kind);
+}
+
+StoryMoment moment_of(const Trace& trace, const Axis& axis, AxisMode mode, const StoryStep& told) {
+  StoryMoment moment;
+  if (told.rank < static_cast<int>(trace.ranks.size())) moment.rank = told.rank;
+  // A rank or a pass as a whole is no moment.
+  if (told.step < 0 && !told.lane) return moment;
+  for (const Pass pass : kPasses)
+    for (const ringscope::Lane lane : kAllLanes) {
+      if (moment.slice || (told.lane && *told.lane != lane)) continue;
+      moment.slice = longest(trace, told, lane, pass);
+    }
+  if (moment.slice) {
+    const Slice& slice = trace.slice(*moment.slice);
+    const int rank = static_cast<int>(trace.rank_of_row(moment.slice->row));
+    moment.position = axis.position(mode, rank, slice.begin_ns + slice.duration_ns() / 2);
+    return moment;
+  }
+  const bool backward = told.pass == Pass::backward;
+  const int step = told.step + (backward ? axis.forward_steps() : 0);
+  const int end = backward ? axis.steps() : axis.forward_steps();
+  if (told.step >= 0 && step < end)
+    moment.position = middle_of_step(axis, mode, std::max(moment.rank, 0), step);
+  return moment;
+}
+
+std::string place_of(const StoryStep& told) {
+  std::string text;
+  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : " · ") + part; };
+  if (told.rank >= 0) add(fmt::format("rank {}", told.rank));
+  const std::string pass = told.pass == Pass::backward ? "backward" : "forward";
+  if (told.step >= 0)
+    add(told.pass == Pass::backward ? fmt::format("backward step {}", told.step)
+                                    : fmt::format("step {}", told.step));
+  else if (told.pass)
+    add(pass + " pass");
+  if (told.lane) add(std::string(name_of(*told.lane)));
+  return text;
+}
+
+}  // namespace ringscope::viz

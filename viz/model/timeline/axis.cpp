@@ -1,0 +1,128 @@
+#include "viz/model/timeline/axis.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "viz/model/analysis/training_step.h"
+
+namespace ringscope::viz {
+namespace {
+
+constexpr std::int64_t kUnknown = INT64_MAX;
+
+// Steps whose beginning nobody recorded are dealt out evenly between their neighbours', and none
+// begins before the step before it.
+void fill_gaps(std::int64_t* begins, int steps) {
+  int known = 0;
+  for (int step = 1; step <= steps; ++step) {
+    if (begins[step] == kUnknown) continue;
+    begins[step] = std::clamp(begins[step], begins[known], begins[steps]);
+    for (int gap = known + 1; gap < step; ++gap)
+      begins[gap] = begins[known] + (begins[step] - begins[known]) / (step - known) * (gap - known);
+    known = step;
+  }
+}
+
+// A rank of a run that failed came to a step and no further: that one begins when the rank had
+// computed what it did, and lasts until the run ends.
+void end_in_a_step(std::int64_t* begins, int steps, std::int64_t computed_ns, std::int64_t end_ns) {
+  int last = steps - 1;
+  while (last > 0 && begins[last] == kUnknown) --last;
+  if (last == steps - 1) return;
+  if (computed_ns > begins[last]) begins[++last] = computed_ns;
+  for (int step = last + 1; step <= steps; ++step) begins[step] = end_ns;
+}
+
+}  // namespace
+
+Axis::Axis(const Trace& trace)
+    : begin_ns_(trace.begin_ns),
+      end_ns_(trace.end_ns),
+      steps_(step_count(trace)),
+      forward_steps_(forward_step_count(trace)) {
+  if (steps_ == 0) return;
+  const auto stride = static_cast<std::size_t>(steps_) + 1;
+  boundaries_.assign(trace.ranks.size() * stride, kUnknown);
+  std::vector<std::int64_t> ends(trace.ranks.size(), INT64_MIN);
+  std::vector<std::int64_t> computed(trace.ranks.size(), begin_ns_);  // the last slice's end
+  for (std::size_t row = 0; row < trace.rows.size(); ++row) {
+    const std::uint32_t rank = trace.rank_of_row(static_cast<std::uint32_t>(row));
+    std::int64_t* begins = boundaries_.data() + rank * stride;
+    for (const Slice& slice : trace.rows[row].slices) {
+      ends[rank] = std::max(ends[rank], slice.end_ns);
+      // A gradient is waited for when the step's own work is over.
+      const bool begins_step =
+          slice.kind == Kind::compute || (slice.kind == Kind::wait && slice.payload == Payload::kv);
+      if (!begins_step || slice.step < 0) continue;
+      if (slice.kind == Kind::compute) computed[rank] = std::max(computed[rank], slice.end_ns);
+      const int step = slice.step + (slice.pass == Pass::backward ? forward_steps_ : 0);
+      if (step < steps_) begins[step] = std::min(begins[step], slice.begin_ns);
+    }
+  }
+  lengths_.assign(static_cast<std::size_t>(steps_), 1);
+  for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
+    std::int64_t* begins = boundaries_.data() + rank * stride;
+    begins[0] = begin_ns_;
+    begins[steps_] = ends[rank] == INT64_MIN ? end_ns_ : ends[rank];
+    if (trace.run->failure) end_in_a_step(begins, steps_, computed[rank], end_ns_);
+    std::vector<Stretch> passes;
+    if (trace.has_model()) passes = ring_stretches(trace, static_cast<int>(rank));
+    if (!passes.empty()) begins[0] = passes.front().begin_ns;
+    fill_gaps(begins, steps_);
+    for (std::size_t step = 0; step < lengths_.size(); ++step) {
+      std::int64_t end = begins[step + 1];
+      // The last step of a pass ends with it, whatever the rank then goes on to.
+      const int next = static_cast<int>(step) + 1;
+      if (!passes.empty() && (next == forward_steps_ || next == steps_))
+        end =
+            std::clamp((next == steps_ ? passes.back() : passes.front()).end_ns, begins[step], end);
+      lengths_[step] = std::max(lengths_[step], end - begins[step]);
+    }
+  }
+}
+
+double Axis::position(AxisMode mode, int rank, std::int64_t ns) const {
+  if (mode == AxisMode::time) return static_cast<double>(ns - begin_ns_);
+  if (boundaries_.empty()) return 0;
+  const int step = step_at(rank, ns);
+  const double within = static_cast<double>(ns - step_begin_ns(rank, step)) /
+                        static_cast<double>(step_length_ns(step));
+  return step + std::clamp(within, 0.0, 1.0);
+}
+
+std::int64_t Axis::time_at(AxisMode mode, int rank, double position) const {
+  position = std::clamp(position, 0.0, length(mode));
+  if (mode == AxisMode::time) return begin_ns_ + std::llround(position);
+  if (boundaries_.empty()) return begin_ns_;
+  const int step = std::min(static_cast<int>(position), steps_ - 1);
+  const std::int64_t from = step_begin_ns(rank, step);
+  const std::int64_t at =
+      from + std::llround((position - step) * static_cast<double>(step_length_ns(step)));
+  if (step == steps_ - 1) return std::min(at, end_ns_);
+  return std::max(from, std::min(at, step_begin_ns(rank, step + 1) - 1));
+}
+
+double Axis::length(AxisMode mode) const {
+  return mode == AxisMode::time ? static_cast<double>(end_ns_ - begin_ns_)
+                                : static_cast<double>(boundaries_.empty() ? 0 : steps_);
+}
+
+int Axis::step_at(int rank, std::int64_t ns) const {
+  if (boundaries_.empty()) return 0;
+  const auto begin =
+      boundaries_.begin() + static_cast<std::ptrdiff_t>(rank) * (std::ptrdiff_t{steps_} + 1);
+  const auto after = std::upper_bound(begin, begin + steps_, ns);
+  return std::max(0, static_cast<int>(after - begin) - 1);
+}
+
+std::int64_t Axis::step_begin_ns(int rank, int step) const {
+  if (boundaries_.empty()) return begin_ns_;
+  return boundaries_[static_cast<std::size_t>(rank) * (static_cast<std::size_t>(steps_) + 1) +
+                     static_cast<std::size_t>(std::clamp(step, 0, steps_))];
+}
+
+std::int64_t Axis::step_length_ns(int step) const {
+  return lengths_.empty() ? 1 : lengths_[static_cast<std::size_t>(std::clamp(step, 0, steps_ - 1))];
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,334 @@
+#include "viz/model/timeline/timeline_painter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "viz/model/timeline/timeline_columns.h"
+
+namespace ringscope::viz {
+namespace {
+
+constexpr int kClasses = TimelineIndex::kClasses;
+constexpr std::size_t kBlock = TimelineIndex::kBlock;
+constexpr double kSlack = TimelineColumns::kSlack;
+
+// The visible stretches of a rank's time, each with one scale: all of it, or ring steps.
+std::vector<Segment> segments_of(const Axis& axis, AxisMode mode, int rank,
+                                 const TimelineView& view, int width) {
+  const double pixels = width / view.width();
+  if (mode == AxisMode::time) {
+    const std::int64_t begin = axis.time_at(mode, rank, 0);
+    return {{begin, INT64_MAX, -view.begin * pixels, pixels}};
+  }
+  std::vector<Segment> segments;
+  const int last = static_cast<int>(std::clamp<double>(std::ceil(view.end), 0, axis.steps()));
+  for (int step = static_cast<int>(std::max(0.0, view.begin)); step < last; ++step) {
+    const std::int64_t from = axis.step_begin_ns(rank, step);
+    // Of a training step, there is time between the passes that is in no ring step.
+    const std::int64_t to =
+        std::min(axis.step_begin_ns(rank, step + 1), from + axis.step_length_ns(step));
+    if (from < to)
+      segments.push_back({from, to, (step - view.begin) * pixels,
+                          pixels / static_cast<double>(axis.step_length_ns(step))});
+  }
+  return segments;
+}
+
+// What is the same for all rows of a picture, or kept for its memory.
+struct Brush {
+  Image& image;
+  ColorBy by;
+  std::vector<Segment> segments;
+  TimelineColumns columns;
+  std::vector<WideSlice> wide;
+};
+
+struct RowColors {
+  Color colors[kClasses] = {};
+  std::uint32_t waits = 0;  // classes that are waiting
+  Color background = 0;
+};
+
+class RowPainter {
+ public:
+  RowPainter(Brush& brush, const TimelineIndex::RowIndex& row, const RowColors& colors,
+             const Bar& bar)
+      : brush_(brush), row_(row), classes_(row.classes(brush.by)), colors_(colors), bar_(bar) {}
+
+  void paint() {
+    const auto [first, last] = visible();
+    brush_.columns.clear(brush_.image.width, classes_in(first, last));
+    brush_.wide.clear();
+    add_slices(first, last);
+    brush_.columns.paint(brush_.image, bar_, colors_.colors, colors_.waits, colors_.background);
+    sharpen();
+  }
+
+ private:
+  // By the last segment that begins before `before`; what lies between segments is at their sides.
+  double x_of(std::int64_t ns, std::int64_t before) const {
+    const std::vector<Segment>& segments = brush_.segments;
+    const auto after = std::lower_bound(
+        segments.begin(), segments.end(), before,
+        [](const Segment& segment, std::int64_t at) { return segment.from_ns < at; });
+    const Segment& segment = after == segments.begin() ? segments.front() : *(after - 1);
+    return segment.x_of(std::clamp(ns, segment.from_ns, segment.to_ns));
+  }
+  double begin_of(std::size_t i) const { return x_of(row_.begins[i], row_.begins[i] + 1); }
+  // A slice that ends with its segment ends there, not where the next one begins.
+  double end_of(std::size_t i) const {
+    return row_.begins[i] == row_.ends[i] ? begin_of(i) : x_of(row_.ends[i], row_.ends[i]);
+  }
+
+  // Those of which anything lies in the picture, or which take no time there.
+  std::pair<std::size_t, std::size_t> visible() const {
+    const auto outside = [&](std::size_t i) {
+      const double x0 = begin_of(i), x1 = end_of(i);
+      const bool gone = x1 < kSlack || x0 > brush_.image.width - kSlack;
+      return gone &&
+             (row_.begins[i] < row_.ends[i] || x1 < -kSlack || x0 > brush_.image.width + kSlack);
+    };
+    const std::size_t n = row_.ends.size();
+    // Neither begins nor ends go back, and what is left of the picture comes before what is in it.
+    std::size_t first = 0, last = n;
+    const auto search = [&](std::size_t low, const auto& is_before) {
+      std::size_t high = n;
+      while (low < high) {
+        const std::size_t middle = low + (high - low) / 2;
+        if (is_before(middle))
+          low = middle + 1;
+        else
+          high = middle;
+      }
+      return low;
+    };
+    first = search(0, [&](std::size_t i) { return end_of(i) < -kSlack; });
+    last = search(first, [&](std::size_t i) { return begin_of(i) <= brush_.image.width + kSlack; });
+    while (first < last && outside(first)) ++first;
+    while (last > first && outside(last - 1)) --last;
+    return {first, last};
+  }
+
+  // Bit by class; of a few slices only what they are, so that the others cost nothing.
+  std::uint32_t classes_in(std::size_t first, std::size_t last) const {
+    if (last - first > 1000) return row_.present(brush_.by);
+    std::uint32_t present = 0;
+    for (std::size_t i = first; i < last; ++i) present |= 1u << classes_[i];
+    return present;
+  }
+
+  // Segment by segment. Only the last slice that begins in a segment may reach out of it.
+  void add_slices(std::size_t i, std::size_t end) {
+    constexpr std::size_t kStride = 32;
+    for (const Segment& segment : brush_.segments) {
+      std::size_t next = i;  // the first that begins behind the segment; it is not far
+      if (segment.to_ns == INT64_MAX) next = end;
+      while (next + kStride < end && row_.begins[next + kStride] < segment.to_ns) next += kStride;
+      while (next < end && row_.begins[next] < segment.to_ns) ++next;
+      if (i < next && row_.begins[i] < segment.from_ns) add_across(i++);
+      if (i >= next) continue;
+      const bool reaches_out = row_.ends[next - 1] > segment.to_ns;
+      add_within(segment, i, next - (reaches_out ? 1 : 0));
+      if (reaches_out) add_across(next - 1);
+      i = next;
+    }
+    for (; i < end; ++i) add_across(i);
+  }
+
+  void add_across(std::size_t i) {
+    const double x0 = begin_of(i), x1 = end_of(i);
+    brush_.columns.add(classes_[i], x0, x1);
+    if (x1 - x0 >= TimelineColumns::kWide) brush_.wide.push_back({i, x0, x1});
+  }
+
+  // Blocks that lie in one column are added as sums; worth looking for where there are many slices
+  // in a column.
+  void add_within(const Segment& segment, std::size_t i, std::size_t end) {
+    if (i >= end) return;
+    const auto add = [&](std::size_t from, std::size_t to) {
+      brush_.columns.add(segment, row_.begins.data(), row_.ends.data(), classes_.data(), from, to,
+                         brush_.wide);
+    };
+    const double span = segment.x_of(row_.ends[end - 1]) - segment.x_of(row_.begins[i]);
+    if (static_cast<double>(end - i) < 2.0 * kBlock * span) return add(i, end);
+    for (std::size_t block = i / kBlock + 1; (block + 1) * kBlock <= end; ++block) {
+      const std::size_t first = block * kBlock, last = first + kBlock - 1;
+      const double x0 = segment.x_of(row_.begins[first]), x1 = segment.x_of(row_.ends[last]);
+      const int column = static_cast<int>(x0);
+      if (x0 < 0 || x1 > column + 1 || column >= brush_.image.width) continue;
+      add(i, first);
+      add_block(block, column, segment.pixels_a_ns);
+      i = last + 1;
+    }
+    add(i, end);
+  }
+
+  void add_block(std::size_t block, int column, double pixels_a_ns) {
+    std::int64_t sums[kClasses] = {};
+    std::uint32_t present = row_.add_blocks(brush_.by, block, block + 1, sums);
+    for (int cls = 0; present != 0; ++cls, present >>= 1)
+      if ((present & 1) != 0)
+        brush_.columns.add_to(column, cls, static_cast<double>(sums[cls]) * pixels_a_ns);
+  }
+
+  void solid(int column, Color color) {
+    Image& image = brush_.image;
+    if (column < 0 || column >= image.width) return;
+    const int bottom = std::min(bar_.bottom, image.height);
+    for (int y = std::max(bar_.top, 0); y < bottom; ++y) image.at(column, y) = color;
+  }
+
+  // The sides of wide slices.
+  void sharpen() {
+    const std::vector<WideSlice>& wide = brush_.wide;
+    Color edges[kClasses];
+    for (int cls = 0; cls < kClasses; ++cls)
+      edges[cls] = mix(colors_.colors[cls], colors_.background, 0.5);
+    for (std::size_t w = 0; w < wide.size(); ++w) {
+      const std::size_t i = wide[w].index;
+      const bool after_wide = w > 0 && wide[w - 1].index + 1 == i;
+      const bool before_wide = w + 1 < wide.size() && wide[w + 1].index == i + 1;
+      double before = -1e18, next = 1e18;
+      if (after_wide)
+        before = wide[w - 1].x1;
+      else if (i > 0)
+        before = end_of(i - 1);
+      if (before_wide)
+        next = wide[w + 1].x0;
+      else if (i + 1 < row_.begins.size())
+        next = begin_of(i + 1);
+      sharpen_head(wide[w], before);
+      sharpen_tail(wide[w], edges[classes_[i]], next, before_wide);
+    }
+  }
+
+  // Sides are sharp unless something narrow lies at them: the pixel goes to whoever has half of it.
+  void sharpen_head(const WideSlice& slice, double before) {
+    const int head = static_cast<int>(std::floor(slice.x0 + kSlack));
+    const double in_head = head + 1 - slice.x0;
+    if (in_head > 1 - kSlack || before > head + kSlack) return;
+    solid(head, in_head >= 0.5 ? colors_.colors[classes_[slice.index]] : colors_.background);
+  }
+
+  // The last column is darker, to tell the slice from its neighbour.
+  void sharpen_tail(const WideSlice& slice, Color edge, double next, bool before_wide) {
+    const int tail = static_cast<int>(std::floor(slice.x1 + kSlack));
+    const double in_tail = slice.x1 - tail;
+    const bool alone_there = next >= tail + 1 - kSlack;
+    const bool meets_wide = before_wide && next - slice.x1 < kSlack;
+    if (in_tail <= kSlack || (!alone_there && !meets_wide)) return solid(tail - 1, edge);
+    if (in_tail >= 0.5) return solid(tail, edge);
+    solid(tail - 1, edge);
+    solid(tail, alone_there ? colors_.background : colors_.colors[classes_[slice.index + 1]]);
+  }
+
+  Brush& brush_;
+  const TimelineIndex::RowIndex& row_;
+  const std::vector<std::uint8_t>& classes_;
+  const RowColors& colors_;
+  Bar bar_;
+};
+
+RowColors row_colors(const TimelineIndex::RowIndex& row, const TimelinePaint& paint,
+                     Color background, int world_size) {
+  const Palette& palette = palette_of(paint.theme);
+  RowColors result;
+  result.background = background;
+  const auto set = [&](std::size_t cls, const Slice& sample) {
+    const Color color = slice_color(palette, paint.theme, paint.color_by, sample, world_size);
+    result.colors[cls] = paint.dim_all ? mix(background, color, 0.35) : color;
+    result.waits |= static_cast<std::uint32_t>(sample.kind == Kind::wait) << cls;
+  };
+  if (paint.color_by == ColorBy::owner) {
+    for (std::size_t c = 0; c < row.owner_samples.size(); ++c) set(c, row.owner_samples[c]);
+  } else {
+    for (std::size_t k = 0; k < kKindCount; ++k) {
+      Slice sample;
+      sample.kind = static_cast<Kind>(k);
+      set(k, sample);
+    }
+  }
+  return result;
+}
+
+int top_of(const RowPlace& place, const TimelineView& view) {
+  return static_cast<int>(std::floor(static_cast<double>(place.y) - view.scroll_y + 0.5));
+}
+
+// Rows [first, last) of the layout, and the lines between them from `painted` on; returns the first
+// line that is left.
+int paint_rows(const Trace& trace, const Axis& axis, const TimelineIndex& index,
+               const TimelineLayout& layout, const TimelineView& view, const TimelinePaint& paint,
+               std::size_t first, std::size_t last, int painted, Image& image) {
+  const Palette& palette = palette_of(paint.theme);
+  const int width = image.width;
+  const bool drawable = view.width() > 0 && width > 0;
+  const int world_size = trace.run ? trace.run->world_size : 1;
+  Brush brush{image, paint.color_by, {}, {}, {}};
+  int segments_of_rank = -1;
+  for (std::size_t r = first; r < last; ++r) {
+    const RowPlace& place = layout.rows[r];
+    const int top = top_of(place, view);
+    const int bottom = top + static_cast<int>(place.height);
+    if (bottom <= 0) continue;
+    if (top >= image.height) break;
+    const std::uint32_t lane = trace.rows[place.row].lane;
+    const std::uint32_t rank = trace.lanes[lane].rank;
+    const bool odd = (lane - trace.ranks[rank].first_lane) % 2 == 1;
+    const Color background = odd ? palette.row_odd : palette.row_even;
+    image.fill(0, painted, width, top, palette.background);
+    painted = std::min(bottom, image.height);
+    const TimelineIndex::RowIndex& row = index.row(place.row);
+    if (drawable && segments_of_rank != static_cast<int>(rank)) {
+      segments_of_rank = static_cast<int>(rank);
+      brush.segments = segments_of(axis, paint.mode, segments_of_rank, view, width);
+    }
+    if (!drawable || row.ends.empty() || brush.segments.empty()) {
+      image.fill(0, top, width, bottom, background);
+      continue;
+    }
+    // Air between rows, where there is room for it.
+    const int height = bottom - top;
+    const Bar bar{top + (height >= 10 ? 1 : 0), bottom - (height >= 5 ? 1 : 0)};
+    image.fill(0, top, width, bar.top, background);
+    image.fill(0, bar.bottom, width, bottom, background);
+    RowPainter(brush, row, row_colors(row, paint, background, world_size), bar).paint();
+  }
+  return painted;
+}
+
+}  // namespace
+
+void paint_timeline(const Trace& trace, const Axis& axis, const TimelineIndex& index,
+                    const TimelineLayout& layout, const TimelineView& view,
+                    const TimelinePaint& paint, Image& image) {
+  // Rows are lines of their own, so parts of the picture are painted side by side where that pays.
+  constexpr std::size_t kWorthAThread = 1'000'000;  // slices
+  constexpr std::size_t kThreads = 4;
+  const std::size_t rows = layout.rows.size();
+  const std::size_t threads =
+      std::min({std::size_t{std::max(1u, std::thread::hardware_concurrency())}, kThreads,
+                trace.slice_count / kWorthAThread + 1, std::max<std::size_t>(1, rows)});
+  std::vector<int> ends(threads);
+  const auto paint_part = [&](std::size_t part) {
+    const std::size_t first = rows * part / threads, last = rows * (part + 1) / threads;
+    const int top = part == 0 || first >= rows ? 0 : top_of(layout.rows[first], view);
+    ends[part] = paint_rows(trace, axis, index, layout, view, paint, first, last,
+                            std::clamp(top, 0, image.height), image);
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (std::size_t part = 1; part < threads; ++part) helpers.emplace_back(paint_part, part);
+    paint_part(0);
+  }
+  const Color background = palette_of(paint.theme).background;
+  for (std::size_t part = 0; part < threads; ++part) {
+    const std::size_t next = rows * (part + 1) / threads;
+    const int end =
+        next < rows ? std::min(top_of(layout.rows[next], view), image.height) : image.height;
+    image.fill(0, ends[part], image.width, end, background);
+  }
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,306 @@
+#include "viz/model/trace/trace_foreign.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "core/base/error.h"
+
+namespace ringscope::viz {
+namespace {
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+// Numbers for what the file names by text.
+std::int64_t number_or(std::int64_t number, const std::string& text, std::int64_t otherwise) {
+  return text.empty() ? number : otherwise;
+}
+
+}  // namespace
+
+void ForeignEvents::add(const EventFields& fields, std::uint64_t end) {
+  const std::string_view phase = fields.text_or_empty(Field::ph);
+  if (phase.size() != 1) return;
+  switch (phase[0]) {
+    case 'X':
+    case 'B':
+    case 'E':
+      return add_slice(fields, phase[0], end);
+    case 'M':
+      return add_metadata(fields);
+    case 's':
+    case 't':
+    case 'f':
+      return add_flow_event(fields, phase[0], end);
+    default:
+      return;
+  }
+}
+
+ForeignEvents::Id ForeignEvents::id_of(const EventFields& fields, Field field) {
+  if (const auto number = fields.any_integer(field)) return {*number, {}};
+  return {0, fields.any_text(field)};
+}
+
+std::uint32_t ForeignEvents::process_of(const EventFields& fields) {
+  Id id = id_of(fields, Field::pid);
+  const auto [found, is_new] =
+      process_numbers_.try_emplace(id, static_cast<std::uint32_t>(processes_.size()));
+  if (is_new) processes_.push_back({.id = std::move(id), .name = {}, .sort_index = 0});
+  return found->second;
+}
+
+std::uint32_t ForeignEvents::thread_of(const EventFields& fields) {
+  // Most often it is that of the event before.
+  if (last_thread_ < threads_.size()) {
+    const Thread& last = threads_[last_thread_];
+    const Id& pid = processes_[last.process].id;
+    if (last.id.text.empty() && pid.text.empty() && fields.any_integer(Field::pid) == pid.number &&
+        fields.any_integer(Field::tid) == last.id.number)
+      return last_thread_;
+  }
+  const std::uint32_t process = process_of(fields);
+  Id id = id_of(fields, Field::tid);
+  const auto [found, is_new] = thread_numbers_.try_emplace(
+      std::pair{process, id}, static_cast<std::uint32_t>(threads_.size()));
+  if (is_new) {
+    threads_.emplace_back();
+    threads_.back().process = process;
+    threads_.back().id = std::move(id);
+  }
+  last_thread_ = found->second;
+  return found->second;
+}
+
+void ForeignEvents::add_slice(const EventFields& fields, char phase, std::uint64_t end) {
+  Slice slice;
+  const auto begin = fields.any_time(Field::ts);
+  if (!begin) fail_at(end, "ts missing");
+  slice.begin_ns = slice.end_ns = *begin;
+  const std::uint64_t at = fields.at(Field::ts);
+  Thread& thread = threads_[thread_of(fields)];
+  if (phase != 'E') {
+    const std::string_view category = fields.text_or_empty(Field::cat);
+    const std::string_view name = fields.text_or_empty(Field::name);
+    slice.name = names_.number_of(name);
+    from_profiler_ = from_profiler_ || is_profiler_category(category);
+    if (is_device_category(category)) {
+      thread.device = true;
+      describe_device_slice(category, name, fields, slice);
+    }
+    ++count_;
+  }
+  if (phase != 'X') {
+    thread.edges.push_back({slice, at, phase == 'B'});
+    return;
+  }
+  slice.end_ns += fields.any_time(Field::dur).value_or(0);
+  if (slice.end_ns > kMaxTraceNs)
+    fail_at(
+        fields.at(Field::dur),
+        fmt::format("dur ends later than {} microseconds after the base time", kMaxTraceNs / 1000));
+  thread.slices.push_back(slice);
+}
+
+void ForeignEvents::add_metadata(const EventFields& fields) {
+  const std::string_view what = fields.text_or_empty(Field::name);
+  const std::string_view name = fields.text_or_empty(Field::given_name);
+  const std::int64_t index = fields.any_integer(Field::sort_index).value_or(0);
+  if (what == "process_name") {
+    processes_[process_of(fields)].name = name;
+  } else if (what == "process_sort_index") {
+    processes_[process_of(fields)].sort_index = index;
+  } else if (what == "thread_name") {
+    threads_[thread_of(fields)].name = trimmed(std::string(name));
+  } else if (what == "thread_sort_index") {
+    threads_[thread_of(fields)].sort_index = index;
+  }
+}
+
+void ForeignEvents::add_flow_event(const EventFields& fields, char phase, std::uint64_t end) {
+  FlowEvent event;
+  const auto ts = fields.any_time(Field::ts);
+  if (!ts) fail_at(end, "ts missing");
+  event.ts = *ts;
+  event.thread = thread_of(fields);
+  event.key = keys_.number_of(std::string(fields.text_or_empty(Field::cat)) + '\n' +
+                              fields.any_text(Field::id));
+  event.phase = phase;
+  event.enclosing = phase != 'f' || fields.text_or_empty(Field::bp) == "e";
+  flow_events_.push_back(event);
+}
+
+Trace ForeignEvents::finish(std::optional<std::int64_t> rank, std::uint64_t end) {
+  if (count_ == 0)
+    fail_at(end, "no slices found; events of phase \"X\", or \"B\" with \"E\", accepted");
+  close_edges();
+  make_rows(rank);
+  measure_extent(trace_);
+  bind_flows();
+  trace_.names = names_.take();
+  return std::move(trace_);
+}
+
+// Makes slices of B and E events, thread by thread: an E ends the B that began last.
+void ForeignEvents::close_edges() {
+  std::int64_t last_ns = 0;
+  for (const Thread& thread : threads_) {
+    for (const Slice& slice : thread.slices) last_ns = std::max(last_ns, slice.end_ns);
+    for (const Edge& edge : thread.edges) last_ns = std::max(last_ns, edge.slice.begin_ns);
+  }
+  std::size_t without_begin = 0, without_end = 0;
+  for (Thread& thread : threads_) {
+    std::stable_sort(thread.edges.begin(), thread.edges.end(), [](const Edge& a, const Edge& b) {
+      return a.slice.begin_ns < b.slice.begin_ns;
+    });
+    std::vector<Slice> open;
+    for (const Edge& edge : thread.edges) {
+      if (edge.begins) {
+        open.push_back(edge.slice);
+      } else if (open.empty()) {
+        ++without_begin;
+      } else {
+        open.back().end_ns = edge.slice.begin_ns;
+        thread.slices.push_back(open.back());
+        open.pop_back();
+      }
+    }
+    without_end += open.size();
+    for (Slice& slice : open) {
+      slice.end_ns = last_ns;
+      thread.slices.push_back(slice);
+    }
+    thread.edges = {};
+  }
+  if (without_begin > 0)
+    trace_.notices.push_back(
+        fmt::format("{} \"E\" events without a \"B\" are left out", without_begin));
+  if (without_end > 0)
+    trace_.notices.push_back(
+        fmt::format("{} \"B\" events without an \"E\" are drawn to the end", without_end));
+}
+
+void ForeignEvents::make_rows(std::optional<std::int64_t> rank) {
+  // Device streams stand before the threads of their rank: they are what one looks for.
+  const auto order = [&](std::uint32_t a, std::uint32_t b) {
+    const Thread &x = threads_[a], &y = threads_[b];
+    const Process &p = processes_[x.process], &q = processes_[y.process];
+    const bool x_last = rank && !x.device, y_last = rank && !y.device;
+    return std::tie(x_last, p.sort_index, p.id, x.sort_index, x.id) <
+           std::tie(y_last, q.sort_index, q.id, y.sort_index, y.id);
+  };
+  std::vector<std::uint32_t> threads;
+  std::int64_t first_device = -1;
+  bool many_devices = false;
+  for (std::uint32_t i = 0; i < threads_.size(); ++i) {
+    if (threads_[i].slices.empty()) continue;
+    threads.push_back(i);
+    if (!threads_[i].device) continue;
+    many_devices = many_devices || (first_device >= 0 && threads_[i].process != first_device);
+    first_device = threads_[i].process;
+  }
+  std::sort(threads.begin(), threads.end(), order);
+  std::int64_t present = -1;  // process
+  for (const std::uint32_t i : threads) {
+    Thread& thread = threads_[i];
+    const Process& process = processes_[thread.process];
+    const std::string pid =
+        process.id.text.empty() ? fmt::format("{}", process.id.number) : process.id.text;
+    const bool is_new = rank ? trace_.ranks.empty() : thread.process != present;
+    present = thread.process;
+    if (is_new)
+      trace_.ranks.push_back(
+          {.pid = rank ? *rank : number_or(process.id.number, process.id.text, present),
+           .name = rank                   ? fmt::format("rank {}", *rank)
+                   : process.name.empty() ? pid
+                                          : fmt::format("{} {}", process.name, pid),
+           .first_lane = static_cast<std::uint32_t>(trace_.lanes.size()),
+           .lanes = 0});
+    const std::string tid =
+        thread.id.text.empty() ? fmt::format("{}", thread.id.number) : thread.id.text;
+    std::string name = thread.device         ? fmt::format("stream {}", tid)
+                       : thread.name.empty() ? fmt::format("thread {}", tid)
+                                             : thread.name;
+    if (thread.device && rank && many_devices) name = fmt::format("GPU {} {}", pid, name);
+    sort_slices(thread.slices);
+    std::int64_t overlap = -1;
+    thread.lane = static_cast<std::uint32_t>(trace_.lanes.size());
+    append_lane(trace_, number_or(thread.id.number, thread.id.text, i), std::move(name),
+                rows_of(std::move(thread.slices), overlap));
+    thread.slices = {};
+  }
+}
+
+// The deepest slice of the event's thread that it stands in, or the next one to begin.
+std::optional<SliceId> ForeignEvents::slice_of(const FlowEvent& event, const Trace& trace) const {
+  const std::uint32_t number = threads_[event.thread].lane;
+  if (number == kNoLane) return std::nullopt;
+  const Lane& lane = trace.lanes[number];
+  std::optional<SliceId> best;
+  for (std::uint32_t row = lane.first_row; row < lane.first_row + lane.rows; ++row) {
+    const std::vector<Slice>& slices = trace.rows[row].slices;
+    const auto after =
+        std::upper_bound(slices.begin(), slices.end(), event.ts,
+                         [](std::int64_t ts, const Slice& slice) { return ts < slice.begin_ns; });
+    if (event.enclosing) {
+      if (after != slices.begin() && (after - 1)->end_ns >= event.ts)
+        best = SliceId{row, static_cast<std::uint32_t>(after - 1 - slices.begin())};
+      continue;
+    }
+    // One that begins at this very time counts as next.
+    const bool now = after != slices.begin() && (after - 1)->begin_ns == event.ts;
+    const auto next = now ? after - 1 : after;
+    if (next == slices.end()) continue;
+    if (!best || next->begin_ns < trace.slice(*best).begin_ns)
+      best = SliceId{row, static_cast<std::uint32_t>(next - slices.begin())};
+  }
+  return best;
+}
+
+void ForeignEvents::bind_flows() {
+  const auto rank_of = [](char phase) { return phase == 's' ? 0 : phase == 't' ? 1 : 2; };
+  std::stable_sort(flow_events_.begin(), flow_events_.end(),
+                   [&](const FlowEvent& a, const FlowEvent& b) {
+                     return std::tuple(a.key, a.ts, rank_of(a.phase)) <
+                            std::tuple(b.key, b.ts, rank_of(b.phase));
+                   });
+  std::size_t dangling = 0;
+  std::optional<SliceId> from;  // where the flow at hand has come to
+  bool open = false;
+  for (std::size_t i = 0; i < flow_events_.size(); ++i) {
+    const FlowEvent& event = flow_events_[i];
+    const bool same = i > 0 && flow_events_[i - 1].key == event.key;
+    if (open && (!same || event.phase == 's')) ++dangling;  // it had no end
+    open = open && same;
+    const std::optional<SliceId> here = slice_of(event, trace_);
+    if (event.phase == 's') {
+      open = here.has_value();
+      dangling += !here;
+      from = here;
+      continue;
+    }
+    if (!open || !here) {
+      ++dangling;
+      open = open && event.phase == 't';
+      continue;
+    }
+    trace_.flows.push_back({*from, *here});
+    const auto flow = static_cast<std::uint32_t>(trace_.flows.size());
+    for (const SliceId end : {*from, *here}) {
+      Slice& slice = trace_.rows[end.row].slices[end.index];
+      if (slice.flow == 0) slice.flow = flow;
+    }
+    from = here;
+    open = event.phase == 't';
+  }
+  dangling += open;
+  if (dangling > 0)
+    trace_.notices.push_back(
+        fmt::format("{} flow events lack their other end or a slice, and are left out", dangling));
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,90 @@
+// Events of traces that are not ours: slices from X events and from pairs of B and E, names and
+// order from metadata, flows bound to the slices around them. What is odd but harmless is passed
+// over and counted; what would put a slice in the wrong place is refused.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "viz/model/trace/kineto.h"
+#include "viz/model/trace/trace.h"
+#include "viz/model/trace/trace_fields.h"
+#include "viz/model/trace/trace_rows.h"
+
+namespace ringscope::viz {
+
+class ForeignEvents {
+ public:
+  // Takes one event, which ends at byte `end`.
+  void add(const EventFields& fields, std::uint64_t end);
+  std::size_t slices() const { return count_; }
+  bool from_profiler() const { return from_profiler_; }
+  // The trace, once all events were added. With `rank`, all its processes are that rank's.
+  Trace finish(std::optional<std::int64_t> rank, std::uint64_t end);
+
+ private:
+  static constexpr std::uint32_t kNoLane = UINT32_MAX;
+
+  // A process or thread as the file names it: by number or by text.
+  struct Id {
+    std::int64_t number = 0;
+    std::string text;  // empty: the number counts
+    auto operator<=>(const Id&) const = default;
+  };
+  struct Process {
+    Id id;
+    std::string name;
+    std::int64_t sort_index = 0;
+  };
+  // A B or E event.
+  struct Edge {
+    Slice slice;  // begins when the edge stands
+    std::uint64_t at = 0;
+    bool begins = false;
+  };
+  struct Thread {
+    std::uint32_t process = 0;
+    Id id;
+    std::string name;
+    std::int64_t sort_index = 0;
+    bool device = false;
+    std::vector<Slice> slices;
+    std::vector<Edge> edges;
+    std::uint32_t lane = kNoLane;  // of the trace
+  };
+  struct FlowEvent {
+    std::uint32_t key = 0;  // category and id
+    std::uint32_t thread = 0;
+    std::int64_t ts = 0;
+    char phase = 's';
+    bool enclosing = true;  // binds to the slice around it, not to the next one
+  };
+
+  static Id id_of(const EventFields& fields, Field field);
+  std::uint32_t process_of(const EventFields& fields);
+  std::uint32_t thread_of(const EventFields& fields);
+  void add_slice(const EventFields& fields, char phase, std::uint64_t end);
+  void add_metadata(const EventFields& fields);
+  void add_flow_event(const EventFields& fields, char phase, std::uint64_t end);
+  void close_edges();
+  void make_rows(std::optional<std::int64_t> rank);
+  std::optional<SliceId> slice_of(const FlowEvent& event, const Trace& trace) const;
+  void bind_flows();
+
+  Trace trace_;
+  NameTable names_, keys_;
+  std::vector<Process> processes_;
+  std::vector<Thread> threads_;
+  std::map<Id, std::uint32_t> process_numbers_;
+  std::map<std::pair<std::uint32_t, Id>, std::uint32_t> thread_numbers_;
+  std::vector<FlowEvent> flow_events_;
+  std::uint32_t last_thread_ = 0;
+  bool from_profiler_ = false;
+  std::size_t count_ = 0;
+};
+
+}  // namespace ringscope::viz

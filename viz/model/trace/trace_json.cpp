@@ -1,0 +1,353 @@
+#include "viz/model/trace/trace_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "core/trace/chrome_trace_fields.h"
+
+namespace ringscope::viz {
+namespace {
+
+enum Class : std::uint8_t { kPlain = 1, kWide = 2, kNumber = 4, kLetter = 8, kSpace = 16 };
+
+constexpr std::array<std::uint8_t, 256> make_classes() {
+  std::array<std::uint8_t, 256> classes{};
+  for (int c = 0x20; c < 0x80; ++c)
+    if (c != '"' && c != '\\') classes[static_cast<std::size_t>(c)] |= kPlain;
+  for (int c = 0x80; c < 0x100; ++c) classes[static_cast<std::size_t>(c)] |= kWide;
+  for (const char c : {'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '+', '-', '.', 'e', 'E'})
+    classes[static_cast<std::size_t>(c)] |= kNumber;
+  for (int c = 'a'; c <= 'z'; ++c) {
+    classes[static_cast<std::size_t>(c)] |= kLetter;
+    classes[static_cast<std::size_t>(c - 'a' + 'A')] |= kLetter;
+  }
+  for (const char c : {' ', '\n', '\r', '\t'}) classes[static_cast<std::size_t>(c)] |= kSpace;
+  return classes;
+}
+constexpr std::array<std::uint8_t, 256> kCharacterClasses = make_classes();
+
+bool is(char c, std::uint8_t classes) {
+  return (kCharacterClasses[static_cast<unsigned char>(c)] & classes) != 0;
+}
+
+// JSON's grammar of numbers.
+bool is_number(std::string_view text) {
+  const char* p = text.data();
+  const char* const end = p + text.size();
+  const auto digits = [&] {
+    const char* const begin = p;
+    while (p < end && is_digit(*p)) ++p;
+    return p > begin;
+  };
+  if (p < end && *p == '-') ++p;
+  if (p < end && *p == '0') {
+    ++p;
+  } else if (!digits()) {
+    return false;
+  }
+  if (p < end && *p == '.') {
+    ++p;
+    if (!digits()) return false;
+  }
+  if (p < end && (*p == 'e' || *p == 'E')) {
+    ++p;
+    if (p < end && (*p == '+' || *p == '-')) ++p;
+    if (!digits()) return false;
+  }
+  return p == end;
+}
+
+// How many bytes a well-formed UTF-8 character at `p` has; 0: it is not one.
+std::size_t utf8_length(const char* p, const char* end) {
+  const auto byte = [&](int i) { return static_cast<unsigned char>(p[i]); };
+  const auto follows = [&](int i) { return p + i < end && (byte(i) & 0xC0) == 0x80; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
+  if (first >= 0xE0 && first <= 0xEF) {
+    if (!follows(1) || !follows(2)) return 0;
+    if (first == 0xE0 && byte(1) < 0xA0) return 0;  // overlong
+    if (first == 0xED && byte(1) > 0x9F) return 0;  // surrogates
+    return 3;
+  }
+  if (first >= 0xF0 && first <= 0xF4) {
+    if (!follows(1) || !follows(2) || !follows(3)) return 0;
+    if (first == 0xF0 && byte(1) < 0x90) return 0;
+    if (first == 0xF4 && byte(1) > 0x8F) return 0;
+    return 4;
+  }
+  return 0;
+}
+
+void append_utf8(std::string& to, unsigned code) {
+  const auto put = [&](unsigned byte) { to += static_cast<char>(byte); };
+  if (code < 0x80) {
+    put(code);
+  } else if (code < 0x800) {
+    put(0xC0 | code >> 6);
+    put(0x80 | (code & 0x3F));
+  } else if (code < 0x10000) {
+    put(0xE0 | code >> 12);
+    put(0x80 | (code >> 6 & 0x3F));
+    put(0x80 | (code & 0x3F));
+  } else {
+    put(0xF0 | code >> 18);
+    put(0x80 | (code >> 12 & 0x3F));
+    put(0x80 | (code >> 6 & 0x3F));
+    put(0x80 | (code & 0x3F));
+  }
+}
+
+}  // namespace
+
+JsonReader::JsonReader(JsonSource& source, std::size_t chunk)
+    : source_(source), chunk_(std::max<std::size_t>(chunk, 1)), buffer_(chunk_ + 1) {
+  cursor_ = limit_ = token_ = buffer_.data();
+}
+
+bool JsonReader::more() {
+  if (ended_) return false;
+  const std::size_t kept = static_cast<std::size_t>(limit_ - token_);
+  const std::size_t done = static_cast<std::size_t>(cursor_ - token_);
+  if (kept > kMaxToken)
+    fail_at(offset(token_), fmt::format("a value longer than {} bytes", kMaxToken));
+  base_ = offset(token_);
+  std::memmove(buffer_.data(), token_, kept);
+  // A long token doubles the buffer, so that it is moved a few times only.
+  if (buffer_.size() - 1 < kept + chunk_) buffer_.resize(2 * kept + chunk_ + 1);
+  const std::size_t got = source_.read(buffer_.data() + kept, buffer_.size() - 1 - kept);
+  ended_ = got == 0;
+  token_ = buffer_.data();
+  cursor_ = token_ + done;
+  limit_ = token_ + kept + got;
+  buffer_[kept + got] = '\0';
+  return !ended_;
+}
+
+char JsonReader::peek() {
+  for (;;) {
+    const char* p = cursor_;
+    while (is(*p, kSpace)) ++p;
+    token_ = cursor_ = p;
+    if (*p != '\0' || !at_end(p) || !more()) break;
+  }
+  at_ = offset(cursor_);
+  return *cursor_;
+}
+
+void JsonReader::unexpected(char c, std::string_view accepted) const {
+  if (at_end(cursor_))
+    fail_at(offset(cursor_), fmt::format("the text ends; {} accepted", accepted));
+  const std::string given = c > ' ' && c <= '~'
+                                ? fmt::format("'{}'", c)
+                                : fmt::format("byte value {}", static_cast<unsigned char>(c));
+  fail_at(offset(cursor_), fmt::format("{} given; {} accepted", given, accepted));
+}
+
+JsonToken JsonReader::next() {
+  const char c = peek();
+  switch (expect_) {
+    case Expect::value:
+      return value(c);
+    case Expect::colon:
+      if (c != ':') unexpected(c, "a colon");
+      ++cursor_;
+      return value(peek());
+    case Expect::nothing:
+      if (!at_end(cursor_)) unexpected(c, "nothing behind the end");
+      return JsonToken::end;
+    case Expect::first:
+    case Expect::after_value:
+      break;
+  }
+  const bool object = (objects_ >> (depth_ - 1) & 1) != 0;
+  if (c == (object ? '}' : ']')) {
+    ++cursor_;
+    return close();
+  }
+  char begin = c;
+  if (expect_ == Expect::after_value && !at_end(cursor_)) {
+    if (c != ',') unexpected(c, object ? "a comma or '}'" : "a comma or ']'");
+    ++cursor_;
+    begin = peek();
+  }
+  if (depth_ == 1 && !object && at_end(cursor_)) {
+    cut_short_ = true;
+    return close();
+  }
+  return object ? key(begin) : value(begin);
+}
+
+void JsonReader::skip(JsonToken token) {
+  if (token != JsonToken::begin_object && token != JsonToken::begin_array) return;
+  for (const int outside = depth_ - 1; depth_ > outside;) next();
+}
+
+JsonToken JsonReader::open(bool object) {
+  if (depth_ == kMaxDepth)
+    fail_at(offset(cursor_), fmt::format("nested deeper than {} levels", kMaxDepth));
+  ++cursor_;
+  objects_ &= ~(std::uint64_t{1} << depth_);
+  objects_ |= static_cast<std::uint64_t>(object) << depth_;
+  ++depth_;
+  expect_ = Expect::first;
+  return object ? JsonToken::begin_object : JsonToken::begin_array;
+}
+
+JsonToken JsonReader::close() {
+  --depth_;
+  expect_ = depth_ == 0 ? Expect::nothing : Expect::after_value;
+  return (objects_ >> depth_ & 1) != 0 ? JsonToken::end_object : JsonToken::end_array;
+}
+
+JsonToken JsonReader::key(char c) {
+  if (c != '"') unexpected(c, "a key in quotes");
+  scan_string();
+  expect_ = Expect::colon;
+  if (*cursor_ == ':') {  // most often it follows at once
+    ++cursor_;
+    expect_ = Expect::value;
+  }
+  return JsonToken::key;
+}
+
+JsonToken JsonReader::value(char c) {
+  if (c == '{' || c == '[') return open(c == '{');
+  const Expect then = depth_ == 0 ? Expect::nothing : Expect::after_value;
+  if (c == '"') {
+    scan_string();
+    expect_ = then;
+    return JsonToken::string;
+  }
+  if (is_digit(c) || c == '-') {
+    scan_number();
+    expect_ = then;
+    return is_digit(text_[0]) || (text_.size() > 1 && is_digit(text_[1])) ? JsonToken::number
+                                                                          : JsonToken::literal;
+  }
+  if (!is(c, kLetter)) unexpected(c, "a value");
+  scan_word();
+  expect_ = then;
+  return JsonToken::literal;
+}
+
+void JsonReader::scan_string() {
+  ++cursor_;
+  bool wide = false, escaped = false;
+  for (;;) {
+    const char* p = cursor_;
+    while (is(*p, kPlain)) ++p;
+    cursor_ = p;
+    if (*p == '"') break;
+    if (is(*cursor_, kWide)) {
+      wide = true;
+      ++cursor_;
+    } else if (*cursor_ == '\\') {
+      escaped = true;
+      ++cursor_;
+      // Whatever is escaped is no end of the string.
+      if (at_end(cursor_) && !more()) unexpected('\0', "the rest of a string");
+      ++cursor_;
+    } else if (!at_end(cursor_)) {
+      unexpected(*cursor_, "control characters as escapes");
+    } else if (!more()) {
+      unexpected('\0', "the rest of a string");
+    }
+  }
+  const char* const begin = token_ + 1;
+  if (wide)
+    for (const char* p = begin; p < cursor_;) {
+      const std::size_t length = utf8_length(p, cursor_);
+      if (length == 0) fail_at(offset(p), "bytes that are not UTF-8 given; UTF-8 accepted");
+      p += length;
+    }
+  text_ = {begin, static_cast<std::size_t>(cursor_ - begin)};
+  if (escaped) unescape(begin, cursor_);
+  ++cursor_;
+}
+
+unsigned JsonReader::hex(const char* p, const char* end) const {
+  unsigned code = 0;
+  for (int i = 0; i < 4; ++i, ++p) {
+    const char c = p < end ? *p : '\0';
+    if (is_digit(c)) {
+      code = 16 * code + static_cast<unsigned>(c - '0');
+    } else if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')) {
+      code = 16 * code + static_cast<unsigned>((c | 0x20) - 'a') + 10;
+    } else {
+      fail_at(offset(p), "an escape \\u without four hexadecimal digits");
+    }
+  }
+  return code;
+}
+
+void JsonReader::unescape(const char* p, const char* end) {
+  static constexpr std::string_view kNames = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
+  unescaped_.clear();
+  while (p < end) {
+    if (*p != '\\') {
+      unescaped_ += *p++;
+      continue;
+    }
+    const char* const escape = p++;
+    if (*p != 'u') {
+      const std::size_t i = kNames.find(*p++);
+      if (i == std::string_view::npos) fail_at(offset(escape), "an escape that JSON does not know");
+      unescaped_ += kMeanings[i];
+      continue;
+    }
+    unsigned code = hex(++p, end);
+    p += 4;
+    if (code >= 0xD800 && code <= 0xDFFF) {
+      const bool pair = code < 0xDC00 && end - p >= 6 && p[0] == '\\' && p[1] == 'u';
+      const unsigned low = pair ? hex(p + 2, end) : 0;
+      if (low < 0xDC00 || low > 0xDFFF) fail_at(offset(escape), "half of a surrogate pair");
+      code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+      p += 6;
+    }
+    append_utf8(unescaped_, code);
+  }
+  text_ = unescaped_;
+}
+
+void JsonReader::scan_number() {
+  // Nearly all are plain decimals that the chunk holds whole.
+  const char* digits = cursor_ + (*cursor_ == '-');
+  if (*digits != '0' || !is_digit(digits[1])) {
+    while (is_digit(*digits)) ++digits;
+    if (*digits == '.' && is_digit(digits[1]) && is_digit(digits[-1]))
+      for (++digits; is_digit(*digits);) ++digits;
+    if (*digits != '\0' && !is(*digits, kNumber | kLetter) && is_digit(digits[-1])) {
+      text_ = {token_, static_cast<std::size_t>(digits - token_)};
+      cursor_ = digits;
+      return;
+    }
+  }
+  do {
+    const char* p = cursor_;
+    while (is(*p, kNumber | kLetter)) ++p;
+    cursor_ = p;
+  } while (at_end(cursor_) && more());
+  text_ = {token_, static_cast<std::size_t>(cursor_ - token_)};
+  if (is_number(text_)) return;
+  if (text_ == "-inf" || text_ == "-Inf" || text_ == "-Infinity" || text_ == "-nan" ||
+      text_ == "-NaN")
+    return;
+  fail_at(at_, "a number that JSON does not know");
+}
+
+void JsonReader::scan_word() {
+  do {
+    while (is(*cursor_, kLetter)) ++cursor_;
+  } while (at_end(cursor_) && more());
+  text_ = {token_, static_cast<std::size_t>(cursor_ - token_)};
+  for (const std::string_view known :
+       {"true", "false", "null", "NaN", "nan", "Infinity", "Inf", "inf"})
+    if (text_ == known) return;
+  fail_at(at_, "a word that JSON does not know");
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,235 @@
+#include "viz/panels/compare/compare_card.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "viz/panels/balance/balance_heatmap.h"
+#include "viz/panels/drawing.h"
+#include "viz/panels/format.h"
+#include "viz/panels/mask/mask_picture.h"
+#include "viz/panels/timeline/timeline_strip.h"
+
+namespace ringscope::viz {
+
+CompareLayout compare_layout(ImVec2 top_left, ImVec2 room, int columns, int ranks, int figures,
+                             bool backward) {
+  constexpr float kGap = 10, kPad = 12, kTitle = 50, kRuler = 24, kLeastColumn = 236;
+  CompareLayout layout;
+  const float labels = backward ? 36 : 20;
+  columns = std::max(columns, 1);
+  const float names = room.x >= 900 ? 204.0f : 116.0f;
+  const float wide = std::floor(std::clamp((room.x - names) / static_cast<float>(columns) - kGap,
+                                           kLeastColumn, std::max(720.0f, kLeastColumn)));
+  const float inner = wide - 2 * kPad;
+
+  // The mask and the strip share what the rows of fixed height leave.
+  layout.row_height = 19;
+  const float table =
+      layout.row_height * static_cast<float>(figures) + (figures > 0 ? 10.0f : 0.0f);
+  const float heat = std::clamp(20.0f * static_cast<float>(ranks), 20.0f, 128.0f);
+  const float fixed = kTitle + 12 + labels + heat + 14 + kRuler + 12 + table + kPad;
+  const float left = room.y - fixed;
+  const float mask = std::floor(std::clamp(left * 0.6f, 110.0f, std::min(inner * 0.6f, 300.0f)));
+  const float strip = std::floor(
+      std::clamp(left - mask, std::min(70.0f, 14.0f * static_cast<float>(ranks) + 20), 240.0f));
+
+  float y = top_left.y;
+  layout.names = {top_left.x, y, top_left.x + names, y};
+  for (int i = 0; i < columns; ++i) {
+    CompareColumn column;
+    const float x = top_left.x + names + (wide + kGap) * static_cast<float>(i);
+    float at = y;
+    column.card = {x, y, x + wide, y};
+    column.title = {x, at, x + wide, at + kTitle};
+    at += kTitle;
+    column.mask = {x + kPad, at, x + kPad + mask, at + mask};
+    column.highlights = {x + kPad + mask + 16, at, x + wide - kPad, at + mask};
+    at += mask + 12 + labels;
+    column.heat = {x + kPad + 56, at, x + wide - kPad, at + heat};
+    at += heat + 14;
+    layout.ruler_y = at;
+    at += kRuler;
+    column.strip = {x + kPad - 8, at, x + wide - kPad, at + strip};
+    at += strip + 12;
+    layout.table_y = at;
+    at += table + kPad;
+    column.card.y1 = at;
+    layout.columns.push_back(column);
+  }
+  layout.names.y1 = layout.columns.back().card.y1;
+  layout.width = layout.columns.back().card.x1 - top_left.x;
+  layout.height = layout.names.y1 - top_left.y;
+  return layout;
+}
+
+namespace {
+
+std::string short_title(const Trace& trace) {
+  return trace.is_ring() ? trace.run->partition : trace.title();
+}
+
+void draw_title(const PanelContext& context, std::size_t index, const CompareColumn& column) {
+  Session& session = context.session;
+  const Trace& trace = session.documents[index].trace;
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const Palette& palette = context.palette;
+  const Touch touched = touch("title", column.title);
+  const float left = column.mask.x0, room = column.title.x1 - left - 12;
+  if (touched.hovered) fill(list, column.title, with_alpha(palette.text, 0.05), 8);
+  draw_text(list, context.fonts.title, {left, column.title.y0 + 8}, {0, 0}, palette.text,
+            fitted(context.fonts.title, short_title(trace), room));
+  std::string about = trace.path;
+  if (trace.is_ring())
+    about = fmt::format("{} · {} · {} ranks{}", trace.run->mask, trace.run->dtype,
+                        trace.ranks.size(), way_of(*trace.run));
+  draw_text(list, context.fonts.small, {left, column.title.y0 + 32}, {0, 0}, palette.text_dim,
+            fitted(context.fonts.small, about, room));
+  if (touched.clicked) {
+    session.activate(index);
+    session.comparing = false;
+  }
+}
+
+// The three figures that explain the rest, large, beside the mask.
+void draw_highlights(const PanelContext& context, const Document& document, const Document& first,
+                     const Box& box, const CompareScale& scale) {
+  const Balance& balance = document.balance;
+  const auto busiest = [](const Balance& b, int forward) {
+    double most = 0;
+    for (int rank = 0; rank < b.ranks; ++rank) {
+      double pairs = 0;
+      for (int step = 0; step < forward; ++step)
+        pairs += static_cast<double>(b.at(rank, step).pairs);
+      most = std::max(most, pairs);
+    }
+    return most;
+  };
+  double idle = 0;
+  for (const RankLoss& loss : document.losses.ranks) idle += static_cast<double>(loss.idle_ns());
+  idle /= std::max(static_cast<double>(document.losses.wall_ns) *
+                       static_cast<double>(document.losses.ranks.size()),
+                   1.0);
+  const double pairs = busiest(balance, document.axis.forward_steps());
+  const double first_pairs = busiest(first.balance, first.axis.forward_steps());
+  std::string change;
+  if (&document != &first && first_pairs > 0 && pairs != first_pairs)
+    change = fmt::format("{:+.0f} %", (pairs / first_pairs - 1) * 100);
+  struct Figure {
+    std::string value, name;
+    Color color;
+    std::string change{};  // from the first recording's
+  };
+  const std::string ceiling = percent_text(balance.balance_ceiling);
+  const Color color = scale.best_ceiling == scale.worst_ceiling ? context.palette.text
+                      : ceiling == scale.best_ceiling           ? context.palette.accent
+                      : ceiling == scale.worst_ceiling          ? context.palette.warning
+                                                                : context.palette.text;
+  const Figure figures[] = {
+      {ceiling, "balance ceiling", color},
+      {count_text(pairs), "busiest rank's pairs", context.palette.text, change},
+      {percent_text(idle), "of ranks' time idle", context.palette.text},
+      {time_text(balance.wall_s * 1e9), "wall time", context.palette.text}};
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const int across = box.width() >= 320 ? 2 : 1;
+  const int down = std::clamp(static_cast<int>((box.height() + 8) / 46), 0, 4 / across);
+  const float pitch =
+      down > 1 ? std::min((box.height() - 38) / static_cast<float>(down - 1), 58.0f) : 46.0f;
+  const float wide = box.width() / static_cast<float>(across);
+  for (int i = 0; i < across * down; ++i) {
+    const Figure& figure = figures[i];
+    const float x = box.x0 + wide * static_cast<float>(i / down);
+    const float y = box.y0 - 3 + pitch * static_cast<float>(i % down);
+    const float end =
+        x + draw_text(list, context.fonts.title, {x, y}, {0, 0}, figure.color, figure.value);
+    draw_text(list, context.fonts.small, {end + 8, y + 6}, {0, 0}, context.palette.text_dim,
+              figure.change);
+    draw_text(list, context.fonts.small, {x, y + 23}, {0, 0}, context.palette.text_dim,
+              fitted(context.fonts.small, figure.name, wide - 8));
+  }
+}
+
+// The same slot of every recording.
+void draw_slot_tooltip(const PanelContext& context, int rank, int step) {
+  const Session& session = context.session;
+  const auto& steps = session.comparison.steps;
+  const auto found = std::lower_bound(steps.begin(), steps.end(), std::pair(rank, step),
+                                      [](const MatchedStep& a, const std::pair<int, int>& b) {
+                                        return std::pair(a.rank, a.step) < b;
+                                      });
+  if (found == steps.end() || found->rank != rank || found->step != step) return;
+  Pairs rows;
+  std::size_t i = 0;
+  for (const Document& document : session.documents) {
+    if (!document.trace.is_ring() || i >= found->pairs.size()) continue;
+    const std::string text =
+        found->pairs[i] < 0
+            ? "no such step"
+            : fmt::format(
+                  "{} pairs   {}   waits {}", count_text(static_cast<double>(found->pairs[i])),
+                  time_text(static_cast<double>(std::max<std::int64_t>(found->compute_ns[i], 0))),
+                  time_text(static_cast<double>(std::max<std::int64_t>(found->wait_ns[i], 0))));
+    rows.emplace_back(short_title(document.trace), text);
+    ++i;
+  }
+  draw_tooltip(context, fmt::format("rank {}, step {}, KV {}", rank, step, found->owner), rows);
+}
+
+void draw_heat(const PanelContext& context, std::size_t index, const CompareColumn& column,
+               const CompareScale& scale) {
+  Session& session = context.session;
+  const Document& document = session.documents[index];
+  if (document.balance.ranks == 0) return;
+  const HeatLayout layout{column.heat, document.balance.ranks, document.balance.steps};
+  HeatPaint paint;
+  paint.slot = fmt::format("compare pairs {}", index);
+  paint.largest = scale.largest_pairs;
+  paint.forward_steps = document.axis.forward_steps();
+  const RingMoment moment = session.moment(index);
+  paint.current_step = common_step(moment);
+  paint.selected_rank = session.selected_rank;
+  draw_heatmap(context, layout, document.balance, paint);
+  draw_heat_labels(context, layout, paint.forward_steps);
+  const Touch touched = touch("heat", column.heat);
+  const auto hit = layout.at(ImGui::GetIO().MousePos);
+  if (!hit) return;
+  if (touched.clicked) {
+    session.seek_step(hit->second);
+    session.select_rank(hit->first);
+  }
+  if (touched.hovered) draw_slot_tooltip(context, hit->first, hit->second);
+}
+
+}  // namespace
+
+void draw_compare_card(const PanelContext& context, std::size_t index, const CompareColumn& column,
+                       float ruler_y, const CompareScale& scale) {
+  Session& session = context.session;
+  const Document& document = session.documents[index];
+  const Palette& palette = context.palette;
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  ImGui::PushID(static_cast<int>(index));
+  fill(list, column.card, mix(palette.panel, palette.text, 0.025), 8);
+  outline(list, column.card, palette.panel_border, 8);
+  draw_title(context, index, column);
+  if (document.mask) {
+    draw_mask_picture(context,
+                      {fmt::format("compare mask {}", index), index, session.mask_order,
+                       session.selected_rank, false},
+                      column.mask);
+  } else {
+    draw_empty(context, column.mask, "no mask", "not recorded in this trace");
+  }
+  if (document.balance.ranks > 0)
+    draw_highlights(context, document, session.documents.front(), column.highlights, scale);
+  draw_heat(context, index, column, scale);
+  const Box& strip = column.strip;
+  draw_timeline_strip_ruler(context, index, {strip.x0, ruler_y},
+                            {strip.width(), strip.y0 - ruler_y}, scale.view);
+  draw_timeline_strip(context, index, strip.min(), {strip.width(), strip.height()}, scale.view);
+  ImGui::PopID();
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,149 @@
+#include "viz/panels/mask/mask_picture.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace ringscope::viz {
+
+MaskLayout mask_layout(const Box& box) {
+  constexpr float kPad = 8, kTabs = 26, kNotes = 170, kNotesGap = 20;
+  MaskLayout layout;
+  layout.tabs = {box.x0 + kPad, box.y0 + kPad - 2};
+  layout.axes = box.width() >= 200 && box.height() >= 170;
+  const float gutter = layout.axes ? 50.0f : 0.0f, head = layout.axes ? 24.0f : 4.0f;
+  const float x = box.x0 + kPad + gutter, y = box.y0 + kPad + kTabs + head;
+  const float high = box.y1 - kPad - y, wide = box.x1 - kPad - x;
+  const bool column = wide - high >= kNotes + kNotesGap;
+  const bool footer = !column && box.height() >= 280;
+  const float side = std::max(std::floor(std::min(wide, high - (footer ? 24.0f : 0.0f))), 16.0f);
+  layout.picture = {x, y, x + side, y + side};
+  if (column) {
+    layout.notes = {x + side + kNotesGap, y, x + side + kNotesGap + kNotes, y + side};
+  } else {
+    // What is left of the width goes to both sides.
+    const float shift = std::floor(std::max(wide - side, 0.0f) / 2);
+    layout.picture.x0 += shift;
+    layout.picture.x1 += shift;
+    if (footer)
+      layout.footer = {box.x0 + kPad, layout.picture.y1 + 6, box.x1 - kPad, layout.picture.y1 + 24};
+  }
+  return layout;
+}
+
+const std::vector<std::string>& mask_order_names() {
+  static const std::vector<std::string> names = {"global order", "local order"};
+  return names;
+}
+
+namespace {
+
+// Everything that decides the pixels.
+struct PaintKey {
+  std::string mask;
+  PartitionKind partition = PartitionKind::contiguous;
+  Index seqlen = 0;
+  int world_size = 0, width = 0, height = 0, only_rank = -1;
+  MaskOrder order = MaskOrder::global;
+  Theme theme = Theme::dark;
+  ColorBy color_by = ColorBy::owner;
+  bool whole = false;
+  std::vector<double> done;
+  std::vector<bool> active;
+
+  bool operator==(const PaintKey&) const = default;
+};
+
+struct Painted {
+  PaintKey key;
+  Image image;
+};
+
+// By slot; there are as many slots as pictures on the screen.
+Painted& painted(const std::string& slot) {
+  static std::map<std::string, Painted> all;
+  return all[slot];
+}
+
+}  // namespace
+
+void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, const Box& box) {
+  const Session& session = context.session;
+  const Document& document = session.documents[picture.document];
+  const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
+  constexpr int kMaxSide = 2048;
+  if (!document.mask || box.width() < 1 || box.height() < 1) return;
+
+  MaskProgress progress;
+  if (!picture.whole) progress = mask_progress(session.moment(picture.document), document.trace);
+  PaintKey key;
+  key.mask = document.mask->spec.name();
+  key.partition = document.mask->partition.kind;
+  key.seqlen = document.mask->partition.seqlen;
+  key.world_size = document.mask->partition.world_size;
+  key.width = std::clamp(static_cast<int>(std::lround(box.width() * scale.x)), 1, kMaxSide);
+  key.height = std::clamp(static_cast<int>(std::lround(box.height() * scale.y)), 1, kMaxSide);
+  key.only_rank = picture.only_rank;
+  key.order = picture.order;
+  key.theme = session.theme;
+  key.color_by = session.color_by;
+  key.whole = picture.whole;
+  key.done = progress.done;
+  key.active = progress.active;
+
+  Painted& cache = painted(picture.slot);
+  if (cache.image.width == 0 || !(cache.key == key)) {
+    cache.image = Image(key.width, key.height);
+    paint_mask(*document.mask,
+               {picture.order, session.theme, session.color_by, picture.whole ? nullptr : &progress,
+                picture.only_rank},
+               cache.image);
+    cache.key = std::move(key);
+  }
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  list.AddImage(context.textures.update(picture.slot, cache.image), box.min(), box.max());
+  outline(list, {box.x0 - 1, box.y0 - 1, box.x1 + 1, box.y1 + 1}, context.palette.panel_border);
+}
+
+double local_begin(const MaskModel& model, int rank) {
+  Index rows = 0;
+  for (int r = 0; r < rank; ++r) rows += model.partition.rows_of(r).size();
+  return static_cast<double>(rows) /
+         static_cast<double>(std::max<Index>(model.partition.seqlen, 1));
+}
+
+std::vector<Box> region_boxes(const MaskModel& model, MaskOrder order, const Box& picture, int rank,
+                              int owner) {
+  // Parts of the axis, as shares of it.
+  const auto parts = [&](int who) {
+    std::vector<std::pair<double, double>> found;
+    if (order == MaskOrder::local) {
+      found.emplace_back(local_begin(model, who), local_begin(model, who + 1));
+      return found;
+    }
+    const auto all = static_cast<double>(std::max<Index>(model.partition.seqlen, 1));
+    const LocalRows rows = model.partition.rows_of(who);
+    for (const Run& run : rows.runs) {
+      if (run.count == 0) continue;
+      if (run.stride != 1) return std::vector<std::pair<double, double>>();
+      const auto begin = static_cast<double>(run.first),
+                 end = begin + static_cast<double>(run.count);
+      if (!found.empty() && found.back().second == begin / all)
+        found.back().second = end / all;
+      else
+        found.emplace_back(begin / all, end / all);
+    }
+    return found;
+  };
+  std::vector<Box> boxes;
+  for (const auto& [top, bottom] : parts(rank))
+    for (const auto& [left, right] : parts(owner))
+      boxes.push_back({picture.x0 + picture.width() * static_cast<float>(left),
+                       picture.y0 + picture.height() * static_cast<float>(top),
+                       picture.x0 + picture.width() * static_cast<float>(right),
+                       picture.y0 + picture.height() * static_cast<float>(bottom)});
+  return boxes;
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,198 @@
+// What runs between ranks: flows from send to receive, and the critical path.
+#include <algorithm>
+#include <cmath>
+
+#include "viz/panels/timeline/timeline_frame.h"
+
+namespace ringscope::viz {
+namespace {
+
+constexpr std::size_t kMostFlows = 300;        // more at once would be a thicket
+constexpr std::uint32_t kMostLookedAt = 8000;  // slices in view; beyond, flows are out of reach
+constexpr std::ptrdiff_t kMostSegments = 50000;
+
+// How a flow stands to what is selected.
+enum class Near { other, chain, own };
+
+Near nearness(const TimelineFrame& frame, const Slice& sent, std::uint32_t flow) {
+  const Session& session = frame.context.session;
+  if (!frame.active || !session.selected) {
+    return Near::other;
+  }
+  const Slice& selected = frame.trace().slice(*session.selected);
+  if (selected.flow == flow) {
+    return Near::own;
+  }
+  // The same block on its way round the ring.
+  const bool same = selected.kv_owner >= 0 && selected.kv_owner == sent.kv_owner &&
+                    selected.pass == sent.pass &&
+                    (selected.kind == Kind::compute || selected.payload == sent.payload);
+  return same ? Near::chain : Near::other;
+}
+
+struct SeenFlow {
+  std::uint32_t flow = 0;  // as in Slice
+  Near near = Near::other;
+};
+
+std::vector<SeenFlow> seen_flows(const TimelineFrame& frame) {
+  const Trace& trace = frame.trace();
+  std::vector<SeenFlow> seen;
+  const Session& session = frame.context.session;
+  if (frame.active && session.selected && trace.slice(*session.selected).flow != 0) {
+    seen.push_back({trace.slice(*session.selected).flow, Near::own});
+  }
+  std::uint32_t looked_at = 0;
+  std::vector<std::pair<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>>> ranges;
+  for (const RowPlace& place : frame.layout.rows) {
+    if (frame.row_box(place.row)) {
+      ranges.emplace_back(place.row, frame.visible(place.row));
+      looked_at += ranges.back().second.second - ranges.back().second.first;
+    }
+  }
+  if (looked_at > kMostLookedAt) {
+    return seen;
+  }
+  for (const auto& [row, range] : ranges) {
+    for (std::uint32_t i = range.first; i < range.second; ++i) {
+      const std::uint32_t flow = trace.rows[row].slices[i].flow;
+      if (flow == 0) {
+        continue;
+      }
+      // Of flows with both ends in view the sender's end counts.
+      const Flow& ends = trace.flows[flow - 1];
+      const bool sender = ends.from == SliceId{row, i};
+      if (sender || !frame.slice_box(ends.from)) {
+        const Near near = nearness(frame, trace.slice(ends.from), flow);
+        if (near != Near::own) {
+          seen.push_back({flow, near});
+        }
+      }
+    }
+  }
+  return seen;
+}
+
+void draw_flow(const TimelineFrame& frame, const SeenFlow& seen) {
+  const Flow& flow = frame.trace().flows[seen.flow - 1];
+  const RowPlace* from_row = frame.layout.place_of(flow.from.row);
+  const RowPlace* to_row = frame.layout.place_of(flow.to.row);
+  if (from_row == nullptr || to_row == nullptr) {
+    return;
+  }
+  const auto middle = [&](const RowPlace& place) {
+    return frame.body.y0 + place.y + place.height / 2 - static_cast<float>(frame.view.scroll_y);
+  };
+  // From where sending begins to where the message has arrived.
+  const Slice& sent = frame.trace().slice(flow.from);
+  const Slice& received = frame.trace().slice(flow.to);
+  const ImVec2 from(frame.x_at(frame.rank_of(flow.from.row), sent.begin_ns), middle(*from_row));
+  const ImVec2 to(frame.x_at(frame.rank_of(flow.to.row), received.end_ns), middle(*to_row));
+  const double strength = seen.near == Near::own ? 1 : seen.near == Near::chain ? 0.8 : 0.3;
+  const Color color = with_alpha(frame.context.palette.flow, strength);
+  const float thickness = seen.near == Near::own ? 2.2f : seen.near == Near::chain ? 1.6f : 1;
+  const float head = seen.near == Near::other ? 6 : 8;
+  const float dx = to.x - from.x, dy = to.y - from.y;
+  if (dx < 4 * head) {
+    // Steep, or against the axis where ranks' steps are laid over each other: no room to bend.
+    const float length = std::max(std::hypot(dx, dy), 1.0f);
+    const ImVec2 along(dx / length, dy / length);
+    frame.list.AddLine(from, {to.x - along.x * head, to.y - along.y * head}, color, thickness);
+    arrowhead(frame.list, to, along.x, along.y, head, color);
+    return;
+  }
+  const float bend = std::min(dx / 2, 80.0f);
+  frame.list.AddBezierCubic(from, {from.x + bend, from.y}, {to.x - head - bend, to.y},
+                            {to.x - head, to.y}, color, thickness, 16);
+  arrowhead(frame.list, to, 1, 0, head, color);
+}
+
+// The row on which a segment of the critical path runs.
+std::uint32_t row_of(const Trace& trace, const PathSegment& segment) {
+  if (segment.has_slice) return segment.slice.row;
+  if (segment.kind == PathSegment::compute && trace.has_model())
+    return trace.lanes[trace.ranks[static_cast<std::size_t>(segment.rank)].first_lane + kModelTid]
+        .first_row;
+  return trace.row_of(segment.rank, ringscope::Lane::compute);
+}
+
+// Draws a segment on from `last`, where the path has come to. Returns where it is then.
+std::optional<ImVec2> draw_segment(const TimelineFrame& frame, const PathSegment& segment,
+                                   std::optional<ImVec2> last) {
+  const Session& session = frame.context.session;
+  const Palette& palette = frame.context.palette;
+  const Trace& trace = frame.trace();
+  const RowPlace* place = frame.layout.place_of(row_of(trace, segment));
+  const float x0 = frame.x_at(segment.rank, segment.begin_ns);
+  const float x1 = frame.x_at(segment.rank, segment.end_ns);
+  // What adds less than a pixel to the line is left out.
+  if (place == nullptr || (last && x1 - x0 < 2 && std::abs(x1 - last->x) < 1)) {
+    return last;
+  }
+  const float top = frame.body.y0 + place->y - static_cast<float>(frame.view.scroll_y);
+  // Below the words, where rows are high enough to have some.
+  const float y =
+      std::floor(place->height < 11 ? top + place->height / 2 : top + place->height - 1);
+  if (segment.kind == PathSegment::compute && segment.has_slice) {
+    if (const std::optional<Box> box = frame.slice_box(segment.slice)) {
+      fill(frame.list, *box,
+           slice_color(palette, session.theme, session.color_by, trace.slice(segment.slice),
+                       trace.run->world_size));
+      if (box->width() >= 6) {
+        outline(frame.list, *box, palette.critical_path);
+      }
+    }
+  }
+  if (last) {
+    frame.list.AddLine(*last, {x0, y}, palette.critical_path, 2);
+  }
+  frame.list.AddLine({x0, y}, {x1, y}, palette.critical_path, 2);
+  return ImVec2(x1, y);
+}
+
+}  // namespace
+
+void draw_flows(const TimelineFrame& frame) {
+  if (!frame.context.session.show_flows || frame.trace().flows.empty()) {
+    return;
+  }
+  std::vector<SeenFlow> seen = seen_flows(frame);
+  // All or none of the faint ones, for some of them would be arbitrary.
+  if (seen.size() > kMostFlows) {
+    seen.erase(std::remove_if(seen.begin(), seen.end(),
+                              [](const SeenFlow& flow) { return flow.near == Near::other; }),
+               seen.end());
+    seen.resize(std::min(seen.size(), kMostFlows));
+  }
+  std::stable_sort(seen.begin(), seen.end(),
+                   [](const SeenFlow& a, const SeenFlow& b) { return a.near < b.near; });
+  for (const SeenFlow& flow : seen) {
+    draw_flow(frame, flow);
+  }
+}
+
+void draw_critical_path(const TimelineFrame& frame) {
+  const Trace& trace = frame.trace();
+  const std::vector<PathSegment>& segments = frame.document.path.segments;
+  if (!frame.context.session.show_critical_path || segments.empty()) {
+    return;
+  }
+  // What can be in view of any rank; on the step axis ranks look at different times.
+  std::int64_t begin = trace.end_ns, end = trace.begin_ns;
+  for (int rank = 0; rank < trace.run->world_size; ++rank) {
+    begin = std::min(begin, frame.document.axis.time_at(frame.mode, rank, frame.view.begin));
+    end = std::max(end, frame.document.axis.time_at(frame.mode, rank, frame.view.end));
+  }
+  const auto first =
+      std::partition_point(segments.begin(), segments.end(),
+                           [begin](const PathSegment& segment) { return segment.end_ns < begin; });
+  const auto stop = std::partition_point(
+      first, segments.end(), [end](const PathSegment& segment) { return segment.begin_ns <= end; });
+  const auto stride = 1 + (stop - first) / kMostSegments;
+  std::optional<ImVec2> last;
+  for (auto at = first; at < stop; at += std::min(stride, stop - at)) {
+    last = draw_segment(frame, *at, last);
+  }
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,262 @@
+// The ruler above the slices: round ticks, marks, hits of the search, the playhead's flag. Below it
+// a map of the whole trace, in which the visible part is outlined.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "viz/panels/timeline/timeline_frame.h"
+
+namespace ringscope::viz {
+namespace {
+
+constexpr float kTickRoom = 84;  // pixels between labelled ticks, at least
+constexpr double kMostTicks = 400;
+constexpr std::size_t kMostMapRows = 1024;
+
+// The least of 1, 2 or 5 times a power of ten that is not below `least`.
+double round_step(double least) {
+  const double power = std::pow(10.0, std::floor(std::log10(least)));
+  for (const double times : {1.0, 2.0, 5.0}) {
+    if (times * power >= least * (1 - 1e-9)) {
+      return times * power;
+    }
+  }
+  return 10 * power;
+}
+
+struct TickUnit {
+  double ns;
+  const char* name;
+};
+
+// The unit in which `largest` reads best, and smaller where steps of `step` would need more than
+// four digits behind the point.
+TickUnit unit_of(double largest, double step) {
+  constexpr TickUnit kUnits[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}, {1, "ns"}};
+  for (const TickUnit& unit : kUnits) {
+    if (largest >= unit.ns && step >= unit.ns * 0.9e-4) {
+      return unit;
+    }
+  }
+  return kUnits[3];
+}
+
+void draw_tick(const TimelineFrame& frame, const Box& ruler, float x, float height) {
+  x = std::floor(x);
+  fill(frame.list, {x, ruler.y1 - height, x + 1, ruler.y1}, frame.context.palette.grid);
+}
+
+void draw_time_ticks(const TimelineFrame& frame, const Box& ruler) {
+  const double ns_a_pixel = frame.view.width() / std::max(1.0f, ruler.width());
+  const double step = std::max(1.0, round_step(ns_a_pixel * kTickRoom));
+  const TickUnit unit = unit_of(frame.view.end, step);
+  const int digits = std::max(0, static_cast<int>(-std::floor(std::log10(step / unit.ns) + 1e-9)));
+  const double minor = step >= 5 ? step / 5 : step;
+  const double first = std::floor(frame.view.begin / minor);
+  const double last = std::min(std::ceil(frame.view.end / minor), first + kMostTicks);
+  for (double i = first; i <= last; ++i) {
+    const float x = frame.x_at(i * minor);
+    const bool labelled = std::fmod(std::abs(i) + 0.5, std::round(step / minor)) < 1;
+    draw_tick(frame, ruler, x, labelled ? 8 : 4);
+    const std::string text = fmt::format("{:.{}f} {}", i * minor / unit.ns, digits, unit.name);
+    if (labelled && x + 4 + text_width(frame.context.fonts.small, text) < ruler.x1) {
+      draw_text(frame.list, frame.context.fonts.small, {x + 4, ruler.y0 + 3}, {0, 0},
+                frame.context.palette.text_dim, text);
+    }
+  }
+}
+
+void draw_step_ticks(const TimelineFrame& frame, const Box& ruler) {
+  const Axis& axis = frame.document.axis;
+  const ImFont* font = frame.context.fonts.small;
+  const double pixels = ruler.width() / frame.view.width();  // a step
+  const int stride = std::max(1, static_cast<int>(round_step(std::max(1.0, 16 / pixels))));
+  const int first = std::clamp(static_cast<int>(std::floor(frame.view.begin)), 0, axis.steps());
+  const int last = std::clamp(static_cast<int>(std::ceil(frame.view.end)), 0, axis.steps());
+  for (int step = first / stride * stride; step <= last; step += stride) {
+    const float x0 = frame.x_at(step);
+    draw_tick(frame, ruler, x0, 8);
+    for (int tenth = 1; stride == 1 && pixels > 200 && tenth < 10; ++tenth) {
+      draw_tick(frame, ruler, frame.x_at(step + 0.1 * tenth), 4);
+    }
+    if (step >= axis.steps()) {
+      continue;
+    }
+    // In the middle of what is in view of the step; in few words where it is narrow.
+    const float from = std::max(x0, ruler.x0);
+    const float to = std::min(frame.x_at(step + stride), ruler.x1);
+    const std::string name = step_name(axis, step);
+    const std::string brief = name.substr(name.find(' ') + 1);
+    const bool whole = stride == 1 && text_width(font, name) + 8 <= to - from;
+    draw_text(frame.list, font, {(from + to) / 2, ruler.y0 + 3}, {0.5f, 0},
+              frame.context.palette.text_dim, whole ? name : brief);
+  }
+}
+
+// Where search hits are, a tick a pixel at most.
+void draw_hits(const TimelineFrame& frame, const Box& ruler) {
+  float last = ruler.x0 - 2;
+  for (const SliceId& id : frame.context.session.found.slices) {
+    const float x = std::floor(frame.x_at(frame.rank_of(id.row), frame.trace().slice(id).begin_ns));
+    if (x >= ruler.x0 && x <= ruler.x1 && std::abs(x - last) >= 2) {
+      fill(frame.list, {x, ruler.y1 - 5, x + 2, ruler.y1}, frame.context.palette.accent);
+      last = x;
+    }
+  }
+}
+
+void draw_marks(const TimelineFrame& frame, const Box& ruler) {
+  const Palette& palette = frame.context.palette;
+  int number = 0;
+  for (const Mark& mark : frame.context.session.marks) {
+    ++number;
+    const float x = std::floor(frame.x_at(mark.position));
+    if (mark.mode != frame.mode || x < ruler.x0 - 1 || x > ruler.x1) {
+      continue;
+    }
+    fill(frame.list, {x, ruler.y0 + 4, x + 1, frame.body.y1}, with_alpha(palette.accent, 0.55));
+    const std::string text = fmt::format("{}", number);
+    const float width = text_width(frame.context.fonts.small, text) + 8;
+    fill(frame.list, {x, ruler.y0 + 2, x + width, ruler.y0 + 16}, palette.accent, 2);
+    draw_text(frame.list, frame.context.fonts.small, {x + 4, ruler.y0 + 9}, {0, 0.5f},
+              ink_on(palette.accent), text);
+  }
+}
+
+void draw_flag(const TimelineFrame& frame, const Box& ruler) {
+  const Palette& palette = frame.context.palette;
+  const ImFont* font = frame.context.fonts.small;
+  const double position = frame.context.session.playback.position();
+  const float x = std::floor(frame.x_at(position));
+  if (x < ruler.x0 - 1 || x > ruler.x1 + 1) {
+    return;
+  }
+  const std::string text = position_name(frame, position);
+  const float half = std::ceil(text_width(font, text) / 2) + 6;
+  const float x0 = std::clamp(x - half, ruler.x0, std::max(ruler.x0, ruler.x1 - 2 * half));
+  const Box flag{x0, ruler.y0 + 1, x0 + 2 * half, ruler.y1 - 6};
+  fill(frame.list, flag, palette.playhead, 3);
+  frame.list.AddTriangleFilled({x - 4.5f, ruler.y1 - 6}, {x + 5.5f, ruler.y1 - 6},
+                               {x + 0.5f, ruler.y1}, palette.playhead);
+  draw_text(frame.list, font, flag.center(), {0.5f, 0.5f}, ink_on(palette.playhead), text);
+}
+
+// How much of its rows' time a column of the map is busy; in a recording of ours, how much of its
+// ranks' time they compute and wait.
+struct Shares {
+  double busy = 0, waiting = 0;
+};
+
+Shares shares_of(const TimelineFrame& frame, double from, double to) {
+  const Trace& trace = frame.trace();
+  double busy = 0, waiting = 0, whole = 0;
+  std::int64_t sums[TimelineIndex::kClasses];
+  // A map of very many rows is one of some of them.
+  const std::size_t stride = 1 + trace.rows.size() / kMostMapRows;
+  for (std::size_t i = 0; i < trace.rows.size(); i += stride) {
+    const auto row = static_cast<std::uint32_t>(i);
+    const int rank = frame.rank_of(row);
+    const bool waits = trace.is_ring() && row == trace.row_of(rank, ringscope::Lane::wait);
+    if (trace.rows[row].depth > 0 ||
+        (trace.is_ring() && !waits && row != trace.row_of(rank, ringscope::Lane::compute))) {
+      continue;
+    }
+    const std::int64_t begin = frame.document.axis.time_at(frame.mode, rank, from);
+    const std::int64_t end = frame.document.axis.time_at(frame.mode, rank, to);
+    if (end <= begin) {
+      continue;
+    }
+    frame.document.index.time_by_class(row, ColorBy::kind, begin, end, sums);
+    for (const std::int64_t sum : sums) {
+      (waits ? waiting : busy) += static_cast<double>(sum);
+    }
+    whole += waits ? 0 : static_cast<double>(end - begin);
+  }
+  return whole > 0 ? Shares{busy / whole, waiting / whole} : Shares{};
+}
+
+void paint_map(const TimelineFrame& frame, Image& image) {
+  const Palette& palette = frame.context.palette;
+  image.fill(0, 0, image.width, image.height, palette.row_odd);
+  const auto muted = [&](Kind kind) {
+    return mix(palette.row_odd, palette.kind[static_cast<int>(kind)], 0.6);
+  };
+  const Color busy =
+      frame.trace().is_ring() ? muted(Kind::compute) : mix(palette.row_odd, palette.text_dim, 0.6);
+  const double length = frame.length();
+  constexpr int kColumn = 2;
+  for (int x = 0; x < image.width; x += kColumn) {
+    const Shares shares = shares_of(frame, length * x / image.width,
+                                    length * std::min(x + kColumn, image.width) / image.width);
+    const auto top_of = [&](double share) {
+      return image.height - static_cast<int>(std::lround(std::min(share, 1.0) * image.height));
+    };
+    const int middle = top_of(shares.busy);
+    image.fill(x, middle, x + kColumn, image.height, busy);
+    image.fill(x, top_of(shares.busy + shares.waiting), x + kColumn, middle, muted(Kind::wait));
+  }
+}
+
+}  // namespace
+
+void draw_ruler(const TimelineFrame& frame, const Box& ruler) {
+  fill(frame.list, ruler, frame.context.palette.panel);
+  frame.list.PushClipRect(ruler.min(), {ruler.x1, frame.body.y1}, true);
+  if (frame.length() > 0) {
+    if (frame.mode == AxisMode::time) {
+      draw_time_ticks(frame, ruler);
+    } else {
+      draw_step_ticks(frame, ruler);
+    }
+    fill(frame.list, {ruler.x0, ruler.y1 - 1, ruler.x1, ruler.y1}, frame.context.palette.grid);
+    if (frame.active) {
+      draw_hits(frame, ruler);
+    }
+    draw_marks(frame, ruler);
+    draw_flag(frame, ruler);
+  }
+  frame.list.PopClipRect();
+}
+
+void draw_map(const TimelineFrame& frame, const Box& map) {
+  const Session& session = frame.context.session;
+  const Palette& palette = frame.context.palette;
+  const Trace& trace = frame.trace();
+  const double length = frame.length();
+  if (length <= 0 || map.width() < 1 || map.height() < 1) {
+    return;
+  }
+  PictureKey key;
+  key.trace = &trace;
+  key.slices = trace.slice_count;
+  key.path = trace.path;
+  key.mode = frame.mode;
+  key.theme = session.theme;
+  key.width = static_cast<int>(map.width());
+  key.height = static_cast<int>(map.height());
+  Picture& picture = timeline_state().pictures["timeline.map"];
+  if (picture.texture == nullptr || !(picture.key == key)) {
+    picture.image = Image(key.width, key.height);
+    paint_map(frame, picture.image);
+    picture.texture = frame.context.textures.update("timeline.map", picture.image);
+    picture.key = key;
+  }
+  frame.list.AddImage(picture.texture, map.min(), map.max());
+  const auto x_of = [&](double position) {
+    return map.x0 + static_cast<float>(std::clamp(position / length, 0.0, 1.0)) * map.width();
+  };
+  const Box window{std::floor(x_of(frame.view.begin)), map.y0, std::ceil(x_of(frame.view.end)),
+                   map.y1};
+  const Color veil = with_alpha(palette.background, 0.6);
+  fill(frame.list, {map.x0, map.y0, window.x0, map.y1}, veil);
+  fill(frame.list, {window.x1, map.y0, map.x1, map.y1}, veil);
+  const float middle = (window.x0 + window.x1) / 2;
+  const float half = std::max(window.width() / 2, 2.0f);
+  outline(frame.list, {middle - half, map.y0, middle + half, map.y1},
+          with_alpha(palette.accent, 0.8), 1);
+  const float playhead = std::floor(x_of(session.playback.position()));
+  fill(frame.list, {playhead, map.y0, playhead + 1, map.y1}, palette.playhead);
+}
+
+}  // namespace ringscope::viz

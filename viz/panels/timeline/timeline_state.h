@@ -1,0 +1,62 @@
+// What the timeline remembers from frame to frame and no other panel would want: the gesture that
+// is under way, the rows' height, and pictures that need no painting again. It belongs to an ImGui
+// context and goes with it.
+#pragma once
+
+#include <imgui.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "viz/model/timeline/palette.h"
+#include "viz/model/timeline/timeline_layout.h"
+#include "viz/model/timeline/timeline_painter.h"
+#include "viz/panels/drawing.h"
+
+namespace ringscope::viz {
+
+// Everything that a painted timeline depends on. The trace counts by address, path and size, so
+// that another one at the same address is noticed.
+struct PictureKey {
+  const Trace* trace = nullptr;
+  std::size_t slices = 0;
+  std::string path;
+  AxisMode mode = AxisMode::time;
+  ColorBy color_by = ColorBy::owner;
+  Theme theme = Theme::dark;
+  bool dim_all = false;
+  TimelineView view;
+  int width = 0, height = 0;
+  float content_height = 0;
+  bool operator==(const PictureKey&) const = default;
+};
+
+// A picture as it was last given to the textures.
+struct Picture {
+  PictureKey key;
+  Image image;
+  ImTextureID texture = nullptr;
+};
+
+struct TimelineState {
+  enum class Gesture : std::uint8_t { none, press, measure, pan } gesture = Gesture::none;
+  ImVec2 pressed_at;
+  TimelineView pressed_view;
+  float row_scale = 1;
+  double last_zoom_s = -10;         // ImGui time of the last notch of the wheel
+  bool touched = false;             // the person knows that the mouse does something here
+  double playhead = 0;              // of the last frame
+  std::optional<SliceId> selected;  // of the last frame
+  bool hovered_is_ours = false;     // Session::hovered was set by this panel
+  Box body;                         // of the last frame, on the screen
+  Box ruler, map, gutter;
+  TimelineLayout layout;
+  std::map<std::string, Picture> pictures;  // by texture slot
+};
+
+// Of the present ImGui context.
+TimelineState& timeline_state();
+
+}  // namespace ringscope::viz

@@ -1,0 +1,184 @@
+// The settings: sliders with a mark where the recording stands, and words to choose from.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "viz/model/session/rich_text.h"
+#include "viz/panels/format.h"
+#include "viz/panels/slider.h"
+#include "viz/panels/what_if/what_if_panel.h"
+
+namespace ringscope::viz {
+namespace {
+
+constexpr float kTabs = 27, kHeading = 28;
+
+// Two digits: what can be said, and met again.
+double rounded(double x) {
+  if (!(x > 0)) return 0;
+  const double unit = std::pow(10.0, std::floor(std::log10(x)) - 1);
+  return std::round(x / unit) * unit;
+}
+
+void number_row(const PanelContext& context, const char* name, const SliderScale& scale,
+                double& value, double recorded, const std::string& text, const char* help) {
+  const SliderTouch touch =
+      draw_slider(context, {name, text, scale.share_of(value), scale.share_of(recorded), help});
+  if (touch.share)
+    value = std::clamp(rounded(scale.value_at(*touch.share)), scale.least, scale.most);
+  if (touch.reset) value = recorded;
+}
+
+void integer_row(const PanelContext& context, const char* name, int least, int most, int& value,
+                 int recorded, const std::string& text, const char* help) {
+  const SliderScale scale{static_cast<double>(least), std::max(most, least + 1) + 0.0,
+                          least > 0 && most > 40};
+  const SliderTouch touch = draw_slider(
+      context, {name, text, scale.share_of(value), scale.share_of(recorded), help, most > least});
+  if (touch.share)
+    value = std::clamp(static_cast<int>(std::lround(scale.value_at(*touch.share))), least, most);
+  if (touch.reset) value = recorded;
+}
+
+void heading(const PanelContext& context, const char* text) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  draw_text(*ImGui::GetWindowDrawList(), context.fonts.strong, {at.x, at.y + kHeading - 8}, {0, 1},
+            context.palette.text, text);
+  ImGui::SetCursorScreenPos({at.x, at.y + kHeading});
+}
+
+int words_row(const PanelContext& context, const char* id, const std::vector<std::string>& words,
+              int chosen) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const int result = draw_tabs(context, id, {at.x - 4, at.y}, words, chosen);
+  ImGui::SetCursorScreenPos({at.x, at.y + kTabs});
+  return result;
+}
+
+std::string factor_text(double factor) {
+  return factor == 1 ? "" : fmt::format("  × {}", words_of_factor(factor));
+}
+
+// The recorded mask and the simplest ones, each once.
+void mask_row(const PanelContext& context, WhatIfSettings& settings, const std::string& recorded) {
+  std::vector<std::string> masks = {recorded};
+  for (const std::string mask : {"full", "causal"})
+    if (mask != recorded) masks.push_back(mask);
+  if (std::find(masks.begin(), masks.end(), settings.mask) == masks.end())
+    masks.push_back(settings.mask);
+  std::vector<std::string> words;
+  for (const std::string& mask : masks) words.push_back(fitted(context.fonts.small, mask, 110));
+  const auto chosen = std::find(masks.begin(), masks.end(), settings.mask) - masks.begin();
+  const int now = words_row(context, "mask", words, static_cast<int>(chosen));
+  settings.mask = masks[static_cast<std::size_t>(now)];
+}
+
+void draw_dealing(const PanelContext& context, WhatIfSettings& s, const WhatIfSettings& recorded,
+                  const RunRates& rates) {
+  heading(context, "Dealt out");
+  integer_row(context, "ranks", 1, most_ranks(rates), s.world_size, recorded.world_size,
+              fmt::format("{}", s.world_size), "world_size: how many ranks share the sequence");
+  std::vector<std::string> words;
+  for (const PartitionKind kind : kAllPartitions) words.emplace_back(name_of(kind));
+  s.partition =
+      kAllPartitions[words_row(context, "partition", words, static_cast<int>(s.partition))];
+  mask_row(context, s, recorded.mask);
+  const int way = words_row(context, "way", {"ring", "ring in step", "all-gather", "Ulysses"},
+                            static_cast<int>(s.way));
+  s.way = static_cast<Way>(way);
+  if (s.way != Way::buffers) return;
+  const int most = std::max(kMostBuffers, recorded.kv_buffers);
+  integer_row(context, "KV buffers", 2, most, s.kv_buffers, recorded.kv_buffers,
+              fmt::format("{}", s.kv_buffers),
+              "That a rank's blocks take turns in: more let it run further ahead");
+}
+
+void draw_machine(const PanelContext& context, WhatIfSettings& s, const WhatIfSettings& recorded,
+                  const RunRates& rates) {
+  const Rates& r = rates.scenario.rates;
+  heading(context, "Machine");
+  const SliderScale factors{kFactors.least, kFactors.most, true};
+  number_row(context, "FLOP/s", factors, s.flops, recorded.flops,
+             flops_text(r.forward_flops * s.flops) + "/s" + factor_text(s.flops),
+             "What the attention kernel reaches on a rank, forward");
+  number_row(context, "bandwidth", factors, s.bandwidth, recorded.bandwidth,
+             bandwidth_text(r.bytes_per_s * s.bandwidth) + factor_text(s.bandwidth),
+             "From a rank to the next, one way");
+  if (r.latency_s > 0)
+    number_row(context, "latency", factors, s.latency, recorded.latency,
+               time_text(1e9 * r.latency_s * s.latency) + factor_text(s.latency),
+               "Of a message, besides its bytes");
+  int cores = s.cores == 0 ? s.world_size : std::min(s.cores, s.world_size);
+  const int before = cores;
+  const int was = recorded.cores == 0 ? s.world_size : std::min(recorded.cores, s.world_size);
+  integer_row(context, "cores", 1, s.world_size, cores, was,
+              cores == s.world_size ? "one for each rank" : fmt::format("{} for all", cores),
+              "That ranks share, in equal parts, while they compute");
+  if (cores != before) s.cores = cores == s.world_size ? 0 : cores;
+}
+
+void draw_trouble(const PanelContext& context, WhatIfSettings& s, const WhatIfSettings& recorded,
+                  const RunRates& rates) {
+  heading(context, "Trouble");
+  number_row(context, "jitter", {kJitters.least, kJitters.most}, s.jitter, recorded.jitter,
+             percent_text(s.jitter),
+             "By so much a computation takes longer, on the average, each by chance");
+  const double most = std::max(kSlowdowns.most, rates.slowdown);
+  number_row(context, "slow rank", {1, most, true}, s.slowdown, recorded.slowdown,
+             s.slowdown > 1 ? fmt::format("× {}", words_of_factor(s.slowdown)) : "none",
+             "One rank takes so many times as long to compute");
+  if (s.slowdown > 1)
+    integer_row(context, "which", 0, s.world_size - 1, s.slow_rank,
+                std::min(recorded.slow_rank, s.world_size - 1), fmt::format("rank {}", s.slow_rank),
+                "The slow one");
+}
+
+void draw_what_if_buttons(const PanelContext& context) {
+  Session& session = context.session;
+  WhatIf& what_if = *session.what_if;
+  const Prediction* shown = what_if.shown();
+  const float width = (ImGui::GetContentRegionAvail().x - 8) / 2;
+  ImGui::Dummy({1, 4});
+  ImGui::BeginDisabled(what_if.settings == what_if.unmoved_settings());
+  if (ImGui::Button("As recorded", {width, 0})) what_if.settings = what_if.unmoved_settings();
+  ImGui::EndDisabled();
+  ImGui::SameLine(0, 8);
+  const bool whole = shown != nullptr && shown->whole && shown->refusal.empty();
+  ImGui::BeginDisabled(!whole);
+  const bool kept = ImGui::Button("Keep", {width, 0});
+  ImGui::EndDisabled();
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+    ImGui::SetTooltip(whole ? "The foretold run in all panels, beside the recordings"
+                            : "A sample of many ranks can't be shown in all panels");
+  if (kept) session.keep_prediction();
+}
+
+void draw_remarks(const PanelContext& context, const std::vector<std::string>& remarks) {
+  ImGui::Dummy({1, 2});
+  for (const std::string& remark : remarks) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float width = ImGui::GetContentRegionAvail().x;
+    const float high = draw_wrapped(*ImGui::GetWindowDrawList(), context.fonts.small, at, width,
+                                    context.palette.text_dim, remark);
+    ImGui::Dummy({width, high});
+  }
+}
+
+}  // namespace
+
+void draw_what_if_controls(const PanelContext& context) {
+  WhatIf& what_if = *context.session.what_if;
+  const WhatIfSettings recorded = what_if.unmoved_settings();
+  const RunRates& rates = what_if.rates();
+  draw_dealing(context, what_if.settings, recorded, rates);
+  draw_machine(context, what_if.settings, recorded, rates);
+  draw_trouble(context, what_if.settings, recorded, rates);
+  draw_what_if_buttons(context);
+  if (context.session.what_if) draw_remarks(context, rates.remarks);
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,137 @@
+#include "viz/panels/what_if/what_if_panel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "viz/model/analysis/what_if_words.h"
+
+namespace ringscope::viz {
+namespace {
+
+constexpr float kSettings = 316, kFigureGap = 12, kFigure = 92, kLeastFigure = 80,
+                kWhatIfRuler = 24;
+constexpr float kLeastRank = 4, kMostRank = 120;  // height of a rank in a strip
+
+void draw_figure(const PanelContext& context, const WhatIfFigure& figure, const Box& box) {
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const Palette& palette = context.palette;
+  const ImFont* small = context.fonts.small;
+  fill(list, box, mix(palette.panel, palette.text, 0.035), 7);
+  const float x = box.x0 + 12, width = box.width() - 20;
+  const Color color = figure.better > 0   ? palette.accent
+                      : figure.better < 0 ? palette.warning
+                                          : palette.text;
+  draw_text(list, small, {x, box.y0 + 8}, {0, 0}, palette.text_dim,
+            fitted(small, figure.name, width));
+  const float end = x + draw_text(list, context.fonts.title, {x, box.y0 + 24}, {0, 0}, color,
+                                  figure.shown.empty() ? "–" : figure.shown);
+  draw_text(list, small, {end + 8, box.y0 + 31}, {0, 0}, color,
+            fitted(small, figure.change, box.x1 - end - 12));
+  const auto line = [&](float y, const std::string& name, const std::string& value) {
+    const float after = x + draw_text(list, small, {x, y}, {0, 0}, palette.text_dim, name + " ");
+    draw_text(list, small, {after, y}, {0, 0}, mix(palette.text_dim, palette.text, 0.5),
+              fitted(small, value, box.x1 - after - 6));
+  };
+  if (!figure.unmoved.empty()) line(box.y0 + 53, "unmoved", figure.unmoved);
+  line(box.y0 + 69, "recorded", figure.recorded);
+}
+
+// The sentences, and how high they are.
+float draw_words(const PanelContext& context, ImVec2 at, float width, bool draw) {
+  const WhatIf& what_if = *context.session.what_if;
+  const std::string headline = headline_of(what_if), trust = trust_of(what_if);
+  const ImFont* font = text_width(context.fonts.title, headline) <= width ? context.fonts.title
+                                                                          : context.fonts.strong;
+  const bool twice = !trust.empty() && trust != headline;
+  if (!draw)
+    return std::max(wrapped_height(font, width, headline), 26.0f) +
+           (twice ? wrapped_height(context.fonts.small, width, trust) : 0) + 8;
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const Prediction* shown = what_if.shown();
+  const bool refused = shown != nullptr && !shown->refusal.empty();
+  float y = at.y;
+  y += draw_wrapped(list, font, {at.x, y}, width,
+                    refused ? context.palette.warning : context.palette.text, headline);
+  if (twice)
+    y += draw_wrapped(list, context.fonts.small, {at.x, y + 2}, width, context.palette.text_dim,
+                      trust);
+  return y - at.y;
+}
+
+}  // namespace
+
+WhatIfLayout what_if_layout(const Box& room, float words, int figures, int recorded_ranks,
+                            int foretold_ranks) {
+  WhatIfLayout layout;
+  const float settings = std::min(kSettings, std::floor(room.width() / 2));
+  layout.settings = {room.x0, room.y0, room.x0 + settings, room.y1};
+  const float x = layout.settings.x1 + kFigureGap;
+  float y = room.y0;
+  layout.words = {x, y, room.x1, y + words};
+  y += words;
+  const float each =
+      std::floor((room.x1 - x - 8 * static_cast<float>(figures - 1)) / static_cast<float>(figures));
+  if (each >= kLeastFigure && y + kFigure < room.y1) {
+    for (int i = 0; i < figures; ++i) {
+      const float left = x + (each + 8) * static_cast<float>(i);
+      layout.figures.push_back({left, y, left + each, y + kFigure});
+    }
+    y += kFigure + kFigureGap;
+  }
+  layout.ruler = {x, y, room.x1, y + kWhatIfRuler};
+  y += kWhatIfRuler;
+
+  // Ranks of both are equally high, as far as there is room.
+  const float left = std::max(room.y1 - y - 2 * kWhatIfTitle - kFigureGap, 2 * kLeastRank);
+  const float all = static_cast<float>(recorded_ranks + foretold_ranks);
+  const float share =
+      std::clamp(static_cast<float>(recorded_ranks) / std::max(all, 1.0f), 0.3f, 0.7f);
+  const auto height = [&](float part, int ranks) {
+    return std::floor(std::min(part * left, kMostRank * static_cast<float>(std::max(ranks, 1))));
+  };
+  y += kWhatIfTitle;
+  layout.recorded = {x, y, room.x1, y + height(share, recorded_ranks)};
+  y = layout.recorded.y1 + kFigureGap + kWhatIfTitle;
+  layout.foretold = {x, y, room.x1, y + height(1 - share, foretold_ranks)};
+  return layout;
+}
+
+void draw_what_if(const PanelContext& context) {
+  Session& session = context.session;
+  const Box room = content_box();
+  if (!session.what_if || room.width() < 60 || room.height() < 60) return;
+  if (!session.what_if->refusal().empty())
+    return draw_empty(context, room, "What if: not for this trace", session.what_if->refusal());
+  session.update_what_if();
+  const WhatIf& what_if = *session.what_if;
+  const std::vector<WhatIfFigure> figures = figures_of(what_if);
+  const Prediction* shown = what_if.shown();
+  const auto ranks = [](const Document& document) {
+    return static_cast<int>(document.trace.ranks.size());
+  };
+  const int foretold = shown != nullptr ? ranks(shown->document) : 1;
+  // Where the sentences stand does not depend on how high they are.
+  const auto layout_for = [&](float words) {
+    return what_if_layout(room, words, static_cast<int>(figures.size()), ranks(session.document()),
+                          foretold);
+  };
+  const Box words = layout_for(0).words;
+  const WhatIfLayout layout = layout_for(draw_words(context, words.min(), words.width(), false));
+
+  ImGui::SetCursorScreenPos(layout.settings.min());
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, mix(context.palette.panel, context.palette.text, 0.025));
+  ImGui::BeginChild("settings", {layout.settings.width(), layout.settings.height()}, false,
+                    ImGuiWindowFlags_AlwaysUseWindowPadding);
+  draw_what_if_controls(context);
+  ImGui::EndChild();
+  ImGui::PopStyleColor();
+  if (!session.what_if || layout.words.width() < 100) return;  // its settings may have closed it
+  draw_words(context, words.min(), words.width(), true);
+  for (std::size_t i = 0; i < layout.figures.size(); ++i)
+    draw_figure(context, figures[i], layout.figures[i]);
+  if (layout.ruler.y1 + 2 * kWhatIfTitle + kFigureGap < room.y1)
+    draw_what_if_timelines(context, layout);
+}
+
+}  // namespace ringscope::viz

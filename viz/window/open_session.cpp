@@ -1,0 +1,101 @@
+#include "viz/window/open_session.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace ringscope::viz {
+namespace {
+
+namespace fs = std::filesystem;
+
+void require_step(const Trace& trace, int step, int steps) {
+  if (step < steps) return;
+  const std::string accepted = steps == 0 ? "no --step with a trace that has no ring steps"
+                                          : fmt::format("an integer from 0 to {}", steps - 1);
+  throw InputError(
+      fmt::format("--step: '{}' given for '{}'; accepted: {}", step, trace.path, accepted));
+}
+
+void require_paragraph(const Session& session, int paragraph) {
+  const std::size_t told = session.comparing ? 0 : session.story().size();
+  if (paragraph <= static_cast<int>(told)) return;
+  const std::string accepted = session.comparing ? "no --story with several recordings"
+                               : told == 0
+                                   ? "no --story with a trace that has none"
+                                   : fmt::format("an integer from 1 to {}, 0 for no story", told);
+  throw InputError(fmt::format("--story: '{}' given for '{}'; accepted: {}", paragraph,
+                               session.document().trace.path, accepted));
+}
+
+void require_panels(const Session& session) {
+  if (!session.comparing && session.document().trace.is_ring()) return;
+  throw InputError(fmt::format(
+      "--panel: given for {}; accepted: with one recording of ringscope",
+      session.comparing ? "several recordings" : "'" + session.document().trace.path + "'"));
+}
+
+// Ready, however long it takes.
+void open_what_if(Session& session, const std::string& settings) {
+  const auto refuse = [](const std::string& why, const std::string& accepted) {
+    throw InputError(fmt::format("--what-if: {}; accepted: {}", why, accepted));
+  };
+  if (session.documents.size() > 1) refuse("given for several traces", "it with one recording");
+  session.show_what_if(true);
+  WhatIf& what_if = *session.what_if;
+  if (!what_if.refusal().empty())
+    refuse(fmt::format("'{}' given. {}", session.document().trace.path, what_if.refusal()),
+           "a whole recording of ringscope");
+  apply(what_if.settings, what_if.rates(), settings);
+  what_if.finish();
+  session.view = fitted(session.length());
+}
+
+}  // namespace
+
+void require_openable(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    const auto refuse = [&path](const std::string& why) {
+      throw InputError(fmt::format("'{}': {}; accepted: a trace file", path, why));
+    };
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::exists(status)) refuse(error ? error.message() : "no such file");
+    if (fs::is_directory(status)) refuse("is a directory");
+    if (fs::is_regular_file(status) && fs::file_size(path, error) == 0 && !error)
+      refuse("is empty");
+  }
+}
+
+Session open_session(const std::vector<std::string>& paths, const ViewOptions& options,
+                     LoadProgress* progress) {
+  std::vector<Document> documents;
+  for (Trace& trace : load_traces(paths, progress))
+    documents.push_back(make_document(std::move(trace)));
+  Session session(std::move(documents));
+  session.comparing = session.documents.size() > 1 && !session.comparison.figures.empty();
+  if (options.theme) session.theme = *options.theme == "light" ? Theme::light : Theme::dark;
+  if (options.story) {
+    require_paragraph(session, *options.story);
+    session.show_story = *options.story > 0;
+    if (session.show_story)
+      session.tell(*options.story - 1);
+    else
+      session.select(std::nullopt);
+  }
+  if (options.panel) {
+    require_panels(session);
+    session.show_alone(options.panel);
+  }
+  if (options.what_if) open_what_if(session, *options.what_if);
+  if (!options.step) return session;
+  for (const Document& document : session.documents)
+    require_step(document.trace, *options.step, document.axis.steps());
+  session.seek_step(*options.step);
+  return session;
+}
+
+}  // namespace ringscope::viz

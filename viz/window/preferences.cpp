@@ -1,0 +1,159 @@
+#include "viz/window/preferences.h"
+
+#include <rapidjson/document.h>
+#include <rapidjson/prettywriter.h>
+#include <rapidjson/stringbuffer.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "core/base/files.h"
+
+namespace ringscope::viz {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostBytes = 1 << 16;
+
+// The member `name` of an object; null when it is not there.
+const rapidjson::Value* member(const rapidjson::Value& object, const char* name) {
+  return object.HasMember(name) ? &object[name] : nullptr;
+}
+
+// These change `target` only for a value that makes sense.
+void read(const rapidjson::Value& object, const char* name, int least, int most, int& target) {
+  const rapidjson::Value* const value = member(object, name);
+  if (value != nullptr && value->IsInt() && value->GetInt() >= least && value->GetInt() <= most)
+    target = value->GetInt();
+}
+
+void read(const rapidjson::Value& object, const char* name, float& share) {
+  const rapidjson::Value* const value = member(object, name);
+  if (value != nullptr && value->IsNumber() && value->GetDouble() > 0 && value->GetDouble() < 1)
+    share = static_cast<float>(value->GetDouble());
+}
+
+void read(const rapidjson::Value& object, const char* name, bool& target) {
+  const rapidjson::Value* const value = member(object, name);
+  if (value != nullptr && value->IsBool()) target = value->GetBool();
+}
+
+// `other` instead of the default when its name is there.
+template <class T>
+void read(const rapidjson::Value& object, const char* name, const std::string& other_name, T other,
+          T& target) {
+  const rapidjson::Value* const value = member(object, name);
+  if (value != nullptr && value->IsString() && value->GetString() == other_name) target = other;
+}
+
+}  // namespace
+
+std::string preferences_path() {
+  const char* const config = std::getenv("XDG_CONFIG_HOME");
+  const char* const home = std::getenv("HOME");
+  fs::path folder;
+  // The specification says that a path that is not absolute is to be ignored.
+  if (config != nullptr && fs::path(config).is_absolute()) {
+    folder = config;
+  } else if (home != nullptr && fs::path(home).is_absolute()) {
+    folder = fs::path(home) / ".config";
+  } else {
+    return "";
+  }
+  return (folder / "ringscope" / "viewer.json").string();
+}
+
+Preferences parse_preferences(const std::string& text) {
+  Preferences p;
+  rapidjson::Document json;
+  json.Parse<rapidjson::kParseIterativeFlag>(text.c_str(), text.size());
+  if (json.HasParseError() || !json.IsObject()) return p;
+  read(json, "theme", "light", Theme::light, p.theme);
+  read(json, "color_by", "kind", ColorBy::kind, p.color_by);
+  read(json, "width", 320, 16384, p.width);
+  read(json, "height", 240, 16384, p.height);
+  constexpr int kNowhere = 1 << 20;
+  int x = kNowhere, y = kNowhere;
+  read(json, "x", -32768, 32767, x);
+  read(json, "y", -32768, 32767, y);
+  if (x != kNowhere && y != kNowhere) {
+    p.placed = true;
+    p.x = x;
+    p.y = y;
+  }
+  read(json, "maximized", p.maximized);
+  if (const rapidjson::Value* const splits = member(json, "splits");
+      splits != nullptr && splits->IsObject()) {
+    read(*splits, "timeline", p.splits.timeline);
+    read(*splits, "ring", p.splits.ring);
+    read(*splits, "mask", p.splits.mask);
+    read(*splits, "story", p.splits.story);
+  }
+  return p;
+}
+
+std::string preferences_text(const Preferences& p) {
+  rapidjson::StringBuffer buffer;
+  rapidjson::PrettyWriter<rapidjson::StringBuffer> writer(buffer);
+  const auto integer = [&writer](const char* name, int value) {
+    writer.Key(name);
+    writer.Int(value);
+  };
+  const auto share = [&writer](const char* name, float value) {
+    writer.Key(name);
+    writer.Double(std::round(double{value} * 1e4) / 1e4);
+  };
+  writer.StartObject();
+  writer.Key("theme");
+  writer.String(p.theme == Theme::light ? "light" : "dark");
+  writer.Key("color_by");
+  writer.String(p.color_by == ColorBy::kind ? "kind" : "owner");
+  integer("width", p.width);
+  integer("height", p.height);
+  if (p.placed) {
+    integer("x", p.x);
+    integer("y", p.y);
+  }
+  writer.Key("maximized");
+  writer.Bool(p.maximized);
+  writer.Key("splits");
+  writer.StartObject();
+  share("timeline", p.splits.timeline);
+  share("ring", p.splits.ring);
+  share("mask", p.splits.mask);
+  share("story", p.splits.story);
+  writer.EndObject();
+  writer.EndObject();
+  return std::string(buffer.GetString(), buffer.GetSize()) + "\n";
+}
+
+Preferences load_preferences() {
+  const std::string path = preferences_path();
+  std::error_code error;
+  if (path.empty() || !fs::is_regular_file(path, error)) return {};
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMostBytes, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return parse_preferences(text);
+}
+
+void save_preferences(const Preferences& preferences) {
+  const std::string path = preferences_path();
+  if (path.empty()) return;
+  try {
+    fs::create_directories(fs::path(path).parent_path());
+    AtomicFile file(path);
+    file.write(preferences_text(preferences));
+    file.commit();
+  } catch (const std::exception&) {
+    // The next time begins with what was remembered before.
+  }
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,12 @@
+// How widgets look: colours of the palette, round corners, room to breathe.
+#pragma once
+
+#include <imgui.h>
+
+#include "viz/model/timeline/palette.h"
+
+namespace ringscope::viz {
+
+void apply_style(ImGuiStyle& style, const Palette& palette, Theme theme);
+
+}  // namespace ringscope::viz

@@ -1,0 +1,200 @@
+#include "viz/window/viewer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+#include "viz/model/session/commands.h"
+#include "viz/panels/toolbar_panel.h"
+#include "viz/window/fonts.h"
+#include "viz/window/overlays.h"
+#include "viz/window/software_renderer.h"
+#include "viz/window/style.h"
+
+namespace ringscope::viz {
+namespace {
+
+constexpr float kNoticeSeconds = 4;
+constexpr int kTextFrames = 4;  // from asking for a text field until ImGui says that it is active
+
+// The keys that ImGui's text fields know, in the places of io.KeysDown that are the same.
+constexpr std::pair<SpecialKey, ImGuiKey> kTextKeys[] = {
+    {SpecialKey::left, ImGuiKey_LeftArrow},      {SpecialKey::right, ImGuiKey_RightArrow},
+    {SpecialKey::home, ImGuiKey_Home},           {SpecialKey::end, ImGuiKey_End},
+    {SpecialKey::backspace, ImGuiKey_Backspace}, {SpecialKey::enter, ImGuiKey_Enter}};
+
+std::optional<Command> command_of(const Key& key) {
+  const auto bindings = key_bindings();
+  const auto found = std::find_if(bindings.begin(), bindings.end(),
+                                  [&key](const KeyBinding& b) { return b.key == key; });
+  if (found == bindings.end()) return std::nullopt;
+  return found->command;
+}
+
+}  // namespace
+
+Viewer::Viewer(TextureStore& textures, float scale) : textures_(textures) {
+  if (ImGui::GetCurrentContext() != nullptr)
+    throw std::logic_error("a viewer is there already; there can be one at a time");
+  IMGUI_CHECKVERSION();
+  context_ = ImGui::CreateContext();
+  ImGuiIO& io = ImGui::GetIO();
+  io.IniFilename = nullptr;  // nothing is left anywhere but in preferences.h
+  io.LogFilename = nullptr;
+  io.BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;
+  io.ConfigWindowsMoveFromTitleBarOnly = true;
+  for (const auto& [key, imgui_key] : kTextKeys) io.KeyMap[imgui_key] = static_cast<int>(imgui_key);
+  fonts_ = add_fonts(*io.Fonts, scale);
+  io.FontGlobalScale = 1 / scale;
+  io.DisplayFramebufferScale = {scale, scale};
+  io.Fonts->Flags |= ImFontAtlasFlags_NoBakedLines;
+  io.Fonts->SetTexID(textures_.update("fonts", atlas_image(*io.Fonts)));
+}
+
+Viewer::Viewer(Session session, TextureStore& textures, float scale) : Viewer(textures, scale) {
+  open(std::move(session));
+}
+
+Viewer::~Viewer() { ImGui::DestroyContext(context_); }
+
+void Viewer::open(Session session) {
+  session_.emplace(std::move(session));
+  settling_ = 3;
+}
+
+void Viewer::show_notice(std::string text) {
+  notice_ = std::move(text);
+  notice_seconds_ = kNoticeSeconds;
+}
+
+bool Viewer::animating() const {
+  const bool playing = session_ && session_->playback.playing();
+  const bool foretelling = session_ && session_->what_if && session_->what_if->pending();
+  return playing || foretelling || loading_ != nullptr || notice_seconds_ > 0 || !typed_.empty() ||
+         text_key_down_ || text_frames_ > 0 || settling_ > 0;
+}
+
+// One key into the text field. False: that is all it can take in this frame.
+bool Viewer::feed_text(const Key& key, char32_t character) {
+  ImGuiIO& io = ImGui::GetIO();
+  if (text_key_down_) return false;
+  if (key.special == SpecialKey::none) {
+    if (character >= U' ') io.AddInputCharacter(static_cast<unsigned>(character));
+    return true;
+  }
+  // ImGui takes characters before keys, whatever their order was.
+  if (!io.InputQueueCharacters.empty()) return false;
+  for (const auto& [special, imgui_key] : kTextKeys)
+    if (special == key.special) io.KeysDown[imgui_key] = text_key_down_ = true;
+  if (key.special == SpecialKey::enter) text_frames_ = kTextFrames;
+  return true;
+}
+
+void Viewer::feed_keys(const FrameInput& input) {
+  ImGuiIO& io = ImGui::GetIO();
+  std::size_t characters = 0;
+  for (const Key& key : input.keys) {
+    const bool printable = key.special == SpecialKey::none;
+    const bool written = printable && characters < input.characters.size();
+    typed_.push_back({key, written ? input.characters[characters++] : 0});
+  }
+  for (; characters < input.characters.size(); ++characters)
+    typed_.push_back({{}, input.characters[characters]});
+
+  const bool was_down = std::exchange(text_key_down_, false);
+  for (const auto& [special, imgui_key] : kTextKeys) io.KeysDown[imgui_key] = false;
+  if (text_frames_ > 0) --text_frames_;
+  while (!typed_.empty()) {
+    const auto [key, character] = typed_.front();
+    if (showing_error()) {
+      if (key.special == SpecialKey::escape || key.special == SpecialKey::enter) error_.clear();
+    } else if (session_ && loading_ == nullptr) {
+      if (text_frames_ > 0) return;
+      const bool writes = session_->search_open && io.WantTextInput;
+      if (writes && key.special != SpecialKey::escape) {
+        // ImGui sees a press only after a frame in which the key was up.
+        if ((key.special != SpecialKey::none && was_down) || !feed_text(key, character)) return;
+      } else if (const auto command = command_of(key)) {
+        session_->run(*command);
+        if (*command == Command::search) {
+          focus_search();
+          text_frames_ = kTextFrames;
+        }
+      }
+    }
+    typed_.pop_front();
+  }
+}
+
+void Viewer::feed(const FrameInput& input) {
+  ImGuiIO& io = ImGui::GetIO();
+  io.DisplaySize = {static_cast<float>(std::max(input.width, 1)),
+                    static_cast<float>(std::max(input.height, 1))};
+  io.DeltaTime = std::clamp(input.seconds, 1e-4f, 0.25f);
+  const bool outside = input.mouse_x < 0 || input.mouse_y < 0;
+  io.MousePos = outside ? ImVec2(-FLT_MAX, -FLT_MAX) : ImVec2(input.mouse_x, input.mouse_y);
+  io.MouseDown[0] = input.left;
+  io.MouseDown[1] = input.right;
+  io.MouseDown[2] = input.middle;
+  io.MouseWheel = input.wheel;
+  io.MouseWheelH = input.wheel_x;
+  io.KeyShift = input.shift;
+  io.KeyCtrl = input.ctrl;
+  feed_keys(input);
+}
+
+void Viewer::draw_root(const FrameInput& input) {
+  const Theme theme = session_ ? session_->theme : Theme::dark;
+  const Palette& palette = palette_of(theme);
+  apply_style(ImGui::GetStyle(), palette, theme);
+  ImGui::SetNextWindowPos({0, 0});
+  ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
+  ImGui::Begin("root", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
+                   ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
+  ImGui::PopStyleVar(3);
+  if (loading_ != nullptr) {
+    draw_loading(*loading_, fonts_, palette);
+  } else if (session_) {
+    advance(*session_, input.seconds);
+    const PanelContext context{*session_, textures_, fonts_, palette};
+    draw_workspace(context, splits);
+    if (session_->show_help) draw_help(context);
+  }
+  ImGui::End();
+  if (notice_seconds_ > 0) {
+    draw_notice(notice_, std::min(1.0f, notice_seconds_), palette);
+    notice_seconds_ -= input.seconds;
+  }
+  if (showing_error() && draw_error(error_, fonts_, palette)) error_.clear();
+}
+
+const ImDrawData& Viewer::frame(const FrameInput& input) {
+  ImGui::SetCurrentContext(context_);
+  if (settling_ > 0) --settling_;
+  feed(input);
+  ImGui::NewFrame();
+  ImGui::PushFont(fonts_.text);
+  draw_root(input);
+  ImGui::PopFont();
+  ImGui::Render();
+  return *ImGui::GetDrawData();
+}
+
+Image picture_of(Viewer& viewer, const FrameInput& input, int width, int height) {
+  do {
+    viewer.frame(input);
+  } while (viewer.settling());
+  Image image(width, height, 0xff000000u);
+  render(viewer.frame(input), image);
+  return image;
+}
+
+}  // namespace ringscope::viz

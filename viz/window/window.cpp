@@ -1,0 +1,462 @@
+#include "viz/window/window.h"
+
+#include <GLFW/glfw3.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "viz/window/background_load.h"
+#include "viz/window/open_session.h"
+#include "viz/window/png.h"
+#include "viz/window/preferences.h"
+#include "viz/window/screen.h"
+#include "viz/window/viewer.h"
+
+namespace ringscope::viz {
+
+FrameInput InputQueue::take() {
+  FrameInput frame = held_;
+  const bool drags = frame.left || frame.right || frame.middle;
+  bool moved = false, pressed = false;
+  for (; !events_.empty(); events_.pop_front()) {
+    const InputEvent& event = events_.front();
+    const bool is_button = event.kind == InputEvent::button;
+    if (pressed && (is_button || event.kind == InputEvent::move)) break;
+    if (drags && moved && is_button) break;
+    switch (event.kind) {
+      case InputEvent::move:
+        frame.mouse_x = event.x;
+        frame.mouse_y = event.y;
+        moved = true;
+        break;
+      case InputEvent::button:
+        (event.button_number == 0   ? frame.left
+         : event.button_number == 1 ? frame.right
+                                    : frame.middle) = event.pressed;
+        pressed = true;
+        break;
+      case InputEvent::scroll:
+        frame.wheel_x += event.x;
+        frame.wheel += event.y;
+        break;
+      case InputEvent::key:
+        frame.keys.push_back(event.key_pressed);
+        break;
+      case InputEvent::text:
+        frame.characters += event.character;
+        break;
+    }
+  }
+  held_.mouse_x = frame.mouse_x;
+  held_.mouse_y = frame.mouse_y;
+  held_.left = frame.left;
+  held_.right = frame.right;
+  held_.middle = frame.middle;
+  return frame;
+}
+
+namespace {
+
+SpecialKey special_key(int key) {
+  switch (key) {
+    case GLFW_KEY_LEFT:
+      return SpecialKey::left;
+    case GLFW_KEY_RIGHT:
+      return SpecialKey::right;
+    case GLFW_KEY_HOME:
+      return SpecialKey::home;
+    case GLFW_KEY_END:
+      return SpecialKey::end;
+    case GLFW_KEY_BACKSPACE:
+      return SpecialKey::backspace;
+    case GLFW_KEY_ESCAPE:
+      return SpecialKey::escape;
+    case GLFW_KEY_ENTER:
+    case GLFW_KEY_KP_ENTER:
+      return SpecialKey::enter;
+    case GLFW_KEY_TAB:
+      return SpecialKey::tab;
+    default:
+      return SpecialKey::none;
+  }
+}
+
+WindowListener& of(GLFWwindow* window) {
+  return *static_cast<WindowListener*>(glfwGetWindowUserPointer(window));
+}
+
+void push(GLFWwindow* window, const InputEvent& event) {
+  of(window).queue.push(event);
+  of(window).happened();
+}
+
+}  // namespace
+
+void listen(GLFWwindow* window, WindowListener& listener) {
+  glfwSetWindowUserPointer(window, &listener);
+  glfwSetCursorPosCallback(window, [](GLFWwindow* from, double x, double y) {
+    int window_width = 1, window_height = 1, width = 1, height = 1;
+    glfwGetWindowSize(from, &window_width, &window_height);
+    glfwGetFramebufferSize(from, &width, &height);
+    const double ratio = width / std::max(1.0, double(window_width)) / of(from).scale;
+    InputEvent event;
+    event.kind = InputEvent::move;
+    event.x = static_cast<float>(x * ratio);
+    event.y = static_cast<float>(y * ratio);
+    push(from, event);
+  });
+  glfwSetCursorEnterCallback(window, [](GLFWwindow* from, int entered) {
+    if (entered == GLFW_TRUE) return;
+    InputEvent event;
+    event.kind = InputEvent::move;
+    event.x = event.y = -1;
+    push(from, event);
+  });
+  glfwSetMouseButtonCallback(window, [](GLFWwindow* from, int button, int action, int) {
+    if (button > GLFW_MOUSE_BUTTON_MIDDLE) return;
+    InputEvent event;
+    event.kind = InputEvent::button;
+    event.button_number = button;
+    event.pressed = action == GLFW_PRESS;
+    push(from, event);
+  });
+  glfwSetScrollCallback(window, [](GLFWwindow* from, double x, double y) {
+    InputEvent event;
+    event.kind = InputEvent::scroll;
+    event.x = static_cast<float>(x);
+    event.y = static_cast<float>(y);
+    push(from, event);
+  });
+  glfwSetKeyCallback(window, [](GLFWwindow* from, int key, int, int action, int mods) {
+    of(from).happened();  // modifiers matter by themselves
+    if (action == GLFW_RELEASE) return;
+    if ((mods & GLFW_MOD_CONTROL) != 0 && (key == GLFW_KEY_Q || key == GLFW_KEY_W))
+      glfwSetWindowShouldClose(from, GLFW_TRUE);
+    InputEvent event;
+    event.kind = InputEvent::key;
+    event.key_pressed.special = special_key(key);
+    event.key_pressed.shift = (mods & GLFW_MOD_SHIFT) != 0;
+    if (event.key_pressed.special != SpecialKey::none) push(from, event);
+  });
+  // Printable keys come as the characters that the keyboard's layout makes of them.
+  glfwSetCharCallback(window, [](GLFWwindow* from, unsigned character) {
+    InputEvent event;
+    event.kind = InputEvent::key;
+    const bool upper = character >= 'A' && character <= 'Z';
+    event.key_pressed.character = upper ? character - 'A' + 'a' : character;
+    push(from, event);
+    event.kind = InputEvent::text;
+    event.character = character;
+    push(from, event);
+  });
+  glfwSetDropCallback(window, [](GLFWwindow* from, int count, const char** paths) {
+    of(from).happened();
+    of(from).dropped(std::vector<std::string>(paths, paths + count));
+  });
+  glfwSetWindowRefreshCallback(window, [](GLFWwindow* from) { of(from).happened(); });
+  glfwSetFramebufferSizeCallback(window, [](GLFWwindow* from, int, int) { of(from).happened(); });
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kFrameSeconds = 1.0 / 60, kLoadingFrameSeconds = 1.0 / 20;
+constexpr int kFramesAfterInput = 3;              // until what it changed has settled
+constexpr std::uintmax_t kQuickBytes = 4u << 20;  // read before the window opens
+
+// The library, initialised.
+class Glfw {
+ public:
+  Glfw() {
+    glfwSetErrorCallback([](int, const char* text) { last_error() = text; });
+    if (glfwInit() != GLFW_TRUE) throw InputError("no display: " + last_error() + kAdvice);
+  }
+  ~Glfw() { glfwTerminate(); }
+  Glfw(const Glfw&) = delete;
+  Glfw& operator=(const Glfw&) = delete;
+
+  static std::string& last_error() {
+    static std::string text;
+    return text;
+  }
+  static constexpr const char* kAdvice =
+      "; accepted: DISPLAY or WAYLAND_DISPLAY set to a display, or --screenshot OUT.png";
+};
+
+// Whether some monitor shows the top left corner of a window there.
+bool is_on_a_monitor(int x, int y) {
+  int count = 0;
+  GLFWmonitor** const monitors = glfwGetMonitors(&count);
+  for (int i = 0; i < count; ++i) {
+    int left = 0, top = 0, width = 0, height = 0;
+    glfwGetMonitorWorkarea(monitors[i], &left, &top, &width, &height);
+    if (x >= left - 50 && y >= top && x < left + width - 100 && y < top + height - 50) return true;
+  }
+  return false;
+}
+
+// The first free ringscope-N.png of the present folder.
+std::string next_screenshot_path() {
+  for (int n = 1;; ++n) {
+    const fs::path path = fs::current_path() / fmt::format("ringscope-{}.png", n);
+    if (!fs::exists(path)) return path.string();
+  }
+}
+
+class Window {
+ public:
+  explicit Window(const ViewOptions& options);
+  ~Window();
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  void show(Session session);
+  void load(std::vector<std::string> paths);
+  void run();
+
+ private:
+  void draw();
+  void wait();
+  void finish_loading();
+  void take_screenshot();
+  void use_cursor();
+  Preferences present_preferences() const;
+
+  ViewOptions options_;
+  Preferences preferences_;
+  Glfw glfw_;
+  GLFWwindow* window_ = nullptr;
+  float scale_ = 1;  // pixels of the frame buffer to one of FrameInput's
+  std::unique_ptr<Screen> screen_;
+  std::optional<Viewer> viewer_;
+  GLFWcursor* cursors_[ImGuiMouseCursor_COUNT] = {};
+  WindowListener listener_;
+  std::unique_ptr<BackgroundLoad> loading_;
+  std::exception_ptr failure_;  // of the first load
+  int frames_due_ = kFramesAfterInput;
+  double last_frame_ = 0;
+};
+
+Window::Window(const ViewOptions& options) : options_(options), preferences_(load_preferences()) {
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 0);
+  glfwWindowHint(GLFW_VISIBLE, GLFW_FALSE);
+  glfwWindowHint(GLFW_MAXIMIZED, preferences_.maximized ? GLFW_TRUE : GLFW_FALSE);
+  int width = preferences_.width, height = preferences_.height;
+  if (GLFWmonitor* const monitor = glfwGetPrimaryMonitor(); monitor != nullptr) {
+    int x = 0, y = 0, most_width = 0, most_height = 0;
+    glfwGetMonitorWorkarea(monitor, &x, &y, &most_width, &most_height);
+    if (most_width > 0) width = std::min(width, most_width);
+    if (most_height > 0) height = std::min(height, most_height);
+  }
+  window_ = glfwCreateWindow(width, height, "Ringscope", nullptr, nullptr);
+  if (window_ == nullptr)
+    throw RunError("no window with OpenGL 3 can be opened: " + Glfw::last_error());
+  if (preferences_.placed && is_on_a_monitor(preferences_.x, preferences_.y))
+    glfwSetWindowPos(window_, preferences_.x, preferences_.y);
+  glfwSetWindowSizeLimits(window_, 320, 240, GLFW_DONT_CARE, GLFW_DONT_CARE);
+  glfwMakeContextCurrent(window_);
+  glfwSwapInterval(1);
+  float scale_y = 1;
+  glfwGetWindowContentScale(window_, &scale_, &scale_y);
+  if (!(scale_ >= 0.5f && scale_ <= 8)) scale_ = 1;
+  screen_ = make_screen();
+  viewer_.emplace(screen_->textures(), scale_);
+  viewer_->splits = preferences_.splits;
+  screen_->attach();
+  for (const auto& [cursor, shape] : {std::pair{ImGuiMouseCursor_TextInput, GLFW_IBEAM_CURSOR},
+                                      {ImGuiMouseCursor_ResizeEW, GLFW_HRESIZE_CURSOR},
+                                      {ImGuiMouseCursor_ResizeNS, GLFW_VRESIZE_CURSOR},
+                                      {ImGuiMouseCursor_ResizeAll, GLFW_CROSSHAIR_CURSOR},
+                                      {ImGuiMouseCursor_Hand, GLFW_HAND_CURSOR}})
+    cursors_[cursor] = glfwCreateStandardCursor(shape);
+  listener_.scale = scale_;
+  listener_.happened = [this] { frames_due_ = kFramesAfterInput; };
+  listener_.dropped = [this](std::vector<std::string> paths) { load(std::move(paths)); };
+  listen(window_, listener_);
+  glfwShowWindow(window_);
+}
+
+Window::~Window() {
+  loading_.reset();
+  screen_->detach();
+  viewer_.reset();
+  screen_.reset();
+  glfwDestroyWindow(window_);
+}
+
+void Window::show(Session session) {
+  if (!options_.theme) session.theme = preferences_.theme;
+  session.color_by = preferences_.color_by;
+  viewer_->open(std::move(session));
+  std::string title = "Ringscope";
+  for (const Document& document : viewer_->session().documents)
+    title += " - " + fs::path(document.trace.path).filename().string();
+  glfwSetWindowTitle(window_, title.c_str());
+  frames_due_ = kFramesAfterInput;
+}
+
+void Window::load(std::vector<std::string> paths) {
+  if (loading_ != nullptr) return;  // one at a time
+  try {
+    require_openable(paths);
+  } catch (const InputError& error) {
+    viewer_->show_error(error.what());
+    return;
+  }
+  if (viewer_->is_open()) {
+    preferences_ = present_preferences();
+    options_.theme.reset();
+    options_.step.reset();
+    options_.story.reset();
+  }
+  loading_ = std::make_unique<BackgroundLoad>(std::move(paths), options_, glfwPostEmptyEvent);
+  viewer_->show_loading(&loading_->progress());
+}
+
+void Window::finish_loading() {
+  viewer_->show_loading(nullptr);
+  frames_due_ = kFramesAfterInput;
+  const std::unique_ptr<BackgroundLoad> done = std::move(loading_);
+  try {
+    show(done->take());
+    return;
+  } catch (const std::bad_alloc&) {
+    viewer_->show_error("Not enough memory for these traces.");
+    if (!viewer_->is_open()) failure_ = std::current_exception();
+  } catch (const std::exception& error) {
+    viewer_->show_error(error.what());
+    if (!viewer_->is_open()) failure_ = std::current_exception();
+  }
+}
+
+void Window::take_screenshot() {
+  viewer_->session().wants_screenshot = false;
+  int width = 0, height = 0;
+  glfwGetFramebufferSize(window_, &width, &height);
+  try {
+    const std::string path = next_screenshot_path();
+    write_png(path, read_pixels(width, height));
+    viewer_->show_notice("Written: " + path);
+  } catch (const std::exception& error) {
+    viewer_->show_notice(error.what());
+  }
+}
+
+void Window::use_cursor() {
+  const ImGuiMouseCursor wanted = ImGui::GetMouseCursor();
+  const bool known = wanted >= 0 && wanted < ImGuiMouseCursor_COUNT;
+  glfwSetCursor(window_, known ? cursors_[wanted] : nullptr);  // null: the arrow
+}
+
+void Window::draw() {
+  FrameInput input = listener_.queue.take();
+  int width = 0, height = 0;
+  glfwGetFramebufferSize(window_, &width, &height);
+  if (width <= 0 || height <= 0) return;  // minimised
+  const auto held = [this](int left, int right) {
+    return glfwGetKey(window_, left) == GLFW_PRESS || glfwGetKey(window_, right) == GLFW_PRESS;
+  };
+  input.shift = held(GLFW_KEY_LEFT_SHIFT, GLFW_KEY_RIGHT_SHIFT);
+  input.ctrl = held(GLFW_KEY_LEFT_CONTROL, GLFW_KEY_RIGHT_CONTROL);
+  input.width = static_cast<int>(std::lround(static_cast<float>(width) / scale_));
+  input.height = static_cast<int>(std::lround(static_cast<float>(height) / scale_));
+  const double now = glfwGetTime();
+  input.seconds = static_cast<float>(now - last_frame_);
+  last_frame_ = now;
+  // Asked for in the frame before, so that it shows what came before it: a click in the frame of the
+  // key changes what is drawn only in the next one.
+  const bool picture_due = viewer_->is_open() && viewer_->session().wants_screenshot;
+  screen_->begin_frame();
+  const ImDrawData& data = viewer_->frame(input);
+  const Theme theme = viewer_->is_open() ? viewer_->session().theme : preferences_.theme;
+  screen_->draw(data, palette_of(theme).background);
+  if (picture_due && viewer_->is_open()) take_screenshot();
+  glfwSwapBuffers(window_);
+  use_cursor();
+}
+
+// Until there is something to draw. Where the driver does not wait for the screen, time does.
+void Window::wait() {
+  if (!listener_.queue.empty()) return glfwPollEvents();
+  if (frames_due_ <= 0 && !viewer_->animating()) return glfwWaitEvents();
+  const double pace = loading_ != nullptr ? kLoadingFrameSeconds : kFrameSeconds;
+  const double left = last_frame_ + pace - glfwGetTime();
+  if (left > 0) {
+    glfwWaitEventsTimeout(left);
+  } else {
+    glfwPollEvents();
+  }
+}
+
+void Window::run() {
+  last_frame_ = glfwGetTime();
+  // What came before the wish to close still counts.
+  while (glfwWindowShouldClose(window_) == GLFW_FALSE || !listener_.queue.empty()) {
+    wait();
+    if (loading_ != nullptr && loading_->finished()) finish_loading();
+    if (frames_due_ <= 0 && listener_.queue.empty() && !viewer_->animating()) continue;
+    if (frames_due_ > 0) --frames_due_;
+    draw();
+    if (!viewer_->is_open() && loading_ == nullptr && !viewer_->showing_error()) break;
+  }
+  if (viewer_->is_open()) save_preferences(present_preferences());
+  if (!viewer_->is_open() && failure_) std::rethrow_exception(failure_);
+}
+
+Preferences Window::present_preferences() const {
+  Preferences p = preferences_;
+  p.theme = viewer_->session().theme;
+  p.color_by = viewer_->session().color_by;
+  p.splits = viewer_->splits;
+  p.maximized = glfwGetWindowAttrib(window_, GLFW_MAXIMIZED) == GLFW_TRUE;
+  if (p.maximized) return p;  // size and place stay those to return to
+  glfwGetWindowSize(window_, &p.width, &p.height);
+  glfwGetWindowPos(window_, &p.x, &p.y);
+  p.placed = true;
+  return p;
+}
+
+}  // namespace
+
+bool display_is_there() {
+  const auto set = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return value != nullptr && *value != '\0';
+  };
+  return set("DISPLAY") || set("WAYLAND_DISPLAY");
+}
+
+void run_window(const ViewOptions& options) {
+  if (!display_is_there()) throw InputError(std::string("no display") + Glfw::kAdvice);
+  std::uintmax_t bytes = 0;
+  for (const std::string& path : options.traces) {
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(path, error);
+    bytes += error ? kQuickBytes : std::min(size, kQuickBytes);
+  }
+  // What can be read in no time is: its errors then need no window.
+  std::optional<Session> quick;
+  if (bytes < kQuickBytes) quick = open_session(options.traces, options, nullptr);
+  Window window(options);
+  if (quick) {
+    window.show(std::move(*quick));
+  } else {
+    window.load(options.traces);
+  }
+  window.run();
+}
+
+}  // namespace ringscope::viz

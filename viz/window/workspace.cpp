@@ -1,0 +1,190 @@
+#include "viz/window/workspace.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+namespace ringscope::viz {
+namespace {
+
+constexpr float kSplitterGap = 6, kToolbarHeight = 46, kDetails = 30;
+constexpr float kLeastPanel = 90;                     // pixels, in either direction
+constexpr float kLeastStory = 220, kMostStory = 520;  // pixels: lines that read well
+constexpr ImGuiWindowFlags kStill =
+    ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse;
+
+// A panel with its frame at a place in the window; a stronger frame when it is `lit`.
+template <class Draw>
+void panel(const char* name, ImVec2 at, ImVec2 size, ImGuiWindowFlags flags, ImVec2 padding,
+           Draw draw, bool lit = false) {
+  if (size.x < 8 || size.y < 8) return;
+  ImGui::SetCursorPos(at);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, padding);
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, lit ? 2.0f : 1.0f);
+  if (lit) ImGui::PushStyleColor(ImGuiCol_Border, ImGui::GetColorU32(ImGuiCol_CheckMark));
+  const bool visible =
+      ImGui::BeginChild(name, size, true, flags | ImGuiWindowFlags_AlwaysUseWindowPadding);
+  if (lit) ImGui::PopStyleColor();
+  ImGui::PopStyleVar(2);
+  if (visible) draw();
+  ImGui::EndChild();
+}
+
+// The bar between two panels; dragging it changes `share` of `room` pixels.
+void splitter(const char* name, ImVec2 at, ImVec2 size, bool vertical, float room, float& share) {
+  if (size.x < 1 || size.y < 1 || room < 1) return;
+  ImGui::SetCursorPos(at);
+  ImGui::InvisibleButton(name, size);
+  const bool active = ImGui::IsItemActive();
+  if (active) {
+    const ImVec2 delta = ImGui::GetIO().MouseDelta;
+    share += (vertical ? delta.x : delta.y) / room;
+  }
+  if (!active && !ImGui::IsItemHovered()) return;
+  ImGui::SetMouseCursor(vertical ? ImGuiMouseCursor_ResizeEW : ImGuiMouseCursor_ResizeNS);
+  const ImVec2 from = ImGui::GetItemRectMin(), to = ImGui::GetItemRectMax();
+  ImGui::GetWindowDrawList()->AddRectFilled(
+      from, to, ImGui::GetColorU32(active ? ImGuiCol_SeparatorActive : ImGuiCol_SeparatorHovered),
+      3);
+}
+
+// Whether the mouse is in the panel that was drawn last, or what it holds.
+bool under_mouse() {
+  const ImVec2 from = ImGui::GetItemRectMin(), to = ImGui::GetItemRectMax();
+  return ImGui::IsMouseHoveringRect(from, to, false) &&
+         ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows);
+}
+
+// Whether the story says to look there.
+bool told_to_look(const Session& session, Figure figure) {
+  return session.story_shown() && session.pointing && session.story_at >= 0 &&
+         session.story()[static_cast<std::size_t>(session.story_at)].figure == figure;
+}
+
+void draw_figures(const PanelContext& context) {
+  const auto wanted = std::exchange(context.session.figure, std::nullopt);
+  const auto flags = [&](Figure figure) {
+    return wanted == figure ? ImGuiTabItemFlags_SetSelected : ImGuiTabItemFlags_None;
+  };
+  if (!ImGui::BeginTabBar("figures")) return;
+  if (ImGui::BeginTabItem("Balance", nullptr, flags(Figure::balance))) {
+    ImGui::BeginChild("balance");
+    draw_balance(context);
+    ImGui::EndChild();
+    ImGui::EndTabItem();
+  }
+  if (ImGui::BeginTabItem("Softmax", nullptr, flags(Figure::softmax))) {
+    ImGui::BeginChild("softmax");
+    draw_softmax(context);
+    ImGui::EndChild();
+    ImGui::EndTabItem();
+  }
+  ImGui::EndTabBar();
+}
+
+// The panel that shows `figure`.
+void draw_panel(const PanelContext& context, Figure figure, ImVec2 at, ImVec2 size) {
+  Session& session = context.session;
+  const bool lit = told_to_look(session, figure);
+  switch (figure) {
+    case Figure::timeline:
+      panel(
+          "timeline", at, size, kStill, {0, 0}, [&] { draw_timeline(context); }, lit);
+      break;
+    case Figure::ring:
+      panel(
+          "ring", at, size, kStill, {10, 8}, [&] { draw_ring(context); }, lit);
+      break;
+    case Figure::mask:
+      panel(
+          "mask", at, size, kStill, {10, 8}, [&] { draw_mask(context); }, lit);
+      break;
+    case Figure::balance:
+    case Figure::softmax: {  // side by side in one panel
+      const bool any =
+          told_to_look(session, Figure::balance) || told_to_look(session, Figure::softmax);
+      panel(
+          "figures", at, size, kStill, {10, 8}, [&] { draw_figures(context); }, any);
+      break;
+    }
+  }
+  if (under_mouse()) session.under_mouse = figure;
+}
+
+// One recording: the timeline across, and below it what only recordings of ours have.
+void draw_single(const PanelContext& context, ImVec2 at, ImVec2 size, Splits& splits) {
+  context.session.under_mouse.reset();
+  if (!context.session.document().trace.is_ring())
+    return draw_panel(context, Figure::timeline, at, size);
+  if (context.session.alone) return draw_panel(context, *context.session.alone, at, size);
+  const float least = std::min(kLeastPanel, size.y / 3);
+  const float share_y = least / size.y;
+  splits.timeline = std::clamp(splits.timeline, share_y, 1 - share_y);
+  const float upper = std::floor(size.y * splits.timeline);
+  const float lower_y = at.y + upper + kSplitterGap, lower = size.y - upper - kSplitterGap;
+  draw_panel(context, Figure::timeline, at, {size.x, upper});
+  splitter("timeline | ring", {at.x, at.y + upper}, {size.x, kSplitterGap}, false, size.y,
+           splits.timeline);
+
+  const float share_x = std::min(kLeastPanel, size.x / 5) / size.x;
+  splits.ring = std::clamp(splits.ring, share_x, 1 - 2 * share_x);
+  splits.mask = std::clamp(splits.mask, share_x, 1 - splits.ring - share_x);
+  const float ring = std::floor(size.x * splits.ring), mask = std::floor(size.x * splits.mask);
+  const float mask_x = at.x + ring + kSplitterGap, figures_x = mask_x + mask + kSplitterGap;
+  draw_panel(context, Figure::ring, {at.x, lower_y}, {ring, lower});
+  splitter("ring | mask", {at.x + ring, lower_y}, {kSplitterGap, lower}, true, size.x, splits.ring);
+  draw_panel(context, Figure::mask, {mask_x, lower_y}, {mask, lower});
+  splitter("mask | figures", {mask_x + mask, lower_y}, {kSplitterGap, lower}, true, size.x,
+           splits.mask);
+  draw_panel(context, Figure::balance, {figures_x, lower_y}, {at.x + size.x - figures_x, lower});
+}
+
+// The story at the left; what is left of the width then begins at `at`.
+void draw_told(const PanelContext& context, ImVec2& at, ImVec2& size, Splits& splits) {
+  const float least = std::min(kLeastStory, size.x / 3), most = std::min(kMostStory, size.x / 2);
+  splits.story = std::clamp(splits.story, least / size.x, most / size.x);
+  const float width = std::floor(size.x * splits.story);
+  panel("story", at, {width, size.y}, kStill, {14, 10}, [&] { draw_story(context); });
+  splitter("story | timeline", {at.x + width, at.y}, {kSplitterGap, size.y}, true, size.x,
+           splits.story);
+  at.x += width + kSplitterGap;
+  size.x -= width + kSplitterGap;
+}
+
+}  // namespace
+
+void draw_workspace(const PanelContext& context, Splits& splits) {
+  const ImVec2 room = ImGui::GetWindowSize();
+  const float x = kSplitterGap, width = room.x - 2 * kSplitterGap;
+  const float playback_y = room.y - kSplitterGap - kToolbarHeight;
+  panel("toolbar", {x, kSplitterGap}, {width, kToolbarHeight}, kStill, {10, 8},
+        [&] { draw_toolbar(context); });
+  panel("playback", {x, playback_y}, {width, kToolbarHeight}, kStill, {10, 8},
+        [&] { draw_playback(context); });
+  float top = kSplitterGap + kToolbarHeight + kSplitterGap;
+  if (context.session.comparing) {
+    panel("compare", {x, top}, {width, playback_y - kSplitterGap - top}, 0, {10, 8},
+          [&] { draw_compare(context); });
+    return;
+  }
+  if (context.session.what_if) {
+    panel("what if", {x, top}, {width, playback_y - kSplitterGap - top}, kStill, {10, 8},
+          [&] { draw_what_if(context); });
+    return;
+  }
+  const float details_y = playback_y - kSplitterGap - kDetails;
+  panel("details", {x, details_y}, {width, kDetails}, kStill, {10, 6},
+        [&] { draw_details(context); });
+  const auto& run = context.session.document().trace.run;
+  if (run && run->failure) {
+    panel("failure", {x, top}, {width, kDetails}, kStill, {10, 6}, [&] { draw_failure(context); });
+    top += kDetails + kSplitterGap;
+  }
+  ImVec2 at{x, top}, size{width, details_y - kSplitterGap - top};
+  if (size.x < 8 || size.y < 8) return;
+  if (context.session.story_shown()) draw_told(context, at, size, splits);
+  draw_single(context, at, size, splits);
+}
+
+}  // namespace ringscope::viz
