@@ -3,7 +3,7 @@
 include(GNUInstallDirs)
 
 # The text that `demo` runs on.
-file(GLOB demo_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/*/*.h ${PROJECT_SOURCE_DIR}/core/*/*.cpp)
+file(GLOB_RECURSE demo_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/*.h ${PROJECT_SOURCE_DIR}/core/*.cpp)
 set(demo_text ${CMAKE_CURRENT_BINARY_DIR}/sources.txt)
 add_custom_command(OUTPUT ${demo_text} COMMAND cat ${demo_sources} > ${demo_text} DEPENDS ${demo_sources} VERBATIM)
 target_sources(ringscope PRIVATE ${demo_text})

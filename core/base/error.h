@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/base/math.h"
+
 namespace ringscope {
 
 // Bad usage or bad input. The message names the flag or file, the value, and what would be
@@ -29,5 +31,21 @@ class RunError : public std::runtime_error {
   int rank_;
   int step_;
 };
+
+// a * b; throws InputError naming `what` when the product does not fit in 63 bits. a, b >= 0.
+inline Index checked_product(Index a, Index b, const std::string& what) {
+  Index product = 0;
+  if (__builtin_mul_overflow(a, b, &product))
+    throw InputError(what + ": " + std::to_string(a) + " x " + std::to_string(b) +
+                     " does not fit in 64 bits; give smaller sizes");
+  return product;
+}
+
+// Number of values in a [batch, heads, seqlen, head_dim] tensor; throws InputError on overflow.
+inline Index checked_values(Index batch, Index heads, Index seqlen, Index head_dim) {
+  const std::string what = "tensor size";
+  return checked_product(checked_product(checked_product(batch, heads, what), seqlen, what),
+                         head_dim, what);
+}
 
 }  // namespace ringscope

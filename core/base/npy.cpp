@@ -13,7 +13,6 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/problem/shape.h"
 
 namespace ringscope {
 namespace {

@@ -25,22 +25,6 @@ struct AttentionShape {
   bool operator==(const AttentionShape&) const = default;
 };
 
-// a * b; throws InputError naming `what` when the product does not fit in 63 bits. a, b >= 0.
-inline Index checked_product(Index a, Index b, const std::string& what) {
-  Index product = 0;
-  if (__builtin_mul_overflow(a, b, &product))
-    throw InputError(what + ": " + std::to_string(a) + " x " + std::to_string(b) +
-                     " does not fit in 64 bits; give smaller sizes");
-  return product;
-}
-
-// Number of values in a [batch, heads, seqlen, head_dim] tensor; throws InputError on overflow.
-inline Index checked_values(Index batch, Index heads, Index seqlen, Index head_dim) {
-  const std::string what = "tensor size";
-  return checked_product(checked_product(checked_product(batch, heads, what), seqlen, what),
-                         head_dim, what);
-}
-
 // Throws InputError unless every size is at least 1, heads divide by kv heads, seqlen is at most
 // kMaxSeqlen, and the bytes of every tensor (as f64) fit in 64 bits.
 inline void validate(const AttentionShape& shape) {

@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/trace/chrome_trace_fields.h"
-#include "core/trace/story.h"
+#include "core/trace/event.h"
 
 namespace ringscope {
 

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "core/trace/event.h"
-#include "core/trace/story.h"
 #include "lessons/book/cell.h"
 
 namespace ringscope::lessons {

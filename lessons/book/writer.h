@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/trace/story.h"
+#include "core/trace/event.h"
 #include "lessons/book/cell.h"
 #include "lessons/book/lesson.h"
 

@@ -86,7 +86,7 @@ Job::Job(std::string folder, const Strings& arguments)
               // What sanitizers find inside of MPI is not ours; mpi_driver looks for leaks.
               "LSAN_OPTIONS=detect_leaks=0",
               "TSAN_OPTIONS=print_suppressions=0:suppressions=" RINGSCOPE_SOURCE_DIR
-              "/tests/mpi/tsan.supp",
+              "/tests/core/mpi/tsan.supp",
               "mpirun"} +
       arguments;
   std::vector<char*> argv;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/trace/story.h"
+#include "core/trace/event.h"
 
 namespace ringscope::viz {
 

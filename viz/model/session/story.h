@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "core/trace/story.h"
+#include "core/trace/event.h"
 #include "viz/model/timeline/axis.h"
 #include "viz/model/trace/trace.h"
 
