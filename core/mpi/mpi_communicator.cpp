@@ -1,4 +1,5 @@
 #include "core/mpi/mpi_communicator.h"
+#include "core/run/cpu_engine.h"
 
 #include <pthread.h>
 
@@ -115,6 +116,16 @@ bool MpiCommunicator::wait_for_work(bool moved) {
   }
   if (waits_.has_work_.wait_for(lock, pause) == std::cv_status::no_timeout) work.patience.renew();
   return !waits_.failure_;
+}
+
+std::unique_ptr<RankEngine> MpiEngine::make(Rank& rank, const Listener& listener) {
+  MpiCommunicator::Options options;
+  options.pulse = &rank.pulse();
+  options.on_failure = [this](const RunError& error) { line_.fail(error); };
+  return std::make_unique<CpuRankEngine>(
+      std::make_unique<MpiCommunicator>(waits_, rank.rank(), rank.config().world_size,
+                                        std::move(options)),
+      rank, listener, RankLives::in_a_process);
 }
 
 }  // namespace ringscope

@@ -2,9 +2,7 @@
 // was asked for at rank 0, on one clock.
 #pragma once
 
-#include "core/mpi/mpi_communicator.h"
 #include "core/mpi/mpi_session.h"
-#include "core/process/lifeline.h"
 #include "core/run/engine.h"
 #include "core/run/rows.h"
 #include "core/run/run.h"
@@ -31,28 +29,5 @@ RingRun run_one_rank(MpiSession& session, const RingConfig& config, const Proces
 // The same on CPUs: blocks move by MPI (mpi_communicator.h).
 RingRun run_on_mpi(MpiSession& session, const RingConfig& config, const ProcessInputs& inputs,
                    bool gather_outputs, const Progress& progress = {});
-
-// ---
-// Ranks on CPUs, a process each: blocks move by MPI, attended by the CPU kernels.
-
-class MpiEngine : public Engine {
- public:
-  // `line`, which hears of what the transfers find wrong, must outlive it.
-  explicit MpiEngine(Lifeline& line) : line_(line) {}
-
-  std::string_view name() const override { return "mpi"; }
-  MemorySpace& memory() override { return host_memory(); }
-  bool has_pulses() const override { return true; }
-  // This process's rank.
-  std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override;
-  // For communicators that work beside it and end with it.
-  MpiWaits& waits() { return waits_; }
-  void fail(const RunError& error) override { waits_.fail(error); }
-  void throw_if_failed() override { waits_.throw_if_failed(); }
-
- private:
-  Lifeline& line_;
-  MpiWaits waits_;
-};
 
 }  // namespace ringscope
