@@ -35,7 +35,7 @@ inline const std::vector<std::vector<std::string>> kRows = {
     {"core/base"},
     {"core/problem"},
     {"core/attention"},
-    {"core/trace"},
+    {"core/trace", "core/reference"},
     {"core/ring"},
     {"core/run"},
     {"core/cost", "core/process"},

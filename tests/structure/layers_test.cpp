@@ -90,7 +90,7 @@ TEST(Layers, SeeOnlyWhatLiesBelow) {
       {"core/base"},
       {"core/problem"},
       {"core/attention"},
-      {"core/trace"},
+      {"core/trace", "core/reference"},
       {"core/ring"},
       {"core/run"},
       {"core/cost", "core/process"},

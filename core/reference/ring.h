@@ -1,0 +1,140 @@
+// Ring attention, forward and backward, with all ranks in one loop: what core/ring/ring.cpp does on
+// real ranks, without messages, threads, recording and faults. A step is taken by every rank before
+// any rank takes the next one.
+//
+// It is the middle rung of the checks: naive attention (core/attention/naive.h) checks it, and it
+// checks the ring that runs. It is slow: a hundred positions take milliseconds, ten thousand minutes.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "core/attention/naive.h"
+#include "core/reference/attention.h"
+
+namespace ringscope::reference {
+
+// The ranks stand in a ring: rank r sends to r + 1 and receives from r - 1.
+inline int next_rank(int rank, int world_size) { return (rank + 1) % world_size; }
+
+// Return each rank's output (in out_accum) and row statistics. At step t rank r attends the block of
+// owner (r - t) mod N. A rank has two KV buffers: it attends one, while the block that comes next
+// arrives in the other. The last step needs no hop, so a block makes N - 1 of them.
+// [forward
+inline std::vector<State> forward(const Terms& terms, const std::vector<Queries>& queries,
+                                  const std::vector<KvBlock>& own) {
+  const int n = static_cast<int>(own.size());
+  std::vector<State> states;
+  for (const Queries& mine : queries)
+    states.push_back({std::vector<RowState<double>>(mine.positions.size()),
+                      Matrix(mine.positions.size(), mine.q.columns)});
+
+  std::vector<KvBlock> held = own, arriving(n);
+  for (int step = 0; step < n; ++step) {
+    if (step < n - 1)
+      for (int rank = 0; rank < n; ++rank) arriving[next_rank(rank, n)] = held[rank];
+    for (int rank = 0; rank < n; ++rank) attend(terms, queries[rank], held[rank], states[rank]);
+    std::swap(held, arriving);
+  }
+  for (State& state : states) finish(state);
+  return states;
+}
+// forward]
+
+// Return each rank's gradient of its own KV block, and add to dq[rank]. The blocks go round once more.
+// A block's gradient follows it, one step behind: a rank computes its share, adds it to the sum of the
+// ranks before it, and sends the sum on. So a gradient makes N hops, and the last one brings it home.
+// [backward
+inline std::vector<KvGradient> backward(const Terms& terms, const std::vector<Queries>& queries,
+                                        const std::vector<KvBlock>& own,
+                                        const std::vector<State>& states, std::vector<Matrix>& dq) {
+  const int n = static_cast<int>(own.size());
+  std::vector<KvBlock> held = own, arriving(n);
+  std::vector<KvGradient> arrived(n);  // by rank: the sum for the block that it holds now
+  for (int step = 0; step < n; ++step) {
+    if (step < n - 1)
+      for (int rank = 0; rank < n; ++rank) arriving[next_rank(rank, n)] = held[rank];
+
+    std::vector<KvGradient> sum(n);
+    for (int rank = 0; rank < n; ++rank) {
+      sum[rank] = attend_backward(terms, queries[rank], held[rank], states[rank], dq[rank]);
+      if (step == 0) continue;  // nobody has been here before
+      add(sum[rank].dk.values, 1, arrived[rank].dk.values);
+      add(sum[rank].dv.values, 1, arrived[rank].dv.values);
+    }
+    for (int rank = 0; rank < n; ++rank) arrived[next_rank(rank, n)] = sum[rank];
+    std::swap(held, arriving);
+  }
+  return arrived;
+}
+// backward]
+
+// The rows of one head at `positions`: [positions, head_dim] out of [seqlen, head_dim].
+inline Matrix rows_at(const LocalRows& positions, const double* head, Index head_dim) {
+  Matrix rows(positions.size(), head_dim);
+  for (Index i = 0; i < positions.size(); ++i)
+    add(rows.row(i), 1, {head + positions.global_position(i) * head_dim, rows.row(i).size()});
+  return rows;
+}
+
+// head += rows, each at its position.
+inline void add_at(const LocalRows& positions, const Matrix& rows, double* head) {
+  for (Index i = 0; i < positions.size(); ++i)
+    add({head + positions.global_position(i) * rows.columns, rows.row(i).size()}, 1, rows.row(i));
+}
+
+// Return what naive_attention() of core/attention/naive.h returns for the same arguments (tensors are
+// [batch, heads, seqlen, head_dim] in C order; `dout` is null for a forward pass alone), computed on
+// the ranks of `partition`. Heads don't know of each other, so each one goes round by itself.
+inline NaiveResult<double> ring_attention(const AttentionShape& shape, const Terms& terms,
+                                          const Partition& partition, const double* q,
+                                          const double* k, const double* v, const double* dout) {
+  const Index head_values = shape.seqlen * shape.head_dim;
+  const Index query_heads = shape.batch * shape.num_heads,
+              kv_heads = shape.batch * shape.num_heads_kv;
+  NaiveResult<double> result;
+  result.out.assign(query_heads * head_values, 0);
+  result.lse.assign(query_heads * shape.seqlen, 0);
+  if (dout != nullptr) {
+    result.dq.assign(query_heads * head_values, 0);
+    result.dk.assign(kv_heads * head_values, 0);
+    result.dv = result.dk;
+  }
+  for (Index head = 0; head < query_heads; ++head) {
+    // Query heads of one group read the same kv head, and their gradients add up in it. A batch entry's
+    // heads follow each other in both numberings, so one division serves all of them.
+    const Index query_at = head * head_values, kv_at = head / shape.group_size() * head_values;
+    std::vector<Queries> queries;
+    std::vector<KvBlock> blocks;
+    std::vector<Matrix> dq;
+    for (int rank = 0; rank < partition.world_size; ++rank) {
+      const LocalRows rows = partition.rows_of(rank);
+      queries.push_back(
+          {rows, rows_at(rows, q + query_at, shape.head_dim),
+           dout == nullptr ? Matrix() : rows_at(rows, dout + query_at, shape.head_dim)});
+      blocks.push_back({rows, rows_at(rows, k + kv_at, shape.head_dim),
+                        rows_at(rows, v + kv_at, shape.head_dim)});
+      dq.emplace_back(rows.size(), shape.head_dim);
+    }
+
+    const std::vector<State> states = forward(terms, queries, blocks);
+    for (int rank = 0; rank < partition.world_size; ++rank) {
+      const LocalRows& rows = queries[rank].positions;
+      add_at(rows, states[rank].out_accum, &result.out[query_at]);
+      for (Index i = 0; i < rows.size(); ++i)
+        result.lse[head * shape.seqlen + rows.global_position(i)] = lse_of(states[rank].rows[i]);
+    }
+    if (dout == nullptr) continue;
+
+    const std::vector<KvGradient> home = backward(terms, queries, blocks, states, dq);
+    for (int rank = 0; rank < partition.world_size; ++rank) {
+      const LocalRows& rows = queries[rank].positions;
+      add_at(rows, dq[rank], &result.dq[query_at]);
+      add_at(rows, home[rank].dk, &result.dk[kv_at]);
+      add_at(rows, home[rank].dv, &result.dv[kv_at]);
+    }
+  }
+  return result;
+}
+
+}  // namespace ringscope::reference

@@ -1,0 +1,127 @@
+// The reference against naive attention in f64, and the ring that runs against the reference: three
+// ways to the same numbers, each compared with the next.
+#include "core/reference/ring.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/core/ring/ring_case.h"
+
+namespace ringscope {
+namespace {
+
+struct Drawn {
+  AttentionShape shape;
+  std::string mask;
+  Tensors<float> in;
+  NaiveResult<double> naive_result;
+
+  Drawn(const AttentionShape& its_shape, const std::string& its_mask, std::uint64_t seed)
+      : shape(its_shape), mask(its_mask), in(random_tensors(shape, seed, DType::f32)) {
+    naive_result = naive(shape, MaskSpec::parse(mask).for_seqlen(shape.seqlen), scale(),
+                         converted<double>(in), {});
+  }
+  double scale() const { return default_softmax_scale(shape.head_dim); }
+
+  NaiveResult<double> by_reference(PartitionKind kind, int world_size, bool backward = true) const {
+    const MaskSpec spec = MaskSpec::parse(mask);
+    const Tensors<double> f64 = converted<double>(in);
+    return reference::ring_attention(shape, {spec.for_seqlen(shape.seqlen), scale()},
+                                     {kind, shape.seqlen, world_size}, f64.q.data(), f64.k.data(),
+                                     f64.v.data(), backward ? f64.dout.data() : nullptr);
+  }
+};
+
+// Equal up to the rounding of sums in another order; -inf and NaN agree only with the same.
+void expect_close(const std::vector<double>& actual, const std::vector<double>& expected,
+                  double tolerance, const char* what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    if (actual[i] == expected[i]) continue;
+    ASSERT_LE(std::abs(actual[i] - expected[i]), tolerance) << what << "[" << i << "]";
+  }
+}
+
+void expect_close(const NaiveResult<double>& actual, const NaiveResult<double>& expected,
+                  double tolerance) {
+  expect_close(actual.out, expected.out, tolerance, "out");
+  expect_close(actual.lse, expected.lse, tolerance, "lse");
+  expect_close(actual.dq, expected.dq, tolerance, "dq");
+  expect_close(actual.dk, expected.dk, tolerance, "dk");
+  expect_close(actual.dv, expected.dv, tolerance, "dv");
+}
+
+const char* const kMasks[] = {"full",
+                              "causal",
+                              "window:3",
+                              "causal+window:4",
+                              "prefix:5",
+                              "documents:4,1,8",
+                              "causal+documents:4,1,8"};
+
+TEST(Reference, IsNaiveAttention) {
+  for (const AttentionShape shape :
+       {AttentionShape{2, 6, 3, 13, 4}, AttentionShape{1, 2, 2, 13, 5}})
+    for (const char* mask : kMasks) {
+      const Drawn drawn(shape, mask, 7);
+      for (const PartitionKind kind : kAllPartitions)
+        for (const int world_size : {1, 2, 3, 4, 7, 16}) {  // 16 ranks: three hold nothing
+          SCOPED_TRACE(std::string(mask) + " " + std::string(name_of(kind)) + " " +
+                       std::to_string(world_size));
+          expect_close(drawn.by_reference(kind, world_size), drawn.naive_result, 1e-13);
+        }
+    }
+}
+
+TEST(Reference, LeavesGradientsOutOfAForwardPass) {
+  const Drawn drawn({1, 2, 1, 9, 4}, "causal", 8);
+  const NaiveResult<double> result = drawn.by_reference(PartitionKind::zigzag, 3, false);
+  expect_close(result.out, drawn.naive_result.out, 1e-13, "out");
+  EXPECT_TRUE(result.dq.empty() && result.dk.empty() && result.dv.empty());
+}
+
+// Equal keys give the mean of V, to the last bit where it is a binary fraction.
+TEST(Reference, IsExactWhereItMustBe) {
+  const AttentionShape shape{1, 1, 1, 8, 1};
+  const std::vector<double> zeros(8, 0), v = {1, 2, 3, 4, 5, 6, 7, 8};
+  for (const PartitionKind kind : kAllPartitions)
+    for (const int world_size : {1, 2, 4, 8}) {
+      const NaiveResult<double> result = reference::ring_attention(
+          shape, {MaskSpec::parse("full").for_seqlen(8), 1}, {kind, 8, world_size}, zeros.data(),
+          zeros.data(), v.data(), nullptr);
+      EXPECT_EQ(result.out, std::vector<double>(8, 4.5));
+      EXPECT_EQ(result.lse, std::vector<double>(8, std::log(8.0)));
+    }
+}
+
+// The next rung: the ring on threads, in f32.
+TEST(Reference, IsWhatTheRingComputes) {
+  const auto f64 = [](const std::vector<float>& x) {
+    return std::vector<double>(x.begin(), x.end());
+  };
+  for (const char* mask : kMasks) {
+    const Drawn drawn({2, 4, 2, 13, 8}, mask, 9);
+    for (const PartitionKind kind : kAllPartitions)
+      for (const int world_size : {1, 3, 4}) {
+        SCOPED_TRACE(std::string(mask) + " " + std::string(name_of(kind)) + " " +
+                     std::to_string(world_size));
+        RingConfig config;
+        config.shape = drawn.shape;
+        config.mask = MaskSpec::parse(mask);
+        config.partition = kind;
+        config.world_size = world_size;
+        config.backward = true;
+        const AttentionOutputs out =
+            run_ring(config, {drawn.in.q, drawn.in.k, drawn.in.v, drawn.in.dout}).outputs;
+        expect_close({f64(out.out), f64(out.lse), f64(out.dq), f64(out.dk), f64(out.dv)},
+                     drawn.by_reference(kind, world_size), 1e-5);
+      }
+  }
+}
+
+}  // namespace
+}  // namespace ringscope
