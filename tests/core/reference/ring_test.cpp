@@ -116,7 +116,7 @@ TEST(Reference, IsWhatTheRingComputes) {
         config.world_size = world_size;
         config.backward = true;
         const AttentionOutputs out =
-            run_ring(config, {drawn.in.q, drawn.in.k, drawn.in.v, drawn.in.dout}).outputs;
+            run_on_threads(config, {drawn.in.q, drawn.in.k, drawn.in.v, drawn.in.dout}).outputs;
         expect_close({f64(out.out), f64(out.lse), f64(out.dq), f64(out.dk), f64(out.dv)},
                      drawn.by_reference(kind, world_size), 1e-5);
       }
