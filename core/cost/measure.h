@@ -126,7 +126,7 @@ struct CpuMeasurement {
   double seconds = 0.6;  // of a core, for each pass and thread; half as long for the hops
 };
 
-// The same block as a whole and in pieces (kernel_bench.h), in turn, the fastest of each; the
+// The same block as a whole and in pieces (above), in turn, the fastest of each; the
 // differences are what rows and keys cost. Throws as measure_rates.
 CpuFigures measure_cpu(const CpuMeasurement& what);
 

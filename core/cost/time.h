@@ -106,7 +106,7 @@ double threshold_rows(const Job& job, const Rates& rates, Pass pass, double shar
 //              than they are.
 //   allgather  all N-1 hops first, none hidden; then the slowest rank's whole work (S1, part one,
 //              3.2); backward also N-1 hops of gradients.
-//   two_level  two_level_time.h, with links between nodes as inside them.
+//   two_level  see two_level_time() below, with links between nodes as inside them.
 //   ulysses    all-to-alls, none hidden, and even work.
 //
 // Left out, because it is none of the three: adding up gradients and rescaling between steps.
@@ -166,7 +166,7 @@ struct TwoLevelSchedule {
 //   backward  the same with G + H in place of H, without G at the first i and the first o; then the
 //             last sum's hop to its owner's node and the one to its owner: G between, G here
 //
-// W(o, i): slowest rank's pairs; H, G: hops of a KV block and of its gradient (layer_time.h, which
+// W(o, i): slowest rank's pairs; H, G: hops of a KV block and of its gradient (above, which
 // this is for M = 1 and for G = 1). With links alike it is never better than the flat ring; it is
 // where a hop between nodes is longer than a step, but not than G of them.
 

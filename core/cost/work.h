@@ -22,7 +22,7 @@ double total_pairs(const Job& job);
 
 // ---
 // What the CPU's tile loops (core/attention/tiles.h) go through for one head of a block. Their time
-// goes by these amounts; see cpu_figures.h.
+// goes by these amounts; see measure.h.
 
 struct TileAmounts {
   double pairs = 0;         // computed: tiles' rows x their columns in whole vectors

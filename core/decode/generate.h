@@ -61,7 +61,7 @@ void validate(const Checkpoint& checkpoint, const Deal& deal, const GenerateOpti
 // One rank's part in it, but for the text, which is the same on all.
 struct GeneratedShare {
   // Sent in the prefill's ring, in handing the logits behind the prompt to all, and in merges
-  // (generate_cost.h).
+  // (below).
   WireCount prefill, handover, decode;
   Index prompt_rows = 0, generated_rows = 0;  // of its shard, in every layer
   Index shard_bytes = 0;                      // of all layers, in whole pages

@@ -69,7 +69,7 @@ void broadcast(Communicator& comm, int root, float* values, Index size, int& ste
 //
 // (longest way: the sum over rounds of the round's largest message). Nothing here depends on the
 // length of the sequence. A decode step's messages are so short that the rounds decide, and the
-// tree is the better one; over hops to the next rank alone (tree.h) it is not: its messages then
+// tree is the better one; over hops to the next rank alone (above) it is not: its messages then
 // are passed along, 2 (2^ceil(log2 N) - 1) hops one after the other.
 
 enum class MergeKind { ring, tree };

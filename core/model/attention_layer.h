@@ -39,7 +39,7 @@ class AttentionLayer {
 //
 //   y += (gate(x Wgate) * (x Wup)) Wdown
 //
-// with the activation of gate.h.
+// with the activation of layers.h.
 
 class MlpLayer {
  public:

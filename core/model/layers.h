@@ -31,7 +31,7 @@ inline void linear_backward(MatrixProduct& product, ParameterStore& store, const
 
 // ---
 // A row of the table for each byte; backward, the rows' gradients go to the table's rows of their
-// bytes. Positions come in later, by rotation (rotary.h).
+// bytes. Positions come in later, by rotation (below).
 
 // table [vocab, width], x [rows, width].
 inline void embedding_forward(Index rows, Index width, const std::uint8_t* bytes,

@@ -4,7 +4,7 @@
 //
 // and all of it but the ring inside attention works on rows by themselves, so a rank computes its
 // own rows' losses, and the gradients that all rows' losses have through its rows. The gradients of
-// the weights are this rank's share: the ranks' shares add up to the whole (ring_all_reduce.h).
+// the weights are this rank's share: the ranks' shares add up to the whole (replica.h).
 #pragma once
 
 #include <cstdint>

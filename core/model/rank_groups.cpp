@@ -172,7 +172,7 @@ namespace {
 
 constexpr double kGradientSumBytes = 4;  // sums of gradients are f32, whatever is stored
 
-// Bytes that a rank sends in the sum of `bytes` over n ranks (ring_all_reduce.h).
+// Bytes that a rank sends in the sum of `bytes` over n ranks (replica.h).
 double sum_bytes(double bytes, double n) { return 2 * (n - 1) / n * bytes; }
 
 void check(const GroupJob& job) {

@@ -54,7 +54,7 @@ class ClockMap {
 };
 
 // ---
-// The messages of clock_sync.h.
+// The messages that measure it.
 
 // Called by every rank. Nothing on rank 0, whose clock the others read.
 std::optional<ClockReading> exchange_clocks(int rank, int world_size, ProcessWait& wait);

@@ -68,7 +68,7 @@ struct LocalRows {
 };
 
 // ---
-// The four ways to deal a sequence out to ranks: see local_rows.h for what each gives to whom.
+// The four ways to deal a sequence out to ranks: the head of this file says what each gives to whom.
 
 enum class PartitionKind { contiguous, striped, zigzag, fold };
 

@@ -31,7 +31,7 @@ constexpr std::string_view name_of(Fault fault) {
   return names[static_cast<int>(fault)];
 }
 
-// Not the hops (delayed_backend.h).
+// Not the hops (core/run/faulty_ring.h).
 constexpr bool delays_computing(Fault fault) {
   return fault == Fault::straggler || fault == Fault::jitter;
 }

@@ -61,7 +61,7 @@ struct RingConfig {
   bool backward = false;
   int kv_buffers = 2;  // of a ring, that KV blocks take turns in; more than 2 let ranks run ahead
 
-  double timeout_s = 60;  // without a sign of life, or without progress (watch.h)
+  double timeout_s = 60;  // without a sign of life, or without progress (core/run/watchdog.h)
   std::optional<Injection> injection = std::nullopt;  // a fault on purpose
 
   // That a rank really has: no more than world_size; 0 in an all-gather.

@@ -48,7 +48,7 @@ class Engine {
   // Lines about choices that it made for the run, each ended; empty when there were none.
   virtual std::string notes() const { return ""; }
   // Whether its ranks keep their pulse going while they work, so that one that does not is stuck
-  // (watch.h).
+  // (watchdog.h).
   virtual bool has_pulses() const { return false; }
   // `listener` may be empty.
   virtual std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) = 0;

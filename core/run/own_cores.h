@@ -10,8 +10,7 @@ namespace ringscope {
 
 // `recording` with other times, and with waits where they are then needed. A compute slice takes the
 // processor time that was measured in it; a hop takes the time for its bytes at the median speed of
-// all hops of the run, and begins when both ends are ready for it (core/ring/ring.cpp,
-// ring_backward.cpp). All ranks begin at 0. Nothing is taken for bookkeeping.
+// all hops of the run, and begins when both ends are ready for it (core/ring/ring.cpp). All ranks begin at 0. Nothing is taken for bookkeeping.
 // Throws std::invalid_argument for a run by another scheme, one that failed, and a recording that
 // lacks events.
 Recording on_own_cores(Recording recording);

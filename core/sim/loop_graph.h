@@ -6,7 +6,7 @@
 // A rank's computations run in the order in which they were asked for. A hop is a task of its
 // sender: block i from rank r to r+1 moves when rank r and rank r+1 have both everything that their
 // hop i is to come after, and block i - 1 has left the link. Whoever waits for hop i waits for both
-// of its halves, its rank's block to have left and the other to have come (communicator.h).
+// of its halves, its rank's block to have left and the other to have come (seams.h).
 #pragma once
 
 #include <cstdint>

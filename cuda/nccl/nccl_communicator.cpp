@@ -127,7 +127,7 @@ class NcclHop : public DeviceCompletion {
     if (!done()) world_.throw_if_failed();
   }
   void hold(cudaStream_t stream) override { end.hold(stream); }
-  // As one side sees them, so with the time in which it waited for the other; see transfer_split.h.
+  // As one side sees them, so with the time in which it waited for the other; see nccl_communicator.h.
   TransferTimes times() const override {
     TransferTimes times;
     at_step(ring_.rank, step_, [&] {

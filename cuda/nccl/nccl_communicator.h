@@ -36,7 +36,7 @@ void split_waiting_from_transfer(Recording& recording);
 //
 // All of it is enqueued before the hop's exchange() returns, so before the kernel of the same step:
 // a grid that fills the GPU would keep a transfer behind it from starting. (For the same reason a
-// persistent grid leaves multiprocessors to the transfers; sm_margin.h.)
+// persistent grid leaves multiprocessors to the transfers; nccl_setup.h.)
 //
 // Both sides know both sizes by formula, and nothing but the blocks is sent. So NCCL has no means to
 // notice that ranks disagree: parts of different sizes or in another order hang, until somebody

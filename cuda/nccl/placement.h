@@ -62,7 +62,7 @@ struct GpuPair {
 
 // The lines about links of GPUs of this name and compute capability x 10. Rows: c = F/B from which a
 // full step hides a hop, with 2-byte values and as many kv heads as heads, and a causal one of a
-// balanced partition, by core/cost and the rates in core/cost/hardware.txt (overlap.h).
+// balanced partition, by core/cost and the rates in core/cost/hardware.txt (core/cost/time.h).
 std::string links_text(const std::string& gpu_name, int architecture,
                        const std::vector<GpuPair>& pairs);
 

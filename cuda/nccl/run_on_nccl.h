@@ -12,7 +12,7 @@ namespace ringscope::cuda {
 struct NcclOptions {
   KernelWish kernels;
   // A transfer's kernel takes so many multiprocessors at most, and a persistent kernel leaves them
-  // free for it (sm_margin.h).
+  // free for it (nccl_setup.h).
   int max_ctas = 4;
   // The memory of hops is registered with NCCL, where NCCL can use that.
   bool register_buffers = true;
@@ -23,7 +23,7 @@ struct NcclOptions {
 // As run_on_threads. More ranks than GPUs: placement.h. Before anything is started: InputError when
 // no kernel takes the problem, RunError when there is no GPU, no NCCL, or too little memory. A rank
 // that fails, and an error of CUDA or NCCL, end all ranks: every communicator is aborted, RunFailure
-// names rank and step. Send and receive slices of the recording are the transfers' (transfer_split.h).
+// names rank and step. Send and receive slices of the recording are the transfers' (nccl_communicator.h).
 RingRun run_on_nccl(const RingConfig& config, const AttentionInputs& inputs,
                     const Progress& progress = {}, const NcclOptions& options = {});
 

@@ -39,7 +39,7 @@ class InputQueue {
 };
 
 // ---
-// What GLFW tells about a window, into the queue of window_input.h.
+// What GLFW tells about a window, into the queue above.
 
 struct WindowListener {
   InputQueue queue;
