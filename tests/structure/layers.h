@@ -4,7 +4,9 @@
 //   - an include of the project's own is written from the root, in quotes, and its file exists;
 //   - no file includes itself, directly or through others;
 //   - no folder is called util or common, where anything would fit;
-//   - no file is longer than a reader wants to hold in mind.
+//   - no file is longer than a reader wants to hold in mind, and no folder has more files than he
+//     finds his way in;
+//   - a folder of tests of core has its counterpart in core.
 #pragma once
 
 #include <algorithm>
@@ -29,28 +31,28 @@ struct Include {
 };
 
 inline constexpr int kMaxLines = 700;
+inline constexpr int kMaxFiles = 40;
 
 // From the lowest to the highest. Layers of one row do not see each other.
-inline const std::vector<std::vector<std::string>> kRows = {
-    {"core/base"},
-    {"core/problem"},
-    {"core/attention"},
-    {"core/trace", "core/reference"},
-    {"core/ring"},
-    {"core/run"},
-    {"core/cost", "core/process"},
-    {"core/model", "core/mpi", "core/sim"},
-    {"core/train"},
-    {"core/decode"},
-    {"viz/model", "cuda/model"},
-    {"viz/panels", "cuda/base"},
-    {"viz/window", "cuda/ptx"},
-    {"cuda/kernels"},
-    {"cuda/ring"},
-    {"cuda/nccl"},
-    {"lessons"},
-    {"bench", "tests"},
-    {"app"}};
+inline const std::vector<std::vector<std::string>> kRows = {{"core/base"},
+                                                            {"core/problem"},
+                                                            {"core/attention"},
+                                                            {"core/trace", "core/reference"},
+                                                            {"core/ring"},
+                                                            {"core/run"},
+                                                            {"core/cost", "core/process"},
+                                                            {"core/model", "core/mpi", "core/sim"},
+                                                            {"core/train"},
+                                                            {"core/decode"},
+                                                            {"viz/model", "cuda/model"},
+                                                            {"viz/panels", "cuda/base"},
+                                                            {"viz/window", "cuda/ptx"},
+                                                            {"cuda/kernels"},
+                                                            {"cuda/ring"},
+                                                            {"cuda/nccl"},
+                                                            {"lessons"},
+                                                            {"bench", "tests"},
+                                                            {"app"}};
 
 struct Layer {
   std::string name;
@@ -112,6 +114,7 @@ class Checker {
   explicit Checker(const std::vector<SourceFile>& files) {
     for (const SourceFile& file : files) includes_[file.path] = includes_of(file.text);
     for (const SourceFile& file : files) check_file(file);
+    check_folders(files);
     for (const auto& [path, includes] : includes_) look_for_cycle(path);
   }
 
@@ -135,6 +138,20 @@ class Checker {
     if (!layer) return complain(file.path, "lies in no layer");
     for (const Include& include : includes_.at(file.path))
       check_include(file.path, *layer, include);
+  }
+
+  void check_folders(const std::vector<SourceFile>& files) {
+    std::map<std::string, int> files_in;
+    for (const SourceFile& file : files) ++files_in[file.path.substr(0, file.path.rfind('/'))];
+    for (const auto& [folder, count] : files_in) {
+      if (count > kMaxFiles) complain(folder, "holds " + std::to_string(count) + " files");
+      const std::vector<std::string> parts = split(folder, '/');
+      if (parts.size() < 3 || parts[0] != "tests" || parts[1] != "core") continue;
+      const std::string tested = parts[1] + "/" + parts[2] + "/";
+      if (std::none_of(files.begin(), files.end(),
+                       [&](const SourceFile& file) { return file.path.starts_with(tested); }))
+        complain(folder, "tests " + tested + ", which is not there");
+    }
   }
 
   void check_include(const std::string& path, const Layer& layer, const Include& include) {

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 namespace ringscope::structure {
@@ -86,17 +87,16 @@ TEST(Layers, ReadsIncludes) {
 // Every pair of layers, against the order written out a second time.
 TEST(Layers, SeeOnlyWhatLiesBelow) {
   // What shares a line does not see each other.
-  const std::vector<std::vector<std::string>> core_lines = {
-      {"core/base"},
-      {"core/problem"},
-      {"core/attention"},
-      {"core/trace", "core/reference"},
-      {"core/ring"},
-      {"core/run"},
-      {"core/cost", "core/process"},
-      {"core/model", "core/mpi", "core/sim"},
-      {"core/train"},
-      {"core/decode"}};
+  const std::vector<std::vector<std::string>> core_lines = {{"core/base"},
+                                                            {"core/problem"},
+                                                            {"core/attention"},
+                                                            {"core/trace", "core/reference"},
+                                                            {"core/ring"},
+                                                            {"core/run"},
+                                                            {"core/cost", "core/process"},
+                                                            {"core/model", "core/mpi", "core/sim"},
+                                                            {"core/train"},
+                                                            {"core/decode"}};
   std::set<std::pair<std::string, std::string>> allowed;
   std::vector<std::string> core;
   for (const auto& line : core_lines) {
@@ -174,6 +174,44 @@ TEST(Layers, FoldersThatHoldAnythingAreRefused) {
     expect_one_complaint({file(path)}, "lies in a folder called");
   EXPECT_EQ(joined(complaints_about({file("viz/model/common.h"), file("viz/model/utility/a.h")})),
             "");
+}
+
+TEST(Layers, TestsOfCoreMirrorIt) {
+  const SourceFile source = file("core/base/a.h");
+  EXPECT_EQ(joined(complaints_about({source, file("tests/core/base/a_test.cpp"),
+                                     file("tests/core/base/driver/a.cpp")})),
+            "");
+  expect_one_complaint({source, file("tests/core/ring/a_test.cpp")}, "tests core/ring/");
+}
+
+TEST(Layers, FullFoldersAreRefused) {
+  std::vector<SourceFile> files;
+  for (int i = 0; i < kMaxFiles; ++i)
+    files.push_back(file("core/base/" + std::to_string(i) + ".h"));
+  EXPECT_EQ(joined(complaints_about(files)), "");
+  files.push_back(file("core/base/last.h"));
+  expect_one_complaint(files, "holds 41 files");
+}
+
+// CONTRIBUTING.md says how long it takes to read ring attention; so it is told the truth about.
+TEST(Layers, TheHalfHourListIsTrue) {
+  const std::vector<SourceFile> files = read_tree(RINGSCOPE_SOURCE_DIR);
+  std::ifstream page(RINGSCOPE_SOURCE_DIR "/CONTRIBUTING.md");
+  const std::regex row(R"(\| \[([\w/.]+)\]\(\1\) \| (\d+) \|.*)");
+  int listed = 0, total = 0;
+  for (std::string line; std::getline(page, line);) {
+    std::smatch match;
+    if (!std::regex_match(line, match, row)) continue;
+    const auto found = std::find_if(files.begin(), files.end(),
+                                    [&](const SourceFile& f) { return f.path == match[1]; });
+    ASSERT_NE(found, files.end()) << match[1];
+    EXPECT_EQ(std::count(found->text.begin(), found->text.end(), '\n'), std::stoi(match[2]))
+        << match[1];
+    total += std::stoi(match[2]);
+    ++listed;
+  }
+  EXPECT_EQ(listed, 6);
+  EXPECT_LE(total, 700);
 }
 
 TEST(Layers, LongFilesAreRefused) {

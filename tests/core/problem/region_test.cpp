@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(All, LongRegionTest,
                          });
 
 constexpr Mask kCausal{.seqlen = 16, .causal = true};
-constexpr Index kEnds[] = {5, 16};
+constexpr Index kDocumentEnds[] = {5, 16};
 constexpr Region region_of(PartitionKind kind, const Mask& mask, int rank, int owner) {
   const Partition partition{kind, mask.seqlen, 4};
   return {mask, partition.rows_of(rank), partition.rows_of(owner)};
@@ -147,7 +147,7 @@ static_assert(region_of(PartitionKind::zigzag, kCausal, 1, 2).tile_class({2, 4},
 static_assert(region_of(PartitionKind::striped, kCausal, 0, 0).tile_class({0, 4}, {0, 4}) ==
               TileClass::partial);
 static_assert(region_of(PartitionKind::contiguous,
-                        {.seqlen = 16, .window = 2, .document_ends = kEnds, .num_documents = 2}, 1,
+                        {.seqlen = 16, .window = 2, .document_ends = kDocumentEnds, .num_documents = 2}, 1,
                         1)
                   .allowed_rows(0) == Interval{0, 1});
 

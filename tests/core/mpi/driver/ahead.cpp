@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/mpi/mpi_communicator.h"
 #include "core/mpi/run_on_mpi.h"
 #include "core/run/rank.h"
 #include "tests/core/attention/random_problem.h"
