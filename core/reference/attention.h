@@ -88,8 +88,7 @@ inline void attend(const Terms& terms, const Queries& queries, const KvBlock& bl
                      block.v.values.data());
 }
 
-// Turn out_accum into the output, once all blocks have been attended. A row that has met no allowed
-// key has output 0.
+// Turn out_accum into the output after the last block. A row without allowed keys has output 0.
 inline void finish(State& state) {
   for (Index i = 0; i < std::ssize(state.rows); ++i)
     for (double& out : state.out_accum.row(i))
