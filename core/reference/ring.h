@@ -83,7 +83,7 @@ inline void add_at(const LocalRows& positions, const Matrix& rows, double* head)
     add({head + positions.global_position(i) * rows.columns, rows.row(i).size()}, 1, rows.row(i));
 }
 
-// Return what naive_attention() (core/attention/naive.h) returns for the same arguments: tensors are
+// Return what naive_attention() (core/attention/naive.h) returns for these arguments: tensors are
 // [batch, heads, seqlen, head_dim] in C order, and `dout` is null for a forward pass alone. The
 // ranks of `partition` compute it, one head after the other, because heads are independent.
 inline NaiveResult<double> ring_attention(const AttentionShape& shape, const Terms& terms,
