@@ -1,5 +1,5 @@
 // What goes into a recording. The first part makes slices and samples for any backend, but leaves
-// out their times. The second part records a CPU run.
+// out their times. The second part records with times, in decorators around both seams.
 #pragma once
 
 #include <functional>
