@@ -1,6 +1,7 @@
 // Two passes over blocks of query rows. Forward computes a block's scores against the keys that any
 // of its rows may attend, the softmax of each row over its own interval, and weights times V.
-// Backward recomputes the weights from lse, then the five products of the formula in naive.h.
+// Backward recomputes the weights from lse, then computes the five products of the formula in
+// naive.h.
 //
 // The products run over whole blocks, so they also touch forbidden pairs. The weight there is
 // exactly 0, which removes any finite value from the sum, but 0 * NaN is NaN. NaN and inf are

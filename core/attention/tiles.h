@@ -53,7 +53,7 @@ inline void fill_outside(float* row, Interval computed, Interval allowed, float 
     row[j] = value;
 }
 
-// Count a tile under its class.
+// Count a tile under its class, and add its pairs.
 void count_tile(const TileMask& mask, BlockStats& stats);
 
 // ---

@@ -45,7 +45,7 @@ struct bf16 {
   }
 };
 
-// IEEE 754 binary16.
+// f16 is IEEE 754 binary16.
 struct f16 {
   std::uint16_t bits;
 

@@ -11,7 +11,7 @@ namespace ringscope {
 
 enum class Fault {
   unposted_recv,  // the rank sends but never posts its receive
-  send_first,   // every rank completes its send before it posts its receive: a circular wait
+  send_first,   // every rank sends before it posts its receive (no group), so all wait in a circle
   wrong_count,  // the rank sends one row less than its peer expects
   early_reuse,  // the sent block is overwritten before it has left
   slow_rank,    // the rank sleeps before every hop that it starts

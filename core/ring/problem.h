@@ -62,7 +62,7 @@ struct RingConfig {
   bool backward = false;
   int kv_buffers = 2;  // ring only: buffers that KV blocks rotate through; > 2 let ranks run ahead
 
-  double timeout_s = 60;  // without a sign of life, or without progress (core/run/watchdog.h)
+  double timeout_s = 60;  // seconds without a sign of life or progress (core/run/watchdog.h)
   std::optional<Injection> injection = std::nullopt;  // a deliberate fault
 
   // Return the KV buffers that a rank really has: at most world_size, and 0 in an all-gather.

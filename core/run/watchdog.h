@@ -94,8 +94,8 @@ class StallJudge {
   void heard(int rank, const RankStatus& status, double now);
   // Note that a rank has ended well, so it is not waited for.
   void ended(int rank, double now);
-  // Return the failure that names the culprit, once there is one. That is the rank that has been
-  // silent for longest, or else one that others wait for and that waits for nobody, or else, in a
+  // Return the failure that names the culprit, once there is one. That is the rank silent for
+  // longest, or else one that waits for nobody (preferably one that others wait for), or else, in a
   // circle, the one furthest behind. The lowest rank wins a tie.
   std::optional<RunError> verdict(double now) const;
 
