@@ -33,8 +33,8 @@ class RankMemory {
   MemoryMeter& meter() { return meter_; }
   const MemoryMeter& meter() const { return meter_; }
 
-  // Return the number of KV buffers that the blocks rotate through (ring only). The block of step t
-  // + kv_buffers() replaces that of step t.
+  // Return how many KV buffers the blocks rotate through (ring only). Step t + kv_buffers() reuses
+  // the buffer of step t.
   int kv_buffers() const { return kv_buffers_; }
   // Return the buffer with the block of ring step `step`, or (all-gather) with `owner`'s block.
   std::byte* kv_at_step(int step);

@@ -43,7 +43,7 @@ class PendingOperation {
   virtual TransferTimes times_so_far() const { return {}; }
 };
 
-// A null completion has already happened.
+// The end of an operation, which can be waited for. Null means that it has already happened.
 using Completion = std::shared_ptr<PendingOperation>;
 
 inline void wait_for(const Completion& completion) {
