@@ -1,10 +1,10 @@
-// Attention of a rank's queries over one KV block, tile by tile, on a CPU. The state comes in and
-// goes out, so a sequence of calls over blocks in any order is attention over their union; no score
-// outlives its tile.
+// Attention of a rank's queries over one KV block, tile by tile, on a CPU. The softmax state comes
+// in and goes out, so calls over several blocks in any order give attention over their union. No
+// score outlives its tile.
 //
-// A tile is kTileRows queries x kTileKeys keys. Empty tiles are skipped, full ones take a path
-// without mask tests, and in partial ones only the columns between the tile's first and last
-// allowed key are computed.
+// A tile is kTileRows queries x kTileKeys keys. Empty tiles are skipped, and full tiles take a path
+// without mask tests. In partial tiles only the columns between the first and the last allowed key
+// are computed.
 #pragma once
 
 #include "core/attention/views.h"
@@ -15,48 +15,48 @@
 namespace ringscope {
 
 inline constexpr Index kTileRows = 48;   // a multiple of tile_product's micro-tile
-inline constexpr Index kTileKeys = 256;  // K^T, V and the scores of a tile lie in the L2 cache
+inline constexpr Index kTileKeys = 256;  // K^T, V and the scores of a tile fit in the L2 cache
 
-// Working memory for one thread, made once: O(kTileKeys * head_dim), whatever the sequence.
+// The working memory of one thread, allocated once: O(kTileKeys * head_dim) for any sequence.
 class BlockwiseScratch {
  public:
   BlockwiseScratch(MemoryMeter* meter, Index head_dim, bool backward);
-  // Bytes that the constructor takes.
+  // Return the number of bytes that the constructor allocates.
   static Index bytes(Index head_dim, bool backward);
 
   Buffer<float> queries, scores, keys_transposed, values;  // values: padded rows (backward: keys)
   Buffer<float> dout, dscores, values_transposed, dkeys, dvalues;  // backward only
-  // If set, ticked tile by tile while a block is attended, which ends by its RunError when stopped.
+  // If set, it is ticked at every tile of an attended block. Stopping it ends that by RunError.
   WorkPulse* pulse = nullptr;
 };
 
-// row_max = -inf, row_sum = 0, out_accum = 0.
+// Set row_max = -inf, row_sum = 0, out_accum = 0.
 void begin_attention(const AttentionParams& params, const QueryBlock& q, const SoftmaxState& state);
 
 // [attend_block
-// Carries `state` on over the keys of `block` that `region` allows; region.queries are the rows of
-// q, region.keys those of block. Returns what was computed, counted while computing it.
+// Update `state` with the keys of `block` that `region` allows. region.queries are the rows of q,
+// region.keys those of block. Return what was computed, as counted while computing it.
 BlockStats attend_block(const AttentionParams& params, const Region& region, const QueryBlock& q,
                         const KvBlock& block, const SoftmaxState& state, BlockwiseScratch& scratch);
 // attend_block]
 
-// out_accum becomes out_accum / row_sum, still in f32 (the backward pass needs its digits), and lse
-// is written. A row that attended nothing has out 0 and lse -inf.
+// Divide out_accum by row_sum, still in f32 because the backward pass needs its digits, and write
+// lse. A row that attended nothing gets out 0 and lse -inf.
 void finish_attention(const AttentionParams& params, const QueryBlock& q,
                       const SoftmaxState& state);
 
-// delta = rowsum(dout * out), dq = 0.
+// Set delta = rowsum(dout * out) and dq = 0.
 void begin_backward(const AttentionParams& params, const QueryBlock& q, const BackwardState& state);
 
-// Recomputes the block's P from the final row_max and row_sum (S1, part two, 8), adds its share to
-// dq (still without softmax_scale), and overwrites `gradient` with what these queries contribute to
-// the block's dK and dV.
+// Recompute the block's P from the final row_max and row_sum (S1, part two, 8), add the block's
+// share to dq (still without softmax_scale), and overwrite `gradient` with what these queries
+// contribute to the block's dK and dV.
 BlockStats attend_block_backward(const AttentionParams& params, const Region& region,
                                  const QueryBlock& q, const KvBlock& block,
                                  const BackwardState& state, const KvGradient& gradient,
                                  BlockwiseScratch& scratch);
 
-// Multiplies dq by softmax_scale, which completes it.
+// Multiply dq by softmax_scale, which completes it.
 void finish_backward(const AttentionParams& params, const QueryBlock& q,
                      const BackwardState& state);
 

@@ -1,11 +1,11 @@
-// The backward tile loop. P is recomputed from the saved row statistics, so nothing of size rows x
-// keys was kept (S1, part two, 8.1):
+// The backward tile loop. It recomputes P from the saved row statistics, so the forward pass keeps
+// nothing of size rows x keys (S1, part two, 8.1):
 //
 //   P = exp(scale Q K^T - m) / l      dP = dO V^T      dS = P * (dP - delta)
 //   dV += P^T dO      dK += dS^T (scale Q)      dQ += dS K, times scale at the end
 //
-// m and l must be the final ones, over all keys of all blocks: a block's own give the wrong dQ.
-// Their combination lse = m + log(l) would do as well, but in f32 its last digit is worth several of P's.
+// m and l must be the final ones over all keys of all blocks, because a block's own give a wrong
+// dQ. lse = m + log(l) would do as well, but in f32 its last digit is worth several of P's.
 
 #include "core/attention/blockwise.h"
 #include "core/attention/online_softmax.h"
@@ -20,7 +20,7 @@ void begin_backward(const AttentionParams& params, const QueryBlock& q,
   visit_dtype(params.dtype, [&]<class Stored>(Stored) {
     const Stored* dout = static_cast<const Stored*>(q.dout);
     for (Index i = 0; i < params.row_values(q.rows); ++i) {
-      double sum = 0;  // rounded once: dP - delta is often a small difference
+      double sum = 0;  // f64, rounded once, because dP - delta is often a small difference
       for (Index x = 0; x < d; ++x)
         sum += static_cast<double>(to_float(dout[i * d + x])) * state.out[i * d + x];
       state.delta[i] = static_cast<float>(sum);
@@ -31,10 +31,10 @@ void begin_backward(const AttentionParams& params, const QueryBlock& q,
 
 namespace {
 
-// One row of a tile: scores become P, and dP becomes dS.
+// Turn the scores of one tile row into P, and its dP into dS.
 void softmax_backward_row(float* scores, float* dscores, Interval columns, float row_max,
                           double row_sum, float delta) {
-  // No keys, or all scores -inf: any finite unit gives P = exp(-inf) = 0 instead of NaN.
+  // With no keys, or only -inf scores, any finite unit gives P = exp(-inf) = 0 instead of NaN.
   const Vector unit = broadcast(row_max == kMinusInfinity<float> ? 0.0f : row_max);
   const Vector weight = broadcast(row_sum == 0 ? 0.0f : static_cast<float>(1 / row_sum));
   const Vector delta_lanes = broadcast(delta);
@@ -61,7 +61,7 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
     const void* v = offset_by(k, params.dtype, params.kv_values(block.rows));
     for (Index key = 0; key < block.rows; key += kTileKeys) {
       const Interval keys{key, min_of(key + kTileKeys, block.rows)};
-      if (scratch.pulse != nullptr) scratch.pulse->tick();  // all of its tiles may be empty
+      if (scratch.pulse != nullptr) scratch.pulse->tick();  // even if all its tiles are empty
       bool loaded = false, keys_finite = true;
       scratch.dkeys.fill(0);
       scratch.dvalues.fill(0);

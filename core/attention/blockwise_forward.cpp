@@ -1,5 +1,5 @@
-// The forward tile loop: S = scale Q K^T, online softmax, out_accum += P V, for one tile after the
-// other. Keys are the outer loop: a tile of K and V is brought to f32 (K transposed) once for all
+// The forward tile loop: S = scale Q K^T, online softmax, out_accum += P V, one tile after another.
+// Keys are the outer loop, so a tile of K and V is converted to f32 (and K transposed) once for all
 // query rows and all query heads that share it.
 
 #include "core/attention/blockwise.h"
@@ -40,8 +40,8 @@ void begin_attention(const AttentionParams& params, const QueryBlock& q,
 
 namespace {
 
-// One row of a tile: takes scores [columns) to exp(score - row_max), carries row_max and row_sum on
-// and brings `out` to the new row_max. Scores that are not allowed are -inf.
+// Process one row of a tile: replace scores [columns) by exp(score - row_max), update row_max and
+// row_sum, and rescale `out` to the new row_max. Scores that are not allowed must be -inf.
 void softmax_row(float* scores, Interval columns, float& row_max, double& row_sum, float* out,
                  Index head_dim) {
   Vector largest = broadcast(row_max);
@@ -51,7 +51,7 @@ void softmax_row(float* scores, Interval columns, float& row_max, double& row_su
   const double factor = rescale_factor<double>(row_max, new_max);
   if (factor != 1.0)
     for (Index x = 0; x < head_dim; ++x) out[x] *= static_cast<float>(factor);
-  // Nothing but -inf so far: any finite unit gives exp(-inf) = 0 instead of NaN.
+  // If all scores so far are -inf, any finite unit gives exp(-inf) = 0 instead of NaN.
   const Vector unit = broadcast(new_max == kMinusInfinity<float> ? 0.0f : new_max);
   Vector sum{};
   for (Index j = columns.first; j < columns.last; j += kVectorWidth) {
@@ -76,7 +76,7 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
     const void* v = offset_by(k, params.dtype, params.kv_values(block.rows));
     for (Index key = 0; key < block.rows; key += kTileKeys) {
       const Interval keys{key, min_of(key + kTileKeys, block.rows)};
-      if (scratch.pulse != nullptr) scratch.pulse->tick();  // all of its tiles may be empty
+      if (scratch.pulse != nullptr) scratch.pulse->tick();  // even if all its tiles are empty
       bool loaded = false, values_finite = true;
       for (Index row = 0; row < q.rows; row += kTileRows) {
         const Interval rows{row, min_of(row + kTileRows, q.rows)};
@@ -91,7 +91,7 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
             values_finite = load_rows(params.dtype, v, keys, d, 1.0, scratch.values.data());
             loaded = true;
           }
-          // Batch entry and head together count as kv_head does, so this is b * num_heads + h.
+          // Like kv_head, `head` counts through the batch, so this is b * num_heads + h.
           const Index head = kv_head * params.group_size() + g;
           load_rows(params.dtype, offset_by(q.q, params.dtype, head * q.rows * d), rows, d,
                     params.softmax_scale, scratch.queries.data());

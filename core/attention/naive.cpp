@@ -1,15 +1,16 @@
-// Two passes over blocks of query rows. Forward: scores of a block against the keys that any of its
-// rows may attend, softmax of each row over its own interval, weights times V. Backward: the
-// weights again from lse, then the five products of the formula in naive.h.
+// Two passes over blocks of query rows. Forward computes a block's scores against the keys that any
+// of its rows may attend, the softmax of each row over its own interval, and weights times V.
+// Backward recomputes the weights from lse, then computes the five products of the formula in
+// naive.h.
 //
-// The products run over whole blocks, so they also touch pairs that the mask forbids. There the
-// weight is exactly 0, which takes any finite value out of the sum, but 0 * NaN is NaN. So NaN and
-// inf are set to zero for the product, and added afterwards to the rows that may see them (class
+// The products run over whole blocks, so they also touch forbidden pairs. The weight there is
+// exactly 0, which removes any finite value from the sum, but 0 * NaN is NaN. NaN and inf are
+// therefore set to zero for the product, and added afterwards to the rows that may see them (class
 // Operand).
 //
-// A row whose allowed scores are all -inf (so -inf came in, or a score overflowed) is one without
-// keys as far as softmax can tell: lse = log 0 = -inf, out and gradients 0. A NaN or +inf score
-// makes its whole row NaN.
+// A row whose allowed scores are all -inf (because -inf came in, or a score overflowed) counts as a
+// row without keys: lse = log 0 = -inf, out and gradients 0. A NaN or +inf score makes its whole
+// row NaN.
 #include "core/attention/naive.h"
 
 #include <Eigen/Core>
@@ -35,13 +36,12 @@ using View = Eigen::Map<Matrix<T>>;
 template <class T>
 using ConstView = Eigen::Map<const Matrix<T>>;
 
-// Eigen vectorises from the first aligned address on and does the rest one by one, with other
-// rounding. So whatever it computes into is aligned: then where memory happens to lie does not show
-// in the result.
+// Memory that Eigen computes into must be aligned. Eigen vectorises from the first aligned address
+// on and handles the rest one by one with other rounding, so the address would show in the result.
 template <class T>
 using AlignedVector = std::vector<T, Eigen::aligned_allocator<T>>;
 
-// Values that are computed with side by side.
+// The vector type for T: the values that are computed side by side.
 template <class T>
 struct LanesOf;
 template <>
@@ -53,16 +53,16 @@ struct LanesOf<double> {
   typedef double type __attribute__((vector_size(sizeof(float) * kVectorWidth)));
 };
 
-// into [m, n] += a [m, k] * b [k, n]. Element (i, c) of `a` is a[i * a_row + c * a_column], and the
-// rows of `b` and `into` are b_row and into_row values apart. (Eigen's products do the same, but
-// compiling them takes longer than the rest of this file.)
+// Compute into [m, n] += a [m, k] * b [k, n]. Element (i, c) of `a` is a[i * a_row + c * a_column],
+// and the rows of `b` and `into` are b_row and into_row values apart. (Eigen's products do the
+// same, but compiling them takes longer than the rest of this file.)
 template <class T>
 void add_product(const T* a, Index a_row, Index a_column, const T* b, Index b_row, Index m, Index k,
                  Index n, T* into, Index into_row) {
   using Lanes = typename LanesOf<T>::type;
   constexpr Index kRows = 4, kVectors = 2, kLanes = sizeof(Lanes) / sizeof(T),
                   kColumns = kVectors * kLanes;
-  constexpr Index kDepth = 256;  // so that this many rows of b stay in the cache for all rows of a
+  constexpr Index kDepth = 256;  // this many rows of b stay in the cache for all rows of a
   for (Index c0 = 0; c0 < k; c0 += kDepth) {
     const Index c1 = min_of(c0 + kDepth, k);
     for (Index i = 0; i < m; i += kRows) {
@@ -88,7 +88,7 @@ void add_product(const T* a, Index a_row, Index a_column, const T* b, Index b_ro
         }
         for_each([&](Index r, Index v) { std::memcpy(place(r, v), &sums[r][v], sizeof(Lanes)); });
       }
-      for (Index r = i; r < min_of(i + kRows, m); ++r)  // what is left at the edges
+      for (Index r = i; r < min_of(i + kRows, m); ++r)  // the edges
         for (Index c = c0; c < c1; ++c)
           for (Index column = j; column < n; ++column)
             into[r * into_row + column] += a[r * a_row + c * a_column] * b[c * b_row + column];
@@ -96,10 +96,10 @@ void add_product(const T* a, Index a_row, Index a_column, const T* b, Index b_ro
   }
 }
 
-// into [m, n] = scale * a [m, k] * b [n, k]^T.
+// Compute into [m, n] = scale * a [m, k] * b [n, k]^T.
 template <class T>
 void multiply_by_transpose(T scale, ConstView<T> a, ConstView<T> b, View<T> into) {
-  constexpr Index kPanel = 64;  // rows of b that are transposed at a time
+  constexpr Index kPanel = 64;  // rows of b transposed at a time
   into.setZero();
   AlignedVector<T> transposed(b.cols() * kPanel);
   for (Index j = 0; j < b.rows(); j += kPanel) {
@@ -112,21 +112,21 @@ void multiply_by_transpose(T scale, ConstView<T> a, ConstView<T> b, View<T> into
   into *= scale;
 }
 
-// into [m, n] += a [m, k] * b [k, n].
+// Compute into [m, n] += a [m, k] * b [k, n].
 template <class T>
 void add_multiplied(ConstView<T> a, ConstView<T> b, View<T> into) {
   add_product(a.data(), a.cols(), Index{1}, b.data(), b.cols(), a.rows(), a.cols(), b.cols(),
               into.data(), into.cols());
 }
 
-// into [m, n] += a [k, m]^T * b [k, n].
+// Compute into [m, n] += a [k, m]^T * b [k, n].
 template <class T>
 void add_transpose_multiplied(ConstView<T> a, ConstView<T> b, View<T> into) {
   add_product(a.data(), Index{1}, a.cols(), b.data(), b.cols(), a.cols(), a.rows(), b.cols(),
               into.data(), into.cols());
 }
 
-// Rows [rows.first, rows.last) of a matrix, as a matrix.
+// Return rows [rows.first, rows.last) of a matrix, as a matrix.
 template <class T>
 ConstView<T> rows_of(ConstView<T> matrix, Interval rows) {
   return {matrix.data() + rows.first * matrix.cols(), rows.size(), matrix.cols()};
@@ -159,14 +159,14 @@ class Operand {
                : ConstView<T>(without_.data(), without_.rows(), without_.cols());
   }
 
-  // into[i] += weight * (the non-finite values of `row`).
+  // Compute into[i] += weight * (the non-finite values of `row`).
   template <class Into>
   void add_non_finite(T weight, Index row, Into&& into) const {
     for (Index c = 0; c < given_.cols(); ++c)
       if (!std::isfinite(given_(row, c))) into(c) += weight * given_(row, c);
   }
 
-  // Calls f(row) for the rows within `rows` that hold a NaN or inf.
+  // Call f(row) for the rows within `rows` that hold a NaN or inf.
   template <class F>
   void for_non_finite_rows(Interval rows, F&& f) const {
     for (const Index row : non_finite_rows_)
@@ -175,7 +175,7 @@ class Operand {
 
  private:
   ConstView<T> given_;
-  Matrix<T> without_;  // given_, zeros for NaN and inf; empty when there are none
+  Matrix<T> without_;  // given_ with zeros for NaN and inf; empty if there are none
   std::vector<Index> non_finite_rows_;
 };
 
@@ -185,7 +185,7 @@ struct RowBlock {
   Interval keys;                  // the hull of `allowed`
   std::vector<Interval> allowed;  // by row of the block
 
-  // `positions` are the global positions of all query rows; the block has rows [first, last).
+  // Make the block of rows [first, last). `positions` are the global positions of all query rows.
   RowBlock(const Mask& mask, const std::vector<Index>& positions, Index first, Index last)
       : queries{first, last} {
     for (Index i = first; i < last; ++i) allowed.push_back(mask.allowed_keys(positions[i]));
@@ -195,7 +195,7 @@ struct RowBlock {
   Index columns() const { return keys.size(); }
 };
 
-// into [block rows, head_dim] += weights [block rows, block columns] * operand [keys].
+// Compute into [block rows, head_dim] += weights [block rows, block columns] * operand [keys].
 template <class T>
 void add_product_of_block(const RowBlock& block, const View<T>& weights, const Operand<T>& operand,
                           View<T> into) {
@@ -207,7 +207,7 @@ void add_product_of_block(const RowBlock& block, const View<T>& weights, const O
   });
 }
 
-// into [keys, head_dim] += weights^T * operand [block's queries].
+// Compute into [keys, head_dim] += weights^T * operand [block's queries].
 template <class T>
 void add_transposed_product_of_block(const RowBlock& block, const View<T>& weights,
                                      const Operand<T>& operand, Matrix<T>& into) {
@@ -220,7 +220,7 @@ void add_transposed_product_of_block(const RowBlock& block, const View<T>& weigh
   });
 }
 
-// exp, with 0 where it would be subnormal (Eigen's own clamps its argument there, even for -inf).
+// Return exp(x), or 0 where it is subnormal (Eigen clamps its argument there, even for -inf).
 template <class Row>
 auto exp_or_zero(const Row& x) {
   using T = typename Row::Scalar;
@@ -228,8 +228,8 @@ auto exp_or_zero(const Row& x) {
   return (x < smallest).select(T(0), x.exp());
 }
 
-// The part of row i of `matrix` that the mask allows, as an array. Outside of it, zeros are
-// written.
+// Return the part of row i of `matrix` that the mask allows, as an array. Write zeros outside of
+// it.
 template <class T>
 auto allowed_part(const RowBlock& block, Index i, View<T>& matrix) {
   const Index begin = block.allowed[i].first - block.keys.first, size = block.allowed[i].size();
@@ -249,7 +249,7 @@ struct Scratch {
   }
 };
 
-// Runs task(0, scratch) … task(count - 1, scratch) on `threads` threads, in no particular order.
+// Run task(0, scratch) … task(count - 1, scratch) on `threads` threads, in no particular order.
 template <class T, class Task>
 void run_tasks(Index count, int threads, const Task& task) {
   std::atomic<Index> next{0};
@@ -306,8 +306,8 @@ class NaiveAttention {
   }
 
   NaiveResult<T> run() {
-    // Every number is computed by one task alone, in a fixed order: so the number of threads does
-    // not show in the result. In the backward, all query heads of a kv head add to one dK and dV.
+    // One task alone computes each number, in a fixed order, so the result does not depend on the
+    // number of threads. In backward, all query heads of a kv head add to one dK and dV.
     const Index query_heads = static_cast<Index>(q_.size()),
                 kv_heads = static_cast<Index>(k_.size());
     const Index blocks = ceil_div(rows(), block_rows_);
@@ -334,12 +334,12 @@ class NaiveAttention {
  private:
   static constexpr int kForwardProducts = 2, kBackwardProducts = 5;
 
-  // The number of query rows of a head.
+  // Return the number of query rows of a head.
   Index rows() const { return static_cast<Index>(positions_.size()); }
   bool has_every_query() const { return rows() == shape_.seqlen; }
 
-  // The query rows at positions_ of a tensor [heads, seqlen, head_dim]. `memory` holds them where
-  // they are not all rows.
+  // Return the query rows at positions_ of a tensor [heads, seqlen, head_dim]. `memory` holds them
+  // unless they are all rows.
   const T* chosen_rows(const T* data, Index heads, std::vector<T>& memory) const {
     if (has_every_query()) return data;
     for (Index head = 0; head < heads; ++head)
@@ -362,14 +362,14 @@ class NaiveAttention {
     return {mask_, positions_, b * block_rows_, min_of((b + 1) * block_rows_, rows())};
   }
 
-  // Head `head`, counted through the batch, of a result.
+  // Return the result of head `head`, counted through the batch.
   View<T> head_of(std::vector<T>& tensor, Index head) const {
     const bool is_kv = &tensor == &result_.dk || &tensor == &result_.dv;
     const Index rows_of_head = is_kv ? shape_.seqlen : rows();
     return {tensor.data() + head * rows_of_head * shape_.head_dim, rows_of_head, shape_.head_dim};
   }
 
-  // S = scale * Q K^T.
+  // Compute S = scale * Q K^T.
   View<T> scores(const RowBlock& block, const Operand<T>& q, const Operand<T>& k,
                  AlignedVector<T>& memory) const {
     View<T> result = Scratch<T>::view(memory, block);
@@ -395,7 +395,7 @@ class NaiveAttention {
     // forward]
   }
 
-  // Adds this block's share to dk and dv, [seqlen, head_dim].
+  // Add this block's share to dk and dv, [seqlen, head_dim].
   void backward(Index head, const RowBlock& block, Scratch<T>& scratch, Matrix<T>& dk,
                 Matrix<T>& dv) {
     const Index kv_head = head / shape_.group_size();
@@ -403,7 +403,7 @@ class NaiveAttention {
     const T* lse = result_.lse.data() + head * rows() + block.queries.first;
 
     View<T> p = scores(block, q_[head], k_[kv_head], scratch.first);
-    View<T> ds = Scratch<T>::view(scratch.second, block);  // dP at first
+    View<T> ds = Scratch<T>::view(scratch.second, block);  // holds dP at first
     const ConstView<T> dout = dout_[head].given(block.queries);
     multiply_by_transpose(T(1), dout, v_[kv_head].given(block.keys), ds);
     for (Index i = 0; i < block.rows(); ++i) {
@@ -433,7 +433,7 @@ class NaiveAttention {
   Mask mask_;
   T scale_;
   NaiveOptions options_;
-  std::vector<Index> positions_;  // global, of the query rows
+  std::vector<Index> positions_;  // global positions of the query rows
   std::vector<T> chosen_q_, chosen_dout_;
   Index block_rows_;
   std::vector<Operand<T>> q_, k_, v_, dout_;  // by head, counted through the batch

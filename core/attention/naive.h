@@ -1,5 +1,5 @@
-// Attention as its formula says: in f64 the oracle that everything else is measured against, in f32
-// the plainest implementation.
+// Attention exactly as its formula reads. In f64 it is the oracle that everything else is measured
+// against; in f32 it is the plainest implementation.
 //
 //   S = softmax_scale * Q K^T      P = softmax(S) over the allowed keys      O = P V
 //
@@ -8,8 +8,8 @@
 //   dV = P^T dO            dP = dO V^T      dS = P * (dP - rowsum(dO * O))
 //   dQ = scale dS K        dK = scale dS^T Q
 //
-// It walks blocks of query rows, so that it works where a seqlen x seqlen matrix would not fit.
-// Only allowed keys enter a row's sums: a NaN at a forbidden key stays out.
+// It works on blocks of query rows, so a seqlen x seqlen matrix need not fit in memory. Only
+// allowed keys enter a row's sums, so a NaN at a forbidden key stays out.
 #pragma once
 
 #include <functional>
@@ -20,10 +20,10 @@
 
 namespace ringscope {
 
-// All tensors C order: q, out, dout, dq [batch, heads, seqlen, head_dim]; k, v, dk, dv with
-// heads-kv; lse [batch, heads, seqlen]. A row without allowed keys has out 0, lse -inf and no
-// gradient. With NaiveOptions::queries, out, lse and dq have those rows alone, and dk and dv, which
-// every query adds to, stay empty.
+// All tensors are in C order: q, out, dout, dq [batch, heads, seqlen, head_dim]; k, v, dk, dv with
+// heads-kv; lse [batch, heads, seqlen]. A row without allowed keys has out 0, lse -inf and gradient
+// 0. With NaiveOptions::queries, out, lse and dq hold those rows alone. dk and dv then stay empty,
+// because every query adds to them.
 template <class T>
 struct NaiveResult {
   std::vector<T> out, lse;
@@ -31,14 +31,14 @@ struct NaiveResult {
 };
 
 struct NaiveOptions {
-  Index block_rows = 0;  // query rows at a time; 0: all of them (materialises seqlen x seqlen)
+  Index block_rows = 0;  // query rows per block; 0: all (materialises seqlen x seqlen)
   int threads = 1;
-  // Compute only the query rows at these global positions (ascending). Empty: all of them.
+  // Compute only the query rows at these global positions (ascending); compute all if it is empty.
   std::vector<Index> queries;
-  std::function<void(double)> progress;  // share done, in [0, 1]; called from one thread at a time
+  std::function<void(double)> progress;  // share done, in [0, 1]; called by one thread at a time
 };
 
-// T is float or double; computes in T. `dout` null: forward only.
+// Compute attention in T, which is float or double. A null `dout` means forward only.
 template <class T>
 NaiveResult<T> naive_attention(const AttentionShape& shape, const Mask& mask, double softmax_scale,
                                const T* q, const T* k, const T* v, const T* dout,

@@ -1,15 +1,15 @@
-// Softmax over keys that arrive in pieces, one query row at a time: the algebra that blocks, rings
-// and merges all stand on, in its plainest form.
+// Softmax over keys that arrive in pieces, one query row at a time. It is the algebra beneath
+// blocks, rings and merges, in its plainest form.
 //
 // For the keys seen so far a row keeps
 //
 //   m = largest score      l = sum of exp(score - m)      out_accum = sum of exp(score - m) V
 //
-// A new maximum m' changes the unit that l and out_accum are measured in, by the factor exp(m - m')
-// (S0, "Safe softmax"; S1, part two, 4). At the end out = out_accum / l and lse = m + log(l).
+// A new maximum m' changes the unit of l and out_accum by the factor exp(m - m') (S0, "Safe
+// softmax"; S1, part two, 4). At the end out = out_accum / l and lse = m + log(l).
 //
-// No keys at all is m = -inf, l = 0, and every function here takes it: the difference -inf - -inf,
-// which would be NaN, is never formed. A NaN that goes in comes out.
+// A row without keys has m = -inf and l = 0. Every function here accepts it, because none forms the
+// difference -inf - -inf, which would be NaN. A NaN that goes in comes out.
 #pragma once
 
 #include <cmath>
@@ -29,21 +29,21 @@ struct RowState {
   T row_sum = 0;
 };
 
-// What sums measured against `old_max` are to be multiplied with to be measured against `new_max`,
-// which is not smaller.
+// Return the factor that converts sums measured against `old_max` to `new_max`, which must not be
+// smaller.
 template <class T>
 T rescale_factor(T old_max, T new_max) {
   return old_max == new_max ? T(1) : std::exp(old_max - new_max);
 }
 
-// The natural log of the sum of exp of all scores seen; -inf when there were none.
+// Return the natural log of the sum of exp of all scores seen, or -inf when there were none.
 template <class T>
 T lse_of(const RowState<T>& row) {
   return row.row_sum == T(0) ? kMinusInfinity<T> : row.row_max + std::log(row.row_sum);
 }
 
-// Softmax of `scores` with the maximum subtracted, so that exp never overflows (in f32 it would for
-// scores above 88.7). All weights are 0 when all scores are -inf.
+// Compute the softmax of `scores`. The maximum is subtracted so that exp never overflows (in f32 it
+// would for scores above 88.7). All weights are 0 when all scores are -inf.
 // [safe_softmax
 template <class T>
 void safe_softmax(std::span<const T> scores, std::span<T> weights) {
@@ -55,8 +55,8 @@ void safe_softmax(std::span<const T> scores, std::span<T> weights) {
 }
 // safe_softmax]
 
-// The carried form: goes on over one block of keys. `scores` are the block's (already scaled, -inf
-// where masked), `values` its V, [scores.size(), head_dim]; out_accum has head_dim values.
+// Update a row with one block of keys. `scores` are already scaled, and -inf where masked; `values`
+// is the block's V, [scores.size(), head_dim]; out_accum has head_dim values.
 // [carry_on
 template <class T>
 void carry_on(RowState<T>& row, std::span<T> out_accum, std::span<const T> scores,
@@ -78,8 +78,8 @@ void carry_on(RowState<T>& row, std::span<T> out_accum, std::span<const T> score
 }
 // carry_on]
 
-// The merge of two partial results over disjoint keys, (m, l) form (S1, part two, 4): b into a.
-// out_accum's are unnormalised.
+// Merge the partial result b into a, in (m, l) form (S1, part two, 4). Their keys are disjoint and
+// both outputs are unnormalised.
 // [merge
 template <class T>
 void merge(RowState<T>& a, std::span<T> out_a, const RowState<T>& b, std::span<const T> out_b) {
@@ -93,8 +93,8 @@ void merge(RowState<T>& a, std::span<T> out_a, const RowState<T>& b, std::span<c
 }
 // merge]
 
-// The same by log-sum-exp (S2): outputs are normalised, and lse alone is kept. S2's formula is NaN
-// when both are -inf; here that gives lse = -inf and out_a as it was.
+// Merge by log-sum-exp (S2): outputs are normalised, and lse is the only statistic. S2's formula is
+// NaN when both lse are -inf; this function then keeps lse = -inf and leaves out_a as it was.
 // [merge_by_lse
 template <class T>
 void merge_by_lse(T& lse_a, std::span<T> out_a, T lse_b, std::span<const T> out_b) {

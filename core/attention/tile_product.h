@@ -1,5 +1,5 @@
-// Floats side by side: as many as the machine's vector registers hold, written with the compiler's
-// vector extension so that one source serves AVX-512, AVX2, SSE and NEON.
+// Vectors of floats, and the product of two tiles. A Vector is as wide as the machine's registers.
+// The compiler's vector extension makes one source serve AVX-512, AVX2, SSE and NEON.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ inline Vector load(const float* from) {
 }
 inline void store(float* to, Vector v) { std::memcpy(to, &v, sizeof v); }
 
-// The first `count` lanes; the others load as 0 and are not stored.
+// Load or store only the first `count` lanes. The other lanes load as 0.
 inline Vector load_first(const float* from, Index count) {
   Vector v{};
   std::memcpy(&v, from, sizeof(float) * static_cast<std::size_t>(count));
@@ -52,7 +52,7 @@ inline void store_first(float* to, Vector v, Index count) {
 
 inline Vector max_of(Vector a, Vector b) { return a > b ? a : b; }
 
-// In f64: the lanes of a row's weights often differ in size, and their sum divides everything.
+// Sum in f64, because a row's weights often differ in size and their sum divides everything.
 inline double sum_of_lanes(Vector v) {
   float lanes[kVectorWidth];
   store(lanes, v);
@@ -69,9 +69,9 @@ inline float max_of_lanes(Vector v) {
   return result;
 }
 
-// e^x for x <= 87, relative error below 1.2e-7; e^0 is exactly 1, e^-inf exactly 0, below
-// e^-87 flushed to 0, and a NaN stays a NaN. x = (n + f) ln 2 with n an integer and |f| <= 1/2: 2^f
-// is a polynomial, 2^n an exponent field.
+// Return e^x for x <= 87 with a relative error below 1.2e-7. e^0 is exactly 1, e^-inf exactly 0,
+// results below e^-87 are flushed to 0, and a NaN stays a NaN. With x = (n + f) ln 2, n an integer
+// and |f| <= 1/2, 2^f is a polynomial and 2^n an exponent field.
 inline Vector exp_of(Vector x) {
   constexpr float kLog2E = 1.44269504088896341f, kLog2ERest = 1.925963033500e-8f;
   constexpr float kRounder =
@@ -79,7 +79,7 @@ inline Vector exp_of(Vector x) {
   const Vector rounded = x * kLog2E + kRounder;
   const Vector n = rounded - kRounder;
   const Vector f = (x * kLog2E - n) + x * kLog2ERest;
-  // 2^f on [-1/2, 1/2]: a Chebyshev fit of (2^f - 1) / f, relative error below 6e-9.
+  // 2^f on [-1/2, 1/2] is a Chebyshev fit of (2^f - 1) / f, with a relative error below 6e-9.
   Vector p = broadcast(1.546144746e-4f);
   p = p * f + 1.339086735e-3f;
   p = p * f + 9.618056670e-3f;
@@ -87,7 +87,7 @@ inline Vector exp_of(Vector x) {
   p = p * f + 2.402265092e-1f;
   p = p * f + 6.931471880e-1f;
   p = p * f + 1.0f;
-  BitsVector bits;  // unsigned: for lanes below e^-87, whose result is dropped, it wraps
+  BitsVector bits;  // unsigned, so it wraps in lanes below e^-87, whose result is dropped
   std::memcpy(&bits, &rounded, sizeof bits);
   bits = (bits << 23) + (127 << 23);
   Vector power;
@@ -96,18 +96,16 @@ inline Vector exp_of(Vector x) {
 }
 
 // ---
-// C = A B, or C += A B, for tiles that lie in cache: the one matrix product that all of attention's
-// are.
-//
-// A micro-tile of C, kMicroRows x kMicroVectors vectors, stays in registers while the loop over the
-// inner dimension broadcasts a value of A and multiplies it with vectors of a row of B. A has any
-// two strides, so it may be transposed; rows of B are padded to whole vectors and readable there.
-// A long inner dimension is summed by itself and only then added to C, so the rounding of a sum
-// grows with the number of calls plus the length of one, not with their product (adding up 32,768
-// keys one by one loses a digit and more). A short one goes on where C stands: with few rows a
-// rank, the rounding of that extra addition would show.
+// C = A B, or C += A B, for tiles that lie in cache. All of attention's matrix products are this
+// one. A micro-tile of C, kMicroRows x kMicroVectors vectors, stays in registers. The loop over the
+// inner dimension broadcasts a value of A and multiplies it with the vectors of a row of B. A has
+// any two strides, so it may be transposed; B's rows are padded to whole vectors, which are read. A
+// long inner dimension is summed by itself and then added to C, so the rounding grows with the
+// number of calls plus the length of one, not with their product (adding 32,768 keys one by one
+// loses a digit and more). A short one continues C's sum, because with few rows per rank the
+// rounding of that extra addition would show.
 
-// Wide enough that the accumulators hide the multiply-add's latency, small enough for the
+// A micro-tile is wide enough to hide the multiply-add's latency and small enough for the
 // registers: 32 of them with AVX-512 and on NEON, 16 otherwise.
 #if defined(__AVX512F__) || defined(__ARM_NEON)
 inline constexpr int kMicroRows = 6, kMicroVectors = 4;
@@ -124,7 +122,7 @@ struct LeftTile {
 
 enum class Store { overwrite, accumulate };
 
-// Inner dimensions up to this continue the sum that C holds, longer ones are added to it.
+// Up to this inner dimension the sum in C is continued; a longer sum is added to it afterwards.
 inline constexpr Index kShortSum = 32;
 
 namespace tile_product_detail {
@@ -168,8 +166,8 @@ inline void micro_tile(const LeftTile& a, const float* b, Index b_stride, float*
     }
 }
 
-// All rows of one panel of kVectors vectors; rows that don't fill a micro-tile get an instance of
-// their own.
+// Compute all rows of a panel of kVectors vectors. Rows that don't fill a micro-tile get an
+// instance of their own.
 template <int kVectors, Store kStore>
 inline void panel(LeftTile a, const float* b, Index b_stride, float* c, Index c_stride, Index rows,
                   Index inner, Index last_lanes) {
@@ -189,8 +187,8 @@ inline void panel(LeftTile a, const float* b, Index b_stride, float* c, Index c_
 
 }  // namespace tile_product_detail
 
-// C (rows x columns) = or += A (rows x inner) B (inner x columns). Strides in floats; C's rows need
-// not be padded.
+// Compute C (rows x columns) = or += A (rows x inner) B (inner x columns). Strides are in floats.
+// C's rows need not be padded.
 template <Store kStore>
 void tile_product(const LeftTile& a, const float* b, Index b_stride, float* c, Index c_stride,
                   Index rows, Index columns, Index inner) {

@@ -11,8 +11,8 @@ const Stored* row_of(const void* tensor, Index row, Index head_dim) {
   return static_cast<const Stored*>(tensor) + row * head_dim;
 }
 
-// 0 times a finite value is 0, times anything else NaN: a sum of those tells whether all were
-// finite.
+// Checks that all values are finite. 0 times a finite value is 0 and 0 times any other is NaN, so
+// the sum of these products is 0 only if all are finite.
 class FiniteCheck {
  public:
   void see(float value) { sum_ += value * 0.0f; }

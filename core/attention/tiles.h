@@ -1,5 +1,5 @@
-// What the forward and the backward tile loops share: tiles brought to f32, and a tile's mask as
-// one interval of keys a row.
+// What the forward and backward tile loops share: loading tiles as f32, masks per tile, and the
+// containment of NaN and infinity.
 #pragma once
 
 #include <utility>
@@ -10,25 +10,25 @@
 
 namespace ringscope {
 
-// Rows of f32 scratch are padded to whole vectors.
+// Return `columns` rounded up to whole vectors, which is the length of a row of f32 scratch.
 inline Index padded(Index columns) { return round_up(columns, kVectorWidth); }
 
-// Copies rows [rows.first, rows.last) of a row-major [.., head_dim] tensor to f32, times `scale`,
-// rows padded with zeros. Returns whether every value is finite.
+// Copy rows [rows.first, rows.last) of a row-major [.., head_dim] tensor to f32, times `scale`, and
+// pad the rows with zeros. Return whether every value is finite.
 bool load_rows(DType dtype, const void* tensor, Interval rows, Index head_dim, double scale,
                float* to);
 
-// The same, transposed: to[x * kTileKeys + row], padded with zeros to whole vectors of rows.
+// Do the same transposed: to[x * kTileKeys + row], padded with zeros to whole vectors of rows.
 bool load_rows_transposed(DType dtype, const void* tensor, Interval rows, Index head_dim,
                           float* to);
 
-// The part of a tensor that starts after `values` values.
+// Return the address of value number `values` of a tensor.
 inline const void* offset_by(const void* tensor, DType dtype, Index values) {
   return static_cast<const char*>(tensor) + values * bytes_of(dtype);
 }
 
-// A tile of local rows x local keys, and which of its keys (counted from the tile's first) each row
-// may attend. `columns` is the hull of the rows' intervals; outside of it nothing is computed.
+// A tile of local rows x local keys, and the interval of keys (counted from the tile's first) that
+// each row may attend. `columns` is the hull of those intervals; nothing is computed outside of it.
 struct TileMask {
   TileClass tile_class = TileClass::empty;
   Interval columns;
@@ -37,15 +37,15 @@ struct TileMask {
 
   TileMask(const Region& region, Interval rows, Interval keys);
 
-  // Whether some pair among the computed ones (vector_columns()) is not allowed.
+  // Return whether some pair in the computed columns (vector_columns()) is not allowed.
   bool has_holes() const { return tile_class == TileClass::partial || vector_columns() != columns; }
-  // `columns`, widened to whole vectors.
+  // Return `columns`, widened to whole vectors.
   Interval vector_columns() const {
     return {columns.first / kVectorWidth * kVectorWidth, padded(columns.last)};
   }
 };
 
-// Writes `value` to the columns of one row of a tile that are computed but not allowed.
+// Write `value` to the columns of one row of a tile that are computed but not allowed.
 inline void fill_outside(float* row, Interval computed, Interval allowed, float value) {
   const Index end = min_of(max_of(allowed.first, computed.first), computed.last);
   for (Index j = computed.first; j < end; ++j) row[j] = value;
@@ -53,25 +53,25 @@ inline void fill_outside(float* row, Interval computed, Interval allowed, float 
     row[j] = value;
 }
 
-// Counts a tile under its class.
+// Count a tile under its class, and add its pairs.
 void count_tile(const TileMask& mask, BlockStats& stats);
 
 // ---
-// Keeping NaN and infinity where the mask puts them. A masked weight is 0, but 0 times NaN or
-// infinity is NaN, and a product over a whole tile would carry it to rows that may not see it.
+// Confining NaN and infinity. A masked weight is 0, but 0 times NaN or infinity is NaN, and a
+// product over a whole tile would carry it to rows that may not see it.
 
-// The NaN and infinite values of a partial tile's right-hand rows, set to 0 while this object
-// lives. Whoever multiplied adds their products afterwards, for the rows that may see them;
-// everyone else's bits are as if all had been finite.
+// Sets the NaN and infinite values of a partial tile's right-hand rows to 0 while it lives. After
+// the product, the caller adds these values' products for the rows that may see them. All other
+// rows get the same bits as if every value had been finite.
 class NonFiniteTakenOut {
  public:
-  // `tile` as load_rows wrote it; `none` when it is known to be finite.
+  // Take values out of `tile`, as load_rows wrote it. `none` says that all are known to be finite.
   NonFiniteTakenOut(float* tile, Index rows, Index head_dim, bool none);
   ~NonFiniteTakenOut();  // puts them back
   NonFiniteTakenOut(const NonFiniteTakenOut&) = delete;
   NonFiniteTakenOut& operator=(const NonFiniteTakenOut&) = delete;
 
-  // f(row, column, value) for each.
+  // Call f(row, column, value) for each value taken out.
   template <class F>
   void for_each(F&& f) const {
     for (const auto& [at, value] : taken_) f(at / stride_, at % stride_, value);

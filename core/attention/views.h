@@ -1,6 +1,5 @@
-// Views of the memory that one rank computes with, and what an attention call needs to know
-// besides. A view owns nothing; its pointers may be the host's or a device's, as the backend
-// expects.
+// Views of the memory that one rank computes with, and the parameters of an attention call. A view
+// owns nothing. Its pointers lie in host or device memory, as the backend expects.
 #pragma once
 
 #include <cmath>
@@ -10,7 +9,7 @@
 
 namespace ringscope {
 
-// What stays the same from one block to the next.
+// The parameters that stay the same for all blocks.
 struct AttentionParams {
   Index batch = 1;
   Index num_heads = 1;
@@ -20,11 +19,11 @@ struct AttentionParams {
   double softmax_scale = 1.0;  // multiplies Q K^T
 
   Index group_size() const { return num_heads / num_heads_kv; }
-  // Values in a [batch, num_heads, rows, head_dim] and a [batch, num_heads_kv, rows, head_dim]
-  // tensor.
+  // Return the number of values in a [batch, num_heads, rows, head_dim] tensor, or with
+  // num_heads_kv heads.
   Index query_values(Index rows) const { return batch * num_heads * rows * head_dim; }
   Index kv_values(Index rows) const { return batch * num_heads_kv * rows * head_dim; }
-  // Values in a [batch, num_heads, rows] tensor.
+  // Return the number of values in a [batch, num_heads, rows] tensor.
   Index row_values(Index rows) const { return batch * num_heads * rows; }
 };
 
@@ -32,7 +31,7 @@ inline double default_softmax_scale(Index head_dim) {
   return 1.0 / std::sqrt(static_cast<double>(head_dim));
 }
 
-// The query side of a rank. q and dout: [batch, num_heads, rows, head_dim] in params.dtype.
+// The query side of a rank. q and dout are [batch, num_heads, rows, head_dim] in params.dtype.
 struct QueryBlock {
   const void* q = nullptr;
   const void* dout = nullptr;  // backward only
@@ -52,8 +51,8 @@ struct KvGradient {
   Index rows = 0;
 };
 
-// What online softmax carries from block to block, and what it ends as. row_sum is f64: its
-// rounding would otherwise grow with the number of blocks, and whole rows of the gradient with it.
+// The state that online softmax carries from block to block. row_sum is f64, because its rounding,
+// and with it that of whole gradient rows, would otherwise grow with the number of blocks.
 struct SoftmaxState {
   float* row_max = nullptr;    // m, [batch, num_heads, rows]: largest scaled score so far
   double* row_sum = nullptr;   // l, same shape: sum of exp(score - row_max)
@@ -61,7 +60,7 @@ struct SoftmaxState {
   float* lse = nullptr;        // [batch, num_heads, rows]: written by finish
 };
 
-// What the backward needs of the forward, and what it accumulates.
+// What the backward pass needs from the forward pass, and what it accumulates.
 struct BackwardState {
   const float* row_max = nullptr;   // [batch, num_heads, rows], final
   const double* row_sum = nullptr;  // [batch, num_heads, rows], final
@@ -71,7 +70,7 @@ struct BackwardState {
 };
 
 // What a block computation did, as counted by the code that did it. Pairs are those of one batch
-// entry and head (all have the same); tiles are counted over all of them.
+// entry and head, because all have the same; tiles are counted over all of them.
 struct BlockStats {
   Index pairs = 0;
   Index tiles_full = 0;

@@ -1,4 +1,5 @@
-// Where memory lies: in the host's, or in a device's, which the host reaches only by copies.
+// Where memory lies: in the host's, or in a device's, which the host reaches only by copies. A
+// Buffer (below) takes memory from either, and a MemoryMeter counts it.
 #pragma once
 
 #include <atomic>
@@ -15,11 +16,11 @@ namespace ringscope {
 class MemorySpace {
  public:
   virtual ~MemorySpace() = default;
-  // `bytes` > 0, aligned to 64 bytes at least, filled with 0xff: NaN in f32, bf16 and f16 alike, so a
-  // value that is read before it was written shows. Throws std::bad_alloc or RunError.
+  // Return `bytes` > 0 bytes, aligned to at least 64 and filled with 0xff. That is NaN in f32, bf16
+  // and f16, so a read before the first write shows. Throw std::bad_alloc or RunError.
   virtual void* allocate(Index bytes) = 0;
   virtual void release(void* memory) noexcept = 0;
-  // Copies between this space and the host's, and returns when that is done.
+  // Copy between this space and the host's memory, and return when the copy is done.
   virtual void copy_in(void* to, const void* from_host, Index bytes) = 0;
   virtual void copy_out(void* to_host, const void* from, Index bytes) const = 0;
 };
@@ -48,12 +49,11 @@ inline HostMemory& host_memory() {
 }
 
 // ---
-// Memory that is accounted for. Every buffer that a rank holds during a run is a Buffer tied to
-// that rank's MemoryMeter, so a run can report its measured peak beside the bill that the formulas
-// predict.
+// Memory that is counted. Every buffer that a rank holds during a run is tied to that rank's
+// MemoryMeter, so a run can report its measured peak beside the predicted bytes.
 
-// Bytes held now and at most, by everything that was allocated under this meter, and the space that
-// they lie in. Thread-safe.
+// Counts the bytes that its buffers hold now and held at most, and names the space that they lie
+// in. It is thread-safe.
 class MemoryMeter {
  public:
   // `space` must outlive the meter and its buffers.
@@ -76,15 +76,15 @@ class MemoryMeter {
   std::atomic<Index> peak_{0};
 };
 
-// A fixed-size array. Starts filled with 0xff bytes (MemorySpace::allocate). Elements can be touched
-// when it lies in the host's memory. Throws std::bad_alloc, and what the space throws.
+// A fixed-size array, at first filled with 0xff bytes. Its elements can be touched only if it lies
+// in the host's memory. The constructor throws std::bad_alloc and what the space throws.
 template <class T>
 class Buffer {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
   Buffer() = default;
-  // `meter` may be null (not accounted for, the host's) and must otherwise outlive the buffer.
+  // A null `meter` means uncounted host memory; any other must outlive the buffer.
   Buffer(MemoryMeter* meter, Index size) : meter_(meter), size_(size) {
     if (size < 0 || size > PTRDIFF_MAX / static_cast<Index>(sizeof(T))) throw std::bad_alloc();
     if (size == 0) return;

@@ -1,5 +1,5 @@
-// The three storage types, and the 16-bit ones' conversions to and from f32. Computation is always
-// in f32; bf16 and f16 are how Q, K, V and the results are stored and sent.
+// The three storage types, and conversions between f32 and the two 16-bit types. Computation is
+// always in f32; bf16 and f16 only store and send Q, K, V and the results.
 #pragma once
 
 #include <bit>
@@ -27,14 +27,14 @@ constexpr std::string_view name_of(DType dtype) {
   return "?";
 }
 
-// Throws InputError that lists the accepted names.
+// Return the type that `text` names. Throw an InputError that lists the accepted names.
 DType parse_dtype(std::string_view text);
 
-// bfloat16: the upper half of an f32.
+// bfloat16 is the upper half of an f32.
 struct bf16 {
   std::uint16_t bits;
 
-  // Rounds to nearest, ties to even; a NaN stays a NaN.
+  // Round to nearest, ties to even. A NaN stays a NaN.
   static constexpr bf16 from_float(float value) {
     const std::uint32_t u = std::bit_cast<std::uint32_t>(value);
     if ((u & 0x7fffffffu) > 0x7f800000u) return {static_cast<std::uint16_t>((u >> 16) | 0x40u)};
@@ -45,11 +45,11 @@ struct bf16 {
   }
 };
 
-// IEEE 754 binary16.
+// f16 is IEEE 754 binary16.
 struct f16 {
   std::uint16_t bits;
 
-  // Rounds to nearest, ties to even; values of 65520 and more become infinite; a NaN stays a NaN.
+  // Round to nearest, ties to even. Values of 65520 and more become infinite; a NaN stays a NaN.
   static constexpr f16 from_float(float value) {
     const std::uint32_t u = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = (u >> 16) & 0x8000u;
@@ -57,7 +57,7 @@ struct f16 {
     if (magnitude > 0x7f800000u) return {static_cast<std::uint16_t>(sign | 0x7e00u)};
     if (magnitude >= 0x477ff000u) return {static_cast<std::uint16_t>(sign | 0x7c00u)};
     if (magnitude < 0x38800000u) {
-      // Subnormal: adding 0.5 aligns the units of f16's smallest step (2^-24) with the last bit of
+      // The result is subnormal. Adding 0.5 aligns f16's smallest step (2^-24) with the last bit of
       // the sum, so the addition does the rounding.
       const float sum = std::bit_cast<float>(magnitude) + 0.5f;
       return {static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(sum) - 0x3f000000u))};
@@ -91,7 +91,7 @@ constexpr T from_float(float value) {
   }
 }
 
-// `value` as it is after being stored in `dtype`.
+// Return `value` as it reads after being stored in `dtype`.
 constexpr float round_to(DType dtype, float value) {
   switch (dtype) {
     case DType::f32:
@@ -104,7 +104,7 @@ constexpr float round_to(DType dtype, float value) {
   return value;
 }
 
-// Calls f with a value of the C++ type that stores `dtype`: visit_dtype(d, [&]<class T>(T) {...}).
+// Call f with a value of the C++ type that stores `dtype`: visit_dtype(d, [&]<class T>(T) {...}).
 template <class F>
 decltype(auto) visit_dtype(DType dtype, F&& f) {
   switch (dtype) {

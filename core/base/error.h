@@ -1,6 +1,6 @@
-// Two kinds of failure, because they mean two things to whoever called: InputError says that what
-// was asked for cannot be (exit status 2), RunError that something broke while doing it (exit
-// status 3). Both carry one line for people.
+// The two kinds of failure. InputError means that the request cannot be fulfilled (exit status 2);
+// RunError means that something broke while fulfilling it (exit status 3). The message of both is
+// one line for people.
 #pragma once
 
 #include <stdexcept>
@@ -10,15 +10,15 @@
 
 namespace ringscope {
 
-// Bad usage or bad input. The message names the flag or file, the value, and what would be
-// accepted.
+// The error of bad usage or bad input. Its message names the flag or file, the value, and what
+// would be accepted.
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Something failed while running: a peer was lost, memory ran out, a disk is full.
-// `rank` and `step` say where, as far as known; -1 means not known.
+// The error of a run that fails: a peer was lost, memory ran out, a disk is full. `rank` and `step`
+// say where it happened; -1 means unknown.
 class RunError : public std::runtime_error {
  public:
   explicit RunError(const std::string& message, int rank = -1, int step = -1)
@@ -32,7 +32,7 @@ class RunError : public std::runtime_error {
   int step_;
 };
 
-// a * b; throws InputError naming `what` when the product does not fit in 63 bits. a, b >= 0.
+// Return a * b for a, b >= 0. Throw an InputError naming `what` if it does not fit in 63 bits.
 inline Index checked_product(Index a, Index b, const std::string& what) {
   Index product = 0;
   if (__builtin_mul_overflow(a, b, &product))
@@ -41,7 +41,7 @@ inline Index checked_product(Index a, Index b, const std::string& what) {
   return product;
 }
 
-// Number of values in a [batch, heads, seqlen, head_dim] tensor; throws InputError on overflow.
+// Count the values of a [batch, heads, seqlen, head_dim] tensor. Throw InputError on overflow.
 inline Index checked_values(Index batch, Index heads, Index seqlen, Index head_dim) {
   const std::string what = "tensor size";
   return checked_product(checked_product(checked_product(batch, heads, what), seqlen, what),

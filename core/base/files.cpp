@@ -16,7 +16,7 @@
 
 namespace ringscope {
 
-// Without O_NONBLOCK, opening a fifo would wait for its writer.
+// O_NONBLOCK is set because opening a fifo would otherwise wait for its writer.
 InputFile::InputFile(const std::string& path, std::string kind)
     : kind_(std::move(kind)), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (descriptor_ < 0) fail(errno);
@@ -57,8 +57,8 @@ std::string about_file(const std::string& path, const std::string& complaint) {
 }
 
 // ---
-// The temporary file is made by open(O_TMPFILE) and named by linkat, or else by open(O_CREAT |
-// O_EXCL): the process's umask applies as for any other file and nobody else's file can be hit.
+// Writing. The temporary file comes from open(O_TMPFILE) and linkat, or else from open(O_CREAT |
+// O_EXCL), so the process's umask applies and no other process's file can be hit.
 
 namespace {
 
@@ -73,8 +73,8 @@ namespace fs = std::filesystem;
   throw RunError(path + ": writing failed: " + std::strerror(error));
 }
 
-// Which of the two kinds of failure it is when a file can't be opened: a place that was badly
-// chosen, or resources that ran out.
+// Throw the failure that fits a file that can't be opened: RunError if resources ran out,
+// InputError if the place was badly chosen.
 [[noreturn]] void fail_to_open(const std::string& path, int error) {
   switch (error) {
     case ENOSPC:
@@ -89,11 +89,11 @@ namespace fs = std::filesystem;
   }
 }
 
-// What to write and how.
+// The file to write, and how to write it.
 struct Target {
-  std::string path;            // links followed
+  std::string path;            // after following links
   std::optional<mode_t> mode;  // of the file that will be replaced
-  bool direct = false;         // a device or fifo: written to as it is, never replaced
+  bool direct = false;         // a device or fifo, which is written to and never replaced
 };
 
 Target target_of(const std::string& path) {
@@ -101,20 +101,20 @@ Target target_of(const std::string& path) {
   struct stat facts {};
   if (::stat(path.c_str(), &facts) == 0) {
     if (S_ISDIR(facts.st_mode)) refuse(path, "is a directory");
-    // Replacing a file needs no permission to write to it, but its owner said no.
+    // Replacing a file needs no permission to write to it, but its owner has forbidden writing.
     if (::access(path.c_str(), W_OK) != 0) fail_to_open(path, errno);
     if (!S_ISREG(facts.st_mode)) return {path, {}, true};
     std::error_code error;
     const fs::path real = fs::canonical(path, error);
     struct stat real_facts {};
-    // A link under /proc (as /dev/stdout is) may lead to a file that no path leads to.
+    // A link under /proc (such as /dev/stdout) may lead to a file that has no path.
     if (error || ::stat(real.c_str(), &real_facts) != 0 || real_facts.st_ino != facts.st_ino ||
         real_facts.st_dev != facts.st_dev)
       return {path, {}, true};
     return {real.string(), facts.st_mode & 07777, false};
   }
   if (errno != ENOENT) fail_to_open(path, errno);
-  // Nothing there yet, or a link (or a chain of them) to nothing yet.
+  // Nothing is there yet, or a link (or a chain of links) leads to nothing yet.
   fs::path place = path;
   std::error_code error;
   for (int links = 0; fs::is_symlink(fs::symlink_status(place, error)); ++links) {
@@ -127,8 +127,8 @@ Target target_of(const std::string& path) {
   return {place.string(), {}, false};
 }
 
-// Tries names for a temporary file in `folder` until make(name) is not -1 with EEXIST; sets `name` to
-// the last one tried and returns what make did.
+// Try names for a temporary file in `folder` until make(name) does not fail with EEXIST. Set `name`
+// to the last one tried and return make's result.
 template <class Make>
 int make_with_new_name(const fs::path& folder, std::string& name, Make&& make) {
   static std::atomic<unsigned> counter{0};
@@ -147,7 +147,7 @@ std::string path_of_descriptor(int descriptor) {
   return "/proc/self/fd/" + std::to_string(descriptor);
 }
 
-// A file without a name in `folder`, or -1 where there can't be one or it could not be named later.
+// Open an unnamed file in `folder`. Return -1 if that is impossible or it could not be named later.
 int open_unnamed(const fs::path& folder) {
   const std::string place = folder.empty() ? "." : folder.string();
   const int descriptor = ::open(place.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
@@ -220,7 +220,7 @@ void AtomicFile::sync() {
     discard_and_fail(errno);
 }
 
-// Gives the unnamed file a temporary name: linkat can't replace a file, only rename can.
+// Give the unnamed file a temporary name, because only rename can replace a file, linkat can't.
 void AtomicFile::name_it() {
   const std::string unnamed = path_of_descriptor(::fileno(file_));
   std::string name;
@@ -242,8 +242,7 @@ void AtomicFile::commit() {
 }
 
 void require_writable(const std::string& path) {
-  // Opening a fifo would wait for its reader; for what is written to directly, permission is all
-  // there is.
+  // Opening a fifo would wait for its reader, so only permission is checked for direct targets.
   if (!target_of(path).direct) AtomicFile probe(path);
 }
 

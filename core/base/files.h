@@ -1,5 +1,5 @@
-// A regular file that is open for reading, and its size: what a reader of hostile files has to know
-// before it believes anything that the file says of itself.
+// Files that can be trusted. InputFile reads a regular file and knows its size, so a parser can
+// check what a hostile file claims. AtomicFile writes a file that appears whole or not at all.
 #pragma once
 
 #include <cstdio>
@@ -12,8 +12,8 @@ namespace ringscope {
 
 class InputFile {
  public:
-  // `kind` is what a message names as accepted, such as ".npy file". Throws InputError, here and in
-  // read, without the path: callers add it to their own complaints as well.
+  // Open `path`. `kind` is what a message names as accepted, such as ".npy file". This and read()
+  // throw InputError without the path, because callers add it to their own complaints as well.
   InputFile(const std::string& path, std::string kind);
   ~InputFile();
   InputFile(const InputFile&) = delete;
@@ -21,7 +21,7 @@ class InputFile {
 
   Index size() const { return size_; }  // bytes
 
-  // Fills `to` with the `count` bytes from `offset` on.
+  // Fill `to` with the `count` bytes that start at `offset`.
   void read(char* to, Index count, Index offset) const;
 
  private:
@@ -32,31 +32,30 @@ class InputFile {
   Index size_ = 0;
 };
 
-// A complaint about what `path` holds, with the path before it.
+// Return `complaint`, which is about the content of `path`, with the path in front.
 std::string about_file(const std::string& path, const std::string& complaint);
 
 // ---
-// A file that appears whole or not at all: written without a name in its folder, then named and moved
-// to its place, so that nothing stays behind even when the process is killed meanwhile. (Where the
-// file system has no files without a name, it is written beside its place under another one.) Links
-// are followed, and a file that is replaced hands on its mode. Devices and fifos are written to as
-// they are.
+// Writing a file whole or not at all. The file is written in its folder without a name, then named
+// and moved to its place, so nothing stays behind even if the process is killed. A file system
+// without unnamed files gets a temporary name instead. Links are followed, and a replaced file
+// keeps its mode. Devices and fifos are written to directly.
 
 class AtomicFile {
  public:
-  // Opens a temporary file in the folder of `path`. Throws InputError when that place cannot be written to or
-  // `path` is a directory, RunError when the disk is full.
+  // Open a temporary file in the folder of `path`. Throw InputError when that place cannot be
+  // written to or `path` is a directory, and RunError when the disk is full.
   explicit AtomicFile(std::string path);
   ~AtomicFile();  // removes the temporary file unless commit() was called
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  // Throws RunError naming the path and the system's reason (disk full).
+  // Write `bytes`. Throw a RunError that names the path and the system's reason (disk full).
   void write(std::string_view bytes);
-  // Brings what was written to the disk: afterwards a full disk can't make commit() fail. Throws
+  // Flush everything written to the disk, so a full disk can't make commit() fail afterwards. Throw
   // RunError.
   void sync();
-  // Syncs and renames. Throws RunError.
+  // Sync, then rename the file to its place. Throw RunError.
   void commit();
 
  private:
@@ -65,13 +64,13 @@ class AtomicFile {
   [[noreturn]] void discard_and_fail(int error);
 
   std::string path_;       // as given
-  std::string target_;     // links followed
-  std::string temporary_;  // its name until it is moved; empty: it has none
+  std::string target_;     // after following links
+  std::string temporary_;  // its name until it is moved; empty if it has none
   bool unnamed_ = false;
   std::FILE* file_ = nullptr;
 };
 
-// Throws what opening AtomicFile(path) would throw: to be asked before long work. Leaves nothing
+// Throw what opening AtomicFile(path) would throw. Call this before long work. It leaves nothing
 // behind.
 void require_writable(const std::string& path);
 

@@ -1,7 +1,7 @@
 // A .npy file is the magic "\x93NUMPY", a version, the length of a header, the header (the text of
 // a Python dict with the keys descr, fortran_order and shape), and the values. Only that much of
-// Python is understood here. What the header claims is held against the file's true size before
-// anything is allocated for it.
+// Python is understood. What a header claims is checked against the file's true size before
+// anything is allocated.
 #include "core/base/npy.h"
 
 #include <fmt/format.h>
@@ -21,11 +21,11 @@ static_assert(std::endian::native == std::endian::little,
               "values are copied as they lie in memory");
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kMaxHeader = 1 << 16;                // a 4-D array's takes about 128 bytes
+constexpr std::size_t kMaxHeader = 1 << 16;                // a 4-D array's has about 128 bytes
 constexpr std::size_t kMaxPrefix = kMagic.size() + 2 + 4;  // magic, version, length
 constexpr std::string_view kAcceptedShape = "4 accepted: [batch, heads, seqlen, head_dim]";
 
-// `text` on one line, shortened, with what can't be printed replaced.
+// Return `text` on one line, shortened, with unprintable characters replaced.
 std::string quoted(std::string_view text) {
   std::string result;
   for (const char c : text.substr(0, 60)) result += c >= ' ' && c <= '~' ? c : '?';
@@ -34,7 +34,7 @@ std::string quoted(std::string_view text) {
 
 Index value_bytes(bool f64) { return f64 ? 8 : 4; }
 
-// Reads the dict literal. Every function leaves the cursor behind what it read.
+// Reads the dict literal. Every function leaves the cursor after what it has read.
 class DictParser {
  public:
   explicit DictParser(std::string_view text) : text_(text) {}
@@ -130,8 +130,8 @@ class DictParser {
     at_ += std::string_view("False").size();
   }
 
-  // One size. Digits are taken in as they come, so that the message can show a size that does not
-  // fit.
+  // Read one size. Digits that no longer fit are still consumed, so the message can show the whole
+  // number.
   Index size() {
     skip_space();
     const std::size_t begin = at_;
@@ -181,7 +181,7 @@ class DictParser {
   bool has_descr_ = false, has_order_ = false, has_shape_ = false;
 };
 
-// Throws InputError unless a file of `found` bytes holds exactly what its header says.
+// Throw InputError unless a file of `found` bytes holds exactly what its header says.
 void check_file_size(const NpyHeader& header, Index found) {
   const Index needed = header.file_bytes();
   const auto& s = header.shape;
@@ -191,7 +191,7 @@ void check_file_size(const NpyHeader& header, Index found) {
                                  s[1], s[2], s[3], header.is_f64 ? "float64" : "float32"));
 }
 
-// Converts `count` values as they lie in a file to f32, rounding, to array.values from `begin` on.
+// Convert `count` values as stored in a file to f32, rounding, into array.values from `begin` on.
 void convert(const char* bytes, Index count, NpyArray& array, Index begin) {
   float* const values = array.values.data() + begin;
   if (!array.was_f64) {
@@ -212,7 +212,7 @@ NpyArray allocate(const NpyHeader& header) {
   return array;
 }
 
-// The header of `file`, which has the size that the header asks for.
+// Return the header of `file`. Throw InputError if the file's size does not match it.
 NpyHeader header_of(const InputFile& file) {
   std::string start(static_cast<std::size_t>(min_of(file.size(), kMaxPrefix + kMaxHeader)), '\0');
   file.read(start.data(), static_cast<Index>(start.size()), 0);
@@ -292,7 +292,7 @@ NpyArray read_npy(const std::string& path) try {
       throw RunError(fmt::format("{}: out of memory: {} bytes needed", path, header.values() * 4));
     }
   }();
-  constexpr Index kPiece = 1 << 17;  // values
+  constexpr Index kPiece = 1 << 17;  // values per read
   std::vector<char> piece(static_cast<std::size_t>(min_of(kPiece, header.values()) * 8));
   for (Index done = 0; done < header.values(); done += kPiece) {
     const Index count = min_of(kPiece, header.values() - done);

@@ -1,4 +1,4 @@
-// How a reader calls this program, for texts that tell them what to type next.
+// How to call this program, for texts that tell readers what to type next.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace ringscope {
 
-// "ringscope" where it is installed, and "./ringscope", the launcher, in the source folder.
+// Return "ringscope" if installed, and "./ringscope" (the launcher) in the source folder.
 inline std::string own_command() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);

@@ -1,4 +1,4 @@
-// Reading an enumerator by the name that name_of() gives it.
+// Parsers for short texts that users write: an enumerator's name, and tables of words.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace ringscope {
 
-// The value among `all` whose name is `text`. Throws InputError that lists the accepted names.
+// Return the value among `all` whose name_of() is `text`. Throw an InputError that lists the names.
 template <class E, std::size_t N>
 E parse_name(std::string_view text, const E (&all)[N]) {
   std::string accepted;
@@ -23,13 +23,13 @@ E parse_name(std::string_view text, const E (&all)[N]) {
 }
 
 // ---
-// Tables that users write: lines of words, with comments after '#'.
+// Tables are lines of words, with comments after '#'.
 
-// The whole file, of at most 1 MiB. `kind` is what a message names as accepted, such as "file of a
-// topology". Throws InputError that names `path`.
+// Return the whole file, which may have at most 1 MiB. `kind` is what a message names as accepted,
+// such as "file of a topology". Throw an InputError that names `path`.
 std::string read_table(const std::string& path, const std::string& kind);
 
-// Calls f(line), without its end, for every line of `text`.
+// Call f(line) for every line of `text`, without its line end.
 template <class F>
 void for_each_line(std::string_view text, F&& f) {
   while (!text.empty()) {
@@ -39,7 +39,7 @@ void for_each_line(std::string_view text, F&& f) {
   }
 }
 
-// What stands before a '#', split at blanks.
+// Return the words of `line` before any '#', split at blanks.
 std::vector<std::string> words_of(std::string_view line);
 
 }  // namespace ringscope

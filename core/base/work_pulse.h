@@ -1,4 +1,4 @@
-// A long piece of work shows that it goes on, and can be told to stop.
+// A sign of life from long work, and a way to tell the work to stop.
 #pragma once
 
 #include <atomic>
@@ -8,12 +8,12 @@
 
 namespace ringscope {
 
-// Ticked by whoever works, read by any thread. Costs a few nanoseconds a tick.
+// The worker ticks it and any thread may read it. A tick costs a few nanoseconds.
 class WorkPulse {
  public:
-  // One more small piece is done.
+  // Count one more small piece as done.
   void advance() { progress_.fetch_add(1, std::memory_order_relaxed); }
-  // The same, where the work can be left: throws RunError after stop().
+  // Count it where the work can be abandoned: throw RunError after stop().
   void tick() {
     advance();
     if (is_stopped()) throw RunError("stopped before its work was done");

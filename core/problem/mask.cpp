@@ -25,7 +25,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   throw InputError("'" + std::string(part) + "' given; accepted: " + accepted);
 }
 
-// The whole of `digits` as a number of at least `least`.
+// Parse all of `digits` as a number of at least `least`. Throw InputError when it is not one.
 Index parse_count(std::string_view part, std::string_view digits, Index least,
                   const std::string& accepted) {
   Index value = 0;
@@ -51,7 +51,7 @@ MaskSpec MaskSpec::parse(std::string_view text) {
     const bool has_value = colon != std::string_view::npos;
     const std::string_view value = has_value ? part.substr(colon + 1) : std::string_view();
     if (kind == "full" && !has_value) {
-      // Allows everything: nothing to note.
+      // It allows everything, so there is nothing to note.
     } else if (kind == "causal" && !has_value) {
       spec.causal_ = true;
     } else if (kind == "window" && has_value) {
@@ -78,8 +78,8 @@ Mask MaskSpec::for_seqlen(Index seqlen) const {
   Mask mask;
   mask.seqlen = seqlen;
   mask.causal = causal_;
-  // A wider window or a longer prefix allows nothing more, and positions added to them must not
-  // overflow.
+  // A wider window or a longer prefix than seqlen allows nothing more. They are limited so that
+  // adding a position to them does not overflow.
   mask.window = min_of(window_, seqlen);
   mask.prefix = min_of(prefix_, seqlen);
   if (!document_ends_.empty()) {

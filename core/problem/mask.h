@@ -1,5 +1,5 @@
-// Who may attend whom, by global position. The five kinds of mask, and every combination of them,
-// share one property that everything else is built on:
+// Which queries may attend which keys, by global position. All five kinds of mask, and every
+// combination of them, share one property that everything else is built on:
 //
 //   the keys that query i may attend are ONE interval [first, last), both ends never decrease as i
 //   grows, and i itself always lies inside.
@@ -11,7 +11,7 @@
 //   documents   [start, end) of i's document
 //
 // A combination is the intersection of its parts. Tile classes and pair counts
-// (core/problem/region.h) follow in closed form.
+// (core/problem/region.h) follow from it in closed form.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@
 
 namespace ringscope {
 
-// Positions [first, last), or local rows of them.
+// An interval of positions, or of local rows: [first, last).
 struct Interval {
   Index first = 0;
   Index last = 0;
@@ -32,17 +32,17 @@ struct Interval {
   constexpr bool operator==(const Interval&) const = default;
 };
 
-// A mask as kernels see it: plain numbers, and a pointer to the documents' ends that someone else
-// owns (MaskSpec on the host, a device buffer on a GPU).
+// A mask as kernels see it: plain numbers, and a pointer to the documents' ends. The caller owns
+// those (a MaskSpec on the host, a device buffer on a GPU).
 struct Mask {
   Index seqlen = 0;
   bool causal = false;                   // j <= i
-  Index prefix = -1;                     // j <= i or j < prefix; -1: no such mask
-  Index window = 0;                      // |i - j| < window; 0: no such mask
+  Index prefix = -1;                     // j <= i or j < prefix; -1: no prefix mask
+  Index window = 0;                      // |i - j| < window; 0: no window mask
   const Index* document_ends = nullptr;  // ascending, the last one == seqlen
-  Index num_documents = 0;               // 0: no such mask
+  Index num_documents = 0;               // 0: no documents mask
 
-  // Index of the document that holds `position`; 0 without documents. O(log num_documents).
+  // Return the index of `position`'s document (0 without documents) in O(log num_documents).
   constexpr Index document_of(Index position) const {
     Index low = 0, high = num_documents - 1;
     while (low < high) {
@@ -61,7 +61,7 @@ struct Mask {
   }
 
   // [allowed_keys
-  // The keys that a query at global position i may attend, given the document that i lies in.
+  // Return the keys that a query at global position i may attend, given the document that holds i.
   constexpr Interval allowed_keys(Index i, Interval document) const {
     Interval keys = document;
     if (prefix >= 0) keys.last = min_of(keys.last, max_of(i + 1, prefix));
@@ -81,23 +81,23 @@ struct Mask {
 
 // ---
 // Masks as people write them: `full`, `causal`, `prefix:P`, `window:W`, `documents:L1,L2,…`, joined
-// by `+` (a pair must be allowed by every part).
+// by `+`, which allows a pair only if every part allows it.
 
 class MaskSpec {
  public:
-  // The mask `full`.
+  // Make the mask `full`.
   MaskSpec() = default;
 
-  // Reads `text`. Throws InputError that names the value and what would be accepted: an unknown
-  // kind, a kind given twice, a window below 1, a prefix below 0, a document shorter than 1.
+  // Parse `text`. Throw an InputError that names the value and what is accepted: for an unknown or
+  // repeated kind, a window below 1, a prefix below 0, or a document shorter than 1.
   static MaskSpec parse(std::string_view text);
 
-  // The mask for sequences of `seqlen` positions. Throws InputError when document lengths don't sum
-  // up to seqlen. The result points into this object.
+  // Return the mask for sequences of `seqlen` positions, which points into this object. Throw
+  // InputError when the document lengths don't sum up to seqlen.
   Mask for_seqlen(Index seqlen) const;
 
-  // The canonical spelling, which parse() reads back to an equal mask: parts in the order causal,
-  // prefix, window, documents; `full` when there is none of them.
+  // Return the canonical spelling, which parse() reads back to an equal mask. The order of its
+  // parts is causal, prefix, window, documents; it is `full` when there are no parts.
   std::string name() const;
 
  private:

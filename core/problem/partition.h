@@ -1,6 +1,6 @@
 // Which global positions a rank holds. Every partition gives a rank one or two arithmetic runs
-// (first, first + stride, …), listed in ascending order, so both directions of the mapping
-// "local row <-> global position" are a few integer operations: no table, nothing to send.
+// (first, first + stride, …) in ascending order. Both directions of the mapping "local row <->
+// global position" are therefore a few integer operations, with no table and nothing to send.
 //
 //   contiguous   rank r holds chunk r of N                        one run, stride 1
 //   striped      position p lies on rank p mod N                  one run, stride N
@@ -9,8 +9,8 @@
 //                p mod N when f is even, N-1 - p mod N when odd   alternating
 //                (what S1 calls zig-zag)
 //
-// Chunks of a length that does not divide are balanced: the first (seqlen mod chunks) ones are
-// longer by one row. Any seqlen >= 0 and world_size >= 1 works; a rank may hold nothing.
+// If the chunks don't divide the sequence, the first (seqlen mod chunks) of them are longer by one
+// row. Any seqlen >= 0 and world_size >= 1 works, and a rank may hold nothing.
 #pragma once
 
 #include <string_view>
@@ -19,14 +19,14 @@
 
 namespace ringscope {
 
-// Positions first, first + stride, …: `count` of them.
+// An arithmetic run of `count` positions: first, first + stride, ….
 struct Run {
   Index first = 0;
   Index stride = 1;
   Index count = 0;
 
   constexpr Index position(Index i) const { return first + stride * i; }
-  // How many of the run's positions are < position.
+  // Return how many of the run's positions are < position.
   constexpr Index rows_below(Index position) const {
     return clamp(ceil_div(position - first, stride), 0, count);
   }
@@ -36,27 +36,27 @@ struct Run {
 };
 
 // The global positions of one rank's local rows 0, 1, …, ascending. The two runs have one stride
-// and either follow each other or alternate (even local rows from runs[0], odd ones from runs[1]).
+// and either follow each other or alternate (runs[0]: even local rows, runs[1]: odd).
 struct LocalRows {
   Run runs[2];
   bool alternating = false;
 
   constexpr Index size() const { return runs[0].count + runs[1].count; }
 
-  // local_row in [0, size()).
+  // Return the global position of local_row, which is in [0, size()).
   constexpr Index global_position(Index local_row) const {
     if (alternating) return runs[local_row & 1].position(local_row >> 1);
     return local_row < runs[0].count ? runs[0].position(local_row)
                                      : runs[1].position(local_row - runs[0].count);
   }
 
-  // How many local rows lie at global positions < global_position; so this is also the first local
-  // row at or after it.
+  // Return how many local rows lie at global positions < global_position. This is also the first
+  // local row at or after it.
   constexpr Index rows_below(Index global_position) const {
     return runs[0].rows_below(global_position) + runs[1].rows_below(global_position);
   }
 
-  // Those of run k's members whose local rows lie in [begin, end).
+  // Return the part of run k whose local rows lie in [begin, end).
   constexpr Run run_within(int k, Index begin, Index end) const {
     const Run& run = runs[k];
     if (alternating)
@@ -68,7 +68,7 @@ struct LocalRows {
 };
 
 // ---
-// The four ways to deal a sequence out to ranks: the head of this file says what each gives to whom.
+// The four partitions. The head of this file says which positions each gives to a rank.
 
 enum class PartitionKind { contiguous, striped, zigzag, fold };
 
@@ -89,10 +89,10 @@ constexpr std::string_view name_of(PartitionKind kind) {
   return "?";
 }
 
-// Throws InputError that lists the accepted names.
+// Return the kind that `text` names. Throw an InputError that lists the accepted names.
 PartitionKind parse_partition(std::string_view text);
 
-// Chunk k of `chunks` balanced ones, as a run of positions.
+// Return chunk k of `chunks` balanced chunks, as a run of positions.
 constexpr Run balanced_chunk(Index seqlen, Index chunks, Index k) {
   const Index length = seqlen / chunks, longer = seqlen % chunks;
   return {k * length + min_of(k, longer), 1, length + (k < longer ? 1 : 0)};
@@ -103,7 +103,7 @@ struct Partition {
   Index seqlen = 0;
   int world_size = 1;
 
-  // What `rank` holds, rank in [0, world_size).
+  // Return the rows that `rank` in [0, world_size) holds.
   constexpr LocalRows rows_of(int rank) const {
     const Index n = world_size;
     switch (kind) {
@@ -120,7 +120,7 @@ struct Partition {
     }
   }
 
-  // The largest number of rows that any rank holds: ceil(seqlen / world_size), for every kind.
+  // Return the most rows that any rank holds, which is ceil(seqlen / world_size) for every kind.
   constexpr Index max_rows() const { return ceil_div(seqlen, world_size); }
 
  private:

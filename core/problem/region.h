@@ -1,14 +1,14 @@
 // What one rank may attend of one KV block: the mask, seen through the positions of the query rows
-// and of the key rows. Because a query's allowed keys are one interval of global positions and a
-// rank's rows ascend, in local rows too each query has one interval of keys, whose ends never
-// decrease. From that:
+// and of the key rows. A query's allowed keys are one interval of global positions and a rank's
+// rows ascend, so each query's allowed local key rows are one interval too, whose ends never
+// decrease. It follows:
 //
 //   full tile    the last row's interval begins, and the first row's ends, outside the tile
 //   empty tile   it has no pairs
 //   pairs        a sum over runs of clamp(i + const, 0, count), which has a closed form
 //
-// All of it is O(1) in rows (O(documents that the tile crosses) under a documents mask), constexpr
-// and free of heap and CUDA, so that kernels can use the same functions.
+// All of it is constexpr, uses neither heap nor CUDA, so that kernels can call it, and takes O(1)
+// in rows (under a documents mask O(documents that the tile crosses)).
 #pragma once
 
 #include "core/problem/mask.h"
@@ -23,13 +23,13 @@ struct Region {
   LocalRows queries;
   LocalRows keys;
 
-  // The local key rows that local query row i may attend.
+  // Return the local key rows that local query row i may attend.
   constexpr Interval allowed_rows(Index i) const {
     const Interval positions = mask.allowed_keys(queries.global_position(i));
     return {keys.rows_below(positions.first), keys.rows_below(positions.last)};
   }
 
-  // Number of allowed pairs in the tile of local rows `q` x `k`.
+  // Return the number of allowed pairs in the tile of local rows `q` x `k`.
   constexpr Index pairs(Interval q, Interval k) const;
   constexpr Index pairs() const { return pairs({0, queries.size()}, {0, keys.size()}); }
 
@@ -45,26 +45,26 @@ struct Region {
 
 namespace closed_form {
 
-// Sum of clamp(u, 0, m) over u < y.
+// Return the sum of clamp(u, 0, m) over u < y.
 constexpr Index sum_clamped_below(Index y, Index m) {
   if (y <= 0) return 0;
   return y <= m ? y * (y - 1) / 2 : m * (m - 1) / 2 + m * (y - m);
 }
 
-// Sum over i in [0, rows) of clamp(i + offset, 0, m).
+// Return the sum of clamp(i + offset, 0, m) over i in [0, rows).
 constexpr Index sum_clamped_ramp(Index rows, Index offset, Index m) {
   return sum_clamped_below(rows + offset, m) - sum_clamped_below(offset, m);
 }
 
-// Sum over a run of queries of how many `keys` lie below `query position + shift`. Same strides.
+// Sum over `queries` how many `keys` lie below `query position + shift`. Both have the same stride.
 constexpr Index sum_below_shifted(const Run& queries, Index shift, const Run& keys) {
   return sum_clamped_ramp(queries.count, ceil_div(queries.first + shift - keys.first, keys.stride),
                           keys.count);
 }
 
-// Sum over `queries`, which all lie in `document`, of how many `keys` their intervals hold. Each
-// end of the interval is, piece by piece, either a constant or the query's position plus a
-// constant; `cuts` holds the positions where a piece can begin, which only windows and prefixes have.
+// Sum over `queries`, which all lie in `document`, how many `keys` their intervals hold. Piece by
+// piece, each end of the interval is either a constant or the query's position plus a constant.
+// `cuts` holds the positions where a piece can begin; only windows and prefixes have them.
 constexpr Index pairs_in_document(const Mask& mask, Interval document, const Run& queries,
                                   const Run& keys) {
   const Index cuts[] = {
@@ -94,7 +94,7 @@ constexpr Index pairs_in_document(const Mask& mask, Interval document, const Run
   return total;
 }
 
-// Allowed pairs between two runs of one stride.
+// Return the number of allowed pairs between two runs of the same stride.
 constexpr Index pairs_of_runs(const Mask& mask, const Run& queries, const Run& keys) {
   Index total = 0;
   Index begin = 0;

@@ -1,4 +1,4 @@
-// The shape of one attention problem, and arithmetic on sizes that refuses to overflow.
+// The shape of one attention problem, and the check that its sizes don't overflow.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace ringscope {
 
-// Positions and pair counts are kept in 64 bits; this bound keeps every product of two positions
-// there.
+// The largest sequence. It keeps every product of two positions within 64 bits, in which positions
+// and pair counts are kept.
 inline constexpr Index kMaxSeqlen = Index{1} << 31;
 
-// Tensors are [batch, heads, seqlen, head_dim], C order. Query head h reads kv head
+// The sizes of the tensors [batch, heads, seqlen, head_dim], in C order. Query head h reads kv head
 // h / (num_heads / num_heads_kv).
 struct AttentionShape {
   Index batch = 1;
@@ -25,7 +25,7 @@ struct AttentionShape {
   bool operator==(const AttentionShape&) const = default;
 };
 
-// Throws InputError unless every size is at least 1, heads divide by kv heads, seqlen is at most
+// Throw InputError unless every size is at least 1, heads divide by kv heads, seqlen is at most
 // kMaxSeqlen, and the bytes of every tensor (as f64) fit in 64 bits.
 inline void validate(const AttentionShape& shape) {
   const auto positive = [](Index value, const char* name) {

@@ -1,6 +1,6 @@
-// Attention of some queries over one block of keys, forward and backward, for one head: the step that
-// ring attention repeats, as a textbook prints it. All numbers are f64 and no line is there for speed.
-// The fast version of the same functions is core/attention/blockwise.h; a test compares the two.
+// Attention of some queries over one block of keys, forward and backward, for one head. It is the
+// step that ring attention repeats, as a textbook prints it. All numbers are f64 and no line is
+// there for speed. The fast version is core/attention/blockwise.h; a test compares the two.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@
 
 namespace ringscope::reference {
 
-// rows x columns numbers, row by row.
+// A matrix of rows x columns numbers, stored row by row.
 struct Matrix {
   Index columns = 0;
   std::vector<double> values;
@@ -34,24 +34,24 @@ inline double dot(std::span<const double> a, std::span<const double> b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-// into += factor * row
+// Compute into += factor * row.
 inline void add(std::span<double> into, double factor, std::span<const double> row) {
   for (std::size_t x = 0; x < row.size(); ++x) into[x] += factor * row[x];
 }
 
-// What stays the same for every block.
+// What is the same for all blocks.
 struct Terms {
   Mask mask;
   double softmax_scale = 1;
 };
 
-// A rank's queries, and where they stand in the sequence. `dout` is the gradient of the output.
+// A rank's queries and their positions in the sequence. `dout` is the gradient of the output.
 struct Queries {
   LocalRows positions;
   Matrix q, dout;
 };
 
-// A rank's keys and values: this is what travels around the ring.
+// A rank's keys and values. This is what travels around the ring.
 struct KvBlock {
   LocalRows positions;
   Matrix k, v;
@@ -68,7 +68,7 @@ struct State {
   Matrix out_accum;
 };
 
-// Return the scaled scores of query i for the keys of `block`: -inf where the mask forbids the pair.
+// Return the scaled scores of query i for the keys of `block`, with -inf for forbidden pairs.
 inline std::vector<double> scores_of(const Terms& terms, const Queries& queries, Index i,
                                      const KvBlock& block) {
   std::vector<double> scores;
@@ -81,26 +81,26 @@ inline std::vector<double> scores_of(const Terms& terms, const Queries& queries,
   return scores;
 }
 
-// Carry `state` on over the keys of `block`.
+// Update `state` with the keys of `block`.
 inline void attend(const Terms& terms, const Queries& queries, const KvBlock& block, State& state) {
   for (Index i = 0; i < queries.positions.size(); ++i)
     carry_on<double>(state.rows[i], state.out_accum.row(i), scores_of(terms, queries, i, block),
                      block.v.values.data());
 }
 
-// Turn out_accum into the output, when all blocks have been attended. A row that has met no allowed
-// key has output 0.
+// Turn out_accum into the output after the last block. A row without allowed keys has output 0.
 inline void finish(State& state) {
   for (Index i = 0; i < std::ssize(state.rows); ++i)
     for (double& out : state.out_accum.row(i))
       out = state.rows[i].row_sum == 0 ? 0 : out / state.rows[i].row_sum;
 }
 
-// Return what these queries add to the gradient of `block`, and add the block's share to dq. `forward`
-// is the finished state of the forward pass: P is recomputed from the m and l of the whole row, not
-// from the block's own (S1, part two, 8.1).
+// Return what these queries add to the gradient of `block`, and add the block's share to dq. P is
+// recomputed from `forward`, the finished state of the forward pass: from the m and l of the whole
+// row, not from the block's own (S1, part two, 8.1).
 //
-//   dV = P^T dO      dP = dO V^T      dS = P * (dP - rowsum(dO * O))      dQ = scale dS K      dK = scale dS^T Q
+//   dV = P^T dO      dP = dO V^T      dS = P * (dP - rowsum(dO * O))
+//   dQ = scale dS K      dK = scale dS^T Q
 inline KvGradient attend_backward(const Terms& terms, const Queries& queries, const KvBlock& block,
                                   const State& forward, Matrix& dq) {
   const Index keys = block.positions.size(), head_dim = queries.q.columns;

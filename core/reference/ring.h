@@ -1,9 +1,9 @@
-// Ring attention, forward and backward, with all ranks in one loop: what core/ring/ring.cpp does on
-// real ranks, without messages, threads, recording and faults. A step is taken by every rank before
-// any rank takes the next one.
+// Ring attention, forward and backward, with all ranks in one loop. It does what core/ring/ring.cpp
+// does on real ranks, without messages, threads, recording and faults. All ranks finish a step
+// before any rank starts the next one.
 //
 // It is the middle rung of the checks: naive attention (core/attention/naive.h) checks it, and it
-// checks the ring that runs. It is slow: a hundred positions take milliseconds, ten thousand minutes.
+// checks the ring that runs. A hundred positions take milliseconds, ten thousand take minutes.
 #pragma once
 
 #include <utility>
@@ -14,12 +14,12 @@
 
 namespace ringscope::reference {
 
-// The ranks stand in a ring: rank r sends to r + 1 and receives from r - 1.
+// Return the rank that `rank` sends to. Rank r sends to r + 1 and receives from r - 1.
 inline int next_rank(int rank, int world_size) { return (rank + 1) % world_size; }
 
-// Return each rank's output (in out_accum) and row statistics. At step t rank r attends the block of
-// owner (r - t) mod N. A rank has two KV buffers: it attends one, while the block that comes next
-// arrives in the other. The last step needs no hop, so a block makes N - 1 of them.
+// Return each rank's output (in out_accum) and row statistics. At step t, rank r attends the block
+// of owner (r - t) mod N. A rank has two KV buffers, so it attends one while the next block arrives
+// in the other. The last step needs no hop, so a block makes N - 1 hops.
 // [forward
 inline std::vector<State> forward(const Terms& terms, const std::vector<Queries>& queries,
                                   const std::vector<KvBlock>& own) {
@@ -41,16 +41,16 @@ inline std::vector<State> forward(const Terms& terms, const std::vector<Queries>
 }
 // forward]
 
-// Return each rank's gradient of its own KV block, and add to dq[rank]. The blocks go round once more.
-// A block's gradient follows it, one step behind: a rank computes its share, adds it to the sum of the
-// ranks before it, and sends the sum on. So a gradient makes N hops, and the last one brings it home.
+// Return each rank's gradient of its own KV block, and add to dq[rank]. The blocks go round once
+// more, and a block's gradient follows one step behind: a rank adds its share to the sum of the
+// ranks before it and sends the sum on. A gradient makes N hops, and the last one brings it home.
 // [backward
 inline std::vector<KvGradient> backward(const Terms& terms, const std::vector<Queries>& queries,
                                         const std::vector<KvBlock>& own,
                                         const std::vector<State>& states, std::vector<Matrix>& dq) {
   const int n = static_cast<int>(own.size());
   std::vector<KvBlock> held = own, arriving(n);
-  std::vector<KvGradient> arrived(n);  // by rank: the sum for the block that it holds now
+  std::vector<KvGradient> arrived(n);  // by rank: the sum for the block that the rank holds now
   for (int step = 0; step < n; ++step) {
     if (step < n - 1)
       for (int rank = 0; rank < n; ++rank) arriving[next_rank(rank, n)] = held[rank];
@@ -58,7 +58,7 @@ inline std::vector<KvGradient> backward(const Terms& terms, const std::vector<Qu
     std::vector<KvGradient> sum(n);
     for (int rank = 0; rank < n; ++rank) {
       sum[rank] = attend_backward(terms, queries[rank], held[rank], states[rank], dq[rank]);
-      if (step == 0) continue;  // nobody has been here before
+      if (step == 0) continue;  // no rank has added a share yet
       add(sum[rank].dk.values, 1, arrived[rank].dk.values);
       add(sum[rank].dv.values, 1, arrived[rank].dv.values);
     }
@@ -69,7 +69,7 @@ inline std::vector<KvGradient> backward(const Terms& terms, const std::vector<Qu
 }
 // backward]
 
-// The rows of one head at `positions`: [positions, head_dim] out of [seqlen, head_dim].
+// Return the rows of one head at `positions`: [positions, head_dim] out of [seqlen, head_dim].
 inline Matrix rows_at(const LocalRows& positions, const double* head, Index head_dim) {
   Matrix rows(positions.size(), head_dim);
   for (Index i = 0; i < positions.size(); ++i)
@@ -77,15 +77,15 @@ inline Matrix rows_at(const LocalRows& positions, const double* head, Index head
   return rows;
 }
 
-// head += rows, each at its position.
+// Add `rows` to `head`, each at its position.
 inline void add_at(const LocalRows& positions, const Matrix& rows, double* head) {
   for (Index i = 0; i < positions.size(); ++i)
     add({head + positions.global_position(i) * rows.columns, rows.row(i).size()}, 1, rows.row(i));
 }
 
-// Return what naive_attention() of core/attention/naive.h returns for the same arguments (tensors are
-// [batch, heads, seqlen, head_dim] in C order; `dout` is null for a forward pass alone), computed on
-// the ranks of `partition`. Heads don't know of each other, so each one goes round by itself.
+// Return what naive_attention() (core/attention/naive.h) returns for these arguments: tensors are
+// [batch, heads, seqlen, head_dim] in C order, and `dout` is null for a forward pass alone. The
+// ranks of `partition` compute it, one head after the other, because heads are independent.
 inline NaiveResult<double> ring_attention(const AttentionShape& shape, const Terms& terms,
                                           const Partition& partition, const double* q,
                                           const double* k, const double* v, const double* dout) {
@@ -101,8 +101,8 @@ inline NaiveResult<double> ring_attention(const AttentionShape& shape, const Ter
     result.dv = result.dk;
   }
   for (Index head = 0; head < query_heads; ++head) {
-    // Query heads of one group read the same kv head, and their gradients add up in it. A batch entry's
-    // heads follow each other in both numberings, so one division serves all of them.
+    // Query heads of one group read the same kv head, and their gradients add up in it. Both
+    // numberings count through the batch, so one division serves all batch entries.
     const Index query_at = head * head_values, kv_at = head / shape.group_size() * head_values;
     std::vector<Queries> queries;
     std::vector<KvBlock> blocks;

@@ -1,6 +1,5 @@
-// The scheme that a ring is compared with: every rank first gathers all KV blocks, then computes
-// alone. It moves the same bytes, but holds N blocks instead of two, and hides none of the
-// transfer.
+// The scheme that the ring is compared with: every rank first gathers all KV blocks, then computes
+// alone. It moves the same bytes, but holds N blocks instead of two and hides none of the transfer.
 
 #include "core/ring/ring.h"
 
@@ -8,8 +7,8 @@ namespace ringscope {
 
 namespace {
 
-// Hop after hop, each rank passes on the block that it received last, once the buffers are free.
-// Returns the arrival of the last one.
+// Pass on, hop after hop, the block received last, once the buffers are free. Return the arrival of
+// the last block.
 Completion gather_blocks(Communicator& comm, Pass pass, const RingProblem& problem,
                          RankMemory& mine, const Completion& buffers_free) {
   const RingSchedule ring{comm.rank(), comm.world_size()};
@@ -55,10 +54,9 @@ KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const R
   const auto gradient_of = [&](int owner) {
     return KvGradient{mine.gradient_of_owner(owner), problem.rows(owner)};
   };
-  Completion begun;  // the forward pass is over then
+  Completion begun;  // when the forward pass is over
   at_step(ring.rank, 0, [&] { begun = backend.begin_backward(q, state); });
-  // The blocks are still there from the forward pass here, but a training step would have let go of
-  // them.
+  // The blocks are still here from the forward pass, but a training step would have freed them.
   const Completion gathered = gather_blocks(comm, Pass::backward, problem, mine, begun);
   Completion summed;
   for (int step = 0; step < n; ++step) {
@@ -69,8 +67,8 @@ KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const R
           {mine.kv_of_owner(owner), problem.rows(owner)}, state, gradient_of(owner), gathered);
     });
   }
-  // Reduce-scatter: an owner's sum starts at the rank after it, collects a share a hop, and ends at
-  // home.
+  // Reduce-scatter: an owner's sum starts at the rank after it, collects one share per hop, and
+  // ends at its owner.
   for (int step = 0; step + 1 < n; ++step) {
     at_step(ring.rank, step, [&] {
       const int owner = ring.owner(step + 1), next_owner = ring.owner(step + 2);

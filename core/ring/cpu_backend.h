@@ -1,5 +1,5 @@
-// BlockBackend on the CPU: the blockwise tile loops, on the calling thread. Every operation has
-// ended when it returns, so all its completions are null.
+// BlockBackend on the CPU: the blockwise tile loops, run by the calling thread. Every operation has
+// ended when it returns, so all completions are null.
 #pragma once
 
 #include "core/attention/blockwise.h"
@@ -9,8 +9,8 @@ namespace ringscope {
 
 class CpuBackend : public BlockBackend {
  public:
-  // `pulse`, unless it is null, is ticked while a block is attended (it can stop that then), and must
-  // outlive it.
+  // A non-null `pulse` is ticked while a block is attended, can stop that, and must outlive the
+  // backend.
   CpuBackend(const AttentionParams& params, bool backward, MemoryMeter* meter,
              WorkPulse* pulse = nullptr)
       : params_(params), scratch_(meter, params.head_dim, backward) {

@@ -10,7 +10,7 @@
 namespace ringscope {
 namespace {
 
-// All of `text` as a number from 0 on; false when it is not.
+// Read all of `text` as a number >= 0. Return false when it is not one.
 bool read_number(std::string_view text, int& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() && number >= 0;
@@ -51,7 +51,7 @@ void check_injection(const Injection& injection, int world_size) {
   };
   if (world_size < 2) refuse("at least 2 ranks");
   if (injection.rank >= world_size) refuse(fmt::format("ranks 0 to {}", world_size - 1));
-  // It strikes a hop of the forward pass, of which there are world_size - 1, or its blocks.
+  // A fault strikes one of the forward pass's world_size - 1 hops, or one of its world_size blocks.
   const bool strikes_hop = !delays_computing(injection.fault);
   const int last = world_size - (strikes_hop ? 2 : 1);
   if (injection.step < 0 || injection.step > last)

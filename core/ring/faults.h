@@ -1,6 +1,6 @@
-// Hangs and wrong numbers on purpose: the mistakes that ring programs are made with, each put into
-// one rank's hops as a decorator around the communicator, for lessons and for the tests of how a run
-// ends; and lateness on purpose, for what a ring makes of it. `--inject KIND[@RANK[:STEP]]`.
+// Deliberate faults: the mistakes that ring programs are made with, which cause hangs and wrong
+// numbers, and delays. Lessons and tests inject one into a rank to see how a run ends, or what a
+// ring makes of the delay. The option is `--inject KIND[@RANK[:STEP]]`.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace ringscope {
 
 enum class Fault {
   unposted_recv,  // the rank sends but never posts its receive
-  send_first,   // every rank waits for its send before it posts its receive: no group, so a circle
+  send_first,   // every rank sends before it posts its receive (no group), so all wait in a circle
   wrong_count,  // the rank sends one row less than its peer expects
-  early_reuse,  // the block sent is overwritten before it has left
-  slow_rank,    // the rank sleeps before every hop that it asks for
-  killed_rank,  // the rank's process ends by SIGKILL (a thread: throws, as if its thread had died)
+  early_reuse,  // the sent block is overwritten before it has left
+  slow_rank,    // the rank sleeps before every hop that it starts
+  killed_rank,  // the rank's process ends by SIGKILL (a thread throws instead)
   straggler,    // the rank sleeps before every block that it attends
-  jitter        // the rank, or every one, sleeps before every block, now longer, now shorter
+  jitter        // the rank, or every rank, sleeps a random time before every block
 };
 
 inline constexpr Fault kAllFaults[] = {Fault::unposted_recv, Fault::send_first, Fault::wrong_count,
@@ -31,28 +31,28 @@ constexpr std::string_view name_of(Fault fault) {
   return names[static_cast<int>(fault)];
 }
 
-// Not the hops (core/run/faulty_ring.h).
+// Return whether the fault delays computation rather than hops (core/run/faulty_ring.h).
 constexpr bool delays_computing(Fault fault) {
   return fault == Fault::straggler || fault == Fault::jitter;
 }
 
 struct Injection {
   Fault fault = Fault::slow_rank;
-  int rank = -1;  // -1: the last one; jitter: all
-  int step = 0;   // of the forward pass; slow_rank, straggler and jitter: from this one on
-  // How long those three sleep; jitter's sleeps are drawn from the exponential distribution of this
-  // mean, from the seed, anew for every rank, pass and step.
+  int rank = -1;  // -1: the last one; jitter: all ranks
+  int step = 0;   // of the forward pass; slow_rank, straggler and jitter act from this one on
+  // How long those three sleep. jitter draws its sleeps from the exponential distribution of this
+  // mean, using the seed, anew for every rank, pass and step.
   double delay_s = 0.05;
   std::uint64_t seed = 0;
 
   bool operator==(const Injection&) const = default;
 };
 
-// "wrong-count@2:1". Throws InputError that lists the kinds.
+// Parse text such as "wrong-count@2:1". Throw an InputError that lists the kinds.
 Injection parse_injection(std::string_view text);
 std::string to_string(const Injection& injection);
 
-// Throws InputError when there is no such rank or hop.
+// Throw InputError when there is no such rank or hop.
 void check_injection(const Injection& injection, int world_size);
 
 }  // namespace ringscope

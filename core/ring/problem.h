@@ -1,5 +1,6 @@
-// How blocks get around: in a ring, one hop a step beside the computation, or all at once before
-// it, which is what the ring is compared with.
+// The scheme, the problem as every rank knows it, and a caller's config. A scheme says how blocks
+// get around: `ring` hops once per step beside the computation; `allgather`, the comparison, moves
+// all blocks before it.
 #pragma once
 
 #include <optional>
@@ -23,12 +24,12 @@ constexpr std::string_view name_of(Scheme scheme) {
   return scheme == Scheme::ring ? "ring" : "allgather";
 }
 
-// Throws InputError that lists the accepted names.
+// Return the scheme that `text` names. Throw an InputError that lists the accepted names.
 Scheme parse_scheme(std::string_view text);
 
 // ---
-// One attention problem on a ring, as every rank knows it: the same for all, and enough to tell any
-// rank's rows, regions and message sizes, so none of that is ever sent.
+// One attention problem on a ring. It is the same on all ranks and enough to compute any rank's
+// rows, regions and message sizes, so none of that is ever sent.
 
 struct RingProblem {
   AttentionParams params;
@@ -36,11 +37,11 @@ struct RingProblem {
   Partition partition;
 
   Index rows(int rank) const { return partition.rows_of(rank).size(); }
-  // What `rank`'s queries may attend of `owner`'s keys.
+  // Return what `rank`'s queries may attend of `owner`'s keys.
   Region region(int rank, int owner) const {
     return {mask, partition.rows_of(rank), partition.rows_of(owner)};
   }
-  // Bytes of an owner's KV block (K and V, storage type) and of its gradient (dK and dV, f32).
+  // Return the bytes of an owner's KV block (K, V; storage type) or of its gradient (dK, dV; f32).
   Index kv_bytes(int owner) const {
     return 2 * params.kv_values(rows(owner)) * bytes_of(params.dtype);
   }
@@ -48,7 +49,7 @@ struct RingProblem {
 };
 
 // ---
-// What a caller asks for: the problem, and how it is dealt out.
+// What a caller asks for: the problem, and how it is distributed.
 
 struct RingConfig {
   AttentionShape shape;
@@ -59,15 +60,15 @@ struct RingConfig {
   int world_size = 1;
   Scheme scheme = Scheme::ring;
   bool backward = false;
-  int kv_buffers = 2;  // of a ring, that KV blocks take turns in; more than 2 let ranks run ahead
+  int kv_buffers = 2;  // ring only: buffers that KV blocks rotate through; > 2 let ranks run ahead
 
-  double timeout_s = 60;  // without a sign of life, or without progress (core/run/watchdog.h)
-  std::optional<Injection> injection = std::nullopt;  // a fault on purpose
+  double timeout_s = 60;  // seconds without a sign of life or progress (core/run/watchdog.h)
+  std::optional<Injection> injection = std::nullopt;  // a deliberate fault
 
-  // That a rank really has: no more than world_size; 0 in an all-gather.
+  // Return the KV buffers that a rank really has: at most world_size, and 0 in an all-gather.
   int used_kv_buffers() const;
   double scale() const;                     // softmax_scale, or its default
-  Partition partition_of_sequence() const;  // partition, with its seqlen and world_size
+  Partition partition_of_sequence() const;  // with its seqlen and world_size
   RingProblem problem() const;              // points into this object's mask
 };
 

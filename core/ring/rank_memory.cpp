@@ -26,7 +26,7 @@ RankMemory::RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool
   }
 
   const int n = problem.partition.world_size;
-  // Blocks of different owners take turns in a buffer: it has room for the largest.
+  // Blocks of different owners share a buffer, so it has room for the largest.
   const Index most_values = 2 * params.kv_values(problem.partition.max_rows());
   if (scheme == Scheme::allgather) {
     for (int owner = 0; owner < n; ++owner) {
@@ -58,7 +58,7 @@ Index RankMemory::predicted_bytes(const RingProblem& problem, int rank, Scheme s
     return query_side + storage * all_values +
            (backward ? backward_side + 4 * all_values + (n > 1 ? 4 * block_values : 0) : 0);
   if (!backward) return query_side + std::min(n, kv_buffers) * storage * block_values;
-  // Not kv_buffers + 1: whatever int it is.
+  // kv_buffers + 1 could overflow, because kv_buffers may be any int.
   const Index kv_blocks = kv_buffers < n ? kv_buffers + 1 : n;
   return query_side + backward_side + (kv_blocks * storage + (n == 1 ? 1 : 3) * 4) * block_values;
 }
@@ -68,7 +68,7 @@ std::byte* RankMemory::own_kv() {
 }
 
 std::byte* RankMemory::kv_at_step(int step) {
-  // With backward, buffer 0 keeps the own block, and the others take turns.
+  // With backward, buffer 0 keeps the own block, and the later blocks rotate through the others.
   const int buffer = !backward_ ? step % kv_buffers_ : step == 0 ? 0 : 1 + (step - 1) % kv_buffers_;
   return kv_[static_cast<std::size_t>(buffer)].data();
 }

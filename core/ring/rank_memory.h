@@ -1,9 +1,9 @@
-// Everything that one rank holds during a run, in the host's memory or a device's, accounted for by
-// its meter. Nothing grows with rows x rows.
+// All memory of one rank during a run, on the host or on a device. Every allocation is counted by
+// meter(). Nothing grows with rows x rows.
 //
 //   always         Q, out_accum, row_max, row_sum, lse
 //                  (and the backend's tile scratch, which the backend allocates on the same meter)
-//   ring           KV buffers, which the blocks take turns in: 2, current and incoming, or more;
+//   ring           KV buffers that the blocks rotate through: 2, current and incoming, or more;
 //                  with backward also the rank's own block, kept for its second trip
 //   all-gather     KV blocks of all owners
 //   with backward  dO, dQ, delta; f32 gradients of KV blocks: being summed, being sent, incoming
@@ -21,29 +21,28 @@ class RankMemory {
   MemoryMeter meter_;  // outlives the buffers below
 
  public:
-  // `kv_buffers`: of a ring, at least 2; more than world_size count as world_size. Allocates in
-  // `space`; throws std::bad_alloc, and what the space throws.
+  // Allocate in `space`. A ring's `kv_buffers` is at least 2; more than world_size count as
+  // world_size. Throw std::bad_alloc and what the space throws.
   RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool backward, int kv_buffers,
              MemorySpace& space = host_memory());
 
-  // What the constructor takes for these arguments, in bytes.
+  // Return the bytes that the constructor allocates for these arguments.
   static Index predicted_bytes(const RingProblem& problem, int rank, Scheme scheme, bool backward,
                                int kv_buffers);
 
   MemoryMeter& meter() { return meter_; }
   const MemoryMeter& meter() const { return meter_; }
 
-  // Ring: that the blocks take turns in: the one of step t + kv_buffers() comes where that of step t
-  // was.
+  // Return how many KV buffers the blocks rotate through (ring only). Step t + kv_buffers() reuses
+  // the buffer of step t.
   int kv_buffers() const { return kv_buffers_; }
-  // Ring: the buffer that holds the block of step `step`. All-gather: the block of `owner`.
+  // Return the buffer with the block of ring step `step`, or (all-gather) with `owner`'s block.
   std::byte* kv_at_step(int step);
   std::byte* kv_of_owner(int owner) { return kv_[static_cast<std::size_t>(owner)].data(); }
-  // The rank's own block, where the run begins.
+  // Return the rank's own block, as the run begins.
   std::byte* own_kv();
 
-  // Ring: where the block of step `step` has its gradient summed up. All-gather: the block of
-  // `owner`.
+  // Return the gradient sum of the block of ring step `step`, or (all-gather) of `owner`'s block.
   float* gradient_at_step(int step) {
     return gradients_[static_cast<std::size_t>(step % 2)].data();
   }

@@ -14,11 +14,11 @@ void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& 
   at_step(ring.rank, 0, [&] { backend.begin(q, state); });
 
   const int buffers = mine.kv_buffers();      // 2, or more
-  std::vector<Completion> arrived(buffers);   // by buffer: the block in it
-  std::vector<Completion> consumed(buffers);  // the last block in it: it may be overwritten
-  int hop = 0;                                // the next: brings the block of step hop + 1
+  std::vector<Completion> arrived(buffers);   // by buffer: the arrival of the block in it
+  std::vector<Completion> consumed(buffers);  // by buffer: the end of the last use of its block
+  int hop = 0;                                // next hop; it brings the block of step hop + 1
   for (int step = 0; step < ring.steps(); ++step) {
-    // Pass blocks on, and let the next ones come in, while this one is attended.
+    // Pass blocks on and receive the next ones while this block is attended.
     for (; hop < std::min(step + buffers, ring.steps()) - 1; ++hop)
       at_step(ring.rank, hop, [&] {
         const int owner = ring.owner(hop), next_owner = ring.owner(hop + 1);
@@ -40,10 +40,10 @@ void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& 
 }
 // ring_forward]
 
-// dK and dV travel with their KV block, in the same direction, and need N hops: one more than the
+// dK and dV travel with their KV block in the same direction and need N hops, one more than the
 // block itself. (S1, part two, 8.2 sends them the other way, where they part from their block.)
-// Each rank computes its own share while the sum of the earlier ranks' is still on its way, adds
-// the two, and sends the sum after the block.
+// Each rank computes its own share while the sum of the earlier ranks is still on its way, adds the
+// two, and sends the sum after the block.
 KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                          RankMemory& mine) {
   const RingSchedule ring{comm.rank(), comm.world_size()};
@@ -52,9 +52,9 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
   Completion begun;
   at_step(ring.rank, 0, [&] { begun = backend.begin_backward(q, state); });
 
-  const int buffers = mine.kv_buffers();  // hops of KV blocks as in ring_forward
+  const int buffers = mine.kv_buffers();  // KV blocks hop as in ring_forward
   std::vector<Completion> arrived(buffers);
-  std::vector<Completion> consumed(buffers, begun);  // the forward pass is over, they are free
+  std::vector<Completion> consumed(buffers, begun);  // free after the forward pass
   Completion gradient_arrived;                       // the earlier ranks' sum for this step's block
   int hop = 0;
   for (int step = 0; step < ring.steps(); ++step) {

@@ -1,5 +1,6 @@
-// Who holds what, when. Rank r sends to r+1 and receives from r-1, so at step t it holds the KV
-// block of owner (r - t) mod N (S0, S4; S3 prints the other sign, and its own trace refutes it).
+// The ring schedule and the loops over it. Rank r sends to r+1 and receives from r-1, so at step t
+// it holds the KV block of owner (r - t) mod N (S0, S4; S3 prints the other sign, and its own trace
+// refutes it).
 #pragma once
 
 #include <exception>
@@ -20,9 +21,9 @@ struct RingSchedule {
   constexpr int send_rank() const { return rank == world_size - 1 ? 0 : rank + 1; }
   constexpr int recv_rank() const { return rank == 0 ? world_size - 1 : rank - 1; }
   // [owner
-  // step >= 0; steps past the last go on around the ring.
+  // Return the owner of the block held at step >= 0; later steps go on around the ring.
   constexpr int owner(int step) const {
-    const int back = step % world_size;  // no sum: it could overflow
+    const int back = step % world_size;  // a sum instead could overflow
     return rank >= back ? rank - back : world_size - (back - rank);
   }
   // owner]
@@ -30,7 +31,7 @@ struct RingSchedule {
 };
 
 // ---
-// Where a failure happened: whatever goes wrong inside a step leaves it as a RunError that names
+// Where a failure happened. Whatever goes wrong inside a step leaves it as a RunError that names
 // the rank and the step.
 
 template <class F>
@@ -38,7 +39,7 @@ void at_step(int rank, int step, F&& f) {
   try {
     f();
   } catch (const RunError& error) {
-    if (error.rank() >= 0) throw;  // it says already where
+    if (error.rank() >= 0) throw;  // it already says where
     throw RunError(error.what(), rank, step);
   } catch (const std::bad_alloc&) {
     throw RunError("out of memory", rank, step);
@@ -48,28 +49,28 @@ void at_step(int rank, int step, F&& f) {
 }
 
 // ---
-// Ring attention, forward and backward, and all-gather attention for comparison: written once, over
-// the two seams. Who moves blocks is the communicator's business, who attends them the backend's;
-// recording is a decorator around either.
+// Ring attention, and all-gather attention for comparison, written once over the two seams. The
+// communicator moves blocks, the backend attends them, and recording is a decorator around either.
 
-// All four run one rank's part. `mine` holds Q, the rank's own KV block (and, backward, dO and what
-// forward left there); out and lse, or dq and the returned gradient, are complete when the
-// backend's last operation is. Throw RunError; one raised inside a step names rank and step.
+// Each of the four functions runs one rank's part. `mine` holds Q and the rank's own KV block; for
+// backward also dO and what forward left there. out and lse, or dq and the returned gradient, are
+// complete when the backend's last operation is. They throw RunError, which names rank and step if
+// raised in a step.
 
-// N steps, N-1 hops: at step t this rank attends the block of owner (rank - t) mod N.
+// Run N steps with N-1 hops: at step t this rank attends the block of owner (rank - t) mod N.
 void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                   RankMemory& mine);
 
-// N steps, N hops: a block's gradient follows it, one step behind, and the last hop brings it home.
-// Returns the gradient of the rank's own block.
+// Run N steps with N hops. A block's gradient follows one step behind it, and the last hop brings
+// it home. Return the gradient of the rank's own block.
 KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                          RankMemory& mine);
 
-// Gathers all KV blocks first (N-1 hops around the ring), then attends them in the ring's order.
+// Gather all KV blocks (N-1 hops around the ring), then attend them in the ring's order.
 void allgather_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                        RankMemory& mine);
 
-// Gathers again, computes every block's gradient, then reduces and scatters these (another N-1
+// Gather again, compute every block's gradient, then reduce and scatter the gradients (another N-1
 // hops).
 KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                               RankMemory& mine);

@@ -9,7 +9,7 @@
 
 namespace ringscope {
 
-// One hop of one rank. States are guarded by the ring's mutex.
+// One hop of one rank. The ring's mutex guards its state.
 class ThreadHop : public PendingOperation {
  public:
   ThreadHop(ThreadRing& ring, int rank, const Exchange& exchange,
@@ -59,7 +59,7 @@ class ThreadHop : public PendingOperation {
   Exchange exchange_;
   std::vector<Completion> after_;
   bool ready_ =
-      false;  // everything in after_ has happened: the sent block is there, the buffer free
+      false;  // all of after_ has happened: the sent block is there, the buffer free
   bool sent_ = false;
   bool received_ = false;
   TransferTimes times_;
@@ -130,10 +130,10 @@ void ThreadCommunicator::run_engine() try {
     lock.unlock();
     for (const Completion& dependency : hop->after_) wait_for(dependency);
     lock.lock();
-    hop->after_.clear();  // so that hops do not hold each other in one long chain
+    hop->after_.clear();  // so that hops do not keep each other alive in one long chain
     hop->ready_ = true;
     lock.unlock();
-    // Whoever is woken while the lock is held would only wait again, for the lock.
+    // The lock is released first, because a woken thread would only wait again for the lock.
     ring_.seats_[to].changed.notify_all();
     lock.lock();
 

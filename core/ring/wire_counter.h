@@ -1,5 +1,4 @@
-// What goes over the wire, counted where it is handed over: hops to the next rank that carry
-// anything, and the bytes in them.
+// Counts what goes over the wire: the hops to the next rank that carry anything, and their bytes.
 #pragma once
 
 #include "core/ring/seams.h"
@@ -18,10 +17,10 @@ struct WireCount {
   }
 };
 
-// A communicator that counts what this rank sends, and changes nothing.
+// A communicator that counts what this rank sends and otherwise only forwards.
 class WireCounter : public Communicator {
  public:
-  // `inner` must outlive its last hop; what was sent can be asked when it is no more.
+  // `inner` must outlive its last hop, but sent() works even after `inner` is gone.
   explicit WireCounter(Communicator& inner)
       : inner_(inner), rank_(inner.rank()), world_size_(inner.world_size()) {}
 
@@ -44,7 +43,7 @@ class WireCounter : public Communicator {
     WireCount both = sent(Pass::forward);
     return both += sent(Pass::backward);
   }
-  // sent(), and starts from zero.
+  // Return sent(), and count again from zero.
   WireCount take() {
     const WireCount taken = sent();
     for (auto& of_pass : sent_)

@@ -19,7 +19,7 @@ CpuRankEngine::CpuRankEngine(std::unique_ptr<Communicator> blocks, Rank& rank,
 
 void CpuRankEngine::finish_failed() {
   communicator_.flush_what_happened();
-  set_lse_errors(recorder_.samples());  // to the last state that there is
+  set_lse_errors(recorder_.samples());  // relative to the last recorded state
 }
 
 std::unique_ptr<RankEngine> ThreadEngine::make(Rank& rank, const Listener& listener) {

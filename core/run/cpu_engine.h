@@ -1,5 +1,5 @@
-// What a rank computes and records with on a CPU, whoever moves its blocks: the CPU kernels, and the
-// decorators around both seams, which record and commit faults. Threads and MPI processes share it.
+// What a rank computes and records with on a CPU: the CPU kernels, and decorators around both seams
+// that record and inject faults. Threads and MPI processes share it, whoever moves the blocks.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace ringscope {
 
 class CpuRankEngine : public RankEngine {
  public:
-  // `rank` must outlive it.
+  // `rank` must outlive the engine.
   CpuRankEngine(std::unique_ptr<Communicator> blocks, Rank& rank, const Engine::Listener& listener,
                 RankLives lives);
 
@@ -29,14 +29,14 @@ class CpuRankEngine : public RankEngine {
   Recorder& recorder_;
   std::unique_ptr<Communicator> blocks_;
   CpuBackend cpu_;
-  std::unique_ptr<BlockBackend> delayed_;  // around it, or null
+  std::unique_ptr<BlockBackend> delayed_;  // injected delays around cpu_, or null
   Index scratch_bytes_;
   RecordingCommunicator communicator_;
   RecordingBackend backend_;
 };
 
 // ---
-// Ranks on the CPU: a thread each, blocks copied from thread to thread, attended by the CPU kernels.
+// Ranks on the CPU, one thread each. Threads copy blocks from each other and attend them there.
 
 class ThreadEngine : public Engine {
  public:

@@ -74,7 +74,7 @@ std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
   if (!config.injection || delays_computing(config.injection->fault)) return inner;
   Injection injection = *config.injection;
   if (injection.rank < 0) injection.rank = config.world_size - 1;
-  // One rank alone that sends first would only be late: its peer takes the block anyway.
+  // A rank alone in sending first would only be late, because its peer takes the block anyway.
   if (injection.rank != inner->rank() && injection.fault != Fault::send_first) return inner;
   const RingProblem problem = config.problem();
   const Index row_bytes = 2 * problem.params.kv_values(1) * bytes_of(config.dtype);
@@ -124,7 +124,7 @@ Completion FaultyCommunicator::exchange(const Exchange& hop,
   return inner_->exchange(changed, after);
 }
 
-// A row less; of an empty block, a row more.
+// Send one row less, or one row more if the block is empty.
 Exchange FaultyCommunicator::with_wrong_count(Exchange hop) {
   if (hop.send_bytes >= row_bytes_) {
     hop.send_bytes -= row_bytes_;
@@ -135,8 +135,8 @@ Exchange FaultyCommunicator::with_wrong_count(Exchange hop) {
   return hop;
 }
 
-// What leaves is no longer the block, but something of its size and kind: its K and V with places
-// exchanged. (What really stood there by then would depend on the machine's mood.)
+// Send something of the block's size and kind instead: the block with K and V swapped. (What a real
+// early reuse would send depends on timing.)
 Exchange FaultyCommunicator::with_overwritten_block(Exchange hop,
                                                     std::initializer_list<Completion> after) {
   for (const Completion& earlier : after) wait_for(earlier);
@@ -151,7 +151,7 @@ Exchange FaultyCommunicator::with_overwritten_block(Exchange hop,
 
 void FaultyCommunicator::die(int step) const {
   if (lives_ == RankLives::in_a_process) {
-    // After a sign of life from this step, so that the others can say where it happened.
+    // The sleep gives a sign of life from this step, so that the others can say where it happened.
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     ::raise(SIGKILL);
   }

@@ -1,4 +1,4 @@
-// A decorator around a backend that changes nothing: who makes one overrides what it is about.
+// Faults and delays injected on purpose (core/ring/faults.h), as decorators around the seams.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace ringscope {
 
-// `inner` must outlive it.
+// A backend that only forwards; a subclass overrides what it changes. `inner` must outlive it.
 class ForwardingBackend : public BlockBackend {
  public:
   explicit ForwardingBackend(BlockBackend& inner) : inner_(inner) {}
@@ -47,35 +47,35 @@ class ForwardingBackend : public BlockBackend {
 };
 
 // ---
-// Makes a rank compute more slowly than it can, as `--inject` asks for (faults.h), as a decorator
-// around its backend. It sleeps, so that more ranks than there are cores can all be late at once.
+// Delaying a rank's computation as `--inject` asks, in a decorator around its backend. The rank
+// sleeps, so more ranks than there are cores can all be late at once.
 
-// Seconds that `injection` makes `rank` sleep before it attends the block of a step; 0 for none. A
-// pure function: every run is late in the same way, and a simulation of the same seed as well
+// Return how many seconds `rank` sleeps before it attends the block of a step, 0 for none. This is
+// a pure function, so every run, and a simulation with the same seed, has the same delays
 // (core/sim/machine/machine.h draws the same).
 double delay_before(const Injection& injection, int world_size, int rank, Pass pass, int step);
 
-// Null when `config` delays none of what `rank` computes. `config` and `inner`, which must complete its
-// operations before it returns, must outlive it.
+// Return a backend that delays `rank` as `config` asks, or null if it is not delayed. `config` and
+// `inner` must outlive it. `inner` must complete its operations before it returns.
 std::unique_ptr<BlockBackend> with_delays(BlockBackend& inner, const RingConfig& config, int rank);
 
 // ---
-// Commits the mistake that `--inject` asks for (faults.h), as a decorator around a rank's
-// communicator: whatever moves the blocks then shows what such a mistake leads to.
+// Committing the mistake that `--inject` asks for, in a decorator around a rank's communicator. The
+// run then shows what such a mistake leads to.
 
-// What a rank is, and so how it is killed.
+// What a rank runs in, which decides how it is killed.
 enum class RankLives { in_a_thread, in_a_process };
 
-// `inner`, or a decorator that owns it when `config` has this rank commit a mistake. `config` must
-// outlive it, as `space`, in which the blocks lie.
+// Return `inner`, or a decorator that owns it if `config` has this rank commit a mistake. `config`
+// must outlive it, and so must `space`, in which the blocks lie.
 std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
                                           const RingConfig& config, RankLives lives,
                                           MemorySpace& space = host_memory());
 
 class FaultyCommunicator : public Communicator {
  public:
-  // `row_bytes`: of one row of a KV block, K and V of all heads; `block_bytes`: of the largest block.
-  // Every hop of the pass in which the mistake is made must be shown to it.
+  // `row_bytes` is the size of one row of a KV block (K and V of all heads), `block_bytes` that of
+  // the largest block. Every hop of the pass with the mistake must go through this object.
   FaultyCommunicator(std::unique_ptr<Communicator> inner, const Injection& injection,
                      Index row_bytes, Index block_bytes, RankLives lives, MemorySpace& space);
 
@@ -92,9 +92,9 @@ class FaultyCommunicator : public Communicator {
   Index row_bytes_;
   RankLives lives_;
   MemoryMeter meter_;
-  // Made beforehand: on a device no memory is to be asked for while transfers wait for each other.
+  // Allocated beforehand, because a device must not allocate while transfers wait for each other.
   Buffer<std::byte> sent_instead_;
-  std::unique_ptr<Communicator> inner_;  // ends first, while the buffer can still be read
+  std::unique_ptr<Communicator> inner_;  // destroyed first, while the buffer can still be read
 };
 
 }  // namespace ringscope

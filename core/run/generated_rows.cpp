@@ -41,13 +41,13 @@ void RandomRows::get(const RowsOfHead& piece, float* to) {
 
 namespace {
 
-constexpr double kEqualScore = 8;    // of equal words, whatever their distance
-constexpr double kNearScore = 2;     // more, when they are close
-constexpr double kByteWeight = 0.5;  // of the byte's vector beside the word's
-constexpr double kOwnWeight = 0.25;  // of a query head's own feature
+constexpr double kEqualScore = 8;    // the score of equal words at any distance
+constexpr double kNearScore = 2;     // the additional score of close words
+constexpr double kByteWeight = 0.5;  // the weight of the byte's vector in a feature
+constexpr double kOwnWeight = 0.25;  // the weight of a query head's own feature
 constexpr double kRotaryBase = 10000;
 
-// Streams of random numbers, one for each head of a tensor.
+// The kinds of random streams. Each head of a tensor has its own stream.
 enum class Stream : std::uint64_t { key = 1, query = 2, value = 3 };
 
 bool is_word_byte(unsigned char c) {
@@ -55,7 +55,7 @@ bool is_word_byte(unsigned char c) {
          c >= 0x80;
 }
 
-// For every byte of `window`, a hash of its word's prefix that ends with it.
+// Return, for every byte of `window`, a hash of the prefix of its word that ends with it.
 std::vector<std::uint64_t> prefix_hashes(std::string_view window) {
   std::vector<std::uint64_t> hashes(window.size());
   std::uint64_t hash = 0;
@@ -70,12 +70,12 @@ std::vector<std::uint64_t> prefix_hashes(std::string_view window) {
   return hashes;
 }
 
-// Uniform of variance 1.
+// Return a uniform random number of variance 1.
 double component(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   return (2 * unit_interval(random_bits(seed, stream, index)) - 1) * std::sqrt(3.0);
 }
 
-// Writes the feature of a byte, of variance 1 per dimension, to `feature`.
+// Write the feature of a byte, with variance 1 per dimension, to `feature`.
 void write_feature(Stream kind, Index head, unsigned char byte, std::uint64_t prefix_hash,
                    std::vector<double>& feature) {
   const std::uint64_t seed =
@@ -86,11 +86,11 @@ void write_feature(Stream kind, Index head, unsigned char byte, std::uint64_t pr
         kByteWeight * component(seed, byte, d) + word_weight * component(seed, prefix_hash, d);
 }
 
-// A quarter of the dimensions turn, in pairs; where there are few, at least one pair if one
-// dimension stays.
+// Return how many pairs of dimensions rotate: a quarter of the dimensions. Where there are few, it
+// is at least one pair if one dimension stays.
 Index rotary_pairs(Index head_dim) { return head_dim < 3 ? 0 : max_of(head_dim / 8, 1); }
 
-// Scales feature[begin, end) to a length at which it scores `score` against itself.
+// Scale feature[begin, end) to a length at which it scores `score` against itself.
 void scale_to_score(std::vector<double>& feature, Index begin, Index end, double score) {
   double norm = 0;
   for (Index d = begin; d < end; ++d) norm += feature[d] * feature[d];
@@ -118,7 +118,7 @@ void rotate(std::vector<double>& feature, Index position) {
   }
 }
 
-// Calls f with the open file; complaints name the path.
+// Call f with the open file. Complaints name the path.
 template <class F>
 auto with_text(const std::string& path, F&& f) {
   try {

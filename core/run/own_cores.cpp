@@ -18,7 +18,7 @@ namespace {
 
 using Ns = std::int64_t;
 
-// One number a rank.
+// One number per rank.
 using PerRank = std::vector<Ns>;
 
 class Replay {
@@ -42,7 +42,7 @@ class Replay {
       if (step + 1 < steps) {
         PerRank ready = now_;
         for (std::size_t r = 0; r < ready.size(); ++r) ready[r] = std::max(ready[r], arrived[r]);
-        // A rank has room for the next block once it has gone on from the one before.
+        // A rank has room for the next block once it has left the previous one.
         next_arrived = hop(pass, Payload::kv, step, ready, now_);
       }
       for (std::size_t r = 0; r < now_.size(); ++r) {
@@ -66,7 +66,7 @@ class Replay {
 
   bool has(Pass pass) const { return events_[0].contains({Lane::compute, pass, Payload::kv, 0}); }
 
-  // What was not a part of the order goes into the recording at the end.
+  // Write the sample times and the waits, which the replay itself does not use, to the recording.
   void finish() {
     for (SoftmaxSample& sample : recording_.samples)
       sample.at_ns = event(static_cast<std::size_t>(sample.rank), Lane::compute, Pass::forward,
@@ -101,9 +101,9 @@ class Replay {
     return *middle;
   }
 
-  // Every rank's hop of a step; one after the other over a link, in the order in which the loops ask
-  // for them. `ready`: when its block can go; `room`: when one can come in.
-  // Returns when each rank has received.
+  // Time every rank's hop of a step. Hops over one link follow each other in the order in which the
+  // loops start them. `ready` says when a rank's block can go, `room` when one can come in. Return
+  // when each rank has received.
   PerRank hop(Pass pass, Payload payload, int step, const PerRank& ready, const PerRank& room) {
     PerRank received(ranks());
     for (std::size_t src = 0; src < ranks(); ++src) {
@@ -118,7 +118,7 @@ class Replay {
     return received;
   }
 
-  // `owner`: of what is waited for; none: as the step has it.
+  // Record a wait if one is needed. `owner` is that of the awaited block; by default, the step's.
   void wait_until(std::size_t rank, Ns until, Pass pass, Payload payload, int step,
                   std::optional<int> owner = std::nullopt) {
     if (until <= now_[rank]) return;
@@ -134,7 +134,7 @@ class Replay {
   Recording& recording_;
   std::vector<std::map<Key, TraceEvent*>> events_;  // [rank]
   std::vector<std::vector<TraceEvent>> waits_;      // [rank]
-  PerRank now_;                                     // when each is done with what it did last
+  PerRank now_;                                     // by rank: the end of its last work
   PerRank link_free_;                               // [sender]
   double ns_per_byte_ = 0;
 };

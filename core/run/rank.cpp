@@ -14,8 +14,8 @@ Rank::Rank(const RingConfig& config, const RingProblem& problem, int rank, Memor
       rows_(problem.partition.rows_of(rank)),
       space_(space),
       memory_(problem, rank, config.scheme, config.backward, config.kv_buffers, space),
-      // A pass records per step at most a compute slice, and a wait, a send and a recv for each of
-      // two payloads; and one wait at its end.
+      // A pass records at most one compute slice per step, a wait, a send and a recv for each of
+      // two payloads per step, and one wait at its end.
       recorder_(2 * (7 * static_cast<std::size_t>(config.world_size) + 1),
                 3 * static_cast<std::size_t>(config.world_size), origin_ns) {}
 

@@ -1,5 +1,5 @@
-// One rank of a run: its memory, its share of the inputs and outputs, and both passes, over whatever
-// communicator and backend it is given.
+// One rank of a run: its memory, its share of the inputs and outputs, and both passes. It works
+// with any communicator and backend.
 #pragma once
 
 #include "core/ring/problem.h"
@@ -13,17 +13,17 @@ namespace ringscope {
 
 class Rank {
  public:
-  // Allocates in `space`. `config` and `problem` must outlive it. `origin_ns`: the monotonic time
-  // that becomes 0 in the recording. Throws as RankMemory.
+  // Allocate in `space`. `config` and `problem` must outlive the rank. `origin_ns` is the monotonic
+  // time that becomes 0 in the recording. Throw as RankMemory does.
   Rank(const RingConfig& config, const RingProblem& problem, int rank, MemorySpace& space,
        std::int64_t origin_ns);
 
-  // Gets this rank's rows of Q, K, V and, with backward, dO, in the order of for_each_piece, and
-  // keeps them rounded to the run's dtype. Can be stopped by its pulse, like give_outputs.
+  // Get this rank's rows of Q, K, V and, with backward, dO, in the order of for_each_piece, and
+  // keep them rounded to the run's dtype. Like give_outputs, it can be stopped by its pulse.
   void take_inputs(RowSource& inputs);
-  // Starts both passes; they are over when everything that was started on `comm` and `backend` is.
+  // Start both passes. They are over when everything started on `comm` and `backend` is.
   void run(Communicator& comm, BlockBackend& backend);
-  // Puts this rank's rows of out, lse and, with backward, dQ, dK, dV, in the order of
+  // Put this rank's rows of out, lse and, with backward, dQ, dK, dV, in the order of
   // for_each_piece, as values of the run's dtype (lse: f32).
   void give_outputs(RowSink& outputs) const;
 

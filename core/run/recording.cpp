@@ -21,7 +21,7 @@ TraceEvent compute_event(const StepInfo& step, const AttentionParams& params,
   TraceEvent event{
       .lane = Lane::compute, .pass = step.pass, .step = step.step, .kv_owner = step.kv_owner};
   event.pairs = stats.pairs;
-  // Two products of 2 * head_dim operations a pair; the backward has five.
+  // Forward has two products of 2 * head_dim operations per pair; backward has five.
   event.flops = (step.pass == Pass::forward ? 4 : 10) * params.head_dim * params.batch *
                 params.num_heads * stats.pairs;
   event.tiles_full = stats.tiles_full;
@@ -43,7 +43,7 @@ SoftmaxSample sample_of(int rank, int step, Index query, std::int64_t at_ns, flo
 }
 
 void set_lse_errors(std::vector<SoftmaxSample>& samples) {
-  // A rank's samples are of three rows at most, repeated step by step.
+  // A rank samples at most three rows, repeated step by step.
   for (SoftmaxSample& sample : samples)
     for (auto last = samples.rbegin(); last != samples.rend(); ++last)
       if (last->query == sample.query) {
@@ -128,7 +128,7 @@ Completion RecordingBackend::attend(const StepInfo& step, const Region& region, 
 
 Completion RecordingBackend::finish(const QueryBlock& q, const SoftmaxState& state) {
   const Completion finished = inner_.finish(q, state);
-  set_lse_errors(recorder_.samples());  // only now is the final lse known
+  set_lse_errors(recorder_.samples());  // the final lse is known only now
   return finished;
 }
 
@@ -200,8 +200,8 @@ void RecordingCommunicator::flush_what_happened() {
 
 void RecordingCommunicator::record(const Exchange& hop, const TransferTimes& times, bool happened) {
   const RingSchedule ring{rank(), world_size()};
-  // The same number on both sides, however many passes are recorded: all ranks start the same hops
-  // in the same order.
+  // Both sides compute the same number, however many passes are recorded, because all ranks start
+  // the same hops in the same order.
   const auto flow_from = [&, place = flows_++](int sender) {
     return 1 + place * ring.world_size + sender;
   };

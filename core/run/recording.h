@@ -1,5 +1,5 @@
-// What goes into a recording, whichever backend it comes from: slices and samples, but for their
-// times.
+// What goes into a recording. The first part makes slices and samples for any backend, but leaves
+// out their times. The second part records with times, in decorators around both seams.
 #pragma once
 
 #include <functional>
@@ -15,12 +15,12 @@
 namespace ringscope {
 
 TraceEvent wait_event(const StepInfo& step, Payload payload);
-// With the work that `stats` counted.
+// Return a compute slice with the work that `stats` counted.
 TraceEvent compute_event(const StepInfo& step, const AttentionParams& params,
                          const BlockStats& stats);
 
-// Calls f(row) for the local rows whose softmax state is kept: first, middle, last, as far as they
-// are there and differ.
+// Call f(row) for the local rows whose softmax state is kept: the first, middle and last row, each
+// once if they exist.
 template <class F>
 void for_sampled_rows(Index rows, F&& f) {
   Index last = -1;
@@ -28,27 +28,26 @@ void for_sampled_rows(Index rows, F&& f) {
     if (row > last && row < rows) f(last = row);
 }
 
-// The state of the query at global position `query` after a step; lse_error is left for
-// set_lse_errors.
+// Return the state of the query at global position `query` after a step, without its lse_error.
 SoftmaxSample sample_of(int rank, int step, Index query, std::int64_t at_ns, float row_max,
                         double row_sum);
 
-// When a rank's last sample of each row is there, whose lse is the final one.
+// Set lse_error in all samples, once each row's last sample, with the final lse, is there.
 void set_lse_errors(std::vector<SoftmaxSample>& samples);
 
 // ---
-// Recording as decorators: a backend and a communicator that do what the ones inside them do, and
-// write down when. The ring loop doesn't know.
+// Recording as decorators. They forward to a backend or communicator and write down when it did
+// what. The ring loop doesn't know about them.
 
-// Writes a compute slice for every block attended, a wait slice wherever the backend had to wait
-// for a block (also one that a failure ended), and, forward, the softmax state of three of the
-// rank's query rows (first, middle, last) after every step. Keeps the rank's pulse told where it is.
+// Writes a compute slice for every attended block and a wait slice wherever the backend waited for
+// a block, even if a failure ended that wait. In forward it also writes the softmax state of three
+// query rows (first, middle, last) after every step. It keeps the rank's pulse up to date.
 class RecordingBackend : public BlockBackend {
  public:
-  // Called after each attended block with the pairs in it, on the rank's thread.
+  // Called on the rank's thread after each attended block, with the pairs in it.
   using Listener = std::function<void(Index pairs)>;
 
-  // `ring` says whose it is. `pulse` may be null.
+  // `ring` says whose backend it is. `pulse` may be null.
   RecordingBackend(BlockBackend& inner, Recorder& recorder, const AttentionParams& params,
                    const RingSchedule& ring, Listener listener, RankPulse* pulse = nullptr);
 
@@ -81,8 +80,8 @@ class RecordingBackend : public BlockBackend {
   RankPulse* pulse_;
 };
 
-// Remembers every hop; flush() writes their send and recv slices, which are known once they have
-// happened.
+// Remembers every hop. flush() writes the send and recv slices, whose times are known only after
+// the hops have happened.
 class RecordingCommunicator : public Communicator {
  public:
   // `pulse` may be null.
@@ -93,9 +92,9 @@ class RecordingCommunicator : public Communicator {
   int world_size() const override { return inner_.world_size(); }
   Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override;
 
-  // Waits for all hops.
+  // Wait for all hops and record them.
   void flush();
-  // After a failure: records what has happened, and waits for nothing.
+  // Record what has happened before a failure, and wait for nothing.
   void flush_what_happened();
 
  private:
@@ -110,8 +109,8 @@ class RecordingCommunicator : public Communicator {
   Recorder& recorder_;
   RankPulse* pulse_;
   std::vector<Pending> pending_;
-  std::size_t recorded_ = 0;  // of them
-  std::int64_t flows_ = 0;    // hops recorded so far, those of earlier flushes included
+  std::size_t recorded_ = 0;  // how many of pending_ are recorded
+  std::int64_t flows_ = 0;    // hops recorded so far, including earlier flushes
 };
 
 }  // namespace ringscope

@@ -6,7 +6,7 @@ namespace ringscope {
 
 namespace {
 
-// The vector of `tensor` among inputs or outputs.
+// Return the vector of `tensor` among the inputs or outputs.
 template <class Inputs>
 auto& input(Inputs& inputs, Tensor tensor) {
   switch (tensor) {
@@ -36,7 +36,7 @@ std::vector<float>& output(AttentionOutputs& outputs, Tensor tensor) {
   }
 }
 
-// Calls f(offset in the whole tensor, offset in the piece) for every row of `piece`.
+// Call f(offset in the whole tensor, offset in the piece) for every row of `piece`.
 template <class F>
 void for_each_row(const AttentionShape& shape, const RowsOfHead& piece, F&& f) {
   const Index width = width_of(shape, piece.tensor);

@@ -1,6 +1,6 @@
-// How rows get into a run and out of it: piece by piece, by tensor, head and the rank's local rows,
-// so that nobody who is only concerned with a part ever holds the whole. The whole tensors of a
-// process (here), other processes (core/mpi) and generators (app) are the ends of it.
+// How rows get into and out of a run: piece by piece, by tensor, head and local rows, so nobody who
+// needs only a part ever holds the whole. Sources and sinks are a process's whole tensors (here),
+// other processes (core/mpi) and generators (generated_rows.h).
 #pragma once
 
 #include <string_view>
@@ -26,7 +26,7 @@ constexpr std::string_view name_of(Tensor tensor) {
 constexpr bool is_key_side(Tensor tensor) {
   return tensor == Tensor::k || tensor == Tensor::v || tensor == Tensor::dk || tensor == Tensor::dv;
 }
-// batch entries x heads of the tensor, and values a row.
+// Return the tensor's batch entries x heads (heads_of) and its values per row (width_of).
 constexpr Index heads_of(const AttentionShape& shape, Tensor tensor) {
   return shape.batch * (is_key_side(tensor) ? shape.num_heads_kv : shape.num_heads);
 }
@@ -34,7 +34,7 @@ constexpr Index width_of(const AttentionShape& shape, Tensor tensor) {
   return tensor == Tensor::lse ? 1 : shape.head_dim;
 }
 
-// Rows [first, end) of a rank's local rows in one head (counted over batch entries and heads).
+// Rows [first, end) of a rank's local rows in one head, counted over batch entries and heads.
 struct RowsOfHead {
   Tensor tensor;
   Index head;
@@ -47,19 +47,19 @@ struct RowsOfHead {
 class RowSource {
  public:
   virtual ~RowSource() = default;
-  // Writes the values of `piece`, [count, head_dim], to `to`. Throws RunError.
+  // Write the values of `piece`, [count, head_dim], to `to`. Throw RunError.
   virtual void get(const RowsOfHead& piece, float* to) = 0;
 };
 
 class RowSink {
  public:
   virtual ~RowSink() = default;
-  // Takes the values of `piece`, [count, width]. Throws RunError.
+  // Take the values of `piece`, [count, width]. Throw RunError.
   virtual void put(const RowsOfHead& piece, const float* from) = 0;
 };
 
-// f32 tensors of the whole sequence, [batch, heads or heads-kv, seqlen, head_dim]; rounded to the
-// run's dtype when ranks take their rows. dout may be empty: ones.
+// f32 tensors of the whole sequence, [batch, heads or heads-kv, seqlen, head_dim]. Ranks round them
+// to the run's dtype when they take their rows. An empty dout means ones.
 struct AttentionInputs {
   std::vector<float> q, k, v, dout;
 };
@@ -69,11 +69,11 @@ struct AttentionOutputs {
   std::vector<float> lse;         // [batch, heads, seqlen]
   std::vector<float> dq, dk, dv;  // backward only
 
-  // Gives all of them their sizes.
+  // Resize all of them.
   void resize(const AttentionShape& shape, bool backward);
 };
 
-// The whole tensors of this process as a source and a sink. They must outlive it.
+// The whole tensors of this process as a source and a sink, which they must outlive.
 class WholeInputs : public RowSource {
  public:
   WholeInputs(const AttentionShape& shape, const AttentionInputs& inputs)
@@ -96,8 +96,8 @@ class WholeOutputs : public RowSink {
   AttentionOutputs& outputs_;
 };
 
-// Calls f(piece) for all rows of `tensor` that a rank with `rows` holds: head by head, in pieces of
-// 16 KiB of f32 or one row. The same for whoever walks it, so that a sender and a receiver agree.
+// Call f(piece) for all rows of `tensor` that a rank with `rows` holds, head by head, in pieces of
+// 16 KiB of f32 or one row. The order is fixed, so a sender and a receiver agree.
 template <class F>
 void for_each_piece(const AttentionShape& shape, Tensor tensor, const LocalRows& rows, F&& f) {
   constexpr Index kValues = 4096;
@@ -106,7 +106,7 @@ void for_each_piece(const AttentionShape& shape, Tensor tensor, const LocalRows&
     for (Index first = 0; first < rows.size(); first += most)
       f(RowsOfHead{tensor, head, rows, first, min_of(first + most, rows.size())});
 }
-// Values of the largest piece.
+// Return the number of values in the largest piece.
 inline Index piece_values(const AttentionShape& shape) { return max_of(4096, shape.head_dim); }
 
 }  // namespace ringscope

@@ -80,8 +80,8 @@ void check_run(const RingConfig& config, const AttentionInputs& inputs) {
 
 namespace {
 
-// Runs every rank on a thread of its own; returns when all have ended, with the time of the last
-// end. Throws the first failure.
+// Run every rank on a thread of its own. Return the time of the last end, when all have ended.
+// Throw the first failure.
 std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
                      const std::vector<std::unique_ptr<RankEngine>>& engines, Engine& engine) {
   std::vector<std::int64_t> end_ns(ranks.size());
@@ -118,7 +118,7 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
   return *std::max_element(end_ns.begin(), end_ns.end());
 }
 
-// What one rank recorded, as part of the run's recording.
+// Add what one rank recorded to the run's recording.
 void take_recording(Rank& rank, const RankEngine& engine, Recording& recording) {
   const std::vector<SoftmaxSample>& samples = rank.recorder().samples();
   recording.events.push_back(rank.recorder().events());
@@ -127,14 +127,14 @@ void take_recording(Rank& rank, const RankEngine& engine, Recording& recording) 
   recording.info.clock_error_ns[static_cast<std::size_t>(rank.rank())] = engine.clock_error_ns();
 }
 
-// Throws what was recorded until `error`.
+// Throw a RunFailure with what was recorded until `error`.
 [[noreturn]] void end_failed(const RunError& error, const std::vector<std::unique_ptr<Rank>>& ranks,
                              const std::vector<std::unique_ptr<RankEngine>>& engines,
                              Recording recording) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     try {
       engines[r]->finish_failed();
-    } catch (const std::exception&) {  // less is recorded; the run's failure is still the first one
+    } catch (const std::exception&) {  // records less; the first failure remains
     }
     take_recording(*ranks[r], *engines[r], recording);
   }
@@ -142,7 +142,7 @@ void take_recording(Rank& rank, const RankEngine& engine, Recording& recording) 
   throw RunFailure(error, std::move(recording));
 }
 
-// What goes wrong while a rank is made ready or read out names it too.
+// Call f, and name `rank` in any RunError that it throws while the rank is made ready or read out.
 template <class F>
 void of_rank(int rank, F&& f) {
   try {
@@ -153,7 +153,7 @@ void of_rank(int rank, F&& f) {
   }
 }
 
-// Tells `progress` the share of all pairs that are done.
+// Return a listener that tells `progress` the share of all pairs done.
 Engine::Listener listener_for(const RingConfig& config, const RingProblem& problem,
                               const Progress& progress) {
   if (!progress) return {};
@@ -190,7 +190,7 @@ RingRun run_ranks(const RingConfig& config, const AttentionInputs& inputs, Engin
       ranks.back()->take_inputs(source);
     });
   }
-  // They end before the ranks, whose memory they may still touch.
+  // Engines are destroyed before the ranks, whose memory they may still touch.
   std::vector<std::unique_ptr<RankEngine>> engines;
   const Engine::Listener listener = listener_for(config, problem, progress);
   for (const auto& rank : ranks)

@@ -46,7 +46,7 @@ RankStatus RankPulse::status() const {
 
 namespace {
 
-// Of the others: a rank that is between two waits, or whose own part is missing, waits for nobody.
+// Return whether a rank waits for another: not so between waits, or if its own part is missing.
 bool waits(int rank, const RankStatus& status) {
   return status.waiting_for >= 0 && status.waiting_for != rank;
 }
@@ -79,7 +79,7 @@ bool StallJudge::is_awaited(int rank) const {
 }
 
 int StallJudge::culprit() const {
-  // The smaller the more likely.
+  // Order ranks by likelihood; the smallest is the most likely culprit.
   const auto order = [&](int rank) {
     const RankStatus& status = seats_[static_cast<std::size_t>(rank)].status;
     const bool does_wait = waits(rank, status);
@@ -93,7 +93,7 @@ int StallJudge::culprit() const {
   return found;
 }
 
-// "0 for 3 for 2": as far as the waits lead, once around.
+// Return the waits that start at `rank`, such as "0 for 3 for 2", up to once around.
 std::string StallJudge::circle_from(int rank) const {
   std::string text = std::to_string(rank);
   int at = rank;
@@ -170,8 +170,8 @@ bool Watcher::has_failed() {
 void Watcher::run() {
   using Seconds = std::chrono::duration<double>;
   const double period = std::clamp(timeout_s_ / 8, 0.001, 0.05);
-  // The whole process may be stopped for a while, or come to no turn; only time in which the ranks
-  // could do something counts, so no look is worth more than this.
+  // The whole process may be stopped or not scheduled for a while. Only time in which the ranks
+  // could work counts, so the time between two looks counts for at most this.
   const double most = std::max(period, timeout_s_ / 4);
   double now = 0;
   StallJudge judge(static_cast<int>(pulses_.size()), timeout_s_, now);

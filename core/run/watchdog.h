@@ -1,8 +1,8 @@
-// Has the run come to a halt, and through whom? A wait for a peer must not last for ever, but a rank
-// may compute for minutes between two hops, so that no deadline on a single wait would do. Instead
-// every rank has a pulse: it counts small pieces of finished work (tiles, hops), and says where the
-// rank is and whom it waits for. Whoever watches all pulses ends the run when one of them has not
-// been heard of for the timeout, or when none of them has advanced for that long.
+// Detects that a run has halted, and which rank caused it. A wait for a peer must not last for
+// ever, but a rank may compute for minutes between two hops, so no deadline on a single wait works.
+// Instead every rank has a pulse that counts small pieces of finished work (tiles, hops) and says
+// where the rank is and whom it waits for. The watcher of all pulses ends the run when one has not
+// been heard of, or none has advanced, for the timeout.
 #pragma once
 
 #include <atomic>
@@ -25,38 +25,38 @@ namespace ringscope {
 // Where a rank is.
 // [RankStatus
 struct RankStatus {
-  std::uint64_t progress = 0;  // grows with everything that it finishes
+  std::uint64_t progress = 0;  // grows with every finished piece of work
   Pass pass = Pass::forward;
-  // -1: not in the ring yet, or no longer. While it waits: the step of the hop that it waits for.
+  // -1: outside the ring. While the rank waits, this is the step of the hop that it waits for.
   int step = -1;
-  int waiting_for = -1;  // the rank whose part it waits for; -1, or itself: none
+  int waiting_for = -1;  // the rank whose part it waits for; -1 or itself: no other rank
 };
 // RankStatus]
 
-// One rank's, written by its thread (advance: by any), read by any. Costs a store or two.
+// One rank's pulse. Its thread writes it (advance(): any) in a store or two; any thread reads it.
 class RankPulse : public WorkPulse {
  public:
   void at(Pass pass, int step);
-  void waits_for(int rank);  // -1: no longer
-  // For as long as it has not happened, it is `operation` that knows whom the rank waits for; `peer`
-  // where it does not. Null: no longer.
+  void waits_for(int rank);  // -1: waits no longer
+  // Name the operation that the rank waits on. Until it has happened, `operation` says which rank
+  // is awaited, or `peer` where it does not know. A null `operation` ends the wait.
   void waits_on(Completion operation, int peer);
-  // While the rank is at work outside of the run, every look at its status counts as progress.
+  // Say that the rank works outside of the run, where every look at its status counts as progress.
   void works_outside(bool works) { works_outside_.store(works, std::memory_order_relaxed); }
   RankStatus status() const;
 
  private:
   std::atomic<int> pass_ = 0, step_ = -1, waiting_for_ = -1;
   std::atomic<bool> works_outside_ = false;
-  mutable std::atomic<std::uint64_t> looks_ = 0;  // those that counted
+  mutable std::atomic<std::uint64_t> looks_ = 0;  // the looks that counted as progress
   mutable std::mutex mutex_;
   Completion operation_;  // guarded by the mutex
 };
 
-// As long as it lives, the pulse says what its rank waits for.
+// Shows in the pulse what its rank waits for, as long as the object lives.
 class ShownWait {
  public:
-  // `pulse` may be null; the rest as for RankPulse::waits_on.
+  // `pulse` may be null. The other arguments are those of RankPulse::waits_on.
   ShownWait(RankPulse* pulse, const Completion& operation, int peer) : pulse_(pulse) {
     if (pulse_ != nullptr) pulse_->waits_on(operation, peer);
   }
@@ -72,8 +72,8 @@ class ShownWait {
   RankPulse* pulse_;
 };
 
-// As long as it lives, its rank is not taken for stuck, however long that is: it waits for something
-// that no rank can hurry, such as a slow disk, or a reader who does not read on.
+// Keeps its rank from counting as stuck, as long as the object lives. The rank waits for something
+// that no rank can hurry, such as a slow disk or a reader who does not read on.
 class ShownOutsideWork {
  public:
   explicit ShownOutsideWork(RankPulse& pulse) : pulse_(pulse) { pulse_.works_outside(true); }
@@ -85,18 +85,18 @@ class ShownOutsideWork {
   RankPulse& pulse_;
 };
 
-// Judges by what it is told; knows no clock and no transport. Times in seconds of any one clock.
+// Finds a stall from what it is told, without a clock or transport. Times are seconds of one clock.
 class StallJudge {
  public:
-  // Every rank counts as heard of at `now`.
+  // Start with every rank heard of at `now`.
   StallJudge(int world_size, double timeout_s, double now);
 
   void heard(int rank, const RankStatus& status, double now);
-  // A rank that has ended well is not waited for.
+  // Note that a rank has ended well, so it is not waited for.
   void ended(int rank, double now);
-  // The failure that names the culprit, once there is one: the rank that has been silent for longest;
-  // or else one that the others wait for and that waits for nobody; or else, in a circle, the one
-  // that is furthest behind. The lowest rank of several alike.
+  // Return the failure that names the culprit, once there is one. That is the rank silent for
+  // longest, or else one that waits for nobody (preferably one that others wait for), or else, in a
+  // circle, the one furthest behind. The lowest rank wins a tie.
   std::optional<RunError> verdict(double now) const;
 
  private:
@@ -111,20 +111,20 @@ class StallJudge {
   };
   std::vector<Seat> seats_;
   double timeout_s_;
-  double advanced_at_;  // when any progress was last seen to grow
+  double advanced_at_;  // when any progress last grew
 };
 
 // ---
-// Watches the ranks of one process, each a thread: ends a run that has come to a halt, and tells
-// those that are still at work to stop once it has failed.
+// Watches the ranks of one process, each a thread. It ends a halted run, and stops the ranks that
+// are still at work once the run has failed.
 
 class Watcher {
  public:
-  // `pulses`, one a rank, and `engine` must outlive it. Throws RunError when there is no thread for it.
+  // `pulses` (one per rank) and `engine` must outlive it. Throw RunError if its thread can't start.
   Watcher(std::vector<RankPulse*> pulses, double timeout_s, Engine& engine);
   ~Watcher();
 
-  // The rank's thread has ended, well or not.
+  // Note that the rank's thread has ended, well or not.
   void ended(int rank);
 
  private:
@@ -134,7 +134,7 @@ class Watcher {
   std::vector<RankPulse*> pulses_;
   const double timeout_s_;
   Engine& engine_;
-  std::mutex mutex_;  // guards the next three
+  std::mutex mutex_;  // guards closed_ and ended_
   std::condition_variable closing_;
   bool closed_ = false;
   std::vector<bool> ended_;

@@ -90,7 +90,7 @@ static_assert(std::size(kTraceKeys) == kTraceKeyCount && in_order());
 
 std::string_view name_of(TraceKey key) { return kTraceKeys[static_cast<std::size_t>(key)].name; }
 
-// The value for a message: on one line and not too long.
+// Return the value for a message, on one line and not too long.
 std::string shown(const TraceValue& value) {
   if (value.kind >= TraceValue::object) return "another kind of value";
   std::string result;
@@ -104,14 +104,14 @@ std::string shown(const TraceValue& value) {
   fail_at(value.at, fmt::format("{} given for {}; {} accepted", shown(value), name, accepted));
 }
 
-// False when `text` is not all of one number of type T.
+// Read all of `text` as one number of type T. Return false when it is not one.
 template <class T>
 bool read_all(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// False unless `text` is of microseconds within kMaxTraceNs, in whole nanoseconds.
+// Read microseconds within kMaxTraceNs, in whole nanoseconds. Return false when `text` is not that.
 bool read_microseconds(std::string_view text, std::int64_t& ns) {
   const bool negative = text.starts_with('-');
   if (negative) text.remove_prefix(1);

@@ -1,5 +1,5 @@
-// The fields that a recording's JSON is made of, and their checked conversions: what the reader in
-// chrome_trace_reader.cpp collects its events from.
+// The fields in a recording's JSON, and their checked conversions. The reader
+// (chrome_trace_reader.cpp) builds its events from them.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,11 +14,11 @@
 
 namespace ringscope {
 
-// No time may be further from 0 and no length longer: then a begin plus a length fits in 64 bits,
-// and so does the distance of any two times.
+// The largest distance of a time from 0, and the largest duration. With this bound, a begin plus a
+// duration fits in 64 bits, and so does the difference of any two times.
 inline constexpr std::int64_t kMaxTraceNs = 4'500'000'000'000'000'000;
 
-// Which object or array of the document the reader is in.
+// The object or array of the document that the reader is in.
 enum class TracePlace : std::uint8_t {
   top,
   distributed,
@@ -34,7 +34,7 @@ enum class TracePlace : std::uint8_t {
   other
 };
 
-// One name in one place.
+// A name that is known in one place of the document.
 enum class TraceKey : std::uint8_t {
   distributed_info,
   ring,
@@ -102,13 +102,13 @@ enum class TraceKey : std::uint8_t {
 };
 inline constexpr std::size_t kTraceKeyCount = static_cast<std::size_t>(TraceKey::none);
 
-// TraceKey::none for a name that the reader passes over.
+// Return the key of `name` in `place`, or TraceKey::none for a name that the reader passes over.
 TraceKey key_of(TracePlace place, std::string_view name);
 
-// Throws InputError that names the byte.
+// Throw an InputError that names byte `at`.
 [[noreturn]] void fail_at(std::size_t at, std::string_view complaint);
 
-// A value as the file spells it, and where.
+// A value as the file spells it, and its position.
 struct TraceValue {
   enum Kind : std::uint8_t { absent, number, string, object, other };
   Kind kind = absent;
@@ -116,30 +116,30 @@ struct TraceValue {
   std::size_t at = 0;
 };
 
-// The integer in [low, high] that `value` spells.
+// Return the integer in [low, high] that `value` spells. Throw InputError when it is none.
 std::int64_t integer_of(const TraceValue& value, std::string_view name, std::int64_t low,
                         std::int64_t high);
 
-// Values by key. The conversions throw InputError for a wrong type or range; `end`, where the
-// object that should hold them ends, is where a missing one is missed.
+// Values by key. Conversions throw InputError for a wrong type or range. An error about a missing
+// value names byte `end`, where the object that should hold it ends.
 class TraceFields {
  public:
   void set(TraceKey key, TraceValue::Kind kind, std::string_view text, std::size_t at);
-  void clear_event();  // forgets the fields of an event and its args
+  void clear_event();  // clears the fields of an event and its args
 
   bool has(TraceKey key) const { return value(key).kind != TraceValue::absent; }
   bool is_object(TraceKey key) const { return value(key).kind == TraceValue::object; }
   std::size_t at(TraceKey key) const { return value(key).at; }
-  // "" for what is not a string.
+  // Return the key's string, or "" when its value is not a string.
   std::string_view text_or_empty(TraceKey key) const;
 
   std::string string(TraceKey key, std::size_t end) const;
   std::int64_t integer(TraceKey key, std::int64_t low, std::int64_t high, std::size_t end) const;
-  // Microseconds with at most three decimals; in [low, kMaxTraceNs].
+  // Return microseconds with at most three decimals as nanoseconds in [low, kMaxTraceNs].
   std::int64_t nanoseconds(TraceKey key, std::int64_t low, std::size_t end) const;
-  // A number, or one of the strings "inf", "-inf", "nan".
+  // Return a float given as a number or as one of the strings "inf", "-inf", "nan".
   float real(TraceKey key, std::size_t end) const;
-  // One of two, by name.
+  // Return whichever of `first` and `second` the value names.
   template <class T>
   T choice(TraceKey key, T first, T second, std::size_t end) const {
     const TraceValue& given = present(key, end);
@@ -147,7 +147,7 @@ class TraceFields {
     if (given.kind == TraceValue::string && given.text == name_of(second)) return second;
     refuse(key, fmt::format("\"{}\" or \"{}\"", name_of(first), name_of(second)));
   }
-  // Throws InputError for the key's value; `accepted` is what would have been.
+  // Throw InputError for the key's value. `accepted` says what would have been accepted.
   [[noreturn]] void refuse(TraceKey key, std::string_view accepted) const;
 
  private:
@@ -157,16 +157,16 @@ class TraceFields {
   std::array<TraceValue, kTraceKeyCount> values_;
 };
 
-// How many KV buffers the recorded run's blocks took turns in; 0 when that is not said. Throws
-// InputError as the conversions do.
+// Return the number of KV buffers that the recorded run's blocks rotated through, or 0 if it is not
+// given. Throw InputError as the conversions do.
 int kv_buffers_of(const TraceFields& fields, std::size_t end);
 
-// Which step and layer of a training run was recorded; none where that is not said. Throws InputError
-// as the conversions do.
+// Return the step and layer of the training run that was recorded, if they are given. Throw
+// InputError as the conversions do.
 std::optional<RecordedLayer> training_of(const TraceFields& fields, std::size_t end);
 
-// How the recorded run failed, if it did: "failure" is then the key's value, and its fields are those
-// of an object. Throws InputError as the conversions do.
+// Return how the recorded run failed, if it did, from the object that is the value of "failure".
+// Throw InputError as the conversions do.
 std::optional<RunEnd> failure_of(const TraceFields& fields, int world_size, std::size_t end);
 
 }  // namespace ringscope

@@ -1,7 +1,7 @@
-// The reading half of chrome_trace.h: one pass of a SAX parser, which keeps nothing but the current
-// event's fields and the recording. Numbers are taken as text, so that times stay exact and nothing
-// overflows unnoticed. The parser does not recurse, and nothing is allocated on a claim alone:
-// memory is in proportion to the text.
+// Reads chrome traces in one pass of a SAX parser, which keeps only the current event's fields and
+// the recording. Numbers are taken as text, so times stay exact and nothing overflows unnoticed.
+// The parser does not recurse, and no claim of the file alone makes it allocate: memory is
+// proportional to the text.
 #include <rapidjson/error/en.h>
 #include <rapidjson/memorystream.h>
 #include <rapidjson/reader.h>
@@ -19,9 +19,9 @@ namespace ringscope {
 namespace {
 
 constexpr std::size_t kMaxDepth = 32;
-constexpr std::size_t kMaxBytes = UINT32_MAX;  // RapidJSON counts in 32 bits
+constexpr std::size_t kMaxBytes = UINT32_MAX;  // because RapidJSON counts in 32 bits
 constexpr std::int64_t kMaxRanks = 1'000'000;
-constexpr std::int64_t kMinBytesPerRank = 64;  // what its names alone take
+constexpr std::int64_t kMinBytesPerRank = 64;  // the size of its names alone
 
 class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> {
  public:
@@ -117,7 +117,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     return true;
   }
 
-  // What was read, once all of it was.
+  // Return the recording, once all of it was read.
   Recording finish() {
     const std::size_t end = stream_.Tell();
     if (!has_events_) fail_at(end, "no traceEvents array found; one accepted");
@@ -175,7 +175,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     enter(TracePlace::list);
   }
 
-  // A value that is no object or array of interest.
+  // Set a value that is no object or array of interest.
   void set(TraceValue::Kind kind, std::string_view text, std::size_t at) {
     if (depth_ == 0) fail_at(at, "no object found; one accepted");
     if (place() == TracePlace::list) {
@@ -190,7 +190,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     }
   }
 
-  // A field that names a rank or a step: below world_size, which may come later in the file.
+  // Read a rank or step, which must be below world_size. That may come later in the file.
   std::int32_t below_world_size(TraceKey key, std::size_t end) {
     const std::int64_t value = fields_.integer(key, 0, ranks_ - 1, end);
     if (value > highest_) {
@@ -261,14 +261,14 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   }
 
   const rapidjson::MemoryStream& stream_;
-  const std::int64_t ranks_;  // no more are believed
+  const std::int64_t ranks_;  // upper bound on a believable world_size
   TracePlace places_[kMaxDepth] = {};
   std::size_t depth_ = 0;
-  TraceKey key_ = TraceKey::none;  // whose value comes next, in an object
+  TraceKey key_ = TraceKey::none;  // in an object: the key of the next value
   TraceFields fields_;
   std::vector<std::int64_t>* list_ = nullptr;
   std::int64_t list_low_ = 0;
-  std::int64_t highest_ = -1;  // rank or step
+  std::int64_t highest_ = -1;  // the highest rank or step
   std::size_t highest_at_ = 0;
   bool has_events_ = false;
   StoryReader story_;
@@ -288,7 +288,7 @@ Recording parse_chrome_trace(std::string_view text) {
   Handler handler(text, stream);
   const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, handler);
   if (result.IsError()) fail_at(result.Offset(), rapidjson::GetParseError_En(result.Code()));
-  // The parser takes a zero byte for the end.
+  // The parser takes a zero byte for the end of the text.
   if (stream.Tell() != text.size())
     fail_at(stream.Tell(), "a zero byte after the end; nothing accepted");
   return handler.finish();

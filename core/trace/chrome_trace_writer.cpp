@@ -1,7 +1,6 @@
-// The writing half of chrome_trace.h. Times are integers of nanoseconds and are printed as decimals
-// of microseconds, never through floating point, so that they read back exactly. Slices come before
-// the flows that bind to them, because readers attach a flow to the slice that is already open at
-// its time.
+// Writes chrome traces. Times are integer nanoseconds, printed as decimal microseconds and never
+// through floating point, so they read back exactly. Slices come before the flows that bind to
+// them, because readers attach a flow to the slice that is already open at its time.
 #include <fmt/format.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
@@ -20,7 +19,7 @@
 namespace ringscope {
 namespace {
 
-// `text` as a JSON string with its quotes. JSON is UTF-8; nothing else can be written.
+// Return `text` as a quoted JSON string. Throw InputError if it is not UTF-8, which JSON requires.
 std::string json_string(const std::string& text) {
   rapidjson::StringBuffer buffer;
   rapidjson::Writer<rapidjson::StringBuffer, rapidjson::UTF8<>, rapidjson::UTF8<>,
@@ -31,7 +30,7 @@ std::string json_string(const std::string& text) {
   return {buffer.GetString(), buffer.GetSize()};
 }
 
-// What went wrong may name a path of any bytes, and is not lost for that.
+// Return `text` as UTF-8. An error message may name a path of any bytes and must not be lost.
 std::string as_utf8(std::string text) {
   try {
     json_string(text);
@@ -42,8 +41,8 @@ std::string as_utf8(std::string text) {
   return text;
 }
 
-// A float that reads back to the same bits (a NaN to some NaN), as a string where JSON has no
-// number.
+// Return a float that reads back to the same bits (a NaN to some NaN), as a string where JSON has
+// no number.
 std::string json_float(float value) {
   if (std::isnan(value)) return "\"nan\"";
   if (std::isinf(value)) return value > 0 ? "\"inf\"" : "\"-inf\"";
@@ -52,14 +51,14 @@ std::string json_float(float value) {
   return {text, end};
 }
 
-// Nanoseconds as microseconds with three decimals.
+// Return nanoseconds as microseconds with three decimals.
 std::string microseconds(std::int64_t ns) {
   const auto u = static_cast<std::uint64_t>(ns);
   const std::uint64_t size = ns < 0 ? -u : u;
   return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", size / 1000, size % 1000);
 }
 
-// A flow's two ends: the send slice and the recv slice of one message.
+// One end of a flow, which joins the send slice and the recv slice of a message.
 struct FlowEnd {
   std::int64_t flow;
   Lane lane;
@@ -95,7 +94,7 @@ class TraceWriter {
     sink_(std::string_view(buffer_.data(), buffer_.size()));
     buffer_.clear();
   }
-  // The start of one event on a line of its own.
+  // Begin an event on a line of its own.
   template <class... Args>
   void begin_event(fmt::format_string<Args...> format, Args&&... args) {
     if (buffer_.size() > (1 << 16)) flush();
@@ -135,7 +134,7 @@ class TraceWriter {
     add("}}, ");
   }
 
-  // Early in the file, and what other readers pass over.
+  // Write the story early in the file; other readers pass over it.
   void write_story() {
     if (recording_.story.empty()) return;
     add("\"story\": [");
@@ -166,7 +165,7 @@ class TraceWriter {
     }
     if (recording_.model.empty()) return;
     metadata("thread_name", kModelTid, fmt::format(R"("name": "{}")", kModelLane));
-    metadata("thread_sort_index", kModelTid, R"("sort_index": -1)");  // what the ring is part of
+    metadata("thread_sort_index", kModelTid, R"("sort_index": -1)");  // above the ring it contains
   }
 
   void write_slice(std::size_t rank, const TraceEvent& e) {
@@ -214,7 +213,7 @@ class TraceWriter {
     add("}}}}");
   }
 
-  // Flows that lack an end (its event was dropped) are left out.
+  // Write the flows. A flow that lacks an end (because its event was dropped) is left out.
   void write_flows() {
     std::vector<FlowEnd> ends;
     for (std::size_t rank = 0; rank < recording_.events.size(); ++rank)
@@ -231,8 +230,8 @@ class TraceWriter {
   }
 
   void write_flow(const FlowEnd& send, const FlowEnd& recv) {
-    // Both ends at one time when the slices overlap: a flow that ends before it starts is not
-    // drawn.
+    // If the slices overlap, both ends get the same time, because a flow that ends before it starts
+    // is not drawn.
     const std::int64_t both = std::max(send.event->begin_ns, recv.event->begin_ns);
     const bool overlap = both < send.event->end_ns && both < recv.event->end_ns;
     const auto end = [&](const char* phase, const FlowEnd& at) {
@@ -260,7 +259,7 @@ class TraceWriter {
   bool first_event_ = true;
 };
 
-// What the reader would refuse is not written.
+// Throw InputError for a story that the reader would refuse.
 void require_readable(const std::vector<StoryStep>& story, int world_size) {
   if (story.size() > kMaxStorySteps)
     throw InputError(fmt::format("recording: a story of {} paragraphs given; up to {} accepted",

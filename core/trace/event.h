@@ -1,4 +1,4 @@
-// The lanes that a rank's slices lie on, and the passes that they belong to.
+// Everything that a recording holds. Only data is here; readers and writers are in other files.
 #pragma once
 
 #include <cstddef>
@@ -26,11 +26,11 @@ constexpr std::string_view name_of(Pass pass) {
 }
 
 // ---
-// What a rank did around attention, where more than a ring was recorded: a training step, part by
-// part, on a lane of its own. Spans of one rank nest or don't overlap.
+// What a rank does around attention in a recorded training step, part by part, on a lane of its
+// own. The spans of one rank nest or don't overlap.
 
-// `attention` is all of a layer's: norm, projections, and the ring inside, which is a span of its
-// own within it.
+// `attention` is all of a layer's attention: norm, projections, and the ring, which is a span of
+// its own inside it.
 enum class ModelPart : std::uint8_t { embedding, attention, ring, mlp, head, reduction, update };
 inline constexpr ModelPart kAllModelParts[] = {
     ModelPart::embedding, ModelPart::attention, ModelPart::ring,  ModelPart::mlp,
@@ -42,33 +42,33 @@ constexpr std::string_view name_of(ModelPart part) {
   return names[static_cast<int>(part)];
 }
 
-// The category of their slices, and the name of their lane, which comes after a rank's other ones.
+// The category of the spans, and the name of their lane, which follows a rank's other lanes.
 inline constexpr std::string_view kModelLane = "model";
 inline constexpr int kModelTid = 4;
 
 struct ModelSpan {
   ModelPart part = ModelPart::embedding;
   Pass pass = Pass::forward;
-  std::int32_t layer = -1;  // -1: not of a layer
+  std::int32_t layer = -1;  // -1: belongs to no layer
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::int64_t bytes = 0;  // reduction: that the rank sends
+  std::int64_t bytes = 0;  // reduction: sent by the rank
 
   bool operator==(const ModelSpan&) const = default;
 };
 
-// Which part of a training run a recording is of.
+// The part of a training run that a recording shows.
 struct RecordedLayer {
   std::int64_t train_step = 0;  // counted from 1
-  std::int32_t layer = 0;       // whose ring is recorded slice by slice
+  std::int32_t layer = 0;       // the layer whose ring is recorded slice by slice
   std::int32_t layers = 1;
 
   bool operator==(const RecordedLayer&) const = default;
 };
 
 // ---
-// A story is told beside a recording: paragraphs in order, each of which may point at slices of the
-// run. A reader that knows no stories passes over it.
+// A story accompanies a recording: paragraphs in order, each of which may point at slices of the
+// run. A reader that does not know stories passes over it.
 
 // The picture of a recording that a paragraph is about.
 enum class Figure : std::uint8_t { timeline, ring, mask, balance, softmax };
@@ -80,11 +80,11 @@ constexpr std::string_view name_of(Figure figure) {
   return names[static_cast<int>(figure)];
 }
 
-// One paragraph, and what it points at: the slices that agree with all of pass, step, rank and lane
-// that are given. With none of them it is about the whole run.
+// One paragraph and what it points at: the slices that match all given values of pass, step, rank
+// and lane. With none given, it is about the whole run.
 struct StoryStep {
-  // UTF-8, 1 to kMaxStoryText bytes. `code`, **strong** and *emphasis* are set apart; an empty line
-  // begins a new block, a line that begins with "- " is an item of a list.
+  // UTF-8, 1 to kMaxStoryText bytes. `code`, **strong** and *emphasis* are rendered as such. An
+  // empty line begins a new block, and a line that begins with "- " is a list item.
   std::string text;
   std::optional<Pass> pass = std::nullopt;
   int step = -1;  // ring step, below world_size; -1: all
@@ -95,13 +95,13 @@ struct StoryStep {
   bool operator==(const StoryStep&) const = default;
 };
 
-// More is neither written nor read.
+// A story beyond these limits is neither written nor read.
 inline constexpr std::size_t kMaxStorySteps = 200;
 inline constexpr std::size_t kMaxStoryText = 2000;
 
 // ---
-// What a run records: slices of time on four lanes a rank, and what each slice was about. All times
-// are nanoseconds after the recording's base time.
+// What a run records: slices of time on four lanes per rank, and what each slice was about. All
+// times are nanoseconds after the recording's base time.
 
 // What a message holds: a KV block, or the gradient that travels with one.
 enum class Payload : std::uint8_t { kv, dkv };
@@ -110,7 +110,7 @@ constexpr std::string_view name_of(Payload payload) {
   return payload == Payload::kv ? "kv" : "dkv";
 }
 
-// One slice. Fields that its lane does not use keep their defaults.
+// One slice of a lane. Fields that its lane does not use keep their defaults.
 struct TraceEvent {
   Lane lane = Lane::compute;
   Pass pass = Pass::forward;
@@ -122,7 +122,7 @@ struct TraceEvent {
   // compute
   std::int64_t pairs = 0;       // unmasked query-key pairs, the same for every batch entry and head
   std::int64_t flops = 0;       // over all batch entries and heads
-  std::int64_t tiles_full = 0;  // over all batch entries and heads, as the next two
+  std::int64_t tiles_full = 0;  // over all batch entries and heads, like the next two
   std::int64_t tiles_partial = 0;
   std::int64_t tiles_skipped = 0;
   std::int64_t cpu_ns = 0;  // processor time that the rank's thread spent inside the slice
@@ -130,16 +130,16 @@ struct TraceEvent {
   std::int64_t bytes = 0;
   std::int32_t src = 0;
   std::int32_t dst = 0;
-  std::int64_t flow = 0;  // joins a send slice to its recv slice; unique in a recording, 0: none
+  std::int64_t flow = 0;  // joins a send slice to its recv slice; unique per recording, 0: none
   // wait
-  std::int32_t waiting_for = 0;  // the rank
+  std::int32_t waiting_for = 0;  // a rank
 
   bool operator==(const TraceEvent&) const = default;
 };
 
-// Online-softmax state of one query row after one step (batch entry 0, head 0). lse is that of the
-// keys seen so far, -inf before the first; lse_error is its distance from the final value (0 when
-// both are -inf).
+// The online-softmax state of one query row after one step (batch entry 0, head 0). lse covers the
+// keys seen so far and is -inf before the first. lse_error is its distance from the final value (0
+// when both are -inf).
 struct SoftmaxSample {
   std::int32_t rank = 0;
   std::int32_t step = 0;
@@ -153,7 +153,7 @@ struct SoftmaxSample {
   bool operator==(const SoftmaxSample&) const = default;
 };
 
-// How a run ended that did not end well; -1: not known.
+// How a failed run ended. -1 means unknown.
 struct RunEnd {
   std::string message;
   int rank = -1;
@@ -162,34 +162,34 @@ struct RunEnd {
   bool operator==(const RunEnd&) const = default;
 };
 
-// What the events alone do not say. Strings use the spellings of the command line.
+// The facts that the events alone do not give. Strings use the command line's spellings.
 struct RunInfo {
   std::string backend = "cpu";
   std::string partition = "contiguous";
   std::string mask = "full";
   std::string scheme = "ring";
   std::string dtype = "f32";
-  int kv_buffers = 0;  // of a ring, that a rank's blocks take turns in; 0: not said, two then
+  int kv_buffers = 0;  // ring only: how many the blocks rotate through; 0: not given, means two
   AttentionShape shape;
   int world_size = 1;
-  std::int64_t base_time_ns = 0;              // of the system clock, since 1970
-  std::vector<std::int64_t> clock_offset_ns;  // one a rank: already subtracted from its events
-  std::vector<std::int64_t> clock_error_ns;   // one a rank: bound on what is left
+  std::int64_t base_time_ns = 0;              // system clock, since 1970
+  std::vector<std::int64_t> clock_offset_ns;  // one per rank, already subtracted from its events
+  std::vector<std::int64_t> clock_error_ns;   // one per rank, bounds what is left
   std::optional<RunEnd> failure;
-  std::optional<RecordedLayer> training;  // of a training step: whose ring this is
+  std::optional<RecordedLayer> training;  // of a training step: which ring this is
 
   bool operator==(const RunInfo&) const = default;
 };
 
-// A whole run: events[rank] in order of recording.
+// A whole run. events[rank] is in order of recording.
 struct Recording {
   RunInfo info;
   std::vector<std::vector<TraceEvent>> events;
   std::vector<SoftmaxSample> samples;
-  std::vector<std::int64_t> dropped;  // one a rank: events that found the buffer full
-  std::vector<StoryStep> story;       // what is told beside it; mostly nothing
-  // Of a training step: one list a rank, by begin, of two spans that begin together the longer
-  // first. Otherwise empty.
+  std::vector<std::int64_t> dropped;  // one per rank: events lost to a full buffer
+  std::vector<StoryStep> story;       // the text that accompanies it; usually empty
+  // For a training step: one list per rank, ordered by begin; of two spans that begin together, the
+  // longer comes first. Otherwise it is empty.
   std::vector<std::vector<ModelSpan>> model;
 
   bool operator==(const Recording&) const = default;

@@ -1,5 +1,5 @@
-// A version number, then counts, then field after field: padding and what a field may not hold never
-// travel.
+// The format is a version number, then counts, then field after field. Padding never travels, nor
+// does a value that its field may not hold.
 #include "core/trace/rank_events.h"
 
 #include <cstring>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kFormat = 0x52494e4745560002;  // "RINGEV", 2
 
-// Calls f(field) for every field of an event; the same for both directions.
+// Call f(field) for every field of an event, both to pack and to unpack it.
 template <class Event, class F>
 void for_fields_of_event(Event& e, F&& f) {
   f(e.lane), f(e.pass), f(e.payload), f(e.step), f(e.kv_owner), f(e.begin_ns), f(e.end_ns);
@@ -42,7 +42,7 @@ class Packer {
   std::string bytes;
 };
 
-// Bytes that a packed event, sample or span takes.
+// Return the bytes that a packed event, sample or span takes.
 std::size_t packed_bytes(const TraceEvent& event) {
   Packer add;
   for_fields_of_event(event, add);
@@ -76,7 +76,7 @@ class Unpacker {
       left_.remove_prefix(sizeof(T));
     }
   }
-  // A count of things of `size` bytes each, which are all there.
+  // Read a count of things of `size` bytes each. Refuse it unless all of them are there.
   std::size_t count(std::size_t size) {
     std::uint64_t value = 0;
     (*this)(value);

@@ -1,4 +1,4 @@
-// What one rank recorded, as bytes and back, for its way to another process of the same program.
+// Packs what one rank recorded into bytes, to send it to another process of the same program.
 #pragma once
 
 #include <string>
@@ -22,12 +22,12 @@ struct RankEvents {
 
 std::string pack(const RankEvents& of_rank);
 
-// Throws RunError for what pack() cannot have made on a machine like this one: cut short, too long,
-// counts beyond it, values that no event has.
+// Unpack what pack() made. Throw RunError for bytes that pack() cannot have made on a machine like
+// this one: cut short, too long, counts beyond the end, values that no event has.
 RankEvents unpack_rank_events(std::string_view bytes);
 
-// Makes it that of `rank` in `recording`, whose lists are as long as its world_size; `model` may be
-// empty there when it is empty here.
+// Store `of_rank` as that of `rank` in `recording`, whose lists have world_size entries. `model`
+// may be empty there when it is empty here.
 void add_rank(Recording& recording, int rank, RankEvents of_rank);
 
 }  // namespace ringscope

@@ -1,6 +1,6 @@
-// Where one rank writes what it did. The buffer is allocated before the run; recording an event is
-// a copy into it: no lock, no allocation, no system call. When the buffer is full, further events
-// are counted, not kept, and the writer says so.
+// The buffer that one rank records into. It is allocated before the run, and recording an event
+// only copies it there, without a lock, an allocation or a system call. When the buffer is full,
+// further events are dropped and counted, and the writer says so.
 #pragma once
 
 #include <chrono>
@@ -10,17 +10,17 @@
 
 namespace ringscope {
 
-// Nanoseconds of the monotonic clock. One clock serves all ranks of a process.
+// Return the monotonic clock's nanoseconds. One clock serves all ranks of a process.
 inline std::int64_t monotonic_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
-// Used by one thread at a time.
+// A rank's recorder. Only one thread at a time may use it.
 class Recorder {
  public:
-  // `origin_ns`: the monotonic time that becomes 0 in the recording.
+  // `origin_ns` is the monotonic time that becomes 0 in the recording.
   Recorder(std::size_t max_events, std::size_t max_samples, std::int64_t origin_ns)
       : origin_ns_(origin_ns) {
     events_.reserve(max_events);

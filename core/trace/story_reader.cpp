@@ -26,7 +26,7 @@ void StoryReader::begin(std::size_t at) {
 void StoryReader::begin_step() { fields_ = TraceFields(); }
 
 void StoryReader::set(TraceKey key, TraceValue::Kind kind, std::string_view text, std::size_t at) {
-  // Longer ones are refused; their length needn't be kept.
+  // A longer text is refused anyway, so its exact length need not be kept.
   if (!complaint_) fields_.set(key, kind, text.substr(0, kMaxStoryText + 1), at);
 }
 

@@ -1,5 +1,5 @@
-// The story of a recording out of its JSON, whichever parser reads that. What is wrong with it is
-// said at the end, for whether the file is a recording of ours may stand behind its story.
+// Reads a recording's story from its JSON, with any parser. It reports errors only at the end,
+// because whether the file is a recording of ours may be known only after the story.
 #pragma once
 
 #include <optional>
@@ -14,16 +14,16 @@ namespace ringscope {
 
 class StoryReader {
  public:
-  // The list begins at byte `at`.
+  // Begin the list at byte `at`.
   void begin(std::size_t at);
-  // One step of it: its fields, and the end of the object that holds them.
+  // Read one step of the list: its fields, and the end of the object that holds them.
   void begin_step();
   void set(TraceKey key, TraceValue::Kind kind, std::string_view text, std::size_t at);
   void end_step(std::size_t end);
-  // At byte `at` something stands where a list, or an object of it, belongs.
+  // Note that byte `at` holds something other than the list, or an object of it.
   void refuse(std::size_t at);
 
-  // The story, empty where there was none. Throws InputError that names the byte of what is wrong.
+  // Return the story, empty if there was none. Throw InputError naming the byte of the error.
   std::vector<StoryStep> take(int world_size);
 
  private:
@@ -34,9 +34,9 @@ class StoryReader {
   TraceFields fields_;
   std::vector<StoryStep> steps_;
   bool begun_ = false;
-  std::int64_t highest_ = -1;  // rank or step
+  std::int64_t highest_ = -1;  // the highest rank or step given
   std::size_t highest_at_ = 0;
-  std::optional<InputError> complaint_;  // the first
+  std::optional<InputError> complaint_;  // the first one
 };
 
 }  // namespace ringscope

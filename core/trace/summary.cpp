@@ -10,12 +10,12 @@
 namespace ringscope {
 namespace {
 
-constexpr double kSecond = 1e9;  // in nanoseconds
+constexpr double kSecond = 1e9;  // nanoseconds
 
 // A stretch of time, [begin, end).
 using Span = std::pair<std::int64_t, std::int64_t>;
 
-// The same stretches of time, sorted and without overlaps.
+// Return the same stretches of time, sorted and without overlaps.
 std::vector<Span> merged(std::vector<Span> spans) {
   std::sort(spans.begin(), spans.end());
   std::vector<Span> result;
@@ -29,7 +29,7 @@ std::vector<Span> merged(std::vector<Span> spans) {
   return result;
 }
 
-// How much of `a` lies outside `b`, in nanoseconds; both merged.
+// Return how much of `a` lies outside `b`, in nanoseconds. Both must be merged.
 std::int64_t time_outside(const std::vector<Span>& a, const std::vector<Span>& b) {
   std::int64_t outside = 0;
   auto next = b.begin();
@@ -55,7 +55,7 @@ int forward_steps(const Recording& recording) {
   return steps;
 }
 
-// `cpu_by_step`: where the processor time of forward compute slices goes.
+// Summarize one rank, and add the processor time of forward compute slices to `cpu_by_step`.
 RankSummary summarize_rank(const std::vector<TraceEvent>& events, bool gradients_travel_along,
                            std::vector<double>& cpu_by_step) {
   RankSummary rank;
@@ -134,8 +134,8 @@ double balance_ceiling(const std::vector<std::vector<double>>& work) {
 RunSummary summarize(const Recording& recording) {
   RunSummary summary;
   const auto steps = static_cast<std::size_t>(forward_steps(recording));
-  // In a ring a block and its gradient move on at the end of one step; gathering the blocks and
-  // scattering the gradients are two rounds of hops.
+  // In a ring a block and its gradient move on at the end of the same step. All-gather has two
+  // rounds of hops: one gathers the blocks, the other scatters the gradients.
   const bool gradients_travel_along = recording.info.scheme != "allgather";
   std::vector<std::vector<double>> pairs, cpu;
   for (const auto& events : recording.events) {
