@@ -1,5 +1,4 @@
-// What is to be measured of training: shapes of a step, ranks, how often; or how far losses come
-// apart.
+// The options of the training benchmark: shapes, ranks and repeats, or a comparison of losses.
 #pragma once
 
 #include <string>
@@ -9,7 +8,7 @@
 
 namespace ringscope {
 
-// Of one step.
+// The shape of one step.
 struct StepShape {
   Index seqlen = 0;
   Index batch = 0;
@@ -26,10 +25,10 @@ struct TrainingBenchOptions {
   Index equality_steps = 200;
 };
 
-// Throws InputError.
+// Throw InputError for bad arguments.
 TrainingBenchOptions options_of(int argc, char** argv);
 
-// The file's text, or that of the project's sources.
+// Return the file's text, or that of the project's sources.
 std::string text_of(const TrainingBenchOptions& options);
 
 }  // namespace ringscope
