@@ -247,7 +247,7 @@ int run_as_process(const Options& options) {
   ProcessSeat place;
   try {
     place = take_process_seat(line);
-  } catch (const RunError& error) {  // on every rank alike
+  } catch (const RunError& error) {  // thrown on every rank alike
     session.finish();
     return session.rank() == 0 ? skip(error.what()) : 0;
   }

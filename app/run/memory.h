@@ -25,7 +25,7 @@ void require_memory(const RingConfig& config, const MemoryUse& use);
 struct ProcessMemoryUse {
   int rank = 0;
   bool reads_inputs = false;  // all of them, to send each rank its rows
-  bool makes_text = false;    // into rows
+  bool makes_text = false;    // holds the text, from which it makes rows
   bool gathers_outputs = false;
   bool verify = false;
   bool dout_given = false;

@@ -61,7 +61,7 @@ void check_problem(const RunOptions& options, const RingConfig& config, const In
            [&] { config.mask.for_seqlen(config.shape.seqlen); });
   try {
     if (config.injection) check_injection(*config.injection, config.world_size);
-  } catch (const InputError& error) {  // which begins with the name of the flag
+  } catch (const InputError& error) {  // whose message begins with the flag's name
     throw InputError(std::string("--") + error.what());
   }
   check_output_places(options, plan.files);

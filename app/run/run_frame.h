@@ -25,7 +25,7 @@ struct FinishedRun {
   const RingConfig& config;
   const InputPlan& plan;
   const RingRun& run;
-  bool finite_inputs;  // as far as they were looked at
+  bool finite_inputs;  // no loaded file has NaN, infinities or overflow
 };
 
 // Verify, write the files, print the report. Return the exit status, 0 or kWrongNumbers. --verify

@@ -19,7 +19,7 @@ struct TrainingBenchOptions {
   std::vector<int> world_sizes = {2};  // each beside one rank
   std::vector<PartitionKind> partitions = {PartitionKind::zigzag};
   int repeats = 7;
-  int steps = 3;     // timed, of each turn
+  int steps = 3;     // timed, in each turn
   std::string text;  // a file; "": the project's own sources
   bool equality = false;
   Index equality_steps = 200;
