@@ -1,5 +1,4 @@
-// The program: reads the command line, runs one command, and turns what went wrong into an exit
-// status.
+// The program: reads the command line, runs one command, and turns errors into an exit status.
 //
 //   0  good
 //   1  the numbers are wrong (--verify)
@@ -7,8 +6,8 @@
 //      accepted
 //   3  something failed while running: one line on stderr
 //
-// With a process a rank these are the job's: every rank ends with 2 or 3 where one would, and one
-// of them says why.
+// With one process per rank these are the job's: every rank ends with 2 or 3 where a single process
+// would, and one of them says why.
 #include <csignal>
 #include <exception>
 #include <string>
@@ -63,7 +62,7 @@ int guarded_main(const std::vector<std::string>& arguments) {
 }  // namespace ringscope
 
 int main(int argc, char** argv) {
-  // A write beyond the file size limit fails like any other, instead of ending the process.
+  // Make a write beyond the file size limit fail like any other instead of ending the process.
   std::signal(SIGXFSZ, SIG_IGN);
   return ringscope::guarded_main(std::vector<std::string>(argv + 1, argv + argc));
 }

@@ -1,9 +1,8 @@
-// One core, one KV block of 8,192 rows: the blockwise forward and backward beside Eigen's own
-// matrix product of the same tile shapes. Both are measured in turn within each iteration;
-// `over_eigen` is the ratio of their GFLOP/s (of the sums of times), so it holds on a machine whose
-// speed drifts.
+// The blockwise forward and backward on one core and one KV block of 8,192 rows, beside Eigen's
+// matrix product of the same tile shapes, in turn within each iteration. `over_eigen` is the ratio
+// of their GFLOP/s, from sums of times, so it holds on a machine whose speed drifts.
 //
-// FLOPs: 4 pairs head_dim forward, 10 backward (its recomputation of S included). softmax is not
+// FLOPs: 4 pairs head_dim forward, 10 backward (including its recomputation of S). softmax is not
 // counted.
 
 #include <benchmark/benchmark.h>
@@ -39,8 +38,8 @@ std::vector<float> random_values(Index count, unsigned seed) {
 
 using Tile = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// As many products of a tile of Q with a tile of K^T, and of P with a tile of V, as attention over
-// `pairs` pairs has. Returns the time; their FLOPs are 4 pairs head_dim.
+// Time as many products of a tile of Q with a tile of K^T, and of P with a tile of V, as attention
+// over `pairs` pairs has. Return seconds; the FLOPs are 4 pairs head_dim.
 double eigen_seconds(Index pairs, Index head_dim) {
   const Tile q = Tile::Random(kTileRows, head_dim), v = Tile::Random(kTileKeys, head_dim);
   const Tile k_transposed = Tile::Random(head_dim, kTileKeys);
@@ -54,7 +53,7 @@ double eigen_seconds(Index pairs, Index head_dim) {
   });
 }
 
-// Arguments: head_dim, causal, rows.
+// A problem with the arguments head_dim, causal, rows.
 struct Problem {
   explicit Problem(const benchmark::State& state)
       : params{1, 1, 1, state.range(0), DType::f32, default_softmax_scale(state.range(0))},

@@ -1,7 +1,7 @@
-// Frames of the viewer with a million and ten million slices in view, 1600 x 900: how long it takes
-// to build the draw lists, and to draw them. `changing` is the worst case, every slice looked at anew
-// because the view has changed; in `playing` only the playhead moves. Drawing is what the window does,
-// in an OpenGL context without a screen where EGL offers one; else the software renderer alone.
+// Times building and drawing the viewer's frames with one and ten million slices, 1600 x 900.
+// `changing` is the worst case, because a changed view looks at every slice anew; in `playing` only
+// the playhead moves. Frames are drawn in an OpenGL context without a screen, as in the window, if
+// EGL offers one, or else by the software renderer.
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
 
@@ -31,7 +31,7 @@ namespace {
 
 constexpr int kWidth = 1600, kHeight = 900, kRanks = 8;
 
-// `count` slices on the four lanes of eight ranks, of random lengths and with gaps.
+// Return `count` slices of random lengths, with gaps, on the four lanes of eight ranks.
 Trace long_trace(std::size_t count) {
   std::mt19937 random(1);
   Trace trace;
@@ -75,7 +75,7 @@ Trace long_trace(std::size_t count) {
 }
 
 #ifdef RINGSCOPE_HAS_EGL
-// An OpenGL context without a screen, current as long as this lives.
+// An OpenGL context without a screen. It is current as long as this object lives.
 class Offscreen {
  public:
   static std::unique_ptr<Offscreen> open() {
@@ -142,7 +142,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// A viewer and what draws its frames.
+// A viewer, and the screen or renderer that draws its frames.
 class Stage {
  public:
   explicit Stage(std::size_t slices) : offscreen_(Offscreen::open()) {
@@ -168,7 +168,7 @@ class Stage {
 
   int triangles() const { return triangles_; }
 
-  // Milliseconds to build the frame, and for all of it.
+  // Draw a frame. Return the milliseconds of building it, and of all of it.
   std::pair<double, double> frame() {
     using Clock = std::chrono::steady_clock;
     const auto since = [](Clock::time_point begin) {

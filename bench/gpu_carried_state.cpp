@@ -1,5 +1,5 @@
-// What it costs a forward step to read its state and write it again: a step in the middle of a ring
-// against one that is first and last, in turn. carry_cost = time / time of the whole attention - 1.
+// The cost of carried state: a forward step in the middle of a ring, which reads and writes its
+// state, against one that is first and last, in turn. carry_cost = the ratio of their times - 1.
 #include <ranges>
 
 #include "bench/gpu_timing.h"

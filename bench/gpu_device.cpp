@@ -1,4 +1,4 @@
-// Says which GPU is there, as one JSON object, or on stderr why none can be used (exit status 3).
+// Prints the GPU as one JSON object, or on stderr why none can be used (exit status 3).
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -12,7 +12,7 @@ int main() {
     return 3;
   }
   const ringscope::cuda::DeviceInfo& device = *query.device;
-  std::string name;  // as JSON has it
+  std::string name;  // without characters that JSON must escape
   for (const char c : device.name)
     if (static_cast<unsigned char>(c) >= ' ' && c != '"' && c != '\\') name += c;
   fmt::print(

@@ -1,4 +1,4 @@
-// The forward ladder on a GPU: TFLOP/s of every kernel and tile, 4 x pairs x head_dim a head.
+// The forward ladder on a GPU: TFLOP/s of every kernel and tile, 4 x pairs x head_dim per head.
 #include <ranges>
 
 #include "bench/gpu_ladder.h"
@@ -6,7 +6,7 @@
 int main(int argc, char** argv) {
   using namespace ringscope::cuda;
   return gpu_benchmark_main(argc, argv, [](const DeviceInfo& device) {
-    // The highest first: if time runs out, it is the slow ones that lack.
+    // Take the highest first, so that the slow ones are missing if time runs out.
     for (const ForwardKernel& kernel : std::views::reverse(forward_kernels()))
       add_ladder(
           device, kernel, KernelPass::forward,

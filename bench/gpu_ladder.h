@@ -1,8 +1,8 @@
-// The shapes that the ladder is timed on, forward and backward alike: every kernel with every tile
-// on square steps that begin and end an attention, full and causal.
+// The ladder benchmark, forward and backward alike: every kernel with every tile on square steps,
+// full and causal. Each step is a whole attention, first and last at once.
 //
-// Names: main/05_tensor_cores/bf16/d128/8192/causal/128x64; "main" are the shapes that are compared
-// with a library's kernels, "more" the rest.
+// A name is main/05_tensor_cores/bf16/d128/8192/causal/128x64. "main" marks the shapes that are
+// compared with a library's kernels, "more" the rest.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct LadderShape {
   bool causal;
 };
 
-// f32 kernels are some hundred times slower: fewer heads fill the GPU, and keep its time short.
+// f32 kernels are some hundred times slower, so fewer heads fill the GPU and keep the time short.
 inline std::vector<LadderShape> ladder_shapes(const KernelLimits& limits) {
   std::vector<LadderShape> shapes;
   for (const int rows : {8192, 4096, 16384})
@@ -42,7 +42,7 @@ inline std::string to_string(const LadderShape& shape) {
          std::to_string(shape.rows) + (shape.causal ? "/causal" : "/full");
 }
 
-// launch(problem, tile, stream) enqueues what is timed.
+// Add a benchmark per shape and tile; launch(problem, tile, stream) enqueues what is timed.
 template <class Kernel, class Launch>
 void add_ladder(const DeviceInfo& device, const Kernel& kernel, KernelPass pass, Launch launch) {
   for (const LadderShape& shape : ladder_shapes(kernel.limits))

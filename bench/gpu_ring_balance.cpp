@@ -1,10 +1,10 @@
-// A causal ring of 8 virtual ranks on one GPU, kernel by kernel: every (rank, step) is timed alone,
-// and a step lasts as long as its slowest rank.
+// A causal ring of 8 virtual ranks on one GPU, kernel by kernel, zigzag and contiguous. Every
+// (rank, step) is timed alone, and a step lasts as long as its slowest rank.
 //
-//   slowest     sum over steps of the slowest rank's kernel time
-//   over_zigzag slowest / slowest of zigzag           (contiguous: at most 1.875, by pairs)
-//   balance     mean over ranks of kernel time / slowest
-//   ceiling     the same by pairs: what the partition allows
+//   contiguous_over_zigzag  ratio of the slowest ranks' kernel times, summed over steps
+//                           (by pairs at most 1.875)
+//   ..._balance             mean over ranks of kernel time / slowest
+//   ..._ceiling             the same by pairs: what the partition allows
 #include <map>
 #include <utility>
 
@@ -17,7 +17,7 @@ namespace ringscope::cuda {
 namespace {
 
 constexpr int kRanks = 8;
-constexpr int kRows = 8192;  // a rank
+constexpr int kRows = 8192;  // per rank
 
 std::vector<RowInterval> allowed_keys(const Partition& partition, int rank, int owner) {
   const Region region{Mask{.seqlen = Index{kRanks} * kRows, .causal = true},
@@ -36,13 +36,13 @@ struct RingTime {
   double slowest_pairs = 0, mean_pairs = 0;  // the same in pairs
 };
 
-// launch(problem, tile, stream), with the first of the kernel's tiles.
+// Time a ring with launch(problem, stream), which takes the first of the kernel's tiles.
 template <class Launch>
 RingTime time_ring(const DeviceInfo& device, PartitionKind kind, KernelPass pass, Launch launch) {
   const Partition partition{kind, Index{kRanks} * kRows, kRanks};
   StepProblem problem({1, 64, 8, kRows, kRows, 128}, DType::bf16, pass, square_keys(kRows, false));
   GpuTimer timer(device);
-  // Steps that allow the same pairs are one measurement.
+  // Steps that allow the same pairs are measured once.
   std::map<std::vector<std::pair<std::int32_t, std::int32_t>>, double> known;
   RingTime ring;
   for (int step = 0; step < kRanks; ++step) {

@@ -1,5 +1,5 @@
-// How kernels are timed on a GPU: CUDA events around single launches, the L2 cache emptied before
-// each, the median of as many as fit a fixed time.
+// Times kernels on a GPU with CUDA events around single launches. The L2 cache is emptied before
+// each launch, and the result is the median of as many launches as fit a fixed time.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -24,7 +24,7 @@ class GpuTimer {
   explicit GpuTimer(const DeviceInfo& device)
       : flush_(&meter_, 2 * static_cast<Index>(std::max<std::size_t>(device.l2_bytes, 1 << 20))) {}
 
-  // Seconds of one call of `enqueue`.
+  // Return the seconds of one call of `enqueue`.
   double once(const std::function<void(cudaStream_t)>& enqueue) {
     RINGSCOPE_CUDA(cudaMemsetAsync(flush_.data(), 0xff, static_cast<std::size_t>(flush_.bytes()),
                                    stream_.get()));
@@ -35,7 +35,7 @@ class GpuTimer {
     return static_cast<double>(end_.ms_since(begin_)) * 1e-3;
   }
 
-  // Medians of calls that take turns, so that a drift of clocks meets all alike.
+  // Return the medians of calls that alternate, so that a drift of clocks affects all alike.
   std::vector<double> medians(const std::vector<std::function<void(cudaStream_t)>>& all) {
     constexpr double kSeconds = 0.25;
     double total = 0;
@@ -64,7 +64,7 @@ class GpuTimer {
   Event begin_{EventKind::timed}, end_{EventKind::timed};
 };
 
-// Runs a benchmark's body; what CUDA throws becomes the benchmark's error.
+// Run a benchmark's body. Report an exception as the benchmark's error.
 inline void guarded(benchmark::State& state, const std::function<void()>& body) try {
   body();
 } catch (const std::exception& error) {
@@ -72,7 +72,7 @@ inline void guarded(benchmark::State& state, const std::function<void()>& body) 
   state.SkipWithError(error.what());
 }
 
-// Runs what `add_benchmarks` registers on device 0. Where there is none, says so and succeeds:
+// Run what `add_benchmarks` registers on device 0. Without a device, print so and return 0, because
 // there is nothing to measure.
 inline int gpu_benchmark_main(int argc, char** argv,
                               const std::function<void(const DeviceInfo&)>& add_benchmarks) {
@@ -90,7 +90,7 @@ inline int gpu_benchmark_main(int argc, char** argv,
   return 0;
 }
 
-// Registers one benchmark with one iteration, whose manual time is a median.
+// Register one benchmark with one iteration, whose manual time is a median.
 template <class Body>
 void add_benchmark(const std::string& name, Body body) {
   benchmark::RegisterBenchmark(name.c_str(),
@@ -102,7 +102,7 @@ void add_benchmark(const std::string& name, Body body) {
       ->Unit(benchmark::kMillisecond);
 }
 
-// "05_tensor_cores"
+// Return "05_tensor_cores".
 template <class Kernel>
 std::string file_name(const Kernel& kernel) {
   return (kernel.number < 10 ? "0" : "") + std::to_string(kernel.number) + "_" +
@@ -113,7 +113,7 @@ inline std::string to_string(TileShape tile) {
   return std::to_string(tile.rows) + "x" + std::to_string(tile.keys);
 }
 
-// The rows of a square problem that may attend all keys, or those up to their own place.
+// Return the keys of each row of a square problem: all, or those up to the row's own position.
 inline std::vector<RowInterval> square_keys(int rows, bool causal) {
   std::vector<RowInterval> keys;
   for (int i = 0; i < rows; ++i) keys.push_back({0, causal ? i + 1 : rows});

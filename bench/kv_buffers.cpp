@@ -1,4 +1,4 @@
-// What more than two KV buffers hide of late ranks, and what they cannot: late_ranks.h, a thread a rank.
+// The benchmark of late_ranks.h with one thread per rank.
 #include "bench/late_ranks.h"
 
 namespace ringscope {

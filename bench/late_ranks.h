@@ -1,18 +1,18 @@
-// A ring of ranks that are late on purpose (core/ring/faults.h), for every number of KV buffers: what
-// kv_buffers.cpp measures on threads and mpi_kv_buffers.cpp on processes. Ranks sleep for nearly all of
-// the time, which takes no processor, so that eight of them can be late on any machine.
+// Benchmarks a ring of ranks that are late on purpose (core/ring/faults.h), for every number of KV
+// buffers. kv_buffers.cpp runs it on threads and mpi_kv_buffers.cpp on processes. Ranks sleep for
+// nearly all of the time, so eight of them can be late on a machine with few cores.
 //
 // Arguments: lateness, buffers.
-//   lateness 0   jitter: every rank sleeps before every block, 20 ms in the mean
+//   lateness 0   jitter: every rank sleeps before every block, 20 ms on average
 //   lateness 1   straggler: the last rank sleeps 20 ms before every block, the others never
 //
-//   of_two       wall time / that with two buffers: what more of them hide
-//   foretold     the same by simulation, of the same delays (core/sim)
-//   of_foretold  wall time / the simulated one
-//   of_in_step   wall time / the simulated one of a ring whose ranks begin every step together
-//   of_least     wall time / that of ranks which wait for nobody: what no ring can hide
+//   of_two       wall time / wall time with two buffers: what additional buffers hide
+//   foretold     the same ratio, simulated with the same delays (core/sim)
+//   of_foretold  wall time / simulated wall time
+//   of_in_step   wall time / simulated wall time of a ring whose ranks begin every step together
+//   of_least     wall time / time of ranks that wait for nobody: what no ring can hide
 //
-// All of sums over the seeds, one an iteration.
+// Each ratio is one of sums over the seeds. Every iteration uses another seed.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -54,7 +54,7 @@ inline AttentionInputs late_inputs() {
   return inputs;
 }
 
-// Of ranks that compute in next to no time, and hops that take none.
+// Simulate ranks whose compute time is negligible, with hops that take no time.
 inline double foretold_s(const RingConfig& config, Pace pace = Pace::buffers) {
   const Job job{.shape = config.shape,
                 .dtype = config.dtype,
@@ -76,7 +76,7 @@ inline double foretold_s(const RingConfig& config, Pace pace = Pace::buffers) {
   return simulate({.job = job, .pace = pace}, work, machine).wall_s();
 }
 
-// Of the rank that sleeps most.
+// Return the total delay of the rank that sleeps most.
 inline double least_s(const RingConfig& config) {
   double least = 0;
   for (int rank = 0; rank < config.world_size; ++rank) {
@@ -88,7 +88,7 @@ inline double least_s(const RingConfig& config) {
   return least;
 }
 
-// `wall_s(config)` runs it. Every iteration is another seed, with two buffers and with more.
+// Measure with `wall_s(config)`, which runs a ring: one seed per iteration, two buffers and more.
 template <class WallTime>
 void measure_late_ranks(benchmark::State& state, WallTime&& wall_s) {
   double more = 0, two = 0, foretold_more = 0, foretold_two = 0, in_step = 0, least = 0;

@@ -1,5 +1,5 @@
-// Loading traces of a million slices into the viewer: slices a second, and the most memory that the
-// process holds meanwhile. The files are made anew in the folder for temporary files.
+// Loads traces of a million slices into the viewer. Reports slices per second and the peak memory
+// of the process. The files are written anew in the folder for temporary files.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kSlices = 1'000'000;
 
-// Removed when the benchmark ends.
+// A file that is removed when the benchmark ends.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& name)
@@ -30,7 +30,7 @@ class TemporaryFile {
   std::filesystem::path path_;
 };
 
-// As 8 ranks would record it that compute, send, receive and wait in every step.
+// Write a recording of 8 ranks that compute, send, receive and wait in every step.
 void write_recording(const std::string& path) {
   constexpr int kRanks = 8;
   Recording recording;
@@ -82,7 +82,7 @@ void write_recording(const std::string& path) {
   write_chrome_trace(path, recording);
 }
 
-// As PyTorch's profiler writes kernels and what launched them.
+// Write a trace like that of PyTorch's profiler, with kernels and the operations that launch them.
 void write_profile(const std::string& path) {
   std::ofstream out(path, std::ios::binary);
   out << R"({"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 8},
@@ -100,7 +100,7 @@ void write_profile(const std::string& path) {
   out << "\n]}\n";
 }
 
-// Of /proc/self/status, in MB.
+// Return the value of `key` in /proc/self/status, in MB.
 double status_mb(const std::string& key) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -112,7 +112,7 @@ void load(benchmark::State& state, void (*write)(const std::string&)) {
   const TemporaryFile file("ringscope_load_bench.json");
   write(file.path());
   malloc_trim(0);
-  // Forgets the highest resident size so far.
+  // Reset the highest resident size.
   std::ofstream("/proc/self/clear_refs") << 5;
   std::int64_t slices = 0;
   for (auto _ : state) {

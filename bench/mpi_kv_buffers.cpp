@@ -1,5 +1,5 @@
-// What more than two KV buffers hide of late ranks, and what they cannot: late_ranks.h, a process a rank.
-// Started by itself it starts itself again under mpirun; or start it with your own launcher.
+// The benchmark of late_ranks.h with one process per rank. Started alone, it starts itself again
+// under mpirun; it also runs under another launcher.
 #include <cstdio>
 
 #include "bench/late_ranks.h"
@@ -18,12 +18,12 @@ void BM_MpiKvBuffers(benchmark::State& state) {
     ProcessInputs from;
     from.generated = &source;
     const double wall_s = run_on_mpi(*session, config, from, false).wall_s;
-    return session->rank() == 0 ? wall_s : 1;  // the others don't know it
+    return session->rank() == 0 ? wall_s : 1;  // only rank 0 knows the time
   });
 }
 BENCHMARK(BM_MpiKvBuffers)->Apply(late_arguments);
 
-// Ranks but the first say nothing.
+// A reporter that prints nothing, for all ranks but the first.
 class Silence : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }

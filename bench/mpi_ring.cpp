@@ -1,16 +1,16 @@
-// The ring of two MPI processes against that of two threads, in one run, both taken in turn: what the
-// progress thread and the messages cost. Started by itself it starts itself again under mpirun, with
-// processes that are not bound to cores, as threads are not; or start it with your own launcher.
+// The ring of two MPI processes against that of two threads, in turn and in one run: the costs of
+// the progress thread and the messages. Started alone, it starts itself again under mpirun, with
+// processes that are not bound to cores, as threads are not; it also runs under another launcher.
 //
 //   of_threads   time of the thread ring / time of the MPI ring: its share of the throughput
-//   median_of    the same of the medians
-//   exposed      transfer time that the slowest rank did not compute, of the run's time
-//   waited       the same of waiting for a block
-//   polling      processor time of the process outside of compute slices, of the run's time
+//   median_of    the same ratio of the medians
+//   exposed      most transfer time during which a rank did not compute / run time
+//   waited       most time that a rank waited for blocks / run time
+//   polling      processor time of the process outside of compute slices / run time
 //   startup_s    from before MPI_Init to the first message of the first run, on the slowest rank
 //
-// All of the fastest run of each kind, but median_of: what else a machine does only ever takes time.
-// Still, a figure for two ranks means little on a machine without two idle cores.
+// All but median_of are of the fastest run of each kind, because other work on the machine only
+// adds time. Still, a figure for two ranks means little on a machine without two idle cores.
 
 #include <benchmark/benchmark.h>
 #include <sched.h>
@@ -68,7 +68,7 @@ RingRun run_mpi(const RingConfig& config, const AttentionInputs& inputs) {
   return run_on_mpi(*session, config, from, false);
 }
 
-// Threads may use all cores, whatever the launcher has bound this process to.
+// Run on threads that may use all cores, whatever the launcher has bound this process to.
 double run_threads(const RingConfig& config, const AttentionInputs& inputs) {
   cpu_set_t bound, all;
   sched_getaffinity(0, sizeof bound, &bound);
@@ -88,14 +88,14 @@ double processor_s() {
          1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-// Arguments: seqlen, backward. Causal, zigzag.
+// Arguments: seqlen, backward. The mask is causal and the partition zigzag.
 void BM_MpiRing(benchmark::State& state) {
   const RingConfig config = config_for(state.range(0), state.range(1) != 0);
   const AttentionInputs inputs = random_inputs(config.shape);
   run_mpi(config, inputs);
   std::vector<double> threads, processes;
   for (auto _ : state) {
-    // The others go on to the next run, and wait there without taking a core from these threads.
+    // The other ranks go on to the next run, where they wait without using a core.
     if (session->rank() == 0) threads.push_back(run_threads(config, inputs));
     const double before_s = processor_s();
     const RingRun run = run_mpi(config, inputs);
@@ -127,14 +127,14 @@ BENCHMARK(BM_MpiRing)
     ->Unit(benchmark::kMillisecond)
     ->Iterations(15);
 
-// Ranks but the first say nothing.
+// A reporter that prints nothing, for all ranks but the first.
 class Silence : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>&) override {}
 };
 
-// A small run, and when its first message left, after `begin_ns`.
+// Run a small ring, and measure from `begin_ns` until its first message leaves.
 void measure_startup(std::int64_t begin_ns) {
   const RingConfig config = config_for(64, false);
   const std::int64_t base_ns = monotonic_ns();

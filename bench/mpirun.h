@@ -1,5 +1,5 @@
-// A program of processes that was started by itself starts itself again under mpirun, with processes that
-// are not bound to cores, as threads are not.
+// Lets a program of MPI processes start itself again under mpirun. Its processes are not bound to
+// cores, because threads are not either.
 #pragma once
 
 #include <unistd.h>
@@ -12,7 +12,7 @@
 
 namespace ringscope {
 
-// Returns at once in a process that a launcher started; false when there is no mpirun.
+// Return true if a launcher started this process, else execute mpirun. Return false without one.
 inline bool launched_with(int ranks, int argc, char** argv) {
   if (launched_by_mpi()) return true;
   const std::string count = std::to_string(ranks);

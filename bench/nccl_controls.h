@@ -1,6 +1,6 @@
-// The two halves of a run over NCCL without each other, for comparison with the whole: only computing,
-// where no block moves, and only communicating, where no block is attended. Their results are of no
-// use, and buffers that nothing arrives in hold NaN.
+// The two halves of a run over NCCL, each without the other, for comparison with the whole: only
+// computing, where no block moves, and only communicating, where no block is attended. Their
+// results are useless, and buffers that nothing arrives in hold NaN.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace ringscope::cuda {
 
 enum class Half { both, compute, communication };
 
-// Moves nothing.
+// A communicator that moves nothing.
 class StandingCommunicator : public Communicator {
  public:
   explicit StandingCommunicator(const Communicator& other)
@@ -26,7 +26,7 @@ class StandingCommunicator : public Communicator {
   int rank_, world_size_;
 };
 
-// Attends nothing.
+// A backend that attends nothing.
 class IdleBackend : public BlockBackend {
  public:
   Completion begin(const QueryBlock&, const SoftmaxState&) override { return nullptr; }
@@ -54,7 +54,7 @@ class IdleBackend : public BlockBackend {
   BlockStats stats_;
 };
 
-// An engine of which only one half does anything.
+// An engine that does only one half of the work.
 class HalfEngine : public Engine {
  public:
   HalfEngine(Engine& whole, Half half) : whole_(whole), half_(half) {}
@@ -75,7 +75,7 @@ class HalfEngine : public Engine {
    public:
     HalfRank(std::unique_ptr<RankEngine> whole, Half half)
         : whole_(std::move(whole)), half_(half), standing_(whole_->communicator()) {}
-    // Of both, since they make the rank's GPU its thread's.
+    // Call both getters, because they select the rank's GPU for its thread.
     Communicator& communicator() override {
       Communicator& moving = whole_->communicator();
       return half_ == Half::compute ? standing_ : moving;

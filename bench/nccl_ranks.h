@@ -1,5 +1,5 @@
-// The ranks of a benchmark over NCCL: all of them on threads of this process, or one of them, in a
-// process of its own. Connections are made once and serve all runs.
+// The ranks of a benchmark over NCCL: all of them on threads of this process, or one of them in a
+// process of its own. The connections are made once and serve all runs.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace ringscope::cuda {
 
 inline constexpr double kRanksTimeoutS = 120;
 
-// Values that need no memory of the whole sequence: a rank makes its own rows.
+// Rows that each rank makes for itself, so that no memory holds the whole sequence.
 class CheapRows : public RowSource {
  public:
   explicit CheapRows(const AttentionShape& shape) : shape_(shape) {}
@@ -62,13 +62,13 @@ class Ranks {
   virtual int world_size() const = 0;
   virtual bool is_first() const = 0;
   virtual bool shares_gpus() const = 0;
-  // On the first rank with its recording.
+  // Run the ring. The first rank's result has the recording.
   virtual RingRun run(const RingConfig& config, Half half) = 0;
 };
 
 class ThreadRanks : public Ranks {
  public:
-  // Throws RunError when NCCL cannot.
+  // Throw RunError when NCCL can't be used.
   explicit ThreadRanks(int world_size) : world_size_(world_size) {
     std::string why_not;
     const RankGpus seen = visible_gpus(why_not);

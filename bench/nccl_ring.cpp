@@ -1,23 +1,23 @@
-// The ring over NCCL on all GPUs of this machine, or of several: how fast, and where the rest went.
+// Measures the ring over NCCL on all GPUs of this machine, or of several: its speed and its losses.
 //
-//   nccl_ring [--world-size N] [--rows C] [--benchmark_...]     a thread a rank, on this machine
-//   mpirun -np N nccl_ring ...                                 a process a rank
+//   nccl_ring [--world-size N] [--rows C] [--benchmark_...]     one thread per rank, one machine
+//   mpirun -np N nccl_ring ...                                 one process per rank
 //
-// Without --world-size: as many ranks as GPUs. More ranks than GPUs share them, slowly, which is good
-// for a check of this program and for nothing else; where NCCL then needs a process a rank, this
-// program starts itself again under mpirun. bf16, head_dim 128, 32 heads, 8 kv heads, causal; C rows a
-// rank (8192).
+// Without --world-size, there are as many ranks as GPUs. More ranks than GPUs share them slowly,
+// which is only good for checking this program. If NCCL then needs one process per rank, this
+// program starts itself again under mpirun. The problem is bf16, head_dim 128, 32 heads, 8 kv
+// heads, causal, with C rows per rank (8192).
 //
 //   tokens_per_s   positions / wall time
-//   TFLOPs         a GPU, by 4 and 10 x pairs x head_dim
-//   of_one_GPU     TFLOPs over those of one GPU alone on a sequence of C rows, in this run
-//   exposed        transfer time that the slowest rank did not compute, of the wall time
-//   compute_only   wall time without transfers, of the wall time
-//   transfer_only  wall time without compute, of the wall time
+//   TFLOPs         per GPU, by 4 (forward) and 10 (backward) x pairs x head_dim
+//   of_one_GPU     TFLOPs / those of one GPU alone on a sequence of C rows, in this run
+//   exposed        most transfer time during which a rank did not compute / wall time
+//   compute_only   wall time without transfers / wall time
+//   transfer_only  wall time without compute / wall time
 //   slowest_s      compute time of the slowest rank
 //
-// Every iteration takes the three kinds of run in turn. What this machine has no means to measure is
-// said at the end.
+// Every iteration makes the three kinds of run in turn. The program ends by printing what this
+// machine has no means to measure.
 
 #include <benchmark/benchmark.h>
 #include <unistd.h>
@@ -68,7 +68,7 @@ double flops_of(const RingConfig& config) {
          static_cast<double>(config.shape.batch * config.shape.num_heads);
 }
 
-// TFLOP/s of one GPU alone, by compute time.
+// Return TFLOP/s of one GPU alone, by compute time.
 double one_gpu_tflops(Index rows, bool backward) {
   static std::map<std::pair<Index, bool>, double> known;
   double& tflops = known[{rows, backward}];
@@ -125,7 +125,7 @@ void measure(benchmark::State& state, Ranks& ranks, const RingConfig& config, In
   if (ranks.is_first()) report(state, config, sums, of_one);
 }
 
-// The same blocks moved by copy engines; only on threads, with a GPU a rank.
+// Measure the same blocks moved by copy engines; only on threads, with one GPU per rank.
 void measure_copies(benchmark::State& state, const RingConfig& config, Index rows) {
   const AttentionInputs inputs = whole_inputs(config.shape);
   const auto run = [&] {
@@ -145,7 +145,7 @@ void measure_copies(benchmark::State& state, const RingConfig& config, Index row
   report(state, config, sums, of_one);
 }
 
-// What CUDA or NCCL throw becomes the benchmark's error. Of a process of many it is the end of all.
+// Report an error of CUDA or NCCL as the benchmark's on threads. In a job it ends all processes.
 template <class F>
 void guarded(benchmark::State& state, bool on_threads, F&& f) {
   try {
@@ -208,7 +208,7 @@ int run_benchmarks(Ranks& ranks, const Options& options, bool on_threads) {
                                            (on_threads ? " threads" : " processes") +
                                            (ranks.shares_gpus() ? ", sharing GPUs" : ""));
   add_benchmarks(ranks, options.rows, on_threads);
-  // Ranks but the first say nothing.
+  // Let only the first rank print.
   class Silence : public benchmark::BenchmarkReporter {
    public:
     bool ReportContext(const Context&) override { return true; }
@@ -247,7 +247,7 @@ int run_as_process(const Options& options) {
   ProcessSeat place;
   try {
     place = take_process_seat(line);
-  } catch (const RunError& error) {  // on every rank alike
+  } catch (const RunError& error) {  // thrown on every rank alike
     session.finish();
     return session.rank() == 0 ? skip(error.what()) : 0;
   }
@@ -261,7 +261,7 @@ int run_as_process(const Options& options) {
   return 0;
 }
 
-// Only returns when there is no mpirun.
+// Execute mpirun. Return only if there is none.
 void restart_under_mpirun(int ranks, const std::vector<std::string>& arguments) {
   const std::string count = std::to_string(ranks);
   std::vector<const char*> words = {"mpirun", "--oversubscribe", "-np", count.c_str()};
@@ -294,7 +294,7 @@ int run_on_threads_here(const Options& options, const std::vector<std::string>& 
   }
 }
 
-// Of the words that Google Benchmark has left. Throws InputError.
+// Read the arguments that Google Benchmark has left. Throw InputError.
 Options read_options(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; i += 2) {

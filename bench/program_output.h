@@ -1,4 +1,4 @@
-// What a program of ours prints as JSON, for benchmarks that compare with it.
+// Runs another program of this project and reads its JSON, for benchmarks that compare with it.
 #pragma once
 
 #include <rapidjson/document.h>
@@ -10,7 +10,7 @@
 
 namespace ringscope {
 
-// stdout of a shell command. Throws RunError when it can't be started or does not end with 0.
+// Return stdout of a shell command. Throw RunError when it can't start or does not end with 0.
 inline std::string output_of(const std::string& command) {
   std::FILE* const pipe = ::popen((command + " 2>/dev/null").c_str(), "r");
   if (pipe == nullptr) throw RunError("cannot start: " + command);
@@ -22,7 +22,7 @@ inline std::string output_of(const std::string& command) {
   return text;
 }
 
-// An object. Throws RunError for anything else.
+// Return a JSON object. Throw RunError for anything else.
 inline rapidjson::Document parsed(const std::string& json) {
   rapidjson::Document document;
   document.Parse(json.c_str(), json.size());
@@ -30,7 +30,7 @@ inline rapidjson::Document parsed(const std::string& json) {
   return document;
 }
 
-// Throws RunError when there is no such number in `object`.
+// Return a number of `object`. Throw RunError when there is no such number.
 inline double number_in(const rapidjson::Value& object, const char* key) {
   if (!object.IsObject() || !object.HasMember(key) || !object[key].IsNumber())
     throw RunError(std::string("no number ") + key);

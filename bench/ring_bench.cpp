@@ -1,5 +1,5 @@
-// The ring on threads: how much two ranks gain over one, and zigzag over contiguous, in one run
-// (both taken in turn within each iteration); and what recording costs.
+// The ring on threads: the gain of two ranks over one and of zigzag over contiguous, both taken in
+// turn within each iteration of one run; and the cost of recording.
 //
 // A figure for N ranks means something only on a machine with at least N idle cores.
 
@@ -32,7 +32,7 @@ AttentionInputs random_inputs(const AttentionShape& shape) {
   return inputs;
 }
 
-// Arguments: world_size, seqlen, backward. Causal, zigzag.
+// Arguments: world_size, seqlen, backward. The mask is causal and the partition zigzag.
 void BM_RingScaling(benchmark::State& state) {
   RingConfig config;
   config.world_size = static_cast<int>(state.range(0));
@@ -87,8 +87,8 @@ void BM_RecordEvent(benchmark::State& state) {
 }
 BENCHMARK(BM_RecordEvent);
 
-// The ring loop of one rank with and without the decorators, many short steps: `recording_cost` is
-// the share of time that they add. Arguments: rows.
+// Run the ring loop of one rank with and without the decorators, many short steps. `recording_cost`
+// is the share of time that the decorators add. Arguments: rows.
 void BM_RecordingCost(benchmark::State& state) {
   const Index rows = state.range(0);
   const RingProblem problem{{1, 1, 1, 64, DType::f32, default_softmax_scale(64)},

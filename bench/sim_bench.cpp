@@ -1,4 +1,4 @@
-// How many (rank, step)s a second the simulator goes through, on one core.
+// Measures how many (rank, step)s per second the simulator processes on one core.
 #include <benchmark/benchmark.h>
 
 #include "core/sim/simulate.h"
@@ -33,7 +33,7 @@ void simulated(benchmark::State& state, const char* mask, PartitionKind partitio
   machine.hop_jitter = setting.jitter;
   double steps = 0;
   for (auto _ : state) {
-    // Counting the pairs is part of it.
+    // The time includes counting the pairs.
     const Simulation simulation = simulate(
         {.job = job, .pace = setting.pace, .with_path = setting.with_path}, Work(job), machine);
     benchmark::DoNotOptimize(simulation.forward_s);

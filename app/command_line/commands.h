@@ -1,6 +1,5 @@
-// `ringscope demo`: the main job on a real text. Causal ring attention on four ranks in all four
-// partitions, each verified against one oracle and recorded, and one table of what differs between
-// them; then the traces as a picture, and the viewer where somebody can see it.
+// The entry points of the commands: one function per command runs it, prints its output, and
+// returns the program's exit status. This file does not read the command line, options.h does.
 #pragma once
 
 #include "app/command_line/options.h"
@@ -11,46 +10,48 @@
 
 namespace ringscope {
 
-// Returns the exit status: 0, or 1 when a verification failed. Throws InputError, RunError,
-// std::bad_alloc.
+// Run causal ring attention on a real text, on four ranks in all four partitions. Verify each run
+// against one oracle, record it, and print one table of the differences. Then draw the traces as a
+// picture, and open the viewer if somebody can see it. Return 0, or 1 when a verification failed.
+// Throw InputError, RunError, std::bad_alloc.
 int demo_command(const DemoOptions& options);
 
 // ---
-// `ringscope generate`: text from a checkpoint.
+// `ringscope generate` continues a text with the model of a checkpoint.
 
-// With a thread a rank. Returns the exit status; throws InputError, RunError.
+// Run with one thread per rank. Return the exit status. Throw InputError, RunError.
 int generate_command(const GenerateRequest& request);
 
 // ---
-// `ringscope groups`: who works together when heads, rows, layers and batches are dealt out at the
-// same time, where these groups lie, and what they send.
+// `ringscope groups` says which ranks work together when heads, rows, layers and batches are split
+// at the same time, where these groups lie, and what they send.
 
-// Returns the exit status, 0.
+// Return the exit status, 0.
 int groups_command(const GroupsOptions& options);
 
 // ---
-// `ringscope info`: what this build and this machine can do, and why not the rest.
+// `ringscope info` says what this build and this machine can do, and why not the rest.
 
-// Prints it on stdout; returns 0. Throws RunError when stdout can't be written to.
+// Print it on stdout and return 0. Throw RunError when stdout can't be written to.
 int info_command();
 
 // ---
-// `ringscope plan`: what a run will cost on a machine, by formula.
+// `ringscope plan` computes by formula what a run will cost on a machine.
 
-// Returns the exit status: 0, whether the plan can be carried out or not, since that is the answer.
+// Return 0 even if the plan can't be carried out, because that is the answer.
 int plan_command(const PlanOptions& options);
 
 // ---
-// `ringscope run`: one attention problem, on a ring.
+// `ringscope run` runs one attention problem on a ring.
 
-// Prints the report on stdout and returns the exit status: 0, or 1 when --verify found the numbers
-// wrong. Throws InputError, RunError, std::bad_alloc.
+// Print the report on stdout. Return 0, or 1 when --verify found the numbers wrong. Throw
+// InputError, RunError, std::bad_alloc.
 int run_command(const RunOptions& options);
 
 // ---
-// `ringscope simulate`: a run on a machine that is not here.
+// `ringscope simulate` simulates a run on a machine that is not here.
 
-// Returns the exit status, 0. Throws InputError, RunError, std::bad_alloc.
+// Return the exit status, 0. Throw InputError, RunError, std::bad_alloc.
 int simulate_command(const SimulateOptions& options);
 
 }  // namespace ringscope

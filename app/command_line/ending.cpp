@@ -13,7 +13,7 @@ std::string version_text() {
 
 namespace {
 
-// "rank 2, step 1: ", as far as known.
+// Return "rank 2, step 1: ", as far as known.
 std::string where(const RunError& error) {
   if (error.rank() < 0) return "";
   const std::string rank = "rank " + std::to_string(error.rank());

@@ -1,4 +1,4 @@
-// Which Ringscope this is.
+// The program's version, and the exit status and error line that it ends with.
 #pragma once
 
 #include <exception>
@@ -8,11 +8,11 @@
 
 namespace ringscope {
 
-// "0.1.0, commit 1a2b3c4d5e6f", or "0.1.0" when it was not built from a git checkout.
+// Return "0.1.0, commit 1a2b3c4d5e6f", or "0.1.0" for a build outside a git checkout.
 std::string version_text();
 
 // ---
-// What went wrong, as the program says it: an exit status and one line.
+// An error, as the program reports it: an exit status and one line.
 
 inline constexpr int kWrongNumbers = 1, kBadInput = 2, kFailed = 3;
 
@@ -21,9 +21,9 @@ struct Ending {
   std::string line;  // "rank 2, step 1: ...", as far as known
 };
 
-// InputError: kBadInput; anything else: kFailed.
+// Return kBadInput for an InputError and kFailed for anything else.
 Ending ending_of(const std::exception& error);
-// The same without its place in words, for whoever passes it on.
+// Return `error` as a RunError. Its message lacks the rank and step, which the RunError holds.
 RunError as_run_error(const std::exception& error);
 
 }  // namespace ringscope

@@ -9,7 +9,8 @@
 namespace ringscope {
 namespace {
 
-// What `command` (the name in "ringscope run", or "" for the program) made nothing of.
+// Throw InputError for the first argument that `command` left unread. `command` is the name in
+// "ringscope run", or "" for the program.
 void refuse_extras(const CLI::App& app, const std::string& command) {
   const std::vector<std::string> extras = app.remaining();
   const auto found = std::find_if(extras.begin(), extras.end(),
@@ -73,7 +74,7 @@ void CommandFlags::flag(const std::string& name, bool& target, const std::string
 
 void CommandFlags::value(const std::string& name, const std::string& type, const std::string& help,
                          std::function<void(const std::string&)> read) {
-  // CLI11 would also hand over the next flag as the value.
+  // CLI11 would also take the next flag for the value.
   const auto checked = [name, type, read = std::move(read)](const std::string& text) {
     if (text.starts_with("--"))
       throw InputError(fmt::format("{}: no value before '{}'; accepted: {}", name, text, type));
@@ -151,7 +152,7 @@ void CommandFlags::require_well_formed(const std::vector<std::string>& arguments
 CommandLine::CommandLine(const std::string& description, const std::string& program)
     : app_(std::make_unique<CLI::App>(description, program)) {
   app_->require_subcommand(0, 1);
-  // CLI11's own complaint about them does not say what would be accepted.
+  // CLI11's own error about extra arguments does not say what would be accepted.
   app_->allow_extras();
 }
 

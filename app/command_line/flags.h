@@ -1,4 +1,6 @@
-// Who asked for it: what goes wrong below the command line is told with the flag that led there.
+// Commands, their flags, and errors that name the flag which led to them. CLI11 splits the command
+// line and writes the help; the values are read here. No other file needs CLI11's headers, because
+// they take long to compile.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,8 +24,8 @@ class App;
 
 namespace ringscope {
 
-// Returns f(). What it throws of InputError and RunError is thrown on with `flag` ("--q", or
-// "--dtype:" where no file name follows) before the message.
+// Return f(). Throw its InputError or RunError again with `flag` before the message. `flag` is
+// "--q", or "--dtype:" where no file name follows.
 template <class F>
 auto for_flag(const std::string& flag, F&& f) {
   try {
@@ -36,12 +38,11 @@ auto for_flag(const std::string& flag, F&& f) {
 }
 
 // ---
-// The program's commands and their flags. CLI11 splits the command line and writes the help; values
-// are read here, and refused in one manner: what is wrong is told with the flag, the value, and
-// what would be accepted. No other file needs CLI11's headers, which take long to compile.
+// Reading values. Every value is refused in the same way: the message names the flag, the value,
+// and what would be accepted.
 
-// Numbers are read here, not by CLI11, which accepts what overflows and does not say what it
-// wanted.
+// Return the integer in `text`. Throw InputError unless it lies in [least, most]. CLI11 does not
+// read numbers here, because it accepts what overflows and does not say what it wanted.
 template <class T>
 T integer_of_flag(const std::string& flag, const std::string& text, T least, T most) {
   T value = 0;
@@ -52,43 +53,43 @@ T integer_of_flag(const std::string& flag, const std::string& text, T least, T m
       fmt::format("{}: '{}' given; accepted: an integer from {} to {}", flag, text, least, most));
 }
 
-// Of a number that need not be an integer.
-enum class Accepted { above_0, from_0, below_1 };  // up to 1e9; up to 1e9; from 0
+// The accepted range of a number that need not be an integer.
+enum class Accepted { above_0, from_0, below_1 };  // (0, 1e9]; [0, 1e9]; [0, 1)
 
 double number_of_flag(const std::string& flag, const std::string& text, Accepted accepted);
-// Above 0, and far from where clocks in nanoseconds end.
+// Return seconds in (0, 1e9], which clocks in nanoseconds can hold.
 double seconds_of_flag(const std::string& flag, const std::string& text);
 
-// "FLAG: WHY; accepted: ...", of flags that don't go together.
+// Throw InputError "FLAG: WHY; accepted: ..." for flags that don't go together.
 [[noreturn]] void contradiction(const std::string& flag, const std::string& why,
                                 const std::string& accepted);
 
-// The value of `flag` as far as it can be told before the command line is read; "" for none.
+// Return the first value of `flag`, found without parsing the command line, or "" for none.
 std::string value_before_reading(const std::string& flag,
                                  const std::vector<std::string>& arguments);
 
-// One command's. What they are read into must outlive the reading.
+// The flags of one command. Their targets must outlive the reading of the command line.
 class CommandFlags {
  public:
   explicit CommandFlags(CLI::App* command) : command_(command) {}
 
   void flag(const std::string& name, bool& target, const std::string& help);
-  // A flag with a value, which `read` takes.
+  // Add a flag with a value, which `read` takes.
   void value(const std::string& name, const std::string& type, const std::string& help,
              std::function<void(const std::string&)> read);
-  // One whose value may be left out; `read` then takes "".
+  // Add a flag whose value may be left out; `read` then takes "".
   void optional_value(const std::string& name, const std::string& type, const std::string& help,
                       std::function<void(const std::string&)> read);
   void path(const std::string& name, std::optional<std::string>& target, const std::string& help);
   void size(const std::string& name, std::optional<Index>& target, const std::string& help);
-  // An integer from 1.
+  // Add a flag that takes an integer from 1.
   template <class T>
   void count(const std::string& name, T& target, const std::string& help) {
     value(name, "N", help, [&target, name](const std::string& text) {
       target = integer_of_flag<Index>(name, text, 1, Index{std::numeric_limits<int>::max()} + 1);
     });
   }
-  // A name that `read` understands.
+  // Add a flag that takes a name, which `read` understands.
   template <class T, class Parse>
   void name(const std::string& flag, T& target, const std::string& accepted,
             const std::string& help, Parse read) {
@@ -96,7 +97,7 @@ class CommandFlags {
       try {
         target = read(text);
       } catch (const InputError& error) {
-        // Some complain about a part of the text only.
+        // Some messages name only a part of the text.
         const std::string what = error.what();
         throw InputError(what.starts_with("'" + text + "'")
                              ? flag + ": " + what
@@ -104,57 +105,57 @@ class CommandFlags {
       }
     });
   }
-  // One that may be given several times, and takes all the words up to the next flag.
+  // Add a flag that may be given several times and takes all the words up to the next flag.
   void values(const std::string& name, const std::string& type, std::vector<std::string>& target,
               const std::string& help);
-  // What is no flag, under this `name` in the help.
+  // Add the arguments that are not flags. The help shows them as `name`.
   void words(const std::string& name, std::vector<std::string>& target, const std::string& help);
-  // Without that flag the command is refused.
+  // Make the command fail without this flag.
   void require(const std::string& name);
 
-  // Whether a flag was given. After the reading.
+  // Return whether a flag was given. Valid after CommandLine::read().
   bool given(const std::string& name) const;
 
-  // What CLI11 lets pass, or refuses without saying what it wanted: flags given twice, without the
-  // value that they take or with one that they don't. Throws InputError.
+  // Throw InputError for what CLI11 lets pass, or refuses without saying what it wanted: a flag
+  // given twice, without the value that it takes, or with a value that it doesn't take.
   void require_well_formed(const std::vector<std::string>& arguments) const;
 
  private:
   CLI::App* command_;
   std::map<std::string, std::string> types_;  // of the value; "": takes none
-  std::set<std::string> optional_;            // may do without the value that they take
+  std::set<std::string> optional_;            // flags whose value may be left out
   std::set<std::string> repeated_;            // flags that may be given several times
 };
 
-// A command and its flags, for pages about them.
+// A command and its flags, as the pages of help_pages.h describe them.
 struct DescribedFlag {
-  std::string name, type, help;  // type: of the value; "" takes none
+  std::string name, type, help;  // type: of the value; "": takes none
 };
 struct DescribedCommand {
   std::string name, help;
   std::vector<DescribedFlag> flags;
 };
 
-// The whole: a command, and what was given with it.
+// The whole command line: all commands, and what was given.
 class CommandLine {
  public:
   CommandLine(const std::string& description, const std::string& program);
   ~CommandLine();
 
-  // The flags last as long as this. `page` is the file that describes the command in full, from the
-  // source folder, which its --help names.
+  // Add a command. The returned flags live as long as this object. `page` is the file that
+  // describes the command in full, relative to the source folder; the command's --help names it.
   CommandFlags& add_command(const std::string& name, const std::string& help,
                             const std::string& page);
 
-  // The text of `ringscope --help`, and all commands in the order in which they were added.
+  // Return the text of `ringscope --help`; return all commands in the order of their addition.
   std::string help() const;
   std::vector<DescribedCommand> described() const;
 
-  // Reads `arguments`, at least one. Returns the text of the help if that was asked for. Throws
+  // Read `arguments`, at least one. Return the text of the help if that was asked for. Throw
   // InputError.
   std::optional<std::string> read(const std::vector<std::string>& arguments);
-  // The command that was read, "" for none; and what else was given with it, which would be
-  // InputError.
+  // Return the command that was read, or "" for none. Throw InputError if anything else was given
+  // with it.
   std::string command() const;
   void require_no_extras() const;
 

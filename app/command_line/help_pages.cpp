@@ -11,8 +11,8 @@
 namespace ringscope {
 namespace {
 
-// The words of a type such as "contiguous|striped|zigzag"; none where it stands for a value, such as
-// N or FILE, or where a word has a part to fill in, such as "hybrid:U".
+// Return the words of a type such as "contiguous|striped|zigzag". Return none where the type stands
+// for a value, such as N or FILE, or where a word has a part to fill in, such as "hybrid:U".
 std::vector<std::string> words_of_type(const std::string& type) {
   std::vector<std::string> words;
   for (std::size_t begin = 0; type.find('|') != std::string::npos && begin <= type.size();) {
@@ -32,7 +32,7 @@ bool takes_path(const std::string& type) {
   return type.find("FILE") != std::string::npos || type.find("DIR") != std::string::npos;
 }
 
-// Troff takes a backslash, and a dot or an apostrophe that begins a line, for its own.
+// Escape what troff interprets: backslashes, hyphens, and a dot or apostrophe that begins a line.
 std::string troff(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -118,7 +118,7 @@ complete -o filenames -F _ringscope ringscope
                      names, values, flags);
 }
 
-// What zsh takes for its own between quotes and brackets.
+// Escape what zsh interprets between quotes and brackets.
 std::string zsh(const std::string& text) {
   std::string escaped;
   for (const char c : text) {

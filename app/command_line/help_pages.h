@@ -1,5 +1,5 @@
-// Pages made from the table that reads the command line: a man page, and what bash and zsh need to
-// complete commands, flags and their values.
+// Pages made from the table that reads the command line: a man page, and the scripts with which
+// bash and zsh complete commands, flags and their values.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace ringscope {
 
-// `page` is "man" (troff), "bash" or "zsh"; "" for `help`, the text of --help. Throws InputError.
+// Return a page: "man" (troff), "bash", "zsh", or "" for the text of --help. Throw InputError.
 std::string help_page(const std::string& page, const CommandLine& line);
 
 }  // namespace ringscope

@@ -31,7 +31,7 @@ double parse_scale(const std::string& flag, const std::string& text) {
       fmt::format("{}: '{}' given; accepted: a finite number that f32 can hold", flag, text));
 }
 
-// "unposted-recv, send-first, ..."
+// Return "unposted-recv, send-first, ...".
 std::string fault_names() {
   std::string names;
   for (const Fault fault : kAllFaults)
@@ -138,7 +138,7 @@ void add_demo(CommandFlags& flags, DemoOptions& demo) {
   });
 }
 
-// "1600x900" as width and height.
+// Return "1600x900" as width and height.
 std::pair<int, int> parse_size(const std::string& text) {
   int width = 0, height = 0;
   const char* const end = text.data() + text.size();
@@ -272,7 +272,7 @@ void check_backward(const RunOptions& run) {
                     "it together with --backward");
 }
 
-// "run, info, ..."
+// Return "run, info, ...".
 std::string known_commands() {
   std::string names;
   for (const std::string_view name : kCommands)

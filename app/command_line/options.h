@@ -1,5 +1,5 @@
-// What was asked for: the command line, read and checked for contradictions, but nothing opened
-// yet.
+// The options of every command: the command line, read and checked for contradictions. No file has
+// been opened yet.
 #pragma once
 
 #include <cstdint>
@@ -25,23 +25,23 @@
 
 namespace ringscope {
 
-// `ringscope run`. An optional that is empty was not given.
+// The options of `ringscope run`. An empty optional was not given.
 struct RunOptions {
-  // Where Q, K and V come from: exactly one of three.
+  // The source of Q, K and V: exactly one of three.
   std::optional<std::string> q, k, v;
   std::optional<std::string> text;
   bool random = false;
   std::uint64_t seed = 0;
 
-  // For text and random inputs.
+  // Only for text and random inputs.
   std::optional<Index> batch, heads, heads_kv, seqlen, head_dim;
 
   Backend backend = Backend::cpu;
   CudaChoice cuda;
-  std::optional<int> world_size;  // 4; with a process a rank, as many as were started
+  std::optional<int> world_size;  // default 4, or the number of processes started
   PartitionKind partition = PartitionKind::contiguous;
   Scheme scheme = Scheme::ring;
-  std::optional<int> kv_buffers;  // 2
+  std::optional<int> kv_buffers;  // default 2
   MaskSpec mask;
   DType dtype = DType::f32;
   std::optional<double> softmax_scale;
@@ -51,24 +51,24 @@ struct RunOptions {
 
   std::optional<std::string> out, lse, dq, dk, dv, trace;
   bool verify = false;
-  std::optional<Index> verify_rows;  // of each head; all
+  std::optional<Index> verify_rows;  // of each head; default all
   bool json = false;
 
   double timeout_s = 60;
   std::optional<Injection> injection;
 };
 
-// `ringscope demo`.
+// The options of `ringscope demo`.
 struct DemoOptions {
   std::string text;  // "": the text that lies beside the program
   std::string out = "runs/demo";
   Index seqlen = 8192;
-  bool no_view = false;  // whatever display there is
+  bool no_view = false;  // do not open a window, even on a display
 };
 
 struct InfoOptions {};
 
-// Asked for: to be printed.
+// The text of --help or `ringscope help`, which is to be printed.
 struct Help {
   std::string text;
 };
@@ -77,7 +77,7 @@ using Command =
     std::variant<Help, GroupsOptions, LessonOptions, PlanOptions, RunOptions, DemoOptions,
                  SimulateOptions, TrainOptions, GenerateRequest, viz::ViewOptions, InfoOptions>;
 
-// Reads `arguments` (without the program's name). Throws InputError naming the flag, the value and
+// Read `arguments` (without the program's name). Throw InputError naming the flag, the value and
 // what would be accepted.
 Command parse_command_line(const std::vector<std::string>& arguments);
 

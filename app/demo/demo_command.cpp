@@ -31,7 +31,7 @@ constexpr int kWorldSize = 4;
 constexpr Index kHeads = 4, kHeadDim = 64;
 constexpr Index kVerifiedRows = 1024;  // of each head; a sample keeps verifying a matter of seconds
 
-// What `ringscope run` would be asked for to get the same trace.
+// Return the options with which `ringscope run` would record the same trace.
 RunOptions run_options(const DemoOptions& demo, PartitionKind partition) {
   RunOptions run;
   run.text = demo.text;
@@ -46,7 +46,7 @@ RunOptions run_options(const DemoOptions& demo, PartitionKind partition) {
   return run;
 }
 
-// What `ringscope view` would be asked for to show all traces side by side.
+// Return the options with which `ringscope view` would show all traces side by side.
 viz::ViewOptions view_options(const DemoOptions& demo) {
   viz::ViewOptions view;
   for (const PartitionKind partition : kAllPartitions)
@@ -58,8 +58,8 @@ std::string picture_path(const DemoOptions& demo) {
   return (std::filesystem::path(demo.out) / "compare.png").string();
 }
 
-// The sources of the program as one text: beside it where it was built, in share/ where it is
-// installed.
+// Return the path of the program's sources as one text. The file lies beside the program in a build
+// and in share/ in an installation.
 std::string own_sources() {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -78,7 +78,7 @@ void make_folder(const std::string& path) {
                                  path, error ? error.message() : "not a folder"));
 }
 
-// "least - most" in `unit`s, or the one number when they read the same.
+// Return "least - most" in `unit`s, or a single number when both read the same.
 template <class T>
 std::string range_text(const std::vector<T>& values, double unit, const char* name, int decimals) {
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
@@ -121,8 +121,8 @@ std::string table_row(const Report& report) {
       fmt::format("{:.1e} {}", error, report.verdict->pass() ? "verified" : "WRONG"));
 }
 
-// The pairs of every (rank, step) as the height of a character, side by side for all partitions; a
-// full block is every query of a rank with every key of a block.
+// Draw the pairs of every (rank, step) as the height of a character, side by side for all
+// partitions. A full block means that every query of a rank attends to every key of a block.
 std::string work_picture(const std::vector<Report>& reports) {
   constexpr const char* kHeights[] = {"\u00b7", "\u2581", "\u2582", "\u2583", "\u2584",
                                       "\u2585", "\u2586", "\u2587", "\u2588"};
@@ -163,7 +163,7 @@ std::string closing_lines(const std::vector<Report>& reports) {
   return text;
 }
 
-// The traces as a picture, and how to look closer.
+// Draw the traces as a picture and return lines that say how to look closer.
 std::string show(const DemoOptions& options) {
   viz::ViewOptions view = view_options(options);
   if (const std::string no_viewer = why_no_viewer(); !no_viewer.empty())
@@ -175,7 +175,7 @@ std::string show(const DemoOptions& options) {
   return fmt::format("All four side by side: {}\nLook closer: {}\n", *view.screenshot, command);
 }
 
-// Whether somebody is there to look at a window.
+// Return whether somebody can see a window.
 bool somebody_looks(const DemoOptions& options) {
   return !options.no_view && can_show_windows() && ::isatty(STDOUT_FILENO) == 1 &&
          std::getenv("CI") == nullptr;

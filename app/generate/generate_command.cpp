@@ -25,7 +25,7 @@ int generate_command(const GenerateRequest& request) {
 }
 
 // ---
-// `generate` as one rank of a job.
+// Generating as one rank of a job, where each rank is a process.
 
 #ifdef RINGSCOPE_HAS_MPI
 
@@ -38,7 +38,7 @@ class GeneratePart : public JobPart {
     inputs_.options = request.options;
   }
 
-  // Only rank 0 opens files.
+  // Read the files on rank 0, because no other rank opens any.
   void prepare() override {
     require_world_size(session_, request_.world_size);
     if (is_first()) inputs_ = read_inputs(request_, session_.world_size(), session_.rank());
@@ -52,7 +52,7 @@ class GeneratePart : public JobPart {
       inputs_.checkpoint = checkpoint_from(checkpoint);
       require_memory_for(inputs_, request_.partition, session_.world_size(), session_.rank());
     }
-    agree(line_, {});  // now everybody knows that all have the memory for it
+    agree(line_, {});  // now every rank knows that all have the memory for it
     if (is_first()) output_.emplace(request_, inputs_);
     generated_ = generate_on_mpi(session_, inputs_.checkpoint, request_.partition, inputs_.options,
                                  output_ ? output_->on_byte() : OnByte(),
@@ -65,7 +65,7 @@ class GeneratePart : public JobPart {
   }
 
   RunError leave_behind(const RunError& failure, const std::exception&) override {
-    return failure;  // what came of the text has been printed
+    return failure;  // the generated text has been printed already
   }
 
  private:
@@ -75,7 +75,7 @@ class GeneratePart : public JobPart {
   Lifeline& line_;
   const GenerateRequest& request_;
   GenerateInputs inputs_;
-  std::optional<GenerateOutput> output_;  // rank 0's
+  std::optional<GenerateOutput> output_;  // only on rank 0
   Generated generated_;
 };
 

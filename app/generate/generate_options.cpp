@@ -12,7 +12,7 @@
 namespace ringscope {
 namespace {
 
-constexpr int kMostThreadRanks = 256;  // each has two threads; beyond, a byte takes seconds
+constexpr int kMostThreadRanks = 256;  // each has two threads; with more, a byte takes seconds
 
 std::string prompt_of(const GenerateRequest& request) {
   if (request.prompt) return *request.prompt;
@@ -104,7 +104,7 @@ void require_memory_for(const GenerateInputs& inputs, PartitionKind partition, i
                         std::optional<int> one_rank) {
   const Checkpoint& checkpoint = inputs.checkpoint;
   const Partition prompt{partition, static_cast<Index>(inputs.options.prompt.size()), world_size};
-  // Beside what the ranks hold: the checkpoint, and its bytes while it is handed out.
+  // Besides the ranks' memory, count the checkpoint and its bytes while they are broadcast.
   double needed =
       2 * sizeof(float) * static_cast<double>(checkpoint.values.size() + checkpoint.moments.size());
   const int first = one_rank.value_or(0), last = one_rank.value_or(world_size - 1);

@@ -1,6 +1,6 @@
-// A text of any bytes, shown on a terminal as it comes: what is UTF-8 and printable as it is, with
-// line ends and tabs, everything else as \x and two digits. So a model that has not learned what
-// makes a character can do no harm, and a character of several bytes appears when it is whole.
+// The output of `ringscope generate`. ShownText makes a text of any bytes safe for a terminal: it
+// keeps printable UTF-8, tabs and line ends and writes everything else as \x and two digits. So a
+// badly trained model can do no harm, and a character of several bytes appears when it is whole.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +15,34 @@ namespace ringscope {
 
 class ShownText {
  public:
-  // What can be shown now, after `byte`: often nothing, while a character is not whole.
+  // Return what can be shown after `byte`: often nothing, because a character is not yet whole.
   std::string add(std::uint8_t byte);
-  // What is left, at the end of the text.
+  // Return the rest at the end of the text.
   std::string finish();
 
  private:
   std::string held_;  // the beginning of a character
 };
 
-// A whole text likewise.
+// Return a whole text in the same form.
 std::string shown(std::string_view text);
 
-// Every byte as two digits, from which the text can be had again: shown() is for eyes.
+// Return every byte as two digits, from which, unlike from shown(), the text can be recovered.
 std::string hex(std::string_view bytes);
 
 // ---
-// What `ringscope generate` says: the text as it comes, or with --json everything at the end.
+// The output of a run: the text as it is generated, or with --json everything at the end.
 
 class GenerateOutput {
  public:
-  // Both must outlive it.
+  // Both arguments must outlive this object.
   GenerateOutput(const GenerateRequest& request, const GenerateInputs& inputs);
 
-  // What the run is told to call. Not to be called after end().
+  // Return the callbacks of the run. They must not be called after end().
   OnPrefill on_prefill();
   OnByte on_byte();
 
-  // `generated` holds all ranks' shares. Throws RunError when stdout can't be written to.
+  // `generated` holds the shares of all ranks. Throw RunError when stdout can't be written to.
   void end(const Generated& generated);
 
  private:
@@ -51,7 +51,7 @@ class GenerateOutput {
 
   const GenerateRequest& request_;
   const GenerateInputs& inputs_;
-  bool is_read_as_it_comes_;  // by someone before a terminal: then the text is its own progress
+  bool is_read_as_it_comes_;  // on a terminal, where the text shows the progress
   std::optional<ProgressBar> bar_;
   std::function<void(double)> draw_;  // of the second bar
   ShownText shown_;
@@ -59,7 +59,7 @@ class GenerateOutput {
   bool is_at_line_begin_ = true;
 };
 
-// The object of --json, with a line end.
+// Return the object of --json, with a line end.
 std::string generate_json(const GenerateRequest& request, const GenerateInputs& inputs,
                           const Generated& generated);
 

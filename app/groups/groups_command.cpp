@@ -138,7 +138,7 @@ int groups_command(const GroupsOptions& options) {
 
 namespace {
 
-constexpr Index kMostRanks = Index{1} << 16;  // of all of which it is known at once where they lie
+constexpr Index kMostRanks = Index{1} << 16;  // small enough to locate all ranks at once
 
 void add_sizes(CommandFlags& flags, GroupsRequest& request) {
   flags.count("--tensor", request.tensor, "ranks that share the heads of a layer (1)");
@@ -183,7 +183,7 @@ GroupsOptions checked_groups(const GroupsRequest& request) {
   options.job.sizes = {
       {rank_count("--tensor", request.tensor), rank_count("--context", request.context),
        rank_count("--pipeline", request.pipeline), rank_count("--data", request.data)}};
-  // No overflow: each is at most 2^16.
+  // This can't overflow, because each size is at most 2^16.
   Index product = 1;
   for (const int size : options.job.sizes.numbers) product = min_of(product * size, Index{1} << 40);
   if (product > kMostRanks)
@@ -203,7 +203,7 @@ GroupsOptions checked_groups(const GroupsRequest& request) {
   options.job.width = request.width == 0 ? request.heads * request.head_dim : request.width;
   options.job.layers = request.layers;
   options.job.value_bytes = bytes_of(request.dtype);
-  group_traffic(options.job);  // throws for what can't be dealt out
+  group_traffic(options.job);  // throws for what can't be split
   options.dtype = request.dtype;
   options.json = request.json;
   return options;

@@ -1,4 +1,4 @@
-// What `ringscope groups` was asked: how a world of ranks is split, and what it computes.
+// The options of `ringscope groups`: how a world of ranks is split, and what it computes.
 #pragma once
 
 #include <optional>
@@ -13,13 +13,13 @@ class CommandFlags;
 struct GroupsOptions {
   int world_size = 1;
   int ranks_a_node = 8;
-  std::optional<int> rank;  // whose groups are told member by member
+  std::optional<int> rank;  // whose groups are listed member by member
   GroupJob job;             // its sizes are the world's
   DType dtype = DType::bf16;
   bool json = false;
 };
 
-// What the flags say, before it is known to fit together; 0: not given.
+// The flags as given, before it is known that they fit together; 0: not given.
 struct GroupsRequest {
   Index tensor = 1, context = 1, pipeline = 1, data = 1;
   Index world_size = 0, ranks_a_node = 8;
@@ -30,11 +30,11 @@ struct GroupsRequest {
   bool json = false;
 };
 
-// The flags, which write to `request` when the command line is read.
+// Add the flags, which write to `request` when the command line is read.
 void add_groups(CommandFlags& flags, GroupsRequest& request);
 
-// Throws InputError naming the flag or size, the value and what would be accepted: for sizes that
-// don't make the world, and for heads or layers that can't be dealt out.
+// Throw InputError naming the flag or size, the value and what would be accepted: for sizes whose
+// product is not the world, and for heads or layers that can't be split evenly.
 GroupsOptions checked_groups(const GroupsRequest& request);
 
 }  // namespace ringscope

@@ -85,7 +85,7 @@ int tell_lesson(const Lesson& lesson, const LessonOptions& options) {
   }
 }
 
-// Runs `command` in a shell; its output (stdout and stderr) and exit status.
+// Run `command` in a shell. Return its output (stdout and stderr) and its exit status.
 std::pair<std::string, int> output_of(const std::string& command) {
   std::FILE* const pipe = ::popen((command + " 2>&1").c_str(), "r");
   if (pipe == nullptr) throw RunError("'" + command + "' can't be started");
@@ -107,7 +107,7 @@ int check_exercise(const Lesson& lesson) {
                     folder));
   const std::string header = "lessons/" + lesson.folder + "/exercise.h";
   print_out(header + "\n");
-  // The launcher's lock: two builds of one folder at a time would spoil it.
+  // Take the launcher's lock, because two builds of one folder at a time would spoil it.
   const std::string lock = (fs::path(RINGSCOPE_SOURCE_DIR) / "build/.lock").string();
   const auto [messages, built] =
       output_of(fmt::format("{}cmake --build '{}' --target {}",
@@ -150,7 +150,7 @@ int lesson_command(const LessonOptions& options) {
 
 namespace {
 
-// Not a terminal: 80 x 24.
+// Return the terminal's size, or 80 x 24 if there is no terminal.
 winsize size_of_terminal() {
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
@@ -163,7 +163,7 @@ bool is_set(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-// One byte from stdin; none at its end.
+// Read one byte from stdin. Return none at its end.
 std::optional<char> read_byte() {
   char byte = 0;
   for (;;) {
@@ -173,8 +173,8 @@ std::optional<char> read_byte() {
   }
 }
 
-// Keys come one by one and are not echoed, until it goes. Ctrl-C is one of them, so that no way out
-// leaves the terminal like this.
+// Deliver keys one by one and without echo while this object lives. Ctrl-C is delivered as a key
+// too, so that no way out leaves the terminal in this mode.
 class KeyByKey {
  public:
   KeyByKey() : good_(::tcgetattr(STDIN_FILENO, &before_) == 0) {
@@ -213,7 +213,7 @@ int TerminalConsole::width() const { return size_of_terminal().ws_col; }
 int TerminalConsole::height() const { return size_of_terminal().ws_row; }
 
 bool TerminalConsole::wait_for_key() {
-  // A Ctrl-D that was pressed before keys came one by one reads as a zero.
+  // A Ctrl-D pressed before this mode began reads as a zero.
   constexpr char kCtrlC = 3, kCtrlD = 4, kEarlyCtrlD = 0;
   const KeyByKey keys;
   for (;;) {

@@ -1,5 +1,5 @@
-// `ringscope lesson`: lists the lessons, tells one, shows the glossary, or tests the learner's
-// version of an exercise.
+// `ringscope lesson` lists the lessons, shows one, shows the glossary, or tests the learner's
+// solution of an exercise.
 #pragma once
 
 #include "app/lesson/lesson_options.h"
@@ -7,16 +7,16 @@
 
 namespace ringscope {
 
-// Returns the exit status: 0, or 1 when one of the lesson's checks fails or the exercise is not
-// solved. Throws InputError, RunError.
+// Return the exit status: 0, or 1 when one of the lesson's checks fails or the exercise is not
+// solved. Throw InputError, RunError.
 int lesson_command(const LessonOptions& options);
 
 // ---
-// The terminal that the program was started in, as a lesson sees it.
+// The terminal that the program was started in, through the interface that lessons use.
 
 class TerminalConsole : public lessons::Console {
  public:
-  // `pauses`: wait for keys and answers, where both stdin and stdout are a terminal.
+  // If `pauses`, wait for keys and answers, but only if both stdin and stdout are a terminal.
   explicit TerminalConsole(bool pauses);
 
   void write(std::string_view text) override;  // throws RunError

@@ -1,4 +1,4 @@
-// What `ringscope lesson` was asked: which lesson, and how to tell it.
+// The options of `ringscope lesson`: which lesson, and how to show it.
 #pragma once
 
 #include <optional>
@@ -20,10 +20,10 @@ struct LessonOptions {
 
 void add_lesson(CommandFlags& flags, LessonOptions& lesson);
 
-// Throws InputError for what makes no sense together.
+// Throw InputError for options that contradict each other.
 void check_lesson(const LessonOptions& lesson);
 
-// The lesson's number; none for list and glossary. Throws InputError for any other word.
+// Return the lesson's number, or none for list and glossary. Throw InputError for any other word.
 std::optional<int> lesson_number(const LessonOptions& lesson);
 
 }  // namespace ringscope

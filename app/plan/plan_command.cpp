@@ -25,7 +25,7 @@ void look_up_machine(Plan& plan) {
     plan.model = ModelPlan{*options.model, model_figures(plan.gpu, options.job.dtype), {}, {}};
 }
 
-// Ranks are threads: they share the cores and the memory.
+// Measure this machine. Ranks are threads, so they share the cores and the memory.
 void measure_machine(Plan& plan) {
   const Job& job = plan.options.job;
   const int busy = std::min(cores(), job.world_size);
@@ -43,7 +43,7 @@ void measure_machine(Plan& plan) {
 
 bool is_asked_for(const Choice& choice, const PlanOptions& options) {
   const bool right_scheme = !options.scheme || choice.job.scheme == *options.scheme;
-  // Partition makes no difference to Ulysses, which is left out where one is asked for.
+  // Leave Ulysses out if a partition was asked for, because it makes no difference to Ulysses.
   const bool right_partition =
       !options.partition ||
       (choice.job.scheme == JobScheme::ulysses ? options.scheme.has_value()
@@ -56,15 +56,15 @@ Choice choose(const Plan& plan) {
   std::copy_if(plan.choices.begin(), plan.choices.end(), std::back_inserter(asked_for),
                [&](const Choice& choice) { return is_asked_for(choice, plan.options); });
   if (const auto best = best_choice(asked_for)) return asked_for[*best];
-  // None can be done: the one that would be the fastest, with its obstacle. (Ulysses may have no
-  // meaning at all, with heads that do not divide.)
+  // If no choice is feasible, return the one that would be the fastest, with its obstacle. Ulysses
+  // keeps its obstacle, because it may be meaningless with heads that do not divide.
   std::vector<Choice> unhindered = asked_for;
   for (Choice& choice : unhindered)
     if (choice.job.scheme != JobScheme::ulysses) choice.obstacle.reset();
   return asked_for[best_choice(unhindered).value_or(0)];
 }
 
-// Of a ring of the chosen partition, whatever the chosen scheme.
+// Find the overlap of a ring with the chosen partition, whatever the chosen scheme.
 void find_overlap(Plan& plan) {
   Job ring = plan.chosen.job;
   ring.scheme = JobScheme::ring;

@@ -1,4 +1,4 @@
-// The plan for programs.
+// The plan as JSON for programs.
 #include <string_view>
 
 #include "app/plan/plan.h"

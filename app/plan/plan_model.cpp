@@ -1,5 +1,4 @@
-// A whole step of a model around the plan's attention: what it takes by part, and attention's
-// share.
+// A whole step of a model around the plan's attention: its time by part, and attention's share.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +20,7 @@ struct Part {
   const char* name;
   const char* key;
   double seconds;
-  bool of_layers;  // or once a step
+  bool of_layers;  // else once per step
 };
 
 std::vector<Part> parts_of(const StepTime& step) {
@@ -47,9 +46,9 @@ std::string sizes_text(const ModelSizes& sizes) {
   return fmt::format("width {}, hidden {}, vocab {}", sizes.width, sizes.hidden, sizes.vocab);
 }
 
-// Whether attention is put together from what its tiles, rows and hops take here, as `simulate
-// --measure` does it: in short sequences they matter. In the longest ones they don't, and would
-// take long to count.
+// Return whether attention's time is simulated from its tiles, rows and hops, as `simulate
+// --measure` does. They matter in short sequences; in the longest ones they don't, and counting
+// them would take long.
 bool is_simulated(const Plan& plan) {
   const Job& job = plan.chosen.job;
   const bool has_loop = job.scheme == JobScheme::ring || job.scheme == JobScheme::allgather;
@@ -57,7 +56,7 @@ bool is_simulated(const Plan& plan) {
          job.shape.seqlen <= (1 << 17);
 }
 
-// Of one layer's attention.
+// Return the seconds of one layer's attention.
 double simulated_seconds(const Plan& plan) {
   const Job& job = plan.chosen.job;
   Machine machine;

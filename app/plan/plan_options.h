@@ -1,4 +1,4 @@
-// What `ringscope plan` was asked: a problem, a machine, and how much to say.
+// The options of `ringscope plan`: a problem, a machine, and how much to print.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct PlanOptions {
 
   Job job;  // partition and scheme: those of the answer, unless given
   std::optional<PartitionKind> partition;
-  bool searched = false;  // in place of a partition: one found by search, on a ring
+  bool searched = false;  // search for a ring's partition instead of naming one
   std::optional<JobScheme> scheme;
   std::optional<ModelSizes> model;  // around the attention
 
@@ -23,18 +23,18 @@ struct PlanOptions {
   bool json = false;
 };
 
-// What the flags say, before it is known to fit together.
+// The flags as given, before it is known that they fit together.
 struct PlanRequest {
   PlanOptions options;
   ProblemRequest problem;
   ModelSizes model;  // 0: not given
 };
 
-// The flags, which write to `request` when the command line is read.
+// Add the flags, which write to `request` when the command line is read.
 void add_plan(CommandFlags& flags, PlanRequest& request);
 
-// Throws InputError naming the flag, the value and what would be accepted; also for a shape or mask
-// that can't be.
+// Throw InputError naming the flag, the value and what would be accepted, also for an impossible
+// shape or mask.
 PlanOptions checked_plan(const PlanRequest& request);
 
 }  // namespace ringscope

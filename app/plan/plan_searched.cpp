@@ -1,5 +1,5 @@
-// A partition made for the plan's mask: found, judged beside the four fixed ones in the same tiles,
-// and put into words.
+// A partition searched for the plan's mask. It is judged beside the four fixed ones with the same
+// tiles, and described in words.
 #include <fmt/format.h>
 
 #include "app/plan/plan.h"
@@ -14,9 +14,9 @@ namespace ringscope {
 namespace {
 
 constexpr Granularity kGpuTile = {128, 128};
-constexpr Granularity kCpuTile = {kTileRows, kVectorWidth};  // of the kernel that is measured
+constexpr Granularity kCpuTile = {kTileRows, kVectorWidth};  // of the measured kernel
 
-// Hops carry the block of the rank with most rows.
+// Return the cost of a ring whose hops carry the block of the rank with most rows.
 RingInTiles ring_of(std::string_view partition, const Work& work, const Job& job,
                     const Rates& rates) {
   Job ring = job;

@@ -1,4 +1,4 @@
-// The plan for people: what was asked, then feasibility, memory, threshold, time, choices, limits.
+// The plan as text: what was asked, feasibility, memory, threshold, time, choices, limits.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ std::string plan_line(const std::string& what, const std::string& value) {
   return fmt::format("{:<20}{}\n", what, value);
 }
 
-// The one that was chosen.
+// Return the name of the chosen way.
 std::string way_text(const Plan& plan) {
   const Job& job = plan.chosen.job;
   if (job.scheme == JobScheme::ulysses) return "ulysses";
@@ -87,7 +87,7 @@ std::string time_text(const Plan& plan) {
   return text;
 }
 
-// "*" marks the best, ">" another one that was asked for.
+// Return "*" for the best choice and ">" for another one that was asked for.
 char mark_of(const Plan& plan, std::size_t index) {
   if (plan.best == index) return '*';
   if (plan.searched) return ' ';
@@ -164,7 +164,7 @@ std::string plan_text(const Plan& plan) {
 }
 
 // ---
-// Where the plan's numbers come from: each as its formula, with the numbers put in, and the source.
+// The explanation of the plan: each number's formula, with the numbers put in, and its source.
 
 namespace {
 

@@ -22,7 +22,7 @@ std::string source_of(const RunOptions& run) {
 Terms terms_of(const TrainOptions& train) {
   Terms terms{{"version", version_text()}};
   const auto given_texts = texts_of(train.given);
-  // All that there are, so that of a rank that lacks one it is said that it was not given.
+  // List all flags, so that the error can say of a rank that a flag was not given.
   for (const std::string& flag : setting_flags()) {
     const auto given = given_texts.find(flag);
     terms.emplace_back(flag, given == given_texts.end() ? "not given" : given->second);
@@ -48,7 +48,7 @@ Terms terms_of(const GenerateRequest& request) {
           {"--timeout", fmt::format("{}", request.timeout_s)}};
 }
 
-// Sizes as numbers of the machine: all ranks run the same program.
+// Sizes in native byte order, because all ranks run the same program.
 struct FixedFacts {
   Index batch, num_heads, num_heads_kv, seqlen, head_dim, is_scattered, gathers_outputs;
 };
@@ -78,7 +78,7 @@ Terms terms_of(const Command& command) {
   terms.emplace_back("--kv-buffers", given_or(run->kv_buffers, "not given"));
   terms.emplace_back("--mask", run->mask.name());
   terms.emplace_back("--dtype", name_of(run->dtype));
-  // All digits: equal texts are equal numbers.
+  // fmt prints all digits, so equal texts are equal numbers.
   terms.emplace_back("--scale",
                      run->softmax_scale ? fmt::format("{}", *run->softmax_scale) : "not given");
   terms.emplace_back("--backward", run->backward ? "given" : "not given");

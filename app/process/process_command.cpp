@@ -32,8 +32,8 @@ bool works_in_processes(std::string_view command) {
   return command == "run" || command == "train" || command == "generate";
 }
 
-// What the ranks wait for each other before they have read their command lines. What is wrong with
-// it is said later.
+// Return how long ranks wait for each other before they have read their command lines. A bad
+// --timeout is reported later.
 double timeout_of(const std::vector<std::string>& arguments) {
   const std::string text = value_before_reading("--timeout", arguments);
   double seconds = 0;
@@ -41,7 +41,7 @@ double timeout_of(const std::vector<std::string>& arguments) {
   return error == std::errc() && seconds > 0 && seconds < 1e9 ? seconds : RingConfig{}.timeout_s;
 }
 
-// Null for what is no work of ranks.
+// Return null for a command that needs no ranks.
 std::unique_ptr<JobPart> part_of(MpiSession& session, const Command& command) {
   if (const auto* run = std::get_if<RunOptions>(&command)) return make_run_part(session, *run);
   if (const auto* train = std::get_if<TrainOptions>(&command))
@@ -57,8 +57,8 @@ class RankOfJob {
   RankOfJob(MpiSession& session, const std::vector<std::string>& arguments)
       : session_(session), line_(session.lifeline()), arguments_(arguments) {}
 
-  // Returns when no rank needs another one any more, with the exit status where that is known
-  // already; without one it is for rank 0 to conclude(). Does not return from work that failed.
+  // Return when no rank needs another one any more: with the exit status if it is known, or without
+  // one if rank 0 must still conclude(). Does not return from work that failed.
   std::optional<int> take_part() {
     try {
       return run();
@@ -69,7 +69,7 @@ class RankOfJob {
     }
   }
 
-  // Rank 0, when the others have left. Throws InputError, RunError.
+  // Conclude on rank 0 after the others have left. Throw InputError, RunError.
   int conclude() const { return part_->conclude(); }
 
  private:
@@ -94,8 +94,8 @@ class RankOfJob {
     return 0;
   }
 
-  // Everything that a rank can do before it has heard of the others. Returns what is wrong with its
-  // input, or "". Throws RunError.
+  // Do everything that a rank can do before it knows of the others. Return what is wrong with its
+  // input, or "". Throw RunError.
   std::string prepare() {
     try {
       command_ = parse_command_line(arguments_);
@@ -107,11 +107,11 @@ class RankOfJob {
     }
   }
 
-  // Nothing has begun, and everybody knows why not, so that they part in good order.
+  // End in good order, because nothing has begun and every rank knows why.
   int end_refused(int status, const std::string& why) {
     try {
       if (is_first()) print_error(why);
-      line_.broadcast("");  // it has been said: now a launcher may end the others
+      line_.broadcast("");  // the error is printed, so a launcher may end the others now
       session_.finish();
       return status;
     } catch (const std::exception& error) {
@@ -119,8 +119,8 @@ class RankOfJob {
     }
   }
 
-  // One rank says what happened and writes what there is; the others stay until that is done,
-  // because a launcher ends all when one ends like this. MPI is not called any more.
+  // Let one rank print the error and write what there is. The others stay until that is done,
+  // because a launcher ends all ranks when one ends like this. MPI is not called any more.
   [[noreturn]] void end_failed(const std::exception& exception) {
     const RunError mine = as_run_error(exception);
     line_.fail(mine);  // the others may know already
@@ -198,7 +198,7 @@ namespace ringscope {
 bool asks_for_processes(const std::vector<std::string>&) { return false; }
 
 int process_command(const std::vector<std::string>&) {
-  throw RunError("this build has no MPI");  // nobody asks
+  throw RunError("this build has no MPI");  // unreachable, because asks_for_processes() is false
 }
 
 }  // namespace ringscope

@@ -1,4 +1,4 @@
-// JSON as the commands print it, a key and a value at a time.
+// A writer for the JSON that the commands print, one key and value at a time.
 #pragma once
 
 #include <rapidjson/stringbuffer.h>
@@ -21,7 +21,7 @@ class JsonWriter {
   }
   void put(std::string_view name, double value) {
     key(name);
-    // JSON has no number for what is infinite.
+    // JSON has no infinite numbers.
     std::isfinite(value) ? writer_.Double(value) : writer_.Null();
   }
   void put(std::string_view name, Index value) {
@@ -62,7 +62,7 @@ class JsonWriter {
   rapidjson::Writer<rapidjson::StringBuffer> writer_{buffer_};
 };
 
-// As digits in a string: readers take a JSON number for a double, which not all 64 bits fit in.
+// Put the seed as a string of digits, because readers take a number for a double of 53 bits.
 inline void put_seed(JsonWriter& json, std::uint64_t seed) {
   json.put("seed", std::string_view(std::to_string(seed)));
 }

@@ -12,10 +12,10 @@
 namespace ringscope {
 namespace {
 
-// More than any process gets of 64-bit addresses.
+// More than a process gets of 64-bit addresses.
 constexpr Index kAddressSpace = Index{1} << 48;
 
-// The number that a file holds, if it holds one ("max" is none).
+// Return the number that a file holds, or none if it holds no number (such as "max").
 std::optional<Index> number_in_file(const std::string& path) {
   std::ifstream file(path);
   Index value = 0;
@@ -23,7 +23,7 @@ std::optional<Index> number_in_file(const std::string& path) {
   return std::nullopt;
 }
 
-// The number after `key` in a file of lines "key number" or "key: number kB"; 0 without one.
+// Return the number after `key` in a file of lines "key number" or "key: number kB", or 0.
 Index number_after(const std::string& key, const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -36,8 +36,8 @@ Index number_after(const std::string& key, const std::string& path) {
   return 0;
 }
 
-// The control groups of this process, innermost first, as folders. Lines of /proc/self/cgroup read
-// "0::/path" (version 2) or "n:…memory…:/path" (version 1).
+// Return the folders of this process's control groups, innermost first. Lines of /proc/self/cgroup
+// read "0::/path" (version 2) or "n:…memory…:/path" (version 1).
 std::vector<std::string> control_groups() {
   std::vector<std::string> folders;
   std::ifstream file("/proc/self/cgroup");
@@ -49,7 +49,7 @@ std::vector<std::string> control_groups() {
     if (!controllers.empty() && controllers.find("memory") == std::string::npos) continue;
     const std::string root = controllers.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
     std::string path = line.substr(second + 1);
-    // In a container the path may be the host's, and only the root is there to be read.
+    // In a container the path may be the host's, so only the root can be read.
     for (; !path.empty() && path != "/"; path = path.substr(0, path.rfind('/')))
       folders.push_back(root + path);
     folders.push_back(root);
@@ -57,9 +57,9 @@ std::vector<std::string> control_groups() {
   return folders;
 }
 
-// How the two versions of control groups name their files, and the line of memory.stat with the
-// bytes of files that were read or written long ago: they count as used, but are given up when
-// memory gets short.
+// The names of the files in the two versions of control groups, and the key in memory.stat for the
+// bytes of files not used recently. These bytes count as used, but are given up when memory gets
+// short.
 struct GroupFiles {
   const char *limit, *used, *reclaimable;
 };

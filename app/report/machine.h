@@ -1,4 +1,4 @@
-// What this machine has for a run: cores and memory.
+// What this machine offers to a run: cores and memory.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace ringscope {
 
-// At least 1.
+// Return the number of cores, at least 1.
 int cores();
 
 struct MemoryLimit {
@@ -15,8 +15,8 @@ struct MemoryLimit {
   std::string source;  // what sets it
 };
 
-// The tightest of: what the machine has free, the limits of the control groups that this process is
-// in, and the process's own limit on address space.
+// Return the tightest of three limits: the machine's free memory, the limits of this process's
+// control groups, and the process's own limit on address space.
 MemoryLimit available_memory();
 
 }  // namespace ringscope

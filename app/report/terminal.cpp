@@ -35,7 +35,7 @@ constexpr int kCells = 40;
 
 }  // namespace
 
-// The first bar is drawn only after a moment, so that short work shows none.
+// Draw the first bar only after a moment, so that short work shows none.
 ProgressBar::ProgressBar(std::string label)
     : label_(std::move(label)),
       drawn_on_terminal_(::isatty(STDERR_FILENO) == 1),
@@ -51,7 +51,7 @@ void ProgressBar::update(double done) {
   if (now < due || !next_draw_ns_.compare_exchange_strong(due, now + kDrawEveryNs)) return;
   const double share = std::clamp(done, 0.0, 1.0);
   const int filled = static_cast<int>(share * kCells);
-  // One call, so that lines of two threads don't mix.
+  // Write with one call, so that lines of two threads don't mix.
   std::fputs(fmt::format("\r{} [{:#<{}}{:.<{}}] {:3.0f} %\x1b[K", label_, "", filled, "",
                          kCells - filled, 100 * share)
                  .c_str(),

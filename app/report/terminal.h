@@ -1,4 +1,4 @@
-// The program's two ways to speak.
+// The program's output to people: lines on stdout and stderr, and a progress bar.
 #pragma once
 
 #include <atomic>
@@ -9,15 +9,15 @@
 
 namespace ringscope {
 
-// On stdout. Throws RunError when it can't be written to (a full disk behind a redirection).
+// Print on stdout. Throw RunError when it can't be written to (a redirection to a full disk).
 void print_out(std::string_view text);
 
-// "ringscope: `message`" as one line on stderr, whatever bytes a file name brought into it.
+// Print "ringscope: `message`" as one line on stderr, whatever bytes a file name contains.
 void print_error(std::string_view message);
 
 // ---
-// A progress bar on stderr, for long work in front of people: drawn only on a terminal, a few times
-// a second, and erased when the work is done.
+// A progress bar on stderr for long work. It is drawn only on a terminal, a few times a second, and
+// erased when the work is done.
 
 class ProgressBar {
  public:
@@ -26,10 +26,10 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // `done` in [0, 1]. From any thread.
+  // Draw `done`, in [0, 1]. Any thread may call this.
   void update(double done);
-  // update, as what long-running functions take; empty when nothing is drawn. Must not outlive the
-  // bar.
+  // Return update() as a function for long-running work, or an empty function when nothing is
+  // drawn. It must not outlive the bar.
   std::function<void(double)> callback();
 
  private:

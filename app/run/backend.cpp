@@ -91,7 +91,7 @@ Runner cuda_runner(const CudaChoice& choice) {
 
 namespace fs = std::filesystem;
 
-// Where CMake looks for it, too.
+// Find nvcc where CMake looks for it too.
 std::optional<fs::path> cuda_compiler() {
   std::vector<fs::path> folders;
   for (const char* const home : {"CUDA_HOME", "CUDA_PATH"})

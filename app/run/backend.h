@@ -21,52 +21,52 @@ constexpr std::string_view name_of(Backend backend) {
   return names[static_cast<int>(backend)];
 }
 
-// Replaces this process by the program that has kernels for GPUs, `ringscope-gpu` beside this one,
-// with the same `arguments`, where they ask for a GPU. Returns when they don't, when there is no
-// such program, or when this is it.
+// Replace this process by `ringscope-gpu`, the program beside this one that has GPU kernels, if
+// `arguments` ask for a GPU. Pass on the same `arguments`. Return if they don't ask for one, if
+// there is no such program, or if this is it.
 void become_gpu_program(const std::vector<std::string>& arguments);
 
-// "cpu, cuda": those that this build has.
+// Return the backends that this build has, as in "cpu, cuda".
 std::string built_backends();
-// Throws InputError that lists them.
+// Throw InputError that lists them.
 Backend parse_backend(std::string_view text);
 
-// The number of ranks where they are not processes and --world-size was not given.
+// The number of ranks in one process where --world-size was not given.
 inline constexpr int kDefaultWorldSize = 4;
 
-// What --backend cuda and nccl can be told.
+// The settings of --backend cuda and nccl.
 struct CudaChoice {
-  int forward_kernel = 0;  // of the ladder, by number; 0: the best that takes the problem
+  int forward_kernel = 0;  // number in the ladder; 0: the best that takes the problem
   int backward_kernel = 0;
-  int gpus = 0;        // of --backend cuda: ranks are dealt over so many; 0: one
-  bool cupti = false;  // kernels' times from CUPTI's activity records instead of events
+  int gpus = 0;        // that share the ranks of --backend cuda; 0: one
+  bool cupti = false;  // time kernels by CUPTI's activity records, not by events
 };
 
 using Runner = std::function<RingRun(const RingConfig&, const AttentionInputs&, const Progress&)>;
 
-// Whether its ranks' memory is a GPU's.
+// Return whether the ranks' memory is a GPU's.
 constexpr bool is_on_gpus(Backend backend) {
   return backend == Backend::cuda || backend == Backend::nccl;
 }
 
-// How to run on `backend`, which this build has, with all ranks in this process. The runner throws
-// as run_ranks does, and RunError when this machine cannot.
+// Return a function that runs all ranks in this process on `backend`, which this build must have.
+// The function throws as run_ranks does, and RunError when this machine can't run it.
 Runner runner_of(Backend backend, const CudaChoice& choice);
-// How to run on a single rank with the arithmetic of `backend`.
+// Return a function that runs a single rank with the arithmetic of `backend`.
 Runner one_rank_runner_of(Backend backend, const CudaChoice& choice);
 
 using ProcessRunner =
     std::function<RingRun(MpiSession& session, const RingConfig& config,
                           const ProcessInputs& inputs, bool gather_outputs, const Progress&)>;
 
-// How to run one rank a process, as run_one_rank (core/mpi/run_on_mpi.h). In builds with MPI.
+// Return a function that runs one rank per process as run_one_rank does. Only in MPI builds.
 ProcessRunner process_runner_of(Backend backend, const CudaChoice& choice);
 
-// A line for `info`: "yes: …" or "no: …".
+// Return a line for `info`: "yes: …" or "no: …".
 std::string availability(Backend backend);
-// Tables and lines for `info` about the CUDA kernels; empty in a build without them.
+// Return what `info` prints about the CUDA kernels, or "" in a build without them.
 std::string cuda_details();
-// Lines for `info` about links between GPUs; empty in a build without NCCL.
+// Return what `info` prints about links between GPUs, or "" in a build without NCCL.
 std::string link_details();
 
 }  // namespace ringscope

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Index kDefaultSeqlen = 1024;
 
-// A .npy file that some flag named, and its header.
+// A .npy file that a flag named, and its header.
 struct NamedHeader {
   const char* flag;
   const std::string& path;
@@ -33,7 +33,7 @@ std::string described(const NamedHeader& file) {
                      fmt::join(file.header.shape, ", "));
 }
 
-// Sizes `axes` of `file` must be those of `other`.
+// Throw InputError unless the sizes of `axes` are equal in `file` and `other`.
 void require_equal_sizes(const NamedHeader& file, const NamedHeader& other,
                          std::initializer_list<int> axes, const char* accepted) {
   for (const int axis : axes)
@@ -102,7 +102,7 @@ InputPlan plan_text(const RunOptions& options) {
   return plan;
 }
 
-// Adds what is to be said about the values of the file that `flag` named.
+// Add remarks about the values of the file that `flag` named.
 void remark_on(const char* flag, const NpyArray& array, DType dtype,
                std::vector<std::string>& remarks) {
   Index nan = 0, infinite = -array.too_large, too_large = array.too_large;
@@ -119,7 +119,7 @@ void remark_on(const char* flag, const NpyArray& array, DType dtype,
                                   too_large, too_large == 1 ? "" : "s", name_of(dtype)));
 }
 
-// validate() names a size as its flag does, without the dashes, and a product of sizes "tensor".
+// Validate and name flags: validate() omits their dashes and calls a product of sizes "tensor".
 void validate_for_flags(const AttentionShape& shape, bool sizes_are_flags) {
   try {
     validate(shape);

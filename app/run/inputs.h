@@ -1,5 +1,5 @@
-// Q, K, V and dO, from wherever the options say. First their sizes alone, from files' headers and
-// lengths, so that what cannot be is refused before anything is read or allocated; then the values.
+// Reads or makes Q, K, V and dO. The sizes come first, from the headers and lengths of files, so
+// that impossible ones are refused before anything is read or allocated. Then come the values.
 #pragma once
 
 #include <memory>
@@ -18,28 +18,27 @@ struct InputPlan {
   std::vector<std::string> files;  // to be read
 };
 
-// Throws InputError naming flag, file, value and what would be accepted.
+// Throw InputError naming flag, file, value and what would be accepted.
 InputPlan plan_inputs(const RunOptions& options);
 
-// The values, and a line about each file with NaN or infinite ones, or with finite ones that are
-// too large for the run's dtype. They are computed with as IEEE 754 says. Without remarks, every
-// value is finite.
+// The values, and a line about each file whose values are NaN, infinite, or too large for the run's
+// dtype. Such values are computed with as IEEE 754 says. Without remarks, all are finite.
 struct LoadedInputs {
   AttentionInputs tensors;
   std::vector<std::string> remarks;
 };
 
-// Reads or makes the values. Throws as plan_inputs, and RunError when memory does not suffice.
+// Read or make the values. Throw as plan_inputs does, and RunError when memory does not suffice.
 LoadedInputs load_inputs(const RunOptions& options, const InputPlan& plan);
 
-// For ranks that make their own rows instead: whether they can, as nothing but a text is read.
+// Return whether ranks can make their own rows, because no file but a text is read.
 bool can_be_generated(const RunOptions& options);
-// The bytes of --text that are tokens; "" for --random. Throws InputError that names the file.
+// Return the bytes of --text that are tokens, or "" for --random. Throw InputError with the file.
 std::string text_of(const RunOptions& options, const InputPlan& plan);
-// The rows of --random, or of --text, whose text_of is `text`.
+// Return the rows of --random or of --text; `text` is what text_of returned.
 std::unique_ptr<RowSource> generated_rows(const RunOptions& options, const AttentionShape& shape,
                                           std::string text);
-// Q, K and V of the whole sequence.
+// Return Q, K and V of the whole sequence.
 AttentionInputs whole_inputs(RowSource& rows, const AttentionShape& shape);
 
 }  // namespace ringscope

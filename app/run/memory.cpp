@@ -1,11 +1,12 @@
-// What is alive at the same time, phase by phase:
+// What is alive at the same time, by phase:
 //
 //   loading    inputs
-//   run        inputs, outputs, what the ranks hold, the recording twice (in the recorders, and
+//   run        inputs, outputs, the ranks' memory, the recording twice (in the recorders, and
 //              gathered)
-//   comparing  inputs, outputs, the recording, what a Reference takes
+//   comparing  inputs, outputs, the recording, a Reference
 //
-// Loading is never the most: a text and its hashes take 9 bytes a token, the ranks at least 18.
+// Loading never takes the most, because a text and its hashes take 9 bytes a token and the ranks at
+// least 18.
 #include "app/run/memory.h"
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@
 namespace ringscope {
 namespace {
 
-// All in floating point, which can not overflow; whole bytes don't matter.
+// All sums are floating point, which can't overflow; whole bytes don't matter.
 
 double query_values(const AttentionShape& s) {
   return static_cast<double>(checked_values(s.batch, s.num_heads, s.seqlen, s.head_dim));
@@ -35,14 +36,14 @@ double input_bytes(const RingConfig& config, bool dout_given) {
   return 4 * (query + 2 * kv + (dout_given ? query : 0));
 }
 
-// As f32.
+// Return the bytes of the outputs as f32.
 double output_bytes(const RingConfig& config) {
   const double query = query_values(config.shape), kv = kv_values(config.shape);
   const double rows = query / static_cast<double>(config.shape.head_dim);
   return 4 * (query + rows + (config.backward ? query + 2 * kv : 0));
 }
 
-// What the ranks hold beside the tensors of the whole sequence.
+// Return what the ranks hold besides the tensors of the whole sequence.
 double ranks_bytes(const RingConfig& config) {
   double total = 0;
   for (int rank = 0; rank < config.world_size; ++rank)
@@ -50,8 +51,8 @@ double ranks_bytes(const RingConfig& config) {
   return total;
 }
 
-// Room for the events of every step, of both passes: at most a compute slice, and for each of two
-// payloads a wait, a send and a recv; and one wait at the end of a pass.
+// Count the events of every step, in both passes: at most a compute slice and, for each of two
+// payloads, a wait, a send and a recv. Each pass ends with one more wait.
 double recording_bytes(const RingConfig& config) {
   const double ranks = config.world_size;
   return ranks * (2 * (7 * ranks + 1) * static_cast<double>(sizeof(TraceEvent)) +
@@ -72,8 +73,8 @@ void require_memory(const RingConfig& config, const MemoryUse& use) {
   const double outputs = output_bytes(config);
   const double tensors = input_bytes(config, use.dout_given) + outputs;
   const double recording = recording_bytes(config);
-  // First, because what the ranks hold is counted rank by rank and in 64 bits: where tensors and
-  // recording fit into a machine, that takes no time and there is no overflow.
+  // Check this first, because ranks_bytes() loops over the ranks and counts in 64 bits. If tensors
+  // and recording fit into a machine, that loop is fast and does not overflow.
   require(tensors + 2 * recording, limit);
   const double reference = use.keeps_reference ? 2 * outputs : 0;  // the outputs in f64
   const double run = (use.ranks_elsewhere ? 0 : ranks_bytes(config)) + 2 * recording + reference;
@@ -86,12 +87,12 @@ void require_process_memory(const RingConfig& config, const ProcessMemoryUse& us
   const MemoryLimit limit = available_memory();
   const double ranks = config.world_size;
   const double whole_inputs = input_bytes(config, use.dout_given);
-  // First the tensors' share alone, as above.
+  // Check the tensors' share alone first, for the same reason.
   require(whole_inputs / ranks, limit);
   const double text =
       use.makes_text ? static_cast<double>(config.shape.seqlen) * (config.shape.batch + 8.0) : 0;
   const double outputs = use.gathers_outputs ? output_bytes(config) : 0;
-  // In the recorder; and the others', gathered.
+  // The recorder's events, and on rank 0 those gathered from all ranks.
   const double recording =
       recording_bytes(config) / ranks + (use.rank == 0 ? recording_bytes(config) : 0);
   const double rank =

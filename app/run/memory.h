@@ -1,5 +1,5 @@
-// How much memory a run will need, asked before anything large is allocated: a machine that
-// overcommits would otherwise say yes and end the process later.
+// Computes how much memory a run needs before anything large is allocated, because a machine that
+// overcommits would grant an allocation and kill the process later.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace ringscope {
 
-// What a command holds beside the run itself.
+// What a command holds besides the run itself.
 struct MemoryUse {
   bool dout_given = false;
   bool verify = false;           // after the run, beside its outputs and recording
@@ -16,30 +16,30 @@ struct MemoryUse {
   bool ranks_elsewhere = false;  // their memory is a device's
 };
 
-// Throws RunError naming both numbers when the peak of a run (inputs, outputs, what every rank
-// holds, the recording, the comparison) is more than there is. Takes little time and does not
-// overflow whatever the world_size, for a shape that is valid.
+// Throw RunError naming both numbers when the peak of a run exceeds the available memory. The peak
+// counts inputs, outputs, all ranks, the recording and the comparison. For a valid shape this is
+// fast and does not overflow, whatever the world_size.
 void require_memory(const RingConfig& config, const MemoryUse& use);
 
-// What one process holds that has a single rank of the run.
+// What a process with a single rank of the run holds.
 struct ProcessMemoryUse {
   int rank = 0;
-  bool reads_inputs = false;  // all of them, to hand them out
-  bool makes_text = false;    // into rows
+  bool reads_inputs = false;  // all of them, to send each rank its rows
+  bool makes_text = false;    // holds the text, from which it makes rows
   bool gathers_outputs = false;
   bool verify = false;
   bool dout_given = false;
   bool ranks_elsewhere = false;  // their memory is a device's
 };
 
-// The same for a process with one rank. What other processes take on the same machine is not known
-// here: each is held against what is free now.
+// Do the same for a process with one rank. The needs of other processes on the same machine are
+// unknown here, so each process is compared with what is free now.
 void require_process_memory(const RingConfig& config, const ProcessMemoryUse& use);
 
-// Throws RunError naming both numbers when `needed` bytes are more than there are.
+// Throw RunError naming both numbers when `needed` bytes are more than there are.
 void require_bytes(double needed);
 
-// "12.3 GiB"
+// Return text such as "12.3 GiB".
 std::string bytes_text(double bytes);
 
 }  // namespace ringscope

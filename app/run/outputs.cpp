@@ -32,7 +32,7 @@ std::vector<OutputPlace> places_of(const RunOptions& options) {
   return places;
 }
 
-// Where a file named `path` would be made: its real folder and name, links to nothing yet included.
+// Return the real folder and name of a file made at `path`, through links that dangle too.
 fs::path real_place(const std::string& path) {
   std::error_code error;
   fs::path place = fs::absolute(path, error);
@@ -41,7 +41,7 @@ fs::path real_place(const std::string& path) {
   return fs::weakly_canonical(place, error);
 }
 
-// Whether one file would take the place of the other. Devices and fifos are not replaced.
+// Return whether writing one file would replace the other. Devices and fifos are not replaced.
 bool same_place(const std::string& a, const std::string& b) {
   std::error_code error;
   const fs::file_status status = fs::status(a, error);
@@ -49,8 +49,8 @@ bool same_place(const std::string& a, const std::string& b) {
   return fs::equivalent(a, b, error) || real_place(a) == real_place(b);
 }
 
-// Whether what is written to `path` goes where stdout goes, or takes that file's place. In
-// /dev/null nothing is mixed.
+// Return whether writing to `path` would mix with stdout or replace its file. Nothing mixes in
+// /dev/null.
 bool is_stdout(const std::string& path) {
   const auto equal = [](const struct stat& a, const struct stat& b) {
     return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
@@ -61,7 +61,7 @@ bool is_stdout(const std::string& path) {
          equal(out, file) && !(::stat("/dev/null", &null) == 0 && equal(out, null));
 }
 
-// An output while it is written. What goes wrong is told with its flag.
+// An output while it is written. Its errors name its flag.
 class Output {
  public:
   Output(const char* flag, const std::string& path)

@@ -1,6 +1,6 @@
 // The files that a run writes: .npy tensors and the trace. Their places are checked before the long
-// work; at its end all are written under temporary names and, when all of them are on the disk,
-// renamed, so that a full disk leaves none of them.
+// work. In the end all are written under temporary names and renamed only when all of them are on
+// the disk, so that a full disk leaves none of them.
 #pragma once
 
 #include <string>
@@ -17,18 +17,18 @@ struct OutputPlace {
   std::string path;
 };
 
-// Throws InputError when an output's place can't be written to, is that of another output or one of
-// the `inputs`, or is stdout where that is taken (`json`).
+// Throw InputError for a place that can't be written to, that is also another output or one of the
+// `inputs`, or that is stdout while --json uses it (`json`).
 void check_output_places(const std::vector<OutputPlace>& places,
                          const std::vector<std::string>& inputs, bool json);
 void check_output_places(const RunOptions& options, const std::vector<std::string>& inputs);
 
-// Writes what `options` ask for; tensors as float64 when `f64`. Throws RunError, as when the disk
-// is full.
+// Write what `options` ask for, with tensors as float64 if `f64`. Throw RunError, for example when
+// the disk is full.
 void write_outputs(const RunOptions& options, const AttentionShape& shape, const RingRun& run,
                    bool f64);
 
-// Writes the recording alone, if `options` ask for it. Throws as write_outputs.
+// Write the recording alone, if `options` ask for it. Throw as write_outputs does.
 void write_trace(const RunOptions& options, const Recording& recording);
 
 }  // namespace ringscope

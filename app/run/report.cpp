@@ -1,4 +1,4 @@
-// What a report holds, and its JSON.
+// Builds the report and prints it as JSON or as a table.
 
 #include "app/run/report.h"
 
@@ -21,7 +21,7 @@ namespace {
 
 using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
 
-// The object that is open, a key and a value at a time.
+// A JSON object, open during this object's lifetime and written one key and value at a time.
 class JsonObject {
  public:
   explicit JsonObject(Writer& writer) : writer_(writer) { writer_.StartObject(); }
@@ -47,7 +47,7 @@ class JsonObject {
     for (const Index value : values) writer_.Int64(value);
     writer_.EndArray();
   }
-  // For what is written with the writer itself next.
+  // Write a key whose value the caller writes with the returned writer.
   Writer& key(std::string_view name) {
     writer_.Key(name.data(), static_cast<rapidjson::SizeType>(name.size()));
     return writer_;

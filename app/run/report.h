@@ -11,30 +11,30 @@
 
 namespace ringscope {
 
-// Everything that is said about a run.
+// All numbers of a run.
 struct Report {
   RingConfig config;
   std::string backend;
   std::string engine_notes;
   RunSummary summary;
   double wall_s = 0;
-  std::vector<Index> peak_bytes;            // one a rank, measured
-  std::vector<Index> predicted_peak_bytes;  // one a rank
-  std::vector<Index> predicted_pairs;       // one a rank
-  std::vector<Index> dropped_events;        // one a rank
+  std::vector<Index> peak_bytes;            // one per rank, measured
+  std::vector<Index> predicted_peak_bytes;  // one per rank
+  std::vector<Index> predicted_pairs;       // one per rank
+  std::vector<Index> dropped_events;        // one per rank
   double predicted_balance_ceiling = 1;
   std::optional<Verdict> verdict;
 };
 
 Report make_report(const RingConfig& config, const RingRun& run, std::optional<Verdict> verdict);
 
-// A table, a row a rank, and the lines below it; ends with a newline.
+// Return a table with one row per rank and the lines below it; the text ends with a newline.
 std::string report_text(const Report& report);
 
-// One JSON object and a newline. What JSON has no number for (NaN, infinities) is null.
+// Return one JSON object and a newline. Numbers that JSON lacks (NaN, infinities) are null.
 std::string report_json(const Report& report);
 
-// "12.3 ms"
+// Return text such as "12.3 ms".
 std::string seconds_text(double seconds);
 
 }  // namespace ringscope

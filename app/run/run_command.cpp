@@ -44,7 +44,7 @@ int run_command(const RunOptions& options) {
 }
 
 // ---
-// `run` as one rank of a job.
+// `run` as one rank of a job, where each rank is a process.
 
 #ifdef RINGSCOPE_HAS_MPI
 
@@ -65,7 +65,7 @@ class RunPart : public JobPart {
     facts_ = job_facts_from(line_.broadcast(is_first() ? to_bytes(facts_) : ""));
     config_ = config_of(options_, facts_.shape, session_.world_size());
     if (!is_first()) require_process_memory(config_, memory_use());
-    agree(line_, {});  // now everybody knows that all have the memory for it
+    agree(line_, {});  // now every rank knows that all have the memory for it
     run_ = run_rank();
   }
 
@@ -135,7 +135,7 @@ class RunPart : public JobPart {
   JobFacts facts_;
   RingConfig config_;
   RingRun run_;
-  // Rank 0's alone.
+  // Only on rank 0.
   InputPlan plan_;
   LoadedInputs loaded_;
 };

@@ -18,13 +18,13 @@
 namespace ringscope {
 namespace {
 
-// NaN and infinities that came of finite inputs would otherwise go unseen.
+// Print a warning for NaN and infinities from finite inputs, which would otherwise go unseen.
 void warn_of_overflow(const RingRun& run, DType dtype) {
   const auto non_finite = [](const std::vector<float>& values) {
     return std::count_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
   };
   const AttentionOutputs& outputs = run.outputs;
-  // Every query attends at least itself, so that only a score can keep lse from being finite.
+  // Every query attends at least to itself, so only a score can make lse infinite or NaN.
   const std::string why = non_finite(outputs.lse) > 0
                               ? "scores beyond what f32 can hold"
                               : fmt::format("beyond what {} can hold", name_of(dtype));
@@ -61,7 +61,7 @@ void check_problem(const RunOptions& options, const RingConfig& config, const In
            [&] { config.mask.for_seqlen(config.shape.seqlen); });
   try {
     if (config.injection) check_injection(*config.injection, config.world_size);
-  } catch (const InputError& error) {  // which begins with the name of the flag
+  } catch (const InputError& error) {  // whose message begins with the flag's name
     throw InputError(std::string("--") + error.what());
   }
   check_output_places(options, plan.files);

@@ -1,5 +1,5 @@
-// What comes before and after the work of the ranks, wherever they are: the problem as options ask
-// for it, what can be refused beforehand, and what becomes of the result.
+// The work before and after the ranks' own, wherever the ranks are: the problem that the options
+// describe, the checks before the run, and what is done with the result.
 #pragma once
 
 #include <memory>
@@ -13,29 +13,28 @@ namespace ringscope {
 
 RingConfig config_of(const RunOptions& options, const AttentionShape& shape, int world_size);
 
-// Everything about the problem that can be refused without having read the values: mask, fault,
-// places of outputs. Throws InputError.
+// Throw InputError for what can be refused without the values: mask, fault, places of outputs.
 void check_problem(const RunOptions& options, const RingConfig& config, const InputPlan& plan);
 
-// Whether somebody looks at the outputs' values.
+// Return whether the values of the outputs are needed.
 bool wants_outputs(const RunOptions& options);
 
-// What a finished run was about.
+// A finished run and its problem.
 struct FinishedRun {
   const RunOptions& options;
   const RingConfig& config;
   const InputPlan& plan;
   const RingRun& run;
-  bool finite_inputs;  // as far as they were looked at
+  bool finite_inputs;  // no loaded file has NaN, infinities or overflow
 };
 
-// Verifies, writes the files, prints the report; returns the exit status, 0 or kWrongNumbers. For
-// --verify: `inputs` are those of the whole sequence, and `one_rank` runs them on a single rank.
-// Throws InputError, RunError.
+// Verify, write the files, print the report. Return the exit status, 0 or kWrongNumbers. --verify
+// needs the `inputs` of the whole sequence and runs them on a single rank with `one_rank`. Throw
+// InputError, RunError.
 int conclude(const FinishedRun& finished, const AttentionInputs& inputs, const Runner& one_rank);
 
-// Writes the recording of a run that failed, if --trace asks for it, and returns the failure; when
-// the trace could not be written, its message says so.
+// Write the recording of a failed run if --trace asks for it. Return the failure; its message also
+// says if the trace could not be written.
 RunError with_trace_written(const RunOptions& options, const RunError& failure,
                             const Recording& recording);
 

@@ -17,12 +17,12 @@ namespace {
 
 constexpr Index kOracleRows = 64;  // query rows at a time
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kHarmlessScore = 1000;  // up to which the caps below hold as they are
+constexpr double kHarmlessScore = 1000;  // the largest B at which the caps do not grow
 constexpr double kMostForOut = 0.25;
 
 double slack_of(DType dtype) { return dtype == DType::f32 ? 1e-6 : 2e-3; }
 
-// In f32 it counts in units of the tensor's largest value where that exceeds 1.
+// Return the slack for a tensor. In f32 it scales with the tensor's largest value above 1.
 double slack_of(DType dtype, double largest) {
   return slack_of(dtype) * (dtype == DType::f32 ? std::max(1.0, largest) : 1.0);
 }
@@ -53,7 +53,7 @@ std::vector<double> rounded(DType dtype, const std::vector<float>& values) {
   return result;
 }
 
-// What the oracle reads.
+// The oracle's inputs.
 struct RoundedInputs {
   std::vector<double> q, k, v, dout;
 
@@ -76,7 +76,7 @@ NaiveResult<double> oracle_of(const RingConfig& config, const RoundedInputs& inp
                                  config.backward ? inputs.dout.data() : nullptr, options);
 }
 
-// Of the rows of `width` values that are finite throughout.
+// Return the largest norm of the rows of `width` values that are finite throughout.
 double largest_row_norm(const std::vector<double>& values, Index width) {
   double largest = 0;
   for (auto row = values.begin(); row != values.end(); row += width) {
@@ -90,8 +90,8 @@ void reverse_rows(std::vector<float>& tensor, Index width) {
   for (auto row = tensor.begin(); row != tensor.end(); row += width) std::reverse(row, row + width);
 }
 
-// One rank's outputs; when `reversed`, computed with the coordinates of every row in reverse order,
-// which is the same problem rounded differently.
+// Return one rank's outputs. If `reversed`, compute with the coordinates of every row in reverse
+// order, which is the same problem rounded differently.
 AttentionOutputs one_rank_outputs(RingConfig config, const AttentionInputs& inputs,
                                   const Runner& runner, bool reversed) {
   config.world_size = 1;
@@ -113,7 +113,7 @@ struct NamedTensors {
   std::vector<float> values;
 };
 
-// The rows at `queries` of a tensor [batch * heads, seqlen, width]; all of it where there are none.
+// Return the rows at `queries`, or all if none, of a tensor [batch * heads, seqlen, width].
 std::vector<float> chosen_rows(const std::vector<float>& tensor, Index seqlen,
                                const std::vector<Index>& queries, Index width) {
   if (queries.empty()) return tensor;
@@ -127,7 +127,7 @@ std::vector<float> chosen_rows(const std::vector<float>& tensor, Index seqlen,
   return rows;
 }
 
-// The tensors of a run that the oracle has, paired with their references.
+// Return the tensors of a run that the oracle has, paired with their references.
 std::vector<NamedTensors> pairs_of(const NaiveResult<double>& oracle,
                                    const AttentionOutputs& outputs, Index seqlen,
                                    const std::vector<Index>& queries) {
@@ -165,7 +165,7 @@ TensorError compare(const std::vector<double>& reference, const std::vector<floa
       continue;
     }
     error.max_abs = std::max(error.max_abs, distance);
-    // Without a scale to measure by (an all-zero reference) any distance is infinitely far.
+    // An all-zero reference gives no scale, so any distance is infinitely far.
     error.max_rel = std::max(error.max_rel, distance / std::max(std::abs(expected), floor));
   }
   return error;
@@ -191,8 +191,8 @@ std::string Verdict::complaint() const {
 
 std::vector<Index> sampled_queries(Index seqlen, Index rows, std::uint64_t seed) {
   if (rows >= seqlen) return {};
-  // Floyd's: the j-th of the last `rows` positions brings a position up to its own, or itself where
-  // that one has been drawn.
+  // Floyd's algorithm: for each of the last `rows` positions j, draw a position up to j, and take j
+  // itself if that position was drawn before.
   std::mt19937_64 random(seed);
   std::set<Index> drawn;
   for (Index j = seqlen - rows; j < seqlen; ++j) {
@@ -249,9 +249,9 @@ Index reference_bytes(const RingConfig& config) {
   const Index query = checked_values(shape.batch, shape.num_heads, shape.seqlen, shape.head_dim);
   const Index kv = checked_values(shape.batch, shape.num_heads_kv, shape.seqlen, shape.head_dim);
   const Index rows = query / shape.head_dim;
-  // In floating point, which cannot overflow; a sum that leaves 64 bits is far more than any
-  // machine has. Each of the oracle's threads holds two blocks of scores, and in the backward pass
-  // dK and dV of the head that it is at.
+  // Count in floating point, which can't overflow; a sum beyond 64 bits is far more than any
+  // machine has. Each of the oracle's threads holds two blocks of scores in the backward pass, and
+  // dK and dV of its current head.
   const double inputs =
       static_cast<double>(query) * (config.backward ? 2 : 1) + 2.0 * static_cast<double>(kv);
   const double outputs = static_cast<double>(query) * (config.backward ? 2 : 1) +

@@ -1,25 +1,25 @@
-// Is the answer right? A run is compared with the oracle: naive attention in f64 on the inputs as
-// rounded to the run's dtype, by blocks of rows, so that it works where a seqlen x seqlen matrix
-// would not fit.
+// Verifies a run against the oracle: naive attention in f64 on the inputs as rounded to the run's
+// dtype. The oracle works by blocks of rows, so that it works where a seqlen x seqlen matrix would
+// not fit.
 //
-// The tolerance is made from what the same backend does on a single rank, because a ring may add
+// The tolerance derives from the error of the same backend on a single rank, because a ring may add
 // rounding but no more than that, whatever its world_size:
 //
 //     f32:        2 x (error of one rank) + 1e-6 x max(1, largest |reference|)
 //     bf16, f16:  2 x (error of one rank) + 2e-3
 //
-// The largest error of a run is partly luck, so one rank computes twice, the second time with the
-// coordinates of every row in reverse order (the same problem, rounded differently); the larger
-// error counts. And, because one rank may be wrong as well, the tolerance is never more than a cap:
+// The largest error of a run is partly luck. Therefore one rank computes twice, the second time
+// with the coordinates of every row in reverse order (the same problem, rounded differently), and
+// the larger error counts. One rank may be wrong as well, so the tolerance never exceeds a cap:
 //
 //     c x max(1, B / 1000) x max(1, largest |reference|),   c = 1e-3 (f32), 1e-2 (f16), 5e-2 (bf16)
 //
-// where B = |scale| x (largest row norm of Q) x (largest row norm of K) bounds every |score|: f32
-// loses a digit of a score for every digit that it grows. For out, c x max(1, B / 1000) counts as
-// 0.25 at most: an output that is further off says nothing, whatever the scores.
+// where B = |scale| x (largest row norm of Q) x (largest row norm of K) bounds every |score|,
+// because f32 loses a digit of a score for every digit that it grows. For out, c x max(1, B / 1000)
+// counts as 0.25 at most, because an output with a larger error says nothing, whatever the scores.
 //
-// A sample of the query rows takes a share of the time: out, lse and dq are compared at these rows
-// alone. dk and dv are not compared then, because every query adds to each of their rows.
+// A sample of the query rows takes a fraction of the time. Then out, lse and dq are compared at
+// these rows alone, and dk and dv are not compared, because every query adds to each of their rows.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +35,9 @@
 
 namespace ringscope {
 
-// How far a tensor is from its reference. An element that is NaN or infinite agrees only with the
-// same; one that disagrees makes both errors infinite. A NaN or an infinity that agrees is counted,
-// but proves little: it is no comparison.
+// The distance of a tensor from its reference. A NaN or infinite element agrees only with the same
+// value; one that disagrees makes both errors infinite. One that agrees is counted in non_finite
+// and not in compared, because it proves little.
 struct TensorError {
   double max_abs = 0;
   // |x - reference| / max(|reference|, a thousandth of the largest |reference|)
@@ -46,7 +46,7 @@ struct TensorError {
   Index non_finite = 0;  // elements that are NaN in both, or the same infinity in both
 };
 
-// `values` against `reference`, element by element.
+// Compare `values` with `reference`, element by element.
 TensorError compare(const std::vector<double>& reference, const std::vector<float>& values);
 
 struct TensorVerdict {
@@ -61,26 +61,26 @@ struct TensorVerdict {
 
 struct Verdict {
   std::vector<TensorVerdict> tensors;
-  Index query_rows = 0;  // of each head, compared
+  Index query_rows = 0;  // compared, of each head
   Index seqlen = 0;      // query rows that each head has
 
   bool is_sample() const { return query_rows < seqlen; }
 
   bool pass() const;
-  // One line on the first tensor that fails; empty when all pass.
+  // Return one line on the first tensor that fails, or "" when all pass.
   std::string complaint() const;
 };
 
-// Draws `rows` of `seqlen` positions without replacement, ascending. Returns none, which stands for
-// all of them, where `rows` is not less than `seqlen`. Equal seeds give equal positions.
+// Draw `rows` of `seqlen` positions without replacement, ascending. Return none, which stands for
+// all of them, if `rows` is not less than `seqlen`. Equal seeds give equal positions.
 std::vector<Index> sampled_queries(Index seqlen, Index rows, std::uint64_t seed);
 
-// What outputs of one problem are compared with. It depends on neither partition, scheme nor
-// world_size, so one reference serves every way to deal the same problem out.
+// The reference of one problem. It depends on neither partition, scheme nor world_size, so it
+// serves every way to run that problem.
 class Reference {
  public:
-  // Computes the oracle, for `queries` alone where they are given (ascending positions), and with
-  // `runner` the one-rank runs. `progress` as NaiveOptions'. Throws as the runner does.
+  // Compute the oracle, only for `queries` (ascending positions) if any are given, and the one-rank
+  // runs with `runner`. `progress` is that of NaiveOptions. Throw as the runner does.
   Reference(const RingConfig& config, const AttentionInputs& inputs, const Runner& runner,
             const std::function<void(double)>& progress = {}, std::vector<Index> queries = {});
 
@@ -95,10 +95,10 @@ class Reference {
   std::vector<double> one_rank_errors_;  // in the order of Verdict::tensors
 };
 
-// Bytes that a Reference holds at most while it is made.
+// Return the most bytes that a Reference holds while it is made.
 Index reference_bytes(const RingConfig& config);
 
-// Where the tolerances for `dtype` come from, for people.
+// Explain for people where the tolerances for `dtype` come from.
 std::string tolerance_source(DType dtype);
 
 }  // namespace ringscope

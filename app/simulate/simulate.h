@@ -1,4 +1,4 @@
-// The answer of `ringscope simulate`, before it is put into words.
+// The answer of `ringscope simulate`, and the functions that turn it into text or JSON.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace ringscope {
 
-// What the ranks and their links are called, and what a rank can hold.
+// The names of the ranks' hardware and links, and the memory of a rank.
 struct SimulatedHardware {
   std::string gpu, link;
   double memory_bytes = 0;
@@ -32,16 +32,16 @@ struct Simulated {
 // One of the ways of --scheme all.
 struct SimulatedWay {
   Scenario scenario;
-  std::optional<std::string> why;  // it can't be done; then the figures are zeros
+  std::optional<std::string> why;  // the obstacle, if any; then the figures are zeros
   Figures figures;
 };
 
-// For people; each ends with a newline.
+// Return text for people; each ends with a newline.
 std::string simulated_text(const Simulated& simulated);
 std::string ways_text(const std::vector<SimulatedWay>& ways, const SimulatedHardware& hardware);
 std::string sweep_text(const SweepTable& table, const SimulatedHardware& hardware);
 
-// One JSON object and a newline.
+// Return one JSON object and a newline.
 std::string simulated_json(const Simulated& simulated);
 std::string ways_json(const std::vector<SimulatedWay>& ways, const SimulatedHardware& hardware);
 std::string sweep_json(const SweepTable& table, const SimulatedHardware& hardware);

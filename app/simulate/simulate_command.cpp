@@ -23,7 +23,7 @@
 namespace ringscope {
 namespace {
 
-constexpr int kMostRanksWithPath = 1 << 14;  // following it takes a byte a (rank, step)
+constexpr int kMostRanksWithPath = 1 << 14;  // following it takes a byte per (rank, step)
 
 struct Setup {
   Scenario scenario;
@@ -39,7 +39,7 @@ int most_ranks(const SimulateOptions& options) {
   return most;
 }
 
-// Ranks are threads: they share cores and memory, and the kernel is the one of core/attention.
+// Measure this machine. Ranks are threads that share cores and memory and run core/attention.
 void measure_machine(const SimulateOptions& options, Setup& setup) {
   Scenario& scenario = setup.scenario;
   const Job& job = scenario.job;
@@ -48,8 +48,8 @@ void measure_machine(const SimulateOptions& options, Setup& setup) {
   scenario.cores = cores();
   if (!options.tiles_given) {
     scenario.granularity = {kTileRows, kVectorWidth};
-    // Threads and blocks enough to be like the ring's, and no more than takes a moment. (Threads that
-    // take turns on a core find its caches full of the others' values.)
+    // Use as many threads and blocks as the ring has, limited so that this takes only a moment.
+    // Threads that take turns on a core find its caches full of each other's values.
     const double block_bytes = 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
     scenario.cpu = std::make_shared<const CpuFigures>(
         measure_cpu({.head_dim = job.shape.head_dim,
@@ -66,7 +66,7 @@ void measure_machine(const SimulateOptions& options, Setup& setup) {
 void look_up_machine(const SimulateOptions& options, Setup& setup) {
   Scenario& scenario = setup.scenario;
   const Gpu gpu = for_flag("--gpu", [&] { return find_gpu(*options.hardware.gpu); });
-  // A topology has links of its own; those of --link are then nobody's.
+  // A topology has its own links, so --link is not used then.
   const Link link = scenario.topology
                         ? Link{*options.topology, scenario.topology->path(0, 0).bytes_per_s,
                                scenario.topology->path(0, 0).latency_s}
@@ -141,7 +141,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   return result;
 }
 
-// Every scheme that the problem and the nodes allow, and of rings both paces.
+// Simulate every scheme that the problem and the nodes allow, and rings with both paces.
 std::vector<SimulatedWay> simulate_all(const Setup& setup) {
   std::vector<SimulatedWay> ways;
   const auto add = [&](JobScheme scheme, Pace pace) {
@@ -169,7 +169,7 @@ std::vector<SimulatedWay> simulate_all(const Setup& setup) {
   return ways;
 }
 
-// For a title.
+// Return the machine in words, for a title.
 std::string machine_text(const Setup& setup) {
   const Scenario& scenario = setup.scenario;
   std::string text = setup.hardware.gpu + ", " + setup.hardware.link;

@@ -1,4 +1,4 @@
-// A simulation for programs: keys as those of `run --json` where they mean the same.
+// A simulation as JSON. Its keys are those of `run --json` where they mean the same.
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -10,8 +10,8 @@
 namespace ringscope {
 namespace {
 
-constexpr int kMostRanksInJson = 256;  // that are told one by one
-constexpr int kMostWithSteps = 64;     // world_size up to which each rank's steps are
+constexpr int kMostRanksInJson = 256;  // that are printed one by one
+constexpr int kMostWithSteps = 64;     // world_size up to which each rank's steps are printed
 
 std::string_view pace_name(const Scenario& scenario) {
   return has_buffers(scenario) ? "buffers" : "in-step";
@@ -115,13 +115,13 @@ void put_path(JsonWriter& json, const CriticalPath& path) {
   });
 }
 
-// Whether it can be done, and its figures.
+// Put whether the way is possible, and its figures.
 void put_outcome(JsonWriter& json, const std::optional<std::string>& why, const Figures& figures) {
   why ? json.put("why_not", std::string_view(*why)) : json.null("why_not");
   if (!why) put_figures(json, figures);
 }
 
-// All of a few, or an even sample.
+// Return all ranks if they are at most `most`, else an even sample.
 std::vector<int> told_ranks(int world_size, int most) {
   const int count = std::min(world_size, most);
   std::vector<int> ranks;

@@ -15,7 +15,7 @@ namespace {
 constexpr double kMostNumber =
     1e12;  // of any number here, far from where sums of times would overflow
 
-// A finite number, from `least`, or more than it where that is 0 and `positive`.
+// Return a number up to kMostNumber: above 0 if `positive`, else from 0. Throw InputError.
 double number_of_flag(const std::string& flag, const std::string& text, bool positive) {
   double value = 0;
   const char* const end = text.data() + text.size();
@@ -27,7 +27,7 @@ double number_of_flag(const std::string& flag, const std::string& text, bool pos
                                positive ? "above" : "from", kMostNumber));
 }
 
-// "3:0.5,7:0.8"
+// Parse text such as "3:0.5,7:0.8".
 std::vector<Straggler> parse_stragglers(const std::string& text) {
   std::vector<Straggler> stragglers;
   std::size_t begin = 0;
@@ -51,7 +51,7 @@ std::vector<Straggler> parse_stragglers(const std::string& text) {
   return stragglers;
 }
 
-// "128x64"
+// Parse text such as "128x64".
 Granularity parse_tile(const std::string& text) {
   constexpr Index kLongest = Index{1} << 20;
   Granularity tile;
@@ -178,7 +178,7 @@ void add_outputs(CommandFlags& flags, SimulateRequest& request) {
   flags.flag("--json", options.json, "print one JSON object");
 }
 
-// A setting that is swept has no other value.
+// Throw InputError if a swept setting is also given as a flag.
 void check_sweep(const SimulateOptions& options, const CommandFlags& flags) {
   for (const SweptAxis& axis : options.sweep) {
     const std::string flag = "--" + std::string(name_of(axis.setting));
@@ -247,7 +247,7 @@ void set_nodes(const SimulateRequest& request, SimulateOptions& options) {
 
 void set_pace(const SimulateRequest& request, SimulateOptions& options) {
   if (!request.kv_buffers) {
-    // What was measured is this program's ring.
+    // The measured machine runs this program's ring, which has buffers.
     if (options.hardware.measure) options.scenario.pace = Pace::buffers;
     return;
   }
@@ -287,7 +287,7 @@ SimulateOptions checked_simulate(const SimulateRequest& request, const CommandFl
     options.sweep = for_flag(
         "--sweep", [&] { return parse_sweep(fmt::format("{}", fmt::join(request.sweep, " "))); });
   check_sweep(options, flags);
-  // The first of the swept values stands for all in what is checked next.
+  // The checks below use the first of the swept values for all of them.
   ProblemRequest problem = request.problem;
   for (const SweptAxis& axis : options.sweep) {
     const SweptValue& first = axis.values.front();

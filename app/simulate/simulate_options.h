@@ -1,4 +1,4 @@
-// What `ringscope simulate` was asked: a problem, a machine and its faults, and what to write.
+// The options of `ringscope simulate`: a problem, a machine and its faults, and what to write.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct SimulateOptions {
   HardwareOptions hardware;
   std::optional<std::string> between;   // a link by name or file
   std::optional<std::string> topology;  // a file
-  // Rates, topology and links are looked up later; cores and granularity of a measured machine too.
+  // Rates, topology and links are filled in later, as are cores and granularity if measured.
   Scenario scenario;
   std::optional<int> cores;
   bool tiles_given = false;
@@ -30,7 +30,7 @@ struct SimulateOptions {
 
 class CommandFlags;
 
-// What the flags say, before it is known to fit together.
+// The flags as given, before it is known that they fit together.
 struct SimulateRequest {
   SimulateOptions options;
   ProblemRequest problem;
@@ -40,10 +40,10 @@ struct SimulateRequest {
   std::vector<std::string> sweep;
 };
 
-// The flags, which write to `request` when the command line is read.
+// Add the flags, which write to `request` when the command line is read.
 void add_simulate(CommandFlags& flags, SimulateRequest& request);
 
-// After the reading. Throws InputError naming the flag, the value and what would be accepted.
+// Call after reading. Throw InputError naming the flag, the value and what would be accepted.
 SimulateOptions checked_simulate(const SimulateRequest& request, const CommandFlags& flags);
 
 }  // namespace ringscope

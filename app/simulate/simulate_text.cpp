@@ -1,4 +1,4 @@
-// A simulation for people: what was asked, its time, where that went, and what decided it.
+// A simulation as text: what was asked, its time, where that went, and what decided it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ std::string nodes_text(const Scenario& scenario) {
                      scenario.between.bytes_per_s / 1e9);
 }
 
-// The links of a topology are as many as it has joins.
+// Return the link's name and bandwidth. A topology has several links, so it gets no number.
 std::string link_text(const Scenario& scenario, const SimulatedHardware& hardware) {
   if (scenario.topology) return "links of " + hardware.link;
   return fmt::format("{}: {:.4g} GB/s one way", hardware.link, scenario.rates.bytes_per_s / 1e9);
@@ -117,7 +117,7 @@ std::string time_text(const Simulated& simulated) {
   return text + "\n";
 }
 
-// "the same", or what the simulation takes more or less.
+// Return "the same", or by how much the simulation takes more or less.
 std::string difference_text(double simulated, double formula) {
   if (simulated == formula) return "the same";
   const double share = simulated / formula - 1;
@@ -145,7 +145,7 @@ std::string path_text(const Simulated& simulated) {
                                  seconds_text(path.hop_s), ranks));
 }
 
-// "0, 1, 4, ..."
+// Return text such as "0, 1, 4, ...".
 std::string ring_text(const std::vector<int>& ring) {
   constexpr std::size_t kMost = 24;
   std::string text;
@@ -192,7 +192,7 @@ std::string rank_table(const Simulated& simulated) {
   return text;
 }
 
-// What the swept settings are at a point, in columns as wide as their widest.
+// The values of the swept settings at a point, in columns as wide as their widest.
 class SweepRows {
  public:
   explicit SweepRows(const SweepTable& table) : table_(table) {
@@ -247,7 +247,7 @@ std::string simulated_text(const Simulated& simulated) {
   return text;
 }
 
-// So much slower is as good, as for `plan`.
+// A way must be faster by this factor to count as better, as for `plan`.
 constexpr double kAsGood = 1.01;
 
 std::string ways_text(const std::vector<SimulatedWay>& ways, const SimulatedHardware& hardware) {

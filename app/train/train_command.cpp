@@ -26,7 +26,7 @@ namespace ringscope {
 
 namespace {
 
-// The picture shows one curve without gaps: the last steps that the losses have all of.
+// Write one curve without gaps: the last steps whose losses are all known.
 void write_picture(const TrainSetup& setup, const TrainJournal& journal, const std::string& path) {
   const std::vector<StepLoss>& losses = journal.losses();
   LossCurve curve;
@@ -75,7 +75,7 @@ void conclude_training(const TrainOptions& options, const TrainSetup& setup, Tra
     attempt(
         [&] { for_flag("--picture", [&] { write_picture(setup, journal, *options.picture); }); });
   TrainReport report = make_train_report(options, setup, journal.losses(), finished, seconds);
-  // A long sample takes its time, in which the report can be read.
+  // Print the report before a long sample is generated, so that it can be read meanwhile.
   if (!options.json) attempt([&] { print_out(train_text(report)); });
   if (setup.sample)
     attempt([&] {
@@ -114,7 +114,7 @@ int train_command(const TrainOptions& options) {
 }
 
 // ---
-// `train` as one rank of a job: rank 0 reads text and checkpoint and hands them out.
+// Training as one rank of a job: rank 0 reads text and checkpoint and broadcasts them.
 
 #ifdef RINGSCOPE_HAS_MPI
 
@@ -138,11 +138,11 @@ class TrainPart : public JobPart {
     const std::string checkpoint =
         line_.broadcast(is_first() && setup_.start ? to_bytes(*setup_.start) : "");
     if (!is_first()) {
-      // Rank 0 has not refused it.
+      // This can't throw InputError, because rank 0 has accepted the same.
       set_up_from(options_, session_.world_size(), text, checkpoint, setup_);
       require_training_memory(setup_, 1);
     }
-    agree(line_, {});  // now everybody knows that all have the memory for it
+    agree(line_, {});  // now every rank knows that all have the memory for it
     const Stopwatch watch;
     std::optional<ProgressBar> bar;
     if (is_first()) bar.emplace("training");
@@ -173,7 +173,7 @@ class TrainPart : public JobPart {
   TrainSetup setup_;
   FinishedTraining finished_;
   double seconds_ = 0;
-  std::optional<TrainJournal> journal_;  // rank 0's alone
+  std::optional<TrainJournal> journal_;  // only on rank 0
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// `ringscope train`: a small language model learns a text, with the ring inside.
+// `ringscope train` trains a small language model on a text, with ring attention inside.
 #pragma once
 
 #include "app/train/train_options.h"
@@ -8,16 +8,16 @@ namespace ringscope {
 class TrainJournal;
 struct TrainSetup;
 
-// Returns the exit status. Throws InputError, RunError, std::bad_alloc.
+// Return the exit status. Throw InputError, RunError, std::bad_alloc.
 int train_command(const TrainOptions& options);
 
-// What comes after the last step, wherever the ranks were: files, text from the model, the report.
-// `seconds`: from the first step to the last. Tries all of them; throws RunError with the first
-// that failed.
+// Write the files, generate text from the model and print the report, wherever the ranks were.
+// `seconds` lasts from the first step to the last. Try all of them, then throw RunError for the
+// first that failed.
 void conclude_training(const TrainOptions& options, const TrainSetup& setup, TrainJournal& journal,
                        const FinishedTraining& finished, double seconds);
 
-// From the monotonic clock: what a run's time is counted from.
+// Measures a run's time by the monotonic clock.
 class Stopwatch {
  public:
   Stopwatch();

@@ -79,7 +79,7 @@ void add_settings(CommandFlags& flags, GivenSettings& given) {
               });
 }
 
-// validate() names a size as its flag does, without the dashes.
+// Validate and name flags: validate() names a size as its flag does, without the dashes.
 void validate_for_flags(const TrainingSettings& settings) {
   for_flag("--mask '" + settings.mask + "':",
            [&] { MaskSpec::parse(settings.mask).for_seqlen(settings.seqlen); });
@@ -197,7 +197,7 @@ std::vector<std::string> setting_flags() {
 std::map<std::string, std::string> texts_of(const GivenSettings& given) {
   std::map<std::string, std::string> texts;
   const auto add = [&](const std::string& flag, const auto& value) {
-    texts[flag] = fmt::format("{}", value);  // all digits: equal texts are equal numbers
+    texts[flag] = fmt::format("{}", value);  // all digits, so equal texts are equal numbers
   };
   for (const auto& [flag, value] : given.shape) add(flag, value);
   for (const auto& [flag, value] : given.adamw) add(flag, value);

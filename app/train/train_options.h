@@ -1,4 +1,4 @@
-// What `ringscope train` was asked: a text, a model and how it learns, and what to write.
+// The options of `ringscope train`: a text, a model and how it learns, and what to write.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace ringscope {
 
-// Settings by their flags, those that were given: the others are the checkpoint's that a run goes
-// on from, or else those of TrainingSettings.
+// The settings that were given, by their flags. The others come from the checkpoint that a run
+// resumes, or else from TrainingSettings.
 struct GivenSettings {
   std::map<std::string, Index> shape;   // "--layers", ...
   std::map<std::string, double> adamw;  // "--lr", ...
@@ -28,7 +28,7 @@ struct TrainOptions {
   Index steps = 400;  // those of the checkpoint included
 
   Backend backend = Backend::cpu;
-  std::optional<int> world_size;  // 2; with a process a rank, as many as were started
+  std::optional<int> world_size;  // default 2, or the number of processes started
   PartitionKind partition = PartitionKind::zigzag;
   double timeout_s = 60;
 
@@ -45,16 +45,16 @@ class CommandFlags;
 
 void add_train(CommandFlags& flags, TrainOptions& train);
 
-// Throws InputError for what makes no sense together.
+// Throw InputError for options that contradict each other.
 void check_train(const TrainOptions& train);
 
-// The settings of a run that goes on from `start`, or begins where that is null. Throws InputError
-// naming the flag, its value and what is accepted, also where a size is not that of `start`, which
-// came from the file `resume`.
+// Return the settings of a run that resumes from `start`, or begins if `start` is null. Throw
+// InputError naming the flag, its value and what is accepted, also where a size differs from that
+// of `start`, which came from the file `resume`.
 TrainingSettings settings_of(const GivenSettings& given, const Checkpoint* start,
                              const std::string& resume);
 
-// For comparing what two were given: by their flags, the settings that were; and all flags of
+// For comparing the settings of two ranks: return the given settings by flag; return all flags of
 // settings, in a fixed order.
 std::map<std::string, std::string> texts_of(const GivenSettings& given);
 std::vector<std::string> setting_flags();

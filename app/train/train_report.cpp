@@ -28,7 +28,7 @@ double a_step(double sum, const RankCosts& costs) {
 }
 double a_step(Index sum, const RankCosts& costs) { return a_step(static_cast<double>(sum), costs); }
 
-// Of the time in steps, in attention.
+// Return attention's share of the time in steps.
 double attention_share(const RankCosts& costs) {
   return costs.steps == 0 ? 0
                           : (costs.attention.forward + costs.attention.backward) / costs.seconds;
@@ -233,15 +233,15 @@ void TrainJournal::write_losses() const {
   for_flag("--loss-csv", [&] { write_loss_csv(*options_.loss_csv, losses_); });
 }
 
-// The losses first: whoever ends this process in between leaves rows that are too many, which a
-// run that goes on replaces, and none that are missing. But the checkpoint is what was trained for,
-// so it is written even where they could not be.
+// Write the losses first. If the process ends in between, the file has too many rows, which a
+// resumed run replaces, but none are missing. Write the checkpoint even if the losses could not be
+// written, because it is the purpose of training.
 void TrainJournal::write(bool losses, const Checkpoint* checkpoint) {
   std::optional<RunError> failed;
   const auto attempt = [&](const auto& write_one) {
     try {
       write_one();
-    } catch (const std::exception& error) {  // InputError, too: what was asked for was good once
+    } catch (const std::exception& error) {  // also InputError, because the input was accepted
       failed = as_run_error(error);
     }
   };

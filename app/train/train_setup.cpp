@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kDefaultTemperature = 0.8;  // at 1 a small model's rare bytes spoil its words
 
-// Fills what follows from options and start.
+// Fill in what follows from options and start.
 void plan_training(const TrainOptions& options, int world_size, TrainSetup& setup) {
   const Checkpoint* const start = setup.start ? &*setup.start : nullptr;
   TrainingPlan& plan = setup.plan;
@@ -68,20 +68,20 @@ void check_places(const TrainOptions& options) {
                                    {"--picture", &options.picture},
                                    {"--trace", &options.trace}})
     if (path->has_value()) places.push_back({flag, **path});
-  // A run may write its checkpoint to where it read one.
+  // A run may write its checkpoint to the file that it resumes from.
   if (options.resume) check_output_places(places, {*options.resume}, options.json);
   if (options.checkpoint) places.push_back({"--checkpoint", *options.checkpoint});
   check_output_places(places, {options.text}, options.json);
 }
 
-// What can't be told is left to whoever opens it.
+// Return true for what can't be found out; opening it will show the error.
 bool is_file_or_nothing_yet(const std::string& path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
 }
 
-// A run that goes on keeps the rows of the steps before it.
+// Return the losses of the steps before, which a resumed run keeps.
 std::vector<StepLoss> losses_before(const TrainOptions& options, Index steps) {
   if (!options.resume || !std::filesystem::exists(*options.loss_csv)) return {};
   std::vector<StepLoss> losses =
@@ -118,10 +118,10 @@ void set_up_from(const TrainOptions& options, int world_size, std::string text,
 void require_training_memory(const TrainSetup& setup, int ranks) {
   const TrainingPlan& plan = setup.plan;
   const double weights = static_cast<double>(ModelWeights(plan.settings.shape).layout.size());
-  // The checkpoint that it began with and, while one is written, three copies of what there is.
+  // Count the checkpoint that the run began with, and three copies while one is written.
   const double checkpoints = 12 * weights * (plan.start == nullptr ? 3 : 4);
   const double training = ranks * training_rank_bytes(plan.settings, plan.deal);
-  double sampling = 0;  // when the ranks are gone, by one
+  double sampling = 0;  // by one rank, after the others have ended
   if (setup.sample) {
     const Partition prompt{plan.deal.partition, static_cast<Index>(setup.sample->prompt.size()), 1};
     sampling = generating_bytes(plan.settings.shape, prompt, setup.sample->bytes, 0);

@@ -1,5 +1,5 @@
-// What a training run begins with: everything that flags and files say, read and checked before
-// anything long begins.
+// Reads and checks everything that flags and files say about a training run, before any long work
+// begins.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ struct TrainSetup {
   TrainingPlan plan;                // refers to start
   std::optional<Checkpoint> start;  // of --resume
   std::string text;
-  // Whether --loss-csv is a file or will be one, so that what is written takes the place of what
-  // was there; a pipe or a terminal is told everything once.
+  // Whether --loss-csv is a file or will be one, so that each writing replaces the last. A pipe or
+  // a terminal gets everything once, at the end.
   bool losses_are_kept = false;
   std::vector<StepLoss> losses;  // of the steps before, as far as --loss-csv has them
   std::optional<GenerateOptions> sample;
@@ -30,17 +30,17 @@ struct TrainSetup {
   TrainSetup& operator=(const TrainSetup&) = delete;
 };
 
-// Reads the files that `options` name, for `world_size` ranks. Throws InputError naming flag or
-// file, the value and what is accepted.
+// Read the files that `options` name, for `world_size` ranks. Throw InputError naming flag or file,
+// the value and what is accepted.
 void set_up(const TrainOptions& options, int world_size, TrainSetup& setup);
 
-// The same from what another process has read: `checkpoint` is to_bytes() of that of --resume, or
-// empty. There are no earlier losses, and no sample: both are that process's. Throws as set_up.
+// Set up from what another process has read. `checkpoint` is to_bytes() of --resume's, or "".
+// Earlier losses and the sample stay with that process. Throw as set_up does.
 void set_up_from(const TrainOptions& options, int world_size, std::string text,
                  const std::string& checkpoint, TrainSetup& setup);
 
-// Throws RunError naming both numbers when `ranks` of the plan's ranks in this process, and what
-// goes with them, or the sample after them, take more memory than there is.
+// Throw RunError naming both numbers when `ranks` of the plan's ranks in this process and what goes
+// with them, or the sample after them, take more memory than there is.
 void require_training_memory(const TrainSetup& setup, int ranks);
 
 }  // namespace ringscope

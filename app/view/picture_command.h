@@ -1,4 +1,4 @@
-// Pictures that commands write, where this build can draw.
+// The pictures that commands write, in builds with a viewer, which draws them.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace ringscope {
 
-// Throws InputError that names `flag` where this build has no viewer, which draws pictures; `instead`
-// is what says the same without one.
+// Throw InputError that names `flag` in a build without a viewer. `instead` is a flag that gives
+// the same numbers without one.
 void require_pictures(const std::string& flag, const std::string& instead = "--csv FILE");
 
-// `machine`: what it was simulated on, in words. Throws as viz::write_sweep_picture().
+// `machine` names the simulated hardware. Throw as viz::write_sweep_picture() does.
 void write_sweep_picture(const SweepTable& table, const std::string& machine,
                          const std::string& path);
 
-// Throws as viz::write_loss_picture().
+// Throw as viz::write_loss_picture() does.
 void write_loss_picture(const LossCurve& curve, const std::string& path);
 
 }  // namespace ringscope

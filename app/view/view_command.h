@@ -1,18 +1,18 @@
-// `ringscope view`: the viewer, where this build has it.
+// `ringscope view` opens the viewer, in builds that have it.
 #pragma once
 
 #include "viz/window/view.h"
 
 namespace ringscope {
 
-// What to say where there is no viewer: why, and what brings it. "" where there is one.
+// Return why there is no viewer and how to get it, or "" where there is one.
 const char* why_no_viewer();
 
-// Whether a window could be opened here.
+// Return whether a window could be opened here.
 bool can_show_windows();
 
-// Returns 0 when the window was closed or the picture written. Throws InputError, RunError,
-// std::bad_alloc; InputError also where this build has no viewer.
+// Return 0 when the window was closed or the picture written. Throw InputError, RunError,
+// std::bad_alloc. Throw InputError also in a build without a viewer.
 int view_command(const viz::ViewOptions& options);
 
 }  // namespace ringscope

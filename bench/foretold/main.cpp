@@ -1,15 +1,15 @@
-// Simulated rings against real ones on this machine: measures the machine, runs a ring on threads or
-// processes, simulates it from what was measured, and does so in turn for every problem of a grid.
-// Of each problem the fastest run and the fastest prediction count, since what else a machine does
-// only ever takes time. Needs a machine that has nothing else to do.
+// Compares simulated rings with real ones on this machine: measures the machine, runs a ring on
+// threads or processes, and simulates it from the measurements, in turn for every problem of a
+// grid. The fastest run and the fastest prediction of each problem count, because other work on the
+// machine only adds time. The machine must be otherwise idle.
 //
 //   build/release/bench/foretold/bin/foretold [--backends cpu,mpi] [--world-sizes 2,4,8]
-//       [--seqlens 4096,8192] [--partitions zigzag,fold] [--mask causal] [--head-dim 64] [--heads 4]
-//       [--backward] [--repeats 5] [--measure-s 0.3] [--csv FILE]
+//       [--seqlens 4096,8192] [--partitions zigzag,fold] [--mask causal] [--head-dim 64]
+//       [--heads 4] [--backward] [--repeats 5] [--measure-s 0.3] [--csv FILE]
 //
-//   wall      predicted over measured: of the slowest rank
-//   attend    the same of processor time in all ranks' compute slices: where this is off, the
-//             kernels' figures are (or the machine was busy), and where only `wall` is, the schedule
+//   wall      predicted / measured wall time of the slowest rank
+//   attend    the same of processor time in all ranks' compute slices. If this is off, the
+//             kernels' figures are (or the machine was busy); if only `wall` is, the schedule is
 //   hop       share of the processor time that hops are predicted to take
 
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ double least_of(const std::vector<double>& values) {
   return *std::min_element(values.begin(), values.end());
 }
 
-// Processor seconds of all tasks of a kind.
+// Return the processor seconds of all tasks of a kind.
 double total_of(LoopTask::Kind kind, const LoopGraph& graph, const TaskCosts& costs) {
   double total = 0;
   for (std::size_t i = 0; i < graph.tasks.size(); ++i)
@@ -88,7 +88,7 @@ Outcome foretell(const ForetoldOptions& options, const std::string& backend, con
     const TaskCosts costs = cpu_costs(graph, job, figures);
     Machine machine;
     machine.world_size = job.world_size;
-    machine.rates = {1, 1, 1, 0};  // asked for by nobody
+    machine.rates = {1, 1, 1, 0};  // not used
     machine.cores = cores();
     machine.cpu = std::make_shared<const CpuFigures>(figures);
     predicted.push_back(simulate({.job = job, .pace = Pace::buffers}, Work(job), machine).wall_s());
@@ -132,7 +132,7 @@ std::string csv_of(const std::vector<Outcome>& outcomes) {
   return text;
 }
 
-// Of all outcomes with the same `key`.
+// Print the shares of close predictions among all outcomes with the same `key`.
 template <class Key>
 void print_shares(const std::vector<Outcome>& outcomes, Key&& key) {
   struct Share {

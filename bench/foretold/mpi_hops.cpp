@@ -1,6 +1,6 @@
-// What a hop of a ring of processes takes of the processors: `mpirun -np N mpi_hops BYTES` prints
-// {"start_s": .., "hop_s": .., "byte_s": ..} of blocks of so many bytes, in processor seconds of the mean rank, its
-// progress thread's included. As measure_hops() in core/cost does for threads.
+// Measures hops in a ring of processes, as measure_hops() in core/cost does for threads: `mpirun
+// -np N mpi_hops BYTES` prints {"start_s": .., "hop_s": .., "byte_s": ..} for blocks of that size,
+// in processor seconds of the mean rank, its progress thread included.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@
 namespace ringscope {
 namespace {
 
-// Processor seconds of a hop, of the fastest of `batches`.
+// Return the processor seconds of a hop, of the fastest of `batches`.
 double hop_seconds(const MpiSession& session, Index bytes, int batches, int hops) {
   const int n = session.world_size();
   Buffer<std::byte> blocks[2] = {{nullptr, bytes}, {nullptr, bytes}};
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   MpiSession session(60);
   constexpr Index kSmallBytes = 64;
   constexpr int kBatches = 6, kHops = 64;
-  // The first makes the connections.
+  // The first hop makes the connections.
   const double first = hop_seconds(session, bytes, 1, 1);
   const double small = hop_seconds(session, kSmallBytes, kBatches, kHops);
   const double large = hop_seconds(session, bytes, kBatches, kHops);

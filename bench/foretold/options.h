@@ -1,4 +1,4 @@
-// What is to be foretold: a grid of problems, and how often.
+// The options of foretold: a grid of problems, and how often to measure each.
 #pragma once
 
 #include <string>
@@ -15,17 +15,17 @@ struct ForetoldOptions {
   std::vector<PartitionKind> partitions = {std::begin(kAllPartitions), std::end(kAllPartitions)};
   std::string mask = "causal";
   Index head_dim = 64;
-  Index heads = 0;  // 0: the more, the shorter the sequence, so that every run takes a while
+  Index heads = 0;  // 0: more for shorter sequences, so that every run takes a while
   bool backward = false;
   int repeats = 5;
   double measure_s = 0.3;  // for each pass, before each run
   std::string csv;
 };
 
-// Throws InputError.
+// Throw InputError for bad arguments.
 ForetoldOptions options_of(int argc, char** argv);
 
-// As many as options say for a sequence of `seqlen`.
+// Return the number of heads that the options give for a sequence of `seqlen`.
 Index heads_of(const ForetoldOptions& options, Index seqlen);
 
 }  // namespace ringscope

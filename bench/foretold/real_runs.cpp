@@ -14,7 +14,7 @@
 namespace ringscope {
 namespace {
 
-// Processes are bound to no cores, as threads are not.
+// Return an mpirun command that binds processes to no cores, because threads are not bound either.
 std::string mpirun(int ranks) {
   return fmt::format("mpirun --bind-to none --oversubscribe {} -np {}",
                      ::geteuid() == 0 ? "--allow-run-as-root" : "", ranks);

@@ -1,4 +1,4 @@
-// Real runs, by the program itself, and the hops of a ring of processes.
+// Runs the program itself on the problem that is predicted, and measures hops between processes.
 #pragma once
 
 #include <string>
@@ -13,18 +13,18 @@ struct RealRun {
   double attend_s = 0;  // processor seconds of all ranks within compute slices
 };
 
-// `ringscope run --random` of `job`, on threads ("cpu") or on processes under mpirun ("mpi").
-// `trace`: where its recording may lie for a while. Throws RunError with the command that failed.
+// Run `ringscope run --random` of `job`, on threads ("cpu") or on processes under mpirun ("mpi").
+// `trace` is a temporary file for the recording. Throw RunError with the failed command.
 RealRun run_really(const Job& job, const std::string& backend, const std::string& trace);
 
-// Of a ring of so many processes (mpi_hops.cpp).
+// The costs of a ring of processes, as mpi_hops.cpp measures them.
 struct ProcessFigures {
-  double start_s = 0;  // what a rank's first hop takes more than the later ones
+  double start_s = 0;  // additional time of a rank's first hop
   HopFigures hops;
 };
 ProcessFigures measure_processes(int world_size, Index block_bytes);
 
-// "", or why there can be no runs on `backend`.
+// Return why there can be no runs on `backend`, or "".
 std::string why_not(const std::string& backend);
 
 }  // namespace ringscope

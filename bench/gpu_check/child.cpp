@@ -24,7 +24,7 @@ double seconds_since(Clock::time_point begin) {
 
 [[noreturn]] void become(const Child& child, pid_t parent) {
   setpgid(0, 0);
-  // Nobody would look after its time limit.
+  // Die with the parent, because nobody would enforce the time limit after that.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // it had ended before
   const int log = open(child.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -53,7 +53,7 @@ Outcome run(const Child& child) {
   const pid_t pid = fork();
   if (pid < 0) throw std::runtime_error("no process can be made");
   if (pid == 0) become(child, parent);
-  setpgid(pid, pid);  // whoever comes first
+  setpgid(pid, pid);  // both processes do this, because either may come first
 
   Outcome outcome;
   int status = 0;

@@ -1,4 +1,4 @@
-// Runs a program with a time limit; what it leaves running ends with it.
+// Runs a program with a time limit. Processes that it leaves running are killed.
 #pragma once
 
 #include <string>
@@ -21,14 +21,14 @@ struct Outcome {
   double seconds = 0;
 };
 
-// Throws std::runtime_error when no process can be made.
+// Run a program to its end. Throw std::runtime_error when no process can be made.
 Outcome run(const Child& child);
 
-// The whole file, empty when it is not there; the end of it, for people.
+// Return the whole file, or its last `bytes` bytes; "" if there is no file.
 std::string text_of(const std::string& path);
 std::string tail_of(const std::string& path, std::size_t bytes = 1500);
 
-// The path of a program in PATH, empty when it is not there.
+// Return the path of a program in PATH, or "" if it is not there.
 std::string find_program(const std::string& name);
 
 }  // namespace ringscope::gpu_check

@@ -1,5 +1,5 @@
-// The figures that count, from all that was measured: each a ratio of two measurements of one run,
-// or TFLOP/s of the fastest tile.
+// Computes the figures that count from all measurements. Each is a ratio of two measurements of one
+// run, or TFLOP/s of the fastest tile.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ double figure_in(const Measurement& m, const std::string& name) {
 
 bool is_backward(const std::string& kernel) { return kernel >= "08"; }
 
-// The fastest of each kernel on a shape "bf16/d128/8192/causal", over its tiles.
+// The fastest tile of each kernel on a shape such as "bf16/d128/8192/causal".
 struct Fastest {
   double tflops = 0;
   std::string tile;
@@ -49,7 +49,7 @@ double library_tflops(const std::vector<Measurement>& library, const std::string
   return 0;
 }
 
-// The best kernel of a pass on a shape, beside the library's.
+// Compare the best kernel of a pass on a shape with the library's.
 void compare(const std::vector<Measurement>& ours, const std::vector<Measurement>& library,
              bool backward, const std::string& shape, const std::string& goal,
              std::vector<Figure>& figures) {
@@ -74,7 +74,7 @@ void compare(const std::vector<Measurement>& ours, const std::vector<Measurement
     figures.push_back({what + ": over the matrix product", fastest.tflops / tflops, ""});
 }
 
-// One figure of each kernel over its tiles: the smallest that was measured.
+// Add one figure per kernel: the smallest cost among its tiles.
 void smallest_carry_cost(const std::vector<Measurement>& ours, std::vector<Figure>& figures) {
   std::map<std::string, double> costs;
   for (const Measurement& m : ours) {

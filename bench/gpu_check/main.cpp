@@ -1,9 +1,10 @@
-// gpu_check: all that is to be checked and measured on a GPU, from a pack (a folder with the
-// programs in bin/), in ten minutes, most important parts first.
+// gpu_check checks and measures everything on a GPU within ten minutes, from a pack (a folder with
+// the programs in bin/). The most important parts come first.
 //
 //   gpu_check --bin DIR [--out FILE-OR-FOLDER] [--logs DIR] [--seconds N] [--commit ID]
 //
-// Exit status: 0 all checks passed and nothing failed, 1 otherwise, 2 bad usage, 3 no GPU or nothing can be written.
+// Exit status: 0 all checks passed and nothing failed, 1 otherwise, 2 bad usage, 3 no GPU or
+// nothing can be written.
 #include <unistd.h>
 
 #include <fmt/chrono.h>
@@ -25,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kLeftForTheLast = 5;  // seconds: for writing, and for programs to end
+constexpr double kLeftForTheLast = 5;  // seconds, to write and to let programs end
 
 struct Options {
   std::string bin, out = ".", logs, commit = "unknown";
@@ -58,7 +59,7 @@ Options read_options(int argc, char** argv) {
   return options;
 }
 
-// "nvidia-h200"
+// Return text such as "nvidia-h200".
 std::string file_name_of(const std::string& device_json) {
   rapidjson::Document device;
   device.Parse(device_json.c_str());
@@ -71,7 +72,7 @@ std::string file_name_of(const std::string& device_json) {
   return name;
 }
 
-// A folder gets a file <gpu>-<date>.json that was not there.
+// Return `out`, or a new file <gpu>-<date>.json in it if it is a folder.
 std::string place_for(const std::string& out, const Results& results) {
   if (!fs::is_directory(out)) return out;
   const std::string stem =

@@ -14,14 +14,14 @@ namespace {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-// Why `program` cannot be run at all; none when it can.
+// Return why `program` can't be run at all, or none if it can.
 std::optional<Verdict> absent(const Check& check, const std::string& program) {
   if (std::filesystem::exists(check.bin + "/" + program)) return std::nullopt;
   return Verdict{PartStatus::not_measured, "the pack was built without NCCL"};
 }
 
-// The NCCL that comes with a Python's packages, where none is said to be used: machines that have
-// PyTorch have it there, and often nowhere else.
+// Return the NCCL among Python's packages, unless another one was chosen. Machines with PyTorch
+// have it there, and often nowhere else.
 Environment with_nccl(Check& check) {
   if (std::getenv("RINGSCOPE_NCCL_LIBRARY") != nullptr) return {};
   const std::string python = find_program("python3");
@@ -37,7 +37,7 @@ Environment with_nccl(Check& check) {
   return {{"RINGSCOPE_NCCL_LIBRARY", path}};
 }
 
-// What follows "Skipped" in what tests say: why they were.
+// Return why tests were skipped: the line after "Skipped" in their output.
 std::string why_skipped(const std::string& said) {
   const std::string mark = "Skipped\n";
   const std::size_t at = said.find(mark);
@@ -85,7 +85,7 @@ Verdict nccl_memcheck(Check& check) {
   if (outcome.cut_off) return {PartStatus::cut_off, how_it_ended(outcome)};
   if (said.find("Device not supported") != std::string::npos)
     return {PartStatus::not_measured, "compute-sanitizer does not support this machine"};
-  // Ranks are processes that the program has forked; what is found in them is only said.
+  // Ranks are processes that the program forks, so findings in them appear only in the output.
   const std::string none = "ERROR SUMMARY: 0 errors";
   bool found = outcome.status == kSanitizerFound;
   for (std::size_t at = 0; (at = said.find("ERROR SUMMARY: ", at)) != std::string::npos; ++at)
@@ -99,7 +99,7 @@ Verdict nccl_memcheck(Check& check) {
   return {};
 }
 
-// With a rank a GPU, and with two ranks on a single one where that goes.
+// Measure with one rank per GPU, and with two ranks, which share a GPU if there is only one.
 Verdict nccl_speed(Check& check) {
   if (const auto verdict = absent(check, "nccl_ring")) return *verdict;
   const Environment environment = with_nccl(check);

@@ -1,6 +1,6 @@
-// The parts of a gpu-check about the ring over the real NCCL: its tests on one GPU or more, the same
-// under compute-sanitizer, and its speed. Without an NCCL they are not measured, which is no failure:
-// most machines have none.
+// The parts of a gpu-check about the ring over the real NCCL: its tests on one GPU or more, one of
+// them under compute-sanitizer, and its speed. Without NCCL they are not measured. That is no
+// failure, because most machines have none.
 #pragma once
 
 #include "bench/gpu_check/parts.h"

@@ -22,8 +22,8 @@ PartStatus worst(PartStatus a, PartStatus b) {
 constexpr const char* kLadderTests = "Ladder/EveryKernel.";
 constexpr const char* kNoKernelTests = "no kernel tests found";
 
-// Programs of their own, since an error on the device ends everything that comes after it: each
-// kernel's test on every shape class first, then what else there is, suite by suite.
+// Return groups of tests that run as separate programs, because a device error breaks everything
+// after it: first each kernel's test on every shape class, then the other suites.
 std::vector<std::string> test_groups(const std::string& list) {
   std::vector<std::string> kernels, suites;
   for (const std::string& test : listed_tests(list)) {
@@ -38,7 +38,7 @@ std::vector<std::string> test_groups(const std::string& list) {
   return kernels;
 }
 
-// The number at the end of "Ladder/EveryKernel.IsRightOnEveryShapeClass/05"; 0 of another group.
+// Return the number in "Ladder/EveryKernel.IsRightOnEveryShapeClass/05", or 0 for another group.
 int kernel_of(const std::string& group) {
   if (!group.starts_with(kLadderTests)) return 0;
   return std::atoi(group.c_str() + group.rfind('/') + 1);
@@ -82,7 +82,7 @@ Verdict kernel_tests(Check& check) {
         worst(verdict.status, outcome.cut_off ? PartStatus::cut_off : PartStatus::failed);
     for (const std::string& name : report.failures) bad.push_back(name);
     if (report.readable) continue;
-    // It ended before its report, so no kernel that it may have been about has passed. A suite that
+    // The group ended before its report, so no kernel that it may test has passed. A suite that
     // only lacked time says nothing against a kernel.
     if (!outcome.cut_off) ++failed;
     bad.push_back(group + " " + how_it_ended(outcome) + ": " +
@@ -195,7 +195,7 @@ Verdict library(Check& check) {
           outcome.status == 0 ? found.why_not : tail_of(check.file("sdpa.log"), 300)};
 }
 
-// Benchmark programs that fail are failures; shapes that a kernel does not take are not.
+// Programs that fail count as failures; shapes that a kernel does not take don't.
 std::function<Verdict(Check&)> benchmarks(const std::string& program, const std::string& group) {
   return [=](Check& check) -> Verdict {
     const std::string name = program + (group.empty() ? "" : "-" + group);
@@ -224,8 +224,8 @@ std::function<Verdict(Check&)> benchmarks(const std::string& program, const std:
 
 // --- compute-sanitizer ---
 
-// A run of its own for each kernel, so that what is found has a name. Of the ways to fail only a
-// finding is the kernel's.
+// Run each kernel separately, so that findings have a name. Among the ways to fail, only a finding
+// counts against the kernel.
 std::function<Verdict(Check&)> sanitizer(const std::string& tool) {
   return [=](Check& check) -> Verdict {
     const std::string program = find_sanitizer();

@@ -11,17 +11,17 @@
 
 namespace ringscope::gpu_check {
 
-// What parts share.
+// The state that the parts share.
 struct Check {
   std::string bin;   // folder of the programs
-  std::string logs;  // folder for what they say
+  std::string logs;  // folder for their output
   Results results;
 
-  // Runs a program of the pack, or of the machine when its name has a slash, within the limit of
-  // the part and of the whole; `log` names its files in `logs`.
+  // Run a program of the pack, or of the machine if its name has a slash, within the time limits of
+  // the part and of the whole check. `log` names its files in `logs`.
   Outcome run_program(const std::string& log, std::vector<std::string> arguments, double limit_s,
                       std::vector<std::pair<std::string, std::string>> environment = {});
-  // Seconds that are left to the present part.
+  // Return the seconds that are left to the current part.
   double left() const;
   std::string file(const std::string& name) const { return logs + "/" + name; }
 
@@ -29,7 +29,7 @@ struct Check {
   double part_ends = 0;
 };
 
-// A part's end, with what is to be said of it.
+// The result of a part, and its explanation.
 struct Verdict {
   PartStatus status = PartStatus::passed;
   std::string detail;
@@ -42,17 +42,17 @@ struct PlannedPart {
   bool is_check = false;
 };
 
-// "exit status 3", "cut off after 30 s"
+// Return text such as "exit status 3" or "cut off after 30 s".
 std::string how_it_ended(const Outcome& outcome);
 
-// compute-sanitizer's program; empty when there is none. Its exit status when it found something.
+// Return compute-sanitizer's path, or "". kSanitizerFound is its exit status for a finding.
 std::string find_sanitizer();
 inline constexpr int kSanitizerFound = 86;
 
-// Without the first, which finds the device.
+// Return all parts but the first, which finds the device.
 std::vector<PlannedPart> planned_parts();
 
-// Verdict not_run when there is no GPU; fills results.device_json otherwise.
+// Return not_run when there is no GPU; otherwise fill in results.device_json.
 Verdict find_device(Check& check);
 
 }  // namespace ringscope::gpu_check

@@ -12,7 +12,7 @@ namespace {
 
 using Json = rapidjson::Value;
 
-// Null when it is not there.
+// Return null when it is not there.
 const Json* member(const Json& object, const char* name) {
   if (!object.IsObject()) return nullptr;
   const auto found = object.FindMember(name);
@@ -24,7 +24,7 @@ std::string string_in(const Json& object, const char* name) {
   return value != nullptr && value->IsString() ? value->GetString() : "";
 }
 
-// The elements of an array; none when there is no such array.
+// Return the elements of an array, or none when there is no such array.
 std::vector<const Json*> elements(const Json& object, const char* name) {
   std::vector<const Json*> all;
   const Json* array = member(object, name);
@@ -84,7 +84,7 @@ std::vector<Measurement> read_benchmarks(std::string json) {
   rapidjson::Document document;
   document.Parse(json.c_str());
   if (document.HasParseError()) {
-    // The end is missing: keep the benchmarks that are whole.
+    // The end is missing, so keep the complete benchmarks.
     const std::size_t end = json.rfind("\n    }");
     if (end == std::string::npos) throw std::runtime_error("no benchmark came to its end");
     json = json.substr(0, end) + "\n    }\n  ]\n}\n";
@@ -100,7 +100,7 @@ std::vector<Measurement> read_benchmarks(std::string json) {
   for (const Json* benchmark : elements(document, "benchmarks")) {
     Measurement m;
     m.name = string_in(*benchmark, "name");
-    // Google Benchmark adds its own words.
+    // Google Benchmark adds its own suffixes.
     m.name = m.name.substr(0, m.name.find("/iterations:"));
     m.problem = string_in(*benchmark, "error_message");
     if (const Json* time = member(*benchmark, "real_time"); time != nullptr && time->IsNumber())

@@ -9,7 +9,7 @@
 
 namespace ringscope::gpu_check {
 
-// "Suite.Test" and "Suite.Test/7" of --gtest_list_tests, in order.
+// Return "Suite.Test" and "Suite.Test/7" of --gtest_list_tests, in order.
 std::vector<std::string> listed_tests(const std::string& text);
 
 // A report of --gtest_output=json.
@@ -21,11 +21,11 @@ struct TestReport {
 };
 TestReport read_tests(const std::string& json);
 
-// A report of Google Benchmark; one that was cut off gives what it had. Throws std::runtime_error
-// when nothing of it can be read.
+// Read a report of Google Benchmark; of an incomplete report, return the complete benchmarks. Throw
+// std::runtime_error when nothing of it can be read.
 std::vector<Measurement> read_benchmarks(std::string json);
 
-// What sdpa.py wrote.
+// The report of sdpa.py.
 struct LibraryReport {
   std::vector<Measurement> measurements;
   std::string versions;  // "PyTorch 2.11.0, cuDNN 91900"
@@ -33,7 +33,7 @@ struct LibraryReport {
 };
 LibraryReport read_library(const std::string& json);
 
-// `ringscope run --json`.
+// The report of `ringscope run --json`.
 struct RingReport {
   bool readable = false;
   bool verified = false;
@@ -41,7 +41,7 @@ struct RingReport {
 };
 RingReport read_ring(const std::string& json);
 
-// The ratios within the run.
+// Return the figures of this run: ratios, and TFLOP/s.
 std::vector<Figure> figures_of(const std::vector<Measurement>& ours,
                                const std::vector<Measurement>& library);
 

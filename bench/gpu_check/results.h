@@ -1,5 +1,5 @@
-// What a gpu-check found, and its file: one JSON object, written anew after each part, so that a
-// check that is cut off leaves what it had. bench/README.md describes the members.
+// The results of a gpu-check and their file, one JSON object. The file is written anew after each
+// part, so that an interrupted check leaves its results. bench/README.md describes the members.
 #pragma once
 
 #include <map>
@@ -15,24 +15,24 @@ struct Part {
   PartStatus status = PartStatus::not_run;
   double seconds = 0;
   std::string detail;     // why, unless it passed
-  bool is_check = false;  // whether all depends on it; the others measure, as far as time allows
+  bool is_check = false;  // must pass; other parts measure, as far as time allows
 };
 
-// What the tests of one kernel came to. Passes with a test passed and none failed.
+// The test counts of one kernel. The kernel passes if a test passed and none failed.
 struct KernelTests {
   int passed = 0, failed = 0, skipped = 0;
   bool pass() const { return passed > 0 && failed == 0; }
 };
 
-// A benchmark, ours or a library's.
+// A benchmark's result, ours or a library's.
 struct Measurement {
   std::string name;
   double ms = 0;
-  std::map<std::string, double> figures;  // TFLOPs and what else it counted
+  std::map<std::string, double> figures;  // TFLOPs and other counters
   std::string problem;                    // why there are none
 };
 
-// A ratio within this run, and what it is wished to be.
+// A figure that counts: a ratio within this run, or TFLOP/s; and its goal.
 struct Figure {
   std::string name;
   double value = 0;
@@ -47,7 +47,7 @@ struct Results {
   std::vector<Measurement> ours, library;
   std::vector<Figure> figures;
 
-  // Every check passed, and nothing else failed. What measures need not have had the time.
+  // Return whether every check passed and no part failed. Measuring parts may lack the time to run.
   bool passed() const;
 };
 
@@ -55,10 +55,10 @@ std::string name_of(PartStatus status);
 
 std::string to_json(const Results& results);
 
-// Writes beside `path` and renames. Throws std::runtime_error.
+// Write a file beside `path` and rename it. Throw std::runtime_error.
 void write_results(const Results& results, const std::string& path);
 
-// The short table for people.
+// Return a short table for people.
 std::string to_text(const Results& results);
 
 }  // namespace ringscope::gpu_check

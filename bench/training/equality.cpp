@@ -13,7 +13,7 @@
 namespace ringscope {
 namespace {
 
-constexpr Index kLast = 10;  // steps whose mean loss is told: one batch is easier than another
+constexpr Index kLast = 10;  // steps whose mean loss is printed, because batches differ
 
 struct Training {
   std::vector<double> losses;

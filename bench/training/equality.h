@@ -1,5 +1,5 @@
-// How far the losses of training come apart with the number of ranks and the partition, and how far
-// training comes.
+// Measures how far the losses of training differ between numbers of ranks and partitions, and what
+// loss training reaches.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace ringscope {
 
-// At the default settings, `steps` steps on 1, 2 and 4 ranks in all partitions. Prints the relative
-// difference of the losses to those of one rank, step by step, the loss beside the unigram entropy
-// of `text`, and the time taken.
+// Train `steps` steps at the default settings on 1, 2 and 4 ranks in all partitions. Print the
+// relative differences of the losses to those of one rank, step by step, the loss beside the
+// unigram entropy of `text`, and the time taken.
 void print_equality(const std::string& text, Index steps);
 
 }  // namespace ringscope

@@ -1,17 +1,17 @@
-// Training steps on several ranks against one, in turn, and the share of attention in them against
-// what `ringscope plan` says of it. Needs a machine that has nothing else to do.
+// Compares training steps on several ranks with one rank, in turn, and attention's share of them
+// with the prediction of `ringscope plan`. The machine must be otherwise idle.
 //
 //   build/release/bench/training/bin/training [--shapes 4096x1,256x16] [--world-sizes 2]
 //       [--partitions zigzag,fold] [--repeats 7] [--steps 3] [--text FILE]
 //   build/release/bench/training/bin/training --equality [--steps 200] [--text FILE]
 //
-//   step       of the fastest step, and the median of all
-//   of one     this over that of one rank; and processor time of all ranks over that of one
-//   attention  share of the step: time inside both passes of the ring, of the mean rank; and of the
-//              processor time of all ranks what attention computes, which hardly changes when the
-//              machine has other things to do; medians
-//   plan       the same as `plan --measure` foretells it, measured in turn, the median; over each
-//              of the two; and the step that it foretells, over the fastest one
+//   step       the fastest step, and the median of all
+//   of one     the fastest step / that of one rank; in parentheses, processor time of all ranks
+//   attention  share of the step inside both passes of the ring, mean over ranks; in parentheses,
+//              share of all ranks' processor time that attention computes, which hardly changes
+//              when the machine has other work; medians
+//   plan       the share that `plan --measure` predicts, measured in turn, the median; the ratio
+//              over each of the two shares; and the predicted step / the fastest one
 
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ struct Foretold {
   double share = 0, step_s = 0;
 };
 
-// What is timed by turns, and what came of it.
+// The problem of a turn, and its results.
 struct Row {
   Deal deal;
   std::vector<TimedStep> steps;

@@ -1,4 +1,4 @@
-// A backend that also adds up the processor time inside it, which other programs leave as it is.
+// A backend that forwards to another one and adds up the processor time spent in it.
 #pragma once
 
 #include "core/cost/time.h"

@@ -1,5 +1,4 @@
-// What is to be measured of training: shapes of a step, ranks, how often; or how far losses come
-// apart.
+// The options of the training benchmark: shapes, ranks and repeats, or a comparison of losses.
 #pragma once
 
 #include <string>
@@ -9,7 +8,7 @@
 
 namespace ringscope {
 
-// Of one step.
+// The shape of one step.
 struct StepShape {
   Index seqlen = 0;
   Index batch = 0;
@@ -20,16 +19,16 @@ struct TrainingBenchOptions {
   std::vector<int> world_sizes = {2};  // each beside one rank
   std::vector<PartitionKind> partitions = {PartitionKind::zigzag};
   int repeats = 7;
-  int steps = 3;     // timed, of each turn
+  int steps = 3;     // timed, in each turn
   std::string text;  // a file; "": the project's own sources
   bool equality = false;
   Index equality_steps = 200;
 };
 
-// Throws InputError.
+// Throw InputError for bad arguments.
 TrainingBenchOptions options_of(int argc, char** argv);
 
-// The file's text, or that of the project's sources.
+// Return the file's text, or that of the project's sources.
 std::string text_of(const TrainingBenchOptions& options);
 
 }  // namespace ringscope

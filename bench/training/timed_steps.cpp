@@ -35,7 +35,7 @@ struct MeteredRank {
 std::vector<TimedStep> timed_steps(const TrainingSettings& settings, const Deal& deal,
                                    const std::string& text, int steps) {
   const TextBatches batches(text, settings.batch, settings.seqlen, settings.seed);
-  // By rank. A step ends with the sum of all ranks' gradients, so they begin the next one together.
+  // By rank. A step ends with the sum of all ranks' gradients, so ranks begin the next together.
   std::vector<std::vector<TimedStep>> timed(static_cast<std::size_t>(deal.world_size));
   run_rank_threads(
       deal.world_size,
