@@ -37,9 +37,9 @@ struct LoadedTrace {
 // Return whether two files seem to come from different ranks of one job.
 bool of_one_job(const LoadedTrace& a, const LoadedTrace& b);
 
-// Merge the files (at least one) of a job onto one axis: ranks in order, times moved to the earliest
-// base time. The k-th send of r to s is joined to the k-th receive of s from r if there are equally
-// many of both. Throws InputError if base times are too far apart.
+// Merge the files (at least one) of a job onto one axis: ranks in order, times moved to the
+// earliest base time. The k-th send of r to s is joined to the k-th receive of s from r if there
+// are equally many of both. Throws InputError if base times are too far apart.
 Trace merge_ranks(std::vector<LoadedTrace> files);
 
 }  // namespace ringscope::viz
