@@ -20,9 +20,8 @@ inline std::int64_t saturating_sum(std::int64_t total, std::int64_t more) {
 // ---
 // Finds which transfer brought the block that a wait slice waits for, when that transfer was under
 // way, and what had to happen before it could begin. This follows from how core/ring posts its
-// hops: the block of ring step t comes by the hop of step t - 1. Hops are posted in the order
-// kv(0), dkv(0), kv(1), …; with K buffers kv(0) to kv(K - 2) come first. All-gathered blocks come
-// before all else.
+// hops: the block of ring step t comes by the hop of step t - 1, in the order kv(0), dkv(0), kv(1),
+// … (with K buffers kv(0) to kv(K - 2) come first). All-gathered blocks come before all else.
 
 // A Transfer moves one block to a rank.
 struct Transfer {

@@ -12,8 +12,7 @@
 namespace ringscope::viz {
 
 // Return the waits that a failed run broke off, by rank, at most one each: a rank's last wait, if
-// the rank computed nothing after it and its hop was not over. Return none for a run that ended
-// well.
+// the rank computed nothing after it and its hop was not over. Return none if the run ended well.
 std::vector<SliceId> unfinished_waits(const Trace& trace);
 
 struct FailurePlace {

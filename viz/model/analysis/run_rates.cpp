@@ -289,8 +289,7 @@ void measure_links(const Trace& trace, RunRates& rates) {
 }
 
 // Return the pace. Real ranks are never in step. Simulated rings are if they have no number of
-// buffers; all-gathers are if ranks wait for the slowest at their end, after the wait for the
-// blocks.
+// buffers; all-gathers are if ranks wait for the slowest at the end, after the wait for blocks.
 Pace pace_of(const Trace& trace) {
   const RunInfo& run = *trace.run;
   if (run.backend != "sim") return Pace::buffers;

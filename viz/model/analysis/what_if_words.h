@@ -8,8 +8,7 @@
 
 namespace ringscope::viz {
 
-// Return what is changed, in the order of the settings: "8 ranks", "zigzag", "bandwidth × 2". Empty
-// for equal settings.
+// Return the changes, if any, in the order of the settings: "8 ranks", "zigzag", "bandwidth × 2".
 std::vector<std::string> changes_of(const WhatIfSettings& from, const WhatIfSettings& to);
 
 // Compare the prediction shown with the unmoved one: "8 ranks, zigzag: 11.5 ms instead of 35.1 ms,

@@ -59,8 +59,7 @@ std::vector<PictureSide::RankShare> PictureSide::ranks_in(int pixel) const {
     const bool dealt_out =
         partition_.kind == PartitionKind::striped || partition_.kind == PartitionKind::fold;
     for (int rank = 0; rank < ranks; ++rank) {
-      // If a pixel holds hundreds of rows of every rank, no colour can show how their shares
-      // differ.
+      // No colour can show how shares differ if a pixel holds hundreds of rows of every rank.
       if (dealt_out && rows / 512 >= ranks) {
         shares.push_back({rank, 1.0f / static_cast<float>(ranks)});
         continue;

@@ -49,8 +49,7 @@ class TimelineColumns {
   // A slice at least this many columns wide is drawn by itself.
   static constexpr double kWide = 3;
 
-  // Add slices [first, last), which begin and end within `segment`. Wide ones are appended to
-  // `wide`.
+  // Add slices [first, last), which begin and end within `segment`. Append wide ones to `wide`.
   void add(const Segment& segment, const std::int64_t* begins, const std::int64_t* ends,
            const std::uint8_t* classes, std::size_t first, std::size_t last,
            std::vector<WideSlice>& wide);
@@ -68,8 +67,7 @@ class TimelineColumns {
  private:
   static constexpr int kChunk = 64;  // columns that are painted together
 
-  // Stacks holds a chunk to draw: the classes in it, and the pixel up to which each of them
-  // reaches.
+  // Stacks holds a chunk to draw: the classes in it, and the pixel that each of them reaches.
   struct Stacks {
     int count = 0;
     int classes[kClasses];

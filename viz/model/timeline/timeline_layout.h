@@ -47,8 +47,7 @@ struct RankPlace {
 };
 
 // A TimelineLayout places rows top to bottom, rank by rank, with a gap between ranks. Rows are as
-// high as fits into `height`, from kMinRowHeight to kMaxRowHeight; if that is too high, they
-// scroll.
+// high as fits into `height`, from kMinRowHeight to kMaxRowHeight; if they don't fit, they scroll.
 struct TimelineLayout {
   static constexpr float kMinRowHeight = 3, kMaxRowHeight = 22, kRankGap = 6;
 

@@ -118,8 +118,7 @@ class RowPainter {
     return present;
   }
 
-  // Add slices segment by segment. Only the last slice that begins in a segment may reach out of
-  // it.
+  // Add slices segment by segment. Only a segment's last slice may reach out of it.
   void add_slices(std::size_t i, std::size_t end) {
     constexpr std::size_t kStride = 32;
     for (const Segment& segment : brush_.segments) {
@@ -143,8 +142,7 @@ class RowPainter {
     if (x1 - x0 >= TimelineColumns::kWide) brush_.wide.push_back({i, x0, x1});
   }
 
-  // Add slices of one segment. Where a column has many slices, blocks within one column are added
-  // as sums.
+  // Add slices of one segment. If columns hold many slices, add blocks within a column as sums.
   void add_within(const Segment& segment, std::size_t i, std::size_t end) {
     if (i >= end) return;
     const auto add = [&](std::size_t from, std::size_t to) {

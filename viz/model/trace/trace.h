@@ -14,8 +14,7 @@
 
 namespace ringscope::viz {
 
-// RingLane is a lane of our own recordings, named by what happens on it. Lane below is of any
-// trace.
+// RingLane is a lane of our own recordings, named by what happens on it; Lane is of any trace.
 using RingLane = ringscope::Lane;
 
 // Kind says what a slice is about. Only traces that are not ours have `communication`, a message

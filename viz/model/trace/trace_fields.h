@@ -84,8 +84,7 @@ class EventFields {
     return has(field) && value(field).token == JsonToken::string;
   }
 
-  // The strict getters throw InputError that names the byte; `end` is the offset for a missing
-  // field.
+  // The strict getters throw InputError that names the byte, which is `end` for a missing field.
   std::int64_t integer(Field field, std::int64_t low, std::int64_t high, std::uint64_t end) const;
   // Return nanoseconds, from microseconds >= 0 with at most three decimals.
   std::int64_t time(Field field, std::uint64_t end) const;

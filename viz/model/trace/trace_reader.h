@@ -48,8 +48,7 @@ class TraceHead {
 };
 
 // ---
-// Finds out whether a text is one of our recordings, and gives its events to RingEvents or
-// ForeignEvents.
+// Reads a text as one of our recordings (RingEvents) or as any other trace (ForeignEvents).
 
 // A TraceText can be read again from its start.
 class TraceText : public JsonSource {
