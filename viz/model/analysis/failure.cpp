@@ -17,8 +17,8 @@ bool is_of(const SliceId& id, const Trace& trace, int rank) {
   return static_cast<int>(trace.rank_of_row(id.row)) == rank;
 }
 
-// Return whether both ends of the hop that `wait` is for were over when it ended: the previous
-// rank's block was received, and the next rank took this rank's own.
+// Return whether both ends of the hop that `wait` is for were over when it ended: its block was
+// received, and the block that this rank sent in the same step was taken.
 bool came(const Trace& trace, int rank, const Slice& wait) {
   const auto over = [&wait](const Slice& end) {
     return end.pass == wait.pass && end.payload == wait.payload && end.end_ns <= wait.end_ns;
