@@ -12,7 +12,7 @@ namespace ringscope::viz {
 
 namespace {
 
-// Beyond these, a table of every rank and step is nothing to look at, and prediction takes seconds.
+// Limits: a larger table of ranks by steps shows nothing, and a longer prediction takes seconds.
 constexpr std::int64_t kMaxCells = std::int64_t{1} << 21;
 constexpr std::int64_t kMaxPredictionWork = std::int64_t{1} << 27;
 
@@ -40,7 +40,7 @@ void predict(const MaskModel& model, int forward_steps, Balance& balance) {
     }
 }
 
-// What `of` says of forward cells, as the functions of core/trace/summary.h take it.
+// Return `of` of all forward cells in the form that core/trace/summary.h takes.
 template <class Of>
 std::vector<std::vector<double>> forward_work(const Balance& balance, int forward_steps, Of&& of) {
   std::vector<std::vector<double>> work(static_cast<std::size_t>(balance.ranks));
@@ -61,7 +61,7 @@ double imbalance_of(const std::vector<std::vector<double>>& work) {
   return imbalance(by_rank);
 }
 
-// Time in sends and receives of `rank` outside its compute slices.
+// Return the time in sends and receives of `rank` outside its compute slices.
 double exposed_seconds(const Trace& trace, int rank) {
   std::vector<std::pair<std::int64_t, std::int64_t>> transfers;
   for (const ringscope::Lane lane : {ringscope::Lane::send, ringscope::Lane::recv})
@@ -69,7 +69,7 @@ double exposed_seconds(const Trace& trace, int rank) {
       transfers.emplace_back(slice.begin_ns, slice.end_ns);
   std::sort(transfers.begin(), transfers.end());
   const std::vector<Slice>& computes = trace.slices_of(rank, ringscope::Lane::compute);
-  std::int64_t exposed = 0, done = trace.begin_ns;  // all before `done` is counted
+  std::int64_t exposed = 0, done = trace.begin_ns;  // everything before `done` is counted
   auto next = computes.begin();
   for (auto [begin, end] : transfers) {
     begin = std::max(begin, done);

@@ -1,5 +1,5 @@
-// Work by rank and step: what the closed forms predict, what the kernel counted, and how long it
-// took.
+// Tabulates the work by rank and step: what the closed forms predict, what the kernel counted, and
+// how long it took.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace ringscope::viz {
 
 struct Cell {
-  std::int64_t predicted_pairs = 0;  // 0 when the recording's mask or partition is unknown
+  std::int64_t predicted_pairs = 0;  // 0 if the recording's mask or partition is unknown
   std::int64_t pairs = 0;
   std::int64_t flops = 0;
   std::int64_t compute_ns = 0;
@@ -25,11 +25,11 @@ struct Balance {
   int steps = 0;            // of the step axis: forward, then backward
   bool predicted = false;   // whether predicted_pairs are known
   std::vector<Cell> cells;  // [rank][step]
-  // Of forward pairs, as core/trace/summary.h; measured: of processor time.
+  // These are of forward pairs, as in core/trace/summary.h; measured ones are of processor time.
   double imbalance = 1, balance_ceiling = 1;
   double measured_imbalance = 1, measured_balance_ceiling = 1;
   double predicted_balance_ceiling = 1;
-  double exposed_s = 0;  // the rank with most
+  double exposed_s = 0;  // of the rank with the most
   double wall_s = 0;
 
   const Cell& at(int rank, int step) const {
@@ -38,7 +38,7 @@ struct Balance {
   }
 };
 
-// Only for recordings of ours; empty otherwise.
+// Return the balance of a recording of ours; empty for any other trace.
 Balance balance_of(const Trace& trace);
 
 }  // namespace ringscope::viz

@@ -19,7 +19,7 @@ using Documents = std::vector<const Document*>;
 
 enum class Better : std::uint8_t { lower, higher };
 
-// `text` of a value is followed by how it stands to the first recording's, where that says more.
+// Return a line. A value's text is followed by its ratio to the first recording's where that helps.
 template <class Value, class Text>
 ComparedFigure figure(const std::string& name, Better better, bool relative,
                       const Documents& documents, Value&& value, Text&& text) {
@@ -157,7 +157,7 @@ std::vector<MatchedStep> steps_of(const Documents& documents) {
   return steps;
 }
 
-// How a recording is called among others: by what tells it from them.
+// Return a recording's name among others: what tells it from them.
 std::string name_among(const Document& document, const Documents& documents) {
   const RunInfo& run = *document.trace.run;
   const auto differs = [&](auto&& of) {
@@ -172,7 +172,7 @@ std::string name_among(const Document& document, const Documents& documents) {
 
 std::string headline_of(const Documents& documents) {
   const auto ceiling = [](const Document* d) { return d->balance.predicted_balance_ceiling; };
-  // Ceilings say how much sooner only where the pairs are the same in all.
+  // Ceilings say how much sooner a run ends only if all have the same pairs.
   const RunInfo& run = *documents[0]->trace.run;
   for (const Document* d : documents)
     if (!d->balance.predicted || d->trace.run->mask != run.mask || d->trace.run->shape != run.shape)
@@ -187,7 +187,7 @@ std::string headline_of(const Documents& documents) {
                                       "All are balanced alike: ranks could be busy {} of "
                                       "the time.",
                                       words_of_share(ceiling(*best)));
-  // All that are as good as the best, by name.
+  // Name all that are as good as the best.
   std::vector<std::string> names;
   for (const Document* d : documents) {
     const std::string name = name_among(*d, documents);

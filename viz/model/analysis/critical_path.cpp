@@ -48,10 +48,10 @@ class Walk {
     return last;
   }
 
-  // Puts a slice on the path, behind whatever overhead came after it.
+  // Put a slice on the path, after the overhead that came after it in time.
   void pass(const RankSlice& at) {
     const Slice& slice = dependencies_.slice(at);
-    if (at.lane == RingLane::wait) return;  // what ended it is on the path instead
+    if (at.lane == RingLane::wait) return;  // what ended the wait is on the path instead
     unexplained_back_to(slice.end_ns);
     rank_ = at.rank;
     if (at.lane == RingLane::compute) {
@@ -61,7 +61,7 @@ class Walk {
     }
   }
 
-  // What no slice of the ring explains: overhead, or the rest of a training step.
+  // Fill back to `begin` with what no ring slice explains: overhead or a training step's rest.
   void unexplained_back_to(std::int64_t begin) {
     if (at_ring_.empty()) return back_to(begin, PathSegment::overhead, std::nullopt);
     const std::vector<Stretch>& stretches = at_ring_[static_cast<std::size_t>(rank_)];
@@ -72,7 +72,7 @@ class Walk {
     back_to(begin, PathSegment::compute, std::nullopt);
   }
 
-  // A segment from `begin` to where the path has got to, if there is anything between.
+  // Add a segment from `begin` to where the path has got to, unless it is empty.
   void back_to(std::int64_t begin, PathSegment::Kind kind, const std::optional<RankSlice>& at) {
     begin = std::max(begin, trace_.begin_ns);
     if (begin >= now_) return;
@@ -112,7 +112,7 @@ class Walk {
   const Trace& trace_;
   Dependencies dependencies_;
   CriticalPath path_;
-  std::vector<std::vector<Stretch>> at_ring_;  // [rank], of a training step
+  std::vector<std::vector<Stretch>> at_ring_;  // [rank]; only in a training step
   std::int64_t now_;
   int rank_ = 0;
 };

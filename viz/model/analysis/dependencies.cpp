@@ -26,7 +26,7 @@ std::optional<std::uint32_t> look_up(const std::vector<std::uint64_t>& table, st
   return static_cast<std::uint32_t>(*at);
 }
 
-// The one with the greatest step <= that of `what`.
+// Return the slice with the greatest step <= that of `what`.
 std::optional<std::uint32_t> look_up_last(const std::vector<std::uint64_t>& table,
                                           std::uint64_t what) {
   const auto at = std::upper_bound(table.begin(), table.end(), what | 0xffffffff);
@@ -75,7 +75,7 @@ std::optional<std::uint32_t> Dependencies::recv_at(int rank, Pass pass, Payload 
 
 std::optional<std::uint32_t> Dependencies::awaited(int rank, const Slice& wait) const {
   if (allgather_) {
-    // One wait for all blocks, over when the last one is there; then one for each sum.
+    // There is one wait for all blocks, which ends with the last one, and then one for each sum.
     if (wait.payload == Payload::kv) return recv_at(rank, wait.pass, Payload::kv, world_size_ - 2);
     return recv_at(rank, wait.pass, Payload::dkv, wait.step);
   }
@@ -96,7 +96,7 @@ std::optional<RankSlice> Dependencies::before_on_thread(const RankSlice& s) cons
                                [begin](const Slice& x) { return x.end_ns <= begin; }) -
           all.begin());
     if (i == 0) continue;
-    // At the same time, the wait came after.
+    // If both end at the same time, the wait came after.
     if (!last || all[i - 1].end_ns >= slice(*last).end_ns)
       last = RankSlice{s.rank, lane, static_cast<std::uint32_t>(i - 1)};
   }
@@ -109,20 +109,20 @@ void Dependencies::needed_at(int rank, const Slice& recv, std::vector<RankSlice>
   };
   const int step = recv.step;
   const bool kv = recv.payload == Payload::kv, backward = recv.pass == Pass::backward;
-  // A block is passed on after it has come, and comes when the buffer's last block is attended; a
-  // sum, when the rank's own share is in it.
+  // A block is passed on after it has come, and can come when the buffer's last block is attended.
+  // A sum is passed on when the rank's own share is in it.
   if (step > 0) add(RingLane::recv, recv_at(rank, recv.pass, recv.payload, step - 1));
   if (allgather_) {
     if (!kv) add(RingLane::compute, last_compute(rank, recv.pass));
   } else if (kv) {
-    // Posted behind the sum of the step whose block was in the buffer.
+    // The hop is posted behind the sum of the step whose block was in the buffer.
     const int consumed = step + 1 - kv_buffers_;
     if (consumed >= 0) add(RingLane::compute, compute_at(rank, recv.pass, consumed));
     if (consumed >= 0 && backward)
       add(RingLane::recv, recv_at(rank, recv.pass, Payload::dkv, consumed));
   } else {
     add(RingLane::compute, compute_at(rank, recv.pass, step));
-    // Behind the blocks' hops that were posted before it.
+    // The sum is posted behind the blocks' hops that were posted before it.
     add(RingLane::recv, recv_at(rank, recv.pass, Payload::kv, step + kv_buffers_ - 2));
   }
   if (step == 0 && kv && backward) add(RingLane::compute, last_compute(rank, Pass::forward));

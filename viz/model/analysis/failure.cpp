@@ -9,7 +9,7 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr std::size_t kMostWaits = 4;  // each a sentence
+constexpr std::size_t kMostWaits = 4;  // one sentence each
 
 bool failed(const Trace& trace) { return trace.run && trace.run->failure; }
 
@@ -17,8 +17,8 @@ bool is_of(const SliceId& id, const Trace& trace, int rank) {
   return static_cast<int>(trace.rank_of_row(id.row)) == rank;
 }
 
-// Whether the hop that `wait` is for was over when it ended, on both its ends: the block of the rank
-// before received, and the rank's own taken by the next one.
+// Return whether both ends of the hop that `wait` is for were over when it ended: its block was
+// received, and the block that this rank sent in the same step was taken.
 bool came(const Trace& trace, int rank, const Slice& wait) {
   const auto over = [&wait](const Slice& end) {
     return end.pass == wait.pass && end.payload == wait.payload && end.end_ns <= wait.end_ns;
@@ -37,7 +37,7 @@ std::string step_of(const Slice& slice) {
   return fmt::format("{}step {}", slice.pass == Pass::backward ? "backward " : "", slice.step);
 }
 
-// The slice of a rank that ends last; of waits and others that end together the wait.
+// Return the slice of a rank that ends last, or the wait if several end together.
 std::optional<SliceId> last_slice(const Trace& trace, int rank) {
   std::optional<SliceId> last;
   for (const ringscope::Lane lane : kAllLanes) {
@@ -88,7 +88,7 @@ std::optional<FailurePlace> failure_place(const Trace& trace, const std::vector<
       });
   if (!waits.empty()) {
     place.slice = own != waits.end() ? *own : *longest;
-    // Late in it, when most others have come to wait as well.
+    // Look late in the wait, when most other ranks wait as well.
     const Slice& wait = trace.slice(*place.slice);
     place.at_ns = wait.end_ns - wait.duration_ns() / 8;
   } else if (place.rank >= 0) {

@@ -1,5 +1,5 @@
-// What a recording's losses say, in sentences: who waits and for whom, what most time is lost to,
-// what would cure it, and what to beware of when reading the figures.
+// Says in sentences who waits and for whom, what most time is lost to, what would cure it, and what
+// to beware of when reading the figures.
 
 #include <fmt/format.h>
 
@@ -20,10 +20,10 @@ namespace ringscope::viz {
 
 namespace {
 
-constexpr double kEven = 0.97;         // a balance ceiling from which on work counts as even
-constexpr double kSharedCores = 0.85;  // processor time over wall time of computing, below which
-                                       // ranks must have shared cores
-constexpr double kSlowRank = 1.5;      // time for a pair, over that of the fastest rank
+constexpr double kEven = 0.97;         // balance ceiling from which work counts as even
+constexpr double kSharedCores = 0.85;  // least ratio of processor time to wall time of computing
+                                       // without shared cores
+constexpr double kSlowRank = 1.5;      // time per pair, relative to the fastest rank
 constexpr std::int64_t kMaxRegions = 1 << 16;  // closed forms that a sentence may cost
 
 std::string in_mask(const std::string& mask) {
@@ -43,7 +43,7 @@ std::string joined(const std::vector<std::string>& items, const char* last_word)
   return text;
 }
 
-// The balance ceiling that `model`'s mask would have in another partition.
+// Return the balance ceiling that `model`'s mask would have in another partition.
 double ceiling_of(const MaskModel& model, PartitionKind kind) {
   MaskModel other = model;
   other.partition.kind = kind;
@@ -99,7 +99,7 @@ class Findings {
   }
   double idle() const { return imbalance_ + late_ + link_ + overhead_; }
 
-  // Of a training step: time in which gradients are added up.
+  // Return the time in a training step in which gradients are added up.
   double reduction() const {
     double ns = 0;
     for (int rank = 0; rank < static_cast<int>(trace_.ranks.size()); ++rank)
@@ -197,7 +197,7 @@ class Findings {
     return sum;
   }
 
-  // Those whose ceiling is about the best one, where that is well above `ceiling`.
+  // Return the partitions with about the best ceiling, if that is well above `ceiling`.
   std::vector<std::string> better_partitions(double ceiling) {
     const std::optional<MaskModel> model = mask_model(trace_);
     const auto ranks = static_cast<std::int64_t>(losses_.ranks.size());
@@ -216,10 +216,10 @@ class Findings {
     return names;
   }
 
-  // One that needs much longer than others for the same work. Ranks with little of it say little.
+  // Report a rank that is much slower than others. Ranks with little work tell too little.
   void slow_rank() {
     const double enough = 0.5 * sum_of_pairs() / static_cast<double>(pairs_.size());
-    std::vector<std::pair<double, int>> paces;  // time for a pair
+    std::vector<std::pair<double, int>> paces;  // time per pair
     for (int rank = 0; rank < balance_.ranks; ++rank) {
       const double pairs = pairs_[static_cast<std::size_t>(rank)];
       if (pairs <= 0 || pairs < enough) continue;
@@ -249,7 +249,7 @@ class Findings {
   const Trace& trace_;
   const LossReport& losses_;
   Balance balance_;
-  double attend_ = 0;  // in compute slices: all that ranks compute, but of a training step
+  double attend_ = 0;  // in compute slices; in a training step less than compute_
   double compute_ = 0, cpu_ = 0, imbalance_ = 0, late_ = 0, link_ = 0,
          overhead_ = 0;        // all ranks, ns
   std::vector<double> pairs_;  // [rank], both passes

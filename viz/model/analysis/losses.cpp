@@ -10,18 +10,18 @@
 #include "viz/model/analysis/training_step.h"
 
 // One sweep over the pieces of all ranks in order of time adds up their headings. A chain of ranks
-// that wait for each other costs one visit a change of heading, not one a piece.
+// that wait for each other costs one visit per change of heading, not one per piece.
 
 namespace ringscope::viz {
 
 namespace {
 
-// What one rank has to compute, for comparing it with another.
+// Work is what one rank has to compute, for comparing it with another.
 struct Work {
   std::int64_t pairs = 0;                // in all
-  std::vector<std::int64_t> time_up_to;  // durations of compute slices, up to and with each
+  std::vector<std::int64_t> time_up_to;  // durations of compute slices, up to and including each
   std::vector<std::pair<std::int64_t, std::int64_t>> by_step;  // (step on the axis, pairs up to it)
-  std::int64_t end_ns = 0;                                     // of the last one
+  std::int64_t end_ns = 0;                                     // end of the last slice
 };
 
 std::int64_t step_key(const Slice& slice) {
@@ -44,7 +44,7 @@ Work work_of(const std::vector<Slice>& computes, std::int64_t begin_ns) {
   return work;
 }
 
-// Pairs of all steps up to and with `step`, and of that step alone.
+// Return the pairs of all steps up to and including `step`, and of that step alone.
 std::pair<std::int64_t, std::int64_t> pairs_at(const Work& work, std::int64_t step) {
   const auto sum_before = [&](std::int64_t key) -> std::int64_t {
     const auto at = std::partition_point(work.by_step.begin(), work.by_step.end(),
@@ -55,7 +55,7 @@ std::pair<std::int64_t, std::int64_t> pairs_at(const Work& work, std::int64_t st
   return {sum, sum - sum_before(step)};
 }
 
-// `part` / `whole` of `ns`, for 0 <= part <= whole.
+// Return `part` / `whole` of `ns`, for 0 <= part <= whole.
 std::int64_t scaled(std::int64_t ns, std::int64_t part, std::int64_t whole) {
   if (whole <= 0) return 0;
   return static_cast<std::int64_t>(static_cast<long double>(ns) * static_cast<long double>(part) /
@@ -69,7 +69,6 @@ class Pieces {
       work_.push_back(work_of(dependencies_.slices(rank, RingLane::compute), trace.begin_ns));
   }
 
-  // All ranks' pieces by time; each rank's cover the whole recording.
   std::vector<LossPiece> all() {
     for (int rank = 0; rank < ranks(); ++rank) cut_rank(rank);
     std::stable_sort(pieces_.begin(), pieces_.end(), [](const LossPiece& a, const LossPiece& b) {
@@ -83,8 +82,7 @@ class Pieces {
   bool is_rank(int rank) const { return rank >= 0 && rank < ranks(); }
   const Work& work(int rank) const { return work_[static_cast<std::size_t>(rank)]; }
 
-  // Pieces of a rank are added in order of time; one with nothing after it before the next is
-  // worth nothing.
+  // Add a piece. Pieces of a rank come in order of time, and empty ones are dropped.
   void add(std::int64_t begin, std::int64_t end, int rank, Heading heading, int follows = -1) {
     if (begin < end) pieces_.push_back({begin, rank, follows, heading});
   }
@@ -105,7 +103,7 @@ class Pieces {
         now = begin;
         if (begin < end) cut_wait(rank, waits[wait], begin, end);
         now = std::max(now, end);
-        if (waits[wait].end_ns > until) return;  // goes on after the compute slice
+        if (waits[wait].end_ns > until) return;  // it goes on after the compute slice
       }
       add_rest(now, until, rank);
       now = std::max(now, until);
@@ -123,8 +121,8 @@ class Pieces {
     }
   }
 
-  // [begin, end), in which `rank` neither attends nor waits. Of a training step: outside of the ring
-  // it computes the rest of the model, or takes part in adding up gradients.
+  // [begin, end): add the time in which `rank` neither attends nor waits. Outside the ring of a
+  // training step it computes the rest of the model or takes part in adding up gradients.
   void add_rest(std::int64_t begin, std::int64_t end, int rank) {
     for (const Stretch& ring : at_ring_) {
       add_elsewhere(begin, std::min(end, ring.begin_ns), rank);
@@ -152,7 +150,7 @@ class Pieces {
     add(begin, end, rank, Heading::compute);
   }
 
-  // A wait, hop by hop: what it is for comes after all that the rank's link still has to bring.
+  // Cut a wait hop by hop, because its block comes after all that the link still has to bring.
   void cut_wait(int rank, const Slice& wait, std::int64_t begin, std::int64_t end) {
     const std::vector<Slice>& recvs = dependencies_.slices(rank, RingLane::recv);
     const std::optional<std::uint32_t> awaited = dependencies_.awaited(rank, wait);
@@ -186,7 +184,7 @@ class Pieces {
     add(begin, end, rank, Heading::overhead);
   }
 
-  // [begin, end), in which `rank` waits for `peer`, which is not ready to send.
+  // [begin, end): cut up the time in which `rank` waits for `peer`, which is not ready to send.
   void cut_pending(int rank, int peer, std::int64_t begin, std::int64_t end) {
     if (begin >= end) return;
     if (!is_rank(peer) || peer == rank) {
@@ -219,8 +217,8 @@ class Pieces {
     }
   }
 
-  // Where to go on looking in a peer's slices: mostly a little further than last time, but a wait
-  // may name another peer.
+  // Return where to go on looking in a peer's slices. That is mostly a little further than last
+  // time, but a wait may name another peer.
   static std::size_t advanced(const std::vector<Slice>& slices, std::size_t from,
                               std::int64_t begin) {
     if (from > slices.size() || (from > 0 && slices[from - 1].end_ns > begin)) from = 0;
@@ -231,8 +229,8 @@ class Pieces {
     return static_cast<std::size_t>(at - slices.begin());
   }
 
-  // When, within a compute slice of `peer`, it begins with the pairs that it has more than `rank`,
-  // in this step or in all up to it, whichever is more. They are taken to come last.
+  // Return when, within a compute slice of `peer`, it begins with its excess of pairs over `rank`:
+  // the larger of that in this step and in all up to it. Excess pairs are assumed to come last.
   std::int64_t excess_begin(int rank, int peer, std::size_t compute) const {
     const Slice& slice = dependencies_.slices(peer, RingLane::compute)[compute];
     const auto [mine_up_to, mine] = pairs_at(work(rank), step_key(slice));
@@ -242,7 +240,7 @@ class Pieces {
     return slice.end_ns - scaled(slice.duration_ns(), excess, slice.pairs);
   }
 
-  // What a rank's time after its last slice is for: from `begin` to the recording's end.
+  // Cut a rank's time after its last slice, from `begin` to the recording's end.
   void cut_tail(int rank, std::int64_t begin) {
     std::int64_t last = begin;
     std::vector<std::pair<std::int64_t, std::int64_t>> uneven;
@@ -263,7 +261,7 @@ class Pieces {
     add(last, trace_.end_ns, rank, Heading::overhead);
   }
 
-  // When `peer` begins with the pairs that it has more than `rank` in all, taken to come last.
+  // Return when `peer` begins with its excess of pairs over `rank` in all, assumed to come last.
   std::int64_t total_excess_begin(int rank, int peer) const {
     const Work& theirs = work(peer);
     const std::int64_t total = theirs.time_up_to.back();
@@ -280,7 +278,7 @@ class Pieces {
   Dependencies dependencies_;
   std::vector<Work> work_;
   std::vector<LossPiece> pieces_;
-  std::vector<Stretch> at_ring_;  // of a training step: when the rank of cut_rank is
+  std::vector<Stretch> at_ring_;  // when the rank of cut_rank is at the ring of a training step
   std::size_t peer_compute_ = 0, peer_wait_ = 0, recv_ = 0;  // how far cut_rank has come
 };
 
@@ -290,19 +288,19 @@ std::vector<LossPiece> loss_pieces(const Trace& trace) { return Pieces(trace).al
 
 namespace {
 
-// Beyond so many ranks, a table of ranks by ranks is left out.
+// A table of ranks by ranks is left out beyond so many ranks.
 constexpr std::size_t kMaxWaitTable = 2048;
 
 using Totals = std::array<std::int64_t, kHeadingCount>;
 
-// The headings of all ranks at one time, moved on from piece to piece.
+// A Sweep holds the headings of all ranks at one time, and moves on from piece to piece.
 class Sweep {
  public:
   Sweep(std::size_t ranks, std::int64_t begin_ns) : states_(ranks), totals_(ranks) {
     for (State& state : states_) state.since_ns = begin_ns;
   }
 
-  // Pieces that begin at one time, together: none of them may see another's past.
+  // Apply all pieces that begin at one time together, because none may see another's past.
   void apply(const LossPiece* first, const LossPiece* last) {
     const std::int64_t now = first->begin_ns;
     for (const LossPiece* piece = first; piece != last; ++piece) leave(piece->rank);
@@ -357,7 +355,7 @@ class Sweep {
     state.since_ns = now;
   }
 
-  // Brings the headings of `rank`, and of all that follow it, up to date.
+  // Bring the headings of `rank`, and of all that follow it, up to date.
   void settle(int rank, std::int64_t now) {
     open_.assign(1, rank);
     while (!open_.empty()) {

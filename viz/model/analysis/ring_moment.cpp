@@ -16,7 +16,7 @@ double share(std::int64_t now, std::int64_t begin, std::int64_t end) {
   return now <= begin ? 0 : static_cast<double>(now - begin) / static_cast<double>(end - begin);
 }
 
-// The last slice that has begun by `now`; none: null.
+// Return the last slice that has begun by `now`, or null.
 const Slice* last_begun(const std::vector<Slice>& slices, std::int64_t now) {
   const auto after = std::partition_point(slices.begin(), slices.end(),
                                           [now](const Slice& s) { return s.begin_ns <= now; });
@@ -55,7 +55,7 @@ LinkHistory::LinkHistory(const Trace& trace) {
   if (!trace.is_ring()) return;
   std::map<std::pair<int, int>, Carried> by_ends;
   for (int dst = 0; dst < static_cast<int>(trace.ranks.size()); ++dst) {
-    Carried* last = nullptr;  // mostly the same again
+    Carried* last = nullptr;  // mostly the same link again
     for (const Slice& recv : trace.slices_of(dst, ringscope::Lane::recv)) {
       if (recv.peer < 0) continue;
       if (last == nullptr || last->src != recv.peer) {

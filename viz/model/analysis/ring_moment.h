@@ -1,5 +1,5 @@
-// The ring at one moment: which block each rank holds and works on, and which blocks are on their
-// way, how far.
+// Shows the ring at one moment: which block each rank holds and works on, and how far the blocks on
+// their way have come.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace ringscope::viz {
 
 struct RankMoment {
   int step = 0;      // on the step axis
-  int kv_owner = 0;  // of the block it holds for this step
+  int kv_owner = 0;  // of the block that the rank holds for this step
   Pass pass = Pass::forward;
   enum Doing : std::uint8_t { idle, computing, waiting, finished } doing = idle;
   double progress = 0;   // of the compute slice, in [0, 1]: 0 before it, 1 after
@@ -22,7 +22,7 @@ struct RankMoment {
 struct BlockInFlight {
   int src = 0, dst = 0, kv_owner = 0;
   Payload payload = Payload::kv;
-  double progress = 0;  // in [0, 1], of the time that both ends are at it
+  double progress = 0;  // in [0, 1], of the time that both ends take part
   std::int64_t bytes = 0;
 };
 
@@ -30,16 +30,16 @@ struct Link {
   int src = 0, dst = 0;
   std::int64_t bytes_so_far = 0;  // whole messages only
   std::int64_t bytes_total = 0;
-  double bytes_per_second = 0;  // mean over the time that transfers took, both ends present
+  double bytes_per_second = 0;  // mean over the time of transfers with both ends present
 };
 
 struct RingMoment {
   std::vector<RankMoment> ranks;
   std::vector<BlockInFlight> in_flight;
-  std::vector<Link> links;  // by src; those that carried anything
+  std::vector<Link> links;  // by src; only links that carried anything
 };
 
-// What each link carries over the whole recording, with sums to look up: made once.
+// A LinkHistory sums up what each link carries over the whole recording. It is made once.
 class LinkHistory {
  public:
   LinkHistory() = default;
@@ -51,14 +51,14 @@ class LinkHistory {
     std::vector<std::int64_t> bytes;  // of all transfers up to each
     std::int64_t under_way_ns = 0;    // of all of them
   };
-  std::vector<Carried> links;  // by src, then dst; those that carry anything
+  std::vector<Carried> links;  // by src, then dst; only links that carry anything
 };
 
-// `position` on the axis; in steps mode every rank is taken at its own time. Only for recordings of
-// ours.
+// Return the ring at `position` on the axis. In steps mode every rank is taken at its own time. The
+// result is empty unless `trace` is a recording of ours.
 RingMoment ring_at(const Trace& trace, const Axis& axis, const LinkHistory& history, AxisMode mode,
                    double position);
-// The same for one look at a small trace: makes the history itself.
+// Return the same for one look at a small trace, and make the history on the way.
 RingMoment ring_at(const Trace& trace, const Axis& axis, AxisMode mode, double position);
 
 }  // namespace ringscope::viz

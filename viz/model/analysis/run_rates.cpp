@@ -20,7 +20,7 @@ struct Sums {
   double n = 0, x = 0, t = 0, xx = 0, xt = 0;
 };
 
-// The fixed time of the least squares' line; 0 where amounts differ too little to tell it.
+// Return the fixed time of the fitted line, or 0 if amounts differ too little to tell it.
 double fixed_seconds(const std::vector<Measured>& measured, const Sums (&sums)[2]) {
   double n = 0, over = 0, under = 0, groups = 0;
   for (const Sums& s : sums) {
@@ -30,7 +30,7 @@ double fixed_seconds(const std::vector<Measured>& measured, const Sums (&sums)[2
     over += s.t - s.xt * s.x / s.xx;
     under += s.n - s.x * s.x / s.xx;
   }
-  // `under` / n: about the square of how much amounts differ, as a share of them.
+  // `under` / n is about the square of how much amounts differ, as a share of them.
   if (n < groups + 2 || under < 1e-4 * n) return 0;
   const double fixed = over / under;
   double squares = 0;
@@ -73,10 +73,10 @@ LineFit fit_line(const std::vector<Measured>& measured, double most_fixed) {
 namespace {
 
 constexpr double kNearlyAlike = 1.25;       // ratio of speeds up to which ranks count as equal
-constexpr double kOwnCore = 0.9;            // share of its time that a rank then computes
-constexpr double kNowAndThen = 0.01;        // share of the time that counts for nothing
-constexpr double kAssumedBytesPerS = 1e10;  // of a link that no hop tells of
-constexpr double kMostBytesPerS = 1e15;     // of one whose hops took no time
+constexpr double kOwnCore = 0.9;            // least share of processor time with a core of its own
+constexpr double kNowAndThen = 0.01;        // share of the time that is ignored
+constexpr double kAssumedBytesPerS = 1e10;  // of a link without a recorded hop
+constexpr double kMostBytesPerS = 1e15;     // of a link whose hops took no time
 constexpr double kMostStep = 1e-4, kMostLatency = 1e-2;  // seconds
 constexpr double kOutlier = 3;  // a hop so many times as long as usual was held up
 
@@ -86,7 +86,7 @@ Job job_of(const RunInfo& run) {
   validate(job.shape);
   job.dtype = parse_dtype(run.dtype);
   job.mask = MaskSpec::parse(run.mask);
-  static_cast<void>(job.mask.for_seqlen(run.shape.seqlen));  // throws where it does not fit
+  static_cast<void>(job.mask.for_seqlen(run.shape.seqlen));  // throws if it does not fit
   job.partition = parse_partition(run.partition);
   job.world_size = run.world_size;
   job.kv_buffers = std::max(run.kv_buffers, 2);
@@ -105,14 +105,14 @@ void for_computations(const Trace& trace, Each each) {
       if (slice.flops > 0) each(rank, slice);
 }
 
-// Whether ranks shared cores, and how it shows.
+// Sharing says whether ranks shared cores, and how it shows.
 struct Sharing {
   int cores = 0;        // 0: each had its own, or nothing tells
   double given = 1;     // share of these cores' time that the ranks got
-  bool by_cpu = false;  // computations are to be rated by processor time
+  bool by_cpu = false;  // whether to rate computations by processor time
 };
 
-// [k]: how long k ranks computed at once.
+// [k]: return how long k ranks computed at once.
 std::vector<double> time_at_once(const Trace& trace) {
   std::vector<std::pair<std::int64_t, int>> changes;
   for_computations(trace, [&](int, const Slice& slice) {
@@ -120,7 +120,7 @@ std::vector<double> time_at_once(const Trace& trace) {
     changes.emplace_back(slice.begin_ns, 1);
     changes.emplace_back(slice.end_ns, -1);
   });
-  std::sort(changes.begin(), changes.end());  // of a moment's, ends first
+  std::sort(changes.begin(), changes.end());  // ends come before begins of the same moment
   std::vector<double> time(trace.ranks.size() + 1);
   int busy = 0;
   for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
@@ -131,8 +131,8 @@ std::vector<double> time_at_once(const Trace& trace) {
   return time;
 }
 
-// By the processor time that was spent; and where slices are too short to be interrupted, by how
-// many ranks ever computed at once. (Simulated ranks say the former.)
+// Estimate the sharing from the processor time spent or, if slices are too short to be interrupted,
+// from how many ranks ever computed at once (not for simulated ranks).
 Sharing sharing_of(const Trace& trace) {
   double spent = 0, lasted = 0;
   std::vector<bool> computes(trace.ranks.size(), false);
@@ -176,7 +176,7 @@ std::string words_of(const Sharing& sharing, std::size_t ranks) {
                      sharing.cores, ranks, cores);
 }
 
-// Each rank's time for a FLOP, to that of the median rank in the same steps.
+// Return each rank's time per FLOP relative to the median rank in the same steps.
 std::vector<double> slowness_of(const Trace& trace, bool by_cpu) {
   std::map<std::pair<Pass, int>, std::vector<std::pair<double, int>>> steps;
   for_computations(trace, [&](int rank, const Slice& slice) {
@@ -235,7 +235,7 @@ void measure_computing(const Trace& trace, RunRates& rates) {
     return;
   }
 
-  // How slow the others are, exactly.
+  // Compute exactly how slow the other ranks are.
   std::vector<double> should(slowness.size()), did(slowness.size());
   for_computations(trace, [&](int rank, const Slice& slice) {
     const Measured m = measured(slice);
@@ -272,7 +272,7 @@ void measure_links(const Trace& trace, RunRates& rates) {
                                         words_of_bytes(kAssumedBytesPerS)));
     return;
   }
-  // What waited for a processor, or for its turn, tells nothing of the link.
+  // Drop hops that waited for a processor or for their turn, because they tell nothing of the link.
   const auto pace = [](const Measured& m) { return m.seconds / m.amount; };
   const auto middle = hops.begin() + static_cast<std::ptrdiff_t>((hops.size() - 1) / 2);
   std::nth_element(hops.begin(), middle, hops.end(),
@@ -288,8 +288,8 @@ void measure_links(const Trace& trace, RunRates& rates) {
     rates.remarks.emplace_back("Hops took no time: their link is taken for endlessly wide.");
 }
 
-// Real ranks are never in step. Of simulated rings those are that have no number of buffers; of
-// all-gathers those whose ranks wait for the slowest at their end, beyond the one wait for the blocks.
+// Return the pace. Real ranks are never in step. Simulated rings are if they have no number of
+// buffers; all-gathers are if ranks wait for the slowest at the end, after the wait for blocks.
 Pace pace_of(const Trace& trace) {
   const RunInfo& run = *trace.run;
   if (run.backend != "sim") return Pace::buffers;

@@ -28,7 +28,7 @@ std::vector<Stretch> ring_stretches(const Trace& trace, int rank) {
   std::vector<Stretch> stretches;
   for (const Stretch& pass : passes)
     if (pass.begin_ns <= pass.end_ns) stretches.push_back(pass);
-  // In a file that is not from here, passes may lie over each other: then they are one.
+  // In a file that is not ours, passes may overlap; then they are one.
   if (stretches.size() == 2 && stretches[1].begin_ns < stretches[0].end_ns)
     stretches = {{std::min(stretches[0].begin_ns, stretches[1].begin_ns),
                   std::max(stretches[0].end_ns, stretches[1].end_ns)}};

@@ -17,13 +17,13 @@
 namespace ringscope::viz {
 namespace {
 
-// (rank, step)s up to which nobody notices that they are gone through, times the length of the mask's
-// name, for what a block's pairs take grows with its documents.
+// This effort goes unnoticed. It counts (rank, step)s times the length of the mask's name in units
+// of kShortName, because the time for a block's pairs grows with its documents.
 constexpr double kAtOnce = 2 * 64 * 64;
 constexpr double kShortName = 64;
 
 constexpr int kWhole = 64;   // ranks up to which all are kept
-constexpr int kSample = 32;  // kept of more: rows that are low, and still show who waits
+constexpr int kSample = 32;  // kept of more; their rows are low but still show who waits
 
 double effort_of(const RunRates& rates, const WhatIfSettings& settings) {
   const double ranks = settings.world_size;
@@ -154,7 +154,7 @@ void WhatIf::take(Ready ready) {
   shown_ = std::move(ready);
 }
 
-// True when it is ready already.
+// Begin a prediction. Return true if it is ready already.
 bool WhatIf::begin(const WhatIfSettings& wanted) {
   const auto work = [rates = rates_, wanted, name = fresh_name()] {
     return std::make_shared<const Prediction>(predict(*rates, wanted, name));

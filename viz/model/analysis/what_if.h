@@ -1,6 +1,5 @@
-// The run beside the recorded one: what would have been recorded with other settings, by simulation.
-// Small ones are ready at once; larger ones are worked on in the background, while the last one
-// stays.
+// Predicts by simulation what would have been recorded with other settings. Small predictions are
+// ready at once; larger ones run in the background while the last one stays.
 #pragma once
 
 #include <future>
@@ -12,8 +11,8 @@
 
 namespace ringscope::viz {
 
-// Seconds and shares of a run, recorded or foretold; of ranks: the mean one, where nothing else is
-// said.
+// RunFigures are seconds and shares of a recorded or predicted run. They are of the mean rank
+// unless something else is said.
 struct RunFigures {
   double wall_s = 0;
   double busy = 0;  // share of the ranks' time in which they compute
@@ -22,25 +21,25 @@ struct RunFigures {
   double imbalance = 1, balance_ceiling = 1;
 };
 
-// Of a recording of ours. Where some ranks have nothing recorded, as in a sample of many, of the
-// others; how ranks stand to each other is then not known: NaN.
+// Return the figures of a recording of ours. If some ranks have nothing recorded, as in a sample,
+// the figures are of the others, and imbalance and balance ceiling are NaN.
 RunFigures figures_of(const Document& recorded);
 
 struct Prediction {
   WhatIfSettings settings;
-  std::string refusal;  // why it can't be; then there is nothing else
+  std::string refusal;  // why it can't be predicted; if set, the rest is empty
   RunFigures figures;
-  // What the timeline needs: trace, axis and index. Of many ranks a sample, under their own names.
+  // It holds trace, axis and index for the timeline. Many ranks are sampled under their own names.
   Document document;
   bool whole = false;  // all ranks are in `document`
 };
 
-// Never throws for what a setting asks for. `name` tells its trace from others.
+// Predict. Never throws for what a setting asks for. `name` tells the trace from others.
 Prediction predict(const RunRates& rates, const WhatIfSettings& settings, const std::string& name);
 
 class WhatIf {
  public:
-  // `recorded` is looked at only here.
+  // `recorded` is used only here.
   explicit WhatIf(const Document& recorded);
 
   const RunRates& rates() const { return *rates_; }
@@ -48,18 +47,18 @@ class WhatIf {
   const RunFigures& recorded() const { return recorded_; }
   const WhatIfSettings& unmoved_settings() const { return unmoved_settings_; }
 
-  WhatIfSettings settings;  // changed by whoever likes
+  WhatIfSettings settings;  // may be changed by anyone
 
-  // Puts settings within their bounds, takes what is ready, and begins what is due; then either
-  // shown() is of `settings`, or pending().
+  // Put the settings within their bounds, take what is ready, and begin what is due. Afterwards
+  // either shown() is for `settings`, or pending() holds.
   void update();
   bool pending() const { return running_.valid(); }
-  // Until nothing is pending.
+  // Wait until nothing is pending.
   void finish();
 
-  // With the settings of the recorded run; null until it is ready.
+  // Return the prediction for the recorded run's settings; null until it is ready.
   const Prediction* unmoved() const { return unmoved_.get(); }
-  // The last one that is ready; null before the first.
+  // Return the last prediction that is ready; null before the first.
   const Prediction* shown() const { return shown_.get(); }
 
  private:

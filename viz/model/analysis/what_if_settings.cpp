@@ -39,7 +39,7 @@ int integer(std::string_view name, std::string_view text, int least, int most) {
   refuse(name, text, fmt::format("an integer from {} to {}", least, most));
 }
 
-// A ring keeps the pace that it had.
+// Read the scheme. A ring keeps the pace that it had.
 void read_scheme(WhatIfSettings& settings, std::string_view text) {
   if (text == "allgather") {
     settings.way = Way::allgather;
@@ -58,7 +58,7 @@ void read_buffers(WhatIfSettings& settings, std::string_view text) {
     settings.kv_buffers = integer("kv-buffers", text, 2, kMostBuffers);
 }
 
-// "RANK:SPEED"
+// Read "RANK:SPEED".
 void read_straggler(WhatIfSettings& settings, std::string_view value, int ranks) {
   const std::size_t colon = value.find(':');
   if (colon == std::string_view::npos) refuse("straggler", value, "RANK:SPEED");
@@ -96,8 +96,8 @@ void read(WhatIfSettings& settings, int ranks, std::string_view name, std::strin
   }
 }
 
-// Commas part settings, but a word without `=` goes on with the value before it: lengths of
-// documents are parted by commas as well.
+// Split the settings at commas. A word without `=` continues the value before it, because lengths
+// of documents are separated by commas as well.
 std::vector<std::string> parts_of(std::string_view text) {
   std::vector<std::string> parts;
   for (std::size_t at = 0; at <= text.size();) {

@@ -25,7 +25,7 @@ std::string words_of_way(const WhatIfSettings& settings) {
 
 double ns_of(double seconds) { return 1e9 * seconds; }
 
-// "11.5 ms instead of 35.1 ms, 3.05 times sooner"
+// Return "11.5 ms instead of 35.1 ms, 3.05 times sooner".
 std::string comparison_of(double seconds, double instead_of) {
   std::string text = fmt::format("{} instead of {}", words_of_time(ns_of(seconds)),
                                  words_of_time(ns_of(instead_of)));
@@ -101,7 +101,7 @@ std::vector<WhatIfFigure> figures_of(const WhatIf& what_if) {
   };
   const RunFigures *unmoved = figures(what_if.unmoved()), *shown = figures(what_if.shown());
   std::vector<WhatIfFigure> made;
-  // `sign`: 1 where more is better, -1 where less is.
+  // `sign` is 1 if more is better and -1 if less is.
   const auto add = [&](const char* name, int sign, bool factor, auto&& value, auto&& text) {
     WhatIfFigure figure{
         .name = name,

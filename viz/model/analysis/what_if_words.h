@@ -1,4 +1,4 @@
-// What a prediction says, in words and in figures beside the recording's.
+// Puts a prediction into words, and into figures beside the recording's.
 #pragma once
 
 #include <string>
@@ -8,18 +8,17 @@
 
 namespace ringscope::viz {
 
-// What is changed, in the order of the settings: "8 ranks", "zigzag", "bandwidth × 2". Empty for
-// settings that are alike.
+// Return the changes, if any, in the order of the settings: "8 ranks", "zigzag", "bandwidth × 2".
 std::vector<std::string> changes_of(const WhatIfSettings& from, const WhatIfSettings& to);
 
-// How the prediction shown stands to the unmoved one: "8 ranks, zigzag: 11.5 ms instead of 35.1 ms,
-// 3.05 times sooner." Nothing changed: how that one stands to the recording. "" before there is any.
+// Compare the prediction shown with the unmoved one: "8 ranks, zigzag: 11.5 ms instead of 35.1 ms,
+// 3.05 times sooner." Without changes return trust_of(); "" before there is any prediction.
 std::string headline_of(const WhatIf& what_if);
 
-// The same of the unmoved one, always: by how much the model is off.
+// Compare the unmoved prediction with the recording, which says by how much the model is off.
 std::string trust_of(const WhatIf& what_if);
 
-// One line of the table. Texts are "" where there is nothing to say yet.
+// A WhatIfFigure is one line of the table. Texts are "" where there is nothing to say yet.
 struct WhatIfFigure {
   std::string name{}, recorded{}, unmoved{}, shown{};
   std::string change{};  // from `unmoved` to `shown`

@@ -1,4 +1,4 @@
-// What a recording's mask and partition mean, and figures of single regions.
+// Interprets a recording's mask and partition, and counts single regions.
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ namespace ringscope::viz {
 
 namespace {
 
-// Beyond so many ranks, a table of ranks by ranks shows nothing.
+// A table of ranks by ranks shows nothing beyond so many ranks.
 constexpr std::size_t kMaxTable = 2048;
 
 }  // namespace
@@ -26,7 +26,7 @@ std::optional<MaskModel> mask_model(const Trace& trace) {
     if (model.partition.seqlen < 1 || model.partition.seqlen > kMaxSeqlen ||
         model.partition.world_size < 1)
       return std::nullopt;
-    static_cast<void>(model.mask());  // throws when documents don't sum up to seqlen
+    static_cast<void>(model.mask());  // throws if documents don't sum up to seqlen
     return model;
   } catch (const InputError&) {
     return std::nullopt;
@@ -42,7 +42,7 @@ MaskProgress mask_progress(const RingMoment& moment, const Trace& trace) {
   const int n = static_cast<int>(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const RankMoment& at = moment.ranks[rank];
-    // The ring step of its pass, from the block that it holds.
+    // The block that the rank holds gives the ring step of its pass.
     const int now = ((static_cast<int>(rank) - at.kv_owner) % n + n) % n;
     for (int step = 0; step <= now; ++step) {
       const int owner = RingSchedule{static_cast<int>(rank), n}.owner(step);
@@ -69,7 +69,7 @@ RegionCounts count_region(const MaskModel& model, int rank, int owner, Index til
     const Interval bottom = region.allowed_rows(queries.last - 1);
     const Index first = top.first / tile;
     const Index last = max_of(first, min_of(ceil_div(bottom.last, tile), tile_columns));
-    // The full ones stand together within.
+    // The full tiles among them are neighbours.
     const Index full_first = clamp(ceil_div(bottom.first, tile), first, last);
     const Index full_last =
         clamp(top.last >= columns ? tile_columns : top.last / tile, full_first, last);
@@ -91,7 +91,7 @@ struct Place {
   Index local = 0, global = 0;
 };
 
-// Who holds line `at` of the picture.
+// Return who holds line `at` of the picture.
 Place place_of(const Partition& partition, MaskOrder order, Index at) {
   for (int rank = 0; rank < partition.world_size; ++rank) {
     const LocalRows rows = partition.rows_of(rank);

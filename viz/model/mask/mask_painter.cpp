@@ -10,7 +10,7 @@ namespace ringscope::viz {
 
 namespace {
 
-// How strongly pairs show that are still to be attended, and the queries of ranks not looked at.
+// These are the strengths of pairs not yet attended, and of queries of ranks not looked at.
 constexpr float kFaint = 0.2f, kDimmed = 0.25f;
 constexpr int kMinBlockForLines = 8;  // pixels
 
@@ -32,7 +32,7 @@ Color color_of(const Rgb& color) {
   return rgb(byte(color[0]), byte(color[1]), byte(color[2]));
 }
 
-// The colour of all allowed pairs of a rank's queries with an owner's keys.
+// BlockColors gives the colour of all allowed pairs of a rank's queries with an owner's keys.
 class BlockColors {
  public:
   BlockColors(const MaskPaint& paint, int ranks)
@@ -78,10 +78,10 @@ class BlockColors {
   std::vector<Rgb> owners_;
 };
 
-// Pixels of one side that mix the same ranks in the same shares.
+// Mixes groups the pixels of one side that mix the same ranks in the same shares.
 struct Mixes {
   std::vector<std::vector<PictureSide::RankShare>> mixes;
-  std::vector<std::size_t> of_pixel;  // [pixel]: which mix
+  std::vector<std::size_t> of_pixel;  // [pixel]: index in `mixes`
 
   Mixes(const PictureSide& side, int pixels) {
     std::map<std::vector<PictureSide::RankShare>, std::size_t> known;
@@ -94,7 +94,7 @@ struct Mixes {
   }
 };
 
-// [mix of keys]: the colours of a line whose queries are mixed so.
+// [mix of keys]: return the colours of a line whose queries are mixed as `queries` says.
 std::vector<Rgb> line_colors(const BlockColors& colors,
                              const std::vector<PictureSide::RankShare>& queries, const Mixes& keys,
                              int ranks) {

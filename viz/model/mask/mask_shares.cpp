@@ -6,7 +6,7 @@ namespace ringscope::viz {
 
 namespace {
 
-// So many columns that one more or less is not to be seen: a colour has 255 steps.
+// With so many columns one more or less can't be seen, because a colour has 255 steps.
 constexpr Index kManyColumns = 256;
 
 }  // namespace
@@ -26,7 +26,7 @@ PictureSide::PictureSide(const Partition& partition, MaskOrder order, int pixels
         block_size = partition.rows_of(++rank).size();
       }
       Index until = std::min(end, block + block_size);
-      // Not across the two chunks of a zigzag rank, which lie far apart.
+      // Don't cross from one chunk of a zigzag rank to the other, because they lie far apart.
       const LocalRows held = partition.rows_of(rank);
       const Index second_chunk = block + held.runs[0].count;
       if (order == MaskOrder::local && !held.alternating && begin < second_chunk)
@@ -59,8 +59,7 @@ std::vector<PictureSide::RankShare> PictureSide::ranks_in(int pixel) const {
     const bool dealt_out =
         partition_.kind == PartitionKind::striped || partition_.kind == PartitionKind::fold;
     for (int rank = 0; rank < ranks; ++rank) {
-      // Where a pixel holds hundreds of rows of every rank, all have the same share but for less
-      // than what a colour can show.
+      // No colour can show how shares differ if a pixel holds hundreds of rows of every rank.
       if (dealt_out && rows / 512 >= ranks) {
         shares.push_back({rank, 1.0f / static_cast<float>(ranks)});
         continue;
@@ -103,7 +102,7 @@ Index PairSums::pairs(Interval queries, Interval keys) const {
   const Index last = mask_.document_of(min_of(queries.last, keys.last) - 1);
   if (first > last) return 0;
   if (first == last) return in_document(first, queries, keys);
-  // All documents between lie within both, whole.
+  // All documents between the first and the last lie entirely within both.
   return in_document(first, queries, keys) + in_document(last, queries, keys) +
          sums_[static_cast<std::size_t>(last)] - sums_[static_cast<std::size_t>(first) + 1];
 }
@@ -130,7 +129,7 @@ void MaskShares::line(int y, std::vector<double>& shares) const {
     const PictureSide::Part& part = queries_.parts()[q];
     const LocalRows& rows = rows_[static_cast<std::size_t>(part.rank)];
     for (std::size_t first = 0; first < keys.size();) {
-      // The parts of one owner stand together.
+      // The parts of one owner are neighbours.
       const int owner = keys[first].rank;
       const auto last = static_cast<std::size_t>(
           std::partition_point(keys.begin() + static_cast<std::ptrdiff_t>(first), keys.end(),
@@ -177,8 +176,8 @@ double MaskShares::counted(const PictureSide::Part& queries, const PictureSide::
   const Index rows = queries.end - queries.begin, columns = keys.end - keys.begin;
   if (columns < kManyColumns)
     return static_cast<double>(region.pairs({queries.begin, queries.end}, {keys.begin, keys.end}));
-  // Local row i is one of the i-th group of world_size positions. How many of such keys a query may
-  // attend differs between ranks by less than one at either end.
+  // Local row i is one of the i-th group of world_size positions. The number of such keys that a
+  // query may attend differs between ranks by less than one at either end.
   const auto positions = [this](const PictureSide::Part& part) {
     return Interval{part.begin * group_, min_of(part.end * group_, mask_.seqlen)};
   };

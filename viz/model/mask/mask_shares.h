@@ -1,7 +1,7 @@
-// Which share of a pixel's query-key pairs is allowed, for a picture of the whole matrix: exact (to
-// what a colour can show, where rows are dealt out and a pixel holds hundreds), for any seqlen.
-// Along a line of pixels the share is 0, then changes, then 1, then changes again, then 0, because
-// a query's allowed keys are one interval; only the pixels where it changes need counting.
+// Computes each pixel's share of allowed query-key pairs for a picture of the whole matrix, for any
+// seqlen. It is exact, or as exact as colours show where striped or fold put hundreds of rows in a
+// pixel. Along a line of pixels the share is 0, changes, is 1, changes, and is 0 again, because a
+// query's allowed keys are one interval; only pixels where it changes need counting.
 #pragma once
 
 #include <utility>
@@ -11,24 +11,24 @@
 
 namespace ringscope::viz {
 
-// One side of the picture, cut into pixels. Where there are more pixels than rows, a pixel shows
-// the row that its first edge lies in.
+// A PictureSide is one side of the picture, cut into pixels. If there are more pixels than rows, a
+// pixel shows the row that its first edge lies in.
 class PictureSide {
  public:
   PictureSide(const Partition& partition, MaskOrder order, int pixels);
 
-  // A stretch of a pixel: local rows [begin, end) of `rank` in local order, global positions in
-  // global order (rank 0).
+  // A Part is a stretch of a pixel: local rows [begin, end) of `rank` in local order, global
+  // positions in global order (rank 0).
   struct Part {
     int pixel = 0, rank = 0;
     Index begin = 0, end = 0;
   };
   const std::vector<Part>& parts() const { return parts_; }  // by pixel, then rank
-  // Those of one pixel are parts()[first_part(p)] up to parts()[first_part(p + 1)].
+  // The parts of pixel p are parts()[first_part(p)] up to parts()[first_part(p + 1)].
   std::size_t first_part(int pixel) const { return first_[static_cast<std::size_t>(pixel)]; }
   Index rows_in(int pixel) const;
 
-  // Which ranks the pixel's rows belong to, by share; sums up to 1.
+  // A RankShare is a rank's share of a pixel's rows. A pixel's shares sum up to 1.
   struct RankShare {
     int rank = 0;
     float share = 0;
@@ -37,7 +37,7 @@ class PictureSide {
     }
   };
   std::vector<RankShare> ranks_in(int pixel) const;
-  // The pixels of a rank's block in local order: [first, second).
+  // Return the pixels of a rank's block in local order as [first, second).
   std::pair<int, int> block(int rank) const;
 
  private:
@@ -48,10 +48,10 @@ class PictureSide {
   std::vector<std::size_t> first_;
 };
 
-// Allowed pairs of any two stretches of the sequence, however many documents they cross.
+// Counts allowed pairs of any two stretches of the sequence, however many documents they cross.
 class PairSums {
  public:
-  explicit PairSums(const Mask& mask);  // which must outlive this
+  explicit PairSums(const Mask& mask);  // the mask must outlive this
   Index pairs(Interval queries, Interval keys) const;
 
  private:
@@ -59,17 +59,17 @@ class PairSums {
 
   const Mask& mask_;
   Run everything_;
-  std::vector<Index> sums_;  // [document]: pairs of all before it
+  std::vector<Index> sums_;  // [document]: pairs of all documents before it
 };
 
-// Shares of line after line.
+// MaskShares computes the shares line by line.
 class MaskShares {
  public:
-  // All must outlive this.
+  // All arguments must outlive this.
   MaskShares(const MaskModel& model, const Mask& mask, MaskOrder order, const PictureSide& queries,
              const PictureSide& keys);
 
-  // Of the pixels of line y: [keys' pixels], in [0, 1].
+  // Set shares[key pixel] to the share of each pixel of line y, in [0, 1].
   void line(int y, std::vector<double>& shares) const;
 
  private:
@@ -82,8 +82,8 @@ class MaskShares {
   const Mask& mask_;
   const PictureSide& queries_;
   const PictureSide& keys_;
-  std::vector<LocalRows> rows_;  // [rank]; of everything, in global order
-  Index group_ = 0;  // in local order, where neighbouring rows are world_size positions apart; or 0
+  std::vector<LocalRows> rows_;  // [rank] in local order; else one entry for the whole sequence
+  Index group_ = 0;  // world_size in local order if neighbouring rows are that far apart; else 0
 };
 
 }  // namespace ringscope::viz

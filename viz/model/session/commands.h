@@ -1,4 +1,4 @@
-// Every key, in one table: what the viewer obeys is what `?` lists.
+// Lists every key in one table, so that the viewer obeys exactly what `?` lists.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 namespace ringscope::viz {
 
 enum class Command : std::uint8_t {
-  go_on,  // to the story's next paragraph; without one, or at its end, play_pause
+  go_on,  // to the story's next paragraph; without one, or at its end, like play_pause
   play_pause,
   story_back,
   step_forward,
   step_back,
   faster,
   slower,
-  to_start,  // playhead
+  to_start,  // moves the playhead
   to_end,
   zoom_in,
   zoom_out,
@@ -23,7 +23,7 @@ enum class Command : std::uint8_t {
   pan_right,
   fit_all,
   focus_selection,
-  go_back,  // to the view before
+  go_back,  // to the previous view
   next_slice,
   previous_slice,
   follow_flow,
@@ -43,13 +43,13 @@ enum class Command : std::uint8_t {
   toggle_compare,
   toggle_story,
   toggle_what_if,
-  enlarge,  // one panel, or all of them again
+  enlarge,  // enlarges one panel, or shows all of them again
   screenshot,
   help,
   cancel,  // closes what is open, else clears selection and measure
 };
 
-// A printable character, or one of these. Shift is part of the character ('?' is '?').
+// A key is a printable character or one of these. Shift is part of the character ('?' is '?').
 enum class SpecialKey : std::uint8_t {
   none,
   left,
@@ -73,10 +73,10 @@ struct KeyBinding {
   Key key;
   Command command;
 };
-// Two keys may mean one command.
+// Return all bindings. Two keys may mean one command.
 std::span<const KeyBinding> key_bindings();
 
-// For the list: keys as people read them, and what they do. Mouse gestures included.
+// A HelpLine gives keys or mouse gestures as people read them, and what they do.
 struct HelpLine {
   std::string_view keys, text;
 };

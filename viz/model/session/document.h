@@ -1,4 +1,4 @@
-// One opened trace with everything that is worked out from it once.
+// Holds one opened trace and everything that is computed from it once.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ struct Document {
   CriticalPath path;
   LinkHistory links;
   std::vector<SliceId> unfinished;    // waits that a failed run broke off
-  std::vector<std::string> findings;  // of the losses; worked out once, shown in every frame
+  std::vector<std::string> findings;  // about the losses; computed once and shown in every frame
 };
 
 Document make_document(Trace trace);

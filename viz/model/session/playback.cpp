@@ -9,8 +9,8 @@ namespace {
 constexpr double kSlowest = 1.0 / 64, kFastest = 64;
 constexpr double kSecondsForAll = 10;
 
-// Two moments nearer than this are one: a playhead put on a step's beginning stands on it even when
-// its position has been rounded.
+// Return the distance below which two moments are one, so that a playhead put on a step's beginning
+// stands on it even if its position was rounded.
 double slack(AxisMode mode) { return mode == AxisMode::time ? 0.5 : 1e-9; }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The playhead and how it moves. Its position is on the axis (nanoseconds or ring steps), so that
-// in steps mode every rank, and every trace of a comparison, is shown at the same point of the same
-// step, whatever its clock said.
+// Moves the playhead. Its position is on the axis (nanoseconds or ring steps), so in steps mode
+// every rank, and every trace of a comparison, is shown at the same point of the same step,
+// whatever its clock said.
 #pragma once
 
 #include "viz/model/timeline/axis.h"
@@ -13,15 +13,15 @@ class Playback {
   bool playing() const { return playing_; }
   double speed() const { return speed_; }
 
-  // `length`: the axis' end. Playing from the end starts over.
+  // Play or pause. `length` is the axis' end; playing from the end starts over.
   void toggle(double length);
   void pause() { playing_ = false; }
   void seek(double position, double length);
-  // Doubles or halves; between 1/64 and 64.
+  // Double or halve the speed, which stays between 1/64 and 64.
   void faster();
   void slower();
-  // Moves by `seconds` of people's time. At speed 1 the whole axis takes about ten seconds in time
-  // mode; in steps mode a step takes one second. Stops at the end.
+  // Move by `seconds` of real time. At speed 1 the whole axis takes about ten seconds in time mode,
+  // and a step takes one second in steps mode. Stops at the end.
   void advance(double seconds, AxisMode mode, double length);
 
  private:
@@ -30,8 +30,8 @@ class Playback {
   bool playing_ = false;
 };
 
-// The beginning of the next (previous) step after `position`: in steps mode the next whole number;
-// in time mode the next moment at which any rank begins a step.
+// Return the beginning of the next (previous) step after (before) `position`: the next whole number
+// in steps mode, and the next moment at which any rank begins a step in time mode.
 double next_step(const Axis& axis, AxisMode mode, int ranks, double position);
 double previous_step(const Axis& axis, AxisMode mode, int ranks, double position);
 

@@ -10,7 +10,7 @@ namespace ringscope::viz {
 
 namespace {
 
-// Three digits, without zeros behind the point.
+// Return three digits, without zeros at the end of a fraction.
 std::string digits(double x) {
   const double size = std::abs(x);
   std::string text = fmt::format("{:.{}f}", x, size < 10 ? 2 : size < 100 ? 1 : 0);
@@ -24,7 +24,7 @@ std::string digits(double x) {
 template <std::size_t N>
 std::string scaled(double x, double base, const char* const (&units)[N]) {
   std::size_t unit = 0;
-  // 999.6 reads as 1000, which is the next unit's 1.
+  // 999.6 reads as 1000, which is 1 of the next unit.
   while (unit + 1 < N && std::abs(x) >= base - 0.5) {
     x /= base;
     ++unit;
@@ -67,7 +67,7 @@ bool is_word(char c) {
          static_cast<unsigned char>(c) >= 0x80;
 }
 
-// Where the second `mark` of a pair stands whose first one stands at `at`; npos: `at` is no first one.
+// Return where the second `mark` of a pair is whose first is at `at`, or npos if that is no first.
 std::size_t partner(std::string_view text, std::size_t at, std::string_view mark) {
   const std::size_t begin = at + mark.size();
   if (mark == "`") {
@@ -87,7 +87,7 @@ std::size_t partner(std::string_view text, std::size_t at, std::string_view mark
   return std::string_view::npos;
 }
 
-// Adds the words of `text`, all of one style. `spaced` goes in and out: a space has been seen.
+// Add the words of `text` in one style. `spaced` says, in and out, whether a space came before.
 void add_words(RichBlock& block, std::string_view text, TextStyle style, bool& spaced) {
   bool joined = false;
   for (std::size_t at = 0; at < text.size();) {
@@ -134,7 +134,7 @@ void add_line(RichBlock& block, std::string_view text) {
 
 std::vector<RichBlock> rich_blocks(std::string_view text) {
   std::vector<RichBlock> blocks;
-  std::string pending;  // the block's lines as one
+  std::string pending;  // the block's lines, joined
   bool item = false;
   const auto finish = [&] {
     RichBlock block{item, {}};

@@ -1,4 +1,4 @@
-// Numbers in the sentences and tables that the model writes.
+// Formats the numbers and the little Markdown of the texts that the viewer shows.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ std::string words_of_share(double share);    // "97 %"; "0.4 %" below one
 std::string words_of_factor(double factor);  // "1.75", "7", "13"
 
 // ---
-// The little Markdown that a story is written in, as words to be set in lines.
+// Splits the little Markdown that a story is written in into words to set in lines.
 
 enum class TextStyle : std::uint8_t { plain, strong, emphasis, code };
 
-// What no line breaks inside of, save where it is wider than a line.
+// Lines don't break inside a RichWord unless it is wider than a line.
 struct RichWord {
   std::string text;  // not empty; without spaces and control characters
   TextStyle style = TextStyle::plain;
-  bool spaced = false;  // a space stands before it; otherwise it clings to the word before
-  bool joined = false;  // it goes on with the `code` of the word before
+  bool spaced = false;  // a space stands before it; otherwise it clings to the last word
+  bool joined = false;  // it continues the `code` of the word before
 
   bool operator==(const RichWord&) const = default;
 };
@@ -34,9 +34,9 @@ struct RichBlock {
   std::vector<RichWord> words;
 };
 
-// An empty line begins a block, and so does a line that begins with "- ", an item. `code`, **strong**
-// and *emphasis* don't nest; marks without their second half, and asterisks inside words or between
-// spaces, stand for themselves. Any text is some text.
+// Return the blocks of `text`. A line that is empty, or begins with "- " (an item), begins a block.
+// `code`, **strong** and *emphasis* don't nest. Marks without their second half, and asterisks
+// inside words or between spaces, are plain text. No text is refused.
 std::vector<RichBlock> rich_blocks(std::string_view text);
 
 }  // namespace ringscope::viz

@@ -34,7 +34,7 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
   return value;
 }
 
-// "1ms", "250us", "3"; without a unit nanoseconds.
+// Parse "1ms", "250us" or "3". Without a unit it is nanoseconds.
 std::optional<double> duration_ns(std::string_view text) {
   std::string_view unit;
   const auto value = number(text, unit);
@@ -46,7 +46,7 @@ std::optional<double> duration_ns(std::string_view text) {
   return std::nullopt;
 }
 
-// All words as one test of a slice. What can be decided for whole ranks or names is decided once.
+// A Query is all words as one test of a slice. What holds for whole ranks or names is decided once.
 struct Query {
   std::vector<bool> rank_fits;  // by rank
   std::vector<bool> name_fits;  // by name
@@ -65,13 +65,13 @@ struct Query {
   }
 };
 
-// What a field:value means; a complaint when nothing. `value` is in lower case.
+// Add what field:value means to the query, or return a complaint. `value` is in lower case.
 std::string_view add_field(Query& query, const Trace& trace, std::string_view field,
                            std::string_view value) {
   const auto is_number = [&](std::optional<std::int64_t>& wanted) -> std::string_view {
     const auto given = whole_number(value);
     if (!given) return "a whole number follows rank:, step:, owner:, for: and peer:";
-    // Two different demands: nothing meets both.
+    // Nothing meets two different demands.
     wanted = wanted && *wanted != *given ? INT64_MIN : *given;
     return "";
   };
@@ -127,7 +127,7 @@ void add_name(Query& query, const std::vector<std::string>& names, std::string_v
       query.name_fits[name] = lowered(names[name]).find(part) != std::string::npos;
 }
 
-// A word before a colon is a field; "aten::add" and the like are parts of names.
+// Add a word. One before a colon is a field, but "aten::add" and the like are parts of names.
 std::string_view add_word(Query& query, const Trace& trace, std::string_view word) {
   const std::size_t colon = word.find(':');
   const bool is_field = colon != 0 && colon != std::string_view::npos &&
@@ -139,7 +139,7 @@ std::string_view add_word(Query& query, const Trace& trace, std::string_view wor
   return "";
 }
 
-// The hits of all rows by begin, the first `limit` of them: rows are in order already.
+// Return the first `limit` hits of all rows by begin. Each row is in order already.
 std::vector<SliceId> first_by_begin(const Trace& trace,
                                     const std::vector<std::vector<SliceId>>& rows,
                                     std::size_t limit) {
@@ -213,7 +213,7 @@ bool previous_slice(const Trace&, SliceId& id) {
 
 namespace {
 
-// The first slice of a rank's lane that is about the same block of the same pass and `fits`.
+// Return the first slice of a rank's lane for the same block in the same pass that `fits`.
 template <class Fits>
 std::optional<SliceId> about_block(const Trace& trace, SliceId id, RingLane lane, Fits&& fits) {
   const Slice& about = trace.slice(id);
@@ -230,16 +230,16 @@ std::optional<SliceId> message(const Trace& trace, SliceId id, RingLane lane, Pa
   return about_block(trace, id, lane, [&](const Slice& s) { return s.payload == payload; });
 }
 
-// A block is computed with once on every rank. A gradient joins what the rank itself has just
-// worked out for the block; when it is home, nothing.
+// Return what is computed with a block, which is once on every rank. A gradient is added to what
+// the rank has just computed for the block; once it is home, to nothing.
 std::optional<SliceId> compute_with(const Trace& trace, SliceId id, std::int32_t step) {
   const bool gradient = trace.slice(id).payload == Payload::dkv;
   return about_block(trace, id, RingLane::compute,
                      [&](const Slice& s) { return !gradient || s.step == step; });
 }
 
-// Along the ring: a send leads to its receive, that to what is computed with the block, that to the
-// send which passes the block on, or at the end its gradient.
+// Take one step along the ring: a send leads to its receive, that to the computation with the
+// block, and that to the send that passes on the block or, at the end, its gradient.
 std::optional<SliceId> flow_step(const Trace& trace, SliceId id, bool onwards) {
   const Slice& slice = trace.slice(id);
   if (slice.flow != 0) {

@@ -1,5 +1,5 @@
-// Slices by what people type: part of a name, or fields such as `step:2`, `owner:1`, `rank:0`,
-// `kind:wait`, `for:3`, `longer:1ms`; all words must hold.
+// Finds slices by what people type: part of a name, or fields such as `step:2`, `owner:1`,
+// `rank:0`, `kind:wait`, `for:3`, `longer:1ms`. A slice must match all words.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ namespace ringscope::viz {
 struct SearchResult {
   std::vector<SliceId> slices;  // by begin; the first `limit`
   std::size_t total = 0;
-  std::string_view complaint;  // a word that is not understood, with what is; "" when good
+  std::string_view complaint;  // what is accepted, if a word is not understood; else ""
 };
 SearchResult search(const Trace& trace, std::string_view words, std::size_t limit = 10000);
 
-// The neighbour of a slice in its row, and at the other end of its flow (onwards: to the receiver,
-// then to what the receiving rank computes with it).
+// Move to the neighbour of a slice in its row, or to the other end of its flow (onwards: to the
+// receiver, then to what the receiving rank computes with it). Return whether there is one.
 bool next_slice(const Trace& trace, SliceId& id);
 bool previous_slice(const Trace& trace, SliceId& id);
 bool follow_flow(const Trace& trace, SliceId& id, bool onwards);

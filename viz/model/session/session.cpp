@@ -18,7 +18,7 @@ Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
   if (!comparison.figures.empty()) {
     comparing = true;
     axis_mode = AxisMode::steps;
-    mask_order = MaskOrder::local;  // which shows what each rank does at a step
+    mask_order = MaskOrder::local;  // shows what each rank does at a step
   }
   if (!documents.empty() && length() <= 0) axis_mode = AxisMode::time;
   if (!documents.empty()) view = fitted(length());
@@ -29,7 +29,7 @@ Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
     go_to_failure();
 }
 
-// Recordings of one world_size can be compared.
+// Compare all recordings of ours if they have one world_size.
 void Session::compare_all() {
   std::vector<const Document*> rings;
   for (const Document& d : documents)
@@ -59,14 +59,14 @@ void Session::activate(std::size_t next) {
   what_if.reset();
   active = next;
   selected.reset();
-  select_rank(selected_rank);  // the same one, where the next trace has it
+  select_rank(selected_rank);  // keeps the rank if the next trace has it
   hovered.reset();
   measure.reset();
   story_at = -1;
   pointing = false;
   figure.reset();
   history_.clear();
-  // The next trace may know no steps.
+  // The next trace may have no steps.
   if (axis_mode == AxisMode::steps && length() <= 0) {
     axis_mode = AxisMode::time;
     playback.seek(0, length());
@@ -115,7 +115,7 @@ void Session::set_view(const TimelineView& next) {
 void Session::set_axis_mode(AxisMode mode) {
   const Axis& axis = document().axis;
   if (mode == axis_mode || axis.length(mode) <= 0) return;
-  // On the step axis every rank has its own time; the selected one's, or the first's, is kept.
+  // Every rank has its own time on the step axis. Keep the selected rank's, or the first's.
   const int rank = std::max(selected_rank, 0);
   const auto moved = [&](double position) {
     return axis.position(mode, rank, axis.time_at(axis_mode, rank, position));
@@ -126,7 +126,7 @@ void Session::set_axis_mode(AxisMode mode) {
   if (measure) measure = Measure{moved(measure->from), moved(measure->to)};
   axis_mode = mode;
   playback.seek(playhead, length());
-  // Views of the other axis mean nothing on this one.
+  // Forget the views of the other axis, because they mean nothing on this one.
   history_.clear();
   view = fitted(length());
   view.scroll_y = next.scroll_y;
@@ -158,7 +158,7 @@ void Session::tell(int paragraph) {
                      story()[static_cast<std::size_t>(at)]);
   };
   const StoryMoment moment = moment_at(story_at);
-  // One about no moment is told where the ones before it had led.
+  // A paragraph about no moment is told at the moment of the last one before it.
   std::optional<double> position = moment.position;
   for (int before = story_at; !position && before > 0; --before)
     position = moment_at(before - 1).position;
@@ -198,7 +198,7 @@ void Session::show_what_if(bool open) {
     what_if->update();
   } else {
     what_if.reset();
-    seek(playback.position());  // which may have stood beyond the recording's end
+    seek(playback.position());  // it may have stood beyond the recording's end
   }
   history_.clear();
   measure.reset();

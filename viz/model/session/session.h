@@ -1,6 +1,5 @@
-// What the person is looking at: one selection, one playhead and one set of switches that all
-// panels share. Panels read and change this and nothing else; it can be driven and asserted without
-// a screen.
+// Holds what the user is looking at: one selection, one playhead and one set of switches that all
+// panels share. Panels read and change only this, so it can be driven and tested without a screen.
 #pragma once
 
 #include <memory>
@@ -34,7 +33,7 @@ class Session {
   std::vector<Document> documents;
   std::size_t active = 0;  // the document that single panels show
   bool comparing = false;  // several documents side by side
-  Comparison comparison;   // of all documents that are ours; empty below two
+  Comparison comparison;   // of our recordings; empty below two or if world_sizes differ
 
   AxisMode axis_mode = AxisMode::time;
   ColorBy color_by = ColorBy::owner;
@@ -48,7 +47,7 @@ class Session {
   Playback playback;
   std::optional<SliceId> selected;  // in the active document
   std::optional<SliceId> hovered;
-  int selected_rank = -1;  // follows `selected`; -1: none
+  int selected_rank = -1;  // follows `selected`; -1 if there is none
   std::optional<Measure> measure;
   std::vector<Mark> marks;
   std::string search_text;
@@ -57,53 +56,53 @@ class Session {
   bool search_open = false;
   bool wants_screenshot = false;
   bool show_story = true;
-  int story_at = -1;             // the paragraph that was told last; -1: none yet
-  bool pointing = false;         // what it points at is to be set apart
-  std::optional<Figure> figure;  // just told to look there, until that figure has come to the front
-  std::optional<Figure> alone;   // its panel has all the room there is beside the story
+  int story_at = -1;             // the last paragraph told; -1: none yet
+  bool pointing = false;         // highlights what the paragraph is about
+  std::optional<Figure> figure;  // the figure to bring to the front; reset when it is there
+  std::optional<Figure> alone;   // its panel takes all the room beside the story
   std::optional<Figure> under_mouse;
-  std::unique_ptr<WhatIf> what_if;  // the active document beside a prediction, while it is there
+  std::unique_ptr<WhatIf> what_if;  // predicts for the active document while it is shown
 
   const Document& document() const { return documents[active]; }
-  // Of the active document's axis; beside a prediction, of the longer of both.
+  // Return the length of the active document's axis; beside a prediction, the longer of both.
   double length() const;
-  // The position of the playhead in document `d`, whose axis may have another length: in steps mode
-  // the same step, in time mode the same time.
+  // Return the ring at the playhead in document `d`, whose axis may have another length: the same
+  // step in steps mode, the same time in time mode.
   RingMoment moment(std::size_t d) const;
 
   void run(Command command);
   void activate(std::size_t document);
   void select(std::optional<SliceId> slice);
-  // Selects, and brings the slice into view.
+  // Select the slice and bring it into view.
   void reveal(SliceId slice);
   void bring_into_view(SliceId slice);
   void select_rank(int rank);
   void set_axis_mode(AxisMode mode);  // keeps playhead and view at the same moments
   void set_search(std::string text);
-  void set_view(const TimelineView& next);  // remembers the one before, for go_back
+  void set_view(const TimelineView& next);  // remembers the last view for go_back
   void seek(double position);
   void seek_step(int step);  // to the middle of step `step`, on the step axis
 
-  // The active document's, which nothing else than the story of one recording has beside it.
+  // The story is the active document's. It is shown only beside that one recording.
   const std::vector<StoryStep>& story() const { return document().trace.story; }
   bool story_shown() const { return show_story && !comparing && !what_if && !story().empty(); }
   bool story_over() const { return story_at + 1 >= static_cast<int>(story().size()); }
-  // Goes to a paragraph: moves the playhead to its moment, or to that of the last one before it that
-  // has one, and selects what it is about; the mask, if it is about that, is shown in local order.
-  // The nearest one for a number that there is not.
+  // Go to a paragraph: move the playhead to its moment, or else to that of the last paragraph
+  // before it that has one, and select what it is about. If that is the mask, show it in local
+  // order. A number out of range means the nearest paragraph.
   void tell(int paragraph);
 
-  // Where the active document's run failed: the playhead goes there, and what shows it is selected.
-  // False, and nothing changes, where it did not.
+  // Move the playhead to where the active document's run failed, and select what shows the failure.
+  // Return false and change nothing if it did not fail.
   bool go_to_failure();
   void show_alone(std::optional<Figure> panel);
 
-  // Shows the active document, and no others, beside a prediction; `open`: or without.
+  // Show (if `open`) or close a prediction beside the active document, without other documents.
   void show_what_if(bool open);
-  // Once a frame: what the prediction's settings ask for begins, what is ready is shown.
+  // Start the prediction that the settings ask for, and show what is ready. Call it once per frame.
   void update_what_if();
-  // The prediction becomes a document like the others, and the active one. Nothing happens unless
-  // it is whole.
+  // Make the prediction a document like the others, and the active one. Does nothing unless the
+  // prediction holds all ranks.
   void keep_prediction();
 
  private:
@@ -112,7 +111,7 @@ class Session {
   std::vector<TimelineView> history_;
 };
 
-// A second of people's time later.
+// Advance the playhead by `seconds` of real time.
 void advance(Session& session, double seconds);
 
 }  // namespace ringscope::viz

@@ -1,4 +1,4 @@
-// What every command does to the session.
+// Defines what every command does to the session.
 #include <algorithm>
 
 #include "viz/model/session/session.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kZoomStep = 1.5;
 constexpr double kPanStep = 0.2;    // of the visible width
-constexpr double kJumpStep = 0.05;  // of the whole, where no steps are known
+constexpr double kJumpStep = 0.05;  // of the whole, for a trace without steps
 
 void zoom(Session& session, double factor) {
   const TimelineView& view = session.view;
@@ -26,7 +26,7 @@ void fit(Session& session) {
   session.set_view(whole);
 }
 
-// The selected slice from edge to edge; once it is, everything.
+// Show the selected slice from edge to edge, or everything if it already fills the view.
 void focus(Session& session) {
   if (!session.selected) return fit(session);
   const Axis& axis = session.document().axis;
@@ -54,7 +54,7 @@ void step(Session& session, bool forward) {
                        : previous_step(document.axis, session.axis_mode, ranks, position));
 }
 
-// The selection's neighbour as `neighbour` finds it; without a selection the first slice there is.
+// Go to the selection's neighbour by `neighbour`, or to the first slice if none is selected.
 template <class Neighbour>
 void go_to_neighbour(Session& session, Neighbour&& neighbour) {
   const Trace& trace = session.document().trace;
@@ -70,7 +70,7 @@ void go_to_neighbour(Session& session, Neighbour&& neighbour) {
       return session.reveal({row, 0});
 }
 
-// Goes round; the first time to the hit where the walk stands.
+// Walk around the hits. The first time, go to the hit at which the walk stands.
 void go_to_found(Session& session, bool forward) {
   const std::vector<SliceId>& hits = session.found.slices;
   if (hits.empty()) return;
@@ -82,7 +82,7 @@ void go_to_found(Session& session, bool forward) {
   session.reveal(hits[session.found_at]);
 }
 
-// The mark behind the playhead, and from the last one the first.
+// Go to the first mark after the playhead, and from the last mark to the first.
 void go_to_next_mark(Session& session) {
   const double position = session.playback.position();
   const Mark *next = nullptr, *first = nullptr;
@@ -101,7 +101,7 @@ void go_to_next_mark(Session& session) {
                             session.length()));
 }
 
-// A mark where one stands already takes it away.
+// Add a mark, or remove the one that is already there.
 void toggle_mark(Session& session) {
   const double position = session.playback.position();
   const AxisMode mode = session.axis_mode;
@@ -114,7 +114,7 @@ void toggle_mark(Session& session) {
     session.marks.push_back({position, mode});
 }
 
-// One thing at a time, what lies on top first.
+// Cancel one thing at a time, the topmost first.
 void cancel(Session& session) {
   if (session.show_help) {
     session.show_help = false;
@@ -131,7 +131,7 @@ void cancel(Session& session) {
   }
 }
 
-// The story goes on while there is one; then time does.
+// Tell the story's next paragraph if there is one; otherwise play or pause.
 void go_on(Session& session) {
   if (session.story_shown() && !session.story_over() && !session.playback.playing())
     return session.tell(session.story_at + 1);
@@ -139,7 +139,7 @@ void go_on(Session& session) {
   session.playback.toggle(session.length());
 }
 
-// The panel under the mouse, or the one that the story talks about, or the timeline.
+// Enlarge the panel under the mouse, or else the one that the story is about, or the timeline.
 void enlarge(Session& session) {
   if (session.alone) return session.show_alone(std::nullopt);
   std::optional<Figure> panel = session.under_mouse;

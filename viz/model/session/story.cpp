@@ -13,7 +13,7 @@ Kind kind_of(ringscope::Lane lane) { return static_cast<Kind>(lane); }
 static_assert(name_of(Kind::compute) == name_of(ringscope::Lane::compute) &&
               name_of(Kind::wait) == name_of(ringscope::Lane::wait));
 
-// The longest slice of one lane and pass that `told` is about.
+// Return the longest slice of one lane and pass that `told` is about.
 std::optional<SliceId> longest(const Trace& trace, const StoryStep& told, ringscope::Lane lane,
                                Pass pass) {
   std::optional<SliceId> best;
@@ -32,7 +32,7 @@ std::optional<SliceId> longest(const Trace& trace, const StoryStep& told, ringsc
   return best;
 }
 
-// Step `step` of the step axis, by its own middle.
+// Return the middle of step `step` of the step axis on `rank`.
 double middle_of_step(const Axis& axis, AxisMode mode, int rank, int step) {
   if (mode == AxisMode::steps) return step + 0.5;
   return (axis.position(mode, rank, axis.step_begin_ns(rank, step)) +

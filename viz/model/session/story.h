@@ -1,5 +1,5 @@
-// What a paragraph of a recording's story points at: the slices that it is about, and the moment at
-// which to look at them.
+// Finds what a paragraph of a recording's story points at: the slices that it is about, and the
+// moment at which to look at them.
 #pragma once
 
 #include <optional>
@@ -11,23 +11,23 @@
 
 namespace ringscope::viz {
 
-// Whether it is about less than the whole run.
+// Return whether the paragraph is about less than the whole run.
 bool points_at_something(const StoryStep& told);
-// Whether it is about `slice` of a rank. False where it is about the whole run.
+// Return whether it is about `slice` of a rank; false if it is about the whole run.
 bool points_at(const StoryStep& told, int rank, const Slice& slice);
 
 struct StoryMoment {
-  std::optional<SliceId> slice;    // the one that the playhead stands in
+  std::optional<SliceId> slice;    // the slice that the playhead stands in
   int rank = -1;                   // the paragraph's own; -1: of all
-  std::optional<double> position;  // on the axis; none: the paragraph is about no moment
+  std::optional<double> position;  // on the axis; none if the paragraph is about no moment
 };
 
-// Of the slices that it is about, the longest one's middle: of forward slices before backward ones,
-// of lanes in their order. A step without such slices has a middle all the same. `trace` is a
-// recording of ours, `axis` its own.
+// Return the middle of the longest slice that the paragraph is about, forward slices before
+// backward ones and lanes in their order. A step without such slices still has a middle. `trace` is
+// a recording of ours and `axis` is its own.
 StoryMoment moment_of(const Trace& trace, const Axis& axis, AxisMode mode, const StoryStep& told);
 
-// "rank 1 · backward step 2 · wait"; "" for the whole run.
+// Return "rank 1 · backward step 2 · wait", or "" for the whole run.
 std::string place_of(const StoryStep& told);
 
 }  // namespace ringscope::viz

@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::int64_t kUnknown = INT64_MAX;
 
-// Steps whose beginning nobody recorded are dealt out evenly between their neighbours', and none
-// begins before the step before it.
+// Distribute steps without a recorded begin evenly between their neighbours, and keep all in order.
 void fill_gaps(std::int64_t* begins, int steps) {
   int known = 0;
   for (int step = 1; step <= steps; ++step) {
@@ -23,8 +22,8 @@ void fill_gaps(std::int64_t* begins, int steps) {
   }
 }
 
-// A rank of a run that failed came to a step and no further: that one begins when the rank had
-// computed what it did, and lasts until the run ends.
+// Close the last step that a rank of a failed run reached. It begins when the rank has computed
+// what it did, and lasts until the run ends.
 void end_in_a_step(std::int64_t* begins, int steps, std::int64_t computed_ns, std::int64_t end_ns) {
   int last = steps - 1;
   while (last > 0 && begins[last] == kUnknown) --last;
@@ -44,13 +43,13 @@ Axis::Axis(const Trace& trace)
   const auto stride = static_cast<std::size_t>(steps_) + 1;
   boundaries_.assign(trace.ranks.size() * stride, kUnknown);
   std::vector<std::int64_t> ends(trace.ranks.size(), INT64_MIN);
-  std::vector<std::int64_t> computed(trace.ranks.size(), begin_ns_);  // the last slice's end
+  std::vector<std::int64_t> computed(trace.ranks.size(), begin_ns_);  // end of compute slices
   for (std::size_t row = 0; row < trace.rows.size(); ++row) {
     const std::uint32_t rank = trace.rank_of_row(static_cast<std::uint32_t>(row));
     std::int64_t* begins = boundaries_.data() + rank * stride;
     for (const Slice& slice : trace.rows[row].slices) {
       ends[rank] = std::max(ends[rank], slice.end_ns);
-      // A gradient is waited for when the step's own work is over.
+      // The wait for a gradient begins no step, because it comes when the step's own work is over.
       const bool begins_step =
           slice.kind == Kind::compute || (slice.kind == Kind::wait && slice.payload == Payload::kv);
       if (!begins_step || slice.step < 0) continue;
@@ -71,7 +70,7 @@ Axis::Axis(const Trace& trace)
     fill_gaps(begins, steps_);
     for (std::size_t step = 0; step < lengths_.size(); ++step) {
       std::int64_t end = begins[step + 1];
-      // The last step of a pass ends with it, whatever the rank then goes on to.
+      // The last step of a pass ends with the pass, whatever the rank does next.
       const int next = static_cast<int>(step) + 1;
       if (!passes.empty() && (next == forward_steps_ || next == steps_))
         end =

@@ -43,7 +43,7 @@ constexpr Palette kDark = {
     .empty_tile = hex(0x1d242f),
     .full_tile = hex(0x5fa8f5),
     .partial_tile = hex(0x3a6ba5),
-    // Waiting has no hue, and so is no owner's.
+    // Waiting has no hue, so it looks like no owner.
     .kind = {hex(0x4a86d0), hex(0x6fcda6), hex(0x1f7a66), hex(0xf3e9da), hex(0xb48ff0),
              hex(0x4d5663)},
 };
@@ -70,15 +70,15 @@ constexpr Palette kLight = {
 };
 
 constexpr int kOwners = 8;
-// In the manner of Okabe and Ito, moved until the least distance between two of them, and to
-// waiting, is about as large for every kind of colour vision as it gets.
+// These follow Okabe and Ito, moved until the least distance between two of them, and to waiting,
+// is about as large as it gets for every kind of colour vision.
 constexpr Color kDarkOwners[kOwners] = {hex(0x9bb0ef), hex(0xd78f24), hex(0x3ead8b), hex(0x8f7de3),
                                         hex(0xc8cb61), hex(0x92678b), hex(0x06debb), hex(0xc35a24)};
 constexpr Color kLightOwners[kOwners] = {hex(0x6a89fa), hex(0xdf7306), hex(0x00786c),
                                          hex(0x564290), hex(0xd0c12b), hex(0xb687aa),
                                          hex(0x76cbec), hex(0xb23804)};
 
-// Björn Ottosson's Oklab: equal steps look equal, so a wheel in it has hues of one strength.
+// Convert from Björn Ottosson's Oklab. Equal steps in it look equal, so a wheel looks uniform.
 Color oklch(double lightness, double chroma, double hue) {
   constexpr double kTurn = 2 * 3.14159265358979323846;
   const double a = chroma * std::cos(kTurn * hue), b = chroma * std::sin(kTurn * hue);
@@ -96,8 +96,8 @@ Color oklch(double lightness, double chroma, double hue) {
              byte(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s));
 }
 
-// Sixteen places, then again from the start: more hues nobody tells apart, and the timeline's sums
-// are by sixteen classes. Ring neighbours differ in lightness and by more than a quarter turn.
+// The wheel has sixteen colours and then repeats, because nobody tells more hues apart and the
+// timeline sums by sixteen classes. Ring neighbours differ in lightness and by over a quarter turn.
 constexpr int kWheel = 16;
 
 std::array<Color, kWheel> make_wheel(Theme theme) {
@@ -114,7 +114,7 @@ std::array<Color, kWheel> make_wheel(Theme theme) {
 }  // namespace
 
 Color mix(Color under, Color over, double share) {
-  // The complement is written out, so that a share of 0 and of 1 give back the colours.
+  // Write out the complement, so that shares of 0 and 1 return the colours exactly.
   const double keep = 1 - share;
   const auto channel = [&](int shift) {
     const double value = keep * (under >> shift & 255) + share * (over >> shift & 255);
@@ -134,7 +134,7 @@ Color owner_color(Theme theme, int owner, int world_size) {
   const bool dark = theme == Theme::dark;
   if (owner < 0) return palette_of(theme).kind[static_cast<int>(Kind::other)];
   if (world_size <= kOwners) {
-    // Not indexed as it is chosen: g++ 12's bounds sanitizer takes the first element of the second.
+    // Choose the array before indexing: g++ 12's bounds sanitizer takes the second's first element.
     const Color* const colors = dark ? kDarkOwners : kLightOwners;
     return colors[owner % kOwners];
   }
@@ -145,7 +145,7 @@ Color owner_color(Theme theme, int owner, int world_size) {
 
 namespace {
 
-// Quieter than owners' colours: what is around the ring.
+// Return the colour of work around the ring, which is quieter than the owners' colours.
 Color part_color(const Palette& palette, ModelPart part) {
   const auto quiet = [&](Color color, double share) {
     return mix(palette.background, color, share);

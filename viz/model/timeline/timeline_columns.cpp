@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::size_t kBatch = 128;  // slices that are placed together
 constexpr int kCopies = 4;
-// What takes no time is there all the same.
+// A class that takes no time gets this share, so that it shows all the same.
 constexpr float kTrace = 1e-12f;
 
 }  // namespace
 
 void TimelineColumns::clear(int width, std::uint32_t classes) {
   width_ = width;
-  // A column before the first, and whole chunks.
+  // The stride has one column before the first, and whole chunks.
   stride_ = static_cast<std::size_t>((width + kChunk - 1) / kChunk * kChunk) + 1;
   here_.resize(stride_ * std::max(kClasses, kCopies));
   next_.resize(here_.size());
@@ -43,7 +43,7 @@ void TimelineColumns::add(int cls, double x0, double x1) {
   x1 = std::min(x1, static_cast<double>(width_));
   const int first = std::min(static_cast<int>(x0 + kSlack), width_ - 1);
   add_to(first, cls, std::min(x1, first + 1.0) - x0);
-  const int last = static_cast<int>(x1 + kSlack);  // the first that is not full
+  const int last = static_cast<int>(x1 + kSlack);  // the first column that is not full
   float* const full = here_.data() + place(copies_ > 1 ? 0 : cls, 0);
   for (int c = first + 1; c < last; ++c) full[c] += 1;
   if (last > first && x1 - last > kSlack) add_to(last, cls, x1 - last);
@@ -54,11 +54,11 @@ void TimelineColumns::add(const Segment& segment, const std::int64_t* begins,
                           std::size_t last, std::vector<WideSlice>& wide) {
   const double x = segment.x, scale = segment.pixels_a_ns;
   const std::int64_t origin = segment.from_ns;
-  // The picture's sides, and not more than the segment.
+  // Clamp to the picture's sides, but not beyond the segment.
   const std::int64_t left = std::max(origin, segment.ns_at(0));
   const std::int64_t right = std::min(segment.to_ns, segment.ns_at(width_));
   const int last_column = width_ - 1;
-  // Plane of slice k: its class, or one copy after the other.
+  // The plane of slice k is its class, or one copy after the other.
   const int by_class = copies_ > 1 ? 0 : 1, by_turn = copies_ - 1;
   const int stride = static_cast<int>(stride_);
   float *const all_here = here_.data(), *const all_next = next_.data();
@@ -66,7 +66,7 @@ void TimelineColumns::add(const Segment& segment, const std::int64_t* begins,
   float here[kBatch], next[kBatch];
   for (std::size_t i = first; i < last; i += kBatch) {
     const int n = static_cast<int>(std::min(kBatch, last - i));
-    // No minimum or maximum of doubles: compilers that heed floating-point traps would branch.
+    // Avoid min and max of doubles, because compilers that heed floating-point traps would branch.
     for (int k = 0; k < n; ++k) {
       const std::int64_t begin = std::max(begins[i + k], left), end = std::min(ends[i + k], right);
       const double x0 = x + static_cast<double>(begin - origin) * scale;
@@ -77,7 +77,7 @@ void TimelineColumns::add(const Segment& segment, const std::int64_t* begins,
       next[k] = 0.5f * (rest + std::abs(rest));
       here[k] = static_cast<float>(x1 - x0) - next[k];
     }
-    int beyond = 0;  // whether any reaches further than into the next column
+    int beyond = 0;  // whether any slice reaches beyond the next column
     for (int k = 0; k < n; ++k) {
       here[k] = std::max(here[k], kTrace);
       beyond |= static_cast<int>(next[k] > 1.0f);
@@ -103,9 +103,9 @@ void TimelineColumns::add(const Segment& segment, const std::int64_t* begins,
   }
 }
 
-// Every class that is there has a pixel to begin with (a seat); what is left of the height goes by
-// the time that a class takes beyond that. Tops are where the running sum falls, rounded, so that
-// errors don't add up.
+// Resolve a chunk's shares into pixels. Every class present gets a pixel to begin with (a seat),
+// and what is left of the height is split by the time that each class takes beyond its seat. Tops
+// round the running sum, so that errors don't add up.
 void TimelineColumns::resolve(int from, int height, std::uint32_t first_served,
                               Stacks& stacks) const {
   float shares[kClasses][kChunk];
@@ -130,7 +130,7 @@ void TimelineColumns::resolve(int from, int height, std::uint32_t first_served,
     }
     stacks.classes[stacks.count++] = cls;
   }
-  // From here on `shares` holds what is beyond the seat.
+  // From here on `shares` holds what exceeds the seat.
   float served[kClasses][kChunk];
   for (int k = 0; k < stacks.count; ++k) {
     const bool served_first = (first_served >> stacks.classes[k] & 1) != 0;
@@ -147,7 +147,7 @@ void TimelineColumns::resolve(int from, int height, std::uint32_t first_served,
   for (int c = 0; c < kChunk; ++c) {
     const float used = std::min(std::max(total[c], seats[c]), scale);
     factor[c] = (used - seats[c]) / std::max(beyond[c], 1e-9f);
-    top[c] = 0.5001f;  // halves go up, whatever was rounded on the way to them
+    top[c] = 0.5001f;  // halves round up in spite of earlier rounding errors
   }
   for (int k = 0; k < stacks.count; ++k)
     for (int c = 0; c < kChunk; ++c) {
@@ -166,7 +166,7 @@ void TimelineColumns::paint(Image& image, const Bar& bar, const Color (&colors)[
     for (int y = top; y < bottom; ++y) {
       const int up = bar.bottom - 1 - y;
       std::fill_n(line, kChunk, background);
-      // From the top down, each class paints all below its top.
+      // Each class paints everything below its top, from the highest class down.
       for (int k = stacks.count; k-- > 0;) {
         const Color color = colors[stacks.classes[k]];
         for (int c = 0; c < kChunk; ++c) line[c] = up < stacks.tops[k][c] ? color : line[c];

@@ -1,4 +1,4 @@
-// Slices of a row side by side, and the time of each class up to every block of them: a long
+// Stores a row's slices side by side, and the time of each class up to every block of them. A long
 // stretch then costs one subtraction and the slices at its two ends.
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 namespace ringscope::viz {
 namespace {
 
-// What decides the colour of a slice when colours go by owner, as a small number: its class in the
+// Return a small number that decides a slice's colour when colours go by owner. Its class in the
 // row is the order in which such numbers first turn up.
 std::uint32_t owner_key(const Slice& slice) {
   const auto kind = static_cast<std::uint32_t>(slice.kind) * 16;
@@ -23,7 +23,7 @@ class OwnerClasses {
     const std::uint32_t key = owner_key(slice);
     std::uint8_t& known = classes_[key];
     if (known != kNew) return known;
-    if (samples.size() == TimelineIndex::kClasses) return kLast;  // more than can be told apart
+    if (samples.size() == TimelineIndex::kClasses) return kLast;  // the last class takes the rest
     samples.push_back(slice);
     return known = static_cast<std::uint8_t>(samples.size() - 1);
   }
@@ -33,7 +33,7 @@ class OwnerClasses {
   std::vector<std::uint8_t> classes_ = std::vector<std::uint8_t>(kKindCount * 16, kNew);
 };
 
-// sums[block][class], with one block more than there are: the whole row.
+// Fill sums[block][class]. The block after the last holds the sums of all whole blocks.
 void add_sums(const TimelineIndex::RowIndex& row, const std::vector<std::uint8_t>& classes,
               std::vector<std::int64_t>& sums, std::vector<std::uint16_t>& present) {
   constexpr auto kClasses = static_cast<std::size_t>(TimelineIndex::kClasses);
@@ -102,7 +102,7 @@ void TimelineIndex::time_by_class(std::uint32_t r, ColorBy by, std::int64_t begi
       sums[classes[i]] +=
           std::max<std::int64_t>(0, std::min(row.ends[i], end) - std::max(row.begins[i], begin));
   };
-  // Whole blocks strictly inside, so that no slice of them is cut by the bounds.
+  // Take only blocks strictly inside, so that the bounds cut no slice of them.
   const std::size_t first_block = (first + 1 + kBlock - 1) / kBlock;
   const std::size_t last_block = last > 0 ? (last - 1) / kBlock : 0;
   if (first_block >= last_block) return add(first, last);

@@ -6,7 +6,8 @@
 namespace ringscope::viz {
 namespace {
 
-// So that a pixel is about a nanosecond; on the step axis, of a step that takes seconds.
+// Return the least width of a view: a pixel is about a nanosecond, or is one on the step axis in a
+// step that takes seconds.
 double closest(double length, AxisMode mode) {
   return std::min(length > 0 ? length : 1.0, mode == AxisMode::time ? 1000.0 : 1e-6);
 }
@@ -16,7 +17,7 @@ TimelineView placed(double begin, double width, double length, double scroll_y) 
   return {begin, begin + width, scroll_y};
 }
 
-// The slices of a row that come near [begin, end]: indices [first, second).
+// Return the slices of a row that come near [begin, end] as indices [first, second).
 std::pair<std::size_t, std::size_t> near_slices(const std::vector<Slice>& slices,
                                                 std::int64_t begin, std::int64_t end) {
   const auto first = std::partition_point(slices.begin(), slices.end(),
@@ -79,7 +80,7 @@ TimelineLayout make_layout(const Trace& trace, float width, float height, float 
   TimelineLayout layout;
   layout.width = width;
   layout.height = height;
-  std::size_t row_count = 0;  // a rank without rows still gets the place of one
+  std::size_t row_count = 0;  // a rank without rows still takes the room of one
   for (const RankTrack& rank : trace.ranks) {
     std::size_t rows = 0;
     for (std::uint32_t i = 0; i < rank.lanes; ++i) rows += trace.lanes[rank.first_lane + i].rows;
@@ -87,7 +88,7 @@ TimelineLayout make_layout(const Trace& trace, float width, float height, float 
   }
   if (row_count == 0) return layout;
 
-  // Many ranks would leave no room between the gaps, so these shrink with the rows.
+  // Many ranks would leave no room between the gaps, so gaps shrink with the rows.
   const auto gaps = static_cast<float>(trace.ranks.size() - 1);
   const auto rows = static_cast<float>(row_count);
   float gap = TimelineLayout::kRankGap;
@@ -162,7 +163,7 @@ std::optional<double> snapped_edge(const Trace& trace, const Axis& axis, AxisMod
       nearest = edge;
       distance = away;
     };
-    // Neither begins nor ends go back along a row: of each, only the two around the point count.
+    // Begins and ends never decrease along a row, so only the two of each around the point count.
     const std::int64_t at = axis.time_at(mode, rank, position);
     const auto begin = std::partition_point(slices.begin(), slices.end(),
                                             [&](const Slice& s) { return s.begin_ns < at; });

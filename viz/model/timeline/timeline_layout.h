@@ -1,5 +1,5 @@
-// Where things lie on the timeline: rows by height, axis positions by width, and back again for the
-// mouse. Coordinates are pixels from the top left of the timeline's body.
+// Lays out the timeline: rows by height, axis positions by width, and back again for the mouse.
+// Coordinates are pixels from the top left of the timeline's body. It draws nothing.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace ringscope::viz {
 
-// The visible part of the axis, and how far the rows are scrolled.
+// A TimelineView is the visible part of the axis, and how far the rows are scrolled in pixels.
 struct TimelineView {
   double begin = 0;
   double end = 1;
@@ -24,14 +24,15 @@ struct TimelineView {
 // The factor by which one notch of the mouse wheel zooms.
 inline constexpr double kZoomNotch = 1.25;
 
-// Zooms by `factor` (> 1 closer) so that axis position `at` stays where it is, within the axis'
-// length; never closer than a nanosecond a pixel or so, never wider than the whole.
+// Zoom by `factor` (> 1 is closer) so that axis position `at` stays where it is, within the axis'
+// length. The width stays between about a nanosecond per pixel and the whole axis.
 TimelineView zoomed(const TimelineView& view, double at, double factor, double length,
                     AxisMode mode);
 TimelineView panned(const TimelineView& view, double by, double length);
-// The whole axis.
+// Return the whole axis.
 TimelineView fitted(double length);
-// [begin, end) with a margin.
+// Return a view of the range
+// [begin, end) with a margin on either side.
 TimelineView framed(double begin, double end, double length, AxisMode mode, double scroll_y);
 
 struct RowPlace {
@@ -45,8 +46,8 @@ struct RankPlace {
   float height = 0;
 };
 
-// Rows top to bottom, rank by rank, with a gap between ranks. Rows are as high as fits into
-// `height`, between kMinRowHeight and kMaxRowHeight; beyond that the timeline scrolls.
+// A TimelineLayout places rows top to bottom, rank by rank, with a gap between ranks. Rows are as
+// high as fits into `height`, from kMinRowHeight to kMaxRowHeight; if they don't fit, they scroll.
 struct TimelineLayout {
   static constexpr float kMinRowHeight = 3, kMaxRowHeight = 22, kRankGap = 6;
 
@@ -58,20 +59,20 @@ struct TimelineLayout {
 
   double position_at(const TimelineView& view, float x) const;
   float x_of(const TimelineView& view, double position) const;
-  // The row at body height `y`, after scrolling; none in a gap.
+  // Return the row at body height `y`, after scrolling; none in a gap.
   std::optional<std::uint32_t> row_at(const TimelineView& view, float y) const;
   const RowPlace* place_of(std::uint32_t row) const;
 };
-// `row_scale` (1 as computed) lets people make rows higher or lower.
+// Lay out the trace. `row_scale` makes rows higher or lower than computed.
 TimelineLayout make_layout(const Trace& trace, float width, float height, float row_scale = 1);
 
-// The slice under a pixel: the one that covers it, else the nearest within `reach` pixels.
+// Return the slice that covers a pixel, or else the nearest within `reach` pixels.
 std::optional<SliceId> slice_at(const Trace& trace, const Axis& axis, AxisMode mode,
                                 const TimelineLayout& layout, const TimelineView& view, float x,
                                 float y, float reach = 3);
 
-// The slice edge nearest to pixel x within `reach` pixels, as an axis position: of the row at y
-// when it has one, else of any visible row. What measuring snaps to.
+// Return the slice edge nearest to pixel x within `reach` pixels, as an axis position: one of the
+// row at y if it has any, else of any visible row. Measuring snaps to it.
 std::optional<double> snapped_edge(const Trace& trace, const Axis& axis, AxisMode mode,
                                    const TimelineLayout& layout, const TimelineView& view, float x,
                                    float y, float reach = 8);

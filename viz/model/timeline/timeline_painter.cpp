@@ -13,7 +13,7 @@ constexpr int kClasses = TimelineIndex::kClasses;
 constexpr std::size_t kBlock = TimelineIndex::kBlock;
 constexpr double kSlack = TimelineColumns::kSlack;
 
-// The visible stretches of a rank's time, each with one scale: all of it, or ring steps.
+// Return the visible stretches of a rank's time, each with one scale: all of it, or the ring steps.
 std::vector<Segment> segments_of(const Axis& axis, AxisMode mode, int rank,
                                  const TimelineView& view, int width) {
   const double pixels = width / view.width();
@@ -25,7 +25,7 @@ std::vector<Segment> segments_of(const Axis& axis, AxisMode mode, int rank,
   const int last = static_cast<int>(std::clamp<double>(std::ceil(view.end), 0, axis.steps()));
   for (int step = static_cast<int>(std::max(0.0, view.begin)); step < last; ++step) {
     const std::int64_t from = axis.step_begin_ns(rank, step);
-    // Of a training step, there is time between the passes that is in no ring step.
+    // In a training step, the time between the passes belongs to no ring step.
     const std::int64_t to =
         std::min(axis.step_begin_ns(rank, step + 1), from + axis.step_length_ns(step));
     if (from < to)
@@ -35,7 +35,7 @@ std::vector<Segment> segments_of(const Axis& axis, AxisMode mode, int rank,
   return segments;
 }
 
-// What is the same for all rows of a picture, or kept for its memory.
+// A Brush holds what all rows of a picture share, and memory that they reuse.
 struct Brush {
   Image& image;
   ColorBy by;
@@ -46,7 +46,7 @@ struct Brush {
 
 struct RowColors {
   Color colors[kClasses] = {};
-  std::uint32_t waits = 0;  // classes that are waiting
+  std::uint32_t waits = 0;  // one bit per class that is waiting
   Color background = 0;
 };
 
@@ -66,7 +66,7 @@ class RowPainter {
   }
 
  private:
-  // By the last segment that begins before `before`; what lies between segments is at their sides.
+  // Map by the last segment that begins before `before`; times between segments map to their sides.
   double x_of(std::int64_t ns, std::int64_t before) const {
     const std::vector<Segment>& segments = brush_.segments;
     const auto after = std::lower_bound(
@@ -76,12 +76,12 @@ class RowPainter {
     return segment.x_of(std::clamp(ns, segment.from_ns, segment.to_ns));
   }
   double begin_of(std::size_t i) const { return x_of(row_.begins[i], row_.begins[i] + 1); }
-  // A slice that ends with its segment ends there, not where the next one begins.
+  // A slice that ends with its segment ends there, not where the next segment begins.
   double end_of(std::size_t i) const {
     return row_.begins[i] == row_.ends[i] ? begin_of(i) : x_of(row_.ends[i], row_.ends[i]);
   }
 
-  // Those of which anything lies in the picture, or which take no time there.
+  // Return the slices that show in the picture, including those that take no time there.
   std::pair<std::size_t, std::size_t> visible() const {
     const auto outside = [&](std::size_t i) {
       const double x0 = begin_of(i), x1 = end_of(i);
@@ -90,7 +90,7 @@ class RowPainter {
              (row_.begins[i] < row_.ends[i] || x1 < -kSlack || x0 > brush_.image.width + kSlack);
     };
     const std::size_t n = row_.ends.size();
-    // Neither begins nor ends go back, and what is left of the picture comes before what is in it.
+    // Begins and ends never decrease, and slices left of the picture come before those in it.
     std::size_t first = 0, last = n;
     const auto search = [&](std::size_t low, const auto& is_before) {
       std::size_t high = n;
@@ -110,7 +110,7 @@ class RowPainter {
     return {first, last};
   }
 
-  // Bit by class; of a few slices only what they are, so that the others cost nothing.
+  // Return one bit per class. If slices are few, absent classes are left out and cost nothing.
   std::uint32_t classes_in(std::size_t first, std::size_t last) const {
     if (last - first > 1000) return row_.present(brush_.by);
     std::uint32_t present = 0;
@@ -118,11 +118,11 @@ class RowPainter {
     return present;
   }
 
-  // Segment by segment. Only the last slice that begins in a segment may reach out of it.
+  // Add slices segment by segment. Only a segment's last slice may reach out of it.
   void add_slices(std::size_t i, std::size_t end) {
     constexpr std::size_t kStride = 32;
     for (const Segment& segment : brush_.segments) {
-      std::size_t next = i;  // the first that begins behind the segment; it is not far
+      std::size_t next = i;  // the first slice that begins behind the segment; it is near
       if (segment.to_ns == INT64_MAX) next = end;
       while (next + kStride < end && row_.begins[next + kStride] < segment.to_ns) next += kStride;
       while (next < end && row_.begins[next] < segment.to_ns) ++next;
@@ -142,8 +142,7 @@ class RowPainter {
     if (x1 - x0 >= TimelineColumns::kWide) brush_.wide.push_back({i, x0, x1});
   }
 
-  // Blocks that lie in one column are added as sums; worth looking for where there are many slices
-  // in a column.
+  // Add slices of one segment. If columns hold many slices, add blocks within a column as sums.
   void add_within(const Segment& segment, std::size_t i, std::size_t end) {
     if (i >= end) return;
     const auto add = [&](std::size_t from, std::size_t to) {
@@ -179,7 +178,7 @@ class RowPainter {
     for (int y = std::max(bar_.top, 0); y < bottom; ++y) image.at(column, y) = color;
   }
 
-  // The sides of wide slices.
+  // Sharpen the sides of wide slices.
   void sharpen() {
     const std::vector<WideSlice>& wide = brush_.wide;
     Color edges[kClasses];
@@ -203,7 +202,7 @@ class RowPainter {
     }
   }
 
-  // Sides are sharp unless something narrow lies at them: the pixel goes to whoever has half of it.
+  // Make the side sharp unless a narrow slice touches it: the pixel goes to whoever has half of it.
   void sharpen_head(const WideSlice& slice, double before) {
     const int head = static_cast<int>(std::floor(slice.x0 + kSlack));
     const double in_head = head + 1 - slice.x0;
@@ -211,7 +210,7 @@ class RowPainter {
     solid(head, in_head >= 0.5 ? colors_.colors[classes_[slice.index]] : colors_.background);
   }
 
-  // The last column is darker, to tell the slice from its neighbour.
+  // Draw the last column darker, to tell the slice from its neighbour.
   void sharpen_tail(const WideSlice& slice, Color edge, double next, bool before_wide) {
     const int tail = static_cast<int>(std::floor(slice.x1 + kSlack));
     const double in_tail = slice.x1 - tail;
@@ -256,8 +255,8 @@ int top_of(const RowPlace& place, const TimelineView& view) {
   return static_cast<int>(std::floor(static_cast<double>(place.y) - view.scroll_y + 0.5));
 }
 
-// Rows [first, last) of the layout, and the lines between them from `painted` on; returns the first
-// line that is left.
+// Paint rows [first, last) of the layout, and the gaps between them from line `painted` on. Return
+// the first line that is left.
 int paint_rows(const Trace& trace, const Axis& axis, const TimelineIndex& index,
                const TimelineLayout& layout, const TimelineView& view, const TimelinePaint& paint,
                std::size_t first, std::size_t last, int painted, Image& image) {
@@ -288,7 +287,7 @@ int paint_rows(const Trace& trace, const Axis& axis, const TimelineIndex& index,
       image.fill(0, top, width, bottom, background);
       continue;
     }
-    // Air between rows, where there is room for it.
+    // Leave air between rows if there is room for it.
     const int height = bottom - top;
     const Bar bar{top + (height >= 10 ? 1 : 0), bottom - (height >= 5 ? 1 : 0)};
     image.fill(0, top, width, bar.top, background);
@@ -303,7 +302,7 @@ int paint_rows(const Trace& trace, const Axis& axis, const TimelineIndex& index,
 void paint_timeline(const Trace& trace, const Axis& axis, const TimelineIndex& index,
                     const TimelineLayout& layout, const TimelineView& view,
                     const TimelinePaint& paint, Image& image) {
-  // Rows are lines of their own, so parts of the picture are painted side by side where that pays.
+  // Rows have lines of their own, so parts of the picture are painted in parallel where it pays.
   constexpr std::size_t kWorthAThread = 1'000'000;  // slices
   constexpr std::size_t kThreads = 4;
   const std::size_t rows = layout.rows.size();

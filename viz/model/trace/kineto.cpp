@@ -18,7 +18,7 @@ constexpr std::string_view kDeviceCategories[] = {"kernel", "gpu_memcpy", "gpu_m
 constexpr std::string_view kHostCategories[] = {"cuda_runtime", "cuda_driver", "cpu_op",
                                                 "user_annotation", "python_function"};
 
-// c10's names of types, and bytes a value.
+// c10's type names and the bytes per value.
 struct TypeSize {
   std::string_view name;
   std::int64_t bytes;
@@ -39,7 +39,7 @@ bool is_nccl_kernel(std::string_view name) {
          name.find("ncclKernel") != std::string_view::npos;
 }
 
-// 0 when unknown.
+// Return the message's size in bytes, or 0 if it is unknown.
 std::int64_t message_bytes(const EventFields& fields) {
   const std::int64_t values = std::max(fields.any_integer(Field::nelems_in).value_or(0),
                                        fields.any_integer(Field::nelems_out).value_or(0));
@@ -55,7 +55,7 @@ std::int32_t rank_or_unknown(std::optional<std::int64_t> rank) {
              : -1;
 }
 
-// Moves slices of `from` behind those of `to`; their rows, lanes, names and flows get new numbers.
+// Append the slices of `from` to those of `to`, and renumber their rows, lanes, names and flows.
 void append_trace(Trace& to, Trace from, std::int64_t shift_ns, NameTable& names) {
   const auto first_row = static_cast<std::uint32_t>(to.rows.size());
   const auto first_lane = static_cast<std::uint32_t>(to.lanes.size());
@@ -91,13 +91,13 @@ void append_trace(Trace& to, Trace from, std::int64_t shift_ns, NameTable& names
     to.notices.push_back(fmt::format("{}: {}", from.path, notice));
 }
 
-// The ends of messages from one rank to another, in order of time.
+// Messages lists the ends of all messages from one rank to another in order of time.
 struct Messages {
   std::vector<SliceId> sends, recvs;
 };
 
 void join_messages(Trace& trace) {
-  std::map<std::pair<std::int64_t, std::int64_t>, Messages> messages;  // by ranks from, to
+  std::map<std::pair<std::int64_t, std::int64_t>, Messages> messages;  // by {from, to}
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
     const std::int64_t rank = trace.ranks[trace.rank_of_row(row)].pid;
     for (std::uint32_t i = 0; i < trace.rows[row].slices.size(); ++i) {
@@ -122,7 +122,7 @@ void join_messages(Trace& trace) {
     for (std::size_t k = 0; k < ends.sends.size(); ++k) {
       const SliceId from = ends.sends[k], to = ends.recvs[k];
       trace.flows.push_back({from, to});
-      // A message matters more than the launch that a slice's flow came from so far.
+      // A message replaces the launch flow that the slice may have, because it matters more.
       const auto flow = static_cast<std::uint32_t>(trace.flows.size());
       trace.rows[from.row].slices[from.index].flow = flow;
       trace.rows[to.row].slices[to.index].flow = flow;

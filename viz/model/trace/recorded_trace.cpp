@@ -12,7 +12,7 @@
 namespace ringscope::viz {
 namespace {
 
-// As write_chrome_trace names it.
+// Return the number of the name that write_chrome_trace gives to the event.
 std::uint32_t name_of_slice(const TraceEvent& e, NameTable& names) {
   const char* const backward = e.pass == Pass::backward ? " (backward)" : "";
   switch (e.lane) {
@@ -53,10 +53,10 @@ Slice slice_of_event(const TraceEvent& e, NameTable& names) {
   return slice;
 }
 
-// One end of a message: which message, which end, which slice.
+// A MessageEnd holds the message's id, whether this end receives, and the end's slice.
 using MessageEnd = std::tuple<std::int64_t, bool, SliceId>;
 
-// Both ends of every message that has two.
+// Join both ends of every message that has two.
 void join(std::vector<MessageEnd>& ends, Trace& trace) {
   std::sort(ends.begin(), ends.end(), [](const MessageEnd& a, const MessageEnd& b) {
     return std::pair(std::get<0>(a), std::get<1>(a)) < std::pair(std::get<0>(b), std::get<1>(b));
@@ -72,7 +72,7 @@ void join(std::vector<MessageEnd>& ends, Trace& trace) {
   }
 }
 
-// While slices are put in order, a slice's flow is 1 + the index of its message's id.
+// Make the trace. Until slices are in order, a slice's flow is 1 + the index of its message's id.
 Trace make(const Recording& recording, const std::vector<int>& ranks, std::string path) {
   Trace trace;
   trace.path = std::move(path);
@@ -96,7 +96,7 @@ Trace make(const Recording& recording, const std::vector<int>& ranks, std::strin
     for (const ringscope::Lane lane : kAllLanes) {
       std::vector<Slice>& slices = lanes[static_cast<std::size_t>(lane)];
       sort_slices(slices);
-      std::int64_t overlap = -1;  // a rank's own recorder makes none
+      std::int64_t overlap = -1;  // never set, because a rank's own recorder makes no overlaps
       append_lane(trace, static_cast<std::int64_t>(lane), std::string(name_of(lane)),
                   rows_of(std::move(slices), overlap));
     }

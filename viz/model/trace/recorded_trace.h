@@ -1,5 +1,5 @@
-// A recording in memory as the viewer holds it: what the loader would make of the file that it was
-// written to. For recordings that never were in one.
+// Turns a recording in memory into the viewer's Trace, as the loader would do with its file. It is
+// for recordings that were never written to a file; trace_loader.h reads those that were.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace ringscope::viz {
 
-// `path` names it.
+// Return the whole recording as a trace called `path`.
 Trace to_trace(const Recording& recording, std::string path);
 
-// Only what `ranks` (ascending) did: they become the trace's ranks, under their own names, and
-// nothing is joined. For a sample of many: fit for the timeline, not for losses or balance.
+// Return a trace of `ranks` (ascending) alone, which keep their names. Messages are joined only
+// between these ranks, so the sample suits the timeline but neither losses nor balance.
 Trace sample_trace(const Recording& recording, const std::vector<int>& ranks, std::string path);
 
 }  // namespace ringscope::viz

@@ -7,7 +7,7 @@
 namespace ringscope::viz {
 namespace {
 
-// One more than the highest step of a pass.
+// Return one more than the highest step of a pass.
 int steps_of(const Trace& trace, Pass pass) {
   if (!trace.is_ring()) return 0;
   int steps = 0;

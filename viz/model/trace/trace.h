@@ -1,6 +1,6 @@
-// A recording as the viewer holds it: slices of time in rows, rows in lanes, lanes in ranks. Made by
-// trace_loader.h from our own recordings and from any other Chrome trace. All times are nanoseconds
-// after the trace's base time.
+// Defines a recording as the viewer holds it: slices of time in rows, rows in lanes, lanes in
+// ranks. trace_loader.h makes it from our own recordings and from any other Chrome trace. All times
+// are in nanoseconds after the trace's base time.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace ringscope::viz {
 
-// A lane of our own recordings, by what happens on it; Lane, below, is a lane of any trace.
+// RingLane is a lane of our own recordings, named by what happens on it; Lane is of any trace.
 using RingLane = ringscope::Lane;
 
-// What a slice is about. `communication` and `other` occur only in traces that are not ours: a
-// message that is neither a send nor a receive (an all-gather), and everything that is no message.
+// Kind says what a slice is about. Only traces that are not ours have `communication`, a message
+// that is neither a send nor a receive (such as an all-gather), and `other`, which is no message.
 enum class Kind : std::uint8_t { compute, send, recv, wait, communication, other };
 inline constexpr int kKindCount = 6;
 
@@ -28,50 +28,50 @@ constexpr std::string_view name_of(Kind kind) {
   return names[static_cast<int>(kind)];
 }
 
-// Fields that a slice's kind does not use keep their defaults.
+// A Slice is one interval of a row. Fields that its kind does not use keep their defaults.
 struct Slice {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   std::int64_t pairs = 0;  // compute: of one batch entry and head
-  std::int64_t flops = 0;  // compute, over all batch entries and heads, as the next three
+  std::int64_t flops = 0;  // compute: of all batch entries and heads, as are the tiles
   std::int64_t tiles_full = 0;
   std::int64_t tiles_partial = 0;
   std::int64_t tiles_skipped = 0;
   std::int64_t cpu_ns = 0;     // compute: processor time within the slice
-  std::int64_t bytes = 0;      // send, recv, communication; 0: unknown
-  std::uint32_t name = 0;      // Trace::names
-  std::uint32_t flow = 0;      // 1 + index in Trace::flows; 0: none
-  std::int32_t step = -1;      // ring step; -1: not of a ring
-  std::int32_t kv_owner = -1;  // -1: not of a ring
-  std::int32_t peer = -1;      // send: dst; recv: src; wait: the rank waited for; -1: unknown.
-                               // Of a profiler's rank: its RankTrack::pid
+  std::int64_t bytes = 0;      // send, recv, communication; 0 if unknown
+  std::uint32_t name = 0;      // index in Trace::names
+  std::uint32_t flow = 0;      // 1 + index in Trace::flows; 0 if there is none
+  std::int32_t step = -1;      // ring step; -1 outside a ring
+  std::int32_t kv_owner = -1;  // -1 outside a ring
+  std::int32_t peer = -1;      // send: dst; recv: src; wait: the rank waited for; -1: unknown. In a
+                               // profiler's trace it is the peer's RankTrack::pid.
   Kind kind = Kind::other;
   Pass pass = Pass::forward;
   Payload payload = Payload::kv;
-  std::int8_t part = -1;  // of a training step: its ModelPart
+  std::int8_t part = -1;  // ModelPart in a training step; -1 elsewhere
 
   std::int64_t duration_ns() const { return end_ns - begin_ns; }
   bool operator==(const Slice&) const = default;
 };
 
-// Slices that do not overlap, by begin.
+// The slices of a Row do not overlap and are sorted by begin.
 struct Row {
-  std::uint32_t lane = 0;   // Trace::lanes
-  std::uint32_t depth = 0;  // 0: the lane's outermost slices
+  std::uint32_t lane = 0;   // index in Trace::lanes
+  std::uint32_t depth = 0;  // 0 for the lane's outermost slices
   std::vector<Slice> slices;
 };
 
-// One thread, stream or kind of work of a rank. Its rows are neighbours in Trace::rows: one for
-// every level of nesting, and more where slices overlap without nesting.
+// A Lane is one thread, stream or kind of work of a rank. Its rows are neighbours in Trace::rows:
+// one per level of nesting, and more where slices overlap without nesting.
 struct Lane {
-  std::uint32_t rank = 0;  // Trace::ranks
+  std::uint32_t rank = 0;  // index in Trace::ranks
   std::int64_t tid = 0;
   std::string name;
   std::uint32_t first_row = 0;
   std::uint32_t rows = 0;
 };
 
-// One rank of a ring or of a profiler's job; one process of any other trace.
+// A RankTrack is one rank of a ring or of a profiler's job, or one process of any other trace.
 struct RankTrack {
   std::int64_t pid = 0;
   std::string name;
@@ -85,16 +85,16 @@ struct SliceId {
   bool operator==(const SliceId&) const = default;
 };
 
-// A message: from the slice that sends to the slice that receives.
+// A Flow is a message from the slice that sends to the slice that receives.
 struct Flow {
   SliceId from, to;
 };
 
 struct Trace {
-  std::string path;            // as given; the first one's, where several files make one trace
-  std::optional<RunInfo> run;  // none: not a recording of ours. In one of ours, rank r is ranks[r]
-                               // and has the lanes compute, send, recv, wait in this order, and
-                               // behind them, of a training step, that of the model.
+  std::string path;            // as given; the first file's where several make one trace
+  std::optional<RunInfo> run;  // set only for a recording of ours, where rank r is ranks[r] and has
+                               // the lanes compute, send, recv and wait in this order, followed by
+                               // the model's lane in a training step
   std::vector<RankTrack> ranks;
   std::vector<Lane> lanes;
   std::vector<Row> rows;
@@ -102,13 +102,13 @@ struct Trace {
   std::vector<SoftmaxSample> samples;
   std::vector<StoryStep> story;  // told beside a recording of ours; mostly empty
   std::vector<std::string> names;
-  std::vector<std::string> notices;  // what the reader should know: dropped events, dangling flows
+  std::vector<std::string> notices;  // what the user should know: dropped events, dangling flows
   std::int64_t begin_ns = 0;         // of the earliest slice
   std::int64_t end_ns = 0;           // of the slice that ends last
   std::size_t slice_count = 0;
 
   bool is_ring() const { return run.has_value(); }
-  // The ring is part of a training step, the rest of which was recorded too.
+  // Return whether the rest of the training step that the ring is part of was recorded too.
   bool has_model() const {
     return is_ring() && !ranks.empty() && ranks[0].lanes > std::size(kAllLanes);
   }
@@ -116,7 +116,7 @@ struct Trace {
   const Slice& slice(SliceId id) const { return rows[id.row].slices[id.index]; }
   std::uint32_t rank_of_row(std::uint32_t row) const { return lanes[rows[row].lane].rank; }
   std::string_view name(const Slice& slice) const { return names[slice.name]; }
-  // Row of a rank's lane in a recording of ours.
+  // Return the row of a rank's lane in a recording of ours.
   std::uint32_t row_of(int rank, RingLane lane) const {
     const RankTrack& track = ranks[static_cast<std::size_t>(rank)];
     return lanes[track.first_lane + static_cast<std::uint32_t>(lane)].first_row;
@@ -124,15 +124,15 @@ struct Trace {
   const std::vector<Slice>& slices_of(int rank, RingLane lane) const {
     return rows[row_of(rank, lane)].slices;
   }
-  // A title for people: "contiguous · causal · 4 ranks", or the file's name.
+  // Return a title for people: "contiguous · causal · 4 ranks", or the file's name.
   std::string title() const;
 };
 
-// What is not as usual about how blocks got around: " · allgather", " · 3 buffers"; or "".
+// Return what is unusual about the way blocks moved (" · allgather", " · 3 buffers"), or "".
 std::string way_of(const RunInfo& run);
 
-// The number of ring steps on the step axis: forward ones, and behind them backward ones. 0 for a
-// trace that is not ours. Looks at every slice.
+// Return the number of ring steps on the step axis: the forward steps, followed by the backward
+// ones. It is 0 for a trace that is not ours. Both functions look at every slice.
 int step_count(const Trace& trace);
 int forward_step_count(const Trace& trace);
 

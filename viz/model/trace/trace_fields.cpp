@@ -52,7 +52,7 @@ constexpr std::size_t kFirstOfArgs = static_cast<std::size_t>(Field::pass);
 
 std::string_view name_of(Field field) { return kNames[static_cast<std::size_t>(field)]; }
 
-// a == b without a call, which would take longer than comparing these short names.
+// Return a == b without a call, which would take longer than comparing these short names.
 bool same(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   std::uint64_t x = 0, y = 0;
@@ -67,8 +67,8 @@ bool same(std::string_view a, std::string_view b) {
   return true;
 }
 
-// For every length and first letter of a name, the one field that it can be; names that agree in
-// both are told apart by comparing along `others`.
+// Lookup maps a name's length and first letter to the last field that has both. Names that agree in
+// both are told apart by comparing along the chain `others`.
 struct Lookup {
   static constexpr std::size_t kLengths = 16, kLetters = 32;
   std::array<std::uint8_t, kLengths * kLetters> first{};
@@ -94,7 +94,7 @@ struct Lookup {
 constexpr Lookup kEventLookup(0, kFirstOfArgs);
 constexpr Lookup kArgsLookup(kFirstOfArgs, kFieldCount);
 
-// The integer that all of `text` spells.
+// Read the integer that all of `text` spells.
 bool read_integer(std::string_view text, std::int64_t& result) {
   if (!text.empty() && text.size() <= 18 && text[0] != '-') {  // cannot overflow
     std::int64_t value = 0;
@@ -109,7 +109,7 @@ bool read_integer(std::string_view text, std::int64_t& result) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// Microseconds without an exponent and with at most three decimals, within kMaxTraceNs.
+// Read microseconds without an exponent and with at most three decimals, within kMaxTraceNs.
 bool read_plain_time(std::string_view text, std::int64_t& ns) {
   const char* p = text.data();
   const char* const end = p + text.size();
@@ -131,7 +131,7 @@ bool read_plain_time(std::string_view text, std::int64_t& ns) {
   return true;
 }
 
-// `text` for a message: on one line and not too long.
+// Return `text` for a message, on one line and not too long.
 std::string shown(std::string_view text) {
   std::string result;
   for (const char c : text.substr(0, 40)) result += c >= ' ' && c <= '~' ? c : '?';
@@ -147,7 +147,7 @@ Field args_field(std::string_view name) { return kArgsLookup.find(name); }
 std::optional<std::int64_t> nanoseconds_of(std::string_view text) {
   std::int64_t plain = 0;
   if (read_plain_time(text, plain)) return plain;
-  // Digits and a power of ten, which the point and the exponent shift.
+  // Read the digits and a power of ten, which the point and the exponent shift.
   const char* p = text.data();
   const char* const end = p + text.size();
   const bool negative = p < end && *p == '-';
@@ -163,7 +163,7 @@ std::optional<std::int64_t> nanoseconds_of(std::string_view text) {
     if (mantissa < std::numeric_limits<std::int64_t>::max() / 10 - 1) {
       mantissa = 10 * mantissa + (*p - '0');
       power -= point;
-    } else {  // beyond 18 digits: too small to matter
+    } else {  // digits beyond the 18th are too small to matter
       more = true;
       power += !point;
     }

@@ -1,5 +1,5 @@
-// The fields of one event of a trace file, and their checked conversions. Whole numbers and plain
-// times are converted as they come in; only what is neither is kept as text.
+// Holds the fields of one event of a trace file and converts them with checks. Whole numbers and
+// plain times are converted as they come in, and any other value is kept as text.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ enum class Field : std::uint8_t {
   dur,
   id,
   bp,
-  // args, of our recordings
+  // args of our recordings
   pass,
   step,
   kv_owner,
@@ -44,10 +44,10 @@ enum class Field : std::uint8_t {
   row_sum,
   lse,
   lse_error,
-  // args, of metadata
+  // args of metadata
   given_name,
   sort_index,
-  // args, of PyTorch's profiler
+  // args of PyTorch's profiler
   collective,
   nelems_in,
   nelems_out,
@@ -58,12 +58,12 @@ enum class Field : std::uint8_t {
 };
 inline constexpr std::size_t kFieldCount = static_cast<std::size_t>(Field::none);
 
-// Field::none for a name that is passed over.
+// Return the field of this name, or Field::none if the reader ignores it.
 Field event_field(std::string_view name);
 Field args_field(std::string_view name);
 
-// Microseconds as JSON spells numbers, exponents included, in nanoseconds; rounded to the nearest.
-// None beyond kMaxTraceNs.
+// Return microseconds in JSON's number syntax, exponents included, as nanoseconds rounded to the
+// nearest. Return none for anything else and beyond kMaxTraceNs.
 std::optional<std::int64_t> nanoseconds_of(std::string_view microseconds);
 
 class EventFields {
@@ -72,9 +72,9 @@ class EventFields {
   void set(Field field, JsonToken token, std::string_view text, std::uint64_t at);
 
   bool has(Field field) const { return (present_ >> static_cast<int>(field) & 1) != 0; }
-  // Where it stands; meaningful only if it is there.
+  // Return the field's byte offset, which is meaningful only if the field is there.
   std::uint64_t at(Field field) const { return value(field).at; }
-  // "" for what is no string.
+  // Return the string, or "" if the value is no string.
   std::string_view text_or_empty(Field field) const {
     return has(field) && value(field).token == JsonToken::string
                ? std::string_view(value(field).text)
@@ -84,11 +84,11 @@ class EventFields {
     return has(field) && value(field).token == JsonToken::string;
   }
 
-  // The strict ones throw InputError that names the byte; `end` is where a missing field is missed.
+  // The strict getters throw InputError that names the byte, which is `end` for a missing field.
   std::int64_t integer(Field field, std::int64_t low, std::int64_t high, std::uint64_t end) const;
-  // At most three decimals; never negative.
+  // Return nanoseconds, from microseconds >= 0 with at most three decimals.
   std::int64_t time(Field field, std::uint64_t end) const;
-  // A number, or one of the strings "inf", "-inf", "nan".
+  // Return a number, or the value of one of the strings "inf", "-inf", "nan".
   float real(Field field, std::uint64_t end) const;
   template <class T>
   T choice(Field field, T first, T second, std::uint64_t end) const {
@@ -99,11 +99,11 @@ class EventFields {
   }
   std::string_view string(Field field, std::uint64_t end) const;
 
-  // The lenient ones: any spelling, also as a string; none where it is absent or something else.
+  // The lenient getters take any spelling, also a string, and return none for an absent field.
   std::optional<std::int64_t> any_integer(Field field) const;
-  // Throws for what is no time, and for negative ones.
+  // Return nanoseconds. Throws InputError if the value is no time or negative.
   std::optional<std::int64_t> any_time(Field field) const;
-  // As the file spells it, numbers too.
+  // Return the text as the file spells it, also of a number.
   std::string any_text(Field field) const;
 
   [[noreturn]] void refuse(Field field, std::string_view accepted) const;

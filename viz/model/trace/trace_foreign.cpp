@@ -15,7 +15,7 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-// Numbers for what the file names by text.
+// Return `otherwise` for what the file names by text, and `number` for the rest.
 std::int64_t number_or(std::int64_t number, const std::string& text, std::int64_t otherwise) {
   return text.empty() ? number : otherwise;
 }
@@ -55,7 +55,7 @@ std::uint32_t ForeignEvents::process_of(const EventFields& fields) {
 }
 
 std::uint32_t ForeignEvents::thread_of(const EventFields& fields) {
-  // Most often it is that of the event before.
+  // Try the last event's thread first, because it is the most likely one.
   if (last_thread_ < threads_.size()) {
     const Thread& last = threads_[last_thread_];
     const Id& pid = processes_[last.process].id;
@@ -145,7 +145,7 @@ Trace ForeignEvents::finish(std::optional<std::int64_t> rank, std::uint64_t end)
   return std::move(trace_);
 }
 
-// Makes slices of B and E events, thread by thread: an E ends the B that began last.
+// Make slices of B and E events, thread by thread. An E ends the B that began last.
 void ForeignEvents::close_edges() {
   std::int64_t last_ns = 0;
   for (const Thread& thread : threads_) {
@@ -185,7 +185,7 @@ void ForeignEvents::close_edges() {
 }
 
 void ForeignEvents::make_rows(std::optional<std::int64_t> rank) {
-  // Device streams stand before the threads of their rank: they are what one looks for.
+  // Put device streams before the threads of their rank, because users look for them.
   const auto order = [&](std::uint32_t a, std::uint32_t b) {
     const Thread &x = threads_[a], &y = threads_[b];
     const Process &p = processes_[x.process], &q = processes_[y.process];
@@ -204,7 +204,7 @@ void ForeignEvents::make_rows(std::optional<std::int64_t> rank) {
     first_device = threads_[i].process;
   }
   std::sort(threads.begin(), threads.end(), order);
-  std::int64_t present = -1;  // process
+  std::int64_t present = -1;  // index of the process at hand
   for (const std::uint32_t i : threads) {
     Thread& thread = threads_[i];
     const Process& process = processes_[thread.process];
@@ -235,7 +235,7 @@ void ForeignEvents::make_rows(std::optional<std::int64_t> rank) {
   }
 }
 
-// The deepest slice of the event's thread that it stands in, or the next one to begin.
+// Return the deepest slice of the event's thread that encloses it, or the next one to begin.
 std::optional<SliceId> ForeignEvents::slice_of(const FlowEvent& event, const Trace& trace) const {
   const std::uint32_t number = threads_[event.thread].lane;
   if (number == kNoLane) return std::nullopt;
@@ -251,7 +251,7 @@ std::optional<SliceId> ForeignEvents::slice_of(const FlowEvent& event, const Tra
         best = SliceId{row, static_cast<std::uint32_t>(after - 1 - slices.begin())};
       continue;
     }
-    // One that begins at this very time counts as next.
+    // A slice that begins at this very time counts as next.
     const bool now = after != slices.begin() && (after - 1)->begin_ns == event.ts;
     const auto next = now ? after - 1 : after;
     if (next == slices.end()) continue;
@@ -274,7 +274,7 @@ void ForeignEvents::bind_flows() {
   for (std::size_t i = 0; i < flow_events_.size(); ++i) {
     const FlowEvent& event = flow_events_[i];
     const bool same = i > 0 && flow_events_[i - 1].key == event.key;
-    if (open && (!same || event.phase == 's')) ++dangling;  // it had no end
+    if (open && (!same || event.phase == 's')) ++dangling;  // the last flow had no end
     open = open && same;
     const std::optional<SliceId> here = slice_of(event, trace_);
     if (event.phase == 's') {

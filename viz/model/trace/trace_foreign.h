@@ -1,6 +1,6 @@
-// Events of traces that are not ours: slices from X events and from pairs of B and E, names and
-// order from metadata, flows bound to the slices around them. What is odd but harmless is passed
-// over and counted; what would put a slice in the wrong place is refused.
+// Turns the events of traces that are not ours into slices: slices from X events and from pairs of
+// B and E, names and order from metadata, flows bound to the slices around them. It counts and
+// ignores what is odd but harmless, and refuses what would put a slice in the wrong place.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,20 @@ namespace ringscope::viz {
 
 class ForeignEvents {
  public:
-  // Takes one event, which ends at byte `end`.
+  // Add one event, which ends at byte `end`.
   void add(const EventFields& fields, std::uint64_t end);
   std::size_t slices() const { return count_; }
   bool from_profiler() const { return from_profiler_; }
-  // The trace, once all events were added. With `rank`, all its processes are that rank's.
+  // Return the trace after all events were added. If `rank` is set, all processes belong to it.
   Trace finish(std::optional<std::int64_t> rank, std::uint64_t end);
 
  private:
   static constexpr std::uint32_t kNoLane = UINT32_MAX;
 
-  // A process or thread as the file names it: by number or by text.
+  // An Id is a process or thread as the file names it, by number or by text.
   struct Id {
     std::int64_t number = 0;
-    std::string text;  // empty: the number counts
+    std::string text;  // if empty, the number counts
     auto operator<=>(const Id&) const = default;
   };
   struct Process {
@@ -40,9 +40,9 @@ class ForeignEvents {
     std::string name;
     std::int64_t sort_index = 0;
   };
-  // A B or E event.
+  // An Edge is a B or E event.
   struct Edge {
-    Slice slice;  // begins when the edge stands
+    Slice slice;  // begins at the edge's time
     std::uint64_t at = 0;
     bool begins = false;
   };
@@ -54,10 +54,10 @@ class ForeignEvents {
     bool device = false;
     std::vector<Slice> slices;
     std::vector<Edge> edges;
-    std::uint32_t lane = kNoLane;  // of the trace
+    std::uint32_t lane = kNoLane;  // index in Trace::lanes
   };
   struct FlowEvent {
-    std::uint32_t key = 0;  // category and id
+    std::uint32_t key = 0;  // number of category and id in keys_
     std::uint32_t thread = 0;
     std::int64_t ts = 0;
     char phase = 's';

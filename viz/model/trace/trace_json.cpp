@@ -33,7 +33,7 @@ bool is(char c, std::uint8_t classes) {
   return (kCharacterClasses[static_cast<unsigned char>(c)] & classes) != 0;
 }
 
-// JSON's grammar of numbers.
+// Return whether `text` is a number in JSON's grammar.
 bool is_number(std::string_view text) {
   const char* p = text.data();
   const char* const end = p + text.size();
@@ -60,7 +60,7 @@ bool is_number(std::string_view text) {
   return p == end;
 }
 
-// How many bytes a well-formed UTF-8 character at `p` has; 0: it is not one.
+// Return the length in bytes of the well-formed UTF-8 character at `p`, or 0 if there is none.
 std::size_t utf8_length(const char* p, const char* end) {
   const auto byte = [&](int i) { return static_cast<unsigned char>(p[i]); };
   const auto follows = [&](int i) { return p + i < end && (byte(i) & 0xC0) == 0x80; };
@@ -116,7 +116,7 @@ bool JsonReader::more() {
     fail_at(offset(token_), fmt::format("a value longer than {} bytes", kMaxToken));
   base_ = offset(token_);
   std::memmove(buffer_.data(), token_, kept);
-  // A long token doubles the buffer, so that it is moved a few times only.
+  // A long token doubles the buffer, so it is moved only a few times.
   if (buffer_.size() - 1 < kept + chunk_) buffer_.resize(2 * kept + chunk_ + 1);
   const std::size_t got = source_.read(buffer_.data() + kept, buffer_.size() - 1 - kept);
   ended_ = got == 0;
@@ -207,7 +207,7 @@ JsonToken JsonReader::key(char c) {
   if (c != '"') unexpected(c, "a key in quotes");
   scan_string();
   expect_ = Expect::colon;
-  if (*cursor_ == ':') {  // most often it follows at once
+  if (*cursor_ == ':') {  // the usual case
     ++cursor_;
     expect_ = Expect::value;
   }
@@ -248,7 +248,7 @@ void JsonReader::scan_string() {
     } else if (*cursor_ == '\\') {
       escaped = true;
       ++cursor_;
-      // Whatever is escaped is no end of the string.
+      // An escaped byte never ends the string.
       if (at_end(cursor_) && !more()) unexpected('\0', "the rest of a string");
       ++cursor_;
     } else if (!at_end(cursor_)) {
@@ -314,7 +314,7 @@ void JsonReader::unescape(const char* p, const char* end) {
 }
 
 void JsonReader::scan_number() {
-  // Nearly all are plain decimals that the chunk holds whole.
+  // Try the usual case first: a plain decimal that the chunk holds whole.
   const char* digits = cursor_ + (*cursor_ == '-');
   if (*digits != '0' || !is_digit(digits[1])) {
     while (is_digit(*digits)) ++digits;

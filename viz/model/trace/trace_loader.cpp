@@ -104,7 +104,7 @@ std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgre
     for (const std::string& path : paths) total += opened(path).size();
     progress->bytes_total = total;
   }
-  // Files that make one trace together, in the order of their first ones.
+  // Group the files that make one trace together, in the order of each group's first file.
   std::vector<std::vector<LoadedTrace>> groups;
   for (const std::string& path : paths) {
     LoadedTrace file = load_file(path, progress);

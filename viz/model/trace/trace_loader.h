@@ -1,8 +1,8 @@
-// Trace files into Trace. Reads Chrome Trace Event JSON: our own recordings with every field
-// checked, and any other (an object with "traceEvents" or a bare array; X and B/E slices, metadata,
-// s/t/f flows; PyTorch's profiler with its NCCL kernels) as a plain timeline. A file is treated as
-// hostile: InputError names it, and the byte offset or field of what is wrong. One pass of a SAX
-// parser over chunks of the file: memory is in proportion to the slices, not to the text.
+// Loads trace files into Trace. It reads Chrome Trace Event JSON: our own recordings with every
+// field checked, and any other trace (an object with "traceEvents" or a bare array; X and B/E
+// slices, metadata, s/t/f flows; PyTorch's profiler with its NCCL kernels) as a plain timeline. A
+// file is treated as hostile: InputError names the file and the byte offset or field that is wrong.
+// Files are read in chunks, so memory is in proportion to the slices, not to the text.
 #pragma once
 
 #include <atomic>
@@ -17,24 +17,24 @@
 
 namespace ringscope::viz {
 
-// How far loading is; may be read, and cancelled, from another thread.
+// LoadProgress says how far loading is. Another thread may read it and cancel the loading.
 struct LoadProgress {
   std::atomic<std::int64_t> bytes_done{0};
   std::atomic<std::int64_t> bytes_total{0};
   std::atomic<std::int64_t> slices{0};
-  std::atomic<bool> cancel{false};  // the loader then throws InputError soon
+  std::atomic<bool> cancel{false};  // if set, the loader throws InputError soon
 };
 
-// Reads one file. Throws InputError, std::bad_alloc.
+// Load one file. Throws InputError, std::bad_alloc.
 Trace load_trace(const std::string& path, LoadProgress* progress = nullptr);
 
-// The same of a text in memory; `path` names it in messages.
+// Load a text in memory, which error messages call `path`. Throws like load_trace.
 Trace parse_trace(std::string_view text, const std::string& path = "trace");
 
-// Reads several files. Profiler traces of different ranks of one job (distributedInfo with one
-// world_size and distinct ranks) become one trace with all ranks on one axis; every other file is a
-// trace of its own, in the order given. Throws InputError, also for recordings with different
-// world_size, which can't be compared.
+// Load several files. Profiler traces of different ranks of one job (distributedInfo with one
+// world_size and distinct ranks) become one trace with all ranks on one axis. Every other file is a
+// trace of its own, in the order given. Throws InputError, also for recordings that differ in
+// world_size, because they can't be compared.
 std::vector<Trace> load_traces(const std::vector<std::string>& paths,
                                LoadProgress* progress = nullptr);
 

@@ -17,7 +17,7 @@ namespace ringscope::viz {
 namespace {
 
 constexpr std::int64_t kMaxRanks = 1'000'000;
-constexpr std::uint64_t kMinBytesPerRank = 64;  // what its names alone take
+constexpr std::uint64_t kMinBytesPerRank = 64;  // least size of the events that name it
 
 TraceValue::Kind kind_of(JsonToken token) {
   return token == JsonToken::number   ? TraceValue::number
@@ -126,7 +126,7 @@ RunInfo TraceHead::run_info(std::uint64_t file_bytes, std::uint64_t end) const {
   info.scheme = fields_.string(TraceKey::scheme, end);
   info.dtype = fields_.string(TraceKey::dtype, end);
   info.kv_buffers = kv_buffers_of(fields_, end);
-  // A short file must not claim memory for many ranks.
+  // Limit the ranks by the file's size, so that a short file can't claim memory for many.
   const auto believed = static_cast<std::int64_t>(
       std::min<std::uint64_t>(kMaxRanks, file_bytes / kMinBytesPerRank + 1));
   info.world_size = static_cast<int>(fields_.integer(TraceKey::world_size, 1, believed, end));
@@ -159,7 +159,7 @@ std::int64_t TraceHead::dropped_events() const {
 
 namespace {
 
-// Reads one event, whose first token has been read.
+// Read one event, whose first token has been read.
 void read_event(JsonReader& reader, EventFields& fields) {
   fields.clear();
   while (reader.next() == JsonToken::key) {
@@ -184,7 +184,7 @@ class TraceReader {
  public:
   TraceReader(TraceText& text, std::size_t chunk) : text_(text), reader_(text, chunk) {}
 
-  // With `known`, the head of a recording of ours that an earlier reading found.
+  // Read the text. `known` is null or the head that an earlier reading of our recording found.
   void read(const TraceHead* known) {
     if (known != nullptr) begin_ring(*known);
     const JsonToken first = reader_.next();
@@ -294,7 +294,7 @@ LoadedTrace read_trace(TraceText& text, std::size_t chunk) {
   reader.emplace(text, chunk);
   reader->read(nullptr);
   if (!reader->is_ring() && reader->head().is_ring()) {
-    // What the events mean stands behind them: read them again.
+    // The head that gives the events their meaning stands behind them, so read them again.
     const TraceHead head = reader->head();
     text.rewind();
     reader.emplace(text, chunk);

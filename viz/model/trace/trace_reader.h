@@ -1,6 +1,6 @@
-// What stands in a trace file beside its events: who recorded it, how many ranks, from which time
-// on. Our recordings have a "ring" object, of which every field is needed and checked; of other
-// traces whatever is there is taken.
+// Reads one trace file from its text. TraceHead reads what stands beside the events: who recorded
+// the trace, how many ranks it has, and its base time. Our recordings have a "ring" object, whose
+// fields are all required and checked; of other traces it takes what it finds.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ namespace ringscope::viz {
 
 class TraceHead {
  public:
-  // Takes the value of one key of the outermost object; its first token has been read.
+  // Read the value of one key of the outermost object. Its first token has been read.
   void read(TraceKey key, JsonReader& reader, JsonToken token);
 
   bool is_ring() const { return has_ring_; }
-  // Everything that a recording of ours must have has been read.
+  // Return whether all that a recording of ours must have has been read.
   bool is_complete() const;
-  // Checked. `file_bytes` bounds the ranks that are believed; `end` is where a missing field is
-  // missed.
+  // Return the checked run. `file_bytes` bounds the number of ranks, and `end` is the offset for a
+  // missing field. Throws InputError.
   RunInfo run_info(std::uint64_t file_bytes, std::uint64_t end) const;
   std::int64_t dropped_events() const;
-  // Checked, once; it may stand anywhere in the file, so all of that must have been read.
+  // Return the checked story, once. It may stand anywhere, so the whole file must have been read.
   std::vector<StoryStep> take_story(int ranks) { return story_.take(ranks); }
 
-  // Of any trace.
+  // These are read from any trace.
   std::optional<std::int64_t> rank, world_size, base_time_ns;
   bool has_distributed_info = false;
 
@@ -48,19 +48,18 @@ class TraceHead {
 };
 
 // ---
-// One trace file from its text: finds out whether it is one of our recordings, and hands its events
-// to RingEvents or ForeignEvents.
+// Reads a text as one of our recordings (RingEvents) or as any other trace (ForeignEvents).
 
-// A text that can be read again from its start.
+// A TraceText can be read again from its start.
 class TraceText : public JsonSource {
  public:
   virtual void rewind() = 0;
   virtual std::uint64_t size() const = 0;
-  // Told now and then how many slices there are.
+  // Receive the number of slices now and then.
   virtual void on_slices(std::uint64_t) {}
 };
 
-// One in memory, which must outlive it.
+// A MemoryText reads a text in memory, which must outlive it.
 class MemoryText : public TraceText {
  public:
   explicit MemoryText(std::string_view text) : text_(text) {}
@@ -79,7 +78,7 @@ class MemoryText : public TraceText {
 
 inline constexpr std::size_t kTraceChunk = std::size_t{1} << 18;
 
-// Throws InputError without the file's name.
+// Read one trace. Throws InputError without the file's name.
 LoadedTrace read_trace(TraceText& text, std::size_t chunk = kTraceChunk);
 
 }  // namespace ringscope::viz

@@ -28,7 +28,7 @@ void set_times(Slice& slice, const EventFields& fields, std::uint64_t end) {
         fmt::format("dur ends later than {} microseconds after the base time", kMaxTraceNs / 1000));
 }
 
-// The part that a span is named after: "MLP 2 (backward)".
+// Return the ModelPart that a span such as "MLP 2 (backward)" is named after, or -1.
 std::int8_t part_of(std::string_view name) {
   for (const ModelPart part : kAllModelParts)
     if (name.starts_with(name_of(part))) return static_cast<std::int8_t>(part);
@@ -225,8 +225,8 @@ void RingEvents::join_messages() {
   }
 }
 
-// Every flow event stands inside the slice that it binds to, and they come in pairs. A file without
-// any is fine: the slices say it all.
+// Check that flow events come in pairs and that each stands inside the slice that it binds to. A
+// file may have none, because the slices say everything.
 void RingEvents::check_flow_events() {
   const auto before = [](const FlowEvent& a, const FlowEvent& b) {
     return std::tie(a.id, a.finish, a.at) < std::tie(b.id, b.finish, b.at);

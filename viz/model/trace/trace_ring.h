@@ -1,5 +1,5 @@
-// Events of our own recordings into slices, every field checked. Sends are joined to receives by the
-// "flow" in their args, and the file's flow events must say the same.
+// Turns the events of our own recordings into slices and checks every field. Sends are joined to
+// receives by the "flow" in their args, and the file's flow events must say the same.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,24 @@ namespace ringscope::viz {
 
 class RingEvents {
  public:
-  // `dropped`: events that the recorder had no room for; with any, as when the run failed, sends may
-  // lack their receives.
+  // `dropped` counts the events that the recorder had no room for. If there are any, or if the run
+  // failed, sends may lack their receives.
   RingEvents(RunInfo info, std::int64_t dropped);
 
-  // Takes one event, which ends at byte `end`.
+  // Add one event, which ends at byte `end`. Throws InputError.
   void add(const EventFields& fields, std::uint64_t end);
   std::size_t slices() const { return count_; }
-  // The recording, once all events were added.
+  // Return the recording after all events were added. Throws InputError.
   Trace finish();
 
  private:
-  // What a send or receive slice says of its message.
+  // A MessageEnd is what a send or receive slice says about its message.
   struct MessageEnd {
     std::int64_t id = 0;
     std::uint64_t at = 0;
     SliceId slice;
     bool recv = false;
   };
-  // A flow event.
   struct FlowEvent {
     std::int64_t id = 0;
     std::int64_t ts = 0;
@@ -53,8 +52,8 @@ class RingEvents {
   const std::int64_t dropped_;
   const int world_size_;
   NameTable names_;
-  std::vector<std::vector<Slice>> lanes_;  // [rank][lane]; a slice's flow: 1 + index in messages_
-  std::vector<std::vector<Slice>> model_;  // [rank]; empty where none has any
+  std::vector<std::vector<Slice>> lanes_;  // [rank][lane]; slice.flow: 1 + index in messages_
+  std::vector<std::vector<Slice>> model_;  // [rank]; empty if no rank has model spans
   std::vector<MessageEnd> messages_;
   std::vector<FlowEvent> flow_events_;
   std::size_t count_ = 0;

@@ -34,7 +34,7 @@ std::vector<std::string> NameTable::take() {
 }
 
 void sort_slices(std::vector<Slice>& slices) {
-  // Sorting takes memory for half of them as well; recorders mostly write in order.
+  // Sorting takes memory for half of the slices, and recorders mostly write in order.
   if (!std::is_sorted(slices.begin(), slices.end(), comes_before))
     std::stable_sort(slices.begin(), slices.end(), comes_before);
 }
