@@ -40,8 +40,8 @@ struct PanelContext {
 // and critical path. The panel reacts to wheel, drag and hover.
 void draw_timeline(const PanelContext& context);
 
-// Draw the ranks on a circle with their Q, the travelling KV blocks, and each link's bytes,
-// bandwidth.
+// Draw the ranks on a circle with their Q, the travelling KV blocks, and the bytes and bandwidth of
+// links.
 void draw_ring(const PanelContext& context);
 
 // Draw the (query x key) matrix and which parts of it are attended.

@@ -87,7 +87,7 @@ void cell_tooltip(const PanelContext& context, const Balance& balance, int forwa
                rows);
 }
 
-// Return whether the story has just arrived at this panel's pictures. It does not mean the words.
+// Return whether the story has just pointed at the pictures. Its words can be read at any time.
 bool just_told(const Session& session) {
   const bool told =
       session.story_shown() && session.pointing && session.story_at >= 0 &&

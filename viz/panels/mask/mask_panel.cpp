@@ -16,8 +16,8 @@ struct Done {
   double pairs = 0, all = 0;
 };
 
-// Count the pairs attended so far in the forward pass, and all its pairs. The result is that of
-// mask_progress(), but needs no table because very many ranks have none.
+// Count the pairs attended so far in the forward pass, and all its pairs. The counts agree with
+// mask_progress(), but need no table, which does not exist for very many ranks.
 Done pairs_done(const Trace& trace, const RingMoment& moment) {
   Done done;
   const int n = static_cast<int>(std::min(trace.ranks.size(), moment.ranks.size()));

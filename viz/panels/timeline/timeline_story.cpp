@@ -27,7 +27,7 @@ void veil_row(const TimelineFrame& frame, const StoryStep& told, std::uint32_t r
   if (x < frame.body.x1) fill(frame.list, {x, box.y0, frame.body.x1, box.y1}, color);
 }
 
-// Draw frames because narrow slices would be lost without them.
+// Frame the slices pointed at, because narrow ones would be lost without a frame.
 void frame_row(const TimelineFrame& frame, const StoryStep& told, std::uint32_t row) {
   const auto [first, last] = frame.visible(row);
   if (last - first > kMostInRow) return;
