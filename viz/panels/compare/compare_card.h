@@ -43,7 +43,7 @@ struct CompareScale {
   std::string best_ceiling, worst_ceiling;
 };
 
-// Draws the column of `document`. A click on its title shows that recording alone; a click on a
+// Draw the column of `document`. A click on its title shows that recording alone; a click on a
 // cell selects its rank and goes to its step.
 void draw_compare_card(const PanelContext& context, std::size_t document,
                        const CompareColumn& column, float ruler_y, const CompareScale& scale);
