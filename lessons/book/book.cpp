@@ -119,7 +119,7 @@ class Book : public Page {
     bool answered = false;
   };
 
-  // Shows what stands above a call and has not been shown.
+  // Show what stands above a call and has not been shown yet.
   void show_until(const At& at) {
     const Lines* const call = std::string_view(at.file).ends_with(lesson_.path())
                                   ? lesson_.source.call_at(at.line)
@@ -151,7 +151,7 @@ class Book : public Page {
   const Lesson& lesson_;
   Writer& writer_;
   std::string trace_folder_;
-  std::size_t shown_ = 0;  // pieces
+  std::size_t shown_ = 0;  // number of pieces
   std::vector<Asked> asked_;
   Told told_;
 };

@@ -1,4 +1,4 @@
-// Tells a lesson: runs its code and weaves its text around what the code has to say.
+// Tells a lesson: runs its code, and weaves its text around what the code reports.
 #pragma once
 
 #include <optional>
@@ -14,13 +14,13 @@ struct Told {
   int failed = 0;
 };
 
-// `trace_folder`: where recordings are written, made when it is missing; empty: none are. Throws
-// what the lesson throws, std::logic_error when it calls the page from where it may not, and
-// InputError when recordings can't be written there.
+// Tell `lesson`. Recordings go to `trace_folder`, which is made if missing, or nowhere if it is
+// empty. Throw what the lesson throws, std::logic_error if it calls the page from a forbidden
+// place, and InputError if recordings can't be written there.
 Told tell(const Lesson& lesson, Writer& writer, const std::string& trace_folder);
 
-// What a reader who predicted `guess` is told, and a number as readers write it: "64", "1,024",
-// "1e6", "64k" (thousands), "64Ki" (1024s), "50 %" (50). None when it is no number.
+// Return what a reader who predicted `guess` is told. number_in() parses "64", "1,024", "1e6",
+// "64k" (thousands), "64Ki" (1024s) or "50 %" (50), and returns none for anything else.
 std::string verdict_on(double guess, double actual, double tolerance);
 std::optional<double> number_in(const std::string& text);
 

@@ -1,5 +1,5 @@
-// What lessons show: numbers with their spelling, and tables of them. What differs from machine to
-// machine (times, rounding errors) is shown, but not kept: pages and tests leave it out.
+// The numbers that lessons show, as text and in tables. Whatever differs between machines (times,
+// rounding errors) is shown to the reader, but left out of pages and tests.
 #pragma once
 
 #include <concepts>
@@ -11,7 +11,7 @@
 namespace ringscope::lessons {
 
 struct Cell {
-  std::string shown;  // to somebody who runs the lesson
+  std::string shown;  // to the reader who runs the lesson
   std::string kept;   // on the page
 
   Cell(std::string text) : shown(text), kept(std::move(text)) {}
@@ -27,9 +27,9 @@ struct Cell {
 Cell fixed(double value, int decimals);
 Cell percent(double share, int decimals = 1);  // 0.5 is 50.0 %
 Cell bytes(double count);                      // 512 bytes, 1.5 KiB, 64 GiB
-// A rounding error. On the page "at most BOUND"; more than that, or NaN, makes the page stale.
+// A rounding error. The page says "at most BOUND"; a larger error, or NaN, makes the page stale.
 Cell rounding(double error, double bound);
-// A time, or anything else that is measured. On the page "…".
+// A time or another measured quantity. The page shows "…".
 Cell seconds(double value);
 Cell measured(std::string text);
 
@@ -37,7 +37,7 @@ class Table {
  public:
   explicit Table(std::vector<std::string> head) : head_(std::move(head)) {}
 
-  // As many cells as the head has; throws std::logic_error otherwise.
+  // Add a row with as many cells as the head. Throw std::logic_error for any other number.
   template <class... Values>
   void row(const Values&... values) {
     add({Cell(values)...});
@@ -52,13 +52,13 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-// A small matrix, row by row, as text: `columns` values a line.
+// Write a small matrix row by row as text, with `columns` values per line.
 std::string matrix_text(const std::vector<double>& values, Index columns, int decimals);
 template <class Values>
 std::string matrix(const Values& values, Index columns, int decimals = 2) {
   return matrix_text({std::begin(values), std::end(values)}, columns, decimals);
 }
-// A few numbers in one line: "0.09, 0.24, 0.67".
+// Write a few numbers in one line: "0.09, 0.24, 0.67".
 std::string numbers(const std::vector<double>& values, int decimals = 2);
 
 }  // namespace ringscope::lessons

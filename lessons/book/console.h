@@ -1,4 +1,4 @@
-// The reader's side of a lesson that is told in a terminal.
+// The reader's side of a lesson told in a terminal.
 #pragma once
 
 #include <optional>
@@ -12,16 +12,16 @@ class Console {
   virtual ~Console() = default;
 
   virtual void write(std::string_view text) = 0;
-  // Columns to wrap prose at; whether colours are understood, and whether somebody is there to
-  // press keys.
+  // width() is the columns to wrap prose at. colour() tells whether the console understands
+  // colours, and somebody_reads() whether anybody is there to press keys.
   virtual int width() const = 0;
   virtual int height() const = 0;
   virtual bool colour() const = 0;
   virtual bool somebody_reads() const = 0;
 
-  // Waits for a key. False: the reader wants to stop, or is gone.
+  // Wait for a key. Return false if the reader wants to stop or is gone.
   virtual bool wait_for_key() = 0;
-  // A line without its end; none: the reader is gone.
+  // Return a line without its end, or none if the reader is gone.
   virtual std::optional<std::string> read_line() = 0;
 };
 

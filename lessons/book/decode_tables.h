@@ -1,5 +1,4 @@
-// What a decode step costs, by formula, as tables: work for each byte read, bytes on links,
-// messages.
+// Tables of what a decode step costs by formula: work per byte read, bytes on links, and messages.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,13 +14,13 @@
 
 namespace ringscope::lessons {
 
-// FLOPs of attention for each byte of K and V that is read, where `queries` rows of g query heads
-// use what is read once: a multiplication and an addition each.
+// Return the FLOPs of attention per byte of K and V read, if `queries` rows of g query heads use
+// each number read once: a multiplication and an addition each.
 inline double flops_a_byte(Index queries, Index g, Index bytes_a_number) {
   return 2.0 * static_cast<double>(queries * g) / static_cast<double>(bytes_a_number);
 }
 
-// Beside what `gpu`, whose memory's speed the table has, could do while it reads a byte.
+// Compare these with what `gpu` could do while it reads a byte. Its memory speed must be known.
 inline Table roofline_table(const Gpu& gpu) {
   Table table({"", "FLOPs a byte", "the " + gpu.name + " could do", "of its peak, at most"});
   const auto add = [&](const char* what, DType dtype, Index queries, Index g) {
@@ -36,8 +35,8 @@ inline Table roofline_table(const Gpu& gpu) {
   return table;
 }
 
-// How long one token's bytes take on two links: those of K and V that each of 8 ranks would send,
-// or those on the longest way of a merge in each of `layers`. What a message costs besides them is
+// Tabulate how long one token's bytes take on two links: those of K and V that each of 8 ranks
+// would send, or those on the longest path of a merge in each of `layers`. Per-message costs are
 // left out.
 inline Table ways_table(double ring_bytes, const MergeCost& ring, const MergeCost& tree,
                         double layers) {
@@ -55,7 +54,7 @@ inline Table ways_table(double ring_bytes, const MergeCost& ring, const MergeCos
   return table;
 }
 
-// One merge of `heads` heads of head_dim numbers.
+// Tabulate one merge of `heads` heads of head_dim numbers.
 inline Table merge_table(Index heads, Index head_dim, std::initializer_list<int> world_sizes) {
   Table table(
       {"ranks", "ring: rounds", "messages", "tree: rounds", "messages", "bytes, in either"});

@@ -1,5 +1,5 @@
-// Files of the project that are built into the program: the lessons' sources, whatever they list
-// regions of, and the glossary. Made by lessons/book/embed.cmake.
+// The project files that are built into the program: the lessons' sources, the files whose regions
+// they list, and the glossary. lessons/book/embed.cmake generates them.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ namespace ringscope::lessons {
 class Page;
 
 struct EmbeddedFile {
-  const char* path;  // from the root of the tree
+  const char* path;  // relative to the root of the tree
   const char* text;
 };
 
@@ -21,24 +21,23 @@ struct EmbeddedLesson {
   void (*run)(Page&);
 };
 
-// Generated.
 std::span<const EmbeddedFile> embedded_files();
 std::span<const EmbeddedLesson> embedded_lessons();
 
-// Throws std::logic_error when it is not built in.
+// Return the text of a file. Throw std::logic_error if the file is not built in.
 std::string_view embedded_text(std::string_view path);
 
-// What stands between "// [name" and "// name]" in a file that is built in, without its common
-// indentation and without the marks of other regions.
+// The text between "// [name" and "// name]" in a built-in file, without its common indentation and
+// without the marks of other regions.
 struct Region {
   std::string path;
   int first_line = 0;
   std::string text;
 };
 
-// Throws std::logic_error when there is no such region, or more than one.
+// Return a region. Throw std::logic_error if there is none, or more than one.
 Region region_of(const std::string& path, const std::string& name);
-// The same in any text; `path` names it.
+// Return a region of any text. `path` is its name.
 Region region_in(std::string_view text, const std::string& path, const std::string& name);
 
 }  // namespace ringscope::lessons

@@ -1,4 +1,4 @@
-// Runs that are meant to fail: how they end, and what their recordings show of it.
+// Runs that are meant to fail: how they end, and what their recordings show.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,8 +15,8 @@
 namespace ringscope::lessons {
 
 struct Ending {
-  std::string message;  // "ends well", or who failed, where, and how
-  Recording recording;  // until then
+  std::string message;  // "ends well", or which rank failed, where, and how
+  Recording recording;  // up to the end
   AttentionOutputs outputs;
 };
 
@@ -33,7 +33,7 @@ inline Ending ending_of(const RingConfig& config, const AttentionInputs& in) {
 }
 // ending_of]
 
-// Recorded events in a lane of a rank (-1: of all).
+// Count the events recorded in a lane of a rank, or of all ranks if `rank` is -1.
 inline Index count_of(const Recording& recording, int rank, Lane lane) {
   Index count = 0;
   for (std::size_t r = 0; r < recording.events.size(); ++r)
@@ -42,7 +42,7 @@ inline Index count_of(const Recording& recording, int rank, Lane lane) {
   return count;
 }
 
-// Whom the rank waited for at last; -1: nobody.
+// Return the rank that `rank` last waited for, or -1 if there was none.
 inline int last_awaited(const Recording& recording, int rank) {
   int awaited = -1;
   for (const TraceEvent& event : recording.events[static_cast<std::size_t>(rank)])
@@ -50,7 +50,7 @@ inline int last_awaited(const Recording& recording, int rank) {
   return awaited;
 }
 
-// How far every rank of a run came.
+// Tabulate how far each rank of a run came.
 inline Table progress_table(const Recording& recording) {
   Table table({"rank", "steps computed", "blocks received", "its last wait was for"});
   for (int rank = 0; rank < recording.info.world_size; ++rank)
@@ -59,8 +59,8 @@ inline Table progress_table(const Recording& recording) {
   return table;
 }
 
-// Makes two ranks meet that were started with these options, each on a thread, and tells what comes
-// of it.
+// Connect two ranks that were started with these options, each on a thread. Return the error
+// message that rank 0 gets, or "they agree".
 inline std::string meeting_of(const Terms& of_rank_0, const Terms& of_rank_1) {
   LifelineDoor door;  // rank 0 listens here
   const std::string address = door.invitation();

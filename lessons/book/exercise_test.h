@@ -1,6 +1,6 @@
-// The test of an exercise: a small program that says what holds and what does not, one line each,
-// and ends with status 0 when all of it holds, else 1. Compiled with the learner's exercise.h and
-// with the solution as RINGSCOPE_EXERCISE.
+// The test of an exercise: a small program that prints one line per claim, and exits with status 0
+// if all claims hold, else 1. It is compiled with the learner's exercise.h, and with the solution
+// as RINGSCOPE_EXERCISE.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ class Exercise {
   void equal(const std::string& what, double yours, double expected) {
     near(what, yours, expected, 0);
   }
-  // |yours - expected| <= tolerance. Equal infinities are near.
+  // Check that |yours - expected| <= tolerance. Equal infinities count as near.
   void near(const std::string& what, double yours, double expected, double tolerance) {
     const bool good = yours == expected || std::abs(yours - expected) <= tolerance;
     char numbers[96] = "";
@@ -24,7 +24,7 @@ class Exercise {
   }
   void holds(const std::string& what, bool good) { say(good, what); }
 
-  // main's result.
+  // Print the summary. Return main's exit status.
   int finish() const {
     if (wrong_ == 0)
       std::printf("solved: all %d hold\n", right_);
@@ -39,10 +39,10 @@ class Exercise {
     if (!good && wrong_ == kMostWrong + 1) std::printf("  ...\n");
     if (good || wrong_ <= kMostWrong)
       std::printf("%s %s\n", good ? "  ok   " : "  WRONG", what.c_str());
-    std::fflush(stdout);  // what comes next may crash
+    std::fflush(stdout);  // the next check may crash
   }
 
-  static constexpr int kMostWrong = 5;  // are shown
+  static constexpr int kMostWrong = 5;  // this many are shown
   int right_ = 0, wrong_ = 0;
 };
 

@@ -20,7 +20,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// "term | lesson | file | name".
+// Parse "term | lesson | file | name".
 Entry entry_of_head(const std::string& line, int line_number) {
   std::vector<std::string> parts;
   std::string_view rest = line;

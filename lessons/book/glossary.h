@@ -1,4 +1,4 @@
-// The terms that the lessons introduce, from lessons/glossary.txt.
+// Reads the terms that the lessons introduce, from lessons/glossary.txt.
 #pragma once
 
 #include <string>
@@ -9,20 +9,20 @@ namespace ringscope::lessons {
 
 struct Entry {
   std::string term;
-  int lesson = 0;    // that introduces it
-  std::string file;  // that defines it, from the root
-  std::string name;  // what to look for in that file
+  int lesson = 0;    // the lesson that introduces the term
+  std::string file;  // the file that defines it, relative to the root
+  std::string name;  // the text to look for in that file
   std::string text;
 };
 
-// Entries of a text of that form, sorted by term. Throws std::logic_error naming the line that is
-// wrong.
+// Parse the entries of such a text and sort them by term. Throw std::logic_error that names a wrong
+// line.
 std::vector<Entry> parse_glossary(std::string_view text);
 
-// That of lessons/glossary.txt.
+// Return the entries of lessons/glossary.txt.
 const std::vector<Entry>& glossary();
 
-// Without regard to case; null when there is none.
+// Find an entry regardless of case, or return null.
 const Entry* find_entry(std::string_view term);
 
 }  // namespace ringscope::lessons

@@ -1,4 +1,4 @@
-// Tries a kernel that multiplies by one mma instruction, and tells which thread holds what of C.
+// Tests a kernel that multiplies with one mma instruction, and maps the values of C to threads.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,8 +19,8 @@
 
 namespace ringscope::lessons {
 
-// multiply(a, b, c), by the 32 threads of a warp: c [16, 8] = a [16, 16] b [16, 8]. Whether that is
-// so for small whole numbers, of which sums are exact.
+// Return whether multiply(a, b, c), run by the 32 threads of a warp, computes
+// c [16, 8] = a [16, 16] b [16, 8] for small whole numbers, whose sums are exact.
 template <class Multiply>
 bool multiplies(const Multiply& multiply) {
   std::vector<float> a(16 * 16), b(16 * 8), c(16 * 8, NAN), exact(16 * 8, 0.0f);
@@ -32,7 +32,7 @@ bool multiplies(const Multiply& multiply) {
   return c == exact;
 }
 
-// The number of the thread that holds each value of rows 0 to 7 of C.
+// Return the number of the thread that holds each value of rows 0 to 7 of C.
 inline std::vector<double> holders_of_c() {
   std::vector<double> holders(8 * 8, -1.0);
   for (int lane = 0; lane < 32; ++lane)
@@ -41,7 +41,7 @@ inline std::vector<double> holders_of_c() {
   return holders;
 }
 
-// Whether a thread holds the values of C at the places where it holds the left half of A.
+// Return whether each thread holds C's values at the places of its values in the left half of A.
 inline bool c_is_laid_out_as_a() {
   bool same = true;
   for (int lane = 0; lane < 32; ++lane)
@@ -52,12 +52,12 @@ inline bool c_is_laid_out_as_a() {
 }
 
 // ---
-// What lesson 14 and its exercise need for a kernel in which one thread fetches tiles and others
-// take them: a matrix for the model's copy engine, and a run that says how it ended.
+// In the kernel of lesson 14 and its exercise one thread fetches tiles and others take them. This
+// section has a matrix for the model's copy engine, and a run that reports how it ended.
 
 inline constexpr int kTileRows = 8, kTileColumns = 64, kTileValues = kTileRows * kTileColumns;
 
-// A matrix of `tiles` tiles, one below the other, of small whole numbers.
+// Return a matrix of small whole numbers with `tiles` tiles, one below the other.
 inline std::vector<bf16> matrix_of_tiles(int tiles) {
   std::vector<bf16> matrix;
   for (int i = 0; i < tiles * kTileValues; ++i)
@@ -65,7 +65,7 @@ inline std::vector<bf16> matrix_of_tiles(int tiles) {
   return matrix;
 }
 
-// How the copy engine is told of it: row after row, 64 values each, a tile a copy.
+// Describe it to the copy engine: rows of 64 values, and one tile per copy.
 inline cuda::TensorMap map_of(const std::vector<bf16>& matrix) {
   const auto rows = static_cast<std::int64_t>(matrix.size()) / kTileColumns;
   cuda::TensorMap map;
@@ -82,18 +82,18 @@ inline cuda::TensorMap map_of(const std::vector<bf16>& matrix) {
   return map;
 }
 
-// In shared memory: kStages buffers of a tile, and for each the barrier that ends a phase when the
-// buffer is full, and the one that does when it is empty.
+// The shared memory: kStages tile buffers with two barriers each. The full barrier ends a phase
+// when the buffer is full, and the empty one when it is empty.
 template <int kStages>
 struct Stages {
   alignas(128) bf16 tile[kStages][kTileValues];
   cuda::ptx::Barrier full[kStages], empty[kStages];
 };
 
-// Runs kernel(shared, map, sums), one block of 32 threads and `consumers` more. sums[c] of consumer
-// c begins as 0, and should become the sum of values c, c + consumers, ... of every tile. A full
-// barrier takes one arrival (and the bytes that are announced), an empty one an arrival of each
-// consumer. "right", "wrong sums", or what the model says of an error.
+// Run kernel(shared, map, sums) on one block of 32 threads and `consumers` more. sums[c] starts at
+// 0, and consumer c should make it the sum of values c, c + consumers, ... of every tile. A full
+// barrier takes one arrival (and the announced bytes), an empty one takes an arrival per consumer.
+// Return "right", "wrong sums", or the model's error message.
 template <int kStages, class Kernel>
 std::string outcome_of(const Kernel& kernel, int tiles, int consumers,
                        const cuda::model::Schedule& schedule) {
@@ -125,15 +125,15 @@ std::string outcome_of(const Kernel& kernel, int tiles, int consumers,
   return sums == expected ? "right" : "wrong sums";
 }
 
-// The same in few words: "right", "wrong sums", "all wait for ever", "barrier overrun" (an arrival
-// more than a phase takes).
+// Shorten an outcome to "right", "wrong sums", "all wait for ever", or "barrier overrun" (more
+// arrivals than a phase takes).
 inline std::string in_few_words(const std::string& outcome) {
   if (outcome.find("deadlock") != std::string::npos) return "all wait for ever";
   if (outcome.find("one arrival more") != std::string::npos) return "barrier overrun";
   return outcome;
 }
 
-// A wait and an arrival, unless they are the one that is to be left out.
+// Wait or arrive, unless `number` is the operation that a lesson leaves out.
 inline int not_done = 0;
 inline void wait(int number, cuda::ptx::Barrier& barrier, std::uint32_t parity) {
   if (number != not_done) cuda::ptx::barrier_wait(barrier, parity);

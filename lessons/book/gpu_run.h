@@ -1,11 +1,11 @@
-// Memory of the model of a GPU that counts how it is read. A lesson's kernel has a Counted where
+// The memory of a GPU model that counts how it is read. A lesson's kernel takes a Counted where
 // CUDA has a pointer to floats.
 //
-// The 32 threads of a warp read together: their n-th accesses of one memory are one access of the
-// warp, so what is counted by warps means something when a warp's threads all take the same way.
-// Two rules of the hardware say what such an access costs (CUDA C++ Programming Guide, "Device
-// Memory Accesses" and "Shared Memory"): global memory is fetched in pieces of 32 bytes, and shared
-// memory has 32 banks, word w in bank w mod 32, each of which serves one word at a time.
+// The 32 threads of a warp read together: their n-th accesses of one memory form one access of the
+// warp. Counts per warp therefore mean something only if a warp's threads all take the same path.
+// Two rules of the hardware give the cost of an access (CUDA C++ Programming Guide, "Device Memory
+// Accesses" and "Shared Memory"): global memory is fetched in pieces of 32 bytes, and shared memory
+// has 32 banks, word w in bank w mod 32, each of which serves one word at a time.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -27,8 +27,8 @@ namespace ringscope::lessons {
 
 class MemoryCount {
  public:
-  // By the running thread of a kernel: word `word` of an array that begins at a multiple of 128
-  // bytes.
+  // Note an access of the kernel's running thread to `word` of an array that begins at a multiple
+  // of 128 bytes.
   void note(Index word, bool is_read) {
     if (!cuda::model::in_kernel()) return;
     if (blockIdx.x != block_) finish_block();
@@ -44,11 +44,11 @@ class MemoryCount {
     access.words[access.lanes++] = word;
   }
 
-  // Values that threads read, and their bytes.
+  // Return how many values the threads read, and their bytes.
   Index values_read() const { return values_read_; }
   double bytes_read() const { return 4.0 * static_cast<double>(values_read_); }
-  // Reads and writes of whole warps, and what they cost: pieces of 32 bytes, were it global memory;
-  // rounds at the banks, were it shared memory (1 an access where no bank is asked for two words).
+  // Count the reads and writes of whole warps, and their costs: pieces of 32 bytes in global
+  // memory, or rounds at the banks in shared memory (1 per access if no bank must serve two words).
   Index accesses() { return finish_block(), accesses_; }
   Index pieces() { return finish_block(), pieces_; }
   Index rounds() { return finish_block(), rounds_; }
@@ -84,7 +84,7 @@ class MemoryCount {
     rounds_ += *std::max_element(of_bank.begin(), of_bank.end());
   }
 
-  std::vector<Warp> warps_;  // of the block that runs
+  std::vector<Warp> warps_;  // of the running block
   unsigned block_ = 0;
   Index values_read_ = 0, accesses_ = 0, pieces_ = 0, rounds_ = 0;
 };
@@ -94,7 +94,7 @@ class Counted {
  public:
   Counted(float* array, MemoryCount& count) : array_(array), count_(&count) {}
 
-  // What stands for the float itself.
+  // Stands for the float itself.
   class Value {
    public:
     Value(float& value, Index word, MemoryCount& count)
@@ -128,23 +128,23 @@ class Counted {
   Index first_ = 0;
 };
 
-// What one access of a warp costs whose thread i wants word stride * i.
+// Count one access of a warp in which thread i reads word stride * i.
 inline MemoryCount access_with_stride(Index stride) {
   MemoryCount count;
   cuda::model::run_grid(1, 32, 0, [&] { count.note(stride * cuda::model::lane(), true); });
   return count;
 }
 
-// The shared memory of the block that runs, as floats.
+// Return the running block's shared memory as floats.
 inline Counted shared_floats(MemoryCount& count) {
   return {reinterpret_cast<float*>(cuda::model::shared_bytes()), count};
 }
 
 // ---
-// Runs a lesson's attention kernel on the model of a GPU, and counts what it reads.
+// A lesson's attention kernel runs on the model of a GPU, which counts its reads.
 
-// What a kernel is given: one head's Q, K, V and out, each [seqlen, head_dim], and the shared
-// memory of its block, poisoned with NaN.
+// A kernel's arguments: one head's Q, K, V and out, each [seqlen, head_dim], and the block's shared
+// memory, filled with NaN.
 struct GpuArrays {
   const float* q;
   Counted k, v;
@@ -154,15 +154,15 @@ struct GpuArrays {
 
 struct GpuRun {
   MemoryCount global, shared;  // of K and V in global memory; of shared memory
-  std::vector<float> out;      // NaN where nothing was written
+  std::vector<float> out;      // NaN if never written
 };
 
 struct GpuGrid {
   int blocks, threads;
-  Index shared_floats = 0;  // a block
+  Index shared_floats = 0;  // per block
 };
 
-// kernel(arrays), by every thread of the grid.
+// Run kernel(arrays) in every thread of the grid.
 template <class Kernel>
 GpuRun run_kernel(const Kernel& kernel, const GpuGrid& grid, const AttentionInputs& in,
                   cuda::model::ThreadOrder order = cuda::model::ThreadOrder::ascending) {
@@ -179,7 +179,7 @@ GpuRun run_kernel(const Kernel& kernel, const GpuGrid& grid, const AttentionInpu
   return run;
 }
 
-// Rows of out that naive attention (softmax_scale 1) has otherwise by more than 1e-5; one head.
+// Count the rows of out that differ from naive attention (softmax_scale 1, one head) by over 1e-5.
 inline int wrong_rows(const GpuRun& run, const AttentionInputs& in, Index head_dim) {
   const auto size = static_cast<Index>(in.q.size());
   const AttentionShape shape{.seqlen = size / head_dim, .head_dim = head_dim};
@@ -196,19 +196,19 @@ inline int wrong_rows(const GpuRun& run, const AttentionInputs& in, Index head_d
   return wrong;
 }
 
-// A row of values into registers.
+// Read a row of values into registers.
 template <class Pointer, std::size_t kCount>
 void read(float (&to)[kCount], Pointer from) {
   for (std::size_t x = 0; x < kCount; ++x) to[x] = from[static_cast<int>(x)];
 }
 
-// A query row and its carried state: m = row_max, l = row_sum, out unnormalised.
+// A query row and its carried state: m = row_max, l = row_sum, out is unnormalised.
 template <int kDim>
 struct GpuRow {
   float q[kDim], out[kDim] = {}, m = -INFINITY, l = 0;
 
-  template <class Pointer>           // float*, or Counted
-  void meet(Pointer k, Pointer v) {  // one key
+  template <class Pointer>           // float* or Counted
+  void meet(Pointer k, Pointer v) {  // attends one key
     float score = 0;
     for (int x = 0; x < kDim; ++x) score += q[x] * k[x];
     const float new_m = fmaxf(m, score), factor = expf(m - new_m), p = expf(score - new_m);
@@ -221,7 +221,7 @@ struct GpuRow {
   }
 };
 
-// CUDA's __syncthreads(), unless it is the one that is to be left out.
+// Call CUDA's __syncthreads(), unless `number` is the barrier that a lesson leaves out.
 inline int left_out = 0;
 inline void barrier(int number) {
   if (number != left_out) __syncthreads();

@@ -1,4 +1,4 @@
-// Tables of rank groups: a rank's own, what they send, and what other sizes would make of it.
+// Tables of rank groups: a rank's groups, what they send, and the effect of other sizes.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,12 +19,12 @@
 
 namespace ringscope::lessons {
 
-// "1, 3, 5"
+// Write ranks as "1, 3, 5".
 inline std::string listed(const std::vector<int>& ranks) {
   return fmt::format("{}", fmt::join(ranks, ", "));
 }
 
-// The rank's groups, one of each axis, all of two ranks or more.
+// Tabulate the rank's group of each axis. Each group must have two ranks or more.
 inline Table own_groups_table(const RankGroups& world, int rank) {
   Table table({"axis", fmt::format("index of rank {}", rank), "its group", "from one to the next"});
   for (const Axis axis : kAllAxes) {
@@ -35,7 +35,7 @@ inline Table own_groups_table(const RankGroups& world, int rank) {
   return table;
 }
 
-// What a rank sends in a training step of `job`, and how its groups lie on nodes.
+// Tabulate what a rank sends in a training step of `job`, and how its groups lie on nodes.
 inline Table talk_table(const GroupJob& job, int ranks_a_node) {
   int world_size = 1;
   for (const int size : job.sizes.numbers) world_size *= size;
@@ -55,7 +55,7 @@ inline Table talk_table(const GroupJob& job, int ranks_a_node) {
   return table;
 }
 
-// TP x CP ranks in several ways, and what a rank sends.
+// Several splits into TP x CP ranks, and what a rank sends in each.
 struct SplitWays {
   Table table{{"TP", "CP", "block of a hop", "the ring", "sums over TP", "together"}};
   std::vector<double> blocks, together;  // bytes
@@ -75,7 +75,7 @@ inline SplitWays split_ways(GroupJob job, int world_size, const std::vector<int>
   return ways;
 }
 
-// What is said of heads that can't be dealt out; "" when they can.
+// Return the error for heads that can't be divided among ranks, or "" if they can.
 inline std::string refusal_of_heads(Index num_heads, Index num_heads_kv, int tensor_size) {
   try {
     check_tensor_heads(num_heads, num_heads_kv, tensor_size);
@@ -86,11 +86,11 @@ inline std::string refusal_of_heads(Index num_heads, Index num_heads_kv, int ten
 }
 
 // ---
-// One attention layer whose heads and rows are dealt out at the same time: what a rank of it has,
-// what it computes, and what it sends.
+// One attention layer divides its heads and its rows at the same time. The classes below hold what
+// a rank of it has, computes and sends.
 
-// The layer of `job`, causal, rows dealt out as zigzag. Weights and rows are the same whatever the
-// sizes of its groups.
+// Return the layer of `job`, which is causal with zigzag rows. Weights and rows do not depend on
+// the sizes of its groups.
 inline ModelShape layer_of(const GroupJob& job) {
   return {.layers = 1,
           .width = job.width,
@@ -130,7 +130,7 @@ struct SplitRank {
     reduction.add_up(context, store.gradients());
   }
 
-  // Of [seqlen, width].
+  // Return the rank's rows of a tensor [seqlen, width].
   std::vector<float> own_rows(const std::vector<float>& whole) const {
     std::vector<float> rows;
     const Index width = shard.shape.width;
@@ -141,8 +141,8 @@ struct SplitRank {
     return rows;
   }
 
-  // The largest differences from `one`, which has all rows and heads: of y, of dx, and of the
-  // gradients of the rank's weights.
+  // Return the largest differences from `one`, which has all rows and heads: of y, of dx, and of
+  // the gradients of the rank's weights.
   double y_difference(const SplitRank& one) const { return largest_difference(y, own_rows(one.y)); }
   double dx_difference(const SplitRank& one) const {
     return largest_difference(dx, own_rows(one.dx));
@@ -162,11 +162,11 @@ struct SplitRank {
   TensorParallelAttention layer;
   RingAllReduce reduction;
   std::vector<float> x, dy, y, dx;
-  Index ring_bytes = 0;  // over the CP group, but for the sum of the weights' gradients
+  Index ring_bytes = 0;  // over the CP group, without the sum of the weights' gradients
 };
 
 // [run_split
-// Threads as ranks; each has a seat in a ring of its TP group and in one of its CP group.
+// Run each rank on a thread that has a seat in a ring of its TP group and in one of its CP group.
 inline std::vector<std::unique_ptr<SplitRank>> run_split(const GroupJob& job) {
   const int size = job.sizes[Axis::tensor] * job.sizes[Axis::context];
   return run_group_threads(
@@ -178,10 +178,10 @@ inline std::vector<std::unique_ptr<SplitRank>> run_split(const GroupJob& job) {
 }
 // run_split]
 
-// The ranks beside one rank that did all of it, and beside the formulas of what is sent.
+// Compares the ranks with one rank that did all the work, and their bytes with the formulas.
 struct SplitComparison {
   Table table{{"rank", "tp", "cp", "its ring sends", "its sums send", "y against one rank's"}};
-  double y_off = 0, dx_off = 0, weights_off = 0;  // the largest differences; weights: gradients
+  double y_off = 0, dx_off = 0, weights_off = 0;  // largest differences; weights: of gradients
   bool as_formulas = true;
 };
 

@@ -1,5 +1,5 @@
-// A text that is read up to somewhere and then goes on row by row, as attention sees it; and ranks
-// on threads, each of which holds a shard of its keys and values and counts its messages.
+// A text that is read up to some position and then continues row by row, as attention sees it. Each
+// rank on its thread holds a shard of the keys and values, and counts its messages.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@
 namespace ringscope::lessons {
 
 struct GrowingText {
-  AttentionShape shape;  // batch is 1; seqlen: with all that follows the prompt
+  AttentionShape shape;  // batch is 1; seqlen includes everything after the prompt
   AttentionInputs in;
   Index prompt = 1;
 
@@ -34,7 +34,7 @@ struct GrowingText {
             DType::f32,
             default_softmax_scale(shape.head_dim)};
   }
-  // [heads, rows, head_dim] of a tensor [heads, seqlen, head_dim].
+  // [heads, rows, head_dim] is the shape of the result: rows of a tensor [heads, seqlen, head_dim].
   std::vector<float> rows_of(const std::vector<float>& tensor, const LocalRows& rows) const {
     const Index d = shape.head_dim, head = shape.seqlen * d;
     std::vector<float> taken;
@@ -45,13 +45,13 @@ struct GrowingText {
       }
     return taken;
   }
-  // [heads, head_dim] at one position.
+  // [heads, head_dim] is the shape of the result: the row at one position.
   std::vector<float> row_of(const std::vector<float>& tensor, Index position) const {
     return rows_of(tensor, {{{position, 1, 1}, {position + 1, 1, 0}}, false});
   }
 };
 
-// What a rank works with, and what it has computed.
+// A rank's data and what it has computed.
 struct DecodingRank {
   DecodingRank(const GrowingText& text, PartitionKind kind, MergeKind merge_kind,
                Communicator& its_comm)
@@ -64,25 +64,25 @@ struct DecodingRank {
         out(static_cast<std::size_t>((text.shape.seqlen - first) * row_values),
             std::numeric_limits<float>::quiet_NaN()) {}
 
-  // [num_heads, head_dim] of a position behind the prompt.
+  // [num_heads, head_dim] is the shape of the output at a position after the prompt.
   float* out_of(Index position) { return out.data() + (position - first) * row_values; }
 
   Index first, row_values;
   WireCounter comm;
-  LocalRows mine;  // of the prompt
+  LocalRows mine;  // rows of the prompt
   KvShard shard;
   DecodeAttention attention;
   std::vector<float> out;
 };
 
-// What all ranks did together, and how far their rows are from what is expected; NaN stays.
+// What all ranks sent, and the largest difference from the expected rows. A NaN stays.
 struct Decoded {
   double off = 0;
   WireCount sent;
   Index fewest_rows = std::numeric_limits<Index>::max(), most_rows = 0;  // of a shard, at the end
 };
 
-// Runs decode(rank) on a thread for each rank. expected: [num_heads, seqlen, head_dim].
+// Run decode(rank) on a thread per rank. `expected` is [num_heads, seqlen, head_dim].
 template <class Decode>
 Decoded decode_on_ranks(const GrowingText& text, const std::vector<float>& expected,
                         PartitionKind kind, MergeKind merge_kind, int world_size,
@@ -108,14 +108,14 @@ Decoded decode_on_ranks(const GrowingText& text, const std::vector<float>& expec
   return all;
 }
 
-// 1 to 4 ranks, both ways to merge, and the partitions in turn, against the prefill of the whole
-// text on a ring of four. Counts are those of one row.
+// Compares 1 to 4 ranks, with both merges and the partitions in turn, with the prefill of the whole
+// text on a ring of four. The counts are per row.
 struct Comparison {
   Table table{{"ranks", "prompt", "merge", "largest difference", "rows of a rank", "messages",
                "bytes of them"}};
-  double off = 0;            // the largest
-  bool as_predicted = true;  // messages and bytes, by merge_cost()
-  Index most_apart = 0;      // rows of two ranks
+  double off = 0;            // largest difference
+  bool as_predicted = true;  // whether messages and bytes equal merge_cost()
+  Index most_apart = 0;      // largest difference in the number of rows of two ranks
 };
 template <class Decode>
 Comparison compare_with_prefill(const GrowingText& text, const Decode& decode) {
@@ -151,9 +151,9 @@ Comparison compare_with_prefill(const GrowingText& text, const Decode& decode) {
 }
 
 // ---
-// A small model that knows one line by heart, so that what it writes is known too.
+// A small model learns one line by heart, so its output is known in advance.
 
-// Trained on `line`, over and over, and nothing else, on one rank.
+// Train a model on nothing but `line`, repeated, on one rank.
 inline Checkpoint learned_by_heart(const std::string& line, Index steps) {
   TrainingSettings settings;
   settings.shape = {.layers = 2,

@@ -1,4 +1,4 @@
-// The lessons that were built in, by number.
+// The built-in lessons, by number.
 #pragma once
 
 #include <span>
@@ -20,14 +20,14 @@ struct Lesson {
   std::string label() const;  // 01
 };
 
-// In order.
+// Return the lessons in order of their numbers.
 std::span<const Lesson> all_lessons();
 
-// Throws InputError that says which there are.
+// Return a lesson. Throw InputError that lists the valid numbers.
 const Lesson& lesson_of_number(int number);
 
-// How long it takes to read: 200 words a minute, 4 s a line of code, half a minute to think about a
-// question.
+// Return the minutes that reading takes: 200 words per minute, 4 s per line of code, and half a
+// minute of thought per question.
 double reading_minutes(const Lesson& lesson);
 
 }  // namespace ringscope::lessons

@@ -12,7 +12,7 @@
 namespace ringscope::lessons {
 namespace {
 
-// The new terms in a line, linked to the glossary.
+// Return a line with its new terms linked to the glossary.
 std::string with_links(const std::string& line) {
   std::string text;
   for (const Span& span : spans_of(line)) {
@@ -43,7 +43,7 @@ std::string table_row(const std::vector<std::string>& cells) {
   return text + "\n";
 }
 
-// Where a paragraph of a story points.
+// Describe the place that a story's paragraph points at.
 std::string place_of(const StoryStep& step) {
   std::string place;
   const auto add = [&](const std::string& part) { place += (place.empty() ? "" : ", ") + part; };

@@ -1,5 +1,5 @@
-// A lesson as a page of Markdown: answers are folded, and what differs from machine to machine is
-// left out.
+// Writes a lesson as a page of Markdown. Answers are folded, and whatever differs between machines
+// is left out.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace ringscope::lessons {
 
 class MarkdownWriter : public Writer {
  public:
-  // The whole page, once the lesson has been told.
+  // Return the whole page. Call this after the lesson has been told.
   const std::string& page() const { return page_; }
 
   void begin(const Lesson& lesson) override;
@@ -27,7 +27,7 @@ class MarkdownWriter : public Writer {
   void end(const Lesson& lesson, int checks, int failed) override;
 
  private:
-  // Items that follow each other form one list.
+  // Write an item. Consecutive items form one list.
   void item(const std::string& text);
   void paragraph(const std::string& text);
 
@@ -36,13 +36,13 @@ class MarkdownWriter : public Writer {
   bool just_asked_ = false;
 };
 
-// A lesson's page. `failed` becomes the number of checks that failed.
+// Return a lesson's page. `failed` receives the number of failed checks.
 std::string page_of(const Lesson& lesson, int& failed);
-// lessons/README.md and lessons/glossary.md.
+// Return lessons/README.md and lessons/glossary.md.
 std::string contents_page();
 std::string glossary_page();
 
-// The anchor that Markdown makes of a heading.
+// Return the anchor that Markdown makes of a heading.
 std::string anchor_of(const std::string& heading);
 
 }  // namespace ringscope::lessons

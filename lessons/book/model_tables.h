@@ -1,5 +1,4 @@
-// A small causal model on rank threads, and all that its ranks send, counted: what lesson 16 is
-// about.
+// Runs lesson 16's small causal model on rank threads, and counts everything that its ranks send.
 #pragma once
 
 #include <fmt/format.h>
@@ -36,7 +35,7 @@ struct ModelJob {
   double tokens() const { return static_cast<double>(batch * seqlen); }
 };
 
-// The text that the model reads: who sends to whom, for 2 to 9 ranks.
+// Return the text that the model reads: the neighbours of each rank, for 2 to 9 ranks.
 inline std::string ring_text() {
   std::string text;
   for (int n = 2; n <= 9; ++n)
@@ -46,12 +45,12 @@ inline std::string ring_text() {
   return text;
 }
 
-// Pieces of it, one for each sequence of the job.
+// Return pieces of the text, one for each sequence of the job.
 inline Windows ring_windows(const ModelJob& job) {
   return TextBatches(ring_text(), job.batch, job.seqlen, 0).windows(0);
 }
 
-// A replica and what it needs to live. Its weights are the same in all jobs of one shape.
+// A replica and its data. Its weights are the same in all jobs of one shape.
 struct ModelRank {
   ModelRank(const ModelJob& job, Communicator& comm)
       : weights(job.shape),
@@ -69,9 +68,9 @@ struct ModelRank {
     return take_rows(windows.data(), problem.params.batch, problem.partition.seqlen,
                      replica.ring().local_rows());
   }
-  // The loss and gradients of all rows.
+  // Compute the loss and gradients of all rows.
   void step(const Windows& windows) { loss = replica.loss_and_gradients(windows.data()); }
-  // The gradients of `scale` times the losses of the rank's rows, before anything is added up.
+  // Compute the gradients of `scale` times the losses of the rank's rows, not summed over ranks.
   void own_gradients(const Windows& windows, double scale) {
     replica.store().clear_gradients();
     replica.model().loss_and_gradients(replica.store(), own_bytes(windows), scale);
@@ -91,14 +90,14 @@ struct ModelRank {
 
 using ModelRanks = std::vector<std::unique_ptr<ModelRank>>;
 
-// Calls work(ModelRank&) on a thread a rank.
+// Call work(ModelRank&) on a thread per rank.
 template <class Work>
 ModelRanks on_ranks(const ModelJob& job, int world_size, const Work& work) {
   return run_rank_threads(
       world_size, [&](Communicator& comm) { return std::make_unique<ModelRank>(job, comm); }, work);
 }
 
-// All ranks' gradients, added up, times `factor`.
+// Return the sum of all ranks' gradients, times `factor`.
 inline std::vector<double> sum_of_gradients(const ModelRanks& ranks, double factor = 1) {
   std::vector<double> sum(ranks[0]->gradients().size());
   for (const auto& rank : ranks) {
@@ -112,14 +111,14 @@ inline double length_of(const std::vector<double>& values) {
   return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
 }
 
-// |a - b| / |b|
+// Return |a - b| / |b|.
 inline double relative_distance(std::vector<double> a, const std::vector<double>& b) {
   for (std::size_t i = 0; i < a.size(); ++i) a[i] -= b[i];
   return length_of(a) / length_of(b);
 }
 
-// How fast the mean loss rises, on one rank, when the values of `place` move in the direction of
-// their part of `gradients`: by that part's length, if gradients are right.
+// Return the slope of the mean loss, on one rank, when the values of `place` move along their part
+// of `gradients`. It equals that part's length if the gradients are right.
 inline double slope_by_nudging(const ModelJob& job, const Windows& windows, const Parameter& place,
                                const std::vector<double>& gradients) {
   constexpr double kNudge = 1.0 / 256;
@@ -141,22 +140,22 @@ inline double slope_by_nudging(const ModelJob& job, const Windows& windows, cons
 }
 
 // ---
-// What lesson 16 shows of a model on several ranks, as tables.
+// The tables below show what lesson 16 says about a model on several ranks.
 
-// 16 equal keys on 4 ranks, as the query at position 9 scores them.
+// The scores of 16 equal keys on 4 ranks for the query at position 9.
 struct RotaryScores {
   Table table{{"positions", "keys of rank 0", "of rank 1", "of rank 2", "of rank 3"}};
-  int at_distance_0[2] = {};  // by local, by global positions: keys that seem to be
+  int at_distance_0[2] = {};  // [local, global]: how many keys seem to be at distance 0
 };
 
-// turned(p): four rows of 8 numbers, turned to positions p to p + 3; 8 is a row's product with
-// itself.
+// turned(p) must return four rows of 8 numbers, turned to positions p to p + 3. A row's product
+// with itself must be 8.
 template <class Turned>
 RotaryScores rotary_scores(const Turned& turned) {
   RotaryScores scores;
   for (const bool global : {true, false}) {
     std::vector<Cell> cells = {global ? "global" : "local"};
-    const std::vector<float> queries = turned(global ? 8 : 0);  // of rank 2, whose row 1 it is
+    const std::vector<float> queries = turned(global ? 8 : 0);  // of rank 2; the query is row 1
     for (Index rank = 0; rank < 4; ++rank) {
       const std::vector<float> keys = turned(global ? 4 * rank : 0);
       std::vector<double> score(4);
@@ -169,14 +168,14 @@ RotaryScores rotary_scores(const Turned& turned) {
   return scores;
 }
 
-// What four ranks may take for the loss.
+// The choices for the loss on four ranks.
 struct LossWays {
   Table table{{"loss", "a rank takes", "over the ranks", "off by, 16 rows", "off by, 10 rows"}};
   std::vector<double> off;  // [way, 16 rows or 10]
 };
 
-// off_by(job, scale, after): the relative error of the gradients where each rank's are of scale(its
-// rows) times its rows' losses, and their sum is multiplied by `after`.
+// off_by(job, scale, after) must return the relative error of the gradients if each rank's losses
+// are multiplied by scale(its rows) and the sum of the gradients by `after`.
 template <class OffBy>
 LossWays loss_ways(const ModelShape& shape, const OffBy& off_by) {
   LossWays ways;
@@ -199,10 +198,10 @@ LossWays loss_ways(const ModelShape& shape, const OffBy& off_by) {
   return ways;
 }
 
-// The loss and gradients of one batch, whoever has which rows.
+// The loss and gradients of one batch with its rows divided in different ways.
 struct Agreement {
   Table table{{"ranks", "partition", "loss", "largest difference of a gradient"}};
-  double error = 0;  // the largest, beside one rank: of the loss (relative), of gradients
+  double error = 0;  // largest difference from one rank: of the loss (relative) and of gradients
 };
 
 inline Agreement agreement_of(ModelJob job, const Windows& windows, const ModelRank& alone) {
@@ -240,7 +239,7 @@ inline SentBytes sent_in_a_step(const ModelJob& job, int world_size, const Windo
     sent.forward += rank->counted.sent(Pass::forward).bytes;
     sent.reduction += rank->counted.sent(Pass::backward).bytes;
   }
-  // The same without adding up.
+  // Repeat the step without adding up the gradients.
   const auto own =
       on_ranks(job, world_size, [&](ModelRank& rank) { rank.own_gradients(windows, 1); });
   for (const auto& rank : own) sent.backward += rank->counted.sent(Pass::backward).bytes;
@@ -257,11 +256,11 @@ inline Table sent_table(const SentBytes& formula, const SentBytes& counted) {
   return table;
 }
 
-// Training on the text, on 1, 2 and 4 ranks.
+// The losses of training on the text, on 1, 2 and 4 ranks.
 struct Learning {
   Table table{{"step", "loss on 1 rank", "on 2", "on 4"}};
   std::vector<double> losses[3];  // by step
-  double largest_difference = 0;  // relative, to one rank, in any step
+  double largest_difference = 0;  // from one rank, relative, in any step
 };
 
 inline Learning learning(const TrainingSettings& settings, Index steps) {
@@ -283,7 +282,7 @@ inline Learning learning(const TrainingSettings& settings, Index steps) {
   return all;
 }
 
-// The third step of such a training.
+// Record the third step of a training.
 inline Recording recorded_step(const TrainingSettings& settings, const Deal& deal) {
   const TextBatches batches(ring_text(), settings.batch, settings.seqlen, settings.seed);
   const Index layer = default_recorded_layer(settings.shape);
@@ -300,10 +299,10 @@ inline Recording recorded_step(const TrainingSettings& settings, const Deal& dea
   return recording_of_step(settings, deal, 3, layer, std::move(events));
 }
 
-// The gradients of the first layer's weights, kind by kind, as their lengths, and by nudging.
+// The gradients of the first layer's weights: their lengths, and their slopes by nudging.
 struct Nudged {
   Table table{{"weights", "by nudging", "length of the gradient"}};
-  double error = 0;  // the largest, relative
+  double error = 0;  // largest relative error
 };
 
 inline Nudged nudged(const ModelJob& job, const Windows& windows, const ModelRank& rank) {

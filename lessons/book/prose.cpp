@@ -8,7 +8,7 @@
 namespace ringscope::lessons {
 namespace {
 
-// "- ", "1. ": with the blank; 0 when `line` begins no item.
+// Return the length of "- " or "1. ", including the blank, or 0 if `line` begins no item.
 std::size_t marker_length(const std::string& line) {
   static const std::regex pattern(R"(^(-|\d+\.) )");
   std::smatch match;
@@ -17,12 +17,12 @@ std::size_t marker_length(const std::string& line) {
 
 bool is_blank(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
-// Whether a letter or digit stands before `at`, as in "2*3*4".
+// Return whether a letter or digit stands before `at`, as in "2*3*4".
 bool follows_word(std::string_view text, std::size_t at) {
   return at > 0 && std::isalnum(static_cast<unsigned char>(text[at - 1])) != 0;
 }
 
-// The end of what begins at `from` and is closed by `mark`; npos when it is none, as in "a * b".
+// Return the end of the span from `from` to its `mark`, or npos if there is none, as in "a * b".
 std::size_t closing(std::string_view text, std::size_t from, std::string_view mark) {
   if (from >= text.size() || is_blank(text[from])) return std::string_view::npos;
   const std::size_t end = text.find(mark, from + 1);
@@ -33,7 +33,7 @@ std::size_t closing(std::string_view text, std::size_t from, std::string_view ma
 
 std::vector<Block> blocks_of(std::string_view markdown) {
   std::vector<Block> blocks;
-  bool open = false;  // the last block may go on
+  bool open = false;  // the last block may continue
   const auto go_on = [&](Block::Kind kind) {
     return open && !blocks.empty() && blocks.back().kind == kind;
   };

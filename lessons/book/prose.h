@@ -1,4 +1,4 @@
-// The little Markdown that lessons are written in: blocks, and the spans within them.
+// Parses the small subset of Markdown that lessons use: blocks, and the spans within them.
 //
 //   # Heading   paragraph   - item   1. item   > quote   a block indented by four spaces, as it is
 //   **strong**   `code`   *a new term*   [text](link)
@@ -13,7 +13,7 @@ namespace ringscope::lessons {
 struct Block {
   enum class Kind { heading, paragraph, item, quote, verbatim };
   Kind kind;
-  std::string text;  // lines joined by blanks; verbatim: lines as they are, without the four spaces
+  std::string text;  // lines joined by blanks; verbatim: unchanged lines without the four spaces
   std::string marker;  // of an item: "-" or "1."
   int level = 0;       // of a heading
 };
@@ -28,7 +28,7 @@ struct Span {
 std::vector<Block> blocks_of(std::string_view markdown);
 std::vector<Span> spans_of(std::string_view text);
 
-// The terms that prose introduces, *in single asterisks*, in order.
+// Return the terms that prose introduces *in single asterisks*, in order.
 std::vector<std::string> terms_in(std::string_view markdown);
 
 }  // namespace ringscope::lessons

@@ -20,8 +20,8 @@ bool is_boilerplate(const std::string& line) {
                      [&](std::string_view beginning) { return line.starts_with(beginning); });
 }
 
-// The line on which the statement that begins on line `first` (counted from 0) ends: at the first
-// semicolon outside of brackets, strings and comments.
+// Return the line that ends the statement beginning on line `first` (counted from 0). It has the
+// first semicolon outside of brackets, strings and comments.
 std::size_t end_of_statement(const std::vector<std::string>& lines, std::size_t first) {
   int depth = 0;
   for (std::size_t at = first; at < lines.size(); ++at) {
@@ -107,7 +107,7 @@ class Parser {
     apart_ = blank_ = false;
   }
 
-  // The title and the summary, out of the first prose.
+  // Take the title and the summary out of the first prose.
   void take_head() {
     if (source_.pieces.empty() || !source_.pieces[0].text.starts_with("# "))
       throw std::logic_error("the first line must be '// # Title'");

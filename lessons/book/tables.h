@@ -1,4 +1,4 @@
-// Inputs for lessons: the same numbers everywhere.
+// Inputs for lessons, which are the same on every machine.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@
 
 namespace ringscope::lessons {
 
-// `count` values from N(0, 1).
+// Return `count` values from N(0, 1).
 template <class T = float>
 std::vector<T> random_values(RandomTensor tensor, Index count, std::uint64_t seed = 1) {
   std::vector<T> values(static_cast<std::size_t>(count));
@@ -31,7 +31,7 @@ std::vector<T> random_values(RandomTensor tensor, Index count, std::uint64_t see
   return values;
 }
 
-// Q, K, V and dO of `shape`.
+// Return Q, K, V and dO of `shape`.
 inline AttentionInputs random_inputs(const AttentionShape& shape, std::uint64_t seed = 1) {
   const Index row = shape.batch * shape.seqlen * shape.head_dim;
   return {random_values(RandomTensor::q, row * shape.num_heads, seed),
@@ -40,8 +40,8 @@ inline AttentionInputs random_inputs(const AttentionShape& shape, std::uint64_t 
           random_values(RandomTensor::dout, row * shape.num_heads, seed)};
 }
 
-// The formulas in f64 on one rank: what a ring's output is measured against. With `backward`, the
-// gradients too.
+// Evaluate the formulas in f64 on one rank, as the reference for a ring's output. `backward` adds
+// the gradients.
 inline NaiveResult<double> exact_attention(const RingConfig& config, const AttentionInputs& in,
                                            bool backward = false) {
   const auto f64 = [](const std::vector<float>& x) {
@@ -53,12 +53,12 @@ inline NaiveResult<double> exact_attention(const RingConfig& config, const Atten
                                  {.block_rows = 256, .threads = 2, .queries = {}, .progress = {}});
 }
 
-// The larger of the two becomes `most`; a NaN on either side stays.
+// Set `most` to the larger of the two. A NaN on either side stays.
 inline void keep_larger(double& most, double other) {
   if (!(other <= most) && !std::isnan(most)) most = other;
 }
 
-// The largest |a[i] - b[i]|; NaN where one is NaN, infinite when the sizes differ.
+// Return the largest |a[i] - b[i]|, NaN if any is NaN, or infinity if the sizes differ.
 template <class A, class B>
 double largest_difference(const A& a, const B& b) {
   if (std::size(a) != std::size(b)) return std::numeric_limits<double>::infinity();
@@ -69,9 +69,9 @@ double largest_difference(const A& a, const B& b) {
 }
 
 // ---
-// How partitions deal out a short sequence, as a table: which positions each rank holds.
+// A table shows how partitions divide a short sequence: the positions that each rank holds.
 
-// A row for each rank, a column for each partition; seqlen positions, from 0, on world_size ranks.
+// Tabulate seqlen positions from 0 on world_size ranks: a row per rank, a column per partition.
 inline Table dealt_table(const std::vector<PartitionKind>& kinds, Index seqlen, int world_size) {
   std::vector<std::string> head = {""};
   for (const PartitionKind kind : kinds) head.emplace_back(name_of(kind));
@@ -90,10 +90,10 @@ inline Table dealt_table(const std::vector<PartitionKind>& kinds, Index seqlen, 
 }
 
 // ---
-// The pairs of every rank at every step of a ring: as a table, and what they come down to.
+// These functions give the pairs of every rank at every step of a ring, as a table and as totals.
 
-// A row for each rank, a column for each step: pairs as shares of a full block of seqlen/world_size
-// squared, or "idle".
+// Tabulate the pairs, a row per rank and a column per step, as shares of a full block of
+// (seqlen/world_size)^2, or "idle".
 inline Table pairs_table(const RingConfig& config) {
   const double rows = static_cast<double>(config.shape.seqlen) / config.world_size;
   std::vector<std::string> head = {""};
@@ -110,10 +110,10 @@ inline Table pairs_table(const RingConfig& config) {
   return table;
 }
 
-// A meeting is a rank at a step, with the block that it holds then.
+// A meeting is one rank at one step, with the block that it then holds.
 struct Meetings {
-  int with_work = 0;           // those that have an allowed pair
-  double balance_ceiling = 0;  // by pairs
+  int with_work = 0;           // meetings with an allowed pair
+  double balance_ceiling = 0;  // computed from pairs
 };
 
 inline Meetings meetings(const RingConfig& config) {
@@ -130,10 +130,10 @@ inline Meetings meetings(const RingConfig& config) {
 }
 
 // ---
-// The tiles that a rank computes in a whole run: those with an allowed pair.
+// In a whole run, a rank computes the tiles that have an allowed pair.
 
-// Tiles of tile x tile pairs of the rank that has the most of them, over all steps. The rows of a
-// rank, seqlen/world_size, must be a multiple of tile.
+// Count the tiles of tile x tile pairs, over all steps, of the rank that has the most. A rank's
+// rows, seqlen/world_size, must be a multiple of `tile`.
 inline Index tiles_of_slowest_rank(const RingConfig& config, Index tile) {
   const RingProblem problem = config.problem();
   const Index rows = config.shape.seqlen / config.world_size;
@@ -152,9 +152,9 @@ inline Index tiles_of_slowest_rank(const RingConfig& config, Index tile) {
 }
 
 // ---
-// Masks as text: x where a query (line) may attend a key (column).
+// Masks are drawn as text: x where a query (line) may attend a key (column).
 
-// The masks side by side, each under its spelling, for sequences of seqlen positions.
+// Draw the masks side by side, each under its spelling, for sequences of seqlen positions.
 inline std::string drawn_masks(const std::vector<std::string>& spellings, Index seqlen) {
   const int width = static_cast<int>(2 * seqlen + 6);
   std::string text;

@@ -21,10 +21,10 @@ std::string in_style(bool colour, const char* code, const std::string& text) {
 
 struct Word {
   std::string text;  // with its style
-  bool after_blank;  // may begin a new line
+  bool after_blank;  // it may begin a new line
 };
 
-// Spans as words that are styled one by one, so that lines may break between them.
+// Split spans into words that are styled one by one, so that lines may break between them.
 std::vector<Word> words_of(const std::string& markdown, bool colour) {
   std::vector<Word> words;
   bool after_blank = true;
@@ -64,7 +64,7 @@ std::string wrap(const std::string& markdown, const std::string& first, const st
   std::string text = first;
   int column = columns_of(first);
   for (std::size_t i = 0; i < words.size();) {
-    // What no blank divides stays on one line.
+    // Words without a blank between them stay on one line.
     std::string run = words[i].text;
     std::size_t next = i + 1;
     for (; next < words.size() && !words[next].after_blank; ++next) run += words[next].text;
@@ -141,7 +141,7 @@ void TerminalWriter::pause() {
   if (!console_.somebody_reads()) return;
   console_.write("\n" + styled(kDim, "Space: go on, q: stop"));
   const bool goes_on = console_.wait_for_key();
-  // The line goes, and the next text begins where it began.
+  // Erase the line, so that the next text begins in its place.
   console_.write(console_.colour() ? "\r\033[K\033[A" : "\n");
   if (!goes_on) throw ReaderStopped{};
 }

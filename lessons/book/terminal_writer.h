@@ -1,5 +1,5 @@
-// A lesson in a terminal: prose wrapped, code and headings set apart. Where somebody reads, it
-// waits for a key before each new part, and for a number at each question.
+// Writes a lesson to a terminal, with wrapped prose and distinct code and headings. If somebody
+// reads, it waits for a key before each new part, and for a number at each question.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace ringscope::lessons {
 
-// Thrown when the reader stops in the middle.
+// Thrown when the reader stops before the end.
 struct ReaderStopped {};
 
 class TerminalWriter : public Writer {
@@ -32,11 +32,11 @@ class TerminalWriter : public Writer {
  private:
   enum class Last { nothing, block, item, output };
 
-  // Writes whole lines, an empty one before them unless they go on with a list.
+  // Write whole lines, after an empty one unless they continue a list or output.
   void put(const std::string& text, Last kind);
-  // Lets the reader read before more comes.
+  // Let the reader catch up before more comes.
   void pause();
-  // The lines of `markdown`, wrapped; continuation lines begin with `indent`.
+  // Wrap `markdown`. The first line begins with `first`, and the others with `indent`.
   std::string wrapped(const std::string& markdown, const std::string& first,
                       const std::string& indent) const;
   std::string styled(const char* code, const std::string& text) const;
@@ -48,10 +48,10 @@ class TerminalWriter : public Writer {
   bool output_ = false;  // since the last pause
 };
 
-// The number of columns that `text` takes, escape sequences left out.
+// Return the number of columns that `text` takes, without escape sequences.
 int columns_of(std::string_view text);
 
-// Prose for a terminal, outside of any lesson: a glossary entry, say.
+// Wrap prose for a terminal outside of a lesson, such as a glossary entry.
 std::string wrapped_text(const Console& console, const std::string& markdown,
                          const std::string& indent);
 

@@ -1,5 +1,5 @@
-// The selected slice, or the hovered one, in one line of words and numbers; without either, how much
-// there is, and for newcomers what the mouse does.
+// Describes the selected or hovered slice in one line of words and numbers. Without a slice, the
+// line shows the size of the trace, and tells newcomers what the mouse does.
 #include <fmt/format.h>
 
 #include <string>
@@ -29,7 +29,7 @@ std::string head_of(const Trace& trace, SliceId id) {
   return text;
 }
 
-// What is left out when the line is too short goes last.
+// Return the slice's facts. The most dispensable come last because a short line drops those.
 std::vector<std::string> facts_of(const Trace& trace, SliceId id) {
   const Slice& s = trace.slice(id);
   std::vector<std::string> facts;
@@ -54,7 +54,7 @@ std::vector<std::string> facts_of(const Trace& trace, SliceId id) {
   return facts;
 }
 
-// The mark in front of the line has the colour that the slice has on the timeline.
+// Draw the line. The mark in front of it has the colour of the slice on the timeline.
 void draw_slice(const PanelContext& context, const Box& box, SliceId id, std::string_view which) {
   const Trace& trace = context.session.document().trace;
   const Palette& palette = context.palette;
@@ -78,7 +78,7 @@ void draw_slice(const PanelContext& context, const Box& box, SliceId id, std::st
     draw_text(list, context.fonts.small, {box.x1, y}, {1, 0.5f}, palette.text_dim, which);
 }
 
-// Tells a newcomer what the mouse does in the timeline, until it has done something there.
+// Tell a newcomer what the mouse does in the timeline, until they have used it there.
 void draw_hint(const PanelContext& context, const Box& box, float used) {
   constexpr std::string_view kHint =
       "wheel zooms \u00b7 drag measures \u00b7 right-drag pans \u00b7 click selects \u00b7 ? lists "

@@ -14,7 +14,7 @@ ImVec2 size_of(const ImFont* font, std::string_view text) {
 
 float line_step(const ImFont* font) { return std::round(font_height(font) * 1.3f); }
 
-// Calls each(line) for the lines of `text` in `width`.
+// Call each(line) for each line that `text` takes at width `width`.
 template <class Each>
 void for_lines(const ImFont* font, float width, std::string_view text, Each each) {
   const char* begin = text.data();

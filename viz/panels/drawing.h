@@ -1,4 +1,4 @@
-// The few strokes that the pictures in panels share: boxes, text on an anchor, tabs, tooltips.
+// The small drawing helpers that the panels share: boxes, anchored text, tabs, tooltips.
 #pragma once
 
 #include <imgui.h>
@@ -25,19 +25,19 @@ struct Box {
   bool contains(ImVec2 p) const { return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1; }
 };
 
-// What is left of the present ImGui window, from its cursor to its lower right end.
+// Return what is left of the current ImGui window, from its cursor to its lower right corner.
 Box content_box();
 
-// In pixels of the window; fonts are made larger for screens with more than one dot a pixel.
+// Return the height in window pixels. Fonts are larger on screens with several dots per pixel.
 float font_height(const ImFont* font);
-// `align` says which point of the text stands on `anchor`: {0, 0} its top left, {0.5, 0.5} its
-// middle. Returns the text's width.
+// Draw `text` so that its point `align` lies on `anchor`: {0, 0} is the text's top left, {0.5, 0.5}
+// its middle. Return the text's width.
 float draw_text(ImDrawList& list, const ImFont* font, ImVec2 anchor, ImVec2 align, Color color,
                 std::string_view text);
 float text_width(const ImFont* font, std::string_view text);
-// `text`, cut and ended by dots where it is wider than `width`; "" when nothing fits.
+// Return `text`, cut and ended by dots if it is wider than `width`, or "" if nothing fits.
 std::string fitted(const ImFont* font, std::string_view text, float width);
-// Lines of at most `width`, broken at spaces. Returns the height.
+// Draw lines of at most `width`, broken at spaces. Return their height.
 float draw_wrapped(ImDrawList& list, const ImFont* font, ImVec2 top_left, float width, Color color,
                    std::string_view text);
 float wrapped_height(const ImFont* font, float width, std::string_view text);
@@ -45,34 +45,34 @@ float wrapped_height(const ImFont* font, float width, std::string_view text);
 void fill(ImDrawList& list, const Box& box, Color color, float rounding = 0);
 void outline(ImDrawList& list, const Box& box, Color color, float rounding = 0,
              float thickness = 1);
-// A filled triangle whose point is at `tip`, looking along (dx, dy), a unit vector.
+// Draw a filled triangle whose point is at `tip` and faces along the unit vector (dx, dy).
 void arrowhead(ImDrawList& list, ImVec2 tip, float dx, float dy, float size, Color color);
 
-// Black or white, whichever reads better on `ground`.
+// Return black or white, whichever reads better on `ground`.
 Color ink_on(Color ground);
 
-// A part of the window that can be clicked and hovered; nothing is drawn.
+// Make a part of the window react to clicks and hovering. Nothing is drawn.
 struct Touch {
   bool clicked = false, hovered = false;
 };
 Touch touch(const char* id, const Box& box);
 
-// Small words side by side, of which one is chosen. Returns the chosen one after this frame's
-// clicks; `end_x` is where they end.
+// Draw short words side by side, of which one is chosen. Return the chosen one after this frame's
+// clicks; `end_x` receives the right end of the last tab.
 int draw_tabs(const PanelContext& context, const char* id, ImVec2 top_left,
               const std::vector<std::string>& words, int chosen, float* end_x = nullptr);
-// Where tab `index` is drawn.
+// Return the box in which tab `index` is drawn.
 Box tab_box(const Fonts& fonts, ImVec2 top_left, const std::vector<std::string>& words, int index);
 
-// In the middle of `box`: a title, and below it what the reader can do.
+// Draw a title in the middle of `box`, and below it what the reader can do.
 void draw_empty(const PanelContext& context, const Box& box, std::string_view title,
                 std::string_view text);
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
-// Names and values beside the mouse.
+// Draw names and values beside the mouse.
 void draw_tooltip(const PanelContext& context, std::string_view title, const Pairs& rows);
 
-// The slice in which `rank` attends at step `step` of the step axis; none when it did not.
+// Return the slice in which `rank` attends at step `step` of the step axis, or none if it did not.
 std::optional<SliceId> compute_slice(const Document& document, int rank, int step);
 
 }  // namespace ringscope::viz

@@ -1,4 +1,4 @@
-// How a run that did not end well ended, and where: a click goes there.
+// Says how and where a failed run ended. A click goes there.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ void draw_failure(const PanelContext& context) {
   if (touched.hovered) fill(list, box, with_alpha(palette.warning, 0.1), 4);
   if (touched.clicked) session.go_to_failure();
   const float y = box.center().y;
-  // An exclamation mark on a disc; drawn, so that it needs no glyph.
+  // The exclamation mark stands on a drawn disc, so it needs no special glyph.
   list.AddCircleFilled({box.x0 + 8, y}, 8, palette.warning, 24);
   draw_text(list, context.fonts.small, {box.x0 + 8, y}, {0.5f, 0.5f}, ink_on(palette.warning), "!");
   float x = box.x0 + 24;

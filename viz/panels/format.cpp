@@ -13,7 +13,7 @@ struct Unit {
   const char* name;
 };
 
-// Three significant digits; never in powers of ten.
+// Format three significant digits, and never use powers of ten.
 std::string three_digits(double value) {
   const double magnitude = std::abs(value);
   if (magnitude < 9.995) return fmt::format("{:.2f}", value);
@@ -21,12 +21,12 @@ std::string three_digits(double value) {
   return fmt::format("{:.0f}", value);
 }
 
-// In the largest of `units` (ascending) of which there is one at least after rounding. Whole
-// numbers of the smallest unit carry no decimals.
+// Format in the largest of `units` (ascending) of which the value is at least one after rounding.
+// Whole numbers of the smallest unit carry no decimals.
 std::string in_units(double value, std::span<const Unit> units) {
   if (std::isnan(value)) return "–";
   if (std::isinf(value)) return value > 0 ? "∞" : "-∞";
-  if (value == 0) value = 0;  // no minus
+  if (value == 0) value = 0;  // removes the sign of -0
   const Unit* unit = &units.front();
   for (const Unit& u : units)
     if (std::abs(value) >= 0.9995 * u.size) unit = &u;

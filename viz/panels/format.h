@@ -1,4 +1,4 @@
-// Numbers as people read them in panels and tooltips.
+// Formats numbers for people, in panels and tooltips.
 #pragma once
 
 #include <cstdint>

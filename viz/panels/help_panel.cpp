@@ -1,4 +1,4 @@
-// Every key, over everything else; from the same table that the keys are obeyed by.
+// Lists every key over everything else, from the same table that the keys are handled by.
 #include <algorithm>
 
 #include "viz/model/session/commands.h"

@@ -1,6 +1,6 @@
-// The parts of the window. Each draws itself into the ImGui window that its caller has begun, from
-// the session, and turns mouse and keys into changes of the session; none of them keeps state that
-// another panel would want.
+// The parts of the viewer's window. Each panel draws the session into the ImGui window that its
+// caller has begun, and turns mouse and keys into changes of the session. No panel keeps state that
+// another panel needs.
 #pragma once
 
 #include <imgui.h>
@@ -12,12 +12,12 @@
 
 namespace ringscope::viz {
 
-// Where pictures go on their way to the screen: a slot is made once by its name and then updated.
-// In a window it is an OpenGL texture; without one, memory that the software rasteriser reads.
+// Holds the pictures on their way to the screen. A slot is created once by its name and then
+// updated. It is an OpenGL texture in a window, else memory that the software rasteriser reads.
 class TextureStore {
  public:
   virtual ~TextureStore() = default;
-  // Copies `image` into the slot. The id stays valid until the next update of the slot.
+  // Copy `image` into the slot. The id stays valid until the next update of the slot.
   virtual ImTextureID update(const std::string& slot, const Image& image) = 0;
 };
 
@@ -36,45 +36,44 @@ struct PanelContext {
   const Palette& palette;
 };
 
-// One trace on its axis: ruler, rank labels, slices, flows, playhead, measure, marks, critical path;
-// wheel, drag and hover.
+// Draw the active document's timeline: ruler, rank labels, slices, flows, playhead, measure, marks
+// and critical path. The panel reacts to wheel, drag and hover.
 void draw_timeline(const PanelContext& context);
 
-// Ranks on a circle with their Q; KV blocks travelling; bytes and bandwidth on links.
+// Draw the ranks on a circle with their Q, the travelling KV blocks, and the bytes and bandwidth of
+// links.
 void draw_ring(const PanelContext& context);
 
-// The (query x key) matrix and what of it is attended.
+// Draw the (query x key) matrix and which parts of it are attended.
 void draw_mask(const PanelContext& context);
 
-// Work by rank and step, losses by rank, findings in sentences.
+// Draw the work by rank and step, the losses by rank, and the findings in sentences.
 void draw_balance(const PanelContext& context);
 
-// row_max, row_sum, lse and error of the recorded query rows, step by step.
+// Draw row_max, row_sum, lse and error of the recorded query rows, step by step.
 void draw_softmax(const PanelContext& context);
 
-// Two or more traces side by side, and the table of their figures.
+// Draw two or more traces side by side, and a table of their figures.
 void draw_compare(const PanelContext& context);
 
-// The recording beside what a simulation foretells for other settings, and the settings. Only while
-// Session::what_if is there.
+// Draw the recording beside the simulation that predicts it for other settings, and those settings.
+// Call this only while Session::what_if is set.
 void draw_what_if(const PanelContext& context);
 
-// What is told beside the recording, paragraph by paragraph. Only for one with a story.
+// Draw the story that accompanies the recording, by paragraphs. Call this only if there is one.
 void draw_story(const PanelContext& context);
 
-// How a run that did not end well ended. Only for one of those.
+// Draw how a failed run ended. Call this only for a run that failed.
 void draw_failure(const PanelContext& context);
 
-// The selected slice, or the hovered one, in words and numbers.
+// Describe the selected or hovered slice in words and numbers.
 void draw_details(const PanelContext& context);
 
-// Play, pause, step, scrub, speed.
 void draw_playback(const PanelContext& context);
 
-// Title, trace chooser, switches, search.
 void draw_toolbar(const PanelContext& context);
 
-// Every key.
+// Draw the table of every key.
 void draw_help(const PanelContext& context);
 
 }  // namespace ringscope::viz

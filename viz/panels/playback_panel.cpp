@@ -1,5 +1,5 @@
-// Moving the playhead: buttons that look as on any player, a bar to scrub on with the ring steps
-// marked, and where it stands in words.
+// Moves the playhead: has the usual player's buttons, a bar to scrub on with the ring steps marked,
+// and the playhead's position in words.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -95,7 +95,7 @@ void draw_speed(const PanelContext& context) {
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("Twice the speed");
 }
 
-// Where the playhead is. `brief`: without the number of steps, and then without the step.
+// Describe the playhead's position. `brief` 1 omits the number of steps, and 2 also the step.
 std::string words(const Session& session, int brief) {
   const Axis& axis = session.document().axis;
   const double position = session.playback.position();

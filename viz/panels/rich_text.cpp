@@ -14,7 +14,7 @@ constexpr float kBlockGap = 8, kIndent = 16, kCodePad = 3;
 
 class Setter {
  public:
-  // Without a list nothing is drawn, but measured.
+  // Without a list the text is only measured, not drawn.
   Setter(const PanelContext& context, ImDrawList* list, ImVec2 at, float width, bool lit)
       : context_(context),
         list_(list),
@@ -52,7 +52,7 @@ class Setter {
     const float space = text_width(context_.fonts.text, " ");
     x_ = left_;
     for (std::size_t first = 0; first < words.size();) {
-      // Words that cling to each other go together.
+      // Keep words together that have no space between them.
       std::size_t end = first + 1;
       float width = width_of(words[first]);
       for (; end < words.size() && !words[end].spaced; ++end) width += width_of(words[end]);
@@ -72,7 +72,7 @@ class Setter {
     }
   }
 
-  // `bridge`: the width of the space before it, when that belongs to it.
+  // `bridge` is the width of the space before the word if the space belongs to it, else 0.
   void set_word(const RichWord& word, float bridge) {
     const ImFont* font = font_of(word.style);
     std::string_view rest = word.text;
@@ -112,7 +112,7 @@ class Setter {
     return text.substr(0, size);
   }
 
-  // `lead` and `pad`: the ground's width before and behind the text.
+  // `lead` and `pad` are the widths of the ground before and behind the text.
   void draw(TextStyle style, std::string_view text, float width, float lead, float pad,
             float bridge) {
     if (!list_) return;
@@ -121,7 +121,7 @@ class Setter {
     if (style == TextStyle::code) {
       const Color ground = mix(palette.panel, palette.text, 0.1);
       const Box box{x, middle - line_ * 0.43f, x + lead + width + pad, middle + line_ * 0.43f};
-      // Over the space, from the end of the text before, without the corners that face it.
+      // Fill the space too, from the end of the text before, and square the corners that face it.
       if (bridge > 0) fill(*list_, {x - bridge - pad, box.y0, x + pad, box.y1}, ground);
       fill(*list_, box, ground, 3);
     }

@@ -1,4 +1,4 @@
-// A story's paragraph in lines: see viz/model/session/rich_text.h for how it is written.
+// Sets a story's paragraph in lines. viz/model/session/rich_text.h describes the markup.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace ringscope::viz {
 
-// Lines of at most `width`. Returns the height. `lit`: as that which is to be read now.
+// Draw lines of at most `width` and return their height. `lit` marks the text to be read now.
 float draw_rich(const PanelContext& context, ImDrawList& list, ImVec2 top_left, float width,
                 bool lit, std::string_view text);
 float rich_height(const PanelContext& context, float width, std::string_view text);

@@ -8,7 +8,7 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kText = 17, kBar = 17, kReach = 7;  // kReach: the grab's radius
+constexpr float kText = 17, kBar = 17, kReach = 7;  // kReach: radius of the handle
 
 }  // namespace
 

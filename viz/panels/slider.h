@@ -1,4 +1,4 @@
-// A bar to drag along, below its name and its value, with a mark where the value once stood.
+// A bar to drag along, below its name and its value, with a mark at the original value.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace ringscope::viz {
 
-// From a place on the bar, in [0, 1], to a value and back.
+// Maps a place on the bar, in [0, 1], to a value and back.
 struct SliderScale {
   double least = 0, most = 1;  // least < most
   bool logarithmic = false;    // then 0 < least
@@ -19,22 +19,22 @@ struct SliderScale {
 
 struct Slider {
   const char* name = "";
-  std::string value;                // as people read it
-  double share = 0;                 // of the bar
-  std::optional<double> mark = {};  // where the value once stood
-  const char* help = "";            // what it is about
+  std::string value;                // as displayed
+  double share = 0;                 // position on the bar
+  std::optional<double> mark = {};  // position of the original value
+  const char* help = "";            // the tooltip
   bool enabled = true;
 };
 
 struct SliderTouch {
-  std::optional<double> share;  // where it was dragged to in this frame
-  bool reset = false;           // back to the mark: a click with the right button
+  std::optional<double> share;  // the place it was dragged to in this frame
+  bool reset = false;           // return to the mark, after a click with the right button
 };
 
 inline constexpr float kSliderHeight = 38;
 
-// At ImGui's cursor, as wide as there is room; the cursor then stands below. Names tell sliders of
-// a window apart.
+// Draw the slider at ImGui's cursor, as wide as there is room, and move the cursor below it.
+// Sliders of one window need different names.
 SliderTouch draw_slider(const PanelContext& context, const Slider& slider);
 
 }  // namespace ringscope::viz

@@ -1,5 +1,5 @@
-// What is told beside a recording: paragraphs in order, the present one set apart. Each leads the
-// playhead to what it is about; Space, a click or the buttons go on.
+// The story beside a recording: its paragraphs in order, with the current one highlighted. Each
+// paragraph moves the playhead to its topic; Space, a click or the buttons advance.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ void draw_header(const PanelContext& context, const Box& box) {
          palette.accent, 1.5f);
 }
 
-// One paragraph from `top` on, `height` high.
+// Draw one paragraph into `card`, with its text in lines of at most `width`.
 void draw_paragraph(const PanelContext& context, int index, const Box& card, float width) {
   Session& session = context.session;
   const Palette& palette = context.palette;
@@ -66,7 +66,7 @@ void draw_paragraph(const PanelContext& context, int index, const Box& card, flo
               fitted(context.fonts.small, place, width));
 }
 
-// All of them, scrolled to the present one when that has changed, or its place has.
+// Draw all paragraphs. Scroll to the current one if it or the panel's size has changed.
 void draw_paragraphs(const PanelContext& context) {
   const Session& session = context.session;
   const Box box = content_box();
@@ -98,11 +98,11 @@ void draw_paragraphs(const PanelContext& context) {
   storage.SetInt(told_id, session.story_at);
   storage.SetFloat(width_id, width);
   storage.SetFloat(view_id, view);
-  // What was told before stays in sight above it, as far as there is room.
+  // Keep the paragraphs before it in sight as far as there is room.
   ImGui::SetScrollY(std::max(0.0f, current_y - std::max(0.0f, (view - current_height) * 0.35f)));
 }
 
-// Paragraphs that are cut off fade out.
+// Fade out paragraphs that are cut off.
 void draw_fades(const PanelContext& context, const Box& box) {
   constexpr float kFade = 18;
   ImDrawList& list = *ImGui::GetWindowDrawList();

@@ -1,5 +1,5 @@
-// What is looked at, and how: the recording, switches, search. What finds no room is left out, the
-// least needed first; everything here has a key too.
+// Selects what is shown and how: the recording, switches, search. What has no room is left out,
+// least needed first, and everything here has a key too.
 #include "viz/panels/toolbar_panel.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-// Needs imgui.h before it.
+// This header needs imgui.h before it.
 #include <imgui_stdlib.h>
 
 #include "viz/panels/drawing.h"
@@ -35,7 +35,7 @@ void tooltip(const std::string& text) {
   ImGui::EndTooltip();
 }
 
-// A button that looks pressed while `on`. True when it was clicked.
+// Draw a button that looks pressed while `on`. Return true if it was clicked.
 bool toggle(const PanelContext& context, const char* text, bool on, const char* help) {
   const Palette& palette = context.palette;
   if (on) {
@@ -48,7 +48,7 @@ bool toggle(const PanelContext& context, const char* text, bool on, const char* 
   return clicked;
 }
 
-// Two buttons side by side, of which one is chosen. True when the other one was clicked.
+// Draw two buttons of which one is chosen. Return true if the other one was clicked.
 bool choose(const PanelContext& context, const std::pair<const char*, const char*>& words,
             bool second, const char* help) {
   ImGui::BeginGroup();
@@ -124,7 +124,7 @@ void draw_search(const PanelContext& context) {
   draw_found(context);
 }
 
-// One thing of the toolbar. Those of a lower `worth` go first where room is short.
+// One item of the toolbar. Items of a lower `worth` are left out first when room is short.
 struct Item {
   int worth = 0;
   float width = 0;

@@ -1,9 +1,9 @@
-// What the toolbar shares with those who press its keys.
+// The part of the toolbar that its keyboard shortcuts need.
 #pragma once
 
 namespace ringscope::viz {
 
-// The next toolbar drawn with its search open puts the text cursor there.
+// Put the text cursor into the search field when the toolbar is next drawn with its search open.
 void focus_search();
 
 }  // namespace ringscope::viz

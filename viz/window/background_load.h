@@ -1,4 +1,4 @@
-// Loading on a thread of its own, while the window stays alive.
+// Loads traces on a separate thread, so that the window stays responsive.
 #pragma once
 
 #include <atomic>
@@ -14,15 +14,15 @@ namespace ringscope::viz {
 
 class BackgroundLoad {
  public:
-  // `wake` is called from the other thread when loading is over.
+  // The other thread calls `wake` when loading is over.
   BackgroundLoad(std::vector<std::string> paths, ViewOptions options, void (*wake)());
-  ~BackgroundLoad();  // stops loading and waits for that
+  ~BackgroundLoad();  // stops loading and waits for the thread
   BackgroundLoad(const BackgroundLoad&) = delete;
   BackgroundLoad& operator=(const BackgroundLoad&) = delete;
 
   const LoadProgress& progress() const { return progress_; }
   bool finished() const { return finished_; }
-  // Once, when finished. Throws what loading threw.
+  // Return the session. Call this once, when finished. Rethrows what loading threw.
   Session take();
 
  private:

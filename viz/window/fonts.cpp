@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-// The compiler's assembler copies the files in, where CMake found them.
+// The compiler's assembler copies in the files that CMake found.
 #ifdef RINGSCOPE_FONT
 #define RINGSCOPE_INCLUDE_FILE(symbol, path)                                          \
   asm(".pushsection .rodata\n.balign 8\n" #symbol ":\n.incbin \"" path "\"\n" #symbol \
@@ -28,8 +28,8 @@ Image atlas_image(ImFontAtlas& atlas) {
 
 namespace {
 
-// Latin and Greek, dashes, quotes, the bullet and the ellipsis, mathematics, small raised and lowered
-// figures and letters.
+// The ranges cover Latin and Greek, dashes, quotes, bullet and ellipsis, mathematics, and small
+// raised and lowered digits and letters.
 constexpr ImWchar kGlyphs[] = {0x0020, 0x007e, 0x00a0, 0x00ff, 0x0393, 0x03c9, 0x2012,
                                0x2027, 0x2030, 0x2030, 0x2206, 0x2212, 0x221a, 0x221e,
                                0x2248, 0x2265, 0x1d40, 0x1d40, 0x2070, 0x209c, 0};
@@ -55,7 +55,7 @@ Fonts add_fonts(ImFontAtlas& atlas, float scale) {
   fonts.text = text(15);
   fonts.small = text(12);
   fonts.title = add(atlas, ringscope_font_title, ringscope_font_title_end, 20, scale);
-  fonts.mono = text(14);  // its figures are all of one width
+  fonts.mono = text(14);  // all its digits have the same width
   fonts.strong = add(atlas, ringscope_font_title, ringscope_font_title_end, 15, scale);
   return fonts;
 }

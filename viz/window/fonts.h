@@ -1,5 +1,5 @@
-// The typeface, compiled into the program, so that a picture does not depend on the machine that it
-// is drawn on. Where it was not there to be compiled in, ImGui's own stands in.
+// The typeface is compiled into the program, so a picture does not depend on the machine that draws
+// it. ImGui's own typeface replaces it if the build did not find it.
 #pragma once
 
 #include <imgui.h>
@@ -11,13 +11,13 @@
 
 namespace ringscope::viz {
 
-// Adds all sizes to `atlas`, `scale` pixels to a point. The atlas then still has to be built.
+// Add all sizes to `atlas`, at `scale` pixels per point. The atlas must still be built.
 Fonts add_fonts(ImFontAtlas& atlas, float scale);
 
-// What `atlas` looks like; builds it if it has not been.
+// Return the picture of `atlas`, which is built first if necessary.
 Image atlas_image(ImFontAtlas& atlas);
 
-// Tells typefaces apart: pictures are alike only where this is.
+// Return the typeface's name. Pictures are comparable only between equal names.
 std::string_view font_name();
 
 }  // namespace ringscope::viz

@@ -1,4 +1,4 @@
-// The picture of a training run's losses into a file.
+// Writes the picture of a training run's losses, or of a sweep, to a file.
 #pragma once
 
 #include <string>
@@ -9,21 +9,21 @@
 
 namespace ringscope::viz {
 
-// 1600 x 900 pixels.
+// Return a picture of 1600 x 900 pixels.
 Image loss_image(const LossCurve& curve);
 
-// The same as PNG, whole or not at all. Throws InputError when the place can't be written to,
-// RunError when the disk is full.
+// Write the picture as PNG, whole or not at all. Throw InputError if the path can't be written to,
+// and RunError if the disk is full.
 void write_loss_picture(const LossCurve& curve, const std::string& path);
 
 // ---
-// A sweep's picture into a file: `ringscope simulate --sweep ... --picture FILE.png`.
+// `ringscope simulate --sweep ... --picture FILE.png` writes the picture of a sweep.
 
-// 1600 x 1000 pixels. `machine`: what it was simulated on, in words.
+// Return a picture of 1600 x 1000 pixels. `machine` names the simulated machine.
 Image sweep_image(const SweepTable& table, const std::string& machine);
 
-// The same as PNG, whole or not at all. Throws InputError when the place can't be written to,
-// RunError when the disk is full.
+// Write the picture as PNG, whole or not at all. Throw InputError if the path can't be written to,
+// and RunError if the disk is full.
 void write_sweep_picture(const SweepTable& table, const std::string& machine,
                          const std::string& path);
 

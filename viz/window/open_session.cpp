@@ -38,7 +38,7 @@ void require_panels(const Session& session) {
       session.comparing ? "several recordings" : "'" + session.document().trace.path + "'"));
 }
 
-// Ready, however long it takes.
+// Show the what-if panel with `settings`, and wait for its prediction.
 void open_what_if(Session& session, const std::string& settings) {
   const auto refuse = [](const std::string& why, const std::string& accepted) {
     throw InputError(fmt::format("--what-if: {}; accepted: {}", why, accepted));

@@ -1,4 +1,4 @@
-// From files to what is shown of them.
+// Makes the session that the viewer shows from trace files.
 #pragma once
 
 #include <string>
@@ -10,12 +10,11 @@
 
 namespace ringscope::viz {
 
-// Throws InputError for what can be known about files before they are read: that they are missing,
-// empty or directories.
+// Throw InputError for files that are missing, empty or directories, which is known before reading.
 void require_openable(const std::vector<std::string>& paths);
 
-// What `paths` hold, several recordings side by side, with the theme, step, paragraph and panel that
-// `options` ask for. Throws as load_traces does, and InputError for what a trace does not have.
+// Return the session of `paths`, with several recordings side by side, opened as `options` ask.
+// Throw as load_traces does, and InputError for a step, paragraph or panel that a trace lacks.
 Session open_session(const std::vector<std::string>& paths, const ViewOptions& options,
                      LoadProgress* progress);
 

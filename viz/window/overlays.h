@@ -1,4 +1,4 @@
-// What lies over the panels, or in their place: loading, an error, a short notice.
+// What is drawn over the panels or instead of them: loading, an error, a short notice.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace ringscope::viz {
 
-// How far loading is, in the middle of the ImGui window that the caller has begun.
+// Draw the progress of loading in the middle of the ImGui window that the caller has begun.
 void draw_loading(const LoadProgress& progress, const Fonts& fonts, const Palette& palette);
 
-// A dialog; true when it was closed.
+// Draw a dialog. Return true if it was closed.
 bool draw_error(const std::string& text, const Fonts& fonts, const Palette& palette);
 
-// At the bottom, `opacity` in [0, 1].
+// Draw a notice at the bottom, with `opacity` in [0, 1].
 void draw_notice(const std::string& text, float opacity, const Palette& palette);
 
 }  // namespace ringscope::viz

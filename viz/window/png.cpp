@@ -20,10 +20,10 @@ void write_png(const std::string& path, const Image& image) {
   rgb.reserve(image.pixels.size() * 3);
   for (const Color color : image.pixels)
     for (const int shift : {0, 8, 16}) rgb.push_back(static_cast<unsigned char>(color >> shift));
-  // Areas of one colour and repeated letters: the filters of PNG, made for photographs, only hide
-  // them from the compressor.
+  // The pictures have areas of one colour and repeated letters. PNG's filters are made for
+  // photographs and hide these from the compressor, so they are off.
   stbi_write_force_png_filter = 0;
-  stbi_write_png_compression_level = 5;  // half the time of the default, a few per cent larger
+  stbi_write_png_compression_level = 5;  // half the default's time, a few per cent larger
   AtomicFile file(path);
   const auto write = [](void* to, void* bytes, int count) {
     static_cast<AtomicFile*>(to)->write(

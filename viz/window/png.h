@@ -1,4 +1,4 @@
-// Pictures into files.
+// Writes pictures to files.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace ringscope::viz {
 
-// PNG without alpha, whole or not at all. Throws InputError when the place can't be written to,
-// RunError when the disk is full.
+// Write a PNG without alpha, whole or not at all. Throw InputError if the path can't be written to,
+// and RunError if the disk is full.
 void write_png(const std::string& path, const Image& image);
 
 }  // namespace ringscope::viz

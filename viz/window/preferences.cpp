@@ -20,12 +20,12 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostBytes = 1 << 16;
 
-// The member `name` of an object; null when it is not there.
+// Return the member `name` of an object, or null if it is missing.
 const rapidjson::Value* member(const rapidjson::Value& object, const char* name) {
   return object.HasMember(name) ? &object[name] : nullptr;
 }
 
-// These change `target` only for a value that makes sense.
+// Each read() changes `target` only for a value that makes sense.
 void read(const rapidjson::Value& object, const char* name, int least, int most, int& target) {
   const rapidjson::Value* const value = member(object, name);
   if (value != nullptr && value->IsInt() && value->GetInt() >= least && value->GetInt() <= most)
@@ -43,7 +43,7 @@ void read(const rapidjson::Value& object, const char* name, bool& target) {
   if (value != nullptr && value->IsBool()) target = value->GetBool();
 }
 
-// `other` instead of the default when its name is there.
+// Set `target` to `other` if the member holds `other_name`.
 template <class T>
 void read(const rapidjson::Value& object, const char* name, const std::string& other_name, T other,
           T& target) {
@@ -57,7 +57,7 @@ std::string preferences_path() {
   const char* const config = std::getenv("XDG_CONFIG_HOME");
   const char* const home = std::getenv("HOME");
   fs::path folder;
-  // The specification says that a path that is not absolute is to be ignored.
+  // The XDG specification says that a relative path must be ignored.
   if (config != nullptr && fs::path(config).is_absolute()) {
     folder = config;
   } else if (home != nullptr && fs::path(home).is_absolute()) {
@@ -152,7 +152,7 @@ void save_preferences(const Preferences& preferences) {
     file.write(preferences_text(preferences));
     file.commit();
   } catch (const std::exception&) {
-    // The next time begins with what was remembered before.
+    // The next run starts with the preferences saved before.
   }
 }
 

@@ -1,4 +1,4 @@
-// What the viewer remembers from one time to the next. Kept where the platform keeps such things
+// The settings that the viewer keeps between runs. They live in the platform's folder for settings
 // ($XDG_CONFIG_HOME or ~/.config, ringscope/viewer.json), never beside a trace.
 #pragma once
 
@@ -13,22 +13,22 @@ struct Preferences {
   Theme theme = Theme::dark;
   ColorBy color_by = ColorBy::owner;
   int width = 1600, height = 900;
-  bool placed = false;  // whether x and y mean anything
+  bool placed = false;  // whether x and y are valid
   int x = 0, y = 0;
   bool maximized = false;
   Splits splits;
   bool operator==(const Preferences&) const = default;
 };
 
-// The file's path; "" where there is no home.
+// Return the file's path, or "" if there is no home folder.
 std::string preferences_path();
 
-// Defaults for everything that is missing or makes no sense.
+// Parse the text. Whatever is missing or makes no sense gets its default.
 Preferences parse_preferences(const std::string& text);
 std::string preferences_text(const Preferences& preferences);
 
 Preferences load_preferences();
-// Does nothing where it can't: nobody closes a window to be told about that.
+// Save the preferences. Failures are ignored because nobody closes a window to read about them.
 void save_preferences(const Preferences& preferences);
 
 }  // namespace ringscope::viz

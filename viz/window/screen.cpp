@@ -70,7 +70,7 @@ class GlScreen : public Screen {
                static_cast<int>(data.DisplaySize.y * data.FramebufferScale.y));
     glClearColor(clear.x, clear.y, clear.z, 1);
     glClear(GL_COLOR_BUFFER_BIT);
-    // The backend reads it only.
+    // The backend only reads the data.
     ImGui_ImplOpenGL3_RenderDrawData(const_cast<ImDrawData*>(&data));
   }
 
@@ -92,7 +92,7 @@ class SoftwareScreen : public Screen {
     render(data, image_);
     glViewport(0, 0, width, height);
     glPixelStorei(GL_UNPACK_ROW_LENGTH, 0);
-    glRasterPos2f(-1, 1);  // the top left corner; OpenGL's rows go upwards, ours downwards
+    glRasterPos2f(-1, 1);  // top left, because OpenGL's rows go up and ours down
     glPixelZoom(1, -1);
     glDrawPixels(width, height, GL_RGBA, GL_UNSIGNED_BYTE, image_.pixels.data());
   }

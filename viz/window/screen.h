@@ -1,4 +1,4 @@
-// Frames onto the screen, through whatever OpenGL 3 context is current.
+// Brings frames onto the screen through the current OpenGL 3 context.
 #pragma once
 
 #include <imgui.h>
@@ -14,19 +14,19 @@ class Screen {
  public:
   virtual ~Screen() = default;
   virtual TextureStore& textures() = 0;
-  // After the ImGui context that draws here is made, and before it goes. Throws RunError.
+  // Call attach() after the ImGui context is made, and detach() before it goes. Throws RunError.
   virtual void attach() = 0;
   virtual void detach() = 0;
   virtual void begin_frame() = 0;
   virtual void draw(const ImDrawData& data, Color background) = 0;
 };
 
-// The GPU draws where there is one. Where OpenGL is itself computed on the processor, the rasteriser
-// of software_renderer.h is several times faster, for it knows that nearly everything is an upright
-// rectangle of one colour; OpenGL then only brings its picture to the screen.
+// Return the screen. A GPU draws if there is one. If OpenGL itself runs on the processor, the
+// rasteriser of software_renderer.h is several times faster because nearly everything is an upright
+// rectangle of one colour. OpenGL then only shows its picture.
 std::unique_ptr<Screen> make_screen();
 
-// What has been drawn, `width` x `height` pixels of it.
+// Return `width` x `height` pixels of what has been drawn.
 Image read_pixels(int width, int height);
 
 }  // namespace ringscope::viz

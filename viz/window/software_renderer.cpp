@@ -9,10 +9,10 @@
 namespace ringscope::viz {
 namespace {
 
-// Pixels. Beyond any picture, and still no overflow in products of its square in 1/256 pixels.
+// In pixels: beyond any picture, but its square in 1/256 pixels does not overflow.
 constexpr float kFar = 1e6f;
 
-// Pixels, half open.
+// A rectangle in pixels, half open.
 struct Clip {
   int x0, y0, x1, y1;
 };
@@ -30,7 +30,7 @@ Rgba operator*(Rgba c, float s) { return {c.r * s, c.g * s, c.b * s, c.a * s}; }
 
 std::uint32_t divided_by_255(std::uint32_t x) { return (x + 128 + ((x + 128) >> 8)) >> 8; }
 
-// `over` on top of an opaque `under`.
+// Return `over` on top of an opaque `under`.
 Color blended(Color under, Color over) {
   const std::uint32_t alpha = over >> 24;
   if (alpha == 255) return over;
@@ -58,12 +58,12 @@ Color multiplied(Color a, Color b) {
   return out;
 }
 
-// A texture as a driver samples it with linear filtering and clamped edges.
+// Samples a texture as a driver does, with linear filtering and clamped edges.
 class Sampler {
  public:
   explicit Sampler(const Image& image) : image_(image) {}
 
-  // u, v in texels.
+  // Return the colour at (u, v), in texels.
   Color at(float u, float v) const {
     const float x = std::clamp(u - 0.5f, 0.0f, static_cast<float>(image_.width - 1));
     const float y = std::clamp(v - 0.5f, 0.0f, static_cast<float>(image_.height - 1));
@@ -82,9 +82,9 @@ class Sampler {
     }
     return out;
   }
-  // Whether `count` steps of `scale` from `first` go from centre to centre of neighbouring texels.
+  // Return whether `count` steps of `scale` from `first` go between centres of neighbouring texels.
   static bool lies_on_texels(float first, float scale, int count, float size) {
-    constexpr float kClose = 1.0f / 1024;  // beyond it another texel would show
+    constexpr float kClose = 1.0f / 1024;  // with a larger error another texel would show
     const float off = first - std::floor(first) - 0.5f;
     const auto steps = static_cast<float>(count);
     return std::abs(off) < kClose && std::abs(scale - 1) * steps < kClose && first > 0 &&
@@ -105,7 +105,7 @@ bool same_uv(const ImDrawVert& a, const ImDrawVert& b) {
   return a.uv.x == b.uv.x && a.uv.y == b.uv.y;
 }
 
-// The first pixel whose centre is not before `edge`.
+// Return the first pixel whose centre is not before `edge`.
 int first_pixel(float edge) {
   return static_cast<int>(std::ceil(std::clamp(edge, -kFar, kFar) - 0.5f));
 }
@@ -118,7 +118,7 @@ void fill_span(Color* row, int x0, int x1, Color color) {
   }
 }
 
-// An upright rectangle of one colour, from its top left to its bottom right corner.
+// Draw an upright rectangle of one colour from its top left (a) to its bottom right corner (c).
 void draw_rectangle(const ImDrawVert& a, const ImDrawVert& c, const Sampler& texture,
                     const Clip& clip, Image& image) {
   const int x0 = std::max(first_pixel(a.pos.x), clip.x0);
@@ -134,7 +134,7 @@ void draw_rectangle(const ImDrawVert& a, const ImDrawVert& c, const Sampler& tex
   }
   const float u_scale = (c.uv.x - a.uv.x) * texture.width() / (c.pos.x - a.pos.x);
   const float v_scale = (c.uv.y - a.uv.y) * texture.height() / (c.pos.y - a.pos.y);
-  // Texture coordinates of the first pixel's centre.
+  // These are the texture coordinates of the first pixel's centre.
   const float u0 = a.uv.x * texture.width() + (static_cast<float>(x0) + 0.5f - a.pos.x) * u_scale;
   const float v0 = a.uv.y * texture.height() + (static_cast<float>(y0) + 0.5f - a.pos.y) * v_scale;
   const bool copies = texture.lies_on_texels(u0, u_scale, x1 - x0, texture.width()) &&
@@ -154,8 +154,8 @@ void draw_rectangle(const ImDrawVert& a, const ImDrawVert& c, const Sampler& tex
   }
 }
 
-// Vertices in 1/256 pixels, so that a pixel on an edge that two triangles share is drawn by exactly
-// one of them.
+// A vertex in 1/256 pixels. Integers ensure that exactly one of two triangles draws a pixel on
+// their shared edge.
 struct Point {
   std::int64_t x, y;
 };
@@ -164,15 +164,15 @@ std::int64_t floor_divided(std::int64_t a, std::int64_t b) {  // b > 0
   return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
-// a * x + b >= 0 within the triangle, for pixel x of one row.
+// a * x + b >= 0 holds inside the triangle, for pixel x of one row.
 struct Edge {
   std::int64_t a, b;
 };
 
-// The edge from p to q of a triangle that runs clockwise on the screen, in the row with centre `y`.
+// Return the edge from p to q of a triangle clockwise on the screen, in the row with centre `y`.
 Edge edge_in_row(Point p, Point q, std::int64_t y) {
   const std::int64_t dx = q.x - p.x, dy = q.y - p.y;
-  const bool owns = dy < 0 || (dy == 0 && dx > 0);  // left or top: its pixels belong to it
+  const bool owns = dy < 0 || (dy == 0 && dx > 0);  // pixels on a left or top edge belong to it
   // dx * (y - p.y) - dy * (256 x + 128 - p.x), positive inside
   return {-dy * 256, dx * (y - p.y) - dy * (128 - p.x) - (owns ? 0 : 1)};
 }
@@ -184,7 +184,7 @@ void draw_triangle(const ImDrawVert* const (&given)[3], const Sampler& texture, 
   const auto place = [&] {
     for (std::size_t i = 0; i < 3; ++i) {
       const auto fixed = [](float x) {
-        const float near = x >= -kFar ? std::min(x, kFar) : -kFar;  // NaN too
+        const float near = x >= -kFar ? std::min(x, kFar) : -kFar;  // also maps NaN to -kFar
         return static_cast<std::int64_t>(std::lround(near * 256));
       };
       p[i] = {fixed(v[i]->pos.x), fixed(v[i]->pos.y)};
@@ -209,7 +209,7 @@ void draw_triangle(const ImDrawVert* const (&given)[3], const Sampler& texture, 
   const int y1 = static_cast<int>(std::min<std::int64_t>(floor_divided(high, 256) + 1, clip.y1));
   for (int y = y0; y < y1; ++y) {
     const std::int64_t row_y = std::int64_t{y} * 256 + 128;
-    // edges[i] is opposite vertex i: its value over the area is the vertex' share.
+    // edges[i] is opposite vertex i, so its value over the area is the vertex' share.
     const std::array<Edge, 3> edges = {edge_in_row(p[1], p[2], row_y),
                                        edge_in_row(p[2], p[0], row_y),
                                        edge_in_row(p[0], p[1], row_y)};
@@ -239,7 +239,7 @@ void draw_triangle(const ImDrawVert* const (&given)[3], const Sampler& texture, 
   }
 }
 
-// Whether two triangles 0 1 2, 0 2 3 are an upright rectangle of one colour, as ImGui makes them.
+// Return whether triangles 0 1 2 and 0 2 3 form an upright rectangle of one colour, as ImGui's do.
 bool is_rectangle(const ImDrawIdx* index, const ImDrawVert* vertices) {
   if (index[0] != index[3] || index[2] != index[4]) return false;
   const ImDrawVert &a = vertices[index[0]], &b = vertices[index[1]], &c = vertices[index[2]],

@@ -1,5 +1,5 @@
-// ImGui's draw lists into a picture, on the CPU: textured triangles with clip rectangles and alpha.
-// What --screenshot and the golden pictures use: no display, no driver, the same bytes every time.
+// Renders ImGui's draw lists on the CPU: textured triangles with clip rectangles and alpha. Needs
+// no display and no driver and repeats every byte, so screenshots and golden pictures use it.
 #pragma once
 
 #include <imgui.h>
@@ -18,10 +18,10 @@ class SoftwareTextures : public TextureStore {
   ImTextureID update(const std::string& slot, const Image& image) override;
 
  private:
-  std::map<std::string, Image> slots_;  // ids point to the images
+  std::map<std::string, Image> slots_;  // texture ids point to the images
 };
 
-// Draws `data` onto `image`, whose size is the display's times its scale. Texture ids are
+// Draw `data` onto `image`, whose size is the display's times its scale. Texture ids are
 // `const Image*`.
 void render(const ImDrawData& data, Image& image);
 

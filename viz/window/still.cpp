@@ -9,9 +9,9 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kScale = 1.25f;  // pixels to a point
+constexpr float kScale = 1.25f;  // pixels per point
 
-// ImGui for one frame without a window.
+// Runs ImGui for one frame without a window.
 class Canvas {
  public:
   Canvas(int width, int height, float scale) : context_(ImGui::CreateContext()) {

@@ -1,4 +1,4 @@
-// A picture that is drawn once, into memory: ImGui without a window.
+// Draws a single picture into memory with ImGui, but without a window.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace ringscope::viz {
 
-// Of width x height pixels, more than one to a point, since pages show pictures smaller than they
-// are. `draw` fills the box.
+// Return a picture of width x height pixels. It has more than one pixel per point because pages
+// show pictures reduced. `draw` fills the box.
 Image still_image(int width, int height,
                   const std::function<void(const ChartDrawing& drawing, const Box& box)>& draw);
 

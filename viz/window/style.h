@@ -1,4 +1,4 @@
-// How widgets look: colours of the palette, round corners, room to breathe.
+// The look of widgets: colours of the palette, round corners, padding.
 #pragma once
 
 #include <imgui.h>

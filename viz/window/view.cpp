@@ -21,7 +21,7 @@ void take_screenshot(const ViewOptions& options) {
   Session session = open_session(options.traces, options, nullptr);
   if (!options.step && !session.story_shown() && !session.go_to_failure())
     session.seek(session.length());
-  // Large pictures show everything larger, not more: they are for large screens and for print.
+  // Large pictures magnify everything rather than show more: they are for large screens and print.
   const int scale = std::max(1, std::min(options.width / kWidth, options.height / kHeight));
   SoftwareTextures textures;
   Viewer viewer(std::move(session), textures, static_cast<float>(scale));

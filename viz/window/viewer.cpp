@@ -18,9 +18,9 @@ namespace ringscope::viz {
 namespace {
 
 constexpr float kNoticeSeconds = 4;
-constexpr int kTextFrames = 4;  // from asking for a text field until ImGui says that it is active
+constexpr int kTextFrames = 4;  // from requesting a text field until ImGui reports it active
 
-// The keys that ImGui's text fields know, in the places of io.KeysDown that are the same.
+// The keys that ImGui's text fields know. Each ImGuiKey is also its index in io.KeysDown.
 constexpr std::pair<SpecialKey, ImGuiKey> kTextKeys[] = {
     {SpecialKey::left, ImGuiKey_LeftArrow},      {SpecialKey::right, ImGuiKey_RightArrow},
     {SpecialKey::home, ImGuiKey_Home},           {SpecialKey::end, ImGuiKey_End},
@@ -42,7 +42,7 @@ Viewer::Viewer(TextureStore& textures, float scale) : textures_(textures) {
   IMGUI_CHECKVERSION();
   context_ = ImGui::CreateContext();
   ImGuiIO& io = ImGui::GetIO();
-  io.IniFilename = nullptr;  // nothing is left anywhere but in preferences.h
+  io.IniFilename = nullptr;  // settings are saved only by preferences.h
   io.LogFilename = nullptr;
   io.BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;
   io.ConfigWindowsMoveFromTitleBarOnly = true;
@@ -77,7 +77,7 @@ bool Viewer::animating() const {
          text_key_down_ || text_frames_ > 0 || settling_ > 0;
 }
 
-// One key into the text field. False: that is all it can take in this frame.
+// Pass one key to the text field. Return false if the field can take no more in this frame.
 bool Viewer::feed_text(const Key& key, char32_t character) {
   ImGuiIO& io = ImGui::GetIO();
   if (text_key_down_) return false;

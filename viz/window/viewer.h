@@ -1,5 +1,5 @@
-// One frame of the viewer from input to draw lists, with no window behind it: what the window, the
-// screenshot and the tests drive alike. Owns the ImGui context; one at a time in a process.
+// One frame of the viewer from input to draw lists, without a window. The window, the screenshot
+// and the tests all drive it. It owns the ImGui context, so only one may exist per process.
 #pragma once
 
 #include <imgui.h>
@@ -22,41 +22,41 @@ namespace ringscope::viz {
 struct FrameInput {
   int width = 1600, height = 900;
   float seconds = 1.0f / 60;
-  float mouse_x = -1, mouse_y = -1;  // outside: nowhere
+  float mouse_x = -1, mouse_y = -1;  // negative: outside the window
   bool left = false, right = false, middle = false, shift = false, ctrl = false;
   float wheel = 0, wheel_x = 0;
-  std::vector<Key> keys;      // pressed, in order
-  std::u32string characters;  // typed, for text fields
+  std::vector<Key> keys;      // pressed keys, in order
+  std::u32string characters;  // typed text, for text fields
 };
 
 class Viewer {
  public:
-  // `textures` must outlive it. `scale`: pixels of the screen to one of FrameInput's.
+  // `textures` must outlive it. `scale` is the number of screen pixels per pixel of FrameInput.
   Viewer(Session session, TextureStore& textures, float scale = 1);
-  // With nothing opened yet: the loading screen.
+  // Begin with the loading screen, with nothing open.
   explicit Viewer(TextureStore& textures, float scale = 1);
   ~Viewer();
   Viewer(const Viewer&) = delete;
   Viewer& operator=(const Viewer&) = delete;
 
-  // Builds a frame. The draw data is valid until the next one.
+  // Build a frame. The draw data is valid until the next call.
   const ImDrawData& frame(const FrameInput& input);
 
   void open(Session session);
   bool is_open() const { return session_.has_value(); }
-  // Only when open.
+  // Call session() only when open.
   Session& session() { return *session_; }
   const Session& session() const { return *session_; }
 
-  // Shows how far loading is, instead of what is open, until it is given null.
+  // Show the progress of loading instead of the session until called with null.
   void show_loading(const LoadProgress* progress) { loading_ = progress; }
-  // Whether the next frame would differ without new input: playing, or something fades.
+  // Return whether the next frame would differ without new input because of playing or fading.
   bool animating() const;
   bool settling() const { return settling_ > 0; }
-  // A message over everything, with a button that closes it.
+  // Show a message over everything, with a button that closes it.
   void show_error(std::string text) { error_ = std::move(text); }
   bool showing_error() const { return !error_.empty(); }
-  // A message that fades by itself.
+  // Show a message that fades by itself.
   void show_notice(std::string text);
 
   Splits splits;
@@ -74,20 +74,20 @@ class Viewer {
   std::string error_;
   std::string notice_;
   float notice_seconds_ = 0;
-  // Keys that no frame has taken yet: a text field wants its keys one a frame.
+  // Keys that no frame has taken yet. A text field takes only one key per frame.
   struct Typed {
     Key key;
     char32_t character = 0;  // 0: none
   };
   std::deque<Typed> typed_;
   bool text_key_down_ = false;  // in the last frame
-  int text_frames_ = 0;         // until the text field has noticed that it is active, or is not
+  int text_frames_ = 0;         // until the text field knows whether it is active
   int settling_ = 0;            // frames until sizes that depend on contents are right
   ImGuiContext* context_ = nullptr;
 };
 
-// What `viewer`, which draws with SoftwareTextures, shows: a few frames, until every size that
-// depends on contents is known, and the last of them as a picture of `width` x `height` pixels.
+// Return what `viewer` shows, as `width` x `height` pixels. It must draw with SoftwareTextures. A
+// few frames are drawn first, until every size that depends on contents is known.
 Image picture_of(Viewer& viewer, const FrameInput& input, int width, int height);
 
 }  // namespace ringscope::viz

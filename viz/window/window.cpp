@@ -139,7 +139,7 @@ void listen(GLFWwindow* window, WindowListener& listener) {
     push(from, event);
   });
   glfwSetKeyCallback(window, [](GLFWwindow* from, int key, int, int action, int mods) {
-    of(from).happened();  // modifiers matter by themselves
+    of(from).happened();  // modifiers alone can matter
     if (action == GLFW_RELEASE) return;
     if ((mods & GLFW_MOD_CONTROL) != 0 && (key == GLFW_KEY_Q || key == GLFW_KEY_W))
       glfwSetWindowShouldClose(from, GLFW_TRUE);
@@ -149,7 +149,7 @@ void listen(GLFWwindow* window, WindowListener& listener) {
     event.key_pressed.shift = (mods & GLFW_MOD_SHIFT) != 0;
     if (event.key_pressed.special != SpecialKey::none) push(from, event);
   });
-  // Printable keys come as the characters that the keyboard's layout makes of them.
+  // Printable keys arrive as the characters that the keyboard's layout makes of them.
   glfwSetCharCallback(window, [](GLFWwindow* from, unsigned character) {
     InputEvent event;
     event.kind = InputEvent::key;
@@ -173,10 +173,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kFrameSeconds = 1.0 / 60, kLoadingFrameSeconds = 1.0 / 20;
-constexpr int kFramesAfterInput = 3;              // until what it changed has settled
-constexpr std::uintmax_t kQuickBytes = 4u << 20;  // read before the window opens
+constexpr int kFramesAfterInput = 3;              // until the change has settled
+constexpr std::uintmax_t kQuickBytes = 4u << 20;  // read before the window opens if smaller
 
-// The library, initialised.
+// Initialises the library, and terminates it at the end.
 class Glfw {
  public:
   Glfw() {
@@ -195,7 +195,7 @@ class Glfw {
       "; accepted: DISPLAY or WAYLAND_DISPLAY set to a display, or --screenshot OUT.png";
 };
 
-// Whether some monitor shows the top left corner of a window there.
+// Return whether some monitor shows the top left corner of a window at (x, y).
 bool is_on_a_monitor(int x, int y) {
   int count = 0;
   GLFWmonitor** const monitors = glfwGetMonitors(&count);
@@ -207,7 +207,7 @@ bool is_on_a_monitor(int x, int y) {
   return false;
 }
 
-// The first free ringscope-N.png of the present folder.
+// Return the first free ringscope-N.png in the current folder.
 std::string next_screenshot_path() {
   for (int n = 1;; ++n) {
     const fs::path path = fs::current_path() / fmt::format("ringscope-{}.png", n);
@@ -238,13 +238,13 @@ class Window {
   Preferences preferences_;
   Glfw glfw_;
   GLFWwindow* window_ = nullptr;
-  float scale_ = 1;  // pixels of the frame buffer to one of FrameInput's
+  float scale_ = 1;  // frame buffer pixels per pixel of FrameInput
   std::unique_ptr<Screen> screen_;
   std::optional<Viewer> viewer_;
   GLFWcursor* cursors_[ImGuiMouseCursor_COUNT] = {};
   WindowListener listener_;
   std::unique_ptr<BackgroundLoad> loading_;
-  std::exception_ptr failure_;  // of the first load
+  std::exception_ptr failure_;  // the first load's failure
   int frames_due_ = kFramesAfterInput;
   double last_frame_ = 0;
 };
@@ -309,7 +309,7 @@ void Window::show(Session session) {
 }
 
 void Window::load(std::vector<std::string> paths) {
-  if (loading_ != nullptr) return;  // one at a time
+  if (loading_ != nullptr) return;  // load one at a time
   try {
     require_openable(paths);
   } catch (const InputError& error) {
@@ -376,8 +376,8 @@ void Window::draw() {
   const double now = glfwGetTime();
   input.seconds = static_cast<float>(now - last_frame_);
   last_frame_ = now;
-  // Asked for in the frame before, so that it shows what came before it: a click in the frame of the
-  // key changes what is drawn only in the next one.
+  // Take a screenshot that the previous frame asked for, because a click in the frame of the key
+  // changes what is drawn only in the next one.
   const bool picture_due = viewer_->is_open() && viewer_->session().wants_screenshot;
   screen_->begin_frame();
   const ImDrawData& data = viewer_->frame(input);
@@ -388,7 +388,7 @@ void Window::draw() {
   use_cursor();
 }
 
-// Until there is something to draw. Where the driver does not wait for the screen, time does.
+// Wait until there is something to draw, and pace frames if the driver does not.
 void Window::wait() {
   if (!listener_.queue.empty()) return glfwPollEvents();
   if (frames_due_ <= 0 && !viewer_->animating()) return glfwWaitEvents();
@@ -403,7 +403,7 @@ void Window::wait() {
 
 void Window::run() {
   last_frame_ = glfwGetTime();
-  // What came before the wish to close still counts.
+  // Events that came before the request to close still count.
   while (glfwWindowShouldClose(window_) == GLFW_FALSE || !listener_.queue.empty()) {
     wait();
     if (loading_ != nullptr && loading_->finished()) finish_loading();
@@ -422,7 +422,7 @@ Preferences Window::present_preferences() const {
   p.color_by = viewer_->session().color_by;
   p.splits = viewer_->splits;
   p.maximized = glfwGetWindowAttrib(window_, GLFW_MAXIMIZED) == GLFW_TRUE;
-  if (p.maximized) return p;  // size and place stay those to return to
+  if (p.maximized) return p;  // keep the size and place to return to
   glfwGetWindowSize(window_, &p.width, &p.height);
   glfwGetWindowPos(window_, &p.x, &p.y);
   p.placed = true;
@@ -447,7 +447,7 @@ void run_window(const ViewOptions& options) {
     const std::uintmax_t size = fs::file_size(path, error);
     bytes += error ? kQuickBytes : std::min(size, kQuickBytes);
   }
-  // What can be read in no time is: its errors then need no window.
+  // Small traces are read first because their errors then need no window.
   std::optional<Session> quick;
   if (bytes < kQuickBytes) quick = open_session(options.traces, options, nullptr);
   Window window(options);

@@ -1,5 +1,5 @@
-// A window's events on their way to frames. Nothing that happens is lost, however short: a click
-// whose press and release come together is given to two frames.
+// Passes a window's events on to frames. No event is lost, however short: a click whose press and
+// release arrive together is spread over two frames.
 #pragma once
 
 #include <deque>
@@ -16,7 +16,7 @@ namespace ringscope::viz {
 
 struct InputEvent {
   enum Kind { move, button, scroll, key, text } kind = move;
-  float x = 0, y = 0;  // move: the place; scroll: by how much
+  float x = 0, y = 0;  // move: the position; scroll: the amount
   int button_number = 0;
   bool pressed = false;
   Key key_pressed;
@@ -28,36 +28,35 @@ class InputQueue {
   void push(const InputEvent& event) { events_.push_back(event); }
   bool empty() const { return events_.empty(); }
 
-  // Takes what fits into the next frame: anything up to a movement or a second button after a
-  // button, and up to a drag's end after its last movement. Leaves size, time and modifiers to the
-  // caller.
+  // Take the events that fit into the next frame. It stops before a movement or a second button
+  // event once it has taken a button event, and in a drag before a button event once it has taken a
+  // movement. The caller sets size, time and modifiers.
   FrameInput take();
 
  private:
   std::deque<InputEvent> events_;
-  FrameInput held_;  // what lasts from frame to frame: the mouse's place, its buttons
+  FrameInput held_;  // what lasts from frame to frame: mouse position and buttons
 };
 
 // ---
-// What GLFW tells about a window, into the queue above.
+// A listener receives what GLFW reports about a window, and fills the queue above.
 
 struct WindowListener {
   InputQueue queue;
-  float scale = 1;                 // pixels of the screen to one of FrameInput's
-  std::function<void()> happened;  // something did, whether or not it is in the queue
-  std::function<void(std::vector<std::string>)> dropped;  // these files
+  float scale = 1;                 // screen pixels per pixel of FrameInput
+  std::function<void()> happened;  // called for every event, in the queue or not
+  std::function<void(std::vector<std::string>)> dropped;  // called with the files
 };
 
-// `listener` must outlive the window. Ctrl-Q and Ctrl-W ask the window to close.
+// Listen to `window`, which `listener` must outlive. Ctrl-Q and Ctrl-W ask the window to close.
 void listen(GLFWwindow* window, WindowListener& listener);
 
 // ---
-// The viewer in a window: GLFW for the window and its input, OpenGL for the pictures. Draws only
-// when something happened or moves.
+// The viewer runs in a window: GLFW provides the window and its input, and OpenGL shows the
+// pictures. It draws only when something happened or moves.
 
-// Opens the window, loads, and returns when it is closed. Throws InputError when there is no
-// display, and what loading threw when there was nothing to show but that; RunError when OpenGL
-// fails.
+// Open the window, load, and return when it is closed. Throw InputError if there is no display,
+// what loading threw if there is nothing else to show, and RunError if OpenGL fails.
 void run_window(const ViewOptions& options);
 
 }  // namespace ringscope::viz

@@ -9,12 +9,12 @@ namespace ringscope::viz {
 namespace {
 
 constexpr float kSplitterGap = 6, kToolbarHeight = 46, kDetails = 30;
-constexpr float kLeastPanel = 90;                     // pixels, in either direction
-constexpr float kLeastStory = 220, kMostStory = 520;  // pixels: lines that read well
+constexpr float kLeastPanel = 90;                     // pixels, in both directions
+constexpr float kLeastStory = 220, kMostStory = 520;  // pixels; widths at which lines read well
 constexpr ImGuiWindowFlags kStill =
     ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse;
 
-// A panel with its frame at a place in the window; a stronger frame when it is `lit`.
+// Draw a panel with its frame at a place in the window. A `lit` panel has a stronger frame.
 template <class Draw>
 void panel(const char* name, ImVec2 at, ImVec2 size, ImGuiWindowFlags flags, ImVec2 padding,
            Draw draw, bool lit = false) {
@@ -31,7 +31,7 @@ void panel(const char* name, ImVec2 at, ImVec2 size, ImGuiWindowFlags flags, ImV
   ImGui::EndChild();
 }
 
-// The bar between two panels; dragging it changes `share` of `room` pixels.
+// Draw the bar between two panels. Dragging it changes `share` of `room` pixels.
 void splitter(const char* name, ImVec2 at, ImVec2 size, bool vertical, float room, float& share) {
   if (size.x < 1 || size.y < 1 || room < 1) return;
   ImGui::SetCursorPos(at);
@@ -49,14 +49,14 @@ void splitter(const char* name, ImVec2 at, ImVec2 size, bool vertical, float roo
       3);
 }
 
-// Whether the mouse is in the panel that was drawn last, or what it holds.
+// Return whether the mouse is in the panel drawn last, or in its contents.
 bool under_mouse() {
   const ImVec2 from = ImGui::GetItemRectMin(), to = ImGui::GetItemRectMax();
   return ImGui::IsMouseHoveringRect(from, to, false) &&
          ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows);
 }
 
-// Whether the story says to look there.
+// Return whether the story points at `figure`.
 bool told_to_look(const Session& session, Figure figure) {
   return session.story_shown() && session.pointing && session.story_at >= 0 &&
          session.story()[static_cast<std::size_t>(session.story_at)].figure == figure;
@@ -83,7 +83,7 @@ void draw_figures(const PanelContext& context) {
   ImGui::EndTabBar();
 }
 
-// The panel that shows `figure`.
+// Draw the panel that shows `figure`.
 void draw_panel(const PanelContext& context, Figure figure, ImVec2 at, ImVec2 size) {
   Session& session = context.session;
   const bool lit = told_to_look(session, figure);
@@ -101,7 +101,7 @@ void draw_panel(const PanelContext& context, Figure figure, ImVec2 at, ImVec2 si
           "mask", at, size, kStill, {10, 8}, [&] { draw_mask(context); }, lit);
       break;
     case Figure::balance:
-    case Figure::softmax: {  // side by side in one panel
+    case Figure::softmax: {  // they share one panel
       const bool any =
           told_to_look(session, Figure::balance) || told_to_look(session, Figure::softmax);
       panel(
@@ -112,7 +112,7 @@ void draw_panel(const PanelContext& context, Figure figure, ImVec2 at, ImVec2 si
   if (under_mouse()) session.under_mouse = figure;
 }
 
-// One recording: the timeline across, and below it what only recordings of ours have.
+// Draw one recording: the timeline, and below it the panels that only our own recordings have.
 void draw_single(const PanelContext& context, ImVec2 at, ImVec2 size, Splits& splits) {
   context.session.under_mouse.reset();
   if (!context.session.document().trace.is_ring())
@@ -140,7 +140,7 @@ void draw_single(const PanelContext& context, ImVec2 at, ImVec2 size, Splits& sp
   draw_panel(context, Figure::balance, {figures_x, lower_y}, {at.x + size.x - figures_x, lower});
 }
 
-// The story at the left; what is left of the width then begins at `at`.
+// Draw the story at the left. Update `at` and `size` to the room that is left.
 void draw_told(const PanelContext& context, ImVec2& at, ImVec2& size, Splits& splits) {
   const float least = std::min(kLeastStory, size.x / 3), most = std::min(kMostStory, size.x / 2);
   splits.story = std::clamp(splits.story, least / size.x, most / size.x);

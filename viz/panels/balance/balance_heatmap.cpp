@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kNumberHeight = 16, kMarkWidth = 24;
 
-// Zero stays apart from little: a cell without work is empty ground.
+// Keep zero apart from small values: a cell without work shows the empty ground.
 Color heat_color(const Palette& palette, HeatMetric metric, double share) {
   const Color strong = metric == HeatMetric::waiting ? palette.warning : palette.accent;
   const Color ground = mix(palette.panel, palette.text, 0.05);
@@ -21,7 +21,7 @@ Color heat_color(const Palette& palette, HeatMetric metric, double share) {
   return mix(ground, strong, 0.10 + 0.82 * std::min(share, 1.0));
 }
 
-// Cells as a picture of the screen's own pixels: thousands cost no more than a few.
+// Paint the cells into one image of the screen's pixels, so thousands cost no more than a few.
 Image paint_cells(const PanelContext& context, const HeatLayout& layout, const Balance& balance,
                   const HeatPaint& paint) {
   const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
@@ -122,7 +122,7 @@ void draw_heatmap(const PanelContext& context, const HeatLayout& layout, const B
         draw_text(list, font, {box.center().x, box.center().y - (marks ? 1.0f : 0.0f)},
                   {0.5f, 0.5f}, with_alpha(ink_on(ground), 0.9), heat_text(value, paint.metric));
       if (!marks) continue;
-      // Measured: a line along the bottom. Predicted: a tick across it; they meet when all is well.
+      // The measured line along the bottom and the predicted tick across it meet if they agree.
       const float span = box.width() - 9;
       const float y = box.y1 - 4;
       const float measured = box.x0 + 4 + span * static_cast<float>(std::min(share, 1.0));

@@ -1,5 +1,5 @@
-// Rank x step as a picture: the stronger a cell's colour, the more work (or waiting). Shared by the
-// balance and compare panels.
+// The heat map of rank x step that the balance and compare panels share. The stronger a cell's
+// colour, the more work (or waiting) it stands for.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ double heat_value(const Cell& cell, HeatMetric metric);
 std::string heat_text(double value, HeatMetric metric);
 double largest_value(const Balance& balance, HeatMetric metric);
 
-// Where cells lie: `box` divided evenly.
+// Divides `box` evenly into cells.
 struct HeatLayout {
   Box box;
   int ranks = 0, steps = 0;
@@ -27,21 +27,21 @@ struct HeatLayout {
 };
 
 struct HeatPaint {
-  std::string slot;  // of the texture
+  std::string slot;  // texture slot
   HeatMetric metric = HeatMetric::pairs;
-  double largest = 1;        // the value with full colour
-  int forward_steps = 0;     // a line separates what is behind them
-  int current_step = -1;     // whose column is marked
-  int selected_rank = -1;    // whose row is marked
-  bool predictions = false;  // a mark in every cell where the closed forms put the value
+  double largest = 1;        // value drawn in full colour
+  int forward_steps = 0;     // a line separates them from the backward steps
+  int current_step = -1;     // its column is marked
+  int selected_rank = -1;    // its row is marked
+  bool predictions = false;  // mark the predicted value in every cell
 };
 void draw_heatmap(const PanelContext& context, const HeatLayout& layout, const Balance& balance,
                   const HeatPaint& paint);
 
-// Ranks at the left, steps on top; 20 pixels of it, 36 with a backward pass.
+// Draw ranks at the left and steps on top: 20 pixels of labels, or 36 with a backward pass.
 void draw_heat_labels(const PanelContext& context, const HeatLayout& layout, int forward_steps);
 
-// The step that most ranks are at, on the step axis; -1 without ranks.
+// Return the step of the step axis that most ranks are at, or -1 without ranks.
 int common_step(const RingMoment& moment);
 
 }  // namespace ringscope::viz

@@ -1,5 +1,5 @@
-// Who had how much to do, what it cost, and why: findings in words, a heat map of rank x step, and
-// every rank's time as a bar.
+// Shows who had how much work, what it cost, and why: findings in words, a heat map of rank x step,
+// and every rank's time as a bar.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ float heading(const PanelContext& context, ImVec2 at, std::string_view text) {
   return 26;
 }
 
-// What the numbers say, one sentence a paragraph, each behind a dot.
+// Draw the findings, one sentence per paragraph, each behind a dot.
 float draw_findings(const PanelContext& context, const Document& document, ImVec2 at, float width) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
   float y = at.y;
@@ -36,7 +36,7 @@ float draw_findings(const PanelContext& context, const Document& document, ImVec
   return y - at.y;
 }
 
-// Figures in a row: large values over small names.
+// Draw the figures in a row, as large values over small names.
 float draw_figures(const PanelContext& context, const Balance& balance, ImVec2 at, float width) {
   const std::pair<std::string, std::string> figures[] = {
       {fmt::format("{:.2f}", balance.imbalance), "imbalance"},
@@ -87,7 +87,7 @@ void cell_tooltip(const PanelContext& context, const Balance& balance, int forwa
                rows);
 }
 
-// Whether the story has just said to look here. Words may be read at any time; it means the pictures.
+// Return whether the story has just pointed at the pictures. Its words can be read at any time.
 bool just_told(const Session& session) {
   const bool told =
       session.story_shown() && session.pointing && session.story_at >= 0 &&
@@ -100,7 +100,7 @@ bool just_told(const Session& session) {
   return told;
 }
 
-// Goes to the cell: its rank, its step, the slice that it stands for.
+// Go to the cell's step, and select its slice, or only its rank if the cell has no slice.
 void choose(Session& session, int rank, int step) {
   session.seek_step(step);
   if (const auto slice = compute_slice(session.document(), rank, step))
@@ -129,7 +129,7 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
   HeatLayout layout;
   layout.ranks = balance.ranks;
   layout.steps = balance.steps;
-  // Few steps don't stretch: a cell is no wider than its numbers need.
+  // Few steps are not stretched: a cell is no wider than its numbers need.
   const float right =
       std::min(at.x + width, at.x + gutter + 110.0f * static_cast<float>(balance.steps));
   layout.box = {at.x + gutter, top, right, top + pitch * static_cast<float>(balance.ranks)};

@@ -23,7 +23,7 @@ struct LegendEntry {
   float x, y;
 };
 
-// Names with their totals, in as many lines as they take.
+// Lay out the names with their totals, in as many lines as they need.
 std::vector<LegendEntry> legend(const PanelContext& context, const LossReport& losses,
                                 float width) {
   std::array<double, kLossParts> totals{};

@@ -9,7 +9,7 @@ namespace ringscope::viz {
 
 namespace {
 
-// The least of 1, 2, 5 times a power of ten that is not below `value`.
+// Return the least of 1, 2, 5 times a power of ten that is not below `value`.
 double round_up_to_125(double value) {
   const double power = std::pow(10, std::floor(std::log10(value)));
   for (const double factor : {1.0, 2.0, 5.0})
@@ -17,13 +17,13 @@ double round_up_to_125(double value) {
   return 10 * power;
 }
 
-// Of `count` things every how manyth is written, so that no more than `most` are.
+// Return the stride at which at most `most` of `count` things are written.
 std::size_t every(std::size_t count, int most) {
   const auto fit = static_cast<std::size_t>(std::max(most, 1));
   return std::max<std::size_t>((count + fit - 1) / fit, 1);
 }
 
-// Gaps of a list: largest over smallest.
+// Return the largest gap of a list over the smallest.
 double unevenness(const std::vector<double>& at) {
   double least = INFINITY, most = 0;
   for (std::size_t i = 1; i < at.size(); ++i) {

@@ -1,4 +1,4 @@
-// How values lie along a chart's axis, and which of them are written there: round ones.
+// Scales the values along a chart's axis, and picks the round values that label it.
 #pragma once
 
 #include <imgui.h>
@@ -13,7 +13,7 @@
 namespace ringscope::viz {
 
 struct Tick {
-  double at = 0;  // a value
+  double at = 0;  // the value
   std::string label;
 };
 
@@ -24,29 +24,29 @@ struct ChartScale {
   double low = 0, high = 1;
   std::vector<Tick> ticks;
 
-  // Where a value lies: 0 at low, 1 at high.
+  // Return where a value lies: 0 at low, 1 at high.
   double share(double value) const;
 };
 
-// From 0, or below the lowest value, to a round number above the highest: 1, 2 or 5 times a power
-// of ten apart, about `count` of them.
+// Return a scale between round numbers at or below `low` and at or above `high`. Its ticks are 1, 2
+// or 5 times a power of ten apart, and about `count` of them.
 ChartScale linear_scale(double low, double high, int count, const ValueText& text);
-// A little more than positive values take, and the round numbers there: 1, 2, 5 of every decade, or
-// powers of ten where these would be many. For values that are far apart, or one.
+// Return a scale a little wider than the positive values need, for distant values or a single one.
+// Its ticks are 1, 2 and 5 of every decade, or powers of ten where those would be too many.
 ChartScale log_scale(double low, double high, int count, const ValueText& text);
-// The values themselves, ascending, as far as at most `count` of them; by logarithm where they lie
-// more evenly so.
+// Return a scale with ticks at the ascending values themselves, at most `count` of them. It is
+// logarithmic if that spaces the values more evenly.
 ChartScale scale_at(const std::vector<double>& values, int count, const ValueText& text);
-// Names, at 0, 1, 2, ...
+// Return a scale of names at 0, 1, 2, ..., of which at most `count` are written.
 ChartScale named_scale(const std::vector<std::string>& names, int count);
 
-// "50 µs", "1 s": no more digits than there are.
+// Return "50 µs" or "1 s", with no more digits than needed.
 std::string tick_time_text(double seconds);
-// "8k" for 8192, "1M" for 1048576, "1000" for 1000.
+// Return "8k" for 8192, "1M" for 1048576, "1000" for 1000.
 std::string tokens_text(double count);
 
 // ---
-// What the pictures of charts share: the page, frames, and axes.
+// The drawings of charts share the page, the frames and the axes.
 
 struct ChartDrawing {
   ImDrawList& list;
@@ -55,13 +55,13 @@ struct ChartDrawing {
   Theme theme;
 };
 
-inline constexpr float kTickGap = 8;  // between a plot and its ticks' labels
+inline constexpr float kTickGap = 8;  // between a plot and its tick labels
 
-// The ground of `box`, which is all of the picture, with a title over it. Returns what is left.
+// Draw the page and its title over all of `box`. Return the box that is left.
 Box draw_page(const ChartDrawing& drawing, const std::string& title, const std::string& subtitle,
               const Box& box);
 
-// A chart's frame, its title and note. Returns what is left inside.
+// Draw a chart's frame, title and note. Return the box that is left inside.
 Box draw_frame(const ChartDrawing& drawing, const Box& box, const std::string& title,
                const std::string& note);
 
@@ -69,10 +69,10 @@ float x_of(const Box& plot, const ChartScale& scale, double value);
 float y_of(const Box& plot, const ChartScale& scale, double value);
 
 float widest_label(const ImFont* font, const std::vector<Tick>& ticks);
-// Labels below the plot that have room, and the title below them: 40 pixels are enough.
+// Draw the tick labels that have room below the plot, and the title below them, in 40 pixels.
 void draw_x_axis(const ChartDrawing& drawing, const ChartScale& scale, const Box& plot,
                  const std::string& title, bool with_grid);
-// Labels left of the plot, and lines across it.
+// Draw labels left of the plot, and lines across it.
 void draw_y_axis(const ChartDrawing& drawing, const ChartScale& scale, const Box& plot);
 
 }  // namespace ringscope::viz

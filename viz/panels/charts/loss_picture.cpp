@@ -9,12 +9,12 @@ namespace ringscope::viz {
 namespace {
 
 constexpr std::size_t kMostRaw = 4000, kMostSmooth = 800;
-constexpr double kNothingKnown = 5.545177444479562;  // log(256): every byte is as likely
+constexpr double kNothingKnown = 5.545177444479562;  // log(256): all bytes are equally likely
 
-// A straight line is fitted to the losses around a step, near ones counting most, and its value
-// there taken: unlike a mean, that is not off where the curve begins and ends. A run's first steps
-// do as much as hundreds of later ones, so the stretch grows with the step, and stays short beside
-// the whole.
+// Return the value at step `at` of a straight line fitted to the losses around it, where near
+// losses weigh most. Unlike a mean, it is unbiased where the curve begins and ends. A run's first
+// steps change as much as hundreds of later ones, so the stretch grows with the step. It stays
+// short compared to the whole run.
 double smoothed(const std::vector<LossPoint>& points, std::size_t at) {
   const auto count = static_cast<double>(points.size());
   const double reach =
@@ -33,7 +33,7 @@ double smoothed(const std::vector<LossPoint>& points, std::size_t at) {
   return spread > 1e-12 * w * w ? (wxx * wy - wx * wxy) / spread : wy / w;
 }
 
-// Of `count` things up to `most`, evenly, with the first and the last.
+// Return up to `most` of `count` indices, spread evenly, with the first and the last.
 std::vector<std::size_t> some_of(std::size_t count, std::size_t most) {
   std::vector<std::size_t> chosen;
   const std::size_t taken = std::min(count, most);
@@ -70,7 +70,7 @@ std::string subtitle_of(const LossCurve& curve, const LossPicture& picture) {
   return text;
 }
 
-// Many points are fainter and smaller, so that they become a ground to the curve.
+// Many points are drawn fainter and smaller, so that they form a background to the curve.
 Color raw_color(const ChartDrawing& d, const LossPicture& picture) {
   return with_alpha(d.palette.accent, picture.raw.size() > 400 ? 0.32 : 0.55);
 }
@@ -78,7 +78,7 @@ float raw_radius(const LossPicture& picture) {
   return picture.raw.size() > 1000 ? 1.4f : picture.raw.size() > 100 ? 2.0f : 3.0f;
 }
 
-struct Reader {  // of the chart: where things are
+struct Reader {  // converts steps and losses to pixels
   const LossPicture& picture;
   Box plot;
   ImVec2 at(const LossPoint& point) const {
@@ -92,10 +92,10 @@ void draw_dashes(const ChartDrawing& d, const Box& plot, float y, Color color) {
     d.list.AddLine({x, y}, {std::min(x + kDash, plot.x1), y}, color, 1.5f);
 }
 
-// Whether the smoothed curve goes through `box`.
+// Return whether the smoothed curve passes through `box`.
 bool hits_curve(const Reader& chart, const Box& box) {
   const std::vector<LossPoint>& smooth = chart.picture.smooth;
-  constexpr int kParts = 16;  // of the line between two points
+  constexpr int kParts = 16;  // parts of the line between two points
   for (std::size_t i = 1; i < smooth.size(); ++i) {
     const ImVec2 from = chart.at(smooth[i - 1]), to = chart.at(smooth[i]);
     for (int k = 0; k <= kParts; ++k) {
@@ -107,7 +107,7 @@ bool hits_curve(const Reader& chart, const Box& box) {
   return false;
 }
 
-// Its name stands above or below an end of its line, where the curve leaves room.
+// Draw a mark. Its name stands above or below an end of its line, where the curve leaves room.
 void draw_mark(const ChartDrawing& d, const Reader& chart, const LossMark& mark) {
   const Box& plot = chart.plot;
   const float y = std::floor(y_of(plot, chart.picture.y, mark.loss)) + 0.5f;
@@ -150,7 +150,7 @@ void draw_curve(const ChartDrawing& d, const Reader& chart) {
   std::vector<ImVec2> line;
   for (const LossPoint& point : smooth) line.push_back(chart.at(point));
   const int count = static_cast<int>(line.size());
-  // A dark rim keeps it apart from many points, and would hide a few.
+  // A dark rim sets the curve apart from many points, but would hide a few.
   if (count > 100)
     d.list.AddPolyline(line.data(), count, with_alpha(d.palette.panel, 0.8), 0, 5.5f);
   d.list.AddPolyline(line.data(), count, d.palette.accent, 0, 2.5f);
@@ -183,16 +183,16 @@ LossPicture picture_of(const LossCurve& curve) {
     least = std::min(least, entropy);
     most = std::max(most, entropy);
   }
-  // A run that begins from nothing shows how little that is.
+  // A run that starts from nothing shows the loss of knowing nothing.
   if (most > 0.9 * kNothingKnown) most = std::max(most, kNothingKnown);
-  // From zero only where losses come near it.
+  // The axis starts at zero only if losses come near it.
   if (least < 0.3 * most) least = std::min(least, 0.0);
   const double steps = static_cast<double>(std::max<std::size_t>(curve.losses.size(), 2)) - 1;
   const auto first = static_cast<double>(curve.first_step);
   picture.y = linear_scale(least, most, 8, [](double loss) { return fmt::format("{:.4g}", loss); });
   picture.x = linear_scale(first == 1 ? 0 : first, first + steps, 10,
                            [](double step) { return fmt::format("{:.10g}", step); });
-  // Half of a last gap would stay empty: the axis ends where the run does.
+  // The axis ends where the run does; otherwise part of its last interval would stay empty.
   picture.x.high = first + steps;
   std::erase_if(picture.x.ticks, [&](const Tick& tick) { return tick.at > picture.x.high; });
 

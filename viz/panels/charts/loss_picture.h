@@ -1,6 +1,6 @@
-// The losses of a training run as a picture: every step's, faint, and through them the curve that
-// they scatter around, beside what a model reaches that knows nothing, or only how often each byte
-// occurs.
+// Draws the losses of a training run: each step's loss faintly, and a smoothed curve through them.
+// For comparison it marks the loss of a model that knows nothing, and of one that knows only how
+// often each byte occurs.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct LossPoint {
   double step = 0, loss = 0;
 };
 
-// A loss that curves are measured by.
+// A reference loss to measure curves by.
 struct LossMark {
   std::string name;
   double loss = 0;
@@ -24,15 +24,15 @@ struct LossMark {
 struct LossPicture {
   std::string title, subtitle;
   ChartScale x, y;
-  std::vector<LossPoint> raw;     // finite ones; of very many, evenly chosen ones
-  std::vector<LossPoint> smooth;  // ascending steps
-  std::vector<LossMark> marks;    // those within y
+  std::vector<LossPoint> raw;     // finite losses, thinned evenly if there are very many
+  std::vector<LossPoint> smooth;  // in ascending order of steps
+  std::vector<LossMark> marks;    // marks within y
 };
 
-// Of any losses, also none and such as are no numbers.
+// Make the picture of any losses, even of none or of NaN and infinite ones.
 LossPicture picture_of(const LossCurve& curve);
 
-// Draws it into `box`, which is all of the picture.
+// Draw the picture over all of `box`.
 void draw_loss_curve(const ChartDrawing& drawing, const LossPicture& picture, const Box& box);
 
 }  // namespace ringscope::viz

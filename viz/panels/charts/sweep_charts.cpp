@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostCurves = 8, kMostMaps = 3, kMostBars = 24;
 
-using At = std::vector<std::size_t>;  // of each axis, which of its values
+using At = std::vector<std::size_t>;  // for each axis, the index of one of its values
 
 bool has_numbers(Setting setting) {
   return setting == Setting::seqlen || setting == Setting::world_size ||
@@ -53,7 +53,7 @@ std::string value_text(Setting setting, const SweptValue& value) {
   return is_number ? number_text(setting, value.number) : value.text;
 }
 
-// A value in words that need no title: "64 ranks", "striped".
+// Return a value in words that need no title: "64 ranks", "striped".
 std::string value_in_words(Setting setting, const SweptValue& value) {
   const std::string text = value_text(setting, value);
   switch (setting) {
@@ -78,7 +78,7 @@ class Charts {
     for (std::size_t i = 0; i < table.axes.size(); ++i)
       if (has_numbers(table.axes[i].setting) && table.axes[i].values.size() > 1)
         numbered_.push_back(i);
-    // In the order of settings: seqlen, world_size, and the others.
+    // Sort them by setting: seqlen, world_size, then the others.
     std::sort(numbered_.begin(), numbered_.end(), [&](std::size_t a, std::size_t b) {
       return table.axes[a].setting < table.axes[b].setting;
     });
@@ -100,8 +100,8 @@ class Charts {
  private:
   const SweptAxis& axis(std::size_t i) const { return table_.axes[i]; }
 
-  // Which of an axis' values: `most` of them, evenly, with the first and the last; of one only the
-  // last.
+  // Return the indices of `most` of an axis' values, spread evenly, with the first and the last. A
+  // single one is the last.
   static At some_of(std::size_t values, std::size_t most) {
     At result;
     const std::size_t count = std::min(values, most);
@@ -110,8 +110,8 @@ class Charts {
     return result;
   }
 
-  // All combinations of the axes' values but those of `x`; of axes with numbers up to `most`
-  // values.
+  // Return all combinations of the values of the axes other than `x`. An axis with numbers
+  // contributes at most `most` values.
   std::vector<At> combinations(const std::set<std::size_t>& x, std::size_t most) const {
     std::vector<At> result{At(table_.axes.size(), 0)};
     for (std::size_t i = 0; i < table_.axes.size(); ++i) {
@@ -130,8 +130,8 @@ class Charts {
 
   struct Family {
     std::vector<At> members;
-    std::string note;                    // what is alike in them
-    std::vector<std::size_t> differing;  // axes
+    std::string note;                    // the settings that all members share
+    std::vector<std::size_t> differing;  // axes that differ
   };
 
   Family family(const std::set<std::size_t>& x, std::size_t most) const {
@@ -168,7 +168,7 @@ class Charts {
     return name;
   }
 
-  // In the order of their values: where they lie, and the axis.
+  // The values of an axis in ascending order: their indices, their places, and their scale.
   struct Across {
     std::vector<std::size_t> order;
     std::vector<double> at;
@@ -196,8 +196,8 @@ class Charts {
     return result;
   }
 
-  // Combinations of names have a colour each, and numbers are its shades; numbers alone are
-  // colours.
+  // Give each combination of names a colour, and each number a shade of it. Without names, each
+  // number has its own colour.
   void paint(const Family& family, std::vector<Curve>& curves) const {
     std::vector<At> names, numbers;
     const auto place = [](std::vector<At>& known, const At& one) {
@@ -257,7 +257,7 @@ class Charts {
         most = std::max(most, point.y);
       }
     if (!(least > 0) || !std::isfinite(least)) least = most = 1;
-    // Little difference is best seen from zero.
+    // Small differences are best seen on a scale from zero.
     chart.y = most < 4 * least ? linear_scale(0, most, 6, tick_time_text)
                                : log_scale(least, most, 10, tick_time_text);
     return chart;

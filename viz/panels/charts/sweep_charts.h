@@ -1,10 +1,10 @@
-// From a table of simulations to its picture: which curves the swept settings allow.
+// Turns a table of simulations into a picture. The swept settings decide which charts it has:
 //
-//   time against seqlen, or the first other setting with numbers; a curve for each combination of
-//   the settings with names, and of as many of the other numbers as stay readable
-//   efficiency against world_size, or the same setting
-//   exposed communication over the two settings with numbers that come first, if there are two
-//   bars of time where only names are swept
+//   time against seqlen, or else the first other setting with numbers, with a curve for each
+//   combination of the settings with names and of as many other numbers as stay readable
+//   efficiency against world_size, or else the same setting
+//   exposed communication over the first two settings with numbers, if there are two
+//   bars of time if only names are swept
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace ringscope::viz {
 
-// `machine`: what it was simulated on, in words. Of a table with a point at least.
+// Make the picture of a table with at least one point. `machine` names the simulated machine.
 SweepPicture picture_of(const SweepTable& table, const std::string& machine);
 
 }  // namespace ringscope::viz

@@ -1,4 +1,4 @@
-// The page: title, and the charts' places on it.
+// Places the page's title and its charts.
 
 #include "viz/panels/charts/sweep_picture.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr float kChartGap = 20;
 
-// `count` boxes beside each other.
+// Return `count` boxes beside each other in `box`.
 std::vector<Box> beside(const Box& box, std::size_t count) {
   std::vector<Box> boxes;
   const auto n = static_cast<float>(count);
@@ -60,7 +60,7 @@ void draw_sweep(const ChartDrawing& drawing, const SweepPicture& picture, const 
 }
 
 // ---
-// Curves on their axes, maps of cells, and bars.
+// Curves, maps of cells, and bars are drawn on their axes.
 
 namespace {
 
@@ -72,7 +72,7 @@ struct Swatch {
   std::string name;
 };
 
-// In as many lines as they take. Returns their height.
+// Draw the legend in as many lines as it needs. Return its height.
 float draw_legend(const ChartDrawing& d, const std::vector<Swatch>& swatches, const Box& box,
                   bool as_lines) {
   if (swatches.size() < 2) return 0;
@@ -102,13 +102,13 @@ Color curve_color(const ChartDrawing& d, const Curve& curve) {
              0.25 + 0.75 * curve.strength);
 }
 
-// On a whole pixel of the picture, so that gaps between cells are equal.
+// Round to a whole pixel of the picture, so that the gaps between cells are equal.
 float on_pixel(float at) {
   const float scale = ImGui::GetIO().DisplayFramebufferScale.x;
   return std::round(at * scale) / scale;
 }
 
-// How much wider a stroke is for each curve that hides it, so that it shows around them.
+// A stroke is this much wider for each curve that hides it, so that it shows around them.
 constexpr float kHalo = 2;
 
 std::vector<ImVec2> points_of(const CurveChart& chart, const Curve& curve, const Box& plot) {
@@ -121,7 +121,7 @@ std::vector<ImVec2> points_of(const CurveChart& chart, const Curve& curve, const
 void draw_all_curves(const ChartDrawing& d, const CurveChart& chart, const Box& plot) {
   std::vector<std::vector<ImVec2>> lines;
   for (const Curve& curve : chart.curves) lines.push_back(points_of(chart, curve, plot));
-  // By later curves, which are drawn over it: at points [k, k + more] of curve c.
+  // Count the later curves, which are drawn over curve c, that hide its points [k, k + more].
   const auto hidden = [&](std::size_t c, std::size_t k, std::size_t more) {
     float count = 0;
     for (std::size_t other = c + 1; other < lines.size(); ++other) {
@@ -147,7 +147,7 @@ void draw_all_curves(const ChartDrawing& d, const CurveChart& chart, const Box& 
   }
 }
 
-// From the ground over blue to a warm light: both ends are told apart without colour too.
+// Go from the background over blue to a warm light, so the ends differ even without colour.
 Color heat_color(const ChartDrawing& d, double share) {
   const Palette& p = d.palette;
   const Color ground = mix(p.panel, p.accent, 0.12);
@@ -213,7 +213,7 @@ void draw_map(const ChartDrawing& d, const HeatMap& map, const Box& box) {
     }
   }
   ChartScale names = named_scale(map.columns, static_cast<int>(plot.width() / 44));
-  // Cells are wide: a name stands below the middle of its own.
+  // Cells are wide, so a name stands below the middle of its own cell.
   names.low = -0.5;
   names.high += 0.5;
   draw_x_axis(d, names, plot, map.x_title, false);

@@ -1,5 +1,5 @@
-// A sweep as a picture: curves, bars and maps, as plain data and then drawn. sweep_charts.h makes
-// the data from a table of simulations.
+// The picture of a sweep: curves, bars and maps as plain data, and the functions that draw them.
+// sweep_charts.h makes the data from a table of simulations.
 #pragma once
 
 #include <string>
@@ -15,19 +15,19 @@ struct CurvePoint {
 
 struct Curve {
   std::string name;
-  int color = 0;        // which of the distinct ones
-  double strength = 1;  // above 0; less of it is closer to the ground
+  int color = 0;        // index of the distinct colours
+  double strength = 1;  // above 0; a lower value is closer to the background
   std::vector<CurvePoint> points;
 };
 
 struct CurveChart {
-  std::string title, note;  // what it shows; at what values of other settings
+  std::string title, note;  // what the chart shows; the values of other settings
   std::string x_title;
   ChartScale x, y;
   std::vector<Curve> curves;
 };
 
-// Values in [0, 1] of rows and columns; NaN: there is none.
+// Values in [0, 1] by row and column. NaN marks a missing value.
 struct HeatMap {
   std::string title, note;
   std::string x_title, y_title;
@@ -35,15 +35,15 @@ struct HeatMap {
   std::vector<std::vector<double>> values;  // [row][column]
 };
 
-// Times that add up, side by side.
+// Times that add up, drawn side by side.
 struct BarPart {
   std::string name;
-  Kind kind = Kind::compute;  // for its colour
+  Kind kind = Kind::compute;  // gives the colour
 };
 struct Bar {
   std::string name;
   std::vector<double> parts;
-  std::string text;  // at its end
+  std::string text;  // at the bar's end
 };
 struct BarChart {
   std::string title;
@@ -55,14 +55,14 @@ struct BarChart {
 struct SweepPicture {
   std::string title, subtitle;
   std::vector<CurveChart> curves;
-  std::vector<HeatMap> maps;  // small ones, beside each other
+  std::vector<HeatMap> maps;  // small maps, beside each other
   std::vector<BarChart> bars;
 };
 
-// Draws it into `box`, which is all of the picture.
+// Draw the picture over all of `box`.
 void draw_sweep(const ChartDrawing& drawing, const SweepPicture& picture, const Box& box);
 
-// Parts of it, each in a box of its own.
+// Draw one chart of the picture.
 void draw_curves(const ChartDrawing& drawing, const CurveChart& chart, const Box& box);
 void draw_map(const ChartDrawing& drawing, const HeatMap& map, const Box& box);
 void draw_bars(const ChartDrawing& drawing, const BarChart& chart, const Box& box);

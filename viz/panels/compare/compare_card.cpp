@@ -25,7 +25,7 @@ CompareLayout compare_layout(ImVec2 top_left, ImVec2 room, int columns, int rank
                                            kLeastColumn, std::max(720.0f, kLeastColumn)));
   const float inner = wide - 2 * kPad;
 
-  // The mask and the strip share what the rows of fixed height leave.
+  // The mask and the strip share the height that rows of fixed height leave.
   layout.row_height = 19;
   const float table =
       layout.row_height * static_cast<float>(figures) + (figures > 0 ? 10.0f : 0.0f);
@@ -93,7 +93,7 @@ void draw_title(const PanelContext& context, std::size_t index, const CompareCol
   }
 }
 
-// The three figures that explain the rest, large, beside the mask.
+// Draw the three most telling figures in large type beside the mask.
 void draw_highlights(const PanelContext& context, const Document& document, const Document& first,
                      const Box& box, const CompareScale& scale) {
   const Balance& balance = document.balance;
@@ -120,7 +120,7 @@ void draw_highlights(const PanelContext& context, const Document& document, cons
   struct Figure {
     std::string value, name;
     Color color;
-    std::string change{};  // from the first recording's
+    std::string change{};  // relative to the first recording
   };
   const std::string ceiling = percent_text(balance.balance_ceiling);
   const Color color = scale.best_ceiling == scale.worst_ceiling ? context.palette.text
@@ -151,7 +151,7 @@ void draw_highlights(const PanelContext& context, const Document& document, cons
   }
 }
 
-// The same slot of every recording.
+// List the values that every recording has for this rank and step.
 void draw_slot_tooltip(const PanelContext& context, int rank, int step) {
   const Session& session = context.session;
   const auto& steps = session.comparison.steps;

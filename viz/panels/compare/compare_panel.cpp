@@ -1,5 +1,5 @@
-// Recordings side by side: what is the same stands at the same height, in the same scale, so that
-// the difference is what one sees. Above them the result in a sentence, below them their figures.
+// Draws recordings side by side, at equal heights and scales, so that differences stand out. A
+// sentence above them gives the result, and a table below them their figures.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace ringscope::viz {
 namespace {
 
-// "36 ms (1.75x)" as the figure and how it stands to the first recording's.
+// Split "36 ms (1.75x)" into the figure and its ratio to the first recording's.
 std::pair<std::string, std::string> parts_of(const std::string& text) {
   const std::size_t at = text.rfind(" (");
   if (at == std::string::npos || text.back() != ')') return {text, ""};
@@ -65,7 +65,7 @@ void draw_names(const PanelContext& context, const CompareLayout& layout) {
        context.session.axis_mode == AxisMode::time ? "on one clock" : "by ring step");
 }
 
-// The same figure of every recording in a line; the best one stands out.
+// Draw the same figure of every recording in a line. The best one stands out.
 void draw_table(const PanelContext& context, const CompareLayout& layout) {
   const Session& session = context.session;
   ImDrawList& list = *ImGui::GetWindowDrawList();
@@ -77,13 +77,13 @@ void draw_table(const PanelContext& context, const CompareLayout& layout) {
     const float middle = y + layout.row_height / 2;
     draw_text(list, context.fonts.small, {layout.names.x0 + 2, middle}, {0, 0.5f}, palette.text_dim,
               fitted(context.fonts.small, figure.name, layout.names.width() - 10));
-    std::size_t ring = 0;  // figures are those of recordings of ours
+    std::size_t ring = 0;  // only our own recordings have figures
     for (std::size_t i = 0; i < session.documents.size(); ++i) {
       if (!session.documents[i].trace.is_ring() || ring >= figure.texts.size()) continue;
       const CompareColumn& column = layout.columns[i];
       const float x = column.mask.x0;
       const auto [value, ratio] = parts_of(figure.texts[ring]);
-      // What reads the same as the best is as good.
+      // A figure that reads the same as the best is equally good.
       const bool best =
           figure.best >= 0 &&
           value == parts_of(figure.texts[static_cast<std::size_t>(figure.best)]).first;

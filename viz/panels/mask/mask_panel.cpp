@@ -1,4 +1,4 @@
-// The (query x key) matrix at the playhead: what may be attended, what has been, and by whom.
+// The (query x key) matrix at the playhead: the pairs allowed, the pairs attended, and by whom.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ struct Done {
   double pairs = 0, all = 0;
 };
 
-// Pairs attended so far in the forward pass, of all. As mask_progress() has it, without a table,
-// which there is none of for very many ranks.
+// Count the pairs attended so far in the forward pass, and all its pairs. The counts agree with
+// mask_progress(), but need no table, which does not exist for very many ranks.
 Done pairs_done(const Trace& trace, const RingMoment& moment) {
   Done done;
   const int n = static_cast<int>(std::min(trace.ranks.size(), moment.ranks.size()));
@@ -71,7 +71,7 @@ void tooltip(const PanelContext& context, const Document& document, const MaskPo
   draw_tooltip(context, point.allowed ? "allowed" : "masked out", rows);
 }
 
-// "keys" to the right above the picture, "queries" downwards at its left, and numbers along both.
+// Draw "keys" above the picture, "queries" down its left side, and numbers along both.
 void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLayout& layout) {
   if (!layout.axes) return;
   ImDrawList& list = *ImGui::GetWindowDrawList();
@@ -134,7 +134,7 @@ void draw_active(const PanelContext& context, const MaskModel& model, const Mask
                  const MaskProgress& progress) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
   const int n = model.partition.world_size;
-  if (n > 64) return;  // the painter brightens them; outlines would cover everything
+  if (n > 64) return;  // the painter brightens the regions; outlines would cover everything
   for (int rank = 0; rank < n; ++rank)
     for (int owner = 0; owner < n; ++owner) {
       if (!progress.active[static_cast<std::size_t>(rank) * static_cast<std::size_t>(n) +
@@ -148,7 +148,7 @@ void draw_active(const PanelContext& context, const MaskModel& model, const Mask
     }
 }
 
-// Numbers and legend in a column beside the picture, or along its bottom.
+// Draw numbers and legend in a column beside the picture, or along its bottom.
 void draw_notes(const PanelContext& context, const Document& document, const MaskLayout& layout,
                 const Done& done) {
   ImDrawList& list = *ImGui::GetWindowDrawList();

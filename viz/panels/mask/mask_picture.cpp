@@ -22,7 +22,7 @@ MaskLayout mask_layout(const Box& box) {
   if (column) {
     layout.notes = {x + side + kNotesGap, y, x + side + kNotesGap + kNotes, y + side};
   } else {
-    // What is left of the width goes to both sides.
+    // Split the remaining width evenly between both sides.
     const float shift = std::floor(std::max(wide - side, 0.0f) / 2);
     layout.picture.x0 += shift;
     layout.picture.x1 += shift;
@@ -39,7 +39,7 @@ const std::vector<std::string>& mask_order_names() {
 
 namespace {
 
-// Everything that decides the pixels.
+// Everything that determines the pixels.
 struct PaintKey {
   std::string mask;
   PartitionKind partition = PartitionKind::contiguous;
@@ -60,7 +60,7 @@ struct Painted {
   Image image;
 };
 
-// By slot; there are as many slots as pictures on the screen.
+// Return the picture of a slot. There are as many slots as pictures on the screen.
 Painted& painted(const std::string& slot) {
   static std::map<std::string, Painted> all;
   return all[slot];
@@ -115,7 +115,7 @@ double local_begin(const MaskModel& model, int rank) {
 
 std::vector<Box> region_boxes(const MaskModel& model, MaskOrder order, const Box& picture, int rank,
                               int owner) {
-  // Parts of the axis, as shares of it.
+  // Return the parts of the axis that `who` has, as shares of its length.
   const auto parts = [&](int who) {
     std::vector<std::pair<double, double>> found;
     if (order == MaskOrder::local) {

@@ -17,7 +17,7 @@ struct Line {
   std::string text;
 };
 
-// What the picture shows, in words: the step, the time, and which block a rank holds at it.
+// Return the caption: the step, the time, and the block that a rank holds at that step.
 std::vector<Line> caption(const RingPicture& picture) {
   const Session& session = picture.context.session;
   const Palette& palette = picture.context.palette;
@@ -31,7 +31,7 @@ std::vector<Line> caption(const RingPicture& picture) {
     last = std::max(last, rank.step);
   }
   const int forward = axis.forward_steps();
-  // By time, some ranks may be in the backward pass already: then steps count on.
+  // On the time axis some ranks may already be in the backward pass; then the step count continues.
   const bool both = first < forward && last >= forward;
   const bool backward = first >= forward && forward > 0;
   const int base = backward ? forward : 0;
@@ -85,7 +85,7 @@ std::vector<Line> caption(const RingPicture& picture) {
   return lines;
 }
 
-constexpr float kHighWithFormula = 200;  // pixels; lower panels have no room for it
+constexpr float kHighWithFormula = 200;  // pixels; panels of at most this height omit the formula
 
 float line_height(const ImFont* font) { return std::round(font_height(font) * 1.45f); }
 
@@ -98,7 +98,7 @@ ImVec2 size_of(const std::vector<Line>& lines) {
   return size;
 }
 
-// The lines as they stand in the middle: broken where the words allow it.
+// Break the lines at '\n', as the caption in the middle does.
 std::vector<Line> broken(const std::vector<Line>& lines) {
   std::vector<Line> result;
   for (const Line& line : lines) {
@@ -110,8 +110,8 @@ std::vector<Line> broken(const std::vector<Line>& lines) {
   return result;
 }
 
-// Whether a box of these half sizes in the middle keeps clear of discs, and of what may come to
-// stand beside them.
+// Return whether a box of these half sizes in the middle keeps clear of the discs and of the labels
+// beside them.
 bool middle_is_free(const RingLayout& ring, float half_width, float half_height) {
   constexpr float kGap = 6;
   for (int rank = 0; rank < ring.ranks; ++rank) {
@@ -143,7 +143,7 @@ LabelPlace label_place(const RingPicture& picture) {
   return ring.disc > 14 && fits ? LabelPlace::outside : LabelPlace::none;
 }
 
-// They need room between the discs.
+// Return whether the labels have room between the discs.
 bool wait_labels(const RingLayout& ring) {
   if (ring.ranks > 16 || ring.disc < 14) return false;
   for (int rank = 0; rank < ring.ranks; ++rank)

@@ -1,4 +1,4 @@
-// The ring at the playhead: which block every rank holds, how far it is with it, what travels.
+// The ring at the playhead: each rank's block and progress, and the blocks in transit.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ void draw_link_label(const RingPicture& picture, const Link& link, LabelPlace pl
               bandwidth_text(link.bytes_per_second));
 }
 
-// The track that blocks travel on; brighter and with bytes where something did.
+// Draw the track of the blocks. A link that has sent is brighter and carries its bytes.
 void draw_links(const RingPicture& picture) {
   const RingLayout& ring = picture.layout;
   const Palette& palette = picture.context.palette;
@@ -51,7 +51,7 @@ void draw_links(const RingPicture& picture) {
                            with_alpha(color, 0.3), thick);
       continue;
     }
-    // From tile to tile, with a gap at each.
+    // Draw the link from tile to tile, with a gap at each.
     const double gap = (ring.tile_w / 2 + 6) / ring.orbit;
     const double begin = ring.angle(link.src) + gap, end = ring.angle(link.src + 1) - gap;
     if (end - begin > 0.02) {
@@ -102,7 +102,7 @@ void draw_rank(const RingPicture& picture, int rank) {
   } else if (ring.disc >= 8) {
     draw_text(picture.list, fonts.small, at, {0.5f, 0.5f}, palette.text, fmt::format("{}", rank));
   } else {
-    // Numbers that don't fit into discs stand inside the circle, some of them.
+    // Rank numbers that don't fit into discs stand inside the circle, for some of the ranks.
     picture.list.AddCircleFilled(at, ring.disc * 0.45f, own, 12);
     const int every = ring.ranks > 128 ? 16 : ring.ranks > 64 ? 8 : 4;
     if (rank % every == 0 && ring.radius - ring.disc > 24)
@@ -114,7 +114,7 @@ void draw_rank(const RingPicture& picture, int rank) {
               fmt::format("waits for {}", now.waiting_for));
 }
 
-// The block that a rank holds; filled from the left as far as it has been attended.
+// Draw the block that a rank holds, filled from the left by the fraction attended so far.
 void draw_held(const RingPicture& picture, int rank) {
   const RingLayout& ring = picture.layout;
   const Palette& palette = picture.context.palette;
@@ -127,7 +127,7 @@ void draw_held(const RingPicture& picture, int rank) {
   if (now.pass == Pass::backward && ring.disc >= 8)
     outline(picture.list, {box.x0 + 3, box.y0 + 3, box.x1 + 3, box.y1 + 3}, with_alpha(color, 0.7),
             rounding, 1);
-  // A block that is still awaited leaves its place empty.
+  // A block that has not arrived is drawn as an empty place.
   const bool awaited = now.doing == RankMoment::waiting && now.progress <= 0;
   fill(picture.list, box, mix(palette.panel, color, awaited ? 0.06 : 0.3), rounding);
   const float split = box.x0 + box.width() * static_cast<float>(std::clamp(now.progress, 0.0, 1.0));
@@ -141,7 +141,7 @@ void draw_held(const RingPicture& picture, int rank) {
   const ImFont* font = picture.context.fonts.small;
   const float width = text_width(font, label);
   if (width > box.width() - 2 || ring.tile_h < 13) return;
-  // Dark letters over the filled part, light ones over the rest, or the other way round.
+  // Choose the letters' colour separately for the filled part and for the rest.
   const ImVec2 middle = box.center();
   picture.list.PushClipRect(box.min(), {split, box.y1}, true);
   draw_text(picture.list, font, middle, {0.5f, 0.5f}, ink_on(color), label);
@@ -165,7 +165,7 @@ void draw_travelling(const RingPicture& picture) {
       continue;
     }
     const bool gradient = block.payload == Payload::dkv;
-    // A gradient keeps to the outer edge of the track, so that both are seen when they overlap.
+    // Draw a gradient at the outer edge of the track, so that both are visible when they overlap.
     Box box = ring.tile(rank, 0.78f);
     if (gradient) {
       const ImVec2 out = ring.at(rank, 1);

@@ -40,8 +40,8 @@ RingLayout ring_layout(const Box& box, int ranks) {
   const float half = std::max(std::min(box.width(), box.height()) / 2 - 6, 8.0f);
   float disc = std::min(half * 0.17f, 44.0f);
   if (ranks > 1) {
-    // Discs take two thirds of the distance between neighbours, on a circle that shrinks as they
-    // and the tiles outside them grow.
+    // Discs take at most two thirds of the distance between neighbours. The circle shrinks as the
+    // discs and the tiles outside them grow.
     const float sine = std::sin(static_cast<float>(std::numbers::pi) / static_cast<float>(ranks));
     disc = std::min(disc, 0.66f * half * sine / (1 + 1.65f * sine));
   }
@@ -54,11 +54,11 @@ RingLayout ring_layout(const Box& box, int ranks) {
   }
   layout.orbit = half - layout.tile_w / 2;
   layout.radius = std::max(layout.orbit - layout.tile_w / 2 - layout.disc - 5, layout.disc);
-  if (ranks > 1) {  // wide tiles may have left less than was counted on
+  if (ranks > 1) {  // wide tiles may have shrunk the circle further
     const float sine = std::sin(static_cast<float>(std::numbers::pi) / static_cast<float>(ranks));
     layout.disc = std::clamp(0.75f * layout.radius * sine, 1.5f, layout.disc);
   }
-  if (ranks == 1) {  // alone, it stands in the middle
+  if (ranks == 1) {  // a single rank stands in the middle
     layout.radius = half * 0.12f;
     layout.orbit = layout.radius + layout.disc + layout.tile_h / 2 + 6;
   }

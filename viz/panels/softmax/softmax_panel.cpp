@@ -35,7 +35,7 @@ int default_softmax_row(const std::vector<SoftmaxRow>& rows) {
   int best = 0;
   std::ptrdiff_t most = -1;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    // Steps at which the state changed.
+    // Count the steps at which the state changed.
     std::ptrdiff_t changes = 0;
     for (std::size_t s = 1; s < rows[i].samples.size(); ++s)
       changes += rows[i].samples[s].row_sum != rows[i].samples[s - 1].row_sum;
@@ -56,8 +56,8 @@ std::string softmax_text(float value) {
 }
 
 // ---
-// One query row's online softmax, step by step: how row_max, row_sum and lse grow as KV blocks
-// come by, and how far lse still is from its final value.
+// The panel draws one query row's online softmax step by step: how row_max, row_sum and lse grow as
+// KV blocks arrive, and how far lse still is from its final value.
 
 namespace {
 
@@ -76,7 +76,7 @@ std::vector<std::string> cells_of(const SoftmaxSample& sample, int owner) {
           sample.lse_error == 0 ? "0" : fmt::format("{:.1e}", sample.lse_error)};
 }
 
-// The owner of the block that `rank` attends at forward step `step`.
+// Return the owner of the block that `rank` attends at forward step `step`, or -1 if there is none.
 int owner_at(const Document& document, int rank, int step) {
   const auto slice = compute_slice(document, rank, step);
   return slice ? document.trace.slice(*slice).kv_owner : -1;
@@ -118,7 +118,7 @@ float draw_table(const PanelContext& context, const SoftmaxRow& row, ImVec2 at, 
     }
     const int owner = owner_at(session.document(), row.rank, sample.step);
     const auto cells = cells_of(sample, owner);
-    // What is still to come is dim.
+    // Rows of later steps are dim.
     const Color ink = sample.step <= current ? palette.text : palette.text_dim;
     for (int c = 0; c < kColumnCount; ++c)
       draw_text(list, context.fonts.mono, {right(c), line.center().y}, {1, 0.5f}, ink,
@@ -130,8 +130,8 @@ float draw_table(const PanelContext& context, const SoftmaxRow& row, ImVec2 at, 
   return y - at.y;
 }
 
-// Dots joined by a thin line, over steps. A value that is not finite stands at the bottom, hollow,
-// with its name; `low` is what it means.
+// Draw dots over the steps, joined by a thin line. An infinite value is a hollow dot at the bottom
+// or top edge, with its name where there is room. In the plot of errors the bottom means 0.
 void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& box,
                std::string_view title, bool error, int current) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
@@ -156,7 +156,7 @@ void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& bo
   }
   if (!(low <= high)) low = high = 0;
   if (error) {
-    low = std::floor(low) - 1;  // the bottom is for 0
+    low = std::floor(low) - 1;  // the bottom stands for an error of 0
     high = std::ceil(high);
   }
   if (high - low < 1e-6) {
@@ -233,7 +233,7 @@ void draw_softmax(const PanelContext& context) {
   const float left = box.x0 + kSoftmaxPad, width = box.width() - 2 * kSoftmaxPad;
   ImDrawList& list = *ImGui::GetWindowDrawList();
 
-  // Tabs in as many lines as they need; a handful of rows is recorded.
+  // Break the tabs into as many lines as they need. Usually only a handful of rows is recorded.
   ImGuiStorage& storage = *ImGui::GetStateStorage();
   const ImGuiID key = ImGui::GetID("query");
   float y = box.y0 + kSoftmaxPad;

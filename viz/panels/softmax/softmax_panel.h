@@ -1,4 +1,4 @@
-// A recording's softmax samples, sorted by the query rows that they belong to.
+// A recording's softmax samples, grouped by query row.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace ringscope::viz {
 struct SoftmaxRow {
   std::int64_t query = 0;  // global position
   int rank = 0;
-  std::vector<SoftmaxSample> samples;  // by step
+  std::vector<SoftmaxSample> samples;  // in order of steps
 };
-std::vector<SoftmaxRow> softmax_rows(const Trace& trace);  // by query
+std::vector<SoftmaxRow> softmax_rows(const Trace& trace);  // in order of queries
 
-// The row that shows most at first: whose state changes at the most steps, and of those the last.
+// Return the row whose state changes at the most steps; among several, return the last one.
 int default_softmax_row(const std::vector<SoftmaxRow>& rows);
 
-// Four decimals; "-inf" for a row that has seen no key.
+// Format four decimals, or "-inf" for a row that has seen no key.
 std::string softmax_text(float value);
 
 }  // namespace ringscope::viz

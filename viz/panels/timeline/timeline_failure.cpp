@@ -1,5 +1,5 @@
-// The end of a run that failed: waits that were broken off, and the time in which nothing more was
-// recorded of the rank that failed.
+// Marks the end of a failed run: the waits that were broken off, and the time from which the failed
+// rank recorded nothing more.
 #include <algorithm>
 #include <cmath>
 
@@ -42,7 +42,7 @@ void draw_failure_marks(const TimelineFrame& frame) {
     if (!box) continue;
     fill(frame.list, *box, with_alpha(color, 0.3));
     outline(frame.list, *box, color, 1, 2);
-    // Where it was broken off.
+    // Mark the place where the wait was broken off.
     if (box->x1 <= frame.body.x1)
       fill(frame.list, {box->x1 - 4, box->y0 - 1, box->x1, box->y1 + 1}, color, 1);
   }

@@ -12,7 +12,7 @@ namespace ringscope::viz {
 float TimelineFrame::x_at(double position) const {
   const double width = view.width();
   const double share = width > 0 ? (position - view.begin) / width : 0;
-  // Floats place pixels exactly up to 2^24; nothing beyond a few widths is ever seen.
+  // Floats hold pixels exactly up to 2^24, and nothing beyond a few widths is ever visible.
   return body.x0 + static_cast<float>(std::clamp(share, -8.0, 9.0) * body.width());
 }
 
@@ -81,7 +81,7 @@ TimelineFrame make_frame(const PanelContext& context, std::size_t document, cons
 
 TimelineFrame make_frame(const PanelContext& context, const Document& shown, bool active,
                          const Box& body, const TimelineView& view, float row_scale) {
-  // Whole pixels, so that the picture of the slices lies on the screen's own.
+  // Use whole pixels, so that the picture of the slices lies on the screen's pixels.
   const Box whole{std::floor(body.x0), std::floor(body.y0), std::floor(body.x1),
                   std::floor(body.y1)};
   TimelineFrame frame{context,

@@ -8,13 +8,13 @@ namespace {
 
 using Gesture = TimelineState::Gesture;
 
-constexpr float kClickReach = 4;  // pixels that the mouse may move in a click
+constexpr float kClickReach = 4;  // pixels that the mouse may move during a click
 constexpr double kRowNotch = 1.15;
 constexpr float kScrollNotch = 44;  // pixels
 constexpr float kLeastRowScale = 0.25f, kMostRowScale = 8;
-constexpr double kOneZoom_s = 0.7;  // notches closer than this are one step for going back
+constexpr double kOneZoom_s = 0.7;  // closer notches count as one step of going back
 
-// A sensitive box, for any mouse button.
+// Begin a box that is sensitive to any mouse button.
 bool begin_touch(const char* id, const Box& box) {
   if (box.width() < 1 || box.height() < 1) {
     return false;
@@ -32,7 +32,7 @@ double scrolled(const TimelineFrame& frame, double y) {
   return std::clamp(y, 0.0, most);
 }
 
-// Ctrl + wheel: the row under the mouse stays under it.
+// Scale the rows, for Ctrl + wheel. The row under the mouse stays under it.
 void scale_rows(const TimelineFrame& frame, float wheel) {
   TimelineState& state = timeline_state();
   const float before = state.row_scale;
@@ -42,7 +42,7 @@ void scale_rows(const TimelineFrame& frame, float wheel) {
   const TimelineLayout after =
       make_layout(frame.trace(), frame.body.width(), frame.body.height(), state.row_scale);
   if (after.content_height == frame.layout.content_height) {
-    state.row_scale = before;  // as high or low as they get
+    state.row_scale = before;  // it has reached its limit
     return;
   }
   const double y = ImGui::GetIO().MousePos.y - frame.body.y0;
@@ -104,7 +104,7 @@ double snapped_position(const TimelineFrame& frame, ImVec2 at) {
   return edge ? *edge : std::clamp(frame.position_at(at.x), 0.0, frame.length());
 }
 
-// Continues a drag that began at `before`. Going back undoes the drag as a whole.
+// Continue a drag that began at `before`. Going back undoes the drag as a whole.
 void drag_to(Session& session, const TimelineView& before, const TimelineView& next) {
   if (session.view == before) {
     session.set_view(next);
@@ -194,12 +194,12 @@ void touch_body(const TimelineFrame& frame) {
     if (const std::optional<SliceId> slice = slice_under_mouse(frame)) {
       focus(frame, *slice);
     }
-    state.gesture = Gesture::none;  // its release is no further click
+    state.gesture = Gesture::none;  // its release is not another click
   }
   if (hovered) {
     turn_wheel(frame, true);
   }
-  // What other panels have set stays until the mouse comes here.
+  // A slice that another panel has set stays until the mouse comes here.
   const bool points = hovered && state.gesture != Gesture::pan;
   if (points) {
     session.hovered = slice_under_mouse(frame);

@@ -1,4 +1,4 @@
-// Words on slices, where there is room for them, and the names of ranks and lanes at the left.
+// Draws words on slices that have room for them, and the names of ranks and lanes at the left.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,15 +11,15 @@ namespace ringscope::viz {
 namespace {
 
 constexpr float kLabelPad = 4;
-constexpr float kLowestLabelled = 11;  // rows lower than this have no words
+constexpr float kLowestLabelled = 11;  // lower rows have no words
 constexpr std::uint32_t kMostLabelledInRow =
     5000;                                      // a row with more slices in view has no wide ones
-constexpr std::size_t kMostCharacters = 3000;  // a frame; every character is a rectangle
+constexpr std::size_t kMostCharacters = 3000;  // per frame, because every character is a rectangle
 constexpr float kRankSwatch = 3;
 constexpr float kWidestColumn = 110;
 
-// The words for `width` pixels: the longest of a few that fits; "" when none does. Text is measured
-// by a guess first, for measuring is what costs.
+// Return the longest of a few labels that fits `width` pixels, or "" if none does. A cheap guess
+// comes first because measuring text is expensive.
 std::string label_of(const TimelineFrame& frame, SliceId id, const ImFont* font, float width) {
   const Slice& slice = frame.trace().slice(id);
   constexpr float kNarrowestCharacter = 4;
@@ -69,7 +69,7 @@ std::string label_of(const TimelineFrame& frame, SliceId id, const ImFont* font,
   return fits(brief) ? brief : "";
 }
 
-// Widths of the two columns of names; no lanes where rows are too low to be named.
+// The widths of the two columns of names. `lanes` is 0 if rows are too low to be named.
 struct Columns {
   float ranks = 0, lanes = 0;
   float width() const {
@@ -83,7 +83,7 @@ Columns columns_of(const TimelineFrame& frame) {
   const bool lanes_named =
       std::any_of(frame.layout.rows.begin(), frame.layout.rows.end(),
                   [](const RowPlace& place) { return place.height >= kLowestLabelled; });
-  // Names are much alike; some tell the width of all.
+  // Names are much alike, so a sample of them gives the width of all.
   constexpr std::size_t kMeasured = 100;
   Columns columns;
   for (std::size_t i = 0; i < std::min(trace.ranks.size(), kMeasured); ++i) {
@@ -123,7 +123,7 @@ void draw_slice_labels(const TimelineFrame& frame) {
       if (!box || box->width() < 12) {
         continue;
       }
-      // Words stay in view while any part of their slice is.
+      // Keep words in view while any part of their slice is.
       const float x0 = std::max(box->x0, frame.body.x0) + kLabelPad;
       const float x1 = std::min(box->x1, frame.body.x1) - kLabelPad;
       const Slice& slice = trace.rows[place.row].slices[i];
@@ -149,7 +149,7 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
   const bool lanes = columns.lanes > 0 && columns.width() <= gutter.width();
   const float rank_room = lanes ? columns.ranks : gutter.width() - kRankSwatch - 2 * kLabelPad;
   const float line = font_height(font) + 1;
-  float last_name = gutter.y0 - line;  // names must not run into each other
+  float last_name = gutter.y0 - line;  // names must not overlap
   const int failed = trace.run && trace.run->failure ? trace.run->failure->rank : -1;
   frame.list.PushClipRect(gutter.min(), gutter.max(), true);
   for (const RankPlace& place : frame.layout.ranks) {
@@ -163,12 +163,12 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
       fill(frame.list, {gutter.x0, y0, gutter.x1, y1}, with_alpha(palette.selection, 0.18));
     }
     if (owners) {
-      // The colour in which its KV block travels.
+      // Draw the colour of the rank's own KV block.
       fill(frame.list, {gutter.x0, y0, gutter.x0 + kRankSwatch, y1},
            owner_color(session.theme, static_cast<int>(trace.ranks[place.rank].pid),
                        trace.run->world_size));
     }
-    // In the middle of what is in view of the rank.
+    // Place the name in the middle of the rank's visible part.
     const float middle = std::max(
         std::min((std::max(y0, gutter.y0) + std::min(y1, gutter.y1)) / 2, gutter.y1 - line / 2),
         gutter.y0 + line / 2);

@@ -1,5 +1,5 @@
-// Lines and frames over the slices: where steps begin, what was found, what is selected or hovered,
-// what is measured, and the playhead.
+// Draws lines and frames over the slices: step boundaries, search hits, the selected and the
+// hovered slice, the measured span, and the playhead.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kNarrowestStep = 12;  // pixels; closer boundaries would be a hatching
+constexpr float kNarrowestStep = 12;  // pixels; closer boundaries would look like hatching
 constexpr int kMostBoundaries = 1500;
 constexpr std::size_t kMostHits = 1000;
 
@@ -24,7 +24,7 @@ void draw_column(const TimelineFrame& frame, float x, float y0, float y1, Color 
   }
 }
 
-// A rank's own boundaries, within its own rows.
+// Draw a rank's step boundaries within its own rows.
 void draw_rank_steps(const TimelineFrame& frame, const RankPlace& place, Color color) {
   const Axis& axis = frame.document.axis;
   const int rank = static_cast<int>(place.rank);
@@ -37,7 +37,7 @@ void draw_rank_steps(const TimelineFrame& frame, const RankPlace& place, Color c
   }
 }
 
-// Words on a patch of the panel's colour, inside the body.
+// Draw words on a patch of the panel's colour, inside the body.
 void draw_patch(const TimelineFrame& frame, ImVec2 center, Color color, const std::string& text) {
   const ImFont* font = frame.context.fonts.text;
   const float half = std::ceil(text_width(font, text) / 2) + 7;

@@ -1,4 +1,4 @@
-// The timeline of the active document, put together: ruler, map, names, slices, and what is drawn
+// Assembles the timeline of the active document: ruler, map, names, slices, and everything drawn
 // over them.
 #include <algorithm>
 #include <cmath>
@@ -10,9 +10,9 @@ namespace ringscope::viz {
 namespace {
 
 constexpr float kRulerHeight = 24, kMap = 14, kMapGap = 3;
-constexpr float kLeastBody = 40;  // pixels; a panel smaller than this stays empty
+constexpr float kLeastBody = 40;  // pixels; a smaller panel stays empty
 
-// Where rows go on beyond the body.
+// Draw a scroll bar if the rows don't fit the body.
 void draw_scroll_bar(const TimelineFrame& frame) {
   const float content = frame.layout.content_height, height = frame.body.height();
   if (content <= height) {
@@ -25,7 +25,7 @@ void draw_scroll_bar(const TimelineFrame& frame) {
        with_alpha(frame.context.palette.text_dim, 0.6), 2);
 }
 
-// While playing, turns the page when the playhead runs out of the view.
+// Turn the page when the playhead leaves the view while playing.
 void follow_playhead(Session& session, TimelineState& state) {
   const double position = session.playback.position();
   const TimelineView& view = session.view;
@@ -35,7 +35,7 @@ void follow_playhead(Session& session, TimelineState& state) {
   state.playhead = position;
 }
 
-// What was selected by keys or elsewhere may lie on rows that are scrolled away.
+// Scroll to a newly selected slice, because keys or other panels can select one out of view.
 void follow_selection(Session& session, TimelineState& state, const TimelineFrame& frame) {
   if (session.selected != state.selected && session.selected) {
     if (const RowPlace* place = frame.layout.place_of(session.selected->row)) {

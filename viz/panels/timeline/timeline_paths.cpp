@@ -1,4 +1,4 @@
-// What runs between ranks: flows from send to receive, and the critical path.
+// Draws what runs between ranks: flows from send to receive, and the critical path.
 #include <algorithm>
 #include <cmath>
 
@@ -7,11 +7,11 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr std::size_t kMostFlows = 300;        // more at once would be a thicket
-constexpr std::uint32_t kMostLookedAt = 8000;  // slices in view; beyond, flows are out of reach
+constexpr std::size_t kMostFlows = 300;        // more at once would be a tangle
+constexpr std::uint32_t kMostLookedAt = 8000;  // slices; more show only the selected flow
 constexpr std::ptrdiff_t kMostSegments = 50000;
 
-// How a flow stands to what is selected.
+// How a flow relates to the selection.
 enum class Near { other, chain, own };
 
 Near nearness(const TimelineFrame& frame, const Slice& sent, std::uint32_t flow) {
@@ -23,7 +23,7 @@ Near nearness(const TimelineFrame& frame, const Slice& sent, std::uint32_t flow)
   if (selected.flow == flow) {
     return Near::own;
   }
-  // The same block on its way round the ring.
+  // The same block on its way round the ring is part of the chain.
   const bool same = selected.kv_owner >= 0 && selected.kv_owner == sent.kv_owner &&
                     selected.pass == sent.pass &&
                     (selected.kind == Kind::compute || selected.payload == sent.payload);
@@ -59,7 +59,7 @@ std::vector<SeenFlow> seen_flows(const TimelineFrame& frame) {
       if (flow == 0) {
         continue;
       }
-      // Of flows with both ends in view the sender's end counts.
+      // If both ends of a flow are in view, count it only at the sender's end.
       const Flow& ends = trace.flows[flow - 1];
       const bool sender = ends.from == SliceId{row, i};
       if (sender || !frame.slice_box(ends.from)) {
@@ -83,7 +83,7 @@ void draw_flow(const TimelineFrame& frame, const SeenFlow& seen) {
   const auto middle = [&](const RowPlace& place) {
     return frame.body.y0 + place.y + place.height / 2 - static_cast<float>(frame.view.scroll_y);
   };
-  // From where sending begins to where the message has arrived.
+  // Draw from where sending begins to where the message has arrived.
   const Slice& sent = frame.trace().slice(flow.from);
   const Slice& received = frame.trace().slice(flow.to);
   const ImVec2 from(frame.x_at(frame.rank_of(flow.from.row), sent.begin_ns), middle(*from_row));
@@ -94,7 +94,7 @@ void draw_flow(const TimelineFrame& frame, const SeenFlow& seen) {
   const float head = seen.near == Near::other ? 6 : 8;
   const float dx = to.x - from.x, dy = to.y - from.y;
   if (dx < 4 * head) {
-    // Steep, or against the axis where ranks' steps are laid over each other: no room to bend.
+    // The line is steep, or runs backwards because ranks' steps overlap, so it has no room to bend.
     const float length = std::max(std::hypot(dx, dy), 1.0f);
     const ImVec2 along(dx / length, dy / length);
     frame.list.AddLine(from, {to.x - along.x * head, to.y - along.y * head}, color, thickness);
@@ -107,7 +107,7 @@ void draw_flow(const TimelineFrame& frame, const SeenFlow& seen) {
   arrowhead(frame.list, to, 1, 0, head, color);
 }
 
-// The row on which a segment of the critical path runs.
+// Return the row of a segment of the critical path.
 std::uint32_t row_of(const Trace& trace, const PathSegment& segment) {
   if (segment.has_slice) return segment.slice.row;
   if (segment.kind == PathSegment::compute && trace.has_model())
@@ -116,7 +116,7 @@ std::uint32_t row_of(const Trace& trace, const PathSegment& segment) {
   return trace.row_of(segment.rank, ringscope::Lane::compute);
 }
 
-// Draws a segment on from `last`, where the path has come to. Returns where it is then.
+// Draw a segment from `last`, the current end of the path. Return the new end.
 std::optional<ImVec2> draw_segment(const TimelineFrame& frame, const PathSegment& segment,
                                    std::optional<ImVec2> last) {
   const Session& session = frame.context.session;
@@ -125,12 +125,12 @@ std::optional<ImVec2> draw_segment(const TimelineFrame& frame, const PathSegment
   const RowPlace* place = frame.layout.place_of(row_of(trace, segment));
   const float x0 = frame.x_at(segment.rank, segment.begin_ns);
   const float x1 = frame.x_at(segment.rank, segment.end_ns);
-  // What adds less than a pixel to the line is left out.
+  // Leave out segments that add less than a pixel to the line.
   if (place == nullptr || (last && x1 - x0 < 2 && std::abs(x1 - last->x) < 1)) {
     return last;
   }
   const float top = frame.body.y0 + place->y - static_cast<float>(frame.view.scroll_y);
-  // Below the words, where rows are high enough to have some.
+  // Draw below the words if the row is high enough to have some.
   const float y =
       std::floor(place->height < 11 ? top + place->height / 2 : top + place->height - 1);
   if (segment.kind == PathSegment::compute && segment.has_slice) {
@@ -157,7 +157,7 @@ void draw_flows(const TimelineFrame& frame) {
     return;
   }
   std::vector<SeenFlow> seen = seen_flows(frame);
-  // All or none of the faint ones, for some of them would be arbitrary.
+  // Show all of the faint flows or none, because a selection would be arbitrary.
   if (seen.size() > kMostFlows) {
     seen.erase(std::remove_if(seen.begin(), seen.end(),
                               [](const SeenFlow& flow) { return flow.near == Near::other; }),
@@ -177,7 +177,7 @@ void draw_critical_path(const TimelineFrame& frame) {
   if (!frame.context.session.show_critical_path || segments.empty()) {
     return;
   }
-  // What can be in view of any rank; on the step axis ranks look at different times.
+  // Find the times that any rank can have in view. On the step axis ranks show different times.
   std::int64_t begin = trace.end_ns, end = trace.begin_ns;
   for (int rank = 0; rank < trace.run->world_size; ++rank) {
     begin = std::min(begin, frame.document.axis.time_at(frame.mode, rank, frame.view.begin));

@@ -1,5 +1,5 @@
-// The ruler above the slices: round ticks, marks, hits of the search, the playhead's flag. Below it
-// a map of the whole trace, in which the visible part is outlined.
+// Draws the ruler above the slices: round ticks, marks, search hits, the playhead's flag. Also
+// draws the map of the whole trace below it, in which the visible part is outlined.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kTickRoom = 84;  // pixels between labelled ticks, at least
+constexpr float kTickRoom = 84;  // least pixels between labelled ticks
 constexpr double kMostTicks = 400;
 constexpr std::size_t kMostMapRows = 1024;
 
-// The least of 1, 2 or 5 times a power of ten that is not below `least`.
+// Return the least of 1, 2 or 5 times a power of ten that is not below `least`.
 double round_step(double least) {
   const double power = std::pow(10.0, std::floor(std::log10(least)));
   for (const double times : {1.0, 2.0, 5.0}) {
@@ -30,8 +30,8 @@ struct TickUnit {
   const char* name;
 };
 
-// The unit in which `largest` reads best, and smaller where steps of `step` would need more than
-// four digits behind the point.
+// Return the unit in which `largest` reads best, or a smaller one if steps of `step` would need
+// more than four decimals.
 TickUnit unit_of(double largest, double step) {
   constexpr TickUnit kUnits[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}, {1, "ns"}};
   for (const TickUnit& unit : kUnits) {
@@ -70,7 +70,7 @@ void draw_time_ticks(const TimelineFrame& frame, const Box& ruler) {
 void draw_step_ticks(const TimelineFrame& frame, const Box& ruler) {
   const Axis& axis = frame.document.axis;
   const ImFont* font = frame.context.fonts.small;
-  const double pixels = ruler.width() / frame.view.width();  // a step
+  const double pixels = ruler.width() / frame.view.width();  // per step
   const int stride = std::max(1, static_cast<int>(round_step(std::max(1.0, 16 / pixels))));
   const int first = std::clamp(static_cast<int>(std::floor(frame.view.begin)), 0, axis.steps());
   const int last = std::clamp(static_cast<int>(std::ceil(frame.view.end)), 0, axis.steps());
@@ -83,7 +83,7 @@ void draw_step_ticks(const TimelineFrame& frame, const Box& ruler) {
     if (step >= axis.steps()) {
       continue;
     }
-    // In the middle of what is in view of the step; in few words where it is narrow.
+    // Place the name in the middle of the step's visible part, and shorten it if that is narrow.
     const float from = std::max(x0, ruler.x0);
     const float to = std::min(frame.x_at(step + stride), ruler.x1);
     const std::string name = step_name(axis, step);
@@ -94,7 +94,7 @@ void draw_step_ticks(const TimelineFrame& frame, const Box& ruler) {
   }
 }
 
-// Where search hits are, a tick a pixel at most.
+// Draw search hits, with at least two pixels between ticks.
 void draw_hits(const TimelineFrame& frame, const Box& ruler) {
   float last = ruler.x0 - 2;
   for (const SliceId& id : frame.context.session.found.slices) {
@@ -142,8 +142,8 @@ void draw_flag(const TimelineFrame& frame, const Box& ruler) {
   draw_text(frame.list, font, flag.center(), {0.5f, 0.5f}, ink_on(palette.playhead), text);
 }
 
-// How much of its rows' time a column of the map is busy; in a recording of ours, how much of its
-// ranks' time they compute and wait.
+// The share of its rows' time that a column of the map is busy. In our own recordings these are the
+// shares of its ranks' time spent computing and waiting.
 struct Shares {
   double busy = 0, waiting = 0;
 };
@@ -152,7 +152,7 @@ Shares shares_of(const TimelineFrame& frame, double from, double to) {
   const Trace& trace = frame.trace();
   double busy = 0, waiting = 0, whole = 0;
   std::int64_t sums[TimelineIndex::kClasses];
-  // A map of very many rows is one of some of them.
+  // The map of very many rows samples some of them.
   const std::size_t stride = 1 + trace.rows.size() / kMostMapRows;
   for (std::size_t i = 0; i < trace.rows.size(); i += stride) {
     const auto row = static_cast<std::uint32_t>(i);

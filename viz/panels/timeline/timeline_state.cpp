@@ -16,7 +16,7 @@ TimelineState& timeline_state() {
   ImGuiContext* context = ImGui::GetCurrentContext();
   const auto [at, made] = states().try_emplace(context);
   if (made) {
-    // Textures die with their context; so must what is known about them.
+    // Textures die with their context, so what is known about them must die too.
     ImGuiContextHook hook;
     hook.Type = ImGuiContextHookType_Shutdown;
     hook.Callback = [](ImGuiContext* ended, ImGuiContextHook*) { states().erase(ended); };

@@ -1,6 +1,5 @@
-// What the timeline remembers from frame to frame and no other panel would want: the gesture that
-// is under way, the rows' height, and pictures that need no painting again. It belongs to an ImGui
-// context and goes with it.
+// The state that only the timeline keeps from frame to frame: the current gesture, the height of
+// rows, and the painted pictures. It belongs to an ImGui context and is destroyed with it.
 #pragma once
 
 #include <imgui.h>
@@ -17,8 +16,8 @@
 
 namespace ringscope::viz {
 
-// Everything that a painted timeline depends on. The trace counts by address, path and size, so
-// that another one at the same address is noticed.
+// Everything that a painted timeline depends on. The trace is identified by address, path and size,
+// so that another trace at the same address is noticed.
 struct PictureKey {
   const Trace* trace = nullptr;
   std::size_t slices = 0;
@@ -33,7 +32,7 @@ struct PictureKey {
   bool operator==(const PictureKey&) const = default;
 };
 
-// A picture as it was last given to the textures.
+// A picture as it was last uploaded to the textures.
 struct Picture {
   PictureKey key;
   Image image;
@@ -45,18 +44,18 @@ struct TimelineState {
   ImVec2 pressed_at;
   TimelineView pressed_view;
   float row_scale = 1;
-  double last_zoom_s = -10;         // ImGui time of the last notch of the wheel
-  bool touched = false;             // the person knows that the mouse does something here
-  double playhead = 0;              // of the last frame
-  std::optional<SliceId> selected;  // of the last frame
+  double last_zoom_s = -10;         // ImGui time of the last wheel notch
+  bool touched = false;             // the user knows that the mouse works here
+  double playhead = 0;              // in the last frame
+  std::optional<SliceId> selected;  // in the last frame
   bool hovered_is_ours = false;     // Session::hovered was set by this panel
-  Box body;                         // of the last frame, on the screen
+  Box body;                         // on the screen, in the last frame
   Box ruler, map, gutter;
   TimelineLayout layout;
   std::map<std::string, Picture> pictures;  // by texture slot
 };
 
-// Of the present ImGui context.
+// Return the state of the current ImGui context.
 TimelineState& timeline_state();
 
 }  // namespace ringscope::viz

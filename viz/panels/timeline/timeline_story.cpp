@@ -1,4 +1,4 @@
-// What the story talks about, in its own colours, and all the rest as if behind a veil.
+// Shows what the story talks about in its own colours, and veils everything else.
 #include <algorithm>
 
 #include "viz/model/session/story.h"
@@ -7,7 +7,7 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr std::uint32_t kMostInRow = 5000;  // a row with more slices in view is left as it is
+constexpr std::uint32_t kMostInRow = 5000;  // a row with more slices in view is left unchanged
 constexpr double kVeil = 0.62;
 constexpr float kNarrowest = 4;  // pixels
 
@@ -27,7 +27,7 @@ void veil_row(const TimelineFrame& frame, const StoryStep& told, std::uint32_t r
   if (x < frame.body.x1) fill(frame.list, {x, box.y0, frame.body.x1, box.y1}, color);
 }
 
-// Narrow slices would be lost without a frame.
+// Frame the slices pointed at, because narrow ones would be lost without a frame.
 void frame_row(const TimelineFrame& frame, const StoryStep& told, std::uint32_t row) {
   const auto [first, last] = frame.visible(row);
   if (last - first > kMostInRow) return;
@@ -52,7 +52,7 @@ void draw_pointing(const TimelineFrame& frame) {
   const Color veil = with_alpha(frame.context.palette.panel, kVeil);
   for (std::uint32_t row = 0; row < frame.trace().rows.size(); ++row)
     if (const std::optional<Box> box = frame.row_box(row)) veil_row(frame, told, row, *box, veil);
-  if (told.step < 0 && !told.lane) return;  // all of a rank or a pass
+  if (told.step < 0 && !told.lane) return;  // it points at all of a rank or a pass
   for (std::uint32_t row = 0; row < frame.trace().rows.size(); ++row)
     if (frame.row_box(row)) frame_row(frame, told, row);
 }

@@ -11,9 +11,9 @@ namespace {
 
 constexpr float kLeastRow = 2;  // pixels
 
-// A strip does not scroll, and is there to be compared: of a ring it shows computing and waiting, the
-// one above the other, and leaves messages to the timeline, unless it is asked for them. Ranks become
-// as low as it takes; where rows would be too low to be seen, each rank shows what it computes only.
+// Fit the rows to a strip, which doesn't scroll and is for comparing. Of a ring it shows computing
+// above waiting, and messages only if asked for. Ranks shrink as needed; where rows would be too
+// low to be seen, each rank shows only its computing.
 void fit_rows(TimelineFrame& frame, bool messages) {
   TimelineLayout& layout = frame.layout;
   const Trace& trace = frame.trace();
@@ -46,7 +46,7 @@ void fit_rows(TimelineFrame& frame, bool messages) {
     const float share = (height - gap) / static_cast<float>(std::max<std::size_t>(1, rows.size()));
     const std::size_t shown =
         share < kLeastRow ? std::min<std::size_t>(1, rows.size()) : rows.size();
-    // Among messages, computing stays what is seen first.
+    // Computing stays the most visible row among messages.
     const bool first_higher = messages && trace.is_ring() && shown > 1;
     const float parts =
         static_cast<float>(std::max<std::size_t>(1, shown) + (first_higher ? 1 : 0));

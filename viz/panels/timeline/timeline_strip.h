@@ -1,6 +1,6 @@
-// One document's timeline without its controls, for panels that stack several: rank labels, slices,
-// step boundaries, critical path and playhead in a given rectangle. Hovering explains a slice;
-// nothing else reacts.
+// Draws one document's timeline without controls, for panels that stack several: rank labels,
+// slices, step boundaries, critical path and playhead in a given rectangle. Hovering explains a
+// slice; nothing else reacts.
 #pragma once
 
 #include <imgui.h>
@@ -13,28 +13,28 @@
 
 namespace ringscope::viz {
 
-// Room for rank labels at a strip's left. The axis' `view` covers what is right of it.
+// The room for rank labels at a strip's left. The axis' `view` covers only what is right of it.
 inline constexpr float kTimelineStripGutter = 64;
 
-// Pixels on the screen; `top_left` and `size` include the gutter. `document` indexes
-// Session::documents; the axis mode is the session's.
+// Draw a strip of Session::documents[document] in the session's axis mode. `top_left` and `size`
+// are in pixels of the screen and include the gutter.
 void draw_timeline_strip(const PanelContext& context, std::size_t document, const ImVec2& top_left,
                          const ImVec2& size, const TimelineView& view);
 
 // What a strip shows besides computing and waiting.
 struct StripStyle {
-  bool messages = false;  // what comes in, between the two
-  bool labels = false;    // words on slices, where there is room
+  bool messages = false;  // incoming messages, between the two
+  bool labels = false;    // words on slices that have room
 };
 
-// The same of a document that need not be one of the session's. `slot` names its picture; `active`:
-// the session's selection means it.
+// Draw a strip of a document that need not belong to the session. `slot` names its picture;
+// `active` tells whether the session's selection refers to it.
 void draw_timeline_strip(const PanelContext& context, const Document& document, bool active,
                          const std::string& slot, const StripStyle& style, const ImVec2& top_left,
                          const ImVec2& size, const TimelineView& view);
 
-// The ruler that belongs above such strips: ticks and the playhead's flag. `top_left` and `size`
-// include the gutter; 24 pixels high is enough.
+// Draw the ruler above such strips: ticks and the playhead's flag. `top_left` and `size` include
+// the gutter; 24 pixels of height are enough.
 void draw_timeline_strip_ruler(const PanelContext& context, std::size_t document,
                                const ImVec2& top_left, const ImVec2& size,
                                const TimelineView& view);

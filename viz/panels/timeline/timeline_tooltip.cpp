@@ -1,4 +1,4 @@
-// Everything about a slice, beside the mouse.
+// Shows everything about a slice beside the mouse.
 #include <fmt/format.h>
 
 #include "viz/panels/format.h"
@@ -13,7 +13,7 @@ std::string rank_text(const Trace& trace, std::int32_t rank) {
              : fmt::format("rank {}", rank);
 }
 
-// A share of a second as a rate; none for slices too short to have one.
+// Return `amount` per second, or none if the amount or the time is not positive.
 std::optional<double> per_second(std::int64_t amount, std::int64_t ns) {
   if (amount <= 0 || ns <= 0) {
     return std::nullopt;

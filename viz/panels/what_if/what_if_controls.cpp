@@ -1,4 +1,4 @@
-// The settings: sliders with a mark where the recording stands, and words to choose from.
+// Draws the settings: sliders with a mark at the recording's value, and words to choose from.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr float kTabs = 27, kHeading = 28;
 
-// Two digits: what can be said, and met again.
+// Round to two digits, which are easy to say and to set again.
 double rounded(double x) {
   if (!(x > 0)) return 0;
   const double unit = std::pow(10.0, std::floor(std::log10(x)) - 1);
@@ -63,7 +63,7 @@ std::string factor_text(double factor) {
   return factor == 1 ? "" : fmt::format("  × {}", words_of_factor(factor));
 }
 
-// The recorded mask and the simplest ones, each once.
+// Offer the recorded mask, the simplest masks and the current one, each once.
 void mask_row(const PanelContext& context, WhatIfSettings& settings, const std::string& recorded) {
   std::vector<std::string> masks = {recorded};
   for (const std::string mask : {"full", "causal"})

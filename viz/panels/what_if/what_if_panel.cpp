@@ -37,7 +37,7 @@ void draw_figure(const PanelContext& context, const WhatIfFigure& figure, const 
   line(box.y0 + 69, "recorded", figure.recorded);
 }
 
-// The sentences, and how high they are.
+// Return the height of the sentences, and draw them if `draw` is set.
 float draw_words(const PanelContext& context, ImVec2 at, float width, bool draw) {
   const WhatIf& what_if = *context.session.what_if;
   const std::string headline = headline_of(what_if), trust = trust_of(what_if);
@@ -82,7 +82,7 @@ WhatIfLayout what_if_layout(const Box& room, float words, int figures, int recor
   layout.ruler = {x, y, room.x1, y + kWhatIfRuler};
   y += kWhatIfRuler;
 
-  // Ranks of both are equally high, as far as there is room.
+  // Ranks of both runs are equally high, as far as there is room.
   const float left = std::max(room.y1 - y - 2 * kWhatIfTitle - kFigureGap, 2 * kLeastRank);
   const float all = static_cast<float>(recorded_ranks + foretold_ranks);
   const float share =
@@ -111,7 +111,7 @@ void draw_what_if(const PanelContext& context) {
     return static_cast<int>(document.trace.ranks.size());
   };
   const int foretold = shown != nullptr ? ranks(shown->document) : 1;
-  // Where the sentences stand does not depend on how high they are.
+  // The sentences' position does not depend on their height.
   const auto layout_for = [&](float words) {
     return what_if_layout(room, words, static_cast<int>(figures.size()), ranks(session.document()),
                           foretold);
@@ -126,7 +126,7 @@ void draw_what_if(const PanelContext& context) {
   draw_what_if_controls(context);
   ImGui::EndChild();
   ImGui::PopStyleColor();
-  if (!session.what_if || layout.words.width() < 100) return;  // its settings may have closed it
+  if (!session.what_if || layout.words.width() < 100) return;  // the controls may have closed it
   draw_words(context, words.min(), words.width(), true);
   for (std::size_t i = 0; i < layout.figures.size(); ++i)
     draw_figure(context, figures[i], layout.figures[i]);

@@ -1,5 +1,5 @@
-// The parts of the what-if panel: settings at the left; at the right what they lead to, in a
-// sentence, in figures, and as two timelines on one axis.
+// Places the parts of the what-if panel: the settings at the left, and at the right their effect in
+// a sentence, in figures, and as two timelines on one axis.
 #pragma once
 
 #include <vector>
@@ -12,18 +12,18 @@ namespace ringscope::viz {
 struct WhatIfLayout {
   Box settings;
   Box words;                 // the sentences
-  std::vector<Box> figures;  // one a figure; none where there is no room
-  Box ruler;                 // the gutter of the strips included
-  Box recorded, foretold;    // strips, below a line of words each
+  std::vector<Box> figures;  // one per figure; empty if there is no room
+  Box ruler;                 // includes the strips' gutter
+  Box recorded, foretold;    // strips, each below its title
 };
 
-inline constexpr float kWhatIfTitle = 20;  // of a strip, above it
+inline constexpr float kWhatIfTitle = 20;  // height of the title above a strip
 
-// In `room`, for sentences of `words` pixels.
+// Return the layout in `room`, with sentences that are `words` pixels high.
 WhatIfLayout what_if_layout(const Box& room, float words, int figures, int recorded_ranks,
                             int foretold_ranks);
 
-// what_if_controls.cpp: in the ImGui window that the caller has begun.
+// what_if_controls.cpp: draws into the ImGui window that the caller has begun.
 void draw_what_if_controls(const PanelContext& context);
 
 // what_if_timelines.cpp

@@ -1,5 +1,5 @@
-// The recorded run and the foretold one on one axis: wheel and drag zoom and pan both, the ruler
-// moves the playhead through both.
+// Draws the recorded and the predicted run on one axis. Wheel and drag zoom and pan both, and the
+// ruler moves the playhead in both.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kRowsForMessages = 30;  // height of a rank that three rows need
+constexpr float kRowsForMessages = 30;  // least height of a rank that shows three rows
 
 void draw_title(const PanelContext& context, const Box& strip, const char* what,
                 const std::string& title, const std::string& rest, Color rest_color) {
@@ -36,7 +36,7 @@ void draw_strip(const PanelContext& context, const Document& document, bool acti
                       strip.min(), {strip.width(), strip.height()}, context.session.view);
 }
 
-// The mouse on both strips.
+// Zoom and pan both strips with the mouse.
 void touch_strips(Session& session, const Box& box) {
   const float width = box.width();
   if (width < 8 || box.height() < 8 || session.length() <= 0) return;
