@@ -71,7 +71,7 @@ std::vector<int> ranks_of(const Job& job, const Mask& mask) {
   return ranks;
 }
 
-// Counter counts the pairs of the sampled ranks at chosen steps.
+// Count the pairs of the sampled ranks at chosen steps.
 class Counter {
  public:
   explicit Counter(const Job& job)

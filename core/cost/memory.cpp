@@ -7,7 +7,7 @@
 namespace ringscope {
 namespace {
 
-// Collects parts under the names that the tables print.
+// Collect parts under the names that the tables print.
 class Bill {
  public:
   explicit Bill(const Job& job) : job_(job), e_(job.storage_bytes()) {}
