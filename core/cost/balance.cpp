@@ -14,17 +14,17 @@
 namespace ringscope {
 namespace {
 
-// What is looked at where not every (rank, step) is.
+// How finely to sample when not every (rank, step) is counted.
 struct Sample {
   int ranks = 96;
-  int stretches = 32;      // that steps are first cut into
-  double straight = 1e-3;  // of the largest value, how far a stretch may bend
+  int stretches = 32;      // number of parts that the steps are first divided into
+  double straight = 1e-3;  // largest deviation of a stretch from a line, relative to its values
 };
 
 constexpr Index kMostEffort = 160'000;  // about 10 ms
 
-// What counting the pairs of one (rank, step) takes, in units of a mask without documents: a region's
-// rows go through the documents one by one, those of a chunk only through the ones that it meets.
+// Return the cost of counting one (rank, step), relative to a mask without documents. Rows of a
+// striped or folded region visit every document, those of a chunk only the ones that they meet.
 Index effort_of(const Job& job, const Mask& mask) {
   switch (job.partition) {
     case PartitionKind::striped:
@@ -41,7 +41,7 @@ bool can_count_all(const Job& job, const Mask& mask) {
   return n <= 2 || (n <= kMostExactRanks && n * n * effort_of(job, mask) <= kMostEffort);
 }
 
-// Of masks that take long, less and coarser.
+// Return a coarser sample for masks that take long to count.
 Sample sample_of(const Job& job, const Mask& mask) {
   Sample sample;
   const Index regions = kMostEffort / effort_of(job, mask);
@@ -52,8 +52,8 @@ Sample sample_of(const Job& job, const Mask& mask) {
   return sample;
 }
 
-// The ranks that are looked at: a quarter of them at either end, where a window or zigzag's chunks
-// begin and stop, the others spread evenly.
+// Return the ranks to count. A quarter of them lie at either end, where a window or zigzag's chunks
+// begin and stop, and the others are spread evenly.
 std::vector<int> ranks_of(const Job& job, const Mask& mask) {
   const int world_size = job.world_size;
   std::vector<int> ranks;
@@ -71,7 +71,7 @@ std::vector<int> ranks_of(const Job& job, const Mask& mask) {
   return ranks;
 }
 
-// Counts pairs at chosen steps.
+// Count the pairs of the sampled ranks at chosen steps.
 class Counter {
  public:
   explicit Counter(const Job& job)
@@ -83,20 +83,20 @@ class Counter {
         ranks_(ranks_of(job, mask_)),
         totals_(ranks_.size(), 0) {}
 
-  // Every step by itself.
+  // Count every step by itself.
   void count_all() {
     for (int step = 0; step < world_size_; ++step) take(step, at(step), 1);
   }
 
-  // Steps [first, last): told by the middle one where the stretch is straight,
-  // and otherwise in halves, so that an edge of the mask is found to the step.
+  // Count steps [first, last). The middle step stands for all of them when the stretch is straight.
+  // Otherwise count both halves, which finds an edge of the mask to the step.
   void count_stretch(int first, int last) {
-    if (first == last) return;  // of fewer steps than stretches
+    if (first == last) return;  // there are fewer steps than stretches
     const int count = last - first, middle = first + count / 2;
     const std::vector<double>& here = at(middle);
     const double begin = slowest(at(first)), end = slowest(at(last - 1));
     const double bend = std::abs(slowest(here) - (begin + end) / 2);
-    // Of an even number of steps the middle lies half a step behind.
+    // With an even number of steps, `middle` lies half a step after the centre.
     const double half_step = std::abs(end - begin) / (2 * count);
     if (count <= 2 || bend > half_step + sample_.straight * std::max({begin, end, slowest(here)})) {
       if (count == 1) return take(first, here, 1);
@@ -106,7 +106,7 @@ class Counter {
     take(middle, here, count);
   }
 
-  // The same, in as many parts as the sample has.
+  // Count steps [first, last) in as many parts as the sample has.
   void count_stretches(int first, int last) {
     const Index steps = last - first, parts = sample_.stretches;
     for (Index k = 0; k < parts; ++k)
@@ -114,9 +114,8 @@ class Counter {
                     first + static_cast<int>(steps * (k + 1) / parts));
   }
 
-  // Steps from one place's turn to the next node's same, or from place to place of one node's turn,
-  // are a curve. Of the two ways to cut a two-level ring into curves, that with fewer. Every step
-  // is told by itself.
+  // Count a two-level ring. Its steps form curves: either one inner step over all outer steps, or
+  // the inner steps of one outer step. Use the kind with fewer. Each step gets an entry.
   void count_curves() {
     const int places = world_size_ / nodes_;
     const bool by_place = places < nodes_;
@@ -138,10 +137,10 @@ class Counter {
     return *std::max_element(pairs.begin(), pairs.end());
   }
 
-  // Steps that lie `stride` apart.
+  // Steps that are `stride` apart.
   struct Curve {
     int first = 0, stride = 1;
-    int told = 0;  // of its steps
+    int told = 0;  // number of steps with an entry
     int step(int k) const { return first + k * stride; }
   };
 
@@ -151,7 +150,7 @@ class Counter {
     return TwoLevelSchedule{rank, nodes_, places}.owner(step / places, step % places);
   }
 
-  // Of each rank that is looked at; `step` along the curve.
+  // Return the pairs of each counted rank at `step`, which counts along the curve if there is one.
   const std::vector<double>& at(int step) {
     std::vector<double>& pairs = seen_[step];
     if (!pairs.empty()) return pairs;
@@ -219,13 +218,13 @@ Balance balance_of(const Job& job) {
   } else if (job.scheme == JobScheme::two_level && job.nodes > 1) {
     counter.count_curves();
   } else {
-    // The first step and the last differ from all others in what is sent beside them.
+    // The first and the last step differ from all others in what is sent beside them.
     counter.count_stretch(0, 1);
     counter.count_stretches(1, n - 1);
     counter.count_stretch(n - 1, n);
   }
   balance.steps = counter.take_steps();
-  // Samples may miss the slowest rank, which is never below the mean.
+  // Samples may miss the slowest rank, but its work is never below the mean.
   balance.slowest_rank = std::max(counter.slowest_rank(), balance.mean_rank);
   if (const double missed = balance.mean_rank / balance.slowest_steps(); missed > 1)
     for (StepWork& step : balance.steps) step.slowest *= missed;

@@ -16,8 +16,8 @@ namespace {
 
 bool fits(const Job& job, double memory_bytes) { return peak_bytes(job) <= memory_bytes; }
 
-// The largest x in [low, high] for which holds(x), given that it holds for low and, once it does
-// not, for nothing above.
+// Return the largest x in [low, high] for which holds(x). It must hold for `low`, and for nothing
+// above an x for which it does not hold.
 template <class Holds>
 Index last_that(Index low, Index high, Holds&& holds) {
   while (low < high) {
@@ -35,7 +35,7 @@ std::optional<int> smallest_divisor(const Job& job, double memory_bytes) {
   const Index heads = std::gcd(job.shape.num_heads, job.shape.num_heads_kv);
   Job tried = job;
   for (Index n = 1; n <= heads && n <= std::numeric_limits<int>::max(); ++n) {
-    // A divisor above the root is met as the other factor, so that many heads take no time.
+    // Divisors above the root are computed from the other factor, so many heads take no time.
     if (n > heads / n) n = heads / (heads / n);
     if (heads % n != 0) continue;
     tried.world_size = static_cast<int>(n);
@@ -72,14 +72,14 @@ Index largest_seqlen(const Job& job, double memory_bytes) {
 
 std::optional<int> smallest_world_size(const Job& job, double memory_bytes) {
   if (job.scheme == JobScheme::ulysses) return smallest_divisor(job, memory_bytes);
-  // Of a two-level ring, ranks on each of its nodes.
+  // In a two-level ring the search counts ranks per node.
   const int nodes = job.scheme == JobScheme::two_level ? job.nodes : 1;
   const auto too_few = [&](Index ranks) {
     Job tried = job;
     tried.world_size = static_cast<int>(ranks) * nodes;
     return !fits(tried, memory_bytes);
   };
-  // From seqlen ranks on, a rank holds one row.
+  // With seqlen or more ranks, a rank holds one row.
   const Index most =
       min_of(ceil_div(job.shape.seqlen, nodes), std::numeric_limits<int>::max() / nodes);
   if (too_few(most)) return std::nullopt;
@@ -91,7 +91,7 @@ namespace {
 
 constexpr double kAsGood = 1.01;
 
-// From long runs of positions, whose tiles are mostly full or empty, to short ones.
+// Ordered from long runs of positions, whose tiles are mostly full or empty, to short ones.
 constexpr PartitionKind kByContiguity[] = {PartitionKind::contiguous, PartitionKind::zigzag,
                                            PartitionKind::fold, PartitionKind::striped};
 

@@ -22,7 +22,7 @@ constexpr const char* kGpuFields =
     "tflops_16bit, tflops_f32, forward_share, backward_share, memory_gb, memory_gb_per_s";
 constexpr const char* kLinkFields = "gb_per_s, latency_us";
 
-// Reads line by line; what it complains about is the line that it is at.
+// Parse a table line by line. Errors name the current line.
 class Parser {
  public:
   explicit Parser(const std::string& source) { table_.source = source; }
@@ -31,7 +31,7 @@ class Parser {
     ++line_;
     const std::vector<std::string> words = words_of(line);
     if (words.empty()) return;
-    // So that whatever is quoted from here on can be printed.
+    // Reject characters that can't be printed, so that every later message can quote the word.
     for (const std::string& word : words)
       for (const char c : word)
         if (c <= ' ' || c > '~' || c == '"' || c == '\\')
@@ -89,7 +89,7 @@ class Parser {
     *target = number(field, words[1]) * unit_of(field);
   }
 
-  // Where the figure called `field` of the open entry goes.
+  // Return where the figure `field` of the open entry goes.
   double* target_of(const std::string& field) {
     if (is_gpu_) {
       Gpu& gpu = table_.gpus.back();
@@ -147,7 +147,7 @@ class Parser {
 
   HardwareTable table_;
   int line_ = 0;
-  int entry_line_ = 0;  // where the open entry begins; 0: none is open
+  int entry_line_ = 0;  // line of the open entry's head; 0 when none is open
   bool is_gpu_ = false;
   std::set<std::string> names_;   // of all entries
   std::set<std::string> fields_;  // of the open entry
@@ -182,13 +182,13 @@ bool exists(const std::string& path) {
   return ::stat(path.c_str(), &ignored) == 0;
 }
 
-// `kind`: "gpu" or "link"; `entries` picks the table's list of them.
+// Find an entry. `kind` is "gpu" or "link", and `entries` selects the table's list of them.
 template <class Entry>
 Entry find(const char* kind, const std::string& text, std::vector<Entry> HardwareTable::*entries) {
   const std::vector<Entry>& builtin = builtin_hardware().*entries;
   if (const Entry* entry = find_in(builtin, text)) return *entry;
 
-  // A path may hold colons too, so what exists as a whole is the path.
+  // A path may contain colons, so `text` is a path if it exists as a whole.
   std::string path = text, name;
   if (const std::size_t colon = text.rfind(':'); !exists(text) && colon != std::string::npos) {
     path = text.substr(0, colon);

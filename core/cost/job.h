@@ -1,8 +1,8 @@
-// What is to be computed and how it is dealt out: everything that the closed forms of this folder
-// depend on, and nothing about the machine. Like a RingConfig, with one scheme more.
+// A Job says what to compute and how it is distributed. It holds all that the closed forms of this
+// folder depend on, except the machine. It resembles a RingConfig with two more schemes.
 //
-// All amounts are doubles: exact up to 2^53, and unable to overflow for any shape that validate()
-// lets pass. Amounts are those of one layer's attention, where nothing else is said.
+// All amounts are doubles: they are exact up to 2^53 and can't overflow for any shape that
+// validate() accepts. They count one layer's attention unless a comment says otherwise.
 #pragma once
 
 #include <string>
@@ -17,13 +17,13 @@
 
 namespace ringscope {
 
-// ring and allgather as in core/ring. ulysses: two all-to-alls a pass, which deal the heads out
-// instead of the sequence and back again (S3, related work; S1, part one, 7.2 calls its ring an
-// all-to-all, which it is not: a ring is point-to-point). two_level: a ring of nodes whose every
-// step is a ring of ranks inside the nodes (core/sim/two_level.h).
+// ring and allgather are those of core/ring. ulysses exchanges sequence shares for head shares and
+// back, by two all-to-alls per pass (S3, related work; S1, part one, 7.2 calls its ring an
+// all-to-all, but a ring is point-to-point). In two_level, every step of a ring of nodes is a ring
+// of the ranks inside each node (core/sim/two_level.h).
 enum class JobScheme { ring, allgather, ulysses, two_level };
 
-// Those that need no nodes.
+// The schemes that need no nodes.
 inline constexpr JobScheme kAllJobSchemes[] = {JobScheme::ring, JobScheme::allgather,
                                                JobScheme::ulysses};
 
@@ -40,23 +40,23 @@ struct Job {
   int world_size = 1;
   JobScheme scheme = JobScheme::ring;
   bool backward = false;
-  int kv_buffers = 2;  // of a ring, that blocks take turns in: at least 2
-  int nodes = 1;       // two_level: of world_size / nodes ranks each
-  Index layers = 1;    // with backward, what each keeps from its forward pass adds up
+  int kv_buffers = 2;  // ring: number of KV buffers that blocks rotate through, at least 2
+  int nodes = 1;       // two_level: each has world_size / nodes ranks
+  Index layers = 1;    // with backward, each keeps tensors of its forward pass in memory
 
   Partition partition_of_sequence() const { return {partition, shape.seqlen, world_size}; }
-  // two_level. Throws InputError when nodes don't divide world_size.
+  // Return world_size / nodes (two_level). Throw InputError when nodes do not divide world_size.
   int ranks_a_node() const {
     if (nodes >= 1 && world_size % nodes == 0) return world_size / nodes;
     throw InputError("nodes: " + std::to_string(nodes) + " given for " +
                      std::to_string(world_size) + " ranks; accepted: a number that divides them");
   }
   double max_rows() const { return static_cast<double>(partition_of_sequence().max_rows()); }
-  double storage_bytes() const { return bytes_of(dtype); }  // of a value of Q, K, V
+  double storage_bytes() const { return bytes_of(dtype); }  // per value of Q, K, V
 };
 
-// Values in `rows` rows of a tensor with the queries' heads, with the keys' heads, and of one value
-// a row and query head.
+// Return the number of values in `rows` rows of Q (query_values), of K or V (kv_values), and of a
+// tensor with one value per row and query head (row_values).
 inline double query_values(const AttentionShape& s, double rows) {
   return static_cast<double>(s.batch) * static_cast<double>(s.num_heads) * rows *
          static_cast<double>(s.head_dim);

@@ -41,14 +41,14 @@ KernelBench::KernelBench(Index head_dim, DType dtype)
   begin_attention(params_, query(0, kRows), state(0));
 }
 
-// Under a full mask only the numbers of rows count.
+// Under a full mask only the numbers of rows and keys matter.
 Region KernelBench::region(Index rows, Index keys) const {
   const Index seqlen = kRows + kKeys;
   const auto first = [&](Index count) { return LocalRows{{{0, 1, count}, {seqlen, 1, 0}}, false}; };
   return {Mask{.seqlen = seqlen}, first(rows), first(keys)};
 }
 
-// Rank 0's queries and the keys of rank 1, of two ranks.
+// Return the region of rank 0's queries and rank 1's keys, of two striped ranks.
 Region KernelBench::causal_region() {
   const auto striped = [](Index first) {
     return LocalRows{{{first, 2, kKeys}, {2 * kKeys, 2, 0}}, false};
@@ -134,7 +134,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kPassSeconds = 0.6;
 constexpr double kRingSeconds = 0.15;
-constexpr Index kLargeBytes = Index{8} << 20;  // beyond the caches that a core has for itself
+constexpr Index kLargeBytes = Index{8} << 20;  // larger than a core's own caches
 constexpr Index kSmallBytes = 64;
 
 double seconds_since(Clock::time_point begin) {
@@ -161,9 +161,9 @@ Rates measure_compute(Index head_dim, DType dtype, int threads) {
           flops_of_pairs(one_head, pairs, Pass::backward) / seconds[1], 0, 0};
 }
 
-// From the seconds of the whole block, of it by rows and by keys, of a causal one, and of beginning
-// and finishing. In pieces as many pairs are computed, and keys are brought in or rows gone through
-// that many times more.
+// Derive the figures from five times: the whole block, the block by rows and by keys, a causal
+// block, and beginning and finishing. Pieces compute the same pairs, but load the keys or visit the
+// rows once per piece, so the difference to the whole gives the cost per key or row.
 KernelFigures kernel_figures(const double* seconds, Index head_dim) {
   const double whole = seconds[0], by_rows = seconds[1], by_keys = seconds[2];
   constexpr double kRowPieces = KernelBench::kRows / KernelBench::kRowPiece;
@@ -182,7 +182,7 @@ KernelFigures kernel_figures(const double* seconds, Index head_dim) {
   return figures;
 }
 
-// Of a sum of gradients as large as a block of that kernel bench.
+// Return the seconds per value of adding gradients as large as KernelBench's blocks.
 double add_seconds(Index head_dim) {
   const Index rows = KernelBench::kKeys;
   CpuBackend backend({1, 1, 1, head_dim, DType::f32, 1}, true, nullptr);
@@ -207,15 +207,14 @@ double start_seconds() {
   return fastest / kThreads;
 }
 
-// One rank's blocks: the one that it sends and the one that it receives into, in turns.
+// One rank's two blocks, which take turns in being sent and received into.
 struct TwoBlocks {
   Buffer<std::byte> block[2];
 
   explicit TwoBlocks(Index bytes) : block{{nullptr, bytes}, {nullptr, bytes}} {}
 };
 
-// Seconds of a hop, from `hops` of them in a ring of threads: of the clock, and of processors for one
-// rank's.
+// Seconds per hop, from `hops` hops in a ring of threads: on the clock, and of processors per rank.
 struct HopSeconds {
   double clock = 0, processor = 0;
 };
@@ -251,7 +250,7 @@ HopSeconds seconds_a_hop(std::vector<TwoBlocks>& blocks, int hops) {
           (process_cpu_seconds() - processor_begin) / hops / world_size};
 }
 
-// Of the fastest of a few batches of hops.
+// Return the fastest of a few batches of hops.
 HopSeconds hop_time(int world_size, Index bytes, double seconds) {
   constexpr int kBatches = 5;
   std::vector<TwoBlocks> blocks;

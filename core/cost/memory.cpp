@@ -7,7 +7,7 @@
 namespace ringscope {
 namespace {
 
-// Adds parts under the names that the tables print.
+// Collect parts under the names that the tables print.
 class Bill {
  public:
   explicit Bill(const Job& job) : job_(job), e_(job.storage_bytes()) {}
@@ -16,13 +16,13 @@ class Bill {
     if (bytes > 0) parts_.push_back({name, bytes, formula});
   }
 
-  // Q, output and row statistics of `query` values in `rows_and_heads` rows; with backward also dO,
-  // dQ and delta. `v` and `r` are the formulas of the two numbers.
+  // Add Q, output and row statistics of `query` values in `rows_and_heads` rows; with backward also
+  // dO, dQ and delta. `v` and `r` are the formulas of the two numbers.
   void add_query_side(double query, double rows_and_heads, const std::string& v,
                       const std::string& r) {
     add("Q", query * e_, v + " e");
     add("output, f32", query * 4, "4 " + v);
-    // row_max and lse in f32, row_sum in f64.
+    // row_max and lse are f32, row_sum is f64.
     add("row statistics", rows_and_heads * 16, "16 " + r);
     if (!job_.backward) return;
     add("dO", query * e_, v + " e");
@@ -30,7 +30,7 @@ class Bill {
     add("row sums of dO O", rows_and_heads * 4, "4 " + r);
   }
 
-  // What the other layers keep for their backward pass: Q, K, V and O as stored, row_max, row_sum.
+  // Add what other layers keep for their backward pass: Q, K, V, O as stored, row_max, row_sum.
   void add_other_layers(double rows) {
     if (!job_.backward) return;
     const AttentionShape& s = job_.shape;
@@ -55,9 +55,9 @@ class Bill {
 
 void add_ring_blocks(const Job& job, Bill& bill) {
   const int n = job.world_size;
-  // Blocks of different owners take turns in a buffer: it has room for the largest.
+  // Blocks of different owners share a buffer, so each buffer has room for the largest.
   const double block = 2 * kv_values(job.shape, job.max_rows());
-  const int turns = std::min(n, job.kv_buffers);  // buffers that blocks take turns in
+  const int turns = std::min(n, job.kv_buffers);  // buffers that blocks rotate through
   const int buffers = job.backward && turns < n ? turns + 1 : turns;
   const std::string own = job.backward && n > 2 ? "own, " : "";
   bill.add(buffers == 1 ? "KV block" : "KV blocks: " + own + "current, incoming",
@@ -68,9 +68,8 @@ void add_ring_blocks(const Job& job, Bill& bill) {
            gradients * block * 4, std::to_string(gradients) + " x 8 b c d G");
 }
 
-// Blocks of both kinds take turns in buffers of their own: those that come from the node before
-// stay for a whole turn around the node. Their sums wait for such a turn to end, and travel beside
-// the next one.
+// Each level has its own buffers, because a block from the previous node stays for a whole turn
+// around the node. Its gradient sum waits for that turn to end and travels during the next one.
 void add_two_level_blocks(const Job& job, Bill& bill) {
   const int places = job.ranks_a_node();
   if (job.nodes == 1 || places == 1) return add_ring_blocks(job, bill);
@@ -107,7 +106,7 @@ std::vector<MemoryPart> memory_parts(const Job& job, double rows) {
     if (job.scheme == JobScheme::two_level) add_two_level_blocks(job, bill);
     if (job.scheme == JobScheme::allgather) add_gathered_blocks(job, bill);
   } else {
-    // The whole sequence of a share of the heads, and what is on its way there or back.
+    // A rank holds the whole sequence of its share of the heads, and what is in transit either way.
     const double share = static_cast<double>(s.seqlen) / job.world_size;
     const double kv = 2 * kv_values(s, share);
     bill.add_query_side(query_values(s, share), row_values(s, share), "b S d H/N", "b S H/N");

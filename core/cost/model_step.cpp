@@ -5,7 +5,7 @@ namespace {
 
 constexpr double kF32Bytes = 4;
 
-// Values of a row in the queries' and the output's order and in those of K and V.
+// Return the values per row of Q, O, K and V together.
 double values_in_heads(const AttentionShape& heads) {
   return static_cast<double>(2 * (heads.num_heads + heads.num_heads_kv) * heads.head_dim);
 }
@@ -40,14 +40,14 @@ ModelFigures model_figures(const Gpu& gpu, DType dtype) {
   figures.product_flops = gpu.peak_flops(dtype) * gpu.forward_share;
   if (!gpu.memory_bytes_per_s) return figures;
   const double value_s = bytes_of(dtype) / *gpu.memory_bytes_per_s;
-  // How often memory is gone to for a value. The residual stream is read and written beside each
-  // norm, and its gradient likewise; the gate's backward pass reads three tensors and writes two.
+  // Each factor counts memory accesses per value. A norm also reads and writes the residual stream,
+  // and likewise its gradient. The gate's backward pass reads three tensors and writes two.
   figures.norm = {4 * value_s, 4 * value_s};
   figures.gate = {3 * value_s, 5 * value_s};
   figures.heads = {2 * value_s, 2 * value_s};
   figures.loss = {value_s, 2 * value_s};
-  // In f32: gradient, weight and both moments are read; all but the gradient written, which is
-  // cleared.
+  // In f32 the update reads gradient, weight and both moments, writes all but the gradient, and
+  // clears the gradient.
   figures.update_s = 8 * kF32Bytes / *gpu.memory_bytes_per_s;
   return figures;
 }
@@ -57,7 +57,7 @@ StepTime step_time(const Job& job, const ModelSizes& model, double rows, double 
   const double tokens = static_cast<double>(job.shape.batch) * rows;
   const auto layers = static_cast<double>(job.layers);
   const auto width = static_cast<double>(model.width);
-  const double passes = job.backward ? 3 : 1;  // the backward's products are two to one
+  const double passes = job.backward ? 3 : 1;  // the backward pass has twice the forward's products
   const auto product = [&](double flops) { return passes * flops / figures.product_flops; };
   const auto values = [&](double count, const ValueSeconds& value) {
     return count * tokens * (value.forward + (job.backward ? value.backward : 0));

@@ -85,7 +85,7 @@ double least_share(const Job& job, const Balance& balance) {
 
 double threshold_rows(const Job& job, const Rates& rates, Pass pass, double share) {
   if (share <= 0) return std::numeric_limits<double>::infinity();
-  // The positive root of a c^2 - b c - latency.
+  // Return the positive root of a c^2 - b c - latency.
   const double a = compute_seconds(job, rates, pass, share);
   const double b = bytes_a_row(job, pass) / rates.bytes_per_s;
   return (b + std::sqrt(b * b + 4 * a * latency_seconds(rates, pass))) / (2 * a);
@@ -132,7 +132,7 @@ PassTime allgather_pass(const Job& job, const Balance& balance, const Rates& rat
   const double slowest = compute_seconds(job, rates, pass, balance.slowest_rank);
   time.imbalance = slowest - time.compute;
   time.exposed = (job.world_size - 1) * (hops.kv + hops.gradient);
-  if (balance.sampled) {  // not exact anyway, and perhaps of very many ranks
+  if (balance.sampled) {  // it is not exact anyway, and there may be very many ranks
     time.wall = time.exposed + slowest;
     return time;
   }
@@ -143,7 +143,7 @@ PassTime allgather_pass(const Job& job, const Balance& balance, const Rates& rat
 }
 
 PassTime ulysses_pass(const Job& job, const Balance& balance, const Rates& rates, Pass pass) {
-  // What a rank sends is linear in its rows, which are most on the first rank or on the last.
+  // The bytes sent are linear in a rank's rows, which are most on the first or the last rank.
   AllToAlls most;
   for (const int rank : {0, job.world_size - 1}) {
     const AllToAlls mine = all_to_alls_of(job, pass, rank);
@@ -190,7 +190,7 @@ struct TwoLevelHopTimes {
   double gradient = 0;  // 0 in the forward pass
 };
 
-// Nothing moves where there is nobody to send to.
+// Return the hop times on one level. They are 0 where there is no other rank to send to.
 TwoLevelHopTimes hop_times(const Job& job, Pass pass, int ranks, double bytes_per_s,
                            double latency_s) {
   if (ranks == 1) return {};

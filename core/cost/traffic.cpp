@@ -5,14 +5,14 @@
 namespace ringscope {
 namespace {
 
-constexpr double kGradientBytes = 4;  // of a travelling dK or dV value: f32
+constexpr double kGradientBytes = 4;  // per value of a travelling dK or dV: f32
 
 double rows_of(const Job& job, int rank) {
   return static_cast<double>(job.partition_of_sequence().rows_of(rank).size());
 }
 
-// Ring and all-gather send every block once but one: the block that has come around to the rank
-// after it, in the forward direction that is owner rank + 1's.
+// Return the KV bytes of a pass. A rank of a ring or an all-gather sends every block once, except
+// owner rank + 1's: it has gone all the way around when it arrives here.
 double kv_pass_bytes(const Job& job, int rank) {
   const double rows =
       static_cast<double>(job.shape.seqlen) - rows_of(job, (rank + 1) % job.world_size);
@@ -20,26 +20,26 @@ double kv_pass_bytes(const Job& job, int rank) {
 }
 
 double gradient_bytes(const Job& job, int rank) {
-  // Ring: N hops, every block's gradient once. All-gather: a rank's own gradient ends there.
+  // Ring: N hops, every block's gradient once. All-gather: a rank keeps its own gradient.
   const double kept = job.scheme == JobScheme::ring ? 0 : rows_of(job, rank);
   return 2 * kv_values(job.shape, static_cast<double>(job.shape.seqlen) - kept) * kGradientBytes;
 }
 
-// Moves (N-1)/N of the heads of `rows` rows away, where all N shares are of `rows` rows.
+// Return the bytes that leave when a rank sends (N-1)/N of the heads of its `rows` rows.
 double to_heads_bytes(const Job& job, double rows, double query_tensors, double kv_tensors) {
   return (query_tensors * query_values(job.shape, rows) + kv_tensors * kv_values(job.shape, rows)) *
          job.storage_bytes() * (job.world_size - 1) / job.world_size;
 }
 
-// Moves the rows that others hold, `rows` in all, of the rank's share of the heads.
+// Return the bytes that leave when a rank sends its share of the heads of the others' `rows` rows.
 double to_rows_bytes(const Job& job, double rows, double query_tensors, double kv_tensors) {
   return (query_tensors * query_values(job.shape, rows) + kv_tensors * kv_values(job.shape, rows)) *
          job.storage_bytes() / job.world_size;
 }
 
-// Rank (n, g) of M nodes sends inside its node all blocks but those of place g+1 of every node, and
-// between nodes those of place g but node n+1's; the same gradients inside nodes, and between them
-// those of place g+1; and at last it brings the next place's own one home.
+// Rank (n, g) of M nodes sends inside its node all blocks except those of place g+1, and between
+// nodes the blocks of place g except node n+1's. Gradients inside nodes are those of the same
+// blocks, between nodes those of place g+1. A last hop brings the next place's own gradient home.
 Traffic two_level_traffic(const Job& job, int rank) {
   const TwoLevelSchedule mine{rank, job.nodes, job.ranks_a_node()};
   const int home = mine.next_here();
@@ -88,8 +88,8 @@ Traffic traffic_of(const Job& job, int rank) {
   traffic.hops = n - 1;
   if (!job.backward) return traffic;
   traffic.backward_bytes = kv_pass_bytes(job, rank) + gradient_bytes(job, rank);
-  // In a ring a block and its gradient move on at the end of one step, the gradient at the last as
-  // well; gathering and scattering are two rounds.
+  // In a ring a block and its gradient move on at the end of the same step, after the last step the
+  // gradient alone. An all-gather gathers blocks and scatters gradients in two separate rounds.
   traffic.hops += job.scheme == JobScheme::ring ? n : 2 * (n - 1);
   return traffic;
 }

@@ -19,7 +19,7 @@ TileAmounts tile_amounts(const Region& region) {
   std::vector<bool> is_loaded(static_cast<std::size_t>(ceil_div(keys, kTileKeys)), false);
   for (Index row = 0; row < queries; row += kTileRows) {
     const Interval rows{row, min_of(row + kTileRows, queries)};
-    // All rows' intervals lie between the beginning of the first one's and the end of the last one's.
+    // All rows' intervals lie between the first row's begin and the last row's end.
     const Interval first = region.allowed_rows(rows.first);
     const Interval last = region.allowed_rows(rows.last - 1);
     if (first.first >= last.last) continue;

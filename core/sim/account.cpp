@@ -115,7 +115,7 @@ void Account::record_wait(int rank, int step, int owner, Payload payload, TimeSp
 }
 
 void Account::record_hop(const Hop& hop, TimeSpan span) {
-  // One for each (pass, payload, step, sender).
+  // Give each (pass, payload, step, sender) its own flow id.
   const std::int64_t n = world_size_;
   const std::int64_t kind = 2 * static_cast<int>(pass_) + static_cast<int>(hop.payload);
   const auto slice = [&](int rank, Lane lane, int owner) {

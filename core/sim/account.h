@@ -1,9 +1,9 @@
-// What the simulations of all schemes share: how long a computation and a hop take, and the books
-// that are kept of them: sums of every rank, and slices of the ranks that are recorded, as
-// core/run/recording.h writes them for a real run.
+// What the simulations of all schemes share: the durations of computations and hops, and the books
+// on them. The books hold sums of every rank and, for recorded ranks, slices as
+// core/run/recording.h writes them for a real run. When an event begins is up to each scheme.
 //
-// Times are seconds after the beginning of a pass (of the slowest rank's, where ranks begin on their
-// own: negative for those that begin before it). begin_pass() says when that is.
+// Times are seconds since the pass began, which begin_pass() sets. Where ranks begin on their own,
+// the slowest one's beginning counts, and times of earlier ranks are negative.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace ringscope {
 
-// A stretch of time, [begin, end).
+// A time span, [begin, end).
 struct TimeSpan {
   double begin = 0;
   double end = 0;
@@ -25,18 +25,18 @@ struct TimeSpan {
   double seconds() const { return end - begin; }
 };
 
-// A rank's computation of a step.
+// What one rank computes at one step.
 struct Computation {
   double pairs = 0;
   double seconds = 0;
-  double effective_pairs = 0;  // that a rank of speed 1 computes in that time without other_s
-  double other_s = 0;          // what the step costs besides
+  double effective_pairs = 0;  // that a rank of speed 1 computes in the same time, without other_s
+  double other_s = 0;          // what the step costs in addition
 };
 
-// A message. Bytes count for the sender.
+// A message. Its bytes count for the sender.
 struct Hop {
   Payload payload = Payload::kv;
-  int step = 0;  // of the sender, at whose end the block moves on
+  int step = 0;  // of the sender; the block moves on at its end
   int sender = 0, receiver = 0;
   int owner = 0;  // of the block
   double bytes = 0;
@@ -44,7 +44,7 @@ struct Hop {
 
 class Account {
  public:
-  // Throws InputError for a machine, work or request that does not fit the job or itself.
+  // Throw InputError for a machine, work or request that does not fit the job or is invalid.
   Account(const SimulationRequest& request, const Work& work, const Machine& machine);
 
   int world_size() const { return world_size_; }
@@ -54,7 +54,7 @@ class Account {
   void begin_pass(Pass pass, double origin_s);
   Pass pass() const { return pass_; }
 
-  // Of the pass that has begun.
+  // Return what `rank` computes with the block of `owner` at `step` of the current pass.
   Computation computation(int rank, int step, int owner) const {
     const WorkAmount amount = work_.of(rank, owner);
     double effective = amount.computed;
@@ -65,7 +65,7 @@ class Account {
     const double other_s = amount.pairs > 0 ? machine_.step_s : 0;
     return {amount.pairs, seconds_of(effective) + other_s, effective, other_s};
   }
-  // As compute_seconds() in core/cost/time.h rounds it.
+  // Return seconds, rounded as compute_seconds() in core/cost/time.h rounds them.
   double seconds_of(double effective_pairs) const {
     return flops_a_pair_ * effective_pairs / flops_a_second_;
   }
@@ -81,7 +81,7 @@ class Account {
            (payload == Payload::kv ? kv_bytes_a_row_ : gradient_bytes_a_row_);
   }
 
-  // The books. Each rank's computations in the order of their steps; hops of a link in order.
+  // The books. Call computed() in the order of a rank's steps, moved() in that of a link's hops.
   void computed(int rank, int step, int owner, double begin, const Computation& computation) {
     SimulatedRank& mine = at(rank);
     mine.compute_s += computation.seconds;
@@ -96,18 +96,18 @@ class Account {
     if (has_events_ && is_recorded(rank))
       record_wait(rank, step, owner, payload, span, waiting_for);
   }
-  // Of the time that `rank` waits or is idle.
+  // Add time during which `rank` communicates while it waits or is idle.
   void exposed(int rank, double seconds) { at(rank).exposed_s += seconds; }
   void moved(const Hop& hop, TimeSpan span) {
     at(hop.sender).bytes_sent += hop.bytes;
     if (has_events_ && (is_recorded(hop.sender) || is_recorded(hop.receiver)))
       record_hop(hop, span);
   }
-  // Steps at whose end every rank's blocks have moved on.
+  // Count `steps` at whose end every rank's blocks moved on.
   void hopped(int steps) {
     for (SimulatedRank& rank : result.ranks) rank.hops += steps;
   }
-  // Forward, of all ranks at one step, or more of them.
+  // Add the forward pairs of all ranks, and of the slowest one, at one step or several.
   void step_of(double all_pairs, double slowest_pairs) {
     all_pairs_ += all_pairs;
     result.mean_step_pairs = all_pairs_ / world_size_;
@@ -120,7 +120,7 @@ class Account {
  private:
   SimulatedRank& at(int rank) { return result.ranks[static_cast<std::size_t>(rank)]; }
   bool is_recorded(int rank) const { return request_.recorded[static_cast<std::size_t>(rank)]; }
-  // On `lane`, whose slices never overlap, whatever rounding does.
+  // Send `event` to the sink. Slices of a lane never overlap, whatever rounding does.
   void give(int rank, TraceEvent& event, TimeSpan span);
   void record_compute(int rank, int step, int owner, TimeSpan span, double pairs);
   void record_wait(int rank, int step, int owner, Payload payload, TimeSpan span, int waiting_for);
@@ -133,19 +133,19 @@ class Account {
   int world_size_;
   Pass pass_ = Pass::forward;
   double origin_s_ = 0;
-  double all_pairs_ = 0;  // forward
+  double all_pairs_ = 0;  // forward only
   double flops_a_pair_ = 0, flops_a_second_ = 1;
   double kv_bytes_a_row_, gradient_bytes_a_row_;
   bool has_events_;
-  std::vector<std::int64_t> lane_ends_ns_;  // [rank][lane], of the last slice
+  std::vector<std::int64_t> lane_ends_ns_;  // [rank][lane]: end of the last slice
 };
 
-// A time of the simulation in nanoseconds. Times beyond 292 years are all the last one.
+// Return `seconds` in nanoseconds, at most about 292 years.
 std::int64_t to_ns(double seconds);
 
-// How much of `gap` lies in any of `spans`, which it sorts.
+// Return how much of `gap` lies in any of `spans`, which this function sorts.
 double covered(TimeSpan gap, std::vector<TimeSpan>& spans);
-// The same for two.
+// Do the same for two spans.
 double covered(TimeSpan gap, TimeSpan a, TimeSpan b);
 
 }  // namespace ringscope

@@ -1,6 +1,6 @@
-// A ring of threads, or of processes, on this machine's processors: what the tasks of the loops
-// (loop_graph.h) take with the CPU kernels, by figures that were measured on it (core/cost/measure.h).
-// simulate() takes them from Machine::cpu.
+// A ring of threads or processes on this machine's processors. It predicts the cost of each task in
+// the loops' graph (loop_graph.h) from figures that were measured here (core/cost/measure.h), which
+// simulate() takes from Machine::cpu.
 #pragma once
 
 #include "core/cost/measure.h"
@@ -8,7 +8,7 @@
 
 namespace ringscope {
 
-// Processor seconds of every task of `graph`, which is job's.
+// Return the processor seconds of every task of `graph`, which belongs to `job`.
 TaskCosts cpu_costs(const LoopGraph& graph, const Job& job, const CpuFigures& figures);
 
 }  // namespace ringscope

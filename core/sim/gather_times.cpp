@@ -22,7 +22,7 @@ class Gathering {
         hops_(now_.size()),
         left_last_(now_.size(), false) {}
 
-  // Goes on from where the ranks are; returns when the last one has ended.
+  // Run a pass from where the ranks are. Return when the last one ends.
   double run() {
     const bool backward = account_.pass() == Pass::backward;
     busy_until_ = now_;
@@ -36,14 +36,14 @@ class Gathering {
         wait(rank, step, RingSchedule{rank, n_}.owner(step + 2), Payload::dkv);
     }
     for (int rank = 0; rank < n_; ++rank) {
-      wait(rank, n_ - 1, RingSchedule{rank, n_}.owner(n_ - 1), Payload::kv);  // in step
+      wait(rank, n_ - 1, RingSchedule{rank, n_}.owner(n_ - 1), Payload::kv);  // only in step
       account_.ended(rank, now_[at(rank)]);
     }
     if (n_ > 1) account_.hopped(backward ? 2 * (n_ - 1) : n_ - 1);
     return now_[at(slowest())];
   }
 
-  // Time begins anew at `origin`.
+  // Start counting time anew at `origin`.
   void count_from(double origin) {
     level_ -= origin;
     for (double& now : now_) now -= origin;
@@ -79,7 +79,7 @@ class Gathering {
                                 hop.sender, hop.step, hop.bytes);
   }
 
-  // A hop into every rank, after both halves of the one before.
+  // Send a hop into every rank, after both halves of the hop before.
   void hop(Payload payload, int step) {
     for (int rank = 0; rank < n_; ++rank) {
       const Hop hop = hop_into(rank, payload, step);
@@ -127,8 +127,8 @@ class Gathering {
     if (in_step_) path_.compute_s += level();
   }
 
-  // What a rank has computed. Time goes by the sum of pairs, as in the closed form: a sum of times
-  // would be rounded otherwise.
+  // What a rank has computed. Time follows from the sum of pairs, as in the closed form, because a
+  // sum of times would be rounded differently.
   struct Sum {
     double effective_pairs = 0, other_s = 0;
 
@@ -141,14 +141,14 @@ class Gathering {
     return account_.seconds_of(sum.effective_pairs) + sum.other_s;
   }
 
-  // What the rank has waited for since it last did something.
+  // Record what the rank has waited for since it last did something.
   void wait(int rank, int step, int owner, Payload payload) {
     account_.waited(rank, step, owner, payload, {busy_until_[at(rank)], now_[at(rank)]},
                     left_last_[at(rank)] ? next(rank) : previous(rank));
     busy_until_[at(rank)] = now_[at(rank)];
   }
 
-  // All wait for the slowest rank. Returns how long that is after the last time.
+  // Make all ranks wait for the slowest. Return how long that is after the last call.
   double level() {
     const int last = slowest();
     const double now = now_[at(last)], seconds = now - level_;
@@ -158,8 +158,8 @@ class Gathering {
     return seconds;
   }
 
-  // A hop's cause: the sender or the receiver, which was ready last; and whether that one had sent,
-  // not received, a block last.
+  // The cause of a hop: which of sender and receiver was ready last, and whether that rank's
+  // previous hop ended by sending, not receiving.
   struct Cause {
     bool by_sender;
     bool by_leaving;
@@ -168,7 +168,7 @@ class Gathering {
     return causes_[account_.pass() == Pass::forward ? 0 : 1 + static_cast<int>(payload)];
   }
 
-  // From the end of `last` back to the beginning of its pass, and of that before.
+  // Follow the causes from the end of `last` back through its pass, and through the pass before.
   void follow(int last) {
     int rank = last;
     for (bool is_over = false; !is_over;) {
@@ -188,7 +188,7 @@ class Gathering {
     }
   }
 
-  // From `rank`, when it had come through all hops, back to where the chain of hops began.
+  // Follow all hops back from `rank`. Return the rank where the chain of hops began.
   int follow_hops(Payload payload, int rank, bool by_leaving) {
     for (int step = n_ - 2; step >= 0; --step) {
       const int into = by_leaving ? next(rank) : rank;
@@ -207,10 +207,10 @@ class Gathering {
   bool in_step_;
   bool with_causes_;
   int n_;
-  std::vector<double> now_;         // of each rank: what it did so far has ended
-  std::vector<double> busy_until_;  // and what it did before it began to wait
+  std::vector<double> now_;         // per rank: end of what it did so far
+  std::vector<double> busy_until_;  // per rank: end of what it did before it began to wait
   std::vector<TimeSpan> hops_;      // into each rank
-  std::vector<bool> left_last_;     // of the last hop: out of the rank took longer than in
+  std::vector<bool> left_last_;     // whether the last hop out of a rank ended after that into it
   double level_ = 0;
   std::vector<Cause> causes_[3];           // forward, backward's blocks, gradients: [step][rank]
   std::vector<bool> gathered_leaving_[2];  // left_last_ before computing

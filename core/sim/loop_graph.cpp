@@ -17,7 +17,7 @@ namespace {
 
 using Kind = LoopTask::Kind;
 
-// Addresses that nobody looks at.
+// Allocate addresses that nobody reads.
 class NoMemory : public MemorySpace {
  public:
   void* allocate(Index) override { return this; }
@@ -26,7 +26,7 @@ class NoMemory : public MemorySpace {
   void copy_out(void*, const void*, Index) const override {}
 };
 
-// What one rank asked for, in its order. Numbers of tasks are places in this list.
+// A task that a rank asked for. Notes are in that order, and tasks are numbered by place.
 struct Note {
   LoopTask task;
   std::vector<std::int32_t> after;  // notes of the same rank
@@ -34,7 +34,7 @@ struct Note {
 };
 using Notes = std::vector<Note>;
 
-// Stands for a task.
+// A Written stands for a task that a rank asked for.
 class Written : public PendingOperation {
  public:
   explicit Written(std::int32_t number) : note(number) {}
@@ -51,7 +51,7 @@ class Scribe {
 
   int rank() const { return rank_; }
 
-  // A computation also comes after the one before it.
+  // Note a computation. It also comes after the one before it.
   Completion compute(Kind kind, const StepInfo& step, const Completion& after) {
     LoopTask task{.kind = kind, .pass = step.pass, .step = step.step, .owner = step.kv_owner};
     if (kind == Kind::add || (kind == Kind::finish && after != nullptr))
@@ -157,8 +157,8 @@ Notes notes_of_rank(const RingConfig& config, const RingProblem& problem, int ra
   return notes;
 }
 
-// Joins the ranks' notes: their tasks in one list, rank after rank, and for each hop what both of its
-// ends ask for.
+// Join the ranks' notes: list their tasks rank by rank, and give each hop the requirements of both
+// its ends.
 class Joined {
  public:
   explicit Joined(std::vector<Notes> notes) : notes_(std::move(notes)) {
@@ -198,12 +198,12 @@ class Joined {
     return notes_[rank][static_cast<std::size_t>(hops_[rank].at(hop))];
   }
 
-  // What `rank` noted for one of its tasks, or for its side of a hop.
+  // Add what `rank` noted for one of its tasks, or for its side of a hop.
   void add_side(LoopTask& task, std::size_t rank, const Note& note) const {
     for (const std::int32_t earlier : note.after) {
       task.after.push_back(first_[rank] + earlier);
       if (!notes_[rank][static_cast<std::size_t>(earlier)].task.is_hop()) continue;
-      // Both halves: that of the previous rank's same hop has come in.
+      // A hop ends by both halves, so also wait for the previous rank's hop of the same number.
       const auto& hops = hops_[rank];
       const auto hop = static_cast<std::size_t>(
           std::lower_bound(hops.begin(), hops.end(), earlier) - hops.begin());
@@ -214,8 +214,8 @@ class Joined {
   }
 
   std::vector<Notes> notes_;
-  std::vector<std::int32_t> first_;              // [rank] number of its first task
-  std::vector<std::vector<std::int32_t>> hops_;  // [rank][hop] its note
+  std::vector<std::int32_t> first_;              // [rank]: number of its first task
+  std::vector<std::vector<std::int32_t>> hops_;  // [rank][hop]: its note
   std::int32_t count_ = 0;
 };
 
@@ -237,7 +237,7 @@ std::vector<std::int32_t> order_of(const std::vector<LoopTask>& tasks) {
   for (std::size_t done = 0; done < order.size(); ++done)
     for (const std::int32_t follower : followers[static_cast<std::size_t>(order[done])])
       if (--missing[static_cast<std::size_t>(follower)] == 0) order.push_back(follower);
-  // A circle: ranks that wait for each other for ever.
+  // A cycle means that ranks wait for each other forever.
   if (order.size() < tasks.size()) throw RunError("the ranks of the loop wait for each other");
   return order;
 }
@@ -308,8 +308,8 @@ namespace {
 
 using Kind = LoopTask::Kind;
 
-// How much of `transfers`, as a union, lies outside of `computing`. The latter in order, without
-// overlaps.
+// Return how much of the union of `transfers` lies outside `computing`, which is in order and has
+// no overlaps.
 double time_outside(std::vector<TimeSpan> transfers, const std::vector<TimeSpan>& computing) {
   std::sort(transfers.begin(), transfers.end(),
             [](const TimeSpan& a, const TimeSpan& b) { return a.begin < b.begin; });
@@ -336,7 +336,7 @@ class PassBooks {
   PassBooks(Account& account, const LoopGraph& graph, const LoopTimes& times)
       : account_(account), graph_(graph), times_(times) {}
 
-  // Returns the end of the slowest rank.
+  // Write the books of a pass. Return the end of the slowest rank.
   double keep() {
     const auto n = static_cast<std::size_t>(graph_.world_size);
     std::vector<std::vector<TimeSpan>> transfers(n), computing(n);
@@ -372,14 +372,14 @@ class PassBooks {
     }
     for (std::size_t r = 0; r < n; ++r)
       account_.exposed(static_cast<int>(r), time_outside(std::move(transfers[r]), computing[r]));
-    // In a ring a block and its gradient move on at the end of one step.
+    // In a ring a block and its gradient move on at the end of the same step.
     const bool is_ring = account_.job().scheme == JobScheme::ring;
     account_.hopped(is_ring ? steps_of_hops : hops_of_rank_0);
     return end;
   }
 
  private:
-  // Of the ends of a hop, whose half came last.
+  // Return the neighbour whose half of the awaited hop came last, or the rank itself without a hop.
   int awaited_by(const LoopTask& task) const {
     int awaited = task.rank;
     double latest = 0;
@@ -412,7 +412,7 @@ void count_steps(Account& account) {
   }
 }
 
-// Back from the task that ends last, each time to the one that was waited for longest.
+// Follow the path back from the task that ends last, always to the earlier task that ended last.
 CriticalPath path_of(const LoopGraph& graph, const LoopTimes& times) {
   const auto absolute = [&](std::size_t task, double time) {
     return graph.tasks[task].pass == Pass::forward ? time : times.forward_s + time;
@@ -434,7 +434,7 @@ CriticalPath path_of(const LoopGraph& graph, const LoopTimes& times) {
     for (const auto* after : {&here.after, &here.posted_after})
       for (const std::int32_t earlier : *after) {
         const auto e = static_cast<std::size_t>(earlier);
-        // Rounding apart, the one whose end is this one's beginning.
+        // Apart from rounding, this is the task whose end is this one's beginning.
         if (end_of(e) > absolute(task, times.tasks[task].begin) && graph.tasks[e].pass == here.pass)
           continue;
         if (latest == none || end_of(e) > end_of(latest)) latest = e;

@@ -1,12 +1,12 @@
-// The real loops (core/ring), as a graph of what they ask for. They run here with a communicator and
-// a backend that do nothing but write it down, one rank after the other, since nothing ever blocks:
-// every completion stands for a task. So what is simulated is the loop that runs, with its order of
-// hops, its buffers and its waits.
+// The real loops (core/ring) as a graph of tasks. They run here with a communicator and a backend
+// that only record what is asked of them. Nothing blocks, so one rank runs after the other, and
+// every completion stands for a task. What is simulated is therefore the loop itself, with its
+// order of hops, its buffers and its waits. How long a task takes is not decided here.
 //
 // A rank's computations run in the order in which they were asked for. A hop is a task of its
-// sender: block i from rank r to r+1 moves when rank r and rank r+1 have both everything that their
-// hop i is to come after, and block i - 1 has left the link. Whoever waits for hop i waits for both
-// of its halves, its rank's block to have left and the other to have come (seams.h).
+// sender: hop i from rank r to r+1 begins when everything that either rank's hop i must come after
+// is over and hop i - 1 has left the link. A rank that waits for hop i waits for both halves
+// (seams.h): its own block has left, and the other one has arrived.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ struct LoopTask {
   std::int32_t owner = 0;  // of the block; begin, finish: the rank
   double bytes = 0;        // of a hop
 
-  // Tasks by index: those of its own rank that it must come after and, of a hop, also the receiver's.
+  // Indices of the tasks to wait for: those of its own rank and, for a hop, the receiver's.
   std::vector<std::int32_t> after = {};
-  // Of a hop, on a host that computes itself, as CPUs do: the last computations that sender and
-  // receiver asked for before it. A host that only launches doesn't wait for them.
+  // For a hop on a host that computes itself, as CPUs do: the last computations that sender and
+  // receiver asked for before it. A host that only launches work does not wait for them.
   std::vector<std::int32_t> posted_after = {};
 
   bool is_hop() const { return kind == Kind::hop; }
@@ -40,12 +40,12 @@ struct LoopTask {
 struct LoopGraph {
   int world_size = 1;
   std::vector<LoopTask> tasks;
-  // An order in which every task comes later than all that it comes after.
+  // An order in which every task follows all tasks that it waits for.
   std::vector<std::int32_t> order;
 };
 
-// Both passes of `job` (backward if it says so), by scheme ring or allgather; InputError for others,
-// for a mask that doesn't fit, and beyond kMostGraphRanks. Throws std::bad_alloc.
+// Return the graph of both passes of `job` (backward if it says so), for scheme ring or allgather.
+// Throw InputError for others, a mask that doesn't fit, and beyond kMostGraphRanks; std::bad_alloc.
 LoopGraph graph_of_loops(const Job& job);
 
 inline constexpr int kMostGraphRanks = 512;
@@ -57,21 +57,21 @@ struct TaskTime {
 
 struct LoopTimes {
   std::vector<TaskTime> tasks;
-  // When the slowest rank ended its forward pass, where the backward one counts from: other ranks
-  // begin it before, at a negative time.
+  // When the slowest rank ended its forward pass. Backward times count from there, so ranks that
+  // begin earlier have negative times.
   double forward_s = 0;
 };
 
-// With a processor for every rank and a link of its own for every hop's sender: each task begins
-// when all that it comes after has ended, and takes seconds[task]. Hosts only launch.
+// Return the times when every rank has its own processor, every sender its own link, and hosts only
+// launch work. Each task begins when all that it waits for has ended, and takes seconds[task].
 LoopTimes times_on_own_processors(const LoopGraph& graph, const std::vector<double>& seconds);
 
 // ---
-// What a run of the loops' graph comes to, when it is known when every task ran: sums for each rank,
-// events as a recording has them, and the critical path.
+// Turn the times of all tasks into results: sums of each rank, events as in a recording, and the
+// critical path.
 
-// Into account.result. `times`: of graph_of_loops(account.job()). Ranks' events are told rank by
-// rank, slices of a lane in order. `with_path`: the critical path too.
+// Write the books to account.result. `times` belong to graph_of_loops(account.job()). Events come
+// in task order, so each lane's slices are in order. `with_path` adds the critical path.
 void keep_books(Account& account, const LoopGraph& graph, const LoopTimes& times, bool with_path);
 
 }  // namespace ringscope

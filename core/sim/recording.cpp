@@ -18,14 +18,14 @@ RunInfo info_of(const Job& job, std::string_view partition) {
   info.dtype = name_of(job.dtype);
   info.shape = job.shape;
   info.world_size = job.world_size;
-  // No clock was read: the same simulation is the same file.
+  // No clock was read, so equal simulations give equal files.
   const auto ranks = static_cast<std::size_t>(job.world_size);
   info.clock_offset_ns.assign(ranks, 0);
   info.clock_error_ns.assign(ranks, 0);
   return info;
 }
 
-// `count` of `all`, evenly, with the first and the last.
+// Take `count` of `all`, evenly spaced, with the first and the last.
 void take_evenly(const std::vector<int>& all, int count, std::vector<bool>& taken) {
   const auto size = static_cast<std::int64_t>(all.size());
   if (size == 0) return;
@@ -37,8 +37,8 @@ void take_evenly(const std::vector<int>& all, int count, std::vector<bool>& take
 
 }  // namespace
 
-// A step: computing, waiting for its block and, backward, for its gradient, and both hops' two
-// ends.
+// A step has its computation, the waits for its block and (backward) for its gradient, and both
+// ends of each hop.
 double events_of_rank(const Job& job) {
   return static_cast<double>(job.world_size) * (job.backward ? 4.0 + 7.0 : 4.0) + 4;
 }
@@ -100,7 +100,7 @@ RecordedSimulation record(SimulationRequest request, const Work& work, const Mac
   request.sink = [&](int rank, const TraceEvent& event) {
     auto& events = recording.events[static_cast<std::size_t>(rank)];
     events.push_back(event);
-    // Nothing joins a slice to one that is not there.
+    // A flow needs both of its slices.
     if (event.flow != 0 && !(is_recorded(event.src) && is_recorded(event.dst)))
       events.back().flow = 0;
   };

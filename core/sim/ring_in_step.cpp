@@ -16,7 +16,7 @@ class InStep {
         block_(computing_.size()),
         gradient_(computing_.size()) {}
 
-  // Returns the seconds of the pass.
+  // Run a pass and return its seconds.
   double run() {
     const bool backward = account_.pass() == Pass::backward;
     double begin = 0;
@@ -54,7 +54,7 @@ class InStep {
     return begin;
   }
 
-  // Of all passes so far.
+  // Return the path of all passes so far.
   CriticalPath take_path() {
     std::vector<bool> seen(computing_.size(), false);
     for (auto rank = slowest_ranks_.rbegin(); rank != slowest_ranks_.rend(); ++rank) {
@@ -73,7 +73,7 @@ class InStep {
   static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
   int previous(int rank) const { return rank == 0 ? n_ - 1 : rank - 1; }
   int next(int rank) const { return rank == n_ - 1 ? 0 : rank + 1; }
-  // A hop is named by its sender, for whom the receiver waits.
+  // A hop is listed by its sender. For the sender itself the wait is for its previous rank.
   int waiting_for(int rank, int slowest) const {
     return slowest == rank ? previous(rank) : slowest;
   }
@@ -111,7 +111,7 @@ class InStep {
                    {begin, begin + seconds});
   }
 
-  // `gradients`: seconds that all of them take.
+  // `gradients` is the seconds that the hops of all gradients take.
   void keep_books(int step, double begin, double seconds, double gradients, int awaited) {
     const bool has_blocks = step < n_ - 1;
     const bool has_gradients = account_.pass() == Pass::backward && step > 0;
@@ -130,7 +130,7 @@ class InStep {
         exposed += std::max(0.0, end - std::max(gradients, mine.seconds));
       }
       account_.exposed(rank, exposed);
-      // In a real run the wait belongs to the step that it comes before.
+      // In a real run this wait belongs to the step that it comes before.
       const int next_step = std::min(step + 1, n_ - 1);
       account_.waited(rank, next_step, owner(rank, next_step), Payload::kv,
                       {begin + mine.seconds, begin + seconds}, waiting_for(rank, awaited));
@@ -141,7 +141,7 @@ class InStep {
   int n_;
   std::vector<Computation> computing_;    // of a step
   std::vector<double> block_, gradient_;  // seconds of the hops from each rank
-  std::vector<int> slowest_ranks_;        // at each step, whose work or hop was
+  std::vector<int> slowest_ranks_;        // the rank whose work or hop was slowest at each step
   CriticalPath path_;
 };
 

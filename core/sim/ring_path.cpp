@@ -31,8 +31,8 @@ class Follower {
 
  private:
   enum class Kind { attend, sum, block, gradient };
-  // The computation of (rank, step), the sum after it, the hop that brings rank the block of step,
-  // or the one that brings it the sum of step.
+  // The computation of (rank, step), the sum after it, the hop that brings `rank` the block of
+  // `step`, or the hop that brings it the sum of `step`.
   struct Place {
     Kind kind;
     int rank, step;
@@ -61,7 +61,7 @@ class Follower {
     visit(sender);
   }
 
-  // Where the pass of `rank` begins.
+  // Continue where the pass of `rank` began.
   void pass_before(int rank) {
     if (causes_ == &forward_) {
       is_over_ = true;

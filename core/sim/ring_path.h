@@ -1,6 +1,6 @@
-// The critical path of a ring with K buffers (ring_times.h): while the times are made, two bytes a
-// (rank, step) note for every computation, hop and sum what it waited for last; at the end that is
-// followed back from the run's end to its beginning.
+// The critical path of a ring with K buffers (ring_times.h). While times are computed, two bytes
+// per (rank, step) note what each computation, hop and sum waited for last. Following these notes
+// from the run's end to its beginning gives the path.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace ringscope {
 
-// The ends of a hop's ranks: that it comes into, and that it comes from.
+// The two ranks of a hop: the one that it comes from and the one that it comes into.
 enum class HopSide : std::uint8_t { sender = 0, receiver = 1 };
 
-// What decided when rank `rank` had a hop's block, or was ready for the next one.
+// The event that gave a rank its block or made it ready for the next one.
 enum class ReadyBy : std::uint8_t { hop_in = 0, hop_out = 1, attended = 2 };
 
-// Of one pass.
+// The notes of one pass.
 class RingCauses {
  public:
   RingCauses() = default;
@@ -25,24 +25,24 @@ class RingCauses {
 
   bool empty() const { return notes_.empty(); }
 
-  // Computation of a step: after what the rank did before, or when its block was there.
+  // Note that the computation of a step began after the rank's earlier work, or with its block.
   void attend_after_work(int rank, int step) { set(rank, step, kAttend, 0); }
   void attend_after_hop(int rank, int step, ReadyBy by) { set(rank, step, kAttend, 1 + as(by)); }
-  // The hop that brings `receiver` the block of `step`.
+  // Note what the hop waited for that brings `receiver` the block of `step`.
   void block_after_side(int receiver, int step, HopSide side, ReadyBy by) {
     set(receiver, step, kBlock, 1 + 3 * static_cast<int>(side) + as(by));
   }
   void block_after_link(int receiver, int step) { set(receiver, step, kBlock, 0); }
-  // The gradient's sum of a step: after its computation, or when the one before it had come.
+  // Note that the gradient sum of a step was ready after its computation, or with the last sum.
   void sum_after_work(int rank, int step) { set(rank, step, kSum, 0); }
   void sum_after_hop(int rank, int step, ReadyBy by) { set(rank, step, kSum, 1 + as(by)); }
-  // The hop that takes the sum of `step` from the rank before `receiver`.
+  // Note what the hop waited for that takes the sum of `step` from the rank before `receiver`.
   void gradient_after_side(int receiver, int step, HopSide side) {
     set(receiver, step, kGradient, 1 + static_cast<int>(side));
   }
   void gradient_after_link(int receiver, int step) { set(receiver, step, kGradient, 0); }
 
-  // As they were given, as numbers: 0, or 1 + what it is.
+  // Return a note as a number: 0 for work or link, or 1 + its kind.
   int attend(int rank, int step) const { return get(rank, step, kAttend); }
   int block(int receiver, int step) const { return get(receiver, step, kBlock); }
   int sum(int rank, int step) const { return get(rank, step, kSum); }
@@ -69,8 +69,8 @@ class RingCauses {
   std::vector<std::uint16_t> notes_;
 };
 
-// Back from the last event: rank `last`'s last computation, or, backward, the gradient hop into
-// `last`. `backward` may be empty. Asks `account` for durations, and leaves it in its forward pass.
+// Follow the notes back from the last event: rank `last`'s last computation or, backward, the
+// gradient hop into `last`. `backward` may be empty. Leave `account` in its forward pass.
 CriticalPath follow_ring(Account& account, const RingCauses& forward, const RingCauses& backward,
                          int last);
 

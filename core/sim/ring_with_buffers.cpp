@@ -7,10 +7,10 @@
 namespace ringscope {
 namespace {
 
-// One pass. Hops are named by the rank that they come into.
+// One pass. A hop is listed under the rank that it comes into.
 class BufferedPass {
  public:
-  // `begins`: of each rank. `causes` is null unless they are wanted.
+  // `begins` is when each rank begins. `causes` may be null.
   BufferedPass(Account& account, const std::vector<double>& begins, RingCauses* causes)
       : account_(account),
         causes_(causes),
@@ -27,7 +27,7 @@ class BufferedPass {
         link_free_(begins),
         first_open_(at(n_), 0) {}
 
-  // Returns when each rank has ended.
+  // Run the pass. Return when each rank ends.
   const std::vector<double>& run() {
     for (int step = 0; step < n_; ++step) {
       const int last = std::min(step + buffers_ - 1, n_ - 1);
@@ -42,7 +42,7 @@ class BufferedPass {
     return summed_;
   }
 
-  // The rank whose computation, or into which the gradient hop, was the last event of the pass.
+  // Return the rank of the last event of the pass: a computation, or a gradient hop into that rank.
   int last_event() const {
     int last = 0;
     for (int rank = 1; rank < n_; ++rank)
@@ -65,7 +65,7 @@ class BufferedPass {
                                 bytes);
   }
 
-  // When each rank has the block of `step`, and by which half.
+  // Find when each rank has the block of `step`, and by which half.
   void find_ready(int step, bool buffer_was_used) {
     const TimeSpan* const hops = blocks(step);
     for (int rank = 0; rank < n_; ++rank) {
@@ -82,9 +82,9 @@ class BufferedPass {
     }
   }
 
-  // The hops that bring the blocks of step `to`.
+  // Send the blocks of step `to`.
   void send_blocks(int to) {
-    // Asked for as soon as the step before last has been attended, whose buffer they need.
+    // A rank asks for them when it has attended the block whose buffer they need, K steps earlier.
     find_ready(to - 1, to >= buffers_);
     TimeSpan* const hops = blocks(to);
     for (int rank = 0; rank < n_; ++rank) {
@@ -137,7 +137,7 @@ class BufferedPass {
     if (!backward_) account_.step_of(all_pairs, most_pairs);
   }
 
-  // Waits for the sum that has come from the rank before.
+  // Wait for the sum that comes from the rank before.
   void add(int step) {
     for (int rank = 0; rank < n_; ++rank) {
       summed_[at(rank)] = attended_[at(rank)];
@@ -148,7 +148,7 @@ class BufferedPass {
     for (int rank = 0; rank < n_; ++rank) wait_for_gradient(rank, n_, rank);
   }
 
-  // That of the step before.
+  // Wait for the gradient hop of the step before.
   void wait_for_gradient(int rank, int step, int of) {
     const double in = gradients_[at(rank)].end, out = gradients_[at(next(rank))].end;
     const TimeSpan gap{summed_[at(rank)], std::max(in, out)};
@@ -162,8 +162,8 @@ class BufferedPass {
       causes_->sum_after_hop(rank, step, out > in ? ReadyBy::hop_out : ReadyBy::hop_in);
   }
 
-  // Hops of the rank, in and out, that may be going on in `gap`: the gradient's, and those of blocks
-  // for later steps, which follow each other.
+  // Find the hops into and out of the rank that may overlap `gap`: the gradient's, and those of
+  // blocks for later steps, which follow each other.
   void find_open_hops(int rank, int step, TimeSpan gap) {
     const int other = next(rank), last = std::min(step + buffers_ - 1, n_ - 1);
     open_ = {gradients_[at(rank)], gradients_[at(other)]};
@@ -206,15 +206,15 @@ class BufferedPass {
   bool backward_;
   int n_;
   int buffers_;
-  std::vector<TimeSpan> blocks_;  // [step % buffers][rank], hops that bring them
+  std::vector<TimeSpan> blocks_;  // [step % buffers][rank]: the hops that bring them
   const std::vector<double>& begins_;
-  std::vector<double> attended_;  // of each rank: end of its last computation,
-  std::vector<double> summed_;    // and when it had added the sum that came
-  std::vector<double> ready_;     // see find_ready
+  std::vector<double> attended_;  // per rank: end of its last computation
+  std::vector<double> summed_;    // per rank: when the incoming sum was added
+  std::vector<double> ready_;     // see find_ready()
   std::vector<ReadyBy> ready_by_;
-  std::vector<TimeSpan> gradients_;  // last hops
+  std::vector<TimeSpan> gradients_;  // the last hops
   std::vector<double> link_free_;
-  std::vector<int> first_open_;  // step of the first block whose hops may still go on
+  std::vector<int> first_open_;  // step of the first block whose hops may not have ended
   std::vector<TimeSpan> open_;
 };
 
@@ -230,7 +230,7 @@ void simulate_ring_with_buffers(Account& account, bool with_path) {
   int last = forward_pass.last_event();
   account.result.forward_s = *std::max_element(ends.begin(), ends.end());
   if (account.job().backward) {
-    // Counted from there, so that both passes are alike.
+    // Count from the forward pass's end, so that both passes are alike.
     for (double& end : ends) end -= account.result.forward_s;
     account.begin_pass(Pass::backward, account.result.forward_s);
     if (with_path) backward = RingCauses(n);

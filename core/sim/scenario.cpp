@@ -14,7 +14,7 @@
 namespace ringscope {
 namespace {
 
-// Whether ranks run as core/ring does, each as far ahead as it can.
+// Return whether ranks run as core/ring does, each as far ahead as it can.
 bool is_loop(const Scenario& scenario) {
   const JobScheme scheme = scenario.job.scheme;
   return scheme == JobScheme::allgather ||
@@ -72,7 +72,7 @@ double block_bytes(const Job& job) {
   return 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
 }
 
-// None where a rank's link is the same to whichever other.
+// Return the topology, or none where all links of a rank are alike.
 std::shared_ptr<const Topology> topology_of(const Scenario& scenario) {
   if (scenario.topology || scenario.job.nodes == 1) return scenario.topology;
   return std::make_shared<const Topology>(
@@ -132,7 +132,7 @@ Machine machine_of(const Scenario& scenario) {
 
 namespace {
 
-// Of links that differ, the one that a rank's block takes longest on; none of no links.
+// Return the link on which a block takes longest, or none without links.
 std::optional<Link> slowest_of(const std::vector<Path>& paths, double bytes) {
   if (paths.empty()) return std::nullopt;
   const Path& slowest = *std::max_element(
@@ -141,8 +141,8 @@ std::optional<Link> slowest_of(const std::vector<Path>& paths, double bytes) {
   return Link{"", slowest.bytes_per_s, slowest.latency_s};
 }
 
-// By formula, which takes all ranks for equal: each has its share of the cores, and the slowest
-// link.
+// Return the closed form, which assumes that all ranks are equal: each has its share of the cores
+// and the slowest link.
 double closed_form_s(const Job& job, const Balance& balance, const Machine& machine) {
   Rates rates = machine.rates;
   if (machine.cores > 0 && machine.cores < machine.world_size) {

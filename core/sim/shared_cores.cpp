@@ -12,13 +12,13 @@
 namespace ringscope {
 namespace {
 
-// When each of several things ends; the earliest first, of a time the lowest task.
+// Ends of tasks, the earliest first and, at equal times, the lowest task first.
 using End = std::pair<double, std::int32_t>;
 using Ends = std::priority_queue<End, std::vector<End>, std::greater<>>;
 
-// The processors. They give all tasks the same part, so that the order of the ends does not change
-// when others come and go: by a clock that goes as much slower as a task's part is less than a whole
-// processor, every task takes its own seconds.
+// The processors. All tasks get an equal share, so the order of their ends does not change when
+// others come and go. The clock `now_ - behind_` runs at the rate of a task's share of a processor.
+// By that clock every task takes its own seconds.
 class SharedClock {
  public:
   explicit SharedClock(int cores) : cores_(cores) {}
@@ -27,15 +27,15 @@ class SharedClock {
   bool is_idle() const { return ends_.empty(); }
 
   void begin(std::int32_t task, double seconds) { ends_.push({now_ - behind_ + seconds, task}); }
-  // When the next task ends, if nothing changes until then.
+  // Return when the next task ends if nothing changes until then.
   double next_end() const { return when(ends_.top().first); }
-  // Time goes on, to next_end() at most.
+  // Advance to `time`, at most next_end().
   void go_to(double time) {
     const double share = share_of_task();
     if (share < 1) behind_ += (time - now_) * (1 - share);
     now_ = time;
   }
-  // To next_end(). Returns the task that ends there.
+  // Advance to next_end(). Return the task that ends there.
   std::int32_t end_next() {
     const auto [end, task] = ends_.top();
     const double time = when(end);
@@ -58,7 +58,7 @@ class SharedClock {
 
   int cores_;
   double now_ = 0;
-  double behind_ = 0;  // how much this clock is slow by
+  double behind_ = 0;  // how far this clock lags behind
   Ends ends_;          // by this clock
 };
 

@@ -1,7 +1,7 @@
-// Ranks that share processors, as threads or processes do that are more than the machine has cores:
-// whoever has something to do gets an equal part of them. How fast a task goes then depends on who
-// else is at work, so that its end is not known when it begins, and this is a simulation by events:
-// of the graph that the real loops make (loop_graph.h), in O(log(tasks at once)) each.
+// Simulate more threads or processes than the machine has cores. Every task that runs gets an equal
+// share of them, so its speed depends on the others and its end is not known when it begins. This
+// is therefore an event simulation on the graph of the real loops (loop_graph.h). An event takes
+// O(log(running tasks)).
 #pragma once
 
 #include <vector>
@@ -12,24 +12,24 @@
 
 namespace ringscope {
 
-// What the tasks of a graph need, in seconds on a processor, or a link, of their own.
+// What each task needs, in seconds on a processor or link of its own.
 struct TaskCosts {
   std::vector<double> seconds;  // [task]
   bool hops_take_processors =
-      false;  // blocks are copied by the ranks' processors: one more to share
+      false;  // hops copy blocks by the ranks' processors and share them like other tasks
 };
 
-// When tasks run on `cores` processors. Hosts compute themselves (LoopTask::posted_after).
-// InputError for less than one.
+// Return when tasks run on `cores` processors. Hosts compute themselves (LoopTask::posted_after).
+// Throw InputError for less than one core.
 LoopTimes times_on_shared_cores(const LoopGraph& graph, const TaskCosts& costs, int cores);
 
-// What tasks of the account's job take: attending as its machine computes, hops as its links move,
-// and nothing else anything.
+// Return the seconds of each task of the account's job: attends and hops as its machine has them,
+// and 0 for all others.
 std::vector<double> task_seconds(const LoopGraph& graph, Account& account);
 
-// simulate() for Machine::cores > 0: schemes ring, with K buffers, and allgather; InputError for
-// others and beyond kMostGraphRanks. Blocks move over links, beside the processors, unless there is
-// Machine::cpu.
+// Do what simulate() does for Machine::cores > 0, for scheme ring with K buffers and for allgather.
+// Throw InputError for others and beyond kMostGraphRanks. Blocks move over links, beside the
+// processors, unless Machine::cpu is set.
 Simulation simulate_on_shared_cores(const SimulationRequest& request, const Work& work,
                                     const Machine& machine);
 

@@ -14,12 +14,12 @@ namespace ringscope {
 namespace {
 
 constexpr std::string_view kSeparators = " \t\n;,";
-constexpr int kMostRounded = 100000;  // numbers of a range that may round to one before them
+constexpr int kMostRounded = 100000;  // numbers of a range that may round to the same value
 
 constexpr JobScheme kSchemes[] = {JobScheme::ring, JobScheme::allgather, JobScheme::ulysses,
                                   JobScheme::two_level};
 
-// What numbers a setting takes.
+// The numbers that a setting accepts.
 struct Numbers {
   bool whole = true;
   double least = 1, most = 0;
@@ -90,7 +90,7 @@ class AxisReader {
     return "names";
   }
 
-  // A list's parts. What begins with a digit goes on with the list of a mask's documents.
+  // Split a list. In a mask, a word that begins with a digit continues a list of documents.
   std::vector<std::string> words_of(std::string_view list) const {
     std::vector<std::string> words;
     while (!list.empty()) {
@@ -144,8 +144,8 @@ class AxisReader {
     const auto by = as_number(range.substr(last_end + 2));
     if ((!by_factor && range[last_end + 1] != '+') || !by || last < first) bad();
     if (by_factor ? *by <= 1 || first <= 0 : *by <= 0) bad();
-    // A step that does not come out even stops below the end; one that does reaches it in spite of
-    // its rounding.
+    // A range whose steps do not reach the end exactly stops below it. One whose steps do reaches
+    // it in spite of rounding.
     const double limit = last * (1 + 1e-9);
     double before = -1;
     for (int i = 0;; ++i) {
@@ -234,7 +234,7 @@ void apply(Setting setting, const SweptValue& value, Scenario& scenario) {
       break;
     case Setting::bandwidth:
       scenario.rates.bytes_per_s = value.number * 1e9;
-      scenario.cpu = nullptr;  // a machine that was measured has its own
+      scenario.cpu = nullptr;  // a measured machine has its own bandwidth
       break;
     case Setting::jitter:
       scenario.jitter = value.number;
@@ -244,7 +244,7 @@ void apply(Setting setting, const SweptValue& value, Scenario& scenario) {
 
 namespace {
 
-// What simulating a point takes, about: (rank, step)s.
+// Return the approximate cost of simulating a point, in (rank, step)s.
 double cost_of(const SweepPoint& point) {
   const double ranks = point.scenario.job.world_size;
   return point.why ? 1 : 1000 + ranks * ranks * (point.scenario.job.backward ? 2 : 1);
@@ -307,7 +307,7 @@ bool same_work(const Scenario& a, const Scenario& b) {
          a.job.mask.name() == b.job.mask.name();
 }
 
-// Turns the wheels to the next combination; false after the last.
+// Turn the wheels to the next combination. Return false after the last.
 bool turn(std::vector<std::size_t>& at, const std::vector<SweptAxis>& axes) {
   for (std::size_t i = at.size(); i-- > 0;) {
     if (++at[i] < axes[i].values.size()) return true;
@@ -348,7 +348,7 @@ SweepTable points_of(const Scenario& base, const std::vector<SweptAxis>& axes) {
 
 void run_sweep(SweepTable& table, const std::function<void(double)>& progress) {
   double cost = 0, done = 0;
-  std::optional<Work> work;  // of the point before, for it may take longer to find than to simulate
+  std::optional<Work> work;  // of the point before; finding it may take longer than simulating
   const Scenario* last = nullptr;
   for (const SweepPoint& point : table.points) cost += cost_of(point);
   for (SweepPoint& point : table.points) {

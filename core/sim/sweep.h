@@ -1,10 +1,10 @@
-// What a sweep goes through: settings and the values that each of them takes, as they are written
-// on the command line.
+// A sweep simulates all combinations of the values that some settings take. This file reads the
+// settings from the command line, runs the sweep and makes a table.
 //
 //   seqlen=8192:131072:*2 world-size=2,4,8 partition=zigzag,striped
 //
-// A range is FIRST:LAST:*FACTOR or FIRST:LAST:+STEP, ends included. Settings are separated by
-// blanks, ';' or ','.
+// A range is FIRST:LAST:*FACTOR or FIRST:LAST:+STEP, ends included. Separate settings by blanks,
+// ';' or ','.
 #pragma once
 
 #include <functional>
@@ -29,38 +29,38 @@ constexpr std::string_view name_of(Setting setting) {
   return names[static_cast<int>(setting)];
 }
 
-// What `kv-buffers` is where ranks keep step.
+// The value of `kv-buffers` for ranks that keep step.
 inline constexpr std::string_view kInStep = "in-step";
 
 struct SweptValue {
-  std::string text;   // as it was written, or as a range's numbers are
-  double number = 0;  // of a setting that has numbers: GB/s of a bandwidth, 0 for in-step
+  std::string text;   // as written, or as a range's numbers are printed
+  double number = 0;  // for numeric settings: a bandwidth in GB/s, 0 for in-step
 };
 
 struct SweptAxis {
   Setting setting = Setting::seqlen;
-  std::vector<SweptValue> values;  // at least one, none twice
+  std::vector<SweptValue> values;  // at least one, without repeats
 };
 
 inline constexpr std::size_t kMostSweptValues = 10000;  // of an axis
 inline constexpr std::size_t kMostSweptPoints = 100000;
 
-// Throws InputError naming setting and value, and what would be accepted: an unknown setting or one
-// given twice, a value that the setting can't take, a range that does not lead from its first
-// number to its last, too many values or combinations.
+// Parse the settings. Throw InputError with setting, value and what is accepted, for an unknown or
+// repeated setting, a value that the setting can't take, a range that does not lead from its first
+// number to its last, and too many values or combinations.
 std::vector<SweptAxis> parse_sweep(std::string_view text);
 
-// Sets it. (Job::kv_buffers stays as it is where ranks keep step.)
+// Set `setting` in `scenario`. (Job::kv_buffers stays as it is where ranks keep step.)
 void apply(Setting setting, const SweptValue& value, Scenario& scenario);
 
 // ---
-// Many simulations: one for each combination of the values that some settings take, and the figures
-// of each, in the order of an odometer whose last wheel turns fastest.
+// Run one simulation for each combination of values. The points are ordered like an odometer whose
+// last wheel turns fastest.
 
 struct SweepPoint {
   Scenario scenario;
-  std::vector<std::size_t> at;     // of each axis, which of its values
-  std::optional<std::string> why;  // it can't be done; then the figures are zeros
+  std::vector<std::size_t> at;     // index of each axis's value
+  std::optional<std::string> why;  // why the point is impossible; its figures are then zeros
   Figures figures;
 };
 
@@ -68,30 +68,30 @@ struct SweepTable {
   std::vector<SweptAxis> axes;
   std::vector<SweepPoint> points;
 
-  // Whose axes have the values `at`.
+  // Return the point whose axes have the values `at`.
   const SweepPoint& point(const std::vector<std::size_t>& at) const;
-  // Index into axes, or none when it is not swept.
+  // Return the index into axes, or none when `setting` is not swept.
   std::optional<std::size_t> axis_of(Setting setting) const;
 };
 
-// All points, without figures. Throws InputError for one that can't be meant: a mask that does not
-// fit its seqlen, stragglers or nodes that are more than the ranks.
+// Return all points, without figures. Throw InputError for an invalid one: a mask that does not fit
+// its seqlen, or more stragglers or nodes than ranks.
 SweepTable points_of(const Scenario& base, const std::vector<SweptAxis>& axes);
 
-// Fills in the figures. `progress` is told the share that is done.
+// Fill in the figures. `progress` is called with the share that is done.
 void run_sweep(SweepTable& table, const std::function<void(double)>& progress = {});
 
-// Columns of a table of points: what was swept, and the figures.
+// Columns of a table of points: the swept settings and the figures.
 struct SweepColumn {
   std::string name;
   std::string unit;                                    // "s", "bytes", "GB/s" or ""
-  std::function<std::string(const SweepPoint&)> text;  // a number that reads back to the same bits
+  std::function<std::string(const SweepPoint&)> text;  // numbers read back to the same bits
   bool is_text = false;
 };
 const std::vector<SweepColumn>& sweep_columns();
 
-// The table as CSV (RFC 4180, a line's end is \n): a line of names, a line for each point. Figures
-// of points that can't be done are empty.
+// Return the table as CSV (RFC 4180 with \n as line end): a line of names, then a line per point.
+// Figures of impossible points are empty.
 std::string sweep_csv(const SweepTable& table);
 
 }  // namespace ringscope

@@ -1,29 +1,29 @@
-// The two-level ring: M nodes of G ranks each, rank (n, g) = n G + g. A step of the ring of nodes,
-// the outer one, is a whole ring of G steps inside every node; the block that a rank begins an
-// outer step with goes to the rank of the same place in the next node meanwhile, so that the slow
-// hop has G steps to hide behind. At step (o, i), which is step t = o G + i, rank (n, g) attends
-// the block of owner
+// The two-level ring: M nodes of G ranks each, rank (n, g) = n G + g. A step of the outer ring,
+// that of the nodes, is a whole ring of G steps inside every node. Meanwhile the block that a rank
+// begins the outer step with goes to the rank of the same place in the next node, so the slow hop
+// has G steps to hide behind. At step (o, i), which is step t = o G + i, rank (n, g) attends the
+// block of owner
 //
 //   node (n - o) mod M, place (g - i) mod G
 //
 // Forward, every block but the rank's own arrives once: M (G-1) hops inside nodes and M-1 between
-// them, N-1 in all as in the flat ring, and as many bytes.
+// them. These are N-1 in all and as many bytes as in the flat ring.
 //
-// Backward the blocks go the same ways again, and gradients theirs. Inside a node the sum for a
-// block follows its block from the place where it came in, g, to the last that attends it, g-1,
-// which adds what all earlier nodes have summed up and sends it to the same place in the next node:
-// there the same block ends its turn an outer step later. After M hops between nodes the sum is in
-// its owner's node, one place before the owner, and a last hop inside the node brings it home. That
-// is M (G-1) + 1 hops inside nodes and M between them: one more than the flat ring's N where M and
-// G are both above 1.
+// Backward the blocks go the same ways again, and so do gradients. Inside a node the sum for a
+// block follows its block from the place where it came in, g, to the last that attends it, g-1.
+// That rank adds what all earlier nodes have summed and sends it to the same place in the next
+// node, where the same block ends its turn an outer step later. After M hops between nodes the sum
+// is in its owner's node, one place before the owner, and a last hop inside the node brings it
+// home. That is M (G-1) + 1 hops inside nodes and M between them: one more than the flat ring's N
+// when M and G are both above 1.
 //
 //   in step    All begin an inner step together, and it lasts as long as the slowest of them or of
-//              the hops inside nodes; an outer step as long as its inner ones or the hops between
-//              nodes beside them, whichever is longer.
-//   K buffers  As the flat ring (simulate.h), on both levels: a block that arrives at (o, i) comes
-//              into one of K buffers inside the node, which the block of step t - K has left, or
-//              for i = 0 into one of K others, which the block of (o - K, 0) has left. Hops inside
-//              a node and those between nodes go side by side, each kind in the order of its steps.
+//              the hops inside nodes. An outer step lasts as long as its inner steps or the hops
+//              between nodes beside them, whichever is longer.
+//   K buffers  As the flat ring (simulate.h), on both levels. A block that arrives at (o, i) comes
+//              into one of K buffers inside the node, after the block of step t - K left it, or for
+//              i = 0 into one of K others, after the block of (o - K, 0) left it. Hops inside and
+//              between nodes go side by side, each kind in the order of its steps.
 #pragma once
 
 #include "core/sim/machine/machine.h"
@@ -32,8 +32,8 @@
 
 namespace ringscope {
 
-// simulate() of JobScheme::two_level, on job.nodes nodes. Throws InputError when these don't divide
-// world_size.
+// Do what simulate() does for JobScheme::two_level, on job.nodes nodes. Throw InputError when they
+// do not divide world_size.
 Simulation simulate_two_level(const SimulationRequest& request, const Work& work,
                               const Machine& machine);
 

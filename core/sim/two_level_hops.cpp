@@ -7,8 +7,8 @@
 namespace ringscope {
 namespace {
 
-// The longest part of `span` in which none of `busy`, which follow each other, go on. `next` is the
-// first of them that may end after spans to come begin.
+// Return the longest part of `span` outside of all `busy` slices, which follow each other. `next`
+// is the first of them that may end after this span or a later one begins.
 template <class Slices>
 TimeSpan longest_free_part(TimeSpan span, const Slices& busy, std::size_t& next) {
   while (next < busy.size() && busy[next].span.end <= span.begin) ++next;
@@ -79,7 +79,7 @@ void TwoLevelHops::show(int rank, Lane lane, Lanes& slices, double origin_s) {
     event.bytes = static_cast<std::int64_t>(hop.bytes);
     event.src = hop.sender;
     event.dst = hop.receiver;
-    // One for each (pass, payload, way, step, sender).
+    // Give each (pass, payload, way, step, sender) its own flow id.
     const std::int64_t kind = 4 * static_cast<int>(account_.pass()) +
                               2 * static_cast<int>(hop.payload) + static_cast<int>(slice.way);
     event.flow = 1 + (kind * n + hop.step) * n + hop.sender;

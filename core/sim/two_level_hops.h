@@ -1,10 +1,9 @@
-// The messages of a two-level ring in the books and in recordings.
+// The messages of a two-level ring, in the books and in recordings.
 //
-// A rank's hops inside its node and those to the next node go on at the same time, but a recording
-// has one lane for what a rank sends and one for what it receives, on which slices don't overlap.
-// So hops inside the node are shown as they are, and one between nodes where the lane is free: in
-// the longest such part of the time that it takes, or, where there is none, as a slice of no
-// length.
+// A rank's hops inside its node and to the next node run at the same time, but a recording has one
+// lane for sends and one for receives, whose slices must not overlap. Hops inside the node are
+// therefore shown as they are. A hop between nodes is shown in the longest part of its time in
+// which the lane is free, or as a slice of no length if there is none.
 #pragma once
 
 #include <vector>
@@ -19,9 +18,9 @@ class TwoLevelHops {
  public:
   TwoLevelHops(const SimulationRequest& request, Account& account);
 
-  // Hops of a way to or from a rank in the order in which they go on. `span`: as in Account.
+  // Add a hop. Call in the order in which a way's hops run. `span` is as in Account.
   void moved(Way way, const Hop& hop, TimeSpan span);
-  // Shows what has moved in the pass, which began at `origin_s` of the run.
+  // Show what moved in the pass, which began at `origin_s` of the run.
   void end_pass(double origin_s);
 
  private:

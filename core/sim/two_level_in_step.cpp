@@ -13,14 +13,14 @@ struct SlowestRank {
   int rank = 0;
 };
 
-// A round of hops, all of one payload, that begin together.
+// Hops of one payload from every rank, which all begin together.
 struct Round {
   bool is_there = false;
   Way way = Way::here;
   Payload payload = Payload::kv;
   int step = 0;               // of the senders
   std::vector<int> owner;     // by sender
-  std::vector<double> takes;  // by sender: seconds
+  std::vector<double> takes;  // by sender, in seconds
   double begin = 0;
   SlowestRank slowest;
 };
@@ -43,7 +43,7 @@ class TwoLevelInStep {
     for (int rank = 0; rank < n_; ++rank) ranks_.push_back({rank, nodes_, places_});
   }
 
-  // Returns the seconds of the pass.
+  // Run a pass and return its seconds.
   double run(double origin_s) {
     const bool backward = account_.pass() == Pass::backward;
     double begin = 0;
@@ -54,7 +54,7 @@ class TwoLevelInStep {
                   begin + gradients_between_.slowest.seconds);
       begin += turn(outer, begin);
     }
-    // The sums are on their way home.
+    // Now the sums are on their way home.
     if (backward && nodes_ > 1) begin += last_hop(Way::next_node, begin);
     if (backward && places_ > 1) begin += last_hop(Way::here, begin);
     for (int rank = 0; rank < n_; ++rank) account_.ended(rank, begin);
@@ -63,7 +63,7 @@ class TwoLevelInStep {
     return begin;
   }
 
-  // From the last rank to the first, no repeats.
+  // Return the path with ranks from the last to the first, without repeats.
   CriticalPath take_path() {
     CriticalPath path = path_;
     path.ranks.clear();
@@ -89,7 +89,7 @@ class TwoLevelInStep {
     return way == Way::here ? ranks_[at(rank)].previous_here() : ranks_[at(rank)].previous_node();
   }
 
-  // An outer step; returns its seconds.
+  // Run an outer step and return its seconds.
   double turn(int outer, double begin) {
     const double moving = gradients_between_.slowest.seconds + blocks_between_.slowest.seconds;
     const double compute_before = path_.compute_s, hops_before = path_.hop_s;
@@ -97,7 +97,7 @@ class TwoLevelInStep {
     double seconds = 0;
     for (int inner = 0; inner < places_; ++inner) seconds += step({outer, inner}, begin + seconds);
     if (moving > seconds) {
-      // It did not run through the node.
+      // The path did not run through the node, but through the hops between nodes.
       path_.compute_s = compute_before;
       path_.hop_s = hops_before;
       path_.ranks.resize(ranks_before);
@@ -154,7 +154,7 @@ class TwoLevelInStep {
     return slowest;
   }
 
-  // Hops of what the senders attend at `step`.
+  // Send what the senders attend at `step`.
   void begin_round(Round& round, bool is_there, Way way, Payload payload, Step step, double begin,
                    bool is_last = false) {
     const int ways = way == Way::here ? places_ : nodes_;
@@ -165,7 +165,7 @@ class TwoLevelInStep {
     round.payload = payload;
     round.step = number(step);
     round.begin = begin;
-    // A rank's hops of one step draw by numbers of their own.
+    // A rank's two hops of one step draw different random numbers.
     const bool is_second = is_last || (way == Way::next_node && payload == Payload::kv);
     const int draw = round.step + (is_second ? n_ : 0);
     for (int rank = 0; rank < n_; ++rank) {
@@ -183,8 +183,8 @@ class TwoLevelInStep {
     }
   }
 
-  // That of the last sums, when all else is over. Between nodes they are those of the last step; if
-  // there was such a hop before, what follows inside the node goes to the next place's rank.
+  // Send the last sums after all else is over and return the seconds. Between nodes they are those
+  // of the last step. A hop inside the node that follows goes to the owner, the next place's rank.
   double last_hop(Way way, double begin) {
     const bool is_second = way == Way::here && nodes_ > 1;
     Round& round = way == Way::here ? gradients_here_ : gradients_between_;
@@ -197,12 +197,12 @@ class TwoLevelInStep {
     return round.slowest.seconds;
   }
 
-  // Of two rounds that follow each other, the one with the slower hop.
+  // Return the round with the slower hop, of two that follow each other.
   static const Round& later_slow(const Round& first, const Round& second) {
     return second.is_there && second.slowest.seconds >= first.slowest.seconds ? second : first;
   }
 
-  // Until `end`, for the slowest hop of a round, or for another rank's computation.
+  // Wait until `end`, for the slowest hop of a round or for another rank's computation.
   void wait(int rank, int step, double end, const Round& round) {
     const int slowest = round.slowest.rank;
     wait(rank, step, end, slowest == rank ? previous(round.way, rank) : slowest, round.payload);
@@ -244,7 +244,7 @@ class TwoLevelInStep {
   std::vector<double> idle_from_;
   Round gradients_here_, blocks_here_, gradients_between_, blocks_between_;
   std::vector<TimeSpan> open_;
-  CriticalPath path_;  // all ranks, from the first on
+  CriticalPath path_;  // its ranks are all visited ones, first to last
 };
 
 }  // namespace

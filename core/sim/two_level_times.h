@@ -1,4 +1,4 @@
-// A two-level ring (two_level.h) step by step: both passes of account.job(), into account.result.
+// The two-level ring (two_level.h), step by step. Both passes go into account.result.
 #pragma once
 
 #include "core/sim/account.h"
@@ -8,7 +8,7 @@ namespace ringscope {
 
 void simulate_two_level_in_step(Account& account, TwoLevelHops& hops, bool with_path);
 
-// As many as account.job().kv_buffers.
+// Simulate ranks with account.job().kv_buffers KV buffers on each level.
 void simulate_two_level_with_buffers(Account& account, TwoLevelHops& hops, bool with_path);
 
 }  // namespace ringscope

@@ -8,8 +8,8 @@
 namespace ringscope {
 namespace {
 
-// A time, and the chain of events that led to it: how much of it was computing, and through which
-// ranks it ran (an entry of Chains; -1: none is kept).
+// A time and the chain of events that led to it: how much of it was computing, and its ranks as an
+// entry of Chains (-1 when none is kept).
 struct Moment {
   double at = 0;
   double compute_s = 0;
@@ -29,7 +29,7 @@ class Chains {
     moment.chain = static_cast<int>(links_.size()) - 1;
   }
 
-  // Ranks from the last to the first, no repeats.
+  // Return the ranks from the last to the first, without repeats.
   std::vector<int> ranks_of(const Moment& moment, int world_size) const {
     std::vector<int> ranks;
     std::vector<bool> seen(static_cast<std::size_t>(world_size), false);
@@ -49,15 +49,15 @@ class Chains {
   std::vector<Link> links_;
 };
 
-// Of one way, the ranks before each rank and after it, and when the link into it is free.
+// The links of one way: the ranks before and after each rank, and when the link into it is free.
 struct Links {
   Way way = Way::here;
   std::vector<int> from, to;
   std::vector<Moment> free;
 };
 
-// A hop of every rank, named by the rank that it comes into. A rank is taken up until all that it
-// sends and receives is through.
+// One hop of every rank, listed under the rank that it comes into. A rank is busy until all that it
+// sends and receives has moved.
 struct Hops {
   const Links* links = nullptr;
   std::vector<double> begins;
@@ -67,7 +67,7 @@ struct Hops {
     const auto i = static_cast<std::size_t>(rank);
     return {begins[i], ends[i].at};
   }
-  // When `rank` has received and sent.
+  // Return when `rank` has both received and sent.
   const Moment& end(int rank) const {
     const auto i = static_cast<std::size_t>(rank);
     return later(ends[i], ends[static_cast<std::size_t>(links->to[i])]);
@@ -124,7 +124,7 @@ class TwoLevelBufferedPass {
   TwoLevelBufferedPass(const TwoLevelBufferedPass&) = delete;
   TwoLevelBufferedPass& operator=(const TwoLevelBufferedPass&) = delete;
 
-  // Returns when each rank has ended.
+  // Run the pass. Return when each rank ends.
   const std::vector<Moment>& run() {
     for (int step = 0; step < n_; ++step) {
       const int outer = step / places_, inner = step % places_;
@@ -147,20 +147,20 @@ class TwoLevelBufferedPass {
     return ranks_[at(rank)].owner(step / places_, step % places_);
   }
 
-  // The hops that bring the block of a step, which is not the first.
+  // Return the hops that bring the block of a step other than the first.
   Hops& bringing(int step) {
     return step % places_ == 0 ? blocks_between_[at(step / places_ % buffers_between_)]
                                : blocks_here_[at(step % buffers_here_)];
   }
-  // When a rank has the block of `step`, and is through with sending by the same hop.
+  // Return when a rank has the block of `step` and has finished sending in the same hop.
   const Moment& there(int rank, int step) {
     return step == 0 ? begins_[at(rank)] : bringing(step).end(rank);
   }
 
-  // Hops begin when both of their ranks are `ready_` and the link is free.
+  // Send hops, which begin when both of their ranks are `ready_` and the link is free.
   void send(Hops& hops, Links& links, Payload payload, int step, bool is_last = false) {
     const bool is_here = links.way == Way::here;
-    // A rank's hops of one step draw by numbers of their own.
+    // A rank's two hops of one step draw different random numbers.
     const bool is_second = is_last || (!is_here && payload == Payload::kv);
     for (int rank = 0; rank < n_; ++rank) {
       const int sender = links.from[at(rank)];
@@ -177,8 +177,8 @@ class TwoLevelBufferedPass {
     }
   }
 
-  // At the beginning of an outer step all are asked for whose buffers are free, or will be when the
-  // blocks have been attended and sent on that are in them.
+  // At the beginning of an outer step, ask for all blocks whose buffers are free, or will be when
+  // the blocks in them have been attended and sent on.
   void send_between_until(int outer) {
     const int last = std::min(outer + buffers_between_ - 1, nodes_ - 1);
     for (int to = outer == 0 ? 1 : outer + buffers_between_ - 1; to <= last; ++to) {
@@ -194,8 +194,8 @@ class TwoLevelBufferedPass {
   void send_here_until(int step) {
     const int last = std::min(step + buffers_here_ - 1, n_ - 1);
     for (int to = step == 0 ? 1 : step + buffers_here_ - 1; to <= last; ++to) {
-      if (to % places_ == 0) continue;  // it comes from the node before
-      // After a block from the node before, the node's last hop may still go on.
+      if (to % places_ == 0) continue;  // it comes from the previous node
+      // The previous turn's last hop inside the node may not be over when the next turn begins.
       const bool is_new_turn = to % places_ == 1 && to > places_;
       for (int rank = 0; rank < n_; ++rank) {
         Moment ready = there(rank, to - 1);
@@ -230,8 +230,8 @@ class TwoLevelBufferedPass {
     if (!backward_) account_.step_of(all_pairs, most_pairs);
   }
 
-  // What has been summed up before this step: by the earlier ranks of the node, and at the last of
-  // them by the earlier nodes.
+  // Add what was summed before this step: by the earlier ranks of the node, and at its last rank
+  // also by the earlier nodes.
   void add(int step, int outer, int inner) {
     for (int rank = 0; rank < n_; ++rank) {
       const int of = ranks_[at(rank)].owner(outer, inner);
@@ -259,7 +259,7 @@ class TwoLevelBufferedPass {
     for (int rank = 0; rank < n_; ++rank) wait(rank, n_ - 1, rank, Payload::dkv, gradients_here_);
   }
 
-  // Until `rank` is through with a hop.
+  // Wait until `rank` has finished a hop.
   void wait(int rank, int step, int of, Payload payload, const Hops& hops) {
     const Moment& until = hops.end(rank);
     const TimeSpan gap{now_[at(rank)].at, until.at};
@@ -275,13 +275,13 @@ class TwoLevelBufferedPass {
         rank, step, of, payload, gap,
         hops.is_end_by_sending(rank) ? hops.links->to[at(rank)] : hops.links->from[at(rank)]);
   }
-  // Hops of the rank, in and out, that go on in `gap`.
+  // Add the hops into and out of the rank that overlap `gap`.
   void add_open(const Hops& hops, int rank, TimeSpan gap) {
     for (const int into : {rank, hops.links->to[at(rank)]})
       if (const TimeSpan span = hops.span(into); span.begin < gap.end && span.end > gap.begin)
         open_.push_back(span);
   }
-  // Those that bring blocks, by step or by outer step; they follow each other.
+  // Add those that bring blocks, by step or by outer step. They follow each other.
   void add_open_blocks(Way way, int rank, TimeSpan gap) {
     const bool is_here = way == Way::here;
     const int last = is_here ? asked_for_here_ : asked_for_between_;
@@ -291,7 +291,7 @@ class TwoLevelBufferedPass {
     for (int k = first; k <= last; ++k) {
       if (is_here && k % places_ == 0) continue;
       const Hops& hops = is_here ? blocks_here_[at(k % buffers)] : blocks_between_[at(k % buffers)];
-      // Nor does it in any gap to come.
+      // It overlaps no later gap either.
       if (hops.end(rank).at <= gap.begin) first = k + 1;
       if (hops.first_begin(rank) >= gap.end) break;
       add_open(hops, rank, gap);
@@ -306,16 +306,16 @@ class TwoLevelBufferedPass {
   int buffers_here_, buffers_between_;
   std::vector<TwoLevelSchedule> ranks_;
   std::vector<Moment> begins_;
-  std::vector<Moment> now_;       // of each rank: how far it is
-  std::vector<Moment> attended_;  // end of its last computation
-  std::vector<Moment> left_;  // attended and sent on inside the node: the last block from another
+  std::vector<Moment> now_;       // per rank: how far it is
+  std::vector<Moment> attended_;  // per rank: end of its last computation
+  std::vector<Moment> left_;  // when the last block from another node was attended and sent on here
   std::vector<Moment> ready_;
   Links here_, between_;
   std::vector<Hops> blocks_here_, blocks_between_;  // [step or outer step % buffers]
-  Hops last_here_;                                  // of blocks, the last ones of each rank
+  Hops last_here_;                                  // each rank's last block hops inside the node
   Hops gradients_here_, gradients_between_;         // the last ones
   int asked_for_here_ = 0, asked_for_between_ = 0;  // step and outer step of the last blocks
-  // Of each rank, step and outer step of the first block whose hop may go on still.
+  // Per rank: step and outer step of the first block whose hop may not be over.
   std::vector<int> first_open_here_, first_open_between_;
   std::vector<TimeSpan> open_;
 };
@@ -336,7 +336,7 @@ void simulate_two_level_with_buffers(Account& account, TwoLevelHops& hops, bool 
   hops.end_pass(0);
   double wall = account.result.forward_s = slowest(ends);
   if (account.job().backward) {
-    // Counted from there, so that both passes are alike.
+    // Count from the forward pass's end, so that both passes are alike.
     for (Moment& end : ends) end.at -= account.result.forward_s;
     account.begin_pass(Pass::backward, account.result.forward_s);
     ends = TwoLevelBufferedPass(account, hops, chains, std::move(ends)).run();

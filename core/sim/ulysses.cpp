@@ -23,11 +23,11 @@ struct Slowest {
 
 class AllToAllRun {
  public:
-  // `whole`: of the whole sequence, for every head.
+  // `whole` is the work of the whole sequence, for every head.
   AllToAllRun(Account& account, WorkAmount whole)
       : account_(account), n_(account.world_size()), whole_(whole), takes_(at(n_)) {}
 
-  // Returns the seconds of the pass.
+  // Run a pass and return its seconds.
   double run() {
     const bool forward = account_.pass() == Pass::forward;
     double now = 0;
@@ -62,7 +62,7 @@ class AllToAllRun {
     }
     for (int rank = 0; rank < n_; ++rank) {
       const int next = rank == n_ - 1 ? 0 : rank + 1, previous = rank == 0 ? n_ - 1 : rank - 1;
-      // Every rank hears from the slowest, so all take as long.
+      // Every rank waits for the slowest one's message, so all take as long.
       account_.moved({payload, step, rank, next, rank, bytes[at(rank)]},
                      {begin, begin + slowest.seconds});
       account_.exposed(rank, slowest.seconds);
@@ -74,7 +74,7 @@ class AllToAllRun {
     return slowest.seconds;
   }
 
-  // Each its share of the heads.
+  // Compute each rank's share of the heads.
   double compute(double begin) {
     const Machine& machine = account_.machine();
     Slowest slowest;
@@ -113,7 +113,7 @@ class AllToAllRun {
   CriticalPath path_;
 };
 
-// A rank has all rows of its heads, in the order of their positions.
+// Return the work of all rows, in the order of their positions, because a rank has them all.
 WorkAmount whole_sequence(const Job& job, const Granularity& granularity) {
   const double pairs = total_pairs(job);
   if (granularity.rows == 1 && granularity.keys == 1) return {pairs, pairs};

@@ -1,11 +1,11 @@
-// Heads dealt out instead of the sequence: all-to-all, compute, all-to-all; forward of Q, K, V and
-// of the output, backward of dO and of dQ, dK, dV (core/cost/traffic.h counts the bytes). An
-// all-to-all ends for everybody when the slowest rank has computed and the widest message is
-// through, so whoever is late is waited for at both of a pass's all-to-alls, not at N steps. It
-// moves N-1 messages a rank, one after the other in latency and side by side in bytes.
+// Ulysses distributes heads instead of the sequence: all-to-all, compute, all-to-all. They carry Q,
+// K, V and the output forward, and dO and dQ, dK, dV backward (core/cost/traffic.h counts the
+// bytes). An all-to-all ends for every rank when the slowest rank has computed and the largest
+// message has arrived. A late rank therefore delays the others twice per pass, not at N steps. A
+// rank sends N-1 messages, whose latencies add up while their bytes move side by side.
 //
-// On the lanes an all-to-all is one message, to the next rank, that stands for those to all and
-// from all, and lasts until the slowest of them is through.
+// On the lanes an all-to-all is one message to the next rank. It stands for the messages to and
+// from all ranks and lasts until the slowest has arrived.
 #pragma once
 
 #include "core/sim/machine/machine.h"
@@ -14,7 +14,7 @@
 
 namespace ringscope {
 
-// simulate() of JobScheme::ulysses. Throws InputError for heads that can't be dealt out.
+// Do what simulate() does for JobScheme::ulysses. Throw InputError for heads that do not divide.
 Simulation simulate_ulysses(const SimulationRequest& request, const Work& work,
                             const Machine& machine);
 

@@ -9,17 +9,17 @@
 namespace ringscope {
 namespace {
 
-constexpr std::size_t kMostStretches = std::size_t{1} << 24;  // that are kept: 340 MB at most
+constexpr std::size_t kMostStretches = std::size_t{1} << 24;  // most that are kept: 340 MB
 
-// Keys of a query tile, in whole groups, each counted once. Rows are taken in ascending order, whose
-// intervals' ends never decrease.
+// Count the keys of a query tile in whole groups, each once. Rows come in ascending order, so the
+// ends of their intervals never decrease.
 class GroupCounter {
  public:
   GroupCounter(const Region& region, Index keys_a_group)
       : region_(region), keys_a_group_(keys_a_group) {}
 
-  // Rows [begin, end), which are not none: at once where their intervals leave no group out between
-  // the first's and the last's, and otherwise in halves.
+  // Add rows [begin, end), of which there is at least one. Take them at once if their intervals
+  // leave no group out between the first and the last one, and otherwise in halves.
   void take(Index begin, Index end) {
     const Interval first = region_.allowed_rows(begin), last = region_.allowed_rows(end - 1);
     if (first.first >= last.last) return;
@@ -98,7 +98,7 @@ Work::Work(const Job& job, Granularity granularity)
       computed_.push_back(static_cast<double>(ringscope::computed_pairs(region, granularity)));
     }
     begins_of_.push_back(begins_.size());
-    // Ranks are much alike, so what the others will take is known soon.
+    // Ranks are much alike, so the total can be predicted early.
     const std::size_t foreseen =
         begins_.size() / (static_cast<std::size_t>(rank) + 1) * rows_.size();
     if (begins_.size() > kMostStretches || (rank % 64 == 63 && foreseen > 2 * kMostStretches)) {

@@ -1,9 +1,9 @@
-// How much a rank has to do with a KV block: pairs that the mask allows, and what a kernel computes
-// for them, which goes by tiles.
+// How much work a rank has with a KV block: the pairs that the mask allows, and the pairs that a
+// kernel computes for them, tile by tile.
 //
-// Counting the pairs of one (rank, owner) takes longer than a simulation has for it, but a rank's
-// work is the same for whole stretches of owners (owner_stretches.h), so it is counted once for
-// each: a few numbers a rank, except under masks of very many documents.
+// Counting the pairs of every (rank, owner) would take too long, but a rank's work is the same for
+// whole stretches of owners (owner_stretches.h). It is counted once per stretch, which gives a few
+// numbers per rank, except under masks of very many documents.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,30 @@
 
 namespace ringscope {
 
-// A kernel takes `rows` query rows at once, and of the keys that any of them may attend whole groups
-// of `keys`. {1, 1}: nothing but allowed pairs. {128, 128}: whole tiles, as the GPU kernels. Where
-// rows or keys end before a tile does, so does its work.
+// A kernel's tile: it takes `rows` query rows at once and, of the keys that any of them may attend,
+// whole groups of `keys`. {1, 1} counts allowed pairs only, {128, 128} whole tiles as the GPU
+// kernels do. Where rows or keys end inside a tile, so does its work.
 struct Granularity {
   Index rows = 1;
   Index keys = 1;
 };
 
-// For every batch entry and head.
+// Per batch entry and head.
 struct WorkAmount {
   double pairs = 0;
-  double computed = 0;  // at least pairs
+  double computed = 0;  // at least `pairs`
 };
 
-// What is computed of a region, O(rows / granularity.rows).
+// Return the pairs that a kernel computes of a region, in O(rows / granularity.rows).
 Index computed_pairs(const Region& region, const Granularity& granularity);
 
 class Work {
  public:
-  // Of a partition by formula. Throws InputError for a mask that does not fit and a granularity
-  // below 1.
+  // Count the work of a partition by formula. Throw InputError for a mask that does not fit and a
+  // granularity below 1.
   explicit Work(const Job& job, Granularity granularity = {});
-  // Of any other: [rank][owner] pairs, and those computed. Tables of world_size^2. Throws InputError
-  // for tables of other sizes.
+  // Take the work of any other partition from tables [rank][owner] of pairs and of computed pairs.
+  // Throw InputError for tables that do not have world_size^2 entries.
   Work(std::vector<Index> rows, std::vector<double> pairs, std::vector<double> computed);
 
   int world_size() const { return static_cast<int>(rows_.size()); }
@@ -73,12 +73,12 @@ class Work {
   std::vector<Index> rows_;
   Index max_rows_ = 0;
   bool is_table_ = false;
-  // Of stretch k of rank r, at begins_of_[r] + k: its first owner, and its work. Of a table, work
-  // only. begins_of_ is empty where there are too many stretches to keep.
+  // Stretch k of rank r is at begins_of_[r] + k: its first owner and its work. A table has no first
+  // owners. begins_of_ is empty when there are too many stretches to keep.
   std::vector<std::size_t> begins_of_;
   std::vector<std::int32_t> begins_;
-  std::vector<double> pairs_, computed_;  // the latter empty where it would be the same
-  // Where they come from.
+  std::vector<double> pairs_, computed_;  // computed_ is empty when it would be the same
+  // What the stretches are counted from.
   MaskSpec mask_spec_;
   Partition partition_;
   Granularity granularity_;

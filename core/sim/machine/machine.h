@@ -1,5 +1,5 @@
-// Chance by counter: a draw is a pure function of seed, what it is for, rank and step, so that it is
-// the same in whatever order a simulation asks, and the same for every pace and scheme.
+// The machine of a simulation as the schemes see it: its ranks, its paths, and chance. A random
+// draw is a pure function of seed, purpose, rank and step, so no order, pace or scheme changes it.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace ringscope {
 
-// What is drawn for.
+// What a draw is for.
 enum class JitterOf : std::uint64_t { compute = 0, kv_hop = 1, gradient_hop = 2 };
 
-// From the exponential distribution of mean 1. Hops are their sender's.
+// Draw from the exponential distribution of mean 1. A hop draws for its sender.
 inline double jitter_draw(std::uint64_t seed, JitterOf what, Pass pass, int rank, int step) {
   const std::uint64_t stream =
       2 * static_cast<std::uint64_t>(what) + static_cast<std::uint64_t>(pass);
@@ -26,14 +26,14 @@ inline double jitter_draw(std::uint64_t seed, JitterOf what, Pass pass, int rank
 }
 
 // ---
-// The machine of a simulation, as the schemes see it: how fast each rank computes, and what a
-// message costs on each of the ways that they use. Where these numbers come from (nodes, shared
-// links, the order of the ring) is topology.h's business.
+// The machine says how fast each rank computes and what a message costs on each path that a scheme
+// uses. Where these numbers come from (nodes, shared links, the order of the ring) is topology.h's
+// business.
 
-// The way of a message, as wide as it is for this message when all that share it move at once.
+// The path of a message, as wide as it is for this message when all that share it move at once.
 struct Path {
   double bytes_per_s = 0;
-  double latency_s = 0;  // of a message, besides its bytes: it holds the way up as they do
+  double latency_s = 0;  // per message, in addition to its bytes; it occupies the path as they do
 
   double seconds(double bytes) const { return latency_s + bytes / bytes_per_s; }
 };
@@ -42,26 +42,25 @@ struct Path {
 struct Machine {
   int world_size = 1;
   Rates rates;
-  double step_s = 0;  // what a step that has pairs costs a rank besides them: launching, posting
+  double step_s = 0;  // extra cost of a step that has pairs, per rank: launching, posting
 
-  // Each as long as world_size, or empty: all alike (speed 1, the path that `rates` tell).
+  // Each has world_size entries, or is empty: all are alike (speed 1, the path that `rates` give).
   std::vector<double> speed;  // of computing: 0.5 takes twice as long
   std::vector<Path> to_next;  // from rank r to r+1: ring, allgather
   std::vector<Path>
-      to_next_here;  // two_level: to the next rank of the node, the last's to the first
-  std::vector<Path> to_next_node;  // two_level: to the rank of the same place in the next node
-  std::vector<Path> to_all;        // ulysses: bytes to all others, and one message's latency
+      to_next_here;  // two_level: to the next rank of the node, from the last to the first
+  std::vector<Path> to_next_node;  // two_level: to the same place in the next node
+  std::vector<Path> to_all;        // ulysses: total bytes to all others, and one message's latency
 
-  // Every computation takes (1 + jitter x) times as long, every hop (1 + hop_jitter x), where x
-  // is drawn from the exponential distribution of mean 1, anew for each rank, pass and step.
+  // A computation takes (1 + jitter x) times as long, a hop (1 + hop_jitter x) times. x is drawn
+  // from the exponential distribution of mean 1, anew for each rank, pass and step.
   double jitter = 0, hop_jitter = 0;
   std::uint64_t seed = 0;
 
-  // Ranks that share so many processors, in equal parts, while more of them compute; 0: each has
-  // its own.
+  // Number of processors that ranks share equally while more of them compute; 0: each has its own.
   int cores = 0;
-  // Of a ring with K buffers, or an all-gather, of threads on `cores` processors, by which blocks are
-  // copied as well: what its parts take there, in place of rates, links and step_s.
+  // Measured costs of a ring with K buffers, or an all-gather, of threads on `cores` processors,
+  // which also copy the blocks. They replace rates, links and step_s.
   std::shared_ptr<const CpuFigures> cpu = nullptr;
 
   double speed_of(int rank) const { return speed.empty() ? 1 : speed[index(rank)]; }

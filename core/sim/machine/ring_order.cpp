@@ -12,7 +12,7 @@
 namespace ringscope {
 namespace {
 
-constexpr int kMostTried = 8;    // ranks, or nodes, of which all orders are tried: 7! of them
+constexpr int kMostTried = 8;    // ranks or nodes for which all orders are tried: 7! of them
 constexpr int kMostSweeps = 50;  // of 2-opt, over all pairs of hops
 
 using Order = std::vector<int>;
@@ -40,7 +40,7 @@ std::vector<std::pair<int, int>> messages_to_next(const Order& order) {
   return messages;
 }
 
-// The best of all orders that begin with the first of `order`; among equals the first one.
+// Return the best of all orders that begin with the lowest number, and among equals the first.
 template <class Cost>
 Order best_of_all(Order order, Cost&& cost) {
   std::sort(order.begin(), order.end());
@@ -54,14 +54,14 @@ Order best_of_all(Order order, Cost&& cost) {
   return best;
 }
 
-// What a hop between two nodes costs by itself.
+// The cost of a single hop between any two nodes.
 class HopTable {
  public:
   HopTable(const Topology& topology, double bytes) : nodes_(topology.nodes()) {
     seconds_.resize(static_cast<std::size_t>(nodes_) * static_cast<std::size_t>(nodes_));
     for (int a = 0; a < nodes_; ++a)
       for (int b = 0; b < a; ++b) {
-        // Fewer joins leave more room to others' messages.
+        // Fewer joins leave more room for other messages.
         const double prefer_near = 1 + 1e-3 * topology.joins_between_nodes(a, b);
         const double seconds = topology.path_between_nodes(a, b).seconds(bytes) * prefer_near;
         at(a, b) = at(b, a) = static_cast<float>(seconds);
@@ -91,8 +91,8 @@ Order nearest_neighbours(const HopTable& table, int nodes) {
   return tour;
 }
 
-// Reversing a part of the tour exchanges the two hops at its ends for two others. Each reversal
-// makes the hops, from the slowest on, smaller in the order of words in a dictionary, so it ends.
+// Reverse parts of the tour, which replaces the two hops at their ends. Each reversal makes the
+// list of hops, slowest first, smaller in lexicographic order, so the search ends.
 void improve_by_reversals(const HopTable& table, Order& tour) {
   const std::size_t n = tour.size();
   bool has_improved = true;
@@ -116,7 +116,7 @@ void improve_by_reversals(const HopTable& table, Order& tour) {
   }
 }
 
-// The best tour of the nodes, `messages` from each to the next one at once.
+// Return the best tour of the nodes, where each sends `messages` to the next one at once.
 Order tour_of_nodes(const Topology& topology, double bytes, int messages) {
   const Order given = by_number(topology.nodes());
   if (topology.all_nodes_alike()) return given;

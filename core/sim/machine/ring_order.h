@@ -1,15 +1,15 @@
-// In which order the ranks of a topology follow each other around the ring. A round of the ring is
-// over when its slowest hop is, so that is what an order is judged by, and among equals by the sum
-// of the hops. As in the salesman's problem there are too many orders to try them all:
+// Choose in which order the ranks of a topology follow each other around the ring. A round of the
+// ring lasts as long as its slowest hop, so an order is judged by that, and among equals by the sum
+// of the hops. As in the travelling salesman problem there are too many orders to try them all:
 //
 //   up to 8 ranks    all orders
 //   up to 8 nodes    nodes kept whole, and all tours of them
-//   above            nodes kept whole; a tour that goes on to the nearest node (by the seconds of a
-//                    hop that is alone, and fewer joins among equals), and the order that the nodes
-//                    are given in, both improved by reversing parts of them (2-opt) until no
-//                    reversal makes the slower of the two hops that it changes faster
+//   above            nodes kept whole. The order in which the nodes are given, and a tour that
+//                    always goes to the nearest node (by the seconds of a single hop, and among
+//                    equals by fewer joins), are both improved by reversing parts of them (2-opt)
+//                    until no reversal makes the slower of the two hops that it changes faster
 //
-// and never an order that is worse than that of the ranks' numbers.
+// The result is never worse than the order of the ranks' numbers.
 #pragma once
 
 #include <string_view>
@@ -22,7 +22,7 @@
 
 namespace ringscope {
 
-// ranks: by their numbers; topology: by what joins them.
+// ranks: by their numbers; topology: by the links between them.
 enum class RingOrder { ranks, topology };
 
 inline constexpr RingOrder kAllRingOrders[] = {RingOrder::ranks, RingOrder::topology};
@@ -37,17 +37,17 @@ struct RoundCost {
   auto operator<=>(const RoundCost&) const = default;
 };
 
-// `order`: the rank at each place of the ring.
+// Return the cost of a round of `bytes` per message. `order` is the rank at each place of the ring.
 RoundCost cost_of_round(const Topology& topology, const std::vector<int>& order, double bytes);
 
-// The rank at each place of the ring, for hops of `bytes`. Two-level rings keep nodes whole, and go
-// by the nodes' order where the ranks' is asked for; what they are judged by is the round between
-// nodes. Ulysses has no ring, and goes by the ranks' numbers.
+// Return the rank at each place of the ring, for hops of `bytes`. Two-level rings keep nodes whole:
+// they use the nodes' order where the ranks' is asked for, and are judged by the round between
+// nodes. Ulysses has no ring, so it uses the ranks' numbers.
 std::vector<int> ring_order(const Topology& topology, RingOrder by, JobScheme scheme, double bytes);
 
-// The machine that a scheme runs on when rank order[k] is at place k: paths of the messages that
-// the scheme sends, and speeds. Rates are taken as they are. Throws InputError for a two-level ring
-// of nodes that differ in their number of ranks, or that `order` does not keep whole.
+// Return the machine that a scheme runs on when rank order[k] is at place k: the paths of its
+// messages, the speeds, and `rates` unchanged. Throw InputError for a two-level ring of nodes with
+// different numbers of ranks, or that `order` does not keep whole.
 Machine machine_on(const Topology& topology, const Rates& rates, const std::vector<int>& order,
                    JobScheme scheme);
 

@@ -87,15 +87,15 @@ Topology Topology::uniform(const UniformCluster& cluster) {
   }
   if (nodes > 1) {
     const int middle = builder.add_switch("switch");
-    Link half = cluster.between;  // of the way: to the switch, and on from there
+    Link half = cluster.between;  // half of the way: to the switch, or on from there
     half.latency_s /= 2;
     for (int node = 0; node < nodes; ++node) builder.join(node, middle, half, cluster.nics);
   }
   return builder.finish();
 }
 
-// Breadth first, so that all that leads to a vertex from a place nearer has been seen, and the
-// widest of it chosen, before anything goes on from there.
+// Search breadth first. When the search goes on from a vertex, it has seen all shortest ways to it
+// and chosen the widest.
 Topology::Ways Topology::ways_from(int vertex) const {
   Ways ways;
   ways.came_by.assign(vertices_.size(), -1);
@@ -143,7 +143,7 @@ void Topology::see_whether_all_nodes_are_alike() {
   }
 }
 
-// Calls f(directed join) for all on the way, not in order.
+// Call f(directed join) for every join on the way, in any order.
 template <class F>
 void Topology::for_joins(int from_node, int to_node, F&& f) const {
   if (from_node == to_node) return;
@@ -181,7 +181,7 @@ Path Topology::path(int from_rank, int to_rank) const {
   return from == to ? path_inside(from) : path_between_nodes(from, to);
 }
 
-// `loads`: messages that take a join, by directed join.
+// `loads` is the number of messages on each directed join.
 Path Topology::share(int from_node, int to_node, const std::vector<int>& loads) const {
   if (from_node == to_node) return path_inside(from_node);
   Path path = path_between_nodes(from_node, to_node);
@@ -213,8 +213,8 @@ std::vector<Path> Topology::round_of_nodes(const std::vector<int>& tour, int mes
   return paths;
 }
 
-// Of every join, how many of the N (N-1) messages take it; then, for a rank, the most crowded one
-// that its own messages take. Sums go along the trees of ways, not from rank to rank.
+// Count how many of the N (N-1) messages take each join and find, for each rank, the most crowded
+// join of its messages. Sums follow the trees of ways, not the pairs of ranks.
 class Topology::AllToAll {
  public:
   explicit AllToAll(const Topology& topology)
@@ -255,10 +255,10 @@ class Topology::AllToAll {
   struct Beyond {
     bool is_known = false;
     double worst = 0;    // messages / width of the most crowded join
-    double latency = 0;  // of a message to each rank of all
+    double latency = 0;  // sum over one message to each rank
   };
 
-  // Calls f(directed join, ranks that it leads to) for the ways from `begin`, farthest first.
+  // Call f(directed join, number of ranks behind it) for the ways from `begin`, farthest first.
   template <class F>
   void for_ways(int begin, F&& f) const {
     const Ways& ways = topology_.ways_[at(begin)];
@@ -295,7 +295,7 @@ class Topology::AllToAll {
     if (here < n) {
       path.bytes_per_s = std::min(path.bytes_per_s, (n - 1) / beyond.worst);
       if (topology_.is_end(node)) {
-        // All but its own ranks are reached by its own join first.
+        // All ranks of other nodes are reached by this node's own join first.
         const double own = topology_.join_of(topology_.way_out(node)).link.latency_s;
         latency += topology_.is_end(topology_.hub_of(node))
                        ? own * (n - here)
@@ -310,7 +310,7 @@ class Topology::AllToAll {
 
   const Topology& topology_;
   int vertices_;
-  std::vector<double> attached_;  // ranks at a vertex and at the ends that it is the hub of
+  std::vector<double> attached_;  // ranks at a vertex and at the ends whose hub it is
   std::vector<double> loads_;     // messages, by directed join
   double worst_end_ = 0;
 };

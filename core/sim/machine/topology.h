@@ -1,19 +1,19 @@
-// Ranks on nodes, and nodes and switches joined by links: where a machine's paths come from.
+// A topology of ranks, nodes, switches and links, from which a machine's paths are derived.
 //
-// Inside a node every rank has a port of its own. Between nodes a message takes the way of fewest
-// joins and, of those, the widest. When a round of messages moves at once (every rank sends to its
-// next one), a message gets
+// Inside a node every rank has a port of its own. Between nodes a message takes the path with the
+// fewest joins and, among these, the widest. When a round of messages moves at once (every rank
+// sends to its next one), a message gets
 //
-//   the least, over the joins on its way, of  link's rate x min(1, links / messages)
+//   the least, over the joins on its path, of  link's rate x min(1, links / messages)
 //
-// where `messages` are those of the round that take the join in the same direction, and `links`
-// those side by side in it: a message goes through one of them. Latencies add up along the way.
+// where `messages` are those of the round that take the join in the same direction, and `links` are
+// those side by side in it: a message goes through one of them. Latencies add up along the path.
 //
-// This is each message's share when all of them move, at all times: that some are over early, or
-// not yet begun, does not widen the others' way. That is pessimistic for ranks out of step, but
-// keeps all times monotone in every share, and a simulation one sweep. (Widening one of two ways of
-// equal length may draw messages onto it that crowd another; where there is one shortest way, as in
-// trees, more bandwidth is never worse.)
+// A message has this share at all times, as if all of them moved: it does not get more when some
+// are over early or have not begun. That is pessimistic for ranks out of step, but keeps all times
+// monotone in every share, and a simulation one sweep. (Widening one of two paths of equal length
+// may draw messages onto it that crowd another. Where there is one shortest path, as in trees, more
+// bandwidth is never worse.)
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@
 
 namespace ringscope {
 
-// How ranks are numbered in a uniform cluster. block: consecutive ranks lie on a node; cyclic: rank
-// r on node r mod nodes.
+// How ranks are numbered in a uniform cluster. block: consecutive ranks share a node; cyclic: rank
+// r is on node r mod nodes.
 enum class Placement { block, cyclic };
 
 inline constexpr Placement kAllPlacements[] = {Placement::block, Placement::cyclic};
@@ -36,19 +36,19 @@ constexpr std::string_view name_of(Placement placement) {
   return placement == Placement::block ? "block" : "cyclic";
 }
 
-// Equal nodes around one switch that is never the narrowest part.
+// Equal nodes around one switch that is never the bottleneck.
 struct UniformCluster {
   int world_size = 1;
   int nodes = 1;
   Placement placement = Placement::block;
-  Link inside;   // of every rank, to any other of its node
-  Link between;  // from a node to any other, once for each of its network interfaces (NICs)
+  Link inside;   // from every rank to any other of its node
+  Link between;  // from a node to any other, one per network interface (NIC)
   int nics = 1;
 };
 
 class Topology {
  public:
-  // Throws InputError for rates that are none, for no node, for more nodes than ranks.
+  // Throw InputError for rates that are not positive, no node, or more nodes than ranks.
   static Topology uniform(const UniformCluster& cluster);
 
   int world_size() const { return static_cast<int>(node_of_.size()); }
@@ -59,10 +59,10 @@ class Topology {
   double speed_of(int rank) const { return speed_.empty() ? 1 : speed_[at(rank)]; }
   bool has_slow_ranks() const { return !speed_.empty(); }
 
-  // True where the order of the nodes makes no difference.
+  // Return whether the order of the nodes makes no difference.
   bool all_nodes_alike() const { return all_alike_; }
 
-  // The way of a message that moves alone. To a rank itself: a path inside its node.
+  // Return the path of a message that moves alone. From a rank to itself it is inside the node.
   Path path(int from_rank, int to_rank) const;
   Path path_between_nodes(int from, int to) const;
   Path path_inside(int node) const {
@@ -70,15 +70,15 @@ class Topology {
   }
   int joins_between_nodes(int from, int to) const;
 
-  // Ranks from and to; in the order of `messages`, the way of each when all move at once.
+  // Return the path of each message when all move at once. A message is (from rank, to rank).
   std::vector<Path> round(const std::vector<std::pair<int, int>>& messages) const;
 
-  // The same of nodes in a ring, `messages` from each to the next one at once: the way of one of
-  // them, by place in `tour`.
+  // Do the same for nodes in a ring, where each sends `messages` to the next one at once. Return
+  // the path of one of them, by place in `tour`.
   std::vector<Path> round_of_nodes(const std::vector<int>& tour, int messages) const;
 
-  // By rank: the way of what it sends to all others in equal parts, when all ranks do. The rate is
-  // that of the bytes in all, the latency the mean one of a message.
+  // Return, by rank, the path of what it sends to all others in equal parts when all ranks do. The
+  // rate is that of the bytes in all, the latency the mean of one message.
   std::vector<Path> all_to_all() const;
 
  private:
@@ -97,13 +97,13 @@ class Topology {
     Link link;
     int count = 1;
   };
-  // The ways from one vertex to all others, as a tree.
+  // The paths from one vertex to all others, as a tree.
   struct Ways {
     std::vector<int> nearest_first;  // vertices
     std::vector<int> came_by;        // by vertex: the directed join that leads to it
   };
 
-  // Both directions of join j have a number: 2 j from a to b, 2 j + 1 back.
+  // Join j has a number for each direction: 2 j from a to b, 2 j + 1 back.
   static int back(int directed) { return directed ^ 1; }
   const Join& join_of(int directed) const { return joins_[at(directed / 2)]; }
   int to_of(int directed) const {
@@ -112,7 +112,7 @@ class Topology {
   double width_of(int directed) const {
     return join_of(directed).link.bytes_per_s * join_of(directed).count;
   }
-  // A vertex with one join is an end: nothing leads through it.
+  // A vertex with one join is an end: no path leads through it.
   bool is_end(int vertex) const { return vertices_[at(vertex)].ways_out.size() == 1; }
   int way_out(int end) const { return vertices_[at(end)].ways_out.front(); }
   int hub_of(int vertex) const { return is_end(vertex) ? to_of(way_out(vertex)) : vertex; }
@@ -122,7 +122,7 @@ class Topology {
 
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-  void finish();  // once everything is there and connected
+  void finish();  // call when everything is there and connected
   Ways ways_from(int vertex) const;
   void see_whether_all_nodes_are_alike();
   template <class F>
@@ -134,31 +134,31 @@ class Topology {
   std::vector<Node> nodes_;
   std::vector<Join> joins_;
   std::vector<int> node_of_;
-  std::vector<double> speed_;  // empty: all 1
+  std::vector<double> speed_;  // empty: all are 1
   bool all_alike_ = false;
   std::vector<Ways> ways_;  // by vertex; empty for ends
 };
 
-// Puts a topology together: nodes first, then switches, then what joins them.
+// Build a topology: nodes first, then switches, then joins.
 class TopologyBuilder {
  public:
-  // All nodes before any switch. They return the vertex's number.
+  // Add a vertex, all nodes before any switch, and return its number.
   int add_node(const std::string& name, std::vector<int> ranks, const Link& inside);
   int add_switch(const std::string& name);
   void join(int a, int b, const Link& link, int count);
   void set_speed(int rank, double speed);
 
-  // Vertices to which nothing leads from vertex 0.
+  // Return the vertices that can't be reached from vertex 0.
   std::vector<int> unreachable() const;
-  // Everything is connected, and every rank of 0 .. world_size - 1 on one node.
+  // Return the topology. All must be connected, each rank 0 .. world_size - 1 on one node.
   Topology finish();
 
  private:
   Topology topology_;
 };
 
-// Reads a file of the format that two_racks.txt explains. Throws InputError naming file, line and
-// field, the value and what is accepted.
+// Read a file in the format that two_racks.txt explains. Throw InputError with file, line, field,
+// value and what is accepted.
 Topology read_topology(const std::string& path);
 Topology parse_topology(std::string_view text, const std::string& source);
 

@@ -1,4 +1,4 @@
-// Reading topologies: two_racks.txt explains the format.
+// Parse topology files. two_racks.txt explains the format, topology.h what a topology means.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,11 +15,11 @@
 namespace ringscope {
 namespace {
 
-constexpr std::size_t kMostLetters = 200;  // of a word
+constexpr std::size_t kMostLetters = 200;  // per word
 constexpr int kMostVertices = 4096;        // nodes and switches
 constexpr int kMostJoins = 16384;
-constexpr int kMostRanks = 1 << 20;  // in all
-constexpr int kMostLinks = 1024;     // of a join
+constexpr int kMostRanks = 1 << 20;  // in total
+constexpr int kMostLinks = 1024;     // per join
 constexpr int kMostLinkNames = 64;   // each may lead to a file
 
 constexpr const char* kLines =
@@ -35,8 +35,7 @@ std::optional<Number> number_in(std::string_view text) {
   return value;
 }
 
-// Reads line by line; what it complains about is the line that it is at, where nothing else is
-// said.
+// Parse a file line by line. Errors name the current line, unless line_ is set to another.
 class TopologyParser {
  public:
   explicit TopologyParser(const std::string& source) : source_(source) {}
@@ -101,7 +100,7 @@ class TopologyParser {
     throw InputError(fmt::format("{}: line {}: {}", source_, line_, what));
   }
 
-  // So that whatever is quoted from here on can be printed, on a line.
+  // Reject unprintable characters, so that later messages can quote the word on one line.
   void check_word(const std::string& word) const {
     if (word.size() > kMostLetters)
       fail(fmt::format("a word of {} letters; accepted: at most {}", word.size(), kMostLetters));
@@ -192,7 +191,7 @@ class TopologyParser {
     return *value;
   }
 
-  // The bounds are far beyond any machine's, and far from overflow.
+  // The bounds are far beyond any machine and far from overflow.
   Link link(const char* field, const std::string& text) {
     if (text.find_first_of("0123456789.+-") == 0) {
       const std::size_t comma = text.find(',');

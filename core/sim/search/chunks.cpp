@@ -10,7 +10,7 @@ Chunks::Chunks(const Mask& mask, Index rows, Granularity granularity)
   }
 }
 
-// Both ends of the rows' intervals grow from row to row.
+// The ends of the rows' intervals never decrease from row to row.
 Chunks::Allowed Chunks::allowed(int queries, int keys) const {
   const Interval k = positions(keys);
   const Interval &first = first_[queries], &last = last_[queries];

@@ -13,7 +13,7 @@ OwnerStretches::OwnerStretches(const Mask& mask, const Partition& partition)
       change_(is_begin_.size(), 0) {}
 
 const std::vector<OwnerStretch>& OwnerStretches::of(int rank) {
-  // Where blocks become shorter.
+  // A stretch begins where blocks become shorter.
   if (is_in_chunks()) {
     add_chunk(partition_.seqlen % chunks());
   } else {
@@ -30,8 +30,8 @@ const std::vector<OwnerStretch>& OwnerStretches::of(int rank) {
   return stretches_;
 }
 
-// Pieces of `queries`, which all lie in `document`, along which each bound of the interval is
-// constant or moves along (as in core/problem/region.h).
+// Add the pieces of `queries`, which all lie in `document`. Along a piece each bound of the
+// interval is constant or moves along (as in core/problem/region.h).
 void OwnerStretches::add_pieces(Interval document, const Run& queries) {
   const Index cuts[] = {document.first + mask_.window - 1, document.last - mask_.window,
                         mask_.prefix - mask_.window, mask_.prefix - 1};
@@ -49,12 +49,12 @@ void OwnerStretches::add_pieces(Interval document, const Run& queries) {
   }
 }
 
-// Bounds of a piece: from `first` to `last`, in steps of the rows' stride, or both the same. A key
-// more below them is so many pairs more.
+// Add the bounds of a piece: from `first` to `last`, in steps of the rows' stride, or both the
+// same. One key more below them changes the pairs by `pairs_a_key`.
 void OwnerStretches::add_bounds(Index first, Index last, Index pairs_a_key) {
   const Index n = partition_.world_size;
   if (is_in_chunks()) {
-    // Up to the chunk after it, where p's own chunk stops being the one.
+    // Go up to the chunk after p's own, because a stretch may begin there.
     for (Index chunk = chunk_of(first); chunk <= chunk_of(last) + 1; ++chunk) add_chunk(chunk);
   } else if (partition_.kind == PartitionKind::striped) {
     add(first % n, -pairs_a_key);
@@ -64,8 +64,8 @@ void OwnerStretches::add_bounds(Index first, Index last, Index pairs_a_key) {
   }
 }
 
-// The chunks on both sides of where `chunk` begins may give different work. Of zigzag's, the one
-// before 2N-1-r is rank r+1's.
+// The chunks on both sides of the start of `chunk` may give different work. In zigzag, the chunk
+// before 2N-1-r belongs to rank r+1.
 void OwnerStretches::add_chunk(Index chunk) {
   const Index n = partition_.world_size;
   add(partition_.kind == PartitionKind::zigzag && chunk >= n ? 2 * n - chunk : chunk, 0);

@@ -1,16 +1,16 @@
-// Which owners' blocks give a rank the same work.
+// Find which owners' blocks give a rank the same work.
 //
-// What a rank has to do with a block follows from where its queries' intervals of keys begin and
-// end in the block's rows, and from how many rows there are. A bound p of an interval has, of owner
-// o's rows,
+// A rank's work with a block follows from where the key intervals of its queries begin and end
+// among the block's rows, and from the number of rows. Below a bound p of an interval, owner o has
+// so many rows:
 //
-//   contiguous, zigzag   none or all of a chunk below it, unless the chunk is the one that holds p
+//   contiguous, zigzag   none or all of a chunk, unless the chunk contains p
 //   striped              floor(p / N) + [o < p mod N]
 //   fold                 2 floor(p / 2N) + [o < p mod 2N] + [2N-1-o < p mod 2N]
 //
-// so over the owners it only changes at one or two of them. Bounds are constants or move along with
-// their query, piece by piece; moving on by the stride of the rows changes no remainder, and in
-// chunks a piece crosses few of them.
+// From owner to owner this changes only at one or two of them. Bounds are constant or move along
+// with their query, piece by piece. Moving on by the stride of the rows changes no remainder, and
+// in chunks a piece crosses few of them.
 #pragma once
 
 #include <vector>
@@ -20,7 +20,7 @@
 
 namespace ringscope {
 
-// Up to the next one's first owner.
+// A stretch ends before the next one's first owner.
 struct OwnerStretch {
   int first_owner = 0;
   Index pairs = 0;  // with each owner's block
@@ -28,12 +28,12 @@ struct OwnerStretch {
 
 class OwnerStretches {
  public:
-  // What `mask` points to must outlive this. O(world_size).
+  // What `mask` points to must outlive this object. O(world_size).
   OwnerStretches(const Mask& mask, const Partition& partition);
 
-  // Stretches of owners with all of whom `rank` has the same to do, ascending; the first begins with
-  // 0. O(documents that the rank's rows lie in, and chunks that their intervals cross). Valid until
-  // the next call.
+  // Return the stretches of owners with which `rank` has the same work, ascending from owner 0, in
+  // O(documents that the rank's rows lie in, and chunks that their intervals cross). The result is
+  // valid until the next call.
   const std::vector<OwnerStretch>& of(int rank);
 
  private:
@@ -52,7 +52,7 @@ class OwnerStretches {
   Partition partition_;
   std::vector<int> begins_;     // without 0, in any order
   std::vector<bool> is_begin_;  // [owner]
-  std::vector<Index> change_;   // [owner] of pairs, from the owner before; not of chunks
+  std::vector<Index> change_;   // [owner]: change of pairs from the owner before; unused in chunks
   std::vector<OwnerStretch> stretches_;
 };
 

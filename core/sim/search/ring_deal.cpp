@@ -43,7 +43,7 @@ RingDeal::RingDeal(const ChunkWork& work, int world_size, const std::vector<int>
   for (const double x : work_at_) cost_.squares += x * x;
 }
 
-// Of a rank with so much to do, whether it may be among a step's busiest.
+// Return whether a rank with this work may be among a step's busiest.
 bool RingDeal::may_be_busiest(int step, double work) const { return work >= busiest_[step].least; }
 
 void RingDeal::rank_busiest(int step) {
@@ -62,7 +62,7 @@ void RingDeal::rank_busiest(int step) {
   busiest.least = busiest.count < most ? 0 : work_at(step, busiest.ranks[most - 1]);
 }
 
-// For rank and owner of which at least one trades.
+// Return the work of `rank` with `owner` after the trades. At least one of the two trades.
 double RingDeal::after_trades(int rank, int owner, const Trade& a, const Trade& b) const {
   const Trade* const of_rank = rank == a.rank ? &a : rank == b.rank ? &b : nullptr;
   const Trade* const of_owner = owner == a.rank ? &a : owner == b.rank ? &b : nullptr;

@@ -1,10 +1,10 @@
-// Chunks dealt out to the ranks of a ring, and what that costs: the sum over steps of the slowest
-// rank's work, as balance_of() counts it. Keeps what it takes to tell the cost of exchanging two
-// chunks in O(world_size), and to do it in O(world_size + chunks).
+// A deal of chunks to the ranks of a ring and its cost: the slowest rank's work, summed over steps
+// as in balance_of(). An exchange of two chunks is costed in O(world_size) and made in O(world_size
+// + chunks), plus O(world_size) for each step whose busiest ranks may change.
 //
-// Work of rank r with owner o lies on step (r - o) mod N. Exchanging chunks of two ranks changes
-// their rows and their columns in that table, so at every step the work of at most four ranks; with
-// the five busiest ranks of every step known, its new maximum follows.
+// Work of rank r with owner o belongs to step (r - o) mod N. Exchanging chunks of two ranks changes
+// their rows and columns in that table, so it changes at most four ranks' work at each step. The
+// new maximum of a step follows because its five busiest ranks are known.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace ringscope {
 
-// [queries' chunk][keys' chunk], and the same transposed, for `chunks` chunks and one more that has
-// nothing to do with any: it stands for "no chunk".
+// [queries' chunk][keys' chunk], also transposed: the work of each of `chunks` chunks with each,
+// and of one more, which stands for "no chunk" and has no work with any.
 class ChunkWork {
  public:
   explicit ChunkWork(int chunks);
@@ -39,10 +39,10 @@ class ChunkWork {
   std::vector<double> by_queries_, by_keys_;
 };
 
-// What a deal costs: less of the first, and among equals less of the second, which tells how far
-// ranks are from equal where the slowest one does not show it.
+// The cost of a deal. Less `slowest` is better, and among equals less `squares`, which shows how
+// unequal ranks are where the slowest one does not.
 struct DealCost {
-  double slowest = 0;  // sum over steps of the rank that has most
+  double slowest = 0;  // sum over steps of the busiest rank's work
   double squares = 0;  // sum over (rank, step) of work squared
 };
 
@@ -50,7 +50,7 @@ class RingDeal {
  public:
   static constexpr int kNobody = -1;
 
-  // rank_of: of each chunk, or kNobody. `work` must outlive this.
+  // `rank_of` is the rank of each chunk, or kNobody. `work` must outlive this object.
   RingDeal(const ChunkWork& work, int world_size, const std::vector<int>& rank_of);
 
   int world_size() const { return world_size_; }
@@ -58,30 +58,30 @@ class RingDeal {
   const std::vector<int>& rank_of() const { return rank_of_; }
   const DealCost& cost() const { return cost_; }
 
-  // With chunks a and b of two ranks exchanged.
+  // Return the cost after chunks a and b of two ranks are exchanged.
   DealCost cost_of_exchange(int a, int b) const;
   void exchange(int a, int b);
-  // With a chunk that nobody has given to `rank`.
+  // Return the cost after `rank` gets a chunk that nobody has.
   DealCost cost_of_gift(int chunk, int rank) const;
   void give(int chunk, int rank);
 
-  // The rank that has most to do at a step.
+  // Return the rank with the most work at `step`.
   int slowest_rank(int step) const { return busiest_[static_cast<std::size_t>(step)].ranks[0]; }
-  // Of a rank at a step.
+  // Return the work of `rank` at `step`.
   double work_at(int step, int rank) const {
     return work_at_[static_cast<std::size_t>(step) * static_cast<std::size_t>(world_size_) +
                     static_cast<std::size_t>(rank)];
   }
 
  private:
-  // A rank gives one chunk away and takes another; rank kNobody: there is none.
+  // A rank gives one chunk away and takes another. With rank kNobody there is no trade.
   struct Trade {
     int rank, out, in;
   };
   struct Busiest {
     std::array<int, 5> ranks;
     int count = 0;
-    double least = 0;  // work of the last of them; 0 when they are all
+    double least = 0;  // work of the last of them; 0 when they are all ranks
   };
   struct NewWork {
     int rank;
@@ -95,7 +95,7 @@ class RingDeal {
     return work_at_[static_cast<std::size_t>(step) * static_cast<std::size_t>(world_size_) +
                     static_cast<std::size_t>(rank)];
   }
-  // Work of a chunk's rows with a rank's keys, and of a rank's rows with a chunk's keys.
+  // Return, by rank: work of the chunk's rows with its keys, and of its rows with the chunk's keys.
   const double* with_keys_of(int chunk) const {
     return with_keys_of_.data() +
            static_cast<std::size_t>(chunk) * static_cast<std::size_t>(world_size_);

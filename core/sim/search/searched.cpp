@@ -19,8 +19,8 @@ constexpr double kEffort = 2.4e7;              // of a search: exchanges x ranks
 constexpr double kMostGreedyEffort = 1 << 24;  // chunks x ranks x steps
 constexpr int kFewestExchanges = 20'000, kMostExchanges = 1'000'000;
 
-// As short as the request allows; a little longer where that makes two times as many chunks for
-// every rank, without remainder, so that pairs of them can be even.
+// Return the shortest length that the request allows, or a slightly longer one that gives all ranks
+// the same even number of chunks, so that pairs of chunks can balance.
 Index chunk_rows_of(const SearchRequest& request) {
   const Index seqlen = request.job.shape.seqlen, pairs = 2 * Index{request.job.world_size};
   const Index tile = std::lcm(request.granularity.rows, request.granularity.keys);
@@ -31,7 +31,7 @@ Index chunk_rows_of(const SearchRequest& request) {
   return even <= rows + rows / 8 ? even : rows;
 }
 
-// Chunks, and spare ones of no positions, so that all ranks have as many: at most one spare each.
+// Slots are chunks plus spares without positions: at most one per rank, so all hold as many.
 struct Slots {
   int chunks, world_size;
   int a_rank() const { return static_cast<int>(ceil_div(chunks, world_size)); }
@@ -47,7 +47,7 @@ ChunkWork work_of(const Chunks& chunks, const Slots& slots) {
   return work;
 }
 
-// Gives the spare ones to those who have less than others.
+// Give the spare slots to the ranks that have fewer.
 void deal_spares(const Slots& slots, std::vector<int>& rank_of) {
   std::vector<int> held(static_cast<std::size_t>(slots.world_size));
   for (int slot = 0; slot < slots.chunks; ++slot) ++held[rank_of[slot]];
@@ -59,7 +59,7 @@ void deal_spares(const Slots& slots, std::vector<int>& rank_of) {
   }
 }
 
-// A fixed partition, of chunks in place of positions.
+// Return a fixed partition, applied to chunks instead of positions.
 std::vector<int> fixed_deal(PartitionKind kind, const Slots& slots) {
   std::vector<int> rank_of(static_cast<std::size_t>(slots.count()));
   const Partition partition{kind, slots.chunks, slots.world_size};
@@ -82,7 +82,7 @@ std::vector<int> greedy_deal(const ChunkWork& work, const Slots& slots) {
 
   RingDeal deal(work, slots.world_size,
                 std::vector<int>(static_cast<std::size_t>(slots.count()), RingDeal::kNobody));
-  // Ranks that get as many as any; the others get one less.
+  // Number of ranks that may get a full share; the others get one chunk less.
   int may_be_full = slots.chunks - (slots.a_rank() - 1) * slots.world_size;
   std::vector<int> room(static_cast<std::size_t>(slots.world_size), slots.a_rank());
   for (const int chunk : order) {
@@ -125,7 +125,7 @@ Start best_start(const ChunkWork& work, const Slots& slots) {
   return std::move(starts[best]);
 }
 
-// Goes through a seed's random numbers.
+// Dice steps through a seed's random numbers.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : seed_(seed) {}
@@ -138,7 +138,7 @@ class Dice {
   std::uint64_t seed_, count_ = 0;
 };
 
-// Slots by rank, beside what RingDeal knows.
+// Each rank's slots, which RingDeal does not list.
 class Hands {
  public:
   Hands(const Slots& slots, const std::vector<int>& rank_of)
@@ -149,7 +149,7 @@ class Hands {
     }
   }
   int of(int rank, int k) const { return held_[rank][k]; }
-  // Whether no rank would be left with two spare ones.
+  // Return whether no rank would hold two spare slots.
   bool may_exchange(int rank_a, int a, int rank_b, int b) const {
     if (slots_.is_spare(a) == slots_.is_spare(b)) return !slots_.is_spare(a);
     const int taker = slots_.is_spare(a) ? rank_b : rank_a;
@@ -172,14 +172,14 @@ class Hands {
   std::vector<bool> has_spare_;
 };
 
-// The best deal that is met on the way.
+// Search from `start` by exchanges. Return the best deal found.
 std::vector<int> improved(const ChunkWork& work, const Slots& slots, const std::vector<int>& start,
                           double bound, int exchanges, std::uint64_t seed) {
   RingDeal deal(work, slots.world_size, start);
   Hands hands(slots, start);
   Dice dice(seed);
   const int n = slots.world_size;
-  // Squares in units of work: what adding a little to a rank of mean work adds to them.
+  // A unit of work more on a rank of mean work adds this to the squares.
   const double a_square = work.total() / n / n * 2;
   const auto badness = [a_square](const DealCost& cost) {
     return cost.slowest + cost.squares / a_square;
@@ -203,9 +203,9 @@ std::vector<int> improved(const ChunkWork& work, const Slots& slots, const std::
   return best;
 }
 
-// What no deal can be below: the mean rank's work, and the work of a rank or an owner that has the
-// chunk with most of it, and for the rest those with least. (A rank works at every step, and every
-// owner's block is attended by someone at every step.)
+// Return a bound that no deal can be below: the mean rank's work, and the work of a rank or owner
+// that has the chunk with the most work and otherwise those with the least. (A rank works at every
+// step, and some rank attends each owner's block at every step.)
 double least_slowest(const ChunkWork& work, const Slots& slots) {
   const auto of_heaviest = [&](auto line_of) {
     std::vector<double> sums;

@@ -1,22 +1,21 @@
 // A partition found by search, for masks that none of the four fixed ones was made for: windows,
-// prefixes, documents, and what they combine to. The sequence is cut into chunks of whole tiles
-// (chunks.h), and these are dealt out so that the slowest rank's computed pairs, summed over the
-// steps of a ring, become as few as can be found.
+// prefixes, documents, and their combinations. The sequence is cut into chunks of whole tiles
+// (chunks.h). They are dealt so that the slowest rank's computed pairs, summed over the steps of a
+// ring, are as few as the search can find; the result need not be optimal.
 //
 // A fixed partition that scatters single positions (striped, fold) is even, but its tiles span many
-// positions of the sequence and most of them lie on the mask's edge; one that keeps positions
-// together (contiguous, zigzag) wastes no tiles, but is uneven under any mask but its own. Dealing
-// out tiles can be both.
+// positions and most lie on the mask's edge. One that keeps positions together (contiguous, zigzag)
+// wastes no tiles, but is uneven under any mask but its own. Dealing tiles can be both.
 //
-//   start    the better of the four fixed partitions, of chunks in place of positions, and of a
-//            greedy deal: the chunk with most work first, to the rank where it makes the work of
+//   start    the best of the four fixed partitions, applied to chunks, and of a greedy deal, which
+//            gives the chunk with most work first, to the rank where it makes the work of
 //            (rank, step) most even
-//   search   two chunks of two ranks are exchanged, one of them of a rank that is the slowest of
-//            some step or of the owner whose keys it then has; kept unless it makes things worse.
-//            "Worse" also looks at the sum of squares, because most exchanges leave the slowest
-//            ranks as slow as they were
+//   search   two ranks exchange chunks. One of them is the slowest rank of some step, or the owner
+//            whose keys it then has. The exchange is kept unless it makes things worse. "Worse"
+//            also counts the sum of squares, because most exchanges leave the slowest ranks as
+//            slow as they were
 //
-// Every rank gets as many chunks, or one less.
+// Every rank gets the same number of chunks, or one less.
 #pragma once
 
 #include <cstdint>
@@ -33,14 +32,14 @@ namespace ringscope {
 inline constexpr int kMostSearchedRanks = 256;
 
 struct SearchRequest {
-  Job job;  // its partition is not looked at
+  Job job;  // its partition is ignored
   Granularity granularity = {128, 128};
-  // A chunk has so many positions at least (fewer where ranks would get less than two chunks, but no
-  // less than a tile), and more where there would otherwise be more chunks than most_chunks.
+  // Least positions per chunk (fewer when ranks would get less than two chunks, but at least a
+  // tile). Chunks are longer when there would otherwise be more than most_chunks.
   Index least_chunk_rows = 128;
   Index most_chunks = 2048;
-  // Exchanges that are tried; 0: as many as take about a second. The result depends on nothing but
-  // the request.
+  // Number of exchanges to try; 0: as many as take about a second. The result depends on the
+  // request alone.
   int exchanges = 0;
   std::uint64_t seed = 0;
 };
@@ -50,24 +49,24 @@ struct SearchedPartition {
   Index chunk_rows = 1;
   std::vector<int> rank_of_chunk;
   Work work;               // of every rank with every owner
-  std::string_view start;  // what the search began with: a partition's name, or "greedy"
-  // Computed pairs of a step's slowest rank, summed over steps: at first, in the end, and a bound that
-  // no dealing of these chunks can be below.
+  std::string_view start;  // the search's start: a partition's name, or "greedy"
+  // Computed pairs of the slowest rank, summed over steps: at the start, at the end, and a lower
+  // bound for every deal of these chunks.
   double start_slowest = 0, slowest = 0, least_slowest = 0;
   int exchanges = 0;
 
-  // The positions that `rank` holds, ascending, neighbouring chunks joined.
+  // Return the positions that `rank` holds, ascending, with neighbouring chunks joined.
   std::vector<Interval> positions_of(int rank) const;
 };
 
-// Throws InputError for a mask that does not fit seqlen, more than kMostSearchedRanks ranks, and sizes
-// below 1.
+// Search a partition. Throw InputError for a mask that does not fit, more than kMostSearchedRanks
+// ranks, and sizes below 1.
 SearchedPartition search_partition(const SearchRequest& request);
 
-// The same, for who needs no more than what each rank then has to do.
+// Return only the work of a searched partition.
 Work searched_work(const Job& job, Granularity granularity, std::uint64_t seed);
 
-// How evenly a ring's computed pairs lie on ranks and steps.
+// Return how evenly a ring's computed pairs are spread over ranks and steps.
 Balance balance_of(const Work& work);
 
 }  // namespace ringscope
