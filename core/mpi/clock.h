@@ -1,7 +1,6 @@
 // One clock for all ranks. Every host has its own monotonic clock; these begin at different times,
 // and their rates differ by some millionths. Rank 0's clock is the run's. The others measure by
-// messages, before and after the run, how far they are from it; their times are shifted, no clock
-// is.
+// messages, before and after the run, how far they are from it, and their times are shifted.
 //
 // A rank notes its time, asks rank 0 for its time, and notes its own again when the answer comes.
 // Rank 0 answered somewhere in between, so the offset is rank 0's time minus the middle of the two.
