@@ -56,7 +56,7 @@ class ClockMap {
 // ---
 // The messages that measure the clocks.
 
-// Measure on every rank at once. Return nothing on rank 0, whose clock the others read.
+// Measure the rank's clock; every rank calls it. Return nothing on rank 0, whose clock is read.
 std::optional<ClockReading> exchange_clocks(int rank, int world_size, ProcessWait& wait);
 
 }  // namespace ringscope

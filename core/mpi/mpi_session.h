@@ -28,7 +28,8 @@ class MpiSession {
   std::unique_ptr<Lifeline> lifeline_;
 };
 
-// Return whether the environment names an MPI launcher (mpirun, srun, ...) of this process.
+// Return whether a launcher that sets up MPI (mpirun, srun, ...) started this process, judged by
+// its environment.
 bool launched_by_mpi();
 // Return this process's rank as its launcher tells, without a session; -1: it doesn't tell.
 int launched_rank();

@@ -1,4 +1,4 @@
-// Waits of a process for MPI outside the ring. It looks from time to time until the request is
+// A process's wait for MPI outside the ring. It looks from time to time until the request is
 // complete or the run has failed somewhere, and the pulse shows meanwhile for whom it waits.
 #pragma once
 

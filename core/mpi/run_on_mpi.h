@@ -9,7 +9,7 @@
 
 namespace ringscope {
 
-// The source of a process's rows. Exactly one of the two is set, the same one on every rank.
+// The source of a process's rows. Exactly one of the two is used, the same one on every rank.
 struct ProcessInputs {
   RowSource* generated = nullptr;  // gives any rank's rows, and every rank asks its own
   RowSource* at_rank_0 = nullptr;  // gives everybody's rows on rank 0, which sends them;

@@ -52,7 +52,7 @@ class Packer {
   std::string bytes_;
 };
 
-// Throws Malformed when fewer bytes are left than are asked for.
+// Takes values from packed bytes. Throw Malformed when fewer are left than are asked for.
 class Unpacker {
  public:
   explicit Unpacker(std::string_view bytes) : rest_(bytes) {}
