@@ -16,7 +16,7 @@ struct ModelMeasurement {
 
 // Return the figures of the slowest thread, from the fastest of many repetitions of each part in
 // turn. Large sizes are cut down to fit into the time, because rates hardly depend on them any
-// more. Throw std::bad_alloc, and std::system_error when no thread can be started.
+// more. Throw std::bad_alloc, and std::system_error when a thread can't start.
 ModelFigures measure_model(const ModelMeasurement& what);
 
 }  // namespace ringscope

@@ -19,7 +19,7 @@ void require_same_shape(const Checkpoint& checkpoint, const TrainingSettings& se
 struct StepReport {
   Index step = 0;   // counted from 1, over all runs that led to it through checkpoints
   double loss = 0;  // mean over the bytes of the batch, before the step's update, in nats
-  double gradient_length = 0;  // before they are scaled down
+  double gradient_length = 0;  // of the gradients before any scaling down
 };
 
 // One rank of a training run, over any communicator.
