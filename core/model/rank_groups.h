@@ -105,8 +105,7 @@ void check_tensor_heads(Index num_heads, Index num_heads_kv, int tensor_size);
 // Larger worlds have more groups than there are letters, and lines that nobody can read.
 inline constexpr int kMostDrawnRanks = 104;
 
-// Return the drawing, no newline at its end. Throw InputError for ranks_a_node < 1 and for too many
-// ranks.
+// Return the text, no newline at its end. Throw InputError for ranks_a_node < 1 or too many ranks.
 std::string group_drawing(const RankGroups& groups, int ranks_a_node);
 
 // ---
