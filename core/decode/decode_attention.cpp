@@ -32,7 +32,7 @@ void KvShard::append(const float* k, const float* v) {
 
 void KvShard::add_row(const float* k, const float* v, Index head_stride) {
   const Index d = params_.head_dim, row = rows_ % kPageRows;
-  // A vector that begins inside the last key row may be loaded to its end: values lie behind.
+  // A vector that begins inside the last key row is safe to load whole: values lie behind.
   static_assert(kPageRows % kVectorWidth == 0);
   if (row == 0) pages_.emplace_back(meter_, value_offset(params_.batch, 0));
   float* const page = pages_.back().data();

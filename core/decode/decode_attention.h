@@ -1,11 +1,11 @@
-// One rank's share of the keys and values of a sequence that grows: of the prompt the rows that the
-// partition gave it, whatever the partition, and of the positions after it every N-th. So the
-// prompt stays where the prefill left it, and whichever way it was dealt out, what is generated
-// spreads evenly: after any number of tokens two ranks differ by at most one of them.
+// The KV cache of a growing text, split across the ranks, and its attention; other layers are in
+// decoder.h. A shard holds the prompt's rows that the partition gave its rank, and every N-th
+// position after the prompt. So the prompt stays where the prefill left it, and what is generated
+// spreads evenly under any partition: after any number of tokens two ranks differ by at most one.
 //
-// Rows lie in pages of kPageRows. A new row goes into the last page, or opens one; nothing that is
-// there is moved, and at most one page is not full. A rank's rows ascend by global position, first
-// the prompt's and then the new ones, so what a query may attend is one interval of rows here, too.
+// Rows lie in pages of kPageRows. A new row goes into the last page or opens one, so nothing moves
+// and at most one page is not full. A rank's rows ascend by global position, first the prompt's and
+// then the new ones, so the rows that a query may attend are one interval here, too.
 #pragma once
 
 #include <vector>
@@ -23,32 +23,32 @@ class KvShard {
  public:
   static constexpr Index kPageRows = 128;
 
-  // Holds nothing yet. `params` and `prompt` are the same on every rank.
+  // Start empty. `params` and `prompt` are the same on every rank.
   KvShard(const AttentionParams& params, const Partition& prompt, int rank, MemoryMeter* meter);
 
-  // The rank that holds `position`, which is not of the prompt.
+  // Return the rank that holds `position`, which lies after the prompt.
   static int home_of(const Partition& prompt, Index position) {
     return static_cast<int>((position - prompt.seqlen) % prompt.world_size);
   }
 
-  // This rank's rows of the prompt; comes first, and once. k (with positions turned in) and v:
+  // Store this rank's rows of the prompt; call it first, and once. k (already rotated) and v are
   // [batch, num_heads_kv, local rows, head_dim].
   void fill(const float* k, const float* v);
-  // The next position's key and value, [batch, num_heads_kv, head_dim] each: kept where it is at
-  // home. Every rank calls it for every position.
+  // Take the key and value of the next position, each [batch, num_heads_kv, head_dim], and keep
+  // them on the position's home rank. Every rank calls it for every position.
   void append(const float* k, const float* v);
 
-  Index positions() const { return positions_; }  // of all ranks: the next one's number
+  Index positions() const { return positions_; }  // of all ranks, so the number of the next one
   Index rows() const { return rows_; }            // of this rank
   Index bytes() const;                            // of its pages
-  // The local rows whose positions lie in `positions`.
+  // Return the local rows whose positions lie in `positions`.
   Interval rows_within(Interval positions) const {
     return {rows_below(positions.first), rows_below(positions.last)};
   }
 
-  // Of page p, sequence b and kv head h. Keys are transposed, [head_dim, kPageRows], so that one
-  // query's scores come out side by side; values are [kPageRows, value_stride()], padded to whole
-  // vectors. Beyond rows() both hold NaN.
+  // Return the keys or values of page p, sequence b and kv head h. Keys are transposed, [head_dim,
+  // kPageRows], so that one query's scores lie side by side. Values are [kPageRows,
+  // value_stride()], padded to whole vectors. Both hold NaN beyond rows().
   const float* keys(Index p, Index b, Index h) const { return pages_[p].data() + key_offset(b, h); }
   const float* values(Index p, Index b, Index h) const {
     return pages_[p].data() + value_offset(b, h);
@@ -64,7 +64,7 @@ class KvShard {
            (b * params_.num_heads_kv + h) * value_stride_ * kPageRows;
   }
   Index rows_below(Index position) const;
-  // Row r of every head from k + head * head_stride, likewise v.
+  // Add one row; that of head h begins at k + h * head_stride, likewise v.
   void add_row(const float* k, const float* v, Index head_stride);
 
   AttentionParams params_;
@@ -78,41 +78,41 @@ class KvShard {
 };
 
 // ---
-// Attention of the newest position's query over a sequence that is spread over the ranks.
+// Attention of the newest position's query over a sequence that is split across the ranks.
 //
-// A decode step has one query and as many keys as there are positions, so the query is what travels
-// cheaply, and keys stay where they are: every rank attends its own with the same query, and the
-// ranks' results are merged (merge.h). Each key and value is read once for a handful of operations
-// (2 a value and query head of its group), so a step lasts as long as reading the shards takes, and
-// that is what N ranks divide by N. Rotating K and V as in the prefill would move all of it over
+// A decode step has one query and as many keys as there are positions, so it is cheap to send the
+// query and leave the keys where they are. Every rank attends its own keys with the same query, and
+// the ranks' results are merged (merge.h). Each key and value is read once for a handful of
+// operations (2 per value and query head of its group). So a step takes as long as reading the
+// shards, which N ranks divide by N. Rotating K and V as in the prefill would move all of it over
 // links, which are slower than memory, to answer one query.
 //
-// Masks are those of the prefill: what a query may attend is an interval of positions.
+// Masks are those of the prefill: a query may attend an interval of positions.
 
 class DecodeAttention {
  public:
   DecodeAttention(MergeKind kind, const AttentionParams& params, int world_size,
                   MemoryMeter* meter);
 
-  // q: [batch, num_heads, head_dim], the same on every rank; `keys`: the positions that it may
-  // attend (Mask::allowed_keys). out: of q's shape; lse: [batch, num_heads], or null. Without any
-  // key out is 0 and lse -inf. All ranks call it, and get the same bits. Throws RunError when a
-  // peer fails.
+  // Compute out, of q's shape, and lse [batch, num_heads], unless it is null. q [batch, num_heads,
+  // head_dim] is the same on every rank; `keys` are the positions that it may attend
+  // (Mask::allowed_keys). Without any key, out is 0 and lse is -inf. All ranks call it, and get the
+  // same bits. Throw RunError when a peer fails.
   void operator()(Communicator& comm, const KvShard& shard, Interval keys, const float* q,
                   float* out, float* lse);
 
-  // This rank's share of it: partial [batch * num_heads, head_dim + 1] as Merger's.
+  // Compute this rank's partial [batch * num_heads, head_dim + 1], as in Merger.
   void attend_shard(const KvShard& shard, Interval keys, const float* q, float* partial);
 
  private:
-  // One page's rows `rows`, for the query heads of one kv head.
+  // Attend the rows `rows` of one page, for the query heads of one kv head.
   void attend_page(const float* keys, const float* values, Index value_stride, Interval rows,
                    const float* q, float* partial);
 
   AttentionParams params_;
   Merger merger_;
   Buffer<float> partial_;
-  Buffer<float> scores_;   // [group, kPageRows], whole vectors
+  Buffer<float> scores_;   // [group, kPageRows], in whole vectors
   Buffer<float> row_max_;  // [group]
   Buffer<double> row_sum_;
 };

@@ -11,7 +11,7 @@
 namespace ringscope {
 namespace {
 
-// The rank of a sequence's last row, which is the last of its rows.
+// Return the rank of a sequence's last row, which is the last of that rank's rows.
 int rank_of_last(const Partition& partition) {
   for (int rank = 0; rank < partition.world_size; ++rank) {
     const LocalRows rows = partition.rows_of(rank);

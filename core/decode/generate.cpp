@@ -22,7 +22,7 @@ namespace ringscope {
 
 namespace {
 
-constexpr std::uint64_t kStream = 0x73616d70;  // no other's
+constexpr std::uint64_t kStream = 0x73616d70;  // used by no other draws
 
 }  // namespace
 
@@ -75,10 +75,10 @@ void require_goes_on(const std::string& mask, Index prompt, Index length) {
   }
 }
 
-// Says how far the prefill is: to whoever waits for it, and to whoever watches the ranks.
+// Reports the prefill's progress to on_prefill, and to the pulse by which ranks are watched.
 class WatchedBackend : public ForwardingBackend {
  public:
-  // `total`: pairs of all blocks that it will attend. `pulse` may be null, `on_prefill` empty.
+  // `total` counts the pairs of all blocks to attend. `pulse` may be null, `on_prefill` empty.
   WatchedBackend(BlockBackend& inner, const RingSchedule& ring, Index total, RankPulse* pulse,
                  const OnPrefill& on_prefill)
       : ForwardingBackend(inner),
@@ -140,12 +140,12 @@ struct GeneratingRank::Machinery {
     length = prompt.seqlen + options.bytes;
   }
 
-  MemoryMeter meter;  // of all but the prefill
+  MemoryMeter meter;  // of everything but the prefill
   ModelWeights weights;
   MaskSpec mask;
   ParameterStore store;
-  Index length;  // of the text at its end
-  // The prefill's; given back when it is over.
+  Index length;  // of the finished text
+  // These are the prefill's, and are freed when it is over.
   std::unique_ptr<ContextRing> ring;
   std::unique_ptr<Model> model;
   std::unique_ptr<Decoder> decoder;
@@ -207,7 +207,7 @@ std::string GeneratingRank::go_on(const OnByte& on_byte) {
       pulse_->at(Pass::forward, static_cast<int>(i));
       pulse_->tick();
     }
-    // By its place in the whole text: a text that is given again as a prompt goes on likewise.
+    // The place is that in the whole text, so a text given again as a prompt goes on likewise.
     const std::uint8_t byte = sample(options_.sampling, vocab, decoder.logits(),
                                      static_cast<std::uint64_t>(decoder.position()));
     text += static_cast<char>(byte);
@@ -251,7 +251,7 @@ namespace {
 
 constexpr double kFloatBytes = sizeof(float);
 
-// What the model keeps of `tokens` rows, and what its layers share, in values of f32.
+// Return the f32 values that the model keeps of `tokens` rows and that its layers share.
 double model_values(const ModelShape& shape, Index tokens) {
   const auto width = static_cast<double>(shape.width), hidden = static_cast<double>(shape.hidden);
   const auto heads = static_cast<double>(shape.num_heads);
@@ -276,14 +276,14 @@ double shard_bytes(const ModelShape& shape, Index rows) {
 WireCount prefill_wire(const ModelShape& shape, const Partition& prompt) {
   Index blocks = 0;
   for (int rank = 0; rank < prompt.world_size; ++rank)
-    if (prompt.rows_of(rank).size() > 0) ++blocks;  // an empty one takes no message
+    if (prompt.rows_of(rank).size() > 0) ++blocks;  // an empty block takes no message
   const Index trips = shape.layers * (prompt.world_size - 1);
   const Index row_bytes = 2 * shape.num_heads_kv * shape.head_dim * Index{sizeof(float)};
   return {trips * blocks, trips * prompt.seqlen * row_bytes};
 }
 
 WireCount handover_wire(const ModelShape& shape, int world_size) {
-  // Half of a merge of one head that is as long as all logits, lse included.
+  // This is half of a merge of one head that is as long as all logits, lse included.
   const MergeCost there_and_back = merge_cost(MergeKind::tree, 1, shape.vocab - 1, world_size);
   return {there_and_back.hop_messages / 2, there_and_back.hop_bytes / 2};
 }
@@ -298,7 +298,7 @@ double generating_bytes(const ModelShape& shape, const Partition& prompt, Index 
   const RingProblem problem{attention_params(shape, 1), {}, prompt};
   const Index rows = prompt.rows_of(rank).size();
   const auto weights = static_cast<double>(ModelWeights(shape).layout.size());
-  const double store = 2 * kFloatBytes * weights;  // a gradient stands beside each
+  const double store = 2 * kFloatBytes * weights;  // each weight has a gradient beside it
   const double ring =
       static_cast<double>(RankMemory::predicted_bytes(problem, rank, Scheme::ring, true, 2) +
                           BlockwiseScratch::bytes(shape.head_dim, true));

@@ -14,7 +14,7 @@ namespace {
 
 static_assert(std::is_trivially_copyable_v<GeneratedShare>);
 
-// By rank, at rank 0.
+// Return the shares by rank, at rank 0.
 std::vector<GeneratedShare> gather_shares(Lifeline& line, const GeneratedShare& share) {
   std::string mine(sizeof share, '\0');
   std::memcpy(mine.data(), &share, sizeof share);

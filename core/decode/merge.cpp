@@ -18,7 +18,7 @@ bool hand_on(Communicator& comm, const TreeRound& round, const float* message, f
   bool is_for_me = false;
   for (int hop = 0; hop < round.distance; ++hop, ++step) {
     Exchange exchange{.payload = Payload::dkv, .step = step};
-    // What began at a place is `hop` places on by now.
+    // A message that began at a place is `hop` places on by now.
     if (const int from = round.place - hop; is_sender(from)) {
       exchange.send_owner = rank_at(from);
       exchange.send = hop == 0 ? message : incoming;
@@ -42,7 +42,7 @@ void broadcast(Communicator& comm, int root, float* values, Index size, int& ste
     const auto sends = [&](int place) {
       return place % (2 * distance) == 0 && place + distance < n;
     };
-    // A rank that passes on what it has already only writes the same bytes once more.
+    // A rank that passes on what it already has only writes the same bytes again.
     hand_on(comm, {(comm.rank() - root + n) % n, root, distance, sends}, values, values, size,
             step);
   }
@@ -109,7 +109,7 @@ void Merger::around_ring(Communicator& comm, float* partial) {
     const int out = ring.owner(step), in = ring.owner(step + 1);
     const Run sent = balanced_chunk(heads_, ring.world_size, out);
     const Run received = balanced_chunk(heads_, ring.world_size, in);
-    const bool merging = step < rounds;  // afterwards what comes is whole
+    const bool merging = step < rounds;  // afterwards the chunks that arrive are complete
     float* const home = partial + received.first * stride_;
     float* const to = merging ? incoming_.data() : home;
     const Index bytes = stride_ * static_cast<Index>(sizeof(float));
@@ -127,7 +127,7 @@ void Merger::up_and_down_tree(Communicator& comm, float* partial) {
   const int n = comm.world_size(), last = n - 1;
   int step = 0;
   for (int distance = 1; distance < n; distance *= 2) {
-    // Seen from the last rank, at which all ends.
+    // Places are seen from the last rank, where the tree ends.
     const auto sends = [&](int rank) { return (last - rank) % (2 * distance) == distance; };
     if (hand_on(comm, {comm.rank(), 0, distance, sends}, partial, incoming_.data(),
                 heads_ * stride_, step))

@@ -16,7 +16,7 @@ const RingProblem& checked(const RingProblem& problem, const Communicator& comm)
   return problem;
 }
 
-// Adds the time from its beginning to its end.
+// Adds its lifetime to `seconds`.
 class Timed {
  public:
   explicit Timed(double& seconds) : seconds_(seconds), begin_ns_(monotonic_ns()) {}

@@ -1,7 +1,7 @@
-// One rank's seat at the ring, for as long as it lives: all layers of a model and all its steps
-// take turns at one RankMemory, one backend and one communicator, since only one attention is
-// computed at a time. What an attention layer has to keep from its forward to its backward pass it
-// keeps itself.
+// One rank's place in the attention ring, which lasts as long as its model. All layers and all
+// training steps share its RankMemory, its backend and its communicator, because only one attention
+// is computed at a time. It doesn't keep what an attention layer needs between its forward and its
+// backward pass; the layer keeps that itself.
 #pragma once
 
 #include <functional>
@@ -12,16 +12,16 @@
 
 namespace ringscope {
 
-// Time inside the passes, waits for peers included.
+// Seconds spent inside the passes, including waits for peers.
 struct AttentionSeconds {
   double forward = 0, backward = 0;
 };
 
 class ContextRing {
  public:
-  // Attention on the CPU, f32. `problem` says it for all layers; `comm` must outlive it, as must
-  // `pulse`, which may be null. Throws std::invalid_argument when the problem is not of the ring's
-  // world_size, or not of f32; std::bad_alloc.
+  // Prepare attention on the CPU in f32 for `problem`, which is that of all layers. `comm` and
+  // `pulse`, which may be null, must outlive it. Throw std::invalid_argument when the world_size of
+  // `problem` is not that of `comm` or its dtype is not f32, and std::bad_alloc.
   ContextRing(const RingProblem& problem, Communicator& comm, Scheme scheme = Scheme::ring,
               WorkPulse* pulse = nullptr);
   ContextRing(const ContextRing&) = delete;
@@ -30,32 +30,33 @@ class ContextRing {
   const RingProblem& problem() const { return problem_; }
   int rank() const { return comm_->rank(); }
   LocalRows local_rows() const { return problem_.partition.rows_of(rank()); }
-  // Rows of all sequences of the batch.
+  // Return the number of rows over all sequences of the batch.
   Index tokens() const { return problem_.params.batch * local_rows().size(); }
   MemoryMeter& meter() { return memory_.meter(); }
-  // For what else the rank computes on its rows; may be null.
+  // Return the pulse for the rank's other work on its rows; may be null.
   WorkPulse* pulse() const { return pulse_; }
 
-  // From here on both passes run over these: the same ones with a recording around them, say. They
-  // must outlive the passes.
+  // Run both passes over these from now on. They may be the ring's own ones with a recording around
+  // them, and must outlive the passes.
   void run_over(Communicator& comm, BlockBackend& backend);
   void run_over_own();
   BlockBackend& own_backend() { return backend_; }
   Communicator& own_communicator() { return own_comm_; }
 
-  // Called on the rank's thread when it begins with a part of a training step, which ends where the
-  // next one begins; `layer` is -1 for a part of none. An empty one ends that.
+  // Called on the rank's thread when a part of a training step begins, which ends the part before
+  // it. `layer` is -1 for a part outside the layers. An empty listener ends the calls.
   using PartListener = std::function<void(ModelPart part, Pass pass, Index layer)>;
   void listen(PartListener listener) { listener_ = std::move(listener); }
-  // Said by whoever computes with the ring's rows. Throws RunError after pulse->stop().
+  // Announce a part of the work on the ring's rows. Throw RunError after pulse->stop().
   void begins(ModelPart part, Pass pass = Pass::forward, Index layer = -1) const {
     if (pulse_ != nullptr) pulse_->tick();
     if (listener_) listener_(part, pass, layer);
   }
 
-  // [batch, heads, rows, head_dim], as in RankMemory. forward() reads q, k and v and leaves out,
-  // row_max and row_sum. backward() reads all of them and dout, and leaves dq; it returns dK, then
-  // dV. All has happened when they return. Throw RunError.
+  // These buffers are RankMemory's, in the order
+  // [batch, heads, rows, head_dim]. forward() reads q, k and v and writes out, row_max and row_sum.
+  // backward() reads all of these and dout, writes dq, and returns dK followed by dV. Both finish
+  // before they return, and throw RunError.
   float* q() { return reinterpret_cast<float*>(memory_.q.data()); }
   float* k() { return reinterpret_cast<float*>(memory_.own_kv()); }
   float* v() { return k() + problem_.params.kv_values(local_rows().size()); }
@@ -67,7 +68,7 @@ class ContextRing {
 
   void forward();
   KvGradient backward();
-  // Of all passes so far.
+  // Return the time of all passes so far.
   const AttentionSeconds& seconds() const { return seconds_; }
 
  private:

@@ -67,12 +67,12 @@ void Rotary::turn(Index batch, Index heads, float* x, float direction) const {
 namespace {
 
 Vector sigmoid(Vector x) {
-  const Vector most = broadcast(87.0f);  // exp_of goes no further; the sigmoid is 1e-38 there
+  const Vector most = broadcast(87.0f);  // the limit of exp_of, where the sigmoid is 1e-38
   const Vector minus = -x;
   return 1.0f / (1.0f + exp_of(minus < most ? minus : most));
 }
 
-// Calls f(index, lanes) for a vector of values at a time; a whole one's lanes are a constant.
+// Call f(index, lanes) for one vector of values at a time; a whole vector's lanes are a constant.
 template <class F>
 void for_vectors(Index values, F&& f) {
   Index i = 0;
@@ -102,7 +102,7 @@ void gate_backward(Index values, const float* gate, const float* up, const float
 
 namespace {
 
-// Lanes beyond `count` hold a value that no exponential sees.
+// Load `count` logits. The lanes beyond hold a value whose exponential is 0.
 Vector load_logits(const float* from, Index count) {
   Vector v = broadcast(-1e30f);
   std::memcpy(&v, from, sizeof(float) * static_cast<std::size_t>(count));

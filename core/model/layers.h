@@ -1,4 +1,5 @@
-// A linear projection of rows, without bias:  y = x W,  and backward
+// The operations of a layer on single rows, forward and backward; none of them communicates. The
+// first is a linear projection without bias, y = x W, with the gradients
 //
 //   dx = dy W^T        dW += x^T dy
 #pragma once
@@ -14,14 +15,14 @@
 
 namespace ringscope {
 
-// x [rows, weight.rows], y [rows, weight.columns]; y is overwritten or added to.
+// Project x [rows, weight.rows] to y [rows, weight.columns], which is overwritten or added to.
 inline void linear_forward(MatrixProduct& product, const ParameterStore& store,
                            const Parameter& weight, Index rows, const float* x, Store to_y,
                            float* y) {
   product(to_y, row_major(x, rows, weight.rows), store.matrix(weight), y);
 }
 
-// dx [rows, weight.rows] is overwritten or added to, the weight's gradient added to.
+// Overwrite dx [rows, weight.rows] or add to it, and add to the weight's gradient.
 inline void linear_backward(MatrixProduct& product, ParameterStore& store, const Parameter& weight,
                             Index rows, const float* x, const float* dy, Store to_dx, float* dx) {
   product(Store::accumulate, row_major(x, rows, weight.rows).transposed(),
@@ -30,17 +31,17 @@ inline void linear_backward(MatrixProduct& product, ParameterStore& store, const
 }
 
 // ---
-// A row of the table for each byte; backward, the rows' gradients go to the table's rows of their
-// bytes. Positions come in later, by rotation (below).
+// The embedding gives each byte its row of a table. Backward, the gradient of a row is added to the
+// table row of its byte. Positions come in later, by rotation (below).
 
-// table [vocab, width], x [rows, width].
+// Look up x [rows, width] in table [vocab, width].
 inline void embedding_forward(Index rows, Index width, const std::uint8_t* bytes,
                               const float* table, float* x) {
   for (Index row = 0; row < rows; ++row)
     std::copy_n(table + bytes[row] * width, width, x + row * width);
 }
 
-// Adds to dtable.
+// Add the gradients of the rows to dtable.
 inline void embedding_backward(Index rows, Index width, const std::uint8_t* bytes, const float* dx,
                                float* dtable) {
   for (Index row = 0; row < rows; ++row) {
@@ -50,40 +51,39 @@ inline void embedding_backward(Index rows, Index width, const std::uint8_t* byte
 }
 
 // ---
-// Root-mean-square normalisation, row by row:
+// Root-mean-square normalisation scales every row by itself:
 //
 //   y = gain * x * r,    r = 1 / sqrt(mean of x^2 + epsilon)
 //
-// and backward, with r's own derivative, dr/dx = -r^3 x / width:
+// Backward, r has its own derivative, dr/dx = -r^3 x / width, so
 //
 //   dx = r gain * dy - x r^3 sum(gain * dy * x) / width        dgain += sum over rows of dy * x r
 //
 // Sums are taken in f64.
 
-// x, y [rows, width], apart; gain [width]; inverse_rms [rows]: r, for the backward.
+// Normalise x to y, apart and both [rows, width]. gain: [width]. inverse_rms [rows] keeps each r.
 void rms_norm_forward(Index rows, Index width, double epsilon, const float* x, const float* gain,
                       float* y, float* inverse_rms);
 
-// Adds to dx [rows, width] (the residual's gradient is there already) and to dgain [width].
+// Add to dx [rows, width], which already holds the residual's gradient, and to dgain [width].
 void rms_norm_backward(Index rows, Index width, const float* x, const float* gain,
                        const float* inverse_rms, const float* dy, float* dx, float* dgain);
 
 // ---
-// Rotary positions: the values of a query or key head are taken in pairs, and pair i of head_dim /
-// 2 is turned by the angle
+// Rotary positions: pair i of the head_dim / 2 pairs of values in a query or key head is rotated by
 //
 //   position * base^(-2 i / head_dim)
 //
-// so that a score depends on the distance of its two positions. The position is the global one: a
-// rank's row 0 is turned as its place in the sequence says, whatever the partition. (By local rows,
-// every rank would believe that the sequence begins with it.) The gradient is turned back.
+// so a score depends on the distance between its two positions. The position is the global one: row
+// 0 of a rank is rotated by its place in the sequence, whatever the partition. (With local rows,
+// every rank would believe that the sequence begins with it.) The gradient is rotated back.
 
 class Rotary {
  public:
-  // For the rows of one rank; head_dim is even.
+  // Compute the angles for the rows of one rank. head_dim is even.
   Rotary(const LocalRows& rows, Index head_dim, double base);
 
-  // x: [batch, rows, heads, head_dim].
+  // Rotate x [batch, rows, heads, head_dim] in place.
   void turn(Index batch, Index heads, float* x) const { turn(batch, heads, x, 1); }
   void turn_back(Index batch, Index heads, float* x) const { turn(batch, heads, x, -1); }
 
@@ -96,22 +96,23 @@ class Rotary {
 };
 
 // ---
-// The activation of the MLP, value by value: one projection gates the other,
+// In the activation of the MLP one projection gates the other, value by value:
 //
 //   y = gate s * up,    s = sigmoid(gate) = 1 / (1 + e^-gate)
 //
-// and backward
+// Its gradients are
 //
 //   dup = dy gate s        dgate = dy up s (1 + gate (1 - s))
 
 void gate_forward(Index values, const float* gate, const float* up, float* y);
-// Overwrites dgate and dup; each may be where dy, gate or up is.
+// Overwrite dgate and dup, each of which may alias dy, gate or up.
 void gate_backward(Index values, const float* gate, const float* up, const float* dy, float* dgate,
                    float* dup);
 
 // ---
-// From the projections' order, rows before heads, to attention's, heads before rows, and back.
+// The projections order values by row and then by head, attention by head and then by row.
 
+// Exchange the two orders:
 // [batch, first, second, head_dim] -> [batch, second, first, head_dim].
 inline void exchange_rows_and_heads(const AttentionParams& params, Index first, Index second,
                                     const float* from, float* to) {
@@ -123,18 +124,19 @@ inline void exchange_rows_and_heads(const AttentionParams& params, Index first, 
 }
 
 // ---
-// How surprised the model is at the byte that follows: for a row of logits z and its target t,
+// The cross entropy tells how surprised the model is at the next byte. For a row of logits z and
+// its target t it is
 //
 //   loss = log(sum of e^z) - z_t,    dz = scale (softmax(z) - [t])
 //
-// A rank knows the losses of its own rows. Their sum over the ranks is the summed loss; the mean is
-// that over the number of all rows of the batch, which every rank knows. So `scale` is 1 for a
+// A rank knows the losses of its own rows. Their sum over the ranks is the summed loss, and the
+// mean divides it by the number of rows of the batch, which every rank knows. So `scale` is 1 for a
 // summed loss and 1 over that number for a mean, and in both cases the ranks' gradients add up to
-// the right one, however unequal their shares are. (A mean of the ranks' own means is right for
-// equal shares only: claim C44.)
+// the right one, however unequal their shares are. (A mean of the ranks' own means is right only
+// for equal shares: claim C44.)
 
-// Returns the sum of the rows' losses, in nats. logits: [rows, columns]; with a `scale` other than
-// 0 they become their gradient.
+// Return the sum of the rows' losses, in nats. With a `scale` other than 0, the logits [rows,
+// columns] become their gradient.
 double cross_entropy(Index rows, Index columns, const std::uint8_t* targets, double scale,
                      float* logits);
 

@@ -5,9 +5,9 @@
 namespace ringscope {
 namespace {
 
-constexpr Index kPanel = kMicroVectors * kVectorWidth;  // columns of B that lie side by side
+constexpr Index kPanel = kMicroVectors * kVectorWidth;  // columns of B in a panel
 constexpr Index kInner = 256;                           // rows of B at a time
-constexpr Index kRows = 96;                             // rows of A: with their kInner values in L2
+constexpr Index kRows = 96;                             // rows of A whose kInner values fit in L2
 
 Index panels_of(Index columns) { return ceil_div(columns, kPanel); }
 
@@ -28,7 +28,7 @@ void add_chunk(const MatrixView& a, const float* packed, Index columns, float* c
 
 }  // namespace
 
-// Panel after panel, each [b.rows, kPanel]; zeros where b has no more columns.
+// Copy B panel after panel, each [b.rows, kPanel], with zeros beyond the columns of B.
 void MatrixProduct::pack(const MatrixView& b) {
   const auto size = static_cast<std::size_t>(panels_of(b.columns) * kPanel * b.rows);
   if (packed_.size() < size) packed_.resize(size);

@@ -1,10 +1,10 @@
-// C = A B, or C += A B, for matrices of any size: what a layer does to its rows outside attention.
+// Matrix products C = A B and C += A B of any size, which a layer does outside attention.
 //
-// A value of C depends on its row of A and its column of B alone, bit for bit: not on how many rows
-// there are, nor on where the row lies among them. So a row comes out the same whichever rank holds
-// it. (Libraries take the rows that don't fill a tile through other code, which rounds otherwise.)
-// Here every row goes through tile_product, with the inner dimension cut at the same places, over a
-// copy of B that is laid out panel by panel.
+// A value of C depends only on its row of A and its column of B, bit for bit. Neither the number of
+// rows nor a row's place among them matters, so a row comes out the same whichever rank holds it.
+// (Libraries pass the rows that don't fill a tile through other code, which rounds differently.)
+// Here every row goes through tile_product over a copy of B in panels, and the inner dimension is
+// always cut at the same places.
 #pragma once
 
 #include <vector>
@@ -25,23 +25,24 @@ struct MatrixView {
   MatrixView transposed() const { return {data, columns, rows, column_stride, row_stride}; }
 };
 
+// View `data` as a matrix
 // [rows, columns] in C order.
 inline MatrixView row_major(const float* data, Index rows, Index columns) {
   return {data, rows, columns, columns, 1};
 }
 
-// With the memory for the copy of B; one a thread.
+// Holds the memory for the copy of B, so every thread needs its own.
 class MatrixProduct {
  public:
-  // `pulse`, unless it is null, is ticked every few rows of A (it can stop a product there), and
-  // must outlive it.
+  // `pulse`, unless it is null, is ticked every few rows of A, where it can stop a product. It must
+  // outlive the MatrixProduct.
   explicit MatrixProduct(WorkPulse* pulse = nullptr) : pulse_(pulse) {}
 
-  // c: [a.rows, b.columns] in C order, apart from a and b. a.columns is b.rows. Throws RunError
-  // after pulse->stop().
+  // Compute c [a.rows, b.columns] in C order, apart from a and b. a.columns equals b.rows. Throw
+  // RunError after pulse->stop().
   void operator()(Store store, const MatrixView& a, const MatrixView& b, float* c);
 
-  // Of all calls so far; a multiply-add is two.
+  // Return the FLOPs of all calls so far; a multiply-add counts as two.
   double flops() const { return flops_; }
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr Index kMostWidth = 512;
 constexpr Index kMostRows = 2048, kLeastRows = 128;
-constexpr double kMostFlops = 2e9;  // of a repetition's products
+constexpr double kMostFlops = 2e9;  // of the products in one repetition
 
 ModelShape shape_of(const ModelMeasurement& what) {
   ModelShape shape;
@@ -30,7 +30,7 @@ ModelShape shape_of(const ModelMeasurement& what) {
   return shape;
 }
 
-// FLOPs a row of LayerBench::products().
+// Return the FLOPs per row of LayerBench::products().
 double product_flops(const ModelShape& shape) {
   return 3 * 2 * static_cast<double>(shape.width) *
          static_cast<double>(shape.num_heads * shape.head_dim + 2 * shape.hidden + shape.vocab);
@@ -49,8 +49,7 @@ Buffer<float> values(Index count, std::uint64_t stream) {
   return result;
 }
 
-// One layer's work on rows of random values, part by part, as AttentionLayer, MlpLayer and Model
-// do it.
+// Does one layer's work on random rows, part by part, as AttentionLayer, MlpLayer and Model do it.
 class LayerBench {
  public:
   LayerBench(const ModelShape& shape, Index rows)
@@ -65,7 +64,7 @@ class LayerBench {
   double logits() const { return static_cast<double>(logits_.size()); }
   double parameters() const { return static_cast<double>(store_.size()); }
 
-  // One of each shape, both ways.
+  // Compute one product of each shape, forward and backward.
   void products() {
     const LayerWeights& layer = weights_.layers[0];
     const auto both_ways = [&](const Parameter& weight, const Buffer<float>& x, Buffer<float>& y,
@@ -106,7 +105,7 @@ class LayerBench {
     rotary_.turn(1, shape_.num_heads, queries_.data());
     rotary_.turn(1, shape_.num_heads_kv, keys_.data());
     for (const auto& [from, to] : {std::pair{&queries_, &q_}, {&queries_, &q_}})
-      move(*from, *to);  // Q; the output the other way, which takes as long
+      move(*from, *to);  // Q; the output moves the other way, which takes as long
     for (const auto& [from, to] : {std::pair{&keys_, &k_}, {&keys_, &k_}}) move(*from, *to);
   }
   void heads_backward() {
@@ -125,7 +124,7 @@ class LayerBench {
 
  private:
   const float* gain() const { return store_.value(weights_.layers[0].mlp_gain); }
-  // To attention's order, and into the ring's memory.
+  // Move to attention's order, and from there into the ring's memory.
   void move(const Buffer<float>& from, Buffer<float>& to) {
     const Index heads = from.size() / (rows_ * shape_.head_dim);
     exchange_rows_and_heads(params_, rows_, heads, from.data(), to.data());
@@ -172,7 +171,7 @@ ModelFigures measure_model(const ModelMeasurement& what) {
   figures.norm = {seconds[1] / bench.row_values(), seconds[2] / bench.row_values()};
   figures.gate = {seconds[3] / bench.hidden_values(), seconds[4] / bench.hidden_values()};
   figures.heads = {seconds[5] / bench.head_values(), seconds[6] / bench.head_values()};
-  // With gradients the loss is computed once, not twice.
+  // The call with gradients computes the loss as well, so backward is only the difference.
   figures.loss = {seconds[7] / bench.logits(),
                   std::max(0.0, seconds[8] - seconds[7]) / bench.logits()};
   figures.update_s = seconds[9] / bench.parameters();

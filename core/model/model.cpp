@@ -97,8 +97,8 @@ double Model::loss_and_gradients(ParameterStore& store, const RankBytes& bytes, 
   stream_gradient_.fill(0);
   norm_backward(store, weights_.final_gain, stream_, final_rms_, dnormed, dx);
 
-  // dx is the gradient of x after what is walked back over; the residual leaves it as it is, and
-  // each part adds its own.
+  // dx is the gradient of x after the part that is walked back over. The residual passes it on as
+  // it is, and each part adds its own.
   for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
     begins(ModelPart::mlp, Pass::backward, *layer);
     layer->mlp.backward(store, layer->mlp_input.data(), dx, dnormed, shared_);

@@ -45,11 +45,11 @@ ModelWeights::ModelWeights(const ModelShape& its_shape) : shape(its_shape) {
   validate(shape);
   const Index q_width = shape.num_heads * shape.head_dim;
   const Index kv_width = shape.num_heads_kv * shape.head_dim;
-  // A projection of `inputs` values of variance 1 gives values of variance 1; what is added to the
-  // residual is smaller, so that all layers together add about as much as the embedding is.
+  // A projection of `inputs` values of variance 1 gives values of variance 1. What is added to the
+  // residual is smaller, so that all layers together add about as much as the embedding.
   const auto of_inputs = [](Index inputs) { return 1 / std::sqrt(static_cast<double>(inputs)); };
   const double added = 1 / std::sqrt(2.0 * static_cast<double>(max_of(shape.layers, 1)));
-  // Logits are products of a normed row with rows of the head.
+  // Logits are products of a normalised row with rows of the head.
   const double of_head = 0.5 * of_inputs(shape.width);
   embedding = layout.add_matrix("embedding", shape.vocab, shape.width, of_head);
   for (Index i = 0; i < shape.layers; ++i) {

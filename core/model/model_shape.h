@@ -13,24 +13,24 @@ struct ModelShape {
   Index width = 128;    // of a row between the layers
   Index num_heads = 4;  // query heads
   Index num_heads_kv = 4;
-  Index head_dim = 32;    // even: rotary positions turn pairs
-  Index hidden = 344;     // of the MLP, about 8/3 of width: the gate makes it three matrices
-  Index vocab = 256;      // tokens are bytes below it
-  bool tied_head = true;  // the head's matrix is the embedding's
+  Index head_dim = 32;    // even, because rotary positions rotate pairs
+  Index hidden = 344;     // of the MLP; about 8/3 of width, since the gate makes it three matrices
+  Index vocab = 256;      // tokens are the bytes below it
+  bool tied_head = true;  // the head uses the embedding's matrix
   double rotary_base = 10000;
   double norm_epsilon = 1e-5;
 
   bool operator==(const ModelShape&) const = default;
 };
 
-// Throws InputError that names the size, its value, and what is accepted.
+// Throw InputError that names the size, its value, and what is accepted.
 void validate(const ModelShape& shape);
 
-// The attention of all layers, for `batch` sequences.
+// Return the attention parameters of every layer for `batch` sequences.
 AttentionParams attention_params(const ModelShape& shape, Index batch);
 
 struct LayerWeights {
-  Parameter attention_gain;     // [1, width], as mlp_gain: the norms'
+  Parameter attention_gain;     // [1, width]: gain of a norm, as is mlp_gain
   Parameter query, key, value;  // [width, heads * head_dim]
   Parameter output;             // [num_heads * head_dim, width]
   Parameter mlp_gain;
@@ -39,7 +39,7 @@ struct LayerWeights {
 };
 
 struct ModelWeights {
-  // Throws InputError as validate.
+  // Throw InputError as validate() does.
   explicit ModelWeights(const ModelShape& its_shape);
 
   ModelShape shape;

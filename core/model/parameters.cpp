@@ -31,12 +31,12 @@ Parameter ParameterLayout::add(NamedParameter parameter) {
 ParameterStore::ParameterStore(const ParameterLayout& layout, std::uint64_t seed,
                                MemoryMeter* meter)
     : values_(meter, layout.size()), gradients_(meter, layout.size() + 1) {
-  constexpr std::uint64_t kFirstStream = 16;  // those below are attention's inputs (random.h)
+  constexpr std::uint64_t kFirstStream = 16;  // attention's inputs use those below (random.h)
   std::uint64_t stream = kFirstStream;
   for (const NamedParameter& parameter : layout.all()) {
     float* const to = values_.data() + parameter.place.offset;
     if (parameter.is_gain()) std::fill_n(to, parameter.place.size(), 1.0f);
-    // Uniform in +-sqrt(3) has deviation 1.
+    // A uniform distribution in +-sqrt(3) has deviation 1.
     const double scale = parameter.deviation * std::sqrt(3.0);
     for (Index i = 0; !parameter.is_gain() && i < parameter.place.size(); ++i) {
       const std::uint64_t bits = random_bits(seed, stream, static_cast<std::uint64_t>(i));
@@ -48,15 +48,15 @@ ParameterStore::ParameterStore(const ParameterLayout& layout, std::uint64_t seed
 
 namespace {
 
-// In f64, in four sums that a processor can add side by side.
+// Return the length, taken in f64 from four sums that a processor can add side by side.
 double length_of(const float* values, Index size) {
   double sums[4] = {};
   for (Index i = 0; i < size; ++i) sums[i % 4] += static_cast<double>(values[i]) * values[i];
   return std::sqrt((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
-// The bits of an f32 without its sign, which are in the order of sizes: infinity and, above it, NaN
-// are the largest. Of integers a processor finds the largest of several at once.
+// Return the bits of an f32 without its sign. They are in the order of magnitudes, with infinity
+// and, above it, NaN as the largest, and a processor finds the largest of several integers at once.
 constexpr std::uint32_t kInfinity = 0x7f800000;
 std::uint32_t bits_of_size(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffff; }
 

@@ -1,6 +1,6 @@
-// A model's weights as one flat array with the gradients beside it: what an optimizer walks, a
-// checkpoint writes, the ranks add up and a test varies one by one. Names and places come from a
-// layout, the same on every rank and in every run of one shape of model.
+// A model's weights as one flat array, the gradients beside it, and AdamW, which updates it. A
+// checkpoint writes the array, the ranks add up its gradients, and a test varies its values. A
+// layout, the same on every rank and in every run of one model shape, gives names and places.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace ringscope {
 
-// Where a weight lies: [rows, columns] in C order, from value `offset` on.
+// The place of a weight: [rows, columns] in C order, from value `offset` on.
 struct Parameter {
   Index offset = 0;
   Index rows = 0;
@@ -24,8 +24,8 @@ struct Parameter {
 struct NamedParameter {
   std::string name;
   Parameter place;
-  // Of the values that it begins with, which are uniform around 0; 0: a gain, [1, columns], which
-  // begins as ones (and which weight decay leaves alone).
+  // Standard deviation of the initial values, which are uniform around 0. A deviation of 0 marks a
+  // gain [1, columns], which starts as ones and which weight decay leaves alone.
   double deviation = 0;
 
   bool is_gain() const { return deviation == 0; }
@@ -33,7 +33,7 @@ struct NamedParameter {
 
 class ParameterLayout {
  public:
-  // Behind those that are there. deviation > 0.
+  // Append a parameter and return its place. deviation > 0.
   Parameter add_matrix(std::string name, Index rows, Index columns, double deviation);
   Parameter add_gain(std::string name, Index columns);
 
@@ -47,17 +47,17 @@ class ParameterLayout {
   Index size_ = 0;
 };
 
-// A rank's copy. Weights are replicated: every rank holds all of them.
+// One rank's copy of the weights. They are replicated, so every rank holds all of them.
 class ParameterStore {
  public:
-  // Values drawn from `seed`, the same on every rank; gradients are not set yet.
+  // Draw the values from `seed`, the same on every rank. Gradients are not set yet.
   ParameterStore(const ParameterLayout& layout, std::uint64_t seed, MemoryMeter* meter);
 
   Index size() const { return values_.size(); }
   float* values() { return values_.data(); }
   const float* values() const { return values_.data(); }
-  // Those of all values, and behind them one number more, in which the ranks' losses travel along
-  // when the gradients are added up.
+  // Return the gradients of all values. One more number behind them carries the ranks' losses when
+  // the gradients are added up.
   float* gradients() { return gradients_.data(); }
   const float* gradients() const { return gradients_.data(); }
   Index gradients_and_loss() const { return gradients_.size(); }
@@ -73,7 +73,7 @@ class ParameterStore {
 };
 
 // ---
-// Adam with decoupled weight decay, weight by weight, at step t from 1 on, for the gradient g:
+// At step t, from 1 on, AdamW updates a weight w by its gradient g, with decoupled weight decay:
 //
 //   m = beta1 m + (1 - beta1) g            v = beta2 v + (1 - beta2) g^2
 //   w -= rate (m' / (sqrt(v') + epsilon) + decay w),    m' = m / (1 - beta1^t), v' likewise
@@ -86,18 +86,18 @@ struct AdamWSettings {
   double rate = 1e-3;
   double beta1 = 0.9;
   double beta2 = 0.99;
-  // Where a gradient is next to nothing, an epsilon of 1e-8 would turn its rounding into steps as
-  // long as any, and training apart with another world_size.
+  // An epsilon of 1e-8 would turn the rounding of a tiny gradient into a step as long as any, so
+  // training with another world_size would drift apart.
   double epsilon = 1e-5;
   double decay = 0.01;
-  // The gradients are scaled down to this length when they are longer; 0: never.
+  // Longer gradients are scaled down to this length; 0 turns that off.
   double longest_gradient = 1;
   Index warmup_steps = 10;  // over which the rate grows to its value
 
   bool operator==(const AdamWSettings&) const = default;
 };
 
-// Throws InputError that names the setting, its value, and what is accepted.
+// Throw InputError that names the setting, its value, and what is accepted.
 void validate(const AdamWSettings& settings);
 
 class AdamW {
@@ -105,13 +105,12 @@ class AdamW {
   // `layout` must outlive it.
   AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter);
 
-  // One step by store.gradients(). Returns their length.
+  // Update the weights by one step from store.gradients(), and return the gradients' length.
   double update(ParameterStore& store);
-  // Whether the last update, if any, has left no weight that is NaN or infinite.
+  // Return whether no weight was NaN or infinite after the last update, if any.
   bool weights_are_finite() const { return weights_are_finite_; }
 
-  // What a checkpoint has to keep: m and then v, [2, layout.size()], and the number of steps so
-  // far.
+  // State for a checkpoint: m followed by v, [2, layout.size()], and the number of steps so far.
   Buffer<float>& moments() { return moments_; }
   const Buffer<float>& moments() const { return moments_; }
   Index steps() const { return steps_; }

@@ -108,7 +108,7 @@ void check_tensor_heads(Index num_heads, Index num_heads_kv, int tensor_size) {
   if (tensor_size >= 1 && num_heads % tensor_size == 0 && num_heads_kv % tensor_size == 0) return;
   std::string accepted;
   const Index common = std::gcd(num_heads, num_heads_kv);
-  std::set<Index> divisors;  // in pairs
+  std::set<Index> divisors;  // found in pairs
   for (Index size = 1; size * size <= common; ++size)
     if (common % size == 0) divisors.insert({size, common / size});
   for (const Index size : divisors)
@@ -129,7 +129,7 @@ std::string letters_of(const std::vector<std::vector<int>>& groups, int world_si
   return letters;
 }
 
-// With what stands at the first rank of every node.
+// Return one letter per rank behind `name`, with a bar between nodes.
 std::string line(std::string_view name, const std::string& ranks, int ranks_a_node) {
   std::string text = fmt::format("{:<12}", name);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -170,9 +170,9 @@ std::string group_drawing(const RankGroups& groups, int ranks_a_node) {
 
 namespace {
 
-constexpr double kGradientSumBytes = 4;  // sums of gradients are f32, whatever is stored
+constexpr double kGradientSumBytes = 4;  // gradients are summed in f32, whatever is stored
 
-// Bytes that a rank sends in the sum of `bytes` over n ranks (replica.h).
+// Return the bytes that a rank sends to add up `bytes` over n ranks (replica.h).
 double sum_bytes(double bytes, double n) { return 2 * (n - 1) / n * bytes; }
 
 void check(const GroupJob& job) {
@@ -190,7 +190,8 @@ void check(const GroupJob& job) {
                                  job.sizes[Axis::pipeline], job.layers));
 }
 
-// [batch, rows, heads_kv of a rank, head_dim], K and V.
+// Return the number of values of K and V together:
+// [batch, rows, heads_kv of a rank, head_dim] each.
 double block_values(const GroupJob& job) {
   const AttentionShape& shape = job.shape;
   return 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.seqlen) /
@@ -217,7 +218,7 @@ GroupTraffic group_traffic(const GroupJob& job) {
     traffic.context = {(3 * cp - 2) * layers,
                        layers * (2 * (cp - 1) * ring_block_bytes(job) +
                                  cp * block_values(job) * kGradientSumBytes)};
-  const double neighbours = 2 * (pp - 1) / pp;  // stages beside a stage
+  const double neighbours = 2 * (pp - 1) / pp;  // number of stages beside a stage, on average
   traffic.pipeline = {neighbours, neighbours * rows_bytes};
   if (cp * dp > 1) traffic.gradients = {1, sum_bytes(weights * kGradientSumBytes, cp * dp)};
   return traffic;

@@ -1,16 +1,16 @@
-// Who works together when a world of ranks is split in four ways at once:
+// The groups of ranks that work together when a world is split in four ways at once:
 //
 //   TP  tensor     heads (columns of weights)      a group adds up activations, layer by layer
-//   CP  context    the sequence                    a ring of attention; adds up gradients
+//   CP  context    the sequence                    runs a ring of attention; adds up gradients
 //   PP  pipeline   layers                          passes rows on from stage to stage
 //   DP  data       batches                         adds up gradients
 //
 //   rank = ((dp * PP + pp) * CP + cp) * TP + tp
 //
-// (S1, part two, 13; claim C53.) Ranks that differ along one axis only are a group of that axis:
-// they hold the same of everything else. The innermost axis has consecutive ranks, so that those
-// who talk most are neighbours on a node. All of it follows from the four sizes, so nothing has to
-// be sent for every rank to know every group.
+// (S1, part two, 13; claim C53.) Ranks that differ along one axis only form a group of that axis,
+// and they hold the same of everything else. The innermost axis has consecutive ranks, so the ranks
+// that communicate most are neighbours on a node. All of it follows from the four sizes, so every
+// rank knows every group. Communication is in rank_threads.h.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@
 
 namespace ringscope {
 
-enum class Axis { tensor, context, pipeline, data };  // from the innermost out
+enum class Axis { tensor, context, pipeline, data };  // innermost first
 
 inline constexpr Axis kAllAxes[] = {Axis::tensor, Axis::context, Axis::pipeline, Axis::data};
 
@@ -32,7 +32,7 @@ constexpr std::string_view name_of(Axis axis) {
   return kNames[static_cast<int>(axis)];
 }
 
-// A number for each axis, in the order of Axis: how many ranks it has, or a rank's index along it.
+// One number per axis, in the order of Axis: how many ranks it has, or a rank's index along it.
 struct PerAxis {
   std::array<int, 4> numbers{};
 
@@ -43,21 +43,21 @@ struct PerAxis {
 
 class RankGroups {
  public:
-  // Throws InputError unless every size is at least 1 and they multiply to world_size.
+  // Throw InputError unless every size is at least 1 and their product is world_size.
   RankGroups(const PerAxis& sizes, int world_size);
 
   int world_size() const { return world_size_; }
   const PerAxis& sizes() const { return sizes_; }
 
-  // rank in [0, world_size); index along an axis in [0, its size).
+  // Convert between a rank in [0, world_size) and its indices, in [0, size) along each axis.
   PerAxis indices(int rank) const;
   int rank_of(const PerAxis& indices) const;
 
-  // The group of `rank`, ascending; the index of a rank along the axis is its place in it.
+  // Return the group of `rank`, ascending. A rank's place in it is its index along the axis.
   std::vector<int> members(int rank, Axis axis) const { return members(rank, std::vector{axis}); }
-  // Ranks that differ from `rank` along any of `axes` and along no other.
+  // Return the ranks that differ from `rank` along any of `axes` and along no other.
   std::vector<int> members(int rank, const std::vector<Axis>& axes) const;
-  // All groups of an axis, or of several, by their first ranks: each rank of the world is in exactly one.
+  // Return all groups of the axes, ordered by first rank. Each rank of the world is in exactly one.
   std::vector<std::vector<int>> groups(Axis axis) const { return groups(std::vector{axis}); }
   std::vector<std::vector<int>> groups(const std::vector<Axis>& axes) const;
 
@@ -66,33 +66,33 @@ class RankGroups {
   int world_size_;
 };
 
-// Ranks that differ along these hold the same weights, so that a step's gradients are added up over
-// them. (Adding up over context, and what that gives over data, does as well.)
+// Ranks that differ only along these axes hold the same weights, so a step's gradients are added up
+// over them. (Adding up over context first, and then the results over data, works as well.)
 inline const std::vector<Axis> kGradientAxes = {Axis::context, Axis::data};
 
-// How groups lie on nodes of `ranks_a_node` consecutive ranks each.
+// Counts of groups by how they lie on nodes of `ranks_a_node` consecutive ranks each.
 struct GroupPlacement {
   int inside = 0;      // groups with all their ranks on one node
-  int crossing = 0;    // others: they talk over the links between nodes
-  int most_nodes = 0;  // that one group is spread over
+  int crossing = 0;    // others, which communicate over the links between nodes
+  int most_nodes = 0;  // that any one group is spread over
 
   bool operator==(const GroupPlacement&) const = default;
 };
 
-// Throws InputError when ranks_a_node < 1. The last node may be a part of one.
+// Count the groups. Throw InputError when ranks_a_node < 1. The last node may be incomplete.
 GroupPlacement placement(const RankGroups& groups, const std::vector<Axis>& axes, int ranks_a_node);
 inline GroupPlacement placement(const RankGroups& groups, Axis axis, int ranks_a_node) {
   return placement(groups, std::vector{axis}, ranks_a_node);
 }
 
-// Tensor parallelism deals out whole kv heads with the query heads that read them, the same number
-// to each rank. Throws InputError that says which sizes would do, unless `tensor_size` divides both
-// (a kv head is not copied to several ranks).
+// Check that tensor parallelism can give each rank the same number of whole kv heads, with the
+// query heads that read them. A kv head is not copied to several ranks, so throw InputError that
+// lists the possible sizes unless `tensor_size` divides both numbers.
 void check_tensor_heads(Index num_heads, Index num_heads_kv, int tensor_size);
 
 // ---
-// The groups of a world as text, a line an axis, a letter a rank: ranks with the same letter in a
-// line are a group. Bars stand where a node ends. Of 2 x 2 x 1 x 2 ranks, four a node:
+// The groups of a world as text, with one line per axis and one letter per rank. Ranks with the
+// same letter in a line form a group; a bar ends a node. With 2 x 2 x 1 x 2 ranks, four per node:
 //
 //   rank        0      4
 //   tensor      aabb | ccdd
@@ -100,19 +100,19 @@ void check_tensor_heads(Index num_heads, Index num_heads_kv, int tensor_size);
 //   data        abcd | abcd
 //   gradients   abab | abab
 //
-// Axes of one rank are left out, and gradients (kGradientAxes) where they are context's or data's.
+// Axes of one rank are left out, as is gradients (kGradientAxes) where it equals context or data.
 
 // Larger worlds have more groups than there are letters, and lines that nobody can read.
 inline constexpr int kMostDrawnRanks = 104;
 
-// Ends without a newline. Throws InputError when ranks_a_node < 1, or for more ranks than that.
+// Return the text, no newline at its end. Throw InputError for ranks_a_node < 1 or too many ranks.
 std::string group_drawing(const RankGroups& groups, int ranks_a_node);
 
 // ---
-// What a rank sends to those of its groups (rank_groups.h) in one training step, by formula: of
-// attention layers only. (MLPs split alike would add as many sums over TP again, and gradients of
-// their weights.) A rank has c = S/CP rows of each of b sequences, L/PP layers, and G/TP heads of K
-// and V; a row is W values wide, a value e bytes.
+// The traffic of one training step: what a rank sends to the ranks of its groups, by formula, for
+// attention layers only. (MLPs that are split alike would add as many sums over TP again, and their
+// weights' gradients.) A rank has c = S/CP rows of each of b sequences, L/PP layers, and G/TP heads
+// of K and V. A row is W values wide, and a value has e bytes.
 //
 //   TP        two sums a layer, of y and of dx       2 (TP-1)/TP  b c W e  each
 //   CP        a ring a layer: 2 (CP-1) hops of K, V  2 b c (G/TP) d e      each
@@ -124,14 +124,14 @@ std::string group_drawing(const RankGroups& groups, int ranks_a_node);
 // (S1, part two, 13 says which group should have the fastest links, but not what it sends.)
 
 struct GroupJob {
-  AttentionShape shape;  // whole: all heads, all rows; batch: sequences of one DP index
+  AttentionShape shape;  // all heads and all rows; batch: sequences of one DP index
   Index width = 1;       // of a row between the layers
-  Index layers = 1;      // of all stages
+  Index layers = 1;      // over all stages
   Index value_bytes = 4;
   PerAxis sizes{{1, 1, 1, 1}};
 };
 
-// How often a rank has something to send, and how many bytes in all: on average over the ranks.
+// How often a rank sends something, and how many bytes in all, averaged over the ranks.
 struct Talk {
   double times = 0;  // sums over a group; hops of the ring; messages between stages
   double bytes = 0;
@@ -141,11 +141,11 @@ struct GroupTraffic {
   Talk tensor, context, pipeline, gradients;
 };
 
-// Of one step. Throws InputError as validate and check_tensor_heads, for a size below 1, and when
-// there are more stages than layers.
+// Return the traffic of one step. Throw InputError as validate() and check_tensor_heads() do, for a
+// size below 1, and when there are more stages than layers.
 GroupTraffic group_traffic(const GroupJob& job);
 
-// Bytes of the block of K and V that a rank passes on in a hop.
+// Return the bytes of the K and V block that a rank passes on in one hop.
 double ring_block_bytes(const GroupJob& job);
 
 }  // namespace ringscope

@@ -1,5 +1,5 @@
-// N ranks on threads of this process, for as long as a piece of work lasts that is more than one
-// attention: every rank makes what it works with, works, and leaves it to whoever called.
+// N ranks on threads of this process, for work that lasts longer than one attention. Every rank
+// makes its state, works on it, and leaves it to the caller. Ranks in processes are in core/mpi.
 #pragma once
 
 #include <array>
@@ -18,10 +18,10 @@
 
 namespace ringscope {
 
-// On a thread a rank, calls state = make(communicator), which returns a std::unique_ptr, and then
-// work(*state). Returns all ranks' states, whose communicators are no more. When a rank throws, all
-// others end at their next wait, and the first failure is thrown as a RunError that names the rank.
-// make and work are called from several threads at once.
+// Call state = make(communicator), which returns a std::unique_ptr, and then work(*state), on one
+// thread per rank. Return all ranks' states, whose communicators no longer exist. When a rank
+// throws, all others end at their next wait, and the first failure is thrown as a RunError that
+// names the rank. Several threads call make and work at once.
 template <class Make, class Work>
 auto run_rank_threads(int world_size, const Make& make, const Work& work) {
   using State = decltype(make(std::declval<Communicator&>()));
@@ -59,7 +59,7 @@ auto run_rank_threads(int world_size, const Make& make, const Work& work) {
 }
 
 // ---
-// Ranks on threads of this process with a ring for every group that they are in (rank_groups.h).
+// The same for ranks with one ring for every group that they are in (rank_groups.h).
 
 // The rings of all groups of all axes. A rank's place in a ring is its index along the axis.
 class GroupRings {
@@ -75,8 +75,8 @@ class GroupRings {
 
   ThreadRing& ring(int rank, Axis axis) { return *of(axis)[groups_.members(rank, axis)[0]]; }
 
-  // The failure of `rank`, in which something was thrown, or if another one was first, that one.
-  // Ends all waits of all rings. Thread-safe.
+  // Return the first failure: that of `rank`, in which `thrown` was thrown, or an earlier one. End
+  // all waits of all rings. Thread-safe.
   RunError fail(int rank, const std::exception& thrown) {
     const std::lock_guard lock(mutex_);
     if (failure_) return *failure_;
@@ -91,7 +91,7 @@ class GroupRings {
   std::vector<std::unique_ptr<ThreadRing>>& of(Axis axis) {
     return rings_[static_cast<std::size_t>(axis)];
   }
-  // A ring calls ranks by their places in it.
+  // Return the failure with a world rank, because a ring names ranks by their places in it.
   RunError first_failure(int rank, const std::exception& thrown) {
     for (const Axis axis : kAllAxes) {
       try {
@@ -128,8 +128,7 @@ class GroupSeats {
   std::array<std::unique_ptr<ThreadCommunicator>, 4> communicators_;
 };
 
-// As run_rank_threads, but make is called with a rank's GroupSeats: state = make(seats), then
-// work(*state).
+// Do as run_rank_threads, but call state = make(seats) with the rank's GroupSeats.
 template <class Make, class Work>
 auto run_group_threads(const RankGroups& groups, const Make& make, const Work& work) {
   using State = decltype(make(std::declval<GroupSeats&>()));
@@ -137,7 +136,7 @@ auto run_group_threads(const RankGroups& groups, const Make& make, const Work& w
     SeatedRank(GroupRings& rings, const RankGroups& groups, int rank)
         : seats(rings, groups, rank) {}
 
-    State state;  // outlives the communicators: it holds the memory that hops name
+    State state;  // outlives the communicators, because it holds the memory that hops name
     GroupSeats seats;
   };
   GroupRings rings(groups);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr Index kBytes = sizeof(float);
 
-// One hop; returns when it is over.
+// Do one hop, and return when it is over.
 void hop(Communicator& comm, int step, int send_chunk, const float* send, Index send_size,
          int recv_chunk, float* recv, Index recv_size) {
   at_step(comm.rank(), step, [&] {
@@ -29,7 +29,7 @@ void RingAllReduce::add_up(Communicator& comm, float* values) {
   const auto chunk = [&](int k) { return balanced_chunk(size_, ring.world_size, k); };
   const int hops = ring.world_size - 1;
   // [collect
-  // Chunk k begins at rank k, and is whole at the rank before it.
+  // The sum of chunk k begins at rank k, and is complete at the rank before it.
   for (int step = 0; step < hops; ++step) {
     const int out = ring.owner(step), in = ring.owner(step + 1);
     const Run sent = chunk(out), received = chunk(in);
@@ -48,14 +48,14 @@ void RingAllReduce::add_up(Communicator& comm, float* values) {
 Index RingAllReduce::bytes_sent(Index size, int world_size, int rank) {
   if (world_size == 1) return 0;
   const auto bytes = [&](int k) { return balanced_chunk(size, world_size, k).count * kBytes; };
-  // Of the first round all but the chunk that ends here; of the second all but the next rank's.
+  // The first round leaves out the chunk that ends here, and the second leaves out the next rank's.
   const int whole_here = (rank + 1) % world_size, whole_next = (rank + 2) % world_size;
   return 2 * size * kBytes - bytes(whole_here) - bytes(whole_next);
 }
 
 namespace {
 
-// What the summed loss is multiplied by.
+// Return the factor for the summed loss.
 double scale_of(LossKind kind, const RingProblem& problem) {
   return kind == LossKind::sum
              ? 1
@@ -83,7 +83,7 @@ double Replica::loss_and_gradients(const std::uint8_t* windows) {
   const double loss = model_.loss_and_gradients(store_, bytes, scale_);
   store_.loss() = static_cast<float>(scale_ * loss);
   ring_.begins(ModelPart::reduction);
-  // The shares add up, for either kind of loss: scale_ is over the rows of all ranks.
+  // The shares add up for either kind of loss, because scale_ is over the rows of all ranks.
   reduction_.add_up(comm_, store_.gradients());
   // step]
   return store_.loss();

@@ -1,13 +1,13 @@
-// The sum of the ranks' arrays, on every rank: of gradients, whose weights every rank holds.
+// One rank's replica of a model, and the all-reduce that adds up the gradients of all replicas. The
+// weights' update is not here (AdamW in parameters.h).
 //
-// Two rounds of N-1 hops over the same neighbours as attention's. The array is cut into N chunks.
-// In the first round (reduce-scatter) a chunk goes round and collects a rank's share at every stop;
-// in the second (all-gather) the finished chunks go round once more. A rank sends all chunks but
-// one in each round, 2 (N-1)/N of the array, however many ranks there are.
+// The all-reduce takes two rounds of N-1 hops over the same neighbours as attention's. The array is
+// cut into N chunks. In the first round (reduce-scatter) a chunk collects one rank's share at every
+// stop; in the second (all-gather) the finished chunks go around once more. In each round a rank
+// sends all chunks but one, 2 (N-1)/N of the array in total, however many ranks there are.
 //
-// A chunk is added up in the order of the ring, from the rank of the chunk's number on, and only
-// there: all ranks get the same bits, every time. But the order is the number of ranks' business,
-// so another world_size rounds otherwise.
+// Each chunk is added up only once, in ring order from the rank of the chunk's number on, so all
+// ranks get the same bits every time. Another world_size uses another order and rounds otherwise.
 #pragma once
 
 #include "core/base/buffer.h"
@@ -18,40 +18,39 @@ namespace ringscope {
 
 class RingAllReduce {
  public:
-  // For arrays of `size` values.
+  // Prepare for arrays of `size` values.
   RingAllReduce(Index size, int world_size, MemoryMeter* meter);
 
-  // values[i] becomes the sum of all ranks' values[i], which all have to call it. Throws RunError
-  // that names rank and hop. Hops go as gradients (Payload::dkv) of owner: the chunk's number.
+  // Replace values[i] by the sum of all ranks' values[i]; all ranks call it. A hop is a gradient's
+  // (Payload::dkv), with the chunk's number as owner. Throw RunError that names rank and hop.
   void add_up(Communicator& comm, float* values);
 
-  // Bytes that `rank` sends in it, by formula.
+  // Return the bytes that `rank` sends in add_up(), by formula.
   static Index bytes_sent(Index size, int world_size, int rank);
 
  private:
   Index size_;
-  Buffer<float> incoming_;  // a chunk
+  Buffer<float> incoming_;  // one chunk
 };
 
 // ---
-// One rank of a context group: its copy of all weights, its rows of the model, and its share in
-// adding up the gradients. What goes over the wire in a training step is the ring's blocks, layer
-// by layer and pass by pass, and one all-reduce of the gradients, in which the loss travels along;
-// nothing else.
+// One rank of a context group: its copy of all weights, its rows of the model, and its share of the
+// gradients. A training step sends only the ring's blocks, layer by layer and pass by pass, and one
+// all-reduce of the gradients, in which the loss travels along.
 
-// Over all bytes that are predicted in a batch.
+// How the loss is taken over all bytes that are predicted in a batch.
 enum class LossKind { mean, sum };
 
 class Replica {
  public:
-  // The problem's params are attention_params(weights.shape, batch); `weights` and `comm` must
-  // outlive it. All ranks give the same seed. Throws as ContextRing.
+  // The problem's params are attention_params(weights.shape, batch). `weights` and `comm` must
+  // outlive it. All ranks give the same seed. Throw as ContextRing does.
   Replica(const ModelWeights& weights, const RingProblem& problem, Communicator& comm,
           std::uint64_t seed, LossKind kind = LossKind::mean, WorkPulse* pulse = nullptr);
 
-  // For `windows`, [batch, seqlen + 1] bytes, the same on every rank: the loss of the whole batch,
-  // in nats; store().gradients() become its gradients. Both are the same bits on every rank. Throws
-  // RunError when a peer fails.
+  // Return the loss of the whole batch, in nats, and set store().gradients() to its gradients.
+  // `windows` are [batch, seqlen + 1] bytes, the same on every rank. Both results are the same bits
+  // on every rank. Throw RunError when a peer fails.
   double loss_and_gradients(const std::uint8_t* windows);
 
   ParameterStore& store() { return store_; }

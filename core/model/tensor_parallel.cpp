@@ -23,7 +23,7 @@ AttentionShard::AttentionShard(const ModelShape& whole, int its_tensor_size)
     : tensor_size(its_tensor_size), shape(shape_of_shard(whole, its_tensor_size)) {
   const Index q_width = shape.num_heads * shape.head_dim;
   const Index kv_width = shape.num_heads_kv * shape.head_dim;
-  // Their values are taken from those of a whole layer.
+  // The deviation of 1 is not used, because the values are taken from those of a whole layer.
   weights.query = layout.add_matrix("query", shape.width, q_width, 1);
   weights.key = layout.add_matrix("key", shape.width, kv_width, 1);
   weights.value = layout.add_matrix("value", shape.width, kv_width, 1);

@@ -1,5 +1,5 @@
-// What the layers of a rank share, because they work one after the other: the seat at the ring, the
-// turns of its rows' positions, and memory that holds nothing from one call to the next.
+// What the layers of a rank share, because they work one after the other: the ring, the rotations
+// of its rows, and buffers. Nothing in the buffers lasts from one call to the next.
 #pragma once
 
 #include "core/model/context_ring.h"
@@ -10,7 +10,7 @@
 namespace ringscope {
 
 struct Workspace {
-  // `its_ring` must outlive it and be of the model's heads.
+  // `its_ring` must outlive it and have the model's heads.
   Workspace(const ModelShape& shape, ContextRing& its_ring)
       : ring(its_ring),
         rotary(ring.local_rows(), shape.head_dim, shape.rotary_base),

@@ -10,8 +10,8 @@ namespace ringscope {
 
 namespace {
 
-// Two quartz clocks differ in rate by at most this, also while one of them is being adjusted; and the
-// difference itself changes by at most this in the course of a run, with temperature and adjustment.
+// Two quartz clocks differ in rate by at most kMaxDrift, even while one of them is being adjusted.
+// That difference changes by at most kMaxWander during a run, with temperature and adjustment.
 constexpr double kMaxDrift = 600e-6;
 constexpr double kMaxWander = 1e-6;
 
@@ -24,7 +24,7 @@ ClockReading read_clock(const std::vector<RoundTrip>& trips) {
       });
   const std::int64_t round_trip = best.answered - best.asked;
   const std::int64_t middle = best.asked + round_trip / 2;
-  // Half the round trip, on rank 0's clock, and what integers round away.
+  // The error is half the round trip, on rank 0's clock, and what integers round away.
   const double half = static_cast<double>(round_trip) / 2 * (1 + kMaxDrift);
   return {middle, best.reference - middle, static_cast<std::int64_t>(std::ceil(half)) + 1};
 }
@@ -40,9 +40,9 @@ std::int64_t ClockMap::offset_at(std::int64_t time) const {
   return before_.offset + std::llround(drift_ * static_cast<double>(time - before_.at));
 }
 
-// With two readings that are wrong by e1 and e2 at most, the line through them is wrong by at most the
-// larger one in between. A rate that is higher than the mean by w in one half and lower by w in the
-// other takes the clock furthest from the line: w times half the duration.
+// Between two readings that are wrong by at most e1 and e2, the line through them is wrong by at
+// most the larger one. The clock is furthest from the line when its rate is w above the mean in one
+// half and w below it in the other; the distance is w times half the duration.
 std::int64_t ClockMap::error(std::int64_t until) const {
   if (after_) {
     const double duration = static_cast<double>(after_->at - before_.at);
@@ -75,7 +75,7 @@ MPI_Request expect(std::int64_t& time, int from) {
 
 }  // namespace
 
-// Rank 0 serves the others one after the other, so that no two disturb each other's round trips.
+// Rank 0 serves the others one after the other, so no two disturb each other's round trips.
 std::optional<ClockReading> exchange_clocks(int rank, int world_size, ProcessWait& wait) {
   std::int64_t time = 0;
   if (rank == 0) {

@@ -1,11 +1,11 @@
-// One clock for all ranks. Every host has its own monotonic clock: they begin at different times and
-// run at rates that differ by some millionths. Rank 0's is the run's; the others learn by messages,
-// before and after the run, how far they are from it, and their times are shifted accordingly.
+// One clock for all ranks. Every host has its own monotonic clock; these begin at different times,
+// and their rates differ by some millionths. Rank 0's clock is the run's. The others measure by
+// messages, before and after the run, how far they are from it, and their times are shifted.
 //
-// A rank notes its time, asks rank 0 for its, and notes its own again when the answer comes. Rank 0
-// answered somewhere in between, so its clock minus the middle of the two is the offset, wrong by at
-// most half the round trip, whichever way took longer. The shortest of many round trips counts. In
-// between the offset is taken to grow evenly.
+// A rank notes its time, asks rank 0 for its time, and notes its own again when the answer comes.
+// Rank 0 answered somewhere in between, so the offset is rank 0's time minus the middle of the two.
+// It is wrong by at most half the round trip, whichever way took longer. The shortest of many round
+// trips counts. Between the two measurements the offset is taken to grow evenly.
 #pragma once
 
 #include <cstdint>
@@ -16,47 +16,47 @@
 
 namespace ringscope {
 
-// One question and its answer, in nanoseconds: asked and answered by the rank's clock, `reference`
-// by rank 0's.
+// One question and its answer, in nanoseconds. `asked` and `answered` are on the rank's clock,
+// `reference` on rank 0's.
 struct RoundTrip {
   std::int64_t asked = 0;
   std::int64_t reference = 0;
   std::int64_t answered = 0;
 };
 
-// At `at`, by the rank's clock, rank 0's clock showed `at` + `offset`, give or take `error`.
+// At `at` on the rank's clock, rank 0's clock showed `at` + `offset`, give or take `error`.
 struct ClockReading {
   std::int64_t at = 0;
   std::int64_t offset = 0;
   std::int64_t error = 0;
 };
 
-// From the shortest round trip. `trips` is not empty.
+// Return the reading of the shortest round trip. `trips` is not empty.
 ClockReading read_clock(const std::vector<RoundTrip>& trips);
 
-// From a rank's clock to rank 0's.
+// Maps times on a rank's clock to rank 0's.
 class ClockMap {
  public:
   // Without a reading after the run (it failed), the rates may differ by what clocks usually do.
   ClockMap(const ClockReading& before, const std::optional<ClockReading>& after);
 
-  // By rank 0's clock, of a time by the rank's. Never changes the order of two times.
+  // Return rank 0's time for one on the rank's clock. This never changes the order of two times.
   std::int64_t to_reference(std::int64_t time) const { return time + offset_at(time); }
   std::int64_t offset_at(std::int64_t time) const;
-  // A bound on the distance of to_reference(t) from rank 0's clock, for t from the first reading to
-  // `until` (with a second reading: to that).
+  // Return a bound on the distance of to_reference(t) from rank 0's clock, for t from the first
+  // reading to `until`, or to the second reading if there is one.
   std::int64_t error(std::int64_t until) const;
 
  private:
   ClockReading before_;
   std::optional<ClockReading> after_;
-  double drift_ = 0;  // nanoseconds of offset a nanosecond
+  double drift_ = 0;  // nanoseconds of offset per nanosecond
 };
 
 // ---
-// The messages that measure it.
+// The messages that measure the clocks.
 
-// Called by every rank. Nothing on rank 0, whose clock the others read.
+// Measure the rank's clock; every rank calls it. Return nothing on rank 0, whose clock is read.
 std::optional<ClockReading> exchange_clocks(int rank, int world_size, ProcessWait& wait);
 
 }  // namespace ringscope

@@ -1,4 +1,4 @@
-// Calls of MPI with our errors, and waiting that can end.
+// MPI calls that throw our errors, and waits that can end. The calls of a hop are in mpi_hop.cpp.
 #pragma once
 
 #include <mpi.h>
@@ -17,12 +17,12 @@
 
 namespace ringscope {
 
-// What a message is, in this program's one communicator, MPI_COMM_WORLD.
+// The kind of a message in this program's one communicator, MPI_COMM_WORLD.
 enum class Tag : int { offer = 1, place, block, clock, rows };
 
 constexpr int number_of(Tag tag) { return static_cast<int>(tag); }
 
-// Throws RunError when `code` is not MPI_SUCCESS. (MPI_COMM_WORLD returns errors; see MpiSession.)
+// Throw RunError when `code` is not MPI_SUCCESS. (MPI_COMM_WORLD returns errors; see MpiSession.)
 inline void check_mpi(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING] = "";
@@ -31,8 +31,8 @@ inline void check_mpi(int code, const char* call) {
   throw RunError(std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
 }
 
-// Keeps what it is given until the process ends. After a failure messages may be under way that write
-// into memory, as a network card does, without anybody calling MPI.
+// Keep `memory` until the process ends. After a failure, messages under way may still write into
+// it, as a network card does, without any call of MPI.
 template <class T>
 void keep_until_exit(T&& memory) {
   static std::mutex mutex;
@@ -41,15 +41,15 @@ void keep_until_exit(T&& memory) {
   kept.push_back(std::forward<T>(memory));
 }
 
-// How long to let be between two looks at something that has not happened yet: hardly at first, then
-// longer and longer. What polls without pause takes the processor from a rank that computes.
+// Pauses between looks at something that has not happened yet, short at first and then longer.
+// Polling without a pause would take the processor from a rank that computes.
 class Patience {
  public:
   using Duration = std::chrono::nanoseconds;
 
   explicit Patience(int looks_without_pause = 0) : free_looks_(looks_without_pause) {}
 
-  // The next pause, up to `most`; 0 for the first looks.
+  // Return the next pause, up to `most`; 0 for the first looks.
   Duration pause(Duration most) {
     if (looks_++ < free_looks_) return Duration(0);
     const Duration now = std::min(pause_, most);
@@ -69,8 +69,8 @@ class Patience {
   Duration pause_ = kFirst;
 };
 
-// Returns when `request` is complete. `still_well` is called between looks, and throws when there is
-// nothing to wait for any more; then the request stays as it is, and MPI may not be called again.
+// Return when `request` is complete. `still_well` is called between looks, and throws when there is
+// nothing left to wait for. The request then stays as it is, and MPI may not be called again.
 inline MPI_Status wait_for_request(MPI_Request& request, const std::function<void()>& still_well) {
   Patience patience(50);
   for (;;) {

@@ -16,7 +16,7 @@ namespace ringscope {
 struct MpiCommunicator::Work {
   Sending sending;
   Receiving receiving;
-  bool closed = false;  // no more hops will come; guarded by the mutex
+  bool closed = false;  // no more hops are coming; guarded by the mutex
   Patience patience{20};
 };
 
@@ -79,7 +79,7 @@ void MpiCommunicator::run_progress() try {
     if (!wait_for_work(moved)) return;
     if (work_->sending.is_idle() && work_->receiving.is_idle()) {
       const std::lock_guard turn(waits_.calls_);
-      // A message that MPI has taken over may not have left yet.
+      // A message that MPI has accepted may not have left yet.
       int found = 0;
       check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, number_of(Tag::block), MPI_COMM_WORLD, &found,
                            MPI_STATUS_IGNORE),
@@ -94,7 +94,7 @@ void MpiCommunicator::run_progress() try {
   if (options_.on_failure) options_.on_failure(RunError(error.what(), neighbours_.self));
 }
 
-// Returns false when there will be nothing to do any more.
+// Return false when nothing will be left to do.
 bool MpiCommunicator::wait_for_work(bool moved) {
   Work& work = *work_;
   std::unique_lock lock(waits_.mutex_);

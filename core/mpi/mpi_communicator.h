@@ -1,16 +1,16 @@
-// Communicator between MPI processes. MPI moves data only while somebody calls it, so each rank has a
-// progress thread that makes all its calls: it starts transfers, looks whether they have ended, and
-// sleeps in between, so that it takes next to nothing from the thread that computes.
+// Communicator between MPI processes. MPI moves data only during calls, so each rank has a progress
+// thread that makes all its calls. It starts transfers, looks whether they have ended, and sleeps
+// in between, so that it takes hardly any time from the thread that computes.
 //
-// A hop is one send, to the next rank, and one receive, from the previous one, side by side:
+// A hop is one send to the next rank and, side by side, one receive from the previous one:
 //
-//   sender      block is there  -> offer -------------------> ...            both known: block ->
-//   receiver    buffer is free, its receive posted -> place -> ...           both known: block comes
+//   sender      block is there  -> offer -------------------> ...           both known: block ->
+//   receiver    buffer is free, its receive posted -> place -> ...          both known: block comes
 //
-// Offer and place are notes of what the one is about to send and the other expects. They are
-// compared before any data moves: a mismatch is an error that names both ranks, never a truncated
-// message. And they say when both sides were ready, which is when the transfer begins; what came
-// before was waiting. Sends and receives of a rank go each in the order of its hops.
+// Offer and place are notes of what the one side is about to send and the other expects. They are
+// compared before any data moves, so a mismatch is an error that names both ranks, never a
+// truncated message. They also tell when both sides were ready, which is when the transfer begins;
+// the time before was waiting. A rank's sends follow the order of its hops, and so do its receives.
 #pragma once
 
 #include <functional>
@@ -28,31 +28,30 @@
 
 namespace ringscope {
 
-// The progress thread's name; it is there from a rank's first hop on.
+// Name of the progress thread, which exists from a rank's first hop on.
 inline constexpr char kProgressThread[] = "ring-progress";
 
-// One rank's place in the ring; used by that rank's thread. From the first hop until its destruction
-// nobody else may call MPI, but for communicators of the same MpiWaits: a process may be in several
-// rings, no two of which have another rank in common (they could not tell their messages apart).
+// One rank's place in the ring, used by that rank's thread. From the first hop until its
+// destruction nobody else may call MPI, except communicators of the same MpiWaits. A process may be
+// in several rings if no two share another rank, because these could not tell their messages apart.
 class MpiCommunicator : public Communicator {
  public:
   struct Options {
-    // Blocks go in messages of at most this many bytes: MPI counts bytes in an int, and a rank whose
-    // pulse stands still during a long transfer would be taken for stuck.
+    // Blocks go in messages of at most this many bytes, because MPI counts bytes in an int, and
+    // because a rank whose pulse stood still during a long transfer would be taken for stuck.
     Index message_bytes = Index{64} << 20;
-    // Advanced with each of them; says whom the rank waits for when it waits for a hop.
+    // Advanced with each message; shows for whom the rank waits while it waits for a hop.
     RankPulse* pulse = nullptr;
-    // Those of the ring, in its order, by their numbers in MPI_COMM_WORLD; empty: all.
+    // The ring's ranks in ring order, by their numbers in MPI_COMM_WORLD; empty: all ranks.
     std::vector<int> world_ranks;
-    // Called by the progress thread with what it finds wrong, once fail() has been.
+    // Called by the progress thread with the error that it finds, after fail().
     std::function<void(const RunError&)> on_failure;
   };
 
-  // `rank` of `world_size` in the ring. `waits` must outlive it, the memory that hops name too, and
-  // after a failure be kept until the process ends. Errors call ranks by their numbers in
-  // MPI_COMM_WORLD.
+  // Join the ring as `rank` of `world_size`. `waits` must outlive it. So must the memory that hops
+  // name, which after a failure is kept until the process ends. Errors name MPI_COMM_WORLD's ranks.
   MpiCommunicator(MpiWaits& waits, int rank, int world_size, Options options);
-  ~MpiCommunicator() override;  // waits for the hops that were asked for, or for the failure
+  ~MpiCommunicator() override;  // waits for the requested hops, or for the failure
 
   int rank() const override { return rank_; }
   int world_size() const override { return world_size_; }
@@ -74,19 +73,19 @@ class MpiCommunicator : public Communicator {
 };
 
 // ---
-// Ranks on CPUs, a process each: blocks move by MPI, attended by the CPU kernels.
+// The engine for ranks on CPUs, one process each: MPI moves blocks, and the CPU kernels attend.
 
 class MpiEngine : public Engine {
  public:
-  // `line`, which hears of what the transfers find wrong, must outlive it.
+  // `line` must outlive it, and is told what the transfers find wrong.
   explicit MpiEngine(Lifeline& line) : line_(line) {}
 
   std::string_view name() const override { return "mpi"; }
   MemorySpace& memory() override { return host_memory(); }
   bool has_pulses() const override { return true; }
-  // This process's rank.
+  // Make the engine of this process's rank.
   std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override;
-  // For communicators that work beside it and end with it.
+  // Return the waits for communicators that work beside the engine's and end with them.
   MpiWaits& waits() { return waits_; }
   void fail(const RunError& error) override { waits_.fail(error); }
   void throw_if_failed() override { waits_.throw_if_failed(); }

@@ -119,7 +119,7 @@ bool Receiving::may_start(MpiHop& hop) const {
          (!hop.exchange.send_first || hop.is_sent());
 }
 
-// The receive is posted before the sender hears of it, so that a block always finds its place.
+// Post the receive before the sender hears of it, so that a block always finds its place.
 void Receiving::start(const Exchange& hop) {
   in_messages(hop.recv_bytes, [&](Index from, int bytes, MPI_Request* request) {
     check_mpi(MPI_Irecv(static_cast<std::byte*>(hop.recv) + from, bytes, MPI_BYTE, peer_,
@@ -151,7 +151,7 @@ void MpiWaits::throw_if_failed() {
 Awaited MpiHop::awaited() const {
   std::unique_lock lock(waits_.mutex_);
   const std::vector<Completion> after = after_;
-  lock.unlock();  // they may lock it themselves
+  lock.unlock();  // because they may lock it themselves
   for (const Completion& earlier : after)
     if (earlier != nullptr && !earlier->done()) return earlier->awaited();
   lock.lock();

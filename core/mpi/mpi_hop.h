@@ -1,5 +1,5 @@
-// One hop of a rank between MPI processes, as the thread that asked for it and the progress thread
-// share it, and how waits for hops end when the run fails.
+// One hop of a rank between MPI processes, shared by the thread that asked for it and the progress
+// thread. Waits for hops end when the run fails. The progress thread itself is in mpi_communicator.
 #pragma once
 
 #include <mpi.h>
@@ -20,13 +20,13 @@
 
 namespace ringscope {
 
-// What all of a process's waits for MPI have in common: how they end when the run fails.
+// What all of a process's waits for MPI share, so that they end when the run fails.
 class MpiWaits {
  public:
-  // Ends every wait with `error`; the first call counts. Thread-safe. No MPI function is called any
-  // more by what waited.
+  // End every wait with `error`; only the first call counts. Thread-safe. The ended waits call no
+  // MPI function any more.
   void fail(const RunError& error);
-  // Throws the RunError that fail() was called with, if it was.
+  // Throw the RunError that fail() was called with, if it was.
   void throw_if_failed();
 
  private:
@@ -34,23 +34,23 @@ class MpiWaits {
   friend class HopSide;
   friend class MpiHop;
 
-  std::mutex calls_;                  // whose turn it is to call MPI; taken before mutex_
+  std::mutex calls_;                  // held by the thread that calls MPI; taken before mutex_
   std::mutex mutex_;                  // guards everything below, and all hops' states
-  std::condition_variable happened_;  // for those who wait for hops
+  std::condition_variable happened_;  // for the threads that wait for hops
   std::condition_variable has_work_;  // for the progress thread
   int waiting_ = 0;                   // threads in the wait of a hop
   std::optional<RunError> failure_;
 };
 
-// A rank and those before and after it in its ring, by their numbers in MPI_COMM_WORLD.
+// A rank and its neighbours in its ring, by their numbers in MPI_COMM_WORLD.
 struct MpiNeighbours {
   int self = 0, send_rank = 0, recv_rank = 0;
 };
 
-// One hop. What is not const or marked otherwise is guarded by the mutex of the waits.
+// One hop. The mutex of the waits guards what is not const or marked otherwise.
 class MpiHop : public PendingOperation, public std::enable_shared_from_this<MpiHop> {
  public:
-  // `pulse`, which may be null, says of whoever waits for the hop that it does.
+  // `pulse`, which may be null, shows when a thread waits for the hop.
   MpiHop(MpiWaits& waits, const MpiNeighbours& neighbours, const Exchange& its_exchange,
          std::initializer_list<Completion> after, RankPulse* pulse)
       : exchange(its_exchange),
@@ -69,7 +69,7 @@ class MpiHop : public PendingOperation, public std::enable_shared_from_this<MpiH
     std::unique_lock lock(waits_.mutex_);
     if (is_done()) return;
     ++waits_.waiting_;
-    waits_.has_work_.notify_all();  // from now on it looks more often
+    waits_.has_work_.notify_all();  // the progress thread looks more often from now on
     waits_.happened_.wait(lock, [&] { return is_done() || waits_.failure_; });
     --waits_.waiting_;
     if (!is_done()) throw *waits_.failure_;
@@ -119,57 +119,56 @@ class MpiHop : public PendingOperation, public std::enable_shared_from_this<MpiH
 };
 
 // ---
-// The two halves of a rank's hops, sends and receives; see mpi_communicator.h for what they say to
-// each other.
+// The two halves of a rank's hops, sends and receives. mpi_communicator.h describes their notes.
 
-// What one side of a transfer says to the other.
+// What one side of a transfer tells the other.
 struct HopNote {
   std::int64_t bytes = 0;
   std::int32_t pass = 0, payload = 0, step = 0, owner = 0;
 
   bool operator==(const HopNote&) const = default;
 
-  // Pass and step only where they differ from those of `other`.
+  // Describe the note, with pass and step only where they differ from those of `other`.
   std::string text(const HopNote& other) const;
 };
 
-// One half of a rank's hops, one after the other. Used by the progress thread; new hops come under
-// the mutex of the waits.
+// One half of a rank's hops, one hop after the other. The progress thread uses it; new hops are
+// added under the mutex of the waits.
 class HopSide {
  public:
   HopSide(MpiWaits& waits, int rank, int peer, Index message_bytes, RankPulse* pulse)
       : rank_(rank), peer_(peer), message_bytes_(message_bytes), waits_(waits), pulse_(pulse) {}
   virtual ~HopSide() = default;
 
-  // Does what can be done now; returns whether there was anything. Throws RunError.
+  // Do what can be done now, and return whether there was anything. Throw RunError.
   bool look();
 
   void add(const std::shared_ptr<MpiHop>& hop) { hops_.push_back(hop); }  // under the mutex
   bool has_new_hop() const { return hop_ == nullptr && !hops_.empty(); }  // under the mutex
   bool is_idle() const { return hop_ == nullptr; }
   bool is_moving() const { return stage_ == Stage::moving; }
-  // MPI may still touch the memory that it was given.
+  // Return whether MPI may still touch the memory that it was given.
   bool has_requests() const { return stage_ != Stage::not_ready; }
 
  protected:
   enum class Stage { not_ready, agreeing, moving };
 
   virtual bool may_start(MpiHop& hop) const { return hop.is_ready(); }
-  // Posts what is posted before the peer is heard of; sets mine_.
+  // Post what needs no word from the peer, and set mine_.
   virtual void start(const Exchange& hop) = 0;
-  // The peer's note has come, theirs_.
+  // Go on after the peer's note has come, which is theirs_.
   virtual void agreed(const Exchange& hop) = 0;
   virtual void finished(MpiHop& hop, std::int64_t begin, std::int64_t end) = 0;
 
   void exchange_notes(Tag mine, Tag theirs);
-  // post(from, bytes, request): a message of a part of the block.
+  // Call post(from, bytes, request) for each message of a block.
   template <class Post>
   void in_messages(Index bytes, const Post& post) {
     for (Index from = 0; from < bytes; from += message_bytes_)
       post(from, static_cast<int>(min_of(bytes - from, message_bytes_)),
            &requests_.emplace_back(MPI_REQUEST_NULL));
   }
-  // Throws the RunError that both sides find, in the same words.
+  // Throw the RunError that both sides find, in the same words.
   void compare(const HopNote& place, int receiver, const HopNote& offer, int sender) const;
 
   const int rank_, peer_;
@@ -183,7 +182,7 @@ class HopSide {
   MpiWaits& waits_;
   RankPulse* const pulse_;
   std::deque<std::shared_ptr<MpiHop>> hops_;  // not begun yet; guarded by the mutex
-  std::shared_ptr<MpiHop> hop_;               // in work
+  std::shared_ptr<MpiHop> hop_;               // under way
   Stage stage_ = Stage::not_ready;
   MPI_Request note_ = MPI_REQUEST_NULL;
   std::vector<MPI_Request> requests_;  // everything else

@@ -13,8 +13,7 @@ namespace ringscope {
 
 namespace {
 
-// Rank 0's invitation, to everybody. There is no lifeline yet that would end the wait, so a deadline
-// has to.
+// Send rank 0's invitation to all ranks. No lifeline could end the wait yet, so it has a deadline.
 std::string broadcast_invitation(const std::string& invitation, int rank, double timeout_s) {
   std::array<char, 4096> text{};
   if (invitation.size() >= text.size())
@@ -66,8 +65,8 @@ void MpiSession::finish() {
 }
 
 bool launched_by_mpi() {
-  // Open MPI; MPICH, Intel MPI and others that speak PMI; PMIx, by whoever; MVAPICH2; srun, whose
-  // step has more than one task.
+  // The variables are those of Open MPI; MPICH, Intel MPI and others that speak PMI; any PMIx;
+  // MVAPICH2; and srun, whose step must have more than one task.
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK",
                            "MPI_LOCALNRANKS", "MV2_COMM_WORLD_SIZE"})
     if (std::getenv(name) != nullptr) return true;

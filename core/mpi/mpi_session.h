@@ -1,4 +1,4 @@
-// MPI, from its start to its end, and the lifeline that goes with it. One a process.
+// MPI from its start to its end, with the lifeline that goes with it. A process has one session.
 #pragma once
 
 #include <memory>
@@ -10,16 +10,16 @@ namespace ringscope {
 
 class MpiSession {
  public:
-  // MPI_Init_thread, then the lifeline. Throws RunError.
+  // Call MPI_Init_thread, then start the lifeline. Throw RunError.
   explicit MpiSession(double timeout_s);
-  // After a failure nothing of MPI is called any more, also not MPI_Finalize: peers may be gone.
+  // After a failure no MPI function is called, not even MPI_Finalize, because peers may be gone.
   ~MpiSession();
 
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
   Lifeline& lifeline() { return *lifeline_; }
 
-  // Orderly end of the lifeline and of MPI, called by every rank; afterwards this process is alone.
+  // End the lifeline and MPI in order. Every rank calls it, and is alone afterwards.
   void finish();
 
  private:
@@ -28,13 +28,12 @@ class MpiSession {
   std::unique_ptr<Lifeline> lifeline_;
 };
 
-// Whether this process was started by something that sets up MPI (mpirun, srun, ...), from its
-// environment.
+// Return whether a launcher that sets up MPI (mpirun, srun, ...) started this process, judged by
+// its environment.
 bool launched_by_mpi();
-// The rank that this process will have, as its launcher says, before there is a session; -1: it does
-// not say.
+// Return this process's rank as its launcher tells, without a session; -1: it doesn't tell.
 int launched_rank();
-// "Open MPI 4.1.4, MPI 3.1", for `info`. Does not need a session.
+// Return the version, such as "Open MPI 4.1.4, MPI 3.1", for `info`. This needs no session.
 std::string mpi_version();
 
 }  // namespace ringscope

@@ -1,5 +1,5 @@
-// How a process waits for MPI outside of the ring: a look now and then, until what it waits for has
-// happened or the run has failed somewhere; and the pulse says meanwhile for whom.
+// A process's wait for MPI outside the ring. It looks from time to time until the request is
+// complete or the run has failed somewhere, and the pulse shows meanwhile for whom it waits.
 #pragma once
 
 #include <mpi.h>
@@ -14,8 +14,8 @@ class ProcessWait {
  public:
   ProcessWait(Engine& engine, RankPulse& pulse) : engine_(engine), pulse_(pulse) {}
 
-  // Returns when `request` is complete; null requests are. Throws the failure of the run, after which
-  // MPI may still touch the request's memory and nobody may call MPI. `peer`: -1 for all.
+  // Return when `request` is complete; null requests are. Throw the run's failure, after which MPI
+  // may still touch the request's memory and nobody may call MPI. A `peer` of -1 means all.
   void until_complete(MPI_Request& request, int peer) {
     if (request == MPI_REQUEST_NULL) return;
     pulse_.waits_for(peer);

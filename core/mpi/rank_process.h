@@ -1,6 +1,5 @@
-// What a rank does for as long as it is a process of a job, whatever its work is: it is watched
-// over the lifeline, its blocks move by MPI, and a failure anywhere ends the work of all, who then
-// agree on what happened.
+// A rank's life as one process of a job, whatever its work is. The lifeline watches it, MPI moves
+// its blocks, and a failure anywhere ends the work of all ranks, which then agree on what happened.
 #pragma once
 
 #include <exception>
@@ -19,8 +18,8 @@
 
 namespace ringscope {
 
-// A State is the rank as it is on threads too: made of what it needs, a Communicator& and a
-// RankPulse*. It holds all memory that hops name.
+// A State is the same rank that runs on threads. Its constructor takes its parts, a Communicator&
+// and a RankPulse*. It holds all memory that hops name.
 template <class State>
 class RankProcess {
  public:
@@ -33,8 +32,8 @@ class RankProcess {
   RankProcess(const RankProcess&) = delete;
   RankProcess& operator=(const RankProcess&) = delete;
 
-  // Returns what `work` does, a function of no arguments. Throws RunError naming the rank, the same
-  // on every rank, when any of them throws or is stuck; then no MPI function may be called.
+  // Return the result of `work`, a function of no arguments. Throw RunError naming the rank, the
+  // same on every rank, when any rank throws or is stuck; then no MPI function may be called.
   template <class Work>
   auto run(const Work& work) {
     try {
@@ -48,7 +47,7 @@ class RankProcess {
     }
   }
 
-  // For the work. From here until leave_ring() nobody else may call MPI.
+  // Make the rank's state. From here until leave_ring() nobody else may call MPI.
   template <class... Parts>
   State& join_ring(Parts&&... parts) {
     MpiCommunicator::Options options;
@@ -59,11 +58,11 @@ class RankProcess {
     state_ = std::make_unique<State>(std::forward<Parts>(parts)..., *comm_, &pulse_);
     return *state_;
   }
-  // Returns when nothing is on its way any more. The state stays.
+  // Return when nothing is on its way any more. The state stays.
   void leave_ring() { comm_.reset(); }
 
-  // `call`, which must outlive it; while it goes on the rank is not taken for stuck. Empty for an
-  // empty one.
+  // Return a function that calls `call`, which must outlive it, without the rank being taken for
+  // stuck meanwhile. The function is empty if `call` is.
   template <class... Arguments>
   std::function<void(Arguments...)> outside(const std::function<void(Arguments...)>& call) {
     if (!call) return {};
@@ -77,10 +76,10 @@ class RankProcess {
   RankPulse& pulse() { return pulse_; }
 
  private:
-  // How long a rank that was told of a failure waits for rank 0's word on it.
+  // How long a rank that knows of a failure waits for rank 0's verdict, in seconds.
   static constexpr double kFailureSeconds = 1;
 
-  // Tells everybody, and throws what rank 0 then says of the run.
+  // Tell all ranks, and throw rank 0's verdict on the run.
   [[noreturn]] void fail(const RunError& error) {
     line_.fail(error);
     const RunError agreed = line_.wait_for_failure(kFailureSeconds).value_or(error);
@@ -88,11 +87,11 @@ class RankProcess {
     comm_.reset();
     line_.unwatch();
     if (state_ != nullptr)
-      keep_until_exit(std::move(state_));  // hops that never ended name its memory
+      keep_until_exit(std::move(state_));  // because hops that never ended name its memory
     throw agreed;
   }
 
-  // Ends every wait, and the work of a long step.
+  // End every wait, and the work of a long step.
   void stop(const RunError& error) {
     engine_.fail(error);
     pulse_.stop();
@@ -103,7 +102,7 @@ class RankProcess {
   RankPulse pulse_;
   MpiEngine engine_;
   std::unique_ptr<State> state_;
-  std::unique_ptr<MpiCommunicator> comm_;  // ends before the state, whose memory it may still touch
+  std::unique_ptr<MpiCommunicator> comm_;  // ends before the state, whose memory it may touch
 };
 
 }  // namespace ringscope

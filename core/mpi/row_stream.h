@@ -1,5 +1,5 @@
-// Rows on their way between rank 0 and another rank, as one stream of values in messages of 256 KiB,
-// two of them at a time: neither end holds more of it than that.
+// Rows on their way between rank 0 and another rank, as one stream of values. Neither end holds
+// more of it than two messages of 256 KiB.
 #pragma once
 
 #include <mpi.h>
@@ -12,7 +12,7 @@
 
 namespace ringscope {
 
-// Values of all tensors that a rank with `rows` takes in, and gives out.
+// Return the number of values in all tensors that a rank with `rows` takes in or gives out.
 Index input_values(const AttentionShape& shape, const LocalRows& rows, bool backward);
 Index output_values(const AttentionShape& shape, const LocalRows& rows, bool backward);
 
@@ -23,7 +23,7 @@ class RowSender : public RowSink {
   ~RowSender() override;
 
   void put(const RowsOfHead& piece, const float* from) override;
-  // Returns when all of them have left.
+  // Return when all values have left.
   void finish();
 
  private:

@@ -17,8 +17,8 @@ namespace ringscope {
 
 namespace {
 
-// How long a rank that was told of a failure waits for rank 0's word on it, and rank 0 for what the
-// others recorded.
+// How long a rank that knows of a failure waits for rank 0's verdict, and rank 0 for what the
+// others recorded, in seconds.
 constexpr double kFailureSeconds = 1;
 
 // One rank's part of a run, from its memory to its report.
@@ -52,7 +52,7 @@ class ProcessRun {
     return std::move(run_);
   }
 
-  // Tells everybody, and throws what rank 0 then says of the run.
+  // Tell all ranks, and throw rank 0's verdict on the run.
   [[noreturn]] void fail(const RunError& error) {
     line_.fail(error);
     const RunError agreed = line_.wait_for_failure(kFailureSeconds).value_or(error);
@@ -60,7 +60,7 @@ class ProcessRun {
     if (rank_engine_ != nullptr) {
       try {
         rank_engine_->finish_failed();
-      } catch (const std::exception&) {  // then less is recorded
+      } catch (const std::exception&) {  // less is recorded then
       }
     }
     rank_engine_.reset();
@@ -78,13 +78,13 @@ class ProcessRun {
  private:
   LocalRows rows_of(int rank) const { return problem_.partition.rows_of(rank); }
 
-  // Ends every wait, and the work of a long step.
+  // End every wait, and the work of a long step.
   void stop(const RunError& error) {
     engine_.fail(error);
     if (rank_ != nullptr) rank_->pulse().stop();
   }
 
-  // Rank 0 serves the others one after the other, then itself.
+  // Rank 0 serves the other ranks one after the other, then itself.
   void take_inputs(const ProcessInputs& inputs) {
     if (!inputs.is_scattered) return rank_->take_inputs(*inputs.generated);
     const AttentionShape& shape = config_.shape;
@@ -128,11 +128,11 @@ class ProcessRun {
     report_.predicted_bytes = RankMemory::predicted_bytes(problem_, rank_number_, config_.scheme,
                                                           config_.backward, config_.kv_buffers) +
                               rank_engine_->scratch_bytes();
-    rank_engine_.reset();  // from here on this thread calls MPI again
+    rank_engine_.reset();  // this thread calls MPI again from here on
     report_.after = exchange_clocks(rank_number_, config_.world_size, *wait_);
   }
 
-  // Rank 0's share of the work stands for all.
+  // Report progress by rank 0's share of the work, which stands for all.
   Engine::Listener listener(const Progress& progress) const {
     if (!progress || rank_number_ != 0) return {};
     double total = 0;
@@ -145,7 +145,7 @@ class ProcessRun {
     };
   }
 
-  // Rank 0 takes its own, then those of the others one after the other.
+  // Rank 0 takes its own outputs, then those of the others one after the other.
   void give_outputs() {
     const AttentionShape& shape = config_.shape;
     const auto values_of = [&](const LocalRows& rows) {
@@ -204,7 +204,7 @@ class ProcessRun {
   RankReport report_;
   std::unique_ptr<Rank> rank_;
   std::unique_ptr<RankEngine>
-      rank_engine_;  // ends before the rank, whose memory it may still touch
+      rank_engine_;  // ends before the rank, whose memory it may touch
   std::optional<ProcessWait> wait_;
 };
 

@@ -1,5 +1,5 @@
-// A run with one rank a process: scatter or generate the rows, go round the ring, gather what
-// was asked for at rank 0, on one clock.
+// A run with one process per rank: scatter or generate the rows, run the ring, and gather the
+// requested outputs at rank 0, on one clock.
 #pragma once
 
 #include "core/mpi/mpi_session.h"
@@ -9,24 +9,24 @@
 
 namespace ringscope {
 
-// Where a process's rows come from: exactly one of the two is set, the same one on every rank.
+// The source of a process's rows. Exactly one of the two is used, the same one on every rank.
 struct ProcessInputs {
-  RowSource* generated = nullptr;  // gives any rank's rows: every rank asks its own
-  RowSource* at_rank_0 = nullptr;  // asked on rank 0 for everybody's rows, which are sent to them;
+  RowSource* generated = nullptr;  // gives any rank's rows, and every rank asks its own
+  RowSource* at_rank_0 = nullptr;  // gives everybody's rows on rank 0, which sends them;
                                    // null on the others
-  bool is_scattered = false;       // the second is meant
+  bool is_scattered = false;       // whether the second is meant
 };
 
-// Runs rank session.rank() of `config` (whose world_size is the session's) with what `engine`
-// provides for it. On rank 0 the result is that of run_ranks, with whole outputs if `gather_outputs`
-// (the same on all ranks) and empty ones otherwise; on the others it is empty. Throws InputError for an
-// impossible config; RunError naming rank and step, the same on every rank, when any rank failed, on
-// rank 0 as a RunFailure; then no MPI function may be called any more. How long a rank may be silent is
-// the session's to say, not config.timeout_s.
+// Run rank session.rank() of `config` (whose world_size is the session's) with what `engine`
+// provides for it. Return the result of run_ranks() on rank 0, with whole outputs if
+// `gather_outputs` (the same on all ranks) and empty ones otherwise; return an empty result
+// elsewhere. Throw InputError for an impossible config. Throw RunError naming rank and step, the
+// same on every rank, when any rank fails, on rank 0 as a RunFailure; then no MPI function may be
+// called any more. The session decides how long a rank may be silent, not config.timeout_s.
 RingRun run_one_rank(MpiSession& session, const RingConfig& config, const ProcessInputs& inputs,
                      bool gather_outputs, Engine& engine, const Progress& progress = {});
 
-// The same on CPUs: blocks move by MPI (mpi_communicator.h).
+// Do the same on CPUs, where blocks move by MPI (mpi_communicator.h).
 RingRun run_on_mpi(MpiSession& session, const RingConfig& config, const ProcessInputs& inputs,
                    bool gather_outputs, const Progress& progress = {});
 

@@ -9,7 +9,7 @@
 namespace ringscope {
 namespace {
 
-// What a rank brings, and what rank 0 found.
+// What a rank brings, and what rank 0 finds.
 struct Contribution {
   Terms terms;
   std::string bad_input;
@@ -45,7 +45,7 @@ const std::string* value_of(const Terms& terms, const std::string& name) {
   return found == terms.end() ? nullptr : &found->second;
 }
 
-// Of a long value, the part around its byte `at`.
+// Return a long value's part around its byte `at`.
 std::string shortened(const std::string& value, std::size_t at) {
   constexpr std::size_t kShown = 60, kBefore = 20;
   if (value.size() <= kShown) return value;
@@ -59,7 +59,7 @@ std::string has(int rank, const std::string& name, const std::string* value, std
   return value == nullptr ? who + "no " + name : who + name + " " + shortened(*value, at);
 }
 
-// What rank `rank` has that rank 0 has not, or the other way round; empty for nothing.
+// Describe what rank `rank` has and rank 0 lacks, or the other way round; empty for nothing.
 std::string difference(int rank, const Terms& theirs, const Terms& ours) {
   const auto compare = [&](const std::string& name) -> std::string {
     const std::string* a = value_of(theirs, name);

@@ -22,13 +22,13 @@ constexpr std::string_view kDigits = "0123456789abcdef";
 
 Secret new_secret() {
   Secret secret;
-  // Up to 256 bytes come whole.
+  // The system delivers up to 256 bytes at once.
   if (::getrandom(secret.data(), secret.size(), 0) != static_cast<ssize_t>(secret.size()))
     throw RunError("the system gives no random numbers");
   return secret;
 }
 
-// The numeric address; empty for one that others would not reach.
+// Return the numeric address; empty for one that others could not reach.
 std::string address_of(const ifaddrs& entry, bool with_ipv6) {
   if (entry.ifa_addr == nullptr || (entry.ifa_flags & IFF_UP) == 0) return "";
   char text[INET6_ADDRSTRLEN] = "";

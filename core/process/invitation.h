@@ -1,6 +1,6 @@
-// What a process must know to join a run's lifeline: where rank 0 listens, and two secrets. Who
-// knocks shows the first, so that rank 0 knows a member of the run from a stranger; rank 0 answers
-// with the second, so that a member knows rank 0 from whatever else has that port on another host.
+// What a process must know to join a run's lifeline: where rank 0 listens, and two secrets. A
+// process that connects shows the first, so rank 0 can tell the run's members from strangers. Rank
+// 0 answers with the second, so a member can tell rank 0 from another host's program at that port.
 #pragma once
 
 #include <array>
@@ -19,13 +19,13 @@ struct Invitation {
   Secret answer{};
 };
 
-// To this host: all its addresses but link-local ones, the loopback first; new secrets. Throws
-// RunError.
+// Return an invitation to this host, with new secrets and all its addresses except link-local ones,
+// the loopback first. Throw RunError.
 Invitation invitation_to_this_host(int port, bool with_ipv6);
 
-// "127.0.0.1,10.0.0.7/41234/<32 hex digits>/<32 hex digits>"
+// Return a text such as "127.0.0.1,10.0.0.7/41234/<32 hex digits>/<32 hex digits>".
 std::string to_text(const Invitation& invitation);
-// Throws RunError.
+// Return the invitation in `text`. Throw RunError.
 Invitation invitation_from(const std::string& text);
 
 }  // namespace ringscope

@@ -12,9 +12,9 @@ namespace {
 
 using Lock = std::unique_lock<std::mutex>;
 
-// Orderly ends take milliseconds; what hangs in them shall not hang the program.
+// Orderly ends take milliseconds. One that hangs must not hang the program.
 constexpr double kFarewell = 2;
-// When rank 0 is lost the others cannot hear each other; the speaker needs no longer than this.
+// Without rank 0 the others cannot hear each other, but the speaker needs no longer than this.
 constexpr double kSpeech = 0.5;
 
 std::shared_ptr<const std::string> shared(const std::string& text) {
@@ -132,7 +132,7 @@ void Lifeline::unwatch() {
   impl_->on_failure_ = nullptr;
   impl_->is_call_due_ = false;
   impl_->wake();
-  if (std::this_thread::get_id() == impl_->thread_id()) return;  // on_failure itself says so
+  if (std::this_thread::get_id() == impl_->thread_id()) return;  // called by on_failure itself
   impl_->changed_.wait(lock, [&] { return !impl_->is_calling_; });
 }
 
@@ -210,7 +210,7 @@ std::vector<std::optional<std::string>> Lifeline::last_words(const std::string& 
 bool Lifeline::is_speaker() const {
   const Lock lock(impl_->mutex_);
   if (impl_->rank_ == 0) return !impl_->is_buried_;
-  // Whoever got rank 0's verdict leaves the speaking to it.
+  // A rank that got rank 0's verdict leaves the speaking to rank 0.
   if (impl_->has_left_ || impl_->is_verdict_from_rank_0_ || impl_->has_rank_0_spoken_) return false;
   return std::all_of(impl_->seats_.begin(), impl_->seats_.begin() + impl_->rank_,
                      [](const Impl::Seat& seat) { return seat.is_gone; });
@@ -221,7 +221,7 @@ void Lifeline::leave() {
     Lock lock(impl_->mutex_);
     if (impl_->has_left_) return;
     impl_->throw_if_failed();
-    // Behind all messages. Rank 0's word that all have left is the last word to each of them.
+    // This goes behind all messages. Rank 0's word that all have left is its last to each.
     if (impl_->rank_ != 0) impl_->send_to_all(wire::Type::bye, wire::Type::bye, shared(""));
     impl_->await(lock, Impl::Awaited::farewell);
     impl_->has_left_ = true;

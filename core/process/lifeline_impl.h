@@ -1,9 +1,9 @@
-// The state behind a Lifeline, and the thread that owns its sockets. The thread alone reads and
+// The state behind a Lifeline, and the thread that owns its sockets. Only the thread reads and
 // closes them; calls leave messages and wait for what the thread brings. Rank 0 decides what the
-// run's failure is; the others report to it, and decide only that rank 0 itself is lost.
+// run's failure is. The others report to it, and decide only that rank 0 itself is lost.
 //
-// lifeline.cpp: the calls. lifeline_thread.cpp: the thread, frames in and out.
-// lifeline_judging.cpp: who has failed.
+// lifeline.cpp has the calls, lifeline_thread.cpp the thread with frames in and out, and
+// lifeline_judging.cpp the decision who has failed.
 #pragma once
 
 #include <condition_variable>
@@ -20,7 +20,7 @@ namespace ringscope {
 
 class Lifeline::Impl {
  public:
-  // What a call waits for, of every rank at the other end of a connection.
+  // What a call waits for from every rank at the other end of a connection.
   enum class Awaited { nothing, arrival, message, farewell };
 
   Impl(int rank, int world_size, double timeout_s);
@@ -29,31 +29,31 @@ class Lifeline::Impl {
   void open_door(Descriptor listener, const Invitation& invitation);  // rank 0
   void connect_to_rank_0(Descriptor socket);                          // the others
   void start();
-  // Ends the thread and closes the sockets. After a failure only when the others have read what was
-  // sent, or did not for a moment.
+  // End the thread and close the sockets. After a failure, first let the others read for a moment
+  // what was sent.
   void stop();
 
-  // Waits; throws the run's failure.
+  // Wait for `what`, and throw the run's failure.
   void await(std::unique_lock<std::mutex>& lock, Awaited what);
-  // Fills in what is missing of the rank and step.
+  // Report `error`, with rank and step filled in where they are missing.
   void fail_here(const RunError& error);
   void send_to_all(wire::Type part, wire::Type last, std::shared_ptr<const std::string> text);
   void throw_if_failed() const;
   bool all_peers(const std::function<bool(int)>& holds) const;
   void wake() { wake_up(wake_.get()); }
 
-  struct Seat {  // of a rank, as seen from here
+  struct Seat {  // one rank, as seen from here
     std::unique_ptr<Connection> connection;
     bool is_joined = false;
-    bool is_gone = false;       // dead or silent: not waited for any more
+    bool is_gone = false;       // dead or silent, so that nobody waits for it any more
     bool has_reported = false;  // that something failed
     bool has_left = false;
     double heard_at = 0;
-    double excused_at = 0;  // was busy with something known; collectives are patient from then on
+    double excused_at = 0;  // last time known to be busy; collectives are patient from then on
     wire::Status status;
     bool is_done_for_judge = false;
     std::deque<std::string> inbox;
-    std::string message, words;  // those of which parts have come
+    std::string message, words;  // parts received so far
     std::optional<std::string> last_words;
   };
 
@@ -64,18 +64,18 @@ class Lifeline::Impl {
   mutable std::mutex mutex_;  // guards what follows
   mutable std::condition_variable changed_;
   std::vector<Seat> seats_;
-  std::vector<int> peers_;  // at the other ends: of rank 0 all others, of the others rank 0
+  std::vector<int> peers_;  // the other ends: all others on rank 0, rank 0 on the others
 
-  std::optional<wire::Failure> verdict_;  // the run has failed
+  std::optional<wire::Failure> verdict_;  // set when the run has failed
   bool is_verdict_from_rank_0_ = false;
   bool has_left_ = false;
-  bool is_buried_ = false;  // rank 0: others took it for lost
+  bool is_buried_ = false;  // on rank 0: others took it for lost
   bool has_rank_0_spoken_ = false;
   bool are_words_heard_ = false;  // by rank 0
 
   const RankPulse* pulse_ = nullptr;
   OnFailure on_failure_;
-  std::uint64_t watch_ = 0;  // calls of watch()
+  std::uint64_t watch_ = 0;  // number of calls of watch()
   bool is_call_due_ = false;
   bool is_calling_ = false;
 
@@ -85,7 +85,7 @@ class Lifeline::Impl {
   std::thread::id thread_id() const { return thread_.get_id(); }
 
  private:
-  // The thread.
+  // The functions of the thread.
   void run();
   void poll_sockets(std::unique_lock<std::mutex>& lock);
   void welcome_guests();
@@ -99,13 +99,13 @@ class Lifeline::Impl {
   double status_period() const;
   wire::Status own_status() const;
 
-  // Judging. All at now_.
+  // The functions that judge, all at now_.
   void judge();
   void judge_silence();
   void judge_progress();
   void judge_absence();
   void lose(int rank);
-  void hold(const wire::Failure& failure);    // until no death can explain it
+  void hold(const wire::Failure& failure);    // until no death can explain it any more
   void report(const wire::Failure& failure);  // to rank 0
   void settle(wire::Failure failure);
   RankStatus last_status(int rank) const;
@@ -118,8 +118,8 @@ class Lifeline::Impl {
   std::thread thread_;
   bool is_stopping_ = false;
 
-  // When this round of the thread began to look at the sockets: what had come by then is read when
-  // somebody is judged, so that a pause of this process counts against nobody.
+  // When this round of the thread began to look at the sockets. What had arrived by then is read
+  // before any rank is judged, so a pause of this process counts against no rank.
   double now_ = 0;
   double status_due_ = 0;
   wire::Status sent_status_;

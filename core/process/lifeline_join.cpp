@@ -17,12 +17,12 @@
 namespace ringscope {
 namespace {
 
-// A rank 0 that has so many guests at once that it drops one of them is asked again.
+// Rank 0 is asked again if it drops this process because it has too many guests at once.
 constexpr int kRounds = 3;
 constexpr double kPause = 0.1;
 constexpr double kPatienceWithStrangers = 5;
 
-// One address that is being tried.
+// An address that is being tried.
 struct Candidate {
   Descriptor socket;
   bool is_connected = false;
@@ -31,7 +31,7 @@ struct Candidate {
 
 enum class State { open, refused, welcome };
 
-// Goes on as far as `candidate` can without waiting; errno says why it was refused.
+// Advance `candidate` as far as possible without waiting; errno tells why it was refused.
 State advance(Candidate& candidate, const std::string& knock, const Secret& answer) {
   const int fd = candidate.socket.get();
   if (!candidate.is_connected) {
@@ -40,7 +40,7 @@ State advance(Candidate& candidate, const std::string& knock, const Secret& answ
       return State::refused;
     }
     candidate.is_connected = true;
-    // An empty socket buffer takes so little at once.
+    // An empty socket buffer takes so few bytes at once.
     return ::send(fd, knock.data(), knock.size(), MSG_NOSIGNAL) ==
                    static_cast<ssize_t>(knock.size())
                ? State::open
@@ -62,7 +62,7 @@ State advance(Candidate& candidate, const std::string& knock, const Secret& answ
   return expected.starts_with(candidate.received) ? State::open : State::refused;
 }
 
-// One try of all addresses. None when all refuse, errno saying why, or the time is over (ETIMEDOUT).
+// Try all addresses once. Return none when all refuse or time is over; errno tells (ETIMEDOUT).
 std::optional<Descriptor> try_all(const Invitation& invitation, const std::string& knock,
                                   double until) {
   std::vector<Candidate> candidates;

@@ -1,5 +1,5 @@
-// How a connection comes about: who knocks at rank 0's door, and how rank 0 tells the ranks of its
-// run from strangers.
+// How connections to rank 0 are made, and how rank 0 tells the ranks of its run from strangers.
+// What follows on a connection is in lifeline_thread.cpp.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace ringscope {
 
-// Connects to rank 0 at all addresses of the invitation at once; the first that answers right is
-// taken. Throws RunError naming rank 0 when none does within the timeout.
+// Connect to rank 0 at all addresses of the invitation at once, and return the first connection
+// with the right answer. Throw RunError naming rank 0 when there is none within the timeout.
 Descriptor reach_rank_0(const Invitation& invitation, int rank, int world_size, double timeout_s);
 
-// Connections at rank 0's door that have not said yet who they are. Each may say as much as a knock
-// has bytes; those who say something else, or nothing for a while, are dropped.
+// Connections at rank 0's door that have not yet identified themselves. Each may send as many bytes
+// as a knock has. Those that send something else, or nothing for a while, are dropped.
 class Doorstep {
  public:
   struct Guest {
@@ -28,11 +28,11 @@ class Doorstep {
 
   Doorstep(Descriptor listener, const Invitation& invitation, int world_size);
 
-  // Sockets to poll for reading. No reading of others is needed before one of these has something.
+  // Return the sockets to poll for reading. admit() is needed only when one of these has something.
   std::vector<int> sockets(double now) const;
-  // Takes new connections, and returns those that have shown the right secret.
+  // Take new connections, and return those that have shown the right secret.
   std::vector<Guest> admit(double now);
-  std::string answer() const;  // the frame for a guest who may come in
+  std::string answer() const;  // the frame for an admitted guest
 
  private:
   struct Stranger {
@@ -44,7 +44,7 @@ class Doorstep {
   Descriptor listener_;
   Invitation invitation_;
   std::size_t room_;
-  double rests_until_ = 0;  // while the system has no descriptors to give
+  double rests_until_ = 0;  // while the system has no free descriptors
   std::vector<Stranger> strangers_;
 };
 

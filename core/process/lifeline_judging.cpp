@@ -8,9 +8,8 @@
 namespace ringscope {
 namespace {
 
-// Whoever exchanges blocks with a rank that dies may report an error of its own before the death is
-// known here. So a report waits a moment: a death without a word is the cause, never the
-// consequence.
+// A rank that exchanges blocks with a dying one may report an error before the death is known here.
+// So a report waits a moment: a death without a word is the cause, never the consequence.
 constexpr double kGrace = 0.2;
 // After so many periods without a status something is wrong with the whole process.
 constexpr double kMissedBeats = 2.5;
@@ -20,7 +19,7 @@ constexpr double kMissedBeats = 2.5;
 void Lifeline::Impl::judge() {
   if (verdict_ || has_left_) return;
   judge_silence();
-  if (held_) {  // nothing but a death comes before it
+  if (held_) {  // only a death takes precedence
     if (now_ >= held_until_) settle(*held_);
     return;
   }
@@ -28,14 +27,14 @@ void Lifeline::Impl::judge() {
   judge_absence();
 }
 
-// A process that is alive gives signs of life from its lifeline's thread, whatever else it does.
+// Judge by signs of life, which a living process's lifeline thread gives whatever else it does.
 void Lifeline::Impl::judge_silence() {
   for (const int r : peers_) {
     const Seat& seat = seats_[static_cast<std::size_t>(r)];
     if (verdict_ || !seat.is_joined || now_ - seat.heard_at <= timeout_s_) continue;
     const wire::Failure failure =
         failure_of(r, true, fmt::format("no sign of life for {:g} s", timeout_s_));
-    report(failure);  // should it wake up, it learns why nobody is there any more
+    report(failure);  // if it wakes up, it learns why nobody is there any more
     settle(failure);
   }
 }
@@ -55,7 +54,7 @@ void Lifeline::Impl::judge_progress() {
     const wire::Status& status = seat.status;
     if (seat.is_done_for_judge) continue;
     if (status.watch < judged_watch_) {
-      stall_judge_->heard(r, RankStatus{}, now_);  // has not begun, but lives
+      stall_judge_->heard(r, RankStatus{}, now_);  // it has not begun, but lives
     } else if (status.watch == judged_watch_ && status.is_watched) {
       stall_judge_->heard(r, status.where, now_);
     } else {
@@ -67,7 +66,7 @@ void Lifeline::Impl::judge_progress() {
     settle({verdict->rank(), verdict->step(), false, verdict->what()});
 }
 
-// Who does not come to a collective.
+// Judge the ranks that do not come to a collective.
 void Lifeline::Impl::judge_absence() {
   if (verdict_ || awaited_ == Awaited::nothing) return;
   for (const int r : peers_) {
@@ -75,7 +74,7 @@ void Lifeline::Impl::judge_absence() {
     if (has(r, awaited_)) continue;
     if (is_excused(seat)) seat.excused_at = now_;
     if (seat.is_joined && now_ - seat.heard_at > kMissedBeats * status_period())
-      continue;  // silent is worse
+      continue;  // silence is worse, and is judged elsewhere
     if (now_ - std::max(awaited_since_, seat.excused_at) <= timeout_s_) continue;
     const std::string late =
         awaited_ == Awaited::arrival
@@ -101,21 +100,21 @@ bool Lifeline::Impl::has(int rank, Awaited what) const {
   return false;
 }
 
-// A rank in the ring may be there for long; whether it stands still is for the stall judge to say.
-// Rank 0 in a collective waits itself.
+// Return whether `seat` may be late. A rank in the ring may take long, and the stall judge decides
+// whether it stands still. Rank 0 in a collective waits itself.
 bool Lifeline::Impl::is_excused(const Seat& seat) const {
   if (rank_ != 0) return seat.status.is_watched || seat.status.is_collecting;
   return stall_judge_ && seat.status.is_watched && seat.status.watch == judged_watch_;
 }
 
-// The connection to `rank` has ended.
+// Handle the end of the connection to `rank`.
 void Lifeline::Impl::lose(int rank) {
   Seat& seat = seats_[static_cast<std::size_t>(rank)];
   const bool has_reported = seat.has_reported;
   seat.connection.reset();
   seat.is_gone = true;
   changed_.notify_all();
-  // What a rank said of itself counts more than that it then went.
+  // What a rank said of itself counts more than that it then ended.
   if (has_left_ || (rank_ != 0 && seat.has_left) || has_reported) return;
   settle(failure_of(rank, true, "its process ended"));
 }
@@ -135,8 +134,8 @@ void Lifeline::Impl::report(const wire::Failure& failure) {
   seats_[0].connection->send(wire::Type::report, wire::pack(failure));
 }
 
-// From here on `failure` is the run's. The others know it before anybody here does, so that this
-// process may end at once.
+// Make `failure` the run's. The others are told before anybody here knows, so this process may end
+// then.
 void Lifeline::Impl::settle(wire::Failure failure) {
   if (verdict_) return;
   if (failure.rank >= 0 && failure.step < 0) failure.step = last_status(failure.rank).step;

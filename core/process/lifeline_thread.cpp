@@ -19,7 +19,7 @@ namespace {
 constexpr double kPulsePeriod = 0.01;  // how often a pulse is looked at for a new step
 constexpr double kLinger = 0.3;
 
-// Signals are the business of the program's own threads.
+// Start a thread that takes no signals, because they belong to the program's own threads.
 std::thread without_signals(std::function<void()> work) {
   sigset_t all, before;
   sigfillset(&all);
@@ -67,7 +67,7 @@ void Lifeline::Impl::run() {
   if (verdict_) linger(lock);
 }
 
-// How long nothing will be due, if nothing comes.
+// Return how long nothing will be due, if nothing arrives.
 double Lifeline::Impl::seconds_to_sleep(double now) const {
   if (is_stopping_ || is_call_due_) return 0;
   double sleep = status_due_ - now;
@@ -115,7 +115,7 @@ void Lifeline::Impl::welcome_guests() {
     const int r = guest.knock.rank;
     if (r < 1 || r >= world_size_) continue;
     Seat& seat = seats_[static_cast<std::size_t>(r)];
-    if (seat.is_joined) continue;  // came by several addresses
+    if (seat.is_joined) continue;  // it came by several addresses
     if (guest.knock.version != wire::kVersion || guest.knock.world_size != world_size_) {
       settle(failure_of(r, true,
                         guest.knock.version != wire::kVersion
@@ -224,7 +224,7 @@ void Lifeline::Impl::send_status() {
   const std::string packed = wire::pack(status);
   for (const int r : peers_) {
     Connection* connection = seats_[static_cast<std::size_t>(r)].connection.get();
-    // A peer that does not read gets no pile of them.
+    // A peer that does not read must not get a pile of them.
     if (connection != nullptr && !connection->has_unsent_frames())
       connection->send(wire::Type::status, packed);
   }
@@ -243,8 +243,8 @@ void Lifeline::Impl::call_back(std::unique_lock<std::mutex>& lock) {
   changed_.notify_all();
 }
 
-// Closing a socket that holds unread bytes may take away from the peer what was sent to it before.
-// So the peers are let read to the end first, and their ends are read. Who still comes learns why.
+// Let the peers read to the end, and read their ends, because closing a socket that holds unread
+// bytes may destroy what was sent to the peer before. Late guests are told why.
 void Lifeline::Impl::linger(std::unique_lock<std::mutex>& lock) {
   const double until = steady_seconds() + kLinger;
   for (;;) {

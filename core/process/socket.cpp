@@ -23,7 +23,7 @@ void set_option(int fd, int level, int name, int value) {
   (void)::setsockopt(fd, level, name, &value, sizeof value);
 }
 
-// Small messages leave at once; a host that vanished is noticed even where nobody waits for it.
+// Send small messages at once, and notice a vanished host even where nobody waits for it.
 void set_up_connection(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -155,14 +155,14 @@ void Connection::take_next_part() {
   if (size == left) messages_.pop_front();
 }
 
-// Whether all of out_ has left.
+// Return whether all of out_ has left.
 bool Connection::write_frames() {
   while (has_unsent_frames()) {
     const ssize_t n = ::send(fd(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
     if (n < 0) {
-      // What the peer said before is still to be read; that also tells that it is gone.
+      // What the peer sent before can still be read, and reading will also show that it is gone.
       peer_reads_ = false;
       messages_.clear();
       break;

@@ -1,4 +1,4 @@
-// TCP sockets as the lifeline needs them: owned, nonblocking, closed on exec.
+// TCP sockets for the lifeline: owned, nonblocking, and closed on exec.
 #pragma once
 
 #include <cstddef>
@@ -40,23 +40,23 @@ struct Listener {
   bool takes_ipv6 = false;
 };
 
-// On all addresses of this host, at a port that the system chooses. Throws RunError.
+// Listen on all addresses of this host, at a port that the system chooses. Throw RunError.
 Listener listen_on_all_addresses();
-// The next connection that waits at `listener`; none when there is none, or none could be taken.
+// Return the next connection at `listener`; none when there is none, or none could be taken.
 std::optional<Descriptor> accept_at(int listener);
-// Begins to connect to a numeric address; none when that fails at once, errno saying why. Whether it
-// worked is known when the socket can be written to.
+// Begin to connect to a numeric address; return none when that fails at once, with the reason in
+// errno. When the socket becomes writable, connect_error() knows the result.
 std::optional<Descriptor> begin_connect(const std::string& address, int port);
-// 0 when a begun connection was made, else the error.
+// Return 0 when a begun connection was made, else the error.
 int connect_error(int socket);
 
-// A counter that poll() can wait for.
+// Make, increase or clear a counter that poll() can wait for.
 Descriptor make_wake_up();
 void wake_up(int fd);
 void clear_wake_up(int fd);
 
 // ---
-// One end of a lifeline: frames in and out of a socket, without ever waiting for it.
+// One end of a lifeline: frames in and out of a socket, without ever waiting for the socket.
 
 class Connection {
  public:
@@ -66,19 +66,19 @@ class Connection {
 
   int fd() const { return socket_.get(); }
 
-  // Goes out before what is left of long messages, as far as the socket takes it at once.
+  // Send a frame ahead of unsent long messages, as far as the socket takes it at once.
   void send(wire::Type type, std::string_view payload = {});
-  // A message of any length, in order with other messages. All parts but the last are `part`.
+  // Send a message of any length, in order with other messages. All parts but the last are `part`.
   void send_message(wire::Type part, wire::Type last, std::shared_ptr<const std::string> message);
-  // Forgets what is left of long messages. The peer gets no end of one that had begun.
+  // Forget what is left of long messages. The peer gets no end of one that had begun.
   void drop_messages() { messages_.clear(); }
 
   bool has_unsent_frames() const { return sent_ < out_.size(); }
   bool has_unsent() const { return has_unsent_frames() || !messages_.empty(); }
-  // As much as the socket takes, within limits that leave time for others.
+  // Write as much as the socket takes, within limits that leave time for other connections.
   void write();
-  // Calls on_frame for what has come. False when nothing more will: the peer closed, or sent what it
-  // should not.
+  // Call on_frame for what has arrived. Return false when nothing more will come, because the peer
+  // closed or broke the protocol.
   bool read(const OnFrame& on_frame);
   void end_writing();  // the peer reads an end after what was sent
 

@@ -1,4 +1,4 @@
-// One clock for all deadlines of this process.
+// The one clock for all deadlines of this process.
 #pragma once
 
 #include <chrono>

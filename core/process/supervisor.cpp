@@ -24,7 +24,7 @@ namespace {
 constexpr int kFailed = 3;
 constexpr time_t kMomentForOthers = 1;  // s
 
-// Those by which a launcher or a user asks for the end, and those that ask for something else.
+// Signals by which a launcher or a user asks for the end, and signals with other requests.
 constexpr int kEnds[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 constexpr int kOthers[] = {SIGUSR1, SIGUSR2, SIGCONT};
 
@@ -35,18 +35,18 @@ sigset_t ends() {
   return set;
 }
 
-// Whether a signal has stopped the process `pid`.
+// Return whether a signal has stopped the process `pid`.
 bool is_stopped(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
   std::getline(file, line);
-  // "1234 (name) T ...", where the name may be anything.
+  // The line is "1234 (name) T ...", where the name may be anything.
   const std::size_t end_of_name = line.rfind(") ");
   return end_of_name != std::string::npos && line.compare(end_of_name, 3, ") T") == 0;
 }
 
-// Who stops the process that the launcher knows means this one, and a parent that stands still could
-// not hand on how this one ended. The parent passes SIGCONT on.
+// Stop with the parent. Whoever stops the process that the launcher knows means this one, and a
+// stopped parent could not pass on how this one ended. The parent passes SIGCONT on.
 void stop_with(pid_t parent) {
   sigset_t all, before;
   sigfillset(&all);
@@ -60,7 +60,7 @@ void stop_with(pid_t parent) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// A page that the child shares; it is never given back.
+// Make a page that the child shares; it is never freed.
 SharedFlag& make_shared_flag() {
   void* const page = ::mmap(nullptr, sizeof(SharedFlag), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -69,7 +69,7 @@ SharedFlag& make_shared_flag() {
   return *new (page) SharedFlag(false);
 }
 
-// Of the child; false while it runs.
+// Return whether the child has ended, and then set its `status`.
 bool has_ended(pid_t child, int& status) {
   pid_t ended;
   do {
@@ -82,13 +82,13 @@ bool has_ended(pid_t child, int& status) {
 
 int supervised(const std::function<int(SharedFlag&)>& work, const std::function<void(int)>& lost) {
   SharedFlag& others_watch = make_shared_flag();
-  // Signals are taken one by one below, so that no handler is needed. They are held back before the
-  // child is there, so that none is lost.
+  // Signals are taken one by one below, so no handler is needed. They are blocked before the child
+  // exists, so none is lost.
   sigset_t taken = ends(), before;
   for (const int signal : kOthers) sigaddset(&taken, signal);
   sigaddset(&taken, SIGCHLD);
   ::sigprocmask(SIG_BLOCK, &taken, &before);
-  // Where SIGCHLD is ignored, a child leaves no status.
+  // If SIGCHLD is ignored, a child leaves no status.
   struct sigaction normal {
   }, inherited{};
   normal.sa_handler = SIG_DFL;
@@ -103,7 +103,7 @@ int supervised(const std::function<int(SharedFlag&)>& work, const std::function<
   }
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(kFailed);  // it died before that call
+    if (::getppid() != parent) ::_exit(kFailed);  // the parent died before that call
     ::sigaction(SIGCHLD, &inherited, nullptr);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     stop_with(parent);

@@ -7,7 +7,7 @@ namespace ringscope::wire {
 namespace {
 
 constexpr std::size_t kNumberBytes = 8;
-// Longer ones are cut: a failure must fit into a frame.
+// Longer texts are cut, because a failure must fit into a frame.
 constexpr std::size_t kMaxFailureText = 4096;
 
 std::uint64_t plus_one(int value) { return static_cast<std::uint64_t>(std::max(value, -1) + 1); }

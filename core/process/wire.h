@@ -1,6 +1,6 @@
-// What processes say to each other on the lifeline. A frame is the payload's length (4 bytes, least
-// significant first), a type byte and the payload; long messages go as many small frames, so that a
-// sign of life never waits behind one. Whoever reads trusts no length.
+// The protocol of the lifeline. A frame is the payload's length (4 bytes, least significant first),
+// a type byte and the payload. Long messages go as many small frames, so that a sign of life never
+// waits behind one. Readers trust no length.
 #pragma once
 
 #include <cstddef>
@@ -21,21 +21,21 @@ inline constexpr std::size_t kMaxPayload = 64 << 10;
 inline constexpr std::size_t kMaxMessage = std::size_t{1} << 32;  // of many frames
 
 enum class Type : std::uint8_t {
-  knock,         // the others, first of all
+  knock,         // from the others, first of all
   welcome,       // rank 0's answer
   status,        // a sign of life
   report,        // a rank to rank 0: something failed
   verdict,       // rank 0 to all: the run has failed
   message_part,  // of a collective; message_end is its last part
   message_end,
-  words_part,  // of the last words
+  words_part,  // part of the last words
   words_end,
-  words_heard,  // rank 0 has them
+  words_heard,  // rank 0 has the last words
   spoken,       // rank 0 has said what happened
-  bye           // a rank to rank 0: it has nothing more to say; rank 0 to all: neither has anybody
+  bye           // a rank to rank 0: it has nothing more to say; rank 0 to all: nor has anybody
 };
 
-// What was read is not of this protocol.
+// Thrown when the bytes are not of this protocol.
 class Malformed : public std::runtime_error {
  public:
   Malformed() : std::runtime_error("malformed") {}
@@ -52,7 +52,7 @@ class Packer {
   std::string bytes_;
 };
 
-// Throws Malformed when there is less than what is asked for.
+// Takes values from packed bytes. Throw Malformed when fewer are left than are asked for.
 class Unpacker {
  public:
   explicit Unpacker(std::string_view bytes) : rest_(bytes) {}
@@ -62,7 +62,7 @@ class Unpacker {
   bool flag() { return number_below(2) == 1; }
   std::string text();
   Secret secret();
-  void end() const;  // throws when there is more
+  void end() const;  // throws when bytes are left
 
  private:
   std::string_view take(std::uint64_t bytes);
@@ -99,10 +99,10 @@ Knock knock_from(std::string_view payload);
 Status status_from(std::string_view payload);
 Failure failure_from(std::string_view payload);
 
-std::size_t knock_bytes();    // of a whole frame
+std::size_t knock_bytes();    // of the whole frame
 std::size_t welcome_bytes();  // likewise
 
-// The whole frame. `payload` has at most kMaxPayload bytes.
+// Return the whole frame. `payload` has at most kMaxPayload bytes.
 std::string frame(Type type, std::string_view payload);
 
 struct Frame {
@@ -111,7 +111,7 @@ struct Frame {
   std::size_t bytes;  // with its header
 };
 
-// The first frame in `bytes`, none when it is not there yet. Throws Malformed.
+// Return the first frame in `bytes`, or none while it is incomplete. Throw Malformed.
 std::optional<Frame> first_frame(std::string_view bytes);
 
 }  // namespace ringscope::wire

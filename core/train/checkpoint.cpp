@@ -18,10 +18,10 @@ static_assert(std::endian::native == std::endian::little);
 using Word = std::uint64_t;
 
 constexpr Index kWordBytes = sizeof(Word);
-constexpr char kCheckpointMagic[] = "rscp 001";  // a word
+constexpr char kCheckpointMagic[] = "rscp 001";  // one word
 constexpr Index kMaxMaskBytes = 1 << 20;         // documents may be many
 
-// Calls f on every number of the header behind the magic, in the order of the file.
+// Call f on every number of the header behind the magic number, in the order of the file.
 template <class Settings, class F>
 void for_header(Settings& settings, F&& f) {
   auto& shape = settings.shape;
@@ -64,8 +64,8 @@ Sizes sizes_of(Index mask_bytes, Index parameters) {
   return sizes;
 }
 
-// Each word decides it together with all before: two files that differ in one word have different
-// checksums, because mix64 takes no two words to one.
+// Return a checksum in which each word is mixed with all words before it. Two files that differ in
+// one word have different checksums, because mix64 never maps two words to one.
 Word checksum_of(const std::vector<Word>& words, std::size_t count) {
   Word sum = 0;
   for (std::size_t i = 0; i < count; ++i) sum = mix64(sum ^ words[i]) + i;
@@ -78,7 +78,7 @@ Word magic() {
   return word;
 }
 
-// What the header says of itself; throws InputError.
+// Return the sizes that the header gives; throw InputError.
 Sizes read_header(const std::vector<Word>& words, Checkpoint& to, Index& mask_bytes) {
   if (words[0] != magic()) throw InputError("not a checkpoint; one that training wrote accepted");
   std::size_t at = 1;
@@ -90,7 +90,7 @@ Sizes read_header(const std::vector<Word>& words, Checkpoint& to, Index& mask_by
   return sizes_of(mask_bytes, ModelWeights(to.settings.shape).layout.size());
 }
 
-// read_bytes(to, count) reads from the beginning of what has `size` bytes.
+// Read a checkpoint of `size` bytes. read_bytes(to, count) reads its first `count` bytes.
 template <class ReadBytes>
 Checkpoint read(Index size, const ReadBytes& read_bytes) {
   Checkpoint result;

@@ -1,13 +1,13 @@
 // A training run as a file, from which it goes on as if it had never stopped: settings, weights,
-// and what AdamW remembers. It says nothing of ranks, so it can be taken up by another number of
-// them.
+// and what AdamW remembers. It doesn't mention ranks, so another number of them can take it up.
 //
-// 64-bit words, little-endian: a magic number, a header of counts and settings, the mask's text,
-// the weights and the moments as f32, and a checksum of all of it. The header says how long the
-// file is, so one that was cut short is known at once; the checksum finds every damaged word.
+// It consists of 64-bit words, little-endian: a magic number, a header of counts and settings, the
+// mask's text, the weights and the moments as f32, and a checksum of all of it. The header gives
+// the file's length, so a file cut short is recognised at once; the checksum finds any damaged
+// word.
 //
-// It is written as a file without a name that takes its place when it is whole and on the disk
-// (AtomicFile): whoever is killed meanwhile leaves the one before it.
+// The file is written without a name, and takes its place when it is whole and on the disk
+// (AtomicFile). A process that is killed meanwhile leaves the previous file.
 #pragma once
 
 #include <string>
@@ -20,23 +20,23 @@ namespace ringscope {
 
 struct Checkpoint {
   TrainingSettings settings;
-  Index step = 0;              // done so far
+  Index step = 0;              // training steps done so far
   std::vector<float> values;   // as in ParameterStore
   std::vector<float> moments;  // as in AdamW
 };
 
-// What the file holds, for whoever hands it to another process. The first throws
-// std::invalid_argument unless there are as many values and moments as the shape has weights; the
-// second InputError as load_checkpoint, but for the path.
+// Convert to and from the bytes of the file, for example to hand them to another process.
+// to_bytes() throws std::invalid_argument unless there are as many values and moments as the shape
+// has weights. checkpoint_from() throws InputError as load_checkpoint() does, without the path.
 std::string to_bytes(const Checkpoint& checkpoint);
 Checkpoint checkpoint_from(std::string_view bytes);
 
-// Throws as to_bytes, and as AtomicFile: InputError when the place cannot be written to, RunError
+// Throw as to_bytes() and AtomicFile do: InputError when the place cannot be written to, RunError
 // when the disk is full.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
-// Throws InputError that names the path and what is wrong with the file; never believes a size that
-// the file does not have.
+// Throw InputError that names the path and what is wrong with the file. A size that the file
+// doesn't have is never believed.
 Checkpoint load_checkpoint(const std::string& path);
 
 }  // namespace ringscope

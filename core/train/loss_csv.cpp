@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kHeader = "step,loss";
 
-// "12,2.25". NaN and infinities are losses too, of training that has gone wrong.
+// Parse a row such as "12,2.25". NaN and infinities are losses of training that has gone wrong.
 bool parse_row(std::string_view line, StepLoss& row) {
   const char* const end = line.data() + line.size();
   const auto [comma, error] = std::from_chars(line.data(), end, row.step);

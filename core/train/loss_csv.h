@@ -1,4 +1,4 @@
-// How the loss fell, for the picture of a training run.
+// The loss curve of a training run: the data for its picture, and a table of it for other programs.
 #pragma once
 
 #include <string>
@@ -9,29 +9,28 @@
 namespace ringscope {
 
 struct LossCurve {
-  std::vector<double> losses;  // step by step, in nats a byte
-  Index first_step = 1;        // of losses[0]
-  // Of the text, in nats a byte: what a model reaches that knows only how often each byte occurs.
+  std::vector<double> losses;  // one per step, in nats per byte
+  Index first_step = 1;        // step of losses[0]
+  // Nats per byte of the text for a model that knows only how often each byte occurs.
   double unigram_entropy = 0;
-  std::string title;  // of which run
+  std::string title;  // names the run
 };
 
 // ---
-// The loss of every step as a table for other programs: `step,loss`, a row a step, in the order of
-// steps. Losses have the nine digits that tell all f32 apart, so reading gives back what was
-// written.
+// The loss of every step as a table for other programs: `step,loss`, one row per step in the order
+// of steps. Losses have nine digits, which tell all f32 apart, so reading gives them back.
 
 struct StepLoss {
   Index step = 0;   // counted from 1
-  double loss = 0;  // in nats a byte
+  double loss = 0;  // in nats per byte
 
   bool operator==(const StepLoss&) const = default;
 };
 
-// Writes the file anew, whole or not at all. Throws as AtomicFile.
+// Write the file anew, whole or not at all. Throw as AtomicFile does.
 void write_loss_csv(const std::string& path, const std::vector<StepLoss>& losses);
 
-// Throws InputError that names the path, and the line that no such table has.
+// Throw InputError that names the path, and the line that doesn't belong in such a table.
 std::vector<StepLoss> read_loss_csv(const std::string& path);
 
 }  // namespace ringscope

@@ -12,8 +12,8 @@
 namespace ringscope {
 namespace {
 
-// The spans of a step, written down as they begin: a part ends where the next one begins, and the
-// ring lies within its part.
+// Records a step's spans as they begin. A part, which contains its ring, ends where the next
+// begins.
 class PartRecorder {
  public:
   void begins(ModelPart part, Pass pass, Index layer) {
@@ -41,10 +41,10 @@ class PartRecorder {
   }
 
   std::vector<ModelSpan> spans_;
-  std::size_t part_ = SIZE_MAX, ring_ = SIZE_MAX;  // the last of them
+  std::size_t part_ = SIZE_MAX, ring_ = SIZE_MAX;  // the last one of each
 };
 
-// Around whatever attends, recorded or not: when a pass of a ring is under way.
+// Records when a pass of a ring is under way, around any backend, itself recorded or not.
 class RingSpans : public ForwardingBackend {
  public:
   RingSpans(BlockBackend& inner, PartRecorder& parts) : ForwardingBackend(inner), parts_(parts) {}
@@ -82,7 +82,7 @@ class StepDecorators {
       : ring_(ring),
         layer_(layer),
         schedule_{ring.rank(), ring.problem().partition.world_size},
-        // A block a step and pass, three hops a step that are sent and received, three waits.
+        // A step has a block in either pass, three hops that are sent and received, three waits.
         recorder_(static_cast<std::size_t>(12 * schedule_.steps() + 4),
                   static_cast<std::size_t>(3 * schedule_.steps()), 0),
         comm_(ring.own_communicator(), recorder_, static_cast<std::size_t>(3 * schedule_.steps())),
@@ -137,7 +137,7 @@ std::int64_t earliest_of(const std::vector<RankEvents>& ranks) {
   return earliest == INT64_MAX ? monotonic_ns() : earliest;
 }
 
-// When the monotonic clock said `monotonic`, by the system's.
+// Return the system clock's time at which the monotonic clock was at `monotonic`.
 std::int64_t system_ns_at(std::int64_t monotonic) {
   const std::int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                std::chrono::system_clock::now().time_since_epoch())

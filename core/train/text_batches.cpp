@@ -21,7 +21,7 @@ TextBatches::TextBatches(std::string text, Index batch, Index seqlen, std::uint6
 }
 
 std::vector<std::uint8_t> TextBatches::windows(Index step) const {
-  constexpr std::uint64_t kStream = 8;  // of its own beside attention's inputs and the weights
+  constexpr std::uint64_t kStream = 8;  // neither attention's inputs nor the weights use it
   const std::uint64_t places = text_.size() - static_cast<std::size_t>(seqlen_);
   std::vector<std::uint8_t> result;
   result.reserve(static_cast<std::size_t>(batch_ * (seqlen_ + 1)));

@@ -18,7 +18,7 @@ namespace {
 
 static_assert(std::is_trivially_copyable_v<RankCosts>);
 
-// A rank's costs, and behind them what it recorded, if anything.
+// Pack a rank's costs and, behind them, what it recorded, if anything.
 std::string pack(const RankCosts& costs, const std::optional<RankEvents>& recorded) {
   std::string bytes(sizeof costs, '\0');
   std::memcpy(bytes.data(), &costs, sizeof costs);
@@ -49,13 +49,13 @@ class ProcessTraining {
     return gather(rank);
   }
 
-  // Only recordings need one clock.
+  // Read the clocks of all ranks, which only recordings need.
   void read_clock(std::optional<ClockReading>& reading) {
     if (plan_.recorded_step != 0)
       reading = exchange_clocks(session_.rank(), session_.world_size(), wait_);
   }
 
-  // By rank 0's clock.
+  // Return what the rank recorded, by rank 0's clock.
   std::optional<RankEvents> recorded_by(MeasuredRank& rank) {
     std::optional<RankEvents> events = std::move(rank.recorded());
     if (!events || !before_ || events->events.empty()) return events;

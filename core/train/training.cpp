@@ -37,7 +37,7 @@ void TrainingRank::start_from(const Checkpoint& checkpoint) {
 
 namespace {
 
-// All ranks find it out at the same step: they have the same bits.
+// Return the error for diverged training. All ranks find it at the same step, having the same bits.
 RunError diverged(Index step, const std::string& what) {
   return RunError(fmt::format(
       "training has diverged: at step {} {}; a smaller learning rate may help", step, what));

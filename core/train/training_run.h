@@ -1,6 +1,6 @@
-// A whole training run, and what it cost: the same loop for every rank, whoever moves the blocks
-// between them. What a step costs is measured where it arises: time inside the step and inside its
-// attention, bytes as they are handed to the communicator.
+// A whole training run and what it costs, with the same loop for every rank, whichever communicator
+// it uses. Costs are measured where they arise: time inside the step and its attention, and bytes
+// as they are handed to the communicator.
 #pragma once
 
 #include <optional>
@@ -16,45 +16,45 @@ struct TrainingPlan {
   TrainingSettings settings;
   Deal deal;
   const Checkpoint* start = nullptr;  // null: from the beginning
-  Index steps = 0;                    // in all, those of `start` included
+  Index steps = 0;                    // in all, including those of `start`
   Index recorded_step = 0;            // counted from 1; 0: none
 
   Index steps_before() const { return start == nullptr ? 0 : start->step; }
 };
 
-// Throws InputError that names the setting, its value, and what is accepted.
+// Throw InputError that names the setting, its value, and what is accepted.
 void validate(const TrainingPlan& plan);
 
-// One rank's, summed over the steps of this run. What rank 0 does between its steps (after_step,
-// which may write a checkpoint) is not in its own; the others wait for it in the ring of their next
-// step, so it is in theirs.
+// The costs of one rank, summed over the steps of this run. They exclude what rank 0 does between
+// its steps (after_step, which may write a checkpoint). The others wait for it in the ring of their
+// next step, so their costs include it.
 struct RankCosts {
   Index steps = 0;
   double seconds = 0;
-  AttentionSeconds attention;  // of them
-  // Sent, by what for. The reduction's are by formula; the other two are counted, the backward one
-  // as what is left.
+  AttentionSeconds attention;  // part of `seconds`
+  // Bytes sent, by purpose. The reduction's are by formula. The other two are counted, and the
+  // backward ones are what the reduction leaves.
   Index forward_bytes = 0, backward_bytes = 0, reduction_bytes = 0;
-  Index peak_bytes = 0;  // held at most
+  Index peak_bytes = 0;  // most bytes held at once
 
   Index sent_bytes() const { return forward_bytes + backward_bytes + reduction_bytes; }
 };
 
-// One rank of a training run that is being measured.
+// One rank of a training run whose costs are measured.
 class MeasuredRank {
  public:
-  // As TrainingRank, for a plan that is valid. All of them must outlive its run.
+  // The parameters are those of TrainingRank, with a valid plan. All of them must outlive the run.
   MeasuredRank(const TrainingPlan& plan, const TextBatches& batches, Communicator& comm,
                WorkPulse* pulse = nullptr);
 
-  // From where plan.start leaves off to the last step. `after_step`, if any, is called on rank 0.
-  // Throws RunError when a peer fails, and what after_step throws.
+  // Train from where plan.start ends to the last step. `after_step`, if any, is called on rank 0.
+  // Throw RunError when a peer fails, and what after_step throws.
   void run(const AfterStep& after_step);
 
   const TrainingRank& training() const { return training_; }
-  // After the run, when the communicator may be no more.
+  // Return the costs. Valid after the run, even when the communicator no longer exists.
   const RankCosts& costs() const { return costs_; }
-  // What was recorded, where that step was among them; by this process's monotonic clock.
+  // Return the recording of that step, if this run had it, on the process's monotonic clock.
   std::optional<RankEvents>& recorded() { return recorded_; }
 
  private:
@@ -68,7 +68,7 @@ class MeasuredRank {
   std::optional<RankEvents> recorded_;
 };
 
-// Of the plan's recorded step, from what all ranks recorded, by rank.
+// Return the recording of the plan's recorded step from what all ranks recorded, by rank.
 Recording recording_of(const TrainingPlan& plan, std::vector<RankEvents> ranks);
 
 struct FinishedTraining {
@@ -77,7 +77,7 @@ struct FinishedTraining {
   std::optional<Recording> recording;  // of the plan's recorded step
 };
 
-// Runs a valid plan on threads of this process. Throws as train_on_threads.
+// Run a valid plan on threads of this process. Throw as train_on_threads() does.
 FinishedTraining run_training_on_threads(const TrainingPlan& plan, const std::string& text,
                                          const AfterStep& after_step = {});
 

@@ -27,10 +27,10 @@ double training_rank_bytes(const TrainingSettings& settings, const Deal& deal) {
   const double heads = number(shape.num_heads);
   const double queries = heads * number(shape.head_dim);
   const double keys = number(shape.num_heads_kv) * number(shape.head_dim);
-  // A token's values in a layer: inputs, norms' inputs and outputs; Q, K, V, O, row_max and row_sum
-  // (f64); gate and up.
+  // Per token and layer: input and output of both norms, and their rms; Q, K, V, O, row_max and
+  // row_sum (f64); gate and up.
   const double kept = 4 * width + 2 + 2 * queries + 2 * keys + 3 * heads + 2 * hidden;
-  // Once: the stream, its gradient, the head's input and norm, logits; the Workspace.
+  // Once per token: the stream, its gradient, the head's input and norm, logits; the Workspace.
   const double shared =
       3 * width + 1 + number(shape.vocab) + width + 2 * queries + 2 * keys + 3 * hidden;
   const double incoming = deal.world_size == 1 ? 0 : weights / deal.world_size;

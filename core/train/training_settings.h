@@ -1,5 +1,5 @@
-// What decides how a training run goes, whoever computes it: with the same settings, text and
-// world_size every run ends with the same bits; with another world_size it differs by rounding.
+// The settings that determine a training run, whichever ranks compute it. With the same settings,
+// text and world_size every run ends with the same bits; another world_size differs by rounding.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,34 @@ namespace ringscope {
 struct TrainingSettings {
   ModelShape shape;
   AdamWSettings adam;
-  Index batch = 4;     // sequences a step
-  Index seqlen = 256;  // of each
+  Index batch = 4;     // sequences per step
+  Index seqlen = 256;  // of each sequence
   std::string mask = "causal";
   std::uint64_t seed = 0;  // of the first weights and of the pieces of text
 
   bool operator==(const TrainingSettings&) const = default;
 };
 
-// Throws InputError that names the setting, its value, and what is accepted.
+// Throw InputError that names the setting, its value, and what is accepted.
 void validate(const TrainingSettings& settings);
 
-// How the sequences are dealt out to the ranks.
+// How the sequences are split across the ranks.
 struct Deal {
-  PartitionKind partition = PartitionKind::zigzag;  // even work under a causal mask
+  PartitionKind partition = PartitionKind::zigzag;  // balances work under a causal mask
   int world_size = 1;
 };
 
 // ---
-// What a rank of a training run holds at most, by formula: asked before anything is allocated.
+// The most memory that a rank of a training run holds, by formula, before it is allocated:
 //
-//   weights, gradients, AdamW's two moments       4 values a weight; f32
-//   a chunk of the gradients that comes in        1/N
+//   weights, gradients, AdamW's two moments       4 values per weight; f32
+//   an incoming chunk of the gradients            1/N
 //   ring                                          RankMemory and the backend's tile scratch
 //   what the layers keep for the backward pass    by the rank's rows
 //   what all layers share                         likewise, once
 
-// In bytes, of rank 0; no other has more rows, but for one. Settings are valid. In floating point,
-// which does not overflow.
+// Return the bytes of rank 0; no other rank has more than one row more. Settings are valid. The
+// result is in floating point, which does not overflow.
 double training_rank_bytes(const TrainingSettings& settings, const Deal& deal);
 
 }  // namespace ringscope
