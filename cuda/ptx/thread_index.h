@@ -1,6 +1,5 @@
 // Rereads thread and block indices. The compiler keeps what it derives from threadIdx.x in
-// registers as long as anything needs it, so a kernel that is short of registers rereads it where
-// it uses it.
+// registers as long as anything needs it, so a kernel that is short of registers reads it anew.
 #pragma once
 
 #include <cuda_runtime.h>
