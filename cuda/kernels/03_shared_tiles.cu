@@ -34,7 +34,7 @@ constexpr int kRowsEach = kRows / kWarps;  // rows of a warp: warp, warp + kWarp
 template <int kDim>
 struct Storage {
   float q[kRows][kDim];
-  float k[kKeys][kDim + 1];  // odd stride, so the same column of 32 rows uses all 32 banks
+  float k[kKeys][kDim + 1];  // lanes read one column of 32 rows: an odd stride, so 32 banks
   float v[kKeys][kDim];
   float p[kRows][kKeys];
 };
@@ -124,10 +124,10 @@ __global__ __launch_bounds__(kThreads) void shared_tiles(ForwardStep step) {
   for (int t = tile.first_key_tile(kKeys); t < tile.last_key_tile(kKeys); ++t) {
     const int key0 = t * kKeys;
     // [tile
-    __syncthreads();  // all threads are done with the last tile
+    __syncthreads();  // nobody reads the last tile any more
     load_rows(shared.k, k, key0, tile.needed_keys, d);
     load_rows(shared.v, v, key0, tile.needed_keys, d);
-    __syncthreads();  // the tile and Q are complete
+    __syncthreads();  // the tile is complete, and Q is
     // tile]
     const bool full = tile.is_full(key0, key0 + kKeys);
 #pragma unroll

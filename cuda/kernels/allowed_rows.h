@@ -17,7 +17,7 @@ void launch_allowed_keys(const Region& region, RowInterval* table, cudaStream_t 
 void launch_allowed_queries(const RowInterval* allowed_keys, int rows_q, RowInterval* table,
                             int rows_k, cudaStream_t stream);
 
-// Search the queries that may attend `key`. Neither end of the intervals ever decreases, so the
+// Find the queries that may attend `key`. Neither end of the intervals ever decreases, so the
 // queries with last > key are all rows from some row on, and those with first <= key all rows up to
 // some row. The result is the rows in both sets. A row without keys is never in both.
 __host__ __device__ constexpr RowInterval allowed_queries_of(const RowInterval* allowed_keys,

@@ -11,8 +11,8 @@
 // shared memory, which is exact. A scale of 0 becomes the smallest normal number, so that masked
 // scores stay -inf and all others become 0.
 //
-// A masked key's p is 0, but 0 * NaN is NaN: the tiles at the ends of a tile's interval also read V
-// rows that none of its queries may attend. Rows past rows_k are zeros.
+// A masked key's p is 0, but 0 * NaN is NaN: the key tiles at the ends of a query tile's interval
+// also hold V rows that none of its queries may attend. Rows past rows_k are zeros.
 #pragma once
 
 #include <cuda_runtime.h>

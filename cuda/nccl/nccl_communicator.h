@@ -1,14 +1,13 @@
 // Defines the communicator over NCCL, and computes how long a transfer took without the time in
 // which one side waited for the other.
 //
-// A rank only knows when its own stream reached and left a hop; its kernel spins while a peer is
-// late. The transfer from rank a to rank b cannot begin before both are there, nor outlast the
-// first to leave:
+// A rank knows when its stream reached and left a hop; its kernel spins while a peer is late. The
+// transfer from rank a to b cannot begin before both are there, nor outlast the first to leave:
 //
 //   begin = max(begin of a, begin of b)      end = min(end of a, end of b)
 //
-// After a run, both sides' slices on one clock give the transfer's. The wait lane shows how long a
-// rank's kernels stood still.
+// After a run, both sides' slices on one clock give the transfer's. The wait lane shows how long
+// kernels stood still.
 #pragma once
 
 #include "core/ring/seams.h"

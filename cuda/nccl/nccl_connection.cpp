@@ -84,7 +84,7 @@ void NcclConnection::send_and_receive(const void* send, Index send_bytes, void* 
     if (recv_bytes > 0 && status == ncclSuccess)
       status =
           api.recv(recv, static_cast<std::size_t>(recv_bytes), ncclInt8, previous(), comm, stream);
-    const ncclResult_t ended = api.group_end();  // also after a failure, as a group is its thread's
+    const ncclResult_t ended = api.group_end();  // also after a failure: groups are the thread's
     // group]
     return status == ncclSuccess ? ended : status;
   });
