@@ -1,11 +1,11 @@
-// Which commit this program was built from.
+// The commit that this program was built from.
 #pragma once
 
 #include <string>
 
 namespace ringscope::cuda {
 
-// "1a2b3c4d5e6f" as git had it when the build was configured, or "unknown" without git.
+// Return git's hash at configure time, such as "1a2b3c4d5e6f", or "unknown" without git.
 std::string build_commit();
 
 }  // namespace ringscope::cuda

@@ -7,13 +7,13 @@ namespace ringscope::cuda {
 
 namespace {
 
-// From the layer's folder on, wherever the sources were compiled.
+// Strip everything before "cuda/", so that the text is the same wherever the sources were compiled.
 std::string_view from_root(std::string_view file) {
   const std::size_t at = file.rfind("/cuda/");
   return at == std::string_view::npos ? file : file.substr(at + 1);
 }
 
-// Whether a kernel did it, at some time before the call that reports it.
+// Whether the error comes from a kernel that ran some time before the call that reports it.
 bool is_late(cudaError_t status) {
   const int number = static_cast<int>(status);
   return number == 700 || number == 702 || number == 710 || (number >= 714 && number <= 719);
@@ -31,8 +31,8 @@ std::string message(cudaError_t status, const char* expression, const char* file
 
 CudaError::CudaError(cudaError_t status, const char* expression, const char* file, int line)
     : RunError(message(status, expression, file, line)), status_(status) {
-  // An error that is reported here shall not be found again by a later call. (One that has broken
-  // the device stays whatever is done.)
+  // Clear the error, so that a later call does not report it again. (An error that has broken the
+  // device stays.)
   static_cast<void>(cudaGetLastError());
 }
 

@@ -1,6 +1,5 @@
-// Every call of the CUDA runtime goes through RINGSCOPE_CUDA, which turns a status into an exception
-// that says what failed, where, and what CUDA calls it. Rank and step are added on the way up
-// (core/ring/ring.h).
+// RINGSCOPE_CUDA wraps every call of the CUDA runtime. It turns a status into an exception that
+// says what failed, where, and what CUDA calls it. Callers add rank and step (core/ring/ring.h).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,7 +18,7 @@ class CudaError : public RunError {
   cudaError_t status_;
 };
 
-// Throws CudaError unless `status` is cudaSuccess.
+// Throw CudaError unless `status` is cudaSuccess.
 inline void check(cudaError_t status, const char* expression, const char* file, int line) {
   if (status != cudaSuccess) throw CudaError(status, expression, file, line);
 }

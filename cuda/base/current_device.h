@@ -1,4 +1,4 @@
-// Which GPU the calls of this thread are about, and the memory of one GPU of several.
+// Selects the GPU for this thread's calls, and gives access to the memory of any one GPU.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,7 +8,7 @@
 
 namespace ringscope::cuda {
 
-// Makes `device` the thread's, until the end of the scope.
+// Makes `device` the thread's current device until the end of the scope.
 class CurrentDevice {
  public:
   // Throws CudaError.
@@ -24,7 +24,7 @@ class CurrentDevice {
   int before_ = 0;
 };
 
-// Waits for all work on `device`, also after errors; the thread's stays as it is.
+// Wait for all work on `device`, also after errors. The thread's current device does not change.
 inline void synchronize_device(int device) noexcept {
   int before = 0;
   static_cast<void>(cudaGetDevice(&before));
@@ -33,7 +33,7 @@ inline void synchronize_device(int device) noexcept {
   static_cast<void>(cudaSetDevice(before));
 }
 
-// device_memory() of `device`, whichever is the thread's.
+// The device_memory() of `device`, whichever device is current.
 class MemoryOfDevice : public MemorySpace {
  public:
   explicit MemoryOfDevice(int device) : device_(device) {}

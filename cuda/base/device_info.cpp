@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kInstead = "use --backend cpu";
 
-// "13.0", of 13000.
+// Return "13.0" for 13000.
 std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
@@ -23,7 +23,7 @@ std::string needed(int min_architecture) {
 
 #ifndef RINGSCOPE_MODEL
 
-// The kernel module says its version; the CUDA driver only says which CUDA it serves.
+// The kernel module knows its own version; the CUDA driver only says which CUDA it supports.
 std::string driver_text(int driver_version) {
   std::ifstream module("/sys/module/nvidia/version");
   if (std::string version; module >> version) return version;
@@ -44,7 +44,7 @@ DriverAnswers ask_driver() {
   cudaRuntimeGetVersion(&answers.runtime_version);
   answers.status = cudaGetDeviceCount(&answers.devices);
   if (answers.status != cudaSuccess) answers.error = cudaGetErrorString(answers.status);
-  cudaGetLastError();  // what was answered here is no later call's error
+  cudaGetLastError();  // an error answered here must not become a later call's error
   return answers;
 }
 

@@ -10,7 +10,7 @@ void* DeviceMemory::allocate(Index bytes) {
   void* memory = nullptr;
   RINGSCOPE_CUDA(cudaMalloc(&memory, static_cast<std::size_t>(bytes)));
   try {
-    // NaN in every floating-point type; fills of device memory return before they are over.
+    // Fill with 0xff, which is NaN in every floating-point type. cudaMemset returns early, so wait.
     RINGSCOPE_CUDA(cudaMemset(memory, 0xff, static_cast<std::size_t>(bytes)));
     RINGSCOPE_CUDA(cudaStreamSynchronize(nullptr));
   } catch (...) {
@@ -22,7 +22,7 @@ void* DeviceMemory::allocate(Index bytes) {
 
 void DeviceMemory::release(void* memory) noexcept {
   if (memory == nullptr || cudaFree(memory) == cudaSuccess) return;
-  // Where waiting for a fill or a copy has failed, that may still be on its way.
+  // Waiting for a fill or a copy may have failed, so it may still be running.
   static_cast<void>(cudaDeviceSynchronize());
   static_cast<void>(cudaFree(memory));
 }
@@ -31,7 +31,7 @@ void DeviceMemory::copy_in(void* to, const void* from_host, Index bytes) {
   if (bytes == 0) return;
   RINGSCOPE_CUDA(
       cudaMemcpy(to, from_host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice));
-  // From pageable memory it returns as soon as the bytes are staged.
+  // A copy from pageable memory returns as soon as the bytes are staged, so wait for its end.
   RINGSCOPE_CUDA(cudaStreamSynchronize(nullptr));
 }
 

@@ -1,4 +1,4 @@
-// Host memory that the device copies to and writes to directly, under the same address.
+// A PinnedBuffer is host memory that the device reads and writes directly, under the same address.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,7 +19,7 @@ class PinnedBuffer {
 
  public:
   PinnedBuffer() = default;
-  // Not initialised. Throws CudaError.
+  // Allocate `size` uninitialised elements. Throws CudaError.
   explicit PinnedBuffer(std::size_t size) : size_(size) {
     if (size > 0)
       RINGSCOPE_CUDA(cudaMallocHost(reinterpret_cast<void**>(&data_), size * sizeof(T)));
@@ -47,14 +47,14 @@ class PinnedBuffer {
 };
 
 // ---
-// The device's memory as core/base knows memory, so that a Buffer whose meter stands on it is a
-// device buffer that frees itself and is accounted for.
+// DeviceMemory is device memory behind the interface of core/base. A Buffer whose meter uses it is
+// a device buffer that frees itself and is counted.
 
-// That of the current device. Every call has ended when it returns, on the device too: streams that
-// don't wait for the legacy stream may use the memory at once.
+// The memory of the current device. Every call has finished, on the device too, when it returns.
+// Streams that do not wait for the legacy stream may therefore use the memory at once.
 class DeviceMemory : public MemorySpace {
  public:
-  // Throws CudaError, whose status is cudaErrorMemoryAllocation where there is too little.
+  // Throws CudaError, with status cudaErrorMemoryAllocation when there is too little memory.
   void* allocate(Index bytes) override;
   void release(void* memory) noexcept override;
   void copy_in(void* to, const void* from_host, Index bytes) override;

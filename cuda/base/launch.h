@@ -1,4 +1,4 @@
-// Starting a kernel, with as much dynamic shared memory as it needs. The same text serves nvcc and
+// Starts a kernel with as much dynamic shared memory as it needs. The same source serves nvcc and
 // the host model, which has no <<<...>>>.
 #pragma once
 
@@ -14,7 +14,7 @@ struct LaunchShape {
   std::size_t shared_bytes = 0;
 };
 
-// Enqueues kernel(arguments...) on `stream`; nothing is launched when the grid has no blocks. Throws
+// Enqueue kernel(arguments...) on `stream`. Does nothing when the grid has no blocks. Throws
 // CudaError.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream,

@@ -1,5 +1,5 @@
-// A named stretch of host code, which NVIDIA's profilers show on the thread's line. Costs next to
-// nothing where no profiler listens.
+// A named range of host code, which NVIDIA's profilers show on the thread's line. It costs next to
+// nothing when no profiler listens.
 #pragma once
 
 #ifndef RINGSCOPE_MODEL
@@ -12,7 +12,7 @@ namespace ringscope::cuda {
 class Range {
  public:
   explicit Range(const char*) {}
-  ~Range() {}  // not trivial: a variable that only marks a scope is not unused
+  ~Range() {}  // not trivial, so that a variable that only marks a scope does not count as unused
   Range(const Range&) = delete;
   Range& operator=(const Range&) = delete;
 };

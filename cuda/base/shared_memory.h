@@ -1,5 +1,5 @@
-// A block's dynamic shared memory, seen as one struct. Kernels declare no other shared memory, so
-// that the host model can hand out a poisoned buffer a block.
+// Presents a block's dynamic shared memory as one struct. Kernels declare no other shared memory,
+// so the host model can hand out one poisoned buffer per block.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,7 +10,7 @@
 
 namespace ringscope::cuda {
 
-// Aligned to 1024 bytes, as swizzled TMA boxes demand. Not initialised.
+// Return the uninitialised memory, aligned to 1024 bytes as swizzled TMA boxes demand.
 template <class T>
 __device__ __forceinline__ T& shared_memory() {
 #ifdef RINGSCOPE_MODEL

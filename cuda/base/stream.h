@@ -1,5 +1,5 @@
-// A stream of its own: work on it runs in order, and beside that of all other streams, the legacy
-// one included.
+// Streams and events as owning objects. Work on a Stream runs in order, and concurrently with all
+// other streams, including the legacy one.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,7 +26,7 @@ class Stream {
     std::swap(stream_, other.stream_);
     return *this;
   }
-  // Waits for the work on it, so that nothing uses what its owner lets go of next.
+  // Wait for the stream's work, so that nothing still uses what the owner frees next.
   ~Stream() {
     if (stream_ == nullptr) return;
     static_cast<void>(cudaStreamSynchronize(stream_));
@@ -41,14 +41,14 @@ class Stream {
 };
 
 // ---
-// A point in a stream that other streams and the host can wait for; a timed one also says when the
-// stream came by.
+// An Event is a point in a stream that other streams and the host can wait for. A timed event also
+// tells when the stream reached it.
 
 enum class EventKind { timed, untimed };
 
 class Event {
  public:
-  // Throws CudaError, as everything here.
+  // Throws CudaError, as all members do.
   explicit Event(EventKind kind) {
     RINGSCOPE_CUDA(cudaEventCreateWithFlags(
         &event_, kind == EventKind::timed ? cudaEventDefault : cudaEventDisableTiming));
@@ -63,7 +63,7 @@ class Event {
   }
 
   void record(cudaStream_t stream) { RINGSCOPE_CUDA(cudaEventRecord(event_, stream)); }
-  // Later work on `stream` starts after it.
+  // Make later work on `stream` start after this event.
   void hold(cudaStream_t stream) const { RINGSCOPE_CUDA(cudaStreamWaitEvent(stream, event_, 0)); }
   bool done() const {
     const cudaError_t status = cudaEventQuery(event_);
@@ -72,8 +72,8 @@ class Event {
     return true;
   }
   void wait() const { RINGSCOPE_CUDA(cudaEventSynchronize(event_)); }
-  // Milliseconds from `earlier` to this, both timed and done; to half a microsecond, or to the last
-  // digit of a float.
+  // Return the milliseconds from `earlier` to this event. Both must be timed and done. The
+  // resolution is half a microsecond or the last digit of a float.
   float ms_since(const Event& earlier) const {
     float ms = 0;
     RINGSCOPE_CUDA(cudaEventElapsedTime(&ms, earlier.event_, event_));

@@ -5,7 +5,7 @@
 namespace ringscope::cuda {
 namespace {
 
-// The tensor as the head comment of tensor_map.h sees it, innermost dimension first.
+// The 4-D view of the tensor that tensor_map.h describes, innermost dimension first.
 struct Dimensions {
   std::uint64_t extent[4];
   std::uint64_t stride_bytes[4];
@@ -50,7 +50,7 @@ namespace {
 
 using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
 
-// The driver's function, by way of the runtime, so that nothing links with the driver library.
+// Get the driver's function through the runtime, so that nothing links with the driver library.
 EncodeTiled encode_tiled() {
   static const EncodeTiled function = [] {
     void* found = nullptr;
@@ -76,7 +76,7 @@ TensorMap make_tensor_map(const void* tensor, std::int64_t matrices, std::int64_
   if (matrices == 0 || rows == 0) return map;
   const Dimensions of = dimensions(matrices, rows, head_dim, box_rows);
   const std::uint32_t every_element[4] = {1, 1, 1, 1};
-  // Elements are only moved, so bf16 stands for f16 as well.
+  // The copy only moves elements, so bf16 serves for f16 as well.
   const CUresult encoded =
       encode_tiled()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<void*>(tensor),
                      of.extent, of.stride_bytes + 1, of.box, every_element,

@@ -1,15 +1,15 @@
-// Step 01: attention as its formula says. S = softmax_scale Q K^T is written to global memory, one
-// head at a time; a second kernel turns its rows into P = softmax(S), a third computes O = P V.
+// Step 01: attention as its formula says. One kernel writes S = softmax_scale Q K^T to global
+// memory, per head. A second turns its rows into P = softmax(S), and a third computes O = P V.
 //
 //   S[i, j]   row i's score for key j; -inf where the mask forbids the pair
 //   m, l      a row's largest score and its sum of exp(S - m)
 //
-// Slow for two reasons, which the next steps take away one by one: S goes through memory four
-// times, written and read as S, then as P (4 GB each time for one head at 32k x 32k, where Q, K and
-// V are 48 MB together at head_dim 128), and each product reads both of its factors from global
-// memory, one value at a time.
+// It is slow for two reasons, which the next steps remove one by one. S goes through memory four
+// times, written and read as S, then as P (4 GB each time for one head at 32k x 32k; Q, K and V are
+// 48 MB together at head_dim 128). Each product reads both factors from global memory, value by
+// value.
 //
-// Not a step of a ring: softmax divides by l at once, so nothing that could be carried on remains.
+// It is no step of a ring: softmax divides by l at once, so no state remains to carry on.
 #include "cuda/base/launch.h"
 #include "cuda/kernels/kernels.h"
 #include "cuda/kernels/lanes.h"
@@ -20,7 +20,7 @@
 namespace ringscope::cuda {
 namespace {
 
-constexpr int kSide = 16;  // of a square of scores, one a thread
+constexpr int kSide = 16;  // of a square of scores, one per thread
 constexpr int kWarps = 4;  // rows of S that a block takes through softmax
 
 // One head of a step: Q, O [rows_q, head_dim], K, V [rows_k, head_dim], S [rows_q, rows_k].
@@ -31,7 +31,7 @@ struct Head {
   std::int64_t first_query;  // row_index() of row 0
 };
 
-// A thread a score.
+// Compute the scores, one per thread.
 __global__ void scores(ForwardStep step, Head head) {
   const StepShape& shape = step.shape;
   const int d = shape.head_dim;
@@ -61,7 +61,7 @@ __global__ void scores(ForwardStep step, Head head) {
   }
 }
 
-// A warp a row: S becomes P, and m, l and lse are written.
+// Turn S into P and write m, l and lse, one row per warp.
 __global__ void softmax(ForwardStep step, Head head) {
   const int rows_k = step.shape.rows_k;
   const int lane = threadIdx.x % 32;
@@ -81,7 +81,7 @@ __global__ void softmax(ForwardStep step, Head head) {
   if (lane == 0) store_row(step, head.first_query + row, row_max, row_sum);
 }
 
-// A thread a value of O.
+// Compute O, one value per thread.
 __global__ void weighted_values(ForwardStep step, Head head) {
   const int d = step.shape.head_dim;
   const int x = threadIdx.x % kSide + blockIdx.y * kSide;
@@ -96,7 +96,7 @@ __global__ void weighted_values(ForwardStep step, Head head) {
       stored_out(step, out, step.row_sum[head.first_query + row]);
 }
 
-// Memory for S, for the time of one launch.
+// Memory for S during one launch.
 class Scores {
  public:
   Scores(const StepShape& shape, cudaStream_t stream) : stream_(stream) {
@@ -104,7 +104,7 @@ class Scores {
     if (values > 0) RINGSCOPE_CUDA(cudaMalloc(&data_, values * sizeof(float)));
   }
   Scores(const Scores&) = delete;
-  // The kernels that use it must have ended.
+  // Wait for the kernels that use it, then free it.
   ~Scores() {
     static_cast<void>(cudaStreamSynchronize(stream_));
     static_cast<void>(cudaFree(data_));
@@ -118,7 +118,7 @@ class Scores {
 
 constexpr TileShape kTiles[] = {{kSide, kSide}};
 
-// Unlike those of the other kernels, returns when the kernels have ended.
+// Unlike the launch functions of other kernels, return only when the kernels have ended.
 void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
   check_forward_launch(naive_kernel(), step, dtype, tile);
   const StepShape& shape = step.shape;

@@ -1,20 +1,20 @@
-// Step 02: online softmax. S is never stored: a warp owns a query row and walks over the keys that
+// Step 02: online softmax. S is never stored. A warp owns a query row and walks over the keys that
 // the row may attend, 32 at a time, keeping only
 //
 //   m = row_max    largest score so far
 //   l = row_sum    sum of exp(score - m)
 //   O = out        sum of exp(score - m) V, unnormalised
 //
-// When a group of keys raises m, l and O are rescaled by exp(m_old - m_new), and that is all that
-// makes the pass "online". Since (m, l, O) is all that is kept, a pass may stop after any key and
-// go on later: this is the first kernel that computes one step of a ring.
+// When a group of keys raises m, l and O are rescaled by exp(m_old - m_new); that alone makes the
+// pass "online". Because only (m, l, O) is kept, a pass may stop after any key and go on later. So
+// this is the first kernel that computes one step of a ring.
 //
-// Against 01: memory is O(rows) instead of O(rows^2), and the traffic of writing S and P once and
-// reading them twice is gone. What remains slow: every row reads all of K and V again, from the L2
-// cache at best.
+// Compared with 01, memory is O(rows) instead of O(rows^2), without the traffic of writing S and P
+// once and reading them twice. It is still slow because every row rereads all of K and V, from L2
+// at best.
 //
-// For the scores lanes are keys, each with a dot product of its own. For O lanes are columns, and P
-// goes round by shuffle. A row reads K and V of its own keys alone, so a NaN elsewhere stays out.
+// For the scores a lane is a key and computes its dot product. For O a lane is a column, and P goes
+// round by shuffle. A row reads K and V of its own keys only, so a NaN elsewhere stays out.
 #include "cuda/base/launch.h"
 #include "cuda/kernels/kernels.h"
 #include "cuda/kernels/lanes.h"
@@ -25,7 +25,7 @@
 namespace ringscope::cuda {
 namespace {
 
-constexpr int kWarps = 4;  // rows a block, which have nothing to do with each other
+constexpr int kWarps = 4;  // independent rows per block
 constexpr int kKeys = 32;
 
 template <int kDim>  // head_dim is at most that
@@ -60,7 +60,7 @@ __global__ __launch_bounds__(32 * kWarps) void online_softmax(ForwardStep step) 
   int tiles_full = 0, tiles_partial = 0;
   for (int t = tile.first_key_tile(kKeys); t < tile.last_key_tile(kKeys); ++t) {
     const int key0 = t * kKeys;
-    // S, a key a lane.
+    // Compute S, one key per lane.
     const int key = key0 + lane;
     float score = kNoKeys;
     if (allowed.first <= key && key < allowed.last) {
@@ -77,7 +77,7 @@ __global__ __launch_bounds__(32 * kWarps) void online_softmax(ForwardStep step) 
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) out[c] *= factor;
 
-    // O += P V, a column a lane.
+    // Add P V to O, one column per lane.
     const int begin = max(key0, allowed.first), end = min(key0 + kKeys, allowed.last);
     for (int j = begin; j < end; ++j) {
       const float p_j = __shfl_sync(~0u, p, j - key0);

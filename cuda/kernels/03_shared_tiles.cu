@@ -1,18 +1,18 @@
 // Step 03: tiles in shared memory. A block owns 32 query rows. It copies 32 keys of K and V into
-// shared memory once, and all its rows attend them from there.
+// shared memory once, and all its rows attend them there.
 //
-// Against 02: K and V travel from the L2 cache once for 32 rows instead of once for each, so a
-// key's 8 * head_dim bytes serve 32 times the arithmetic. What remains slow: each multiplication
-// reads both of its factors from shared memory.
+// Compared with 02, K and V come from the L2 cache once for 32 rows instead of once per row, so a
+// key's 8 * head_dim bytes serve 32 times the arithmetic. It is still slow because each
+// multiplication reads both of its factors from shared memory.
 //
-// Rows are dealt to 8 warps, 4 each. A warp does with a row what 02 does: m = row_max, l = row_sum
-// and O = out in registers, S a key a lane, and P, which went round by shuffle there, through
-// shared memory. Tiles that no row of the block needs are not visited; tiles that all rows need
-// whole (full ones) go without mask tests.
+// Each of 8 warps has 4 rows. It treats a row as in 02: m = row_max, l = row_sum and O = out are in
+// registers, and S has one key per lane. But P goes through shared memory instead of shuffles.
+// Tiles that no row of the block needs are not visited; tiles that all rows need whole (full ones)
+// need no mask tests.
 //
-// Key rows that no row of the block may attend are zeros in shared memory, whatever they are in
-// global memory. Within a tile a forbidden pair has P = 0, so a NaN in V reaches all rows of a
-// block that has it in its tile: exact locality is not promised there.
+// Key rows that no row of the block may attend are zeros in shared memory, whatever global memory
+// holds. Within a tile a forbidden pair has P = 0, so a NaN in V reaches all rows of a block that
+// has it in its tile: exact locality is not promised there.
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/kernels.h"
@@ -40,7 +40,7 @@ struct Storage {
 };
 // storage]
 
-// Rows [begin, begin + 32) of a tensor's head, zeros outside of `wanted` and beyond head_dim.
+// Load rows [begin, begin + 32) of a tensor's head, as zeros outside `wanted` and beyond head_dim.
 template <int kStride>
 __device__ void load_rows(float (&to)[32][kStride], const float* from, int begin,
                           const RowInterval& wanted, int head_dim) {
@@ -59,7 +59,7 @@ struct Row {
   float out[kDim / 32];
 };
 
-// A row meets the keys in shared memory; key0 is the first one.
+// Attend the keys in shared memory, of which key0 is the first, with one row.
 template <bool kMasked, int kDim>
 __device__ void attend(Storage<kDim>& shared, int local_row, int key0, RowInterval allowed,
                        float softmax_scale, Row<kDim>& row) {

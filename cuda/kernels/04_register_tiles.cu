@@ -1,19 +1,19 @@
-// Step 04: tiles in registers. As in 03 a block brings K and V to shared memory for all its rows,
-// but now a thread computes a small rectangle of S, and of O, at once: with 4 rows of Q and 4 rows
-// of K in registers each value that was read serves 4 products instead of one.
+// Step 04: tiles in registers. As in 03, a block copies K and V to shared memory for all its rows.
+// But now a thread computes a small rectangle of S, and of O, at once. With 4 rows of Q and 4 rows
+// of K in registers, each value read serves 4 products instead of one.
 //
 //   S = softmax_scale Q K^T   thread (y, x) of 16 x 16 owns rows y, y+16, .. and keys x, x+16, ..
 //   P = exp(S - m)            through shared memory, where the same half warp reads it back
 //   O += P V                  the same rows, and columns 4x .. 4x+3, 64+4x .. , four at a time
-//   m, l                      of its rows in each of the 16 threads that share them; l only of the
-//                             thread's own keys, summed over the 16 at the end
+//   m, l                      each of the 16 threads that share a row has its m; l covers only the
+//                             thread's own keys, and is summed over the 16 at the end
 //
-// Against 03: for a tile of 64 x 64, 8 vector loads from shared memory feed 64 products, where 03
-// needs 2 loads for each; arithmetic becomes the limit instead of shared memory. Memory is read and
-// written four floats at a time. Rows in shared memory are padded by one such vector, so that 8
-// threads that read 8 rows at once hit all 32 banks.
+// Compared with 03, for a tile of 64 x 64, 8 vector loads from shared memory feed 64 products,
+// where 03 needs 2 loads for each, so arithmetic becomes the limit instead of shared memory. Memory
+// is read and written four floats at a time. Rows in shared memory are padded by one such vector,
+// so that 8 threads that read 8 rows at once use all 32 banks.
 //
-// Key rows that no row of the block may attend are zeros in shared memory; within a tile a
+// Key rows that no row of the block may attend are zeros in shared memory. Within a tile a
 // forbidden pair has P = 0, so a NaN in V reaches all rows of a block that has it in its tile.
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
@@ -35,7 +35,7 @@ struct Storage {
   float q[kRows][kDim + kVector];
   float k[kKeys][kDim + kVector];
   float v[kKeys][kDim];
-  float p[kRows][kKeys + kSide];  // two rows apart by 16 banks: a warp writes to all 32
+  float p[kRows][kKeys + kSide];  // rows are 16 banks apart, so a warp writes to all 32
 };
 
 __device__ __forceinline__ float4& vector_at(float* values) {
@@ -54,8 +54,8 @@ __device__ __forceinline__ void add_product(float4& sum, float a, const float4& 
   sum.w = fmaf(a, b.w, sum.w);
 }
 
-// Columns [x, x + 4) of a row of head_dim values, zeros beyond. Rows are aligned to vectors when
-// head_dim is a multiple of four.
+// Load columns [x, x + 4) of a row of head_dim values, as zeros beyond. Rows are aligned to vectors
+// when head_dim is a multiple of four.
 __device__ __forceinline__ float4 load_vector(const float* row, int x, int head_dim) {
   if (head_dim % kVector == 0) return x < head_dim ? vector_at(row + x) : make_float4(0, 0, 0, 0);
   const auto at = [&](int column) { return column < head_dim ? row[column] : 0.0f; };
@@ -72,7 +72,7 @@ __device__ __forceinline__ void store_vector(float* row, int x, int head_dim, co
     if (x + i < head_dim) row[x + i] = values[i];
 }
 
-// Rows first, first + 1, ... of a tensor's head; zeros outside of `wanted` and beyond head_dim.
+// Load rows first, first + 1, ... of a tensor's head; zeros outside `wanted` and beyond head_dim.
 template <int kDim, int kRows, int kStride>
 __device__ __forceinline__ void load_rows(float (&to)[kRows][kStride], const float* from, int first,
                                           const RowInterval& wanted, int head_dim) {
@@ -98,7 +98,7 @@ struct ThreadRows {
   float4 out[kRowsEach][kVectors];
 };
 
-// The tile in shared memory: S, P, O. key0 is the first key, row0 the first row.
+// Compute S, P and O for the tile in shared memory. key0 is its first key, row0 its first row.
 template <bool kMasked, int kRows, int kKeys, int kDim>
 __device__ __forceinline__ void attend(Storage<kRows, kKeys, kDim>& shared, const ForwardStep& step,
                                        int row0, int key0, ThreadRows<kRows, kDim>& mine) {
@@ -146,7 +146,7 @@ __device__ __forceinline__ void attend(Storage<kRows, kKeys, kDim>& shared, cons
       shared.p[row][x + kSide * j] = p;
     }
   }
-  __syncwarp();  // a row of P is written and read by the same half warp
+  __syncwarp();  // the same half warp writes and reads a row of P
 
 #pragma unroll 1  // more would not fit into registers
   for (int key = 0; key < kKeys; key += kVector) {
@@ -170,8 +170,8 @@ __device__ __forceinline__ void attend(Storage<kRows, kKeys, kDim>& shared, cons
   }
 }
 
-// Two blocks on a multiprocessor, where its shared memory (228 KiB on Hopper) has room for them:
-// one loads while the other computes. Then a thread has 128 registers instead of 255.
+// Two blocks per multiprocessor if its shared memory (228 KiB on Hopper) holds them, so that one
+// loads while the other computes. A thread then has 128 registers instead of 255.
 template <int kRows, int kKeys, int kDim>
 [[maybe_unused]] constexpr int kBlocks = sizeof(Storage<kRows, kKeys, kDim>) <= 112 * 1024 ? 2 : 1;
 
@@ -210,10 +210,10 @@ __global__ __launch_bounds__(kThreads,
   int tiles_full = 0, tiles_partial = 0;
   for (int t = tile.first_key_tile(kKeys); t < tile.last_key_tile(kKeys); ++t) {
     const int key0 = t * kKeys;
-    __syncthreads();  // nobody reads the last tile any more
+    __syncthreads();  // all threads are done with the last tile
     load_rows<kDim>(shared.k, k, key0, tile.needed_keys, d);
     load_rows<kDim>(shared.v, v, key0, tile.needed_keys, d);
-    __syncthreads();  // the tile is complete, and Q is
+    __syncthreads();  // the tile and Q are complete
     if (tile.is_full(key0, key0 + kKeys)) {
       attend<false>(shared, step, tile.first_row, key0, mine);
       ++tiles_full;
@@ -244,7 +244,7 @@ __global__ __launch_bounds__(kThreads,
   }
 
   if (head == 0 && batch == 0) {
-    // A thread a row; the keys of visited tiles.
+    // One thread per row counts its keys in the visited tiles.
     const bool counts = static_cast<int>(threadIdx.x) < tile.rows;
     const int row = tile.first_row + static_cast<int>(threadIdx.x);
     add_pairs(step.counters, counts ? overlap(step.allowed_keys[row], tile.needed_keys.first,

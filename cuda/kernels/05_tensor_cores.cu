@@ -1,33 +1,33 @@
 // Step 05: tensor cores (sm_80 and later). Q, K and V are bf16 or f16, and both products of a tile
-// are made of mma.sync instructions: a warp issues one for 2048 multiply-adds, where step 04 issues
-// 64. All the rest serves to keep them fed:
+// consist of mma.sync instructions. Each does 2048 multiply-adds for a warp, where an instruction
+// of step 04 does 64. Everything else keeps the tensor cores fed:
 //
-//   - S = Q K^T, softmax and O += P V happen in registers. A warp owns whole rows, so a row's
-//     maximum is found within four lanes, and P becomes an operand where it stands, because
-//     accumulators and operands have one layout (mma_layout.h).
-//   - Operands come from shared memory by ldmatrix, four registers a lane at once; the swizzle
-//     (swizzle.h) keeps that free of bank conflicts, which would cost up to 8 times its time.
-//   - cp.async brings the next K and V tile while this one is computed, past the registers. Two
-//     buffers take turns, so one barrier a tile does: whoever passes it knows that the tile has
-//     come, and that nobody reads the buffer which the next copy overwrites.
-//   - A warp has 16 rows, or 32 where registers allow: what is loaded of K or V then serves twice,
-//     and shared memory, which gives 128 bytes a clock, is no longer slower than the tensor cores.
-//   - Registers hold S, O and often Q for the whole loop, which leaves few: row numbers and
-//     addresses are computed where they are needed (thread_index.h), and the table of intervals is
-//     read where there is something to mask.
+//   - S = Q K^T, softmax and O += P V happen in registers. A warp owns whole rows, so four lanes
+//     find a row's maximum. P becomes an operand where it is, because accumulators and operands
+//     have the same layout (mma_layout.h).
+//   - ldmatrix loads operands from shared memory, four registers per lane at once. The swizzle
+//     (swizzle.h) avoids bank conflicts, which would make it up to 8 times slower.
+//   - cp.async brings the next K and V tile during this one, bypassing the registers. With two
+//     alternating buffers one barrier per tile is enough: a thread that passes it knows that the
+//     tile has arrived, and that nobody reads the buffer which the next copy overwrites.
+//   - A warp has 16 rows, or 32 where registers allow. Each load of K or V then serves twice, so
+//     shared memory, with its 128 bytes per clock, is no longer slower than the tensor cores.
+//   - Registers hold S, O and often Q for the whole loop, which leaves few. So row numbers and
+//     addresses are computed where they are needed (thread_index.h), and the table of intervals
+//     is read only where there is something to mask.
 //
-// m = row_max, l = row_sum, S = scores, P = exp(S - m) (in the place of S), O = out.
+// m = row_max, l = row_sum, S = scores, P = exp(S - m) (replaces S), O = out.
 //
-// Units: t = s * exponent_scale with exponent_scale = |softmax_scale| log2(e), so that exp is one
-// exp2 and subtracting m is part of a multiply-add. A negative softmax_scale changes the sign of Q,
-// which is exact. m is kept as a t, and goes into the state in natural units.
+// Units: t = s * exponent_scale with exponent_scale = |softmax_scale| log2(e), so exp is one exp2
+// and subtracting m is part of a multiply-add. A negative softmax_scale negates Q, which is exact.
+// m is kept in units of t, and in the state in natural units.
 //
-// Blocks start with the longest rows. Because intervals of keys only move on from row to row, the
-// last row tile has the most keys wherever intervals begin together (causal masks on any
-// partition), and short ones remain to fill the end of the launch; no other mask suffers from the
-// reversal. All heads of a row tile come before the next row tile.
+// Blocks start with the longest rows. Intervals of keys only move on from row to row, so the last
+// row tile has the most keys wherever intervals begin together (causal masks on any partition), and
+// short tiles fill the end of the launch. The reversal harms no other mask. All heads of a row tile
+// come before the next row tile.
 //
-// V rows that no row of a tile may attend are zeros in shared memory. Within a tile that it needs
+// V rows that no row of a tile may attend are zeros in shared memory. Within a tile that is needed
 // in part, a forbidden pair has P = 0, so a NaN in V reaches all rows of the warp that meets it.
 #include <utility>
 
@@ -54,11 +54,11 @@ struct Instance {
   static constexpr int kBands = kRows >= 128 && kHeadDim + kKeys <= 192 ? 2 : 1;
   static constexpr int kWarps = kRows / (kMmaRows * kBands);
   static constexpr int kThreads = 32 * kWarps;
-  // Q stays in registers, too, unless too many are taken; then it is fetched anew for every tile.
+  // Q stays in registers too, unless too many are taken; then every tile loads it again.
   static constexpr int kAccumulators = kBands * (kHeadDim + kKeys) / 2;
   static constexpr int kWithQueries = kAccumulators + kBands * kHeadDim / 4;
   static constexpr bool kKeepQueries = kWithQueries <= 160;
-  // What ptxas may use, and how many blocks then fit on a multiprocessor's 65536 registers.
+  // Registers that ptxas may use, and the blocks that fit on a multiprocessor's 65536 registers.
   static constexpr int kRegisters = kBands == 1 && kWithQueries <= 128 ? 168 : 255;
   static constexpr int kBlocks = 65536 / (kRegisters * kThreads);
 };
@@ -70,8 +70,8 @@ struct alignas(128) Storage {
   typename I::Element v[2][I::kKeys * I::kHeadDim];
 };
 
-// What a warp has in registers. Value i of an accumulator is one of row h = i / 2 of the two rows
-// that a lane has in a band.
+// A warp's registers. Value i of an accumulator belongs to row h = i / 2 of the two rows that a
+// lane has in a band.
 template <class I>
 struct WarpRows {
   std::uint32_t q[I::kBands][I::kKeepQueries ? I::kHeadDim / kMmaDepth : 1][4];
@@ -81,12 +81,12 @@ struct WarpRows {
   float row_sum[I::kBands][2];  // this step's, of this lane's columns
 };
 
-// What a row may attend. Rows past the tensor's end compute on zeros and are not stored.
+// Return what a row may attend. Rows past the tensor's end compute on zeros and are not stored.
 __device__ __forceinline__ RowInterval allowed_keys(const ForwardStep& step, int row) {
   return row < step.shape.rows_q ? step.allowed_keys[row] : RowInterval{0, 0};
 }
 
-// A thread's row h of a band, counted from the block's first row.
+// Return a thread's row h of a band, counted from the block's first row.
 template <class I>
 __device__ __forceinline__ int row_of(int thread, int band, int h) {
   return (thread / 32 * I::kBands + band) * kMmaRows + mma::c_row(thread % 32, 2 * h);
@@ -115,7 +115,7 @@ __device__ __forceinline__ void load_state(const ForwardStep& step, std::int64_t
     }
 }
 
-// S = Q K^T. `q`: the warp's first row.
+// Compute S = Q K^T. `q` is the warp's first row.
 template <class I>
 __device__ __forceinline__ void compute_scores(const typename I::Element* q,
                                                const typename I::Element* k, int lane,
@@ -148,7 +148,7 @@ __device__ __forceinline__ void compute_scores(const typename I::Element* q,
   }
 }
 
-// Scores that are not allowed become -inf. `first_row`: the block's, `key0`: the tile's.
+// Set scores that are not allowed to -inf. `first_row` is the block's, `key0` the tile's.
 template <class I>
 __device__ __forceinline__ void mask(const ForwardStep& step, int first_row, int key0,
                                      WarpRows<I>& rows) {
@@ -170,7 +170,7 @@ __device__ __forceinline__ void mask(const ForwardStep& step, int first_row, int
     }
 }
 
-// S becomes P = exp2(t - m); m, l and O take it in.
+// Turn S into P = exp2(t - m), and update m, l and O.
 template <class I>
 __device__ __forceinline__ void softmax(float exponent_scale, WarpRows<I>& rows) {
 #pragma unroll
@@ -205,7 +205,7 @@ __device__ __forceinline__ void softmax(float exponent_scale, WarpRows<I>& rows)
     }
 }
 
-// O += P V.
+// Compute O += P V.
 template <class I>
 __device__ __forceinline__ void add_values(const typename I::Element* v, int lane,
                                            WarpRows<I>& rows) {
@@ -261,13 +261,13 @@ __device__ __forceinline__ void store_state(const ForwardStep& step, int batch, 
     }
 }
 
-// Changes the sign of all of Q in shared memory.
+// Negate all of Q in shared memory.
 template <class I>
 __device__ __forceinline__ void negate(typename I::Element* q) {
   for (int i = threadIdx.x; i < I::kRows * I::kHeadDim; i += I::kThreads) q[i].bits ^= 0x8000u;
 }
 
-// Grid: heads x batch x row tiles; blocks start in this order, heads fastest.
+// Grid: heads x batch x row tiles. Blocks start in this order, heads fastest.
 template <class I>
 __global__ void __launch_bounds__(I::kThreads, I::kBlocks)
     tensor_cores(const ForwardStep step, const float exponent_scale) {
@@ -310,7 +310,7 @@ __global__ void __launch_bounds__(I::kThreads, I::kBlocks)
   const Element* const warp_q = shared.q + warp * I::kBands * kMmaRows * I::kHeadDim;
   if (first_tile < last_tile) {
     ptx::cp_async_wait<1>();
-    __syncthreads();  // Q is there
+    __syncthreads();  // Q has arrived
     if (step.softmax_scale < 0) {
       negate<I>(shared.q);
       __syncthreads();
@@ -327,7 +327,7 @@ __global__ void __launch_bounds__(I::kThreads, I::kBlocks)
   for (; t < last_tile; ++t) {
     const int key0 = t * I::kKeys;
     ptx::cp_async_wait<0>();
-    __syncthreads();  // this tile is there, and the other buffer is free
+    __syncthreads();  // this tile has arrived, and the other buffer is free
     if (t + 1 < last_tile) copy_tile(t + 1);
 
     compute_scores<I>(warp_q, shared.k[t % 2], lane, rows);

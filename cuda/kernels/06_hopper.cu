@@ -1,18 +1,18 @@
-// Step 6: Hopper's own instructions. What changes against step 5:
+// Step 06: Hopper's own instructions. What changes compared with step 05:
 //
-//   - Tiles are fetched by the copy engine (TMA): one thread asks for a whole tile, swizzled on the
-//     way, and the threads that compute spend no instruction on copying.
-//   - Products are WGMMA: four warps multiply a 64-row tile straight out of shared memory, so that
-//     K and V are never loaded into registers; mma.sync reaches about two thirds of this rate.
-//   - Warps have roles. One warpgroup produces (its first thread, that is) and gives its registers
-//     away; two consume, 64 rows each, with 240 registers a thread. Full and empty barriers in a
-//     ring of stages are all that connects them, so copies run as far ahead as there are buffers.
+//   - The copy engine (TMA) fetches tiles: one thread asks for a whole tile, which is swizzled on
+//     the way, and the threads that compute spend no instruction on copying.
+//   - Products are WGMMA: four warps multiply a 64-row tile directly from shared memory, so K and V
+//     never enter registers. mma.sync reaches about two thirds of this rate.
+//   - Warps have roles. One warpgroup (its first thread) produces and gives its registers away; two
+//     consume, 64 rows each, with 240 registers per thread. Only full and empty barriers in a ring
+//     of stages connect them, so copies run as far ahead as there are buffers.
 //
-// Within a warpgroup it is still one thing after another: S = Q K^T, softmax, O += P V. While one
+// Within a warpgroup the steps S = Q K^T, softmax, O += P V still follow each other. While one
 // warpgroup is at its softmax, the tensor cores work only if the other happens to be at a product.
 //
-// m = row_max, l = row_sum, S = scores, P = exp(S - m), O = out_accum; their registers are in
-// hopper_tile.h.
+// m = row_max, l = row_sum, S = scores, P = exp(S - m), O = out_accum. hopper_tile.h has their
+// registers.
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/hopper_tile.h"
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     hopper(const ForwardStep step, const float exponent_scale,
            const __grid_constant__ HopperMaps maps) {
   auto& shared = shared_memory<HopperStorage<Config>>();
-  // The last row tiles have the most keys under a causal mask; they start first.
+  // The last row tiles have the most keys under a causal mask, so they start first.
   const int row_tile = static_cast<int>(gridDim.x - 1 - blockIdx.x);
   const int head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
   const VisitingTile tile(step.allowed_keys, step.shape.rows_q, Config::kRows, Config::kKeys,
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   __syncthreads();
 
   const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x), 0) /
-                        kWarpgroupThreads;  // the same for the compiler, too
+                        kWarpgroupThreads;  // shuffled, so that the compiler knows it is uniform
   StagePlace<Config::kStages> at;
   if (warpgroup == 0) {
     ptx::release_registers<Config::kProducerRegisters>();

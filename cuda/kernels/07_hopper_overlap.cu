@@ -1,20 +1,20 @@
-// Step 7: keep the tensor cores busy while softmax is computed. An SM computes 16 exp2 a clock; for
-// head_dim 128 that takes half as long as the tile's two products, and in step 6 nothing overlaps
-// it but luck. What changes:
+// Step 07: keep the tensor cores busy while softmax is computed. An SM computes 16 exp2 per clock.
+// For head_dim 128 they take half as long as the tile's two products, and in step 06 they overlap
+// only by luck. What changes:
 //
-//   - Within a warpgroup: S of tile j + 1 is started before O += P V of tile j, and softmax of S
-//     runs while that product is under way. Two tiles are in flight, S of one and P of the other.
+//   - Within a warpgroup: S of tile j + 1 starts before O += P V of tile j, and softmax of S runs
+//     while that product is in flight. Two tiles are in flight, S of one and P of the other.
 //   - Between the warpgroups: they take turns at starting products (named barriers, ping-pong), so
-//     that one is at its softmax while the other's products run, rather than both at the same.
-//   - Between items: the grid is one block a multiprocessor, and a block goes from item to item
-//     (persistent_schedule.h: longest first, to and fro). The producer fetches the next item's Q, K
-//     and V while the consumers still finish and write the present one.
+//     one is at its softmax while the other's products run.
+//   - Between items: the grid has one block per multiprocessor, which goes from item to item
+//     (persistent_schedule.h: longest first, to and fro). The producer fetches the next item's Q,
+//     K and V while the consumers still finish and write the present one.
 //
-// p stays in f32 until the product that reads the last tile's P is over: P written before would
-// make the compiler wait for that product first, and serialise all.
+// p stays in f32 until the product that reads the last tile's P is over. If P were written earlier,
+// the compiler would wait for that product first and serialise everything.
 //
-// m = row_max, l = row_sum, S = scores, P = exp(S - m), O = out_accum; their registers are in
-// hopper_tile.h.
+// m = row_max, l = row_sum, S = scores, P = exp(S - m), O = out_accum. hopper_tile.h has their
+// registers.
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/hopper_overlap.h"
@@ -34,10 +34,10 @@ struct OverlapStorage {
   std::uint16_t order[kMaxOrderedTiles];  // row tiles, longest first
 };
 
-// Named barriers: kTurn + c is that of consumer c's turn, kOwn + c its own.
+// Named barriers: kTurn + c for the turn of consumer c, kOwn + c for its own use.
 constexpr int kTurn = 1, kOwn = 4;
 
-// A consumer waits until it is its turn to start products, then passes the turn on.
+// Wait until it is this consumer's turn to start products; pass_turn() passes the turn on.
 template <class Config>
 __device__ __forceinline__ void await_turn(int consumer) {
   ptx::named_barrier_sync(kTurn + consumer, 2 * kWarpgroupThreads);
@@ -48,7 +48,7 @@ __device__ __forceinline__ void pass_turn(int consumer) {
   ptx::named_barrier_arrive(kTurn + next, 2 * kWarpgroupThreads);
 }
 
-// Orders the row tiles by cost, unless there are too many. By all threads, which synchronise
+// Order the row tiles by cost, unless there are too many. All threads call it, and synchronise
 // afterwards.
 template <class Config>
 __device__ __forceinline__ void order_tiles(OverlapStorage<Config>& storage,
@@ -67,7 +67,7 @@ __device__ __forceinline__ void order_tiles(OverlapStorage<Config>& storage,
     storage.order[place_by_cost(storage.costs, row_tiles, t)] = static_cast<std::uint16_t>(t);
 }
 
-// What the roles have in common: the items of this block, in order.
+// Call work() for the items of this block, in order. All roles share this loop.
 template <class Config, class Work>
 __device__ __forceinline__ void for_each_item(const OverlapStorage<Config>& storage,
                                               const ForwardStep& step, int row_tiles,
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   __syncthreads();
 
   const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x), 0) /
-                        kWarpgroupThreads;  // the same for the compiler, too
+                        kWarpgroupThreads;  // shuffled, so that the compiler knows it is uniform
   StagePlace<Config::kStages> at;
   std::uint32_t q_parity = 0;
   if (warpgroup == 0) {
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     if (consumer == Config::kConsumers - 1) pass_turn<Config>(consumer);  // the first may begin
     for_each_item<
         Config>(storage, step, row_tiles, [&](const VisitingTile& tile, int batch, int head) {
-      // Nothing to read, nothing to add: the state stays as it lies in memory.
+      // There is nothing to read or add, so the state stays as it is in memory.
       if (tile.key_tiles() == 0 && !step.first && !step.last) return;
       rows.begin(step, batch, head, tile.first_row + consumer * kWarpgroupRows);
       if (tile.key_tiles() == 0) return rows.end(step, batch, head);
@@ -164,9 +164,9 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       rows.rescale_output();
       rows.pack_p();
 
-      // Here P of the tile before is ready, its V is the buffer at `before`, and K has been waited
-      // for. It is the tile before that waits for K: softmax ends at that wait, and so it cannot
-      // slip behind the wait for O that follows (the compiler moves that one as far up as it may).
+      // Here P of the previous tile is ready, its V is the buffer at `before`, and the previous
+      // iteration has waited for K. That wait marks the end of softmax, so softmax cannot slip
+      // behind the wait for O that follows (which the compiler hoists as far as it can).
       // [overlap
       for (int key_tile = tile.first_tile + 1; key_tile < tile.last_tile; ++key_tile) {
         const StagePlace<Config::kStages> before = at;

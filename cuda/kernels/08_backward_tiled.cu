@@ -3,29 +3,29 @@
 //   S = scale Q K^T      P = exp(S - m) / l      dP = dO V^T      dS = P (dP - delta)
 //   dV += P^T dO         dK += dS^T Q, times scale at the end     dQ += dS K
 //
-// m and l are the final ones of the forward pass, over all keys of all ring steps: nothing of size
-// rows x keys was kept, and P is recomputed a tile at a time. That is what makes a backward pass
-// possible where the sequence is long, and costs one product more than keeping P would.
+// m and l are the final ones of the forward pass, over all keys of all ring steps. Nothing of size
+// rows x keys was kept, so P is recomputed one tile at a time. That makes a backward pass possible
+// for long sequences, and costs one product more than keeping P would.
 //
-// There are two launches, one for dK and dV and one for dQ (backward_rows.h tells why), and one
-// kernel for both: a block owns a tile of rows of one side, holds their two tensors in shared memory
-// and their gradients in registers, and goes through the tiles of the other side that its rows meet:
+// There are two launches, one for dK and dV and one for dQ (backward_rows.h says why), of one
+// kernel. A block owns a tile of rows of one side. It keeps their two tensors in shared memory and
+// their gradients in registers, and goes through the tiles of the other side that its rows meet:
 //
 //   1  load the visitors' two tensors
-//   2  S and dP: a thread has 4 own rows x kVisit / 16 visiting rows, and reads four values of a row
-//      at once (float4), 64 multiplications for 8 loads where kVisit is 32, as in kernel 04
-//   3  P and dS to shared memory, [visiting row][own row]
+//   2  compute S and dP: a thread has 4 own rows x kVisit / 16 visiting rows and reads four values
+//      of a row at once (float4): 32 multiplications for 6 loads where kVisit is 32
+//   3  store P and dS in shared memory, [visiting row][own row]
 //   4  gradients += P, dS times the visitors: a thread has the same 4 own rows x head_dim / 16
 //      columns, and adds 4 x 4 outer products
 //
-// S is summed in the order of the forward kernels, so that it rounds as the S did that m and l were
-// made from; the gradients are summed a tile at a time, because a sum of sums loses fewer digits
-// than one long sum.
+// S is summed in the order of the forward kernels, so that it rounds like the S that gave m and l.
+// The gradients are summed one tile at a time, because a sum of sums loses fewer digits than one
+// long sum.
 //
 // Query heads that share a kv head visit its keys one after the other, so grouped heads need no
-// atomics either. Full tiles are computed without mask tests, tiles that no own row meets not at
-// all. Rows that nobody of the tile meets are loaded as zeros, whatever they hold; inside of the
-// tile, 0 * NaN of a masked pair may reach rows that share a tile with it.
+// atomics either. Full tiles need no mask tests, and tiles that no own row meets are skipped. Rows
+// that no row of the tile meets are loaded as zeros, whatever they hold. Within the tile, 0 * NaN
+// of a masked pair may reach rows that share a tile with it.
 #include <array>
 
 #include "cuda/base/launch.h"
@@ -47,8 +47,8 @@ struct Tile {
   static_assert(kOwn % 8 == 0 && kVisit % 16 == 0 && kDim % 64 == 0);
 };
 
-// Rows are padded by 16 bytes, which moves each row 4 banks on: 8 threads that read the same float4
-// of 8 neighbouring rows then use all 32 banks.
+// Rows are padded by 16 bytes, which moves each row 4 banks on. So 8 threads that read the same
+// float4 of 8 neighbouring rows use all 32 banks.
 template <class T>
 struct Storage {
   alignas(16) float own[2][T::kOwn][T::kDim + 4];
@@ -58,18 +58,18 @@ struct Storage {
   QueryRow queries[T::kOwn > T::kVisit ? T::kOwn : T::kVisit];
 };
 
-// Four values at once; `from` is a multiple of 16 bytes.
+// Load four values at once. `from` is a multiple of 16 bytes.
 __device__ __forceinline__ void load4(float (&to)[4], const float* from) {
   const float4 value = *reinterpret_cast<const float4*>(from);
   to[0] = value.x, to[1] = value.y, to[2] = value.z, to[3] = value.w;
 }
 
-// Rows [first, first + kRows) of a matrix [.., head_dim] to shared memory; rows outside of `valid`
-// and columns past head_dim become 0.
+// Load rows [first, first + kRows) of a matrix [.., head_dim] to shared memory. Rows outside
+// `valid` and columns past head_dim become 0.
 template <class T, int kRows>
 __device__ __forceinline__ void load_rows(float (&to)[kRows][T::kDim + 4], const float* matrix,
                                           int first, RowInterval valid, int head_dim) {
-  const bool by_float4 = head_dim % 4 == 0;  // else rows begin where no float4 may
+  const bool by_float4 = head_dim % 4 == 0;  // otherwise rows begin where no float4 may
   for (int i = threadIdx.x; i < kRows * T::kDim / 4; i += T::kThreads) {
     const int row = i / (T::kDim / 4), x = i % (T::kDim / 4) * 4, from = first + row;
     float4 value = make_float4(0, 0, 0, 0);
@@ -88,7 +88,7 @@ __device__ __forceinline__ void load_rows(float (&to)[kRows][T::kDim + 4], const
   }
 }
 
-// The two sides' tensors of one (batch, head).
+// The two tensors of one side, for one (batch, head).
 struct Matrices {
   const float* tensors[2];
 
@@ -99,8 +99,8 @@ struct Matrices {
   }
 };
 
-// product[a][b] = own row a times visiting row b, over head_dim columns, one after the other. A
-// thread's visiting rows are 16 apart.
+// Compute product[a][b] = own row a times visiting row b, over head_dim columns, one after the
+// other. A thread's visiting rows are 16 apart.
 template <class T>
 __device__ __forceinline__ void multiply(float (&product)[4][T::kVisitors],
                                          const float (&own)[T::kOwn][T::kDim + 4],
@@ -127,13 +127,13 @@ __device__ __forceinline__ void multiply(float (&product)[4][T::kVisitors],
   }
 }
 
-// What a thread holds of a gradient: 4 own rows x kColumns groups of 4 columns, 64 apart.
+// A thread's part of a gradient: 4 own rows x kColumns groups of 4 columns, 64 apart.
 template <class T>
 struct Gradient {
   float values[T::kColumns][4][4] = {};
 
-  // += weights^T visitors. weights: [visiting row][own row]. Each group of columns is summed over the
-  // tile before it is added.
+  // Add weights^T visitors. weights is [visiting row][own row]. Each group of columns is summed
+  // over the tile before it is added.
   __device__ __forceinline__ void add(const float (&weights)[T::kVisit][T::kOwn + 4],
                                       const float (&visitors)[T::kVisit][T::kDim + 4], int row,
                                       int column, int head_dim) {
@@ -158,8 +158,8 @@ struct Gradient {
     }
   }
 
-  // Own rows [row, row + 4) of the matrix [.., head_dim] `to`, as far as there are `rows` of them:
-  // to = factor * gradient, or to += it.
+  // Set own rows [row, row + 4) of the matrix [.., head_dim] `to`, as far as they are below `rows`,
+  // to factor * gradient, or add it.
   template <bool kAccumulate>
   __device__ __forceinline__ void store(float* to, int row, int rows, int column, int head_dim,
                                         float factor) const {
@@ -179,8 +179,8 @@ struct Gradient {
   }
 };
 
-// Steps 2 and 3 for one tile of visitors, the first of which is row `visitors_first` of its side.
-// Returns how many of this thread's pairs the mask lets through; without one it is not asked.
+// Do steps 2 and 3 for one tile of visitors, whose first row is row `visitors_first` of its side.
+// Returns how many of this thread's pairs the mask allows; without a mask, 0.
 template <class T, Owner kOwner, bool kMasked>
 __device__ __forceinline__ unsigned compute_weights(Storage<T>& shared, int row, int visitor,
                                                     int head_dim, float scale, int visitors_first,
@@ -212,7 +212,7 @@ __device__ __forceinline__ unsigned compute_weights(Storage<T>& shared, int row,
   return pairs;
 }
 
-// The rows [first, first + kRows) of a query head, those from `rows` on as rows without keys.
+// Load rows [first, first + count) of a query head. Rows from rows_q on count as rows without keys.
 template <class T>
 __device__ __forceinline__ void load_query_rows(Storage<T>& shared, const BackwardStep& step,
                                                 int batch, int head, int first, int count) {
@@ -302,7 +302,7 @@ void launch_both(const BackwardStep& step, cudaStream_t stream) {
          {grid(shape.rows_q, shape.heads), T::kThreads, sizeof(Storage<T>)}, stream, step);
 }
 
-// Own rows x visiting rows; the launch that owns keys turns the tile round. Shared memory at
+// Own rows x visiting rows, so in the launch that owns keys `rows` counts keys. Shared memory at
 // head_dim 64, 128, 256 in KiB: 44, 76, 140; 70, 119, 217 (more than sm_80 has); 22, 37, 68.
 constexpr TileShape kTiles[] = {{32, 32}, {64, 32}, {16, 16}};
 

@@ -3,27 +3,27 @@
 //   t = scale log2(e) Q K^T     P = exp2(t - lse2)     dP = dO V^T     dS = P (dP - delta)
 //   dV += P^T dO                dK += dS^T Q           dQ += dS K
 //
-// with lse2 = m log2(e) + log2(l) in place of m and l: one subtraction and no product a score. In
-// f32 that would cost digits; it is far below what P loses when it becomes a half.
+// lse2 = m log2(e) + log2(l) replaces m and l, which saves a product per score and leaves one
+// subtraction. In f32 that would cost digits; here the loss is far below what P loses by rounding
+// to 16 bits.
 //
-// What changes against 08, and why it is faster:
+// What changes compared with 08, and why it is faster:
 //
-//   - mma.sync multiplies 16 x 8 x 16 values an instruction and a warp.
+//   - mma.sync multiplies 16 x 8 x 16 values per instruction and warp.
 //   - S and dP never leave registers. Seen from the owner, S is own x visiting rows, and so are the
-//     accumulators of mma.sync; repacked as halves they are the left operand of the product that
-//     adds to the gradient. When keys own, S^T = K Q^T is what is computed, so P^T and dS^T come
-//     out where dV += P^T dO and dK += dS^T Q need them, and no tile is ever transposed: only
-//     ldmatrix reads the visitors, once as they are and once with .trans.
-//   - The gradients stay in registers too, 16 or 32 own rows a warp. Each fetched piece of the
-//     visitors serves all rows of the warp, so 32 rows halve what is read from shared memory; dK and
-//     dV together at head_dim 128 leave room for 16.
-//   - cp.async brings the next visitors while these are computed, into the other of two buffers:
-//     one barrier a tile.
+//     accumulators of mma.sync. Repacked to 16 bits they are the left operand of the product that
+//     adds to the gradient. When keys own, the kernel computes S^T = K Q^T, so P^T and dS^T appear
+//     where dV += P^T dO and dK += dS^T Q need them, and no tile is ever transposed. Only ldmatrix
+//     reads the visitors, once as they are and once with .trans.
+//   - The gradients stay in registers too, 16 or 32 own rows per warp. Each loaded piece of the
+//     visitors serves all rows of the warp, so 32 rows halve the reads from shared memory. dK and
+//     dV together leave room for only 16 at head_dim 128.
+//   - cp.async brings the next visitors during these, into the other of two buffers, which takes
+//     one barrier per tile.
 //
-// S and dP are computed a strip of visiting rows at a time, as many as registers allow. P and dS are
-// rounded to the storage type, everything is summed in f32. Visiting rows that nobody of the tile
-// meets are loaded as zeros; inside of the tile, 0 * NaN of a masked pair may reach rows that share
-// a tile with it.
+// S and dP are computed in strips of as many visiting rows as registers allow. P and dS are rounded
+// to the storage type, and all sums are f32. Visiting rows that no row of the tile meets are loaded
+// as zeros. Within the tile, 0 * NaN of a masked pair may reach rows that share a tile with it.
 #include <array>
 #include <limits>
 #include <numbers>
@@ -45,7 +45,7 @@ struct Config {
   static constexpr bool kKeysOwn = kOwner_ == Owner::keys;
   static constexpr Owner kOwner = kOwner_;
   static constexpr int kGradients = kKeysOwn ? 2 : 1;  // dK, dV or dQ
-  // Own rows of a warp, in mma.sync's 16: a thread has 8 * kBands * kDim / 16 values a gradient.
+  // Own rows of a warp, in mma.sync's 16: a thread has 8 * kBands * kDim / 16 values per gradient.
   static constexpr int kBands = kOwn < 128 || kGradients * kDim > 128 ? 1 : 2;
   static constexpr int kThreads = kOwn / (16 * kBands) * 32;
   static constexpr int kStrip = kBands == 1 ? kVisit : 32;  // visiting rows at a time
@@ -54,15 +54,15 @@ struct Config {
   static_assert(!kKeysOwn || kQueries <= kThreads, "a thread prepares at most one query row");
 };
 
-// What turns scores of query rows into P and dS, for one tile of them.
+// Turns scores of one tile of query rows into P and dS.
 template <int kRows>
 struct QueryRows {
   alignas(8) float lse2[kRows];  // +inf for rows without keys, whose P is 0
   alignas(8) float delta[kRows];
 };
 
-// Who visits a block: all visiting tiles of its first query head, then those of the next one of the
-// group. In shared memory, because the registers are full of accumulators.
+// The visitors of a block: all visiting tiles of its first query head, then those of the next head
+// of the group. It is in shared memory, because the registers are full of accumulators.
 struct Visits {
   OwnTile own;
   int first_tile, tiles;  // of a head
@@ -92,7 +92,7 @@ struct Storage {
   QueryRows<C::kQueries> queries[C::kKeysOwn ? 2 : 1];  // [buffer], when queries visit
 };
 
-// A query row on its way from global memory.
+// A query row in transit from global memory.
 struct PendingRow {
   float row_max = 0;
   double row_sum = 0;
@@ -112,8 +112,8 @@ struct PendingRow {
   }
 };
 
-// Starts the copy of kRows rows of a matrix, from `first` on; rows outside of `valid` become zero. In
-// pieces, because the addresses of all rows at once would take too many registers.
+// Start the copy of kRows rows of a matrix, from `first` on. Rows outside `valid` become zero. It
+// works in pieces, because the addresses of all rows at once would take too many registers.
 template <class C, int kRows>
 __device__ __forceinline__ void start_copy(typename C::Element* to,
                                            const typename C::Element* matrix, int first,
@@ -129,7 +129,7 @@ __device__ __forceinline__ void start_copy(typename C::Element* to,
 template <class C>
 using Strip = float[C::kBands][C::kStrip / 8][4];
 
-// Calls f(band, n, i) for every value of a strip.
+// Call f(band, n, i) for every value of a strip.
 template <class C, class F>
 __device__ __forceinline__ void for_each_value(const F& f) {
 #pragma unroll
@@ -140,15 +140,15 @@ __device__ __forceinline__ void for_each_value(const F& f) {
       for (int i = 0; i < 4; ++i) f(band, n, i);
 }
 
-// Which query of the tile the value belongs to. `row`: the warp's first own row in the tile;
-// `visitor`: the strip's first row among the visitors.
+// Return which query of the tile the value belongs to. `row` is the warp's first own row in the
+// tile, `visitor` the strip's first row among the visitors.
 template <class C>
 __device__ __forceinline__ int query_of(int row, int visitor, int band, int n, int i, int lane) {
   return C::kKeysOwn ? visitor + 8 * n + mma::c_column(lane, i)
                      : row + 16 * band + mma::c_row(lane, i);
 }
 
-// strip += own rows from `row` on times visiting rows from `visitor` on.
+// Add own rows from `row` on times visiting rows from `visitor` on to the strip.
 template <class C>
 __device__ __forceinline__ void add_scores(Strip<C>& strip, const typename C::Element* own, int row,
                                            const typename C::Element* visitors, int visitor,
@@ -176,7 +176,7 @@ __device__ __forceinline__ void add_scores(Strip<C>& strip, const typename C::El
 template <class C>
 using Gradient = float[C::kBands][C::kDim / 8][4];
 
-// gradient += weights times visiting rows from `visitor` on.
+// Add weights times visiting rows from `visitor` on to the gradient.
 template <class C>
 __device__ __forceinline__ void add_product(Gradient<C>& gradient, const Strip<C>& weights,
                                             const typename C::Element* visitors, int visitor,
@@ -201,8 +201,8 @@ __device__ __forceinline__ void add_product(Gradient<C>& gradient, const Strip<C
   }
 }
 
-// Takes out the pairs that do not meet; returns how many do. `first_visitor`: the strip's first row
-// on its side.
+// Remove the pairs that do not meet, and return how many do. `first_visitor` is the strip's first
+// row on its side.
 template <class C>
 __device__ __forceinline__ unsigned apply_mask(Strip<C>& p, Strip<C>& ds, const OwnTile& own,
                                                const RowInterval* table, int row, int first_visitor,
@@ -228,7 +228,7 @@ __device__ __forceinline__ unsigned apply_mask(Strip<C>& p, Strip<C>& ds, const 
   return pairs;
 }
 
-// Writes (or adds) a warp's rows to the matrix [.., kDim] `to`, which begins at the tile's first row.
+// Write (or add) a warp's rows to the matrix [.., kDim] `to`, which begins at the tile's first row.
 template <class C, bool kAccumulate>
 __device__ __forceinline__ void store(const Gradient<C>& gradient, float* to, int row, int rows,
                                       float factor, int lane) {
@@ -365,8 +365,8 @@ void launch_both(const BackwardStep& step, cudaStream_t stream) {
          step);
 }
 
-// Of the launch that owns queries; the one that owns keys has as many rows, and 64 queries visit at a
-// time. Shared memory at head_dim 128, in KiB: 97 and 129; 97 and 97.
+// Tiles of the launch that owns queries. The one that owns keys has as many rows, and 64 queries
+// visit at a time. Shared memory at head_dim 128, in KiB: 97 and 129; 97 and 97.
 constexpr TileShape kTiles[] = {{128, 32}, {64, 64}};
 
 template <int kTile>

@@ -4,35 +4,35 @@
 //   t = scale log2(e) Q K^T     P = exp2(t - unit)     dP = dO V^T     dS = P (dP - delta)
 //   dV += P^T dO                dK += dS^T Q           dQ += dS K
 //
-// with unit = m log2(e) + log2(l). What changes against 09, and why it is faster:
+// with unit = m log2(e) + log2(l). What changes compared with 09, and why it is faster:
 //
-//   - The copy engine (TMA) brings the visitors, swizzled, as far ahead as there are stages; one
-//     warp asks for them, and prepares unit and delta of visiting queries beside them.
-//   - Products are WGMMA, 64 own rows a warpgroup, and read the visitors straight out of shared
+//   - The copy engine (TMA) brings the visitors, swizzled, as far ahead as there are stages. One
+//     thread asks for them; the producers store unit and delta of visiting queries beside them.
+//   - Products are WGMMA, 64 own rows per warpgroup, and read the visitors directly from shared
 //     memory: along their rows for S and dP, down their columns for the gradients. No ldmatrix.
-//   - Two or three warpgroups consume, with 240 or 160 registers a thread. P and dS go from
-//     accumulators to operands in registers, as in 09; when keys own, S^T = K Q^T is what is
-//     computed, so P^T and dS^T come out where the gradients need them.
-//   - Products are kept in flight. Those of one warpgroup, in order, and what it computes
+//   - Two or three warpgroups consume, with 240 or 160 registers per thread. P and dS go from
+//     accumulators to operands in registers, as in 09. When keys own, the kernel computes
+//     S^T = K Q^T, so P^T and dS^T appear where the gradients need them.
+//   - Products are kept in flight. These are a warpgroup's products in order, and what it computes
 //     meanwhile, when keys own (n: number of the visit):
 //
 //        products   dV(n)   dK(n)   S(n+1)   dP(n+1)      dV(n+1)  ..
 //        threads    dS(n)                    P(n+1)       dS(n+1)  ..
 //
-//     S of the next visitors is started on the heels of dK, and P is computed under dP. What then
-//     is left of exp, and of everything else, runs under the products of the other warpgroups.
+//     S of the next visitors starts right after dK, and P is computed under dP. The rest of exp,
+//     and everything else, runs under the products of the other warpgroups.
 //
-// Registers decide how much is in flight. At head_dim 128, keys owning, 64 visitors: dK and dV 64 +
-// 64, S 32, dP 32, P and dS as operands 16 + 16, together 224 and too many with addresses. So S
-// begins when dV has ended, which frees P, and dP when dK has ended, which frees dS. With 80 or
-// more visitors, or 160 registers, dS is computed before dV begins: then P is never there twice.
-// No product is under way from one turn of the loop to the next: the compiler cannot see there that
-// its registers are untouched, and would wait for every product by itself.
+// Registers decide how much is in flight. At head_dim 128, when keys own and 64 visitors come: dK
+// and dV 64 + 64, S 32, dP 32, P and dS as operands 16 + 16, together 224, which is too many with
+// addresses. So S begins when dV has ended, which frees P, and dP when dK has ended, which frees
+// dS. With 80 or more visitors, or 160 registers, dS is computed before dV begins, so P never
+// exists twice. No product is in flight from one iteration to the next, because the compiler could
+// not see there that its registers are untouched, and would wait for every product.
 //
-// Why two launches: with 5 products a tile instead of 7, dQ would be summed over blocks that run at
-// the same time, in an order that has to be enforced between them to give the same bits each time.
-// So of the matrix rate at most 5/7 counts (FLOPs are 10 head_dim a pair, work done 14): at a rate
-// of 790 TFLOP/s that is 564, and 450 is 80 % of it.
+// Why two launches: with 5 products per tile instead of 7, blocks that run at the same time would
+// sum dQ, in an order that they would have to enforce to give the same bits each time. So at most
+// 5/7 of the matrix rate counts (FLOPs are 10 head_dim per pair, work done 14): at a rate of 790
+// TFLOP/s that is 564, and 450 is 80 % of it.
 //
 // Full tiles take no mask. A masked P is 0, but 0 * NaN is NaN: visitors that share a tile with one
 // that some own row meets are read. Rows past the end are zeros.
@@ -54,8 +54,8 @@ struct Maps {
   TensorMap own[2], visitors[2];
 };
 
-// What a block does: an own tile of one (batch, head), and the tiles that visit it, those of one
-// head, then of the next head of the group.
+// A block's work: an own tile of one (batch, head), and the tiles that visit it, first those of one
+// head, then those of the next head of the group.
 struct Work {
   OwnTile own;
   int first_tile, last_tile;      // of visitors
@@ -66,7 +66,7 @@ struct Work {
   static __device__ __forceinline__ Work of_block(const BackwardStep& step) {
     constexpr bool kKeysOwn = Config::kKeysOwn;
     const StepShape& shape = step.shape;
-    // Under a causal mask the first keys and the last queries meet most; they start first.
+    // Under a causal mask the first keys and the last queries meet most, so they start first.
     const int tile = static_cast<int>(kKeysOwn ? blockIdx.y : gridDim.y - 1 - blockIdx.y);
     const int own_head = static_cast<int>(blockIdx.x), batch = static_cast<int>(blockIdx.z);
     const int group = shape.heads / shape.heads_kv;
@@ -87,13 +87,13 @@ struct Work {
   }
 };
 
-// How many threads of the producer warpgroup work. Where keys own, a visiting query's notes are
-// three loads and a logarithm, which one warp would not bring in as fast as they are used up.
+// How many threads of the producer warpgroup work. When keys own, a visiting query's notes take
+// three loads and a logarithm, and one warp could not make them as fast as they are used.
 template <class Config>
 inline constexpr int kProducers = Config::kKeysOwn ? kWarpgroupThreads : 32;
 
-// By one thread; the block synchronises afterwards. A stage is full when its copies have landed and
-// the producers have written its notes, empty when every consumer warp has said so.
+// Initialise the barriers in one thread; the block synchronises afterwards. A stage is full once
+// its copies landed and the producers wrote its notes, empty once every consumer warp released it.
 template <class Config>
 __device__ __forceinline__ void init_barriers(BackwardHopperStorage<Config>& shared) {
   ptx::barrier_init(shared.own_full, 1);
@@ -104,7 +104,7 @@ __device__ __forceinline__ void init_barriers(BackwardHopperStorage<Config>& sha
   ptx::fence_barrier_init();
 }
 
-// The producers; the first of them starts the copies.
+// Do the producers' work. The first producer thread starts the copies.
 template <class Config>
 __device__ __forceinline__ void produce(BackwardHopperStorage<Config>& shared,
                                         const BackwardStep& step, const Maps& maps,
@@ -146,7 +146,7 @@ __device__ __forceinline__ void produce(BackwardHopperStorage<Config>& shared,
   }
 }
 
-// One consumer warpgroup: everything between the first visitors and the last.
+// Do one consumer warpgroup's work, from the first visitors to the last.
 template <class Config>
 __device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
                                         BackwardHopperStorage<Config>& shared,
@@ -154,7 +154,7 @@ __device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
                                         float exponent_scale, int visits) {
   constexpr bool kKeysOwn = Config::kKeysOwn;
   StagePlace<Config::kStages> at;
-  // S is there and dP under way: P under dP.
+  // S is done and dP in flight, so compute P under dP.
   const auto probabilities = [&] {
     ptx::wgmma_done(rows.s);
     rows.exponentials(shared, at.stage, exponent_scale);
@@ -165,7 +165,7 @@ __device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
     ptx::wgmma_wait<0>();
     ptx::wgmma_done(rows.dp);
   };
-  // P and dP are there: starts the gradients.
+  // P and dP are done, so start the gradients.
   const auto gradients = [&] {
     if constexpr (Config::kDsUnderDv) {
       rows.pack(rows.p, rows.s);
@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   __syncthreads();
 
   const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x), 0) /
-                        kWarpgroupThreads;  // the same for the compiler, too
+                        kWarpgroupThreads;  // shuffled, so that the compiler knows it is uniform
   if (warpgroup == 0) {
     ptx::release_registers<Config::kProducerRegisters>();
     if (threadIdx.x < kProducers<Config> && work.visits() > 0) produce(shared, step, maps, work);
@@ -279,7 +279,7 @@ void launch_owner(const BackwardStep& step, cudaStream_t stream) {
 }
 
 // Sizes of the launch that owns queries. Three warpgroups hide more of exp and share each tile of
-// visitors among more rows; two have the registers for larger tiles, of which WGMMA reads fewer
+// visitors among more rows. Two have the registers for larger tiles, of which WGMMA reads fewer
 // bytes for the same products.
 constexpr TileShape kTiles[] = {{192, 64}, {128, 128}};
 

@@ -1,4 +1,4 @@
-// The tables of intervals that the kernels go by (ring_step.h), filled on the device.
+// Fills on the device the tables of intervals that the kernels read (ring_step.h).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,18 +8,18 @@
 
 namespace ringscope::cuda {
 
-// table[i] = the local key rows that local query row i may attend, for all of region.queries. The
-// mask's document_ends, if any, is device memory. Throws CudaError.
+// Set table[i] to the local key rows that local query row i may attend, for all of region.queries.
+// The mask's document_ends, if any, must be device memory. Throws CudaError.
 void launch_allowed_keys(const Region& region, RowInterval* table, cudaStream_t stream);
 
-// The same pairs seen from the keys: table[j] = the query rows that may attend key row j, for j in
+// Set table[j] to the query rows that may attend key row j: the same pairs, seen from the key rows
 // [0, rows_k). Throws CudaError.
 void launch_allowed_queries(const RowInterval* allowed_keys, int rows_q, RowInterval* table,
                             int rows_k, cudaStream_t stream);
 
-// The search behind it. Because both ends of the intervals never decrease, the queries with
-// last > key are the rows from some row on, and those with first <= key the rows up to some row;
-// the queries that may attend the key are those that are both. A row without keys is never both.
+// Find the queries that may attend `key`. Neither end of the intervals ever decreases, so the
+// queries with last > key are all rows from some row on, and those with first <= key all rows up to
+// some row. The result is the rows in both sets. A row without keys is never in both.
 __host__ __device__ constexpr RowInterval allowed_queries_of(const RowInterval* allowed_keys,
                                                              int rows_q, int key) {
   int first = 0, last = rows_q;  // first query whose interval ends after key

@@ -39,7 +39,7 @@ double median_seconds(Enqueue enqueue) {
   return seconds[kRepeats / 2];
 }
 
-// A failed call leaves its status behind, where it would look like a later call's.
+// Clear the status of a failed call, because a later call would seem to have failed.
 template <class Time>
 double forgetting_errors(Time time) try {
   return time();
@@ -79,7 +79,7 @@ std::string_view environment(const char* name) {
 }
 
 std::string cache_path() {
-  // Relative paths are to be ignored, as the XDG base directory specification has it.
+  // The XDG base directory specification says to ignore relative paths.
   if (const auto cache = environment("XDG_CACHE_HOME"); cache.starts_with('/'))
     return fmt::format("{}/ringscope/tiles.json", cache);
   if (const auto home = environment("HOME"); home.starts_with('/'))
@@ -89,7 +89,7 @@ std::string cache_path() {
 
 std::string to_string(TileShape tile) { return fmt::format("{}x{}", tile.rows, tile.keys); }
 
-// The first of the fastest; nullopt when none could be timed.
+// Return the first of the fastest tiles, or nullopt when none could be timed.
 std::optional<int> fastest(const std::vector<double>& seconds) {
   std::optional<int> best;
   for (int tile = 0; tile < std::ssize(seconds); ++tile) {
@@ -105,7 +105,7 @@ std::vector<double> time_all(std::size_t tiles, const TileTimer& timer) {
   for (std::size_t tile = 0; tile < tiles; ++tile) try {
       seconds[tile] = timer(static_cast<int>(tile));
     } catch (const std::exception&) {
-      // Too little memory for it, say: the others may still do.
+      // There may be too little memory for this tile; the others may still run.
     }
   return seconds;
 }

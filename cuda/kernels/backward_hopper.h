@@ -1,5 +1,5 @@
-// What one block of the Hopper backward (10_backward_hopper.cu) holds in shared memory, and one
-// consumer warpgroup's work on its 64 own rows. Own, visitors and the two owners: backward_rows.h.
+// Holds a block's shared memory in the Hopper backward (10_backward_hopper.cu), and one consumer
+// warpgroup's work on its 64 own rows. backward_rows.h explains owners and visitors.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -28,7 +28,7 @@ struct BackwardHopperConfig {
   // Together at most 65536 registers: 128 (24 + 2 * 240) or 128 (32 + 3 * 160).
   static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
   static constexpr int kConsumerRegisters = kConsumers == 2 ? 240 : 160;
-  // Whether registers suffice for computing dS from P in f32 while dV reads P as an operand.
+  // Whether there are registers to compute dS from P in f32 while dV reads P as an operand.
   static constexpr bool kDsUnderDv = kKeysOwn && kConsumers == 2 && kVisit <= 64;
   static constexpr int kOwnBytes = kOwn * kHeadDim * 2, kVisitBytes = kVisit * kHeadDim * 2;
   static_assert(kOwn % kWarpgroupRows == 0 && (kConsumers == 2 || kConsumers == 3));
@@ -36,9 +36,9 @@ struct BackwardHopperConfig {
   static_assert(kStages >= 2, "the next S begins before this tile's gradients are done");
 };
 
-// What the producer leaves beside a tile of visitors, so that consumers need no registers for it:
-// the tile's first row, whether it takes a mask, and, when queries visit, what those bring to P and
-// dS (QueryUnits).
+// What the producer stores beside a tile of visitors, so that consumers need no registers for it:
+// the tile's first row, whether it needs a mask and, when queries visit, their units and deltas for
+// P and dS (QueryUnits).
 template <int kQueries>
 struct VisitorNotes {
   alignas(16) float unit[kQueries];
@@ -57,8 +57,8 @@ struct BackwardHopperStorage {
   ptx::Barrier full[Config::kStages], empty[Config::kStages];
 };
 
-// Of a query row: P = exp(score - m) / l = exp2(t - unit) with t = s scale log2(e), and
-// dS = P (dP - delta). A row without keys, or past the end, has unit = inf and thus P = 0.
+// Gives a query row's P = exp(score - m) / l = exp2(t - unit) with t = s scale log2(e), and dS = P
+// (dP - delta). A row without keys, or past the end, has unit = inf and thus P = 0.
 struct QueryUnits {
   float unit = std::numeric_limits<float>::infinity();
   float delta = 0;
@@ -77,8 +77,8 @@ __device__ __forceinline__ QueryUnits query_units(const BackwardStep& step, std:
   return units;
 }
 
-// One warpgroup's 64 own rows. All functions are called by its 128 threads together. Of
-// accumulators each thread has two rows, h = 0 and 1, eight apart (hopper_layout.h).
+// One warpgroup's 64 own rows. Its 128 threads call all functions together. In an accumulator, each
+// thread has two rows, h = 0 and 1, eight apart (hopper_layout.h).
 template <class Config>
 struct BackwardHopperRows {
   using Element = typename Config::Element;
@@ -93,9 +93,9 @@ struct BackwardHopperRows {
   float first[kHeadDim / 2];                  // gradient of own[0]: dK, or dQ
   float second[kKeysOwn ? kHeadDim / 2 : 1];  // of own[1]: dV
   QueryUnits queries[2];                      // of h; when queries own
-  int row;                  // of h = 0, in the tensor. Rows past the end are computed, not stored
+  int row;                  // row h = 0 in the tensor; rows past the end are computed, not stored
   std::uint32_t own_start;  // shared address of the 64 rows in own[0]
-  unsigned pairs = 0;       // that the mask lets through; every fourth thread counts its rows'
+  unsigned pairs = 0;       // allowed pairs; every fourth thread counts those of its rows
 
   __device__ __forceinline__ BackwardHopperRows(const Storage& shared, int warpgroup,
                                                 const OwnTile& own)
@@ -112,7 +112,7 @@ struct BackwardHopperRows {
     return static_cast<int>(threadIdx.x) % kWarpgroupThreads;
   }
 
-  // Starts product = own[i] visitors[i]^T, S for i = 0 and dP for i = 1.
+  // Start product = own[i] visitors[i]^T: S for i = 0, dP for i = 1.
   __device__ __forceinline__ void start_product(float (&product)[kVisit / 2], int i,
                                                 const Storage& shared, int stage) {
     const std::uint64_t a = rows_descriptor(own_start + i * Config::kOwnBytes);
@@ -124,8 +124,8 @@ struct BackwardHopperRows {
     ptx::wgmma_commit();
   }
 
-  // Starts gradient += weights visitors[i]. The visitors' rows are what is summed over, so they are
-  // read down their columns.
+  // Start gradient += weights visitors[i]. The sum runs over the visitors' rows, so they are read
+  // down their columns.
   __device__ __forceinline__ void start_gradient(float (&gradient)[kHeadDim / 2],
                                                  const std::uint32_t (&weights)[kVisit / 16][4],
                                                  int i, const Storage& shared, int stage) {
@@ -138,12 +138,12 @@ struct BackwardHopperRows {
     ptx::wgmma_commit();
   }
 
-  // Two neighbouring columns' units or deltas, which when queries visit are columns'.
+  // Return two neighbouring columns' units or deltas. When queries visit, these belong to columns.
   static __device__ __forceinline__ float2 of_columns(const float* notes, int i) {
     return *reinterpret_cast<const float2*>(notes + accumulator_column(thread(), i));
   }
 
-  // S becomes P.
+  // Turn S into P.
   __device__ __forceinline__ void exponentials(const Storage& shared, int stage,
                                                float exponent_scale) {
 #pragma unroll
@@ -160,7 +160,7 @@ struct BackwardHopperRows {
     }
   }
 
-  // P of pairs that the mask forbids becomes 0. `first_visitor`: the tile's first row.
+  // Set P of pairs that the mask forbids to 0. `first_visitor` is the tile's first row.
   __device__ __forceinline__ void mask(const RowInterval* table, int own_rows, int first_visitor) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -180,7 +180,7 @@ struct BackwardHopperRows {
     }
   }
 
-  // Counts the pairs of a tile that takes no mask.
+  // Count the pairs of a tile that needs no mask.
   __device__ __forceinline__ void count_all(int own_rows) {
     if constexpr (!kKeysOwn) {
 #pragma unroll
@@ -189,7 +189,7 @@ struct BackwardHopperRows {
     }
   }
 
-  // dP becomes dS.
+  // Turn dP into dS.
   __device__ __forceinline__ void differences(const Storage& shared, int stage) {
 #pragma unroll
     for (int i = 0; i < kVisit / 2; i += 4) {
@@ -205,7 +205,7 @@ struct BackwardHopperRows {
     }
   }
 
-  // Rounds a tile to an operand, which no product under way may be reading.
+  // Round a tile to an operand. No product in flight may be reading the operand.
   static __device__ __forceinline__ void pack(std::uint32_t (&operand)[kVisit / 16][4],
                                               const float (&tile)[kVisit / 2]) {
 #pragma unroll
@@ -215,7 +215,7 @@ struct BackwardHopperRows {
         operand[k][i] = ptx::pack<Element>(tile[8 * k + 2 * i], tile[8 * k + 2 * i + 1]);
   }
 
-  // to = factor * gradient, or to += it. `to`: row 0 of the matrix.
+  // Set `to` to factor * gradient, or add it. `to` is row 0 of the matrix.
   template <bool kAccumulate>
   __device__ __forceinline__ void store(float* to, const float (&gradient)[kHeadDim / 2],
                                         int own_rows, float factor) const {

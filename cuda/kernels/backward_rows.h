@@ -1,21 +1,21 @@
-// Who owns what in a backward step. Every backward kernel is launched twice:
+// Defines who owns what in a backward step. Every kernel is launched twice:
 //
-//   Owner::keys      a block owns a tile of keys and gathers dK and dV; tiles of queries visit it,
-//                    of one query head of the group after the other
-//   Owner::queries   a block owns a tile of queries and gathers dQ; tiles of keys visit it
+//   Owner::keys      a block owns a tile of keys and sums dK and dV; tiles of queries visit it,
+//                    one query head of the group after the other
+//   Owner::queries   a block owns a tile of queries and sums dQ; tiles of keys visit it
 //
-// So S and dP are computed twice, 7 products a tile instead of 5; in return every sum has one writer
-// and one order: no atomics, no races, the same bits from run to run.
+// S and dP are therefore computed twice, 7 products per tile instead of 5. In return every sum has
+// one writer and one order: no atomics, no races, the same bits in every run.
 //
 // The two launches are one algorithm. Call the owner's tensors own[0], own[1] and the visitors'
-// visit[0], visit[1]: K, V and Q, dO, or the other way round. Seen from the owner (transposed, that
-// is, when keys own),
+// visit[0], visit[1]: K, V and Q, dO, or the other way round. Seen from the owner (transposed when
+// keys own),
 //
 //   S = own[0] visit[0]^T        dP = own[1] visit[1]^T        dS = P (dP - delta)
 //   gradient of own[0] += dS visit[0];   when keys own also   gradient of own[1] += P visit[1]
 //
-// The table of intervals is the owner's too: allowed_keys of queries, allowed_queries of keys. The
-// ends of its intervals never decrease, so a tile's first and last row say all that tiles need.
+// The owner also has the table of intervals: allowed_keys of queries, allowed_queries of keys. Its
+// ends never decrease, so a tile's first and last row tell all that tiles need.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -45,25 +45,25 @@ __host__ __device__ constexpr BackwardSide side_of_queries(const BackwardStep& s
   return {{step.q, step.dout}, step.shape.heads, step.shape.rows_q};
 }
 
-// For each own row, the visiting rows that it meets.
+// Return, for each own row, the visiting rows that it meets.
 __host__ __device__ constexpr const RowInterval* table_of(Owner owner, const BackwardStep& step) {
   return owner == Owner::keys ? step.allowed_queries : step.allowed_keys;
 }
 
-// Index of a row in [batch, heads, rows].
+// Return the index of a row in [batch, heads, rows].
 __host__ __device__ constexpr std::int64_t row_of(const BackwardSide& side, int batch, int head,
                                                   int row) {
   return (static_cast<std::int64_t>(batch) * side.heads + head) * side.rows + row;
 }
 
-// What a block owns: rows [first, first + rows) of a side; QueryTile, for either side.
+// The rows [first, first + rows) of a side that a block owns: a QueryTile for either side.
 struct OwnTile {
   int first;
   int rows;
   RowInterval met_by_some;  // visiting rows that some own row meets (and perhaps a few in between)
   RowInterval met_by_all;   // visiting rows that every own row meets
 
-  // Tile number `tile` (below tiles_for(all_rows, tile_rows)) of a side of all_rows rows.
+  // Return tile number `tile` (below tiles_for(all_rows, tile_rows)) of a side of all_rows rows.
   __host__ __device__ static constexpr OwnTile at(int tile, int tile_rows, int all_rows,
                                                   const RowInterval* table) {
     const int first = tile * tile_rows;
@@ -72,7 +72,7 @@ struct OwnTile {
     return {first, rows, {top.first, bottom.last}, {bottom.first, top.last}};
   }
 
-  // Tiles [first_visitor, last_visitor) of `tile_rows` visiting rows have to be computed.
+  // Tiles [first_visitor, last_visitor) of `tile_rows` visiting rows must be computed.
   __host__ __device__ constexpr int first_visitor(int tile_rows) const {
     return met_by_some.first / tile_rows;
   }
@@ -87,21 +87,21 @@ struct OwnTile {
   }
 };
 
-// Which of `tiles` own tiles block `block` takes. Blocks start in order, and the longest should start
-// first: under causal masks the last queries meet most keys, and the first keys most queries.
+// Return which of `tiles` own tiles `block` takes. Blocks start in order, and the longest should
+// start first. Under causal masks the last queries meet most keys, and the first keys most queries.
 __host__ __device__ constexpr int own_tile_of(Owner owner, int block, int tiles) {
   return owner == Owner::keys ? block : tiles - 1 - block;
 }
 
-// What turns scores of a query row into P and dS: P = exp(score - unit) * weight. A row without
-// keys, or past the end, has weight 0, so P = 0.
+// Turns scores of a query row into P and dS: P = exp(score - unit) * weight. A row without keys, or
+// past the end, has weight 0, so P = 0.
 struct QueryRow {
   float unit;
   float weight;
   float delta;
 };
 
-// `row`: row_of() the side of queries.
+// Return the QueryRow at index `row`, which is row_of() the side of queries.
 __device__ inline QueryRow query_row(const BackwardStep& step, std::int64_t row) {
   const double row_sum = step.row_sum[row];
   return {exponent_unit(step.row_max[row]), row_sum == 0 ? 0.0f : static_cast<float>(1.0 / row_sum),
@@ -116,8 +116,8 @@ struct BlockTally {
   int partial = 0;
 };
 
-// Adds a block's tally to the counters: tiles of all, pairs of (batch 0, head 0). By all threads
-// together.
+// Add a block's tally to the counters: the tiles of all heads, the pairs of (batch 0, head 0). All
+// threads call it together.
 __device__ inline void report(const BlockTally& tally, const BackwardStep& step, const OwnTile& own,
                               int visitor_rows, bool pairs_count) {
   if (pairs_count) add_pairs(step.counters, tally.masked_pairs);

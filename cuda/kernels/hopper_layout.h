@@ -1,5 +1,5 @@
-// Where a role of a block is in a ring of shared-memory stages, which producer and consumers walk at
-// their own pace.
+// The layout of shared memory for the Hopper kernels. A StagePlace is the position of a producer or
+// consumer in a ring of stages, in which each advances at its own pace.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,7 +8,7 @@
 
 namespace ringscope::cuda {
 
-// `parity` is that of the barrier phase which the role waits for at this stage (ptx/barrier.h).
+// `parity` is that of the barrier phase that the role waits for at this stage (ptx/barrier.h).
 template <int kStages>
 struct StagePlace {
   int stage = 0;
@@ -28,29 +28,28 @@ struct StagePlace {
 };
 
 // ---
-// Where things lie for Hopper's copy engine and tensor cores, in closed form: the 128-byte swizzle,
-// the descriptors by which WGMMA finds an operand in shared memory, and which thread of a warpgroup
-// holds which element of an accumulator.
+// The second part tells in closed form where Hopper's copy engine and tensor cores put things: the
+// 128-byte swizzle, the descriptors by which WGMMA finds an operand in shared memory, and which
+// thread of a warpgroup holds which element of an accumulator.
 //
 // A tile of R rows x head_dim 16-bit elements lies in shared memory as head_dim/64 panels of [R][64
-// elements = 128 bytes], each panel a multiple of 1024 bytes. Read along a row, eight threads meet
-// eight different 16-byte columns; read down a column, all rows would lie in the same banks. So the
-// copy engine writes the 16-byte unit u of row r to place u ^ (r % 8), and WGMMA looks for it
-// there.
+// elements = 128 bytes], each panel a multiple of 1024 bytes. Along a row, eight threads read eight
+// different 16-byte columns; down a column, all rows would lie in the same banks. So the copy
+// engine writes the 16-byte unit u of row r to place u ^ (r % 8), and WGMMA reads it there.
 
 inline constexpr int kRowBytes = 128;       // of a panel
-inline constexpr int kSwizzleBytes = 1024;  // eight rows: after them the pattern repeats
+inline constexpr int kSwizzleBytes = 1024;  // eight rows, after which the pattern repeats
 inline constexpr int kWarpgroupThreads = 128;
 inline constexpr int kWarpgroupRows = 64;  // of one product
 inline constexpr int kProductDepth = 16;   // elements summed over by one product
 
-// Where the byte at `address` of an unswizzled tile goes: bits 4-6 (the 16-byte unit) are XORed
-// with bits 7-9 (the row). Its own inverse. Tiles begin at multiples of 1024.
+// Return where the byte at `address` of an unswizzled tile goes: bits 4-6 (the 16-byte unit) are
+// XORed with bits 7-9 (the row). The function is its own inverse. Tiles begin at multiples of 1024.
 __host__ __device__ constexpr std::uint32_t swizzle_128(std::uint32_t address) {
   return address ^ ((address >> 3) & 0x70u);
 }
 
-// The 64-bit descriptor of an operand in shared memory, all offsets in units of 16 bytes:
+// The 64-bit descriptor of an operand in shared memory, with all offsets in units of 16 bytes:
 //   bits 0-13 start address · 16-29 leading offset · 32-45 stride offset · 49-51 base offset (0 for
 //   tiles at multiples of 1024) · 62-63 swizzle (1: 128 bytes)
 struct OperandDescriptor {
@@ -77,35 +76,35 @@ struct OperandDescriptor {
   }
 };
 
-// The operand whose rows (M or N) are rows of the tile, summed over along them: Q and K in Q K^T.
-// `start`: shared address of the first row's 16-element piece. Groups of eight rows follow each
-// other at 1024 bytes; the leading offset means nothing here.
+// Describe an operand whose rows (M or N) are rows of the tile and are summed along: Q and K in Q
+// K^T. `start` is the shared address of the first row's 16-element piece. Groups of eight rows are
+// 1024 bytes apart; the leading offset is unused.
 __host__ __device__ constexpr std::uint64_t rows_descriptor(std::uint32_t start) {
   return OperandDescriptor{start, 16, kSwizzleBytes}.encode();
 }
 
-// The operand whose rows (M or N) are columns of the tile, summed over the tile's rows: V in P V.
-// `start`: shared address of the first summed row in the first panel. Stride: from eight summed
-// rows to the next eight. Leading: from 64 columns to the next 64, that is, a panel.
+// Describe an operand whose rows (M or N) are columns of the tile, summed over the tile's rows: V
+// in P V. `start` is the shared address of the first summed row in the first panel. The stride
+// leads to the next eight summed rows, the leading offset to the next 64 columns (a panel).
 __host__ __device__ constexpr std::uint64_t columns_descriptor(std::uint32_t start,
                                                                std::uint32_t panel_bytes) {
   return OperandDescriptor{start, panel_bytes, kSwizzleBytes}.encode();
 }
 
-// A descriptor whose start lies `bytes` (a multiple of 16) further on; cheaper than a new one.
+// Return the descriptor with its start moved by `bytes` (a multiple of 16); cheaper than a new one.
 __host__ __device__ constexpr std::uint64_t advance(std::uint64_t descriptor, std::uint32_t bytes) {
   return descriptor + (bytes >> 4);
 }
 
-// Bytes from a tile's first element to element `column` (a multiple of 16) of its row 0, for
-// rows_descriptor: 32 bytes a product, a panel every four.
+// Return the bytes from a tile's first element to element `column` (a multiple of 16) of its row 0,
+// for rows_descriptor: 32 bytes per product, a panel every four.
 __host__ __device__ constexpr std::uint32_t piece_offset(int column, int tile_rows) {
   return static_cast<std::uint32_t>(column / 64 * tile_rows * kRowBytes + column % 64 * 2);
 }
 
-// Element d[i] of thread t (0..127) of a warpgroup is (row, column) of the 64 x N accumulator: warp
-// w has rows 16 w .. 16 w + 15, every four threads one row of eight columns and the row eight
-// below.
+// Return where element d[i] of thread t (0..127) of a warpgroup lies in the 64 x N accumulator.
+// Warp w has rows 16 w .. 16 w + 15; every four threads have one row of eight columns and the row
+// eight below.
 __host__ __device__ constexpr int accumulator_row(int thread, int i) {
   return thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
 }
@@ -113,9 +112,9 @@ __host__ __device__ constexpr int accumulator_column(int thread, int i) {
   return i / 4 * 8 + thread % 4 * 2 + i % 2;
 }
 
-// Half h of register a[i] of an operand A from registers (64 x 16). The accumulators d[8 k ..
-// 8 k + 7], rounded and packed in pairs, are the operand of columns 16 k .. 16 k + 15: the layouts
-// agree, so P needs no exchange between threads.
+// Return where half h of register a[i] lies in an operand A from registers (64 x 16). The
+// accumulators d[8 k .. 8 k + 7], rounded and packed in pairs, are the operand of columns 16 k ..
+// 16 k + 15. Because the layouts agree, P needs no exchange between threads.
 __host__ __device__ constexpr int operand_row(int thread, int i) {
   return thread / 32 * 16 + thread % 32 / 4 + i % 2 * 8;
 }

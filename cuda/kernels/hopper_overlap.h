@@ -1,5 +1,5 @@
-// Step 7 with a chosen number of blocks: fewer than multiprocessors leaves some of them to others,
-// such as the kernels that move K and V between GPUs.
+// Launches kernel 07 on a chosen number of blocks. Fewer blocks than multiprocessors leave some of
+// these to other kernels, such as those that move K and V between GPUs.
 #pragma once
 
 #include "core/base/dtype.h"
@@ -7,7 +7,7 @@
 
 namespace ringscope::cuda {
 
-// As ForwardKernel::launch, on at most `blocks` blocks (>= 1).
+// Like ForwardKernel::launch, on at most `blocks` blocks (>= 1).
 void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int blocks,
                            cudaStream_t stream);
 

@@ -1,18 +1,18 @@
-// What the Hopper forward kernels (06, 07) share: the shared memory of a block, the copies of its
-// producer, and the pieces of a consumer warpgroup's work on one tile.
+// Defines what the Hopper forward kernels (06, 07) share: the shared memory of a block, the copies
+// of its producer, and the steps of a consumer warpgroup's work on one tile.
 //
-// A warpgroup owns 64 rows. Scores S = Q K^T come as accumulators, P = exp2(t - m) is computed in
-// them, rounded and packed in place as the next product's operand (the layouts agree, see
-// hopper_layout.h), and O += P V adds up in the accumulators that began as the carried out_accum.
-// Each thread has two rows, h = 0 and 1, eight apart; four neighbouring threads share them.
+// A warpgroup owns 64 rows. Scores S = Q K^T are accumulators. P = exp2(t - m) replaces them, and
+// is rounded and packed in place as the next product's operand (the layouts agree, see
+// hopper_layout.h). O += P V adds to accumulators that start as the carried out_accum. Each thread
+// has two rows, h = 0 and 1, eight apart; four neighbouring threads share them.
 //
-// Units: t = s * exponent_scale with exponent_scale = |softmax_scale| log2(e), so that exp is one
-// exp2 and the subtraction of m rides on the multiplication. A negative softmax_scale negates Q in
-// shared memory, which is exact; a scale of 0 is taken as the smallest normal number, so that
-// masked scores stay -inf and all others become 0.
+// Units: t = s * exponent_scale with exponent_scale = |softmax_scale| log2(e), so exp is one exp2,
+// and the subtraction of m is part of the multiplication. A negative softmax_scale negates Q in
+// shared memory, which is exact. A scale of 0 becomes the smallest normal number, so that masked
+// scores stay -inf and all others become 0.
 //
-// A masked key's p is 0, but 0 * NaN is NaN: V rows that no query of the tile may attend are read
-// with the tiles at the ends of its interval. Rows past rows_k are zeros.
+// A masked key's p is 0, but 0 * NaN is NaN: the key tiles at the ends of a query tile's interval
+// also hold V rows that none of its queries may attend. Rows past rows_k are zeros.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -74,8 +74,8 @@ struct HopperStorage {
   ptx::Barrier v_full[Config::kStages], v_empty[Config::kStages];
 };
 
-// By one thread; the block synchronises afterwards. A buffer is full once its copy has landed, and
-// empty once every consumer warp has said so.
+// Initialise the barriers in one thread; the block synchronises afterwards. A buffer is full once
+// its copy has landed, and empty once every consumer warp has released it.
 template <class Config>
 __device__ __forceinline__ void init_barriers(HopperStorage<Config>& shared) {
   constexpr int kWarps = Config::kConsumers * 4;
@@ -94,7 +94,7 @@ struct HopperMaps {
   TensorMap q, k, v;
 };
 
-// By one thread.
+// Called by one thread.
 __device__ __forceinline__ void prefetch_maps(const ForwardStep& step, const HopperMaps& maps) {
   if (step.shape.rows_k == 0) return;
   ptx::tma_prefetch(maps.q);
@@ -102,8 +102,8 @@ __device__ __forceinline__ void prefetch_maps(const ForwardStep& step, const Hop
   ptx::tma_prefetch(maps.v);
 }
 
-// The producer's share of one item: Q, then K and V of every key tile, each into the next buffer of
-// its ring as soon as that is empty.
+// Do the producer's work on one item: copy Q, then K and V of every key tile, each into the next
+// buffer of its ring as soon as that is empty.
 template <class Config>
 __device__ __forceinline__ void produce(HopperStorage<Config>& shared, const HopperMaps& maps,
                                         const VisitingTile& tile, int q_matrix, int kv_matrix,
@@ -124,7 +124,7 @@ __device__ __forceinline__ void produce(HopperStorage<Config>& shared, const Hop
   }
 }
 
-// Tiles, counted by a thread of the producer's warpgroup; they have time.
+// Tile counts. A thread of the producer's warpgroup counts, because it has time.
 struct TileCounts {
   std::uint32_t visited = 0, full = 0, all = 0;
 
@@ -143,17 +143,17 @@ struct TileCounts {
   }
 };
 
-// One warpgroup's 64 rows of one item. All functions are called by its 128 threads together.
+// One warpgroup's 64 rows of one item. Its 128 threads call all functions together.
 template <class Config>
 struct HopperRows {
   using Element = typename Config::Element;
   static constexpr int kKeys = Config::kKeys, kHeadDim = Config::kHeadDim;
 
   float s[kKeys / 2];              // scores, then p
-  std::uint32_t p[kKeys / 16][4];  // the same rounded, as an operand
+  std::uint32_t p[kKeys / 16][4];  // p rounded, as an operand
   float o[kHeadDim / 2];           // out_accum
-  float row_max[2], row_sum[2];    // base 2; row_sum of this thread's columns and this step alone
-  float factor[2];                 // what o is still to be multiplied with
+  float row_max[2], row_sum[2];    // base 2; row_sum covers this thread's columns and this step
+  float factor[2];                 // pending factor of o
   std::uint64_t q_descriptor;
   int thread;  // in the warpgroup
   int row[2];  // in the tensor; rows past the end compute on zeros and store nothing
@@ -164,7 +164,7 @@ struct HopperRows {
                                      warpgroup * kWarpgroupRows * kRowBytes)),
         thread(threadIdx.x % kWarpgroupThreads) {}
 
-  // Takes the carried state of the rows from `first_row` on.
+  // Load the carried state of the rows from `first_row` on.
   __device__ __forceinline__ void begin(const ForwardStep& step, int batch, int head,
                                         int first_row) {
     pairs = 0;
@@ -185,7 +185,7 @@ struct HopperRows {
     }
   }
 
-  // Starts S = Q K^T.
+  // Start S = Q K^T.
   __device__ __forceinline__ void start_scores(const Element* k) {
     const std::uint64_t k_descriptor = rows_descriptor(ptx::shared_address(k));
 #pragma unroll
@@ -196,7 +196,7 @@ struct HopperRows {
     ptx::wgmma_commit();
   }
 
-  // Starts O += P V.
+  // Start O += P V.
   __device__ __forceinline__ void start_output(const Element* v) {
     const std::uint64_t v_descriptor =
         columns_descriptor(ptx::shared_address(v), kKeys * kRowBytes);
@@ -207,7 +207,7 @@ struct HopperRows {
     ptx::wgmma_commit();
   }
 
-  // Scores of keys that a row may not attend become -inf. `key`: the tile's first.
+  // Set the scores of keys that a row may not attend to -inf. `key` is the tile's first key.
   __device__ __forceinline__ void mask(const ForwardStep& step, int key) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -228,7 +228,7 @@ struct HopperRows {
     }
   }
 
-  // Counts the pairs of a tile that needs no mask.
+  // Count the pairs of a tile that needs no mask.
   __device__ __forceinline__ void count_all(const ForwardStep& step) {
     if (thread % 4 != 0) return;
 #pragma unroll
@@ -236,8 +236,8 @@ struct HopperRows {
       if (row[h] < step.shape.rows_q) pairs += kKeys;
   }
 
-  // Online softmax: s becomes p, row_max and row_sum take it in, and `factor` brings o to the new
-  // row_max.
+  // Do the online softmax: s becomes p, row_max and row_sum include it, and `factor` brings o to
+  // the new row_max.
   __device__ __forceinline__ void softmax(float exponent_scale) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -262,7 +262,7 @@ struct HopperRows {
     }
   }
 
-  // No product that reads p may be under way.
+  // No product that reads p may be in flight.
   __device__ __forceinline__ void pack_p() {
 #pragma unroll
     for (int key = 0; key < kKeys / 16; ++key)
@@ -271,13 +271,13 @@ struct HopperRows {
         p[key][i] = ptx::pack<Element>(s[8 * key + 2 * i], s[8 * key + 2 * i + 1]);
   }
 
-  // No product that adds to o may be under way.
+  // No product that adds to o may be in flight.
   __device__ __forceinline__ void rescale_output() {
 #pragma unroll
     for (int i = 0; i < kHeadDim / 2; ++i) o[i] *= factor[i / 2 % 2];
   }
 
-  // Leaves the state as the next step, or the reader of the result, expects it.
+  // Store the state in the form that the next step, or the reader of the result, expects.
   __device__ __forceinline__ void end(const ForwardStep& step, int batch, int head) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -309,13 +309,13 @@ struct HopperRows {
   }
 };
 
-// One arrival for the running warp.
+// Arrive once for the running warp.
 __device__ __forceinline__ void release(ptx::Barrier& empty) {
   if (threadIdx.x % 32 == 0) ptx::barrier_arrive(empty);
 }
 
-// Changes the sign of a warpgroup's 64 rows of Q, which have landed, before any product reads them.
-// `barrier`: a named one that only this warpgroup uses.
+// Negate a warpgroup's 64 rows of Q, which have landed, before any product reads them. `barrier` is
+// a named barrier that only this warpgroup uses.
 template <class Config>
 __device__ __forceinline__ void negate_q(HopperStorage<Config>& shared, int warpgroup,
                                          int barrier) {

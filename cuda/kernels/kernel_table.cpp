@@ -13,7 +13,7 @@
 namespace ringscope::cuda {
 namespace {
 
-// "8.0"
+// Return, for example, "8.0".
 std::string capability(int architecture) {
   return fmt::format("{}.{}", architecture / 10, architecture % 10);
 }
@@ -27,7 +27,7 @@ std::string head_dims_text(const KernelLimits& limits) {
   return limits.only_64_and_128 ? "64 and 128" : fmt::format("1 to {}", limits.max_head_dim);
 }
 
-// Even a kernel for any GPU is compiled for those from kOldestArchitecture on only.
+// Return the oldest architecture. Even kernels without a limit start at kOldestArchitecture.
 int oldest(const KernelLimits& limits) {
   return std::max(limits.min_architecture, kOldestArchitecture);
 }
@@ -37,7 +37,7 @@ std::string architectures_text(const KernelLimits& limits) {
   return capability(oldest(limits)) + " or later";
 }
 
-// A row of the table, whichever pass it is of.
+// A row of the table, for a kernel of either pass.
 struct Row {
   int number;
   std::string_view name, idea;

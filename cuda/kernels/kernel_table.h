@@ -1,5 +1,5 @@
-// The ladder as a table: what each kernel is, what it takes, how to start it, and where it has been
-// seen to pass. Tests, benchmarks, `ringscope info` and cuda/README.md walk it.
+// The ladder as a table: what each kernel is, which problems it takes, how to launch it, and where
+// it has passed its tests. Tests, benchmarks, `ringscope info` and cuda/README.md read it.
 #pragma once
 
 #include <span>
@@ -19,13 +19,13 @@ struct TileShape {
   constexpr bool operator==(const TileShape&) const = default;
 };
 
-// What a kernel can be asked for.
+// The problems and devices that a kernel takes.
 struct KernelLimits {
   int min_architecture = 0;      // compute capability x 10: 80, 90; 0: any
   int exact_architecture = 0;    // 90: only that one (sm_90a); 0: any from min on
   bool f32 = false;              // storage types
   bool half = false;             // bf16 and f16
-  int max_head_dim = 256;        // any up to it, unless only_64_and_128
+  int max_head_dim = 256;        // every head_dim up to it, unless only_64_and_128
   bool only_64_and_128 = false;  // head_dim
 };
 
@@ -34,7 +34,7 @@ struct ForwardKernel {
   std::string_view name;  // "online_softmax"
   std::string_view idea;  // one line
   KernelLimits limits;
-  bool carries_state;  // 01 does not
+  bool carries_state;  // false for 01
   std::span<const TileShape> tiles;
   // Enqueues one step with tiles[tile]. Throws CudaError.
   void (*launch)(const ForwardStep&, DType, int tile, cudaStream_t);
@@ -49,17 +49,17 @@ struct BackwardKernel {
   void (*launch)(const BackwardStep&, DType, int tile, cudaStream_t);
 };
 
-// In order of the ladder.
+// Return the kernels in order of the ladder.
 std::span<const ForwardKernel> forward_kernels();
 std::span<const BackwardKernel> backward_kernels();
 
-// Why a kernel with `limits` does not take the problem on a device of this architecture (80, 90,
-// ...); empty when it does.
+// Return why a kernel with `limits` does not take the problem on a device of this architecture (80,
+// 90, ...), or an empty text when it does.
 std::string refusal(const KernelLimits& limits, int architecture, DType dtype, int head_dim);
 
 enum class KernelPass { forward, backward };
 
-// "05 tensor_cores, 06 hopper": those that take the problem; "none" when no kernel does.
+// Return the kernels that take the problem, as in "05 tensor_cores, 06 hopper", or "none".
 std::string kernels_that_take(KernelPass pass, int architecture, DType dtype, int head_dim);
 
 // A run of `./ringscope gpu-check` in which every test of the kernel passed.
@@ -68,14 +68,14 @@ struct VerifiedRun {
   std::string_view gpu, driver, commit, date;
 };
 
-// One a kernel at most, its newest; made from bench/results when the build is configured.
+// Return the newest run of each kernel. Made from bench/results when the build is configured.
 std::span<const VerifiedRun> verified_runs();
 
-// "NVIDIA H200, driver 580.65, commit 1234567, 2026-01-31", or "not run on a GPU".
+// Return "NVIDIA H200, driver 580.65, commit 1234567, 2026-01-31", or "not run on a GPU".
 std::string verified(int number);
 
-// The table for a terminal, two spaces before each line, and as cuda/README.md shows it; both end with
-// a newline.
+// Return the table for a terminal, with two spaces before each line, and in the form of
+// cuda/README.md. Both end with a newline.
 std::string kernel_table_text();
 std::string kernel_table_markdown();
 

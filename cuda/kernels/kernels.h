@@ -1,4 +1,4 @@
-// The table entries of the kernels, one a file of this folder; kernel_table.cpp lists them in order.
+// The table entries of the kernels, one per file of this folder. kernel_table.cpp orders them.
 #pragma once
 
 #include "cuda/kernels/kernel_table.h"

@@ -1,4 +1,4 @@
-// Reductions over neighbouring lanes of a warp, and counting what a block did. All lanes of the
+// Reductions over neighbouring lanes of a warp, and counters of a block's work. All lanes of the
 // warp take part, and all get the result.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace ringscope::cuda {
 
-// Over groups of kLanes lanes (a power of two). A NaN is ignored unless all are NaN.
+// Return the maximum over groups of kLanes lanes (a power of two). Ignores NaN unless all are NaN.
 template <int kLanes = 32>
 __device__ __forceinline__ float max_over_lanes(float value) {
 #pragma unroll
@@ -25,20 +25,20 @@ __device__ __forceinline__ T sum_over_lanes(T value) {
   return value;
 }
 
-// How many of rows [first, last) lie in `interval`.
+// Return how many of the rows [first, last) lie in `interval`.
 __host__ __device__ constexpr int overlap(const RowInterval& interval, int first, int last) {
   const int begin = interval.first > first ? interval.first : first;
   const int end = interval.last < last ? interval.last : last;
   return end > begin ? end - begin : 0;
 }
 
-// Adds what the lanes of a warp have counted. Pairs are those of one head, so other heads bring 0.
+// Add what the lanes of a warp have counted. Pairs count for one head only, so other heads pass 0.
 __device__ inline void add_pairs(StepCounters* counters, unsigned long long of_this_lane) {
   const unsigned long long pairs = sum_over_lanes(of_this_lane);
   if (threadIdx.x % 32 == 0 && pairs != 0) atomicAdd(&counters->pairs, pairs);
 }
 
-// Adds tiles; called by one thread.
+// Add tiles. One thread calls it.
 __device__ inline void add_tiles(StepCounters* counters, int full, int partial, int skipped) {
   if (full != 0) atomicAdd(&counters->tiles_full, static_cast<unsigned long long>(full));
   if (partial != 0) atomicAdd(&counters->tiles_partial, static_cast<unsigned long long>(partial));

@@ -1,12 +1,12 @@
-// Matrices as mma.sync sees them. One instruction multiplies A (16 rows x 16 k) with B (16 k x 8
-// columns) into an f32 accumulator C (16 x 8), spread over the 32 lanes of a warp. With
-// row = lane div 4 and pair = 2 (lane mod 4):
+// Matrices in the layout of mma.sync. One instruction multiplies A (16 rows x 16 k) with B (16 k x
+// 8 columns) into an f32 accumulator C (16 x 8), spread over the 32 lanes of a warp. With row =
+// lane div 4 and pair = 2 (lane mod 4):
 //
 //   A  register r of 4: row  row + 8 (r mod 2), k = pair + 8 (r div 2) and the next one
 //   B  register r of 2: column  row,            k = pair + 8 r         and the next one
 //   C  value i of 4:    row  row + 8 (i div 2), column  pair + i mod 2
 //
-// so the four lanes of a quad share rows of C, and C has the layout of A: the accumulators of one
+// So the four lanes of a quad share rows of C. C has the layout of A, so the accumulators of one
 // product become the A of the next one without leaving their lanes.
 #pragma once
 
@@ -20,17 +20,17 @@ inline constexpr int kMmaRows = 16, kMmaColumns = 8, kMmaDepth = 16;
 
 namespace mma {
 
-// The first of the two values in a register of A.
+// Return the position of the first of the two values in a register of A.
 __host__ __device__ constexpr int a_row(int lane, int reg) { return lane / 4 + 8 * (reg % 2); }
 __host__ __device__ constexpr int a_k(int lane, int reg) { return 2 * (lane % 4) + 8 * (reg / 2); }
-// The same of B.
+// Likewise for B.
 __host__ __device__ constexpr int b_k(int lane, int reg) { return 2 * (lane % 4) + 8 * reg; }
 __host__ __device__ constexpr int b_column(int lane) { return lane / 4; }
-// Value i of C.
+// Return the position of value i of C.
 __host__ __device__ constexpr int c_row(int lane, int i) { return lane / 4 + 8 * (i / 2); }
 __host__ __device__ constexpr int c_column(int lane, int i) { return 2 * (lane % 4) + i % 2; }
 
-// Which row, and which half of it (8 values), of a 16 x 16 square a lane's address for ldmatrix.x4
+// The row, and the half of it (8 values), of a 16 x 16 square that a lane's address for ldmatrix.x4
 // points to.
 struct SquareRow {
   int row;
@@ -41,9 +41,9 @@ __host__ __device__ constexpr SquareRow right_then_down(int lane) {
   return {lane % 8 + lane / 16 * 8, lane / 8 % 2};
 }
 
-// Where that chunk lies in a swizzled tile, in values, for the square at (row, column), multiples
-// of 16. Written so that few numbers depend on the lane: the column within its 64 is XORed (4
-// possible numbers), the rest are constants to add.
+// Return, in values, where that chunk lies in a swizzled tile, for the square at (row, column),
+// multiples of 16. Written so that few numbers depend on the lane: the column within its 64 is
+// XORed (4 possible numbers), the rest are constants to add.
 template <int Columns>
 __host__ __device__ constexpr int square_place(SquareRow mine, int row, int column) {
   return (SwizzledRows<Columns>::value_place(mine.row, mine.half * kChunkValues) ^ column % 64) +

@@ -1,7 +1,7 @@
-// Operands of mma.sync from tiles in shared memory: which instruction fetches what.
+// Loads operands of mma.sync from tiles in shared memory.
 //
-// One ldmatrix.x4 fetches a 16 x 16 square of a tile in shared memory as four 8 x 8 ones: one A, or
-// the B of two neighbouring groups of 8 columns (B needs k along the registers):
+// One ldmatrix.x4 loads a 16 x 16 square of a tile as four 8 x 8 squares: one A, or the B of two
+// neighbouring groups of 8 columns (B needs k along the registers):
 //
 //   operand                tile in memory    squares in order    transposed
 //   A                      [row][k]          down, then right    no           load_a
@@ -20,8 +20,8 @@
 
 namespace ringscope::cuda {
 
-// The fragments of the square at (row, column) of a swizzled tile; row and column are multiples of
-// 16 and mean the tile's own, as it lies in memory. All lanes of the warp together.
+// Load the fragments of the square at (row, column) of a swizzled tile, multiples of 16 that refer
+// to the tile as it lies in memory. All lanes of the warp call it together.
 template <int Columns, class Element>
 __device__ __forceinline__ void load_a(std::uint32_t (&a)[4], const Element* tile, int row,
                                        int column, int lane) {
@@ -33,7 +33,7 @@ __device__ __forceinline__ void load_a_transposed(std::uint32_t (&a)[4], const E
   ptx::ldmatrix_x4_trans(
       a, tile + mma::square_place<Columns>(mma::right_then_down(lane), row, column));
 }
-// b[0], b[1] are the B of the first 8 columns of the product, b[2], b[3] that of the next 8.
+// b[0], b[1] are the B of the product's first 8 columns, b[2], b[3] that of the next 8.
 template <int Columns, class Element>
 __device__ __forceinline__ void load_b(std::uint32_t (&b)[4], const Element* tile, int row,
                                        int column, int lane) {
@@ -46,7 +46,7 @@ __device__ __forceinline__ void load_b_transposed(std::uint32_t (&b)[4], const E
       b, tile + mma::square_place<Columns>(mma::down_then_right(lane), row, column));
 }
 
-// Two neighbouring accumulators, 16 x 16 values, as the A of a product over their columns.
+// Pack two neighbouring accumulators, 16 x 16 values, as the A of a product over their columns.
 template <class Element>
 __device__ __forceinline__ void accumulators_to_a(std::uint32_t (&a)[4], const float (&left)[4],
                                                   const float (&right)[4]) {
@@ -56,9 +56,9 @@ __device__ __forceinline__ void accumulators_to_a(std::uint32_t (&a)[4], const f
   a[3] = ptx::pack<Element>(right[2], right[3]);
 }
 
-// Starts the copy of rows [row, row + Rows) of a matrix [.., Columns] in global memory to a
-// swizzled tile, by all `Threads` threads of a block together; rows outside of
-// [valid_first, valid_last) become zero. The caller commits and waits.
+// Start the copy of rows [row, row + Rows) of a matrix [.., Columns] in global memory to a swizzled
+// tile. All `Threads` threads of a block call it together. Rows become zero outside
+// [valid_first, valid_last). The caller commits and waits.
 template <int Columns, int Rows, int Threads, class Element>
 __device__ __forceinline__ void copy_rows_async(Element* tile, const Element* matrix, int row,
                                                 int valid_first, int valid_last, int thread) {

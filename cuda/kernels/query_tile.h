@@ -1,5 +1,5 @@
-// The query rows that one block owns, and the key tiles that they meet: what the head comment of
-// ring_step.h says about intervals, as a struct.
+// The query rows that one block owns and the key tiles that they meet: the head comment of
+// ring_step.h on intervals, as a struct.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,7 +8,7 @@
 
 namespace ringscope::cuda {
 
-// How many tiles of `tile_rows` rows cover `rows` rows.
+// Return how many tiles of `tile_rows` rows cover `rows` rows.
 __host__ __device__ constexpr int tiles_for(int rows, int tile_rows) {
   return (rows + tile_rows - 1) / tile_rows;
 }
@@ -16,10 +16,10 @@ __host__ __device__ constexpr int tiles_for(int rows, int tile_rows) {
 struct QueryTile {
   int first_row;
   int rows;                   // at least 1
-  RowInterval needed_keys;    // outside of it no row attends any key
-  RowInterval unmasked_keys;  // inside of it every row attends every key
+  RowInterval needed_keys;    // no row attends a key outside
+  RowInterval unmasked_keys;  // every row attends every key inside
 
-  // Tile `index` of tile_rows rows, of a block of rows_q rows; index < tiles_for(rows_q,
+  // Return tile `index` of tile_rows rows, of a block of rows_q rows. index < tiles_for(rows_q,
   // tile_rows).
   __host__ __device__ static constexpr QueryTile at(int index, int tile_rows, int rows_q,
                                                     const RowInterval* allowed_keys) {
@@ -29,7 +29,7 @@ struct QueryTile {
     return {first, rows, {top.first, bottom.last}, {bottom.first, top.last}};
   }
 
-  // Key tiles [first_key_tile, last_key_tile) of tile_keys keys are to be visited.
+  // Key tiles [first_key_tile, last_key_tile) of tile_keys keys must be visited.
   __host__ __device__ constexpr int first_key_tile(int tile_keys) const {
     return needed_keys.first / tile_keys;
   }
@@ -38,7 +38,7 @@ struct QueryTile {
                                                 : first_key_tile(tile_keys);
   }
 
-  // Whether keys [begin, end) need no mask. A tile that reaches past rows_k does.
+  // Whether keys [begin, end) need no mask. A tile that reaches past rows_k needs one.
   __host__ __device__ constexpr bool is_full(int begin, int end) const {
     return unmasked_keys.first <= begin && end <= unmasked_keys.last;
   }

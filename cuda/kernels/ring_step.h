@@ -1,15 +1,15 @@
-// What every kernel of the ladder from 02 on computes: ONE ring step. The queries of a rank meet one
-// KV block; online softmax goes on from the state of the steps before.
+// Defines what every kernel of the ladder from 02 on computes: ONE ring step. The queries of a rank
+// meet one KV block, and the online softmax continues from the state of the steps before.
 //
-// Whatever the mask and the partition, a local query row may attend one interval of local key rows,
-// and both ends of the intervals never decrease from row to row (core/problem/region.h). So a
-// kernel needs no masks, positions or documents: it gets a table with one interval a row, and
+// With any mask and partition, a local query row may attend one interval of local key rows, and
+// neither end of the intervals ever decreases from row to row (core/problem/region.h). So a kernel
+// needs no masks, positions or documents. It gets a table with one interval per row, and
 //
 //   a tile of rows [i0, i1) needs the keys of [first(i0), last(i1-1)) and no others
 //   it is full on keys [k0, k1) when   first(i1-1) <= k0  and  k1 <= last(i0)
 //
-// The same holds the other way round: the queries that may attend a key are one interval of rows,
-// which is what the owner of a key tile needs in the backward pass.
+// The same holds the other way round: the queries that may attend a key are one interval of rows.
+// The owner of a key tile needs this in the backward pass.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,8 +24,8 @@ struct RowInterval {
   std::int32_t last;
 };
 
-// Counted by the kernels while they compute (integer atomics, so the order does not matter). Pairs
-// are those of batch entry 0, head 0; tiles those of all batch entries and heads.
+// The kernels count while they compute, with integer atomics, so the order does not matter. Pairs
+// are those of batch entry 0, head 0; tiles are those of all batch entries and heads.
 struct StepCounters {
   unsigned long long pairs;
   unsigned long long tiles_full;
@@ -43,15 +43,15 @@ struct StepShape {
   int rows_k = 0;
   int head_dim = 0;
 
-  // Which kv head query head `head` reads.
+  // Return the kv head that query head `head` reads.
   __host__ __device__ constexpr int kv_head(int head) const { return head / (heads / heads_kv); }
 };
 
-// Arguments of a forward step, passed to kernels by value. State between steps, in f32 (row_sum in
+// Arguments of a forward step, passed to kernels by value. The state between steps is f32 (row_sum
 // f64): row_max = largest scaled score (natural units, -inf before any key), row_sum = sum of
-// exp(score - row_max), out = sum of exp(score - row_max) V, unnormalised. `first`: the state that
-// is there means nothing and is not read. `last`: out becomes out / row_sum (0 for a row without
-// keys) and lse is written (-inf then); row_max and row_sum are written as after any step.
+// exp(score - row_max), out = sum of exp(score - row_max) V, unnormalised. With `first`, the stored
+// state is meaningless and not read. With `last`, out becomes out / row_sum (0 for a row without
+// keys) and lse is written (-inf then); row_max and row_sum are written as always.
 struct ForwardStep {
   StepShape shape;
   float softmax_scale = 1.0f;
@@ -68,8 +68,8 @@ struct ForwardStep {
   StepCounters* counters = nullptr;
 };
 
-// Arguments of a backward step. With P = exp(score - row_max) / row_sum, dP = dO V^T and
-// dS = P (dP - delta):
+// Arguments of a backward step. With P = exp(score - row_max) / row_sum, dP = dO V^T and dS = P (dP
+// - delta):
 //   dq += dS K            f32, not yet multiplied by softmax_scale (finish does it once)
 //   dk  = softmax_scale dS^T Q      f32, overwritten
 //   dv  = P^T dO                    f32, overwritten

@@ -9,14 +9,14 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 
-// Rows beyond what one grid can hold are reached by striding.
+// Each thread strides through the rows or values that one grid cannot hold.
 unsigned blocks_for(Index count, int each) {
   return static_cast<unsigned>(min_of(ceil_div(count, each), 1 << 20));
 }
 __device__ Index first_index() { return static_cast<Index>(blockIdx.x) * kThreads + threadIdx.x; }
 __device__ Index index_stride() { return static_cast<Index>(gridDim.x) * kThreads; }
 
-// A warp a row; lanes over head_dim.
+// Finish one row per warp, with lanes over head_dim.
 __global__ void finish(ForwardStep step, Index rows) {
   const int lane = threadIdx.x % 32;
   for (Index row = first_index() / 32; row < rows; row += index_stride() / 32) {

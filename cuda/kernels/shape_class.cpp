@@ -9,7 +9,7 @@
 namespace ringscope::cuda {
 namespace {
 
-// The smallest n with 2^n >= x.
+// Return the smallest n with 2^n >= x.
 int log2_rounded_up(long long x) {
   return x <= 1 ? 0 : static_cast<int>(std::bit_width(static_cast<unsigned long long>(x - 1)));
 }
@@ -40,7 +40,7 @@ StepShape representative(const ShapeClass& shape_class) {
 std::vector<RowInterval> representative_keys(const ShapeClass& shape_class) {
   const StepShape shape = representative(shape_class);
   const double share = shape_class.quarters / 4.0;
-  // The line y = x + shift, cut off at 0 and 1, holds `share` of the unit square below it.
+  // The line y = x + shift, cut off at 0 and 1, has `share` of the unit square below it.
   const double shift = share > 0.5 ? 1 - std::sqrt(2 * (1 - share)) : std::sqrt(2 * share) - 1;
   std::vector<RowInterval> keys(static_cast<std::size_t>(shape.rows_q));
   for (int i = 0; i < shape.rows_q; ++i) {

@@ -21,7 +21,7 @@ template <class Kernel>
 
 template <class Kernel>
 void check_launch(const Kernel& kernel, const StepShape& shape, DType dtype, int tile) {
-  // The architecture is the driver's to check.
+  // Do not check the architecture, because the driver does.
   const std::string refused = refusal({.f32 = kernel.limits.f32,
                                        .half = kernel.limits.half,
                                        .max_head_dim = kernel.limits.max_head_dim,
@@ -69,8 +69,8 @@ void check_shared_memory(const ForwardKernel& kernel, int tile, std::size_t byte
 
 namespace {
 
-// Tensors repeat a block of this many drawn values, so that drawing takes no time to speak of; odd,
-// so that the rows of one tensor differ.
+// Tensors repeat a block of this many drawn values, so drawing takes little time. The number is
+// odd, so that the rows of one tensor differ.
 constexpr Index kDrawn = (Index{1} << 18) + 3;
 
 std::vector<std::byte> drawn(DType dtype, RandomTensor tensor, Index count) {
@@ -193,7 +193,7 @@ void StepProblem::poison(bool state_too) {
   for (Buffer<float>* written : {&lse_, &dk_, &dv_})
     if (written->bytes() > 0)
       RINGSCOPE_CUDA(cudaMemset(written->data(), 0xff, static_cast<std::size_t>(written->bytes())));
-  // A cudaMemset may return early, and a stream that is timed does not wait for the default one.
+  // A cudaMemset may return early, and a timed stream does not wait for the default one.
   RINGSCOPE_CUDA(cudaStreamSynchronize(nullptr));
 }
 

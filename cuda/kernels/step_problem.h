@@ -1,5 +1,5 @@
-// What launch functions have in common: refusing what would otherwise be wrong numbers, and choosing
-// the compiled instance for a head_dim.
+// Helpers of launch functions: they refuse what would otherwise give wrong numbers, and choose the
+// compiled instance for a head_dim.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -22,12 +22,12 @@ void check_forward_launch(const ForwardKernel& kernel, const ForwardStep& step, 
 void check_backward_launch(const BackwardKernel& kernel, const BackwardStep& step, DType dtype,
                            int tile);
 
-// Throws InputError when a block of tile `tile` needs more shared memory than the current device
+// Throw InputError when a block of tile `tile` needs more shared memory than the current device
 // has.
 void check_shared_memory(const ForwardKernel& kernel, int tile, std::size_t bytes);
 
-// Calls f(std::integral_constant<int, N>) with the smallest N of 64, 128, 256 that head_dim, at
-// most 256, fits into.
+// Call f(std::integral_constant<int, N>) with the smallest N of 64, 128, 256 that holds head_dim,
+// which is at most 256.
 template <class F>
 void visit_head_dim(int head_dim, F&& f) {
   if (head_dim <= 64)
@@ -39,28 +39,28 @@ void visit_head_dim(int head_dim, F&& f) {
 }
 
 // ---
-// One ring step on made-up numbers, in device memory: what kernels are timed on. Correctness is
-// tested elsewhere; here values only have to look like real ones (zeros would run faster).
+// StepProblem is one ring step on made-up numbers in device memory, for timing kernels. Other tests
+// check correctness; here values only have to look real (zeros would run faster).
 
 class StepProblem {
  public:
-  // allowed_keys: one interval a row of Q, ends never decreasing. Throws CudaError.
+  // allowed_keys has one interval per row of Q, whose ends never decrease. Throws CudaError.
   StepProblem(const StepShape& shape, DType dtype, KernelPass pass,
               const std::vector<RowInterval>& allowed_keys);
 
-  // Another region of the same problem.
+  // Replace the region of the problem.
   void set_allowed_keys(const std::vector<RowInterval>& allowed_keys);
 
-  // A step of a ring; with first = last = false one that reads and writes its state.
+  // Return a step of a ring. With first = last = false it reads and writes its state.
   ForwardStep forward(bool first, bool last);
   BackwardStep backward();
 
-  // Of all batch entries and heads.
+  // Return the pairs of all batch entries and heads.
   double pairs() const { return pairs_; }
-  // 4 x pairs x head_dim forward, 10 x backward: products that the formulas need, not those done.
+  // Return 4 (backward 10) x pairs x head_dim: the products that the formulas need, not those done.
   double flops(KernelPass pass) const;
 
-  // Fills what steps only write with NaN; `state_too`: out as well, for a first forward step.
+  // Fill the outputs of steps with NaN, with `state_too` also out, for a first forward step.
   void poison(bool state_too);
   // Whether any value that a last forward step or a backward step wrote is NaN.
   bool has_nan();

@@ -1,11 +1,11 @@
-// Where the values of a tile lie in shared memory, so that no access waits for a bank.
+// Tells where the values of a tile lie in shared memory, so that no access waits for a bank.
 //
-// Shared memory has 32 banks of 4 bytes; an access of 16 bytes a lane is served 8 lanes at a time,
-// and each of these eight wants four neighbouring banks: a bank group of its own, of which there
-// are 8. ldmatrix wants the same 16-byte chunk of 8 consecutive rows. Rows are a multiple of 128
-// bytes, all banks, so without a swizzle these eight chunks meet in one group, and it takes 8 times
-// as long. Therefore chunk c of row r lies where chunk c XOR (r mod 8) would: the chunks of a row
-// stay within the row, and a column of chunks goes through all groups.
+// Shared memory has 32 banks of 4 bytes. An access of 16 bytes per lane is served 8 lanes at a
+// time, and each of these wants four neighbouring banks: one of 8 bank groups. ldmatrix reads the
+// same 16-byte chunk of 8 consecutive rows. Rows are a multiple of 128 bytes, all banks, so without
+// a swizzle these eight chunks meet in one group and take 8 times as long. Therefore chunk c of row
+// r lies where chunk c XOR (r mod 8) would. The chunks of a row stay within the row, and a column
+// of chunks uses all groups.
 //
 //      row 0   0 1 2 3 4 5 6 7
 //      row 1   1 0 3 2 5 4 7 6
@@ -21,23 +21,23 @@ namespace ringscope::cuda {
 inline constexpr int kChunkValues = 8;  // 16-bit values in a chunk of 16 bytes
 inline constexpr int kBankGroups = 8;   // a chunk fills one
 
-// A tile of rows of `Columns` 16-bit values; it begins at a multiple of 128 bytes.
+// A tile of rows of `Columns` 16-bit values, which begins at a multiple of 128 bytes.
 template <int Columns>
 struct SwizzledRows {
   static_assert(Columns >= 64 && (Columns & (Columns - 1)) == 0, "64, 128, 256 ...");
   static constexpr int kChunks = Columns / kChunkValues;  // in a row
 
-  // The place, counted in chunks from the tile's begin, of chunk `chunk` of row `row`.
+  // Return the place of chunk `chunk` of row `row`, in chunks from the tile's begin.
   __host__ __device__ static constexpr int chunk_place(int row, int chunk) {
     return row * kChunks + (chunk ^ (row % 8));
   }
-  // The place, counted in values, of a value.
+  // Return the place of a value, in values.
   __host__ __device__ static constexpr int value_place(int row, int column) {
     return chunk_place(row, column / kChunkValues) * kChunkValues + column % kChunkValues;
   }
 };
 
-// Which four banks the chunk at this place fills.
+// Return which four banks the chunk at this place fills.
 __host__ __device__ constexpr int bank_group(int chunk_place) { return chunk_place % kBankGroups; }
 
 }  // namespace ringscope::cuda

@@ -87,7 +87,7 @@ std::string json_of(const std::vector<CachedTile>& entries) {
 
 TileCache parse(const std::string& text) {
   rapidjson::Document document;
-  // Iterative: a hostile depth of brackets must not use up the stack.
+  // Parse iteratively, because a hostile depth of brackets must not use up the stack.
   document.Parse<rapidjson::kParseIterativeFlag>(text.data(), text.size());
   if (document.HasParseError())
     return {{}, fmt::format("not JSON at byte {}", document.GetErrorOffset())};

@@ -1,5 +1,5 @@
-// The file that keeps the autotuner's choices. What can't be read counts as empty and is written
-// anew; it holds nothing that can't be measured again.
+// The file that keeps the autotuner's choices. An unreadable file counts as empty and is written
+// anew, because it holds nothing that cannot be measured again.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace ringscope::cuda {
 
-// One choice. All but tile is its key.
+// One choice. All members but `tile` are its key.
 struct CachedTile {
   std::string device, driver, build;
   int kernel = 0;
@@ -25,15 +25,15 @@ inline constexpr std::size_t kMostCachedTiles = 4096;  // the oldest are dropped
 
 struct TileCache {
   std::vector<CachedTile> entries;  // oldest first
-  std::string complaint;            // why a file that is there was not believed
+  std::string complaint;            // why an existing file was not believed
 
   const CachedTile* find(const CachedTile& key) const;
 };
 
-// Holds the right to change the file until it ends; other processes wait. Makes the folder.
+// Holds the right to change the file; other processes wait meanwhile. Creates the folder.
 class TileCacheLock {
  public:
-  // Throws InputError when the folder or the lock beside the file can't be written.
+  // Throws InputError when the folder or the lock beside the file cannot be written.
   explicit TileCacheLock(const std::string& path);
   ~TileCacheLock();
   TileCacheLock(const TileCacheLock&) = delete;
@@ -43,10 +43,10 @@ class TileCacheLock {
   int descriptor_ = -1;
 };
 
-// Never throws. A file that is absent is an empty cache without complaint.
+// Read the file. A missing file is an empty cache without complaint. Never throws.
 TileCache read_tile_cache(const std::string& path);
 
-// Adds `entry` to what the file holds now. Throws InputError or RunError.
+// Add `entry` to what the file holds now. Throws InputError or RunError.
 void add_to_tile_cache(const std::string& path, const CachedTile& entry);
 
 }  // namespace ringscope::cuda

@@ -1,4 +1,4 @@
-// glibc's fortified longjmp takes a jump to another stack for an attack.
+// glibc's fortified longjmp mistakes a jump to another stack for an attack.
 
 #include "cuda/model/block.h"
 
@@ -17,7 +17,7 @@
 
 #undef _FORTIFY_SOURCE
 
-// Sanitizers follow a program's stack and have to be told of every change.
+// Sanitizers follow a program's stack, so they must be told of every switch.
 #if defined(__SANITIZE_ADDRESS__)
 #define RINGSCOPE_FIBER_ASAN 1
 #elif defined(__SANITIZE_THREAD__)
@@ -48,7 +48,7 @@ struct Fiber::State {
   void* argument = nullptr;
   ucontext_t first_entry;
 #ifdef RINGSCOPE_FIBER_TSAN
-  // ThreadSanitizer refuses longjmp between fibers but takes swapcontext.
+  // ThreadSanitizer refuses longjmp between fibers but accepts swapcontext.
   ucontext_t outside_context;
   void* tsan_inside = nullptr;
   void* tsan_outside = nullptr;
@@ -82,7 +82,7 @@ Fiber::~Fiber() {
   __tsan_destroy_fiber(state_->tsan_inside);
 #endif
 #ifdef RINGSCOPE_FIBER_ASAN
-  // Frames that never returned left their red zones behind; the addresses may be mapped again.
+  // Frames that never returned left their red zones behind, and the addresses may be mapped again.
   __asan_unpoison_memory_region(state_->stack, stack_bytes);
 #endif
   munmap(state_->mapping, state_->mapping_bytes);
@@ -93,7 +93,7 @@ void Fiber::set_body(void (*body)(void*), void* argument) {
   state_->argument = argument;
 }
 
-// makecontext passes ints only.
+// makecontext passes only ints, so the pointer comes in two halves.
 void Fiber::entry(unsigned high, unsigned low) {
   auto* fiber = reinterpret_cast<Fiber*>(static_cast<std::uintptr_t>(high) << 32 | low);
   State& state = *fiber->state_;
@@ -132,7 +132,7 @@ void Fiber::suspend() {
 
 #else
 
-// The context calls, which ask the kernel about signals, serve for the first entry only.
+// The context calls ask the kernel about signals, so they serve only for the first entry.
 void Fiber::resume() {
   State& state = *state_;
 #ifdef RINGSCOPE_FIBER_ASAN
@@ -176,10 +176,10 @@ constexpr std::size_t guard_bytes = 1024;  // before and after shared memory
 constexpr unsigned char guard = 0xa5;
 constexpr unsigned char poison = 0xff;
 
-// Thrown into threads that shall end because another one failed.
+// Thrown into threads that must end because another one failed.
 struct Cancelled {};
 
-// The fibers of this OS thread, by thread of the block.
+// Return the fibers of this OS thread, by thread of the block.
 std::vector<std::unique_ptr<Fiber>>& fibers() {
   static thread_local std::vector<std::unique_ptr<Fiber>> pool;
   return pool;
@@ -269,7 +269,7 @@ void Block::reset(uint3 index, std::uint64_t number) {
   picks_until_draw_ = 0;
 }
 
-// Warps in random order, and the lanes of each.
+// Draw a random order of the warps, and of the lanes in each.
 void Block::draw_positions() {
   std::vector<int> warps((threads_count_ + 31) / 32);
   std::iota(warps.begin(), warps.end(), 0);
@@ -297,10 +297,10 @@ void Block::draw_positions() {
   picks_until_draw_ = 1 + random_.below(4 * threads_count_);
 }
 
-// The first thread in order that can run or whose condition has come true; -1 when there is none.
+// Return the first thread in order that can run or whose condition has become true, or -1.
 int Block::pick() {
   if (schedule_.order == ThreadOrder::shuffled && picks_until_draw_-- == 0) draw_positions();
-  // A condition may do things that make an earlier one true, so all are asked twice.
+  // A condition may do things that make an earlier one true, so ask all of them twice.
   for (int asked_in_vain = 0; asked_in_vain < 2; ++asked_in_vain) {
     const int first = runnable_.next(0);
     for (int p = conditional_.next(0); p >= 0 && (first < 0 || p < first);
@@ -361,7 +361,7 @@ void Block::thread_body(void* block) {
   self.threads_[thread].ended = true;
 }
 
-// Lets others run until this thread is released.
+// Let others run until this thread is released.
 void Block::suspend_for(Wait reason) {
   threads_[current_].wait = reason;
   runnable_.erase(threads_[current_].position);
@@ -369,7 +369,7 @@ void Block::suspend_for(Wait reason) {
   if (cancelling_) throw Cancelled{};
 }
 
-// In a destructor that runs because of an exception nothing may wait.
+// Whether a destructor runs because of an exception. Nothing may wait then.
 bool Block::unwinding() const { return std::uncaught_exceptions() > exceptions_outside_; }
 
 void Block::release(int thread) {
@@ -386,7 +386,7 @@ void Block::end_thread(int thread) {
   fail_if_awaited(thread, warpgroup);
 }
 
-// An exchange that has begun cannot end without `thread`, if that is one of its members.
+// Throw if an exchange that has begun needs `thread`, because it can no longer end.
 void Block::fail_if_awaited(int thread, int size) const {
   const int first = thread / size * size;
   for (const auto& group : groups_[first / 32]) {

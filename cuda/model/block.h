@@ -1,5 +1,5 @@
-// A stack of its own and a way to change to it and back: what a thread of a kernel runs on in the
-// model. A change costs some ten nanoseconds and no system call.
+// Fibers and blocks of the model: what a kernel's threads run on. A Fiber is a stack and a way to
+// switch to it and back. A switch takes some ten nanoseconds and no system call.
 #pragma once
 
 #include <array>
@@ -15,23 +15,23 @@
 
 namespace ringscope::cuda::model {
 
-// Belongs to the OS thread that first resumed it. Between two bodies it can be used again, so stacks
-// are made once.
+// Belongs to the OS thread that first resumed it. It can be reused for another body once one has
+// ended, so stacks are made once.
 class Fiber {
  public:
   static constexpr std::size_t stack_bytes = 256 * 1024;
 
-  // Throws std::bad_alloc when no stack can be had.
+  // Throws std::bad_alloc when no stack can be allocated.
   Fiber();
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // The next resume() runs body(argument). The body must not throw.
+  // Make the next resume() run body(argument). The body must not throw.
   void set_body(void (*body)(void*), void* argument);
-  // Runs the body until it suspends or ends.
+  // Run the body until it suspends or ends.
   void resume();
-  // Called on the fiber: goes back to where it was resumed.
+  // Return to where the fiber was resumed. Called on the fiber.
   void suspend();
 
  private:
@@ -42,17 +42,17 @@ class Fiber {
 };
 
 // ---
-// One running block: its threads, who of them can run, and what the others wait for. The calls of
-// simt.h are those of the block that runs on this OS thread.
+// A Block is one running block: its threads, which of them can run, and what the others wait for.
+// The calls of simt.h go to the block that runs on this OS thread.
 
-// A set of small numbers from which the smallest is quickly found.
+// A set of small numbers that finds its smallest one quickly.
 class NumberSet {
  public:
   void resize(int limit);
   void insert(int n) { words_[n / 64] |= std::uint64_t{1} << (n % 64); }
   void erase(int n) { words_[n / 64] &= ~(std::uint64_t{1} << (n % 64)); }
   bool contains(int n) const { return words_[n / 64] >> (n % 64) & 1; }
-  // The smallest number that is at least n; -1 when there is none.
+  // Return the smallest number that is at least n, or -1 when there is none.
   int next(int n) const;
 
  private:
@@ -63,11 +63,11 @@ constexpr int warpgroup = 128;  // threads
 
 class Block {
  public:
-  // The shape of the grid's blocks; each block is then one run().
+  // Take the shape of the grid's blocks. Each call of run() is one block.
   Block(dim3 block, std::size_t shared_bytes, const Schedule& schedule,
         const std::function<void()>& kernel);
 
-  // Runs the block to its end. `number` is the block's place in the grid.
+  // Run the block to its end. `number` is the block's place in the grid.
   void run(uint3 index, std::uint64_t number);
 
   const Schedule& schedule() const { return schedule_; }
@@ -76,8 +76,8 @@ class Block {
   int current() const { return current_; }
 
   void barrier(int id, int threads, bool wait);
-  // Among the `size` threads (32: a warp, 128: a warpgroup) that the thread belongs to. `mask` picks
-  // lanes of a warp.
+  // Exchange bytes among the `size` threads (32: a warp, 128: a warpgroup) that the thread belongs
+  // to. `mask` selects lanes of a warp.
   const unsigned char* exchange(const char* kind, const void* mine, std::size_t bytes, int size,
                                 unsigned mask);
   void wait_until(const char* what, const std::function<bool()>& ready);
@@ -103,12 +103,12 @@ class Block {
     int arrived = 0;
     std::vector<int> waiting;
   };
-  // Threads that exchange bytes. Two buffers take turns: whoever comes to the next exchange has read
-  // the last.
+  // Threads that exchange bytes. The two buffers alternate, because a thread that reaches the next
+  // exchange has read the last.
   struct Group {
     int first = 0;
     int size = 0;
-    unsigned mask = 0;  // of a warp's lanes
+    unsigned mask = 0;  // lanes of a warp
 
     bool has(int thread) const { return size == warpgroup || (mask >> (thread - first) & 1) != 0; }
     const char* kind = nullptr;
@@ -148,12 +148,12 @@ class Block {
 
   uint3 index_{};
   std::vector<Thread> threads_;
-  std::vector<int> at_position_;  // thread, by position
+  std::vector<int> at_position_;  // thread by position
   NumberSet runnable_;            // positions
   NumberSet conditional_;         // positions of the threads that wait for a condition
   std::size_t picks_until_draw_ = 0;
   std::array<Barrier, 16> barriers_;
-  std::vector<std::vector<std::unique_ptr<Group>>> groups_;  // by their first warp
+  std::vector<std::vector<std::unique_ptr<Group>>> groups_;  // by first warp
   std::vector<std::function<void()>> deferred_;
   int current_ = -1;
   int living_ = 0;

@@ -1,5 +1,5 @@
-// The types and variables that CUDA C++ has built in, in the global namespace as there. Part of the
-// model's <cuda_runtime.h>.
+// The types and variables that are built into CUDA C++, in the global namespace as there. Part of
+// the model's <cuda_runtime.h>.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct dim3 {
   constexpr operator uint3() const { return {x, y, z}; }
 };
 
-// Vectors are aligned as CUDA aligns them, so that a misaligned vector access shows under UBSan.
+// Align vectors as CUDA does, so that a misaligned vector access shows under UBSan.
 #define RINGSCOPE_MODEL_VECTORS(T, name, align1, align2, align4)                \
   struct name##1 {                                                              \
     T x;                                                                        \
@@ -53,7 +53,7 @@ constexpr int3 make_int3(int x, int y, int z) { return {x, y, z}; }
 constexpr uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
 constexpr float3 make_float3(float x, float y, float z) { return {x, y, z}; }
 
-// Of the thread that runs; set by the scheduler at every change of threads. Read them only.
+// Indices of the running thread. The scheduler sets them at every switch; others only read them.
 inline constinit thread_local uint3 threadIdx{0, 0, 0};
 inline constinit thread_local uint3 blockIdx{0, 0, 0};
 inline constinit thread_local dim3 blockDim{1, 1, 1};

@@ -13,7 +13,7 @@ namespace {
 // An mbarrier as its 64 bits. `mark` tells an initialised one from poisoned memory.
 struct Mbarrier {
   std::uint64_t mark : 2;
-  std::uint64_t parity : 1;  // of the phase that is not over
+  std::uint64_t parity : 1;  // of the current phase
   std::uint64_t arrivals : 20;
   std::uint64_t pending : 20;
   std::int64_t bytes : 21;  // announced and not yet landed
@@ -31,7 +31,7 @@ Mbarrier load(const std::uint64_t* object) {
   return barrier;
 }
 
-// Stores the barrier, in its next phase if this one is over.
+// Store the barrier, in its next phase if this one is over.
 void store(std::uint64_t* object, Mbarrier barrier) {
   if (barrier.pending == 0 && barrier.bytes == 0) {
     barrier.parity ^= 1;
@@ -48,7 +48,7 @@ void count_bytes(Mbarrier& barrier, std::int64_t bytes) {
   barrier.bytes = sum;
 }
 
-// A copy's facts; the tensor map may be gone when it happens.
+// The facts of a copy, because the tensor map may be gone when the copy happens.
 struct Copy {
   std::shared_ptr<HopperBlock> block;
   unsigned char* to;
@@ -77,7 +77,7 @@ struct Copy {
     }
     std::uint16_t element = 0;
     if (exists) std::memcpy(&element, from, 2);
-    // The engine swizzles addresses of shared memory, wherever the box begins.
+    // The engine swizzles shared-memory addresses, wherever the box begins.
     std::uint32_t address = shared_address(to) + static_cast<std::uint32_t>(offset);
     if (map.swizzle_bytes == 128) address ^= (address / 128 % 8) * 16;
     unsigned char* place = shared_bytes() + (address - shared_window);

@@ -1,4 +1,4 @@
-// What the model of Hopper keeps for a block and for each of its threads while they run.
+// The state that the model of Hopper keeps for a running block and each of its threads.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,30 @@
 
 namespace ringscope::cuda::model {
 
-// The address of a block's first byte of shared memory.
+// The address of the first byte of a block's shared memory.
 inline constexpr std::uint32_t shared_window = 1024;
 
 struct HopperBlock {
   std::vector<unsigned char> async_view;  // shared memory as copies and WGMMA see it
-  bool fenced = false;                    // a fence_proxy_async since the view was last renewed
-  std::vector<int> registers;             // a thread, by warpgroup
+  bool fenced = false;                    // a fence_proxy_async came since the view's renewal
+  std::vector<int> registers;             // registers per thread, by warpgroup
 };
 
-// Lives to the end of the block; keeps the block's alive.
+// Lives to the end of the block, and keeps the block's state alive.
 class HopperThread : public ThreadState {
  public:
   void end() override;
 
   std::shared_ptr<HopperBlock> block;
-  bool fenced = false;  // a wgmma_fence since the last wait
+  bool fenced = false;  // a wgmma_fence came since the last wait
   std::vector<WgmmaProduct> open;
   std::deque<std::vector<WgmmaProduct>> groups;  // committed, oldest first; empty when done
 };
 
-// The running thread's.
+// Return the running thread's state.
 HopperThread& hopper_thread();
 
-// Throws ModelError unless the bytes lie in shared memory and are aligned.
+// Throw ModelError unless the bytes lie in shared memory and are aligned.
 void check_shared(const void* begin, std::size_t bytes, std::size_t alignment, const char* what);
 
 }  // namespace ringscope::cuda::model

@@ -1,4 +1,4 @@
-// The model's NCCL: its calls, and when a communicator may take them.
+// The calls of the model's NCCL, and when a communicator accepts them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 namespace ringscope::cuda::model {
 namespace {
 
-// The group that this thread is putting together.
+// The group that this thread is building.
 struct OpenGroup {
   int depth = 0;
   std::unique_ptr<NcclGroup> group;
-  ncclResult_t failed = ncclSuccess;  // what a call inside returned; the whole group fails then
+  ncclResult_t failed = ncclSuccess;  // result of a failed call inside; it fails the whole group
 };
 thread_local OpenGroup open_group;
 
@@ -37,7 +37,7 @@ void put_in_progress(NcclModel& model, ncclComm& comm) {
 
 enum class Allowed { when_ready, always };
 
-// Runs a call: `body(device, model)`, unless it fails before or `comm` cannot take it.
+// Run a call, `body(device, model)`, unless it fails before or `comm` cannot accept it.
 ncclResult_t call(const char* name, ncclComm_t comm, Allowed allowed,
                   const std::function<ncclResult_t(Device&, NcclModel&)>& body) {
   Device& device = Device::instance();
@@ -72,7 +72,7 @@ void fail(ncclComm& comm, ncclResult_t status, const std::string& why) {
   comm.in_progress = false;
 }
 
-// What time brings; called by polls.
+// Advance the communicator's state. Polls call it.
 void let_time_pass(Device& device, NcclModel& model, ncclComm& comm) {
   if (comm.error != ncclSuccess || (comm.in_progress && comm.polls_left-- > 0)) return;
   if (!comm.is_connected) {

@@ -1,4 +1,4 @@
-// Groups of sends and receives as operations of streams.
+// Runs groups of sends and receives as operations of streams.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned char poison_byte = 0xff;
 
-// FNV-1a.
+// Return the FNV-1a hash.
 std::uint64_t checksum_of(const unsigned char* memory, std::size_t bytes) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (std::size_t i = 0; i < bytes; ++i) hash = (hash ^ memory[i]) * 0x100000001b3;
@@ -86,7 +86,7 @@ void NcclModel::match(NcclHalf& half) {
     complain(fmt::format("{}, but {}", described(half), described(*half.other)));
 }
 
-// Halves that have met: both are in groups that have begun. Parts of different sizes never meet.
+// Open the gate when all halves' peers have begun too. Parts of different sizes never meet.
 void NcclModel::open_if_met(Device& device, NcclGroup& group) {
   const bool met = std::all_of(group.halves.begin(), group.halves.end(), [](const auto& half) {
     const NcclHalf* other = half->other;
@@ -117,7 +117,7 @@ void NcclModel::end(NcclGroup& group) {
   group.ended = true;
 }
 
-// As late as possible: when the first of the two groups ends.
+// Transfer as late as possible, which is when the first of the two groups ends.
 void NcclModel::move(NcclHalf& half) {
   if (half.moved || half.other->group->aborted) return;
   NcclHalf& send = half.is_send ? half : *half.other;

@@ -1,5 +1,5 @@
-// The model's communicators and the groups of sends and receives under way. Everything is guarded
-// by the device's mutex.
+// The state of the model's communicators and of the groups of sends and receives in progress. The
+// device's mutex guards all of it.
 #pragma once
 
 #include <nccl.h>
@@ -20,52 +20,52 @@ namespace ringscope::cuda::model {
 
 struct NcclGroup;
 
-// A send or a receive. The nth send from a rank to another meets the nth receive there.
+// A send or a receive. The nth send from one rank to another meets the nth receive there.
 struct NcclHalf {
   bool is_send = false;
   int peer = 0;
   unsigned char* memory = nullptr;
   std::size_t bytes = 0;
   NcclGroup* group = nullptr;
-  NcclHalf* other = nullptr;   // the peer's, when both are in their streams
-  std::uint64_t checksum = 0;  // of what a send had when it began
+  NcclHalf* other = nullptr;   // the peer's half, once both are in their streams
+  std::uint64_t checksum = 0;  // of the data of a send when it began
   bool moved = false;
 };
 
-// What one ncclGroupEnd starts: begins when its stream comes to it, ends behind its gate.
+// One ncclGroupEnd starts a group. It begins when its stream reaches it, and ends behind its gate.
 struct NcclGroup {
   ncclComm* comm = nullptr;
   cudaStream_t stream = nullptr;
   std::vector<std::unique_ptr<NcclHalf>> halves;
-  MarkerPtr gate;  // opened when all halves have met, and on abort
+  MarkerPtr gate;  // opens when all halves have met, and on abort
   bool begun = false, ended = false, aborted = false;
 };
 
-// From one rank to another.
+// The hops from one rank to another.
 struct NcclChannel {
-  bool send_asked = false, recv_asked = false;  // connected when both
-  std::deque<NcclHalf*> sends, receives;        // in their streams, and without the other half
+  bool send_asked = false, recv_asked = false;  // connected when both are true
+  std::deque<NcclHalf*> sends, receives;        // in their streams, without the other half
 };
 
 // The communicators of one unique id.
 struct NcclClique {
   int ranks = 0;
   std::map<int, ncclComm*> members;
-  std::map<std::pair<int, int>, NcclChannel> channels;  // (from, to)
+  std::map<std::pair<int, int>, NcclChannel> channels;  // by (from, to)
 };
 
 struct NcclModel {
   static NcclModel& instance();
 
   void complain(const std::string& what) { complaints.push_back(what); }
-  // Puts the group that `comm` has been given into its stream.
+  // Put the group that `comm` was given into its stream.
   void launch(Device& device, ncclComm& comm);
-  // Whether the peers of its halves have asked for theirs.
+  // Whether the peers of the communicator's halves have asked for theirs.
   static bool is_connected(const ncclComm& comm);
-  // Ends what it has under way, wherever it stands.
+  // End the communicator's unfinished work, whatever its state.
   static void abort(Device& device, ncclComm& comm);
 
-  std::vector<std::unique_ptr<ncclComm>> communicators;        // kept for ever: handles stay known
+  std::vector<std::unique_ptr<ncclComm>> communicators;        // never freed, so handles stay known
   std::map<std::string, std::shared_ptr<NcclClique>> cliques;  // by unique id
   std::vector<std::string> complaints;
   std::vector<NcclPart> parts;
@@ -81,7 +81,7 @@ struct NcclModel {
     ncclResult_t status;
   };
   std::vector<Failure> failures;
-  std::map<int, std::pair<int, ncclResult_t>> failing_ranks;  // rank: after so many groups
+  std::map<int, std::pair<int, ncclResult_t>> failing_ranks;  // groups before failure, by rank
 
  private:
   void match(NcclHalf& half);
@@ -93,7 +93,7 @@ struct NcclModel {
 
 }  // namespace ringscope::cuda::model
 
-// The handle's type, in NCCL's own namespace.
+// The type behind the handle, in the global namespace like NCCL's.
 struct ncclComm {
   enum class State { alive, finalized, destroyed, aborted };
 
@@ -101,13 +101,13 @@ struct ncclComm {
   int device = 0;
   std::shared_ptr<ringscope::cuda::model::NcclClique> clique;
   State state = State::alive;
-  bool in_progress = true;  // of being made, first
+  bool in_progress = true;  // its creation is the first call in progress
   bool is_connected = false;
   int polls_left = 0;
   ncclResult_t error = ncclSuccess;
   std::string last_error;
   int groups_posted = 0;
   std::unique_ptr<ringscope::cuda::model::NcclGroup> asked;                // not in its stream yet
-  std::vector<std::unique_ptr<ringscope::cuda::model::NcclGroup>> groups;  // all that were
+  std::vector<std::unique_ptr<ringscope::cuda::model::NcclGroup>> groups;  // all groups so far
   std::map<std::uintptr_t, const void*> registered;
 };

@@ -18,7 +18,7 @@ class Random {
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
     return z ^ z >> 31;
   }
-  // In [0, limit).
+  // Return a number in [0, limit).
   std::size_t below(std::size_t limit) { return (*this)() % limit; }
 
  private:

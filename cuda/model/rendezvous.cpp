@@ -1,4 +1,4 @@
-// Where the threads of a block wait for each other.
+// The places where the threads of a block wait for each other.
 #include <fmt/format.h>
 
 #include <bit>
@@ -74,7 +74,7 @@ const unsigned char* Block::exchange(const char* kind, const void* mine, std::si
     }
     group.kind = kind;
     group.bytes = bytes;
-    // What a lane outside of the mask would have given is undefined.
+    // What a lane outside the mask would have given is undefined.
     if (size == 32 && mask != ~0u) std::memset(group.buffers[group.turn].data(), 0xff, 32 * bytes);
   }
   if (std::strcmp(group.kind, kind) != 0 || group.bytes != bytes)

@@ -1,5 +1,5 @@
 // The part of CUDA's runtime API that Ringscope uses, with CUDA's names and numbers, carried out on
-// the host. What the model does with it: runtime.h. Part of the model's <cuda_runtime.h>.
+// the host. runtime.h describes how the model behaves. Part of the model's <cuda_runtime.h>.
 #pragma once
 
 #include <cstddef>
@@ -182,8 +182,8 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
 
 namespace ringscope::cuda::model {
 
-// Enqueues body() for every thread of the grid. `function` is what cudaFuncSetAttribute knows,
-// `words` are the arguments' words: those that are addresses say which memory the kernel uses.
+// Enqueue body() for every thread of the grid. `function` is the key of cudaFuncSetAttribute.
+// `words` are the arguments' words; those that are addresses tell which memory the kernel uses.
 cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, const void* function,
                            std::vector<std::uintptr_t> words, std::function<void()> body);
 
@@ -202,7 +202,7 @@ void append_words(const T& value, std::vector<std::uintptr_t>& words) {
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
-  // Every thread gets a copy of the arguments as they are now.
+  // Give every thread a copy of the arguments as they are now.
   const std::tuple<std::remove_cv_t<Parameters>...> values(std::forward<Arguments>(arguments)...);
   std::vector<std::uintptr_t> words;
   std::apply(

@@ -25,7 +25,7 @@ std::uintptr_t key_of(cudaStream_t handle) {
 }  // namespace
 
 Device& Device::instance() {
-  // Never destroyed: destructors of other static objects may still call.
+  // Never destroyed, because destructors of other static objects may still call it.
   static Device& device = *new Device;
   return device;
 }
@@ -50,8 +50,8 @@ Event* Device::event(cudaEvent_t handle) {
 
 MarkerPtr Device::enqueue(cudaStream_t handle, Operation operation) {
   Stream& stream = *this->stream(handle);
-  // A default stream comes after whatever was given to its device's blocking streams, and they after
-  // it.
+  // A default stream comes after everything queued on its device's blocking streams, and they come
+  // after it.
   for (const auto& [key, other] : streams) {
     const bool ordered = (is_default(key_of(handle)) || is_default(key)) && stream.blocking &&
                          other.blocking && stream.device == other.device;
@@ -60,7 +60,7 @@ MarkerPtr Device::enqueue(cudaStream_t handle, Operation operation) {
   operation.done = std::make_shared<Marker>();
   stream.last = operation.done;
   stream.queue.push_back(std::move(operation));
-  if (closed_gates_ > 0) changed_.notify_all();  // who waits at a gate may run this
+  if (closed_gates_ > 0) changed_.notify_all();  // a thread that waits at a gate may run this
   return stream.last;
 }
 
@@ -80,8 +80,8 @@ void Device::open(const MarkerPtr& gate) {
 void Device::wait_for(Lock& lock, const MarkerPtr& marker) {
   while (marker && !marker->done) {
     if (run_one(lock)) continue;
-    // Operations only wait for earlier ones, so if none can run, another thread is running one, or
-    // they stand at a gate.
+    // Operations only wait for earlier ones. So if none can run, another thread is running one, or
+    // they are behind a gate.
     if (!any_busy() && closed_gates_ == 0)
       throw ModelError("operations of streams wait for each other");
     changed_.wait(lock);
@@ -92,7 +92,7 @@ bool Device::any_busy() const {
   return std::any_of(streams.begin(), streams.end(), [](const auto& s) { return s.second.busy; });
 }
 
-// The handle of the stream whose head runs next; no_stream when no head is ready.
+// Return the stream whose head runs next, or no_stream when no head is ready.
 std::uintptr_t Device::choose() {
   std::vector<std::uintptr_t> ready;
   for (const auto& [key, stream] : streams) {
@@ -116,7 +116,7 @@ bool Device::run_one(Lock& lock) {
   const std::uintptr_t key = choose();
   if (key == no_stream) return false;
   Stream& stream = streams[key];
-  stream.busy = true;  // the operation stays at its head meanwhile
+  stream.busy = true;  // the operation stays at the head meanwhile
   Operation& operation = stream.queue.front();
   cudaError_t status = operation.is_kernel ? injected("kernel") : cudaSuccess;
   std::string why = status == cudaSuccess ? "" : "a failure that was asked for";
@@ -144,7 +144,7 @@ bool Device::run_one(Lock& lock) {
   return true;
 }
 
-// Microseconds apart at least, as far as floats of milliseconds can tell.
+// Return the time, at least a microsecond after the last, so that float milliseconds differ.
 long long Device::now() {
   const auto since_start = std::chrono::steady_clock::now().time_since_epoch();
   const long long time = std::chrono::duration_cast<std::chrono::nanoseconds>(since_start).count();
@@ -192,7 +192,7 @@ void Device::break_down(cudaError_t status, const std::string& why) {
   fault = why;
   for (auto stream = streams.begin(); stream != streams.end();) {
     auto& queue = stream->second.queue;
-    // What other threads are running ends in its own time.
+    // An operation that another thread is running ends in its own time.
     const std::size_t kept = stream->second.busy ? 1 : 0;
     while (queue.size() > kept) {
       queue.back().done->nanoseconds = now();
@@ -226,7 +226,7 @@ void Device::set_seed(std::uint64_t seed) {
 }
 
 void Device::reset(Lock& lock) {
-  // Drops the queues; the rest of its doings is undone below.
+  // Drop the queues. The lines below reset all else.
   if (broken == cudaSuccess) {
     broken = cudaErrorUnknown;
     for (auto& [key, stream] : streams)

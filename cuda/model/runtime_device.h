@@ -19,14 +19,14 @@
 
 namespace ringscope::cuda::model {
 
-// Of shared memory, a block may have so much: always, and when cudaFuncSetAttribute allows it.
+// Shared memory that a block may have by default, and when cudaFuncSetAttribute allows it.
 inline constexpr int default_shared_bytes = 48 * 1024;
 inline constexpr int max_shared_bytes = 227 * 1024;
 
 // The end of an operation.
 struct Marker {
   bool done = false;
-  long long nanoseconds = 0;  // when it was done
+  long long nanoseconds = 0;  // time of the end
 };
 using MarkerPtr = std::shared_ptr<Marker>;
 
@@ -48,8 +48,8 @@ struct Operation {
 struct Stream {
   int device = 0;
   bool blocking = true;    // ordered with the default stream
-  bool destroyed = false;  // no more operations; those queued go on
-  bool busy = false;       // its head is being run
+  bool destroyed = false;  // no more operations; queued ones go on
+  bool busy = false;       // whether its head is being run
   std::deque<Operation> queue;
   MarkerPtr last;  // of the operation queued last; null before any
 };
@@ -57,7 +57,7 @@ struct Stream {
 struct Event {
   int device = 0;
   bool timing = true;
-  MarkerPtr record;  // null before the first
+  MarkerPtr record;  // null before the first record
 };
 
 enum class MemoryKind { device, pinned };
@@ -70,10 +70,10 @@ class Allocation {
   ~Allocation();
 
   MemoryKind kind() const { return kind_; }
-  int device() const { return device_; }  // of pinned memory: none in particular
+  int device() const { return device_; }  // meaningless for pinned memory
   std::size_t bytes() const { return bytes_; }
   unsigned char* data() const { return data_; }
-  // Whether nothing was written just behind it.
+  // Whether the bytes just behind the allocation are unchanged.
   bool guard_intact() const;
   void restore_guard();
 
@@ -91,50 +91,50 @@ class Device {
   static constexpr int max_devices = 64;
 
   static Device& instance();
-  // Of the calling thread, as cudaSetDevice set it.
+  // Return the calling thread's device, as cudaSetDevice set it.
   static int& current();
 
   std::mutex mutex;  // guards everything here; not held while an operation runs
 
-  // Queues an operation; `stream` is known.
+  // Queue an operation. `stream` must be known.
   MarkerPtr enqueue(cudaStream_t stream, Operation operation);
-  // Runs operations, or waits for other threads that do, until `marker` (null: nothing) is done.
+  // Run operations, or wait for threads that do, until `marker` is done. Null means no wait.
   void wait_for(Lock& lock, const MarkerPtr& marker);
-  // Runs one operation, if one is ready.
+  // Run one operation, if one is ready.
   bool run_one(Lock& lock);
-  // A marker that no operation of a stream reaches: somebody outside opens it. While there are any,
-  // whoever waits for what comes after one sleeps, instead of finding that nothing can run.
+  // Return a marker that no stream reaches; code outside opens it. While a gate is closed, a thread
+  // that waits for something behind it sleeps instead of reporting a deadlock.
   MarkerPtr make_gate();
   void open(const MarkerPtr& gate);
-  // What the handle stands for (a null stream: the current device's default stream), or null:
-  // destroyed or foreign.
+  // Return what the handle stands for (null stream: the current device's default stream), or null
+  // when it is destroyed or foreign.
   Stream* stream(cudaStream_t handle);
   Event* event(cudaEvent_t handle);
   std::uintptr_t new_handle() { return next_handle_ += 64; }
-  // The allocation that holds the address, or null.
+  // Return the allocation that holds the address, or null.
   const Allocation* allocation_at(const void* address) const;
-  // The name of a queued or running operation that names the allocation, or null.
+  // Return the name of a queued or running operation that names the allocation, or null.
   const char* user_of(const Allocation& allocation) const;
-  // Notes why a call fails, and returns its status.
+  // Note why a call fails, and return its status.
   cudaError_t refuse(cudaError_t status, const std::string& why);
-  // Makes `status` sticky and drops what is queued.
+  // Make `status` sticky and drop what is queued.
   void break_down(cudaError_t status, const std::string& why);
-  // The status that fail_call() has for this call of `name`, or cudaSuccess.
+  // Return the status that fail_call() has for this call of `name`, or cudaSuccess.
   cudaError_t injected(const std::string& name);
   void set_seed(std::uint64_t seed);
   void inject(const std::string& name, int nth, cudaError_t status);
   void reset(Lock& lock);
 
-  // By handle, which is never used twice. Those below max_devices are the devices' default streams,
-  // made when first named.
+  // By handle; no handle is used twice. Handles below max_devices are the devices' default streams,
+  // which are made when first named.
   std::map<std::uintptr_t, Stream> streams;
   std::map<std::uintptr_t, Event> events;
   std::map<std::uintptr_t, std::unique_ptr<Allocation>> allocations;  // by address
-  std::map<const void*, int> shared_limits;  // of kernels, as cudaFuncSetAttribute set them
-  std::size_t bytes_used = 0;                // of all devices
+  std::map<const void*, int> shared_limits;  // by kernel, as cudaFuncSetAttribute set them
+  std::size_t bytes_used = 0;                // by all devices
   std::size_t memory_limit = default_memory;
   int device_count = 1;
-  std::set<std::pair<int, int>> peers;  // (device, whose memory it may reach)
+  std::set<std::pair<int, int>> peers;  // (device, device whose memory it may reach)
   int major = 9;
   int minor = 0;
   cudaError_t broken = cudaSuccess;
@@ -157,21 +157,21 @@ class Device {
   Random random_{1};
   std::uintptr_t next_handle_ = 0;
   std::uintptr_t favourite_ = 0;  // stream that runs on while it can
-  std::size_t favoured_for_ = 0;  // operations
+  std::size_t favoured_for_ = 0;  // number of operations
   std::vector<Failure> failures_;
   long long last_time_ = 0;
   int closed_gates_ = 0;
 };
 
-// Runs a call of the API: `body(device, lock)` under the lock, unless the call fails before.
-// `always`: the body is run on a broken device, too.
+// Run a call of the API: `body(device, lock)` under the lock, unless the call fails before. With
+// `always`, the body runs on a broken device too.
 cudaError_t call(const char* name, bool always,
                  const std::function<cudaError_t(Device&, Device::Lock&)>& body);
 
-// Makes `status` this thread's last error, if it is one, and returns it.
+// Make `status` this thread's last error, if it is one, and return it.
 cudaError_t note_error(cudaError_t status);
 
-// Runs `function` as CUDA runs host functions: calls of the API fail in it.
+// Run `function` as CUDA runs host functions: calls of the API fail in it.
 void run_host_function(const std::function<void()>& function);
 
 }  // namespace ringscope::cuda::model

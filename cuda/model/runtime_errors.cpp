@@ -1,4 +1,4 @@
-// Errors: their names, and the last one of every thread.
+// The names of errors, and the last error of every thread.
 #include <cuda_runtime.h>
 
 #include <array>
@@ -13,7 +13,7 @@ struct ErrorText {
   const char* text;
 };
 
-// CUDA's words.
+// CUDA's wording.
 constexpr std::array error_texts = {
     ErrorText{cudaSuccess, "cudaSuccess", "no error"},
     ErrorText{cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
@@ -58,7 +58,7 @@ const ErrorText* find(cudaError_t error) {
 
 constinit thread_local cudaError_t last_error = cudaSuccess;
 
-// A sticky error is every thread's.
+// Return the last error. A sticky error belongs to every thread.
 cudaError_t peek() {
   auto& device = ringscope::cuda::model::Device::instance();
   const std::lock_guard lock(device.mutex);

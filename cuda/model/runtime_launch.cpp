@@ -1,4 +1,4 @@
-// Kernels: what may be launched, and how many blocks a multiprocessor takes.
+// Decides which kernels may be launched, and how many blocks fit on a multiprocessor.
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
@@ -75,7 +75,7 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
   });
 }
 
-// Registers are not known here; a kernel is taken to need none.
+// Registers are unknown here, so a kernel counts as needing none.
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*,
                                                           int block_threads,
                                                           std::size_t dynamic_shared_bytes) {

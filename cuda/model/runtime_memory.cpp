@@ -1,4 +1,4 @@
-// Memory of the device and pinned memory: allocations, copies, fills.
+// Device memory and pinned memory: allocations, copies, fills.
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ constexpr std::size_t alignment = 256;  // as cudaMalloc promises
 constexpr unsigned char fresh_byte = 0xff;
 constexpr unsigned char guard_byte = 0xa5;
 #if defined(__SANITIZE_ADDRESS__)
-constexpr std::size_t guard_size = 0;  // AddressSanitizer has its own, and sees reads too
+constexpr std::size_t guard_size = 0;  // AddressSanitizer has its own guards, and sees reads too
 #else
 constexpr std::size_t guard_size = 256;
 #endif
@@ -25,7 +25,7 @@ Range range_of(const void* begin, std::size_t bytes) {
   return {reinterpret_cast<std::uintptr_t>(begin), bytes};
 }
 
-// Where an address range lies.
+// The kind of memory that an address range lies in.
 enum class Place { device, pinned, pageable, nowhere };
 
 Place place_of(const Device& device, const void* begin, std::size_t bytes) {
@@ -89,8 +89,8 @@ bool matches(cudaMemcpyKind kind, Place to, Place from) {
   return false;
 }
 
-// CUDA's rules on when a copy returns: one from pageable memory when that has been read, one to
-// pageable memory when it is over; other blocking ones when they are over, except within the device.
+// Copy, and return when CUDA would: from pageable memory when it has been read, to pageable memory
+// when the copy is over, otherwise for blocking copies at their end, except within the device.
 cudaError_t copy(Device& device, Device::Lock& lock, const char* name, void* to, const void* from,
                  std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream, bool blocking) {
   if (device.stream(stream) == nullptr)

@@ -1,4 +1,4 @@
-// What the model's device says of itself, and the knobs of runtime.h.
+// What the model's device reports about itself, and the settings of runtime.h.
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
@@ -185,7 +185,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int index) 
   });
 }
 
-// Any two devices can, and need not.
+// Any two devices can access each other, and need not.
 cudaError_t cudaDeviceCanAccessPeer(int* can, int index, int peer) {
   return call("cudaDeviceCanAccessPeer", false, [&](Device& device, Device::Lock&) {
     for (const int each : {index, peer})
@@ -212,7 +212,7 @@ cudaError_t cudaDeviceReset() {
   return cudaSuccess;
 }
 
-// Known without a device.
+// The version is known without a device.
 cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = model::cuda_version;
   return cudaSuccess;

@@ -19,7 +19,7 @@ cudaError_t no_handle(Device& device, const char* name, const char* kind) {
 }
 
 cudaError_t query(Device& device, Device::Lock& lock, const MarkerPtr& marker) {
-  // Something gets done, so that who asks again and again gets an answer in the end.
+  // Run something, so that a thread that polls gets an answer in the end.
   if (marker && !marker->done) device.run_one(lock);
   return !marker || marker->done ? cudaSuccess : cudaErrorNotReady;
 }
@@ -54,7 +54,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return create_stream("cudaStreamCreateWithFlags", stream, flags);
 }
 
-// Priorities have no effect: no program may rely on them.
+// Priorities have no effect, because no program may rely on them.
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
   return create_stream("cudaStreamCreateWithPriority", stream, flags);
 }
@@ -67,7 +67,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   });
 }
 
-// Work that is queued goes on.
+// Queued work still runs.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return call("cudaStreamDestroy", true, [&](Device& device, Device::Lock&) {
     Stream* known = stream == nullptr ? nullptr : device.stream(stream);
@@ -95,7 +95,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   });
 }
 
-// Waits for the record that is the latest now; an event without one is no wait.
+// Wait for the record that is the latest now. An event without one causes no wait.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   return call("cudaStreamWaitEvent", false, [&](Device& device, Device::Lock&) {
     const Event* known = device.event(event);

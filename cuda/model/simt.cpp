@@ -42,7 +42,7 @@ void check_shape(dim3 grid, dim3 block, std::size_t shared_bytes) {
         fmt::format("{} bytes of shared memory, a block has at most 232448", shared_bytes));
 }
 
-// Sets up this OS thread for a grid, and puts everything back.
+// Sets this OS thread up for a grid, and restores it.
 class Running {
  public:
   explicit Running(Block& block) { running = &block; }

@@ -44,7 +44,7 @@ struct AsyncCopy {
   }
 };
 
-// The copies of one thread: the group that it is filling, and those that it has committed.
+// The copies of one thread: the open group, and the committed groups.
 class CopyGroups : public ThreadState {
  public:
   void add(const AsyncCopy& copy) {
@@ -81,7 +81,7 @@ CopyGroups& copy_groups() {
 
 std::atomic<std::int64_t> conflicts{0};
 
-// How many of the square's 8 rows lie in the same banks, less one.
+// Return how many of the square's 8 rows lie in the same banks, minus one.
 int conflicts_of(const std::array<const unsigned char*, 8>& rows) {
   std::array<std::vector<std::uintptr_t>, 8> in_group;
   std::size_t most = 1;
@@ -141,7 +141,7 @@ void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, 
     const auto half = static_cast<std::uint16_t>(bits);
     return dtype == DType::bf16 ? bf16{half}.to_float() : f16{half}.to_float();
   };
-  // What each lane gives: its registers as they are numbered, the lower half of a register first.
+  // One lane's fragments: its registers in order, the lower half of a register first.
   struct Fragments {
     float a[8];
     float b[4];
@@ -152,8 +152,8 @@ void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, 
       dtype == DType::bf16 ? "mma.m16n8k16.bf16" : "mma.m16n8k16.f16", &mine, sizeof mine);
   const auto* const of_lane = reinterpret_cast<const Fragments*>(given);
 
-  // The four lanes of a quad hold one row of A (and, in a2, a3, a6, a7, the row 8 below), each of
-  // them two k below 8 and two from 8 on; likewise one column of B.
+  // The four lanes of a quad hold one row of A (and, in a2, a3, a6, a7, the row 8 below). Each has
+  // two k below 8 and two from 8 on. Likewise they hold one column of B.
   const Fragments* const row = of_lane + lane() / 4 * 4;
   const Fragments* const column = of_lane + lane() % 4 * 2 * 4;
   for (int upper = 0; upper < 2; ++upper)  // k = 8 upper + 2 pair + half, ascending

@@ -1,4 +1,4 @@
-// A tensor map as the model has it: the facts that the real one encodes in 128 opaque bytes
+// The model's tensor map: the facts that the real one encodes in 128 opaque bytes
 // (cuda/base/tensor_map.h), as plain fields.
 #pragma once
 

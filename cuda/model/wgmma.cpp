@@ -10,7 +10,7 @@ namespace {
 
 constexpr int warpgroup = 128, rows = 64, depth = 16, max_columns = 256;
 
-// The block that runs on this OS thread; its threads own it.
+// The block that runs on this OS thread. Its threads own it.
 std::weak_ptr<HopperBlock>& current_block() {
   static thread_local std::weak_ptr<HopperBlock> block;
   return block;
@@ -20,7 +20,7 @@ float value(std::uint16_t bits, bool is_bf16) {
   return is_bf16 ? bf16{bits}.to_float() : f16{bits}.to_float();
 }
 
-// An operand in shared memory, as its 64-bit descriptor tells. Offsets count 16 bytes.
+// An operand in shared memory, as its 64-bit descriptor gives it. Offsets count 16 bytes.
 class SharedOperand {
  public:
   SharedOperand(const std::vector<unsigned char>& memory, std::uint64_t descriptor, bool mn_major)
@@ -35,12 +35,12 @@ class SharedOperand {
       throw ModelError("wgmma: a base offset other than 0 is not modelled");
   }
 
-  // Element `mn` (row of A, column of B) at depth `k`.
+  // Return element `mn` (row of A, column of B) at depth `k`.
   std::uint16_t at(int mn, int k) const {
     // With the 128-byte swizzle the unit is 8 rows of 128 bytes. K-major: a row is 64 elements
-    // along k; the next 8 rows along mn lie at the stride. MN-major: a row is 64 elements along mn,
-    // the 8 rows are along k, their next 8 at the stride, the next 64 along mn at the leading
-    // offset.
+    // along k, and the stride leads to the next 8 rows along mn. MN-major: a row is 64 elements
+    // along mn, and the 8 rows lie along k; the stride leads to the next 8 along k, the leading
+    // offset to the next 64 along mn.
     const std::uint32_t offset = mn_major_
                                      ? static_cast<std::uint32_t>(mn / 64) * leading_ +
                                            static_cast<std::uint32_t>(k / 8) * stride_ +
@@ -67,12 +67,12 @@ class SharedOperand {
   bool mn_major_;
 };
 
-// Of one accumulator: four consecutive threads hold a row of eight columns, two each; the warp's 8
-// rows, then the 8 below, then the next eight columns.
+// Position of an accumulator. Four consecutive threads hold a row of eight columns, two each; then
+// come the warp's 8 rows, the 8 below, and the next eight columns.
 int d_row(int thread, int i) { return 16 * (thread >> 5) + ((thread >> 2) & 7) + ((i & 2) << 2); }
 int d_column(int thread, int i) { return (i >> 2 << 3) + ((thread & 3) << 1) + (i & 1); }
 
-// Of a 32-bit register of A: rows as above, register 1 and 3 eight rows, 2 and 3 eight columns on.
+// Position of a 32-bit register of A: as above; 1 and 3 are eight rows on, 2 and 3 eight columns.
 int a_row(int thread, int i) { return 16 * (thread >> 5) + ((thread >> 2) & 7) + ((i & 1) << 3); }
 int a_column(int thread, int i) { return ((thread & 3) << 1) + ((i & 2) << 2); }
 
@@ -123,12 +123,12 @@ void multiply(const std::array<const Products*, warpgroup>& threads, std::size_t
       (*threads[t])[which].d[i] = d[d_row(t, i)][d_column(t, i)];
 }
 
-// With copies at once, products still come late in one order of threads, that in which a producer
-// goes first: a buffer that is given back before the product that reads it is over is overwritten
-// then.
+// Whether products come late. With copies at once, they still do in the ascending order, in which a
+// producer goes first. So a buffer that is given back before the product that reads it is over is
+// then overwritten.
 bool products_late() { return schedule().async_late || schedule().order == ThreadOrder::ascending; }
 
-// All threads of the warpgroup together; the first does the work of all.
+// Perform the products with all threads of the warpgroup; the first does the work of all.
 void perform(HopperThread& mine, const Products& products) {
   const Products* pointer = &products;
   const unsigned char* all = warpgroup_exchange("wgmma", &pointer, sizeof(pointer));

@@ -32,7 +32,7 @@ NcclLibrary open_library() {
 
 #else
 
-// Where the build found its header's library; empty when it found none.
+// The library that belongs to the header of the build; empty when the build found none.
 #ifndef RINGSCOPE_NCCL_LIBRARY
 #define RINGSCOPE_NCCL_LIBRARY ""
 #endif
@@ -46,7 +46,7 @@ std::vector<std::string> places() {
 }
 
 NcclLibrary open_library() {
-  // Never closed: NCCL has threads of its own.
+  // Never closed, because NCCL has threads of its own.
   void* library = nullptr;
   std::string path, error;
   for (const std::string& place : places()) {

@@ -1,6 +1,6 @@
-// NCCL as a table of functions, looked for when a program first needs it: most machines lack NCCL,
-// and the same program is to run there too. What NCCL returns becomes an exception that says what
-// failed and what NCCL calls it. Rank and step are added on the way up (core/ring/ring.h).
+// Loads NCCL as a table of functions when a program first needs it, because most machines lack NCCL
+// and the same program must run there too. A failed call becomes an exception that says what failed
+// and what NCCL calls it. Callers add rank and step (core/ring/ring.h).
 #pragma once
 
 #include <nccl.h>
@@ -11,7 +11,7 @@
 
 namespace ringscope::cuda {
 
-// By NCCL's names without "nccl".
+// Members have NCCL's names without "nccl".
 struct NcclApi {
   decltype(&::ncclGetVersion) get_version = nullptr;
   decltype(&::ncclGetUniqueId) get_unique_id = nullptr;
@@ -33,20 +33,20 @@ struct NcclApi {
 
 struct NcclLibrary {
   const NcclApi* api = nullptr;
-  std::string path;     // that it was found under; empty when it is linked
-  std::string why_not;  // one line when there is none
+  std::string path;     // where the library was found; empty when it is linked
+  std::string why_not;  // one line when there is no library
 };
 
-// Looks once: RINGSCOPE_NCCL_LIBRARY (a file) when that is set, else libnccl.so.2 where the system
-// looks, else the library that belongs to the header of the build. Thread-safe, never throws.
+// Look for NCCL once: in the file RINGSCOPE_NCCL_LIBRARY when that is set, else as libnccl.so.2
+// where the system looks, else in the library of the build's header. Thread-safe, never throws.
 const NcclLibrary& nccl_library();
 
-// Throws RunError when there is none.
+// Throw RunError when NCCL is missing.
 const NcclApi& nccl_or_throw();
 
-// "2.28.9"; 0 for "unknown".
+// Return, for example, "2.28.9", or "unknown" for 0.
 std::string nccl_version_text(int version);
-// Of the library, as NCCL_VERSION makes it.
+// Return the library's version in the form of NCCL_VERSION.
 int nccl_version();
 
 // A RunError whose text is "FUNCTION: MESSAGE (what NCCL says of the last error)".

@@ -22,13 +22,13 @@ bool is_hop(const TraceEvent& event) {
   return (event.lane == Lane::send || event.lane == Lane::recv) && event.flow != 0;
 }
 
-// The common part of two spans, or no more than an end of it, within `own` in any case.
+// Return the common part of two spans. It always lies within `own`, and may be just an end of it.
 Span common(const Span& own, const Span& other) {
   const std::int64_t begin = std::clamp(other.begin_ns, own.begin_ns, own.end_ns);
   return {begin, std::clamp(other.end_ns, begin, own.end_ns)};
 }
 
-// When each rank came to its hops, by hop: before the slices are shortened.
+// When each rank reached its hops, by hop, before the slices are shortened.
 class Arrivals {
  public:
   explicit Arrivals(const Recording& recording)
@@ -38,7 +38,7 @@ class Arrivals {
         if (is_hop(event)) begins_[rank][key_of(event)] = event.begin_ns;
   }
 
-  // The peer that came last to the hop that a wait was for.
+  // Return the peer that came last to the hop that a wait was for.
   int last_peer(const TraceEvent& wait, int rank) const {
     const RingSchedule ring{rank, static_cast<int>(begins_.size())};
     const Hops& mine = begins_[static_cast<std::size_t>(rank)];
@@ -57,13 +57,13 @@ class Arrivals {
   using Key = std::pair<int, int>;  // (pass and payload, step)
   using Hops = std::map<Key, std::int64_t>;
 
-  // What a step needs came by the hop before it; the own block's gradient by the last one.
+  // A step waits for the hop before it; a rank waits for its own block's gradient in the last hop.
   static Hops::const_iterator awaited_in_ring(const Hops& hops, const TraceEvent& wait,
                                               const RingSchedule& ring) {
     const bool home = wait.payload == Payload::dkv && wait.kv_owner == ring.rank;
     return hops.find({kind_of(wait), home ? ring.steps() - 1 : wait.step - 1});
   }
-  // Of those that had begun when the wait ended: it was for all of them.
+  // Return the latest hop begun when the wait ended, because the wait was for all of them.
   static Hops::const_iterator last_begun(const Hops& hops, const TraceEvent& wait) {
     auto last = hops.end();
     for (auto hop = hops.begin(); hop != hops.end(); ++hop)
@@ -112,14 +112,14 @@ void split_waiting_from_transfer(Recording& recording) {
 
 namespace {
 
-// Completed when its block has arrived and its own has been read.
+// Completes when its block has arrived and its own block has been read.
 class NcclHop : public DeviceCompletion {
  public:
   NcclHop(NcclWorld& world, const RingSchedule& ring, int step, const DeviceClock& clock)
       : world_(world), ring_(ring), step_(step), clock_(clock) {}
 
   bool done() const override {
-    // What is aborted ends as well.
+    // An aborted hop ends as well.
     return end.done() && clock_.monotonic_ns(end) < world_.failed_at_ns();
   }
   void wait() override {
@@ -127,7 +127,7 @@ class NcclHop : public DeviceCompletion {
     if (!done()) world_.throw_if_failed();
   }
   void hold(cudaStream_t stream) override { end.hold(stream); }
-  // As one side sees them, so with the time in which it waited for the other; see nccl_communicator.h.
+  // Return one side's times, which include its wait for the other side (nccl_communicator.h).
   TransferTimes times() const override {
     TransferTimes times;
     at_step(ring_.rank, step_, [&] {

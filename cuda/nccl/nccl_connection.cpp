@@ -35,7 +35,7 @@ NcclError NcclConnection::error_of(ncclResult_t status, const char* function) co
 template <class F>
 void NcclConnection::call(const char* function, F&& f) {
   const std::lock_guard lock(mutex_);
-  if (comm_ == nullptr) {  // aborted, so the run has failed
+  if (comm_ == nullptr) {  // it was aborted, so the run has failed
     give_up_();
     throw RunError(fmt::format("{}: the communicator is aborted", function), rank_);
   }
@@ -63,7 +63,7 @@ void NcclConnection::settle() {
       throw RunError(fmt::format("NCCL has not connected to rank {} and rank {} within {:g} s",
                                  previous(), next(), limits_.timeout_s),
                      rank_);
-    // Most calls are over in microseconds; one that waits for a peer shall not heat a core.
+    // Most calls end within microseconds. One that waits for a peer sleeps, so that no core spins.
     if (polls < 100) {
       std::this_thread::yield();
     } else {

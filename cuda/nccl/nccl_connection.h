@@ -1,7 +1,7 @@
-// One rank's NCCL communicator, never blocking: a call returns while NCCL still works on it, and the
-// communicator's state is polled until it is done, has failed, or the run has failed elsewhere. That,
-// and that others may abort it, is what NCCL offers instead of a timeout: a kernel that waits for a
-// peer that is gone waits for ever, and so does everything behind it.
+// One rank's NCCL communicator, in nonblocking mode. A call returns while NCCL still works on it.
+// The communicator's state is then polled until it is done or has failed, or the run has failed
+// elsewhere. NCCL offers this, and an abort by other threads, instead of a timeout: a kernel that
+// waits for a lost peer waits for ever, and so does everything behind it.
 #pragma once
 
 #include <functional>
@@ -13,24 +13,24 @@
 
 namespace ringscope::cuda {
 
-// Throws when there is no point in waiting any longer: the run has failed.
+// Throws when waiting has become pointless because the run has failed.
 using GiveUp = std::function<void()>;
 
 struct NcclLimits {
-  // A transfer's kernel takes so many multiprocessors at most.
+  // The most multiprocessors that a transfer's kernel takes.
   int max_ctas = 4;
-  // A call that is in progress for so long has failed; calls wait for the peers' calls at most.
+  // A call in progress for this long has failed. A call waits for its peers' calls at most.
   double timeout_s = 60;
 };
 
-// Thread-safe; what its rank's thread does and what others do to it come one after the other.
+// Thread-safe. Calls of its rank's thread and of other threads run one after the other.
 class NcclConnection {
  public:
-  // Begins to connect, on the thread's GPU; settle() ends it. `give_up` must outlive it. Throws
-  // NcclError.
+  // Begin to connect on the thread's GPU; settle() completes it. `give_up` must outlive the
+  // connection. Throws NcclError.
   NcclConnection(const ncclUniqueId& id, int rank, int world_size, const NcclLimits& limits,
                  const GiveUp& give_up);
-  // Aborts, unless it was closed.
+  // Abort, unless the connection was closed.
   ~NcclConnection();
   NcclConnection(const NcclConnection&) = delete;
   NcclConnection& operator=(const NcclConnection&) = delete;
@@ -38,37 +38,37 @@ class NcclConnection {
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
 
-  // Returns when NCCL is done with the last call. Throws NcclError, what give_up throws, and RunError
-  // when the time is over.
+  // Wait until NCCL is done with the last call. Throws NcclError, what give_up throws, and RunError
+  // when the timeout expires.
   void settle();
 
-  // The two halves of a hop as one operation on `stream`: neither waits for the other's end. Halves
-  // of 0 bytes are left out, on both sides alike. Settled when they return.
+  // Enqueue both halves of a hop as one operation on `stream`, so neither waits for the other's
+  // end. Both sides leave out halves of 0 bytes. The call has settled when it returns.
   void send_and_receive(const void* send, Index send_bytes, void* recv, Index recv_bytes,
                         cudaStream_t stream);
-  // Alone, and so as a group of its own.
+  // Enqueue one half alone, as a group of its own.
   void send(const void* from, Index bytes, cudaStream_t stream);
   void receive(void* to, Index bytes, cudaStream_t stream);
 
-  // Lets NCCL reach the memory directly where it can; does nothing where it cannot. Once for each
-  // address; it is let go of by forget() or an abort.
+  // Let NCCL reach the memory directly where it can; elsewhere do nothing. Registers each address
+  // once, until forget() or an abort.
   void remember(void* memory, Index bytes);
   void forget();
 
-  // An error that NCCL met by itself (a lost peer, say); ncclSuccess when there is none.
+  // Return an error that NCCL met by itself (such as a lost peer), or ncclSuccess.
   ncclResult_t async_error();
   NcclError error_of(ncclResult_t status, const char* function) const;
 
-  // Ends everything that it has under way on the GPU, and itself. Any thread, any number of times.
+  // End all its work on the GPU, and itself. Any thread may call it any number of times.
   void abort() noexcept;
-  // The orderly end, in two calls: every connection of a process takes the first before any takes
-  // the second, because they wait for each other.
+  // Close in two calls. Every connection of a process makes the first call before any makes the
+  // second, because they wait for each other.
   void begin_to_close();
   void close();
 
  private:
   ncclResult_t poll();
-  // f(api, comm) under the lock; throws when it fails.
+  // Call f(api, comm) under the lock. Throws when it fails.
   template <class F>
   void call(const char* function, F&& f);
   int next() const { return (rank_ + 1) % world_size_; }
@@ -79,10 +79,10 @@ class NcclConnection {
   NcclLimits limits_;
   const GiveUp& give_up_;
 
-  std::mutex mutex_;  // guards everything below; NCCL's calls on one communicator take turns
+  std::mutex mutex_;  // guards everything below; calls on one communicator take turns
   ncclComm_t comm_ = nullptr;  // null after its end
   bool is_closing_ = false;
-  std::map<void*, void*> remembered_;  // address: handle
+  std::map<void*, void*> remembered_;  // handle by address
 };
 
 }  // namespace ringscope::cuda

@@ -26,10 +26,10 @@ class NcclRankEngine : public RankEngine {
                       &rank.pulse()),
         backend_(cuda_, rank.recorder(), rank.problem(), rank.rank(), clock_, nullptr, activities,
                  listener, &rank.pulse()) {}
-  // After a failure there may be work left that uses this rank's memory.
+  // After a failure, unfinished work may still use this rank's memory.
   ~NcclRankEngine() override { synchronize_device(device_); }
 
-  // Called on the rank's thread, whose GPU is the rank's from here on.
+  // The rank's own thread calls this; the rank's GPU is its current device from here on.
   Communicator& communicator() override {
     RINGSCOPE_CUDA(cudaSetDevice(device_));
     return communicator_;
@@ -47,7 +47,7 @@ class NcclRankEngine : public RankEngine {
     communicator_.flush_what_happened();
   }
   Index scratch_bytes() const override { return scratch_bytes_; }
-  // Also of a GPU that no longer answers, after a failure: it has no clock any more.
+  // A GPU that no longer answers after a failure has no clock, so its error counts as 0.
   std::int64_t clock_error_ns() const override try {
     const CurrentDevice current(device_);
     return clock_.error_ns();

@@ -1,4 +1,4 @@
-// Ranks on GPUs that NCCL joins: each has a compute stream, a stream for its transfers, its memory
+// Runs ranks on GPUs that NCCL joins. Each rank has a compute stream, a transfer stream, its memory
 // and its clock on its own GPU.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace ringscope::cuda {
 
 class NcclEngine : public Engine {
  public:
-  // All must outlive it; `activities` may be null (device_recording.h). `register_buffers`: KV
-  // buffers and gradients are registered with NCCL where it takes them.
+  // All arguments must outlive the engine. `activities` may be null (device_recording.h).
+  // `register_buffers` registers KV buffers and gradients with NCCL where NCCL supports it.
   NcclEngine(NcclWorld& world, const ChosenKernels& kernels, Autotuner& tuner,
              ActivityLog* activities, bool register_buffers, RankLives lives)
       : world_(world),
@@ -27,7 +27,7 @@ class NcclEngine : public Engine {
         lives_(lives) {}
 
   std::string_view name() const override { return "nccl"; }
-  // That of the first GPU; ranks have their own.
+  // The memory of the first GPU; memory_of() gives each rank's.
   MemorySpace& memory() override { return device_memory(); }
   MemorySpace& memory_of(int rank) override { return world_.memory_of(rank); }
   std::string notes() const override;

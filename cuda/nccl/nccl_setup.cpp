@@ -43,7 +43,7 @@ const ForwardKernel& with_sm_margin(const ForwardKernel& kernel, int multiproces
 
 namespace {
 
-// Containers may have the same name, and machines the same boot.
+// Containers may share a host name, and machines a boot id, so use both.
 std::string machine_name() {
   std::array<char, 256> host{};
   static_cast<void>(gethostname(host.data(), host.size() - 1));
@@ -52,7 +52,7 @@ std::string machine_name() {
   return std::string(host.data()) + " " + boot;
 }
 
-// The same for one GPU (or part of one) in all processes.
+// Return a name that is the same for one GPU (or part of one) in all processes.
 std::string gpu_name(int device) {
 #ifdef RINGSCOPE_MODEL
   return fmt::format("model {}", device);
@@ -87,7 +87,7 @@ NcclSetup::NcclSetup(const RingConfig& config, const std::vector<NcclSeat>& seat
     const DeviceQuery query = query_device(device);
     if (!query.device) throw RunError("backend nccl: " + query.why_not, ranks.front());
     const CurrentDevice current(device);
-    if (kernels_.forward == nullptr) {  // one choice for all: the GPUs of a ring are alike
+    if (kernels_.forward == nullptr) {  // one choice for all, because the GPUs of a ring are alike
       kernels_ = choose_kernels(options.kernels, query.device->architecture, config.dtype,
                                 config.shape.head_dim, config.backward);
       tuner_ = std::make_unique<Autotuner>(tuner_options(*query.device));

@@ -1,7 +1,7 @@
-// Room for transfers beside a kernel that fills the GPU. NCCL's kernels take whole multiprocessors;
-// a persistent grid (07) has one block on each, and stays until all work is done, so a transfer that
-// finds none free waits for the whole step. Leaving some free costs that share of the kernel's speed.
-// Other kernels let go of multiprocessors all the time and need no margin.
+// Prepares a run over NCCL, and leaves room for transfers beside a kernel that fills the GPU.
+// NCCL's kernels take whole multiprocessors. A persistent grid (07) occupies each one until all
+// work is done, so a transfer that finds none free waits for the whole step. A margin costs its
+// share of the kernel's speed. Other kernels free multiprocessors all the time and need no margin.
 #pragma once
 
 #include <memory>
@@ -19,21 +19,21 @@
 
 namespace ringscope::cuda {
 
-// `kernel`, on so many multiprocessors fewer (at least one remains) when its grid is persistent. One
-// margin a process: that of the last call counts for all.
+// Return `kernel`, on `multiprocessors` fewer (at least one remains) if its grid is persistent. A
+// process has one margin: the last call's counts for all.
 const ForwardKernel& with_sm_margin(const ForwardKernel& kernel, int multiprocessors);
 
 // ---
-// What a run over NCCL does before its ranks start, whether they are threads or processes.
+// The rest runs before the ranks start, whether they are threads or processes.
 
-// This process's machine and GPUs; RankGpus::gpus is empty where there is none that can be used, and
+// Return this process's machine and GPUs. When no GPU can be used, RankGpus::gpus is empty and
 // `why_not` says why.
 RankGpus visible_gpus(std::string& why_not);
 
-// Kernels, tuner and memory for the ranks of this process, on their GPUs.
+// Kernels and tuner for the ranks of this process, after a check of their GPUs' memory.
 class NcclSetup {
  public:
-  // Checks as run_on_nccl says. Throws InputError, RunError.
+  // Make the checks that run_on_nccl lists. Throws InputError, RunError.
   NcclSetup(const RingConfig& config, const std::vector<NcclSeat>& seats,
             const NcclOptions& options);
 

@@ -10,7 +10,7 @@ namespace ringscope::cuda {
 
 namespace {
 
-// Calls f(); what it throws becomes a RunError of `rank`, which `fail` is told.
+// Call f(). What it throws becomes a RunError of `rank`, which is passed to `fail`.
 template <class Fail, class F>
 void guarded(int rank, Fail&& fail, F&& f) noexcept {
   try {
@@ -56,8 +56,8 @@ NcclWorld::Place& NcclWorld::at(int rank) {
   throw RunError("the rank is not of this process", rank);
 }
 
-// What the first hop takes. No memory of a GPU is asked for or let go of while a hop is under way:
-// that would wait for kernels of other ranks on the GPU, which wait for this one.
+// What the first hop needs. No GPU memory is allocated or freed while a hop is in progress, because
+// that would wait for kernels of other ranks on the GPU, which wait for this rank.
 struct NcclWorld::Greeting {
   static constexpr Index kBytes = 64;
 
@@ -66,7 +66,7 @@ struct NcclWorld::Greeting {
 
   MemoryMeter meter;
   Buffer<std::byte> sent, received;
-  Stream stream;  // after the memory: it ends before that which work on it uses
+  Stream stream;  // after the memory, so that it ends before the memory that its work uses
   Event done{EventKind::untimed};
 };
 

@@ -1,5 +1,5 @@
-// The connections of the ranks that live in this process: one for each GPU and thread, or a single
-// one where every rank is a process. Whatever goes wrong on any of them ends all of them.
+// The connections of the ranks of this process: one per GPU and thread, or a single one when every
+// rank is a process. A failure on any connection ends all of them.
 #pragma once
 
 #include <atomic>
@@ -23,11 +23,11 @@ struct NcclSeat {
 
 class NcclWorld {
  public:
-  // Connects, with a first small hop: NCCL sets up a channel only when it is used. `failed_elsewhere`
+  // Connect, with a first small hop because NCCL sets up a channel on first use. `failed_elsewhere`
   // may be empty; it throws the RunError of a run that other processes have ended. Throws RunError.
   NcclWorld(const ncclUniqueId& id, int world_size, const std::vector<NcclSeat>& seats,
             const NcclLimits& limits, GiveUp failed_elsewhere = {});
-  // Closes in good order, or aborts after a failure.
+  // Close in good order, or abort after a failure.
   ~NcclWorld();
   NcclWorld(const NcclWorld&) = delete;
   NcclWorld& operator=(const NcclWorld&) = delete;
@@ -37,13 +37,13 @@ class NcclWorld {
   int device_of(int rank) { return at(rank).device; }
   MemorySpace& memory_of(int rank) { return *at(rank).memory; }
 
-  // Ends every wait on every rank of this process with `error`, by aborting all its connections; the
+  // End every wait of every rank of this process with `error` by aborting all connections. Only the
   // first call counts. Thread-safe.
   void fail(const RunError& error);
-  // Throws the RunError that fail() was called with, if it was, or the run's.
+  // Throw the RunError that fail() was called with, or that of another process, if there is one.
   void throw_if_failed();
-  // The monotonic time of the first failure: what ends on a GPU from then on may have been aborted.
-  // The largest number while there is none.
+  // Return the monotonic time of the first failure, or the largest number when there is none. What
+  // ends on a GPU after it may have been aborted.
   std::int64_t failed_at_ns() const { return failed_at_ns_; }
 
  private:
@@ -52,22 +52,22 @@ class NcclWorld {
     int rank = 0, device = 0;
     std::unique_ptr<MemoryOfDevice> memory;
     std::unique_ptr<NcclConnection> connection;
-    std::shared_ptr<Greeting> greeting = nullptr;  // while it connects
+    std::shared_ptr<Greeting> greeting = nullptr;  // only during connect()
   };
   Place& at(int rank);
   void connect(const ncclUniqueId& id, const NcclLimits& limits);
-  // Calls f(place) on a thread for each place, since ranks wait for each other.
+  // Call f(place) on a thread for each place, because ranks wait for each other.
   template <class F>
   void for_each_place(F&& f);
   void greet(Place& place);
-  // Looks after errors that NCCL meets by itself, while the ranks' threads wait for their GPUs.
+  // Look for errors that NCCL meets by itself while the ranks' threads wait for their GPUs.
   void watch();
   void close() noexcept;
 
   int world_size_;
   GiveUp failed_elsewhere_, give_up_;
   std::vector<Place> places_;
-  std::mutex mutex_;  // guards failure_
+  std::mutex mutex_;  // guards failure_ and the places' connections
   std::optional<RunError> failure_;
   std::atomic<std::int64_t> failed_at_ns_ = std::numeric_limits<std::int64_t>::max();
   std::atomic<bool> has_ended_ = false;

@@ -18,8 +18,8 @@ namespace ringscope::cuda {
 
 Placement place_ranks(std::span<const RankGpus> ranks) {
   Placement placement;
-  std::map<std::pair<std::string, std::string>, int> users;  // (machine, GPU): ranks on it
-  std::map<std::string, std::set<std::string>> gpus;         // of a machine
+  std::map<std::pair<std::string, std::string>, int> users;  // number of ranks by (machine, GPU)
+  std::map<std::string, std::set<std::string>> gpus;         // by machine
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const RankGpus& its = ranks[rank];
     if (its.gpus.empty()) throw RunError("sees no GPU", static_cast<int>(rank));
@@ -90,7 +90,7 @@ std::vector<GpuPair> pairs_of(int gpus) {
   return pairs;
 }
 
-// The table's entry that a device's name contains: "NVIDIA H200" is an H200.
+// Return the table's entry whose name the device's name contains: "NVIDIA H200" is an H200.
 const Gpu* known_gpu(const std::string& name) {
   for (const Gpu& gpu : builtin_hardware().gpus)
     if (name.find(gpu.name) != std::string::npos) return &gpu;
@@ -102,7 +102,7 @@ const Link* known_link(const std::string& name) {
   return nullptr;
 }
 
-// NVLink comes in one version with each generation of GPUs.
+// Each generation of GPUs has one version of NVLink.
 std::string nvlink_of(int architecture) {
   return architecture >= 100 ? "NVLink5" : architecture >= 90 ? "NVLink4" : "NVLink3";
 }
@@ -127,7 +127,7 @@ std::string links_text(const std::string& gpu_name, int architecture,
     std::string name, way;
     const Link* link;
   };
-  std::map<std::string, std::pair<Kind, std::string>> kinds;  // by way: and the pairs
+  std::map<std::string, std::pair<Kind, std::string>> kinds;  // by way, with its pairs
   for (const GpuPair& pair : pairs) {
     Kind kind;
     if (pair.has_atomics) {

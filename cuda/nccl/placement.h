@@ -1,9 +1,9 @@
-// Which rank uses which GPU, and what NCCL needs where they are fewer than ranks.
+// Decides which rank uses which GPU, and what NCCL needs when GPUs are fewer than ranks.
 //
-// Several ranks on one GPU move their blocks slowly, and share its multiprocessors: that is for tests,
-// of the ring over real NCCL on a machine with a single GPU. From 2.30.3 on NCCL allows it when
-// NCCL_MULTI_RANK_GPU_ENABLE=1 is set before its first call. Before, only ranks that are processes
-// can, each pretending to be a machine of its own (NCCL_HOSTID), joined by sockets over loopback.
+// Ranks that share a GPU move their blocks slowly and share its multiprocessors, so this serves
+// only tests of the ring over real NCCL on a machine with one GPU. NCCL allows it from 2.30.3 on if
+// NCCL_MULTI_RANK_GPU_ENABLE=1 is set before its first call. Older versions need a process per
+// rank, each posing as its own machine (NCCL_HOSTID), joined by sockets over loopback.
 #pragma once
 
 #include <span>
@@ -13,8 +13,8 @@
 
 namespace ringscope::cuda {
 
-// What one rank's process sees: its machine, and the GPUs in CUDA's order, both by names that differ
-// where they do.
+// What one rank's process sees: its machine, and the GPUs in CUDA's order. Different machines and
+// different GPUs have different names.
 struct RankGpus {
   std::string machine;
   std::vector<std::string> gpus;
@@ -23,46 +23,46 @@ struct RankGpus {
 };
 
 struct Placement {
-  std::vector<int> devices;  // one a rank: index of its GPU as its process counts them
-  bool shares_gpus = false;  // some GPU has several ranks
+  std::vector<int> devices;  // one per rank: its GPU's index in its process
+  bool shares_gpus = false;  // whether some GPU has several ranks
   int machines = 0;
-  int fewest_gpus = 0;  // on any machine, different ones
+  int fewest_gpus = 0;  // smallest number of different GPUs on a machine
 };
 
-// In order of rank, the least used GPU that a rank sees. Throws RunError naming a rank that sees
-// none.
+// Give each rank, in order, the least used GPU that it sees. Throws RunError naming a rank that
+// sees none.
 Placement place_ranks(std::span<const RankGpus> ranks);
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-// What must be in the environment of `rank` before NCCL's first call. `version` as NCCL_VERSION makes
-// it; `are_processes`: every rank is a process. Throws RunError that says why NCCL cannot do it, and
-// how it could be done.
+// Return what `rank` must have in its environment before NCCL's first call. `version` is in the
+// form of NCCL_VERSION; `are_processes` says that every rank is a process. Throws a RunError that
+// says why NCCL cannot run this, and how it could.
 Environment nccl_environment(const Placement& placement, int version, bool are_processes, int rank);
 
-// Sets what is not set yet.
+// Set the variables that are not set yet.
 void apply(const Environment& environment);
 
 // ---
-// What this machine has for a ring over NCCL, in words: NCCL, GPUs, what joins them, and from how
-// many rows a rank on a transfer is hidden behind the compute beside it.
+// Describes in words what this machine offers a ring over NCCL: NCCL, the GPUs, their links, and
+// how many rows per rank it takes to hide a transfer behind the compute beside it.
 
-// "yes: NCCL 2.28.9, 8 GPUs" or "no: " and why, for a line of `ringscope info`. Never throws.
+// Return "yes: NCCL 2.28.9, 8 GPUs" or "no: " and why, for `ringscope info`. Never throws.
 std::string nccl_availability();
 
-// Lines for `ringscope info`, each ended; empty where NCCL or GPUs are not there.
+// Return complete lines for `ringscope info`, or an empty text when NCCL or GPUs are missing.
 std::string nccl_details();
 
-// What joins two GPUs, as CUDA says.
+// The link between two GPUs, as CUDA reports it.
 struct GpuPair {
   int from = 0, to = 0;
-  bool can_access = false;   // one reads the other's memory directly
-  bool has_atomics = false;  // in one operation, which only NVLink can
+  bool can_access = false;   // one GPU can read the other's memory directly
+  bool has_atomics = false;  // and with native atomics, which only NVLink has
 };
 
-// The lines about links of GPUs of this name and compute capability x 10. Rows: c = F/B from which a
-// full step hides a hop, with 2-byte values and as many kv heads as heads, and a causal one of a
-// balanced partition, by core/cost and the rates in core/cost/hardware.txt (core/cost/time.h).
+// Return lines on the links of GPUs with this name and compute capability x 10. From c = F/B rows
+// on, a full step (or a causal one of a balanced partition) hides a hop, for 2-byte values and as
+// many kv heads as heads, by core/cost/time.h and the rates in core/cost/hardware.txt.
 std::string links_text(const std::string& gpu_name, int architecture,
                        const std::vector<GpuPair>& pairs);
 

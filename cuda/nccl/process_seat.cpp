@@ -8,7 +8,7 @@
 namespace ringscope::cuda {
 namespace {
 
-// Everybody's, by rank, on every rank.
+// Return the reports of all ranks, in order of rank, on every rank.
 std::vector<RankReport> exchange_reports(Lifeline& line) {
   RankReport mine;
   mine.gpus = visible_gpus(mine.why_not);
@@ -33,7 +33,7 @@ ProcessSeat take_process_seat(Lifeline& line) {
   return mine;
 }
 
-// Where rank 0 has none the others hear of it by the run's end.
+// If rank 0 has no id, the other ranks learn of it when the run ends.
 ncclUniqueId share_nccl_id(Lifeline& line) {
   std::string text;
   if (line.rank() == 0) text = to_hex(new_nccl_id());

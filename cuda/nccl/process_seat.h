@@ -1,5 +1,5 @@
-// What the processes of a run do before they connect, a process a rank: tell each other what they have,
-// see which GPU each gets, and hand NCCL's id round, all by the lifeline.
+// Readies the processes of a run, one per rank, before they connect. Over the lifeline, they tell
+// each other what they have, learn which GPU each gets, and share NCCL's id.
 #pragma once
 
 #include "core/process/lifeline.h"
@@ -13,16 +13,16 @@ struct ProcessSeat {
   Placement placement;  // of all ranks
 };
 
-// Called by every rank, before anything else uses a GPU; makes the rank's GPU the thread's, and sets
-// what NCCL needs in the environment. Throws RunError naming a rank that has no GPU or no NCCL, or
-// another one than rank 0.
+// Choose the rank's GPU, make it the thread's, and set the environment that NCCL needs. Every rank
+// calls it before anything else uses a GPU. Throws RunError naming a rank that has no GPU, no NCCL,
+// or a different NCCL from rank 0.
 ProcessSeat take_process_seat(Lifeline& line);
 
-// Called by every rank: rank 0's. Throws RunError.
+// Return rank 0's id. Every rank calls it. Throws RunError.
 ncclUniqueId share_nccl_id(Lifeline& line);
 
-// For an NcclWorld of one process of many: throws the run's failure, when there is one. `line` must
-// outlive it.
+// Return a function for the NcclWorld of one process that throws the run's failure, if there is
+// one. `line` must outlive it.
 GiveUp failure_of(Lifeline& line);
 
 }  // namespace ringscope::cuda

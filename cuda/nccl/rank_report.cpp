@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kField = '\t', kItem = ',';
 
-// Without the characters that separate.
+// Replace the characters that separate fields and items.
 std::string plain(std::string text) {
   for (char& c : text)
     if (c == kField || c == kItem || c == '\n') c = ' ';

@@ -1,4 +1,4 @@
-// What the processes of a run tell each other before they connect, as lines of text.
+// The messages that the processes of a run exchange before they connect, as lines of text.
 #pragma once
 
 #include <string>
@@ -13,22 +13,22 @@ namespace ringscope::cuda {
 struct RankReport {
   RankGpus gpus;
   int nccl_version = 0;
-  std::string why_not;  // why it can't take part; one line, empty when it can
+  std::string why_not;  // one line on why the rank cannot take part; empty when it can
 
   bool operator==(const RankReport&) const = default;
 };
 
-// One line, without its end; and lines as one text.
+// Write a report as one line, without its end, and join lines to one text.
 std::string to_line(const RankReport& report);
 std::string joined(const std::vector<std::string>& lines);
-// Throws RunError when it is not what joined() made.
+// Throws RunError when `text` is not what joined() made.
 std::vector<RankReport> reports_of(const std::string& text);
 
-// Throws RunError naming the lowest rank that can't take part, or has another NCCL than rank 0.
+// Throw a RunError naming the lowest rank that cannot take part or has another NCCL than rank 0.
 void check_reports(const std::vector<RankReport>& reports);
 
 std::string to_hex(const ncclUniqueId& id);
-// Throws RunError when it is not an id's.
+// Throws RunError when `hex` is not an id.
 ncclUniqueId id_of_hex(std::string_view hex);
 
 }  // namespace ringscope::cuda

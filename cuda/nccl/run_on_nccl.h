@@ -1,7 +1,7 @@
-// A whole attention problem on the GPUs of this machine, a thread and a GPU a rank, NCCL between
-// them: what `ringscope run --backend nccl` calls. (A process a rank: run_on_nccl_processes.h.)
+// Runs a whole attention problem on the GPUs of this machine, a thread and a GPU per rank, over
+// NCCL, for `ringscope run --backend nccl`. (run_on_nccl_processes.h uses a process per rank.)
 //
-// This has run on no GPU yet: only on the host model, against cuda/model's stand-in for NCCL.
+// This has not run on a GPU yet, only on the host model with cuda/model's stand-in for NCCL.
 #pragma once
 
 #include "core/run/run.h"
@@ -11,19 +11,19 @@ namespace ringscope::cuda {
 
 struct NcclOptions {
   KernelWish kernels;
-  // A transfer's kernel takes so many multiprocessors at most, and a persistent kernel leaves them
-  // free for it (nccl_setup.h).
+  // The most multiprocessors that a transfer's kernel takes. A persistent kernel leaves them free
+  // for it (nccl_setup.h).
   int max_ctas = 4;
-  // The memory of hops is registered with NCCL, where NCCL can use that.
+  // Register the memory of hops with NCCL, where NCCL supports it.
   bool register_buffers = true;
-  // Kernels' times from CUPTI instead of events (activity.h). RunError when it is not there.
+  // Take kernel times from CUPTI instead of events (activity.h). RunError when CUPTI is missing.
   bool activity_records = false;
 };
 
-// As run_on_threads. More ranks than GPUs: placement.h. Before anything is started: InputError when
-// no kernel takes the problem, RunError when there is no GPU, no NCCL, or too little memory. A rank
-// that fails, and an error of CUDA or NCCL, end all ranks: every communicator is aborted, RunFailure
-// names rank and step. Send and receive slices of the recording are the transfers' (nccl_communicator.h).
+// Run like run_on_threads; placement.h handles more ranks than GPUs. Before that, throws InputError
+// if no kernel takes the problem, RunError if a GPU, NCCL or memory is missing. A failed rank or an
+// error of CUDA or NCCL aborts every communicator, which ends all ranks. RunFailure names rank and
+// step. Recorded send and recv slices are the transfers' (nccl_communicator.h).
 RingRun run_on_nccl(const RingConfig& config, const AttentionInputs& inputs,
                     const Progress& progress = {}, const NcclOptions& options = {});
 

@@ -1,8 +1,8 @@
-// A whole attention problem with a process a rank, on one machine or several: mpirun starts the
-// processes, the lifeline hands NCCL's id round and ends all of them when one fails, NCCL moves the
-// blocks. (A thread a rank, without MPI: run_on_nccl.h.)
+// Runs a whole attention problem with a process per rank, on one machine or several. mpirun starts
+// the processes. The lifeline shares NCCL's id and ends all processes when one fails. NCCL moves
+// the blocks. (run_on_nccl.h uses a thread per rank, without MPI.)
 //
-// This has run on no GPU yet.
+// This has not run on a GPU yet.
 #pragma once
 
 #include "core/mpi/run_on_mpi.h"
@@ -10,8 +10,8 @@
 
 namespace ringscope::cuda {
 
-// As run_on_mpi, with the GPU that placement.h gives this rank. What is wrong on any rank (no GPU, no
-// NCCL, another version of it, too little memory) is a RunError on all, naming the rank.
+// Run like run_on_mpi, on the GPU that placement.h gives this rank. A problem on any rank (no GPU,
+// no NCCL, another version of it, too little memory) is a RunError on all ranks, naming that rank.
 RingRun run_on_nccl_processes(MpiSession& session, const RingConfig& config,
                               const ProcessInputs& inputs, bool gather_outputs,
                               const Progress& progress = {}, const NcclOptions& options = {});

@@ -1,6 +1,6 @@
-// cp.async (sm_80): copies from global to shared memory that pass by the registers and run on while
-// the thread computes. A thread collects its copies in groups and waits for the older groups; what
-// the other threads of the block copied is there only after a barrier that follows their waits.
+// cp.async (sm_80) copies from global to shared memory, bypassing the registers, while the thread
+// computes. A thread collects its copies in groups and waits for the older groups. It sees what
+// other threads of the block copied only after a barrier that follows their waits.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,8 +13,8 @@
 
 namespace ringscope::cuda::ptx {
 
-// Copies 16 bytes, or writes 16 zero bytes when not `valid`; global memory is not touched then, and
-// `global` may lie outside of any allocation. Both pointers are multiples of 16.
+// Copy 16 bytes, or write 16 zero bytes when not `valid`. In that case global memory is not read,
+// and `global` may lie outside any allocation. Both pointers are multiples of 16.
 __device__ __forceinline__ void cp_async_16(void* shared, const void* global, bool valid) {
 #ifdef RINGSCOPE_MODEL
   model::cp_async_16(shared, global, valid);
@@ -26,7 +26,7 @@ __device__ __forceinline__ void cp_async_16(void* shared, const void* global, bo
 #endif
 }
 
-// Closes the group of the copies since the last commit; it may be empty.
+// Close the group of the copies since the last commit. The group may be empty.
 __device__ __forceinline__ void cp_async_commit() {
 #ifdef RINGSCOPE_MODEL
   model::cp_async_commit();
@@ -35,7 +35,7 @@ __device__ __forceinline__ void cp_async_commit() {
 #endif
 }
 
-// Waits until at most the newest `Pending` groups of this thread are still under way.
+// Wait until at most the newest `Pending` groups of this thread are still in flight.
 template <int Pending>
 __device__ __forceinline__ void cp_async_wait() {
 #ifdef RINGSCOPE_MODEL

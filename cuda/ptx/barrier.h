@@ -1,11 +1,11 @@
-// Barriers. An mbarrier lies in shared memory and goes from phase to phase: a phase ends when all
-// expected arrivals have happened and all announced bytes of asynchronous copies have landed. Who
-// waits names the parity of the phase whose end it waits for: 0 for the first, then 1, 0, 1, … A
-// fresh barrier counts the phase before the first (parity 1) as over, which is how a producer
-// passes a ring of empty buffers the first time.
+// Barriers between threads and copies. An mbarrier lies in shared memory and moves from phase to
+// phase. A phase ends when all expected arrivals have happened and all announced bytes of
+// asynchronous copies have landed. A waiting thread names the parity of the phase whose end it
+// waits for: 0 for the first, then 1, 0, 1, … A fresh barrier counts the phase before the first
+// (parity 1) as over, so a producer passes a ring of empty buffers the first time.
 //
-// Named barriers (1 to 15; 0 is __syncthreads) are for some of a block's warps; those who only
-// announce that they have come may go on.
+// A named barrier (1 to 15; 0 is __syncthreads) serves some of a block's warps. A thread may
+// announce its arrival and go on.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,12 +18,12 @@
 
 namespace ringscope::cuda::ptx {
 
-// An mbarrier object, opaque. Lives in shared memory only.
+// An opaque mbarrier object. Lives in shared memory only.
 struct alignas(8) Barrier {
   std::uint64_t bits;
 };
 
-// The address of something in shared memory, as instructions take it.
+// Return the address of an object in shared memory in the form that instructions take.
 __device__ __forceinline__ std::uint32_t shared_address(const void* in_shared) {
 #ifdef RINGSCOPE_MODEL
   return model::shared_address(in_shared);
@@ -32,8 +32,8 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* in_shared) {
 #endif
 }
 
-// By one thread, before anyone uses the barrier; then fence_barrier_init by that thread and a
-// __syncthreads. Each phase takes `arrivals` arrivals.
+// Initialise the barrier so that each phase takes `arrivals` arrivals. One thread calls it, before
+// any use, followed by fence_barrier_init in that thread and a __syncthreads.
 __device__ __forceinline__ void barrier_init(Barrier& barrier, int arrivals) {
 #ifdef RINGSCOPE_MODEL
   model::mbarrier_init(&barrier.bits, arrivals);
@@ -44,7 +44,7 @@ __device__ __forceinline__ void barrier_init(Barrier& barrier, int arrivals) {
 #endif
 }
 
-// Makes initialised barriers visible to the copy engine.
+// Make initialised barriers visible to the copy engine.
 __device__ __forceinline__ void fence_barrier_init() {
 #ifdef RINGSCOPE_MODEL
   model::fence_barrier_init();
@@ -54,7 +54,7 @@ __device__ __forceinline__ void fence_barrier_init() {
 #endif
 }
 
-// One arrival.
+// Arrive once.
 __device__ __forceinline__ void barrier_arrive(Barrier& barrier) {
 #ifdef RINGSCOPE_MODEL
   model::mbarrier_arrive(&barrier.bits, 0);
@@ -64,7 +64,7 @@ __device__ __forceinline__ void barrier_arrive(Barrier& barrier) {
 #endif
 }
 
-// Announces `bytes` that asynchronous copies will bring in this phase, then arrives once.
+// Announce `bytes` that asynchronous copies will bring in this phase, then arrive once.
 __device__ __forceinline__ void barrier_arrive_expecting(Barrier& barrier, std::uint32_t bytes) {
 #ifdef RINGSCOPE_MODEL
   model::mbarrier_arrive(&barrier.bits, bytes);
@@ -76,8 +76,8 @@ __device__ __forceinline__ void barrier_arrive_expecting(Barrier& barrier, std::
 #endif
 }
 
-// Returns once the phase of that parity is over. What was written before the arrivals, and what the
-// copies brought, is visible then.
+// Wait until the phase of that parity is over. After it, what was written before the arrivals and
+// what the copies brought is visible.
 __device__ __forceinline__ void barrier_wait(Barrier& barrier, std::uint32_t parity) {
 #ifdef RINGSCOPE_MODEL
   model::mbarrier_wait(&barrier.bits, parity);
@@ -96,8 +96,8 @@ __device__ __forceinline__ void barrier_wait(Barrier& barrier, std::uint32_t par
 #endif
 }
 
-// Orders this thread's ordinary stores to shared memory before later reads by the copy engine and
-// by WGMMA. Each writing thread calls it, before the barrier that tells the reader.
+// Order this thread's ordinary stores to shared memory before later reads by the copy engine and by
+// WGMMA. Each writing thread calls it before the barrier that notifies the reader.
 __device__ __forceinline__ void fence_proxy_async() {
 #ifdef RINGSCOPE_MODEL
   model::fence_proxy_async();
@@ -106,8 +106,8 @@ __device__ __forceinline__ void fence_proxy_async() {
 #endif
 }
 
-// Waits until `threads` threads (a multiple of 32, whole warps) have come to barrier `id`; those
-// that called named_barrier_arrive count.
+// Wait until `threads` threads (a multiple of 32, in whole warps) have arrived at barrier `id`.
+// Threads that called named_barrier_arrive count.
 __device__ __forceinline__ void named_barrier_sync(int id, int threads) {
 #ifdef RINGSCOPE_MODEL
   model::named_barrier_sync(id, threads);
@@ -116,7 +116,7 @@ __device__ __forceinline__ void named_barrier_sync(int id, int threads) {
 #endif
 }
 
-// Comes to barrier `id` and goes on.
+// Arrive at barrier `id` without waiting.
 __device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
 #ifdef RINGSCOPE_MODEL
   model::named_barrier_arrive(id, threads);

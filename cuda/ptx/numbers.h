@@ -1,5 +1,5 @@
-// Number formats of the tensor-core kernels: pairs of 16-bit values in a register, and exp2 as the
-// special function unit computes it. Element is bf16 or f16 of core/base/dtype.h.
+// The number formats of the tensor-core kernels: pairs of 16-bit values in a register, and exp2 as
+// the special function unit computes it. Element is bf16 or f16 of core/base/dtype.h.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,7 +18,7 @@ namespace ringscope::cuda::ptx {
 template <class Element>
 inline constexpr bool is_half_type = std::is_same_v<Element, bf16> || std::is_same_v<Element, f16>;
 
-// 2^x, relative error below 2^-22; subnormal arguments and results count as zero; 2^-inf = 0.
+// Return 2^x, relative error below 2^-22. Subnormal arguments and results are zero; 2^-inf = 0.
 __device__ __forceinline__ float exp2_approx(float x) {
 #ifdef RINGSCOPE_MODEL
   return std::exp2(x);
@@ -29,7 +29,7 @@ __device__ __forceinline__ float exp2_approx(float x) {
 #endif
 }
 
-// Two values rounded to nearest even; `low` in the lower half, which is the lower address.
+// Round two values to nearest even and pack them; `low` goes to the lower half, the lower address.
 template <class Element>
 __device__ __forceinline__ std::uint32_t pack(float low, float high) {
   static_assert(is_half_type<Element>);
@@ -73,7 +73,7 @@ __device__ __forceinline__ Element from_f32(float value) {
 #endif
 }
 
-// The two values of a packed register.
+// Split a packed register into its two values.
 template <class Element>
 __device__ __forceinline__ void unpack(std::uint32_t pair, float& low, float& high) {
   low = to_f32(Element{static_cast<std::uint16_t>(pair)});

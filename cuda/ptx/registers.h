@@ -1,7 +1,7 @@
-// Moving registers between the warpgroups of a block. A kernel starts with the same number for
-// every thread; a warpgroup that only starts copies gives most of its away, those that compute take
-// them. The compiler obeys only when the kernel has __launch_bounds__(threads, 1) and every role is
-// one branch of a single if/else.
+// Moves registers between the warpgroups of a block. A kernel starts with the same number for every
+// thread. A warpgroup that only starts copies gives most of its registers away, and the computing
+// ones take them. The compiler obeys only if the kernel has __launch_bounds__(threads, 1) and every
+// role is one branch of a single if/else.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,8 +12,8 @@
 
 namespace ringscope::cuda::ptx {
 
-// By all 128 threads of a warpgroup: from now on `kCount` registers a thread, fewer than before.
-// kCount: a multiple of 8 from 24 to 256.
+// Reduce the registers to `kCount` per thread (a multiple of 8 from 24 to 256). All 128 threads of
+// a warpgroup call it.
 template <int kCount>
 __device__ __forceinline__ void release_registers() {
   static_assert(kCount % 8 == 0 && 24 <= kCount && kCount <= 256);
@@ -24,7 +24,7 @@ __device__ __forceinline__ void release_registers() {
 #endif
 }
 
-// The same, more than before; waits until others have released enough.
+// Likewise raise them to `kCount` per thread. Waits until others have released enough.
 template <int kCount>
 __device__ __forceinline__ void claim_registers() {
   static_assert(kCount % 8 == 0 && 24 <= kCount && kCount <= 256);

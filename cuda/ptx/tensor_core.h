@@ -1,6 +1,6 @@
-// The warp-wide matrix instructions of sm_80: ldmatrix fetches 8 x 8 squares of 16-bit values from
-// shared memory into the layout that mma.sync wants; mma.sync multiplies. Which lane holds what is
-// in cuda/kernels/mma_tile.h.
+// The warp-wide matrix instructions of sm_80. ldmatrix loads 8 x 8 squares of 16-bit values from
+// shared memory in the layout that mma.sync wants, and mma.sync multiplies.
+// cuda/kernels/mma_layout.h says which lane holds what.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,8 +15,8 @@
 
 namespace ringscope::cuda::ptx {
 
-// Four squares. Lanes 8 i .. 8 i + 7 pass the addresses of the rows of square i (16 bytes each,
-// aligned to 16); r[i] becomes columns 2 (lane % 4) and + 1 of row lane / 4 of square i.
+// Load four squares. Lanes 8 i .. 8 i + 7 pass the addresses of the rows of square i (16 bytes
+// each, aligned to 16). r[i] becomes columns 2 (lane % 4) and + 1 of row lane / 4 of square i.
 __device__ __forceinline__ void ldmatrix_x4(std::uint32_t (&r)[4], const void* shared_row) {
 #ifdef RINGSCOPE_MODEL
   model::ldmatrix(r, 4, shared_row, false);
@@ -29,7 +29,7 @@ __device__ __forceinline__ void ldmatrix_x4(std::uint32_t (&r)[4], const void* s
 #endif
 }
 
-// The same, every square transposed: r[i] becomes rows 2 (lane % 4) and + 1 of column lane / 4.
+// Likewise, with every square transposed: r[i] is rows 2 (lane % 4) and + 1 of column lane / 4.
 __device__ __forceinline__ void ldmatrix_x4_trans(std::uint32_t (&r)[4], const void* shared_row) {
 #ifdef RINGSCOPE_MODEL
   model::ldmatrix(r, 4, shared_row, true);
@@ -42,7 +42,7 @@ __device__ __forceinline__ void ldmatrix_x4_trans(std::uint32_t (&r)[4], const v
 #endif
 }
 
-// d += a b for a: 16 x 16, b: 16 x 8, d: 16 x 8 in f32.
+// Compute d += a b for a: 16 x 16, b: 16 x 8, d: 16 x 8 in f32.
 template <class Element>
 __device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4],
                                              std::uint32_t b0, std::uint32_t b1) {

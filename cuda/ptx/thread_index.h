@@ -1,12 +1,12 @@
-// Who am I, asked again. What a compiler derives from threadIdx.x it keeps in registers for as long
-// as anything needs it; a kernel whose loop needs nearly all of them asks anew where it uses it.
+// Rereads thread and block indices. The compiler keeps what it derives from threadIdx.x in
+// registers as long as anything needs it, so a kernel that is short of registers reads it anew.
 #pragma once
 
 #include <cuda_runtime.h>
 
 namespace ringscope::cuda::ptx {
 
-// threadIdx.x, as a value that the compiler does not know to be the same as any other.
+// Return threadIdx.x as a value that the compiler does not know to equal any other.
 __device__ __forceinline__ int thread_index() {
 #ifdef RINGSCOPE_MODEL
   return static_cast<int>(threadIdx.x);
@@ -17,7 +17,7 @@ __device__ __forceinline__ int thread_index() {
 #endif
 }
 
-// The same of blockIdx.x.
+// Likewise return blockIdx.x.
 __device__ __forceinline__ int block_index() {
 #ifdef RINGSCOPE_MODEL
   return static_cast<int>(blockIdx.x);

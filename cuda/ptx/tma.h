@@ -1,9 +1,9 @@
-// The copy engine: one thread asks for a box of a tensor in device memory, and the engine writes it
-// into shared memory, swizzled as the tensor map says, elements outside of the tensor as zeros. The
-// box's bytes (all of them, zeros included) are counted by an mbarrier when they have landed.
+// One thread asks the copy engine (TMA) for a box of a tensor in device memory. The engine writes
+// it to shared memory, swizzled as the tensor map says, with zeros for elements outside the tensor.
+// An mbarrier counts the box's bytes (zeros included) when they have landed.
 //
-// Coordinates count elements, innermost first, and may be outside of the tensor. The tensor map is
-// a `const __grid_constant__ TensorMap` parameter of the kernel.
+// Coordinates count elements, innermost first, and may lie outside the tensor. The tensor map is a
+// `const __grid_constant__ TensorMap` parameter of the kernel.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,15 +15,15 @@
 
 namespace ringscope::cuda::ptx {
 
-// Fetches the descriptor itself ahead of its first use.
+// Fetch the tensor map itself ahead of its first use.
 __device__ __forceinline__ void tma_prefetch([[maybe_unused]] const TensorMap& map) {
 #ifndef RINGSCOPE_MODEL
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 #endif
 }
 
-// The box of a 3-D tensor map at {x, y, z} into shared memory at `to` (aligned to 128 bytes; to
-// 1024 with the 128-byte swizzle).
+// Copy the box of a 3-D tensor map at {x, y, z} to shared memory at `to`, which is aligned to 128
+// bytes, or to 1024 with the 128-byte swizzle.
 __device__ __forceinline__ void tma_load(void* to, const TensorMap& map, int x, int y, int z,
                                          Barrier& full) {
 #ifdef RINGSCOPE_MODEL
@@ -37,7 +37,7 @@ __device__ __forceinline__ void tma_load(void* to, const TensorMap& map, int x, 
 #endif
 }
 
-// The same of a 4-D tensor map.
+// Likewise for a 4-D tensor map.
 __device__ __forceinline__ void tma_load(void* to, const TensorMap& map, int x, int y, int z, int w,
                                          Barrier& full) {
 #ifdef RINGSCOPE_MODEL

@@ -1,19 +1,18 @@
-// WGMMA: the four warps of a warpgroup multiply together, D (64 x N, f32, spread over the registers
+// WGMMA: the four warps of a warpgroup together compute D (64 x N, f32, spread over the registers
 // of the 128 threads) += A (64 x 16) B (16 x N). B comes from shared memory, A from shared memory
-// or from registers. The products run on their own while the threads go on:
+// or from registers. The products run asynchronously while the threads go on:
 //
 //   wgmma_fence();           registers written so far (D, and A from registers) are ready
 //   wgmma_shared<..>(..);    any number of products
-//   wgmma_commit();          they are one group
-//   ..                       D must not be touched, nor A's registers, nor the operands' memory
+//   wgmma_commit();          they form one group
+//   ..                       nobody may touch D, A's registers or the operands' memory
 //   wgmma_wait<k>();         all groups but the k youngest are done
 //
-// ptxas moves a wait as far up as it may in a stretch of code without branches, past arithmetic
-// that was meant to run under the products; something that branches, like barrier_wait, holds it
-// back.
+// ptxas hoists a wait as far as it can within branch-free code, past arithmetic that was meant to
+// run under the products. Code that branches, like barrier_wait, holds it back.
 //
-// All 128 threads execute all of it, with the same descriptors. Descriptors, and which thread holds
-// which elements: cuda/kernels/hopper_layout.h.
+// All 128 threads execute all of it with the same descriptors. cuda/kernels/hopper_layout.h
+// describes the descriptors and which thread holds which elements.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -29,8 +28,8 @@
 
 namespace ringscope::cuda::ptx {
 
-// Which of an operand's dimensions is contiguous in shared memory: K, the one summed over (rows of
-// A, or columns of B, lie in one piece), or the other one (A's rows M, B's columns N).
+// Which dimension of an operand is contiguous in shared memory: K, the one summed over (each row of
+// A or column of B is contiguous), or the other one (A's rows M, B's columns N).
 enum class Major { k, mn };
 
 __device__ __forceinline__ void wgmma_fence() {
@@ -59,7 +58,7 @@ __device__ __forceinline__ void wgmma_wait() {
 #endif
 }
 
-// Keeps the compiler from moving what computes or reads these values across this place. No
+// Keep the compiler from moving computation or reads of these values across this place. Emits no
 // instruction.
 template <int kCount>
 __device__ __forceinline__ void pin([[maybe_unused]] float (&values)[kCount]) {
@@ -69,7 +68,7 @@ __device__ __forceinline__ void pin([[maybe_unused]] float (&values)[kCount]) {
 #endif
 }
 
-// After a wait, for each accumulator that is read or changed then.
+// Call it after a wait, for each accumulator that is read or changed from then on.
 template <int kCount>
 __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
   pin(d);
@@ -103,8 +102,8 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
 #define RINGSCOPE_F88 RINGSCOPE_F80, RINGSCOPE_F8(80)
 #define RINGSCOPE_F96 RINGSCOPE_F88, RINGSCOPE_F8(88)
 
-// One instruction. N: columns; COUNT = N/2 accumulators; the inputs' operand numbers follow on.
-// `accumulate` is the predicate scale-d: without it D = A B.
+// One instruction for N columns and COUNT = N/2 accumulators. The inputs' operand numbers follow.
+// `accumulate` is the predicate scale-d; without it D = A B.
 #define RINGSCOPE_WGMMA_SHARED(N, TYPE, COUNT, A, B, ACC, TRANS_A, TRANS_B)                \
   asm volatile("{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %" #ACC                 \
                ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE       \
@@ -144,8 +143,8 @@ inline constexpr bool kIsWgmmaSize =
     kColumns == 32 || kColumns == 64 || kColumns == 80 || kColumns == 96 || kColumns == 128 ||
     kColumns == 160 || kColumns == 176 || kColumns == 192;
 
-// D = A B (+ D when `accumulate`), both operands in shared memory, given by their descriptors. T:
-// bf16 or f16.
+// Compute D = A B (+ D when `accumulate`) with both operands in shared memory, given by their
+// descriptors. T is bf16 or f16.
 template <class T, int kColumns, Major kMajorA = Major::k, Major kMajorB = Major::k>
 __device__ __forceinline__ void wgmma_shared(float (&d)[kColumns / 2], std::uint64_t a,
                                              std::uint64_t b, bool accumulate) {
@@ -163,8 +162,8 @@ __device__ __forceinline__ void wgmma_shared(float (&d)[kColumns / 2], std::uint
 #endif
 }
 
-// The same with A from registers: a[0..3] hold pairs of 16-bit elements, the lower column in the
-// lower half. They must live, unchanged, until the product is waited for.
+// Likewise, with A from registers: a[0..3] hold pairs of 16-bit elements, the lower column in the
+// lower half. They must stay unchanged until the product has been waited for.
 template <class T, int kColumns, Major kMajorB = Major::k>
 __device__ __forceinline__ void wgmma_registers(float (&d)[kColumns / 2],
                                                 const std::uint32_t (&a)[4], std::uint64_t b,

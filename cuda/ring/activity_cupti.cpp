@@ -1,4 +1,4 @@
-// CUPTI is looked for when a program runs, not linked: most machines with a driver lack it.
+// Loads CUPTI at run time instead of linking it, because most machines with a driver lack it.
 #include "cuda/ring/activity.h"
 
 #if !defined(RINGSCOPE_MODEL) && __has_include(<cupti.h>)
@@ -17,14 +17,14 @@
 namespace ringscope::cuda {
 namespace {
 
-// What CUPTI's callbacks, which take no argument of ours, write to.
+// CUPTI's callbacks take no argument of ours, so they write here.
 struct Records {
   std::mutex mutex;
-  std::map<std::uint32_t, std::vector<Activity>> kernels;  // by CUPTI's number of the stream
+  std::map<std::uint32_t, std::vector<Activity>> kernels;  // by CUPTI's stream number
   decltype(&cuptiActivityGetNextRecord) next = nullptr;
 };
 Records& records() {
-  // Never destroyed: CUPTI may call back while the program ends.
+  // Never destroyed, because CUPTI may call back while the program ends.
   static Records& all = *new Records;
   return all;
 }
@@ -56,7 +56,7 @@ std::uint64_t CUPTIAPI host_clock() { return static_cast<std::uint64_t>(monotoni
 
 class CuptiLog : public ActivityLog {
  public:
-  // Empty when all went well.
+  // Return why CUPTI cannot record, or an empty text when it records.
   std::string open() {
     for (const char* name : {"libcupti.so.13", "libcupti.so"})
       if (library_ == nullptr) library_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -83,7 +83,7 @@ class CuptiLog : public ActivityLog {
     is_open_ = true;
     return "";
   }
-  // The library stays: it may still call back.
+  // Keep the library loaded, because it may still call back.
   ~CuptiLog() override {
     if (!is_open_) return;
     disable_(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);

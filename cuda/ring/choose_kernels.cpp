@@ -15,7 +15,7 @@ bool has_passed(int number) {
                      [&](const VerifiedRun& run) { return run.number == number; });
 }
 
-// Why a kernel is not for a ring; empty when it is.
+// Return why a kernel cannot serve a ring, or an empty text when it can.
 std::string why_no_ring(const ForwardKernel& kernel) {
   return kernel.carries_state ? "" : "does not carry the state of a ring on";
 }

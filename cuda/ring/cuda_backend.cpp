@@ -47,7 +47,7 @@ Completion CudaBackend::attend(const StepInfo& step, const Region& region, const
     wait_on(stream(), after);
     return end();
   }
-  // The table needs no keys, so it is made while they may still be on their way.
+  // The table needs no keys, so make it while they may still be in transit.
   launch_allowed_keys(on_device(region), allowed_keys_.data(), stream());
   wait_on(stream(), after);
   ForwardStep arguments = forward_step(q, block, state);
@@ -162,7 +162,7 @@ std::vector<BlockStats> CudaBackend::all_stats(Pass pass) const {
   return stats;
 }
 
-// Whether no kernel is needed; the tiles that it would have passed over are counted then.
+// Whether the step needs no kernel. If so, count the tiles that a kernel would have skipped.
 template <class Kernel>
 bool CudaBackend::skips(const StepInfo& step, const Region& region, const Kernel& kernel,
                         int tile) {
@@ -177,7 +177,7 @@ bool CudaBackend::skips(const StepInfo& step, const Region& region, const Kernel
 
 Completion CudaBackend::end() const { return std::make_shared<EventCompletion>(stream()); }
 
-// Mask and all, but for the documents' ends, in the host's memory there.
+// Return the region with its documents' ends in device memory instead of host memory.
 Region CudaBackend::on_device(const Region& region) const {
   Region same = region;
   if (same.mask.num_documents > 0) same.mask.document_ends = document_ends_.data();

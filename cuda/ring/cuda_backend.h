@@ -1,9 +1,9 @@
-// BlockBackend on a GPU: each operation is enqueued on one compute stream and returns at once, with
-// an event as its completion. Pointers are the device's.
+// A BlockBackend on a GPU. Each operation is enqueued on one compute stream and returns at once,
+// with an event as its completion. All pointers are device pointers.
 //
-// The forward kernels begin and end a pass themselves (ForwardStep's `first` and `last`), so
-// begin() enqueues nothing, and finish() only where the last step had no pairs. A step without
-// pairs starts no kernel.
+// The forward kernels begin and end a pass themselves (ForwardStep's `first` and `last`). So
+// begin() enqueues nothing, and finish() does so only when the last step had no pairs. A step
+// without pairs starts no kernel.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@
 
 namespace ringscope::cuda {
 
-// What a rank runs: the kernels, and for each step of a pass which of the kernel's tiles.
+// The kernels that a rank runs and, for each step of a pass, which of the kernel's tiles.
 struct RankKernels {
   ChosenKernels kernels;
   std::vector<int> forward_tiles, backward_tiles;
@@ -25,11 +25,11 @@ struct RankKernels {
 
 class CudaBackend : public BlockBackend {
  public:
-  // For `rank`'s queries. Takes its working memory from the device, under `meter`: the tables of
-  // intervals, one counter a step, the mask's documents. Throws CudaError.
+  // Serve the queries of `rank`. Allocates working memory on the device, counted by `meter`: the
+  // tables of intervals, one counter per step, and the mask's documents. Throws CudaError.
   CudaBackend(const RingProblem& problem, int rank, bool backward, const RankKernels& kernels,
               MemoryMeter& meter);
-  // What the constructor takes, in bytes.
+  // Return the bytes that the constructor allocates.
   static Index scratch_bytes(const RingProblem& problem, int rank, bool backward);
 
   Completion begin(const QueryBlock& q, const SoftmaxState& state) override;
@@ -46,9 +46,9 @@ class CudaBackend : public BlockBackend {
   Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
                              const Completion& after) override;
 
-  // Fetches the step's counters from the device.
+  // Fetch the counters of the latest step from the device.
   const BlockStats& last_stats() const override;
-  // Of all steps of a pass; waits for the compute stream. Throws CudaError.
+  // Return the stats of all steps of a pass. Waits for the compute stream. Throws CudaError.
   std::vector<BlockStats> all_stats(Pass pass) const;
 
   cudaStream_t stream() const { return stream_.get(); }
@@ -61,7 +61,7 @@ class CudaBackend : public BlockBackend {
   StepShape shape_of(Index rows_q, Index rows_k) const;
   ForwardStep forward_step(const QueryBlock& q, const KvBlock& block,
                            const SoftmaxState& state) const;
-  // Of a step's place in counters_ and skipped_tiles_.
+  // Return a step's index into counters_ and skipped_tiles_.
   Index slot(const StepInfo& step) const {
     return (step.pass == Pass::forward ? 0 : steps_) + step.step;
   }
@@ -72,9 +72,9 @@ class CudaBackend : public BlockBackend {
   Buffer<RowInterval> allowed_keys_, allowed_queries_;
   Buffer<StepCounters> counters_;  // forward's steps, then backward's
   Buffer<Index> document_ends_;
-  // Tiles of steps that started no kernel, counted here, as the counters are.
+  // Tiles of the steps that started no kernel, indexed like counters_.
   std::vector<Index> skipped_tiles_;
-  Stream stream_;  // the last member: it ends before the memory that work on it uses
+  Stream stream_;  // declared after the memory that its work uses, so that it ends first
 
   bool is_empty_ = true;     // no key has been attended in this pass
   bool is_finished_ = true;  // a kernel has written out and lse

@@ -11,7 +11,7 @@ namespace ringscope::cuda {
 DeviceClock::DeviceClock() : anchor_(take_anchor()) {}
 
 DeviceClock::Anchor DeviceClock::take_anchor() const {
-  // The tightest of a few: the first ones pay for the device's waking up.
+  // Keep the tightest of a few anchors, because the first ones also wake the device up.
   Anchor best;
   best.half_width_ns = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < 8; ++i) {
@@ -35,7 +35,7 @@ std::int64_t DeviceClock::error_ns() const {
   const Anchor now = take_anchor();
   const std::int64_t apart = std::abs(monotonic_ns(now.event) - now.host_ns);
   const double distance_ns = static_cast<double>(now.host_ns - anchor_.host_ns);
-  constexpr double kResolutionNs = 500;  // of events
+  constexpr double kResolutionNs = 500;  // resolution of events
   return anchor_.half_width_ns + now.half_width_ns + apart +
          std::llround(kResolutionNs + distance_ns * std::numeric_limits<float>::epsilon());
 }

@@ -1,5 +1,5 @@
-// When events happened, on the host's monotonic clock. Events only know how far apart they are, so
-// one event is tied to the host's clock before a run, and everything is measured from it.
+// Converts event times to the host's monotonic clock. Events only know how far apart they are, so
+// one event is tied to the host's clock before a run and all others are measured from it.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace ringscope::cuda {
 // Thread-safe.
 class DeviceClock {
  public:
-  // Takes a few round trips to the device. Throws CudaError.
+  // Tie an event to the clock, which takes a few round trips to the device. Throws CudaError.
   DeviceClock();
 
-  // Of a timed event that has happened. Events in the order in which they happened keep it.
+  // Return the time of a timed event that has happened. The order of events is preserved.
   std::int64_t monotonic_ns(const Event& event) const;
 
-  // How far monotonic_ns may be off, for events until now: what the round trips leave open, how far
-  // the two clocks went apart since, and the last digit of the distance (a float).
+  // Return how far monotonic_ns may be off for events until now. It adds the round trips'
+  // uncertainty, the drift of the clocks since, and the last digit of the distance (a float).
   std::int64_t error_ns() const;
 
  private:

@@ -9,7 +9,7 @@ namespace ringscope::cuda {
 
 namespace {
 
-// A copy in a stream, between two events of the receiver's device.
+// A copy in a stream, enclosed by two events of the receiver's device.
 struct Copy {
   Event begin{EventKind::timed};
   Event end{EventKind::timed};
@@ -58,14 +58,14 @@ class DeviceHop : public DeviceCompletion {
     in_->end.hold(stream);
     out_->end.hold(stream);
   }
-  // From then on the two copies stay as they are, and can be read without the mutex.
+  // After this call the two copies no longer change, so they can be read without the mutex.
   void wait_until_enqueued() {
     std::unique_lock lock(ring_.mutex_);
     ring_.changed_.wait(lock, [&] { return is_enqueued() || ring_.failure_; });
     if (!is_enqueued()) throw *ring_.failure_;
   }
 
-  // Whether everything that this half comes after is in some stream.
+  // Whether everything that this half must follow is already in some stream.
   bool is_ready() const {
     return std::all_of(after_.begin(), after_.end(), [](const auto& earlier) {
       const auto* hop = dynamic_cast<const DeviceHop*>(earlier.get());
@@ -103,7 +103,7 @@ DeviceRing::DeviceRing(int world_size, int devices) {
       let_reach(device_of(rank), device_of(previous(rank)));
 }
 
-// Without it a copy takes the way through the host's memory.
+// Without peer access a copy goes through host memory.
 void DeviceRing::let_reach(int device, int other) {
   int can = 0;
   RINGSCOPE_CUDA(cudaDeviceCanAccessPeer(&can, device, other));
@@ -128,7 +128,7 @@ void DeviceRing::throw_if_failed() {
   if (failure_) throw *failure_;
 }
 
-// A copy can be what others still come after, so one may lead to the next.
+// One enqueued copy may make others ready, so repeat until none is.
 void DeviceRing::enqueue_copies() {
   bool more = true;
   while (more) {
@@ -157,7 +157,7 @@ bool DeviceRing::enqueue_next_copy(int rank) {
                        std::to_string(from) + " sent " + std::to_string(out.send_bytes) +
                        " bytes of owner " + std::to_string(out.send_owner),
                    rank, in.step);
-  // The thread that is here may be another rank's, at another step.
+  // The calling thread may belong to another rank at another step.
   at_step(rank, in.step, [&] {
     const Range range("copy");
     const CurrentDevice current(device_of(rank));
@@ -174,8 +174,8 @@ bool DeviceRing::enqueue_next_copy(int rank) {
     send.out_ = copy;
   });
   ++mine.received;
-  // A hop that is over needs no more what it came after, or hops would hold each other in one long
-  // chain.
+  // Release what a finished hop came after, because hops would otherwise keep each other alive in
+  // one long chain.
   for (DeviceHop* hop : {&receive, &send})
     if (hop->is_enqueued()) hop->after_.clear();
   return true;

@@ -1,5 +1,5 @@
-// Completions on a device. The host goes on as soon as work is enqueued; it is streams that wait,
-// by events.
+// Completions on a device, and the communicator between the GPUs of one process. The host goes on
+// as soon as work is enqueued; streams do the waiting, by events.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,12 +21,12 @@ namespace ringscope::cuda {
 
 class DeviceCompletion : public PendingOperation {
  public:
-  // Lets work that is enqueued on `stream` from now on start after it. Blocks the host at most
-  // until a peer has asked for its half of a hop, never for work on the device. Throws RunError.
+  // Make later work on `stream` start after this operation. Blocks the host at most until a peer
+  // has asked for its half of a hop, never for work on the device. Throws RunError.
   virtual void hold(cudaStream_t stream) = 0;
 };
 
-// The end of what was enqueued on a stream so far.
+// Completes when everything that was enqueued on a stream so far has finished.
 class EventCompletion : public DeviceCompletion {
  public:
   explicit EventCompletion(cudaStream_t stream) : event_(EventKind::untimed) {
@@ -42,7 +42,7 @@ class EventCompletion : public DeviceCompletion {
   Event event_;
 };
 
-// Lets later work on `stream` start after `completion`. One that is no device's is waited for here.
+// Make later work on `stream` start after `completion`. A completion on the host blocks here.
 inline void wait_on(cudaStream_t stream, const Completion& completion) {
   if (completion == nullptr) return;
   if (const auto on_device = std::dynamic_pointer_cast<DeviceCompletion>(completion)) {
@@ -53,26 +53,26 @@ inline void wait_on(cudaStream_t stream, const Completion& completion) {
 }
 
 // ---
-// Communicator between ranks of one process: virtual ranks on one device, or ranks on the devices of
-// one machine, whose blocks the copy engines move (cudaMemcpyPeerAsync), without a kernel. A hop is
-// two halves, a send and a receive; hop i of a rank receives what hop i of the previous rank sends.
-// When both halves have been asked for, and everything that they come after is in some stream, the
-// copy is enqueued on the receiver's copy stream, behind the events of both sides. So copies run
-// beside kernels, and no host thread waits for a device.
+// A Communicator between ranks of one process: virtual ranks on one device, or ranks on several
+// devices of one machine. The copy engines move the blocks (cudaMemcpyPeerAsync) without a kernel.
+// A hop has two halves, a send and a receive; hop i of a rank receives what hop i of the previous
+// rank sends. When both halves have been asked for and everything they must follow is in some
+// stream, the copy is enqueued on the receiver's copy stream, behind the events of both sides. So
+// copies run beside kernels, and no host thread waits for a device.
 //
-// No deadlock by design: streams only wait for events that are recorded already, and every wait of
-// a host thread ends either with its peer's half or with the failure of some rank.
+// Deadlock is impossible, because streams only wait for events that are already recorded, and every
+// wait of a host thread ends with its peer's half or with the failure of some rank.
 
-// One hop of one rank, completed when its block has arrived and its own has been read. Its members
-// but times() are guarded by the ring's mutex.
+// One hop of one rank. It completes when its block has arrived and its own block has been read. The
+// ring's mutex guards all members but times().
 class DeviceHop;
 
-// What the ranks share. Must outlive its communicators and their completions; the memory
+// State that the ranks share. It must outlive its communicators and their completions. The memory
 // that hops name must live until their copies are over, also after a failure.
 class DeviceRing {
  public:
-  // Rank r is on device r mod `devices`. Devices that can reach each other's memory directly are let
-  // do so. Throws CudaError.
+  // Put rank r on device r mod `devices`, and enable direct access between devices that can reach
+  // each other's memory. Throws CudaError.
   explicit DeviceRing(int world_size, int devices = 1);
 
   int world_size() const { return static_cast<int>(seats_.size()); }
@@ -80,16 +80,16 @@ class DeviceRing {
   MemorySpace& memory_of(int rank) { return place_of(rank).memory; }
   const DeviceClock& clock(int rank) const { return place_of(rank).clock; }
 
-  // Ends every wait of every rank with `error`; the first call counts. Thread-safe.
+  // End every wait of every rank with `error`. Only the first call counts. Thread-safe.
   void fail(const RunError& error);
-  // Throws the RunError that fail() was called with, if it was.
+  // Throw the RunError that fail() was called with, if it was called.
   void throw_if_failed();
 
  private:
   friend class DeviceCommunicator;
   friend class DeviceHop;
 
-  // What belongs to a device.
+  // The state of one device.
   struct Place {
     explicit Place(int device) : memory(device) {}
     MemoryOfDevice memory;
@@ -97,8 +97,8 @@ class DeviceRing {
   };
   struct Seat {
     Stream copies{StreamPriority::high};
-    std::vector<std::shared_ptr<DeviceHop>> hops;  // in the order they were asked for
-    std::size_t received = 0;                      // hops whose receive is in the stream
+    std::vector<std::shared_ptr<DeviceHop>> hops;  // in the order of the requests
+    std::size_t received = 0;                      // number of hops whose receive is in the stream
   };
 
   Place& place_of(int rank) { return *places_[static_cast<std::size_t>(device_of(rank))]; }
@@ -108,7 +108,7 @@ class DeviceRing {
   void let_reach(int device, int other);
   int previous(int rank) const { return (rank + world_size() - 1) % world_size(); }
   int next(int rank) const { return (rank + 1) % world_size(); }
-  // Enqueues every copy that can be. The mutex is held.
+  // Enqueue every copy that is ready. The caller holds the mutex.
   void enqueue_copies();
   bool enqueue_next_copy(int rank);
 
@@ -119,7 +119,7 @@ class DeviceRing {
   std::optional<RunError> failure_;
 };
 
-// One rank's place in the ring; used by that rank's thread.
+// One rank's place in the ring. Only that rank's thread uses it.
 class DeviceCommunicator : public Communicator {
  public:
   DeviceCommunicator(DeviceRing& ring, int rank) : ring_(ring), rank_(rank) {}

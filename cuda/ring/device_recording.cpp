@@ -72,7 +72,7 @@ void DeviceRecordingBackend::sample(const StepInfo& step, const Region& region,
     slices_.back().sampled.push_back(region.queries.global_position(row));
   });
   has_state_ = has_state_ || slices_.back().pairs > 0;
-  if (!has_state_) return;  // begin() writes none
+  if (!has_state_) return;  // begin() writes no state
   launch_sample_rows(sampled, state.row_max, state.row_sum,
                      samples_.data() + kSampledRows * static_cast<std::size_t>(step.step),
                      inner_.stream());
@@ -126,8 +126,8 @@ Completion DeviceRecordingBackend::finish_backward(const StepInfo& step, const Q
 }
 
 void DeviceRecordingBackend::flush() {
-  // Step by step, so that the listener hears of them while they happen, and a kernel that fails is
-  // found at its own step.
+  // Wait step by step, so that the listener hears of each step as it happens and a failing kernel
+  // is reported at its own step.
   for (const Slice& slice : slices_)
     at_step(rank_, slice.step.step, [&] {
       if (pulse_ != nullptr) pulse_->at(slice.step.pass, slice.step.step);
@@ -137,7 +137,7 @@ void DeviceRecordingBackend::flush() {
       }
       if (slice.awaited == nullptr && listener_) listener_(slice.pairs);
     });
-  if (!slices_.empty())  // and what came after the last of them
+  if (!slices_.empty())  // wait also for what came after the last slice
     at_step(rank_, slices_.back().step.step,
             [&] { RINGSCOPE_CUDA(cudaStreamSynchronize(inner_.stream())); });
   const std::vector<Activity> kernels =
@@ -154,10 +154,10 @@ void DeviceRecordingBackend::flush() {
   set_lse_errors(recorder_.samples());
 }
 
-// The stream came by: only what was not there yet when it asked was waited for.
+// Record a wait only if the hop ended after the stream reached it.
 void DeviceRecordingBackend::flush_wait(const Slice& slice) {
   const TransferTimes hop = slice.awaited->times();
-  if (hop.last_peer < 0) return;  // its own, not a peer's
+  if (hop.last_peer < 0) return;  // waited for its own work, not for a peer
   TraceEvent event = wait_event(slice.step, slice.payload);
   event.begin_ns = recorded_ns(slice.begin);
   event.end_ns = recorded_ns(slice.end);

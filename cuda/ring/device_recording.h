@@ -1,6 +1,6 @@
-// Recording on a device: what core/run/recording.h is for backends that compute on the host. While
-// the ring runs, events go into the compute stream around every wait and every kernel; flush()
-// turns them into slices. (Hops tell their own times, so core's RecordingCommunicator serves here
+// Records a ring on a device, as core/run/recording.h does for backends that compute on the host.
+// While the ring runs, events enclose every wait and every kernel in the compute stream; flush()
+// turns them into slices. (Hops report their own times, so core's RecordingCommunicator works here
 // too.)
 #pragma once
 
@@ -18,14 +18,14 @@
 
 namespace ringscope::cuda {
 
-// Writes a compute slice for every block attended, without waiting for its turn; a wait slice where
-// the compute stream stood still for a block; and, forward, the softmax state of three query rows
-// after every step. The processor time of a slice is its length, on a device.
+// Writes a compute slice for every block attended, without the wait for its turn, and a wait slice
+// when the compute stream stood still for a block. A forward pass also records the softmax state of
+// three query rows after every step. On a device, a slice's processor time is its length.
 class DeviceRecordingBackend : public BlockBackend {
  public:
-  // `turns` may be null: kernels of different ranks run at once then. `activities` may be null:
-  // slices are as long as between events then. `listener` may be empty; it is called by flush().
-  // `pulse` may be null; it advances with every operation asked for and, in flush(), ended.
+  // `turns` may be null; kernels of different ranks then run at once. `activities` may be null;
+  // slices then last from event to event. `listener` may be empty; flush() calls it. `pulse` may be
+  // null; it advances with every operation requested and, in flush(), with every operation ended.
   // Throws CudaError.
   DeviceRecordingBackend(CudaBackend& inner, Recorder& recorder, const RingProblem& problem,
                          int rank, const DeviceClock& clock, KernelTurns* turns,
@@ -47,24 +47,24 @@ class DeviceRecordingBackend : public BlockBackend {
                              const Completion& after) override;
   const BlockStats& last_stats() const override { return inner_.last_stats(); }
 
-  // Waits until everything has happened, and records it. Throws RunError naming rank and step.
+  // Wait until everything has happened, and record it. Throws a RunError that names rank and step.
   void flush();
 
  private:
-  // Between two events of the compute stream.
+  // The time between two events of the compute stream.
   struct Slice {
     StepInfo step;
     Event begin{EventKind::timed};
     Event end{EventKind::timed};
-    Completion awaited;               // a wait's; null: a compute slice
-    Payload payload = Payload::kv;    // a wait's
-    Index pairs = 0;                  // a compute slice's, as the region says
-    std::vector<Index> sampled = {};  // a compute slice's: global positions of the rows in samples_
+    Completion awaited;               // for a wait slice; null in a compute slice
+    Payload payload = Payload::kv;    // for a wait slice
+    Index pairs = 0;                  // for a compute slice: the region's pairs
+    std::vector<Index> sampled = {};  // for a compute slice: global positions of samples_
   };
 
-  // Lets the compute stream wait for `after` between two events.
+  // Make the compute stream wait for `after` between two events.
   void wait(const StepInfo& step, Payload payload, const Completion& after);
-  // Puts what `attend` enqueues between two events, in this rank's turn.
+  // Enclose what `attend` enqueues by two events, in this rank's turn.
   template <class Attend>
   Completion compute(const StepInfo& step, const Region& region, Attend&& attend);
   void sample(const StepInfo& step, const Region& region, const SoftmaxState& state);
@@ -84,8 +84,8 @@ class DeviceRecordingBackend : public BlockBackend {
   ActivityLog* activities_;
   Engine::Listener listener_;
   RankPulse* pulse_;
-  PinnedBuffer<RowSample> samples_;  // three a step
-  bool has_state_ = false;           // some key has been attended in this pass
+  PinnedBuffer<RowSample> samples_;  // three per step
+  bool has_state_ = false;           // whether a key has been attended in this pass
   std::vector<Slice> slices_;
 };
 

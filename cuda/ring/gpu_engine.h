@@ -1,5 +1,5 @@
-// Ranks of one process on its GPUs: virtual ranks on a single one, or dealt over several. Each has a
-// compute stream and a copy stream, and its own memory.
+// Runs the ranks of one process on its GPUs: virtual ranks on a single GPU, or ranks dealt over
+// several. Each rank has a compute stream, a copy stream and its own memory.
 #pragma once
 
 #include <vector>
@@ -17,9 +17,9 @@ namespace ringscope::cuda {
 
 class GpuEngine : public Engine {
  public:
-  // On the first `gpus` GPUs in turn. `take_turns`: at most one rank's kernel at a time on each of
-  // them (kernel_turns.h). `tuner`, and `activities`
-  // unless it is null (device_recording.h), must outlive it. Throws CudaError.
+  // Deal the ranks over the first `gpus` GPUs. With `take_turns`, each GPU runs at most one rank's
+  // kernel at a time (kernel_turns.h). `tuner`, and `activities` unless it is null
+  // (device_recording.h), must outlive the engine. Throws CudaError.
   GpuEngine(int world_size, const ChosenKernels& kernels, bool take_turns, Autotuner& tuner,
             ActivityLog* activities = nullptr, int gpus = 1)
       : ring_(world_size, gpus),
@@ -30,10 +30,10 @@ class GpuEngine : public Engine {
         activities_(activities) {}
 
   std::string_view name() const override { return "cuda"; }
-  // That of the first GPU; ranks have their own.
+  // The memory of the first GPU; memory_of() gives each rank's.
   MemorySpace& memory() override { return device_memory(); }
   MemorySpace& memory_of(int rank) override { return ring_.memory_of(rank); }
-  // The tiles that were chosen, and how.
+  // Return which tiles were chosen, and how.
   std::string notes() const override;
   std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override;
   void fail(const RunError& error) override { ring_.fail(error); }

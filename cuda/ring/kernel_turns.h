@@ -1,7 +1,7 @@
-// Virtual ranks on one GPU share its multiprocessors. Kernels that run at once each take longer,
-// and who is slow because of its own work can't be told any more. So they may take turns: each
-// starts after the one that was enqueued before it, whichever rank's, and the time between its
-// begin and its end is its own. Copies go on beside them.
+// Lets the kernels of virtual ranks on one GPU take turns. Kernels that run at once share its
+// multiprocessors, so each takes longer, and a rank's own work can no longer be told from its time.
+// With turns, a kernel starts after the one enqueued before it, whichever rank's that is, so the
+// time from its begin to its end is its own. Copies still run beside kernels.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,10 +14,10 @@
 
 namespace ringscope::cuda {
 
-// Thread-safe. No deadlock: a turn waits for work that is in a stream already.
+// Thread-safe. It cannot deadlock, because a turn waits only for work that is already in a stream.
 class KernelTurns {
  public:
-  // enqueue() puts one turn's work on `stream`.
+  // Take a turn, whose work enqueue() puts on `stream`.
   template <class F>
   void take(cudaStream_t stream, F&& enqueue) {
     const std::lock_guard lock(mutex_);

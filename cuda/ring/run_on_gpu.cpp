@@ -21,7 +21,7 @@ DeviceInfo device_or_throw(int index = 0) {
   return *query.device;
 }
 
-// How many of `wanted` GPUs have ranks.
+// Return how many of the `wanted` GPUs get ranks.
 int check_gpus(int wanted, int world_size) {
   int there = 0;
   RINGSCOPE_CUDA(cudaGetDeviceCount(&there));
@@ -34,7 +34,7 @@ int check_gpus(int wanted, int world_size) {
 // Kernels count rows in int.
 constexpr Index kMaxRows = Index{1} << 30;
 
-// What allocations are rounded up to, code, and what kernels need while they run.
+// Room for rounded-up allocations, code, and what kernels need while they run.
 constexpr Index kSpareBytes = Index{64} << 20;
 
 }  // namespace
@@ -47,7 +47,7 @@ void check_gpu_sizes(const RingConfig& config) {
         "--world-size or use --backend cpu",
         config.shape.seqlen, config.world_size, rows, kMaxRows));
   for (const Index size : {config.shape.batch, config.shape.num_heads})
-    if (size > 65535)  // a grid's second and third dimension
+    if (size > 65535)  // limit of a grid's second and third dimensions
       throw InputError(
           fmt::format("batch or heads: {} given, at most 65535 accepted on a GPU", size));
 }
@@ -71,8 +71,8 @@ RingRun run_on_gpu(const RingConfig& config, const AttentionInputs& inputs,
                    const Progress& progress, const GpuOptions& options) {
   check_run(config, inputs);
   check_gpu_sizes(config);
-  // Streams that share one of the hardware's queues wait for each other. There are 8 of these
-  // unless more are asked for before CUDA starts, and each rank has two streams.
+  // Streams that share one of the hardware's queues wait for each other. There are 8 queues unless
+  // more are requested before CUDA starts, and each rank has two streams.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   const DeviceInfo device = device_or_throw();
   const int gpus = check_gpus(options.gpus, config.world_size);

@@ -9,7 +9,7 @@ __global__ void sample_rows(SampledRows sampled, const float* row_max, const dou
                             RowSample* to) {
   const int i = threadIdx.x;
   if (i >= sampled.count) return;
-  // Not rows[i]: an index that is not known to the compiler puts an array into local memory.
+  // A subscript unknown at compile time would put rows[] into local memory, so select by hand.
   const long long row = i == 0 ? sampled.rows[0] : i == 1 ? sampled.rows[1] : sampled.rows[2];
   to[i].row_max = row_max[row];
   to[i].row_sum = row_sum[row];

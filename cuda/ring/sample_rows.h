@@ -1,11 +1,11 @@
-// Keeps the softmax state of a few query rows, for the recording.
+// Copies the softmax state of a few query rows for the recording.
 #pragma once
 
 #include <cuda_runtime.h>
 
 namespace ringscope::cuda {
 
-// As on the device: indices into [batch, heads, rows], so rows of batch entry 0, head 0.
+// Rows on the device: indices into [batch, heads, rows], so they are rows of batch entry 0, head 0.
 struct SampledRows {
   long long rows[3];
   int count;
@@ -16,8 +16,8 @@ struct RowSample {
   double row_sum;
 };
 
-// to[i] = the state of row rows[i], for i < count. `to` may be pinned host memory: a few bytes then
-// cross the bus without a copy of their own. Throws CudaError.
+// Set to[i] to the state of row rows[i], for i < count. `to` may be pinned host memory; the few
+// bytes then cross the bus without a separate copy. Throws CudaError.
 void launch_sample_rows(const SampledRows& rows, const float* row_max, const double* row_sum,
                         RowSample* to, cudaStream_t stream);
 

@@ -27,7 +27,7 @@ void warm_up(const RankKernels& kernels, const AttentionParams& params) {
   Buffer<RowInterval> allowed(&meter, 2);
   Buffer<StepCounters> counters(&meter, 1);
   Buffer<RowSample> sample(&meter, 1);
-  Stream stream;  // ends before what it uses
+  Stream stream;  // declared last, so that it ends before what it uses
 
   launch_allowed_keys(region, allowed.data(), stream.get());
   ForwardStep forward;

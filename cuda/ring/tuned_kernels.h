@@ -1,5 +1,5 @@
-// A kernel's first launch loads its code, which can take longer than a whole step. So every kernel
-// of a run is launched once before the clock runs.
+// Prepares the kernels of a run. A kernel's first launch loads its code, which can take longer than
+// a whole step, so each kernel is launched once before the clock starts.
 #pragma once
 
 #include "core/attention/views.h"
@@ -8,13 +8,13 @@
 
 namespace ringscope::cuda {
 
-// Launches what a rank with these kernels launches, on one row, and waits for it. Throws CudaError.
+// Launch, on one row, all kernels that a rank with `kernels` launches, and wait. Throws CudaError.
 void warm_up(const RankKernels& kernels, const AttentionParams& params);
 
 // ---
-// The kernels of a rank with the tile that is fastest for each of its steps.
+// The second part chooses the tile with which a kernel is fastest at each step of a rank.
 
-// Asks `tuner` for every step's class of shapes. Throws as it.
+// Ask `tuner` for the shape class of every step. Throws what it throws.
 RankKernels tuned_kernels(const ChosenKernels& kernels, const RingProblem& problem, int rank,
                           Autotuner& tuner);
 

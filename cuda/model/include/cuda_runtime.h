@@ -1,10 +1,10 @@
-// Stands in for NVIDIA's header when the CUDA layer is compiled by the host compiler: CUDA C++'s
-// keywords, the device functions that our kernels call, and the runtime API, all by CUDA's names.
-// Left out on purpose, so that using them does not compile: __shared__ (use shared_memory()),
-// atomics on floats (results would depend on their order), <<<...>>> (use launch()).
+// Stands in for NVIDIA's header when the host compiler compiles the CUDA layer: CUDA C++'s
+// keywords, the device functions that our kernels call, and the runtime API, under CUDA's names. It
+// omits on purpose, so that using them fails to compile: __shared__ (use shared_memory()), atomics
+// on floats (results would depend on their order), <<<...>>> (use launch()).
 #pragma once
 
-// Before the macros below, because glibc declares functions of some of these names.
+// Included before the macros below, because glibc declares functions with some of these names.
 #include <math.h>
 
 #include <atomic>
@@ -28,7 +28,7 @@
 
 namespace ringscope::cuda::model {
 
-// One value of every lane in `mask`; `source` names the lane whose value this thread gets.
+// Exchange one value of every lane in `mask` and return the value of lane `source`.
 template <class T>
 T shuffle(const char* kind, unsigned mask, T value, int source) {
   static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
@@ -52,13 +52,13 @@ T atomic_add(T* address, T value) {
   return std::atomic_ref<T>(*address).fetch_add(value);
 }
 
-// As the hardware computes them: through base 2.
+// Exponential and logarithm through base 2, as the hardware computes them.
 inline float fast_exp(float x) { return exp2f(x * 1.4426950408889634f); }
 inline float fast_log(float x) { return log2f(x) * 0.6931471805599453f; }
 
 }  // namespace ringscope::cuda::model
 
-// Macros, because glibc has functions of these names.
+// These are macros because glibc has functions of these names.
 #define __expf(x) ::ringscope::cuda::model::fast_exp(x)
 #define __logf(x) ::ringscope::cuda::model::fast_log(x)
 
@@ -70,8 +70,8 @@ inline void __syncwarp(unsigned mask = ~0u) {
   ringscope::cuda::model::warp_exchange("__syncwarp", nullptr, 0, mask);
 }
 
-// A warp's shuffles: the warp is cut into segments of `width` lanes (a power of 2). A source outside
-// of the segment gives the thread's own value back.
+// Shuffle within a warp that is cut into segments of `width` lanes (a power of 2). A source outside
+// the segment returns the thread's own value.
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
   const int segment = ringscope::cuda::model::lane() & ~(width - 1);

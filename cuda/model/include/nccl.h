@@ -1,7 +1,6 @@
-// Stands in for NCCL's header when the CUDA layer is compiled by the host compiler: the part of its
-// API that Ringscope calls, by NCCL's names and numbers. What the model does with it, and what it
-// complains about: cuda/model/nccl_model.h. Nothing of it is NCCL; the tests of tests/nccl run
-// against that.
+// Stands in for NCCL's header when the host compiler compiles the CUDA layer: the part of the API
+// that Ringscope calls, under NCCL's names and numbers. cuda/model/nccl_model.h describes the model
+// and its complaints. None of it is NCCL's code; tests/nccl runs against the real library.
 #pragma once
 
 #include <cuda_runtime.h>
