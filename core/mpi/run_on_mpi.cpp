@@ -203,8 +203,7 @@ class ProcessRun {
   RingRun run_;
   RankReport report_;
   std::unique_ptr<Rank> rank_;
-  std::unique_ptr<RankEngine>
-      rank_engine_;  // ends before the rank, whose memory it may touch
+  std::unique_ptr<RankEngine> rank_engine_;  // ends before the rank, whose memory it may touch
   std::optional<ProcessWait> wait_;
 };
 

@@ -58,8 +58,7 @@ class ThreadHop : public PendingOperation {
   int rank_;
   Exchange exchange_;
   std::vector<Completion> after_;
-  bool ready_ =
-      false;  // all of after_ has happened: the sent block is there, the buffer free
+  bool ready_ = false;  // all of after_ has happened: the sent block is there, the buffer free
   bool sent_ = false;
   bool received_ = false;
   TransferTimes times_;

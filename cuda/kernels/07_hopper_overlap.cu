@@ -128,80 +128,80 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     const int consumer = warpgroup - 1;
     HopperRows<Config> rows(shared, consumer);
     if (consumer == Config::kConsumers - 1) pass_turn<Config>(consumer);  // the first may begin
-    for_each_item<
-        Config>(storage, step, row_tiles, [&](const VisitingTile& tile, int batch, int head) {
-      // There is nothing to read or add, so the state stays as it is in memory.
-      if (tile.key_tiles() == 0 && !step.first && !step.last) return;
-      rows.begin(step, batch, head, tile.first_row + consumer * kWarpgroupRows);
-      if (tile.key_tiles() == 0) return rows.end(step, batch, head);
+    for_each_item<Config>(
+        storage, step, row_tiles, [&](const VisitingTile& tile, int batch, int head) {
+          // There is nothing to read or add, so the state stays as it is in memory.
+          if (tile.key_tiles() == 0 && !step.first && !step.last) return;
+          rows.begin(step, batch, head, tile.first_row + consumer * kWarpgroupRows);
+          if (tile.key_tiles() == 0) return rows.end(step, batch, head);
 
-      const auto mask_and_softmax = [&](int key_tile) {
-        const int key = key_tile * Config::kKeys;
-        if (tile.is_full(key, key + Config::kKeys)) {
-          rows.count_all(step);
-        } else {
-          rows.mask(step, key);
-        }
-        rows.softmax(exponent_scale);
-      };
-      const auto await_next_k = [&](int key_tile) {
-        if (key_tile + 1 == tile.last_tile) return;
-        const StagePlace<Config::kStages> next = at.next();
-        ptx::barrier_wait(shared.k_full[next.stage], next.parity);
-      };
+          const auto mask_and_softmax = [&](int key_tile) {
+            const int key = key_tile * Config::kKeys;
+            if (tile.is_full(key, key + Config::kKeys)) {
+              rows.count_all(step);
+            } else {
+              rows.mask(step, key);
+            }
+            rows.softmax(exponent_scale);
+          };
+          const auto await_next_k = [&](int key_tile) {
+            if (key_tile + 1 == tile.last_tile) return;
+            const StagePlace<Config::kStages> next = at.next();
+            ptx::barrier_wait(shared.k_full[next.stage], next.parity);
+          };
 
-      ptx::barrier_wait(shared.q_full, q_parity);
-      q_parity ^= 1;
-      if (step.softmax_scale < 0) negate_q(shared, consumer, kOwn + consumer);
-      ptx::barrier_wait(shared.k_full[at.stage], at.parity);
-      ptx::wgmma_fence();
-      rows.start_scores(shared.k[at.stage]);
-      ptx::wgmma_wait<0>();
-      ptx::wgmma_done(rows.s);
-      release(shared.k_empty[at.stage]);
-      mask_and_softmax(tile.first_tile);
-      await_next_k(tile.first_tile);
-      rows.rescale_output();
-      rows.pack_p();
+          ptx::barrier_wait(shared.q_full, q_parity);
+          q_parity ^= 1;
+          if (step.softmax_scale < 0) negate_q(shared, consumer, kOwn + consumer);
+          ptx::barrier_wait(shared.k_full[at.stage], at.parity);
+          ptx::wgmma_fence();
+          rows.start_scores(shared.k[at.stage]);
+          ptx::wgmma_wait<0>();
+          ptx::wgmma_done(rows.s);
+          release(shared.k_empty[at.stage]);
+          mask_and_softmax(tile.first_tile);
+          await_next_k(tile.first_tile);
+          rows.rescale_output();
+          rows.pack_p();
 
-      // Here P of the previous tile is ready, its V is the buffer at `before`, and the previous
-      // iteration has waited for K. That wait marks the end of softmax, so softmax cannot slip
-      // behind the wait for O that follows (which the compiler hoists as far as it can).
-      // [overlap
-      for (int key_tile = tile.first_tile + 1; key_tile < tile.last_tile; ++key_tile) {
-        const StagePlace<Config::kStages> before = at;
-        at.advance();
-        await_turn<Config>(consumer);
-        ptx::wgmma_fence();
-        rows.start_scores(shared.k[at.stage]);
-        ptx::barrier_wait(shared.v_full[before.stage], before.parity);
-        ptx::wgmma_fence();
-        rows.start_output(shared.v[before.stage]);
-        pass_turn<Config>(consumer);
-        ptx::wgmma_wait<1>();
-        ptx::wgmma_done(rows.s);
-        release(shared.k_empty[at.stage]);
-        mask_and_softmax(key_tile);
-        ptx::pin(rows.s);
-        await_next_k(key_tile);
-        ptx::wgmma_wait<0>();
-        ptx::wgmma_done(rows.o);
-        release(shared.v_empty[before.stage]);
-        rows.rescale_output();
-        rows.pack_p();
-      }
-      // overlap]
+          // Here P of the previous tile is ready, its V is the buffer at `before`, and the previous
+          // iteration has waited for K. That wait marks the end of softmax, so softmax cannot slip
+          // behind the wait for O that follows (which the compiler hoists as far as it can).
+          // [overlap
+          for (int key_tile = tile.first_tile + 1; key_tile < tile.last_tile; ++key_tile) {
+            const StagePlace<Config::kStages> before = at;
+            at.advance();
+            await_turn<Config>(consumer);
+            ptx::wgmma_fence();
+            rows.start_scores(shared.k[at.stage]);
+            ptx::barrier_wait(shared.v_full[before.stage], before.parity);
+            ptx::wgmma_fence();
+            rows.start_output(shared.v[before.stage]);
+            pass_turn<Config>(consumer);
+            ptx::wgmma_wait<1>();
+            ptx::wgmma_done(rows.s);
+            release(shared.k_empty[at.stage]);
+            mask_and_softmax(key_tile);
+            ptx::pin(rows.s);
+            await_next_k(key_tile);
+            ptx::wgmma_wait<0>();
+            ptx::wgmma_done(rows.o);
+            release(shared.v_empty[before.stage]);
+            rows.rescale_output();
+            rows.pack_p();
+          }
+          // overlap]
 
-      release(shared.q_empty);
-      ptx::barrier_wait(shared.v_full[at.stage], at.parity);
-      ptx::wgmma_fence();
-      rows.start_output(shared.v[at.stage]);
-      ptx::wgmma_wait<0>();
-      ptx::wgmma_done(rows.o);
-      release(shared.v_empty[at.stage]);
-      at.advance();
-      rows.end(step, batch, head);
-    });
+          release(shared.q_empty);
+          ptx::barrier_wait(shared.v_full[at.stage], at.parity);
+          ptx::wgmma_fence();
+          rows.start_output(shared.v[at.stage]);
+          ptx::wgmma_wait<0>();
+          ptx::wgmma_done(rows.o);
+          release(shared.v_empty[at.stage]);
+          at.advance();
+          rows.end(step, batch, head);
+        });
     if (consumer == 0) await_turn<Config>(consumer);  // the turn that nobody took
   }
 }

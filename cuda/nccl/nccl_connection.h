@@ -79,7 +79,7 @@ class NcclConnection {
   NcclLimits limits_;
   const GiveUp& give_up_;
 
-  std::mutex mutex_;  // guards everything below; calls on one communicator take turns
+  std::mutex mutex_;           // guards everything below; calls on one communicator take turns
   ncclComm_t comm_ = nullptr;  // null after its end
   bool is_closing_ = false;
   std::map<void*, void*> remembered_;  // handle by address

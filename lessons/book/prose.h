@@ -13,7 +13,7 @@ namespace ringscope::lessons {
 struct Block {
   enum class Kind { heading, paragraph, item, quote, verbatim };
   Kind kind;
-  std::string text;  // lines joined by blanks; verbatim: unchanged lines without the four spaces
+  std::string text;    // lines joined by blanks; verbatim: unchanged lines without the four spaces
   std::string marker;  // of an item: "-" or "1."
   int level = 0;       // of a heading
 };

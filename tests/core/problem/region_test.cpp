@@ -146,10 +146,10 @@ static_assert(region_of(PartitionKind::zigzag, kCausal, 1, 2).tile_class({2, 4},
               TileClass::full);
 static_assert(region_of(PartitionKind::striped, kCausal, 0, 0).tile_class({0, 4}, {0, 4}) ==
               TileClass::partial);
-static_assert(region_of(PartitionKind::contiguous,
-                        {.seqlen = 16, .window = 2, .document_ends = kDocumentEnds, .num_documents = 2}, 1,
-                        1)
-                  .allowed_rows(0) == Interval{0, 1});
+static_assert(
+    region_of(PartitionKind::contiguous,
+              {.seqlen = 16, .window = 2, .document_ends = kDocumentEnds, .num_documents = 2}, 1, 1)
+        .allowed_rows(0) == Interval{0, 1});
 
 }  // namespace
 }  // namespace ringscope

@@ -11,8 +11,8 @@ namespace ringscope::viz {
 
 struct PathSegment {
   enum Kind : std::uint8_t {
-    compute,  // a compute slice of `rank`; in a training step also its work outside the ring
-    link,     // a transfer to `rank`; it began when both ends were there
+    compute,   // a compute slice of `rank`; in a training step also its work outside the ring
+    link,      // a transfer to `rank`; it began when both ends were there
     overhead,  // nothing recorded explains it
   } kind = overhead;
   int rank = 0;
