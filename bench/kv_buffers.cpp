@@ -6,8 +6,8 @@ namespace {
 
 void BM_KvBuffers(benchmark::State& state) {
   const AttentionInputs inputs = late_inputs();
-  measure_late_ranks(
-      state, [&](const RingConfig& config) { return run_on_threads(config, inputs).wall_s; });
+  measure_late_ranks(state,
+                     [&](const Problem& config) { return run_on_threads(config, inputs).wall_s; });
 }
 BENCHMARK(BM_KvBuffers)->Apply(late_arguments);
 

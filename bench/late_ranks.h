@@ -30,8 +30,8 @@ namespace ringscope {
 
 inline constexpr int kLateRanks = 8;
 
-inline RingConfig late_config(bool straggler, int kv_buffers, std::uint64_t seed) {
-  RingConfig config;
+inline Problem late_config(bool straggler, int kv_buffers, std::uint64_t seed) {
+  Problem config;
   config.shape = {.batch = 1, .num_heads = 1, .num_heads_kv = 1, .seqlen = 512, .head_dim = 16};
   config.world_size = kLateRanks;
   config.kv_buffers = kv_buffers;
@@ -55,16 +55,13 @@ inline AttentionInputs late_inputs() {
 }
 
 // Simulate ranks whose compute time is negligible, with hops that take no time.
-inline double foretold_s(const RingConfig& config, Pace pace = Pace::buffers) {
-  const Job job{.shape = config.shape,
-                .dtype = config.dtype,
-                .world_size = config.world_size,
-                .kv_buffers = config.kv_buffers};
-  const Work work(job);
+inline double foretold_s(const Problem& config, Pace pace = Pace::buffers) {
+  const Work work(config);
   constexpr double kBlock = 1e-6;
   Machine machine;
   machine.world_size = config.world_size;
-  machine.rates = {flops_of_pairs(job.shape, work.pairs(0, 0), Pass::forward) / kBlock, 1, 1e18, 0};
+  machine.rates = {flops_of_pairs(config.shape, work.pairs(0, 0), Pass::forward) / kBlock, 1, 1e18,
+                   0};
   const double late = config.injection->delay_s / kBlock;
   if (config.injection->fault == Fault::jitter) {
     machine.jitter = late;
@@ -77,7 +74,7 @@ inline double foretold_s(const RingConfig& config, Pace pace = Pace::buffers) {
 }
 
 // Return the total delay of the rank that sleeps most.
-inline double least_s(const RingConfig& config) {
+inline double least_s(const Problem& config) {
   double least = 0;
   for (int rank = 0; rank < config.world_size; ++rank) {
     double sum = 0;
@@ -94,9 +91,9 @@ void measure_late_ranks(benchmark::State& state, WallTime&& wall_s) {
   double more = 0, two = 0, foretold_more = 0, foretold_two = 0, in_step = 0, least = 0;
   std::uint64_t seed = 0;
   for (auto _ : state) {
-    const RingConfig config =
+    const Problem config =
         late_config(state.range(0) != 0, static_cast<int>(state.range(1)), seed++);
-    RingConfig of_two = config;
+    Problem of_two = config;
     of_two.kv_buffers = 2;
     const double wall = wall_s(config);
     more += wall;

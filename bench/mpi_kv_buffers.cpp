@@ -13,7 +13,7 @@ MpiSession* session = nullptr;
 
 void BM_MpiKvBuffers(benchmark::State& state) {
   const AttentionInputs inputs = late_inputs();
-  measure_late_ranks(state, [&](const RingConfig& config) {
+  measure_late_ranks(state, [&](const Problem& config) {
     WholeInputs source(config.shape, inputs);
     ProcessInputs from;
     from.generated = &source;

@@ -50,8 +50,8 @@ AttentionInputs random_inputs(const AttentionShape& shape) {
   return inputs;
 }
 
-RingConfig config_for(Index seqlen, bool backward) {
-  RingConfig config;
+Problem config_for(Index seqlen, bool backward) {
+  Problem config;
   config.world_size = kRanks;
   config.shape.seqlen = seqlen;
   config.shape.head_dim = 64;
@@ -61,7 +61,7 @@ RingConfig config_for(Index seqlen, bool backward) {
   return config;
 }
 
-RingRun run_mpi(const RingConfig& config, const AttentionInputs& inputs) {
+RingRun run_mpi(const Problem& config, const AttentionInputs& inputs) {
   WholeInputs source(config.shape, inputs);
   ProcessInputs from;
   from.generated = &source;
@@ -69,7 +69,7 @@ RingRun run_mpi(const RingConfig& config, const AttentionInputs& inputs) {
 }
 
 // Run on threads that may use all cores, whatever the launcher has bound this process to.
-double run_threads(const RingConfig& config, const AttentionInputs& inputs) {
+double run_threads(const Problem& config, const AttentionInputs& inputs) {
   cpu_set_t bound, all;
   sched_getaffinity(0, sizeof bound, &bound);
   CPU_ZERO(&all);
@@ -90,7 +90,7 @@ double processor_s() {
 
 // Arguments: seqlen, backward. The mask is causal and the partition zigzag.
 void BM_MpiRing(benchmark::State& state) {
-  const RingConfig config = config_for(state.range(0), state.range(1) != 0);
+  const Problem config = config_for(state.range(0), state.range(1) != 0);
   const AttentionInputs inputs = random_inputs(config.shape);
   run_mpi(config, inputs);
   std::vector<double> threads, processes;
@@ -136,7 +136,7 @@ class Silence : public benchmark::BenchmarkReporter {
 
 // Run a small ring, and measure from `begin_ns` until its first message leaves.
 void measure_startup(std::int64_t begin_ns) {
-  const RingConfig config = config_for(64, false);
+  const Problem config = config_for(64, false);
   const std::int64_t base_ns = monotonic_ns();
   const RingRun run = run_mpi(config, random_inputs(config.shape));
   double first_s = 0;

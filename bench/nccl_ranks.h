@@ -63,7 +63,7 @@ class Ranks {
   virtual bool is_first() const = 0;
   virtual bool shares_gpus() const = 0;
   // Run the ring. The first rank's result has the recording.
-  virtual RingRun run(const RingConfig& config, Half half) = 0;
+  virtual RingRun run(const Problem& config, Half half) = 0;
 };
 
 class ThreadRanks : public Ranks {
@@ -82,7 +82,7 @@ class ThreadRanks : public Ranks {
   int world_size() const override { return world_size_; }
   bool is_first() const override { return true; }
   bool shares_gpus() const override { return placement_.shares_gpus; }
-  RingRun run(const RingConfig& config, Half half) override {
+  RingRun run(const Problem& config, Half half) override {
     NcclSetup setup(config, seats_, {});
     NcclEngine engine(*world_, setup.kernels(), setup.tuner(), nullptr, true,
                       RankLives::in_a_thread);
@@ -117,7 +117,7 @@ class ProcessRanks : public Ranks {
   int world_size() const override { return session_.world_size(); }
   bool is_first() const override { return session_.rank() == 0; }
   bool shares_gpus() const override { return place_.placement.shares_gpus; }
-  RingRun run(const RingConfig& config, Half half) override {
+  RingRun run(const Problem& config, Half half) override {
     NcclSetup setup(config, seats_, {});
     NcclEngine engine(*world_, setup.kernels(), setup.tuner(), nullptr, true,
                       RankLives::in_a_process);

@@ -45,9 +45,9 @@ struct Options {
   Index rows = 8192;
 };
 
-RingConfig config_for(int world_size, Index rows, PartitionKind partition, Scheme scheme,
-                      bool backward) {
-  RingConfig config;
+Problem config_for(int world_size, Index rows, PartitionKind partition, Scheme scheme,
+                   bool backward) {
+  Problem config;
   config.shape = {1, 32, 8, rows * world_size, 128};
   config.dtype = DType::bf16;
   config.mask = MaskSpec::parse("causal");
@@ -59,7 +59,7 @@ RingConfig config_for(int world_size, Index rows, PartitionKind partition, Schem
   return config;
 }
 
-double flops_of(const RingConfig& config) {
+double flops_of(const Problem& config) {
   double pairs = 0;
   for (int rank = 0; rank < config.world_size; ++rank)
     for (int step = 0; step < config.world_size; ++step)
@@ -73,7 +73,7 @@ double one_gpu_tflops(Index rows, bool backward) {
   static std::map<std::pair<Index, bool>, double> known;
   double& tflops = known[{rows, backward}];
   if (tflops > 0) return tflops;
-  const RingConfig config = config_for(1, rows, PartitionKind::contiguous, Scheme::ring, backward);
+  const Problem config = config_for(1, rows, PartitionKind::contiguous, Scheme::ring, backward);
   const AttentionInputs inputs = whole_inputs(config.shape);
   for (int i = 0; i < 3; ++i) {
     const RunSummary summary = summarize(run_on_gpu(config, inputs).recording);
@@ -86,7 +86,7 @@ struct Sums {
   double wall = 0, compute_only = 0, transfer_only = 0, exposed = 0, slowest = 0;
 };
 
-void report(benchmark::State& state, const RingConfig& config, const Sums& sums, double of_one) {
+void report(benchmark::State& state, const Problem& config, const Sums& sums, double of_one) {
   const double n = static_cast<double>(state.iterations());
   const double tflops = flops_of(config) * 1e-12 * n / (sums.wall * config.world_size);
   state.counters["tokens_per_s"] =
@@ -108,7 +108,7 @@ void add_run(const RingRun& run, Sums& sums) {
   sums.slowest += slowest;
 }
 
-void measure(benchmark::State& state, Ranks& ranks, const RingConfig& config, Index rows) {
+void measure(benchmark::State& state, Ranks& ranks, const Problem& config, Index rows) {
   for (const Half half : {Half::both, Half::compute, Half::communication}) ranks.run(config, half);
   const double of_one = ranks.is_first() ? one_gpu_tflops(rows, config.backward) : 1;
   Sums sums;
@@ -126,7 +126,7 @@ void measure(benchmark::State& state, Ranks& ranks, const RingConfig& config, In
 }
 
 // Measure the same blocks moved by copy engines; only on threads, with one GPU per rank.
-void measure_copies(benchmark::State& state, const RingConfig& config, Index rows) {
+void measure_copies(benchmark::State& state, const Problem& config, Index rows) {
   const AttentionInputs inputs = whole_inputs(config.shape);
   const auto run = [&] {
     GpuOptions options;
@@ -171,7 +171,7 @@ void add_benchmarks(Ranks& ranks, Index rows, bool on_threads) {
     for (const auto& [partition, scheme] : {std::pair{PartitionKind::zigzag, Scheme::ring},
                                             {PartitionKind::contiguous, Scheme::ring},
                                             {PartitionKind::zigzag, Scheme::allgather}}) {
-      const RingConfig config = config_for(n, rows, partition, scheme, backward);
+      const Problem config = config_for(n, rows, partition, scheme, backward);
       add("nccl/" + std::string(name_of(scheme)) + "/" + std::string(name_of(partition)) + pass,
           [=, &ranks](benchmark::State& state) {
             guarded(state, on_threads, [&] { measure(state, ranks, config, rows); });
@@ -179,7 +179,7 @@ void add_benchmarks(Ranks& ranks, Index rows, bool on_threads) {
       if (n == 1) break;
     }
     if (!on_threads || n == 1 || ranks.shares_gpus()) continue;
-    const RingConfig config = config_for(n, rows, PartitionKind::zigzag, Scheme::ring, backward);
+    const Problem config = config_for(n, rows, PartitionKind::zigzag, Scheme::ring, backward);
     add("copy_engines/ring/zigzag" + pass, [=](benchmark::State& state) {
       guarded(state, true, [&] { measure_copies(state, config, rows); });
     });

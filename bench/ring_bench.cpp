@@ -34,7 +34,7 @@ AttentionInputs random_inputs(const AttentionShape& shape) {
 
 // Arguments: world_size, seqlen, backward. The mask is causal and the partition zigzag.
 void BM_RingScaling(benchmark::State& state) {
-  RingConfig config;
+  Problem config;
   config.world_size = static_cast<int>(state.range(0));
   config.shape.seqlen = state.range(1);
   config.shape.head_dim = 64;
@@ -42,7 +42,7 @@ void BM_RingScaling(benchmark::State& state) {
   config.backward = state.range(2) != 0;
   const AttentionInputs inputs = random_inputs(config.shape);
   const auto wall_s = [&](int world_size, PartitionKind partition) {
-    RingConfig one = config;
+    Problem one = config;
     one.world_size = world_size;
     one.partition = partition;
     return run_on_threads(one, inputs).wall_s;

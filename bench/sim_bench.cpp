@@ -12,20 +12,20 @@ struct Setting {
   bool backward = false;
   double jitter = 0;
   bool with_path = false;
-  JobScheme scheme = JobScheme::ring;
+  Scheme scheme = Scheme::ring;
 };
 
 void simulated(benchmark::State& state, const char* mask, PartitionKind partition,
                const Setting& setting) {
   const int n = static_cast<int>(state.range(0));
-  const Job job{.shape = {1, 32, 8, Index{n} * 1024 + 7, 128},
-                .dtype = DType::bf16,
-                .mask = MaskSpec::parse(mask),
-                .partition = partition,
-                .world_size = n,
-                .scheme = setting.scheme,
-                .backward = setting.backward,
-                .kv_buffers = setting.kv_buffers};
+  const Problem job{.shape = {1, 32, 8, Index{n} * 1024 + 7, 128},
+                    .dtype = DType::bf16,
+                    .mask = MaskSpec::parse(mask),
+                    .partition = partition,
+                    .world_size = n,
+                    .scheme = setting.scheme,
+                    .backward = setting.backward,
+                    .kv_buffers = setting.kv_buffers};
   Machine machine;
   machine.world_size = n;
   machine.rates = {6e14, 5e14, 4e11, 2e-6};
@@ -46,7 +46,7 @@ const Setting kInStep, kBuffers{Pace::buffers}, kFour{Pace::buffers, 4};
 const Setting kJitter{Pace::buffers, 2, false, 0.1}, kPath{Pace::buffers, 2, false, 0, true};
 const Setting kBackward{Pace::buffers, 2, true}, kBackwardInStep{Pace::in_step, 2, true};
 const Setting kBackwardPath{Pace::buffers, 4, true, 0.1, true};
-const Setting kGather{Pace::in_step, 2, true, 0, false, JobScheme::allgather};
+const Setting kGather{Pace::in_step, 2, true, 0, false, Scheme::allgather};
 const char* const kDocuments = "causal+documents:600000,448583";
 
 #define RINGSCOPE_CASE(name, ...) \

@@ -5,7 +5,7 @@
 
 namespace ringscope {
 
-void add_problem(CommandFlags& flags, ProblemRequest& request, Job& job) {
+void add_problem(CommandFlags& flags, ProblemRequest& request, Problem& job) {
   flags.count("--world-size", request.world_size, "ranks");
   flags.count("--seqlen", request.seqlen, "positions");
   flags.count("--batch", request.batch, "batch entries (1)");
@@ -29,7 +29,7 @@ void add_hardware(CommandFlags& flags, HardwareOptions& hardware) {
              "take this machine instead: measure its cores and memory, a few seconds");
 }
 
-void set_problem(const std::string& command, const ProblemRequest& request, Job& job) {
+void set_problem(const std::string& command, const ProblemRequest& request, Problem& job) {
   if (request.seqlen == 0)
     throw InputError(fmt::format("{}: no --seqlen given; accepted: --seqlen N", command));
   if (request.world_size == 0)

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "core/cost/job.h"
+#include "core/ring/problem.h"
 
 namespace ringscope {
 
@@ -25,12 +25,12 @@ struct HardwareOptions {
 
 // Add the flags of a problem, except partition and scheme. Sizes go to `request`, the rest to
 // `job`; both must outlive the reading of the command line.
-void add_problem(CommandFlags& flags, ProblemRequest& request, Job& job);
+void add_problem(CommandFlags& flags, ProblemRequest& request, Problem& job);
 void add_hardware(CommandFlags& flags, HardwareOptions& hardware);
 
 // Put the sizes into `job`. Throw InputError for a size that `command` lacks, and for an impossible
 // shape or mask.
-void set_problem(const std::string& command, const ProblemRequest& request, Job& job);
+void set_problem(const std::string& command, const ProblemRequest& request, Problem& job);
 
 // Throw InputError unless exactly one was given: gpu and link, or measure.
 void check_hardware(const std::string& command, const HardwareOptions& hardware);

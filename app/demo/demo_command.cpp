@@ -189,7 +189,7 @@ int demo_command(const DemoOptions& given) {
   const RunOptions first = run_options(options, kAllPartitions[0]);
   const InputPlan plan = plan_inputs(first);
   make_folder(options.out);
-  RingConfig config;
+  Problem config;
   config.shape = plan.shape;
   config.mask = first.mask;
   config.world_size = kWorldSize;

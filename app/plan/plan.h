@@ -81,7 +81,7 @@ std::string searched_explanation(const SearchedRings& searched);
 void put_searched(JsonWriter& json, const SearchedRings& searched);
 
 // Measure this machine.
-ModelPlan measured_model(const Job& job, const ModelSizes& sizes);
+ModelPlan measured_model(const Problem& job, const ModelSizes& sizes);
 // Return the time of a step with the plan's choice.
 StepTime step_time(const Plan& plan);
 // These require a plan with a model.

@@ -27,7 +27,7 @@ void look_up_machine(Plan& plan) {
 
 // Measure this machine. Ranks are threads, so they share the cores and the memory.
 void measure_machine(Plan& plan) {
-  const Job& job = plan.options.job;
+  const Problem& job = plan.options.job;
   const int busy = std::min(cores(), job.world_size);
   plan.rates = measure_rates(job.shape.head_dim, job.dtype, busy);
   const double share_of_core = static_cast<double>(busy) / job.world_size;
@@ -46,8 +46,8 @@ bool is_asked_for(const Choice& choice, const PlanOptions& options) {
   // Leave Ulysses out if a partition was asked for, because it makes no difference to Ulysses.
   const bool right_partition =
       !options.partition ||
-      (choice.job.scheme == JobScheme::ulysses ? options.scheme.has_value()
-                                               : choice.job.partition == *options.partition);
+      (choice.job.scheme == Scheme::ulysses ? options.scheme.has_value()
+                                            : choice.job.partition == *options.partition);
   return right_scheme && right_partition;
 }
 
@@ -60,14 +60,14 @@ Choice choose(const Plan& plan) {
   // keeps its obstacle, because it may be meaningless with heads that do not divide.
   std::vector<Choice> unhindered = asked_for;
   for (Choice& choice : unhindered)
-    if (choice.job.scheme != JobScheme::ulysses) choice.obstacle.reset();
+    if (choice.job.scheme != Scheme::ulysses) choice.obstacle.reset();
   return asked_for[best_choice(unhindered).value_or(0)];
 }
 
 // Find the overlap of a ring with the chosen partition, whatever the chosen scheme.
 void find_overlap(Plan& plan) {
-  Job ring = plan.chosen.job;
-  ring.scheme = JobScheme::ring;
+  Problem ring = plan.chosen.job;
+  ring.scheme = Scheme::ring;
   const Balance balance = plan.searched ? plan.chosen.balance : balance_of(ring);
   plan.share = least_share(ring, balance);
   if (ring.world_size == 1) return;
@@ -93,7 +93,7 @@ Plan make_plan(const PlanOptions& options) {
   if (options.searched) plan.searched = search_rings(options, plan.rates);
   plan.chosen =
       plan.searched ? choice_of(*plan.searched, options, plan.memory_limit) : choose(plan);
-  const Job& job = plan.chosen.job;
+  const Problem& job = plan.chosen.job;
   plan.rows = plan.searched ? plan.searched->rows : job.max_rows();
   plan.memory = memory_parts(job, plan.rows);
   find_overlap(plan);

@@ -24,7 +24,7 @@ void put_machine(JsonWriter& json, const Plan& plan) {
   });
 }
 
-void put_problem(JsonWriter& json, const Job& job) {
+void put_problem(JsonWriter& json, const Problem& job) {
   json.put("world_size", Index{job.world_size});
   json.put("mask", std::string_view(job.mask.name()));
   json.put("dtype", name_of(job.dtype));
@@ -63,7 +63,7 @@ void put_choice(JsonWriter& json, const Choice& choice, std::string_view partiti
   });
 }
 
-bool is_same_way(const Job& a, const Job& b) {
+bool is_same_way(const Problem& a, const Problem& b) {
   return a.scheme == b.scheme && a.partition == b.partition;
 }
 

@@ -38,7 +38,7 @@ double tokens_of(const Plan& plan) {
 }
 
 double weights_of(const Plan& plan) {
-  const Job& job = plan.chosen.job;
+  const Problem& job = plan.chosen.job;
   return model_weights(job.shape, plan.model->sizes, job.layers);
 }
 
@@ -50,15 +50,15 @@ std::string sizes_text(const ModelSizes& sizes) {
 // --measure` does. They matter in short sequences; in the longest ones they don't, and counting
 // them would take long.
 bool is_simulated(const Plan& plan) {
-  const Job& job = plan.chosen.job;
-  const bool has_loop = job.scheme == JobScheme::ring || job.scheme == JobScheme::allgather;
+  const Problem& job = plan.chosen.job;
+  const bool has_loop = job.scheme == Scheme::ring || job.scheme == Scheme::allgather;
   return plan.model->kernels && !plan.searched && has_loop && job.world_size <= 64 &&
          job.shape.seqlen <= (1 << 17);
 }
 
 // Return the seconds of one layer's attention.
 double simulated_seconds(const Plan& plan) {
-  const Job& job = plan.chosen.job;
+  const Problem& job = plan.chosen.job;
   Machine machine;
   machine.world_size = job.world_size;
   machine.rates = plan.rates;
@@ -69,7 +69,7 @@ double simulated_seconds(const Plan& plan) {
 
 }  // namespace
 
-ModelPlan measured_model(const Job& job, const ModelSizes& sizes) {
+ModelPlan measured_model(const Problem& job, const ModelSizes& sizes) {
   const int busy = std::min(cores(), job.world_size);
   const double tokens = static_cast<double>(job.shape.batch) * job.max_rows();
   ModelFigures figures =
@@ -101,7 +101,7 @@ StepTime step_time(const Plan& plan) {
 }
 
 std::string model_text(const Plan& plan) {
-  const Job& job = plan.chosen.job;
+  const Problem& job = plan.chosen.job;
   const StepTime& step = plan.model->step;
   const auto layers = static_cast<double>(step.layers);
   std::string text = fmt::format(
@@ -121,7 +121,7 @@ std::string model_text(const Plan& plan) {
 }
 
 std::string model_explanation(const Plan& plan) {
-  const Job& job = plan.chosen.job;
+  const Problem& job = plan.chosen.job;
   const AttentionShape& s = job.shape;
   const ModelSizes& sizes = plan.model->sizes;
   const ModelFigures& figures = plan.model->figures;
@@ -180,7 +180,7 @@ std::string model_explanation(const Plan& plan) {
 }
 
 void put_model(JsonWriter& json, const Plan& plan) {
-  const Job& job = plan.chosen.job;
+  const Problem& job = plan.chosen.job;
   const ModelSizes& sizes = plan.model->sizes;
   const ModelFigures& figures = plan.model->figures;
   const StepTime& step = plan.model->step;

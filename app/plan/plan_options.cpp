@@ -21,7 +21,7 @@ double fraction_of_flag(const std::string& text) {
       fmt::format("--memory-fraction: '{}' given; accepted: a number above 0 and up to 1", text));
 }
 
-JobScheme parse_job_scheme(const std::string& text) { return parse_name(text, kAllJobSchemes); }
+Scheme parse_job_scheme(const std::string& text) { return parse_name(text, kAllSchemes); }
 
 void set_partition(const std::string& text, PlanOptions& plan) {
   plan.searched = text == kSearched;
@@ -101,7 +101,7 @@ PlanOptions checked_plan(const PlanRequest& request) {
         fmt::format("--layers: '{}' given without --backward; accepted: it together "
                     "with --backward, for which layers keep their activations, or with --width",
                     plan.job.layers));
-  if (plan.searched && plan.scheme.value_or(JobScheme::ring) != JobScheme::ring)
+  if (plan.searched && plan.scheme.value_or(Scheme::ring) != Scheme::ring)
     throw InputError(fmt::format(
         "--partition: '{}' given with --scheme {}; accepted: it with --scheme ring, whose "
         "steps it is searched for",

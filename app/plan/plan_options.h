@@ -13,10 +13,10 @@ struct PlanOptions {
   HardwareOptions hardware;
   double memory_fraction = 0.9;  // of a device's memory that attention may take
 
-  Job job;  // partition and scheme: those of the answer, unless given
+  Problem job;  // partition and scheme: those of the answer, unless given
   std::optional<PartitionKind> partition;
   bool searched = false;  // search for a ring's partition instead of naming one
-  std::optional<JobScheme> scheme;
+  std::optional<Scheme> scheme;
   std::optional<ModelSizes> model;  // around the attention
 
   bool explain = false;

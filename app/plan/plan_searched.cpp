@@ -17,10 +17,10 @@ constexpr Granularity kGpuTile = {128, 128};
 constexpr Granularity kCpuTile = {kTileRows, kVectorWidth};  // of the measured kernel
 
 // Return the cost of a ring whose hops carry the block of the rank with most rows.
-RingInTiles ring_of(std::string_view partition, const Work& work, const Job& job,
+RingInTiles ring_of(std::string_view partition, const Work& work, const Problem& job,
                     const Rates& rates) {
-  Job ring = job;
-  ring.scheme = JobScheme::ring;
+  Problem ring = job;
+  ring.scheme = Scheme::ring;
   ring.shape.seqlen = work.max_rows() * job.world_size;
   Balance balance = balance_of(work);
   const LayerTime time = layer_time(ring, balance, rates);
@@ -35,8 +35,8 @@ double SearchedRings::most_ceiling() const {
 
 SearchedRings search_rings(const PlanOptions& options, const Rates& rates) {
   const Granularity tile = options.hardware.measure ? kCpuTile : kGpuTile;
-  Job job = options.job;
-  job.scheme = JobScheme::ring;
+  Problem job = options.job;
+  job.scheme = Scheme::ring;
   SearchedRings searched{tile, search_partition({.job = job, .granularity = tile}), {}, 0};
   for (const PartitionKind kind : kAllPartitions) {
     job.partition = kind;
@@ -48,8 +48,8 @@ SearchedRings search_rings(const PlanOptions& options, const Rates& rates) {
 }
 
 Choice choice_of(const SearchedRings& searched, const PlanOptions& options, double memory_bytes) {
-  Job job = options.job;
-  job.scheme = JobScheme::ring;
+  Problem job = options.job;
+  job.scheme = Scheme::ring;
   job.partition = PartitionKind::contiguous;
   const double bytes = total_bytes(memory_parts(job, searched.rows));
   Choice choice{job, searched.ring().balance, searched.ring().time, bytes, std::nullopt};

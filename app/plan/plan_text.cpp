@@ -21,14 +21,14 @@ std::string plan_line(const std::string& what, const std::string& value) {
 
 // Return the name of the chosen way.
 std::string way_text(const Plan& plan) {
-  const Job& job = plan.chosen.job;
-  if (job.scheme == JobScheme::ulysses) return "ulysses";
+  const Problem& job = plan.chosen.job;
+  if (job.scheme == Scheme::ulysses) return "ulysses";
   return fmt::format("{}, {}", plan.searched ? kSearched : name_of(job.partition),
                      name_of(job.scheme));
 }
 
 std::string header_text(const Plan& plan) {
-  const Job& job = plan.chosen.job;
+  const Problem& job = plan.chosen.job;
   const AttentionShape& s = job.shape;
   return fmt::format(
       "{} tokens x {} batch, {} heads ({} kv), head_dim {}, {}, mask {}, {}\n"
@@ -65,7 +65,7 @@ std::string overlap_text(const Overlap& overlap, double rows) {
 }
 
 std::string threshold_text(const Plan& plan) {
-  const Job& job = plan.chosen.job;
+  const Problem& job = plan.chosen.job;
   if (job.world_size == 1) return plan_line("threshold", "none: one rank has nothing to send");
   std::string text = plan_line(job.backward ? "threshold forward" : "threshold",
                                overlap_text(plan.forward, plan.rows));
@@ -91,7 +91,7 @@ std::string time_text(const Plan& plan) {
 char mark_of(const Plan& plan, std::size_t index) {
   if (plan.best == index) return '*';
   if (plan.searched) return ' ';
-  const Job &job = plan.choices[index].job, &chosen = plan.chosen.job;
+  const Problem &job = plan.choices[index].job, &chosen = plan.chosen.job;
   return job.scheme == chosen.scheme && job.partition == chosen.partition ? '>' : ' ';
 }
 
@@ -103,7 +103,7 @@ std::string choices_text(const Plan& plan) {
   for (std::size_t i = 0; i < plan.choices.size(); ++i) {
     const Choice& choice = plan.choices[i];
     const LayerTime& time = choice.time;
-    const bool by_heads = choice.job.scheme == JobScheme::ulysses;
+    const bool by_heads = choice.job.scheme == Scheme::ulysses;
     text += fmt::format("{} {:<11}{:<12}", mark_of(plan, i), name_of(choice.job.scheme),
                         by_heads ? "(by heads)" : name_of(choice.job.partition));
     if (by_heads && choice.obstacle && choice.obstacle->find("divide") != std::string::npos) {
@@ -127,7 +127,7 @@ std::string choices_text(const Plan& plan) {
 }
 
 std::string limits_text(const Plan& plan) {
-  const Job& job = plan.chosen.job;
+  const Problem& job = plan.chosen.job;
   const std::string way = way_text(plan);
   std::string text = plan_line(
       "largest seqlen", plan.largest_seqlen == 0
@@ -194,7 +194,7 @@ std::string rates_text(const Plan& plan) {
 }
 
 std::string work_text(const Plan& plan) {
-  const Job& job = plan.chosen.job;
+  const Problem& job = plan.chosen.job;
   const Balance& balance = plan.chosen.balance;
   const double pairs = total_pairs(job);
   std::string text;
@@ -215,18 +215,17 @@ std::string work_text(const Plan& plan) {
 }
 
 std::string traffic_text(const Plan& plan) {
-  const Job& job = plan.chosen.job;
+  const Problem& job = plan.chosen.job;
   const Traffic traffic = traffic_of(job, 0);
-  const char* const forward = job.scheme == JobScheme::ulysses
-                                  ? "(N-1)/N of Q, K, V and of the output"
-                                  : "2 b d G e (S - rows of one rank)";
+  const char* const forward = job.scheme == Scheme::ulysses ? "(N-1)/N of Q, K, V and of the output"
+                                                            : "2 b d G e (S - rows of one rank)";
   std::string text =
       entry("bytes sent", forward, fmt::format("{:.6g} forward by rank 0", traffic.forward_bytes),
             "S0, Communication Complexity; S1 part one 4.4 counts a hop too many");
   if (job.backward)
     text += entry("bytes back",
-                  job.scheme == JobScheme::ulysses ? "(N-1)/N of dO and of dQ, dK, dV"
-                                                   : "K, V again, and dK, dV in f32",
+                  job.scheme == Scheme::ulysses ? "(N-1)/N of dO and of dQ, dK, dV"
+                                                : "K, V again, and dK, dV in f32",
                   fmt::format("{:.6g} backward by rank 0, {:.0f} hops in all",
                               traffic.backward_bytes, traffic.hops),
                   "S1 part two 8.2, put right: gradients follow their block");
@@ -243,7 +242,7 @@ std::string memory_lines(const Plan& plan) {
 }
 
 std::string threshold_lines(const Plan& plan) {
-  const Job& job = plan.chosen.job;
+  const Problem& job = plan.chosen.job;
   if (job.world_size == 1) return "";
   const auto of_pass = [&](Pass pass, const Overlap& overlap) {
     const bool forward = pass == Pass::forward;
@@ -269,7 +268,7 @@ std::string threshold_lines(const Plan& plan) {
 }
 
 std::string pass_line(const Plan& plan, Pass pass) {
-  const Job& job = plan.chosen.job;
+  const Problem& job = plan.chosen.job;
   const bool forward = pass == Pass::forward;
   const std::string name = "time " + std::string(name_of(pass));
   const PassTime& time = forward ? plan.chosen.time.forward : plan.chosen.time.backward;
@@ -279,12 +278,12 @@ std::string pass_line(const Plan& plan, Pass pass) {
   const std::string hop =
       seconds_text(job.world_size == 1 ? 0 : hop_seconds(job, plan.rates, pass, plan.rows));
   switch (job.scheme) {
-    case JobScheme::ring:
+    case Scheme::ring:
       return entry(name,
                    "sum over steps of max(slowest rank's FLOPs / F, hop), hop " + hop +
                        (forward ? "" : "; then the last gradient's hop"),
                    numbers, "S0, Communication Complexity; S4 part 3, Wall-Clock Time");
-    case JobScheme::allgather:
+    case Scheme::allgather:
       return entry(name, "(N-1) hops + slowest rank's FLOPs / F, hop " + hop, numbers,
                    "S1 part one 3.2: the gather is not hidden");
     default:

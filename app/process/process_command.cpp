@@ -38,7 +38,7 @@ double timeout_of(const std::vector<std::string>& arguments) {
   const std::string text = value_before_reading("--timeout", arguments);
   double seconds = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  return error == std::errc() && seconds > 0 && seconds < 1e9 ? seconds : RingConfig{}.timeout_s;
+  return error == std::errc() && seconds > 0 && seconds < 1e9 ? seconds : Problem{}.timeout_s;
 }
 
 // Return null for a command that needs no ranks.

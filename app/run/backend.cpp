@@ -78,13 +78,12 @@ std::string cuda_availability() {
 }
 
 Runner cuda_runner(const CudaChoice& choice) {
-  return
-      [choice](const RingConfig& config, const AttentionInputs& inputs, const Progress& progress) {
-        return cuda::run_on_gpu(config, inputs, progress,
-                                {.kernels = {choice.forward_kernel, choice.backward_kernel},
-                                 .gpus = std::max(choice.gpus, 1),
-                                 .activity_records = choice.cupti});
-      };
+  return [choice](const Problem& config, const AttentionInputs& inputs, const Progress& progress) {
+    return cuda::run_on_gpu(config, inputs, progress,
+                            {.kernels = {choice.forward_kernel, choice.backward_kernel},
+                             .gpus = std::max(choice.gpus, 1),
+                             .activity_records = choice.cupti});
+  };
 }
 
 #else
@@ -133,10 +132,9 @@ cuda::NcclOptions nccl_options(const CudaChoice& choice) {
 }
 
 Runner nccl_runner(const CudaChoice& choice) {
-  return
-      [choice](const RingConfig& config, const AttentionInputs& inputs, const Progress& progress) {
-        return cuda::run_on_nccl(config, inputs, progress, nccl_options(choice));
-      };
+  return [choice](const Problem& config, const AttentionInputs& inputs, const Progress& progress) {
+    return cuda::run_on_nccl(config, inputs, progress, nccl_options(choice));
+  };
 }
 
 #else
@@ -204,7 +202,7 @@ Runner one_rank_runner_of(Backend backend, const CudaChoice& choice) {
 ProcessRunner process_runner_of(Backend backend, const CudaChoice& choice) {
 #ifdef RINGSCOPE_HAS_NCCL
   if (backend == Backend::nccl)
-    return [choice](MpiSession& session, const RingConfig& config, const ProcessInputs& inputs,
+    return [choice](MpiSession& session, const Problem& config, const ProcessInputs& inputs,
                     bool gather_outputs, const Progress& progress) {
       return cuda::run_on_nccl_processes(session, config, inputs, gather_outputs, progress,
                                          nccl_options(choice));

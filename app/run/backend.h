@@ -42,7 +42,7 @@ struct CudaChoice {
   bool cupti = false;  // time kernels by CUPTI's activity records, not by events
 };
 
-using Runner = std::function<RingRun(const RingConfig&, const AttentionInputs&, const Progress&)>;
+using Runner = std::function<RingRun(const Problem&, const AttentionInputs&, const Progress&)>;
 
 // Return whether the ranks' memory is a GPU's.
 constexpr bool is_on_gpus(Backend backend) {
@@ -56,8 +56,8 @@ Runner runner_of(Backend backend, const CudaChoice& choice);
 Runner one_rank_runner_of(Backend backend, const CudaChoice& choice);
 
 using ProcessRunner =
-    std::function<RingRun(MpiSession& session, const RingConfig& config,
-                          const ProcessInputs& inputs, bool gather_outputs, const Progress&)>;
+    std::function<RingRun(MpiSession& session, const Problem& config, const ProcessInputs& inputs,
+                          bool gather_outputs, const Progress&)>;
 
 // Return a function that runs one rank per process as run_one_rank does. Only in MPI builds.
 ProcessRunner process_runner_of(Backend backend, const CudaChoice& choice);

@@ -31,20 +31,20 @@ double kv_values(const AttentionShape& s) {
   return static_cast<double>(checked_values(s.batch, s.num_heads_kv, s.seqlen, s.head_dim));
 }
 
-double input_bytes(const RingConfig& config, bool dout_given) {
+double input_bytes(const Problem& config, bool dout_given) {
   const double query = query_values(config.shape), kv = kv_values(config.shape);
   return 4 * (query + 2 * kv + (dout_given ? query : 0));
 }
 
 // Return the bytes of the outputs as f32.
-double output_bytes(const RingConfig& config) {
+double output_bytes(const Problem& config) {
   const double query = query_values(config.shape), kv = kv_values(config.shape);
   const double rows = query / static_cast<double>(config.shape.head_dim);
   return 4 * (query + rows + (config.backward ? query + 2 * kv : 0));
 }
 
 // Return what the ranks hold besides the tensors of the whole sequence.
-double ranks_bytes(const RingConfig& config) {
+double ranks_bytes(const Problem& config) {
   double total = 0;
   for (int rank = 0; rank < config.world_size; ++rank)
     total += static_cast<double>(predicted_rank_bytes(config, rank));
@@ -53,7 +53,7 @@ double ranks_bytes(const RingConfig& config) {
 
 // Count the events of every step, in both passes: at most a compute slice and, for each of two
 // payloads, a wait, a send and a recv. Each pass ends with one more wait.
-double recording_bytes(const RingConfig& config) {
+double recording_bytes(const Problem& config) {
   const double ranks = config.world_size;
   return ranks * (2 * (7 * ranks + 1) * static_cast<double>(sizeof(TraceEvent)) +
                   3 * ranks * static_cast<double>(sizeof(SoftmaxSample)));
@@ -68,7 +68,7 @@ void require(double needed, const MemoryLimit& limit) {
 
 }  // namespace
 
-void require_memory(const RingConfig& config, const MemoryUse& use) {
+void require_memory(const Problem& config, const MemoryUse& use) {
   const MemoryLimit limit = available_memory();
   const double outputs = output_bytes(config);
   const double tensors = input_bytes(config, use.dout_given) + outputs;
@@ -83,7 +83,7 @@ void require_memory(const RingConfig& config, const MemoryUse& use) {
   require(tensors + std::max(run, comparing), limit);
 }
 
-void require_process_memory(const RingConfig& config, const ProcessMemoryUse& use) {
+void require_process_memory(const Problem& config, const ProcessMemoryUse& use) {
   const MemoryLimit limit = available_memory();
   const double ranks = config.world_size;
   const double whole_inputs = input_bytes(config, use.dout_given);

@@ -19,7 +19,7 @@ struct MemoryUse {
 // Throw RunError naming both numbers when the peak of a run exceeds the available memory. The peak
 // counts inputs, outputs, all ranks, the recording and the comparison. For a valid shape this is
 // fast and does not overflow, whatever the world_size.
-void require_memory(const RingConfig& config, const MemoryUse& use);
+void require_memory(const Problem& config, const MemoryUse& use);
 
 // What a process with a single rank of the run holds.
 struct ProcessMemoryUse {
@@ -34,7 +34,7 @@ struct ProcessMemoryUse {
 
 // Do the same for a process with one rank. The needs of other processes on the same machine are
 // unknown here, so each process is compared with what is free now.
-void require_process_memory(const RingConfig& config, const ProcessMemoryUse& use);
+void require_process_memory(const Problem& config, const ProcessMemoryUse& use);
 
 // Throw RunError naming both numbers when `needed` bytes are more than there are.
 void require_bytes(double needed);

@@ -105,7 +105,7 @@ void put_verdict(Writer& writer, const Verdict& verdict) {
 
 }  // namespace
 
-Report make_report(const RingConfig& config, const RingRun& run, std::optional<Verdict> verdict) {
+Report make_report(const Problem& config, const RingRun& run, std::optional<Verdict> verdict) {
   Report report;
   report.config = config;
   report.summary = summarize(run.recording);
@@ -133,7 +133,7 @@ Report make_report(const RingConfig& config, const RingRun& run, std::optional<V
 }
 
 std::string report_json(const Report& report) {
-  const RingConfig& config = report.config;
+  const Problem& config = report.config;
   const RunSummary& summary = report.summary;
   rapidjson::StringBuffer buffer;
   Writer writer(buffer);
@@ -176,7 +176,7 @@ std::string report_json(const Report& report) {
 namespace {
 
 std::string header_line(const Report& report) {
-  const RingConfig& config = report.config;
+  const Problem& config = report.config;
   const AttentionShape& s = config.shape;
   return fmt::format(
       "{} tokens x {} batch, {} heads ({} kv), head_dim {}, {}, mask {}, {}\n"

@@ -13,7 +13,7 @@ namespace ringscope {
 
 // All numbers of a run.
 struct Report {
-  RingConfig config;
+  Problem config;
   std::string backend;
   std::string engine_notes;
   RunSummary summary;
@@ -26,7 +26,7 @@ struct Report {
   std::optional<Verdict> verdict;
 };
 
-Report make_report(const RingConfig& config, const RingRun& run, std::optional<Verdict> verdict);
+Report make_report(const Problem& config, const RingRun& run, std::optional<Verdict> verdict);
 
 // Return a table with one row per rank and the lines below it; the text ends with a newline.
 std::string report_text(const Report& report);

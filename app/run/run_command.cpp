@@ -19,7 +19,7 @@ namespace ringscope {
 
 int run_command(const RunOptions& options) {
   const InputPlan plan = plan_inputs(options);
-  const RingConfig config =
+  const Problem config =
       config_of(options, plan.shape, options.world_size.value_or(kDefaultWorldSize));
   check_problem(options, config, plan);
   require_memory(config, {.dout_given = options.dout.has_value(),
@@ -133,7 +133,7 @@ class RunPart : public JobPart {
   Lifeline& line_;
   const RunOptions& options_;
   JobFacts facts_;
-  RingConfig config_;
+  Problem config_;
   RingRun run_;
   // Only on rank 0.
   InputPlan plan_;

@@ -40,8 +40,8 @@ void warn_of_overflow(const RingRun& run, DType dtype) {
 
 }  // namespace
 
-RingConfig config_of(const RunOptions& options, const AttentionShape& shape, int world_size) {
-  RingConfig config;
+Problem config_of(const RunOptions& options, const AttentionShape& shape, int world_size) {
+  Problem config;
   config.shape = shape;
   config.dtype = options.dtype;
   config.softmax_scale = options.softmax_scale;
@@ -56,7 +56,7 @@ RingConfig config_of(const RunOptions& options, const AttentionShape& shape, int
   return config;
 }
 
-void check_problem(const RunOptions& options, const RingConfig& config, const InputPlan& plan) {
+void check_problem(const RunOptions& options, const Problem& config, const InputPlan& plan) {
   for_flag("--mask '" + config.mask.name() + "':",
            [&] { config.mask.for_seqlen(config.shape.seqlen); });
   try {

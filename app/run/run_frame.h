@@ -11,10 +11,10 @@
 
 namespace ringscope {
 
-RingConfig config_of(const RunOptions& options, const AttentionShape& shape, int world_size);
+Problem config_of(const RunOptions& options, const AttentionShape& shape, int world_size);
 
 // Throw InputError for what can be refused without the values: mask, fault, places of outputs.
-void check_problem(const RunOptions& options, const RingConfig& config, const InputPlan& plan);
+void check_problem(const RunOptions& options, const Problem& config, const InputPlan& plan);
 
 // Return whether the values of the outputs are needed.
 bool wants_outputs(const RunOptions& options);
@@ -22,7 +22,7 @@ bool wants_outputs(const RunOptions& options);
 // A finished run and its problem.
 struct FinishedRun {
   const RunOptions& options;
-  const RingConfig& config;
+  const Problem& config;
   const InputPlan& plan;
   const RingRun& run;
   bool finite_inputs;  // no loaded file has NaN, infinities or overflow

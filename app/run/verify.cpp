@@ -57,7 +57,7 @@ std::vector<double> rounded(DType dtype, const std::vector<float>& values) {
 struct RoundedInputs {
   std::vector<double> q, k, v, dout;
 
-  RoundedInputs(const RingConfig& config, const AttentionInputs& inputs)
+  RoundedInputs(const Problem& config, const AttentionInputs& inputs)
       : q(rounded(config.dtype, inputs.q)),
         k(rounded(config.dtype, inputs.k)),
         v(rounded(config.dtype, inputs.v)) {
@@ -67,7 +67,7 @@ struct RoundedInputs {
   }
 };
 
-NaiveResult<double> oracle_of(const RingConfig& config, const RoundedInputs& inputs,
+NaiveResult<double> oracle_of(const Problem& config, const RoundedInputs& inputs,
                               const std::vector<Index>& queries,
                               const std::function<void(double)>& progress) {
   const NaiveOptions options{kOracleRows, cores(), queries, progress};
@@ -92,7 +92,7 @@ void reverse_rows(std::vector<float>& tensor, Index width) {
 
 // Return one rank's outputs. If `reversed`, compute with the coordinates of every row in reverse
 // order, which is the same problem rounded differently.
-AttentionOutputs one_rank_outputs(RingConfig config, const AttentionInputs& inputs,
+AttentionOutputs one_rank_outputs(Problem config, const AttentionInputs& inputs,
                                   const Runner& runner, bool reversed) {
   config.world_size = 1;
   config.injection.reset();
@@ -202,7 +202,7 @@ std::vector<Index> sampled_queries(Index seqlen, Index rows, std::uint64_t seed)
   return {drawn.begin(), drawn.end()};
 }
 
-Reference::Reference(const RingConfig& config, const AttentionInputs& inputs, const Runner& runner,
+Reference::Reference(const Problem& config, const AttentionInputs& inputs, const Runner& runner,
                      const std::function<void(double)>& progress, std::vector<Index> queries)
     : dtype_(config.dtype), seqlen_(config.shape.seqlen), queries_(std::move(queries)) {
   {
@@ -244,7 +244,7 @@ Verdict Reference::judge(const AttentionOutputs& outputs) const {
   return verdict;
 }
 
-Index reference_bytes(const RingConfig& config) {
+Index reference_bytes(const Problem& config) {
   const AttentionShape& shape = config.shape;
   const Index query = checked_values(shape.batch, shape.num_heads, shape.seqlen, shape.head_dim);
   const Index kv = checked_values(shape.batch, shape.num_heads_kv, shape.seqlen, shape.head_dim);
@@ -262,7 +262,7 @@ Index reference_bytes(const RingConfig& config) {
       2.0 * static_cast<double>(shape.seqlen) * static_cast<double>(shape.head_dim);
   const double scratch = static_cast<double>(cores()) *
                          (config.backward ? 2 * block_scores + head_gradients : block_scores);
-  RingConfig one_rank = config;
+  Problem one_rank = config;
   one_rank.world_size = 1;
   const double oracle = 8 * (inputs + outputs + scratch);
   const double comparison =

@@ -81,7 +81,7 @@ class Reference {
  public:
   // Compute the oracle, only for `queries` (ascending positions) if any are given, and the one-rank
   // runs with `runner`. `progress` is that of NaiveOptions. Throw as the runner does.
-  Reference(const RingConfig& config, const AttentionInputs& inputs, const Runner& runner,
+  Reference(const Problem& config, const AttentionInputs& inputs, const Runner& runner,
             const std::function<void(double)>& progress = {}, std::vector<Index> queries = {});
 
   Verdict judge(const AttentionOutputs& outputs) const;
@@ -96,7 +96,7 @@ class Reference {
 };
 
 // Return the most bytes that a Reference holds while it is made.
-Index reference_bytes(const RingConfig& config);
+Index reference_bytes(const Problem& config);
 
 // Explain for people where the tolerances for `dtype` come from.
 std::string tolerance_source(DType dtype);

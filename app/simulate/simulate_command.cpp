@@ -42,7 +42,7 @@ int most_ranks(const SimulateOptions& options) {
 // Measure this machine. Ranks are threads that share cores and memory and run core/attention.
 void measure_machine(const SimulateOptions& options, Setup& setup) {
   Scenario& scenario = setup.scenario;
-  const Job& job = scenario.job;
+  const Problem& job = scenario.job;
   scenario.rates =
       measure_rates(job.shape.head_dim, job.dtype, std::min(cores(), most_ranks(options)));
   scenario.cores = cores();
@@ -144,7 +144,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
 // Simulate every scheme that the problem and the nodes allow, and rings with both paces.
 std::vector<SimulatedWay> simulate_all(const Setup& setup) {
   std::vector<SimulatedWay> ways;
-  const auto add = [&](JobScheme scheme, Pace pace) {
+  const auto add = [&](Scheme scheme, Pace pace) {
     SimulatedWay way{setup.scenario, {}, {}};
     way.scenario.job.scheme = scheme;
     way.scenario.pace = pace;
@@ -153,11 +153,10 @@ std::vector<SimulatedWay> simulate_all(const Setup& setup) {
     ways.push_back(std::move(way));
   };
   const bool has_nodes = setup.scenario.job.nodes > 1;
-  for (const JobScheme scheme : {JobScheme::ring, JobScheme::two_level})
+  for (const Scheme scheme : {Scheme::ring, Scheme::two_level})
     for (const Pace pace : {Pace::in_step, Pace::buffers})
-      if (scheme == JobScheme::ring || has_nodes) add(scheme, pace);
-  for (const JobScheme scheme : {JobScheme::allgather, JobScheme::ulysses})
-    add(scheme, Pace::in_step);
+      if (scheme == Scheme::ring || has_nodes) add(scheme, pace);
+  for (const Scheme scheme : {Scheme::allgather, Scheme::ulysses}) add(scheme, Pace::in_step);
   ProgressBar bar("simulating");
   const auto progress = bar.callback();
   const Work work = work_of(setup.scenario);

@@ -18,7 +18,7 @@ std::string_view pace_name(const Scenario& scenario) {
 }
 
 void put_way(JsonWriter& json, const Scenario& scenario) {
-  const Job& job = scenario.job;
+  const Problem& job = scenario.job;
   json.put("world_size", Index{job.world_size});
   json.put("partition", partition_name(scenario));
   json.put("mask", std::string_view(job.mask.name()));
@@ -81,7 +81,7 @@ void put_figures(JsonWriter& json, const Figures& f) {
 }
 
 void put_rank(JsonWriter& json, const Simulated& simulated, int number) {
-  const Job& job = simulated.scenario.job;
+  const Problem& job = simulated.scenario.job;
   const Work& work = *simulated.work;
   const SimulatedRank& rank = simulated.simulation.ranks[static_cast<std::size_t>(number)];
   json.object([&] {
@@ -95,7 +95,7 @@ void put_rank(JsonWriter& json, const Simulated& simulated, int number) {
     json.put("hops", rank.hops);
     json.put("peak_bytes", total_bytes(memory_parts(job, static_cast<double>(work.rows(number)))));
     json.put("end_s", rank.end_s);
-    const bool has_steps = job.scheme == JobScheme::ring || job.scheme == JobScheme::allgather;
+    const bool has_steps = job.scheme == Scheme::ring || job.scheme == Scheme::allgather;
     if (!has_steps || job.world_size > kMostWithSteps) return;
     json.array("pairs_by_step", [&] {
       for (int step = 0; step < job.world_size; ++step)

@@ -236,7 +236,7 @@ void set_nodes(const SimulateRequest& request, SimulateOptions& options) {
         contradiction(flag, "given without nodes", "it together with --nodes M or --topology FILE");
   }
   const bool two_level =
-      scenario.job.scheme == JobScheme::two_level || sweeps(options, Setting::scheme, "two-level");
+      scenario.job.scheme == Scheme::two_level || sweeps(options, Setting::scheme, "two-level");
   if (two_level && !many && !options.topology)
     contradiction("--scheme", "two-level given without nodes",
                   "it together with --nodes M and --between LINK, or --topology FILE");
@@ -261,8 +261,8 @@ void set_pace(const SimulateRequest& request, SimulateOptions& options) {
         fmt::format("--kv-buffers: '{}' given; accepted: an integer from 2 to 1000000, or in-step",
                     *request.kv_buffers));
   apply(Setting::kv_buffers, axis.values.front(), options.scenario);
-  const JobScheme scheme = options.scenario.job.scheme;
-  if (scheme == JobScheme::allgather || scheme == JobScheme::ulysses)
+  const Scheme scheme = options.scenario.job.scheme;
+  if (scheme == Scheme::allgather || scheme == Scheme::ulysses)
     contradiction("--kv-buffers",
                   fmt::format("{} given with --scheme {}", *request.kv_buffers, name_of(scheme)),
                   "it with --scheme ring or two-level");
@@ -271,7 +271,7 @@ void set_pace(const SimulateRequest& request, SimulateOptions& options) {
 }  // namespace
 
 void add_simulate(CommandFlags& flags, SimulateRequest& request) {
-  Job& job = request.options.scenario.job;
+  Problem& job = request.options.scenario.job;
   job.dtype = DType::bf16;  // unless given
   add_problem(flags, request.problem, job);
   add_ways(flags, request);

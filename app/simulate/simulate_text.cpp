@@ -27,11 +27,11 @@ std::string pace_text(const Scenario& scenario) {
 }
 
 std::string way_text(const Scenario& scenario) {
-  const Job& job = scenario.job;
+  const Problem& job = scenario.job;
   const std::string scheme(name_of(job.scheme));
-  if (job.scheme == JobScheme::ulysses) return scheme;
+  if (job.scheme == Scheme::ulysses) return scheme;
   const std::string way = fmt::format("{}, {}", partition_name(scenario), scheme);
-  return job.scheme == JobScheme::allgather ? way : way + ", " + pace_text(scenario);
+  return job.scheme == Scheme::allgather ? way : way + ", " + pace_text(scenario);
 }
 
 std::string faults_text(const Scenario& scenario) {
@@ -52,7 +52,7 @@ std::string faults_text(const Scenario& scenario) {
   return text.empty() ? "" : text + "\n";
 }
 
-std::string problem_line(const Job& job) {
+std::string problem_line(const Problem& job) {
   const AttentionShape& s = job.shape;
   return fmt::format("{} tokens x {} batch, {} heads ({} kv), head_dim {}, {}, mask {}, {}\n",
                      s.seqlen, s.batch, s.num_heads, s.num_heads_kv, s.head_dim, name_of(job.dtype),
@@ -260,9 +260,9 @@ std::string ways_text(const std::vector<SimulatedWay>& ways, const SimulatedHard
         (best == nullptr || way.figures.wall_s * kAsGood < best->figures.wall_s))
       best = &way;
   for (const SimulatedWay& way : ways) {
-    const Job& job = way.scenario.job;
-    const bool by_heads = job.scheme == JobScheme::ulysses;
-    const bool is_ring = job.scheme == JobScheme::ring || job.scheme == JobScheme::two_level;
+    const Problem& job = way.scenario.job;
+    const bool by_heads = job.scheme == Scheme::ulysses;
+    const bool is_ring = job.scheme == Scheme::ring || job.scheme == Scheme::two_level;
     text += fmt::format("{} {:<11}{:<12}{:<11}", &way == best ? '*' : ' ', name_of(job.scheme),
                         by_heads ? "(by heads)" : partition_name(way.scenario),
                         is_ring ? pace_text(way.scenario) : "") +

@@ -34,7 +34,7 @@ namespace {
 
 struct Outcome {
   std::string backend;
-  Job job;
+  Problem job;
   double predicted_s = 0, measured_s = 0;                // fastest
   double predicted_median_s = 0, measured_median_s = 0;  // of the same
   double predicted_attend_s = 0, measured_attend_s = 0;  // fastest
@@ -65,7 +65,7 @@ double total_of(LoopTask::Kind kind, const LoopGraph& graph, const TaskCosts& co
   return total;
 }
 
-Outcome foretell(const ForetoldOptions& options, const std::string& backend, const Job& job,
+Outcome foretell(const ForetoldOptions& options, const std::string& backend, const Problem& job,
                  const ProcessFigures* processes) {
   const std::string trace = fmt::format("/tmp/foretold-{}.json", ::getpid());
   const LoopGraph graph = graph_of_loops(job);
@@ -183,7 +183,7 @@ int run(const ForetoldOptions& options) {
     }
     for (const Index seqlen : options.seqlens)
       for (const int world_size : options.world_sizes) {
-        Job job;
+        Problem job;
         const Index heads = heads_of(options, seqlen);
         job.shape = {1, heads, heads, seqlen, options.head_dim};
         job.mask = MaskSpec::parse(options.mask);

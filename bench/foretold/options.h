@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cost/job.h"
+#include "core/ring/problem.h"
 
 namespace ringscope {
 

@@ -22,7 +22,7 @@ std::string mpirun(int ranks) {
 
 }  // namespace
 
-RealRun run_really(const Job& job, const std::string& backend, const std::string& trace) {
+RealRun run_really(const Problem& job, const std::string& backend, const std::string& trace) {
   const AttentionShape& s = job.shape;
   std::string command = fmt::format(
       "'{}' run --random --backend {} --heads {} --heads-kv {} --seqlen {} --head-dim {} "

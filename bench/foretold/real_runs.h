@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "core/cost/job.h"
 #include "core/cost/measure.h"
+#include "core/ring/problem.h"
 
 namespace ringscope {
 
@@ -15,7 +15,7 @@ struct RealRun {
 
 // Run `ringscope run --random` of `job`, on threads ("cpu") or on processes under mpirun ("mpi").
 // `trace` is a temporary file for the recording. Throw RunError with the failed command.
-RealRun run_really(const Job& job, const std::string& backend, const std::string& trace);
+RealRun run_really(const Problem& job, const std::string& backend, const std::string& trace);
 
 // The costs of a ring of processes, as mpi_hops.cpp measures them.
 struct ProcessFigures {

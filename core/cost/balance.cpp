@@ -25,7 +25,7 @@ constexpr Index kMostEffort = 160'000;  // about 10 ms
 
 // Return the cost of counting one (rank, step), relative to a mask without documents. Rows of a
 // striped or folded region visit every document, those of a chunk only the ones that they meet.
-Index effort_of(const Job& job, const Mask& mask) {
+Index effort_of(const Problem& job, const Mask& mask) {
   switch (job.partition) {
     case PartitionKind::striped:
       return 1 + mask.num_documents;
@@ -36,13 +36,13 @@ Index effort_of(const Job& job, const Mask& mask) {
   }
 }
 
-bool can_count_all(const Job& job, const Mask& mask) {
+bool can_count_all(const Problem& job, const Mask& mask) {
   const Index n = job.world_size;
   return n <= 2 || (n <= kMostExactRanks && n * n * effort_of(job, mask) <= kMostEffort);
 }
 
 // Return a coarser sample for masks that take long to count.
-Sample sample_of(const Job& job, const Mask& mask) {
+Sample sample_of(const Problem& job, const Mask& mask) {
   Sample sample;
   const Index regions = kMostEffort / effort_of(job, mask);
   if (regions >= Index{sample.ranks} * 3 * sample.stretches) return sample;
@@ -54,7 +54,7 @@ Sample sample_of(const Job& job, const Mask& mask) {
 
 // Return the ranks to count. A quarter of them lie at either end, where a window or zigzag's chunks
 // begin and stop, and the others are spread evenly.
-std::vector<int> ranks_of(const Job& job, const Mask& mask) {
+std::vector<int> ranks_of(const Problem& job, const Mask& mask) {
   const int world_size = job.world_size;
   std::vector<int> ranks;
   if (can_count_all(job, mask)) {
@@ -74,9 +74,9 @@ std::vector<int> ranks_of(const Job& job, const Mask& mask) {
 // Count the pairs of the sampled ranks at chosen steps.
 class Counter {
  public:
-  explicit Counter(const Job& job)
+  explicit Counter(const Problem& job)
       : world_size_(job.world_size),
-        nodes_(job.scheme == JobScheme::two_level ? job.world_size / job.ranks_a_node() : 1),
+        nodes_(job.scheme == Scheme::two_level ? job.world_size / job.ranks_a_node() : 1),
         mask_(job.mask.for_seqlen(job.shape.seqlen)),
         partition_(job.partition_of_sequence()),
         sample_(sample_of(job, mask_)),
@@ -201,10 +201,10 @@ double Balance::ceiling() const {
 
 double Balance::imbalance() const { return mean_rank == 0 ? 1 : slowest_rank / mean_rank; }
 
-Balance balance_of(const Job& job) {
+Balance balance_of(const Problem& job) {
   Balance balance;
   balance.mean_rank = total_pairs(job) / job.world_size;
-  if (job.scheme == JobScheme::ulysses) {
+  if (job.scheme == Scheme::ulysses) {
     balance.slowest_rank = balance.mean_rank;
     balance.steps.push_back({1, balance.mean_rank, false});
     return balance;
@@ -215,7 +215,7 @@ Balance balance_of(const Job& job) {
   balance.sampled = !counter.is_exact();
   if (!balance.sampled) {
     counter.count_all();
-  } else if (job.scheme == JobScheme::two_level && job.nodes > 1) {
+  } else if (job.scheme == Scheme::two_level && job.nodes > 1) {
     counter.count_curves();
   } else {
     // The first and the last step differ from all others in what is sent beside them.

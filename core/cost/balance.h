@@ -16,7 +16,7 @@
 
 #include <vector>
 
-#include "core/cost/job.h"
+#include "core/ring/problem.h"
 
 namespace ringscope {
 
@@ -48,6 +48,6 @@ inline constexpr int kMostExactRanks = 128;
 // predicted_pairs(). In a two-level ring, step o G + i is inner step i of outer step o, and every
 // step has its own entry. Ulysses has one entry, of total_pairs / world_size pairs, because every
 // rank does equal work on its share of the heads. Throw InputError for a mask that doesn't fit.
-Balance balance_of(const Job& job);
+Balance balance_of(const Problem& job);
 
 }  // namespace ringscope

@@ -14,7 +14,7 @@ namespace ringscope {
 
 namespace {
 
-bool fits(const Job& job, double memory_bytes) { return peak_bytes(job) <= memory_bytes; }
+bool fits(const Problem& job, double memory_bytes) { return peak_bytes(job) <= memory_bytes; }
 
 // Return the largest x in [low, high] for which holds(x). It must hold for `low`, and for nothing
 // above an x for which it does not hold.
@@ -31,9 +31,9 @@ Index last_that(Index low, Index high, Holds&& holds) {
   return low;
 }
 
-std::optional<int> smallest_divisor(const Job& job, double memory_bytes) {
+std::optional<int> smallest_divisor(const Problem& job, double memory_bytes) {
   const Index heads = std::gcd(job.shape.num_heads, job.shape.num_heads_kv);
-  Job tried = job;
+  Problem tried = job;
   for (Index n = 1; n <= heads && n <= std::numeric_limits<int>::max(); ++n) {
     // Divisors above the root are computed from the other factor, so many heads take no time.
     if (n > heads / n) n = heads / (heads / n);
@@ -46,15 +46,15 @@ std::optional<int> smallest_divisor(const Job& job, double memory_bytes) {
 
 }  // namespace
 
-std::optional<std::string> obstacle(const Job& job, double memory_bytes) {
+std::optional<std::string> obstacle(const Problem& job, double memory_bytes) {
   const AttentionShape& s = job.shape;
-  if (job.scheme == JobScheme::ulysses)
+  if (job.scheme == Scheme::ulysses)
     for (const auto& [name, heads] :
          {std::pair{"heads", s.num_heads}, {"kv heads", s.num_heads_kv}})
       if (heads % job.world_size != 0)
         return fmt::format("{} {} do not divide by {} ranks, and ulysses deals out whole heads",
                            heads, name, job.world_size);
-  if (job.scheme == JobScheme::two_level && (job.nodes < 1 || job.world_size % job.nodes != 0))
+  if (job.scheme == Scheme::two_level && (job.nodes < 1 || job.world_size % job.nodes != 0))
     return fmt::format("{} ranks do not divide by {} nodes", job.world_size, job.nodes);
   const double needed = peak_bytes(job);
   if (needed <= memory_bytes) return std::nullopt;
@@ -62,20 +62,20 @@ std::optional<std::string> obstacle(const Job& job, double memory_bytes) {
                      memory_bytes / 1e9);
 }
 
-Index largest_seqlen(const Job& job, double memory_bytes) {
+Index largest_seqlen(const Problem& job, double memory_bytes) {
   return last_that(0, kMaxSeqlen, [&](Index seqlen) {
-    Job tried = job;
+    Problem tried = job;
     tried.shape.seqlen = seqlen;
     return fits(tried, memory_bytes);
   });
 }
 
-std::optional<int> smallest_world_size(const Job& job, double memory_bytes) {
-  if (job.scheme == JobScheme::ulysses) return smallest_divisor(job, memory_bytes);
+std::optional<int> smallest_world_size(const Problem& job, double memory_bytes) {
+  if (job.scheme == Scheme::ulysses) return smallest_divisor(job, memory_bytes);
   // In a two-level ring the search counts ranks per node.
-  const int nodes = job.scheme == JobScheme::two_level ? job.nodes : 1;
+  const int nodes = job.scheme == Scheme::two_level ? job.nodes : 1;
   const auto too_few = [&](Index ranks) {
-    Job tried = job;
+    Problem tried = job;
     tried.world_size = static_cast<int>(ranks) * nodes;
     return !fits(tried, memory_bytes);
   };
@@ -95,7 +95,7 @@ constexpr double kAsGood = 1.01;
 constexpr PartitionKind kByContiguity[] = {PartitionKind::contiguous, PartitionKind::zigzag,
                                            PartitionKind::fold, PartitionKind::striped};
 
-Choice judge_balanced(const Job& job, const Balance& balance, const Rates& rates,
+Choice judge_balanced(const Problem& job, const Balance& balance, const Rates& rates,
                       double memory_bytes) {
   return {job, balance, layer_time(job, balance, rates), peak_bytes(job),
           obstacle(job, memory_bytes)};
@@ -103,25 +103,25 @@ Choice judge_balanced(const Job& job, const Balance& balance, const Rates& rates
 
 }  // namespace
 
-Choice judge(const Job& job, const Rates& rates, double memory_bytes) {
+Choice judge(const Problem& job, const Rates& rates, double memory_bytes) {
   return judge_balanced(job, balance_of(job), rates, memory_bytes);
 }
 
-std::vector<Choice> all_choices(const Job& job, const Rates& rates, double memory_bytes) {
+std::vector<Choice> all_choices(const Problem& job, const Rates& rates, double memory_bytes) {
   std::vector<Choice> rings, gathered;
-  Job tried = job;
+  Problem tried = job;
   for (const PartitionKind partition : kByContiguity) {
     tried.partition = partition;
-    tried.scheme = JobScheme::ring;
+    tried.scheme = Scheme::ring;
     const Balance balance = balance_of(tried);
     rings.push_back(judge_balanced(tried, balance, rates, memory_bytes));
-    tried.scheme = JobScheme::allgather;
+    tried.scheme = Scheme::allgather;
     gathered.push_back(judge_balanced(tried, balance, rates, memory_bytes));
   }
   std::vector<Choice> choices = std::move(rings);
   std::move(gathered.begin(), gathered.end(), std::back_inserter(choices));
   tried.partition = PartitionKind::contiguous;
-  tried.scheme = JobScheme::ulysses;
+  tried.scheme = Scheme::ulysses;
   choices.push_back(judge(tried, rates, memory_bytes));
   return choices;
 }

@@ -6,29 +6,29 @@
 #include <string>
 #include <vector>
 
-#include "core/cost/job.h"
 #include "core/cost/time.h"
+#include "core/ring/problem.h"
 
 namespace ringscope {
 
 // Return why `job` can't run with `memory_bytes` per rank, or none when it can. Ulysses assigns
 // whole heads to ranks, so world_size must divide both heads and heads-kv. The nodes of a two-level
 // ring are equal, so they must divide world_size.
-std::optional<std::string> obstacle(const Job& job, double memory_bytes);
+std::optional<std::string> obstacle(const Problem& job, double memory_bytes);
 
 // Return the largest seqlen, up to kMaxSeqlen, that fits into a rank's memory when all else stays
 // equal, or 0 when not even one position fits. (Memory does not depend on the mask.)
-Index largest_seqlen(const Job& job, double memory_bytes);
+Index largest_seqlen(const Problem& job, double memory_bytes);
 
 // Return the smallest world_size that fits when all else stays equal. It divides the heads
 // (Ulysses) or is a multiple of the nodes (two-level rings). Return none when nothing fits.
-std::optional<int> smallest_world_size(const Job& job, double memory_bytes);
+std::optional<int> smallest_world_size(const Problem& job, double memory_bytes);
 
 // ---
 // Compare every partition and scheme for a job, and pick the best of them.
 
 struct Choice {
-  Job job;
+  Problem job;
   Balance balance;
   LayerTime time;
   double peak_bytes = 0;                // of the rank that holds most
@@ -36,12 +36,12 @@ struct Choice {
 };
 
 // Predict balance, time and memory of one job.
-Choice judge(const Job& job, const Rates& rates, double memory_bytes);
+Choice judge(const Problem& job, const Rates& rates, double memory_bytes);
 
 // Judge `job` in all partitions as a ring and as an all-gather, and once with Ulysses. Under
 // Ulysses every rank computes on the whole sequence, so the partition makes no difference and is
 // reported as contiguous.
-std::vector<Choice> all_choices(const Job& job, const Rates& rates, double memory_bytes);
+std::vector<Choice> all_choices(const Problem& job, const Rates& rates, double memory_bytes);
 
 // Return the index of the first choice, in the order of all_choices(), that can run and takes at
 // most 1 % longer than the fastest. That order prefers contiguous rows and few partial tiles (C25).

@@ -10,7 +10,7 @@ namespace {
 // Collect parts under the names that the tables print.
 class Bill {
  public:
-  explicit Bill(const Job& job) : job_(job), e_(job.storage_bytes()) {}
+  explicit Bill(const Problem& job) : job_(job), e_(job.storage_bytes()) {}
 
   void add(const std::string& name, double bytes, const std::string& formula) {
     if (bytes > 0) parts_.push_back({name, bytes, formula});
@@ -48,12 +48,12 @@ class Bill {
   }
 
  private:
-  const Job& job_;
+  const Problem& job_;
   double e_;
   std::vector<MemoryPart> parts_;
 };
 
-void add_ring_blocks(const Job& job, Bill& bill) {
+void add_ring_blocks(const Problem& job, Bill& bill) {
   const int n = job.world_size;
   // Blocks of different owners share a buffer, so each buffer has room for the largest.
   const double block = 2 * kv_values(job.shape, job.max_rows());
@@ -70,7 +70,7 @@ void add_ring_blocks(const Job& job, Bill& bill) {
 
 // Each level has its own buffers, because a block from the previous node stays for a whole turn
 // around the node. Its gradient sum waits for that turn to end and travels during the next one.
-void add_two_level_blocks(const Job& job, Bill& bill) {
+void add_two_level_blocks(const Problem& job, Bill& bill) {
   const int places = job.ranks_a_node();
   if (job.nodes == 1 || places == 1) return add_ring_blocks(job, bill);
   const double block = 2 * kv_values(job.shape, job.max_rows());
@@ -86,7 +86,7 @@ void add_two_level_blocks(const Job& job, Bill& bill) {
   bill.add("dK, dV, f32, between nodes", 2 * block * 4, "2 x 8 b c d G");
 }
 
-void add_gathered_blocks(const Job& job, Bill& bill) {
+void add_gathered_blocks(const Problem& job, Bill& bill) {
   const double all = 2 * kv_values(job.shape, static_cast<double>(job.shape.seqlen));
   bill.add("KV blocks of all ranks", all * job.storage_bytes(), "2 b S d G e");
   if (!job.backward) return;
@@ -97,14 +97,14 @@ void add_gathered_blocks(const Job& job, Bill& bill) {
 
 }  // namespace
 
-std::vector<MemoryPart> memory_parts(const Job& job, double rows) {
+std::vector<MemoryPart> memory_parts(const Problem& job, double rows) {
   const AttentionShape& s = job.shape;
   Bill bill(job);
-  if (job.scheme != JobScheme::ulysses) {
+  if (job.scheme != Scheme::ulysses) {
     bill.add_query_side(query_values(s, rows), row_values(s, rows), "b c d H", "b c H");
-    if (job.scheme == JobScheme::ring) add_ring_blocks(job, bill);
-    if (job.scheme == JobScheme::two_level) add_two_level_blocks(job, bill);
-    if (job.scheme == JobScheme::allgather) add_gathered_blocks(job, bill);
+    if (job.scheme == Scheme::ring) add_ring_blocks(job, bill);
+    if (job.scheme == Scheme::two_level) add_two_level_blocks(job, bill);
+    if (job.scheme == Scheme::allgather) add_gathered_blocks(job, bill);
   } else {
     // A rank holds the whole sequence of its share of the heads, and what is in transit either way.
     const double share = static_cast<double>(s.seqlen) / job.world_size;
@@ -128,7 +128,7 @@ double total_bytes(const std::vector<MemoryPart>& parts) {
   return total;
 }
 
-double peak_bytes(const Job& job) { return total_bytes(memory_parts(job, job.max_rows())); }
+double peak_bytes(const Problem& job) { return total_bytes(memory_parts(job, job.max_rows())); }
 
 double ring_values_of_s0(const AttentionShape& shape, double rows) {
   return 2 * query_values(shape, rows) + 4 * kv_values(shape, rows);

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cost/job.h"
+#include "core/ring/problem.h"
 
 namespace ringscope {
 
@@ -26,12 +26,12 @@ inline constexpr const char* kMemoryLetters =
     "a stored value, L layers";
 
 // Return the parts of what a rank with `rows` rows holds at its peak. Omit parts of 0 bytes.
-std::vector<MemoryPart> memory_parts(const Job& job, double rows);
+std::vector<MemoryPart> memory_parts(const Problem& job, double rows);
 
 double total_bytes(const std::vector<MemoryPart>& parts);
 
 // Return the peak of the rank with the most rows, which is what a device must have.
-double peak_bytes(const Job& job);
+double peak_bytes(const Problem& job);
 
 // Return S0's account of a ring, in values: Q, O, the current KV block and the incoming one.
 double ring_values_of_s0(const AttentionShape& shape, double rows);

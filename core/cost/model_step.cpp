@@ -52,7 +52,7 @@ ModelFigures model_figures(const Gpu& gpu, DType dtype) {
   return figures;
 }
 
-StepTime step_time(const Job& job, const ModelSizes& model, double rows, double attention_s,
+StepTime step_time(const Problem& job, const ModelSizes& model, double rows, double attention_s,
                    const ModelFigures& figures, const Rates& rates) {
   const double tokens = static_cast<double>(job.shape.batch) * rows;
   const auto layers = static_cast<double>(job.layers);

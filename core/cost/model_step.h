@@ -22,8 +22,8 @@
 //   update  each weight: clearing its gradient, AdamW
 #pragma once
 
-#include "core/cost/job.h"
 #include "core/cost/time.h"
+#include "core/ring/problem.h"
 
 namespace ringscope {
 
@@ -87,7 +87,7 @@ struct StepTime {
 // Return the time of a step on the rank with the most rows. It holds `rows` rows of a sequence, and
 // `attention_s` is the time of one layer from layer_time() or a simulation. All other work is the
 // same for every row, so the rank with the most rows determines the time.
-StepTime step_time(const Job& job, const ModelSizes& model, double rows, double attention_s,
+StepTime step_time(const Problem& job, const ModelSizes& model, double rows, double attention_s,
                    const ModelFigures& figures, const Rates& rates);
 
 }  // namespace ringscope

@@ -52,7 +52,7 @@ std::vector<double> fastest_of(double budget, const std::vector<std::function<vo
 
 namespace {
 
-double bytes_a_row(const Job& job, Pass pass) {
+double bytes_a_row(const Problem& job, Pass pass) {
   const double forward = 2 * kv_values(job.shape, 1) * job.storage_bytes();
   return pass == Pass::forward ? forward : forward + 2 * kv_values(job.shape, 1) * 4;
 }
@@ -63,7 +63,7 @@ double latency_seconds(const Rates& rates, Pass pass) {
 
 }  // namespace
 
-double hop_seconds(const Job& job, const Rates& rates, Pass pass, double rows) {
+double hop_seconds(const Problem& job, const Rates& rates, Pass pass, double rows) {
   return bytes_a_row(job, pass) * rows / rates.bytes_per_s + latency_seconds(rates, pass);
 }
 
@@ -71,11 +71,11 @@ double all_to_all_seconds(double bytes, int world_size, double bytes_per_s, doub
   return world_size == 1 ? 0 : bytes / bytes_per_s + (world_size - 1) * latency_s;
 }
 
-double compute_seconds(const Job& job, const Rates& rates, Pass pass, double pairs) {
+double compute_seconds(const Problem& job, const Rates& rates, Pass pass, double pairs) {
   return flops_of_pairs(job.shape, pairs, pass) / rates.flops(pass);
 }
 
-double least_share(const Job& job, const Balance& balance) {
+double least_share(const Problem& job, const Balance& balance) {
   double least = job.max_rows() * job.max_rows();
   const double whole = least;
   for (const StepWork& step : balance.steps)
@@ -83,7 +83,7 @@ double least_share(const Job& job, const Balance& balance) {
   return least / whole;
 }
 
-double threshold_rows(const Job& job, const Rates& rates, Pass pass, double share) {
+double threshold_rows(const Problem& job, const Rates& rates, Pass pass, double share) {
   if (share <= 0) return std::numeric_limits<double>::infinity();
   // Return the positive root of a c^2 - b c - latency.
   const double a = compute_seconds(job, rates, pass, share);
@@ -98,14 +98,14 @@ struct HopTimes {
   double gradient = 0;  // 0 in the forward pass
 };
 
-HopTimes hop_times(const Job& job, const Rates& rates, Pass pass) {
+HopTimes hop_times(const Problem& job, const Rates& rates, Pass pass) {
   if (job.world_size == 1) return {};
   const double kv = kv_hop_bytes(job) / rates.bytes_per_s + rates.latency_s;
   if (pass == Pass::forward) return {kv, 0};
   return {kv, gradient_hop_bytes(job) / rates.bytes_per_s + rates.latency_s};
 }
 
-PassTime ring_pass(const Job& job, const Balance& balance, const Rates& rates, Pass pass) {
+PassTime ring_pass(const Problem& job, const Balance& balance, const Rates& rates, Pass pass) {
   const HopTimes hops = hop_times(job, rates, pass);
   PassTime time;
   double slowest = 0;
@@ -125,7 +125,7 @@ PassTime ring_pass(const Job& job, const Balance& balance, const Rates& rates, P
   return time;
 }
 
-PassTime allgather_pass(const Job& job, const Balance& balance, const Rates& rates, Pass pass) {
+PassTime allgather_pass(const Problem& job, const Balance& balance, const Rates& rates, Pass pass) {
   const HopTimes hops = hop_times(job, rates, pass);
   PassTime time;
   time.compute = compute_seconds(job, rates, pass, balance.mean_rank);
@@ -142,7 +142,7 @@ PassTime allgather_pass(const Job& job, const Balance& balance, const Rates& rat
   return time;
 }
 
-PassTime ulysses_pass(const Job& job, const Balance& balance, const Rates& rates, Pass pass) {
+PassTime ulysses_pass(const Problem& job, const Balance& balance, const Rates& rates, Pass pass) {
   // The bytes sent are linear in a rank's rows, which are most on the first or the last rank.
   AllToAlls most;
   for (const int rank : {0, job.world_size - 1}) {
@@ -161,11 +161,11 @@ PassTime ulysses_pass(const Job& job, const Balance& balance, const Rates& rates
   return time;
 }
 
-PassTime pass_time(const Job& job, const Balance& balance, const Rates& rates, Pass pass) {
+PassTime pass_time(const Problem& job, const Balance& balance, const Rates& rates, Pass pass) {
   switch (job.scheme) {
-    case JobScheme::allgather:
+    case Scheme::allgather:
       return allgather_pass(job, balance, rates, pass);
-    case JobScheme::ulysses:
+    case Scheme::ulysses:
       return ulysses_pass(job, balance, rates, pass);
     default:
       return ring_pass(job, balance, rates, pass);
@@ -174,8 +174,8 @@ PassTime pass_time(const Job& job, const Balance& balance, const Rates& rates, P
 
 }  // namespace
 
-LayerTime layer_time(const Job& job, const Balance& balance, const Rates& rates) {
-  if (job.scheme == JobScheme::two_level)
+LayerTime layer_time(const Problem& job, const Balance& balance, const Rates& rates) {
+  if (job.scheme == Scheme::two_level)
     return two_level_time(job, balance, rates, {"", rates.bytes_per_s, rates.latency_s});
   LayerTime time;
   time.forward = pass_time(job, balance, rates, Pass::forward);
@@ -191,14 +191,14 @@ struct TwoLevelHopTimes {
 };
 
 // Return the hop times on one level. They are 0 where there is no other rank to send to.
-TwoLevelHopTimes hop_times(const Job& job, Pass pass, int ranks, double bytes_per_s,
+TwoLevelHopTimes hop_times(const Problem& job, Pass pass, int ranks, double bytes_per_s,
                            double latency_s) {
   if (ranks == 1) return {};
   const auto seconds = [&](double bytes) { return latency_s + bytes / bytes_per_s; };
   return {seconds(kv_hop_bytes(job)), pass == Pass::forward ? 0 : seconds(gradient_hop_bytes(job))};
 }
 
-PassTime pass_time(const Job& job, const Balance& balance, const Rates& rates, const Link& link,
+PassTime pass_time(const Problem& job, const Balance& balance, const Rates& rates, const Link& link,
                    Pass pass) {
   const int places = job.ranks_a_node();
   const TwoLevelHopTimes here = hop_times(job, pass, places, rates.bytes_per_s, rates.latency_s);
@@ -229,7 +229,7 @@ PassTime pass_time(const Job& job, const Balance& balance, const Rates& rates, c
 
 }  // namespace
 
-LayerTime two_level_time(const Job& job, const Balance& balance, const Rates& rates,
+LayerTime two_level_time(const Problem& job, const Balance& balance, const Rates& rates,
                          const Link& between) {
   LayerTime time;
   time.forward = pass_time(job, balance, rates, between, Pass::forward);

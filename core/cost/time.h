@@ -76,21 +76,21 @@ std::vector<double> slowest_thread(const std::vector<std::unique_ptr<Bench>>& be
 // Backward, 10 replaces 4, and the block's gradient, 8 d G c bytes in f32, travels as well.
 
 // Return the seconds of a ring hop of a block of `rows` rows (backward, with its gradient).
-double hop_seconds(const Job& job, const Rates& rates, Pass pass, double rows);
+double hop_seconds(const Problem& job, const Rates& rates, Pass pass, double rows);
 
 // Return the seconds of an all-to-all in which a rank sends `bytes` in all, one message to each
 // other rank. The messages start one after the other and then move side by side.
 double all_to_all_seconds(double bytes, int world_size, double bytes_per_s, double latency_s);
 
 // Return the seconds that a rank computes for `pairs` pairs.
-double compute_seconds(const Job& job, const Rates& rates, Pass pass, double pairs);
+double compute_seconds(const Problem& job, const Rates& rates, Pass pass, double pairs);
 
 // Return the least share of c^2 that the slowest rank computes during a hop, or 1 without hops.
-double least_share(const Job& job, const Balance& balance);
+double least_share(const Problem& job, const Balance& balance);
 
 // Return c*, the least number of rows per rank at which no hop is exposed, when every step with a
 // hop has `share` c^2 pairs. It is infinite for share 0, because no computation hides the hop.
-double threshold_rows(const Job& job, const Rates& rates, Pass pass, double share);
+double threshold_rows(const Problem& job, const Rates& rates, Pass pass, double share);
 
 // ---
 // The time of one layer's attention, split into computing, waiting for a slower rank, and exposed
@@ -130,7 +130,7 @@ struct LayerTime {
 };
 
 // Return the time of one layer. `balance` is balance_of(job).
-LayerTime layer_time(const Job& job, const Balance& balance, const Rates& rates);
+LayerTime layer_time(const Problem& job, const Balance& balance, const Rates& rates);
 
 // ---
 // TwoLevelSchedule says which block a rank holds at which step in a two-level ring
@@ -173,7 +173,7 @@ struct TwoLevelSchedule {
 
 // Return the time of one layer. `balance` is balance_of(job). `rates` are those of a rank and of
 // the links inside nodes. `between` is a link between nodes, shared as it is when all ranks send.
-LayerTime two_level_time(const Job& job, const Balance& balance, const Rates& rates,
+LayerTime two_level_time(const Problem& job, const Balance& balance, const Rates& rates,
                          const Link& between);
 
 }  // namespace ringscope

@@ -7,32 +7,32 @@ namespace {
 
 constexpr double kGradientBytes = 4;  // per value of a travelling dK or dV: f32
 
-double rows_of(const Job& job, int rank) {
+double rows_of(const Problem& job, int rank) {
   return static_cast<double>(job.partition_of_sequence().rows_of(rank).size());
 }
 
 // Return the KV bytes of a pass. A rank of a ring or an all-gather sends every block once, except
 // owner rank + 1's: it has gone all the way around when it arrives here.
-double kv_pass_bytes(const Job& job, int rank) {
+double kv_pass_bytes(const Problem& job, int rank) {
   const double rows =
       static_cast<double>(job.shape.seqlen) - rows_of(job, (rank + 1) % job.world_size);
   return 2 * kv_values(job.shape, rows) * job.storage_bytes();
 }
 
-double gradient_bytes(const Job& job, int rank) {
+double gradient_bytes(const Problem& job, int rank) {
   // Ring: N hops, every block's gradient once. All-gather: a rank keeps its own gradient.
-  const double kept = job.scheme == JobScheme::ring ? 0 : rows_of(job, rank);
+  const double kept = job.scheme == Scheme::ring ? 0 : rows_of(job, rank);
   return 2 * kv_values(job.shape, static_cast<double>(job.shape.seqlen) - kept) * kGradientBytes;
 }
 
 // Return the bytes that leave when a rank sends (N-1)/N of the heads of its `rows` rows.
-double to_heads_bytes(const Job& job, double rows, double query_tensors, double kv_tensors) {
+double to_heads_bytes(const Problem& job, double rows, double query_tensors, double kv_tensors) {
   return (query_tensors * query_values(job.shape, rows) + kv_tensors * kv_values(job.shape, rows)) *
          job.storage_bytes() * (job.world_size - 1) / job.world_size;
 }
 
 // Return the bytes that leave when a rank sends its share of the heads of the others' `rows` rows.
-double to_rows_bytes(const Job& job, double rows, double query_tensors, double kv_tensors) {
+double to_rows_bytes(const Problem& job, double rows, double query_tensors, double kv_tensors) {
   return (query_tensors * query_values(job.shape, rows) + kv_tensors * kv_values(job.shape, rows)) *
          job.storage_bytes() / job.world_size;
 }
@@ -40,7 +40,7 @@ double to_rows_bytes(const Job& job, double rows, double query_tensors, double k
 // Rank (n, g) of M nodes sends inside its node all blocks except those of place g+1, and between
 // nodes the blocks of place g except node n+1's. Gradients inside nodes are those of the same
 // blocks, between nodes those of place g+1. A last hop brings the next place's own gradient home.
-Traffic two_level_traffic(const Job& job, int rank) {
+Traffic two_level_traffic(const Problem& job, int rank) {
   const TwoLevelSchedule mine{rank, job.nodes, job.ranks_a_node()};
   const int home = mine.next_here();
   double rows_of_place = 0, rows_of_next_place = 0;
@@ -64,7 +64,7 @@ Traffic two_level_traffic(const Job& job, int rank) {
   return traffic;
 }
 
-Traffic ulysses_traffic(const Job& job, int rank) {
+Traffic ulysses_traffic(const Problem& job, int rank) {
   const auto bytes = [&](Pass pass) {
     const AllToAlls both = all_to_alls_of(job, pass, rank);
     return both.there_bytes + both.back_bytes;
@@ -78,10 +78,10 @@ Traffic ulysses_traffic(const Job& job, int rank) {
 
 }  // namespace
 
-Traffic traffic_of(const Job& job, int rank) {
+Traffic traffic_of(const Problem& job, int rank) {
   if (job.world_size == 1) return {};
-  if (job.scheme == JobScheme::ulysses) return ulysses_traffic(job, rank);
-  if (job.scheme == JobScheme::two_level) return two_level_traffic(job, rank);
+  if (job.scheme == Scheme::ulysses) return ulysses_traffic(job, rank);
+  if (job.scheme == Scheme::two_level) return two_level_traffic(job, rank);
   const double n = job.world_size;
   Traffic traffic;
   traffic.forward_bytes = kv_pass_bytes(job, rank);
@@ -90,11 +90,11 @@ Traffic traffic_of(const Job& job, int rank) {
   traffic.backward_bytes = kv_pass_bytes(job, rank) + gradient_bytes(job, rank);
   // In a ring a block and its gradient move on at the end of the same step, after the last step the
   // gradient alone. An all-gather gathers blocks and scatters gradients in two separate rounds.
-  traffic.hops += job.scheme == JobScheme::ring ? n : 2 * (n - 1);
+  traffic.hops += job.scheme == Scheme::ring ? n : 2 * (n - 1);
   return traffic;
 }
 
-AllToAlls all_to_alls_of(const Job& job, Pass pass, int rank) {
+AllToAlls all_to_alls_of(const Problem& job, Pass pass, int rank) {
   if (job.world_size == 1) return {};
   const double mine = rows_of(job, rank), others = static_cast<double>(job.shape.seqlen) - mine;
   if (pass == Pass::forward)
@@ -102,12 +102,12 @@ AllToAlls all_to_alls_of(const Job& job, Pass pass, int rank) {
   return {to_heads_bytes(job, mine, 1, 0), to_rows_bytes(job, others, 1, 2)};
 }
 
-double kv_hop_bytes(const Job& job) {
+double kv_hop_bytes(const Problem& job) {
   if (job.world_size == 1) return 0;
   return 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
 }
 
-double gradient_hop_bytes(const Job& job) {
+double gradient_hop_bytes(const Problem& job) {
   if (job.world_size == 1) return 0;
   return 2 * kv_values(job.shape, job.max_rows()) * kGradientBytes;
 }

@@ -16,7 +16,7 @@
 // With G kv heads for H query heads a ring sends G/H of the bytes (S1, part two, 12.3: C48).
 #pragma once
 
-#include "core/cost/job.h"
+#include "core/ring/problem.h"
 
 namespace ringscope {
 
@@ -30,7 +30,7 @@ struct Traffic {
 };
 
 // Return what `rank` sends in one layer.
-Traffic traffic_of(const Job& job, int rank);
+Traffic traffic_of(const Problem& job, int rank);
 
 // Bytes that a rank sends in the two all-to-alls of a pass of Ulysses: there, to the ranks that
 // compute the heads, and back, to those that hold the rows.
@@ -38,10 +38,10 @@ struct AllToAlls {
   double there_bytes = 0;
   double back_bytes = 0;
 };
-AllToAlls all_to_alls_of(const Job& job, Pass pass, int rank);
+AllToAlls all_to_alls_of(const Problem& job, Pass pass, int rank);
 
 // Return the largest message of a hop: a KV block, or its gradient (backward). 0 with one rank.
-double kv_hop_bytes(const Job& job);
-double gradient_hop_bytes(const Job& job);
+double kv_hop_bytes(const Problem& job);
+double gradient_hop_bytes(const Problem& job);
 
 }  // namespace ringscope

@@ -1,8 +1,8 @@
 // Count the floating-point operations of attention from the pairs that the mask allows.
 #pragma once
 
-#include "core/cost/job.h"
 #include "core/problem/region.h"
+#include "core/ring/problem.h"
 
 namespace ringscope {
 
@@ -17,7 +17,7 @@ inline double flops_of_pairs(const AttentionShape& shape, double pairs, Pass pas
 
 // Return the number of pairs that the mask allows in the whole sequence, in O(documents). Throw
 // InputError when document lengths do not sum to seqlen.
-double total_pairs(const Job& job);
+double total_pairs(const Problem& job);
 
 // ---
 // TileAmounts counts what the CPU's tile loops (core/attention/tiles.h) process for one head of a

@@ -20,7 +20,7 @@ void copy_from(const T* from, Buffer<T>& to) {
 }  // namespace
 
 AttentionLayer::AttentionLayer(const LayerWeights& weights, ContextRing& ring) : weights_(weights) {
-  const AttentionParams& params = ring.problem().params;
+  const AttentionParams& params = ring.ring_problem().params;
   const Index rows = ring.local_rows().size();
   q_ = {&ring.meter(), params.query_values(rows)};
   k_ = {&ring.meter(), params.kv_values(rows)};
@@ -33,7 +33,7 @@ AttentionLayer::AttentionLayer(const LayerWeights& weights, ContextRing& ring) :
 void AttentionLayer::forward(const ParameterStore& store, const float* x, float* y,
                              Workspace& shared) {
   ContextRing& ring = shared.ring;
-  const AttentionParams& params = ring.problem().params;
+  const AttentionParams& params = ring.ring_problem().params;
   const Index rows = ring.local_rows().size(), tokens = ring.tokens();
   const Index heads = params.num_heads, heads_kv = params.num_heads_kv;
   float *const queries = shared.queries.data(), *const keys = shared.keys.data(),
@@ -69,7 +69,7 @@ void AttentionLayer::forward(const ParameterStore& store, const float* x, float*
 void AttentionLayer::backward(ParameterStore& store, const float* x, const float* dy, float* dx,
                               Workspace& shared) {
   ContextRing& ring = shared.ring;
-  const AttentionParams& params = ring.problem().params;
+  const AttentionParams& params = ring.ring_problem().params;
   const Index rows = ring.local_rows().size(), tokens = ring.tokens();
   const Index heads = params.num_heads, heads_kv = params.num_heads_kv;
   float *const queries = shared.queries.data(), *const keys = shared.keys.data(),

@@ -27,7 +27,7 @@ class ContextRing {
   ContextRing(const ContextRing&) = delete;
   ContextRing& operator=(const ContextRing&) = delete;
 
-  const RingProblem& problem() const { return problem_; }
+  const RingProblem& ring_problem() const { return problem_; }
   int rank() const { return comm_->rank(); }
   LocalRows local_rows() const { return problem_.partition.rows_of(rank()); }
   // Return the number of rows over all sequences of the batch.

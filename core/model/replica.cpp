@@ -75,9 +75,9 @@ Replica::Replica(const ModelWeights& weights, const RingProblem& problem, Commun
       scale_(scale_of(kind, problem)) {}
 
 double Replica::loss_and_gradients(const std::uint8_t* windows) {
-  const Partition& partition = ring_.problem().partition;
+  const Partition& partition = ring_.ring_problem().partition;
   const RankBytes bytes =
-      take_rows(windows, ring_.problem().params.batch, partition.seqlen, ring_.local_rows());
+      take_rows(windows, ring_.ring_problem().params.batch, partition.seqlen, ring_.local_rows());
   // [step
   store_.clear_gradients();
   const double loss = model_.loss_and_gradients(store_, bytes, scale_);

@@ -24,12 +24,12 @@ constexpr double kFailureSeconds = 1;
 // One rank's part of a run, from its memory to its report.
 class ProcessRun {
  public:
-  ProcessRun(MpiSession& session, const RingConfig& config, Engine& engine)
+  ProcessRun(MpiSession& session, const Problem& config, Engine& engine)
       : config_(config),
         engine_(engine),
         line_(session.lifeline()),
         rank_number_(session.rank()),
-        problem_(config.problem()) {
+        problem_(config.ring_problem()) {
     run_.recording.info = run_info(config, engine.name());
     const auto world_size = static_cast<std::size_t>(config.world_size);
     run_.recording.events.resize(world_size);
@@ -195,7 +195,7 @@ class ProcessRun {
     add_report(run_, rank, unpack_rank_report(bytes), report_.origin_ns);
   }
 
-  const RingConfig& config_;
+  const Problem& config_;
   Engine& engine_;
   Lifeline& line_;
   const int rank_number_;
@@ -209,7 +209,7 @@ class ProcessRun {
 
 }  // namespace
 
-RingRun run_one_rank(MpiSession& session, const RingConfig& config, const ProcessInputs& inputs,
+RingRun run_one_rank(MpiSession& session, const Problem& config, const ProcessInputs& inputs,
                      bool gather_outputs, Engine& engine, const Progress& progress) {
   check_config(config);
   if (config.world_size != session.world_size())
@@ -227,7 +227,7 @@ RingRun run_one_rank(MpiSession& session, const RingConfig& config, const Proces
   }
 }
 
-RingRun run_on_mpi(MpiSession& session, const RingConfig& config, const ProcessInputs& inputs,
+RingRun run_on_mpi(MpiSession& session, const Problem& config, const ProcessInputs& inputs,
                    bool gather_outputs, const Progress& progress) {
   MpiEngine engine(session.lifeline());
   return run_one_rank(session, config, inputs, gather_outputs, engine, progress);

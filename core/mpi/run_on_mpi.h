@@ -23,11 +23,11 @@ struct ProcessInputs {
 // elsewhere. Throw InputError for an impossible config. Throw RunError naming rank and step, the
 // same on every rank, when any rank fails, on rank 0 as a RunFailure; then no MPI function may be
 // called any more. The session decides how long a rank may be silent, not config.timeout_s.
-RingRun run_one_rank(MpiSession& session, const RingConfig& config, const ProcessInputs& inputs,
+RingRun run_one_rank(MpiSession& session, const Problem& config, const ProcessInputs& inputs,
                      bool gather_outputs, Engine& engine, const Progress& progress = {});
 
 // Do the same on CPUs, where blocks move by MPI (mpi_communicator.h).
-RingRun run_on_mpi(MpiSession& session, const RingConfig& config, const ProcessInputs& inputs,
+RingRun run_on_mpi(MpiSession& session, const Problem& config, const ProcessInputs& inputs,
                    bool gather_outputs, const Progress& progress = {});
 
 }  // namespace ringscope

@@ -1,6 +1,5 @@
-// The scheme, the problem as every rank knows it, and a caller's config. A scheme says how blocks
-// get around: `ring` hops once per step beside the computation; `allgather`, the comparison, moves
-// all blocks before it.
+// What is asked for (Problem), the same as every rank knows it (RingProblem), and the schemes by
+// which blocks get around. It says nothing about the machine.
 #pragma once
 
 #include <optional>
@@ -16,15 +15,22 @@
 
 namespace ringscope {
 
-enum class Scheme { ring, allgather };
+// ring and allgather are those of core/ring/ring.h. ulysses exchanges sequence shares for head shares and
+// back, by two all-to-alls per pass (S3, related work; S1, part one, 7.2 calls its ring an all-to-all,
+// but a ring is point-to-point). In two_level, every step of a ring of nodes is a ring of the ranks
+// inside each node (core/sim/two_level.h).
+enum class Scheme { ring, allgather, ulysses, two_level };
 
-inline constexpr Scheme kAllSchemes[] = {Scheme::ring, Scheme::allgather};
+// The schemes that need no nodes, and those that run; the others are planned and simulated.
+inline constexpr Scheme kAllSchemes[] = {Scheme::ring, Scheme::allgather, Scheme::ulysses};
+inline constexpr Scheme kRunSchemes[] = {Scheme::ring, Scheme::allgather};
 
 constexpr std::string_view name_of(Scheme scheme) {
-  return scheme == Scheme::ring ? "ring" : "allgather";
+  constexpr std::string_view names[] = {"ring", "allgather", "ulysses", "two-level"};
+  return names[static_cast<int>(scheme)];
 }
 
-// Return the scheme that `text` names. Throw an InputError that lists the accepted names.
+// Return the scheme of kRunSchemes that `text` names. Throw an InputError that lists them.
 Scheme parse_scheme(std::string_view text);
 
 // ---
@@ -49,27 +55,47 @@ struct RingProblem {
 };
 
 // ---
-// What a caller asks for: the problem, and how it is distributed.
+// What is asked for: a problem, and how it is distributed. Runs, plans and simulations all take it.
 
-struct RingConfig {
+struct Problem {
   AttentionShape shape;
   DType dtype = DType::f32;
-  std::optional<double> softmax_scale;  // default: 1 / sqrt(head_dim)
-  MaskSpec mask;
+  std::optional<double> softmax_scale = std::nullopt;  // default: 1 / sqrt(head_dim)
+  MaskSpec mask = {};
   PartitionKind partition = PartitionKind::contiguous;
   int world_size = 1;
   Scheme scheme = Scheme::ring;
   bool backward = false;
   int kv_buffers = 2;  // ring only: buffers that KV blocks rotate through; > 2 let ranks run ahead
+  int nodes = 1;       // two_level: each has world_size / nodes ranks
+  Index layers = 1;    // the bill of a backward pass keeps the forward state of each
 
   double timeout_s = 60;  // seconds without a sign of life or progress (core/run/watchdog.h)
   std::optional<Injection> injection = std::nullopt;  // a deliberate fault
 
   // Return the KV buffers that a rank really has: at most world_size, and 0 in an all-gather.
   int used_kv_buffers() const;
-  double scale() const;                     // softmax_scale, or its default
-  Partition partition_of_sequence() const;  // with its seqlen and world_size
-  RingProblem problem() const;              // points into this object's mask
+  double scale() const;  // softmax_scale, or its default
+  Partition partition_of_sequence() const { return {partition, shape.seqlen, world_size}; }
+  RingProblem ring_problem() const;  // points into this object's mask
+  // two_level. Throw an InputError when nodes don't divide world_size.
+  int ranks_a_node() const;
+  double max_rows() const { return static_cast<double>(partition_of_sequence().max_rows()); }
+  double storage_bytes() const { return bytes_of(dtype); }  // of a value of Q, K, V
 };
+
+// Return the number of values in `rows` rows of a tensor with the query heads, with the key heads, and
+// with one value per row and query head. The amounts are doubles: they are exact up to 2^53 and can't
+// overflow for any shape that validate() accepts.
+inline double query_values(const AttentionShape& s, double rows) {
+  return static_cast<double>(s.batch) * static_cast<double>(s.num_heads) * rows *
+         static_cast<double>(s.head_dim);
+}
+inline double kv_values(const AttentionShape& s, double rows) {
+  return query_values(s, rows) / static_cast<double>(s.group_size());
+}
+inline double row_values(const AttentionShape& s, double rows) {
+  return query_values(s, rows) / static_cast<double>(s.head_dim);
+}
 
 }  // namespace ringscope

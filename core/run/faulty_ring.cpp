@@ -16,7 +16,7 @@ namespace {
 
 class DelayedBackend : public ForwardingBackend {
  public:
-  DelayedBackend(BlockBackend& inner, const RingConfig& config, int rank)
+  DelayedBackend(BlockBackend& inner, const Problem& config, int rank)
       : ForwardingBackend(inner),
         injection_(*config.injection),
         world_size_(config.world_size),
@@ -63,20 +63,20 @@ double delay_before(const Injection& injection, int world_size, int rank, Pass p
   return injection.delay_s * exponential(injection.seed, static_cast<std::uint64_t>(pass), index);
 }
 
-std::unique_ptr<BlockBackend> with_delays(BlockBackend& inner, const RingConfig& config, int rank) {
+std::unique_ptr<BlockBackend> with_delays(BlockBackend& inner, const Problem& config, int rank) {
   if (!config.injection || !is_delayed(*config.injection, config.world_size, rank)) return nullptr;
   return std::make_unique<DelayedBackend>(inner, config, rank);
 }
 
 std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
-                                          const RingConfig& config, RankLives lives,
+                                          const Problem& config, RankLives lives,
                                           MemorySpace& space) {
   if (!config.injection || delays_computing(config.injection->fault)) return inner;
   Injection injection = *config.injection;
   if (injection.rank < 0) injection.rank = config.world_size - 1;
   // A rank alone in sending first would only be late, because its peer takes the block anyway.
   if (injection.rank != inner->rank() && injection.fault != Fault::send_first) return inner;
-  const RingProblem problem = config.problem();
+  const RingProblem problem = config.ring_problem();
   const Index row_bytes = 2 * problem.params.kv_values(1) * bytes_of(config.dtype);
   return std::make_unique<FaultyCommunicator>(std::move(inner), injection, row_bytes,
                                               row_bytes * problem.partition.max_rows(), lives,

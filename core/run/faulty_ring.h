@@ -57,7 +57,7 @@ double delay_before(const Injection& injection, int world_size, int rank, Pass p
 
 // Return a backend that delays `rank` as `config` asks, or null if it is not delayed. `config` and
 // `inner` must outlive it. `inner` must complete its operations before it returns.
-std::unique_ptr<BlockBackend> with_delays(BlockBackend& inner, const RingConfig& config, int rank);
+std::unique_ptr<BlockBackend> with_delays(BlockBackend& inner, const Problem& config, int rank);
 
 // ---
 // Committing the mistake that `--inject` asks for, in a decorator around a rank's communicator. The
@@ -69,7 +69,7 @@ enum class RankLives { in_a_thread, in_a_process };
 // Return `inner`, or a decorator that owns it if `config` has this rank commit a mistake. `config`
 // must outlive it, and so must `space`, in which the blocks lie.
 std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
-                                          const RingConfig& config, RankLives lives,
+                                          const Problem& config, RankLives lives,
                                           MemorySpace& space = host_memory());
 
 class FaultyCommunicator : public Communicator {

@@ -6,7 +6,7 @@
 
 namespace ringscope {
 
-Rank::Rank(const RingConfig& config, const RingProblem& problem, int rank, MemorySpace& space,
+Rank::Rank(const Problem& config, const RingProblem& problem, int rank, MemorySpace& space,
            std::int64_t origin_ns)
     : config_(config),
       problem_(problem),

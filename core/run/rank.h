@@ -15,7 +15,7 @@ class Rank {
  public:
   // Allocate in `space`. `config` and `problem` must outlive the rank. `origin_ns` is the monotonic
   // time that becomes 0 in the recording. Throw as RankMemory does.
-  Rank(const RingConfig& config, const RingProblem& problem, int rank, MemorySpace& space,
+  Rank(const Problem& config, const RingProblem& problem, int rank, MemorySpace& space,
        std::int64_t origin_ns);
 
   // Get this rank's rows of Q, K, V and, with backward, dO, in the order of for_each_piece, and
@@ -28,15 +28,15 @@ class Rank {
   void give_outputs(RowSink& outputs) const;
 
   int rank() const { return rank_; }
-  const RingConfig& config() const { return config_; }
-  const RingProblem& problem() const { return problem_; }
+  const Problem& config() const { return config_; }
+  const RingProblem& ring_problem() const { return problem_; }
   Recorder& recorder() { return recorder_; }
   RankPulse& pulse() { return pulse_; }
   MemoryMeter& meter() { return memory_.meter(); }
   Index peak_bytes() const { return memory_.meter().peak_bytes(); }
 
  private:
-  const RingConfig& config_;
+  const Problem& config_;
   const RingProblem& problem_;
   int rank_;
   LocalRows rows_;

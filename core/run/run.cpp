@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,11 +18,15 @@
 
 namespace ringscope {
 
-void check_config(const RingConfig& config) {
+void check_config(const Problem& config) {
   validate(config.shape);
   if (config.world_size < 1)
     throw InputError("world-size: " + std::to_string(config.world_size) +
                      " given, at least 1 accepted");
+  if (std::find(std::begin(kRunSchemes), std::end(kRunSchemes), config.scheme) ==
+      std::end(kRunSchemes))
+    throw InputError("scheme: '" + std::string(name_of(config.scheme)) +
+                     "' given, ring and allgather run");
   if (config.kv_buffers < 2)
     throw InputError("kv-buffers: " + std::to_string(config.kv_buffers) +
                      " given, at least 2 accepted");
@@ -31,7 +36,7 @@ void check_config(const RingConfig& config) {
   if (config.injection) check_injection(*config.injection, config.world_size);
 }
 
-RunInfo run_info(const RingConfig& config, std::string_view backend) {
+RunInfo run_info(const Problem& config, std::string_view backend) {
   RunInfo info;
   info.backend = backend;
   info.partition = name_of(config.partition);
@@ -49,25 +54,7 @@ RunInfo run_info(const RingConfig& config, std::string_view backend) {
   return info;
 }
 
-int RingConfig::used_kv_buffers() const {
-  return scheme == Scheme::ring ? std::min(kv_buffers, world_size) : 0;
-}
-
-double RingConfig::scale() const {
-  return softmax_scale.value_or(default_softmax_scale(shape.head_dim));
-}
-
-Partition RingConfig::partition_of_sequence() const {
-  return {partition, shape.seqlen, world_size};
-}
-
-RingProblem RingConfig::problem() const {
-  return {{shape.batch, shape.num_heads, shape.num_heads_kv, shape.head_dim, dtype, scale()},
-          mask.for_seqlen(shape.seqlen),
-          partition_of_sequence()};
-}
-
-void check_run(const RingConfig& config, const AttentionInputs& inputs) {
+void check_run(const Problem& config, const AttentionInputs& inputs) {
   check_config(config);
   const AttentionShape& s = config.shape;
   const auto values =
@@ -154,7 +141,7 @@ void of_rank(int rank, F&& f) {
 }
 
 // Return a listener that tells `progress` the share of all pairs done.
-Engine::Listener listener_for(const RingConfig& config, const RingProblem& problem,
+Engine::Listener listener_for(const Problem& config, const RingProblem& problem,
                               const Progress& progress) {
   if (!progress) return {};
   const LocalRows all = Partition{PartitionKind::contiguous, config.shape.seqlen, 1}.rows_of(0);
@@ -173,10 +160,10 @@ Engine::Listener listener_for(const RingConfig& config, const RingProblem& probl
 
 }  // namespace
 
-RingRun run_ranks(const RingConfig& config, const AttentionInputs& inputs, Engine& engine,
+RingRun run_ranks(const Problem& config, const AttentionInputs& inputs, Engine& engine,
                   const Progress& progress) {
   check_run(config, inputs);
-  const RingProblem problem = config.problem();
+  const RingProblem problem = config.ring_problem();
   RingRun result;
   result.recording.info = run_info(config, engine.name());
   const std::int64_t origin_ns = monotonic_ns();
@@ -221,21 +208,21 @@ RingRun run_ranks(const RingConfig& config, const AttentionInputs& inputs, Engin
   return result;
 }
 
-RingRun run_on_threads(const RingConfig& config, const AttentionInputs& inputs,
+RingRun run_on_threads(const Problem& config, const AttentionInputs& inputs,
                        const Progress& progress) {
   check_run(config, inputs);  // before world_size seats are made
   ThreadEngine engine(config.world_size);
   return run_ranks(config, inputs, engine, progress);
 }
 
-Index predicted_rank_bytes(const RingConfig& config, int rank) {
-  return RankMemory::predicted_bytes(config.problem(), rank, config.scheme, config.backward,
+Index predicted_rank_bytes(const Problem& config, int rank) {
+  return RankMemory::predicted_bytes(config.ring_problem(), rank, config.scheme, config.backward,
                                      config.kv_buffers) +
          BlockwiseScratch::bytes(config.shape.head_dim, config.backward);
 }
 
-Index predicted_pairs(const RingConfig& config, int rank, int step) {
-  const RingProblem problem = config.problem();
+Index predicted_pairs(const Problem& config, int rank, int step) {
+  const RingProblem problem = config.ring_problem();
   return problem.region(rank, RingSchedule{rank, config.world_size}.owner(step)).pairs();
 }
 

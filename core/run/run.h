@@ -15,10 +15,10 @@
 namespace ringscope {
 
 // Throw InputError for an impossible config.
-void check_config(const RingConfig& config);
+void check_config(const Problem& config);
 
 // Return the run's description, with zero clock offsets and with now as its base time.
-RunInfo run_info(const RingConfig& config, std::string_view backend);
+RunInfo run_info(const Problem& config, std::string_view backend);
 
 // ---
 // A whole attention problem on a ring: scatter the rows by partition, run one thread per rank, and
@@ -49,24 +49,24 @@ class RunFailure : public RunError {
 using Progress = std::function<void(double)>;
 
 // Throw InputError for an impossible config, or for inputs that don't have its shape.
-void check_run(const RingConfig& config, const AttentionInputs& inputs);
+void check_run(const Problem& config, const AttentionInputs& inputs);
 
 // Run `config` with what `engine` provides, each rank on a thread of this process. Throw InputError
 // for an impossible config, RunFailure with rank and step when a rank fails (every rank then ends),
 // RunError before there are ranks, and std::bad_alloc.
-RingRun run_ranks(const RingConfig& config, const AttentionInputs& inputs, Engine& engine,
+RingRun run_ranks(const Problem& config, const AttentionInputs& inputs, Engine& engine,
                   const Progress& progress = {});
 
 // Run on the CPU: call run_ranks with a ThreadEngine.
-RingRun run_on_threads(const RingConfig& config, const AttentionInputs& inputs,
+RingRun run_on_threads(const Problem& config, const AttentionInputs& inputs,
                        const Progress& progress = {});
 
 // Return the bytes that a rank on the CPU needs for `config` (Q, out_accum, KV buffers, row
 // statistics, tile scratch; with backward also dO, dQ and the travelling gradients). Nothing in it
 // grows with the square of the rows.
-Index predicted_rank_bytes(const RingConfig& config, int rank);
+Index predicted_rank_bytes(const Problem& config, int rank);
 
 // Return the unmasked pairs of (rank, step), from the closed forms.
-Index predicted_pairs(const RingConfig& config, int rank, int step);
+Index predicted_pairs(const Problem& config, int rank, int step);
 
 }  // namespace ringscope

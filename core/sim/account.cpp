@@ -39,7 +39,7 @@ void check_paths(const std::vector<Path>& paths, int world_size, const char* nam
 }
 
 void check(const SimulationRequest& request, const Work& work, const Machine& machine) {
-  const Job& job = request.job;
+  const Problem& job = request.job;
   if (work.world_size() != job.world_size || machine.world_size != job.world_size)
     throw InputError(
         fmt::format("world-size: a job of {} ranks, work of {} and a machine of {} "

@@ -48,7 +48,7 @@ class Account {
   Account(const SimulationRequest& request, const Work& work, const Machine& machine);
 
   int world_size() const { return world_size_; }
-  const Job& job() const { return job_; }
+  const Problem& job() const { return job_; }
   const Machine& machine() const { return machine_; }
 
   void begin_pass(Pass pass, double origin_s);
@@ -127,7 +127,7 @@ class Account {
   void record_hop(const Hop& hop, TimeSpan span);
 
   const SimulationRequest& request_;
-  const Job& job_;
+  const Problem& job_;
   const Work& work_;
   const Machine& machine_;
   int world_size_;

@@ -12,7 +12,7 @@ using Kind = LoopTask::Kind;
 
 }  // namespace
 
-TaskCosts cpu_costs(const LoopGraph& graph, const Job& job, const CpuFigures& figures) {
+TaskCosts cpu_costs(const LoopGraph& graph, const Problem& job, const CpuFigures& figures) {
   const AttentionShape& shape = job.shape;
   const double query_heads = row_values(shape, 1);
   const double kv_heads = query_heads / static_cast<double>(shape.group_size());

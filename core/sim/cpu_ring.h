@@ -9,6 +9,6 @@
 namespace ringscope {
 
 // Return the processor seconds of every task of `graph`, which belongs to `job`.
-TaskCosts cpu_costs(const LoopGraph& graph, const Job& job, const CpuFigures& figures);
+TaskCosts cpu_costs(const LoopGraph& graph, const Problem& job, const CpuFigures& figures);
 
 }  // namespace ringscope

@@ -144,7 +144,7 @@ class WritingBackend : public BlockBackend {
   BlockStats stats_;
 };
 
-Notes notes_of_rank(const RingConfig& config, const RingProblem& problem, int rank) {
+Notes notes_of_rank(const Problem& config, const RingProblem& problem, int rank) {
   NoMemory memory;
   RankMemory mine(problem, rank, config.scheme, config.backward, config.kv_buffers, memory);
   Notes notes;
@@ -242,8 +242,8 @@ std::vector<std::int32_t> order_of(const std::vector<LoopTask>& tasks) {
   return order;
 }
 
-RingConfig config_of(const Job& job) {
-  if (job.scheme != JobScheme::ring && job.scheme != JobScheme::allgather)
+void check_graph(const Problem& job) {
+  if (job.scheme != Scheme::ring && job.scheme != Scheme::allgather)
     throw InputError(
         fmt::format("scheme: '{}' has no loop of its own here; accepted: ring, allgather",
                     name_of(job.scheme)));
@@ -252,26 +252,16 @@ RingConfig config_of(const Job& job) {
         fmt::format("world-size: {} ranks are too many to follow task by task; "
                     "accepted: 1 to {}",
                     job.world_size, kMostGraphRanks));
-  RingConfig config;
-  config.shape = job.shape;
-  config.dtype = job.dtype;
-  config.mask = job.mask;
-  config.partition = job.partition;
-  config.world_size = job.world_size;
-  config.scheme = job.scheme == JobScheme::ring ? Scheme::ring : Scheme::allgather;
-  config.backward = job.backward;
-  config.kv_buffers = job.kv_buffers;
-  return config;
 }
 
 }  // namespace
 
-LoopGraph graph_of_loops(const Job& job) {
-  const RingConfig config = config_of(job);
-  const RingProblem problem = config.problem();
+LoopGraph graph_of_loops(const Problem& job) {
+  check_graph(job);
+  const RingProblem problem = job.ring_problem();
   std::vector<Notes> notes;
   for (int rank = 0; rank < job.world_size; ++rank)
-    notes.push_back(notes_of_rank(config, problem, rank));
+    notes.push_back(notes_of_rank(job, problem, rank));
   LoopGraph graph;
   graph.world_size = job.world_size;
   graph.tasks = Joined(std::move(notes)).tasks();
@@ -373,7 +363,7 @@ class PassBooks {
     for (std::size_t r = 0; r < n; ++r)
       account_.exposed(static_cast<int>(r), time_outside(std::move(transfers[r]), computing[r]));
     // In a ring a block and its gradient move on at the end of the same step.
-    const bool is_ring = account_.job().scheme == JobScheme::ring;
+    const bool is_ring = account_.job().scheme == Scheme::ring;
     account_.hopped(is_ring ? steps_of_hops : hops_of_rank_0);
     return end;
   }

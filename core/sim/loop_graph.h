@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/cost/job.h"
+#include "core/ring/problem.h"
 #include "core/sim/account.h"
 
 namespace ringscope {
@@ -46,7 +46,7 @@ struct LoopGraph {
 
 // Return the graph of both passes of `job` (backward if it says so), for scheme ring or allgather.
 // Throw InputError for others, a mask that doesn't fit, and beyond kMostGraphRanks; std::bad_alloc.
-LoopGraph graph_of_loops(const Job& job);
+LoopGraph graph_of_loops(const Problem& job);
 
 inline constexpr int kMostGraphRanks = 512;
 

@@ -9,7 +9,7 @@
 namespace ringscope {
 namespace {
 
-RunInfo info_of(const Job& job, std::string_view partition) {
+RunInfo info_of(const Problem& job, std::string_view partition) {
   RunInfo info;
   info.backend = "sim";
   info.partition = partition;
@@ -39,11 +39,11 @@ void take_evenly(const std::vector<int>& all, int count, std::vector<bool>& take
 
 // A step has its computation, the waits for its block and (backward) for its gradient, and both
 // ends of each hop.
-double events_of_rank(const Job& job) {
+double events_of_rank(const Problem& job) {
   return static_cast<double>(job.world_size) * (job.backward ? 4.0 + 7.0 : 4.0) + 4;
 }
 
-int ranks_to_record(const Job& job, std::optional<int> asked) {
+int ranks_to_record(const Problem& job, std::optional<int> asked) {
   const double each = events_of_rank(job);
   if (asked) {
     const int count = std::min(*asked, job.world_size);
@@ -73,7 +73,7 @@ std::vector<bool> choose_ranks(int world_size, int count, const std::vector<int>
 
 RecordedSimulation record(SimulationRequest request, const Work& work, const Machine& machine,
                           std::string_view partition, std::optional<int> asked) {
-  const Job& job = request.job;
+  const Problem& job = request.job;
   const int count = ranks_to_record(job, asked);
   std::vector<int> path;
   if (count < job.world_size) {
@@ -86,7 +86,7 @@ RecordedSimulation record(SimulationRequest request, const Work& work, const Mac
   RecordedSimulation result;
   Recording& recording = result.recording;
   recording.info = info_of(job, partition);
-  const bool rings = job.scheme == JobScheme::ring || job.scheme == JobScheme::two_level;
+  const bool rings = job.scheme == Scheme::ring || job.scheme == Scheme::two_level;
   if (rings && request.pace == Pace::buffers) recording.info.kv_buffers = job.kv_buffers;
   recording.events.resize(static_cast<std::size_t>(job.world_size));
   recording.dropped.assign(recording.events.size(), 0);

@@ -17,11 +17,11 @@ inline constexpr int kMostRanksByItself = 64;                 // where no number
 inline constexpr std::int64_t kMostEventsAtAll = 20'000'000;  // about 4 GB as a file
 
 // Return an estimate of the number of slices of a rank that is never too low.
-double events_of_rank(const Job& job);
+double events_of_rank(const Problem& job);
 
 // Return how many ranks to record: all that were asked for, or as many as a file should have. Throw
 // InputError when `asked` ranks have too many events.
-int ranks_to_record(const Job& job, std::optional<int> asked);
+int ranks_to_record(const Problem& job, std::optional<int> asked);
 
 // Choose `count` ranks of world_size: the first half along `path`, the others evenly. Choose all of
 // them when count is world_size.

@@ -16,9 +16,8 @@ namespace {
 
 // Return whether ranks run as core/ring does, each as far ahead as it can.
 bool is_loop(const Scenario& scenario) {
-  const JobScheme scheme = scenario.job.scheme;
-  return scheme == JobScheme::allgather ||
-         (scheme == JobScheme::ring && scenario.pace == Pace::buffers);
+  const Scheme scheme = scenario.job.scheme;
+  return scheme == Scheme::allgather || (scheme == Scheme::ring && scenario.pace == Pace::buffers);
 }
 
 }  // namespace
@@ -39,16 +38,16 @@ void check(const Scenario& scenario) {
 }
 
 std::optional<std::string> obstacle(const Scenario& scenario) {
-  const Job& job = scenario.job;
+  const Problem& job = scenario.job;
   if (scenario.searched && job.world_size > kMostSearchedRanks)
     return fmt::format("a partition is searched for up to {} ranks, {} given", kMostSearchedRanks,
                        job.world_size);
-  if (job.scheme == JobScheme::two_level && scenario.topology) {
+  if (job.scheme == Scheme::two_level && scenario.topology) {
     const Topology& topology = *scenario.topology;
     for (int node = 1; node < topology.nodes(); ++node)
       if (topology.ranks_of(node).size() != topology.ranks_of(0).size())
         return "two-level: nodes of different numbers of ranks given";
-  } else if (job.scheme == JobScheme::two_level && job.world_size % job.nodes != 0) {
+  } else if (job.scheme == Scheme::two_level && job.world_size % job.nodes != 0) {
     return fmt::format("two-level: {} nodes don't divide {} ranks", job.nodes, job.world_size);
   }
   if (scenario.cores > 0 && scenario.cores < job.world_size) {
@@ -68,7 +67,7 @@ Work work_of(const Scenario& scenario) {
 
 namespace {
 
-double block_bytes(const Job& job) {
+double block_bytes(const Problem& job) {
   return 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
 }
 
@@ -85,7 +84,7 @@ std::shared_ptr<const Topology> topology_of(const Scenario& scenario) {
 }
 
 std::vector<int> places(const Scenario& scenario, const Topology& topology) {
-  const Job& job = scenario.job;
+  const Problem& job = scenario.job;
   return ring_order(topology, scenario.order, job.scheme, block_bytes(job));
 }
 
@@ -143,16 +142,16 @@ std::optional<Link> slowest_of(const std::vector<Path>& paths, double bytes) {
 
 // Return the closed form, which assumes that all ranks are equal: each has its share of the cores
 // and the slowest link.
-double closed_form_s(const Job& job, const Balance& balance, const Machine& machine) {
+double closed_form_s(const Problem& job, const Balance& balance, const Machine& machine) {
   Rates rates = machine.rates;
   if (machine.cores > 0 && machine.cores < machine.world_size) {
     rates.forward_flops *= static_cast<double>(machine.cores) / machine.world_size;
     rates.backward_flops *= static_cast<double>(machine.cores) / machine.world_size;
   }
-  const bool two_level = job.scheme == JobScheme::two_level;
-  const auto& paths = two_level                          ? machine.to_next_here
-                      : job.scheme == JobScheme::ulysses ? machine.to_all
-                                                         : machine.to_next;
+  const bool two_level = job.scheme == Scheme::two_level;
+  const auto& paths = two_level                       ? machine.to_next_here
+                      : job.scheme == Scheme::ulysses ? machine.to_all
+                                                      : machine.to_next;
   if (const auto link = slowest_of(paths, block_bytes(job))) {
     rates.bytes_per_s = link->bytes_per_s;
     rates.latency_s = link->latency_s;
@@ -167,7 +166,7 @@ double closed_form_s(const Job& job, const Balance& balance, const Machine& mach
 
 Figures figures_of(const Scenario& scenario, const Work& work, const Machine& machine,
                    const Simulation& simulation) {
-  const Job& job = scenario.job;
+  const Problem& job = scenario.job;
   Figures figures;
   figures.wall_s = simulation.wall_s();
   figures.forward_s = simulation.forward_s;

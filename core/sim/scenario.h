@@ -22,7 +22,7 @@ struct Straggler {
 };
 
 struct Scenario {
-  Job job;
+  Problem job;
   Pace pace = Pace::in_step;
   bool searched = false;  // use a searched partition (searched.h) instead of the job's
   Granularity granularity;
@@ -54,7 +54,7 @@ inline std::string_view partition_name(const Scenario& scenario) {
 // Return whether ranks run ahead of each other, which only rings (flat or two-level) do.
 inline bool has_buffers(const Scenario& scenario) {
   return scenario.pace == Pace::buffers &&
-         (scenario.job.scheme == JobScheme::ring || scenario.job.scheme == JobScheme::two_level);
+         (scenario.job.scheme == Scheme::ring || scenario.job.scheme == Scheme::two_level);
 }
 
 // Throw InputError for stragglers that are not among the ranks, more nodes than ranks, or a

@@ -162,7 +162,7 @@ std::vector<double> task_seconds(const LoopGraph& graph, Account& account) {
 
 Simulation simulate_on_shared_cores(const SimulationRequest& request, const Work& work,
                                     const Machine& machine) {
-  if (request.job.scheme == JobScheme::ring && request.pace == Pace::in_step)
+  if (request.job.scheme == Scheme::ring && request.pace == Pace::in_step)
     throw InputError("cores: ranks that share them are in no step; accepted: with buffers");
   Account account(request, work, machine);
   const LoopGraph graph = graph_of_loops(request.job);

@@ -32,17 +32,16 @@ double Simulation::exposed_s() const {
 }
 
 Simulation simulate(const SimulationRequest& request, const Work& work, const Machine& machine) {
-  const Job& job = request.job;
-  if (job.scheme == JobScheme::two_level) return simulate_two_level(request, work, machine);
-  if (job.scheme == JobScheme::ulysses) return simulate_ulysses(request, work, machine);
+  const Problem& job = request.job;
+  if (job.scheme == Scheme::two_level) return simulate_two_level(request, work, machine);
+  if (job.scheme == Scheme::ulysses) return simulate_ulysses(request, work, machine);
   const bool in_step = request.pace == Pace::in_step;
-  const bool by_figures =
-      machine.cpu != nullptr && (job.scheme == JobScheme::allgather || !in_step);
+  const bool by_figures = machine.cpu != nullptr && (job.scheme == Scheme::allgather || !in_step);
   if (by_figures || (machine.cores > 0 && machine.cores < job.world_size))
     return simulate_on_shared_cores(request, work, machine);
 
   Account account(request, work, machine);
-  if (job.scheme == JobScheme::allgather) {
+  if (job.scheme == Scheme::allgather) {
     simulate_allgather(account, in_step, request.with_path);
   } else if (in_step) {
     simulate_ring_in_step(account, request.with_path);

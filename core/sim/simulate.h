@@ -20,7 +20,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/cost/job.h"
+#include "core/ring/problem.h"
 #include "core/sim/machine/machine.h"
 #include "core/sim/work.h"
 #include "core/trace/event.h"
@@ -61,7 +61,7 @@ struct Simulation {
 enum class Pace { in_step, buffers };
 
 struct SimulationRequest {
-  Job job;
+  Problem job;
   Pace pace = Pace::in_step;  // ulysses ignores it; `buffers`: job.kv_buffers of them
   // Ranks whose events are sent to `sink`. The length is world_size, or empty for no rank.
   std::vector<bool> recorded = {};

@@ -16,8 +16,7 @@ namespace {
 constexpr std::string_view kSeparators = " \t\n;,";
 constexpr int kMostRounded = 100000;  // numbers of a range that may round to the same value
 
-constexpr JobScheme kSchemes[] = {JobScheme::ring, JobScheme::allgather, JobScheme::ulysses,
-                                  JobScheme::two_level};
+constexpr Scheme kSchemes[] = {Scheme::ring, Scheme::allgather, Scheme::ulysses, Scheme::two_level};
 
 // The numbers that a setting accepts.
 struct Numbers {
@@ -210,7 +209,7 @@ std::vector<SweptAxis> parse_sweep(std::string_view text) {
 }
 
 void apply(Setting setting, const SweptValue& value, Scenario& scenario) {
-  Job& job = scenario.job;
+  Problem& job = scenario.job;
   switch (setting) {
     case Setting::seqlen:
       job.shape.seqlen = static_cast<Index>(value.number);

@@ -50,7 +50,7 @@ inline constexpr std::size_t kMostSweptPoints = 100000;
 // number to its last, and too many values or combinations.
 std::vector<SweptAxis> parse_sweep(std::string_view text);
 
-// Set `setting` in `scenario`. (Job::kv_buffers stays as it is where ranks keep step.)
+// Set `setting` in `scenario`. (Problem::kv_buffers stays as it is where ranks keep step.)
 void apply(Setting setting, const SweptValue& value, Scenario& scenario);
 
 // ---

@@ -11,7 +11,7 @@ namespace ringscope {
 
 Simulation simulate_two_level(const SimulationRequest& request, const Work& work,
                               const Machine& machine) {
-  const Job& job = request.job;
+  const Problem& job = request.job;
   job.ranks_a_node();
   if (machine.cores > 0 && machine.cores < job.world_size)
     throw InputError(

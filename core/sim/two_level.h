@@ -32,7 +32,7 @@
 
 namespace ringscope {
 
-// Do what simulate() does for JobScheme::two_level, on job.nodes nodes. Throw InputError when they
+// Do what simulate() does for Scheme::two_level, on job.nodes nodes. Throw InputError when they
 // do not divide world_size.
 Simulation simulate_two_level(const SimulationRequest& request, const Work& work,
                               const Machine& machine);

@@ -114,7 +114,7 @@ class AllToAllRun {
 };
 
 // Return the work of all rows, in the order of their positions, because a rank has them all.
-WorkAmount whole_sequence(const Job& job, const Granularity& granularity) {
+WorkAmount whole_sequence(const Problem& job, const Granularity& granularity) {
   const double pairs = total_pairs(job);
   if (granularity.rows == 1 && granularity.keys == 1) return {pairs, pairs};
   const LocalRows rows = Partition{PartitionKind::contiguous, job.shape.seqlen, 1}.rows_of(0);
@@ -126,7 +126,7 @@ WorkAmount whole_sequence(const Job& job, const Granularity& granularity) {
 
 Simulation simulate_ulysses(const SimulationRequest& request, const Work& work,
                             const Machine& machine) {
-  const Job& job = request.job;
+  const Problem& job = request.job;
   if (const auto why_not = obstacle(job, std::numeric_limits<double>::infinity()))
     throw InputError(fmt::format("ulysses: {}; accepted: world-size that does", *why_not));
   if (machine.cores > 0 && machine.cores < job.world_size)

@@ -65,7 +65,7 @@ Index computed_pairs(const Region& region, const Granularity& granularity) {
   return computed;
 }
 
-Work::Work(const Job& job, Granularity granularity)
+Work::Work(const Problem& job, Granularity granularity)
     : mask_spec_(job.mask), partition_(job.partition_of_sequence()), granularity_(granularity) {
   const auto check = [](Index value, const char* name) {
     if (value < 1)

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/cost/job.h"
 #include "core/problem/region.h"
+#include "core/ring/problem.h"
 
 namespace ringscope {
 
@@ -35,7 +35,7 @@ class Work {
  public:
   // Count the work of a partition by formula. Throw InputError for a mask that does not fit and a
   // granularity below 1.
-  explicit Work(const Job& job, Granularity granularity = {});
+  explicit Work(const Problem& job, Granularity granularity = {});
   // Take the work of any other partition from tables [rank][owner] of pairs and of computed pairs.
   // Throw InputError for tables that do not have world_size^2 entries.
   Work(std::vector<Index> rows, std::vector<double> pairs, std::vector<double> computed);

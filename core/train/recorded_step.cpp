@@ -81,12 +81,12 @@ class StepDecorators {
   StepDecorators(ContextRing& ring, Index layer)
       : ring_(ring),
         layer_(layer),
-        schedule_{ring.rank(), ring.problem().partition.world_size},
+        schedule_{ring.rank(), ring.ring_problem().partition.world_size},
         // A step has a block in either pass, three hops that are sent and received, three waits.
         recorder_(static_cast<std::size_t>(12 * schedule_.steps() + 4),
                   static_cast<std::size_t>(3 * schedule_.steps()), 0),
         comm_(ring.own_communicator(), recorder_, static_cast<std::size_t>(3 * schedule_.steps())),
-        backend_(ring.own_backend(), recorder_, ring.problem().params, schedule_, {}),
+        backend_(ring.own_backend(), recorder_, ring.ring_problem().params, schedule_, {}),
         spans_(ring.own_backend(), parts_),
         recorded_spans_(backend_, parts_) {
     ring_.listen([this](ModelPart part, Pass pass, Index its_layer) {
@@ -167,7 +167,7 @@ RecordedRankStep record_step(TrainingRank& rank, Index layer) {
   recorded.report = rank.step();
   recorded.events = decorators.take();
   const Index values = rank.replica().store().gradients_and_loss();
-  const int world_size = rank.replica().ring().problem().partition.world_size;
+  const int world_size = rank.replica().ring().ring_problem().partition.world_size;
   for (ModelSpan& span : recorded.events.model)
     if (span.part == ModelPart::reduction)
       span.bytes = RingAllReduce::bytes_sent(values, world_size, rank.rank());

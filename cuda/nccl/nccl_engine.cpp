@@ -16,16 +16,16 @@ class NcclRankEngine : public RankEngine {
   NcclRankEngine(NcclWorld& world, ActivityLog* activities, bool register_buffers, RankLives lives,
                  const RankKernels& kernels, Rank& rank, const Engine::Listener& listener)
       : device_(world.device_of(rank.rank())),
-        cuda_(rank.problem(), rank.rank(), rank.config().backward, kernels, rank.meter()),
+        cuda_(rank.ring_problem(), rank.rank(), rank.config().backward, kernels, rank.meter()),
         scratch_bytes_(
-            CudaBackend::scratch_bytes(rank.problem(), rank.rank(), rank.config().backward)),
+            CudaBackend::scratch_bytes(rank.ring_problem(), rank.rank(), rank.config().backward)),
         nccl_(with_faults(
             std::make_unique<NcclCommunicator>(world, rank.rank(), clock_, register_buffers),
             rank.config(), lives, world.memory_of(rank.rank()))),
         communicator_(*nccl_, rank.recorder(), 4 * static_cast<std::size_t>(world.world_size()),
                       &rank.pulse()),
-        backend_(cuda_, rank.recorder(), rank.problem(), rank.rank(), clock_, nullptr, activities,
-                 listener, &rank.pulse()) {}
+        backend_(cuda_, rank.recorder(), rank.ring_problem(), rank.rank(), clock_, nullptr,
+                 activities, listener, &rank.pulse()) {}
   // After a failure, unfinished work may still use this rank's memory.
   ~NcclRankEngine() override { synchronize_device(device_); }
 
@@ -69,8 +69,8 @@ class NcclRankEngine : public RankEngine {
 
 std::unique_ptr<RankEngine> NcclEngine::make(Rank& rank, const Listener& listener) {
   const CurrentDevice current(world_.device_of(rank.rank()));
-  const RankKernels kernels = tuned_kernels(kernels_, rank.problem(), rank.rank(), tuner_);
-  warm_up(kernels, rank.problem().params);
+  const RankKernels kernels = tuned_kernels(kernels_, rank.ring_problem(), rank.rank(), tuner_);
+  warm_up(kernels, rank.ring_problem().params);
   return std::make_unique<NcclRankEngine>(world_, activities_, register_buffers_, lives_, kernels,
                                           rank, listener);
 }

@@ -78,7 +78,7 @@ RankGpus visible_gpus(std::string& why_not) {
   return seen;
 }
 
-NcclSetup::NcclSetup(const RingConfig& config, const std::vector<NcclSeat>& seats,
+NcclSetup::NcclSetup(const Problem& config, const std::vector<NcclSeat>& seats,
                      const NcclOptions& options) {
   check_gpu_sizes(config);
   std::map<int, std::vector<int>> ranks_of;  // by device

@@ -34,8 +34,7 @@ RankGpus visible_gpus(std::string& why_not);
 class NcclSetup {
  public:
   // Make the checks that run_on_nccl lists. Throws InputError, RunError.
-  NcclSetup(const RingConfig& config, const std::vector<NcclSeat>& seats,
-            const NcclOptions& options);
+  NcclSetup(const Problem& config, const std::vector<NcclSeat>& seats, const NcclOptions& options);
 
   const ChosenKernels& kernels() const { return kernels_; }
   Autotuner& tuner() { return *tuner_; }

@@ -110,7 +110,7 @@ std::string pcie_of(int architecture) { return architecture >= 90 ? "PCIe5" : "P
 
 std::string rows_text(const Gpu* gpu, const Link* link) {
   if (gpu == nullptr || link == nullptr) return "its rates are not in the table of `plan`";
-  const Job job{.shape = {1, 1, 1, 1, 128}, .dtype = DType::bf16};
+  const Problem job{.shape = {1, 1, 1, 1, 128}, .dtype = DType::bf16};
   const Rates rates = rates_of(*gpu, *link, DType::bf16);
   return fmt::format(
       "a hop hides behind a step from c = F/B = {:.0f} rows a rank on (full), {:.0f} (causal, "

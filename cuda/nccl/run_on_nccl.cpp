@@ -8,8 +8,8 @@
 
 namespace ringscope::cuda {
 
-RingRun run_on_nccl(const RingConfig& config, const AttentionInputs& inputs,
-                    const Progress& progress, const NcclOptions& options) {
+RingRun run_on_nccl(const Problem& config, const AttentionInputs& inputs, const Progress& progress,
+                    const NcclOptions& options) {
   check_run(config, inputs);
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // as in run_on_gpu.cpp
   nccl_or_throw();

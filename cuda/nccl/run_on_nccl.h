@@ -24,7 +24,7 @@ struct NcclOptions {
 // if no kernel takes the problem, RunError if a GPU, NCCL or memory is missing. A failed rank or an
 // error of CUDA or NCCL aborts every communicator, which ends all ranks. RunFailure names rank and
 // step. Recorded send and recv slices are the transfers' (nccl_communicator.h).
-RingRun run_on_nccl(const RingConfig& config, const AttentionInputs& inputs,
+RingRun run_on_nccl(const Problem& config, const AttentionInputs& inputs,
                     const Progress& progress = {}, const NcclOptions& options = {});
 
 }  // namespace ringscope::cuda

@@ -10,7 +10,7 @@
 namespace ringscope::cuda {
 namespace {
 
-RingRun run_here(MpiSession& session, const RingConfig& config, const ProcessInputs& inputs,
+RingRun run_here(MpiSession& session, const Problem& config, const ProcessInputs& inputs,
                  bool gather_outputs, const Progress& progress, const NcclOptions& options) {
   Lifeline& line = session.lifeline();
   const std::vector<NcclSeat> seats = {take_process_seat(line).seat};
@@ -26,7 +26,7 @@ RingRun run_here(MpiSession& session, const RingConfig& config, const ProcessInp
 
 }  // namespace
 
-RingRun run_on_nccl_processes(MpiSession& session, const RingConfig& config,
+RingRun run_on_nccl_processes(MpiSession& session, const Problem& config,
                               const ProcessInputs& inputs, bool gather_outputs,
                               const Progress& progress, const NcclOptions& options) {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // as in run_on_gpu.cpp

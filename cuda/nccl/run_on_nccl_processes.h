@@ -12,7 +12,7 @@ namespace ringscope::cuda {
 
 // Run like run_on_mpi, on the GPU that placement.h gives this rank. A problem on any rank (no GPU,
 // no NCCL, another version of it, too little memory) is a RunError on all ranks, naming that rank.
-RingRun run_on_nccl_processes(MpiSession& session, const RingConfig& config,
+RingRun run_on_nccl_processes(MpiSession& session, const Problem& config,
                               const ProcessInputs& inputs, bool gather_outputs,
                               const Progress& progress = {}, const NcclOptions& options = {});
 

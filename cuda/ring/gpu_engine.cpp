@@ -16,14 +16,14 @@ class GpuRankEngine : public RankEngine {
                 const RankKernels& kernels, Rank& rank, const Engine::Listener& listener)
       : device_(ring.device_of(rank.rank())),
         clock_(ring.clock(rank.rank())),
-        cuda_(rank.problem(), rank.rank(), rank.config().backward, kernels, rank.meter()),
+        cuda_(rank.ring_problem(), rank.rank(), rank.config().backward, kernels, rank.meter()),
         scratch_bytes_(
-            CudaBackend::scratch_bytes(rank.problem(), rank.rank(), rank.config().backward)),
+            CudaBackend::scratch_bytes(rank.ring_problem(), rank.rank(), rank.config().backward)),
         copies_(ring, rank.rank()),
         communicator_(copies_, rank.recorder(), 4 * static_cast<std::size_t>(ring.world_size()),
                       &rank.pulse()),
-        backend_(cuda_, rank.recorder(), rank.problem(), rank.rank(), clock_, turns, activities,
-                 listener, &rank.pulse()) {}
+        backend_(cuda_, rank.recorder(), rank.ring_problem(), rank.rank(), clock_, turns,
+                 activities, listener, &rank.pulse()) {}
   // After a failure, work of this rank or its peers may still use this rank's memory.
   ~GpuRankEngine() override { synchronize_device(device_); }
 
@@ -64,8 +64,8 @@ class GpuRankEngine : public RankEngine {
 std::unique_ptr<RankEngine> GpuEngine::make(Rank& rank, const Listener& listener) {
   const int device = ring_.device_of(rank.rank());
   const CurrentDevice current(device);
-  const RankKernels kernels = tuned_kernels(kernels_, rank.problem(), rank.rank(), tuner_);
-  warm_up(kernels, rank.problem().params);
+  const RankKernels kernels = tuned_kernels(kernels_, rank.ring_problem(), rank.rank(), tuner_);
+  warm_up(kernels, rank.ring_problem().params);
   return std::make_unique<GpuRankEngine>(
       ring_, take_turns_ ? &turns_[static_cast<std::size_t>(device)] : nullptr, activities_,
       kernels, rank, listener);

@@ -39,7 +39,7 @@ constexpr Index kSpareBytes = Index{64} << 20;
 
 }  // namespace
 
-void check_gpu_sizes(const RingConfig& config) {
+void check_gpu_sizes(const Problem& config) {
   const Index rows = config.partition_of_sequence().max_rows();
   if (rows > kMaxRows)
     throw InputError(fmt::format(
@@ -52,7 +52,7 @@ void check_gpu_sizes(const RingConfig& config) {
           fmt::format("batch or heads: {} given, at most 65535 accepted on a GPU", size));
 }
 
-void check_gpu_memory(const RingConfig& config, const std::vector<int>& ranks,
+void check_gpu_memory(const Problem& config, const std::vector<int>& ranks,
                       const DeviceInfo& device) {
   Index needed = kSpareBytes;
   for (const int rank : ranks) needed += predicted_gpu_rank_bytes(config, rank);
@@ -67,8 +67,8 @@ void check_gpu_memory(const RingConfig& config, const std::vector<int>& ranks,
         gib(static_cast<double>(total))));
 }
 
-RingRun run_on_gpu(const RingConfig& config, const AttentionInputs& inputs,
-                   const Progress& progress, const GpuOptions& options) {
+RingRun run_on_gpu(const Problem& config, const AttentionInputs& inputs, const Progress& progress,
+                   const GpuOptions& options) {
   check_run(config, inputs);
   check_gpu_sizes(config);
   // Streams that share one of the hardware's queues wait for each other. There are 8 queues unless
@@ -95,8 +95,8 @@ RingRun run_on_gpu(const RingConfig& config, const AttentionInputs& inputs,
   return run_ranks(config, inputs, engine, progress);
 }
 
-Index predicted_gpu_rank_bytes(const RingConfig& config, int rank) {
-  const RingProblem problem = config.problem();
+Index predicted_gpu_rank_bytes(const Problem& config, int rank) {
+  const RingProblem problem = config.ring_problem();
   return RankMemory::predicted_bytes(problem, rank, config.scheme, config.backward,
                                      config.kv_buffers) +
          CudaBackend::scratch_bytes(problem, rank, config.backward);

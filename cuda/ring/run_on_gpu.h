@@ -25,17 +25,17 @@ struct GpuOptions {
 // takes the problem or fewer GPUs exist than requested, and RunError when there is no device or too
 // little free memory on it. A later CUDA error is a RunError that names call, place, rank and step,
 // and frees all device memory. Uses the kernels' first tiles where no timing is kept (autotune.h).
-RingRun run_on_gpu(const RingConfig& config, const AttentionInputs& inputs,
+RingRun run_on_gpu(const Problem& config, const AttentionInputs& inputs,
                    const Progress& progress = {}, const GpuOptions& options = {});
 
 // Throw InputError when a rank's rows, the batch or the heads exceed what kernels can count.
-void check_gpu_sizes(const RingConfig& config);
+void check_gpu_sizes(const Problem& config);
 // Throw RunError when `ranks` together need more memory than `device`, the current one, has free.
-void check_gpu_memory(const RingConfig& config, const std::vector<int>& ranks,
+void check_gpu_memory(const Problem& config, const std::vector<int>& ranks,
                       const DeviceInfo& device);
 
 // Return the bytes of device memory that a rank needs. Unlike predicted_rank_bytes, this leaves out
 // the CPU's tile scratch and includes the kernels' tables.
-Index predicted_gpu_rank_bytes(const RingConfig& config, int rank);
+Index predicted_gpu_rank_bytes(const Problem& config, int rank);
 
 }  // namespace ringscope::cuda

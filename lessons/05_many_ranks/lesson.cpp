@@ -30,7 +30,7 @@ namespace ringscope::lessons::chapter_05 {
 
 void lesson_05(Page& page) {
   // ## How much must travel
-  RingConfig config;
+  Problem config;
   config.shape = {.num_heads = 4, .num_heads_kv = 4, .seqlen = 4096, .head_dim = 64};
   config.world_size = 4;
 

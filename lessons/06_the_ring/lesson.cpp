@@ -93,7 +93,7 @@ void lesson_06(Page& page) {
 
   // Up to 10 ms a hop costs nothing at all. When that is so is the question of lesson 12. In a
   // recorded run one can see it: here are four ranks, as threads, with blocks of 1,024 rows.
-  RingConfig config;
+  Problem config;
   config.shape = {.num_heads = 2, .num_heads_kv = 2, .seqlen = 4096, .head_dim = 64};
   config.world_size = 4;
   RingRun run = run_on_threads(config, random_inputs(config.shape));

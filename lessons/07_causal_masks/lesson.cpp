@@ -30,8 +30,8 @@ namespace ringscope::lessons::chapter_07 {
 namespace {
 
 //-
-RingConfig causal_ring(int world_size) {
-  RingConfig config;
+Problem causal_ring(int world_size) {
+  Problem config;
   config.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = 4096, .head_dim = 64};
   config.mask = MaskSpec::parse("causal");
   config.world_size = world_size;
@@ -51,7 +51,7 @@ void lesson_07(Page& page) {
   // Rank 0's queries come before all other ranks' keys. Rank 3's come after all of them.
   const Guess idle = page.predict(
       "In four steps, each rank meets four blocks. How many of the 16 meetings are empty?", "");
-  const RingConfig four = causal_ring(4);
+  const Problem four = causal_ring(4);
   int empty = 0;
   for (int rank = 0; rank < 4; ++rank)
     for (int step = 0; step < 4; ++step) empty += predicted_pairs(four, rank, step) == 0;

@@ -32,11 +32,11 @@
 namespace ringscope::lessons::chapter_08 {
 
 void lesson_08(Page& page) {
-  RingConfig config;
+  Problem config;
   config.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = 4096, .head_dim = 64};
   config.mask = MaskSpec::parse("causal");
   config.world_size = 4;
-  const RingConfig contiguous = config;
+  const Problem contiguous = config;
   config.partition = PartitionKind::striped;
 
   // ## Two kinds of triangle
@@ -68,7 +68,7 @@ void lesson_08(Page& page) {
   Table runs({"ranks", "contiguous: balance ceiling", "striped: balance ceiling", "times faster"});
   double worst = 1, gain_at_8 = 0;
   for (const int n : {2, 4, 8}) {
-    RingConfig one = contiguous, other = config;
+    Problem one = contiguous, other = config;
     one.world_size = other.world_size = n;
     const RunSummary before = summarize(run_on_threads(one, in).recording);
     const RunSummary after = summarize(run_on_threads(other, in).recording);

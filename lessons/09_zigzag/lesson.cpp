@@ -28,8 +28,8 @@ namespace ringscope::lessons::chapter_09 {
 namespace {
 
 //-
-RingConfig ring_with(PartitionKind partition, int world_size) {
-  RingConfig config;
+Problem ring_with(PartitionKind partition, int world_size) {
+  Problem config;
   config.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = 4096, .head_dim = 64};
   config.mask = MaskSpec::parse("causal");
   config.partition = partition;
@@ -48,7 +48,7 @@ void lesson_09(Page& page) {
   // half of the queries see the whole block, the other half see nothing.
   const Guess guess = page.predict(
       "Rank 3 meets the block of rank 1. Which share of the pairs is allowed, in percent?", "%");
-  const RingConfig zigzag = ring_with(PartitionKind::zigzag, 4);
+  const Problem zigzag = ring_with(PartitionKind::zigzag, 4);
   const double block = 1024.0 * 1024.0;
   page.answer(guess, 100 * static_cast<double>(predicted_pairs(zigzag, 3, 2)) / block, 0.02);
 
@@ -93,7 +93,7 @@ void lesson_09(Page& page) {
   // By pairs, three of four are as good as even. The clock sees tiles (lesson 8). With 8 ranks of
   // 4,096 rows and tiles of 128 by 128, the slowest rank computes this many:
   //-
-  RingConfig longer = ring_with(PartitionKind::zigzag, 8);
+  Problem longer = ring_with(PartitionKind::zigzag, 8);
   longer.shape.seqlen = 8 * 4096;
   Table work({"partition", "tiles of the slowest rank"});
   std::vector<Index> slowest;

@@ -69,7 +69,7 @@ void lesson_10(Page& page) {
   // ## In numbers
   //
   // A ring of four, and beside it the formulas above in double precision on a single rank:
-  RingConfig config;
+  Problem config;
   config.shape = {.num_heads = 2, .num_heads_kv = 2, .seqlen = 2048, .head_dim = 64};
   config.mask = MaskSpec::parse("causal");
   config.partition = PartitionKind::zigzag;

@@ -29,8 +29,8 @@ namespace ringscope::lessons::chapter_11 {
 namespace {
 
 //-
-RingConfig ring_of_8(PartitionKind partition, const char* mask) {
-  RingConfig config;
+Problem ring_of_8(PartitionKind partition, const char* mask) {
+  Problem config;
   config.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = 8192, .head_dim = 64};
   config.partition = partition;
   config.mask = MaskSpec::parse(mask);
@@ -60,7 +60,7 @@ void lesson_11(Page& page) {
   // token sees itself and 1,023 before it.
   const Guess guess = page.predict(
       "Of the eight blocks that come by, how many does rank 5 have work with?", "blocks");
-  const RingConfig windowed = ring_of_8(PartitionKind::contiguous, "causal+window:1024");
+  const Problem windowed = ring_of_8(PartitionKind::contiguous, "causal+window:1024");
   int blocks = 0;
   for (int step = 0; step < 8; ++step) blocks += predicted_pairs(windowed, 5, step) > 0;
   page.answer(guess, blocks, 0);
@@ -102,7 +102,7 @@ void lesson_11(Page& page) {
 
   // Scores of 32 heads, blocks of 8. That moves the balance of computing and sending by four, at no
   // cost to the ring. The gradients dK and dV (lesson 10) are sums over the group's query heads.
-  RingConfig config = ring_of_8(PartitionKind::striped, "causal+documents:700,1000,348");
+  Problem config = ring_of_8(PartitionKind::striped, "causal+documents:700,1000,348");
   config.shape = {.num_heads = 8, .num_heads_kv = 2, .seqlen = 2048, .head_dim = 64};
   config.world_size = 4;
   const AttentionInputs in = random_inputs(config.shape);

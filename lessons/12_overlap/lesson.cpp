@@ -37,14 +37,14 @@ namespace ringscope::lessons::chapter_12 {
 namespace {
 
 //-
-Job job_of(Index seqlen, int world_size, Index heads_kv) {
+Problem job_of(Index seqlen, int world_size, Index heads_kv) {
   return {.shape = {.num_heads = 32, .num_heads_kv = heads_kv, .seqlen = seqlen, .head_dim = 128},
           .dtype = DType::bf16,
           .world_size = world_size};
 }
 
 RingRun small_ring(Index seqlen) {
-  RingConfig config;
+  Problem config;
   config.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = seqlen, .head_dim = 64};
   config.world_size = 4;
   return run_on_threads(config, random_inputs(config.shape));
@@ -91,7 +91,7 @@ void lesson_12(Page& page) {
   double exposed_at_crossover = 0;
   const Rates cluster{.forward_flops = 989.4e12, .backward_flops = 989.4e12, .bytes_per_s = 50e9};
   for (const Index rows : {1024, 4096, 16384, 19788, 32768}) {
-    const Job job = job_of(8 * rows, 8, 32);
+    const Problem job = job_of(8 * rows, 8, 32);
     const PassTime time = layer_time(job, balance_of(job), cluster).forward;
     lengths.row(8 * rows, rows, fmt::format("{:.2f} ms", 1e3 * time.compute),
                 fmt::format("{:.2f} ms", 1e3 * time.exposed), percent(time.exposed / time.total()));

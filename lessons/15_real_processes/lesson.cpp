@@ -26,7 +26,7 @@ void lesson_15(Page& page) {
 
   // The ring on threads can commit such a mistake too: an `Injection` puts one into a rank's hop. A
   // run that stands still for a second shall be ended:
-  RingConfig config;
+  Problem config;
   config.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = 64, .head_dim = 8};
   config.world_size = 4;
   config.timeout_s = 1;

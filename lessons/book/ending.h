@@ -21,7 +21,7 @@ struct Ending {
 };
 
 // [ending_of
-inline Ending ending_of(const RingConfig& config, const AttentionInputs& in) {
+inline Ending ending_of(const Problem& config, const AttentionInputs& in) {
   try {
     RingRun run = run_on_threads(config, in);
     return {"ends well", std::move(run.recording), std::move(run.outputs)};

@@ -119,7 +119,7 @@ struct Comparison {
 };
 template <class Decode>
 Comparison compare_with_prefill(const GrowingText& text, const Decode& decode) {
-  RingConfig config;
+  Problem config;
   config.shape = text.shape;
   config.mask = MaskSpec::parse("causal");
   config.partition = PartitionKind::zigzag;

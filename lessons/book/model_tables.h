@@ -64,7 +64,7 @@ struct ModelRank {
 
   Index rows() const { return rows_of_all_sequences; }
   RankBytes own_bytes(const Windows& windows) {
-    const RingProblem& problem = replica.ring().problem();
+    const RingProblem& problem = replica.ring().ring_problem();
     return take_rows(windows.data(), problem.params.batch, problem.partition.seqlen,
                      replica.ring().local_rows());
   }

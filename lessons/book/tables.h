@@ -42,13 +42,13 @@ inline AttentionInputs random_inputs(const AttentionShape& shape, std::uint64_t 
 
 // Evaluate the formulas in f64 on one rank, as the reference for a ring's output. `backward` adds
 // the gradients.
-inline NaiveResult<double> exact_attention(const RingConfig& config, const AttentionInputs& in,
+inline NaiveResult<double> exact_attention(const Problem& config, const AttentionInputs& in,
                                            bool backward = false) {
   const auto f64 = [](const std::vector<float>& x) {
     return std::vector<double>(x.begin(), x.end());
   };
   const std::vector<double> q = f64(in.q), k = f64(in.k), v = f64(in.v), dout = f64(in.dout);
-  return naive_attention<double>(config.shape, config.problem().mask, config.scale(), q.data(),
+  return naive_attention<double>(config.shape, config.ring_problem().mask, config.scale(), q.data(),
                                  k.data(), v.data(), backward ? dout.data() : nullptr,
                                  {.block_rows = 256, .threads = 2, .queries = {}, .progress = {}});
 }
@@ -94,7 +94,7 @@ inline Table dealt_table(const std::vector<PartitionKind>& kinds, Index seqlen, 
 
 // Tabulate the pairs, a row per rank and a column per step, as shares of a full block of
 // (seqlen/world_size)^2, or "idle".
-inline Table pairs_table(const RingConfig& config) {
+inline Table pairs_table(const Problem& config) {
   const double rows = static_cast<double>(config.shape.seqlen) / config.world_size;
   std::vector<std::string> head = {""};
   for (int step = 0; step < config.world_size; ++step) head.push_back(fmt::format("step {}", step));
@@ -116,7 +116,7 @@ struct Meetings {
   double balance_ceiling = 0;  // computed from pairs
 };
 
-inline Meetings meetings(const RingConfig& config) {
+inline Meetings meetings(const Problem& config) {
   Meetings all;
   std::vector<std::vector<double>> work(static_cast<std::size_t>(config.world_size));
   for (int rank = 0; rank < config.world_size; ++rank)
@@ -134,8 +134,8 @@ inline Meetings meetings(const RingConfig& config) {
 
 // Count the tiles of tile x tile pairs, over all steps, of the rank that has the most. A rank's
 // rows, seqlen/world_size, must be a multiple of `tile`.
-inline Index tiles_of_slowest_rank(const RingConfig& config, Index tile) {
-  const RingProblem problem = config.problem();
+inline Index tiles_of_slowest_rank(const Problem& config, Index tile) {
+  const RingProblem problem = config.ring_problem();
   const Index rows = config.shape.seqlen / config.world_size;
   Index most = 0;
   for (int rank = 0; rank < config.world_size; ++rank) {

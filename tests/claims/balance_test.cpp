@@ -19,26 +19,26 @@ constexpr auto kStriped = PartitionKind::striped;
 constexpr auto kZigzag = PartitionKind::zigzag;
 constexpr auto kFold = PartitionKind::fold;
 
-Job causal(int n, Index rows, PartitionKind partition = kContiguous) {
+Problem causal(int n, Index rows, PartitionKind partition = kContiguous) {
   return job_of(1, 1, n * rows, n, "causal", partition);
 }
 
 // Pairs of a rank's queries with an owner's keys.
-double pairs(const Job& job, int rank, int owner) {
+double pairs(const Problem& job, int rank, int owner) {
   const Partition partition = job.partition_of_sequence();
   return static_cast<double>(Region{job.mask.for_seqlen(job.shape.seqlen), partition.rows_of(rank),
                                     partition.rows_of(owner)}
                                  .pairs());
 }
 
-double pairs_of_rank(const Job& job, int rank) {
+double pairs_of_rank(const Problem& job, int rank) {
   double sum = 0;
   for (int owner = 0; owner < job.world_size; ++owner) sum += pairs(job, rank, owner);
   return sum;
 }
 
 // How far the ranks' numbers of pairs lie apart.
-double spread(const Job& job) {
+double spread(const Problem& job) {
   std::vector<double> work;
   for (int rank = 0; rank < job.world_size; ++rank) work.push_back(pairs_of_rank(job, rank));
   const auto [least, most] = std::ranges::minmax_element(work);
@@ -47,7 +47,7 @@ double spread(const Job& job) {
 
 CLAIM(C19, LastOverFirstIsTwoNMinusOne) {
   const auto ratio = [](int n, PartitionKind partition) {
-    const Job job = causal(n, 4096, partition);
+    const Problem job = causal(n, 4096, partition);
     return pairs_of_rank(job, n - 1) / pairs_of_rank(job, 0);
   };
   // S1's sums: c(2s - c + 1)/2 over c(c + 1)/2.
@@ -92,7 +92,7 @@ CLAIM(C20, ContiguousCausalReaches53PercentOnEightRanks) {
   const auto lost = [](int n) { return 1 - balance_of(causal(n, 4096)).ceiling(); };
   // (N c + 1) / ((2N - 1) c + 1), from the slowest rank of every step.
   const auto by_formula = [](double n, double c) { return (n * c + 1) / ((2 * n - 1) * c + 1); };
-  const Job job = job_of(32, 32, 8 * 4096, 8, "causal");
+  const Problem job = job_of(32, 32, 8 * 4096, 8, "causal");
   const PassTime time = layer_time(job, balance_of(job), peak(kA100, 1e30)).forward;
   const auto simulated_share = [](PartitionKind kind) {
     const Simulation run =
@@ -194,7 +194,7 @@ CLAIM(C21, StripedWorkIsATriangleWithOrWithoutDiagonal) {
 
 CLAIM(C22, QueryFourSeesKeyTwoOnly) {
   const auto seen = [](const char* mask) {
-    const Job job = job_of(1, 1, 8, 4, mask, kStriped);
+    const Problem job = job_of(1, 1, 8, 4, mask, kStriped);
     const Partition partition = job.partition_of_sequence();
     const Region region{job.mask.for_seqlen(8), partition.rows_of(0), partition.rows_of(2)};
     return static_cast<double>(region.pairs({1, 2}, {0, 2}));
@@ -250,7 +250,7 @@ CLAIM(C23, FoldExampleIsEvenForEvenFolds) {
 }
 
 CLAIM(C24, BalancedRanksHaveTheMean) {
-  const auto off = [](const Job& job) {
+  const auto off = [](const Problem& job) {
     const auto s = static_cast<double>(job.shape.seqlen);
     double most = 0;
     for (int rank = 0; rank < job.world_size; ++rank)
@@ -300,7 +300,7 @@ CLAIM(C24, BalancedRanksHaveTheMean) {
 }
 
 CLAIM(C67, NotEveryStripeHasTheDiagonal) {
-  const Job job = causal(8, 4096, kStriped);
+  const Problem job = causal(8, 4096, kStriped);
   return {.verdict = Verdict::holds_if,
           .claim =
               "Striped over 8 devices of 4,096 tokens, every device has c(c+1)/2, about 8.4 "

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "core/cost/job.h"
 #include "core/cost/time.h"
+#include "core/ring/problem.h"
 #include "core/run/run.h"
 #include "core/sim/simulate.h"
 #include "tests/core/attention/random_problem.h"
@@ -12,8 +12,9 @@
 namespace ringscope::claims {
 
 // One batch entry, head_dim 128, bf16.
-inline Job job_of(Index heads, Index heads_kv, Index seqlen, int world_size,
-                  const char* mask = "full", PartitionKind partition = PartitionKind::contiguous) {
+inline Problem job_of(Index heads, Index heads_kv, Index seqlen, int world_size,
+                      const char* mask = "full",
+                      PartitionKind partition = PartitionKind::contiguous) {
   return {.shape = {1, heads, heads_kv, seqlen, 128},
           .dtype = DType::bf16,
           .mask = MaskSpec::parse(mask),
@@ -25,7 +26,7 @@ inline Job job_of(Index heads, Index heads_kv, Index seqlen, int world_size,
 inline Rates peak(double flops, double bytes_per_s) { return {flops, flops, bytes_per_s, 0}; }
 
 // A ring of ranks that are alike, two KV buffers each.
-inline Simulation simulated(const Job& job, const Rates& rates, Granularity tile = {}) {
+inline Simulation simulated(const Problem& job, const Rates& rates, Granularity tile = {}) {
   Machine machine;
   machine.world_size = job.world_size;
   machine.rates = rates;
@@ -35,10 +36,10 @@ inline Simulation simulated(const Job& job, const Rates& rates, Granularity tile
 inline constexpr double kA100 = 312e12;  // FLOP/s, 16-bit: S0, S1, S3 and S4
 
 // One batch entry, f32, inputs drawn from N(0, 1).
-inline RingConfig config_of(Index heads, Index heads_kv, Index seqlen, Index head_dim,
-                            int world_size, const char* mask = "full",
-                            PartitionKind partition = PartitionKind::contiguous) {
-  RingConfig config;
+inline Problem config_of(Index heads, Index heads_kv, Index seqlen, Index head_dim, int world_size,
+                         const char* mask = "full",
+                         PartitionKind partition = PartitionKind::contiguous) {
+  Problem config;
   config.shape = {1, heads, heads_kv, seqlen, head_dim};
   config.mask = MaskSpec::parse(mask);
   config.partition = partition;
@@ -46,7 +47,7 @@ inline RingConfig config_of(Index heads, Index heads_kv, Index seqlen, Index hea
   return config;
 }
 
-inline RingRun recorded_run(const RingConfig& config) {
+inline RingRun recorded_run(const Problem& config) {
   const Tensors<float> in = random_tensors(config.shape, 17);
   return run_on_threads(config, {in.q, in.k, in.v, in.dout});
 }

@@ -32,7 +32,7 @@ struct TileCount {
 };
 
 TileCount tiles_of(const char* mask, PartitionKind kind, Index rows, Index tile) {
-  const Job job = job_of(1, 1, 8 * rows, 8, mask, kind);
+  const Problem job = job_of(1, 1, 8 * rows, 8, mask, kind);
   const Partition partition = job.partition_of_sequence();
   TileCount count;
   for (int step = 0; step < 8; ++step) {
@@ -206,7 +206,7 @@ CLAIM(C49, StripesStayBalancedUnderWindowsButGainNothing) {
                            .value = striped.busy_steps,
                            .right = exactly(8),
                            .broken = {"contiguous", contiguous.busy_steps}});
-  const Job job = job_of(1, 1, 8 * 4096, 8, window);
+  const Problem job = job_of(1, 1, 8 * 4096, 8, window);
   const double tile = 128 * 128;
   claim.figures.push_back(
       {.what = "tiles on the critical path, dealt out by search over contiguous",
@@ -273,7 +273,7 @@ CLAIM(C50, TilesCapTheGainOfStriping) {
 
 CLAIM(C84, EveryStripedQueryButOneAttends) {
   const auto without = [](PartitionKind kind) {
-    const Job job = job_of(1, 1, 8 * 4096, 8, "causal", kind);
+    const Problem job = job_of(1, 1, 8 * 4096, 8, "causal", kind);
     const Partition partition = job.partition_of_sequence();
     const Region region{job.mask.for_seqlen(8 * 4096), partition.rows_of(0), partition.rows_of(4)};
     double queries = 0;
@@ -348,7 +348,7 @@ CLAIM(C85, CoarseTilesWasteWhatTheyDoNotUnbalance) {
 CLAIM(C66, StripedTilesAreLowerTriangular) {
   const auto below = [](PartitionKind kind, int rank, int owner) {
     const Partition partition{kind, 64, 4};
-    const Job job = job_of(1, 1, 64, 4, "causal", kind);
+    const Problem job = job_of(1, 1, 64, 4, "causal", kind);
     const Region region{job.mask.for_seqlen(64), partition.rows_of(rank), partition.rows_of(owner)};
     double lower = 0, all = 0;
     for (Index q = 0; q < 16; ++q)

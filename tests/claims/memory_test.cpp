@@ -10,19 +10,19 @@
 namespace ringscope::claims {
 namespace {
 
-double part(const Job& job, const std::string& name) {
+double part(const Problem& job, const std::string& name) {
   for (const MemoryPart& p : memory_parts(job, job.max_rows()))
     if (p.name == name) return p.bytes;
   return 0;
 }
 
-Job with(Job job, JobScheme scheme) {
+Problem with(Problem job, Scheme scheme) {
   job.scheme = scheme;
   return job;
 }
 
 CLAIM(C34, S0CountsSixTensors) {
-  const Job job = job_of(1, 1, 65536, 8);
+  const Problem job = job_of(1, 1, 65536, 8);
   const double values = query_values(job.shape, job.max_rows());
   double tensors = 0;
   for (const MemoryPart& p : memory_parts(job, job.max_rows()))
@@ -102,12 +102,12 @@ CLAIM(C43, OnlyAMaterialisedBlockFallsWithTheSquare) {
   const auto block_bytes = [](Index rows) { return score_matrix_bytes({1, 32, 32, rows, 128}, 2); };
   const auto bill = [](int n) { return peak_bytes(job_of(32, 32, 65536, n)); };
   const auto trained = [](Index seqlen) {
-    Job job = job_of(32, 8, seqlen, 8);
+    Problem job = job_of(32, 8, seqlen, 8);
     job.backward = true;
     return job;
   };
   double growth = 0;
-  for (const JobScheme scheme : kAllJobSchemes)
+  for (const Scheme scheme : kAllSchemes)
     growth = std::max(growth, peak_bytes(with(trained(131072), scheme)) /
                                   peak_bytes(with(trained(65536), scheme)));
   return {
@@ -144,10 +144,10 @@ CLAIM(C43, OnlyAMaterialisedBlockFallsWithTheSquare) {
 }
 
 CLAIM(C52, NRanksHoldNTimesTheContextOfTwo) {
-  const auto longest = [](int n, JobScheme scheme) {
+  const auto longest = [](int n, Scheme scheme) {
     return static_cast<double>(largest_seqlen(with(job_of(32, 32, 1, n), scheme), 1e9));
   };
-  const auto ring = [&](int n) { return longest(n, JobScheme::ring); };
+  const auto ring = [&](int n) { return longest(n, Scheme::ring); };
   return {.verdict = Verdict::holds_if,
           .claim = "N devices take sequences up to N times as long as one.",
           .source = "S3",
@@ -160,8 +160,8 @@ CLAIM(C52, NRanksHoldNTimesTheContextOfTwo) {
                        .value = ring(64) / ring(2),
                        .right = near(32, 0.05),
                        .claimed = 32,
-                       .broken = {"all K and V gathered", longest(64, JobScheme::allgather) /
-                                                              longest(2, JobScheme::allgather)}},
+                       .broken = {"all K and V gathered",
+                                  longest(64, Scheme::allgather) / longest(2, Scheme::allgather)}},
                       {.what = "longest sequence, 64 ranks over 1",
                        .value = ring(64) / ring(1),
                        .right = near(64.0 * (10 * 128 + 16) / (14 * 128 + 16), 0.01),
@@ -195,7 +195,7 @@ CLAIM(C54, DoubleBufferingCostsAThird) {
 
 CLAIM(C55, AccumulatorsHaveAWidth) {
   const auto bill = [](Index head_dim) {
-    Job job = job_of(32, 32, 65536, 8);
+    Problem job = job_of(32, 32, 65536, 8);
     job.shape.head_dim = head_dim;
     return job;
   };
@@ -243,8 +243,8 @@ CLAIM(C56, OneTensorIsNotTheActivations) {
 }
 
 CLAIM(C57, WhatTheRingSavesDependsOnWhatIsCounted) {
-  const Job ring = job_of(32, 32, 65536, 8);
-  const double gathered = part(with(ring, JobScheme::allgather), "KV blocks of all ranks");
+  const Problem ring = job_of(32, 32, 65536, 8);
+  const double gathered = part(with(ring, Scheme::allgather), "KV blocks of all ranks");
   const double two_blocks = part(ring, "KV blocks: current, incoming");
   return {.verdict = Verdict::ambiguous,
           .claim = "A ring needs N times less temporary memory for K and V than an all-gather.",

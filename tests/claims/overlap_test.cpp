@@ -16,17 +16,17 @@ namespace overlap_test {
 
 constexpr auto kZigzag = PartitionKind::zigzag;
 
-double threshold(const Job& job, const Rates& rates) {
+double threshold(const Problem& job, const Rates& rates) {
   return threshold_rows(job, rates, Pass::forward, least_share(job, balance_of(job)));
 }
 
-Job full() { return job_of(32, 32, 65536, 8); }
+Problem full() { return job_of(32, 32, 65536, 8); }
 
 CLAIM(C30, HiddenFromFOverBRowsOn) {
   const Rates rates = peak(kA100, 300e9);
   const double ratio = kA100 / 300e9;
-  const Job causal = job_of(32, 32, 65536, 8, "causal", kZigzag);
-  Job f32 = full();
+  const Problem causal = job_of(32, 32, 65536, 8, "causal", kZigzag);
+  Problem f32 = full();
   f32.dtype = DType::f32;
   const double c = 1000, d = 128;
   return {.verdict = Verdict::holds_if,
@@ -102,7 +102,7 @@ CLAIM(C31, S1CountsOneOfTwoProducts) {
 
 CLAIM(C32, ExampleTakes14Milliseconds) {
   const Rates s1 = peak(kA100, 600e9);
-  const Job job = job_of(32, 32, 131072, 8);
+  const Problem job = job_of(32, 32, 131072, 8);
   const double c = job.max_rows();
   const double compute = 1e3 * compute_seconds(job, s1, Pass::forward, c * c);
   const double hop = 1e3 * hop_seconds(job, s1, Pass::forward, c);
@@ -177,7 +177,7 @@ CLAIM(C33, NvlinkIsCountedBothWays) {
 }
 
 CLAIM(C40, MillionTokensTakeSixSecondsARank) {
-  const Job job = job_of(32, 32, 1'000'000, 8);
+  const Problem job = job_of(32, 32, 1'000'000, 8);
   const Rates rates = peak(kA100, 200e9);
   const double rank = compute_seconds(job, rates, Pass::forward, balance_of(job).mean_rank);
   const double sent = traffic_of(job, 0).forward_bytes / 200e9;
@@ -225,7 +225,7 @@ CLAIM(C40, MillionTokensTakeSixSecondsARank) {
 // Blocks that take 1 to compute and `hop` to send, under a full mask, with two KV buffers a rank:
 // how long a ring of n takes, over the n that it computes. Of `slow` links a hop takes 2.
 double stretch(int n, double hop, int slow = 0, double hop_jitter = 0) {
-  const Job job = job_of(1, 1, 1000 * n, n);
+  const Problem job = job_of(1, 1, 1000 * n, n);
   Machine machine;
   machine.world_size = n;
   const double bytes = kv_hop_bytes(job);
@@ -275,8 +275,8 @@ CLAIM(C51, SlowestLinkSetsThePace) {
 
 // A causal ring of 8 whose ranks compute for as long as they like: four buffers against step by step.
 double buffered_over_in_step(double jitter) {
-  const Job job = [] {
-    Job with_four = job_of(32, 32, 8 * 4096, 8, "causal");
+  const Problem job = [] {
+    Problem with_four = job_of(32, 32, 8 * 4096, 8, "causal");
     with_four.kv_buffers = 4;
     return with_four;
   }();
@@ -329,7 +329,7 @@ CLAIM(C71, WithoutBarriersTheLastRankIsAsSlow) {
 
 CLAIM(C72, SoftmaxWorkGrowsWithTheScores) {
   const double c = 4096, d = 128;
-  const Job job = job_of(1, 1, 8 * 4096, 8);
+  const Problem job = job_of(1, 1, 8 * 4096, 8);
   const Partition partition = job.partition_of_sequence();
   const auto scores = static_cast<double>(
       Region{job.mask.for_seqlen(8 * 4096), partition.rows_of(1), partition.rows_of(0)}.pairs());

@@ -20,8 +20,8 @@ constexpr Index kRowsOfGpu = 8192;
 constexpr double kCausalPairs = kRowsOfGpu * (kRowsOfGpu + 1) / 2.0;  // of the kernel by itself
 constexpr Granularity kTile = {128, 128};
 
-Job job_on(PartitionKind partition, bool backward) {
-  Job job = job_of(32, 8, kRanks * kRowsOfGpu, kRanks, "causal", partition);
+Problem job_on(PartitionKind partition, bool backward) {
+  Problem job = job_of(32, 8, kRanks * kRowsOfGpu, kRanks, "causal", partition);
   job.backward = backward;
   return job;
 }
@@ -48,7 +48,7 @@ StepCosts fitted(double kernel, double contiguous, double zigzag) {
 }
 
 // Pairs of blocks with the causal mask in them count as many as a whole block does in their time.
-Work weighted(const Job& job, double full_speed) {
+Work weighted(const Problem& job, double full_speed) {
   const Work work(job);
   std::vector<Index> rows;
   std::vector<double> pairs, computed;
@@ -63,7 +63,7 @@ Work weighted(const Job& job, double full_speed) {
   return Work(std::move(rows), std::move(pairs), std::move(computed));
 }
 
-Simulation simulated(const Job& job, const Work& work, const Machine& machine) {
+Simulation simulated(const Problem& job, const Work& work, const Machine& machine) {
   return simulate({.job = job, .pace = Pace::buffers}, work, machine);
 }
 
@@ -74,7 +74,7 @@ struct OnePartition {
 OnePartition predict(const MeasuredGpus& gpus, bool backward, PartitionKind kind,
                      double MeasuredRuns::*runs, const StepCosts& forward_costs,
                      const StepCosts& backward_costs) {
-  const Job job = job_on(kind, backward);
+  const Problem job = job_on(kind, backward);
   const PassSeconds kernel = kernel_seconds(gpus);
   const double ideal = kRanks * (kernel.forward + (backward ? kernel.backward : 0));
   const auto flops = [&](Pass pass, double pairs) {
@@ -156,7 +156,7 @@ constexpr int kExchanges = 150'000;
 
 SearchedGain gain_under(const char* mask, int world_size) {
   const Rates rates = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
-  Job job = job_of(32, 8, 131072, world_size, mask);
+  Problem job = job_of(32, 8, 131072, world_size, mask);
   const auto ring = [&](std::string_view partition, const Work& work) {
     Balance balance = balance_of(work);
     const LayerTime time = layer_time(job, balance, rates);

@@ -93,7 +93,7 @@ TEST(StripedPaper, WhatIsMissingShrinksAsSequencesGrow) {
 // In tiles, on a ring that keeps step: what the simulator says is what the formula says.
 TEST(SearchedGains, FormulaAndSimulationAgree) {
   const Rates rates = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
-  const Job job = job_of(32, 8, 131072, 8, "causal+documents:50000,40000,20000,15000,6072");
+  const Problem job = job_of(32, 8, 131072, 8, "causal+documents:50000,40000,20000,15000,6072");
   const Work work = searched_work(job, {128, 128}, 0);
   Machine machine;
   machine.world_size = 8;

@@ -90,7 +90,7 @@ CLAIM(C87, EightMillionTokensFitAndHide) {
   const double rows = 8e6 / 1024, width = 8192;
   const AttentionShape shape{1, 64, 64, 8'000'000, 128};
   const Gpu tpu = find_gpu("TPUv4");
-  const Job job = job_of(64, 64, 8'000'000, 1024);
+  const Problem job = job_of(64, 64, 8'000'000, 1024);
   const auto threshold = [&](double bytes_per_s) {
     return threshold_rows(job, peak(tpu.peak_flops(DType::bf16), bytes_per_s), Pass::forward, 1);
   };

@@ -152,7 +152,7 @@ CLAIM(C15, NMinusOneHopsShowEveryBlockToEveryRank) {
     owners.insert(e.kv_owner);
     if (e.step < 7) without_last.insert(e.kv_owner);
   }
-  RingConfig both = config_of(1, 1, 64, 4, 8);
+  Problem both = config_of(1, 1, 64, 4, 8);
   both.backward = true;
   const auto gradient_hops = events_of(recorded_run(both), 3, Lane::send, Payload::dkv).size();
   return {
@@ -233,7 +233,7 @@ CLAIM(C61, QueriesStayAtHome) {
 
 // S3's example: 6 tokens of width 1, queries as keys, on 3 ranks; row `query` of the output.
 double output_of_example(int n, std::size_t query) {
-  RingConfig config = config_of(1, 1, 6, 1, n);
+  Problem config = config_of(1, 1, 6, 1, n);
   config.softmax_scale = 1;
   const std::vector<float> q = {1, 0, 0, 1, 1, 1}, v = {1, 2, 3, 4, 5, 6}, none(6);
   return run_on_threads(config, {q, q, v, none}).outputs.out[query];

@@ -57,8 +57,8 @@ std::vector<Setup> setups() {
 }
 
 // A layer's attention, forward and backward, on one device's share of the heads.
-Job attention_job(const Setup& setup, Index seqlen, PartitionKind kind) {
-  Job job;
+Problem attention_job(const Setup& setup, Index seqlen, PartitionKind kind) {
+  Problem job;
   const Index heads = kHeads / static_cast<Index>(kModelParts);
   job.shape = {1, heads, heads, seqlen, static_cast<Index>(kWidth) / kHeads};
   job.dtype = DType::bf16;
@@ -78,14 +78,14 @@ double other_seconds(const Setup& setup, Index seqlen) {
   return 3 * 2 * weights * tokens / kModelParts / setup.other_flops;
 }
 
-double seconds_by_pairs(const Setup& setup, const Job& job) {
+double seconds_by_pairs(const Setup& setup, const Problem& job) {
   const double pairs = balance_of(job).slowest_steps();
   return (flops_of_pairs(job.shape, pairs, Pass::forward) +
           flops_of_pairs(job.shape, pairs, Pass::backward)) /
          setup.attention_flops;
 }
 
-double seconds_simulated(const Setup& setup, const Job& job) {
+double seconds_simulated(const Setup& setup, const Problem& job) {
   Machine machine;
   machine.world_size = setup.ring;
   machine.rates = {setup.attention_flops, setup.attention_flops, find_link(setup.link).bytes_per_s,
@@ -99,8 +99,8 @@ std::vector<StripedSpeedup> striped_speedups() {
   std::vector<StripedSpeedup> all;
   for (const Setup& setup : setups())
     for (const Measured& measured : setup.measured) {
-      const Job before = attention_job(setup, measured.seqlen, PartitionKind::contiguous);
-      const Job after = attention_job(setup, measured.seqlen, PartitionKind::striped);
+      const Problem before = attention_job(setup, measured.seqlen, PartitionKind::contiguous);
+      const Problem after = attention_job(setup, measured.seqlen, PartitionKind::striped);
       const double other = other_seconds(setup, measured.seqlen);
       const double slow = seconds_simulated(setup, before) + other;
       const double fast = seconds_simulated(setup, after) + other;

@@ -7,7 +7,7 @@
 namespace ringscope::claims {
 namespace {
 
-double bytes_of_scheme(Job job, JobScheme scheme) {
+double bytes_of_scheme(Problem job, Scheme scheme) {
   job.scheme = scheme;
   return traffic_of(job, 0).forward_bytes;
 }
@@ -22,11 +22,11 @@ double bytes_in_all(int n) {
 double kv_bytes() { return 2 * kv_values({1, 32, 32, 65536, 128}, 65536) * 2; }
 
 CLAIM(C27, RingAndAllGatherMoveTheSame) {
-  RingConfig config = config_of(2, 2, 64, 4, 8);
+  Problem config = config_of(2, 2, 64, 4, 8);
   const RingRun ring = recorded_run(config);
   config.scheme = Scheme::allgather;
   const RingRun gathered = recorded_run(config);
-  const Job job = job_of(32, 32, 65536, 8);
+  const Problem job = job_of(32, 32, 65536, 8);
   // S1 counts N messages for the ring (4.4) and N - 1 blocks for the all-gather (3.2).
   return {.verdict = Verdict::holds_if,
           .claim =
@@ -110,7 +110,7 @@ CLAIM(C48, GroupedHeadsSendTheirShare) {
 }
 
 CLAIM(C63, ARoundMovesTwoTensors) {
-  Job job{.shape = {1, 1, 1, 8, 4}, .world_size = 2};
+  Problem job{.shape = {1, 1, 1, 8, 4}, .world_size = 2};
   const double round = kv_hop_bytes(job) / job.storage_bytes();
   const double all =
       (traffic_of(job, 0).forward_bytes + traffic_of(job, 1).forward_bytes) / job.storage_bytes();
@@ -138,42 +138,42 @@ CLAIM(C63, ARoundMovesTwoTensors) {
 
 CLAIM(C64, UlyssesSendsLessFromThreeRanksOn) {
   const auto ratio = [](Index heads_kv, int n) {
-    const Job job = job_of(32, heads_kv, 65536, n);
-    return bytes_of_scheme(job, JobScheme::ring) / bytes_of_scheme(job, JobScheme::ulysses);
+    const Problem job = job_of(32, heads_kv, 65536, n);
+    return bytes_of_scheme(job, Scheme::ring) / bytes_of_scheme(job, Scheme::ulysses);
   };
-  const double only_kv = bytes_of_scheme(job_of(32, 32, 65536, 8), JobScheme::ulysses) / 2;
-  return {.verdict = Verdict::holds_if,
-          .claim = "Dealing out heads (Ulysses) has a lower communication volume than a ring.",
-          .source = "S3",
-          .place = "Section 11, contemporaneous papers",
-          .correct =
-              "With as many kv heads as heads a ring sends N / 2 times what Ulysses does: {0} "
-              "times with 8 ranks, but the same with 2. Grouped heads favour the ring, because "
-              "Ulysses moves Q and the output as well: with 4 kv heads for 32 on 4 ranks the "
-              "ring sends {2} of it.",
-          .figures = {
-              {.what = "bytes of a ring over Ulysses, 8 ranks, 32 heads",
-               .value = ratio(32, 8),
-               .right = near(4, 1e-9),
-               .claimed_words = "more than 1",
-               .broken = {"Q and output not counted",
-                          bytes_of_scheme(job_of(32, 32, 65536, 8), JobScheme::ring) / only_kv}},
-              {.what = "2 ranks",
-               .value = ratio(32, 2),
-               .right = near(1, 1e-9),
-               .claimed_words = "more than 1",
-               .supports_words = false,
-               .broken = {"3 ranks", ratio(32, 3)}},
-              {.what = "4 ranks, 4 kv heads for 32",
-               .value = ratio(4, 4),
-               .right = near(4.0 / 9, 1e-9),
-               .claimed_words = "more than 1",
-               .supports_words = false,
-               .broken = {"K and V repeated for every query head", ratio(32, 4)}}}};
+  const double only_kv = bytes_of_scheme(job_of(32, 32, 65536, 8), Scheme::ulysses) / 2;
+  return {
+      .verdict = Verdict::holds_if,
+      .claim = "Dealing out heads (Ulysses) has a lower communication volume than a ring.",
+      .source = "S3",
+      .place = "Section 11, contemporaneous papers",
+      .correct =
+          "With as many kv heads as heads a ring sends N / 2 times what Ulysses does: {0} "
+          "times with 8 ranks, but the same with 2. Grouped heads favour the ring, because "
+          "Ulysses moves Q and the output as well: with 4 kv heads for 32 on 4 ranks the "
+          "ring sends {2} of it.",
+      .figures = {{.what = "bytes of a ring over Ulysses, 8 ranks, 32 heads",
+                   .value = ratio(32, 8),
+                   .right = near(4, 1e-9),
+                   .claimed_words = "more than 1",
+                   .broken = {"Q and output not counted",
+                              bytes_of_scheme(job_of(32, 32, 65536, 8), Scheme::ring) / only_kv}},
+                  {.what = "2 ranks",
+                   .value = ratio(32, 2),
+                   .right = near(1, 1e-9),
+                   .claimed_words = "more than 1",
+                   .supports_words = false,
+                   .broken = {"3 ranks", ratio(32, 3)}},
+                  {.what = "4 ranks, 4 kv heads for 32",
+                   .value = ratio(4, 4),
+                   .right = near(4.0 / 9, 1e-9),
+                   .claimed_words = "more than 1",
+                   .supports_words = false,
+                   .broken = {"K and V repeated for every query head", ratio(32, 4)}}}};
 }
 
 CLAIM(C65, ABlockOfKeysHasTwoBytesAValue) {
-  const Job job = job_of(1, 1, 65536, 8);
+  const Problem job = job_of(1, 1, 65536, 8);
   const double values = kv_values(job.shape, job.max_rows());
   return {.verdict = Verdict::wrong,
           .claim =

@@ -55,7 +55,7 @@ CLAIM(C83, ContiguousCausalTakesAsLongAsNoMask) {
 }
 
 CLAIM(C41, ExampleCountsMultiplyAdds) {
-  const Job job{.shape = {1, 1, 1, 8, 4}, .world_size = 2};
+  const Problem job{.shape = {1, 1, 1, 8, 4}, .world_size = 2};
   const double flops = flops_of_pairs(job.shape, total_pairs(job), Pass::forward);
   const double held = ring_values_of_s0(job.shape, 4);
   return {.verdict = Verdict::wrong,
@@ -114,7 +114,7 @@ CLAIM(C42, TheRingSavesNoWork) {
 }
 
 CLAIM(C75, AMillionTokensAreSixteenPetaflops) {
-  const Job job = job_of(32, 32, 1'000'000, 8);
+  const Problem job = job_of(32, 32, 1'000'000, 8);
   const double flops = flops_of_pairs(job.shape, total_pairs(job), Pass::forward);
   return {.verdict = Verdict::wrong,
           .claim =

@@ -23,11 +23,11 @@ inline GpuOptions options_for(DType dtype) {
 // Marks the test as skipped where there is no device for them; it is to return then.
 inline bool skip_without_gpu() { return skip_without_device(KernelLimits{.min_architecture = 80}); }
 
-inline RingRun run(const RingReference& problem, const RingConfig& config) {
+inline RingRun run(const RingReference& problem, const Problem& config) {
   return run_on_gpu(config, problem.inputs, {}, options_for(config.dtype));
 }
 
-inline std::string described(const RingReference& problem, const RingConfig& config) {
+inline std::string described(const RingReference& problem, const Problem& config) {
   return problem.mask + ", seqlen " + std::to_string(problem.shape.seqlen) + ", " +
          std::string(name_of(config.partition)) + ", world_size " +
          std::to_string(config.world_size) + ", " + std::string(name_of(config.scheme)) + ", " +

@@ -28,7 +28,7 @@ TEST_P(OneGpuRing, AgreesWithTheOracle) {
     const RingReference problem({1, 2, 1, 51, 12}, DType::f32, mask, 0.4f, 71);
     for (int i = 0; i < 3; ++i) {
       const int world_size = 1 + (turn++ * 3) % 8;
-      RingConfig config =
+      Problem config =
           problem.config(GetParam(), world_size, i % 2 == 0 ? Scheme::ring : Scheme::allgather);
       config.kv_buffers = 2 + turn % 4;
       SCOPED_TRACE(described(problem, config));
@@ -40,9 +40,9 @@ TEST_P(OneGpuRing, AgreesWithTheOracle) {
 TEST_P(OneGpuRing, AgreesWithTheOracleOnMoreRanksThanRows) {
   if (skip_without_gpu()) return;
   for (const Index seqlen : {1, 5, 11})
-    for (const Scheme scheme : kAllSchemes) {
+    for (const Scheme scheme : kRunSchemes) {
       const RingReference problem({2, 2, 2, seqlen, 3}, DType::f32, "causal", -0.7f, 72);
-      const RingConfig config = problem.config(GetParam(), 8, scheme);
+      const Problem config = problem.config(GetParam(), 8, scheme);
       SCOPED_TRACE(described(problem, config));
       problem.check(config, run(problem, config));
     }
@@ -55,8 +55,8 @@ TEST_P(OneGpuRing, AgreesWithTheOracleInHalves) {
                           : DType::f16;
   const RingReference problem({1, 2, 1, 150, 64}, dtype, "causal+window:90", 0.125f, 73);
   for (const int world_size : {1, 3})
-    for (const Scheme scheme : kAllSchemes) {
-      const RingConfig config = problem.config(GetParam(), world_size, scheme);
+    for (const Scheme scheme : kRunSchemes) {
+      const Problem config = problem.config(GetParam(), world_size, scheme);
       SCOPED_TRACE(described(problem, config));
       problem.check(config, run(problem, config));
     }
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(All, OneGpuRing, testing::ValuesIn(kAllPartitions),
 TEST(OneGpuRingOptions, ForwardAlone) {
   if (skip_without_gpu()) return;
   const RingReference problem({1, 2, 1, 40, 8}, DType::f32, "causal", 0.4f, 74);
-  RingConfig config = problem.config(PartitionKind::zigzag, 3);
+  Problem config = problem.config(PartitionKind::zigzag, 3);
   config.backward = false;
   const RingRun forward = run(problem, config);
   problem.check(config, forward);
@@ -78,9 +78,9 @@ TEST(OneGpuRingOptions, ForwardAlone) {
 // Whether kernels of different ranks run at once changes no sum.
 TEST(OneGpuRingOptions, RunsAreBitwiseRepeatableWithTurnsOrWithout) {
   if (skip_without_gpu()) return;
-  for (const Scheme scheme : kAllSchemes) {
+  for (const Scheme scheme : kRunSchemes) {
     const RingReference problem({1, 2, 1, 90, 16}, DType::f32, "causal", 0.25f, 75);
-    const RingConfig config = problem.config(PartitionKind::zigzag, 5, scheme);
+    const Problem config = problem.config(PartitionKind::zigzag, 5, scheme);
     const auto bits = [&](bool take_turns) {
       GpuOptions options = options_for(DType::f32);
       options.take_turns = take_turns;
@@ -99,7 +99,7 @@ TEST(OneGpuRingOptions, RunsAreBitwiseRepeatableWithTurnsOrWithout) {
 TEST(OneGpuRingOptions, ProgressEndsAtOne) {
   if (skip_without_gpu()) return;
   const RingReference problem({1, 1, 1, 30, 8}, DType::f32, "causal", 0.25f, 76);
-  const RingConfig config = problem.config(PartitionKind::contiguous, 3);
+  const Problem config = problem.config(PartitionKind::contiguous, 3);
   std::vector<double> shares;
   run_on_gpu(
       config, problem.inputs, [&](double share) { shares.push_back(share); },

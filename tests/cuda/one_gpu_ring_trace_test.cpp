@@ -20,7 +20,7 @@ void for_runs(F&& f) {
     const RingReference problem({2, 2, 1, 45, 5}, DType::f32, mask, 0.4f, 81);
     for (const PartitionKind partition : kAllPartitions) {
       const int world_size = 1 + (turn * 3) % 8;
-      RingConfig config = problem.config(partition, world_size, kAllSchemes[turn++ / 2 % 2]);
+      Problem config = problem.config(partition, world_size, kRunSchemes[turn++ / 2 % 2]);
       config.kv_buffers = 2 + turn % 3;
       SCOPED_TRACE(described(problem, config));
       f(config, run(problem, config));
@@ -28,7 +28,7 @@ void for_runs(F&& f) {
   }
 }
 
-void expect_predicted_bytes(const RingConfig& config, const RingRun& run) {
+void expect_predicted_bytes(const Problem& config, const RingRun& run) {
   ASSERT_EQ(run.peak_bytes.size(), static_cast<std::size_t>(config.world_size));
   EXPECT_EQ(run.peak_bytes, run.predicted_bytes);
   for (int rank = 0; rank < config.world_size; ++rank)
@@ -67,7 +67,7 @@ void expect_turns(const RingRun& run) {
 }
 
 // Nobody waits for what was there already, nor for itself.
-void expect_waits_for_peers(const RingConfig& config, const RingRun& run) {
+void expect_waits_for_peers(const Problem& config, const RingRun& run) {
   const int n = config.world_size;
   for_events(run, Lane::wait, [&](int rank, const TraceEvent& wait) {
     EXPECT_TRUE(wait.waiting_for == (rank + 1) % n || wait.waiting_for == (rank + n - 1) % n);
@@ -84,7 +84,7 @@ void expect_waits_for_peers(const RingConfig& config, const RingRun& run) {
 
 TEST(OneGpuRingTrace, KeepsTheRulesOfEveryRun) {
   if (skip_without_gpu()) return;
-  for_runs([](const RingConfig& config, const RingRun& run) {
+  for_runs([](const Problem& config, const RingRun& run) {
     EXPECT_EQ(run.recording.info.backend, "cuda");
     expect_predicted_pairs(config, run);
     expect_predicted_hops_and_bytes(config, run);

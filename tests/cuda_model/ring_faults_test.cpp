@@ -53,8 +53,8 @@ void expect_nothing_left() {
 }
 
 TEST_F(RingFaults, NobodysLeavesNothingBehind) {
-  for (const Scheme scheme : kAllSchemes) {
-    const RingConfig config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
+  for (const Scheme scheme : kRunSchemes) {
+    const Problem config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
     EXPECT_FALSE(error_of([&] { run(problem(), config); }).has_value());
     expect_nothing_left();
   }
@@ -80,8 +80,8 @@ class RingFaultsOf : public testing::TestWithParam<Fault> {
 TEST_P(RingFaultsOf, AnyCallEndsAllAndIsNamed) {
   const Fault fault = GetParam();
   const bool is_kernel = std::string(fault.call) == "kernel";
-  for (const Scheme scheme : kAllSchemes) {
-    const RingConfig config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
+  for (const Scheme scheme : kRunSchemes) {
+    const Problem config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
     int failures = 0;
     for (int nth = 1;; nth += 1 + nth / 4) {
       SCOPED_TRACE(testing::Message() << fault.call << " " << nth << ", " << name_of(scheme));
@@ -181,7 +181,7 @@ class GatedBackend : public ForwardingBackend {
 };
 
 TEST_F(RingFaults, ALaunchThatFailsIsNamedByItsRankAndStep) {
-  RingConfig config = problem().config(PartitionKind::zigzag, kWorldSize);
+  Problem config = problem().config(PartitionKind::zigzag, kWorldSize);
   config.mask = MaskSpec::parse("full");  // a kernel at every step
   for (const Pass pass : {Pass::forward, Pass::backward})
     for (int rank = 0; rank < kWorldSize; ++rank)
@@ -256,7 +256,7 @@ TEST_F(RingFaults, BlocksThatWereNotExpectedAreRefused) {
 }
 
 TEST_F(RingFaults, TooLittleMemoryIsFoundBeforehand) {
-  const RingConfig config = problem().config(PartitionKind::zigzag, kWorldSize);
+  const Problem config = problem().config(PartitionKind::zigzag, kWorldSize);
   Index needed = 0;
   for (int rank = 0; rank < kWorldSize; ++rank) needed += predicted_gpu_rank_bytes(config, rank);
   model::set_memory_limit(static_cast<std::size_t>(needed) - 1);

@@ -55,7 +55,7 @@ class WrappedEngine : public Engine {
 };
 
 template <class MakeCommunicator, class MakeBackend>
-RingRun run_wrapped_on_gpu(const RingReference& problem, const RingConfig& config,
+RingRun run_wrapped_on_gpu(const RingReference& problem, const Problem& config,
                            MakeCommunicator make_communicator, MakeBackend make_backend) {
   Autotuner tuner{TunerOptions{}};
   const ChosenKernels kernels = choose_kernels(options_for(config.dtype).kernels, 90, config.dtype,

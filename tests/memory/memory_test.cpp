@@ -57,8 +57,8 @@ void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { r
 namespace ringscope {
 namespace {
 
-RingConfig config_of(Index seqlen, Scheme scheme, DType dtype, bool backward) {
-  RingConfig config;
+Problem config_of(Index seqlen, Scheme scheme, DType dtype, bool backward) {
+  Problem config;
   config.shape = {1, 2, 1, seqlen, 4};
   config.dtype = dtype;
   config.mask = MaskSpec::parse("causal");
@@ -69,7 +69,7 @@ RingConfig config_of(Index seqlen, Scheme scheme, DType dtype, bool backward) {
   return config;
 }
 
-AttentionInputs inputs_of(const RingConfig& config) {
+AttentionInputs inputs_of(const Problem& config) {
   const AttentionShape& s = config.shape;
   const auto draw = [&](RandomTensor tensor, Index heads) {
     std::vector<float> values(s.batch * heads * s.seqlen * s.head_dim);
@@ -90,7 +90,7 @@ Index output_bytes(const AttentionOutputs& outputs) {
 
 // Bytes at the peak of a run beyond its inputs, its outputs, and the sum of what its ranks may
 // hold.
-Index beyond_the_bill(const RingConfig& config) {
+Index beyond_the_bill(const Problem& config) {
   const AttentionInputs inputs = inputs_of(config);
   const long before = current_bytes.load();
   peak_bytes.store(before);
@@ -106,7 +106,7 @@ Index beyond_the_bill(const RingConfig& config) {
 }
 
 // The least of three runs: how often ranks had to wait, which is recorded, differs from run to run.
-Index least_beyond_the_bill(const RingConfig& config) {
+Index least_beyond_the_bill(const Problem& config) {
   return std::min({beyond_the_bill(config), beyond_the_bill(config), beyond_the_bill(config)});
 }
 
@@ -125,7 +125,7 @@ TEST_P(Memory, StaysWithinTheBillWhateverTheSeqlen) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Memory,
-                         testing::Combine(testing::ValuesIn(kAllSchemes),
+                         testing::Combine(testing::ValuesIn(kRunSchemes),
                                           testing::Values(DType::f32, DType::bf16),
                                           testing::Bool()),
                          [](const auto& tested) {
@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(All, Memory,
 
 // The bill itself grows with the rows, not with their square.
 TEST(Bill, IsLinearInTheSeqlen) {
-  for (const Scheme scheme : kAllSchemes) {
+  for (const Scheme scheme : kRunSchemes) {
     const auto bytes = [&](Index seqlen) {
       return predicted_rank_bytes(config_of(seqlen, scheme, DType::f32, true), 0);
     };
@@ -147,7 +147,7 @@ TEST(Bill, IsLinearInTheSeqlen) {
 // The account of S0 for the forward pass of a ring rank: Q, K, V, incoming K and V, O, so 6 values
 // a row and column. Here O is f32, and the row statistics and tile scratch are counted as well.
 TEST(C34_Bill, IsSixTensorsAndRowStatistics) {
-  RingConfig config = config_of(8192, Scheme::ring, DType::f32, false);
+  Problem config = config_of(8192, Scheme::ring, DType::f32, false);
   config.shape.num_heads_kv = 2;
   const Index c = 2048, heads = 2, d = 4;
   const Index rows = predicted_rank_bytes(config, 0);
@@ -163,9 +163,9 @@ TEST(Bill, IsWhatEachSchemeAndPassNeeds) {
   const Index forward = queries * (storage + 4) + rows * (4 + 8 + 4);  // Q, O; m, l, lse
   const Index backward = queries * (storage + 4) + rows * 4;           // dO, dQ; delta
   const auto bill = [&](Scheme scheme, bool with_backward, int world_size) {
-    RingConfig config = config_of(c * world_size, scheme, DType::bf16, with_backward);
+    Problem config = config_of(c * world_size, scheme, DType::bf16, with_backward);
     config.world_size = world_size;
-    RingConfig one_row = config;  // the same tile scratch, and one row instead of c
+    Problem one_row = config;  // the same tile scratch, and one row instead of c
     one_row.shape.seqlen = world_size;
     return predicted_rank_bytes(config, 0) - predicted_rank_bytes(one_row, 0);
   };
@@ -186,10 +186,10 @@ TEST(Bill, IsWhatEachSchemeAndPassNeeds) {
 
 // And held exactly, at every world_size and with blocks of different sizes.
 TEST(Bill, IsHeldExactly) {
-  for (const Scheme scheme : kAllSchemes)
+  for (const Scheme scheme : kRunSchemes)
     for (const int world_size : {1, 2, 3, 5})
       for (const Index seqlen : {2, 13}) {
-        RingConfig config = config_of(seqlen, scheme, DType::f32, true);
+        Problem config = config_of(seqlen, scheme, DType::f32, true);
         config.world_size = world_size;
         const RingRun run = run_on_threads(config, inputs_of(config));
         for (int rank = 0; rank < world_size; ++rank)

@@ -76,7 +76,7 @@ constexpr Index kSeqlen =
 #endif
 
 // Two ranks, one hop, beside which a rank attends its own block.
-const Job kJob{.shape = {1, 4, 4, kSeqlen, 64}, .world_size = 2};
+const Problem kJob{.shape = {1, 4, 4, kSeqlen, 64}, .world_size = 2};
 constexpr Pass kPass = Pass::forward;
 constexpr double kSlackSeconds = 0.02;
 

@@ -178,20 +178,20 @@ class ForkedRank {
  private:
   void run_all() {
     const std::vector<NcclSeat> seats = {take_process_seat(*line_).seat};
-    const RingConfig& first = cases_.front().config;
+    const Problem& first = cases_.front().config;
     NcclWorld world(share_nccl_id(*line_), first.world_size, seats, {4, first.timeout_s},
                     failure_of(*line_));
     for (std::size_t i = 0; i < cases_.size(); ++i) run_one(i, seats, world);
   }
 
   void run_one(std::size_t index, const std::vector<NcclSeat>& seats, NcclWorld& world) {
-    const RingConfig& config = cases_[index].config;
+    const Problem& config = cases_[index].config;
     NcclOptions options;
     options.kernels = config.dtype == DType::f32 ? KernelWish{4, 8} : KernelWish{5, 9};
     NcclSetup setup(config, seats, options);
     NcclEngine engine(world, setup.kernels(), setup.tuner(), nullptr, true,
                       RankLives::in_a_process);
-    const RingProblem problem = config.problem();
+    const RingProblem problem = config.ring_problem();
     const int number = line_->rank();
     Rank rank(config, problem, number, world.memory_of(number), monotonic_ns());
     WholeInputs inputs(config.shape, cases_[index].problem->inputs);
@@ -245,7 +245,7 @@ const NcclMachine& nccl_machine() {
 }
 
 ForkedRuns run_a_process_a_rank(const std::vector<NcclCase>& cases, double limit_s) {
-  const RingConfig& config = cases.front().config;
+  const Problem& config = cases.front().config;
   SharedOutputs outputs(cases);
   ForkedRuns runs;
   const auto begin = Clock::now();

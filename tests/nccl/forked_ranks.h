@@ -23,7 +23,7 @@ const NcclMachine& nccl_machine();
 // A problem and how it is dealt out.
 struct NcclCase {
   const RingReference* problem;
-  RingConfig config;
+  Problem config;
 };
 
 // How a process ended.

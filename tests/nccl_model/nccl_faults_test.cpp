@@ -16,8 +16,8 @@ const RingReference& problem() {
   return reference;
 }
 
-RingConfig config_of(Scheme scheme = Scheme::ring) {
-  RingConfig config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
+Problem config_of(Scheme scheme = Scheme::ring) {
+  Problem config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
   config.timeout_s = 20;
   return config;
 }
@@ -153,7 +153,7 @@ TEST_F(NcclFaults, ACudaErrorEndsAll) {
 }
 
 std::optional<RunError> error_with(Fault fault, int rank, int step, double timeout_s) {
-  RingConfig config = config_of();
+  Problem config = config_of();
   config.injection = Injection{fault, rank, step};
   config.timeout_s = timeout_s;
   return error_of([&] { run(problem(), config); });
@@ -201,7 +201,7 @@ TEST_F(NcclFaults, ASlowRankIsWaitedFor) {
 
 // The numbers are wrong, and nobody notices: --verify would.
 TEST_F(NcclFaults, ABlockThatIsOverwrittenGivesWrongNumbers) {
-  RingConfig config = config_of();
+  Problem config = config_of();
   config.injection = Injection{Fault::early_reuse, 1, 0};
   const AttentionOutputs outputs = run(problem(), config).outputs;
   EXPECT_GT(max_abs_error(outputs.out, problem().oracle.out), 1e-2);
@@ -210,7 +210,7 @@ TEST_F(NcclFaults, ABlockThatIsOverwrittenGivesWrongNumbers) {
 
 // What had been recorded until then is there, and says how it ended.
 TEST_F(NcclFaults, AFailedRunLeavesItsRecording) {
-  RingConfig config = config_of();
+  Problem config = config_of();
   config.injection = Injection{Fault::killed_rank, 2, 1};
   try {
     run(problem(), config);

@@ -114,7 +114,7 @@ class BadEngine : public NcclEngine {
 // How a run with the mistake shows it, under any of some orders of streams; empty: not at all.
 std::string shows(Mistake mistake, std::uint64_t seeds, double timeout_s) {
   constexpr int kRanks = 4;
-  RingConfig config = problem().config(PartitionKind::zigzag, kRanks);
+  Problem config = problem().config(PartitionKind::zigzag, kRanks);
   config.timeout_s = timeout_s;
   std::vector<NcclSeat> seats;
   for (int rank = 0; rank < kRanks; ++rank) seats.push_back({rank, 0});

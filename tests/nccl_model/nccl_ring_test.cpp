@@ -27,11 +27,11 @@ TEST_P(NcclRing, AgreesWithTheOracle) {
   int turn = static_cast<int>(GetParam());
   for (const char* mask : {"full", "causal", "causal+window:7", "prefix:20", "documents:13,20,4"}) {
     const RingReference problem({1, 2, 1, 37, 6}, DType::f32, mask, 0.4f, 71);
-    for (const Scheme scheme : kAllSchemes) {
+    for (const Scheme scheme : kRunSchemes) {
       reset_models();
       model::set_stream_seed(static_cast<std::uint64_t>(turn) + 1);
       model::set_nccl_delay(turn % 4, static_cast<std::uint64_t>(turn) + 1);
-      const RingConfig config = problem.config(GetParam(), 1 + (turn++ * 3) % 5, scheme);
+      const Problem config = problem.config(GetParam(), 1 + (turn++ * 3) % 5, scheme);
       SCOPED_TRACE(described(problem, config));
       problem.check(config, run(problem, config));
       expect_nothing_left();
@@ -40,10 +40,10 @@ TEST_P(NcclRing, AgreesWithTheOracle) {
 }
 
 TEST_P(NcclRing, AgreesWithTheOracleOnMoreRanksThanRows) {
-  for (const Scheme scheme : kAllSchemes) {
+  for (const Scheme scheme : kRunSchemes) {
     reset_models();
     const RingReference problem({1, 1, 1, 3, 2}, DType::f32, "causal", -0.7f, 72);
-    const RingConfig config = problem.config(GetParam(), 5, scheme);
+    const Problem config = problem.config(GetParam(), 5, scheme);
     SCOPED_TRACE(described(problem, config));
     problem.check(config, run(problem, config));
     expect_nothing_left();
@@ -52,8 +52,8 @@ TEST_P(NcclRing, AgreesWithTheOracleOnMoreRanksThanRows) {
 
 TEST_P(NcclRing, GivesTheBitsOfVirtualRanks) {
   const RingReference problem({1, 1, 1, 30, 4}, DType::f32, "causal", 0.5f, 73);
-  for (const Scheme scheme : kAllSchemes) {
-    const RingConfig config = problem.config(GetParam(), 3, scheme);
+  for (const Scheme scheme : kRunSchemes) {
+    const Problem config = problem.config(GetParam(), 3, scheme);
     GpuOptions options;
     options.kernels = quick_options().kernels;
     EXPECT_EQ(bits(run(problem, config).outputs),
@@ -68,7 +68,7 @@ class NcclRingOptions : public NcclTest {};
 
 TEST_F(NcclRingOptions, ForwardAloneInBf16WithoutRegistration) {
   const RingReference problem({1, 2, 1, 20, 64}, DType::bf16, "causal", 0.125f, 74);
-  RingConfig config = problem.config(PartitionKind::zigzag, 2);
+  Problem config = problem.config(PartitionKind::zigzag, 2);
   config.backward = false;
   model::set_nccl_registration(false);
   NcclOptions options;
@@ -85,8 +85,8 @@ TEST_F(NcclRingOptions, RightUnderManyOrdersOfStreams) {
     reset_models();
     model::set_stream_seed(seed);
     model::set_nccl_delay(static_cast<int>(seed % 5), seed);
-    RingConfig config = problem.config(kAllPartitions[seed % 4], 2 + static_cast<int>(seed % 3),
-                                       kAllSchemes[seed % 5 == 0 ? 1 : 0]);
+    Problem config = problem.config(kAllPartitions[seed % 4], 2 + static_cast<int>(seed % 3),
+                                    kRunSchemes[seed % 5 == 0 ? 1 : 0]);
     config.kv_buffers = 2 + static_cast<int>(seed / 3 % 3);
     const RingRun done = run(problem, config);
     problem.check(config, done);
@@ -99,7 +99,7 @@ TEST_F(NcclRingOptions, KeepsTheRulesOfEveryRecording) {
   for (const auto& [scheme, kv_buffers] :
        {std::pair{Scheme::ring, 2}, {Scheme::ring, 3}, {Scheme::ring, 4}, {Scheme::allgather, 2}}) {
     const RingReference problem({1, 2, 1, 25, 4}, DType::f32, "causal", 0.4f, 76);
-    RingConfig config = problem.config(PartitionKind::zigzag, 4, scheme);
+    Problem config = problem.config(PartitionKind::zigzag, 4, scheme);
     config.kv_buffers = kv_buffers;
     const RingRun done = run(problem, config);
     EXPECT_EQ(done.recording.info.backend, "nccl");
@@ -116,7 +116,7 @@ TEST_F(NcclRingOptions, KeepsTheRulesOfEveryRecording) {
 // All that a rank's hops ask NCCL for: a send to the next rank and a receive from the previous one in
 // each group, of the sizes that all ranks know, in an order that is the same everywhere, on one
 // stream. The first group is the greeting that connects.
-void expect_groups(const RingConfig& config, const RingRun& done) {
+void expect_groups(const Problem& config, const RingRun& done) {
   const int n = config.world_size;
   std::map<int, std::map<int, std::vector<model::NcclPart>>> groups;  // [rank][group]
   for (const model::NcclPart& part : model::nccl_parts())
@@ -145,11 +145,11 @@ void expect_groups(const RingConfig& config, const RingRun& done) {
 }
 
 TEST_F(NcclRingOptions, AsksForOneGroupAHop) {
-  for (const Scheme scheme : kAllSchemes)
+  for (const Scheme scheme : kRunSchemes)
     for (const int world_size : {2, 3, 4}) {
       reset_models();
       const RingReference problem({1, 1, 1, 23, 4}, DType::f32, "full", 0.4f, 77);
-      RingConfig config = problem.config(PartitionKind::striped, world_size, scheme);
+      Problem config = problem.config(PartitionKind::striped, world_size, scheme);
       config.kv_buffers = world_size;
       SCOPED_TRACE(described(problem, config));
       expect_groups(config, run(problem, config));

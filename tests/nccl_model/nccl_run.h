@@ -23,11 +23,11 @@ inline NcclOptions quick_options() {
   return options;
 }
 
-inline RingRun run(const RingReference& problem, const RingConfig& config) {
+inline RingRun run(const RingReference& problem, const Problem& config) {
   return run_on_nccl(config, problem.inputs, {}, quick_options());
 }
 
-inline std::string described(const RingReference& problem, const RingConfig& config) {
+inline std::string described(const RingReference& problem, const Problem& config) {
   return problem.mask + ", seqlen " + std::to_string(problem.shape.seqlen) + ", " +
          std::string(name_of(config.partition)) + ", world_size " +
          std::to_string(config.world_size) + ", " + std::string(name_of(config.scheme));

@@ -25,7 +25,7 @@ const RingReference& problem() {
   return reference;
 }
 
-RingRun run_copies(const RingConfig& config, int gpus) {
+RingRun run_copies(const Problem& config, int gpus) {
   GpuOptions options;
   options.kernels = quick_options().kernels;
   options.gpus = gpus;
@@ -48,7 +48,7 @@ TEST_P(SeveralGpus, GiveTheBitsOfOne) {
   std::uint64_t seed = 1;
   int world_size = 2;
   for (const PartitionKind partition : kAllPartitions) {
-    const RingConfig config = problem().config(partition, world_size, GetParam());
+    const Problem config = problem().config(partition, world_size, GetParam());
     SCOPED_TRACE(described(problem(), config));
     use(1, 1);
     const Bits of_one = bits(run_copies(config, 1).outputs);
@@ -63,7 +63,7 @@ TEST_P(SeveralGpus, GiveTheBitsOfOne) {
 }
 
 TEST_P(SeveralGpus, KeepTheRulesOfEveryRecording) {
-  const RingConfig config = problem().config(PartitionKind::zigzag, 4, GetParam());
+  const Problem config = problem().config(PartitionKind::zigzag, 4, GetParam());
   for (const bool by_nccl : {true, false}) {
     use(4, 7);
     const RingRun done = by_nccl ? run(problem(), config) : run_copies(config, 4);
@@ -78,7 +78,7 @@ TEST_P(SeveralGpus, KeepTheRulesOfEveryRecording) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SeveralGpus, testing::ValuesIn(kAllSchemes),
+INSTANTIATE_TEST_SUITE_P(All, SeveralGpus, testing::ValuesIn(kRunSchemes),
                          [](const auto& tested) { return std::string(name_of(tested.param)); });
 
 class SeveralGpusOptions : public NcclTest {};
@@ -86,7 +86,7 @@ class SeveralGpusOptions : public NcclTest {};
 // Ranks are dealt over what there is, in turn.
 TEST_F(SeveralGpusOptions, FewerGpusThanRanks) {
   model::set_device_count(2);
-  const RingConfig config = problem().config(PartitionKind::striped, 5);
+  const Problem config = problem().config(PartitionKind::striped, 5);
   problem().check(config, run_copies(config, 2));
   expect_nothing_left();
   reset_models();

@@ -79,14 +79,14 @@ TEST(RunRates, TheJobIsWhatTheRecordingSays) {
   info.shape = {.batch = 2, .num_heads = 4, .num_heads_kv = 2, .seqlen = 100, .head_dim = 16};
   const RunRates rates = rates_of_run(made.trace());
   ASSERT_EQ(rates.refusal, "");
-  const Job& job = rates.scenario.job;
+  const Problem& job = rates.scenario.job;
   EXPECT_EQ(job.partition, PartitionKind::striped);
   EXPECT_EQ(job.mask.name(), "causal+window:50");
   EXPECT_EQ(job.dtype, DType::bf16);
   EXPECT_EQ(job.shape, info.shape);
   EXPECT_EQ(job.world_size, 3);
   EXPECT_EQ(job.kv_buffers, 3);
-  EXPECT_EQ(job.scheme, JobScheme::ring);
+  EXPECT_EQ(job.scheme, Scheme::ring);
   EXPECT_TRUE(job.backward);
   EXPECT_EQ(rates.scenario.pace, Pace::buffers);
   EXPECT_FALSE(rates_of_run(made_of({}, 3, false).trace()).scenario.job.backward);

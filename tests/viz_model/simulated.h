@@ -28,7 +28,7 @@ inline Scenario simulated_scenario(int ranks, PartitionKind partition = Partitio
 }
 
 inline Recording simulated_recording(const Scenario& scenario) {
-  const Job& job = scenario.job;
+  const Problem& job = scenario.job;
   Recording recording;
   recording.info.backend = "sim";
   recording.info.partition = name_of(job.partition);

@@ -154,7 +154,7 @@ TEST(WhatIfSettings, BecomeAScenario) {
   EXPECT_EQ(scenario.rates.bytes_per_s, 8e9);
   EXPECT_EQ(scenario.rates.forward_flops, 300e9);
   EXPECT_EQ(scenario.rates.backward_flops, 240e9);
-  EXPECT_EQ(scenario.job.scheme, JobScheme::ulysses);
+  EXPECT_EQ(scenario.job.scheme, Scheme::ulysses);
   EXPECT_EQ(scenario.job.world_size, 2);
   EXPECT_EQ(scenario.cores, 2);
   ASSERT_EQ(scenario.stragglers.size(), 2u);  // rank 3 is not there any more

@@ -74,7 +74,7 @@ TEST(WhatIf, SoDoOtherWays) {
   scenario = simulated_scenario(4, PartitionKind::contiguous, true);
   scenario.job.kv_buffers = 4;
   expect_foretells_itself(scenario);
-  scenario.job.scheme = JobScheme::allgather;
+  scenario.job.scheme = Scheme::allgather;
   expect_foretells_itself(scenario);
   scenario.pace = Pace::in_step;
   expect_foretells_itself(scenario);

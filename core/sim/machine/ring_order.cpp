@@ -183,30 +183,28 @@ RoundCost cost_of_round(const Topology& topology, const std::vector<int>& order,
   return cost_of(topology.round(messages_to_next(order)), bytes);
 }
 
-std::vector<int> ring_order(const Topology& topology, RingOrder by, JobScheme scheme,
-                            double bytes) {
-  if (scheme == JobScheme::two_level) {
+std::vector<int> ring_order(const Topology& topology, RingOrder by, Scheme scheme, double bytes) {
+  if (scheme == Scheme::two_level) {
     const Order tour =
         by == RingOrder::ranks
             ? by_number(topology.nodes())
             : tour_of_nodes(topology, bytes, static_cast<int>(topology.ranks_of(0).size()));
     return ranks_along(topology, tour);
   }
-  if (by == RingOrder::ranks || scheme == JobScheme::ulysses)
-    return by_number(topology.world_size());
+  if (by == RingOrder::ranks || scheme == Scheme::ulysses) return by_number(topology.world_size());
   return ring_by_topology(topology, bytes);
 }
 
 Machine machine_on(const Topology& topology, const Rates& rates, const std::vector<int>& order,
-                   JobScheme scheme) {
+                   Scheme scheme) {
   Machine machine;
   machine.world_size = topology.world_size();
   machine.rates = rates;
   if (topology.has_slow_ranks())
     for (const int rank : order) machine.speed.push_back(topology.speed_of(rank));
-  if (scheme == JobScheme::two_level) {
+  if (scheme == Scheme::two_level) {
     set_two_level_paths(topology, order, machine);
-  } else if (scheme == JobScheme::ulysses) {
+  } else if (scheme == Scheme::ulysses) {
     const std::vector<Path> by_rank = topology.all_to_all();
     for (const int rank : order) machine.to_all.push_back(by_rank[static_cast<std::size_t>(rank)]);
   } else {

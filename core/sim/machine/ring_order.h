@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/cost/job.h"
 #include "core/cost/time.h"
+#include "core/ring/problem.h"
 #include "core/sim/machine/machine.h"
 #include "core/sim/machine/topology.h"
 
@@ -43,12 +43,12 @@ RoundCost cost_of_round(const Topology& topology, const std::vector<int>& order,
 // Return the rank at each place of the ring, for hops of `bytes`. Two-level rings keep nodes whole:
 // they use the nodes' order where the ranks' is asked for, and are judged by the round between
 // nodes. Ulysses has no ring, so it uses the ranks' numbers.
-std::vector<int> ring_order(const Topology& topology, RingOrder by, JobScheme scheme, double bytes);
+std::vector<int> ring_order(const Topology& topology, RingOrder by, Scheme scheme, double bytes);
 
 // Return the machine that a scheme runs on when rank order[k] is at place k: the paths of its
 // messages, the speeds, and `rates` unchanged. Throw InputError for a two-level ring of nodes with
 // different numbers of ranks, or that `order` does not keep whole.
 Machine machine_on(const Topology& topology, const Rates& rates, const std::vector<int>& order,
-                   JobScheme scheme);
+                   Scheme scheme);
 
 }  // namespace ringscope

@@ -256,7 +256,7 @@ std::vector<Interval> SearchedPartition::positions_of(int rank) const {
 }
 
 SearchedPartition search_partition(const SearchRequest& request) {
-  const Job& job = request.job;
+  const Problem& job = request.job;
   const int n = job.world_size;
   if (n > kMostSearchedRanks)
     throw InputError(
@@ -294,7 +294,7 @@ SearchedPartition search_partition(const SearchRequest& request) {
   return found;
 }
 
-Work searched_work(const Job& job, Granularity granularity, std::uint64_t seed) {
+Work searched_work(const Problem& job, Granularity granularity, std::uint64_t seed) {
   return search_partition({.job = job, .granularity = granularity, .seed = seed}).work;
 }
 

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "core/cost/balance.h"
-#include "core/cost/job.h"
 #include "core/problem/mask.h"
+#include "core/ring/problem.h"
 #include "core/sim/work.h"
 
 namespace ringscope {
@@ -32,7 +32,7 @@ namespace ringscope {
 inline constexpr int kMostSearchedRanks = 256;
 
 struct SearchRequest {
-  Job job;  // its partition is ignored
+  Problem job;  // its partition is ignored
   Granularity granularity = {128, 128};
   // Least positions per chunk (fewer when ranks would get less than two chunks, but at least a
   // tile). Chunks are longer when there would otherwise be more than most_chunks.
@@ -64,7 +64,7 @@ struct SearchedPartition {
 SearchedPartition search_partition(const SearchRequest& request);
 
 // Return only the work of a searched partition.
-Work searched_work(const Job& job, Granularity granularity, std::uint64_t seed);
+Work searched_work(const Problem& job, Granularity granularity, std::uint64_t seed);
 
 // Return how evenly a ring's computed pairs are spread over ranks and steps.
 Balance balance_of(const Work& work);

@@ -28,7 +28,7 @@ std::string many_documents(Index seqlen, int mean) {
   return mask;
 }
 
-double slowest_steps_counted(const Job& job) {
+double slowest_steps_counted(const Problem& job) {
   const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
   const Partition partition = job.partition_of_sequence();
   double sum = 0;
@@ -45,7 +45,7 @@ double slowest_steps_counted(const Job& job) {
 }
 
 TEST(Balance, OfManyDocumentsIsSampledWhateverTheWorldSize) {
-  Job job;
+  Problem job;
   job.shape.seqlen = 1 << 17;
   job.mask = MaskSpec::parse(many_documents(job.shape.seqlen, 150));
   bool sampled = false;

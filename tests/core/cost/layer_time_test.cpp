@@ -21,7 +21,7 @@ constexpr const char* kMasks[] = {"full",      "causal",     "causal+window:300"
 // In which neither computing nor sending always wins.
 const Rates kRates{1e10, 8e9, 4e7, 2e-4};
 
-Job job_of(const char* mask, PartitionKind partition, int n, JobScheme scheme = JobScheme::ring) {
+Problem job_of(const char* mask, PartitionKind partition, int n, Scheme scheme = Scheme::ring) {
   return {.shape = {2, 8, 4, 1023, 16},
           .dtype = DType::bf16,
           .mask = MaskSpec::parse(mask),
@@ -35,7 +35,7 @@ template <class F>
 void for_jobs(F&& f) {
   for (const char* mask : kMasks)
     for (const PartitionKind partition : kAllPartitions)
-      for (const JobScheme scheme : kAllJobSchemes)
+      for (const Scheme scheme : kAllSchemes)
         for (const int n : {1, 2, 4}) {
           SCOPED_TRACE(testing::Message() << mask << ", " << name_of(partition) << ", "
                                           << name_of(scheme) << ", " << n << " ranks");
@@ -44,17 +44,12 @@ void for_jobs(F&& f) {
 }
 
 // Pairs of (rank, step), through the real run's own forecast.
-double pairs_of(const Job& job, int rank, int step) {
-  RingConfig config;
-  config.shape = job.shape;
-  config.mask = job.mask;
-  config.partition = job.partition;
-  config.world_size = job.world_size;
-  return static_cast<double>(predicted_pairs(config, rank, step));
+double pairs_of(const Problem& job, int rank, int step) {
+  return static_cast<double>(predicted_pairs(job, rank, step));
 }
 
 // One pass of a ring in which ranks keep step, step after step.
-double ring_seconds(const Job& job, Pass pass) {
+double ring_seconds(const Problem& job, Pass pass) {
   const int n = job.world_size;
   const double rows = std::ceil(1023.0 / n);
   const double kv = 2 * 2 * 4 * rows * 16 * 2 / kRates.bytes_per_s + kRates.latency_s;
@@ -72,8 +67,8 @@ double ring_seconds(const Job& job, Pass pass) {
 }
 
 TEST(LayerTime, OfARingIsTheSumOverItsSteps) {
-  for_jobs([](const Job& job) {
-    if (job.scheme != JobScheme::ring) return;
+  for_jobs([](const Problem& job) {
+    if (job.scheme != Scheme::ring) return;
     const LayerTime time = layer_time(job, balance_of(job), kRates);
     EXPECT_NEAR(time.forward.total(), ring_seconds(job, Pass::forward), 1e-9);
     EXPECT_NEAR(time.backward.total(), ring_seconds(job, Pass::backward), 1e-9);
@@ -81,7 +76,7 @@ TEST(LayerTime, OfARingIsTheSumOverItsSteps) {
 }
 
 TEST(LayerTime, OfGatheringExposesEveryHop) {
-  Job job = job_of("causal", PartitionKind::contiguous, 4, JobScheme::allgather);
+  Problem job = job_of("causal", PartitionKind::contiguous, 4, Scheme::allgather);
   const LayerTime time = layer_time(job, balance_of(job), kRates);
   const double kv = 2 * 2 * 4 * 256 * 16 * 2 / kRates.bytes_per_s + kRates.latency_s;
   const double gradient = 2 * 2 * 4 * 256 * 16 * 4 / kRates.bytes_per_s + kRates.latency_s;
@@ -94,7 +89,7 @@ TEST(LayerTime, OfGatheringExposesEveryHop) {
 }
 
 TEST(LayerTime, IsNeverBelowTheMeanWorkNorNegativeInAPart) {
-  for_jobs([](const Job& job) {
+  for_jobs([](const Problem& job) {
     const LayerTime time = layer_time(job, balance_of(job), kRates);
     for (const PassTime* pass : {&time.forward, &time.backward}) {
       EXPECT_GE(pass->imbalance, 0);
@@ -108,7 +103,7 @@ TEST(LayerTime, IsNeverBelowTheMeanWorkNorNegativeInAPart) {
 }
 
 TEST(LayerTime, MoreBandwidthOrSpeedNeverHurts) {
-  for_jobs([](const Job& job) {
+  for_jobs([](const Problem& job) {
     const Balance balance = balance_of(job);
     double by_bandwidth = layer_time(job, balance, kRates).total(), by_speed = by_bandwidth;
     for (double factor = 2; factor < 100; factor *= 2) {
@@ -132,13 +127,13 @@ TEST(Threshold, IsWhereCommunicationHides) {
     for (const double latency : {0.0, 3e-3}) {
       const Rates rates{1e10, 8e9, 4e7, latency};
       const auto job_with = [](double rows) {
-        Job job = job_of("full", PartitionKind::contiguous, 4);
+        Problem job = job_of("full", PartitionKind::contiguous, 4);
         job.shape.seqlen = 4 * static_cast<Index>(rows);
         return job;
       };
       const double rows = threshold_rows(job_with(1), rates, pass, 1);
       const auto exposed = [&](double at) {
-        const Job job = job_with(at);
+        const Problem job = job_with(at);
         const LayerTime time = layer_time(job, balance_of(job), rates);
         const double last = hop_seconds(job, rates, Pass::backward, at) -
                             hop_seconds(job, rates, Pass::forward, at);
@@ -150,13 +145,13 @@ TEST(Threshold, IsWhereCommunicationHides) {
 }
 
 TEST(Threshold, IsInfiniteWhereNothingIsComputed) {
-  const Job job = job_of("causal+window:3", PartitionKind::contiguous, 8);
+  const Problem job = job_of("causal+window:3", PartitionKind::contiguous, 8);
   EXPECT_EQ(least_share(job, balance_of(job)), 0);
   EXPECT_TRUE(std::isinf(threshold_rows(job, kRates, Pass::forward, 0)));
 }
 
 TEST(Limits, LargestSeqlenFitsAndTheNextDoesNot) {
-  for_jobs([](Job job) {
+  for_jobs([](Problem job) {
     job.mask = {};
     job.layers = 3;
     const double memory = 5e6;
@@ -170,8 +165,8 @@ TEST(Limits, LargestSeqlenFitsAndTheNextDoesNot) {
 }
 
 TEST(Limits, SmallestWorldSizeFitsAndOneLessDoesNot) {
-  for_jobs([](Job job) {
-    if (job.scheme == JobScheme::ulysses) return;
+  for_jobs([](Problem job) {
+    if (job.scheme == Scheme::ulysses) return;
     for (const double share : {0.2, 0.5, 0.9, 1.0}) {
       job.world_size = 1;
       const double memory = share * peak_bytes(job);
@@ -191,7 +186,7 @@ TEST(Limits, SmallestWorldSizeFitsAndOneLessDoesNot) {
 }
 
 TEST(Limits, ObstacleNamesBothAmounts) {
-  const Job job = job_of("full", PartitionKind::contiguous, 4);
+  const Problem job = job_of("full", PartitionKind::contiguous, 4);
   EXPECT_FALSE(obstacle(job, peak_bytes(job)));
   const auto why = obstacle(job, peak_bytes(job) - 1);
   ASSERT_TRUE(why);
@@ -199,7 +194,7 @@ TEST(Limits, ObstacleNamesBothAmounts) {
 }
 
 TEST(Layers, KeepQKVOAndRowStatisticsForTheBackward) {
-  Job job = job_of("full", PartitionKind::contiguous, 4);
+  Problem job = job_of("full", PartitionKind::contiguous, 4);
   const double one = peak_bytes(job);
   job.layers = 3;
   const double layer = 2.0 * 256 * 16 * (8 + 4 + 4 + 8) * 2 + 2.0 * 256 * 8 * (4 + 8);
@@ -232,11 +227,11 @@ TEST(Choices, CausalAsksForABalancedPartitionAndFullForAnyPartition) {
 }
 
 TEST(Choices, WhatDoesNotFitIsNotTheBest) {
-  const Job job = job_of("causal", PartitionKind::contiguous, 4);
+  const Problem job = job_of("causal", PartitionKind::contiguous, 4);
   const auto choices = all_choices(job, kRates, peak_bytes(job));
   for (const Choice& choice : choices)
     EXPECT_EQ(choice.obstacle.has_value(), choice.peak_bytes > peak_bytes(job));
-  EXPECT_EQ(choices[*best_choice(choices)].job.scheme, JobScheme::ring);
+  EXPECT_EQ(choices[*best_choice(choices)].job.scheme, Scheme::ring);
   EXPECT_FALSE(best_choice(all_choices(job, kRates, 10)));
 }
 
@@ -246,7 +241,7 @@ TEST(Sampling, FollowsTheFullCount) {
   for (const char* mask : {"full", "causal", "causal+window:3000", "window:900", "prefix:2000"})
     for (const PartitionKind partition : kAllPartitions) {
       SCOPED_TRACE(testing::Message() << mask << ", " << name_of(partition));
-      Job job = job_of(mask, partition, kRanks);
+      Problem job = job_of(mask, partition, kRanks);
       job.shape.seqlen = 100 * kRanks;
       const Balance sampled = balance_of(job);
       EXPECT_TRUE(sampled.sampled);

@@ -16,8 +16,8 @@ const ModelSizes kSizes{48, 130, 256};
 // Every figure another one, so that none can stand for another.
 const ModelFigures kFigures{3e9, {1e-9, 2e-9}, {3e-9, 5e-9}, {7e-9, 11e-9}, {13e-9, 17e-9}, 19e-9};
 
-Job job_of(int n, bool backward) {
-  Job job;
+Problem job_of(int n, bool backward) {
+  Problem job;
   job.shape = {2, 8, 4, 1023, 16};
   job.world_size = n;
   job.backward = backward;
@@ -25,7 +25,7 @@ Job job_of(int n, bool backward) {
   return job;
 }
 
-StepTime time_of(const Job& job) {
+StepTime time_of(const Problem& job) {
   return step_time(job, kSizes, job.max_rows(), layer_time(job, balance_of(job), kRates).total(),
                    kFigures, kRates);
 }
@@ -33,7 +33,7 @@ StepTime time_of(const Job& job) {
 TEST(ModelStep, IsTheSumOfItsParts) {
   for (const int n : {1, 2, 4})
     for (const bool backward : {false, true}) {
-      const Job job = job_of(n, backward);
+      const Problem job = job_of(n, backward);
       const StepTime time = time_of(job);
       const double tokens = 2 * std::ceil(1023.0 / n), products = (backward ? 3 : 1) / 3e9;
       const auto both = [&](double forward, double back) {
@@ -69,7 +69,7 @@ TEST(ModelStep, IsTheSumOfItsParts) {
 TEST(ModelStep, AttentionsShareGrowsWithTheSequence) {
   double share = 0;
   for (const Index seqlen : {64, 512, 4096, 32768}) {
-    Job job = job_of(2, true);
+    Problem job = job_of(2, true);
     job.shape.seqlen = seqlen;
     const double now = time_of(job).attention_share();
     EXPECT_GT(now, share);

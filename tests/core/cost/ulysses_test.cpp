@@ -12,19 +12,19 @@
 namespace ringscope {
 namespace {
 
-Job ulysses(int world_size, PartitionKind partition = PartitionKind::contiguous) {
+Problem ulysses(int world_size, PartitionKind partition = PartitionKind::contiguous) {
   return {.shape = {2, 8, 4, 61, 5},
           .dtype = DType::bf16,
           .mask = MaskSpec::parse("causal"),
           .partition = partition,
           .world_size = world_size,
-          .scheme = JobScheme::ulysses,
+          .scheme = Scheme::ulysses,
           .backward = true};
 }
 
 // Every (row, head) of one tensor goes from the rank that holds the row to the one that holds the
 // head, or back; what `rank` sends of it, in values.
-double values_sent(const Job& job, Index heads, int rank, bool to_heads) {
+double values_sent(const Problem& job, Index heads, int rank, bool to_heads) {
   const Partition partition = job.partition_of_sequence();
   const Index heads_a_rank = heads / job.world_size;
   double values = 0;
@@ -42,7 +42,7 @@ TEST(Ulysses, SendsWhatACountOfRowsAndHeadsSends) {
   for (const PartitionKind partition : kAllPartitions)
     for (const int n : {1, 2, 4})
       for (int rank = 0; rank < n; ++rank) {
-        const Job job = ulysses(n, partition);
+        const Problem job = ulysses(n, partition);
         const auto sent = [&](Index heads, bool to_heads) {
           return 2 * values_sent(job, heads, rank, to_heads);  // bf16
         };
@@ -56,7 +56,7 @@ TEST(Ulysses, SendsWhatACountOfRowsAndHeadsSends) {
 
 TEST(Ulysses, DealsOutTheWorkEvenlyUnderEveryMask) {
   for (const char* mask : {"full", "causal", "causal+window:5", "documents:60,1"}) {
-    Job job = ulysses(4);
+    Problem job = ulysses(4);
     job.mask = MaskSpec::parse(mask);
     const Balance balance = balance_of(job);
     EXPECT_EQ(balance.ceiling(), 1);
@@ -76,10 +76,10 @@ TEST(Ulysses, NeedsHeadsThatDivide) {
 }
 
 TEST(Ulysses, HoldsTheWholeSequenceOfAShareOfTheHeads) {
-  const Job one = ulysses(1);
+  const Problem one = ulysses(1);
   // Alone there is nothing on its way, and the bill is the ring's of one rank.
-  Job ring = one;
-  ring.scheme = JobScheme::ring;
+  Problem ring = one;
+  ring.scheme = Scheme::ring;
   EXPECT_EQ(peak_bytes(one), peak_bytes(ring));
   // Q, dO in bf16, output and dQ in f32, 20 bytes of statistics; K, V in bf16, dK, dV in f32; and
   // max(Q + K + V, 2 O) of 16 rows in bf16.
@@ -91,8 +91,8 @@ TEST(Ulysses, HoldsTheWholeSequenceOfAShareOfTheHeads) {
 }
 
 TEST(Ulysses, SmallestWorldSizeDividesTheHeads) {
-  const Job job = ulysses(1);
-  Job four = job;
+  const Problem job = ulysses(1);
+  Problem four = job;
   four.world_size = 4;
   const double enough_for_four = peak_bytes(four);
   EXPECT_EQ(smallest_world_size(job, enough_for_four), 4);

@@ -55,7 +55,7 @@ struct Speaker {
                    prompt_rows(prompt.data(), batch, a_case.seqlen, r.ring().local_rows()));
     replica.counting.take();  // the prefill's
     decoder =
-        std::make_unique<Decoder>(replica.weights, r.store(), r.model(), r.ring().problem(),
+        std::make_unique<Decoder>(replica.weights, r.store(), r.model(), r.ring().ring_problem(),
                                   mask.for_seqlen(length), replica.counting, merge_kind_, nullptr);
     decoder->share_logits(r.model());
     const Index positions = length - a_case.seqlen + 1;
@@ -252,7 +252,7 @@ TEST(Decoder, GoesNoFurtherThanItsMask) {
     Replica& r = rank.replica;
     r.model().loss(r.store(), prompt_rows(prompt.data(), 2, 13, r.ring().local_rows()));
     std::unique_ptr<Decoder>& decoder = decoders[rank.counting.rank()];
-    decoder = std::make_unique<Decoder>(rank.weights, r.store(), r.model(), r.ring().problem(),
+    decoder = std::make_unique<Decoder>(rank.weights, r.store(), r.model(), r.ring().ring_problem(),
                                         MaskSpec::parse("causal").for_seqlen(14), rank.counting,
                                         MergeKind::ring, nullptr);
     decoder->share_logits(r.model());

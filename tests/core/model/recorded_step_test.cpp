@@ -22,7 +22,7 @@ TEST(RecordedStep, HasAttentionsEventsAndTheSameGradients) {
     const int r = rank.replica.rank();
     Recorder recorder(100, 100, monotonic_ns());
     RecordingCommunicator comm(ring.own_communicator(), recorder, 100);
-    RecordingBackend backend(ring.own_backend(), recorder, ring.problem().params, {r, n}, {});
+    RecordingBackend backend(ring.own_backend(), recorder, ring.ring_problem().params, {r, n}, {});
     ring.run_over(comm, backend);
     rank.replica.loss_and_gradients(windows.data());
     comm.flush();

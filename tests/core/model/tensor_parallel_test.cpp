@@ -128,7 +128,7 @@ TEST(TensorParallel, SendsTheRingsBlocksTheSumsAndNothingElse) {
       AttentionCase a_case;
       a_case.partition = partition;
       const ModelShape& shape = a_case.shape;
-      Job job;
+      Problem job;
       job.shape = {a_case.batch, shape.num_heads / tensor, shape.num_heads_kv / tensor,
                    a_case.seqlen, shape.head_dim};
       job.partition = partition;

@@ -18,7 +18,7 @@ TEST(Traffic, OfATrainingStepIsAttentionsAndTheReductionsAndNothingElse) {
         a_case.shape.num_heads_kv = num_heads_kv;
         a_case.seqlen = seqlen;
         const ModelShape& shape = a_case.shape;
-        Job job;
+        Problem job;
         job.shape = {a_case.batch, shape.num_heads, num_heads_kv, seqlen, shape.head_dim};
         job.partition = partition;
         job.world_size = n;

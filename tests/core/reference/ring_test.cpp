@@ -109,7 +109,7 @@ TEST(Reference, IsWhatTheRingComputes) {
       for (const int world_size : {1, 3, 4}) {
         SCOPED_TRACE(std::string(mask) + " " + std::string(name_of(kind)) + " " +
                      std::to_string(world_size));
-        RingConfig config;
+        Problem config;
         config.shape = drawn.shape;
         config.mask = MaskSpec::parse(mask);
         config.partition = kind;

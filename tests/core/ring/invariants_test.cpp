@@ -24,19 +24,19 @@ void for_runs(F&& f) {
     const Tensors<float> in = random_tensors(shape, 61);
     for (const PartitionKind partition : kAllPartitions)
       for (const int n : {1, 2, 3, 8})
-        for (const Scheme scheme : kAllSchemes)
+        for (const Scheme scheme : kRunSchemes)
           for (const DType dtype : {DType::f32, DType::bf16}) {
             SCOPED_TRACE(testing::Message()
                          << mask << ", " << name_of(partition) << ", world_size " << n << ", "
                          << name_of(scheme) << ", " << name_of(dtype));
-            const RingConfig config{.shape = shape,
-                                    .dtype = dtype,
-                                    .softmax_scale = 0.4f,
-                                    .mask = MaskSpec::parse(mask),
-                                    .partition = partition,
-                                    .world_size = n,
-                                    .scheme = scheme,
-                                    .backward = true};
+            const Problem config{.shape = shape,
+                                 .dtype = dtype,
+                                 .softmax_scale = 0.4f,
+                                 .mask = MaskSpec::parse(mask),
+                                 .partition = partition,
+                                 .world_size = n,
+                                 .scheme = scheme,
+                                 .backward = true};
             f(config, run_on_threads(config, {in.q, in.k, in.v, in.dout}));
           }
   }
@@ -50,10 +50,10 @@ TEST(Invariants, HopsAndBytesAreThePredictedOnes) { for_runs(expect_predicted_ho
 // heads.
 TEST(C27_C48_Volume, IsThatOfTheKvHeadsInEitherScheme) {
   for (const Index heads_kv : {1, 2, 4})
-    for (const Scheme scheme : kAllSchemes) {
+    for (const Scheme scheme : kRunSchemes) {
       const AttentionShape shape{1, 4, heads_kv, 64, 4};
       const Tensors<float> in = random_tensors(shape, 62);
-      RingConfig config;
+      Problem config;
       config.shape = shape;
       config.world_size = 4;
       config.scheme = scheme;
@@ -75,9 +75,9 @@ std::vector<std::uint32_t> bits_of(const std::vector<float>& values) {
 TEST(Invariants, RunsAreBitwiseRepeatableAlsoWithMoreThreadsThanCores) {
   const int many = static_cast<int>(3 * std::max(1u, std::thread::hardware_concurrency()));
   for (const DType dtype : kAllDTypes)
-    for (const Scheme scheme : kAllSchemes) {
+    for (const Scheme scheme : kRunSchemes) {
       const RingReference reference({1, 2, 1, 301, 16}, dtype, "causal", 0.25f, 63);
-      const RingConfig config = reference.config(PartitionKind::zigzag, many, scheme);
+      const Problem config = reference.config(PartitionKind::zigzag, many, scheme);
       const AttentionOutputs first = run_on_threads(config, reference.inputs).outputs;
       for (int repeat = 0; repeat < 5; ++repeat) {
         const AttentionOutputs again = run_on_threads(config, reference.inputs).outputs;
@@ -108,17 +108,16 @@ TEST(Invariants, AllGatherGivesTheRingsForwardBitForBit) {
 }
 
 TEST(Invariants, LanesAreWellFormed) {
-  for_runs([](const RingConfig&, const RingRun& run) { expect_well_formed_lanes(run); });
+  for_runs([](const Problem&, const RingRun& run) { expect_well_formed_lanes(run); });
 }
 
 TEST(Invariants, EverySendHasItsReceive) {
-  for_runs([](const RingConfig&, const RingRun& run) { expect_every_send_has_its_receive(run); });
+  for_runs([](const Problem&, const RingRun& run) { expect_every_send_has_its_receive(run); });
 }
 
 TEST(Invariants, BlocksAreAttendedAfterTheyArrived) {
-  for_runs([](const RingConfig&, const RingRun& run) {
-    expect_blocks_attended_after_they_arrived(run);
-  });
+  for_runs(
+      [](const Problem&, const RingRun& run) { expect_blocks_attended_after_they_arrived(run); });
 }
 
 TEST(Invariants, SoftmaxSamplesEndAtTheFinalLse) {
@@ -139,7 +138,7 @@ TEST(Invariants, SoftmaxSamplesEndAtTheFinalLse) {
 }
 
 TEST(Invariants, TheTraceIsReadBackAsItWas) {
-  for_runs([](const RingConfig&, const RingRun& run) { expect_trace_read_back_as_it_was(run); });
+  for_runs([](const Problem&, const RingRun& run) { expect_trace_read_back_as_it_was(run); });
 }
 
 }  // namespace

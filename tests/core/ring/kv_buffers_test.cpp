@@ -25,8 +25,8 @@ std::vector<std::uint32_t> bits_of(const AttentionOutputs& outputs) {
   return bits;
 }
 
-RingConfig config_of(Index seqlen, PartitionKind partition, int world_size, int kv_buffers) {
-  RingConfig config;
+Problem config_of(Index seqlen, PartitionKind partition, int world_size, int kv_buffers) {
+  Problem config;
   config.shape = {1, 4, 2, seqlen, 4};
   config.mask = MaskSpec::parse(seqlen % 2 == 0 ? "causal" : "prefix:3");
   config.partition = partition;
@@ -36,21 +36,14 @@ RingConfig config_of(Index seqlen, PartitionKind partition, int world_size, int 
   return config;
 }
 
-AttentionInputs inputs_of(const RingConfig& config) {
+AttentionInputs inputs_of(const Problem& config) {
   const Tensors<float> in = random_tensors(config.shape, 81);
   return {in.q, in.k, in.v, in.dout};
 }
 
-double billed_bytes(const RingConfig& config, int rank) {
-  const Job job{.shape = config.shape,
-                .dtype = config.dtype,
-                .mask = config.mask,
-                .partition = config.partition,
-                .world_size = config.world_size,
-                .backward = config.backward,
-                .kv_buffers = config.kv_buffers};
+double billed_bytes(const Problem& config, int rank) {
   const auto rows = static_cast<double>(config.partition_of_sequence().rows_of(rank).size());
-  return total_bytes(memory_parts(job, rows));
+  return total_bytes(memory_parts(config, rows));
 }
 
 // Odd lengths and such that leave ranks without rows.
@@ -59,14 +52,14 @@ TEST(KvBuffers, ChangeNoBitNoMessageAndNoPair) {
     for (const PartitionKind partition : kAllPartitions)
       for (const int n : {1, 2, 3, 5, 8}) {
         if (seqlen < n && partition != PartitionKind::zigzag) continue;
-        const RingConfig two = config_of(seqlen, partition, n, 2);
+        const Problem two = config_of(seqlen, partition, n, 2);
         const AttentionInputs inputs = inputs_of(two);
         const auto expected = bits_of(run_on_threads(two, inputs).outputs);
         for (const int kv_buffers : std::set{2, 3, 4, n, n + 3}) {
           if (kv_buffers < 2) continue;
           SCOPED_TRACE(testing::Message() << "seqlen " << seqlen << ", " << name_of(partition)
                                           << ", world_size " << n << ", buffers " << kv_buffers);
-          RingConfig config = two;
+          Problem config = two;
           config.kv_buffers = kv_buffers;
           const RingRun run = run_on_threads(config, inputs);
           EXPECT_EQ(bits_of(run.outputs), expected);
@@ -88,7 +81,7 @@ TEST(KvBuffers, TakeABlockEachUpToThatOfEveryRank) {
   for (const bool backward : {false, true}) {
     Index before = 0;
     for (const int kv_buffers : {2, 3, 4, 5, 6, 2'000'000'000}) {
-      RingConfig config = config_of(50, PartitionKind::zigzag, 5, kv_buffers);
+      Problem config = config_of(50, PartitionKind::zigzag, 5, kv_buffers);
       config.backward = backward;
       const Index bytes = predicted_rank_bytes(config, 1);
       // K and V of 10 rows, 2 heads, 4 values, in f32. With backward, one buffer more is the own block.
@@ -103,7 +96,7 @@ TEST(KvBuffers, TakeABlockEachUpToThatOfEveryRank) {
 
 TEST(KvBuffers, AreAtLeastTwo) {
   for (const int kv_buffers : {1, 0, -3}) {
-    const RingConfig config = config_of(8, PartitionKind::zigzag, 2, kv_buffers);
+    const Problem config = config_of(8, PartitionKind::zigzag, 2, kv_buffers);
     EXPECT_THROW(check_run(config, inputs_of(config)), InputError);
   }
 }
@@ -182,7 +175,7 @@ class LoggingBackend : public ForwardingBackend {
 };
 
 std::vector<std::string> log_of(int world_size, int kv_buffers) {
-  const RingConfig config = config_of(20, PartitionKind::striped, world_size, kv_buffers);
+  const Problem config = config_of(20, PartitionKind::striped, world_size, kv_buffers);
   std::vector<Log> logs(world_size);
   const HarnessRun run = run_wrapped(
       config, inputs_of(config),
@@ -251,7 +244,7 @@ TEST(KvBuffers, BlocksArriveAheadWhileARankIsAtWork) {
     for (const int kv_buffers : std::set{2, 3, 4, n}) {
       if (kv_buffers > n) continue;
       SCOPED_TRACE(testing::Message() << "world_size " << n << ", buffers " << kv_buffers);
-      const RingConfig config = config_of(40, PartitionKind::zigzag, n, kv_buffers);
+      const Problem config = config_of(40, PartitionKind::zigzag, n, kv_buffers);
       std::vector<KvHops> hops(n, KvHops{kv_buffers, n, {}});
       const HarnessRun run = run_wrapped(
           config, inputs_of(config),
@@ -320,7 +313,7 @@ TEST(KvBuffers, LetTheOthersRunAheadOfARankThatIsHeldBack) {
     for (const int kv_buffers : std::set{2, 3, 4, n}) {
       if (kv_buffers > n) continue;
       SCOPED_TRACE(testing::Message() << "world_size " << n << ", buffers " << kv_buffers);
-      const RingConfig config = config_of(40, PartitionKind::zigzag, n, kv_buffers);
+      const Problem config = config_of(40, PartitionKind::zigzag, n, kv_buffers);
       Latch latch(n, kv_buffers);
       const HarnessRun run = run_wrapped(
           config, inputs_of(config),

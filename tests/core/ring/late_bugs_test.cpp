@@ -16,9 +16,9 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-RingConfig config_of(const AttentionShape& shape, PartitionKind partition, int world_size,
-                     const char* mask = "full") {
-  RingConfig config;
+Problem config_of(const AttentionShape& shape, PartitionKind partition, int world_size,
+                  const char* mask = "full") {
+  Problem config;
   config.shape = shape;
   config.softmax_scale = 1.0f;
   config.mask = MaskSpec::parse(mask);
@@ -34,12 +34,12 @@ TEST(LateBug, OverflowWhereOneBlockOutweighsTheOthers) {
   constexpr int n = 4;
   const AttentionShape shape{1, 1, 1, 8, 1};
   for (int heavy = 0; heavy < n; ++heavy)
-    for (const Scheme scheme : kAllSchemes) {
+    for (const Scheme scheme : kRunSchemes) {
       AttentionInputs in{
           std::vector<float>(8, 1), std::vector<float>(8, -1e4f), std::vector<float>(8, 9), {}};
       in.k[2 * heavy] = in.k[2 * heavy + 1] = 1e4f;
       in.v[2 * heavy] = 1, in.v[2 * heavy + 1] = 3;
-      RingConfig config = config_of(shape, PartitionKind::contiguous, n);
+      Problem config = config_of(shape, PartitionKind::contiguous, n);
       config.scheme = scheme;
       const AttentionOutputs outputs = run_on_threads(config, in).outputs;
       EXPECT_EQ(outputs.out, std::vector<float>(8, 2)) << "owner " << heavy;
@@ -203,11 +203,11 @@ class LateCommunicator : public ForwardingCommunicator {
 };
 
 TEST(LateBug, BlocksReadOrOverwrittenBeforeTheTransferIsOver) {
-  for (const Scheme scheme : kAllSchemes)
+  for (const Scheme scheme : kRunSchemes)
     for (const PartitionKind partition : {PartitionKind::contiguous, PartitionKind::fold})
       for (const int n : {2, 3, 4, 8}) {
         const RingReference reference({1, 2, 1, 50, 4}, DType::f32, "causal", 0.5f, 54);
-        const RingConfig config = reference.config(partition, n, scheme);
+        const Problem config = reference.config(partition, n, scheme);
         const AttentionOutputs quick = run_on_threads(config, reference.inputs).outputs;
         for (int late_rank = -1; late_rank < n; ++late_rank) {
           SCOPED_TRACE(testing::Message() << name_of(scheme) << ", " << name_of(partition)

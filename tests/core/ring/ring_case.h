@@ -71,7 +71,7 @@ struct RingReference {
     return 1e-6 * std::max(1.0, max_abs_error(expected, std::vector<double>(expected.size(), 0.0)));
   }
 
-  RingConfig config(PartitionKind partition, int world_size, Scheme scheme = Scheme::ring) const {
+  Problem config(PartitionKind partition, int world_size, Scheme scheme = Scheme::ring) const {
     return {.shape = shape,
             .dtype = dtype,
             .softmax_scale = scale,
@@ -83,7 +83,7 @@ struct RingReference {
   }
 
   // The command line of a run. dO is not among what --random draws, so it is written to a file.
-  std::string command(const RingConfig& run, const std::string& backend) const {
+  std::string command(const Problem& run, const std::string& backend) const {
     const std::string dout =
         (std::filesystem::temp_directory_path() /
          ("ringscope_dout_" + std::to_string(::getpid()) + "_" + std::to_string(seed) + ".npy"))
@@ -104,9 +104,9 @@ struct RingReference {
            " --backward --dout " + dout + " --verify";
   }
 
-  void check(const RingConfig& config) const { check(config, run_on_threads(config, inputs)); }
+  void check(const Problem& config) const { check(config, run_on_threads(config, inputs)); }
   // A failure prints the command, once.
-  void check(const RingConfig& config, const RingRun& run) const {
+  void check(const Problem& config, const RingRun& run) const {
     bool pass = true;
     const auto compare =
         [&](const char* name, const std::vector<float>& value, const std::vector<float>& alone,

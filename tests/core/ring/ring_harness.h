@@ -23,7 +23,7 @@ struct HarnessRun {
 
 // Runs `config` with each rank's communicator and backend wrapped as told.
 template <class MakeCommunicator, class MakeBackend>
-HarnessRun run_wrapped(const RingConfig& config, const AttentionInputs& inputs,
+HarnessRun run_wrapped(const Problem& config, const AttentionInputs& inputs,
                        MakeCommunicator make_communicator, MakeBackend make_backend) {
   using namespace blockwise_run_detail;
   const AttentionShape& s = config.shape;

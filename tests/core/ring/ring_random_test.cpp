@@ -65,8 +65,8 @@ TEST(RingRandom, AgreesWithTheOracle) {
         default_softmax_scale(shape.head_dim) * static_cast<float>(draw.between(1, 12)) / 4.0f;
     const RingReference reference(shape, draw.one_of(kAllDTypes), draw.mask(seqlen), scale,
                                   static_cast<std::uint64_t>(draw.between(0, 1 << 30)));
-    RingConfig config = reference.config(draw.one_of(kAllPartitions),
-                                         static_cast<int>(draw.size(20)), draw.one_of(kAllSchemes));
+    Problem config = reference.config(draw.one_of(kAllPartitions), static_cast<int>(draw.size(20)),
+                                      draw.one_of(kRunSchemes));
     config.kv_buffers = static_cast<int>(1 + draw.size(5));
     reference.check(config);
     if (HasFailure()) FAIL() << "case " << n << " of RINGSCOPE_TEST_SEED=" << seed;

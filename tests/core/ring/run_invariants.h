@@ -26,7 +26,7 @@ void for_events(const RingRun& run, Lane lane, F&& f) {
 
 // Of a run with backward pass: one compute slice a rank, step and pass, with the pairs of the
 // closed forms.
-inline void expect_predicted_pairs(const RingConfig& config, const RingRun& run) {
+inline void expect_predicted_pairs(const Problem& config, const RingRun& run) {
   const int n = config.world_size;
   const Mask mask = config.mask.for_seqlen(config.shape.seqlen);
   Index total = 0, expected_total = 0;
@@ -49,7 +49,7 @@ inline void expect_predicted_pairs(const RingConfig& config, const RingRun& run)
 
 // Of a run with backward pass. Forward N-1 hops of KV. Backward, ring: again N-1 of KV, and N of
 // its f32 gradient, the last one home; all-gather: reduce-scatter, N-1.
-inline void expect_predicted_hops_and_bytes(const RingConfig& config, const RingRun& run) {
+inline void expect_predicted_hops_and_bytes(const Problem& config, const RingRun& run) {
   const int n = config.world_size;
   const AttentionShape& s = config.shape;
   const auto block_values = [&](int owner) {

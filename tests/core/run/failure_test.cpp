@@ -87,7 +87,7 @@ const RingReference& problem() {
 
 // Ends the whole program when the ranks hang: their threads cannot be taken back.
 HarnessRun run_with_deadline(Scheme scheme, int kv_buffers, const Fault& fault) {
-  RingConfig config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
+  Problem config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
   config.kv_buffers = kv_buffers;
   auto running = std::async(std::launch::async, [&] {
     return run_wrapped(

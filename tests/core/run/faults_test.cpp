@@ -29,8 +29,8 @@ const RingReference& problem() {
   return reference;
 }
 
-RingConfig config_with(Fault fault, int rank, int step, Scheme scheme = Scheme::ring) {
-  RingConfig config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
+Problem config_with(Fault fault, int rank, int step, Scheme scheme = Scheme::ring) {
+  Problem config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
   config.timeout_s = kTimeout;
   config.injection = Injection{fault, rank, step};
   return config;
@@ -42,7 +42,7 @@ struct Ending {
   RingRun run;
 };
 
-Ending ending_of(const RingConfig& config) {
+Ending ending_of(const Problem& config) {
   const auto begin = std::chrono::steady_clock::now();
   Ending ending;
   try {
@@ -56,9 +56,9 @@ Ending ending_of(const RingConfig& config) {
   return ending;
 }
 
-std::vector<Ending> endings_of(const std::vector<RingConfig>& configs) {
+std::vector<Ending> endings_of(const std::vector<Problem>& configs) {
   std::vector<std::future<Ending>> runs;
-  for (const RingConfig& config : configs)
+  for (const Problem& config : configs)
     runs.push_back(std::async(std::launch::async, [&config] { return ending_of(config); }));
   std::vector<Ending> endings;
   for (std::future<Ending>& run : runs) endings.push_back(run.get());
@@ -68,7 +68,7 @@ std::vector<Ending> endings_of(const std::vector<RingConfig>& configs) {
 // check(ending, rank, step) of a run with `fault` in every hop.
 template <class F>
 void for_every_hop(Fault fault, F&& check) {
-  std::vector<RingConfig> configs;
+  std::vector<Problem> configs;
   for (int rank = 0; rank < kWorldSize; ++rank)
     for (int step = 0; step < kWorldSize - 1; ++step)
       configs.push_back(config_with(fault, rank, step));
@@ -143,7 +143,7 @@ TEST(Faults, UnpostedReceive) {
 }
 
 TEST(Faults, SendFirst) {
-  std::vector<RingConfig> configs;
+  std::vector<Problem> configs;
   for (int step = 0; step < kWorldSize - 1; ++step)
     configs.push_back(config_with(Fault::send_first, 2, step));
   const std::vector<Ending> endings = endings_of(configs);
@@ -173,7 +173,7 @@ TEST(Faults, WrongCount) {
     // A row of K and V, one head, four values of 4 bytes each.
     const Index whole = problem()
                             .config(PartitionKind::zigzag, kWorldSize)
-                            .problem()
+                            .ring_problem()
                             .kv_bytes(RingSchedule{rank, kWorldSize}.owner(step));
     expect_named(ending, rank, step,
                  "sent " + std::to_string(whole - 32) + " bytes of owner " +
@@ -187,7 +187,7 @@ TEST(Faults, WrongCount) {
 // One row more, where there is none to leave out.
 TEST(Faults, WrongCountOfAnEmptyBlock) {
   const RingReference tiny({1, 1, 1, 2, 4}, DType::f32, "full", 0.5f, 43);
-  RingConfig config = tiny.config(PartitionKind::contiguous, 3);
+  Problem config = tiny.config(PartitionKind::contiguous, 3);
   config.injection = Injection{Fault::wrong_count, 2, 0};
   try {
     run_on_threads(config, tiny.inputs);
@@ -199,11 +199,11 @@ TEST(Faults, WrongCountOfAnEmptyBlock) {
 }
 
 TEST(Faults, EarlyReuseGivesWrongNumbersAndNothingElse) {
-  for (const Scheme scheme : kAllSchemes)
+  for (const Scheme scheme : kRunSchemes)
     for (const std::string mask : {"causal", "full"})
       for (int step = 0; step < kWorldSize - 1; ++step) {
         SCOPED_TRACE(testing::Message() << name_of(scheme) << ", " << mask << ", step " << step);
-        RingConfig config = config_with(Fault::early_reuse, 1, step, scheme);
+        Problem config = config_with(Fault::early_reuse, 1, step, scheme);
         config.mask = MaskSpec::parse(mask);
         config.partition = PartitionKind::striped;
         const AttentionOutputs wrong = run_on_threads(config, problem().inputs).outputs;
@@ -220,7 +220,7 @@ TEST(Faults, EarlyReuseGivesWrongNumbersAndNothingElse) {
 }
 
 TEST(Faults, SlowRankGivesRightNumbersAndWaits) {
-  const RingConfig config = config_with(Fault::slow_rank, 1, 1);
+  const Problem config = config_with(Fault::slow_rank, 1, 1);
   const RingRun run = run_on_threads(config, problem().inputs);
   problem().check(config, run);
   EXPECT_FALSE(run.recording.info.failure.has_value());
@@ -246,7 +246,7 @@ TEST(Faults, SlowRankGivesRightNumbersAndWaits) {
 
 // The hop that an error names is the one that was struck, however early it was asked for.
 TEST(Faults, InHopsThatAreAskedForAhead) {
-  std::vector<RingConfig> configs;
+  std::vector<Problem> configs;
   for (const Fault fault : {Fault::killed_rank, Fault::wrong_count, Fault::unposted_recv})
     for (int step = 0; step < kWorldSize - 1; ++step) {
       configs.push_back(config_with(fault, 1, step));
@@ -258,7 +258,7 @@ TEST(Faults, InHopsThatAreAskedForAhead) {
     expect_named(endings[i], 1, configs[i].injection->step, "");
     expect_recorded(endings[i]);
   }
-  RingConfig config = config_with(Fault::send_first, 0, 2);
+  Problem config = config_with(Fault::send_first, 0, 2);
   config.kv_buffers = kWorldSize;
   expect_named(ending_of(config), 0, 2, "ranks wait for each other");
 }
@@ -276,11 +276,11 @@ void expect_late(const RingRun& run, const Injection& injection) {
 }
 
 TEST(Faults, LatenessGivesRightNumbers) {
-  for (const Scheme scheme : kAllSchemes)
+  for (const Scheme scheme : kRunSchemes)
     for (Injection injection : {Injection{Fault::straggler, 1, 2}, Injection{Fault::jitter}}) {
       SCOPED_TRACE(to_string(injection) + ", " + std::string(name_of(scheme)));
       injection.delay_s = 0.005;
-      RingConfig config = config_with(injection.fault, 0, 0, scheme);
+      Problem config = config_with(injection.fault, 0, 0, scheme);
       config.injection = injection;
       config.kv_buffers = 3;
       const RingRun run = run_on_threads(config, problem().inputs);
@@ -355,7 +355,7 @@ TEST(Faults, AreSpelledOnTheCommandLine) {
 
 TEST(Faults, StrikeARankAndAHopThatThereAre) {
   const auto refused = [](int world_size, int rank, int step, Fault fault = Fault::slow_rank) {
-    RingConfig config = problem().config(PartitionKind::zigzag, world_size);
+    Problem config = problem().config(PartitionKind::zigzag, world_size);
     config.injection = Injection{fault, rank, step};
     try {
       check_run(config, problem().inputs);
@@ -374,7 +374,7 @@ TEST(Faults, StrikeARankAndAHopThatThereAre) {
 }
 
 TEST(Faults, TimeoutsArePositive) {
-  RingConfig config = problem().config(PartitionKind::zigzag, 2);
+  Problem config = problem().config(PartitionKind::zigzag, 2);
   for (const double timeout : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
                                std::numeric_limits<double>::infinity()}) {
     config.timeout_s = timeout;

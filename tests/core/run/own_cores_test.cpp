@@ -90,7 +90,7 @@ TEST(OwnCores, NothingIsDoneBeforeWhatItNeeds) {
   for (const int world_size : {1, 2, 3, 5})
     for (const char* mask : {"full", "causal"}) {
       SCOPED_TRACE(testing::Message() << world_size << " ranks, " << mask);
-      RingConfig config;
+      Problem config;
       config.shape = {.batch = 1, .num_heads = 2, .num_heads_kv = 1, .seqlen = 90, .head_dim = 8};
       config.mask = MaskSpec::parse(mask);
       config.world_size = world_size;
@@ -138,7 +138,7 @@ TEST(OwnCores, NothingIsDoneBeforeWhatItNeeds) {
 
 // A recording's slices of one lane don't overlap.
 TEST(OwnCores, LanesDoNotOverlap) {
-  RingConfig config;
+  Problem config;
   config.shape = {.batch = 1, .num_heads = 1, .num_heads_kv = 1, .seqlen = 64, .head_dim = 8};
   config.mask = MaskSpec::parse("causal");
   config.world_size = 4;

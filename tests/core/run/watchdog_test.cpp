@@ -221,18 +221,18 @@ const RingReference& problem() {
   return reference;
 }
 
-RingConfig config_with(double timeout_s) {
-  RingConfig config = problem().config(PartitionKind::zigzag, 3);
+Problem config_with(double timeout_s) {
+  Problem config = problem().config(PartitionKind::zigzag, 3);
   config.timeout_s = timeout_s;
   return config;
 }
 
 // Throws as run_ranks does; fails when that took longer than 2 s more than the timeout.
-RingRun run_disturbed(const RingConfig& config, const Before& before) {
+RingRun run_disturbed(const Problem& config, const Before& before) {
   DisturbedEngine engine(config.world_size, before);
   return run_ranks(config, problem().inputs, engine);
 }
-RunFailure failure_of(const RingConfig& config, const Before& before) {
+RunFailure failure_of(const Problem& config, const Before& before) {
   const auto begin = std::chrono::steady_clock::now();
   try {
     run_disturbed(config, before);
@@ -247,7 +247,7 @@ RunFailure failure_of(const RingConfig& config, const Before& before) {
 
 // The timeouts of these tests are long enough for a rank that gets no turn on a busy machine.
 TEST(Watcher, LongWorkIsNoStandstill) {
-  const RingConfig config = config_with(0.6);
+  const Problem config = config_with(0.6);
   const RingRun run = run_disturbed(config, [](int rank, const StepInfo& step, RankPulse& pulse) {
     if (rank != 1 || step.step != 1 || step.pass != Pass::forward) return;
     for (int i = 0; i < 250; ++i) {

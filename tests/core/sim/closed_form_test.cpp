@@ -32,16 +32,16 @@ void for_jobs(F&& f) {
             SCOPED_TRACE(testing::Message()
                          << mask << ", " << name_of(partition) << ", " << world_size << " ranks, "
                          << name_of(dtype) << ", " << num_heads_kv << " kv heads");
-            f(Job{.shape = {2, 6, num_heads_kv, kSeqlen, 16},
-                  .dtype = dtype,
-                  .mask = MaskSpec::parse(mask),
-                  .partition = partition,
-                  .world_size = world_size,
-                  .backward = true});
+            f(Problem{.shape = {2, 6, num_heads_kv, kSeqlen, 16},
+                      .dtype = dtype,
+                      .mask = MaskSpec::parse(mask),
+                      .partition = partition,
+                      .world_size = world_size,
+                      .backward = true});
           }
 }
 
-Simulation simulated(const Job& job, const Rates& rates) {
+Simulation simulated(const Problem& job, const Rates& rates) {
   Machine machine;
   machine.world_size = job.world_size;
   machine.rates = rates;
@@ -50,7 +50,7 @@ Simulation simulated(const Job& job, const Rates& rates) {
 
 TEST(ClosedForm, OfARingIsTheSimulationInStep) {
   int compared = 0;
-  for_jobs([&](const Job& job) {
+  for_jobs([&](const Problem& job) {
     const Balance balance = balance_of(job);
     if (balance.sampled) return;
     const LayerTime time = layer_time(job, balance, kRates);
@@ -69,8 +69,8 @@ TEST(ClosedForm, OfARingIsTheSimulationInStep) {
 }
 
 TEST(ClosedForm, OfGatheringIsTheSimulationInStep) {
-  for_jobs([](Job job) {
-    job.scheme = JobScheme::allgather;
+  for_jobs([](Problem job) {
+    job.scheme = Scheme::allgather;
     const Balance balance = balance_of(job);
     if (balance.sampled) return;
     const LayerTime time = layer_time(job, balance, kRates);

@@ -21,8 +21,8 @@ CpuFigures some_figures() {
   return figures;
 }
 
-Job job_of(int world_size, const char* mask, PartitionKind partition, bool backward) {
-  Job job;
+Problem job_of(int world_size, const char* mask, PartitionKind partition, bool backward) {
+  Problem job;
   job.shape = {2, 6, 2, 1000, 40};  // three query heads read one of keys
   job.mask = MaskSpec::parse(mask);
   job.world_size = world_size;
@@ -35,7 +35,7 @@ double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-Simulation simulated(const Job& job, const CpuFigures& figures, int cores) {
+Simulation simulated(const Problem& job, const CpuFigures& figures, int cores) {
   Machine machine;
   machine.world_size = job.world_size;
   machine.rates = {1, 1, 1, 0};
@@ -45,7 +45,7 @@ Simulation simulated(const Job& job, const CpuFigures& figures, int cores) {
 }
 
 TEST(CpuRing, EveryFigureCountsAsOftenAsItsPartHappens) {
-  const Job job = job_of(4, "full", PartitionKind::striped, true);
+  const Problem job = job_of(4, "full", PartitionKind::striped, true);
   const LoopGraph graph = graph_of_loops(job);
   const auto total = [&](auto&& set) {
     CpuFigures figures;
@@ -73,7 +73,7 @@ TEST(CpuRing, OneProcessorDoesOneThingAfterTheOther) {
   for (const PartitionKind partition : kAllPartitions)
     for (const bool backward : {false, true})
       for (const int n : {1, 2, 5}) {
-        const Job job = job_of(n, "causal", partition, backward);
+        const Problem job = job_of(n, "causal", partition, backward);
         const CpuFigures figures = some_figures();
         const double work = sum(cpu_costs(graph_of_loops(job), job, figures).seconds);
         // There is always somebody who can go on, so that it never stands still.
@@ -86,7 +86,7 @@ TEST(CpuRing, OneProcessorDoesOneThingAfterTheOther) {
 }
 
 TEST(CpuRing, FiguresCountForAsManyProcessorsAsRanks) {
-  const Job job = job_of(2, "causal", PartitionKind::contiguous, false);
+  const Problem job = job_of(2, "causal", PartitionKind::contiguous, false);
   // The second rank has a whole block and half of one.
   const Simulation run = simulated(job, some_figures(), 4);
   const double longest = std::max(run.ranks[0].compute_s, run.ranks[1].compute_s);

@@ -180,12 +180,12 @@ void expect_flows_join_messages(const std::vector<std::vector<TraceEvent>>& even
 TEST(Events, AreThoseOfARealRun) {
   const AttentionShape shape{2, 4, 2, 61, 5};
   const Tensors<float> in = random_tensors(shape, 3);
-  for (const Scheme scheme : kAllSchemes)
+  for (const Scheme scheme : kRunSchemes)
     for (const PartitionKind partition : kAllPartitions)
       for (const int world_size : {1, 2, 5}) {
         SCOPED_TRACE(testing::Message() << name_of(scheme) << ", " << name_of(partition) << ", "
                                         << world_size << " ranks");
-        RingConfig config;
+        Problem config;
         config.shape = shape;
         config.mask = MaskSpec::parse("causal+window:30");
         config.partition = partition;
@@ -200,7 +200,7 @@ TEST(Events, AreThoseOfARealRun) {
                     .mask = config.mask,
                     .partition = partition,
                     .world_size = world_size,
-                    .scheme = scheme == Scheme::ring ? JobScheme::ring : JobScheme::allgather,
+                    .scheme = scheme == Scheme::ring ? Scheme::ring : Scheme::allgather,
                     .backward = true};
         made.machine.world_size = world_size;
         made.machine.rates = {1e9, 1e9, 1e7, 1e-6};

@@ -16,9 +16,9 @@ namespace {
 
 using Kind = LoopTask::Kind;
 
-Job job_of(int world_size, bool backward, int kv_buffers = 2,
-           PartitionKind partition = PartitionKind::contiguous) {
-  Job job;
+Problem job_of(int world_size, bool backward, int kv_buffers = 2,
+               PartitionKind partition = PartitionKind::contiguous) {
+  Problem job;
   job.shape = {2, 4, 2, 16 * world_size + 3, 32};
   job.mask = MaskSpec::parse("causal");
   job.world_size = world_size;
@@ -73,7 +73,7 @@ TEST(LoopGraph, HasTheLoopsTasks) {
 }
 
 TEST(LoopGraph, HopsCarryTheBlocksBytes) {
-  const Job job = job_of(3, true);  // 51 rows: 17 a rank
+  const Problem job = job_of(3, true);  // 51 rows: 17 a rank
   const LoopGraph graph = graph_of_loops(job);
   for (const LoopTask& task : graph.tasks)
     if (task.is_hop()) {
@@ -140,7 +140,7 @@ Machine uneven_machine(int world_size, std::uint64_t seed, double moving) {
 }
 
 // Ends, sums, and every event.
-void expect_same_run(const Job& job, const Machine& machine) {
+void expect_same_run(const Problem& job, const Machine& machine) {
   SCOPED_TRACE(std::string(name_of(job.scheme)) + " " + std::string(name_of(job.partition)) +
                ", world-size " + std::to_string(job.world_size) + ", kv-buffers " +
                std::to_string(job.kv_buffers) + ", seed " + std::to_string(machine.seed));
@@ -156,7 +156,7 @@ void expect_same_run(const Job& job, const Machine& machine) {
 
   // An all-gather's computations are summed up as the closed form does, which rounds otherwise.
   const double close = 1e-12 * expected.wall_s();
-  const double exact = job.scheme == JobScheme::ring ? 0 : close;
+  const double exact = job.scheme == Scheme::ring ? 0 : close;
   EXPECT_NEAR(mine.forward_s, expected.forward_s, exact);
   EXPECT_NEAR(mine.backward_s, expected.backward_s, exact);
   EXPECT_EQ(mine.steps, expected.steps);
@@ -188,15 +188,15 @@ TEST(LoopGraph, TheSimulatedRingIsTheLoopThatRuns) {
 TEST(LoopGraph, TheSimulatedAllGatherIsTheLoopThatRuns) {
   for (const int n : {1, 2, 3, 8})
     for (const double moving : {0.01, 1.0, 10.0}) {
-      Job job = job_of(n, true, 2, PartitionKind::zigzag);
-      job.scheme = JobScheme::allgather;
+      Problem job = job_of(n, true, 2, PartitionKind::zigzag);
+      job.scheme = Scheme::allgather;
       expect_same_run(job, uneven_machine(n, 5, moving));
     }
 }
 
 TEST(LoopGraph, RefusesWhatHasNoLoop) {
-  Job job = job_of(4, false);
-  job.scheme = JobScheme::ulysses;
+  Problem job = job_of(4, false);
+  job.scheme = Scheme::ulysses;
   EXPECT_THROW(graph_of_loops(job), InputError);
   job = job_of(4, false);
   job.world_size = kMostGraphRanks + 1;

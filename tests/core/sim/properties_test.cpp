@@ -41,7 +41,7 @@ void for_cases(F&& f) {
 
 TEST(Properties, WorkAndTrafficAreThoseOfTheClosedForms) {
   for_cases([](const RandomCase& made, RandomCases&) {
-    const Job& job = made.job;
+    const Problem& job = made.job;
     const Simulation simulation = simulated(made);
     double pairs = 0;
     for (int rank = 0; rank < job.world_size; ++rank) {

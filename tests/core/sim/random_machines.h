@@ -11,7 +11,7 @@
 namespace ringscope {
 
 struct RandomCase {
-  Job job;
+  Problem job;
   Pace pace = Pace::buffers;
   Machine machine;
 
@@ -35,12 +35,12 @@ class RandomCases {
     static const char* const masks[] = {"full",      "causal",     "causal+window:40",
                                         "window:25", "prefix:100", "causal+documents:120,3,77"};
     RandomCase made;
-    Job& job = made.job;
+    Problem& job = made.job;
     job.mask = MaskSpec::parse(masks[below(6)]);
     job.shape = {1 + below(2), 4, 2, 200, 8};
     job.partition = kAllPartitions[below(4)];
     job.world_size = 1 + (below(4) == 0 ? below(230) : below(9));
-    job.scheme = below(4) == 0 ? JobScheme::allgather : JobScheme::ring;
+    job.scheme = below(4) == 0 ? Scheme::allgather : Scheme::ring;
     job.backward = below(2) == 0;
     job.kv_buffers = 2 + (below(3) == 0 ? below(job.world_size + 2) : below(2));
     made.pace = below(3) == 0 ? Pace::in_step : Pace::buffers;

@@ -15,9 +15,9 @@
 namespace ringscope {
 namespace {
 
-Scenario scenario_of(int world_size, JobScheme scheme, Pace pace, bool backward) {
+Scenario scenario_of(int world_size, Scheme scheme, Pace pace, bool backward) {
   Scenario scenario;
-  Job& job = scenario.job;
+  Problem& job = scenario.job;
   job.shape = {2, 4, 4, 16 * world_size + 3, 8};
   job.mask = MaskSpec::parse("causal");
   job.partition = PartitionKind::zigzag;
@@ -41,7 +41,7 @@ int ranks_with_events(const Recording& recording) {
 }
 
 TEST(SimRecording, ReadsBackAndAddsUpToTheSimulation) {
-  for (const JobScheme scheme : {JobScheme::ring, JobScheme::allgather, JobScheme::ulysses})
+  for (const Scheme scheme : {Scheme::ring, Scheme::allgather, Scheme::ulysses})
     for (const Pace pace : {Pace::in_step, Pace::buffers})
       for (const bool backward : {false, true}) {
         SCOPED_TRACE(std::string(name_of(scheme)) + (pace == Pace::buffers ? " buffers" : "") +
@@ -67,7 +67,7 @@ TEST(SimRecording, ReadsBackAndAddsUpToTheSimulation) {
 
 TEST(SimRecording, SaysWhatWasSimulated) {
   const Recording recording =
-      recorded(scenario_of(3, JobScheme::ring, Pace::buffers, false)).recording;
+      recorded(scenario_of(3, Scheme::ring, Pace::buffers, false)).recording;
   EXPECT_EQ(recording.info.backend, "sim");
   EXPECT_EQ(recording.info.partition, "zigzag");
   EXPECT_EQ(recording.info.mask, "causal");
@@ -77,13 +77,13 @@ TEST(SimRecording, SaysWhatWasSimulated) {
 }
 
 TEST(SimRecording, RepeatsToTheByte) {
-  const Scenario scenario = scenario_of(5, JobScheme::ring, Pace::buffers, true);
+  const Scenario scenario = scenario_of(5, Scheme::ring, Pace::buffers, true);
   EXPECT_EQ(recorded(scenario).recording, recorded(scenario).recording);
 }
 
 // Slices of a lane follow each other: what the viewer and other readers demand.
 TEST(SimRecording, SlicesOfALaneDontOverlap) {
-  for (const JobScheme scheme : {JobScheme::ring, JobScheme::allgather, JobScheme::ulysses})
+  for (const Scheme scheme : {Scheme::ring, Scheme::allgather, Scheme::ulysses})
     for (const Pace pace : {Pace::in_step, Pace::buffers}) {
       const Recording recording = recorded(scenario_of(4, scheme, pace, true)).recording;
       for (const auto& of_rank : recording.events)
@@ -103,8 +103,7 @@ TEST(SimRecording, SlicesOfALaneDontOverlap) {
 
 // Every send has its receive, of the same bytes.
 TEST(SimRecording, FlowsJoinWhatWasSentToWhatArrived) {
-  const Recording recording =
-      recorded(scenario_of(4, JobScheme::ring, Pace::buffers, true)).recording;
+  const Recording recording = recorded(scenario_of(4, Scheme::ring, Pace::buffers, true)).recording;
   std::vector<TraceEvent> sends, receives;
   for (const auto& of_rank : recording.events)
     for (const TraceEvent& event : of_rank)
@@ -125,7 +124,7 @@ TEST(SimRecording, FlowsJoinWhatWasSentToWhatArrived) {
 }
 
 TEST(SimRecording, OfManyRanksHoldsTheCriticalPathAndASample) {
-  Scenario scenario = scenario_of(256, JobScheme::ring, Pace::buffers, false);
+  Scenario scenario = scenario_of(256, Scheme::ring, Pace::buffers, false);
   const auto [simulation, recording] = recorded(scenario);
   const int kept = ranks_with_events(recording);
   EXPECT_EQ(kept, ranks_to_record(scenario.job, {}));
@@ -152,13 +151,13 @@ TEST(SimRecording, OfManyRanksHoldsTheCriticalPathAndASample) {
 }
 
 TEST(SimRecording, HoldsAsManyAsAskedFor) {
-  const Scenario scenario = scenario_of(12, JobScheme::ring, Pace::in_step, false);
+  const Scenario scenario = scenario_of(12, Scheme::ring, Pace::in_step, false);
   for (const int asked : {1, 2, 5, 11, 12, 100})
     EXPECT_EQ(ranks_with_events(recorded(scenario, asked).recording), std::min(asked, 12));
 }
 
 TEST(SimRecording, RefusesMoreEventsThanAFileShouldHold) {
-  Job job;
+  Problem job;
   job.world_size = 10000;
   EXPECT_THROW(ranks_to_record(job, 10000), InputError);
   EXPECT_NO_THROW(ranks_to_record(job, 50));

@@ -58,11 +58,11 @@ bool is_permutation_of_ranks(std::vector<int> order, int world_size) {
 
 TEST(RingOrder, BeatsRanksThatTakeTurnsOnNodes) {
   const Topology topology = Topology::uniform({32, 4, Placement::cyclic, kInside, kBetween, 2});
-  const std::vector<int> order = ring_order(topology, RingOrder::topology, JobScheme::ring, kBytes);
+  const std::vector<int> order = ring_order(topology, RingOrder::topology, Scheme::ring, kBytes);
   EXPECT_TRUE(is_permutation_of_ranks(order, 32));
   const RoundCost ours = cost_of_round(topology, order, kBytes);
-  const RoundCost ranks = cost_of_round(
-      topology, ring_order(topology, RingOrder::ranks, JobScheme::ring, kBytes), kBytes);
+  const RoundCost ranks =
+      cost_of_round(topology, ring_order(topology, RingOrder::ranks, Scheme::ring, kBytes), kBytes);
   // Eight messages share two NICs in one, none share them in the other.
   EXPECT_NEAR(ours.slowest, kBetween.latency_s + kBytes / 50e9, 1e-15);
   EXPECT_NEAR(ranks.slowest, kBetween.latency_s + 4 * kBytes / 50e9, 1e-15);
@@ -73,12 +73,12 @@ TEST(RingOrder, BeatsRanksThatTakeTurnsOnNodes) {
 TEST(RingOrder, KeepsTheRanksOrderWhereWholeNodesAreWorse) {
   const Topology topology =
       Topology::uniform({12, 2, Placement::cyclic, {"", 1e9, 0}, {"", 50e9, 0}, 6});
-  EXPECT_EQ(ring_order(topology, RingOrder::topology, JobScheme::ring, kBytes), by_number(12));
+  EXPECT_EQ(ring_order(topology, RingOrder::topology, Scheme::ring, kBytes), by_number(12));
 }
 
 TEST(RingOrder, KeepsBlocksAsTheyAre) {
   const Topology topology = Topology::uniform({32, 4, Placement::block, kInside, kBetween, 1});
-  EXPECT_EQ(ring_order(topology, RingOrder::topology, JobScheme::ring, kBytes), by_number(32));
+  EXPECT_EQ(ring_order(topology, RingOrder::topology, Scheme::ring, kBytes), by_number(32));
 }
 
 // Two racks whose nodes are given by turns: in that order all four hops go up and down.
@@ -89,7 +89,7 @@ TEST(RingOrder, StaysInARackAsLongAsItCan) {
   for (int k = 0; k < 10; ++k)
     text += "join n" + std::to_string(k) + (k % 2 == 0 ? " even" : " odd") + " 50\n";
   const Topology topology = parse_topology(text, "");
-  const std::vector<int> order = ring_order(topology, RingOrder::topology, JobScheme::ring, kBytes);
+  const std::vector<int> order = ring_order(topology, RingOrder::topology, Scheme::ring, kBytes);
   EXPECT_DOUBLE_EQ(cost_of_round(topology, order, kBytes).slowest, kBytes / 50e9);
   EXPECT_DOUBLE_EQ(cost_of_round(topology, by_number(20), kBytes).slowest, 5 * kBytes / 50e9);
 }
@@ -99,8 +99,7 @@ TEST(RingOrder, NeverLosesToTheRanksOrder) {
   for (int trial = 0; trial < 120; ++trial) {
     const int nodes = 1 + static_cast<int>(random() % 14);
     const Topology topology = random_topology(random, nodes, 4, trial % 2 == 0);
-    const std::vector<int> order =
-        ring_order(topology, RingOrder::topology, JobScheme::ring, kBytes);
+    const std::vector<int> order = ring_order(topology, RingOrder::topology, Scheme::ring, kBytes);
     EXPECT_TRUE(is_permutation_of_ranks(order, topology.world_size()));
     EXPECT_LE(cost_of_round(topology, order, kBytes),
               cost_of_round(topology, by_number(topology.world_size()), kBytes));
@@ -122,7 +121,7 @@ TEST(RingOrder, IsTheBestOfAllWhereAllCanBeTried) {
       least = std::min(least, cost_of_round(topology, order, kBytes));
     } while (std::next_permutation(order.begin(), order.end()));
     const RoundCost ours = cost_of_round(
-        topology, ring_order(topology, RingOrder::topology, JobScheme::ring, kBytes), kBytes);
+        topology, ring_order(topology, RingOrder::topology, Scheme::ring, kBytes), kBytes);
     // Another rank to begin with, another order of the sum.
     EXPECT_EQ(ours.slowest, least.slowest);
     EXPECT_NEAR(ours.sum, least.sum, 1e-12 * least.sum);
@@ -146,8 +145,8 @@ TEST(RingOrder, IsTheBestTourOfFewNodes) {
       least = std::min(least, slowest);
     } while (std::next_permutation(tour.begin() + 1, tour.end()));
     const std::vector<int> order =
-        ring_order(topology, RingOrder::topology, JobScheme::two_level, kBytes);
-    const Machine machine = machine_on(topology, {}, order, JobScheme::two_level);
+        ring_order(topology, RingOrder::topology, Scheme::two_level, kBytes);
+    const Machine machine = machine_on(topology, {}, order, Scheme::two_level);
     double ours = 0;
     for (int rank = 0; rank < machine.world_size; ++rank)
       ours = std::max(ours, machine.path_to_next_node(rank).seconds(kBytes));
@@ -171,7 +170,7 @@ TEST(RingOrder, FindsItsWayAlongManyNodes) {
   }
   const Topology topology = builder.finish();
   const RoundCost ours = cost_of_round(
-      topology, ring_order(topology, RingOrder::topology, JobScheme::ring, kBytes), kBytes);
+      topology, ring_order(topology, RingOrder::topology, Scheme::ring, kBytes), kBytes);
   const RoundCost ranks = cost_of_round(topology, by_number(nodes), kBytes);
   // The best goes up by the even ones and down by the odd ones: two joins a hop. A line up and one
   // hop back would take 39 at once.
@@ -184,7 +183,7 @@ TEST(RingOrder, MachinesHaveThePathsAndSpeedsOfTheirPlaces) {
   std::vector<int> order = by_number(16);
   std::swap(order[0], order[5]);
   const Rates rates{1e12, 1e12, 1e9, 1e-6};
-  const Machine ring = machine_on(topology, rates, order, JobScheme::ring);
+  const Machine ring = machine_on(topology, rates, order, Scheme::ring);
   EXPECT_EQ(ring.world_size, 16);
   EXPECT_EQ(ring.rates.bytes_per_s, 1e9);
   EXPECT_EQ(ring.speed_of(0), 0.9);
@@ -193,13 +192,13 @@ TEST(RingOrder, MachinesHaveThePathsAndSpeedsOfTheirPlaces) {
   EXPECT_EQ(ring.path_to_next(0).bytes_per_s, 50e9);
   EXPECT_EQ(ring.path_to_next(1).bytes_per_s, 450e9);
 
-  const Machine ulysses = machine_on(topology, rates, order, JobScheme::ulysses);
+  const Machine ulysses = machine_on(topology, rates, order, Scheme::ulysses);
   EXPECT_EQ(ulysses.to_all.size(), 16u);
   EXPECT_EQ(ulysses.path_to_all(0).bytes_per_s, topology.all_to_all()[5].bytes_per_s);
 
-  const Machine two_level = machine_on(
-      topology, rates, ring_order(topology, RingOrder::ranks, JobScheme::two_level, kBytes),
-      JobScheme::two_level);
+  const Machine two_level =
+      machine_on(topology, rates, ring_order(topology, RingOrder::ranks, Scheme::two_level, kBytes),
+                 Scheme::two_level);
   for (int rank = 0; rank < 16; ++rank) {
     EXPECT_EQ(two_level.path_to_next_here(rank).bytes_per_s, 450e9);
     EXPECT_EQ(two_level.path_to_next_node(rank).bytes_per_s, 50e9);
@@ -208,14 +207,13 @@ TEST(RingOrder, MachinesHaveThePathsAndSpeedsOfTheirPlaces) {
 
 TEST(RingOrder, TwoLevelRingsNeedWholeAndEqualNodes) {
   const Topology cyclic = Topology::uniform({8, 2, Placement::cyclic, kInside, kBetween, 1});
-  EXPECT_THROW(machine_on(cyclic, {}, by_number(8), JobScheme::two_level), InputError);
+  EXPECT_THROW(machine_on(cyclic, {}, by_number(8), Scheme::two_level), InputError);
   for (const RingOrder by : kAllRingOrders)
-    machine_on(cyclic, {}, ring_order(cyclic, by, JobScheme::two_level, kBytes),
-               JobScheme::two_level);
+    machine_on(cyclic, {}, ring_order(cyclic, by, Scheme::two_level, kBytes), Scheme::two_level);
   const Topology uneven = Topology::uniform({7, 2, Placement::block, kInside, kBetween, 1});
   try {
-    machine_on(uneven, {}, ring_order(uneven, RingOrder::ranks, JobScheme::two_level, kBytes),
-               JobScheme::two_level);
+    machine_on(uneven, {}, ring_order(uneven, RingOrder::ranks, Scheme::two_level, kBytes),
+               Scheme::two_level);
     ADD_FAILURE();
   } catch (const InputError& error) {
     EXPECT_EQ(std::string(error.what()),

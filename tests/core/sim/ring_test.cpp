@@ -20,7 +20,7 @@ namespace {
 // A step of full attention takes 1 s and a hop `hop` s: 10 rows a rank, 100 pairs of 4 flops each,
 // blocks of 80 bytes.
 struct Ring {
-  Job job;
+  Problem job;
   Machine machine;
 
   explicit Ring(int world_size, double hop, bool backward = false) {
@@ -33,7 +33,7 @@ struct Ring {
 
   Simulation in_step() const { return simulate({.job = job}, Work(job), machine); }
   Simulation with(int kv_buffers, bool path = false) const {
-    Job buffered = job;
+    Problem buffered = job;
     buffered.kv_buffers = kv_buffers;
     return simulate({.job = buffered, .pace = Pace::buffers, .with_path = path}, Work(job),
                     machine);
@@ -132,7 +132,7 @@ TEST(Ring, ContiguousCausalReachesHalfByFormulaSimulationAndRun) {
   constexpr int kRanks = 8;
   constexpr Index kRows = 80;
   const AttentionShape shape{1, 1, 1, kRanks * kRows, 4};
-  Job job{.shape = shape, .mask = MaskSpec::parse("causal"), .world_size = kRanks};
+  Problem job{.shape = shape, .mask = MaskSpec::parse("causal"), .world_size = kRanks};
   const double expected = (kRanks * kRows + 1.0) / ((2 * kRanks - 1) * kRows + 1.0);
   EXPECT_NEAR(expected, 0.533, 1e-3);
   EXPECT_DOUBLE_EQ(balance_of(job).ceiling(), expected);
@@ -147,17 +147,13 @@ TEST(Ring, ContiguousCausalReachesHalfByFormulaSimulationAndRun) {
   for (const SimulatedRank& rank : simulation.ranks) work += rank.compute_s;
   EXPECT_NEAR(work / kRanks / simulation.wall_s(), expected, 1e-12);
 
-  RingConfig config;
-  config.shape = shape;
-  config.mask = job.mask;
-  config.world_size = kRanks;
   const Tensors<float> in = random_tensors(shape, 9);
-  const RingRun run = run_on_threads(config, {in.q, in.k, in.v, in.dout});
+  const RingRun run = run_on_threads(job, {in.q, in.k, in.v, in.dout});
   EXPECT_DOUBLE_EQ(summarize(run.recording).balance_ceiling, expected);
 }
 
 TEST(Simulation, TakesThousandsOfRanks) {
-  Job job{.shape = {1, 8, 8, 5000, 64}, .mask = MaskSpec::parse("causal"), .world_size = 5000};
+  Problem job{.shape = {1, 8, 8, 5000, 64}, .mask = MaskSpec::parse("causal"), .world_size = 5000};
   job.partition = PartitionKind::zigzag;
   Machine machine;
   machine.world_size = job.world_size;

@@ -163,7 +163,7 @@ TEST(SearchedRing, IsExactAndCountsThePredictedPairs) {
   for (const char* mask : {"causal", "causal+window:50", "prefix:100", "documents:200,100,84",
                            "causal+documents:190,60,50,84"}) {
     const RingReference reference({2, 4, 2, kSeqlen, kHeadDim}, DType::f32, mask, 0.3f, 5);
-    Job job;
+    Problem job;
     job.shape = reference.shape;
     job.mask = MaskSpec::parse(mask);
     job.world_size = kRanks;
@@ -173,7 +173,7 @@ TEST(SearchedRing, IsExactAndCountsThePredictedPairs) {
     const Mask by_position = job.mask.for_seqlen(kSeqlen);
 
     // What the loops see: contiguous parts of the reordered sequence, of which the backend knows more.
-    RingConfig config = reference.config(PartitionKind::contiguous, kRanks);
+    Problem config = reference.config(PartitionKind::contiguous, kRanks);
     config.mask = MaskSpec();
     const auto there = [&](const std::vector<float>& tensor) {
       return reordered(tensor, kHeadDim, order, false);

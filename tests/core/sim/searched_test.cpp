@@ -26,15 +26,15 @@ constexpr const char* kMasks[] = {"full",
                                   "documents:7,150,143",
                                   "prefix:90+documents:200,100"};
 
-Job job_of(Index seqlen, int world_size, const std::string& mask) {
-  Job job;
+Problem job_of(Index seqlen, int world_size, const std::string& mask) {
+  Problem job;
   job.shape.seqlen = seqlen;
   job.world_size = world_size;
   job.mask = MaskSpec::parse(mask);
   return job;
 }
 
-SearchRequest small(const Job& job, Granularity granularity, Index chunk_rows,
+SearchRequest small(const Problem& job, Granularity granularity, Index chunk_rows,
                     int exchanges = 2000) {
   return {.job = job,
           .granularity = granularity,
@@ -96,7 +96,7 @@ WorkAmount counted(const Mask& mask, const std::vector<Index>& queries,
 TEST(Searched, CountsWhatPositionsSay) {
   for (const char* mask : kMasks)
     for (const Granularity granularity : {Granularity{1, 1}, {8, 16}, {16, 4}}) {
-      const Job job = job_of(300, 4, mask);
+      const Problem job = job_of(300, 4, mask);
       const SearchedPartition found = search_partition(small(job, granularity, 16));
       const Mask by_position = job.mask.for_seqlen(300);
       for (int rank = 0; rank < 4; ++rank)
@@ -127,7 +127,7 @@ TEST(Searched, IsAtLeastAsGoodAsTheFixedPartitions) {
         "prefix:2000+causal", "causal+documents:4096,2048,1024,1024", "documents:3000,5000,192",
         "causal+documents:5000,3000,192"})
     for (const int n : {2, 4, 8}) {
-      Job job = job_of(8192, n, mask);
+      Problem job = job_of(8192, n, mask);
       const Granularity tiles{128, 128};
       const double found =
           search_partition({.job = job, .granularity = tiles, .exchanges = 20000}).slowest;
@@ -170,7 +170,7 @@ TEST(Searched, FindsTheBestOfAllWhereAllCanBeTried) {
   for (const char* mask : {"causal", "causal+window:3", "prefix:5", "causal+documents:5,2,3,6,2",
                            "documents:1,9,3,5", "window:4+documents:11,7"})
     for (const int n : {2, 3}) {
-      const Job job = job_of(18, n, mask);
+      const Problem job = job_of(18, n, mask);
       const Index rows = n == 2 ? 2 : 3;  // 9 chunks and a spare one, or 6
       const SearchedPartition found = search_partition(
           {.job = job, .granularity = {rows, rows}, .least_chunk_rows = rows, .exchanges = 5000});

@@ -69,8 +69,8 @@ TEST(SharedCores, AHostThatComputesPostsItsHopsAfterwards) {
   EXPECT_DOUBLE_EQ(times_on_own_processors(graph, {2, 1}).tasks[1].begin, 0);
 }
 
-Job job_of(int world_size, const char* mask) {
-  Job job;
+Problem job_of(int world_size, const char* mask) {
+  Problem job;
   job.shape = {1, 2, 2, 32 * world_size, 16};
   job.mask = MaskSpec::parse(mask);
   job.world_size = world_size;
@@ -92,7 +92,7 @@ TEST(SharedCores, EvenRanksTakeTurns) {
   machine.jitter = 0;
   machine.rates.bytes_per_s = 1e15;
   machine.rates.latency_s = 0;
-  const Job job = job_of(n, "full");
+  const Problem job = job_of(n, "full");
   const SimulationRequest request{.job = job, .pace = Pace::buffers};
   const Work work(job);
   const Simulation shared = simulate_on_shared_cores(request, work, machine);
@@ -105,7 +105,7 @@ TEST(SharedCores, EvenRanksTakeTurns) {
 TEST(SharedCores, AsManyAsRanksAreProcessorsOfTheirOwn) {
   for (const char* mask : {"full", "causal"})
     for (const int n : {1, 2, 7}) {
-      const Job job = job_of(n, mask);
+      const Problem job = job_of(n, mask);
       const SimulationRequest request{.job = job, .pace = Pace::buffers};
       const Work work(job);
       const Simulation shared = simulate_on_shared_cores(request, work, machine_of(n, n));
@@ -119,7 +119,7 @@ TEST(SharedCores, AsManyAsRanksAreProcessorsOfTheirOwn) {
 TEST(SharedCores, NeverBeatsTheWorkNorProcessorsOfTheirOwn) {
   for (const bool backward : {false, true})
     for (const int cores : {1, 2, 3}) {
-      Job job = job_of(6, "causal");
+      Problem job = job_of(6, "causal");
       job.backward = backward;
       const LoopGraph graph = graph_of_loops(job);
       const Work work(job);
@@ -143,7 +143,7 @@ TEST(SharedCores, NeverBeatsTheWorkNorProcessorsOfTheirOwn) {
 }
 
 TEST(SharedCores, RefusesRanksInStepAndNoProcessors) {
-  const Job job = job_of(4, "full");
+  const Problem job = job_of(4, "full");
   const Work work(job);
   EXPECT_THROW(simulate_on_shared_cores({.job = job}, work, machine_of(4, 2)), InputError);
   EXPECT_THROW(

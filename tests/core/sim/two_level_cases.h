@@ -11,20 +11,20 @@ namespace ringscope {
 inline constexpr std::pair<int, int> kTwoLevelSizes[] = {{1, 1}, {1, 5}, {5, 1}, {2, 2}, {2, 4},
                                                          {4, 2}, {3, 3}, {5, 3}, {2, 7}};
 
-inline Job two_level_job(int nodes, int places, const char* mask = "causal",
-                         PartitionKind partition = PartitionKind::contiguous,
-                         bool backward = true) {
+inline Problem two_level_job(int nodes, int places, const char* mask = "causal",
+                             PartitionKind partition = PartitionKind::contiguous,
+                             bool backward = true) {
   return {.shape = {2, 4, 2, 203, 8},
           .dtype = DType::bf16,
           .mask = MaskSpec::parse(mask),
           .partition = partition,
           .world_size = nodes * places,
-          .scheme = JobScheme::two_level,
+          .scheme = Scheme::two_level,
           .backward = backward,
           .nodes = nodes};
 }
 
-inline Machine two_level_machine(const Job& job, const Rates& rates, const Link& between) {
+inline Machine two_level_machine(const Problem& job, const Rates& rates, const Link& between) {
   Machine machine;
   machine.world_size = job.world_size;
   machine.rates = rates;
@@ -37,7 +37,7 @@ inline Machine two_level_machine(const Job& job, const Rates& rates, const Link&
 inline RandomCase random_two_level(RandomCases& cases) {
   RandomCase made = cases.next();
   while (made.job.world_size > 64) made = cases.next();
-  made.job.scheme = JobScheme::two_level;
+  made.job.scheme = Scheme::two_level;
   std::vector<int> divisors;
   for (int nodes = 1; nodes <= made.job.world_size; ++nodes)
     if (made.job.world_size % nodes == 0) divisors.push_back(nodes);

@@ -15,19 +15,19 @@
 namespace ringscope {
 namespace {
 
-Job job_of(int nodes, int places, const char* mask = "causal",
-           PartitionKind partition = PartitionKind::contiguous) {
+Problem job_of(int nodes, int places, const char* mask = "causal",
+               PartitionKind partition = PartitionKind::contiguous) {
   return {.shape = {1, 4, 2, 1023, 16},
           .dtype = DType::bf16,
           .mask = MaskSpec::parse(mask),
           .partition = partition,
           .world_size = nodes * places,
-          .scheme = JobScheme::two_level,
+          .scheme = Scheme::two_level,
           .backward = true,
           .nodes = nodes};
 }
 
-std::vector<double> slowest_by_step(const Job& job) {
+std::vector<double> slowest_by_step(const Problem& job) {
   const Work work(job);
   const int places = job.ranks_a_node();
   std::vector<double> slowest(static_cast<std::size_t>(job.world_size));
@@ -45,7 +45,7 @@ TEST(TwoLevelCost, BalanceIsThatOfEveryStep) {
   for (const auto& [nodes, places] : {std::pair{1, 6}, {6, 1}, {3, 4}, {4, 3}, {2, 8}})
     for (const char* mask : {"full", "causal", "causal+window:100", "causal+documents:1000,23"})
       for (const PartitionKind partition : kAllPartitions) {
-        const Job job = job_of(nodes, places, mask, partition);
+        const Problem job = job_of(nodes, places, mask, partition);
         const Balance balance = balance_of(job);
         EXPECT_FALSE(balance.sampled);
         const std::vector<double> told = slowest_by_step(job);
@@ -55,8 +55,8 @@ TEST(TwoLevelCost, BalanceIsThatOfEveryStep) {
           EXPECT_EQ(balance.steps[step].has_hop, step + 1 < told.size());
         }
         EXPECT_EQ(balance.mean_rank, total_pairs(job) / job.world_size);
-        Job flat = job;
-        flat.scheme = JobScheme::ring;
+        Problem flat = job;
+        flat.scheme = Scheme::ring;
         EXPECT_EQ(balance.slowest_rank, balance_of(flat).slowest_rank);
       }
 }
@@ -68,7 +68,7 @@ TEST(TwoLevelCost, BalanceOfManyRanksIsCloseToThatOfEveryStep) {
       for (const PartitionKind partition : kAllPartitions) {
         SCOPED_TRACE(testing::Message()
                      << nodes << " x " << places << ", " << mask << ", " << name_of(partition));
-        Job job = job_of(nodes, places, mask, partition);
+        Problem job = job_of(nodes, places, mask, partition);
         job.shape.seqlen = 64 * job.world_size;
         const Balance balance = balance_of(job);
         EXPECT_TRUE(balance.sampled);
@@ -83,7 +83,7 @@ TEST(TwoLevelCost, BalanceOfManyRanksIsCloseToThatOfEveryStep) {
 TEST(TwoLevelCost, BalanceOfTenThousandRanksTakesNoTime) {
   const auto begin = std::chrono::steady_clock::now();
   for (const auto& [nodes, places] : {std::pair{1250, 8}, {100, 100}}) {
-    Job job = job_of(nodes, places);
+    Problem job = job_of(nodes, places);
     job.shape.seqlen = Index{1} << 24;
     EXPECT_EQ(balance_of(job).steps.size(), 10000u);
   }
@@ -91,12 +91,12 @@ TEST(TwoLevelCost, BalanceOfTenThousandRanksTakesNoTime) {
 }
 
 TEST(TwoLevelCost, HoldsBuffersForBothLevels) {
-  const auto bytes_beside_ring = [](Job job) {
-    Job ring = job;
-    ring.scheme = JobScheme::ring;
+  const auto bytes_beside_ring = [](Problem job) {
+    Problem ring = job;
+    ring.scheme = Scheme::ring;
     return peak_bytes(job) - peak_bytes(ring);
   };
-  Job job = job_of(4, 4);
+  Problem job = job_of(4, 4);
   const double kv = 2 * kv_values(job.shape, 64) * 2, gradient = kv * 2;
   // Own block, two between nodes, two inside, for the ring's own and two; and two sums.
   EXPECT_EQ(bytes_beside_ring(job), 2 * kv + 2 * gradient);
@@ -109,16 +109,16 @@ TEST(TwoLevelCost, HoldsBuffersForBothLevels) {
 }
 
 TEST(TwoLevelCost, LimitsKeepNodesEqual) {
-  const Job job = job_of(4, 2);
+  const Problem job = job_of(4, 2);
   EXPECT_EQ(obstacle(job, 1e12), std::nullopt);
-  Job uneven = job;
+  Problem uneven = job;
   uneven.nodes = 3;
   EXPECT_EQ(obstacle(uneven, 1e12), "8 ranks do not divide by 3 nodes");
   EXPECT_THROW(balance_of(uneven), InputError);
   uneven.nodes = 9;
   EXPECT_EQ(obstacle(uneven, 1e12), "8 ranks do not divide by 9 nodes");
   EXPECT_EQ(smallest_world_size(job, 1e12), 4);
-  Job twelve = job;
+  Problem twelve = job;
   twelve.world_size = 12;
   EXPECT_EQ(smallest_world_size(job, peak_bytes(twelve)), 12);
   EXPECT_EQ(smallest_world_size(job, peak_bytes(twelve) - 1), 16);
@@ -127,7 +127,7 @@ TEST(TwoLevelCost, LimitsKeepNodesEqual) {
 }
 
 TEST(TwoLevelCost, LayerTimeTakesItsClosedForm) {
-  const Job job = job_of(4, 2);
+  const Problem job = job_of(4, 2);
   const Rates rates{1e9, 1e9, 1e8, 1e-6};
   const Balance balance = balance_of(job);
   EXPECT_EQ(layer_time(job, balance, rates).total(),

@@ -15,7 +15,7 @@
 namespace ringscope {
 namespace {
 
-Simulation run(const Job& job, Pace pace, const Machine& machine) {
+Simulation run(const Problem& job, Pace pace, const Machine& machine) {
   return simulate({.job = job, .pace = pace, .with_path = true}, Work(job), machine);
 }
 
@@ -51,7 +51,7 @@ TEST(TwoLevel, InStepItTakesWhatTheClosedFormSays) {
       for (const PartitionKind partition : kAllPartitions)
         for (const Rates& rates : {fast, slow})
           for (const Link& between : {fast_link, slow_link}) {
-            const Job job = two_level_job(nodes, places, mask, partition);
+            const Problem job = two_level_job(nodes, places, mask, partition);
             const LayerTime told = two_level_time(job, balance_of(job), rates, between);
             const Simulation done = run(job, Pace::in_step, two_level_machine(job, rates, between));
             ASSERT_EQ(done.forward_s, told.forward.wall) << nodes << " x " << places;
@@ -61,7 +61,7 @@ TEST(TwoLevel, InStepItTakesWhatTheClosedFormSays) {
 
 TEST(TwoLevel, TheClosedFormsPartsAddUp) {
   for (const auto& [nodes, places] : kTwoLevelSizes) {
-    const Job job = two_level_job(nodes, places);
+    const Problem job = two_level_job(nodes, places);
     const LayerTime time =
         two_level_time(job, balance_of(job), {1e9, 0.7e9, 4e7, 1e-6}, {"", 2e7, 2e-6});
     for (const PassTime* pass : {&time.forward, &time.backward})
@@ -74,11 +74,11 @@ TEST(TwoLevel, OfOneLevelItIsTheFlatRing) {
   RandomCases cases(21);
   for (int trial = 0; trial < 150; ++trial) {
     RandomCase made = random_two_level(cases);
-    Job& job = made.job;
+    Problem& job = made.job;
     job.nodes = trial % 2 == 0 ? 1 : job.world_size;
     if (job.nodes > 1) made.machine.hop_jitter = 0;  // drawn by other numbers
     RandomCase flat = made;
-    flat.job.scheme = JobScheme::ring;
+    flat.job.scheme = Scheme::ring;
     flat.machine.to_next = trial % 2 == 0 ? made.machine.to_next_here : made.machine.to_next_node;
     const Simulation ours = simulated(made), ring = simulated(flat);
     SCOPED_TRACE(made.text());
@@ -101,11 +101,11 @@ TEST(TwoLevel, SendsWhatItsTrafficSays) {
   for (const auto& [nodes, places] : kTwoLevelSizes)
     for (const PartitionKind partition : kAllPartitions)
       for (const Pace pace : {Pace::in_step, Pace::buffers}) {
-        const Job job = two_level_job(nodes, places, "causal", partition);
+        const Problem job = two_level_job(nodes, places, "causal", partition);
         const Simulation done =
             run(job, pace, two_level_machine(job, {1e9, 1e9, 1e8, 0}, {"", 3e7, 0}));
-        Job flat = job;
-        flat.scheme = JobScheme::ring;
+        Problem flat = job;
+        flat.scheme = Scheme::ring;
         double forward = 0, flat_forward = 0;
         for (int rank = 0; rank < job.world_size; ++rank) {
           const Traffic told = traffic_of(job, rank);
@@ -122,21 +122,21 @@ TEST(TwoLevel, SendsWhatItsTrafficSays) {
 // A step takes 1 ms; a hop inside a node 0.5 ms, one between nodes 5 ms: it hides behind the eight
 // steps of a turn, and behind one it does not, although a flat ring has a NIC for itself.
 TEST(TwoLevel, HidesSlowLinksThatAFlatRingCanNot) {
-  Job job = two_level_job(4, 8, "full", PartitionKind::contiguous, false);
+  Problem job = two_level_job(4, 8, "full", PartitionKind::contiguous, false);
   job.shape.seqlen = 32 * 8;
   const double block = kv_hop_bytes(job);
   Rates rates{1, 1, block / 0.5e-3, 0};
   rates.forward_flops = 4 * query_values(job.shape, 1) * 64 / 1e-3;
   const Topology topology = Topology::uniform(
       {32, 4, Placement::block, {"", block / 0.5e-3, 0}, {"", block / 5e-3, 0}, 8});
-  const auto wall = [&](JobScheme scheme, Pace pace) {
+  const auto wall = [&](Scheme scheme, Pace pace) {
     job.scheme = scheme;
     const std::vector<int> order = ring_order(topology, RingOrder::topology, scheme, block);
     return run(job, pace, machine_on(topology, rates, order, scheme)).wall_s();
   };
   for (const Pace pace : {Pace::in_step, Pace::buffers}) {
-    EXPECT_NEAR(wall(JobScheme::two_level, pace), 32e-3, 1e-9);
-    EXPECT_GT(wall(JobScheme::ring, pace), 31 * 5e-3);
+    EXPECT_NEAR(wall(Scheme::two_level, pace), 32e-3, 1e-9);
+    EXPECT_GT(wall(Scheme::ring, pace), 31 * 5e-3);
   }
 }
 
@@ -197,7 +197,7 @@ TEST(TwoLevel, MoreBuffersNeverHurt) {
 }
 
 TEST(TwoLevel, RefusesNodesThatDoNotDivideAndSharedCores) {
-  Job job = two_level_job(2, 4);
+  Problem job = two_level_job(2, 4);
   const Machine machine = two_level_machine(job, {1e9, 1e9, 1e9, 0}, {"", 1e9, 0});
   job.nodes = 3;
   try {

@@ -19,14 +19,14 @@ namespace ulysses_test {
 
 const Rates kRates{1e9, 0.7e9, 3e7, 2e-6};
 
-Job job_of(int world_size, const char* mask = "causal",
-           PartitionKind partition = PartitionKind::contiguous) {
+Problem job_of(int world_size, const char* mask = "causal",
+               PartitionKind partition = PartitionKind::contiguous) {
   return {.shape = {2, 8, 8, 203, 8},
           .dtype = DType::bf16,
           .mask = MaskSpec::parse(mask),
           .partition = partition,
           .world_size = world_size,
-          .scheme = JobScheme::ulysses,
+          .scheme = Scheme::ulysses,
           .backward = true};
 }
 
@@ -37,7 +37,7 @@ Machine machine_of(int world_size) {
   return machine;
 }
 
-Simulation run(const Job& job, const Machine& machine) {
+Simulation run(const Problem& job, const Machine& machine) {
   return simulate({.job = job, .with_path = true}, Work(job), machine);
 }
 
@@ -45,7 +45,7 @@ TEST(SimulatedUlysses, TakesWhatTheClosedFormSays) {
   for (const int n : {1, 2, 4, 8})
     for (const char* mask : {"full", "causal", "causal+window:40", "causal+documents:120,83"})
       for (const PartitionKind partition : kAllPartitions) {
-        const Job job = job_of(n, mask, partition);
+        const Problem job = job_of(n, mask, partition);
         const LayerTime told = layer_time(job, balance_of(job), kRates);
         const Simulation done = run(job, machine_of(n));
         EXPECT_EQ(done.forward_s, told.forward.wall);
@@ -67,7 +67,7 @@ TEST(SimulatedUlysses, TakesWhatTheClosedFormSays) {
 
 // The same on a machine from a topology whose nodes don't matter.
 TEST(SimulatedUlysses, TakesTheSameOnOneNode) {
-  const Job job = job_of(4);
+  const Problem job = job_of(4);
   const Link link{"", kRates.bytes_per_s, kRates.latency_s};
   const Topology topology = Topology::uniform({4, 1, Placement::block, link, link, 1});
   const Machine machine = machine_on(
@@ -76,7 +76,7 @@ TEST(SimulatedUlysses, TakesTheSameOnOneNode) {
 }
 
 TEST(SimulatedUlysses, AllWaitForTheSlowestAtEachAllToAll) {
-  const Job job = job_of(4, "full");
+  const Problem job = job_of(4, "full");
   const double all = run(job, machine_of(4)).wall_s();
   Machine machine = machine_of(4);
   machine.speed = {1, 1, 0.5, 1};
@@ -101,7 +101,7 @@ TEST(SimulatedUlysses, AllWaitForTheSlowestAtEachAllToAll) {
 }
 
 TEST(SimulatedUlysses, JitterIsTheLargestDrawn) {
-  Job job = job_of(8, "full");
+  Problem job = job_of(8, "full");
   job.backward = false;
   Machine machine = machine_of(8);
   const Simulation even = run(job, machine);
@@ -116,7 +116,7 @@ TEST(SimulatedUlysses, JitterIsTheLargestDrawn) {
 TEST(SimulatedUlysses, MoreBandwidthNeverHurts) {
   std::mt19937 random(9);
   for (int trial = 0; trial < 50; ++trial) {
-    const Job job = job_of(4);
+    const Problem job = job_of(4);
     Machine machine = machine_of(4);
     machine.hop_jitter = 0.5;
     machine.seed = random();
@@ -130,7 +130,7 @@ TEST(SimulatedUlysses, MoreBandwidthNeverHurts) {
 
 // A kernel that works by tiles has the same tiles whoever held the rows before.
 TEST(SimulatedUlysses, TilesAreThoseOfTheWholeSequence) {
-  Job job = job_of(4);
+  Problem job = job_of(4);
   job.backward = false;
   job.shape.seqlen = 256;
   double first = 0;
@@ -147,7 +147,7 @@ TEST(SimulatedUlysses, TilesAreThoseOfTheWholeSequence) {
 }
 
 TEST(SimulatedUlysses, EventsLieWithinTheRunOneAfterTheOther) {
-  const Job job = job_of(4);
+  const Problem job = job_of(4);
   Machine machine = machine_of(4);
   machine.jitter = machine.hop_jitter = 0.4;
   std::map<std::pair<int, Lane>, std::int64_t> ends;
@@ -171,7 +171,7 @@ TEST(SimulatedUlysses, EventsLieWithinTheRunOneAfterTheOther) {
 }
 
 TEST(SimulatedUlysses, RefusesHeadsThatCanNotBeDealtOut) {
-  const Job job = job_of(3);
+  const Problem job = job_of(3);
   try {
     run(job, machine_of(3));
     ADD_FAILURE();

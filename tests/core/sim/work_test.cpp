@@ -22,7 +22,7 @@ constexpr const char* kMasks[] = {"full",
                                   "causal+window:500",
                                   "causal+prefix:50+window:20"};
 
-Job job_of(const std::string& mask, PartitionKind partition, int world_size, Index seqlen) {
+Problem job_of(const std::string& mask, PartitionKind partition, int world_size, Index seqlen) {
   return {.shape = {1, 1, 1, seqlen, 4},
           .mask = MaskSpec::parse(mask),
           .partition = partition,
@@ -57,13 +57,13 @@ void for_jobs(F&& f) {
       }
 }
 
-Region region_of(const Job& job, const Mask& mask, int rank, int owner) {
+Region region_of(const Problem& job, const Mask& mask, int rank, int owner) {
   const Partition partition = job.partition_of_sequence();
   return {mask, partition.rows_of(rank), partition.rows_of(owner)};
 }
 
 TEST(Work, CountsThePairsOfEveryRankAndOwner) {
-  for_jobs([](const Job& job) {
+  for_jobs([](const Problem& job) {
     const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
     const Work work(job);
     ASSERT_EQ(work.world_size(), job.world_size);
@@ -91,7 +91,7 @@ double computed_by_tiles(const Region& region, Granularity granularity) {
 }
 
 TEST(Work, ComputesWholeTiles) {
-  for_jobs([](const Job& job) {
+  for_jobs([](const Problem& job) {
     if (job.world_size > 13) return;
     const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
     for (const Granularity granularity :
@@ -117,7 +117,7 @@ TEST(Work, HasFewStretches) {
     for (const char* text : {"full", "causal", "causal+window:100000", "prefix:70000",
                              "causal+documents:300000,200000,548577"})
       for (const int rank : {0, 1, 77, 2048, 4095}) {
-        const Job job = job_of(text, partition, 4096, 1048577);
+        const Problem job = job_of(text, partition, 4096, 1048577);
         const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
         EXPECT_LE(OwnerStretches(mask, job.partition_of_sequence()).of(rank).size(), 24u)
             << text << ", " << name_of(partition);
@@ -136,9 +136,9 @@ TEST(Work, OfATableIsWhatTheTableSays) {
 }
 
 TEST(Work, RefusesWhatDoesNotFit) {
-  const Job job = job_of("documents:3,4", PartitionKind::striped, 2, 8);
+  const Problem job = job_of("documents:3,4", PartitionKind::striped, 2, 8);
   EXPECT_THROW(Work{job}, InputError);
-  const Job good = job_of("causal", PartitionKind::striped, 2, 8);
+  const Problem good = job_of("causal", PartitionKind::striped, 2, 8);
   EXPECT_THROW(Work(good, {0, 1}), InputError);
 }
 

@@ -80,8 +80,8 @@ constexpr double kMostBytesPerS = 1e15;     // of a link whose hops took no time
 constexpr double kMostStep = 1e-4, kMostLatency = 1e-2;  // seconds
 constexpr double kOutlier = 3;  // a hop so many times as long as usual was held up
 
-Job job_of(const RunInfo& run) {
-  Job job;
+Problem job_of(const RunInfo& run) {
+  Problem job;
   job.shape = run.shape;
   validate(job.shape);
   job.dtype = parse_dtype(run.dtype);
@@ -90,7 +90,7 @@ Job job_of(const RunInfo& run) {
   job.partition = parse_partition(run.partition);
   job.world_size = run.world_size;
   job.kv_buffers = std::max(run.kv_buffers, 2);
-  for (const JobScheme scheme : kAllJobSchemes)
+  for (const Scheme scheme : kAllSchemes)
     if (run.scheme == name_of(scheme)) {
       job.scheme = scheme;
       return job;

@@ -40,7 +40,7 @@ Document timeline_of(Trace trace) {
 }
 
 RunInfo info_of(const Scenario& scenario) {
-  const Job& job = scenario.job;
+  const Problem& job = scenario.job;
   RunInfo info;
   info.backend = "sim";
   info.partition = name_of(job.partition);
@@ -71,10 +71,10 @@ RunFigures figures_of(const Simulation& run) {
 
 // Throws what simulate() throws.
 void simulate_into(Prediction& prediction, const Scenario& scenario, const std::string& name) {
-  const Job& job = scenario.job;
+  const Problem& job = scenario.job;
   const bool shared = scenario.cores > 0 && scenario.cores < job.world_size;
-  const bool loop = job.scheme == JobScheme::allgather ||
-                    (job.scheme == JobScheme::ring && scenario.pace == Pace::buffers);
+  const bool loop = job.scheme == Scheme::allgather ||
+                    (job.scheme == Scheme::ring && scenario.pace == Pace::buffers);
   if (shared && !loop)
     throw InputError(
         "ranks that share cores are simulated in a ring with buffers and in all-gather only");

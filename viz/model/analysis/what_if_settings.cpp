@@ -142,10 +142,10 @@ WhatIfSettings settings_of(const RunRates& rates) {
   settings.cores = recorded.cores;
   settings.slow_rank = std::max(rates.slow_rank, 0);
   settings.slowdown = rates.slowdown;
-  settings.way = recorded.job.scheme == JobScheme::allgather ? Way::allgather
-                 : recorded.job.scheme == JobScheme::ulysses ? Way::ulysses
-                 : recorded.pace == Pace::in_step            ? Way::in_step
-                                                             : Way::buffers;
+  settings.way = recorded.job.scheme == Scheme::allgather ? Way::allgather
+                 : recorded.job.scheme == Scheme::ulysses ? Way::ulysses
+                 : recorded.pace == Pace::in_step         ? Way::in_step
+                                                          : Way::buffers;
   return settings;
 }
 
@@ -185,14 +185,14 @@ Scenario scenario_of(const RunRates& rates, const WhatIfSettings& settings) {
   scenario.rates.backward_flops *= settings.flops;
   scenario.rates.bytes_per_s *= settings.bandwidth;
   scenario.rates.latency_s *= settings.latency;
-  Job& job = scenario.job;
+  Problem& job = scenario.job;
   job.world_size = settings.world_size;
   job.partition = settings.partition;
   job.mask = MaskSpec::parse(settings.mask);
   job.kv_buffers = settings.kv_buffers;
-  job.scheme = settings.way == Way::allgather ? JobScheme::allgather
-               : settings.way == Way::ulysses ? JobScheme::ulysses
-                                              : JobScheme::ring;
+  job.scheme = settings.way == Way::allgather ? Scheme::allgather
+               : settings.way == Way::ulysses ? Scheme::ulysses
+                                              : Scheme::ring;
   if (settings.way == Way::buffers) scenario.pace = Pace::buffers;
   if (settings.way == Way::in_step) scenario.pace = Pace::in_step;
   scenario.cores = settings.cores;

@@ -37,7 +37,7 @@ class WaitingEngine : public MpiEngine {
  public:
   using MpiEngine::MpiEngine;
   std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override {
-    const RingConfig& config = rank.config();
+    const Problem& config = rank.config();
     return std::make_unique<WaitingRank>(MpiEngine::make(rank, listener),
                                          KvHops{config.used_kv_buffers(), config.world_size, {}});
   }
@@ -47,7 +47,7 @@ class WaitingEngine : public MpiEngine {
 
 void ahead(MpiSession& session) {
   for (const int kv_buffers : {2, 3, session.world_size()}) {
-    RingConfig config;
+    Problem config;
     config.shape = {1, 2, 2, 41, 8};
     config.world_size = session.world_size();
     config.partition = PartitionKind::zigzag;

@@ -23,7 +23,7 @@ class BrokenSource : public RowSource {
 }  // namespace
 
 void fail(MpiSession& session, const std::string& what) {
-  RingConfig config;
+  Problem config;
   config.shape = {1, 2, 2, 40, 8};
   config.world_size = session.world_size();
   config.backward = true;

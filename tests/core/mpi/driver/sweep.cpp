@@ -33,7 +33,7 @@ void expect_same_bits(const char* name, const std::vector<float>& a, const std::
   EXPECT_TRUE(std::ranges::equal(a, b, {}, bits, bits)) << name;
 }
 
-void expect_same(const RingConfig& config, const RingRun& run, const RingRun& threads) {
+void expect_same(const Problem& config, const RingRun& run, const RingRun& threads) {
   expect_same_bits("out", run.outputs.out, threads.outputs.out);
   expect_same_bits("lse", run.outputs.lse, threads.outputs.lse);
   expect_same_bits("dq", run.outputs.dq, threads.outputs.dq);
@@ -67,7 +67,7 @@ class Sweep {
  public:
   explicit Sweep(MpiSession& session) : session_(session) {}
 
-  void check(RingConfig config) {
+  void check(Problem config) {
     // Every other time each rank has its own inputs, otherwise rank 0 hands them out.
     ProcessInputs from;
     from.is_scattered = runs_++ % 2 == 0;
@@ -117,7 +117,7 @@ void sweep(MpiSession& session) {
         for (const Scheme scheme : {Scheme::ring, Scheme::allgather}) {
           ++turn;
           if (seqlen != 37 && turn % 3 != 0) continue;
-          RingConfig config;
+          Problem config;
           const Index group = kGroups[turn / 2 % 3];
           config.shape = {1 + turn % 2, 2 * group, 2, seqlen, 8};
           config.dtype = kAllDTypes[turn / 3 % 3];
@@ -129,7 +129,7 @@ void sweep(MpiSession& session) {
           all.check(config);
         }
   // Rows that need several messages on their way in and out; without a backward pass.
-  RingConfig large;
+  Problem large;
   large.shape = {1, 2, 2, 1500, 64};
   large.mask = MaskSpec::parse("causal");
   large.partition = PartitionKind::zigzag;
