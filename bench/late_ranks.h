@@ -7,8 +7,8 @@
 //   lateness 1   straggler: the last rank sleeps 20 ms before every block, the others never
 //
 //   of_two       wall time / wall time with two buffers: what additional buffers hide
-//   foretold     the same ratio, simulated with the same delays (core/sim)
-//   of_foretold  wall time / simulated wall time
+//   predicted     the same ratio, simulated with the same delays (core/sim)
+//   of_predicted  wall time / simulated wall time
 //   of_in_step   wall time / simulated wall time of a ring whose ranks begin every step together
 //   of_least     wall time / time of ranks that wait for nobody: what no ring can hide
 //
@@ -55,7 +55,7 @@ inline AttentionInputs late_inputs() {
 }
 
 // Simulate ranks whose compute time is negligible, with hops that take no time.
-inline double foretold_s(const Problem& config, Pace pace = Pace::buffers) {
+inline double predicted_s(const Problem& config, Pace pace = Pace::buffers) {
   const Work work(config);
   constexpr double kBlock = 1e-6;
   Machine machine;
@@ -88,7 +88,7 @@ inline double least_s(const Problem& config) {
 // Measure with `wall_s(config)`, which runs a ring: one seed per iteration, two buffers and more.
 template <class WallTime>
 void measure_late_ranks(benchmark::State& state, WallTime&& wall_s) {
-  double more = 0, two = 0, foretold_more = 0, foretold_two = 0, in_step = 0, least = 0;
+  double more = 0, two = 0, predicted_more = 0, predicted_two = 0, in_step = 0, least = 0;
   std::uint64_t seed = 0;
   for (auto _ : state) {
     const Problem config =
@@ -98,15 +98,15 @@ void measure_late_ranks(benchmark::State& state, WallTime&& wall_s) {
     const double wall = wall_s(config);
     more += wall;
     two += wall_s(of_two);
-    foretold_more += foretold_s(config);
-    foretold_two += foretold_s(of_two);
+    predicted_more += predicted_s(config);
+    predicted_two += predicted_s(of_two);
     least += least_s(config);
-    in_step += foretold_s(config, Pace::in_step);
+    in_step += predicted_s(config, Pace::in_step);
     state.SetIterationTime(wall);
   }
   state.counters["of_two"] = more / two;
-  state.counters["foretold"] = foretold_more / foretold_two;
-  state.counters["of_foretold"] = more / foretold_more;
+  state.counters["predicted"] = predicted_more / predicted_two;
+  state.counters["of_predicted"] = more / predicted_more;
   state.counters["of_in_step"] = more / in_step;
   state.counters["of_least"] = more / least;
 }

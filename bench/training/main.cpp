@@ -28,7 +28,7 @@
 namespace ringscope {
 namespace {
 
-struct Foretold {
+struct Predicted {
   double share = 0, step_s = 0;
 };
 
@@ -36,7 +36,7 @@ struct Foretold {
 struct Row {
   Deal deal;
   std::vector<TimedStep> steps;
-  std::vector<Foretold> plans;
+  std::vector<Predicted> plans;
 };
 
 template <class T, class Number>
@@ -55,7 +55,7 @@ double least_of(const std::vector<TimedStep>& all, const Number& number) {
   return least;
 }
 
-Foretold foretell(const TrainingSettings& settings, const Deal& deal) {
+Predicted predict(const TrainingSettings& settings, const Deal& deal) {
   const ModelShape& s = settings.shape;
   const rapidjson::Document json = parsed(output_of(fmt::format(
       "'{}' plan --measure --world-size {} --partition {} --scheme ring --batch {} --seqlen {} "
@@ -77,8 +77,8 @@ void print_rows(const StepShape& shape, const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     const double step = least_of(row.steps, wall), attention = median_of(row.steps, share);
     const double computing = median_of(row.steps, cpu_share);
-    const double plan = median_of(row.plans, [](const Foretold& f) { return f.share; });
-    const double plan_step = median_of(row.plans, [](const Foretold& f) { return f.step_s; });
+    const double plan = median_of(row.plans, [](const Predicted& f) { return f.share; });
+    const double plan_step = median_of(row.plans, [](const Predicted& f) { return f.step_s; });
     fmt::print(
         "{:>5} x {:<3} N {} {:<11} step {:7.1f} ms (median {:7.1f})  of one {:.3f} (processor "
         "{:.3f})  attention {:.3f} ({:.3f})  plan {:.3f}, over it {:.3f} ({:.3f})  step {:.3f}\n",
@@ -105,7 +105,7 @@ void run(const TrainingBenchOptions& options) {
       for (Row& row : rows) {
         for (const TimedStep& step : timed_steps(settings, row.deal, text, options.steps))
           row.steps.push_back(step);
-        row.plans.push_back(foretell(settings, row.deal));
+        row.plans.push_back(predict(settings, row.deal));
       }
     print_rows(shape, rows);
   }

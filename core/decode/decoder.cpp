@@ -128,7 +128,7 @@ void Decoder::feed_forward(const LayerWeights& layer) {
   };
   project(layer.gate, hidden_);
   project(layer.up, up_);
-  gate_forward(hidden_.size(), hidden_.data(), up_.data(), hidden_.data());
+  swiglu_forward(hidden_.size(), hidden_.data(), up_.data(), hidden_.data());
   linear_forward(product_, store_, layer.down, batch_, hidden_.data(), Store::accumulate,
                  stream_.data());
 }

@@ -110,7 +110,7 @@ void MlpLayer::forward(const ParameterStore& store, const float* x, float* y, Wo
   float* const hidden = shared.hidden.data();
   linear_forward(shared.product, store, weights_.gate, tokens, x, Store::overwrite, gate_.data());
   linear_forward(shared.product, store, weights_.up, tokens, x, Store::overwrite, up_.data());
-  gate_forward(gate_.size(), gate_.data(), up_.data(), hidden);
+  swiglu_forward(gate_.size(), gate_.data(), up_.data(), hidden);
   linear_forward(shared.product, store, weights_.down, tokens, hidden, Store::accumulate, y);
 }
 
@@ -119,10 +119,10 @@ void MlpLayer::backward(ParameterStore& store, const float* x, const float* dy, 
   const Index tokens = shared.ring.tokens();
   float *const hidden = shared.hidden.data(), *const gradient = shared.hidden_gradient.data(),
                *const up_gradient = shared.up_gradient.data();
-  gate_forward(gate_.size(), gate_.data(), up_.data(), hidden);
+  swiglu_forward(gate_.size(), gate_.data(), up_.data(), hidden);
   linear_backward(shared.product, store, weights_.down, tokens, hidden, dy, Store::overwrite,
                   gradient);
-  gate_backward(gate_.size(), gate_.data(), up_.data(), gradient, gradient, up_gradient);
+  swiglu_backward(gate_.size(), gate_.data(), up_.data(), gradient, gradient, up_gradient);
   linear_backward(shared.product, store, weights_.gate, tokens, x, gradient, Store::overwrite, dx);
   linear_backward(shared.product, store, weights_.up, tokens, x, up_gradient, Store::accumulate,
                   dx);

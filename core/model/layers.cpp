@@ -83,15 +83,15 @@ void for_vectors(Index values, F&& f) {
 
 }  // namespace
 
-void gate_forward(Index values, const float* gate, const float* up, float* y) {
+void swiglu_forward(Index values, const float* gate, const float* up, float* y) {
   for_vectors(values, [&](Index i, auto lanes) {
     const Vector g = load_first(gate + i, lanes);
     store_first(y + i, g * sigmoid(g) * load_first(up + i, lanes), lanes);
   });
 }
 
-void gate_backward(Index values, const float* gate, const float* up, const float* dy, float* dgate,
-                   float* dup) {
+void swiglu_backward(Index values, const float* gate, const float* up, const float* dy,
+                     float* dgate, float* dup) {
   for_vectors(values, [&](Index i, auto lanes) {
     const Vector g = load_first(gate + i, lanes), u = load_first(up + i, lanes);
     const Vector d = load_first(dy + i, lanes), s = sigmoid(g);

@@ -104,10 +104,10 @@ class Rotary {
 //
 //   dup = dy gate s        dgate = dy up s (1 + gate (1 - s))
 
-void gate_forward(Index values, const float* gate, const float* up, float* y);
+void swiglu_forward(Index values, const float* gate, const float* up, float* y);
 // Overwrite dgate and dup, each of which may alias dy, gate or up.
-void gate_backward(Index values, const float* gate, const float* up, const float* dy, float* dgate,
-                   float* dup);
+void swiglu_backward(Index values, const float* gate, const float* up, const float* dy,
+                     float* dgate, float* dup);
 
 // ---
 // The projections order values by row and then by head, attention by head and then by row.

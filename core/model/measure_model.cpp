@@ -94,11 +94,11 @@ class LayerBench {
     rms_norm_backward(rows_, shape_.width, x_.data(), gain(), rms_.data(), y_.data(), dx_.data(),
                       store_.gradient(weights_.layers[0].mlp_gain));
   }
-  void gate() { gate_forward(gate_.size(), gate_.data(), up_.data(), hidden_.data()); }
-  void gate_backward() {
+  void gate() { swiglu_forward(gate_.size(), gate_.data(), up_.data(), hidden_.data()); }
+  void swiglu_backward() {
     gate();
-    ringscope::gate_backward(gate_.size(), gate_.data(), up_.data(), gate_.data(), hidden_.data(),
-                             up_gradient_.data());
+    ringscope::swiglu_backward(gate_.size(), gate_.data(), up_.data(), gate_.data(), hidden_.data(),
+                               up_gradient_.data());
   }
 
   void heads() {
@@ -161,7 +161,7 @@ ModelFigures measure_model(const ModelMeasurement& what) {
   const std::vector<double> seconds = slowest_thread(benches, [&](LayerBench& bench) {
     return fastest_of(what.seconds, {[&] { bench.products(); }, [&] { bench.norm(); },
                                      [&] { bench.norm_backward(); }, [&] { bench.gate(); },
-                                     [&] { bench.gate_backward(); }, [&] { bench.heads(); },
+                                     [&] { bench.swiglu_backward(); }, [&] { bench.heads(); },
                                      [&] { bench.heads_backward(); }, [&] { bench.loss(0); },
                                      [&] { bench.loss(1e-3); }, [&] { bench.update(); }});
   });

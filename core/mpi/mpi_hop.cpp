@@ -24,7 +24,7 @@ std::string HopNote::text(const HopNote& other) const {
                      name_of(static_cast<Pass>(pass)), step);
 }
 
-bool HopSide::look() {
+bool HopHalf::look() {
   if (hop_ == nullptr) {
     const std::lock_guard lock(waits_.mutex_);
     if (hops_.empty()) return false;
@@ -51,7 +51,7 @@ bool HopSide::look() {
   return moved;
 }
 
-bool HopSide::look_for_note() {
+bool HopHalf::look_for_note() {
   int done = 0;
   check_mpi(MPI_Test(&note_, &done, MPI_STATUS_IGNORE), "MPI_Test");
   if (!done) return false;
@@ -62,7 +62,7 @@ bool HopSide::look_for_note() {
   return true;
 }
 
-bool HopSide::look_for_blocks() {
+bool HopHalf::look_for_blocks() {
   // [progress
   int count = 0;
   completed_.resize(requests_.size());
@@ -80,7 +80,7 @@ bool HopSide::look_for_blocks() {
   return true;
 }
 
-void HopSide::exchange_notes(Tag mine, Tag theirs) {
+void HopHalf::exchange_notes(Tag mine, Tag theirs) {
   check_mpi(MPI_Irecv(&theirs_, sizeof theirs_, MPI_BYTE, peer_, number_of(theirs), MPI_COMM_WORLD,
                       &note_),
             "MPI_Irecv");
@@ -89,7 +89,7 @@ void HopSide::exchange_notes(Tag mine, Tag theirs) {
             "MPI_Isend");
 }
 
-void HopSide::compare(const HopNote& place, int receiver, const HopNote& offer, int sender) const {
+void HopHalf::compare(const HopNote& place, int receiver, const HopNote& offer, int sender) const {
   if (place == offer) return;
   throw RunError(fmt::format("sent {}, where rank {} expected {}", offer.text(place), receiver,
                              place.text(offer)),

@@ -31,7 +31,7 @@ class MpiWaits {
 
  private:
   friend class MpiCommunicator;
-  friend class HopSide;
+  friend class HopHalf;
   friend class MpiHop;
 
   std::mutex calls_;                  // held by the thread that calls MPI; taken before mutex_
@@ -134,11 +134,11 @@ struct HopNote {
 
 // One half of a rank's hops, one hop after the other. The progress thread uses it; new hops are
 // added under the mutex of the waits.
-class HopSide {
+class HopHalf {
  public:
-  HopSide(MpiWaits& waits, int rank, int peer, Index message_bytes, RankPulse* pulse)
+  HopHalf(MpiWaits& waits, int rank, int peer, Index message_bytes, RankPulse* pulse)
       : rank_(rank), peer_(peer), message_bytes_(message_bytes), waits_(waits), pulse_(pulse) {}
-  virtual ~HopSide() = default;
+  virtual ~HopHalf() = default;
 
   // Do what can be done now, and return whether there was anything. Throw RunError.
   bool look();
@@ -190,9 +190,9 @@ class HopSide {
   std::int64_t begin_ns_ = 0;
 };
 
-class Sending : public HopSide {
+class Sending : public HopHalf {
  public:
-  using HopSide::HopSide;
+  using HopHalf::HopHalf;
 
  private:
   void start(const Exchange& hop) override;
@@ -200,9 +200,9 @@ class Sending : public HopSide {
   void finished(MpiHop& hop, std::int64_t begin, std::int64_t end) override;
 };
 
-class Receiving : public HopSide {
+class Receiving : public HopHalf {
  public:
-  using HopSide::HopSide;
+  using HopHalf::HopHalf;
 
  private:
   bool may_start(MpiHop& hop) const override;

@@ -46,7 +46,7 @@ Lifeline::Impl::Impl(int rank, int world_size, double timeout_s)
 Lifeline::Impl::~Impl() { stop(); }
 
 void Lifeline::Impl::open_door(Descriptor listener, const Invitation& invitation) {
-  doorstep_.emplace(std::move(listener), invitation, world_size_);
+  acceptor_.emplace(std::move(listener), invitation, world_size_);
 }
 
 void Lifeline::Impl::connect_to_rank_0(Descriptor socket) {

@@ -114,7 +114,7 @@ class Lifeline::Impl {
   bool is_excused(const Seat& seat) const;
 
   Descriptor wake_;
-  std::optional<Doorstep> doorstep_;
+  std::optional<Acceptor> acceptor_;
   std::thread thread_;
   bool is_stopping_ = false;
 

@@ -17,10 +17,10 @@
 namespace ringscope {
 namespace {
 
-// Rank 0 is asked again if it drops this process because it has too many guests at once.
+// Rank 0 is asked again if it drops this process because it has too many all_accepted at once.
 constexpr int kRounds = 3;
 constexpr double kPause = 0.1;
-constexpr double kPatienceWithStrangers = 5;
+constexpr double kPendingSeconds = 5;
 
 // An address that is being tried.
 struct Candidate {
@@ -32,7 +32,7 @@ struct Candidate {
 enum class State { open, refused, welcome };
 
 // Advance `candidate` as far as possible without waiting; errno tells why it was refused.
-State advance(Candidate& candidate, const std::string& knock, const Secret& answer) {
+State advance(Candidate& candidate, const std::string& join_request, const Secret& answer) {
   const int fd = candidate.socket.get();
   if (!candidate.is_connected) {
     if (const int error = connect_error(fd); error != 0) {
@@ -41,8 +41,8 @@ State advance(Candidate& candidate, const std::string& knock, const Secret& answ
     }
     candidate.is_connected = true;
     // An empty socket buffer takes so few bytes at once.
-    return ::send(fd, knock.data(), knock.size(), MSG_NOSIGNAL) ==
-                   static_cast<ssize_t>(knock.size())
+    return ::send(fd, join_request.data(), join_request.size(), MSG_NOSIGNAL) ==
+                   static_cast<ssize_t>(join_request.size())
                ? State::open
                : State::refused;
   }
@@ -63,7 +63,7 @@ State advance(Candidate& candidate, const std::string& knock, const Secret& answ
 }
 
 // Try all addresses once. Return none when all refuse or time is over; errno tells (ETIMEDOUT).
-std::optional<Descriptor> try_all(const Invitation& invitation, const std::string& knock,
+std::optional<Descriptor> try_all(const Invitation& invitation, const std::string& join_request,
                                   double until) {
   std::vector<Candidate> candidates;
   int error = ENETUNREACH;
@@ -86,7 +86,7 @@ std::optional<Descriptor> try_all(const Invitation& invitation, const std::strin
     ::poll(polled.data(), polled.size(), static_cast<int>(std::ceil(std::min(left, 1.0) * 1e3)));
     for (std::size_t i = polled.size(); i-- > 0;) {
       if (polled[i].revents == 0) continue;
-      const State state = advance(candidates[i], knock, invitation.answer);
+      const State state = advance(candidates[i], join_request, invitation.answer);
       if (state == State::welcome) return std::move(candidates[i].socket);
       if (state == State::open) continue;
       error = errno;
@@ -100,12 +100,12 @@ std::optional<Descriptor> try_all(const Invitation& invitation, const std::strin
 }  // namespace
 
 Descriptor reach_rank_0(const Invitation& invitation, int rank, int world_size, double timeout_s) {
-  const std::string knock =
-      wire::frame(wire::Type::knock,
-                  wire::pack(wire::Knock{invitation.knock, wire::kVersion, rank, world_size}));
+  const std::string join_request = wire::frame(
+      wire::Type::join_request,
+      wire::pack(wire::JoinRequest{invitation.join_request, wire::kVersion, rank, world_size}));
   const double until = steady_seconds() + timeout_s;
   for (int round = 1;; ++round) {
-    if (std::optional<Descriptor> socket = try_all(invitation, knock, until))
+    if (std::optional<Descriptor> socket = try_all(invitation, join_request, until))
       return std::move(*socket);
     const int error = errno;
     if (round == kRounds || steady_seconds() + kPause >= until) {
@@ -120,19 +120,19 @@ Descriptor reach_rank_0(const Invitation& invitation, int rank, int world_size, 
   }
 }
 
-Doorstep::Doorstep(Descriptor listener, const Invitation& invitation, int world_size)
+Acceptor::Acceptor(Descriptor listener, const Invitation& invitation, int world_size)
     : listener_(std::move(listener)),
       invitation_(invitation),
       room_(256 + 8 * static_cast<std::size_t>(world_size)) {}
 
-std::vector<int> Doorstep::sockets(double now) const {
+std::vector<int> Acceptor::sockets(double now) const {
   std::vector<int> sockets;
   if (now >= rests_until_) sockets.push_back(listener_.get());
-  for (const Stranger& stranger : strangers_) sockets.push_back(stranger.socket.get());
+  for (const Pending& pending : pending_) sockets.push_back(pending.socket.get());
   return sockets;
 }
 
-std::vector<Doorstep::Guest> Doorstep::admit(double now) {
+std::vector<Acceptor::Accepted> Acceptor::admit(double now) {
   while (now >= rests_until_) {
     std::optional<Descriptor> socket = accept_at(listener_.get());
     if (!socket) {
@@ -140,32 +140,32 @@ std::vector<Doorstep::Guest> Doorstep::admit(double now) {
         rests_until_ = now + kPause;
       break;
     }
-    if (strangers_.size() >= room_) strangers_.erase(strangers_.begin());
-    strangers_.push_back({std::move(*socket), "", now});
+    if (pending_.size() >= room_) pending_.erase(pending_.begin());
+    pending_.push_back({std::move(*socket), "", now});
   }
 
-  std::vector<Guest> guests;
-  std::erase_if(strangers_, [&](Stranger& stranger) {
+  std::vector<Accepted> all_accepted;
+  std::erase_if(pending_, [&](Pending& pending) {
     char buffer[128];
-    const std::size_t missing = wire::knock_bytes() - stranger.said.size();
-    const ssize_t n = ::recv(stranger.socket.get(), buffer, std::min(missing, sizeof buffer), 0);
-    if (n < 0)
-      return !(errno == EAGAIN || errno == EINTR) || now - stranger.since > kPatienceWithStrangers;
+    const std::size_t missing = wire::knock_bytes() - pending.said.size();
+    const ssize_t n = ::recv(pending.socket.get(), buffer, std::min(missing, sizeof buffer), 0);
+    if (n < 0) return !(errno == EAGAIN || errno == EINTR) || now - pending.since > kPendingSeconds;
     if (n == 0) return true;
-    stranger.said.append(buffer, static_cast<std::size_t>(n));
+    pending.said.append(buffer, static_cast<std::size_t>(n));
     try {
-      const std::optional<wire::Frame> frame = wire::first_frame(stranger.said);
-      if (!frame) return stranger.said.size() >= wire::knock_bytes();
-      if (frame->type != wire::Type::knock) return true;
-      const wire::Knock knock = wire::knock_from(frame->payload);
-      if (knock.secret == invitation_.knock) guests.push_back({knock, std::move(stranger.socket)});
+      const std::optional<wire::Frame> frame = wire::first_frame(pending.said);
+      if (!frame) return pending.said.size() >= wire::knock_bytes();
+      if (frame->type != wire::Type::join_request) return true;
+      const wire::JoinRequest join_request = wire::join_request_from(frame->payload);
+      if (join_request.secret == invitation_.join_request)
+        all_accepted.push_back({join_request, std::move(pending.socket)});
     } catch (const wire::Malformed&) {
     }
     return true;
   });
-  return guests;
+  return all_accepted;
 }
 
-std::string Doorstep::answer() const { return wire::Packer().secret(invitation_.answer).take(); }
+std::string Acceptor::answer() const { return wire::Packer().secret(invitation_.answer).take(); }
 
 }  // namespace ringscope

@@ -18,24 +18,24 @@ namespace ringscope {
 Descriptor reach_rank_0(const Invitation& invitation, int rank, int world_size, double timeout_s);
 
 // Connections at rank 0's door that have not yet identified themselves. Each may send as many bytes
-// as a knock has. Those that send something else, or nothing for a while, are dropped.
-class Doorstep {
+// as a join_request has. Those that send something else, or nothing for a while, are dropped.
+class Acceptor {
  public:
-  struct Guest {
-    wire::Knock knock;
+  struct Accepted {
+    wire::JoinRequest join_request;
     Descriptor socket;
   };
 
-  Doorstep(Descriptor listener, const Invitation& invitation, int world_size);
+  Acceptor(Descriptor listener, const Invitation& invitation, int world_size);
 
   // Return the sockets to poll for reading. admit() is needed only when one of these has something.
   std::vector<int> sockets(double now) const;
   // Take new connections, and return those that have shown the right secret.
-  std::vector<Guest> admit(double now);
-  std::string answer() const;  // the frame for an admitted guest
+  std::vector<Accepted> admit(double now);
+  std::string answer() const;  // the frame for an admitted accepted
 
  private:
-  struct Stranger {
+  struct Pending {
     Descriptor socket;
     std::string said;
     double since;
@@ -45,7 +45,7 @@ class Doorstep {
   Invitation invitation_;
   std::size_t room_;
   double rests_until_ = 0;  // while the system has no free descriptors
-  std::vector<Stranger> strangers_;
+  std::vector<Pending> pending_;
 };
 
 }  // namespace ringscope

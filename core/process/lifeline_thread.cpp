@@ -78,8 +78,8 @@ double Lifeline::Impl::seconds_to_sleep(double now) const {
 
 void Lifeline::Impl::poll_sockets(std::unique_lock<std::mutex>& lock) {
   std::vector<pollfd> polled = {{wake_.get(), POLLIN, 0}};
-  if (doorstep_)
-    for (const int socket : doorstep_->sockets(steady_seconds()))
+  if (acceptor_)
+    for (const int socket : acceptor_->sockets(steady_seconds()))
       polled.push_back({socket, POLLIN, 0});
   const std::size_t first_seat = polled.size();
   std::vector<int> ranks;
@@ -96,7 +96,7 @@ void Lifeline::Impl::poll_sockets(std::unique_lock<std::mutex>& lock) {
   ::poll(polled.data(), polled.size(), sleep_ms);
   lock.lock();
   clear_wake_up(wake_.get());
-  if (doorstep_) welcome_guests();
+  if (acceptor_) welcome_guests();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const int events = polled[first_seat + i].revents;
     Connection& connection = *seats_[static_cast<std::size_t>(ranks[i])].connection;
@@ -110,21 +110,22 @@ void Lifeline::Impl::poll_sockets(std::unique_lock<std::mutex>& lock) {
 }
 
 void Lifeline::Impl::welcome_guests() {
-  const std::string answer = doorstep_->answer();
-  for (Doorstep::Guest& guest : doorstep_->admit(now_)) {
-    const int r = guest.knock.rank;
+  const std::string answer = acceptor_->answer();
+  for (Acceptor::Accepted& accepted : acceptor_->admit(now_)) {
+    const int r = accepted.join_request.rank;
     if (r < 1 || r >= world_size_) continue;
     Seat& seat = seats_[static_cast<std::size_t>(r)];
     if (seat.is_joined) continue;  // it came by several addresses
-    if (guest.knock.version != wire::kVersion || guest.knock.world_size != world_size_) {
+    if (accepted.join_request.version != wire::kVersion ||
+        accepted.join_request.world_size != world_size_) {
       settle(failure_of(r, true,
-                        guest.knock.version != wire::kVersion
+                        accepted.join_request.version != wire::kVersion
                             ? "it is another version of this program than rank 0"
-                            : "it counts " + std::to_string(guest.knock.world_size) +
+                            : "it counts " + std::to_string(accepted.join_request.world_size) +
                                   " ranks, rank 0 " + std::to_string(world_size_)));
       continue;
     }
-    seat.connection = std::make_unique<Connection>(std::move(guest.socket));
+    seat.connection = std::make_unique<Connection>(std::move(accepted.socket));
     seat.is_joined = true;
     seat.heard_at = steady_seconds();
     seat.connection->send(wire::Type::welcome, answer);
@@ -132,7 +133,7 @@ void Lifeline::Impl::welcome_guests() {
     changed_.notify_all();
   }
   if (all_peers([&](int r) { return seats_[static_cast<std::size_t>(r)].is_joined; }))
-    doorstep_.reset();
+    acceptor_.reset();
 }
 
 void Lifeline::Impl::take_frame(int from, wire::Type type, std::string_view payload) {
@@ -244,15 +245,15 @@ void Lifeline::Impl::call_back(std::unique_lock<std::mutex>& lock) {
 }
 
 // Let the peers read to the end, and read their ends, because closing a socket that holds unread
-// bytes may destroy what was sent to the peer before. Late guests are told why.
+// bytes may destroy what was sent to the peer before. Late all_accepted are told why.
 void Lifeline::Impl::linger(std::unique_lock<std::mutex>& lock) {
   const double until = steady_seconds() + kLinger;
   for (;;) {
     now_ = steady_seconds();
-    if (doorstep_) welcome_guests();
+    if (acceptor_) welcome_guests();
     std::vector<pollfd> polled;
-    if (doorstep_)
-      for (const int socket : doorstep_->sockets(now_)) polled.push_back({socket, POLLIN, 0});
+    if (acceptor_)
+      for (const int socket : acceptor_->sockets(now_)) polled.push_back({socket, POLLIN, 0});
     for (const int r : peers_) {
       std::unique_ptr<Connection>& connection = seats_[static_cast<std::size_t>(r)].connection;
       if (connection == nullptr) continue;

@@ -69,24 +69,24 @@ void Unpacker::end() const {
   if (!rest_.empty()) throw Malformed();
 }
 
-std::string pack(const Knock& knock) {
+std::string pack(const JoinRequest& join_request) {
   return Packer()
-      .secret(knock.secret)
-      .number(knock.version)
-      .number(plus_one(knock.rank))
-      .number(plus_one(knock.world_size))
+      .secret(join_request.secret)
+      .number(join_request.version)
+      .number(plus_one(join_request.rank))
+      .number(plus_one(join_request.world_size))
       .take();
 }
 
-Knock knock_from(std::string_view payload) {
+JoinRequest join_request_from(std::string_view payload) {
   Unpacker in(payload);
-  Knock knock;
-  knock.secret = in.secret();
-  knock.version = static_cast<std::uint32_t>(in.number_below(UINT32_MAX));
-  knock.rank = in.signed_number();
-  knock.world_size = in.signed_number();
+  JoinRequest join_request;
+  join_request.secret = in.secret();
+  join_request.version = static_cast<std::uint32_t>(in.number_below(UINT32_MAX));
+  join_request.rank = in.signed_number();
+  join_request.world_size = in.signed_number();
   in.end();
-  return knock;
+  return join_request;
 }
 
 std::string pack(const Status& status) {
@@ -135,7 +135,7 @@ Failure failure_from(std::string_view payload) {
   return failure;
 }
 
-std::size_t knock_bytes() { return kHeaderBytes + pack(Knock{}).size(); }
+std::size_t knock_bytes() { return kHeaderBytes + pack(JoinRequest{}).size(); }
 
 std::size_t welcome_bytes() { return kHeaderBytes + Secret{}.size(); }
 

@@ -21,7 +21,7 @@ inline constexpr std::size_t kMaxPayload = 64 << 10;
 inline constexpr std::size_t kMaxMessage = std::size_t{1} << 32;  // of many frames
 
 enum class Type : std::uint8_t {
-  knock,         // from the others, first of all
+  join_request,  // from the others, first of all
   welcome,       // rank 0's answer
   status,        // a sign of life
   report,        // a rank to rank 0: something failed
@@ -69,7 +69,7 @@ class Unpacker {
   std::string_view rest_;
 };
 
-struct Knock {
+struct JoinRequest {
   Secret secret{};
   std::uint32_t version = kVersion;
   int rank = -1;
@@ -92,10 +92,10 @@ struct Failure {
   RunError error() const { return RunError(message, rank, step); }
 };
 
-std::string pack(const Knock& knock);
+std::string pack(const JoinRequest& join_request);
 std::string pack(const Status& status);
 std::string pack(const Failure& failure);
-Knock knock_from(std::string_view payload);
+JoinRequest join_request_from(std::string_view payload);
 Status status_from(std::string_view payload);
 Failure failure_from(std::string_view payload);
 

@@ -72,11 +72,11 @@ namespace {
 std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
                      const std::vector<std::unique_ptr<RankEngine>>& engines, Engine& engine) {
   std::vector<std::int64_t> end_ns(ranks.size());
-  std::optional<Watcher> watcher;
+  std::optional<Watchdog> watchdog;
   if (engine.has_pulses()) {
     std::vector<RankPulse*> pulses;
     for (const auto& rank : ranks) pulses.push_back(&rank->pulse());
-    watcher.emplace(std::move(pulses), ranks.front()->config().timeout_s, engine);
+    watchdog.emplace(std::move(pulses), ranks.front()->config().timeout_s, engine);
   }
   const auto run_one = [&](std::size_t r) {
     const int rank = static_cast<int>(r);
@@ -89,7 +89,7 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
     } catch (const std::exception& error) {
       engine.fail(RunError(error.what(), rank));
     }
-    if (watcher) watcher->ended(rank);
+    if (watchdog) watchdog->ended(rank);
   };
   std::vector<std::thread> threads;
   threads.reserve(ranks.size());
@@ -100,7 +100,7 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
                          static_cast<int>(threads.size())));
   }
   for (std::thread& thread : threads) thread.join();
-  watcher.reset();
+  watchdog.reset();
   engine.throw_if_failed();
   return *std::max_element(end_ns.begin(), end_ns.end());
 }

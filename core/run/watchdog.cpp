@@ -135,7 +135,7 @@ std::optional<RunError> StallJudge::verdict(double now) const {
       rank, is_awaited(rank) ? stalled + "; others wait for it, and it waits for nobody" : stalled);
 }
 
-Watcher::Watcher(std::vector<RankPulse*> pulses, double timeout_s, Engine& engine)
+Watchdog::Watchdog(std::vector<RankPulse*> pulses, double timeout_s, Engine& engine)
     : pulses_(std::move(pulses)), timeout_s_(timeout_s), engine_(engine), ended_(pulses_.size()) {
   try {
     thread_ = std::thread([this] { run(); });
@@ -144,7 +144,7 @@ Watcher::Watcher(std::vector<RankPulse*> pulses, double timeout_s, Engine& engin
   }
 }
 
-Watcher::~Watcher() {
+Watchdog::~Watchdog() {
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -153,12 +153,12 @@ Watcher::~Watcher() {
   thread_.join();
 }
 
-void Watcher::ended(int rank) {
+void Watchdog::ended(int rank) {
   const std::lock_guard lock(mutex_);
   ended_[static_cast<std::size_t>(rank)] = true;
 }
 
-bool Watcher::has_failed() {
+bool Watchdog::has_failed() {
   try {
     engine_.throw_if_failed();
     return false;
@@ -167,7 +167,7 @@ bool Watcher::has_failed() {
   }
 }
 
-void Watcher::run() {
+void Watchdog::run() {
   using Seconds = std::chrono::duration<double>;
   const double period = std::clamp(timeout_s_ / 8, 0.001, 0.05);
   // The whole process may be stopped or not scheduled for a while. Only time in which the ranks

@@ -1,7 +1,7 @@
 // Detects that a run has halted, and which rank caused it. A wait for a peer must not last for
 // ever, but a rank may compute for minutes between two hops, so no deadline on a single wait works.
 // Instead every rank has a pulse that counts small pieces of finished work (tiles, hops) and says
-// where the rank is and whom it waits for. The watcher of all pulses ends the run when one has not
+// where the rank is and whom it waits for. The watchdog of all pulses ends the run when one has not
 // been heard of, or none has advanced, for the timeout.
 #pragma once
 
@@ -118,11 +118,11 @@ class StallJudge {
 // Watches the ranks of one process, each a thread. It ends a halted run, and stops the ranks that
 // are still at work once the run has failed.
 
-class Watcher {
+class Watchdog {
  public:
   // `pulses` (one per rank) and `engine` must outlive it. Throw RunError if its thread can't start.
-  Watcher(std::vector<RankPulse*> pulses, double timeout_s, Engine& engine);
-  ~Watcher();
+  Watchdog(std::vector<RankPulse*> pulses, double timeout_s, Engine& engine);
+  ~Watchdog();
 
   // Note that the rank's thread has ended, well or not.
   void ended(int rank);

@@ -34,10 +34,10 @@ struct Note {
 };
 using Notes = std::vector<Note>;
 
-// A Written stands for a task that a rank asked for.
-class Written : public PendingOperation {
+// A RecordedCompletion stands for a task that a rank asked for.
+class RecordedCompletion : public PendingOperation {
  public:
-  explicit Written(std::int32_t number) : note(number) {}
+  explicit RecordedCompletion(std::int32_t number) : note(number) {}
   bool done() const override { return false; }
   void wait() override {}
   TransferTimes times() const override { return {}; }
@@ -45,9 +45,9 @@ class Written : public PendingOperation {
   const std::int32_t note;
 };
 
-class Scribe {
+class TaskRecorder {
  public:
-  Scribe(Notes& notes, int rank) : notes_(notes), rank_(rank) {}
+  TaskRecorder(Notes& notes, int rank) : notes_(notes), rank_(rank) {}
 
   int rank() const { return rank_; }
 
@@ -80,8 +80,9 @@ class Scribe {
     Note& note = notes_.emplace_back();
     note.task = std::move(task);
     for (const Completion& earlier : after)
-      if (earlier != nullptr) note.after.push_back(static_cast<const Written&>(*earlier).note);
-    return std::make_shared<Written>(static_cast<std::int32_t>(notes_.size()) - 1);
+      if (earlier != nullptr)
+        note.after.push_back(static_cast<const RecordedCompletion&>(*earlier).note);
+    return std::make_shared<RecordedCompletion>(static_cast<std::int32_t>(notes_.size()) - 1);
   }
 
   Notes& notes_;
@@ -91,55 +92,57 @@ class Scribe {
 
 class WritingCommunicator : public Communicator {
  public:
-  WritingCommunicator(Scribe& scribe, int world_size) : scribe_(scribe), world_size_(world_size) {}
+  WritingCommunicator(TaskRecorder& recorder, int world_size)
+      : recorder_(recorder), world_size_(world_size) {}
 
-  int rank() const override { return scribe_.rank(); }
+  int rank() const override { return recorder_.rank(); }
   int world_size() const override { return world_size_; }
   Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
-    return scribe_.hop(hop, after);
+    return recorder_.hop(hop, after);
   }
 
  private:
-  Scribe& scribe_;
+  TaskRecorder& recorder_;
   int world_size_;
 };
 
 class WritingBackend : public BlockBackend {
  public:
-  explicit WritingBackend(Scribe& scribe) : scribe_(scribe) {}
+  explicit WritingBackend(TaskRecorder& recorder) : recorder_(recorder) {}
 
   Completion begin(const QueryBlock&, const SoftmaxState&) override {
-    return scribe_.compute(Kind::begin, {.kv_owner = scribe_.rank()}, nullptr);
+    return recorder_.compute(Kind::begin, {.kv_owner = recorder_.rank()}, nullptr);
   }
   Completion attend(const StepInfo& step, const Region&, const QueryBlock&, const KvBlock&,
                     const SoftmaxState&, const Completion& after) override {
     last_ = step;
-    return scribe_.compute(Kind::attend, step, after);
+    return recorder_.compute(Kind::attend, step, after);
   }
   Completion finish(const QueryBlock&, const SoftmaxState&) override {
-    return scribe_.compute(Kind::finish, {.step = last_.step, .kv_owner = scribe_.rank()}, nullptr);
+    return recorder_.compute(Kind::finish, {.step = last_.step, .kv_owner = recorder_.rank()},
+                             nullptr);
   }
   Completion begin_backward(const QueryBlock&, const BackwardState&) override {
-    return scribe_.compute(Kind::begin, {.pass = Pass::backward, .kv_owner = scribe_.rank()},
-                           nullptr);
+    return recorder_.compute(Kind::begin, {.pass = Pass::backward, .kv_owner = recorder_.rank()},
+                             nullptr);
   }
   Completion attend_backward(const StepInfo& step, const Region&, const QueryBlock&, const KvBlock&,
                              const BackwardState&, const KvGradient&,
                              const Completion& after) override {
-    return scribe_.compute(Kind::attend, step, after);
+    return recorder_.compute(Kind::attend, step, after);
   }
   Completion add(const StepInfo& step, const KvGradient&, const KvGradient&,
                  const Completion& after) override {
-    return scribe_.compute(Kind::add, step, after);
+    return recorder_.compute(Kind::add, step, after);
   }
   Completion finish_backward(const StepInfo& step, const QueryBlock&, const BackwardState&,
                              const Completion& after) override {
-    return scribe_.compute(Kind::finish, {step.pass, step.step, scribe_.rank(), true}, after);
+    return recorder_.compute(Kind::finish, {step.pass, step.step, recorder_.rank(), true}, after);
   }
   const BlockStats& last_stats() const override { return stats_; }
 
  private:
-  Scribe& scribe_;
+  TaskRecorder& recorder_;
   StepInfo last_;
   BlockStats stats_;
 };
@@ -148,9 +151,9 @@ Notes notes_of_rank(const Problem& config, const RingProblem& problem, int rank)
   NoMemory memory;
   RankMemory mine(problem, rank, config.scheme, config.backward, config.kv_buffers, memory);
   Notes notes;
-  Scribe scribe(notes, rank);
-  WritingCommunicator comm(scribe, config.world_size);
-  WritingBackend backend(scribe);
+  TaskRecorder recorder(notes, rank);
+  WritingCommunicator comm(recorder, config.world_size);
+  WritingBackend backend(recorder);
   const bool is_ring = config.scheme == Scheme::ring;
   (is_ring ? ring_forward : allgather_forward)(comm, backend, problem, mine);
   if (config.backward) (is_ring ? ring_backward : allgather_backward)(comm, backend, problem, mine);
@@ -159,9 +162,9 @@ Notes notes_of_rank(const Problem& config, const RingProblem& problem, int rank)
 
 // Join the ranks' notes: list their tasks rank by rank, and give each hop the requirements of both
 // its ends.
-class Joined {
+class GraphBuilder {
  public:
-  explicit Joined(std::vector<Notes> notes) : notes_(std::move(notes)) {
+  explicit GraphBuilder(std::vector<Notes> notes) : notes_(std::move(notes)) {
     for (const Notes& rank : notes_) {
       first_.push_back(count_);
       count_ += static_cast<std::int32_t>(rank.size());
@@ -264,7 +267,7 @@ LoopGraph graph_of_loops(const Problem& job) {
     notes.push_back(notes_of_rank(job, problem, rank));
   LoopGraph graph;
   graph.world_size = job.world_size;
-  graph.tasks = Joined(std::move(notes)).tasks();
+  graph.tasks = GraphBuilder(std::move(notes)).tasks();
   graph.order = order_of(graph.tasks);
   return graph;
 }
@@ -436,7 +439,8 @@ CriticalPath path_of(const LoopGraph& graph, const LoopTimes& times) {
 
 }  // namespace
 
-void keep_books(Account& account, const LoopGraph& graph, const LoopTimes& times, bool with_path) {
+void write_results(Account& account, const LoopGraph& graph, const LoopTimes& times,
+                   bool with_path) {
   PassBooks books(account, graph, times);
   account.begin_pass(Pass::forward, 0);
   count_steps(account);

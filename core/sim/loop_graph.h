@@ -72,6 +72,7 @@ LoopTimes times_on_own_processors(const LoopGraph& graph, const std::vector<doub
 
 // Write the books to account.result. `times` belong to graph_of_loops(account.job()). Events come
 // in task order, so each lane's slices are in order. `with_path` adds the critical path.
-void keep_books(Account& account, const LoopGraph& graph, const LoopTimes& times, bool with_path);
+void write_results(Account& account, const LoopGraph& graph, const LoopTimes& times,
+                   bool with_path);
 
 }  // namespace ringscope

@@ -31,7 +31,7 @@ class InStep {
       const int awaited = is_computing                          ? work.rank
                           : blocks.seconds >= gradients.seconds ? blocks.rank
                                                                 : gradients.rank;
-      keep_books(step, begin, seconds, gradients.seconds, awaited);
+      write_results(step, begin, seconds, gradients.seconds, awaited);
       (is_computing ? path_.compute_s : path_.hop_s) += seconds;
       slowest_ranks_.push_back(awaited);
       begin += seconds;
@@ -112,7 +112,7 @@ class InStep {
   }
 
   // `gradients` is the seconds that the hops of all gradients take.
-  void keep_books(int step, double begin, double seconds, double gradients, int awaited) {
+  void write_results(int step, double begin, double seconds, double gradients, int awaited) {
     const bool has_blocks = step < n_ - 1;
     const bool has_gradients = account_.pass() == Pass::backward && step > 0;
     for (int rank = 0; rank < n_; ++rank) {

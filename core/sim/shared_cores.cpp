@@ -168,7 +168,8 @@ Simulation simulate_on_shared_cores(const SimulationRequest& request, const Work
   const LoopGraph graph = graph_of_loops(request.job);
   const TaskCosts costs = machine.cpu != nullptr ? cpu_costs(graph, request.job, *machine.cpu)
                                                  : TaskCosts{task_seconds(graph, account), false};
-  keep_books(account, graph, times_on_shared_cores(graph, costs, machine.cores), request.with_path);
+  write_results(account, graph, times_on_shared_cores(graph, costs, machine.cores),
+                request.with_path);
   return std::move(account.result);
 }
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/run/own_cores.h"
+#include "core/run/ideal_timeline.h"
 #include "core/trace/chrome_trace.h"
 #include "lessons/book/embedded.h"
 #include "lessons/book/page.h"
@@ -104,7 +104,7 @@ class Book : public Page {
 
   void ring_trace(Recording recording, std::vector<StoryStep> story, const std::string& name,
                   At at) override {
-    trace(on_own_cores(std::move(recording)), std::move(story), name, at);
+    trace(ideal_timeline(std::move(recording)), std::move(story), name, at);
   }
 
   void picture(const std::string& file, const std::string& caption, At at) override {

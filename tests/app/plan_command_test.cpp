@@ -115,7 +115,7 @@ TEST_F(PlanCommandTest, SearchesAPartitionWhenAskedTo) {
                  {"--partition", "257", "256"});
 }
 
-TEST_F(PlanCommandTest, ForetellsTheMemoryOfARealRun) {
+TEST_F(PlanCommandTest, PredictsTheMemoryOfARealRun) {
   const auto json = run_for_json({"plan",
                                   "--gpu",
                                   "laptop-2core",

@@ -51,7 +51,7 @@ TEST(EightGpus, TilesAndLinkAreSimulated) {
   }
 }
 
-TEST(EightGpus, TwoCostsFittedToTwoPartitionsForetellTheThird) {
+TEST(EightGpus, TwoCostsFittedToTwoPartitionsPredictTheThird) {
   for (const EightGpus& one : eight()) {
     const double tolerance = one.backward ? 0.01 : 1e-6;  // the fit knows of no hops
     EXPECT_NEAR(one.with_costs.contiguous, one.published.contiguous, tolerance);

@@ -87,13 +87,13 @@ struct Measured {
   double processor_share = 1;  // what that rank had of a processor meanwhile
   double hop_s = 0;            // by the link's rate
   double exposed_s = 0;        // recorded
-  double foretold_s = 0, foretold_at_worst_s = 0;
+  double predicted_s = 0, predicted_at_worst_s = 0;
   double ring_s = 0;  // the whole run
 
   // For a link from which MPI, on a busy machine, gets at least two thirds.
-  bool is_as_foretold() const {
-    return exposed_s > foretold_s - 0.05 * hop_s - kSlackSeconds &&
-           exposed_s < foretold_at_worst_s + kSlackSeconds;
+  bool is_as_predicted() const {
+    return exposed_s > predicted_s - 0.05 * hop_s - kSlackSeconds &&
+           exposed_s < predicted_at_worst_s + kSlackSeconds;
   }
   // The link's rate at which c* is the rows that there are.
   double crossover() const {
@@ -101,9 +101,9 @@ struct Measured {
   }
   std::string text() const {
     return fmt::format(
-        "link {:6.1f} MB/s  hop {:5.0f} ms  exposed {:5.0f} ms  foretold {:5.0f} ms  c* {:5.0f}  "
+        "link {:6.1f} MB/s  hop {:5.0f} ms  exposed {:5.0f} ms  predicted {:5.0f} ms  c* {:5.0f}  "
         "processor {:3.0f} %\n",
-        rates.bytes_per_s * 1e-6, hop_s * 1e3, exposed_s * 1e3, foretold_s * 1e3,
+        rates.bytes_per_s * 1e-6, hop_s * 1e3, exposed_s * 1e3, predicted_s * 1e3,
         threshold_rows(kJob, rates, kPass, 1), 100 * processor_share);
   }
 };
@@ -121,11 +121,11 @@ class Crossover : public SlowLink {
       fmt::print("{}", measured.text());
       // Disturbed or not, bytes take their time. (A bucket's worth of them passes at once.)
       EXPECT_GE(measured.ring_s, measured.hop_s - 64e3 / bytes_per_s);
-      if (HasFailure() || measured.is_as_foretold()) return measured;
+      if (HasFailure() || measured.is_as_predicted()) return measured;
       best_share = std::max(best_share, measured.processor_share);
     }
     is_busy_ = best_share < 0.9;
-    EXPECT_TRUE(is_busy_ || measured.is_as_foretold());
+    EXPECT_TRUE(is_busy_ || measured.is_as_predicted());
     return measured;
   }
   bool is_busy() const { return is_busy_; }
@@ -158,8 +158,8 @@ class Crossover : public SlowLink {
     measured.exposed_s = summarize(recording).exposed_s;
     Rates worst = measured.rates;
     worst.bytes_per_s *= 2.0 / 3;
-    measured.foretold_s = layer_time(kJob, balance_of(kJob), measured.rates).exposed();
-    measured.foretold_at_worst_s = layer_time(kJob, balance_of(kJob), worst).exposed();
+    measured.predicted_s = layer_time(kJob, balance_of(kJob), measured.rates).exposed();
+    measured.predicted_at_worst_s = layer_time(kJob, balance_of(kJob), worst).exposed();
     return measured;
   }
 

@@ -5,7 +5,7 @@
 
 #include "tests/viz/panel_stage.h"
 #include "viz/panels/balance/balance_heatmap.h"
-#include "viz/panels/balance/losses_bars.h"
+#include "viz/panels/balance/idle_bars.h"
 
 namespace ringscope::viz {
 namespace {
@@ -81,11 +81,11 @@ TEST(BalancePanel, TabsChooseWhatIsShown) {
   EXPECT_NE(pairs.at(x, y), waiting.at(x, y));
 }
 
-TEST(Losses, PartsAddUpToTheWallTime) {
+TEST(Idle, PartsAddUpToTheWallTime) {
   for (auto& [name, trace] : stage_traces()) {
-    const LossReport report = losses_of(trace);
-    for (const RankLoss& loss : report.ranks) {
-      const auto parts = loss_parts(loss);
+    const IdleReport report = idle_of(trace);
+    for (const RankIdle& loss : report.ranks) {
+      const auto parts = idle_parts(loss);
       EXPECT_EQ(std::accumulate(parts.begin(), parts.end(), std::int64_t{0}), report.wall_ns)
           << name;
     }

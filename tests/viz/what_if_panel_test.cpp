@@ -31,7 +31,7 @@ TEST(WhatIfPanel, DrawsWhatCanNotBe) {
   stage.session.what_if->settings.world_size = 3;
   stage.picture();
   EXPECT_NE(stage.session.what_if->shown()->refusal, "");
-  EXPECT_EQ(stage.box_of_picture("what if foretold").width(), 0);
+  EXPECT_EQ(stage.box_of_picture("what if predicted").width(), 0);
   EXPECT_GT(stage.box_of_picture("what if recorded").width(), 100);
 }
 
@@ -40,13 +40,13 @@ TEST(WhatIfPanel, BothTimelinesStandOnOneAxis) {
   stage.frame();
   stage.session.what_if->settings.world_size = 8;
   const Box recorded = stage.box_of_picture("what if recorded");
-  const Box foretold = stage.box_of_picture("what if foretold");
+  const Box predicted = stage.box_of_picture("what if predicted");
   ASSERT_GT(recorded.width(), 800);
-  EXPECT_EQ(foretold.x0, recorded.x0);
-  EXPECT_EQ(foretold.x1, recorded.x1);
-  EXPECT_GT(foretold.y0, recorded.y1);
-  EXPECT_GT(foretold.height(), 1.5f * recorded.height());  // of twice as many ranks
-  EXPECT_LE(foretold.y1, 780);
+  EXPECT_EQ(predicted.x0, recorded.x0);
+  EXPECT_EQ(predicted.x1, recorded.x1);
+  EXPECT_GT(predicted.y0, recorded.y1);
+  EXPECT_GT(predicted.height(), 1.5f * recorded.height());  // of twice as many ranks
+  EXPECT_LE(predicted.y1, 780);
 }
 
 // Pictures are painted anew when the prediction is another one.
@@ -55,7 +55,7 @@ TEST(WhatIfPanel, TheTimelineFollowsTheSettings) {
   const Image before = stage.picture();
   stage.session.what_if->settings.partition = PartitionKind::striped;
   const Image after = stage.picture();
-  const Box strip = stage.box_of_picture("what if foretold");
+  const Box strip = stage.box_of_picture("what if predicted");
   std::size_t other = 0;
   for (int y = static_cast<int>(strip.y0); y < static_cast<int>(strip.y1); ++y)
     for (int x = static_cast<int>(strip.x0); x < static_cast<int>(strip.x1); ++x)
@@ -73,7 +73,7 @@ TEST(WhatIfPanel, EveryPredictionIsPainted) {
   settings.slowdown = 3;
   const Box strip = [&] {
     stage.picture();
-    return stage.box_of_picture("what if foretold");
+    return stage.box_of_picture("what if predicted");
   }();
   const auto painted = [&](int slow_rank) {
     settings.slow_rank = (slow_rank + 2) % 8;
@@ -108,10 +108,10 @@ TEST(WhatIfLayout, FitsScreensOfUsualSizes) {
       EXPECT_GE(layout.figures[0].y0, layout.words.y1);
       EXPECT_GE(layout.ruler.y0, layout.figures[0].y1);
       EXPECT_GE(layout.recorded.y0, layout.ruler.y1);
-      EXPECT_GE(layout.foretold.y0, layout.recorded.y1 + kWhatIfTitle);
-      EXPECT_LE(layout.foretold.y1, room.y1);
+      EXPECT_GE(layout.predicted.y0, layout.recorded.y1 + kWhatIfTitle);
+      EXPECT_LE(layout.predicted.y1, room.y1);
       EXPECT_GE(layout.recorded.height(), 60);
-      EXPECT_GE(layout.foretold.height(), 60);
+      EXPECT_GE(layout.predicted.height(), 60);
     }
 }
 

@@ -22,11 +22,11 @@ TEST(Document, HoldsWhatIsWorkedOut) {
   EXPECT_FALSE(document.mask->mask().allows(50, 10));
   EXPECT_EQ(document.balance.ranks, 3);
   EXPECT_TRUE(document.balance.predicted);
-  EXPECT_EQ(document.losses.wall_ns, trace.wall_ns());
+  EXPECT_EQ(document.idle.wall_ns, trace.wall_ns());
   EXPECT_EQ(document.path.compute_ns + document.path.link_ns + document.path.overhead_ns,
             trace.wall_ns());
   EXPECT_EQ(document.links.links.size(), 3u);
-  EXPECT_EQ(document.findings, findings(trace, document.losses));
+  EXPECT_EQ(document.findings, findings(trace, document.idle));
   EXPECT_FALSE(document.findings.empty());
   const std::uint32_t row = trace.row_of(1, ringscope::Lane::compute);
   EXPECT_EQ(document.index.row(row).begins.size(), trace.rows[row].slices.size());
@@ -44,7 +44,7 @@ TEST(Document, OfATraceThatIsNotOurs) {
   const Document document = make_document(std::move(trace));
   EXPECT_FALSE(document.mask.has_value());
   EXPECT_EQ(document.balance.ranks, 0);
-  EXPECT_TRUE(document.losses.ranks.empty());
+  EXPECT_TRUE(document.idle.ranks.empty());
   EXPECT_TRUE(document.path.segments.empty());
   EXPECT_TRUE(document.findings.empty());
   EXPECT_EQ(document.index.row(0).begins.size(), 1u);

@@ -225,8 +225,8 @@ TEST(FailedRun, EveryFaultOnThreads) {
           EXPECT_GE(document.unfinished.size(), 1u);
         }
         EXPECT_EQ(document.findings, findings_of_failure(document.trace, document.unfinished));
-        for (const RankLoss& loss : document.losses.ranks)
-          EXPECT_EQ(loss.compute_ns + loss.idle_ns(), document.losses.wall_ns);
+        for (const RankIdle& rank_idle : document.idle.ranks)
+          EXPECT_EQ(rank_idle.compute_ns + rank_idle.idle_ns(), document.idle.wall_ns);
       }
     }
 }

@@ -1,19 +1,17 @@
-// What is said about a recording: the sentences for runs whose losses are known.
+// What is said about a recording: the sentences for runs whose idle times are known.
 #include <gtest/gtest.h>
 
 #include "core/ring/ring.h"
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
-#include "viz/model/analysis/losses.h"
+#include "viz/model/analysis/idle_time.h"
 #include "viz/model/mask/mask_painter.h"
 #include "viz/model/session/rich_text.h"
 
 namespace ringscope::viz {
 namespace {
 
-std::vector<std::string> findings_of(const Trace& trace) {
-  return findings(trace, losses_of(trace));
-}
+std::vector<std::string> findings_of(const Trace& trace) { return findings(trace, idle_of(trace)); }
 
 bool says(const std::vector<std::string>& sentences, const std::string& part) {
   for (const std::string& sentence : sentences)

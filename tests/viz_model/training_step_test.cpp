@@ -146,7 +146,7 @@ TEST(TrainingStep, StepsArePaintedWithTheirOwnSlices) {
 
 TEST(TrainingStep, TheRestOfTheModelIsNotLost) {
   const Document document = document_of(step_of_training());
-  for (const RankLoss& loss : document.losses.ranks) {
+  for (const RankIdle& loss : document.idle.ranks) {
     EXPECT_EQ(loss.compute_ns, 1000 - 50 - 2 * 10 - 2 * 10);
     EXPECT_GE(loss.overhead_ns, 2 * 10);
     EXPECT_EQ(loss.link_ns, 50);
@@ -170,7 +170,7 @@ TEST(TrainingStep, AddingUpGradientsIsNamedWhereItTakesMost) {
     spans[spans.size() - 2].end_ns = spans.back().begin_ns = 990;
   }
   const Document document = document_of(recording);
-  EXPECT_EQ(document.losses.ranks[0].link_ns, 90);
+  EXPECT_EQ(document.idle.ranks[0].link_ns, 90);
   bool named = false;
   for (const std::string& finding : document.findings)
     named |= finding.find("lost to links: 9 %. Most of that is adding up the gradients.") !=

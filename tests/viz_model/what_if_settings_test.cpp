@@ -128,7 +128,7 @@ TEST(WhatIfSettings, StayWithinTheirBounds) {
   EXPECT_EQ(s.slowdown, 1);
 }
 
-// A recording of more ranks, or of a slower one, than sliders reach, is foretold as it is.
+// A recording of more ranks, or of a slower one, than sliders reach, is predicted as it is.
 TEST(WhatIfSettings, TheRecordedRunIsAlwaysWithin) {
   RunRates large = rates();
   large.scenario.job.world_size = 5000;

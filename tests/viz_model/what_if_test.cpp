@@ -39,7 +39,7 @@ void expect_alike(const Trace& a, const Trace& b, std::int64_t within_ns) {
   }
 }
 
-void expect_foretells_itself(const Scenario& scenario) {
+void expect_predicts_itself(const Scenario& scenario) {
   const Document recorded = make_document(simulated_trace(scenario));
   WhatIf what_if(recorded);
   ASSERT_EQ(what_if.refusal(), "");
@@ -57,27 +57,27 @@ void expect_foretells_itself(const Scenario& scenario) {
   expect_alike(recorded.trace, what_if.unmoved()->document.trace, within);
 }
 
-TEST(WhatIf, AnUnmovedRingForetellsItself) {
+TEST(WhatIf, AnUnmovedRingPredictsItself) {
   for (const PartitionKind partition : kAllPartitions)
     for (const bool backward : {false, true})
       for (const int ranks : {1, 2, 5, 8}) {
         SCOPED_TRACE(std::string(name_of(partition)) + (backward ? " backward " : " ") +
                      std::to_string(ranks));
-        expect_foretells_itself(simulated_scenario(ranks, partition, backward));
+        expect_predicts_itself(simulated_scenario(ranks, partition, backward));
       }
 }
 
 TEST(WhatIf, SoDoOtherWays) {
   Scenario scenario = simulated_scenario(4, PartitionKind::contiguous, true);
   scenario.pace = Pace::in_step;
-  expect_foretells_itself(scenario);
+  expect_predicts_itself(scenario);
   scenario = simulated_scenario(4, PartitionKind::contiguous, true);
   scenario.job.kv_buffers = 4;
-  expect_foretells_itself(scenario);
+  expect_predicts_itself(scenario);
   scenario.job.scheme = Scheme::allgather;
-  expect_foretells_itself(scenario);
+  expect_predicts_itself(scenario);
   scenario.pace = Pace::in_step;
-  expect_foretells_itself(scenario);
+  expect_predicts_itself(scenario);
 }
 
 TEST(WhatIf, SoDoFixedTimesLatencyAndASlowRank) {
@@ -85,17 +85,17 @@ TEST(WhatIf, SoDoFixedTimesLatencyAndASlowRank) {
   scenario.step_s = 20e-6;
   scenario.rates.latency_s = 50e-6;
   scenario.stragglers = {{2, 0.5}};
-  expect_foretells_itself(scenario);
+  expect_predicts_itself(scenario);
 }
 
 // What is waited for decides there, so the link shows.
 TEST(WhatIf, SoDoSlowLinks) {
   Scenario scenario = simulated_scenario(5, PartitionKind::striped);
   scenario.rates.bytes_per_s = 0.1e9;
-  expect_foretells_itself(scenario);
+  expect_predicts_itself(scenario);
 }
 
-// A real run is foretold whatever its noise: by figures, not by chance.
+// A real run is predicted whatever its noise: by figures, not by chance.
 TEST(WhatIf, ARealRunHasAPrediction) {
   for_recorded_runs([](const Recording& recording, const std::string& what) {
     SCOPED_TRACE(what);
@@ -244,7 +244,7 @@ TEST(WhatIf, TheLastSettingsWin) {
 }
 
 // What a sample does not show is not made up from the ranks that it lacks.
-TEST(WhatIf, ARecordingOfSomeRanksIsForetoldToo) {
+TEST(WhatIf, ARecordingOfSomeRanksIsPredictedToo) {
   Recording recording = simulated_recording(simulated_scenario(8, PartitionKind::striped));
   const WhatIf whole(make_document(to_trace(recording, "whole")));
   for (const std::size_t rank : {1, 2, 4, 5}) recording.events[rank].clear();

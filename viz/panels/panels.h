@@ -47,7 +47,7 @@ void draw_ring(const PanelContext& context);
 // Draw the (query x key) matrix and which parts of it are attended.
 void draw_mask(const PanelContext& context);
 
-// Draw the work by rank and step, the losses by rank, and the findings in sentences.
+// Draw the work by rank and step, the idle times by rank, and the findings in sentences.
 void draw_balance(const PanelContext& context);
 
 // Draw row_max, row_sum, lse and error of the recorded query rows, step by step.

@@ -72,8 +72,8 @@ void Viewer::show_notice(std::string text) {
 
 bool Viewer::animating() const {
   const bool playing = session_ && session_->playback.playing();
-  const bool foretelling = session_ && session_->what_if && session_->what_if->pending();
-  return playing || foretelling || loading_ != nullptr || notice_seconds_ > 0 || !typed_.empty() ||
+  const bool predicting = session_ && session_->what_if && session_->what_if->pending();
+  return playing || predicting || loading_ != nullptr || notice_seconds_ > 0 || !typed_.empty() ||
          text_key_down_ || text_frames_ > 0 || settling_ > 0;
 }
 

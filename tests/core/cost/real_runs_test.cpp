@@ -1,4 +1,4 @@
-// What the closed forms foretell is what real runs on threads count: FLOPs, pairs and balance by
+// What the closed forms predict is what real runs on threads count: FLOPs, pairs and balance by
 // rank and step, bytes, hops, peak memory.
 #include <gtest/gtest.h>
 
@@ -129,7 +129,7 @@ void expect_memory(const Problem& config, const RingRun& run) {
 }
 
 // One walk over all runs: thousands of them, most of whose time is starting threads.
-TEST(RealRuns, CountWhatIsForetold) {
+TEST(RealRuns, CountWhatIsPredicted) {
   for_real_runs([](const Problem& config, const RingRun& run) {
     expect_flops(config, run);
     expect_balance(config, run);

@@ -75,9 +75,9 @@ TEST(OwnRows, RmsNorm) {
 TEST(OwnRows, Gate) {
   expect_same_bits_on_every_rank([](const LocalRows&, Values gate, Values up) {
     Values y(gate.size());
-    gate_forward(static_cast<Index>(y.size()), gate.data(), up.data(), y.data());
-    gate_backward(static_cast<Index>(y.size()), gate.data(), up.data(), y.data(), y.data(),
-                  up.data());
+    swiglu_forward(static_cast<Index>(y.size()), gate.data(), up.data(), y.data());
+    swiglu_backward(static_cast<Index>(y.size()), gate.data(), up.data(), y.data(), y.data(),
+                    up.data());
     for (std::size_t i = 0; i < y.size(); ++i) y[i] += up[i];
     return y;
   });

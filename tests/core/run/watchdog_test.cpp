@@ -246,7 +246,7 @@ RunFailure failure_of(const Problem& config, const Before& before) {
 }
 
 // The timeouts of these tests are long enough for a rank that gets no turn on a busy machine.
-TEST(Watcher, LongWorkIsNoStandstill) {
+TEST(Watchdog, LongWorkIsNoStandstill) {
   const Problem config = config_with(0.6);
   const RingRun run = run_disturbed(config, [](int rank, const StepInfo& step, RankPulse& pulse) {
     if (rank != 1 || step.step != 1 || step.pass != Pass::forward) return;
@@ -258,7 +258,7 @@ TEST(Watcher, LongWorkIsNoStandstill) {
   problem().check(config, run);
 }
 
-TEST(Watcher, AStandstillEndsTheRunAndIsNamed) {
+TEST(Watchdog, AStandstillEndsTheRunAndIsNamed) {
   problem();
   std::vector<std::future<RunFailure>> failures;
   for (int stuck = 0; stuck < 3; ++stuck)
@@ -283,7 +283,7 @@ TEST(Watcher, AStandstillEndsTheRunAndIsNamed) {
 }
 
 // The failure of one rank reaches those that wait for nothing.
-TEST(Watcher, WhoIsAtWorkWhenTheRunFailsLeavesIt) {
+TEST(Watchdog, WhoIsAtWorkWhenTheRunFailsLeavesIt) {
   const RunFailure failure =
       failure_of(config_with(1), [](int rank, const StepInfo&, RankPulse& pulse) {
         if (rank == 1) throw RunError("the device is gone");
@@ -298,7 +298,7 @@ TEST(Watcher, WhoIsAtWorkWhenTheRunFailsLeavesIt) {
 }
 
 // Not by the test's own backend: the tile loops of the CPU themselves tick, and can be stopped.
-TEST(Watcher, TilesTickAndStop) {
+TEST(Watchdog, TilesTickAndStop) {
   const Index rows = 200, d = 8;
   const RingProblem problem{{1, 2, 1, d, DType::f32, 1.0},
                             Mask{.seqlen = rows, .causal = false},

@@ -151,7 +151,7 @@ void expect_same_run(const Problem& job, const Machine& machine) {
   Account account(request, work, machine);
   const LoopGraph graph = graph_of_loops(job);
   const LoopTimes times = times_on_own_processors(graph, task_seconds(graph, account));
-  keep_books(account, graph, times, false);
+  write_results(account, graph, times, false);
   const Simulation& mine = account.result;
 
   // An all-gather's computations are summed up as the closed form does, which rounds otherwise.

@@ -217,16 +217,16 @@ TEST(RingDeal, TellsTheCostOfAnExchangeBeforeItIsMade) {
       EXPECT_EQ(a.squares, b.squares) << n;
     };
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      const DealCost foretold = deal.cost_of_gift(chunk, chunk % n);
+      const DealCost predicted = deal.cost_of_gift(chunk, chunk % n);
       deal.give(chunk, chunk % n);
-      expect_same(deal.cost(), foretold);
+      expect_same(deal.cost(), predicted);
     }
     for (int i = 0; i < 300; ++i) {
       const int a = below(chunks), b = below(chunks);
       if (deal.rank_of(a) == deal.rank_of(b)) continue;
-      const DealCost foretold = deal.cost_of_exchange(a, b);
+      const DealCost predicted = deal.cost_of_exchange(a, b);
       deal.exchange(a, b);
-      expect_same(deal.cost(), foretold);
+      expect_same(deal.cost(), predicted);
     }
     expect_same(deal.cost(), RingDeal(work, n, deal.rank_of()).cost());
   }

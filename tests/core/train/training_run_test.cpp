@@ -49,17 +49,17 @@ TEST(TrainingRun, AttentionIsAPartOfTheStep) {
   }
 }
 
-TEST(TrainingRun, MemoryIsAsForetold) {
+TEST(TrainingRun, MemoryIsAsPredicted) {
   TrainingSettings settings = small_settings();
   settings.shape.layers = 3;
   settings.shape.hidden = 50;
   for (const auto& [world_size, seqlen] : {std::pair{1, 31}, {2, 64}, {4, 64}, {3, 5}}) {
     settings.seqlen = seqlen;
-    const double foretold = training_rank_bytes(settings, {PartitionKind::striped, world_size});
+    const double predicted = training_rank_bytes(settings, {PartitionKind::striped, world_size});
     const FinishedTraining run = finished(settings, PartitionKind::striped, world_size, 1);
     const auto held = static_cast<double>(run.ranks[0].peak_bytes);
-    EXPECT_LE(held, foretold + 64) << world_size;  // the last chunk of gradients, rounded up
-    EXPECT_GE(held, 0.97 * foretold) << world_size;
+    EXPECT_LE(held, predicted + 64) << world_size;  // the last chunk of gradients, rounded up
+    EXPECT_GE(held, 0.97 * predicted) << world_size;
   }
 }
 

@@ -47,14 +47,14 @@ ComparedFigure figure(const std::string& name, Better better, bool relative,
 template <class Of>
 std::int64_t most_of_ranks(const Document& document, Of&& of) {
   std::int64_t most = 0;
-  for (const RankLoss& rank : document.losses.ranks) most = std::max(most, of(rank));
+  for (const RankIdle& rank : document.idle.ranks) most = std::max(most, of(rank));
   return most;
 }
 
 template <class Of>
 std::int64_t sum_of_ranks(const Document& document, Of&& of) {
   std::int64_t sum = 0;
-  for (const RankLoss& rank : document.losses.ranks) sum += of(rank);
+  for (const RankIdle& rank : document.idle.ranks) sum += of(rank);
   return sum;
 }
 
@@ -88,15 +88,15 @@ std::vector<ComparedFigure> figures_of(const Documents& documents) {
   const auto time = [&](const char* name, auto&& ns) {
     add(name, Better::lower, true, ns, words_of_time);
   };
-  time("wall time", [](const Document& d) { return d.losses.wall_ns; });
+  time("wall time", [](const Document& d) { return d.idle.wall_ns; });
   time("computing, busiest rank", [](const Document& d) {
-    return most_of_ranks(d, [](const RankLoss& r) { return r.compute_ns; });
+    return most_of_ranks(d, [](const RankIdle& r) { return r.compute_ns; });
   });
   time("waiting, all ranks", [](const Document& d) {
-    return sum_of_ranks(d, [](const RankLoss& r) { return r.wait_ns; });
+    return sum_of_ranks(d, [](const RankIdle& r) { return r.wait_ns; });
   });
   time("lost to imbalance, all ranks", [](const Document& d) {
-    return sum_of_ranks(d, [](const RankLoss& r) { return r.imbalance_ns; });
+    return sum_of_ranks(d, [](const RankIdle& r) { return r.imbalance_ns; });
   });
   time("exposed communication, worst rank",
        [](const Document& d) { return 1e9 * d.balance.exposed_s; });

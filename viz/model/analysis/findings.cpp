@@ -11,7 +11,7 @@
 #include "core/trace/summary.h"
 #include "viz/model/analysis/balance.h"
 #include "viz/model/analysis/failure.h"
-#include "viz/model/analysis/losses.h"
+#include "viz/model/analysis/idle_time.h"
 #include "viz/model/analysis/training_step.h"
 #include "viz/model/mask/mask_painter.h"
 #include "viz/model/session/rich_text.h"
@@ -59,9 +59,9 @@ double ceiling_of(const MaskModel& model, PartitionKind kind) {
 
 class Findings {
  public:
-  Findings(const Trace& trace, const LossReport& losses)
-      : trace_(trace), losses_(losses), balance_(balance_of(trace)) {
-    for (const RankLoss& rank : losses.ranks) {
+  Findings(const Trace& trace, const IdleReport& idle)
+      : trace_(trace), idle_(idle), balance_(balance_of(trace)) {
+    for (const RankIdle& rank : idle.ranks) {
       compute_ += static_cast<double>(rank.compute_ns);
       imbalance_ += static_cast<double>(rank.imbalance_ns);
       late_ += static_cast<double>(rank.late_ns);
@@ -72,7 +72,7 @@ class Findings {
       cpu_ += static_cast<double>(cell.cpu_ns);
       attend_ += static_cast<double>(cell.compute_ns);
     }
-    pairs_.assign(losses.ranks.size(), 0);
+    pairs_.assign(idle.ranks.size(), 0);
     for (int rank = 0; rank < balance_.ranks; ++rank)
       for (int step = 0; step < balance_.steps; ++step)
         pairs_[static_cast<std::size_t>(rank)] +=
@@ -80,7 +80,7 @@ class Findings {
   }
 
   std::vector<std::string> all() {
-    if (losses_.ranks.empty() || losses_.wall_ns <= 0) return {};
+    if (idle_.ranks.empty() || idle_.wall_ns <= 0) return {};
     if (trace_.has_model()) sentences_.push_back(words_of_training(trace_));
     who_waits();
     where_time_goes();
@@ -95,7 +95,7 @@ class Findings {
 
  private:
   double total() const {
-    return static_cast<double>(losses_.wall_ns) * static_cast<double>(losses_.ranks.size());
+    return static_cast<double>(idle_.wall_ns) * static_cast<double>(idle_.ranks.size());
   }
   double idle() const { return imbalance_ + late_ + link_ + overhead_; }
 
@@ -109,17 +109,18 @@ class Findings {
   }
 
   void who_waits() {
-    const int rank = losses_.longest_waiting_rank();
+    const int rank = idle_.longest_waiting_rank();
     if (rank < 0) {
-      if (losses_.ranks.size() > 1) sentences_.push_back("No rank had to wait for a block.");
+      if (idle_.ranks.size() > 1) sentences_.push_back("No rank had to wait for a block.");
       return;
     }
-    const RankLoss& loss = losses_.ranks[static_cast<std::size_t>(rank)];
-    const auto waited = static_cast<double>(loss.wait_ns);
+    const RankIdle& rank_idle = idle_.ranks[static_cast<std::size_t>(rank)];
+    const auto waited = static_cast<double>(rank_idle.wait_ns);
     std::string text = fmt::format("Rank {} waits longest: {}", rank, words_of_time(waited));
-    const int whom = losses_.waited_for_most(rank);
+    const int whom = idle_.waited_for_most(rank);
     if (whom >= 0) {
-      const auto for_it = static_cast<double>(loss.waited_for_ns[static_cast<std::size_t>(whom)]);
+      const auto for_it =
+          static_cast<double>(rank_idle.waited_for_ns[static_cast<std::size_t>(whom)]);
       text += for_it >= 0.995 * waited ? fmt::format(", all of it for rank {}", whom)
                                        : fmt::format(", most of it ({}) for rank {}",
                                                      words_of_share(for_it / waited), whom);
@@ -200,7 +201,7 @@ class Findings {
   // Return the partitions with about the best ceiling, if that is well above `ceiling`.
   std::vector<std::string> better_partitions(double ceiling) {
     const std::optional<MaskModel> model = mask_model(trace_);
-    const auto ranks = static_cast<std::int64_t>(losses_.ranks.size());
+    const auto ranks = static_cast<std::int64_t>(idle_.ranks.size());
     if (!model || model->partition.world_size != ranks ||
         ranks * ranks * (1 + model->mask().num_documents) > kMaxRegions)
       return {};
@@ -247,7 +248,7 @@ class Findings {
   }
 
   const Trace& trace_;
-  const LossReport& losses_;
+  const IdleReport& idle_;
   Balance balance_;
   double attend_ = 0;  // in compute slices; in a training step less than compute_
   double compute_ = 0, cpu_ = 0, imbalance_ = 0, late_ = 0, link_ = 0,
@@ -259,11 +260,11 @@ class Findings {
 
 }  // namespace
 
-std::vector<std::string> findings(const Trace& trace, const LossReport& losses) {
+std::vector<std::string> findings(const Trace& trace, const IdleReport& idle) {
   if (!trace.is_ring()) return {};
-  // Half a run says little about balance and losses.
+  // Half a run says little about balance and idle times.
   if (trace.run->failure) return findings_of_failure(trace, unfinished_waits(trace));
-  return Findings(trace, losses).all();
+  return Findings(trace, idle).all();
 }
 
 }  // namespace ringscope::viz

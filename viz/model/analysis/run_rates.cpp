@@ -304,7 +304,7 @@ Pace pace_of(const Trace& trace) {
 std::string why_not(const Trace& trace) {
   if (!trace.is_ring())
     return "This trace does not say what was computed, and how it was dealt out.";
-  if (trace.run->failure) return "This run broke off: there is nothing whole to foretell.";
+  if (trace.run->failure) return "This run broke off: there is nothing whole to predict.";
   if (trace.has_model())
     return "This is a training step: of all that it does, only one ring was recorded in detail.";
   if (trace.slice_count == 0) return "Nothing was recorded in it.";
@@ -326,7 +326,7 @@ RunRates rates_of_run(const Trace& trace) try {
   return rates;
 } catch (const InputError& error) {
   RunRates rates;
-  rates.refusal = fmt::format("It can't be foretold: {}.", error.what());
+  rates.refusal = fmt::format("It can't be predicted: {}.", error.what());
   return rates;
 }
 

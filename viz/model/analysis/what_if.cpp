@@ -99,7 +99,7 @@ void simulate_into(Prediction& prediction, const Scenario& scenario, const std::
 
 std::string fresh_name() {
   static std::atomic<int> count{0};
-  return fmt::format("foretold {}", ++count);
+  return fmt::format("predicted {}", ++count);
 }
 
 }  // namespace
@@ -122,14 +122,14 @@ RunFigures figures_of(const Document& recorded) {
   RunFigures figures;
   figures.wall_s = 1e-9 * static_cast<double>(trace.wall_ns());
   double ranks = 0, compute = 0, wait = 0;
-  for (std::size_t rank = 0; rank < recorded.losses.ranks.size(); ++rank) {
+  for (std::size_t rank = 0; rank < recorded.idle.ranks.size(); ++rank) {
     const auto nothing = [&](ringscope::Lane lane) {
       return trace.slices_of(static_cast<int>(rank), lane).empty();
     };
     if (std::all_of(std::begin(kAllLanes), std::end(kAllLanes), nothing)) continue;
     ++ranks;
-    compute += 1e-9 * static_cast<double>(recorded.losses.ranks[rank].compute_ns);
-    wait += 1e-9 * static_cast<double>(recorded.losses.ranks[rank].wait_ns);
+    compute += 1e-9 * static_cast<double>(recorded.idle.ranks[rank].compute_ns);
+    wait += 1e-9 * static_cast<double>(recorded.idle.ranks[rank].wait_ns);
   }
   figures.wait_s = ranks > 0 ? wait / ranks : 0;
   figures.busy = figures.wall_s > 0 && ranks > 0 ? compute / ranks / figures.wall_s : 1;

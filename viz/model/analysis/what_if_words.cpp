@@ -85,10 +85,10 @@ std::string headline_of(const WhatIf& what_if) {
 std::string trust_of(const WhatIf& what_if) {
   const Prediction* unmoved = what_if.unmoved();
   if (unmoved == nullptr || !unmoved->refusal.empty()) return "";
-  const double foretold = unmoved->figures.wall_s, recorded = what_if.recorded().wall_s;
-  const double off = recorded > 0 ? foretold / recorded - 1 : 0;
+  const double predicted = unmoved->figures.wall_s, recorded = what_if.recorded().wall_s;
+  const double off = recorded > 0 ? predicted / recorded - 1 : 0;
   const std::string times =
-      fmt::format("Unmoved, {} foretold and {} recorded", words_of_time(ns_of(foretold)),
+      fmt::format("Unmoved, {} predicted and {} recorded", words_of_time(ns_of(predicted)),
                   words_of_time(ns_of(recorded)));
   if (std::abs(off) < 0.0005) return times + ": the same.";
   return fmt::format("{}: {:.1f} % too {}.", times, 100 * std::abs(off),

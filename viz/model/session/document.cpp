@@ -12,11 +12,11 @@ Document make_document(Trace trace) {
   document.index = TimelineIndex(made);
   document.mask = mask_model(made);
   document.balance = balance_of(made);
-  document.losses = losses_of(made);
+  document.idle = idle_of(made);
   document.path = critical_path_of(made);
   document.links = LinkHistory(made);
   document.unfinished = unfinished_waits(made);
-  document.findings = findings(made, document.losses);
+  document.findings = findings(made, document.idle);
   return document;
 }
 

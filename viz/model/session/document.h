@@ -8,7 +8,7 @@
 #include "viz/model/analysis/balance.h"
 #include "viz/model/analysis/critical_path.h"
 #include "viz/model/analysis/failure.h"
-#include "viz/model/analysis/losses.h"
+#include "viz/model/analysis/idle_time.h"
 #include "viz/model/analysis/ring_moment.h"
 #include "viz/model/mask/mask_painter.h"
 #include "viz/model/timeline/axis.h"
@@ -23,11 +23,12 @@ struct Document {
   TimelineIndex index;
   std::optional<MaskModel> mask;
   Balance balance;
-  LossReport losses;
+  IdleReport idle;
   CriticalPath path;
   LinkHistory links;
-  std::vector<SliceId> unfinished;    // waits that a failed run broke off
-  std::vector<std::string> findings;  // about the losses; computed once and shown in every frame
+  std::vector<SliceId> unfinished;  // waits that a failed run broke off
+  std::vector<std::string>
+      findings;  // about the idle times; computed once and shown in every frame
 };
 
 Document make_document(Trace trace);

@@ -13,7 +13,7 @@ namespace ringscope::viz {
 Trace to_trace(const Recording& recording, std::string path);
 
 // Return a trace of `ranks` (ascending) alone, which keep their names. Messages are joined only
-// between these ranks, so the sample suits the timeline but neither losses nor balance.
+// between these ranks, so the sample suits the timeline but neither idle times nor balance.
 Trace sample_trace(const Recording& recording, const std::vector<int>& ranks, std::string path);
 
 }  // namespace ringscope::viz

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "viz/panels/balance/balance_heatmap.h"
-#include "viz/panels/balance/losses_bars.h"
+#include "viz/panels/balance/idle_bars.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/format.h"
 #include "viz/panels/panels.h"
@@ -187,8 +187,8 @@ void draw_balance(const PanelContext& context) {
   const float loss_x = wide ? left + half + 32 : left;
   float loss_y = wide ? y : heat_y + 6;
   loss_y += heading(context, {loss_x, loss_y}, "Where each rank's time went") + 4;
-  draw_losses(context, document.losses, {loss_x, loss_y}, half);
-  loss_y += losses_height(context, document.losses, half);
+  draw_idle(context, document.idle, {loss_x, loss_y}, half);
+  loss_y += idle_height(context, document.idle, half);
   ImGui::Dummy({1, std::max(heat_y, loss_y) + kBalancePad - box.y0});
   ImGui::EndChild();
   ImGui::PopStyleColor();

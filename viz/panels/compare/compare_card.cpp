@@ -108,10 +108,10 @@ void draw_highlights(const PanelContext& context, const Document& document, cons
     return most;
   };
   double idle = 0;
-  for (const RankLoss& loss : document.losses.ranks) idle += static_cast<double>(loss.idle_ns());
-  idle /= std::max(static_cast<double>(document.losses.wall_ns) *
-                       static_cast<double>(document.losses.ranks.size()),
-                   1.0);
+  for (const RankIdle& loss : document.idle.ranks) idle += static_cast<double>(loss.idle_ns());
+  idle /= std::max(
+      static_cast<double>(document.idle.wall_ns) * static_cast<double>(document.idle.ranks.size()),
+      1.0);
   const double pairs = busiest(balance, document.axis.forward_steps());
   const double first_pairs = busiest(first.balance, first.axis.forward_steps());
   std::string change;

@@ -152,7 +152,7 @@ void draw_what_if_buttons(const PanelContext& context) {
   const bool kept = ImGui::Button("Keep", {width, 0});
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
-    ImGui::SetTooltip(whole ? "The foretold run in all panels, beside the recordings"
+    ImGui::SetTooltip(whole ? "The predicted run in all panels, beside the recordings"
                             : "A sample of many ranks can't be shown in all panels");
   if (kept) session.keep_prediction();
 }

@@ -62,7 +62,7 @@ float draw_words(const PanelContext& context, ImVec2 at, float width, bool draw)
 }  // namespace
 
 WhatIfLayout what_if_layout(const Box& room, float words, int figures, int recorded_ranks,
-                            int foretold_ranks) {
+                            int predicted_ranks) {
   WhatIfLayout layout;
   const float settings = std::min(kSettings, std::floor(room.width() / 2));
   layout.settings = {room.x0, room.y0, room.x0 + settings, room.y1};
@@ -84,7 +84,7 @@ WhatIfLayout what_if_layout(const Box& room, float words, int figures, int recor
 
   // Ranks of both runs are equally high, as far as there is room.
   const float left = std::max(room.y1 - y - 2 * kWhatIfTitle - kFigureGap, 2 * kLeastRank);
-  const float all = static_cast<float>(recorded_ranks + foretold_ranks);
+  const float all = static_cast<float>(recorded_ranks + predicted_ranks);
   const float share =
       std::clamp(static_cast<float>(recorded_ranks) / std::max(all, 1.0f), 0.3f, 0.7f);
   const auto height = [&](float part, int ranks) {
@@ -93,7 +93,7 @@ WhatIfLayout what_if_layout(const Box& room, float words, int figures, int recor
   y += kWhatIfTitle;
   layout.recorded = {x, y, room.x1, y + height(share, recorded_ranks)};
   y = layout.recorded.y1 + kFigureGap + kWhatIfTitle;
-  layout.foretold = {x, y, room.x1, y + height(1 - share, foretold_ranks)};
+  layout.predicted = {x, y, room.x1, y + height(1 - share, predicted_ranks)};
   return layout;
 }
 
@@ -110,11 +110,11 @@ void draw_what_if(const PanelContext& context) {
   const auto ranks = [](const Document& document) {
     return static_cast<int>(document.trace.ranks.size());
   };
-  const int foretold = shown != nullptr ? ranks(shown->document) : 1;
+  const int predicted = shown != nullptr ? ranks(shown->document) : 1;
   // The sentences' position does not depend on their height.
   const auto layout_for = [&](float words) {
     return what_if_layout(room, words, static_cast<int>(figures.size()), ranks(session.document()),
-                          foretold);
+                          predicted);
   };
   const Box words = layout_for(0).words;
   const WhatIfLayout layout = layout_for(draw_words(context, words.min(), words.width(), false));

@@ -14,14 +14,14 @@ struct WhatIfLayout {
   Box words;                 // the sentences
   std::vector<Box> figures;  // one per figure; empty if there is no room
   Box ruler;                 // includes the strips' gutter
-  Box recorded, foretold;    // strips, each below its title
+  Box recorded, predicted;   // strips, each below its title
 };
 
 inline constexpr float kWhatIfTitle = 20;  // height of the title above a strip
 
 // Return the layout in `room`, with sentences that are `words` pixels high.
 WhatIfLayout what_if_layout(const Box& room, float words, int figures, int recorded_ranks,
-                            int foretold_ranks);
+                            int predicted_ranks);
 
 // what_if_controls.cpp: draws into the ImGui window that the caller has begun.
 void draw_what_if_controls(const PanelContext& context);

@@ -82,7 +82,7 @@ void draw_what_if_timelines(const PanelContext& context, const WhatIfLayout& lay
   };
   touch_ruler(session, right_of_gutter(layout.ruler));
   touch_strips(session, right_of_gutter({layout.recorded.x0, layout.recorded.y0, layout.recorded.x1,
-                                         layout.foretold.y1}));
+                                         layout.predicted.y1}));
 
   const auto length = [&](const Document& d) { return d.axis.length(session.axis_mode); };
   const bool longer = there && length(shown->document) > length(recorded);
@@ -102,12 +102,12 @@ void draw_what_if_timelines(const PanelContext& context, const WhatIfLayout& lay
   } else if (shown != nullptr && !session.what_if->pending()) {
     rest = "";
   }
-  draw_title(context, layout.foretold, "Foretold", title, rest,
+  draw_title(context, layout.predicted, "Predicted", title, rest,
              session.what_if->pending() ? context.palette.warning : context.palette.text);
   if (there) {
-    draw_strip(context, shown->document, false, "what if foretold", layout.foretold);
+    draw_strip(context, shown->document, false, "what if predicted", layout.predicted);
   } else if (shown != nullptr) {
-    draw_empty(context, layout.foretold, "This can't be", shown->refusal);
+    draw_empty(context, layout.predicted, "This can't be", shown->refusal);
   }
 }
 

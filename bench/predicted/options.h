@@ -1,4 +1,4 @@
-// The options of foretold: a grid of problems, and how often to measure each.
+// The options of predicted: a grid of problems, and how often to measure each.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace ringscope {
 
-struct ForetoldOptions {
+struct PredictedOptions {
   std::vector<std::string> backends = {"cpu", "mpi"};
   std::vector<int> world_sizes = {2, 3, 4, 5, 6, 7, 8};
   std::vector<Index> seqlens = {2048, 4096, 8192, 16384, 32768};
@@ -23,9 +23,9 @@ struct ForetoldOptions {
 };
 
 // Throw InputError for bad arguments.
-ForetoldOptions options_of(int argc, char** argv);
+PredictedOptions options_of(int argc, char** argv);
 
 // Return the number of heads that the options give for a sequence of `seqlen`.
-Index heads_of(const ForetoldOptions& options, Index seqlen);
+Index heads_of(const PredictedOptions& options, Index seqlen);
 
 }  // namespace ringscope

@@ -1,6 +1,6 @@
 // A ring as it would run with a core for every rank: by hand where every moment is known, and of real
 // runs what must hold in any order of events.
-#include "core/run/own_cores.h"
+#include "core/run/ideal_timeline.h"
 
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ Recording turns() {
 }
 
 TEST(OwnCores, ByHand) {
-  const Recording recording = on_own_cores(turns());
+  const Recording recording = ideal_timeline(turns());
   for (const int rank : {0, 1}) {
     EXPECT_EQ(event(recording, rank, Lane::compute, 0).begin_ns, 0);
     EXPECT_EQ(event(recording, rank, Lane::send, 0).begin_ns, 0);
@@ -83,7 +83,7 @@ TEST(OwnCores, WithoutProcessorTimesThoseOfTheClockCount) {
   Recording recording = turns();
   for (auto& events : recording.events)
     for (TraceEvent& e : events) e.cpu_ns = 0;
-  EXPECT_EQ(event(on_own_cores(recording), 1, Lane::compute, 0).end_ns, 80);
+  EXPECT_EQ(event(ideal_timeline(recording), 1, Lane::compute, 0).end_ns, 80);
 }
 
 TEST(OwnCores, NothingIsDoneBeforeWhatItNeeds) {
@@ -97,7 +97,7 @@ TEST(OwnCores, NothingIsDoneBeforeWhatItNeeds) {
       config.backward = true;
       const Tensors<float> in = random_tensors(config.shape, 7);
       const Recording real = run_on_threads(config, {in.q, in.k, in.v, in.dout}).recording;
-      const Recording own = on_own_cores(real);
+      const Recording own = ideal_timeline(real);
       const RunSummary before = summarize(real), after = summarize(own);
       EXPECT_EQ(before.balance_ceiling, after.balance_ceiling);
       for (int rank = 0; rank < world_size; ++rank) {
@@ -144,7 +144,8 @@ TEST(OwnCores, LanesDoNotOverlap) {
   config.world_size = 4;
   config.backward = true;
   const Tensors<float> in = random_tensors(config.shape, 3);
-  const Recording own = on_own_cores(run_on_threads(config, {in.q, in.k, in.v, in.dout}).recording);
+  const Recording own =
+      ideal_timeline(run_on_threads(config, {in.q, in.k, in.v, in.dout}).recording);
   for (const auto& events : own.events)
     for (const Lane lane : kAllLanes) {
       std::vector<std::pair<std::int64_t, std::int64_t>> slices;
@@ -159,14 +160,14 @@ TEST(OwnCores, LanesDoNotOverlap) {
 TEST(OwnCores, RefusesWhatIsNoWholeRing) {
   Recording recording = turns();
   recording.info.scheme = "allgather";
-  EXPECT_THROW(on_own_cores(recording), std::invalid_argument);
+  EXPECT_THROW(ideal_timeline(recording), std::invalid_argument);
   recording = turns();
   recording.info.failure = RunEnd{"lost", 1, 0};
-  EXPECT_THROW(on_own_cores(recording), std::invalid_argument);
+  EXPECT_THROW(ideal_timeline(recording), std::invalid_argument);
   recording = turns();
   std::erase_if(recording.events[1], [](const TraceEvent& e) { return e.lane == Lane::recv; });
-  EXPECT_THROW(on_own_cores(recording), std::invalid_argument);
-  EXPECT_THROW(on_own_cores(Recording()), std::invalid_argument);
+  EXPECT_THROW(ideal_timeline(recording), std::invalid_argument);
+  EXPECT_THROW(ideal_timeline(Recording()), std::invalid_argument);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "bench/foretold/options.h"
+#include "bench/predicted/options.h"
 
 #include <fmt/format.h>
 
@@ -39,8 +39,8 @@ std::vector<T> numbers_of(const std::string& flag, const std::string& text) {
 
 }  // namespace
 
-ForetoldOptions options_of(int argc, char** argv) {
-  ForetoldOptions options;
+PredictedOptions options_of(int argc, char** argv) {
+  PredictedOptions options;
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
     if (flag == "--backward") {
@@ -81,7 +81,7 @@ ForetoldOptions options_of(int argc, char** argv) {
   return options;
 }
 
-Index heads_of(const ForetoldOptions& options, Index seqlen) {
+Index heads_of(const PredictedOptions& options, Index seqlen) {
   return options.heads > 0 ? options.heads : std::clamp<Index>(32768 / seqlen, 1, 8);
 }
 

@@ -1,6 +1,6 @@
 // Explains why a recording's ranks idle. Their time is cut into pieces by what it is lost to. A
 // piece of waiting for a rank that waits itself names that rank instead of a heading, because the
-// reason changes with time; the sweep in losses.cpp follows it.
+// reason changes with time; the sweep in idle times.cpp follows it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ enum class Heading : std::uint8_t { compute, imbalance, late, link, overhead };
 inline constexpr int kHeadingCount = 5;
 
 // A LossPiece lasts from `begin_ns` until the rank's next piece.
-struct LossPiece {
+struct IdlePiece {
   std::int64_t begin_ns = 0;
   int rank = 0;
   int follows = -1;  // if >= 0, the waiting rank whose heading counts instead of `heading`
@@ -23,10 +23,10 @@ struct LossPiece {
 };
 
 // Return all ranks' pieces by time. Each rank's cover the whole recording. `trace` is one of ours.
-std::vector<LossPiece> loss_pieces(const Trace& trace);
+std::vector<IdlePiece> idle_pieces(const Trace& trace);
 
 // ---
-// Adds up the losses. A rank's idle time is the wall time less the time that it computes. Every
+// Adds up the idle times. A rank's idle time is the wall time less the time that it computes. Every
 // nanosecond of it is put under one heading, so the parts add up exactly:
 //
 //   link        it waits, and the block it waits for is on its way (both ends have begun)
@@ -43,7 +43,7 @@ std::vector<LossPiece> loss_pieces(const Trace& trace);
 //
 // A wait is followed from rank to rank: if the rank waited for waits itself, its own reason counts.
 
-struct RankLoss {
+struct RankIdle {
   std::int64_t compute_ns = 0;
   std::int64_t imbalance_ns = 0, late_ns = 0, link_ns = 0, overhead_ns = 0;
   std::int64_t wait_ns = 0;  // in wait slices
@@ -52,20 +52,20 @@ struct RankLoss {
   std::int64_t idle_ns() const { return imbalance_ns + late_ns + link_ns + overhead_ns; }
 };
 
-struct LossReport {
+struct IdleReport {
   std::int64_t wall_ns = 0;
-  std::vector<RankLoss> ranks;  // for each, compute_ns + idle_ns() == wall_ns
+  std::vector<RankIdle> ranks;  // for each, compute_ns + idle_ns() == wall_ns
 
   // Return the rank that waits longest, and for whom it waits most; -1 if nobody waits.
   int longest_waiting_rank() const;
   int waited_for_most(int rank) const;
 };
 
-// Return the losses of a recording of ours; empty for any other trace.
-LossReport losses_of(const Trace& trace);
+// Return the idle times of a recording of ours; empty for any other trace.
+IdleReport idle_of(const Trace& trace);
 
-// Return sentences for people: who waits longest and for whom, what the largest loss is, and what
+// Return sentences for people: who waits longest and for whom, what the largest idle time is, and what
 // would cure it. For a failed run they say how it ended.
-std::vector<std::string> findings(const Trace& trace, const LossReport& losses);
+std::vector<std::string> findings(const Trace& trace, const IdleReport& idle);
 
 }  // namespace ringscope::viz

@@ -1,4 +1,4 @@
-#include "core/run/own_cores.h"
+#include "core/run/ideal_timeline.h"
 
 #include <algorithm>
 #include <array>
@@ -141,7 +141,7 @@ class Replay {
 
 }  // namespace
 
-Recording on_own_cores(Recording recording) {
+Recording ideal_timeline(Recording recording) {
   if (recording.info.scheme != "ring" || recording.info.failure || recording.events.empty())
     throw std::invalid_argument("recording: of no ring that ended well");
   Replay replay(recording);

@@ -3,7 +3,7 @@
 // grid. The fastest run and the fastest prediction of each problem count, because other work on the
 // machine only adds time. The machine must be otherwise idle.
 //
-//   build/release/bench/foretold/bin/foretold [--backends cpu,mpi] [--world-sizes 2,4,8]
+//   build/release/bench/predicted/bin/predicted [--backends cpu,mpi] [--world-sizes 2,4,8]
 //       [--seqlens 4096,8192] [--partitions zigzag,fold] [--mask causal] [--head-dim 64]
 //       [--heads 4] [--backward] [--repeats 5] [--measure-s 0.3] [--csv FILE]
 //
@@ -22,8 +22,8 @@
 #include <memory>
 #include <thread>
 
-#include "bench/foretold/options.h"
-#include "bench/foretold/real_runs.h"
+#include "bench/predicted/options.h"
+#include "bench/predicted/real_runs.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/cost/measure.h"
@@ -65,9 +65,9 @@ double total_of(LoopTask::Kind kind, const LoopGraph& graph, const TaskCosts& co
   return total;
 }
 
-Outcome foretell(const ForetoldOptions& options, const std::string& backend, const Problem& job,
-                 const ProcessFigures* processes) {
-  const std::string trace = fmt::format("/tmp/foretold-{}.json", ::getpid());
+Outcome predict(const PredictedOptions& options, const std::string& backend, const Problem& job,
+                const ProcessFigures* processes) {
+  const std::string trace = fmt::format("/tmp/predicted-{}.json", ::getpid());
   const LoopGraph graph = graph_of_loops(job);
   std::vector<double> predicted, measured, predicted_attend, measured_attend;
   Outcome outcome{backend, job};
@@ -174,7 +174,7 @@ void print_summary(std::vector<Outcome> outcomes) {
     print_case(outcomes[i]);
 }
 
-int run(const ForetoldOptions& options) {
+int run(const PredictedOptions& options) {
   std::vector<Outcome> outcomes;
   for (const std::string& backend : options.backends) {
     if (const std::string why = why_not(backend); !why.empty()) {
@@ -196,7 +196,7 @@ int run(const ForetoldOptions& options) {
         for (const PartitionKind partition : options.partitions) {
           job.partition = partition;
           outcomes.push_back(
-              foretell(options, backend, job, backend == "mpi" ? &processes : nullptr));
+              predict(options, backend, job, backend == "mpi" ? &processes : nullptr));
           print_case(outcomes.back());
         }
       }
@@ -218,10 +218,10 @@ int main(int argc, char** argv) {
   try {
     return ringscope::run(ringscope::options_of(argc, argv));
   } catch (const ringscope::InputError& error) {
-    fmt::print(stderr, "foretold: {}\n", error.what());
+    fmt::print(stderr, "predicted: {}\n", error.what());
     return 2;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "foretold: {}\n", error.what());
+    fmt::print(stderr, "predicted: {}\n", error.what());
     return 3;
   }
 }

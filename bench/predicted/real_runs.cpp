@@ -1,4 +1,4 @@
-#include "bench/foretold/real_runs.h"
+#include "bench/predicted/real_runs.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

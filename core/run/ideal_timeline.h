@@ -13,6 +13,6 @@ namespace ringscope {
 // of the run, and begins when both ends are ready for it (core/ring/ring.cpp). All ranks begin at
 // 0, and bookkeeping takes no time. Throw std::invalid_argument for a run by another scheme, a
 // failed run, or a recording that lacks events.
-Recording on_own_cores(Recording recording);
+Recording ideal_timeline(Recording recording);
 
 }  // namespace ringscope

@@ -4,22 +4,21 @@
 #include <array>
 #include <string_view>
 
-#include "viz/model/analysis/losses.h"
+#include "viz/model/analysis/idle_time.h"
 #include "viz/panels/drawing.h"
 
 namespace ringscope::viz {
 
-inline constexpr int kLossParts = 5;
-inline constexpr std::array<std::string_view, kLossParts> kLossNames = {
+inline constexpr int kIdleParts = 5;
+inline constexpr std::array<std::string_view, kIdleParts> kIdleNames = {
     "computing", "imbalance", "late rank", "link", "overhead"};
 // Return the nanoseconds under the headings above. They add up to the wall time.
-std::array<std::int64_t, kLossParts> loss_parts(const RankLoss& loss);
-Color loss_color(const Palette& palette, int part);
+std::array<std::int64_t, kIdleParts> idle_parts(const RankIdle& loss);
+Color idle_color(const Palette& palette, int part);
 
 // Return the height of the bars and their legend at this width.
-float losses_height(const PanelContext& context, const LossReport& losses, float width);
+float idle_height(const PanelContext& context, const IdleReport& idle, float width);
 // Draw the bars and their legend from `top_left`. A click on a bar selects its rank.
-void draw_losses(const PanelContext& context, const LossReport& losses, ImVec2 top_left,
-                 float width);
+void draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_left, float width);
 
 }  // namespace ringscope::viz

@@ -1,4 +1,4 @@
-#include "viz/model/analysis/losses.h"
+#include "viz/model/analysis/idle_time.h"
 
 #include <algorithm>
 #include <array>
@@ -69,9 +69,9 @@ class Pieces {
       work_.push_back(work_of(dependencies_.slices(rank, RingLane::compute), trace.begin_ns));
   }
 
-  std::vector<LossPiece> all() {
+  std::vector<IdlePiece> all() {
     for (int rank = 0; rank < ranks(); ++rank) cut_rank(rank);
-    std::stable_sort(pieces_.begin(), pieces_.end(), [](const LossPiece& a, const LossPiece& b) {
+    std::stable_sort(pieces_.begin(), pieces_.end(), [](const IdlePiece& a, const IdlePiece& b) {
       return a.begin_ns < b.begin_ns;
     });
     return std::move(pieces_);
@@ -277,14 +277,14 @@ class Pieces {
   const Trace& trace_;
   Dependencies dependencies_;
   std::vector<Work> work_;
-  std::vector<LossPiece> pieces_;
+  std::vector<IdlePiece> pieces_;
   std::vector<Stretch> at_ring_;  // when the rank of cut_rank is at the ring of a training step
   std::size_t peer_compute_ = 0, peer_wait_ = 0, recv_ = 0;  // how far cut_rank has come
 };
 
 }  // namespace
 
-std::vector<LossPiece> loss_pieces(const Trace& trace) { return Pieces(trace).all(); }
+std::vector<IdlePiece> idle_pieces(const Trace& trace) { return Pieces(trace).all(); }
 
 namespace {
 
@@ -301,16 +301,16 @@ class Sweep {
   }
 
   // Apply all pieces that begin at one time together, because none may see another's past.
-  void apply(const LossPiece* first, const LossPiece* last) {
+  void apply(const IdlePiece* first, const IdlePiece* last) {
     const std::int64_t now = first->begin_ns;
-    for (const LossPiece* piece = first; piece != last; ++piece) leave(piece->rank);
-    for (const LossPiece* piece = first; piece != last; ++piece) {
+    for (const IdlePiece* piece = first; piece != last; ++piece) leave(piece->rank);
+    for (const IdlePiece* piece = first; piece != last; ++piece) {
       // Ranks that wait for each other in a circle contradict the order of hops.
       const bool circle = piece->follows >= 0 && leads_to(piece->follows, piece->rank);
       at(piece->rank).own = piece->heading;
       if (piece->follows >= 0 && !circle) follow(piece->rank, piece->follows);
     }
-    for (const LossPiece* piece = first; piece != last; ++piece) settle(piece->rank, now);
+    for (const IdlePiece* piece = first; piece != last; ++piece) settle(piece->rank, now);
   }
 
   std::vector<Totals> totals(std::int64_t end_ns) {
@@ -381,25 +381,25 @@ class Sweep {
 
 }  // namespace
 
-int LossReport::longest_waiting_rank() const {
+int IdleReport::longest_waiting_rank() const {
   const auto longest =
       std::max_element(ranks.begin(), ranks.end(),
-                       [](const RankLoss& a, const RankLoss& b) { return a.wait_ns < b.wait_ns; });
+                       [](const RankIdle& a, const RankIdle& b) { return a.wait_ns < b.wait_ns; });
   if (longest == ranks.end() || longest->wait_ns == 0) return -1;
   return static_cast<int>(longest - ranks.begin());
 }
 
-int LossReport::waited_for_most(int rank) const {
+int IdleReport::waited_for_most(int rank) const {
   if (rank < 0 || rank >= static_cast<int>(ranks.size())) return -1;
   const std::vector<std::int64_t>& by_rank = ranks[static_cast<std::size_t>(rank)].waited_for_ns;
   const auto most = std::max_element(by_rank.begin(), by_rank.end());
   return most == by_rank.end() || *most == 0 ? -1 : static_cast<int>(most - by_rank.begin());
 }
 
-LossReport losses_of(const Trace& trace) {
-  LossReport report;
+IdleReport idle_of(const Trace& trace) {
+  IdleReport report;
   if (!trace.is_ring()) return report;
-  const std::vector<LossPiece> pieces = loss_pieces(trace);
+  const std::vector<IdlePiece> pieces = idle_pieces(trace);
   Sweep sweep(trace.ranks.size(), trace.begin_ns);
   for (std::size_t i = 0; i < pieces.size();) {
     std::size_t end = i;
@@ -411,21 +411,21 @@ LossReport losses_of(const Trace& trace) {
   report.wall_ns = trace.wall_ns();
   for (const auto& total : sweep.totals(trace.end_ns)) {
     const auto of = [&](Heading heading) { return total[static_cast<std::size_t>(heading)]; };
-    RankLoss& loss = report.ranks.emplace_back();
-    loss.compute_ns = of(Heading::compute);
-    loss.imbalance_ns = of(Heading::imbalance);
-    loss.late_ns = of(Heading::late);
-    loss.link_ns = of(Heading::link);
-    loss.overhead_ns = of(Heading::overhead);
+    RankIdle& rank_idle = report.ranks.emplace_back();
+    rank_idle.compute_ns = of(Heading::compute);
+    rank_idle.imbalance_ns = of(Heading::imbalance);
+    rank_idle.late_ns = of(Heading::late);
+    rank_idle.link_ns = of(Heading::link);
+    rank_idle.overhead_ns = of(Heading::overhead);
   }
   const std::size_t ranks = trace.ranks.size();
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    RankLoss& loss = report.ranks[rank];
-    if (ranks <= kMaxWaitTable) loss.waited_for_ns.resize(ranks);
+    RankIdle& rank_idle = report.ranks[rank];
+    if (ranks <= kMaxWaitTable) rank_idle.waited_for_ns.resize(ranks);
     for (const Slice& wait : trace.slices_of(static_cast<int>(rank), ringscope::Lane::wait)) {
-      loss.wait_ns += wait.duration_ns();
-      if (wait.peer >= 0 && static_cast<std::size_t>(wait.peer) < loss.waited_for_ns.size())
-        loss.waited_for_ns[static_cast<std::size_t>(wait.peer)] += wait.duration_ns();
+      rank_idle.wait_ns += wait.duration_ns();
+      if (wait.peer >= 0 && static_cast<std::size_t>(wait.peer) < rank_idle.waited_for_ns.size())
+        rank_idle.waited_for_ns[static_cast<std::size_t>(wait.peer)] += wait.duration_ns();
     }
   }
   return report;
