@@ -176,7 +176,7 @@ std::string GeneratingRank::generate(const OnByte& on_byte, const OnPrefill& on_
 
 void GeneratingRank::read_prompt(const OnPrefill& on_prefill) {
   Machinery& m = *machinery_;
-  const RingProblem problem = m.ring->problem();
+  const RingProblem problem = m.ring->ring_problem();
   Index pairs = 0;
   for (int owner = 0; owner < comm_.world_size(); ++owner)
     pairs += problem.region(rank(), owner).pairs();
