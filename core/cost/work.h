@@ -3,6 +3,7 @@
 
 #include "core/problem/region.h"
 #include "core/ring/problem.h"
+#include "core/trace/event.h"
 
 namespace ringscope {
 

@@ -76,7 +76,7 @@ void expect_flops(const Problem& config, const RingRun& run) {
 }
 
 void expect_balance(const Problem& config, const RingRun& run) {
-  const Balance balance = balance_of(job_of(config));
+  const Balance balance = balance_of(config);
   const RunSummary summary = summarize(run.recording);
   ASSERT_EQ(balance.steps.size(), static_cast<std::size_t>(config.world_size));
   EXPECT_FALSE(balance.sampled);
@@ -95,7 +95,7 @@ void expect_balance(const Problem& config, const RingRun& run) {
 void expect_traffic(const Problem& config, const RingRun& run) {
   const RunSummary summary = summarize(run.recording);
   for (int rank = 0; rank < config.world_size; ++rank) {
-    const Traffic traffic = traffic_of(job_of(config), rank);
+    const Traffic traffic = traffic_of(config, rank);
     EXPECT_EQ(traffic.forward_bytes, recorded_bytes(run, rank, Pass::forward)) << rank;
     EXPECT_EQ(traffic.backward_bytes, recorded_bytes(run, rank, Pass::backward)) << rank;
     const RankSummary& counted = summary.ranks[static_cast<std::size_t>(rank)];
