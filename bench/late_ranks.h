@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "core/base/random.h"
-#include "core/cost/work.h"
+#include "core/cost/amounts.h"
 #include "core/run/faulty_ring.h"
 #include "core/run/run.h"
 #include "core/sim/simulate.h"

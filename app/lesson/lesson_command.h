@@ -3,7 +3,7 @@
 #pragma once
 
 #include "app/lesson/lesson_options.h"
-#include "lessons/book/console.h"
+#include "lessons/book/writer.h"
 
 namespace ringscope {
 

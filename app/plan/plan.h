@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "app/plan/plan_options.h"
+#include "core/cost/amounts.h"
 #include "core/cost/choices.h"
 #include "core/cost/hardware.h"
 #include "core/cost/measure.h"
-#include "core/cost/memory.h"
 #include "core/cost/model_step.h"
 #include "core/sim/search/searched.h"
 

@@ -25,7 +25,6 @@
 #include "cuda/nccl/placement.h"
 #include "cuda/nccl/run_on_nccl.h"
 #ifdef RINGSCOPE_HAS_MPI
-#include "cuda/nccl/run_on_nccl_processes.h"
 #endif
 #endif
 

@@ -12,7 +12,7 @@
 #include "app/report/terminal.h"
 #include "app/run/outputs.h"
 #include "app/simulate/simulate.h"
-#include "app/view/picture_command.h"
+#include "app/view/view_command.h"
 #include "core/attention/blockwise.h"
 #include "core/attention/tile_product.h"
 #include "core/base/files.h"

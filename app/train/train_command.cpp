@@ -9,7 +9,7 @@
 #include "app/report/terminal.h"
 #include "app/train/train_report.h"
 #include "app/train/train_setup.h"
-#include "app/view/picture_command.h"
+#include "app/view/view_command.h"
 #include "core/base/files.h"
 #include "core/trace/chrome_trace.h"
 #include "core/trace/recorder.h"

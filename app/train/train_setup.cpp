@@ -9,7 +9,7 @@
 #include "app/command_line/flags.h"
 #include "app/run/memory.h"
 #include "app/run/outputs.h"
-#include "app/view/picture_command.h"
+#include "app/view/view_command.h"
 #include "core/decode/generate.h"
 #include "core/run/generated_rows.h"
 #include "core/train/training_settings.h"

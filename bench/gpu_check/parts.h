@@ -1,15 +1,42 @@
-// The parts of a gpu-check, most important first. Each runs programs of the pack's bin folder, has
-// a time limit of its own, and fails alone.
+// Runs a program with a time limit. Processes that it leaves running are killed.
 #pragma once
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "bench/gpu_check/child.h"
 #include "bench/gpu_check/results.h"
 
 namespace ringscope::gpu_check {
+
+struct Child {
+  std::vector<std::string> arguments;  // [0]: the program, looked up in PATH when it has no slash
+  double limit_s = 60;
+  std::string log;  // file that gets its stderr, and its stdout unless `out` is given
+  std::string out;  // file that gets its stdout
+  std::vector<std::pair<std::string, std::string>> environment;  // added to our own
+};
+
+struct Outcome {
+  int status = -1;  // exit status; 128 + signal; 127 when it could not be started
+  bool cut_off = false;
+  double seconds = 0;
+};
+
+// Run a program to its end. Throw std::runtime_error when no process can be made.
+Outcome run(const Child& child);
+
+// Return the whole file, or its last `bytes` bytes; "" if there is no file.
+std::string text_of(const std::string& path);
+std::string tail_of(const std::string& path, std::size_t bytes = 1500);
+
+// Return the path of a program in PATH, or "" if it is not there.
+std::string find_program(const std::string& name);
+
+// ---
+// The parts of a gpu-check, most important first. Each runs programs of the pack's bin folder, has
+// a time limit of its own, and fails alone.
 
 // The state that the parts share.
 struct Check {
@@ -54,5 +81,14 @@ std::vector<PlannedPart> planned_parts();
 
 // Return not_run when there is no GPU; otherwise fill in results.device_json.
 Verdict find_device(Check& check);
+
+// ---
+// The parts of a gpu-check about the ring over the real NCCL: its tests on one GPU or more, one of
+// them under compute-sanitizer, and its speed. Without NCCL they are not measured. That is no
+// failure, because most machines have none.
+
+Verdict nccl_tests(Check& check);
+Verdict nccl_memcheck(Check& check);
+Verdict nccl_speed(Check& check);
 
 }  // namespace ringscope::gpu_check

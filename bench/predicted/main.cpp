@@ -1,3 +1,206 @@
+// The options of predicted: a grid of problems, and how often to measure each.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/program_output.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/cost/measure.h"
+#include "core/ring/problem.h"
+#include "core/sim/shared_cores.h"
+#include "core/trace/chrome_trace.h"
+#include "core/trace/summary.h"
+
+namespace ringscope {
+
+struct PredictedOptions {
+  std::vector<std::string> backends = {"cpu", "mpi"};
+  std::vector<int> world_sizes = {2, 3, 4, 5, 6, 7, 8};
+  std::vector<Index> seqlens = {2048, 4096, 8192, 16384, 32768};
+  std::vector<PartitionKind> partitions = {std::begin(kAllPartitions), std::end(kAllPartitions)};
+  std::string mask = "causal";
+  Index head_dim = 64;
+  Index heads = 0;  // 0: more for shorter sequences, so that every run takes a while
+  bool backward = false;
+  int repeats = 5;
+  double measure_s = 0.3;  // for each pass, before each run
+  std::string csv;
+};
+
+// Throw InputError for bad arguments.
+PredictedOptions options_of(int argc, char** argv);
+
+// Return the number of heads that the options give for a sequence of `seqlen`.
+Index heads_of(const PredictedOptions& options, Index seqlen);
+
+// ---
+// Runs the program itself on the problem that is predicted, and measures hops between processes.
+
+struct RealRun {
+  double wall_s = 0;
+  double attend_s = 0;  // processor seconds of all ranks within compute slices
+};
+
+// Run `ringscope run --random` of `job`, on threads ("cpu") or on processes under mpirun ("mpi").
+// `trace` is a temporary file for the recording. Throw RunError with the failed command.
+RealRun run_really(const Problem& job, const std::string& backend, const std::string& trace);
+
+// The costs of a ring of processes, as mpi_hops.cpp measures them.
+struct ProcessFigures {
+  double start_s = 0;  // additional time of a rank's first hop
+  HopFigures hops;
+};
+ProcessFigures measure_processes(int world_size, Index block_bytes);
+
+// Return why there can be no runs on `backend`, or "".
+std::string why_not(const std::string& backend);
+
+namespace {
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  std::istringstream stream(text);
+  for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
+  return words;
+}
+
+double number_of(const std::string& flag, const std::string& text) {
+  std::size_t read = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &read);
+  } catch (const std::exception&) {
+  }
+  if (read != text.size() || !(value > 0))
+    throw InputError(fmt::format("{}: '{}' given, a number above 0 accepted", flag, text));
+  return value;
+}
+
+template <class T>
+std::vector<T> numbers_of(const std::string& flag, const std::string& text) {
+  std::vector<T> numbers;
+  for (const std::string& word : words_of(text))
+    numbers.push_back(static_cast<T>(number_of(flag, word)));
+  return numbers;
+}
+
+}  // namespace
+
+PredictedOptions options_of(int argc, char** argv) {
+  PredictedOptions options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    if (flag == "--backward") {
+      options.backward = true;
+      continue;
+    }
+    if (i + 1 == argc) throw InputError(flag + ": no value given");
+    const std::string value = argv[++i];
+    if (flag == "--backends") {
+      options.backends = words_of(value);
+    } else if (flag == "--world-sizes") {
+      options.world_sizes = numbers_of<int>(flag, value);
+    } else if (flag == "--seqlens") {
+      options.seqlens = numbers_of<Index>(flag, value);
+    } else if (flag == "--partitions") {
+      options.partitions.clear();
+      for (const std::string& word : words_of(value))
+        options.partitions.push_back(parse_partition(word));
+    } else if (flag == "--mask") {
+      options.mask = value;
+    } else if (flag == "--head-dim") {
+      options.head_dim = static_cast<Index>(number_of(flag, value));
+    } else if (flag == "--heads") {
+      options.heads = static_cast<Index>(number_of(flag, value));
+    } else if (flag == "--repeats") {
+      options.repeats = static_cast<int>(number_of(flag, value));
+    } else if (flag == "--measure-s") {
+      options.measure_s = number_of(flag, value);
+    } else if (flag == "--csv") {
+      options.csv = value;
+    } else {
+      throw InputError(flag +
+                       ": not known; accepted: --backends, --world-sizes, --seqlens, --partitions, "
+                       "--mask, --head-dim, --heads, --backward, --repeats, --measure-s, --csv");
+    }
+  }
+  if (options.repeats < 1) throw InputError("--repeats: less than 1 given");
+  return options;
+}
+
+Index heads_of(const PredictedOptions& options, Index seqlen) {
+  return options.heads > 0 ? options.heads : std::clamp<Index>(32768 / seqlen, 1, 8);
+}
+
+namespace {
+
+// Return an mpirun command that binds processes to no cores, because threads are not bound either.
+std::string mpirun(int ranks) {
+  return fmt::format("mpirun --bind-to none --oversubscribe {} -np {}",
+                     ::geteuid() == 0 ? "--allow-run-as-root" : "", ranks);
+}
+
+}  // namespace
+
+RealRun run_really(const Problem& job, const std::string& backend, const std::string& trace) {
+  const AttentionShape& s = job.shape;
+  std::string command = fmt::format(
+      "'{}' run --random --backend {} --heads {} --heads-kv {} --seqlen {} --head-dim {} "
+      "--mask {} --partition {} --dtype {} {} --json --trace '{}'",
+      RINGSCOPE_PROGRAM, backend, s.num_heads, s.num_heads_kv, s.seqlen, s.head_dim,
+      job.mask.name(), name_of(job.partition), name_of(job.dtype), job.backward ? "--backward" : "",
+      trace);
+  if (backend == "mpi") {
+    command = mpirun(job.world_size) + " " + command;
+  } else {
+    command += fmt::format(" --world-size {}", job.world_size);
+  }
+  RealRun run;
+  run.wall_s = number_in(parsed(output_of(command)), "wall_s");
+  const RunSummary summary = summarize(read_chrome_trace(trace));
+  std::filesystem::remove(trace);
+  for (const RankSummary& rank : summary.ranks) run.attend_s += rank.compute_cpu_s;
+  return run;
+}
+
+#ifdef RINGSCOPE_MPI_HOPS
+
+ProcessFigures measure_processes(int world_size, Index block_bytes) {
+  const rapidjson::Document json = parsed(
+      output_of(fmt::format("{} '{}' {}", mpirun(world_size), RINGSCOPE_MPI_HOPS, block_bytes)));
+  return {number_in(json, "start_s"), {number_in(json, "hop_s"), number_in(json, "byte_s")}};
+}
+
+std::string why_not(const std::string& backend) {
+  if (backend == "cpu") return "";
+  if (backend != "mpi") return "not known; accepted: cpu, mpi";
+  return std::system("command -v mpirun >/dev/null") == 0 ? "" : "no mpirun on PATH";
+}
+
+#else
+
+ProcessFigures measure_processes(int, Index) { throw RunError("built without MPI"); }
+
+std::string why_not(const std::string& backend) {
+  return backend == "cpu" ? "" : "built without MPI";
+}
+
+#endif
+
+// ---
 // Compares simulated rings with real ones on this machine: measures the machine, runs a ring on
 // threads or processes, and simulates it from the measurements, in turn for every problem of a
 // grid. The fastest run and the fastest prediction of each problem count, because other work on the
@@ -12,24 +215,6 @@
 //             kernels' figures are (or the machine was busy); if only `wall` is, the schedule is
 //   hop       share of the processor time that hops are predicted to take
 
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <map>
-#include <memory>
-#include <thread>
-
-#include "bench/predicted/options.h"
-#include "bench/predicted/real_runs.h"
-#include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/cost/measure.h"
-#include "core/sim/cpu_ring.h"
-
-namespace ringscope {
 namespace {
 
 struct Outcome {
@@ -212,6 +397,7 @@ int run(const PredictedOptions& options) {
 }
 
 }  // namespace
+
 }  // namespace ringscope
 
 int main(int argc, char** argv) {

@@ -1,3 +1,344 @@
+// The options of the training benchmark: shapes, ranks and repeats, or a comparison of losses.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "bench/program_output.h"
+#include "core/base/error.h"
+#include "core/base/math.h"
+#include "core/cost/time.h"
+#include "core/model/rank_threads.h"
+#include "core/run/faulty_ring.h"
+#include "core/train/training.h"
+#include "core/train/training_settings.h"
+
+namespace ringscope {
+
+// The shape of one step.
+struct StepShape {
+  Index seqlen = 0;
+  Index batch = 0;
+};
+
+struct TrainingBenchOptions {
+  std::vector<StepShape> shapes = {{4096, 1}, {256, 16}};
+  std::vector<int> world_sizes = {2};  // each beside one rank
+  std::vector<PartitionKind> partitions = {PartitionKind::zigzag};
+  int repeats = 7;
+  int steps = 3;     // timed, in each turn
+  std::string text;  // a file; "": the project's own sources
+  bool equality = false;
+  Index equality_steps = 200;
+};
+
+// Throw InputError for bad arguments.
+TrainingBenchOptions options_of(int argc, char** argv);
+
+// Return the file's text, or that of the project's sources.
+std::string text_of(const TrainingBenchOptions& options);
+
+// ---
+// A backend that forwards to another one and adds up the processor time spent in it.
+
+class MeteredBackend : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+
+  double cpu_s() const { return cpu_s_; }
+
+  Completion begin(const QueryBlock& q, const SoftmaxState& state) override {
+    const Meter meter(cpu_s_);
+    return ForwardingBackend::begin(q, state);
+  }
+  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
+                    const KvBlock& block, const SoftmaxState& state,
+                    const Completion& after) override {
+    const Meter meter(cpu_s_);
+    return ForwardingBackend::attend(step, region, q, block, state, after);
+  }
+  Completion finish(const QueryBlock& q, const SoftmaxState& state) override {
+    const Meter meter(cpu_s_);
+    return ForwardingBackend::finish(q, state);
+  }
+  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override {
+    const Meter meter(cpu_s_);
+    return ForwardingBackend::begin_backward(q, state);
+  }
+  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
+                             const KvBlock& block, const BackwardState& state,
+                             const KvGradient& gradient, const Completion& after) override {
+    const Meter meter(cpu_s_);
+    return ForwardingBackend::attend_backward(step, region, q, block, state, gradient, after);
+  }
+  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
+                 const Completion& after) override {
+    const Meter meter(cpu_s_);
+    return ForwardingBackend::add(step, into, from, after);
+  }
+  Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
+                             const Completion& after) override {
+    const Meter meter(cpu_s_);
+    return ForwardingBackend::finish_backward(step, q, state, after);
+  }
+
+ private:
+  class Meter {
+   public:
+    explicit Meter(double& total) : total_(total), begin_(thread_cpu_seconds()) {}
+    ~Meter() { total_ += thread_cpu_seconds() - begin_; }
+    Meter(const Meter&) = delete;
+    Meter& operator=(const Meter&) = delete;
+
+   private:
+    double& total_;
+    double begin_;
+  };
+
+  double cpu_s_ = 0;
+};
+
+// ---
+// Measures how far the losses of training differ between numbers of ranks and partitions, and what
+// loss training reaches.
+
+// Train `steps` steps at the default settings on 1, 2 and 4 ranks in all partitions. Print the
+// relative differences of the losses to those of one rank, step by step, the loss beside the
+// unigram entropy of `text`, and the time taken.
+void print_equality(const std::string& text, Index steps);
+
+// ---
+// Times training steps: each step as a whole, and the part of it inside attention.
+
+struct TimedStep {
+  double wall_s = 0;
+  double attention_s = 0;      // mean over ranks: both passes of the ring, waits included
+  double cpu_s = 0;            // processor time of all ranks, their communicators' threads included
+  double attention_cpu_s = 0;  // the part of cpu_s that attention computes
+};
+
+// Time `steps` steps on threads, after one that is not timed.
+std::vector<TimedStep> timed_steps(const TrainingSettings& settings, const Deal& deal,
+                                   const std::string& text, int steps);
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> words_of(const std::string& text, char between) {
+  std::vector<std::string> words;
+  std::istringstream stream(text);
+  for (std::string word; std::getline(stream, word, between);) words.push_back(word);
+  return words;
+}
+
+Index count_of(const std::string& flag, const std::string& text) {
+  Index value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && stop == end && value >= 1 && value <= std::numeric_limits<int>::max())
+    return value;
+  throw InputError(fmt::format("{}: '{}' given, an integer from 1 accepted", flag, text));
+}
+
+StepShape shape_of(const std::string& flag, const std::string& text) {
+  const std::vector<std::string> sizes = words_of(text, 'x');
+  if (sizes.size() != 2)
+    throw InputError(fmt::format("{}: '{}' given, SEQLENxBATCH accepted", flag, text));
+  return {count_of(flag, sizes[0]), count_of(flag, sizes[1])};
+}
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw InputError(path.string() + ": cannot be read; accepted: a file of text");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+TrainingBenchOptions options_of(int argc, char** argv) {
+  TrainingBenchOptions options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    if (flag == "--equality") {
+      options.equality = true;
+      continue;
+    }
+    if (i + 1 == argc) throw InputError(flag + ": no value given");
+    const std::string value = argv[++i];
+    if (flag == "--shapes") {
+      options.shapes.clear();
+      for (const std::string& word : words_of(value, ','))
+        options.shapes.push_back(shape_of(flag, word));
+    } else if (flag == "--world-sizes") {
+      options.world_sizes.clear();
+      for (const std::string& word : words_of(value, ','))
+        options.world_sizes.push_back(static_cast<int>(count_of(flag, word)));
+    } else if (flag == "--partitions") {
+      options.partitions.clear();
+      for (const std::string& word : words_of(value, ','))
+        options.partitions.push_back(parse_partition(word));
+    } else if (flag == "--repeats") {
+      options.repeats = static_cast<int>(count_of(flag, value));
+    } else if (flag == "--steps") {
+      options.equality_steps = count_of(flag, value);
+      options.steps = static_cast<int>(options.equality_steps);
+    } else if (flag == "--text") {
+      options.text = value;
+    } else {
+      throw InputError(flag +
+                       ": not known; accepted: --shapes, --world-sizes, --partitions, --repeats, "
+                       "--steps, --text, --equality");
+    }
+  }
+  return options;
+}
+
+std::string text_of(const TrainingBenchOptions& options) {
+  if (!options.text.empty()) return read(options.text);
+  std::vector<fs::path> paths;
+  for (const char* folder : {"app", "bench", "core", "cuda", "lessons", "tests", "viz"})
+    for (const auto& entry :
+         fs::recursive_directory_iterator(fs::path(RINGSCOPE_SOURCE_DIR) / folder))
+      if (const std::string end = entry.path().extension(); end == ".h" || end == ".cpp")
+        paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  std::string text;
+  for (const fs::path& path : paths) text += read(path);
+  return text;
+}
+
+namespace {
+
+constexpr Index kLast = 10;  // steps whose mean loss is printed, because batches differ
+
+struct Training {
+  std::vector<double> losses;
+  double seconds = 0;
+
+  double last() const {
+    const Index count = std::min<Index>(kLast, std::ssize(losses));
+    double sum = 0;
+    for (Index i = 0; i < count; ++i)
+      sum += losses[losses.size() - 1 - static_cast<std::size_t>(i)];
+    return sum / static_cast<double>(count);
+  }
+};
+
+Training train(const std::string& text, const Deal& deal, Index steps) {
+  using Clock = std::chrono::steady_clock;
+  Training training;
+  const Clock::time_point begin = Clock::now();
+  train_on_threads(TrainingSettings{}, deal, text, nullptr, steps,
+                   [&](const StepReport& report, const TrainingRank&) {
+                     training.losses.push_back(report.loss);
+                   });
+  training.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return training;
+}
+
+}  // namespace
+
+void print_equality(const std::string& text, Index steps) {
+  std::vector<Index> shown;
+  for (const Index step : {1, 10, 50, 100, 200, 500, 1000})
+    if (step < steps) shown.push_back(step);
+  shown.push_back(steps);
+
+  fmt::print("{} bytes of text, unigram entropy {:.4f} nats\n", text.size(), unigram_entropy(text));
+  fmt::print("largest relative difference to the losses of one rank, up to step\n{:<16}", "");
+  for (const Index step : shown) fmt::print("{:>10}", step);
+  fmt::print("   loss (mean of {})  seconds\n", kLast);
+  Training alone;
+  double most = 0;
+  for (const int world_size : {1, 2, 4})
+    for (const PartitionKind partition : kAllPartitions) {
+      const Training training = train(text, {partition, world_size}, steps);
+      if (alone.losses.empty()) alone = training;
+      fmt::print("N {} {:<12}", world_size, name_of(partition));
+      double largest = 0;
+      for (Index step = 1; step <= steps; ++step) {
+        const auto at = static_cast<std::size_t>(step - 1);
+        largest =
+            std::max(largest, std::abs(training.losses[at] - alone.losses[at]) / alone.losses[at]);
+        if (std::find(shown.begin(), shown.end(), step) != shown.end())
+          fmt::print("{:>10.1e}", largest);
+      }
+      fmt::print("{:>18.4f} {:>8.1f}\n", training.last(), training.seconds);
+      std::fflush(stdout);
+      most = std::max(most, largest);
+    }
+  fmt::print("largest of all: {:.2e}\n", most);
+}
+
+namespace {
+
+// A rank that trains over a metered backend.
+struct MeteredRank {
+  MeteredRank(const TrainingSettings& settings, const Deal& deal, const TextBatches& batches,
+              Communicator& comm)
+      : training(settings, deal, batches, comm), backend(training.replica().ring().own_backend()) {
+    training.replica().ring().run_over(comm, backend);
+  }
+
+  TimedStep so_far() {
+    const AttentionSeconds& attention = training.replica().ring().seconds();
+    return {
+        std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(),
+        attention.forward + attention.backward, process_cpu_seconds(), backend.cpu_s()};
+  }
+
+  TrainingRank training;
+  MeteredBackend backend;
+};
+
+}  // namespace
+
+std::vector<TimedStep> timed_steps(const TrainingSettings& settings, const Deal& deal,
+                                   const std::string& text, int steps) {
+  const TextBatches batches(text, settings.batch, settings.seqlen, settings.seed);
+  // By rank. A step ends with the sum of all ranks' gradients, so ranks begin the next together.
+  std::vector<std::vector<TimedStep>> timed(static_cast<std::size_t>(deal.world_size));
+  run_rank_threads(
+      deal.world_size,
+      [&](Communicator& comm) {
+        return std::make_unique<MeteredRank>(settings, deal, batches, comm);
+      },
+      [&](MeteredRank& rank) {
+        rank.training.step();
+        for (int step = 0; step < steps; ++step) {
+          const TimedStep before = rank.so_far();
+          rank.training.step();
+          const TimedStep now = rank.so_far();
+          timed[static_cast<std::size_t>(rank.training.rank())].push_back(
+              {now.wall_s - before.wall_s, now.attention_s - before.attention_s,
+               now.cpu_s - before.cpu_s, now.attention_cpu_s - before.attention_cpu_s});
+        }
+      });
+  std::vector<TimedStep> result = timed[0];
+  for (std::size_t step = 0; step < result.size(); ++step) {
+    result[step].attention_s = result[step].attention_cpu_s = 0;
+    for (const auto& of_rank : timed) {
+      result[step].attention_s += of_rank[step].attention_s / deal.world_size;
+      result[step].attention_cpu_s += of_rank[step].attention_cpu_s;
+    }
+  }
+  return result;
+}
+
+// ---
 // Compares training steps on several ranks with one rank, in turn, and attention's share of them
 // with the prediction of `ringscope plan`. The machine must be otherwise idle.
 //
@@ -13,19 +354,6 @@
 //   plan       the share that `plan --measure` predicts, measured in turn, the median; the ratio
 //              over each of the two shares; and the predicted step / the fastest one
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cstdio>
-#include <vector>
-
-#include "bench/program_output.h"
-#include "bench/training/equality.h"
-#include "bench/training/options.h"
-#include "bench/training/timed_steps.h"
-#include "core/base/error.h"
-
-namespace ringscope {
 namespace {
 
 struct Predicted {
@@ -112,6 +440,7 @@ void run(const TrainingBenchOptions& options) {
 }
 
 }  // namespace
+
 }  // namespace ringscope
 
 int main(int argc, char** argv) {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "core/cost/amounts.h"
 #include "core/cost/time.h"
-#include "core/cost/work.h"
 #include "core/problem/region.h"
 #include "core/ring/ring.h"
 

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-#include "core/cost/memory.h"
+#include "core/cost/amounts.h"
 
 namespace ringscope {
 

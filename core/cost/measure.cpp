@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/base/random.h"
+#include "core/cost/amounts.h"
 #include "core/cost/time.h"
-#include "core/cost/work.h"
 #include "core/ring/cpu_backend.h"
 #include "core/ring/thread_communicator.h"
 

@@ -17,8 +17,8 @@
 
 #include "core/attention/blockwise.h"
 #include "core/base/math.h"
+#include "core/cost/amounts.h"
 #include "core/cost/time.h"
-#include "core/cost/work.h"
 #include "core/trace/event.h"
 
 namespace ringscope {

@@ -7,8 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/cost/traffic.h"
-#include "core/cost/work.h"
+#include "core/cost/amounts.h"
 
 namespace ringscope {
 

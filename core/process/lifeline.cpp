@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/process/lifeline_impl.h"
-#include "core/process/steady_seconds.h"
+#include "core/process/socket.h"
 
 namespace ringscope {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/process/lifeline_join.h"
+#include "core/process/lifeline_impl.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/process/steady_seconds.h"
+#include "core/process/socket.h"
 
 namespace ringscope {
 namespace {

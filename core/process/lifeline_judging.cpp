@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/process/lifeline_impl.h"
-#include "core/process/steady_seconds.h"
+#include "core/process/socket.h"
 
 namespace ringscope {
 namespace {

@@ -10,7 +10,6 @@
 #include "core/process/lifeline.h"
 #include "core/process/lifeline_impl.h"
 #include "core/process/socket.h"
-#include "core/process/steady_seconds.h"
 
 namespace ringscope {
 

@@ -1,6 +1,7 @@
-// TCP sockets for the lifeline: owned, nonblocking, and closed on exec.
+// The one clock for all deadlines of this process.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -13,6 +14,13 @@
 #include "core/process/wire.h"
 
 namespace ringscope {
+
+inline double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// ---
+// TCP sockets for the lifeline: owned, nonblocking, and closed on exec.
 
 // Owns a file descriptor.
 class Descriptor {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/cost/work.h"
+#include "core/cost/amounts.h"
 
 namespace ringscope {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/sim/gather_times.h"
+#include "core/sim/ring_times.h"
 
 #include <algorithm>
 #include <numeric>

@@ -23,6 +23,7 @@
 #pragma once
 
 #include "core/sim/account.h"
+#include "core/sim/two_level.h"
 
 namespace ringscope {
 
@@ -33,5 +34,22 @@ void simulate_ring_in_step(Account& account, bool with_path);
 
 // Simulate a ring whose ranks hold account.job().kv_buffers KV blocks.
 void simulate_ring_with_buffers(Account& account, bool with_path);
+
+// ---
+// The all-gather of core/ring/allgather.cpp, hop by hop: both passes of account.job(), written to
+// account.result. Every rank gathers all blocks and then computes alone. Each hop comes after both
+// halves of the one before. Backward, gradients follow, each hop after the last one's are added.
+
+// Simulate an all-gather. With `in_step` all ranks begin each hop together and also end computing
+// together; otherwise each goes on when it can. `with_path` also fills result.path.
+void simulate_allgather(Account& account, bool in_step, bool with_path);
+
+// ---
+// The two-level ring (two_level.h), step by step. Both passes go into account.result.
+
+void simulate_two_level_in_step(Account& account, TwoLevelHops& hops, bool with_path);
+
+// Simulate ranks with account.job().kv_buffers KV buffers on each level.
+void simulate_two_level_with_buffers(Account& account, TwoLevelHops& hops, bool with_path);
 
 }  // namespace ringscope

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/cost/amounts.h"
 #include "core/cost/choices.h"
-#include "core/cost/memory.h"
 #include "core/cost/time.h"
 #include "core/sim/loop_graph.h"
 #include "core/sim/search/searched.h"

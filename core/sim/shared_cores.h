@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "core/cost/measure.h"
 #include "core/sim/account.h"
 #include "core/sim/loop_graph.h"
 #include "core/sim/simulate.h"
@@ -32,5 +33,13 @@ std::vector<double> task_seconds(const LoopGraph& graph, Account& account);
 // processors, unless Machine::cpu is set.
 Simulation simulate_on_shared_cores(const SimulationRequest& request, const Work& work,
                                     const Machine& machine);
+
+// ---
+// A ring of threads or processes on this machine's processors. It predicts the cost of each task in
+// the loops' graph (loop_graph.h) from figures that were measured here (core/cost/measure.h), which
+// simulate() takes from Machine::cpu.
+
+// Return the processor seconds of every task of `graph`, which belongs to `job`.
+TaskCosts cpu_costs(const LoopGraph& graph, const Problem& job, const CpuFigures& figures);
 
 }  // namespace ringscope

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/sim/account.h"
-#include "core/sim/gather_times.h"
 #include "core/sim/ring_times.h"
 #include "core/sim/shared_cores.h"
 #include "core/sim/two_level.h"

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/cost/time.h"
-#include "core/sim/two_level_times.h"
+#include "core/sim/ring_times.h"
 
 namespace ringscope {
 namespace {

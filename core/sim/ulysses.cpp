@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/cost/amounts.h"
 #include "core/cost/choices.h"
 #include "core/cost/time.h"
-#include "core/cost/traffic.h"
-#include "core/cost/work.h"
 #include "core/sim/account.h"
 
 namespace ringscope {

@@ -1,5 +1,5 @@
 // Ulysses distributes heads instead of the sequence: all-to-all, compute, all-to-all. They carry Q,
-// K, V and the output forward, and dO and dQ, dK, dV backward (core/cost/traffic.h counts the
+// K, V and the output forward, and dO and dQ, dK, dV backward (core/cost/amounts.h counts the
 // bytes). An all-to-all ends for every rank when the slowest rank has computed and the largest
 // message has arrived. A late rank therefore delays the others twice per pass, not at N steps. A
 // rank sends N-1 messages, whose latencies add up while their bytes move side by side.

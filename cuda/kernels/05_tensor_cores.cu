@@ -33,14 +33,13 @@
 
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
-#include "cuda/kernels/base2.h"
 #include "cuda/kernels/kernels.h"
 #include "cuda/kernels/lanes.h"
 #include "cuda/kernels/mma_tile.h"
 #include "cuda/kernels/query_tile.h"
 #include "cuda/kernels/row_state.h"
 #include "cuda/kernels/step_problem.h"
-#include "cuda/ptx/thread_index.h"
+#include "cuda/ptx/registers.h"
 
 namespace ringscope::cuda {
 namespace {

@@ -17,7 +17,6 @@
 // registers.
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
-#include "cuda/kernels/hopper_overlap.h"
 #include "cuda/kernels/hopper_tile.h"
 #include "cuda/kernels/kernels.h"
 #include "cuda/kernels/persistent_schedule.h"

@@ -22,7 +22,6 @@
 #include <limits>
 
 #include "cuda/base/tensor_map.h"
-#include "cuda/kernels/base2.h"
 #include "cuda/kernels/hopper_layout.h"
 #include "cuda/kernels/query_tile.h"
 #include "cuda/kernels/ring_step.h"

@@ -1,3 +1,46 @@
+// Tells where the values of a tile lie in shared memory, so that no access waits for a bank.
+//
+// Shared memory has 32 banks of 4 bytes. An access of 16 bytes per lane is served 8 lanes at a
+// time, and each of these wants four neighbouring banks: one of 8 bank groups. ldmatrix reads the
+// same 16-byte chunk of 8 consecutive rows. Rows are a multiple of 128 bytes, all banks, so without
+// a swizzle these eight chunks meet in one group and take 8 times as long. Therefore chunk c of row
+// r lies where chunk c XOR (r mod 8) would. The chunks of a row stay within the row, and a column
+// of chunks uses all groups.
+//
+//      row 0   0 1 2 3 4 5 6 7
+//      row 1   1 0 3 2 5 4 7 6
+//      row 2   2 3 0 1 6 7 4 5      (64 columns; the number is the chunk that lies there)
+//
+// For rows of 128 bytes this is what TMA calls its 128-byte swizzle.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace ringscope::cuda {
+
+inline constexpr int kChunkValues = 8;  // 16-bit values in a chunk of 16 bytes
+inline constexpr int kBankGroups = 8;   // a chunk fills one
+
+// A tile of rows of `Columns` 16-bit values, which begins at a multiple of 128 bytes.
+template <int Columns>
+struct SwizzledRows {
+  static_assert(Columns >= 64 && (Columns & (Columns - 1)) == 0, "64, 128, 256 ...");
+  static constexpr int kChunks = Columns / kChunkValues;  // in a row
+
+  // Return the place of chunk `chunk` of row `row`, in chunks from the tile's begin.
+  __host__ __device__ static constexpr int chunk_place(int row, int chunk) {
+    return row * kChunks + (chunk ^ (row % 8));
+  }
+  // Return the place of a value, in values.
+  __host__ __device__ static constexpr int value_place(int row, int column) {
+    return chunk_place(row, column / kChunkValues) * kChunkValues + column % kChunkValues;
+  }
+};
+
+// Return which four banks the chunk at this place fills.
+__host__ __device__ constexpr int bank_group(int chunk_place) { return chunk_place % kBankGroups; }
+
+// ---
 // Matrices in the layout of mma.sync. One instruction multiplies A (16 rows x 16 k) with B (16 k x
 // 8 columns) into an f32 accumulator C (16 x 8), spread over the 32 lanes of a warp. With row =
 // lane div 4 and pair = 2 (lane mod 4):
@@ -8,13 +51,6 @@
 //
 // So the four lanes of a quad share rows of C. C has the layout of A, so the accumulators of one
 // product become the A of the next one without leaving their lanes.
-#pragma once
-
-#include <cuda_runtime.h>
-
-#include "cuda/kernels/swizzle.h"
-
-namespace ringscope::cuda {
 
 inline constexpr int kMmaRows = 16, kMmaColumns = 8, kMmaDepth = 16;
 

@@ -15,7 +15,6 @@
 #include <cstdint>
 
 #include "cuda/kernels/mma_layout.h"
-#include "cuda/ptx/async_copy.h"
 #include "cuda/ptx/tensor_core.h"
 
 namespace ringscope::cuda {

@@ -1,11 +1,5 @@
-// Reads and writes what a query row carries from step to step (row_max m, row_sum l) for all
-// forward kernels, and handles a row that has no keys: m = -inf, l = 0.
-//
-// Within a step a kernel works in f32 and in any units. At the end of the step
-//
-//   l = l_before * exp(m_before - m) + l_step
-//
-// is computed in f64, once, because l divides whole rows and its rounding shows in every value.
+// Exponents in base 2: exp(x) = exp2(x log2(e)). exp2 is one instruction, and the factor log2(e)
+// joins the multiplication by softmax_scale.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,6 +11,25 @@
 #include "cuda/kernels/ring_step.h"
 
 namespace ringscope::cuda {
+
+inline constexpr float kLog2e = 1.44269504088896340736f, kLn2 = 0.69314718055994530942f;
+
+// Return |softmax_scale| log2(e), but at least the smallest normal number, also when softmax_scale
+// is 0. So a masked score's -inf stays -inf, and a scale of 0 turns all other scores into 0.
+inline float exponent_scale_of(float softmax_scale) {
+  const double scale = std::fabs(static_cast<double>(softmax_scale)) * 1.44269504088896340736;
+  return std::fmax(static_cast<float>(scale), std::numeric_limits<float>::min());
+}
+
+// ---
+// Reads and writes what a query row carries from step to step (row_max m, row_sum l) for all
+// forward kernels, and handles a row that has no keys: m = -inf, l = 0.
+//
+// Within a step a kernel works in f32 and in any units. At the end of the step
+//
+//   l = l_before * exp(m_before - m) + l_step
+//
+// is computed in f64, once, because l divides whole rows and its rounding shows in every value.
 
 inline constexpr float kNoKeys = -std::numeric_limits<float>::infinity();  // row_max without keys
 

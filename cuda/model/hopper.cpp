@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "cuda/model/hopper_block.h"
 #include "cuda/model/simt.h"
 
 namespace ringscope::cuda::model {

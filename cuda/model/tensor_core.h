@@ -1,4 +1,4 @@
-// Models cp.async, ldmatrix and mma.sync (cuda/ptx/async_copy.h, tensor_core.h), with fragments
+// Models cp.async, ldmatrix and mma.sync (cuda/ptx/tensor_core.h, tensor_core.h), with fragments
 // laid out as the PTX ISA draws them. Misuse is a ModelError. Threads of a running block call it.
 #pragma once
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "core/base/dtype.h"
-#include "cuda/model/hopper_block.h"
+#include "cuda/model/hopper.h"
 
 namespace ringscope::cuda::model {
 namespace {

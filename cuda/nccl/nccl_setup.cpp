@@ -10,7 +10,7 @@
 #include <map>
 
 #include "cuda/base/check.h"
-#include "cuda/kernels/hopper_overlap.h"
+#include "cuda/kernels/kernels.h"
 #include "cuda/ring/run_on_gpu.h"
 
 namespace ringscope::cuda {

@@ -4,6 +4,7 @@
 // This has not run on a GPU yet, only on the host model with cuda/model's stand-in for NCCL.
 #pragma once
 
+#include "core/mpi/run_on_mpi.h"
 #include "core/run/run.h"
 #include "cuda/ring/choose_kernels.h"
 
@@ -26,5 +27,18 @@ struct NcclOptions {
 // step. Recorded send and recv slices are the transfers' (nccl_communicator.h).
 RingRun run_on_nccl(const Problem& config, const AttentionInputs& inputs,
                     const Progress& progress = {}, const NcclOptions& options = {});
+
+// ---
+// Runs a whole attention problem with a process per rank, on one machine or several. mpirun starts
+// the processes. The lifeline shares NCCL's id and ends all processes when one fails. NCCL moves
+// the blocks. (run_on_nccl.h uses a thread per rank, without MPI.)
+//
+// This has not run on a GPU yet.
+
+// Run like run_on_mpi, on the GPU that placement.h gives this rank. A problem on any rank (no GPU,
+// no NCCL, another version of it, too little memory) is a RunError on all ranks, naming that rank.
+RingRun run_on_nccl_processes(MpiSession& session, const Problem& config,
+                              const ProcessInputs& inputs, bool gather_outputs,
+                              const Progress& progress = {}, const NcclOptions& options = {});
 
 }  // namespace ringscope::cuda

@@ -1,4 +1,4 @@
-#include "cuda/nccl/run_on_nccl_processes.h"
+#include "cuda/nccl/run_on_nccl.h"
 
 #include <cstdlib>
 

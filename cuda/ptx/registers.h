@@ -1,7 +1,5 @@
-// Moves registers between the warpgroups of a block. A kernel starts with the same number for every
-// thread. A warpgroup that only starts copies gives most of its registers away, and the computing
-// ones take them. The compiler obeys only if the kernel has __launch_bounds__(threads, 1) and every
-// role is one branch of a single if/else.
+// Rereads thread and block indices. The compiler keeps what it derives from threadIdx.x in
+// registers as long as anything needs it, so a kernel that is short of registers reads it anew.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,6 +9,34 @@
 #endif
 
 namespace ringscope::cuda::ptx {
+
+// Return threadIdx.x as a value that the compiler does not know to equal any other.
+__device__ __forceinline__ int thread_index() {
+#ifdef RINGSCOPE_MODEL
+  return static_cast<int>(threadIdx.x);
+#else
+  int index;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+  return index;
+#endif
+}
+
+// Likewise return blockIdx.x.
+__device__ __forceinline__ int block_index() {
+#ifdef RINGSCOPE_MODEL
+  return static_cast<int>(blockIdx.x);
+#else
+  int index;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));
+  return index;
+#endif
+}
+
+// ---
+// Moves registers between the warpgroups of a block. A kernel starts with the same number for every
+// thread. A warpgroup that only starts copies gives most of its registers away, and the computing
+// ones take them. The compiler obeys only if the kernel has __launch_bounds__(threads, 1) and every
+// role is one branch of a single if/else.
 
 // Reduce the registers to `kCount` per thread (a multiple of 8 from 24 to 256). All 128 threads of
 // a warpgroup call it.

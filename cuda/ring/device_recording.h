@@ -1,22 +1,52 @@
-// Records a ring on a device, as core/run/recording.h does for backends that compute on the host.
-// While the ring runs, events enclose every wait and every kernel in the compute stream; flush()
-// turns them into slices. (Hops report their own times, so core's RecordingCommunicator works here
-// too.)
+// Lets the kernels of virtual ranks on one GPU take turns. Kernels that run at once share its
+// multiprocessors, so each takes longer, and a rank's own work can no longer be told from its time.
+// With turns, a kernel starts after the one enqueued before it, whichever rank's that is, so the
+// time from its begin to its end is its own. Copies still run beside kernels.
 #pragma once
 
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/run/engine.h"
 #include "core/run/watchdog.h"
 #include "core/trace/recorder.h"
 #include "cuda/base/device_memory.h"
+#include "cuda/base/stream.h"
 #include "cuda/ring/activity.h"
 #include "cuda/ring/cuda_backend.h"
 #include "cuda/ring/device_clock.h"
-#include "cuda/ring/kernel_turns.h"
 #include "cuda/ring/sample_rows.h"
 
 namespace ringscope::cuda {
+
+// Thread-safe. It cannot deadlock, because a turn waits only for work that is already in a stream.
+class KernelTurns {
+ public:
+  // Take a turn, whose work enqueue() puts on `stream`.
+  template <class F>
+  void take(cudaStream_t stream, F&& enqueue) {
+    const std::lock_guard lock(mutex_);
+    if (last_ != nullptr) last_->hold(stream);
+    enqueue();
+    auto done = std::make_unique<Event>(EventKind::untimed);
+    done->record(stream);
+    last_ = std::move(done);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<Event> last_;
+};
+
+// ---
+// Records a ring on a device, as core/run/recording.h does for backends that compute on the host.
+// While the ring runs, events enclose every wait and every kernel in the compute stream; flush()
+// turns them into slices. (Hops report their own times, so core's RecordingCommunicator works here
+// too.)
 
 // Writes a compute slice for every block attended, without the wait for its turn, and a wait slice
 // when the compute stream stood still for a block. A forward pass also records the softmax state of

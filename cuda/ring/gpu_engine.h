@@ -11,7 +11,7 @@
 #include "cuda/ring/activity.h"
 #include "cuda/ring/choose_kernels.h"
 #include "cuda/ring/device_communicator.h"
-#include "cuda/ring/kernel_turns.h"
+#include "cuda/ring/device_recording.h"
 
 namespace ringscope::cuda {
 

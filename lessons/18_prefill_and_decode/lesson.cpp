@@ -16,7 +16,6 @@
 // keeps their keys and values instead of computing them again, in the *KV cache*.
 #include "core/cost/hardware.h"
 #include "core/decode/generate.h"
-#include "lessons/book/decode_tables.h"
 #include "lessons/book/growing_text.h"
 #include "lessons/book/page.h"
 

@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "lessons/book/console.h"
 #include "lessons/book/writer.h"
 
 namespace ringscope::lessons {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/cost/amounts.h"
 #include "core/cost/choices.h"
-#include "core/cost/memory.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 

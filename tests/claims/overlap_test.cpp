@@ -4,10 +4,9 @@
 #include <cmath>
 #include <vector>
 
+#include "core/cost/amounts.h"
 #include "core/cost/balance.h"
 #include "core/cost/time.h"
-#include "core/cost/traffic.h"
-#include "core/cost/work.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 

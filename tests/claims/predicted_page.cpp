@@ -4,9 +4,8 @@
 
 #include <algorithm>
 
+#include "core/cost/amounts.h"
 #include "core/cost/balance.h"
-#include "core/cost/traffic.h"
-#include "core/cost/work.h"
 #include "core/sim/search/searched.h"
 #include "core/sim/simulate.h"
 #include "tests/claims/jobs.h"

@@ -1,7 +1,7 @@
 // Speeds and lengths that were measured elsewhere: nothing of them was measured here, but they must
 // not contradict what can be computed.
+#include "core/cost/amounts.h"
 #include "core/cost/balance.h"
-#include "core/cost/memory.h"
 #include "core/cost/time.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"

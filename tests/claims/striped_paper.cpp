@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/cost/amounts.h"
 #include "core/cost/balance.h"
 #include "core/cost/hardware.h"
-#include "core/cost/work.h"
 #include "core/sim/simulate.h"
 
 namespace ringscope::claims {

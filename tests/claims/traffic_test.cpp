@@ -1,6 +1,5 @@
 // What is sent: the sources' counts of bytes and messages.
-#include "core/cost/traffic.h"
-#include "core/cost/memory.h"
+#include "core/cost/amounts.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 

@@ -1,9 +1,8 @@
 // How much there is to compute, in all and for each rank: the sources' counts of FLOPs.
 #include <vector>
 
+#include "core/cost/amounts.h"
 #include "core/cost/balance.h"
-#include "core/cost/memory.h"
-#include "core/cost/work.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 

@@ -14,7 +14,6 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "cuda/kernels/tile_cache.h"
 
 namespace ringscope::cuda {
 namespace {

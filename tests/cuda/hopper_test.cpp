@@ -2,7 +2,6 @@
 // than there are items.
 #include <gtest/gtest.h>
 
-#include "cuda/kernels/hopper_overlap.h"
 #include "cuda/kernels/kernels.h"
 #include "tests/cuda/ring_step_harness.h"
 

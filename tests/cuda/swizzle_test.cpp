@@ -1,6 +1,6 @@
 // The closed forms by which the tensor-core kernels find values in shared memory and registers,
 // exhaustively, against definitions written down another way.
-#include "cuda/kernels/swizzle.h"
+#include "cuda/kernels/mma_layout.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,6 @@
 #include <set>
 #include <utility>
 #include <vector>
-
-#include "cuda/kernels/mma_layout.h"
 
 namespace ringscope::cuda {
 namespace {

@@ -12,7 +12,7 @@
 #include "cuda/kernels/query_tile.h"
 #include "cuda/kernels/row_state.h"
 #include "cuda/kernels/step_problem.h"
-#include "cuda/ptx/thread_index.h"
+#include "cuda/ptx/registers.h"
 #include "tests/cuda_model/numbered_barriers.h"
 
 namespace ringscope::cuda {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/nccl/placement.h"
-#include "cuda/nccl/rank_report.h"
+#include "cuda/nccl/process_seat.h"
 
 namespace ringscope::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-#include "viz/window/loss_view.h"
+#include "viz/window/still.h"
 
 namespace ringscope::viz {
 namespace {

@@ -17,7 +17,6 @@
 #include "viz/panels/panels.h"
 #include "viz/window/fonts.h"
 #include "viz/window/software_renderer.h"
-#include "viz/window/style.h"
 
 namespace ringscope::viz {
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "viz/panels/charts/sweep_charts.h"
-#include "viz/window/loss_view.h"
+#include "viz/window/still.h"
 
 namespace ringscope::viz {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "viz/panels/timeline/timeline_state.h"
+#include "viz/panels/timeline/timeline_frame.h"
 #include "viz/window/software_renderer.h"
 #include "viz/window/viewer.h"
 

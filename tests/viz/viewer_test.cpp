@@ -12,7 +12,7 @@
 
 #include "tests/viz/hands.h"
 #include "tests/viz/panel_stage.h"
-#include "viz/panels/timeline/timeline_state.h"
+#include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
 namespace viewer_test {

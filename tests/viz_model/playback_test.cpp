@@ -1,5 +1,5 @@
 // The playhead: how far it gets, where it stops, and which steps it finds.
-#include "viz/model/session/playback.h"
+#include "viz/model/session/session.h"
 
 #include <gtest/gtest.h>
 

@@ -20,4 +20,9 @@ Image atlas_image(ImFontAtlas& atlas);
 // Return the typeface's name. Pictures are comparable only between equal names.
 std::string_view font_name();
 
+// ---
+// The look of widgets: colours of the palette, round corners, padding.
+
+void apply_style(ImGuiStyle& style, const Palette& palette, Theme theme);
+
 }  // namespace ringscope::viz

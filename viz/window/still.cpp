@@ -2,11 +2,14 @@
 
 #include <imgui.h>
 
+#include "viz/panels/charts/loss_picture.h"
+#include "viz/panels/charts/sweep_charts.h"
 #include "viz/window/fonts.h"
+#include "viz/window/png.h"
 #include "viz/window/software_renderer.h"
-#include "viz/window/style.h"
 
 namespace ringscope::viz {
+
 namespace {
 
 constexpr float kScale = 1.25f;  // pixels per point
@@ -54,6 +57,29 @@ Image still_image(int width, int height,
   Image image(width, height, 0xff000000u);
   render(*ImGui::GetDrawData(), image);
   return image;
+}
+
+Image loss_image(const LossCurve& curve) {
+  const LossPicture picture = picture_of(curve);
+  return still_image(1600, 900, [&](const ChartDrawing& drawing, const Box& box) {
+    draw_loss_curve(drawing, picture, box);
+  });
+}
+
+void write_loss_picture(const LossCurve& curve, const std::string& path) {
+  write_png(path, loss_image(curve));
+}
+
+Image sweep_image(const SweepTable& table, const std::string& machine) {
+  const SweepPicture picture = picture_of(table, machine);
+  return still_image(1600, 1000, [&](const ChartDrawing& drawing, const Box& box) {
+    draw_sweep(drawing, picture, box);
+  });
+}
+
+void write_sweep_picture(const SweepTable& table, const std::string& machine,
+                         const std::string& path) {
+  write_png(path, sweep_image(table, machine));
 }
 
 }  // namespace ringscope::viz

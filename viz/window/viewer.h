@@ -1,5 +1,4 @@
-// One frame of the viewer from input to draw lists, without a window. The window, the screenshot
-// and the tests all drive it. It owns the ImGui context, so only one may exist per process.
+// What is drawn over the panels or instead of them: loading, an error, a short notice.
 #pragma once
 
 #include <imgui.h>
@@ -16,6 +15,19 @@
 #include "viz/window/workspace.h"
 
 namespace ringscope::viz {
+
+// Draw the progress of loading in the middle of the ImGui window that the caller has begun.
+void draw_loading(const LoadProgress& progress, const Fonts& fonts, const Palette& palette);
+
+// Draw a dialog. Return true if it was closed.
+bool draw_error(const std::string& text, const Fonts& fonts, const Palette& palette);
+
+// Draw a notice at the bottom, with `opacity` in [0, 1].
+void draw_notice(const std::string& text, float opacity, const Palette& palette);
+
+// ---
+// One frame of the viewer from input to draw lists, without a window. The window, the screenshot
+// and the tests all drive it. It owns the ImGui context, so only one may exist per process.
 
 // What happened since the last frame. Keys come as a list, so that a tap shorter than a frame is
 // not lost.

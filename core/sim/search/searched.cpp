@@ -9,7 +9,6 @@
 #include "core/base/error.h"
 #include "core/base/random.h"
 #include "core/ring/ring.h"
-#include "core/sim/search/chunks.h"
 #include "core/sim/search/ring_deal.h"
 
 namespace ringscope {

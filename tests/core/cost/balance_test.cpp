@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/base/random.h"
-#include "core/cost/work.h"
+#include "core/cost/amounts.h"
 #include "core/problem/region.h"
 #include "core/ring/ring.h"
 

@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/cost/amounts.h"
 #include "core/cost/choices.h"
-#include "core/cost/memory.h"
-#include "core/cost/traffic.h"
-#include "core/cost/work.h"
 #include "core/run/run.h"
 
 namespace ringscope {

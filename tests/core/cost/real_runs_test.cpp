@@ -4,10 +4,8 @@
 
 #include <algorithm>
 
+#include "core/cost/amounts.h"
 #include "core/cost/balance.h"
-#include "core/cost/memory.h"
-#include "core/cost/traffic.h"
-#include "core/cost/work.h"
 #include "core/run/run.h"
 #include "core/trace/summary.h"
 #include "tests/core/attention/random_problem.h"

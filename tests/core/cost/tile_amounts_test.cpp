@@ -1,5 +1,5 @@
 // What the CPU's tile loops go through, counted one query and key at a time.
-#include "core/cost/work.h"
+#include "core/cost/amounts.h"
 
 #include <gtest/gtest.h>
 

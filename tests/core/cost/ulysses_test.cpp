@@ -3,11 +3,9 @@
 
 #include <optional>
 
+#include "core/cost/amounts.h"
 #include "core/cost/balance.h"
 #include "core/cost/choices.h"
-#include "core/cost/memory.h"
-#include "core/cost/traffic.h"
-#include "core/cost/work.h"
 
 namespace ringscope {
 namespace {

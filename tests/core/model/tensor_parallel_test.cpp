@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/cost/traffic.h"
+#include "core/cost/amounts.h"
 #include "tests/core/model/tensor_parallel_case.h"
 
 namespace ringscope {

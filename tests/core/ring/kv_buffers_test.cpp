@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "core/cost/memory.h"
+#include "core/cost/amounts.h"
 #include "tests/core/ring/ring_harness.h"
 #include "tests/core/ring/run_ahead.h"
 #include "tests/core/ring/run_invariants.h"

@@ -1,8 +1,8 @@
 // In step, on equal ranks and links, without chance: the closed form, to the last bit.
 #include <gtest/gtest.h>
 
+#include "core/cost/amounts.h"
 #include "core/cost/time.h"
-#include "core/cost/traffic.h"
 #include "core/sim/simulate.h"
 
 namespace ringscope {

@@ -1,5 +1,5 @@
 // A ring on this machine's processors, by made-up figures: sums that must come out.
-#include "core/sim/cpu_ring.h"
+#include "core/sim/shared_cores.h"
 
 #include <gtest/gtest.h>
 

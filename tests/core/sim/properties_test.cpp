@@ -7,8 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "core/cost/traffic.h"
-#include "core/cost/work.h"
+#include "core/cost/amounts.h"
 #include "core/sim/machine/machine.h"
 #include "tests/core/sim/random_machines.h"
 

@@ -11,7 +11,6 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
-#include "core/sim/search/chunks.h"
 #include "core/sim/search/ring_deal.h"
 
 namespace ringscope {

@@ -5,11 +5,10 @@
 #include <chrono>
 
 #include "core/base/error.h"
+#include "core/cost/amounts.h"
 #include "core/cost/balance.h"
 #include "core/cost/choices.h"
-#include "core/cost/memory.h"
 #include "core/cost/time.h"
-#include "core/cost/work.h"
 #include "core/sim/work.h"
 
 namespace ringscope {

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "core/cost/traffic.h"
+#include "core/cost/amounts.h"
 #include "core/sim/two_level.h"
 #include "tests/core/sim/two_level_cases.h"
 

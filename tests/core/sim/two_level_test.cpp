@@ -7,8 +7,8 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/cost/amounts.h"
 #include "core/cost/time.h"
-#include "core/cost/traffic.h"
 #include "core/sim/machine/ring_order.h"
 #include "tests/core/sim/two_level_cases.h"
 

@@ -8,9 +8,8 @@
 #include <random>
 
 #include "core/base/error.h"
+#include "core/cost/amounts.h"
 #include "core/cost/time.h"
-#include "core/cost/traffic.h"
-#include "core/cost/work.h"
 #include "core/sim/machine/machine.h"
 #include "core/sim/machine/ring_order.h"
 

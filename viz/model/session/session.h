@@ -1,5 +1,6 @@
-// Holds what the user is looking at: one selection, one playhead and one set of switches that all
-// panels share. Panels read and change only this, so it can be driven and tested without a screen.
+// Moves the playhead. Its position is on the axis (nanoseconds or ring steps), so in steps mode
+// every rank, and every trace of a comparison, is shown at the same point of the same step,
+// whatever its clock said.
 #pragma once
 
 #include <memory>
@@ -11,11 +12,43 @@
 #include "viz/model/analysis/what_if.h"
 #include "viz/model/session/commands.h"
 #include "viz/model/session/document.h"
-#include "viz/model/session/playback.h"
 #include "viz/model/session/search.h"
+#include "viz/model/timeline/axis.h"
 #include "viz/model/timeline/timeline_layout.h"
 
 namespace ringscope::viz {
+
+class Playback {
+ public:
+  double position() const { return position_; }
+  bool playing() const { return playing_; }
+  double speed() const { return speed_; }
+
+  // Play or pause. `length` is the axis' end; playing from the end starts over.
+  void toggle(double length);
+  void pause() { playing_ = false; }
+  void seek(double position, double length);
+  // Double or halve the speed, which stays between 1/64 and 64.
+  void faster();
+  void slower();
+  // Move by `seconds` of real time. At speed 1 the whole axis takes about ten seconds in time mode,
+  // and a step takes one second in steps mode. Stops at the end.
+  void advance(double seconds, AxisMode mode, double length);
+
+ private:
+  double position_ = 0;
+  double speed_ = 1;
+  bool playing_ = false;
+};
+
+// Return the beginning of the next (previous) step after (before) `position`: the next whole number
+// in steps mode, and the next moment at which any rank begins a step in time mode.
+double next_step(const Axis& axis, AxisMode mode, int ranks, double position);
+double previous_step(const Axis& axis, AxisMode mode, int ranks, double position);
+
+// ---
+// Holds what the user is looking at: one selection, one playhead and one set of switches that all
+// panels share. Panels read and change only this, so it can be driven and tested without a screen.
 
 struct Mark {
   double position = 0;  // on the axis of `mode`

@@ -1,17 +1,115 @@
-// Describes the selected or hovered slice in one line of words and numbers. Without a slice, the
-// line shows the size of the trace, and tells newcomers what the mouse does.
+// Says how and where a failed run ended. A click goes there.
+
+#include "viz/panels/panels.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "viz/model/session/commands.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/format.h"
-#include "viz/panels/panels.h"
-#include "viz/panels/timeline/timeline_state.h"
+#include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
+
+void draw_failure(const PanelContext& context) {
+  Session& session = context.session;
+  const Document& document = session.document();
+  if (!document.trace.run || !document.trace.run->failure) return;
+  const RunEnd& end = *document.trace.run->failure;
+  const Palette& palette = context.palette;
+  const Box box = content_box();
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const Touch touched = touch("failure", box);
+  if (touched.hovered) fill(list, box, with_alpha(palette.warning, 0.1), 4);
+  if (touched.clicked) session.go_to_failure();
+  const float y = box.center().y;
+  // The exclamation mark stands on a drawn disc, so it needs no special glyph.
+  list.AddCircleFilled({box.x0 + 8, y}, 8, palette.warning, 24);
+  draw_text(list, context.fonts.small, {box.x0 + 8, y}, {0.5f, 0.5f}, ink_on(palette.warning), "!");
+  float x = box.x0 + 24;
+  std::string where = "This run failed";
+  if (end.rank >= 0) where += fmt::format(" on rank {}", end.rank);
+  if (end.step >= 0) where += fmt::format("{} step {}", end.rank >= 0 ? "," : " at", end.step);
+  x += draw_text(list, context.fonts.strong, {x, y}, {0, 0.5f}, palette.warning,
+                 fitted(context.fonts.strong, where, box.x1 - x)) +
+       14;
+  std::string message = end.message;
+  std::replace_if(
+      message.begin(), message.end(), [](unsigned char c) { return c < ' '; }, ' ');
+  if (x < box.x1)
+    draw_text(list, context.fonts.text, {x, y}, {0, 0.5f}, palette.text,
+              fitted(context.fonts.text, message, box.x1 - x));
+}
+
+// ---
+// Lists every key over everything else, from the same table that the keys are handled by.
+
+void draw_help(const PanelContext& context) {
+  constexpr float kColumn = 430, kMargin = 24;
+  const ImVec2 display = ImGui::GetIO().DisplaySize;
+  const auto lines = help_lines();
+  const int columns = display.x >= 2 * kColumn + 4 * kMargin ? 2 : 1;
+  float keys_width = 0;
+  for (const HelpLine& line : lines)
+    keys_width = std::max(keys_width, text_width(context.fonts.text, line.keys));
+  const float width =
+      std::min(static_cast<float>(columns) * kColumn + 2 * kMargin, display.x - 2 * kMargin);
+
+  ImGui::SetNextWindowPos({display.x / 2, display.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
+  ImGui::SetNextWindowSizeConstraints({width, 0}, {width, display.y - 2 * kMargin});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(kMargin, 18));
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, context.palette.panel);
+  const bool drawn = ImGui::Begin("help", nullptr,
+                                  ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
+                                      ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                                      ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoNav);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  if (drawn) {
+    ImGui::PushFont(context.fonts.title);
+    ImGui::TextUnformatted("Keys and mouse");
+    ImGui::PopFont();
+    ImGui::SameLine(0, 16);
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextDisabled("? or Esc closes this");
+    ImGui::Spacing();
+    const std::size_t height =
+        (lines.size() + static_cast<std::size_t>(columns) - 1) / static_cast<std::size_t>(columns);
+    if (ImGui::BeginTable("keys", 2 * columns, ImGuiTableFlags_SizingStretchProp)) {
+      for (int c = 0; c < columns; ++c) {
+        ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, keys_width);
+        ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch);
+      }
+      for (std::size_t row = 0; row < height; ++row) {
+        for (std::size_t c = 0; c < static_cast<std::size_t>(columns); ++c) {
+          const std::size_t i = c * height + row;
+          if (i >= lines.size()) continue;
+          ImGui::TableNextColumn();
+          ImGui::PushStyleColor(ImGuiCol_Text, context.palette.accent);
+          ImGui::TextUnformatted(lines[i].keys.data(), lines[i].keys.data() + lines[i].keys.size());
+          ImGui::PopStyleColor();
+          ImGui::TableNextColumn();
+          ImGui::TextWrapped("%.*s", static_cast<int>(lines[i].text.size()), lines[i].text.data());
+        }
+      }
+      ImGui::EndTable();
+    }
+    const bool outside = ImGui::IsMouseClicked(ImGuiMouseButton_Left) &&
+                         !ImGui::IsWindowHovered(ImGuiHoveredFlags_RootAndChildWindows);
+    if (outside) context.session.show_help = false;
+  }
+  ImGui::End();
+}
+
+// ---
+// Describes the selected or hovered slice in one line of words and numbers. Without a slice, the
+// line shows the size of the trace, and tells newcomers what the mouse does.
+
 namespace {
 
 std::string head_of(const Trace& trace, SliceId id) {

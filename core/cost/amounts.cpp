@@ -1,0 +1,288 @@
+#include "core/cost/amounts.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/attention/blockwise.h"
+#include "core/attention/tiles.h"
+#include "core/cost/time.h"
+#include "core/problem/region.h"
+
+namespace ringscope {
+
+double total_pairs(const Problem& job) {
+  const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
+  const LocalRows all = Partition{PartitionKind::contiguous, job.shape.seqlen, 1}.rows_of(0);
+  return static_cast<double>(Region{mask, all, all}.pairs());
+}
+
+TileAmounts tile_amounts(const Region& region) {
+  TileAmounts amounts;
+  const Index queries = region.queries.size(), keys = region.keys.size();
+  std::vector<bool> is_loaded(static_cast<std::size_t>(ceil_div(keys, kTileKeys)), false);
+  for (Index row = 0; row < queries; row += kTileRows) {
+    const Interval rows{row, min_of(row + kTileRows, queries)};
+    // All rows' intervals lie between the first row's begin and the last row's end.
+    const Interval first = region.allowed_rows(rows.first);
+    const Interval last = region.allowed_rows(rows.last - 1);
+    if (first.first >= last.last) continue;
+    for (Index tile = first.first / kTileKeys; tile * kTileKeys < last.last; ++tile) {
+      const Interval tile_keys{tile * kTileKeys, min_of((tile + 1) * kTileKeys, keys)};
+      const TileMask mask(region, rows, tile_keys);
+      if (mask.tile_class == TileClass::empty) continue;
+      const auto count = static_cast<double>(rows.size());
+      amounts.pairs += count * static_cast<double>(mask.vector_columns().size());
+      amounts.rows += count;
+      if (mask.tile_class == TileClass::partial) amounts.partial_rows += count;
+      if (is_loaded[static_cast<std::size_t>(tile)]) continue;
+      is_loaded[static_cast<std::size_t>(tile)] = true;
+      amounts.keys += static_cast<double>(tile_keys.size());
+    }
+  }
+  return amounts;
+}
+
+namespace {
+
+constexpr double kGradientBytes = 4;  // per value of a travelling dK or dV: f32
+
+double rows_of(const Problem& job, int rank) {
+  return static_cast<double>(job.partition_of_sequence().rows_of(rank).size());
+}
+
+// Return the KV bytes of a pass. A rank of a ring or an all-gather sends every block once, except
+// owner rank + 1's: it has gone all the way around when it arrives here.
+double kv_pass_bytes(const Problem& job, int rank) {
+  const double rows =
+      static_cast<double>(job.shape.seqlen) - rows_of(job, (rank + 1) % job.world_size);
+  return 2 * kv_values(job.shape, rows) * job.storage_bytes();
+}
+
+double gradient_bytes(const Problem& job, int rank) {
+  // Ring: N hops, every block's gradient once. All-gather: a rank keeps its own gradient.
+  const double kept = job.scheme == Scheme::ring ? 0 : rows_of(job, rank);
+  return 2 * kv_values(job.shape, static_cast<double>(job.shape.seqlen) - kept) * kGradientBytes;
+}
+
+// Return the bytes that leave when a rank sends (N-1)/N of the heads of its `rows` rows.
+double to_heads_bytes(const Problem& job, double rows, double query_tensors, double kv_tensors) {
+  return (query_tensors * query_values(job.shape, rows) + kv_tensors * kv_values(job.shape, rows)) *
+         job.storage_bytes() * (job.world_size - 1) / job.world_size;
+}
+
+// Return the bytes that leave when a rank sends its share of the heads of the others' `rows` rows.
+double to_rows_bytes(const Problem& job, double rows, double query_tensors, double kv_tensors) {
+  return (query_tensors * query_values(job.shape, rows) + kv_tensors * kv_values(job.shape, rows)) *
+         job.storage_bytes() / job.world_size;
+}
+
+// Rank (n, g) of M nodes sends inside its node all blocks except those of place g+1, and between
+// nodes the blocks of place g except node n+1's. Gradients inside nodes are those of the same
+// blocks, between nodes those of place g+1. A last hop brings the next place's own gradient home.
+Traffic two_level_traffic(const Problem& job, int rank) {
+  const TwoLevelSchedule mine{rank, job.nodes, job.ranks_a_node()};
+  const int home = mine.next_here();
+  double rows_of_place = 0, rows_of_next_place = 0;
+  for (int node = 0; node < job.nodes; ++node) {
+    const int first = node * mine.ranks_a_node;
+    rows_of_place += rows_of(job, first + mine.place());
+    rows_of_next_place += rows_of(job, first + home % mine.ranks_a_node);
+  }
+  const double inside = static_cast<double>(job.shape.seqlen) - rows_of_next_place;
+  const double between = rows_of_place - rows_of(job, mine.next_node());
+  Traffic traffic;
+  traffic.forward_bytes = 2 * kv_values(job.shape, inside + between) * job.storage_bytes();
+  traffic.hops = job.world_size - 1;
+  if (!job.backward) return traffic;
+  const bool has_both = job.nodes > 1 && mine.ranks_a_node > 1;
+  const double gradients = inside + (job.nodes > 1 ? rows_of_next_place : 0) +
+                           (mine.ranks_a_node > 1 ? rows_of(job, home) : 0);
+  traffic.backward_bytes =
+      traffic.forward_bytes + 2 * kv_values(job.shape, gradients) * kGradientBytes;
+  traffic.hops += job.world_size + (has_both ? 1 : 0);
+  return traffic;
+}
+
+Traffic ulysses_traffic(const Problem& job, int rank) {
+  const auto bytes = [&](Pass pass) {
+    const AllToAlls both = all_to_alls_of(job, pass, rank);
+    return both.there_bytes + both.back_bytes;
+  };
+  Traffic traffic;
+  traffic.forward_bytes = bytes(Pass::forward);
+  if (job.backward) traffic.backward_bytes = bytes(Pass::backward);
+  traffic.hops = job.backward ? 4 : 2;
+  return traffic;
+}
+
+}  // namespace
+
+Traffic traffic_of(const Problem& job, int rank) {
+  if (job.world_size == 1) return {};
+  if (job.scheme == Scheme::ulysses) return ulysses_traffic(job, rank);
+  if (job.scheme == Scheme::two_level) return two_level_traffic(job, rank);
+  const double n = job.world_size;
+  Traffic traffic;
+  traffic.forward_bytes = kv_pass_bytes(job, rank);
+  traffic.hops = n - 1;
+  if (!job.backward) return traffic;
+  traffic.backward_bytes = kv_pass_bytes(job, rank) + gradient_bytes(job, rank);
+  // In a ring a block and its gradient move on at the end of the same step, after the last step the
+  // gradient alone. An all-gather gathers blocks and scatters gradients in two separate rounds.
+  traffic.hops += job.scheme == Scheme::ring ? n : 2 * (n - 1);
+  return traffic;
+}
+
+AllToAlls all_to_alls_of(const Problem& job, Pass pass, int rank) {
+  if (job.world_size == 1) return {};
+  const double mine = rows_of(job, rank), others = static_cast<double>(job.shape.seqlen) - mine;
+  if (pass == Pass::forward)
+    return {to_heads_bytes(job, mine, 1, 2), to_rows_bytes(job, others, 1, 0)};
+  return {to_heads_bytes(job, mine, 1, 0), to_rows_bytes(job, others, 1, 2)};
+}
+
+double kv_hop_bytes(const Problem& job) {
+  if (job.world_size == 1) return 0;
+  return 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
+}
+
+double gradient_hop_bytes(const Problem& job) {
+  if (job.world_size == 1) return 0;
+  return 2 * kv_values(job.shape, job.max_rows()) * kGradientBytes;
+}
+
+namespace {
+
+// Collect parts under the names that the tables print.
+class Bill {
+ public:
+  explicit Bill(const Problem& job) : job_(job), e_(job.storage_bytes()) {}
+
+  void add(const std::string& name, double bytes, const std::string& formula) {
+    if (bytes > 0) parts_.push_back({name, bytes, formula});
+  }
+
+  // Add Q, output and row statistics of `query` values in `rows_and_heads` rows; with backward also
+  // dO, dQ and delta. `v` and `r` are the formulas of the two numbers.
+  void add_query_side(double query, double rows_and_heads, const std::string& v,
+                      const std::string& r) {
+    add("Q", query * e_, v + " e");
+    add("output, f32", query * 4, "4 " + v);
+    // row_max and lse are f32, row_sum is f64.
+    add("row statistics", rows_and_heads * 16, "16 " + r);
+    if (!job_.backward) return;
+    add("dO", query * e_, v + " e");
+    add("dQ, f32", query * 4, "4 " + v);
+    add("row sums of dO O", rows_and_heads * 4, "4 " + r);
+  }
+
+  // Add what other layers keep for their backward pass: Q, K, V, O as stored, row_max, row_sum.
+  void add_other_layers(double rows) {
+    if (!job_.backward) return;
+    const AttentionShape& s = job_.shape;
+    const double layer =
+        2 * (query_values(s, rows) + kv_values(s, rows)) * e_ + 12 * row_values(s, rows);
+    add("other layers' Q, K, V, O", static_cast<double>(job_.layers - 1) * layer,
+        "(L-1) (2 b c d (H+G) e + 12 b c H)");
+  }
+
+  std::vector<MemoryPart> take() {
+    add("tile scratch",
+        static_cast<double>(BlockwiseScratch::bytes(job_.shape.head_dim, job_.backward)),
+        "tiles of 48 x 256, whatever c");
+    return std::move(parts_);
+  }
+
+ private:
+  const Problem& job_;
+  double e_;
+  std::vector<MemoryPart> parts_;
+};
+
+void add_ring_blocks(const Problem& job, Bill& bill) {
+  const int n = job.world_size;
+  // Blocks of different owners share a buffer, so each buffer has room for the largest.
+  const double block = 2 * kv_values(job.shape, job.max_rows());
+  const int turns = std::min(n, job.kv_buffers);  // buffers that blocks rotate through
+  const int buffers = job.backward && turns < n ? turns + 1 : turns;
+  const std::string own = job.backward && n > 2 ? "own, " : "";
+  bill.add(buffers == 1 ? "KV block" : "KV blocks: " + own + "current, incoming",
+           buffers * block * job.storage_bytes(), std::to_string(buffers) + " x 2 b c d G e");
+  if (!job.backward) return;
+  const int gradients = n == 1 ? 1 : 3;
+  bill.add(gradients == 1 ? "dK, dV, f32" : "dK, dV, f32: summed, sent, incoming",
+           gradients * block * 4, std::to_string(gradients) + " x 8 b c d G");
+}
+
+// Each level has its own buffers, because a block from the previous node stays for a whole turn
+// around the node. Its gradient sum waits for that turn to end and travels during the next one.
+void add_two_level_blocks(const Problem& job, Bill& bill) {
+  const int places = job.ranks_a_node();
+  if (job.nodes == 1 || places == 1) return add_ring_blocks(job, bill);
+  const double block = 2 * kv_values(job.shape, job.max_rows());
+  const int turns = std::min(job.nodes, job.kv_buffers);
+  const int between = job.backward && turns < job.nodes ? turns + 1 : turns;
+  const int inside = std::min(job.nodes * (places - 1), job.kv_buffers);
+  bill.add("KV blocks between nodes", between * block * job.storage_bytes(),
+           std::to_string(between) + " x 2 b c d G e");
+  bill.add("KV blocks inside a node", inside * block * job.storage_bytes(),
+           std::to_string(inside) + " x 2 b c d G e");
+  if (!job.backward) return;
+  bill.add("dK, dV, f32: summed, sent, incoming", 3 * block * 4, "3 x 8 b c d G");
+  bill.add("dK, dV, f32, between nodes", 2 * block * 4, "2 x 8 b c d G");
+}
+
+void add_gathered_blocks(const Problem& job, Bill& bill) {
+  const double all = 2 * kv_values(job.shape, static_cast<double>(job.shape.seqlen));
+  bill.add("KV blocks of all ranks", all * job.storage_bytes(), "2 b S d G e");
+  if (!job.backward) return;
+  bill.add("dK, dV of all ranks, f32", all * 4, "8 b S d G");
+  if (job.world_size > 1)
+    bill.add("incoming dK, dV, f32", 2 * kv_values(job.shape, job.max_rows()) * 4, "8 b c d G");
+}
+
+}  // namespace
+
+std::vector<MemoryPart> memory_parts(const Problem& job, double rows) {
+  const AttentionShape& s = job.shape;
+  Bill bill(job);
+  if (job.scheme != Scheme::ulysses) {
+    bill.add_query_side(query_values(s, rows), row_values(s, rows), "b c d H", "b c H");
+    if (job.scheme == Scheme::ring) add_ring_blocks(job, bill);
+    if (job.scheme == Scheme::two_level) add_two_level_blocks(job, bill);
+    if (job.scheme == Scheme::allgather) add_gathered_blocks(job, bill);
+  } else {
+    // A rank holds the whole sequence of its share of the heads, and what is in transit either way.
+    const double share = static_cast<double>(s.seqlen) / job.world_size;
+    const double kv = 2 * kv_values(s, share);
+    bill.add_query_side(query_values(s, share), row_values(s, share), "b S d H/N", "b S H/N");
+    bill.add("K, V", kv * job.storage_bytes(), "2 b S d G/N e");
+    if (job.backward) bill.add("dK, dV, f32", kv * 4, "8 b S d G/N");
+    if (job.world_size > 1)
+      bill.add("on their way: Q, K, V or O",
+               std::max(query_values(s, rows) + 2 * kv_values(s, rows), 2 * query_values(s, rows)) *
+                   job.storage_bytes(),
+               "max(b c d (H+2G), 2 b c d H) e");
+  }
+  bill.add_other_layers(rows);
+  return bill.take();
+}
+
+double total_bytes(const std::vector<MemoryPart>& parts) {
+  double total = 0;
+  for (const MemoryPart& part : parts) total += part.bytes;
+  return total;
+}
+
+double peak_bytes(const Problem& job) { return total_bytes(memory_parts(job, job.max_rows())); }
+
+double ring_values_of_s0(const AttentionShape& shape, double rows) {
+  return 2 * query_values(shape, rows) + 4 * kv_values(shape, rows);
+}
+
+double score_matrix_bytes(const AttentionShape& shape, double value_bytes) {
+  const auto seqlen = static_cast<double>(shape.seqlen);
+  return row_values(shape, seqlen) * seqlen * value_bytes;
+}
+
+}  // namespace ringscope

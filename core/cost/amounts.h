@@ -1,0 +1,119 @@
+// Count the floating-point operations of attention from the pairs that the mask allows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/problem/region.h"
+#include "core/ring/problem.h"
+#include "core/trace/event.h"
+
+namespace ringscope {
+
+// Return the FLOPs of `pairs` pairs, over all batch entries and query heads. Forward, a pair is in
+// two products (Q K^T and P V) of head_dim multiply-adds, two FLOPs each: 4 head_dim. Backward, it
+// is in five (S again, dV, dP, dQ, dK: S1, part two, 8.1): 10 head_dim. Exponentials are left out,
+// as in S0, "Arithmetic Complexity". S1, part two, 7.1 and 12.4 count one forward product (claims
+// C31, C32), and S4, part 4, calls multiply-adds FLOPs (C41), so both have half.
+inline double flops_of_pairs(const AttentionShape& shape, double pairs, Pass pass) {
+  return (pass == Pass::forward ? 4 : 10) * query_values(shape, 1) * pairs;
+}
+
+// Return the number of pairs that the mask allows in the whole sequence, in O(documents). Throw
+// InputError when document lengths do not sum to seqlen.
+double total_pairs(const Problem& job);
+
+// ---
+// TileAmounts counts what the CPU's tile loops (core/attention/tiles.h) process for one head of a
+// block. Their time is linear in these amounts; see measure.h.
+
+struct TileAmounts {
+  double pairs = 0;         // computed: rows of a tile x its columns in whole vectors
+  double rows = 0;          // of tiles that aren't empty
+  double partial_rows = 0;  // rows of partial tiles
+  double keys = 0;          // of tiles of keys that at least one row attends
+
+  bool operator==(const TileAmounts&) const = default;
+};
+
+// Count the tiles of `region`, in O(tiles that aren't empty).
+TileAmounts tile_amounts(const Region& region);
+
+// ---
+// Count what a rank sends, in bytes and messages; time.h says how long that takes.
+//
+//   ring       Forward, N-1 hops of a KV block: 2 c G d values (S0, "Communication Complexity").
+//              S1, part one, 4.4 counts N hops (claim C27). S2's "independent of N in total" is
+//              true per rank, not over all (C29). Backward, N-1 hops of the KV block again and N of
+//              its f32 gradient, which needs one more to get home (S1, part two, 8.2 sends it the
+//              wrong way: C16).
+//   allgather  The same volume forward. Backward gathers again and scatters N-1 gradients.
+//   two_level  Forward, the ring's N-1 hops: M (G-1) inside nodes, M-1 between them. Backward,
+//              these again, and M (G-1) + 1 hops of gradients inside nodes and M between them: one
+//              more than the ring's N when M and G are both above 1 (core/sim/two_level.h).
+//   ulysses    Forward, (N-1)/N of the rank's Q, K and V, then of its share of the output.
+//              Backward, of dO, then of its shares of dQ, dK and dV, rounded to the storage type.
+//              (Q, K, V and O stay in memory, so nothing is sent twice.)
+//
+// With G kv heads for H query heads a ring sends G/H of the bytes (S1, part two, 12.3: C48).
+
+struct Traffic {
+  double forward_bytes = 0;   // sent by one rank
+  double backward_bytes = 0;  // 0 without backward
+  // Ring and all-gather: steps at whose end blocks moved on. Ulysses: all-to-alls of N-1 messages.
+  double hops = 0;
+
+  double bytes() const { return forward_bytes + backward_bytes; }
+};
+
+// Return what `rank` sends in one layer.
+Traffic traffic_of(const Problem& job, int rank);
+
+// Bytes that a rank sends in the two all-to-alls of a pass of Ulysses: there, to the ranks that
+// compute the heads, and back, to those that hold the rows.
+struct AllToAlls {
+  double there_bytes = 0;
+  double back_bytes = 0;
+};
+AllToAlls all_to_alls_of(const Problem& job, Pass pass, int rank);
+
+// Return the largest message of a hop: a KV block, or its gradient (backward). 0 with one rank.
+double kv_hop_bytes(const Problem& job);
+double gradient_hop_bytes(const Problem& job);
+
+// ---
+// Predict what a rank holds during one layer's attention, part by part: what RankMemory
+// (core/ring/rank_memory.h) counts, also for Ulysses and two-level rings. Nothing grows with rows x
+// rows, because a tiled kernel never holds the block of scores in S2's table ((S/N)^2; claim C43).
+//
+// S0, "Memory Complexity", counts 6 d c values per rank and head: Q, O, and two each of K and V.
+// That is right for an output in the storage type (C34), but here it is accumulated in f32. S3,
+// entry 4, prints 6 b c h bytes, which are values, and counts other tensors (C35).
+
+struct MemoryPart {
+  std::string name;
+  double bytes = 0;
+  std::string formula;  // in the letters of kMemoryLetters
+};
+
+inline constexpr const char* kMemoryLetters =
+    "b batch, c rows of a rank, S seqlen, N world_size, H heads, G kv heads, d head_dim, e bytes "
+    "of "
+    "a stored value, L layers";
+
+// Return the parts of what a rank with `rows` rows holds at its peak. Omit parts of 0 bytes.
+std::vector<MemoryPart> memory_parts(const Problem& job, double rows);
+
+double total_bytes(const std::vector<MemoryPart>& parts);
+
+// Return the peak of the rank with the most rows, which is what a device must have.
+double peak_bytes(const Problem& job);
+
+// Return S0's account of a ring, in values: Q, O, the current KV block and the incoming one.
+double ring_values_of_s0(const AttentionShape& shape, double rows);
+
+// Return the bytes of naive attention's score matrix, over batch entries and heads (S0; S1, part
+// two, 12.1). S3, entry 4, uses the model's width instead of the number of heads (C36).
+double score_matrix_bytes(const AttentionShape& shape, double value_bytes);
+
+}  // namespace ringscope
