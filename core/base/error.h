@@ -3,6 +3,8 @@
 // one line for people.
 #pragma once
 
+#include <exception>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -31,6 +33,21 @@ class RunError : public std::runtime_error {
   int rank_;
   int step_;
 };
+
+// Call f. Whatever it throws leaves as a RunError that names rank and step.
+template <class F>
+void with_step_in_errors(int rank, int step, F&& f) {
+  try {
+    f();
+  } catch (const RunError& error) {
+    if (error.rank() >= 0) throw;  // it already says where
+    throw RunError(error.what(), rank, step);
+  } catch (const std::bad_alloc&) {
+    throw RunError("out of memory", rank, step);
+  } catch (const std::exception& error) {
+    throw RunError(error.what(), rank, step);
+  }
+}
 
 // Return a * b for a, b >= 0. Throw an InputError naming `what` if it does not fit in 63 bits.
 inline Index checked_product(Index a, Index b, const std::string& what) {

@@ -1,4 +1,5 @@
 #include "core/decode/merge.h"
+#include "core/base/error.h"
 
 #include <algorithm>
 #include <span>
@@ -30,7 +31,7 @@ bool hand_on(Communicator& comm, const TreeRound& round, const float* message, f
       exchange.recv_bytes = size * static_cast<Index>(sizeof(float));
       is_for_me = hop == round.distance - 1;
     }
-    at_step(comm.rank(), step, [&] { wait_for(comm.exchange(exchange, {})); });
+    with_step_in_errors(comm.rank(), step, [&] { wait_for(comm.exchange(exchange, {})); });
   }
   return is_for_me;
 }
@@ -113,7 +114,7 @@ void Merger::around_ring(Communicator& comm, float* partial) {
     float* const home = partial + received.first * stride_;
     float* const to = merging ? incoming_.data() : home;
     const Index bytes = stride_ * static_cast<Index>(sizeof(float));
-    at_step(ring.rank, step, [&] {
+    with_step_in_errors(ring.rank, step, [&] {
       wait_for(
           comm.exchange({Pass::forward, Payload::dkv, step, out, partial + sent.first * stride_,
                          sent.count * bytes, in, to, received.count * bytes},

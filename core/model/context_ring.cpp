@@ -1,4 +1,5 @@
 #include "core/model/context_ring.h"
+#include "core/ring/schemes.h"
 
 #include <stdexcept>
 
@@ -51,14 +52,12 @@ void ContextRing::run_over_own() { run_over(own_comm_, backend_); }
 
 void ContextRing::forward() {
   const Timed timed(seconds_.forward);
-  scheme_ == Scheme::ring ? ring_forward(*comm_, *block_backend_, problem_, memory_)
-                          : allgather_forward(*comm_, *block_backend_, problem_, memory_);
+  run_forward(scheme_, *comm_, *block_backend_, problem_, memory_);
 }
 
 KvGradient ContextRing::backward() {
   const Timed timed(seconds_.backward);
-  return scheme_ == Scheme::ring ? ring_backward(*comm_, *block_backend_, problem_, memory_)
-                                 : allgather_backward(*comm_, *block_backend_, problem_, memory_);
+  return run_backward(scheme_, *comm_, *block_backend_, problem_, memory_);
 }
 
 }  // namespace ringscope

@@ -1,4 +1,5 @@
 #include "core/model/replica.h"
+#include "core/base/error.h"
 
 #include "core/problem/partition.h"
 #include "core/ring/ring.h"
@@ -12,7 +13,7 @@ constexpr Index kBytes = sizeof(float);
 // Do one hop, and return when it is over.
 void hop(Communicator& comm, int step, int send_chunk, const float* send, Index send_size,
          int recv_chunk, float* recv, Index recv_size) {
-  at_step(comm.rank(), step, [&] {
+  with_step_in_errors(comm.rank(), step, [&] {
     wait_for(comm.exchange({Pass::backward, Payload::dkv, step, send_chunk, send,
                             send_size * kBytes, recv_chunk, recv, recv_size * kBytes},
                            {}));

@@ -1,4 +1,5 @@
 #include "core/mpi/mpi_hop.h"
+#include "core/base/error.h"
 
 #include <fmt/format.h>
 
@@ -32,7 +33,7 @@ bool HopHalf::look() {
     hops_.pop_front();
   }
   bool moved = false;
-  at_step(rank_, hop_->exchange.step, [&] {
+  with_step_in_errors(rank_, hop_->exchange.step, [&] {
     switch (stage_) {
       case Stage::not_ready:
         if (!may_start(*hop_)) return;

@@ -1,7 +1,7 @@
 // The scheme that the ring is compared with: every rank first gathers all KV blocks, then computes
 // alone. It moves the same bytes, but holds N blocks instead of two and hides none of the transfer.
 
-#include "core/ring/ring.h"
+#include "core/ring/schemes.h"
 
 namespace ringscope {
 
@@ -14,13 +14,17 @@ Completion gather_blocks(Communicator& comm, Pass pass, const RingProblem& probl
   const RingSchedule ring{comm.rank(), comm.world_size()};
   Completion arrived = buffers_free;
   for (int step = 0; step + 1 < ring.steps(); ++step) {
-    at_step(ring.rank, step, [&] {
-      const int owner = ring.owner(step), next_owner = ring.owner(step + 1);
-      arrived = comm.exchange(
-          {pass, Payload::kv, step, owner, mine.kv_of_owner(owner), problem.kv_bytes(owner),
-           next_owner, mine.kv_of_owner(next_owner), problem.kv_bytes(next_owner)},
-          {arrived});
-    });
+    const int owner = ring.owner(step), next_owner = ring.owner(step + 1);
+    arrived = comm.exchange({.pass = pass,
+                             .payload = Payload::kv,
+                             .step = step,
+                             .send_owner = owner,
+                             .send = mine.kv_of_owner(owner),
+                             .send_bytes = problem.kv_bytes(owner),
+                             .recv_owner = next_owner,
+                             .recv = mine.kv_of_owner(next_owner),
+                             .recv_bytes = problem.kv_bytes(next_owner)},
+                            {arrived});
   }
   return arrived;
 }
@@ -32,17 +36,15 @@ void allgather_forward(Communicator& comm, BlockBackend& backend, const RingProb
   const RingSchedule ring{comm.rank(), comm.world_size()};
   const QueryBlock q = mine.query_block();
   const SoftmaxState state = mine.softmax_state();
-  at_step(ring.rank, 0, [&] { backend.begin(q, state); });
+  backend.begin(q, state);
   const Completion gathered = gather_blocks(comm, Pass::forward, problem, mine, nullptr);
   for (int step = 0; step < ring.steps(); ++step) {
-    at_step(ring.rank, step, [&] {
-      const int owner = ring.owner(step);
-      backend.attend({Pass::forward, step, owner, ring.is_last(step)},
-                     problem.region(ring.rank, owner), q,
-                     {mine.kv_of_owner(owner), problem.rows(owner)}, state, gathered);
-    });
+    const int owner = ring.owner(step);
+    backend.attend({Pass::forward, step, owner, ring.is_last(step)},
+                   problem.region(ring.rank, owner), q,
+                   {mine.kv_of_owner(owner), problem.rows(owner)}, state, gathered);
   }
-  at_step(ring.rank, ring.steps() - 1, [&] { backend.finish(q, state); });
+  backend.finish(q, state);
 }
 
 KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
@@ -54,37 +56,34 @@ KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const R
   const auto gradient_of = [&](int owner) {
     return KvGradient{mine.gradient_of_owner(owner), problem.rows(owner)};
   };
-  Completion begun;  // when the forward pass is over
-  at_step(ring.rank, 0, [&] { begun = backend.begin_backward(q, state); });
+  const Completion begun = backend.begin_backward(q, state);  // the forward pass is over
   // The blocks are still here from the forward pass, but a training step would have freed them.
   const Completion gathered = gather_blocks(comm, Pass::backward, problem, mine, begun);
   Completion summed;
   for (int step = 0; step < n; ++step) {
-    at_step(ring.rank, step, [&] {
-      const int owner = ring.owner(step);
-      summed = backend.attend_backward(
-          {Pass::backward, step, owner, ring.is_last(step)}, problem.region(ring.rank, owner), q,
-          {mine.kv_of_owner(owner), problem.rows(owner)}, state, gradient_of(owner), gathered);
-    });
+    const int owner = ring.owner(step);
+    summed = backend.attend_backward(
+        {Pass::backward, step, owner, ring.is_last(step)}, problem.region(ring.rank, owner), q,
+        {mine.kv_of_owner(owner), problem.rows(owner)}, state, gradient_of(owner), gathered);
   }
   // Reduce-scatter: an owner's sum starts at the rank after it, collects one share per hop, and
   // ends at its owner.
   for (int step = 0; step + 1 < n; ++step) {
-    at_step(ring.rank, step, [&] {
-      const int owner = ring.owner(step + 1), next_owner = ring.owner(step + 2);
-      const Index rows = problem.rows(next_owner);
-      const Completion arrived =
-          comm.exchange({Pass::backward, Payload::dkv, step, owner, mine.gradient_of_owner(owner),
-                         problem.gradient_bytes(owner), next_owner, mine.incoming_gradient(),
-                         problem.gradient_bytes(next_owner)},
-                        {summed});
-      summed = backend.add({Pass::backward, step, next_owner}, gradient_of(next_owner),
-                           {mine.incoming_gradient(), rows}, arrived);
-    });
+    const int owner = ring.owner(step + 1), next_owner = ring.owner(step + 2);
+    const Completion arrived = comm.exchange({.pass = Pass::backward,
+                                              .payload = Payload::dkv,
+                                              .step = step,
+                                              .send_owner = owner,
+                                              .send = mine.gradient_of_owner(owner),
+                                              .send_bytes = problem.gradient_bytes(owner),
+                                              .recv_owner = next_owner,
+                                              .recv = mine.incoming_gradient(),
+                                              .recv_bytes = problem.gradient_bytes(next_owner)},
+                                             {summed});
+    summed = backend.add({Pass::backward, step, next_owner}, gradient_of(next_owner),
+                         {mine.incoming_gradient(), problem.rows(next_owner)}, arrived);
   }
-  at_step(ring.rank, n - 1, [&] {
-    backend.finish_backward({Pass::backward, n - 1, ring.rank, true}, q, state, summed);
-  });
+  backend.finish_backward({Pass::backward, n - 1, ring.rank, true}, q, state, summed);
   return gradient_of(ring.rank);
 }
 

@@ -3,10 +3,8 @@
 // refutes it).
 #pragma once
 
-#include <exception>
-#include <new>
+#include <vector>
 
-#include "core/base/error.h"
 #include "core/ring/problem.h"
 #include "core/ring/rank_memory.h"
 #include "core/ring/seams.h"
@@ -30,32 +28,37 @@ struct RingSchedule {
   constexpr bool is_last(int step) const { return step == world_size - 1; }
 };
 
+// The hops of one pass's KV blocks. They run as far ahead of the computation as there are buffers:
+// with two, the next block arrives while one is attended; with K, up to K - 1 blocks do.
+class KvHops {
+ public:
+  // The buffers may be overwritten after `free`.
+  KvHops(Communicator& comm, const RingProblem& problem, RankMemory& mine, Pass pass,
+         const Completion& free);
+
+  // Start the hops that have a buffer to arrive in when the attention of step `step` begins.
+  void start(int step);
+  // Return when the block of step `step` has arrived.
+  const Completion& arrived(int step) const { return arrived_[step % mine_.kv_buffers()]; }
+  // Say when the block of step `step` has been attended, so that its buffer may be overwritten.
+  void consumed(int step, const Completion& when) { consumed_[step % mine_.kv_buffers()] = when; }
+
+ private:
+  Communicator& comm_;
+  const RingProblem& problem_;
+  RankMemory& mine_;
+  Pass pass_;
+  int next_ = 0;                                // the hop that brings the block of step next_ + 1
+  std::vector<Completion> arrived_, consumed_;  // by buffer
+};
+
 // ---
-// Where a failure happened. Whatever goes wrong inside a step leaves it as a RunError that names
-// the rank and the step.
+// Ring attention, written once over the two seams: the communicator moves blocks, the backend attends
+// them, and recording is a decorator around either.
 
-template <class F>
-void at_step(int rank, int step, F&& f) {
-  try {
-    f();
-  } catch (const RunError& error) {
-    if (error.rank() >= 0) throw;  // it already says where
-    throw RunError(error.what(), rank, step);
-  } catch (const std::bad_alloc&) {
-    throw RunError("out of memory", rank, step);
-  } catch (const std::exception& error) {
-    throw RunError(error.what(), rank, step);
-  }
-}
-
-// ---
-// Ring attention, and all-gather attention for comparison, written once over the two seams. The
-// communicator moves blocks, the backend attends them, and recording is a decorator around either.
-
-// Each of the four functions runs one rank's part. `mine` holds Q and the rank's own KV block; for
+// Each of the two functions runs one rank's part. `mine` holds Q and the rank's own KV block; for
 // backward also dO and what forward left there. out and lse, or dq and the returned gradient, are
-// complete when the backend's last operation is. They throw RunError, which names rank and step if
-// raised in a step.
+// complete when the backend's last operation is.
 
 // Run N steps with N-1 hops: at step t this rank attends the block of owner (rank - t) mod N.
 void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
@@ -65,14 +68,5 @@ void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& 
 // it home. Return the gradient of the rank's own block.
 KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                          RankMemory& mine);
-
-// Gather all KV blocks (N-1 hops around the ring), then attend them in the ring's order.
-void allgather_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
-                       RankMemory& mine);
-
-// Gather again, compute every block's gradient, then reduce and scatter the gradients (another N-1
-// hops).
-KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
-                              RankMemory& mine);
 
 }  // namespace ringscope

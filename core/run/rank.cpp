@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/ring/ring.h"
+#include "core/ring/schemes.h"
 
 namespace ringscope {
 
@@ -43,12 +43,8 @@ void Rank::take_inputs(RowSource& inputs) {
 }
 
 void Rank::run(Communicator& comm, BlockBackend& backend) {
-  const bool is_ring = config_.scheme == Scheme::ring;
-  is_ring ? ring_forward(comm, backend, problem_, memory_)
-          : allgather_forward(comm, backend, problem_, memory_);
-  if (config_.backward)
-    home_ = is_ring ? ring_backward(comm, backend, problem_, memory_)
-                    : allgather_backward(comm, backend, problem_, memory_);
+  run_forward(config_.scheme, comm, backend, problem_, memory_);
+  if (config_.backward) home_ = run_backward(config_.scheme, comm, backend, problem_, memory_);
 }
 
 void Rank::give_outputs(RowSink& outputs) const {

@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/ring/problem.h"
-#include "core/ring/ring.h"
+#include "core/ring/schemes.h"
 
 namespace ringscope {
 
@@ -154,9 +154,8 @@ Notes notes_of_rank(const Problem& config, const RingProblem& problem, int rank)
   TaskRecorder recorder(notes, rank);
   WritingCommunicator comm(recorder, config.world_size);
   WritingBackend backend(recorder);
-  const bool is_ring = config.scheme == Scheme::ring;
-  (is_ring ? ring_forward : allgather_forward)(comm, backend, problem, mine);
-  if (config.backward) (is_ring ? ring_backward : allgather_backward)(comm, backend, problem, mine);
+  run_forward(config.scheme, comm, backend, problem, mine);
+  if (config.backward) run_backward(config.scheme, comm, backend, problem, mine);
   return notes;
 }
 

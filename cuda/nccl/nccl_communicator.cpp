@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/base/error.h"
 #include "core/ring/problem.h"
 #include "core/ring/ring.h"
 #include "cuda/base/range.h"
@@ -123,14 +124,14 @@ class NcclHop : public DeviceCompletion {
     return end.done() && clock_.monotonic_ns(end) < world_.failed_at_ns();
   }
   void wait() override {
-    at_step(ring_.rank, step_, [&] { end.wait(); });
+    with_step_in_errors(ring_.rank, step_, [&] { end.wait(); });
     if (!done()) world_.throw_if_failed();
   }
   void hold(cudaStream_t stream) override { end.hold(stream); }
   // Return one side's times, which include its wait for the other side (nccl_communicator.h).
   TransferTimes times() const override {
     TransferTimes times;
-    at_step(ring_.rank, step_, [&] {
+    with_step_in_errors(ring_.rank, step_, [&] {
       const std::int64_t begin_ns = clock_.monotonic_ns(begin), end_ns = clock_.monotonic_ns(end);
       times = {begin_ns, end_ns, begin_ns, end_ns, ring_.recv_rank()};
     });
@@ -165,7 +166,7 @@ Completion NcclCommunicator::exchange(const Exchange& hop,
   world_.throw_if_failed();
   const RingSchedule ring{rank_, world_size()};
   auto started = std::make_shared<NcclHop>(world_, ring, hop.step, clock_);
-  at_step(rank_, hop.step, [&] {
+  with_step_in_errors(rank_, hop.step, [&] {
     const cudaStream_t stream = stream_.get();
     for (const Completion& earlier : after) wait_on(stream, earlier);
     if (remembers_buffers_) {

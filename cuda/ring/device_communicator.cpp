@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/error.h"
 #include "core/ring/ring.h"
 #include "cuda/base/range.h"
 
@@ -28,7 +29,7 @@ class DeviceHop : public DeviceCompletion {
   }
   void wait() override {
     wait_until_enqueued();
-    at_step(rank_, exchange_.step, [&] {
+    with_step_in_errors(rank_, exchange_.step, [&] {
       in_->end.wait();
       out_->end.wait();
     });
@@ -39,7 +40,7 @@ class DeviceHop : public DeviceCompletion {
   }
   TransferTimes times() const override {
     TransferTimes times;
-    at_step(rank_, exchange_.step, [&] {
+    with_step_in_errors(rank_, exchange_.step, [&] {
       const DeviceClock& next = ring_.clock(ring_.next(rank_));
       const DeviceClock& mine = ring_.clock(rank_);
       times = {next.monotonic_ns(out_->begin), next.monotonic_ns(out_->end),
@@ -158,7 +159,7 @@ bool DeviceRing::enqueue_next_copy(int rank) {
                        " bytes of owner " + std::to_string(out.send_owner),
                    rank, in.step);
   // The calling thread may belong to another rank at another step.
-  at_step(rank, in.step, [&] {
+  with_step_in_errors(rank, in.step, [&] {
     const Range range("copy");
     const CurrentDevice current(device_of(rank));
     const cudaStream_t stream = mine.copies.get();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/attention/online_softmax.h"
+#include "core/base/error.h"
 #include "core/ring/ring.h"
 #include "core/run/recording.h"
 #include "cuda/ring/device_communicator.h"
@@ -129,7 +130,7 @@ void DeviceRecordingBackend::flush() {
   // Wait step by step, so that the listener hears of each step as it happens and a failing kernel
   // is reported at its own step.
   for (const Slice& slice : slices_)
-    at_step(rank_, slice.step.step, [&] {
+    with_step_in_errors(rank_, slice.step.step, [&] {
       if (pulse_ != nullptr) pulse_->at(slice.step.pass, slice.step.step);
       {
         const ShownWait shown(pulse_, slice.awaited, recv_rank_);
@@ -138,13 +139,13 @@ void DeviceRecordingBackend::flush() {
       if (slice.awaited == nullptr && listener_) listener_(slice.pairs);
     });
   if (!slices_.empty())  // wait also for what came after the last slice
-    at_step(rank_, slices_.back().step.step,
-            [&] { RINGSCOPE_CUDA(cudaStreamSynchronize(inner_.stream())); });
+    with_step_in_errors(rank_, slices_.back().step.step,
+                        [&] { RINGSCOPE_CUDA(cudaStreamSynchronize(inner_.stream())); });
   const std::vector<Activity> kernels =
       activities_ != nullptr ? activities_->kernels_of(inner_.stream()) : std::vector<Activity>();
   std::vector<BlockStats> stats[2];
   for (const Slice& slice : slices_)
-    at_step(rank_, slice.step.step, [&] {
+    with_step_in_errors(rank_, slice.step.step, [&] {
       if (slice.awaited != nullptr) return flush_wait(slice);
       std::vector<BlockStats>& of_pass = stats[static_cast<int>(slice.step.pass)];
       if (of_pass.empty()) of_pass = inner_.all_stats(slice.step.pass);

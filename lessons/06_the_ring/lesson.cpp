@@ -64,11 +64,10 @@ void lesson_06(Page& page) {
 
   // ## The loop
   //
-  // Here it is, as it runs on threads, on MPI processes and on GPUs. `exchange` starts a hop and
-  // returns at once; it is given what it must come after. `attend` carries the state on over one
-  // block, after that block has `arrived`; when it has been `consumed`, its buffer is free. `begin`
-  // makes states without keys, `finish` divides by l. (`at_step` adds rank and step to an error.)
-  // There are two `buffers`, unless a run is given more: then hops are started further ahead.
+  // Here it is, as it runs on threads, on MPI processes and on GPUs. `hops.start` asks for the hop
+  // that brings the next block, and returns at once. `attend` carries the state on over one block,
+  // after that block has `arrived`; when the block has been `consumed`, its buffer is free for the
+  // one after the next. `begin` makes states without keys, and `finish` divides by l.
   page.region("core/ring/ring.cpp", "ring_forward");
 
   // The order of the two calls matters. The hop is started before the computing, so the wires work

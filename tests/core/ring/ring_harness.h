@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/ring/cpu_backend.h"
-#include "core/ring/ring.h"
+#include "core/ring/schemes.h"
 #include "core/ring/thread_communicator.h"
 #include "tests/core/ring/forwarding.h"
 #include "tests/core/ring/ring_case.h"
@@ -60,13 +60,8 @@ HarnessRun run_wrapped(const Problem& config, const AttentionInputs& inputs,
         CpuBackend cpu(problem.params, true, nullptr);
         auto comm = make_communicator(*comms[rank]);
         auto backend = make_backend(rank, cpu);
-        if (config.scheme == Scheme::ring) {
-          ring_forward(comm, backend, problem, mine);
-          homes[rank] = ring_backward(comm, backend, problem, mine);
-        } else {
-          allgather_forward(comm, backend, problem, mine);
-          homes[rank] = allgather_backward(comm, backend, problem, mine);
-        }
+        run_forward(config.scheme, comm, backend, problem, mine);
+        homes[rank] = run_backward(config.scheme, comm, backend, problem, mine);
       } catch (const RunError& error) {
         ring.fail(error);
       }
