@@ -1,8 +1,8 @@
-#include "core/model/context_ring.h"
 #include "core/ring/schemes.h"
 
 #include <stdexcept>
 
+#include "core/ring/schemes.h"
 #include "core/trace/recorder.h"
 
 namespace ringscope {

@@ -1,4 +1,8 @@
-// The state that the model of Hopper keeps for a running block and each of its threads.
+// Models Hopper's own features (cuda/ptx/barrier.h, tma.h, wgmma.h, registers.h): mbarriers that
+// count arrivals and bytes, the copy engine with its 128-byte swizzle, WGMMA that finds its
+// operands in shared memory by their descriptors, and the block's registers. The code follows the
+// PTX ISA's definitions, not the closed forms in cuda/kernels that it checks. Misuse is a
+// ModelError. Threads of a running block call it.
 #pragma once
 
 #include <array>
@@ -11,39 +15,6 @@
 #include "cuda/model/tensor_map.h"
 
 namespace ringscope::cuda::model {
-
-// The address of the first byte of a block's shared memory.
-inline constexpr std::uint32_t shared_window = 1024;
-
-struct HopperBlock {
-  std::vector<unsigned char> async_view;  // shared memory as copies and WGMMA see it
-  bool fenced = false;                    // a fence_proxy_async came since the view's renewal
-  std::vector<int> registers;             // registers per thread, by warpgroup
-};
-
-// Lives to the end of the block, and keeps the block's state alive.
-class HopperThread : public ThreadState {
- public:
-  void end() override;
-
-  std::shared_ptr<HopperBlock> block;
-  bool fenced = false;  // a wgmma_fence came since the last wait
-  std::vector<WgmmaProduct> open;
-  std::deque<std::vector<WgmmaProduct>> groups;  // committed, oldest first; empty when done
-};
-
-// Return the running thread's state.
-HopperThread& hopper_thread();
-
-// Throw ModelError unless the bytes lie in shared memory and are aligned.
-void check_shared(const void* begin, std::size_t bytes, std::size_t alignment, const char* what);
-
-// ---
-// Models Hopper's own features (cuda/ptx/barrier.h, tma.h, wgmma.h, registers.h): mbarriers that
-// count arrivals and bytes, the copy engine with its 128-byte swizzle, WGMMA that finds its
-// operands in shared memory by their descriptors, and the block's registers. The code follows the
-// PTX ISA's definitions, not the closed forms in cuda/kernels that it checks. Misuse is a
-// ModelError. Threads of a running block call it.
 
 // Return an address in the block's shared memory. Its first byte is not 0, as on a device.
 std::uint32_t shared_address(const void* in_shared);
@@ -91,5 +62,34 @@ void wgmma_wait(int pending);
 // Do setmaxnreg for a warpgroup. Claiming more waits until registers are free. A block starts with
 // 65536 of them, as many for every thread as the launch allows.
 void set_max_registers(int count, bool more);
+
+// ---
+// The state that the model of Hopper keeps for a running block and each of its threads.
+
+// The address of the first byte of a block's shared memory.
+inline constexpr std::uint32_t shared_window = 1024;
+
+struct HopperBlock {
+  std::vector<unsigned char> async_view;  // shared memory as copies and WGMMA see it
+  bool fenced = false;                    // a fence_proxy_async came since the view's renewal
+  std::vector<int> registers;             // registers per thread, by warpgroup
+};
+
+// Lives to the end of the block, and keeps the block's state alive.
+class HopperThread : public ThreadState {
+ public:
+  void end() override;
+
+  std::shared_ptr<HopperBlock> block;
+  bool fenced = false;  // a wgmma_fence came since the last wait
+  std::vector<WgmmaProduct> open;
+  std::deque<std::vector<WgmmaProduct>> groups;  // committed, oldest first; empty when done
+};
+
+// Return the running thread's state.
+HopperThread& hopper_thread();
+
+// Throw ModelError unless the bytes lie in shared memory and are aligned.
+void check_shared(const void* begin, std::size_t bytes, std::size_t alignment, const char* what);
 
 }  // namespace ringscope::cuda::model
