@@ -6,6 +6,8 @@
 #define launch_hopper_overlap launch_hopper_overlap_with_numbered_barriers
 namespace ringscope::cuda {
 const ForwardKernel& hopper_overlap_with_numbered_barriers();
+void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int blocks,
+                           cudaStream_t stream);
 }
 
 constexpr int kFirstBarrier = __COUNTER__ + 1;

@@ -245,7 +245,7 @@ TEST(KvBuffers, BlocksArriveAheadWhileARankIsAtWork) {
       if (kv_buffers > n) continue;
       SCOPED_TRACE(testing::Message() << "world_size " << n << ", buffers " << kv_buffers);
       const Problem config = config_of(40, PartitionKind::zigzag, n, kv_buffers);
-      std::vector<KvHops> hops(n, KvHops{kv_buffers, n, {}});
+      std::vector<HopsAhead> hops(n, HopsAhead{kv_buffers, n, {}});
       const HarnessRun run = run_wrapped(
           config, inputs_of(config),
           [&](Communicator& inner) { return WatchedCommunicator(inner, hops[inner.rank()]); },

@@ -12,7 +12,7 @@
 namespace ringscope {
 
 // One rank's, shared by its two decorators.
-struct KvHops {
+struct HopsAhead {
   int kv_buffers = 2, world_size = 1;
   std::vector<Completion> posted;  // of this pass
 
@@ -28,7 +28,7 @@ struct KvHops {
 
 class WatchedCommunicator : public ForwardingCommunicator {
  public:
-  WatchedCommunicator(Communicator& inner, KvHops& hops)
+  WatchedCommunicator(Communicator& inner, HopsAhead& hops)
       : ForwardingCommunicator(inner), hops_(hops) {}
   Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
     const Completion posted = ForwardingCommunicator::exchange(hop, after);
@@ -37,12 +37,12 @@ class WatchedCommunicator : public ForwardingCommunicator {
   }
 
  private:
-  KvHops& hops_;
+  HopsAhead& hops_;
 };
 
 class WaitingBackend : public ForwardingBackend {
  public:
-  WaitingBackend(BlockBackend& inner, KvHops& hops) : ForwardingBackend(inner), hops_(hops) {}
+  WaitingBackend(BlockBackend& inner, HopsAhead& hops) : ForwardingBackend(inner), hops_(hops) {}
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                     const KvBlock& block, const SoftmaxState& state,
                     const Completion& after) override {
@@ -61,7 +61,7 @@ class WaitingBackend : public ForwardingBackend {
   }
 
  private:
-  KvHops& hops_;
+  HopsAhead& hops_;
 };
 
 }  // namespace ringscope

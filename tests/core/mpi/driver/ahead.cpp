@@ -15,7 +15,7 @@ namespace {
 
 class WaitingRank : public RankEngine {
  public:
-  WaitingRank(std::unique_ptr<RankEngine> inner, KvHops hops)
+  WaitingRank(std::unique_ptr<RankEngine> inner, HopsAhead hops)
       : inner_(std::move(inner)),
         hops_(std::move(hops)),
         communicator_(inner_->communicator(), hops_),
@@ -28,7 +28,7 @@ class WaitingRank : public RankEngine {
 
  private:
   std::unique_ptr<RankEngine> inner_;
-  KvHops hops_;
+  HopsAhead hops_;
   WatchedCommunicator communicator_;
   WaitingBackend backend_;
 };
@@ -39,7 +39,7 @@ class WaitingEngine : public MpiEngine {
   std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override {
     const Problem& config = rank.config();
     return std::make_unique<WaitingRank>(MpiEngine::make(rank, listener),
-                                         KvHops{config.used_kv_buffers(), config.world_size, {}});
+                                         HopsAhead{config.used_kv_buffers(), config.world_size, {}});
   }
 };
 
