@@ -70,7 +70,7 @@ inline double predicted_s(const Problem& config, Pace pace = Pace::buffers) {
     machine.speed.assign(static_cast<std::size_t>(config.world_size), 1);
     machine.speed.back() = 1 / (1 + late);
   }
-  return simulate({.job = job, .pace = pace}, work, machine).wall_s();
+  return simulate({.job = config, .pace = pace}, work, machine).wall_s();
 }
 
 // Return the total delay of the rank that sleeps most.

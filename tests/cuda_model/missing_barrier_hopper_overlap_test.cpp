@@ -8,7 +8,7 @@ namespace ringscope::cuda {
 const ForwardKernel& hopper_overlap_with_numbered_barriers();
 void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int blocks,
                            cudaStream_t stream);
-}
+}  // namespace ringscope::cuda
 
 constexpr int kFirstBarrier = __COUNTER__ + 1;
 #include "cuda/kernels/07_hopper_overlap.cu"

@@ -38,8 +38,9 @@ class WaitingEngine : public MpiEngine {
   using MpiEngine::MpiEngine;
   std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override {
     const Problem& config = rank.config();
-    return std::make_unique<WaitingRank>(MpiEngine::make(rank, listener),
-                                         HopsAhead{config.used_kv_buffers(), config.world_size, {}});
+    return std::make_unique<WaitingRank>(
+        MpiEngine::make(rank, listener),
+        HopsAhead{config.used_kv_buffers(), config.world_size, {}});
   }
 };
 
