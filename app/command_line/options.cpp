@@ -299,14 +299,14 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   LessonOptions lesson;
   CommandLine line("Ring attention, run, recorded and verified.", "ringscope");
   CommandFlags& run_flags =
-      line.add_command("run", "run attention on a ring of ranks", "app/run.md");
+      line.add_command("run", "run attention on a ring of ranks", "app/run/run.md");
   add_run(run_flags, run);
   line.add_command("info", "what this build and this machine can do, and why not the rest",
                    "README.md");
   add_demo(
       line.add_command("demo", "one text, causal, in all four partitions, verified", "README.md"),
       demo);
-  CommandFlags& view_flags = line.add_command("view", "replay recordings", "app/view.md");
+  CommandFlags& view_flags = line.add_command("view", "replay recordings", "app/view/view.md");
   add_view(view_flags, view);
   add_plan(
       line.add_command("plan", "what a run will cost on a machine, by formula", "app/plan/plan.md"),
@@ -320,11 +320,12 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
              groups);
   TrainOptions train;
   add_train(line.add_command("train", "a small language model on a text, with the ring inside",
-                             "app/train.md"),
+                             "app/train/train.md"),
             train);
   GenerateRequest generate;
-  add_generate(line.add_command("generate", "text from a checkpoint of train", "app/train.md"),
-               generate);
+  add_generate(
+      line.add_command("generate", "text from a checkpoint of train", "app/train/train.md"),
+      generate);
   SimulateRequest simulate;
   CommandFlags& simulate_flags =
       line.add_command("simulate", "a run on a machine that is not here, event by event",

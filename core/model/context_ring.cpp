@@ -2,7 +2,6 @@
 
 #include <stdexcept>
 
-#include "core/ring/schemes.h"
 #include "core/trace/recorder.h"
 
 namespace ringscope {
