@@ -1,7 +1,8 @@
-#include "core/ring/schemes.h"
+#include "core/model/context_ring.h"
 
 #include <stdexcept>
 
+#include "core/ring/schemes.h"
 #include "core/trace/recorder.h"
 
 namespace ringscope {

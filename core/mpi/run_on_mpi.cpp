@@ -6,6 +6,7 @@
 
 #include "core/mpi/clock.h"
 #include "core/mpi/mpi_calls.h"
+#include "core/mpi/mpi_communicator.h"
 #include "core/mpi/process_wait.h"
 #include "core/mpi/rank_report.h"
 #include "core/mpi/row_stream.h"
