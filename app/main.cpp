@@ -17,11 +17,9 @@
 #include "app/command_line/commands.h"
 #include "app/command_line/ending.h"
 #include "app/command_line/options.h"
-#include "app/lesson/lesson_command.h"
 #include "app/process/process_command.h"
 #include "app/report/terminal.h"
 #include "app/run/backend.h"
-#include "app/train/train_command.h"
 #include "app/view/view_command.h"
 
 namespace ringscope {

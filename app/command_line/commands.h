@@ -6,8 +6,10 @@
 #include "app/command_line/options.h"
 #include "app/generate/generate_options.h"
 #include "app/groups/groups_options.h"
+#include "app/lesson/lesson_options.h"
 #include "app/plan/plan_options.h"
 #include "app/simulate/simulate_options.h"
+#include "app/train/train_options.h"
 
 namespace ringscope {
 
@@ -29,6 +31,13 @@ int info_command();
 // Compute by formula what a run will cost on a machine. Return 0 even if the plan can't be carried
 // out, because that is the answer.
 int plan_command(const PlanOptions& options);
+
+// Tell a lesson, list the lessons, show the glossary, or test the learner's version of an exercise.
+// Return 0, or 1 when one of the lesson's checks fails or the exercise is not solved.
+int lesson_command(const LessonOptions& options);
+
+// Train a small language model on a text, with ring attention inside, and one thread per rank.
+int train_command(const TrainOptions& options);
 
 // Run one attention problem on a ring and print the report. Return 0, or 1 when --verify found the
 // numbers wrong.

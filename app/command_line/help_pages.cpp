@@ -1,4 +1,4 @@
-#include "app/command_line/help_pages.h"
+#include "app/command_line/options.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

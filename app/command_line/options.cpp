@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "app/command_line/flags.h"
-#include "app/command_line/help_pages.h"
 #include "core/base/error.h"
 
 namespace ringscope {

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "app/command_line/flags.h"
 #include "app/generate/generate_options.h"
 #include "app/groups/groups_options.h"
 #include "app/lesson/lesson_options.h"
@@ -80,5 +81,12 @@ using Command =
 // Read `arguments` (without the program's name). Throw InputError naming the flag, the value and
 // what would be accepted.
 Command parse_command_line(const std::vector<std::string>& arguments);
+
+// ---
+// Pages made from the table that reads the command line: a man page, and the scripts with which
+// bash and zsh complete commands, flags and their values.
+
+// Return a page: "man" (troff), "bash", "zsh", or "" for the text of --help. Throw InputError.
+std::string help_page(const std::string& page, const CommandLine& line);
 
 }  // namespace ringscope

@@ -1,4 +1,5 @@
-#include "app/lesson/lesson_command.h"
+// `ringscope lesson` lists the lessons, shows one, shows the glossary, or tests the learner's
+// solution of an exercise.
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -13,6 +14,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "app/command_line/commands.h"
+#include "app/lesson/lesson_options.h"
 #include "app/report/terminal.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -21,8 +24,29 @@
 #include "lessons/book/glossary.h"
 #include "lessons/book/markdown_writer.h"
 #include "lessons/book/terminal_writer.h"
+#include "lessons/book/writer.h"
 
 namespace ringscope {
+
+// The terminal that the program was started in, through the interface that lessons use.
+
+class TerminalConsole : public lessons::Console {
+ public:
+  // If `pauses`, wait for keys and answers, but only if both stdin and stdout are a terminal.
+  explicit TerminalConsole(bool pauses);
+
+  void write(std::string_view text) override;  // throws RunError
+  int width() const override;
+  int height() const override;
+  bool colour() const override { return colour_; }
+  bool somebody_reads() const override { return somebody_reads_; }
+  bool wait_for_key() override;
+  std::optional<std::string> read_line() override;
+
+ private:
+  bool colour_;
+  bool somebody_reads_;
+};
 
 namespace {
 

@@ -1,12 +1,14 @@
-#include "app/train/train_command.h"
+// `ringscope train` trains a small language model on a text, with ring attention inside.
 
 #include <algorithm>
 #include <optional>
 
+#include "app/command_line/commands.h"
 #include "app/command_line/ending.h"
 #include "app/command_line/flags.h"
 #include "app/process/process_command.h"
 #include "app/report/terminal.h"
+#include "app/train/train_options.h"
 #include "app/train/train_report.h"
 #include "app/train/train_setup.h"
 #include "app/view/view_command.h"
@@ -23,6 +25,22 @@
 #endif
 
 namespace ringscope {
+
+// Write the files, generate text from the model and print the report, wherever the ranks were.
+// `seconds` lasts from the first step to the last. Try all of them, then throw RunError for the
+// first that failed.
+void conclude_training(const TrainOptions& options, const TrainSetup& setup, TrainJournal& journal,
+                       const FinishedTraining& finished, double seconds);
+
+// Measures a run's time by the monotonic clock.
+class Stopwatch {
+ public:
+  Stopwatch();
+  double seconds() const;
+
+ private:
+  std::int64_t begin_ns_;
+};
 
 namespace {
 

@@ -76,4 +76,10 @@ void draw_toolbar(const PanelContext& context);
 // Draw the table of every key.
 void draw_help(const PanelContext& context);
 
+// ---
+// The part of the toolbar that its keyboard shortcuts need.
+
+// Put the text cursor into the search field when the toolbar is next drawn with its search open.
+void focus_search();
+
 }  // namespace ringscope::viz

@@ -1,6 +1,6 @@
 // Selects what is shown and how: the recording, switches, search. What has no room is left out,
 // least needed first, and everything here has a key too.
-#include "viz/panels/toolbar_panel.h"
+#include "viz/panels/panels.h"
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -15,7 +15,6 @@
 #include <imgui_stdlib.h>
 
 #include "viz/panels/drawing.h"
-#include "viz/panels/panels.h"
 
 namespace ringscope::viz {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "viz/model/session/commands.h"
 #include "viz/panels/format.h"
-#include "viz/panels/toolbar_panel.h"
+#include "viz/panels/panels.h"
 #include "viz/window/fonts.h"
 #include "viz/window/software_renderer.h"
 

@@ -1,4 +1,4 @@
-#include "viz/panels/timeline/timeline_input.h"
+#include "viz/panels/timeline/timeline_frame.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "viz/panels/timeline/timeline_frame.h"
-#include "viz/panels/timeline/timeline_input.h"
 
 namespace ringscope::viz {
 namespace {
