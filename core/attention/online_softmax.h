@@ -5,7 +5,7 @@
 //
 //   m = largest score      l = sum of exp(score - m)      out_accum = sum of exp(score - m) V
 //
-// A new maximum m' changes the unit of l and out_accum by the factor exp(m - m') (S0, "Safe
+// When the maximum grows from m to m', l and out_accum are multiplied by exp(m - m') (S0, "Safe
 // softmax"; S1, part two, 4). At the end out = out_accum / l and lse = m + log(l).
 //
 // A row without keys has m = -inf and l = 0. Every function here accepts it, because none forms the
@@ -94,7 +94,7 @@ void merge(RowState<T>& a, std::span<T> out_a, const RowState<T>& b, std::span<c
 // merge]
 
 // Merge by log-sum-exp (S2): outputs are normalised, and lse is the only statistic. S2's formula is
-// NaN when both lse are -inf; this function then keeps lse = -inf and leaves out_a as it was.
+// NaN when both lse are -inf. Here a part without keys (lse_b = -inf) changes nothing.
 // [merge_by_lse
 template <class T>
 void merge_by_lse(T& lse_a, std::span<T> out_a, T lse_b, std::span<const T> out_b) {

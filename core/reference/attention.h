@@ -1,6 +1,6 @@
 // Attention of some queries over one block of keys, forward and backward, for one head. It is the
-// step that ring attention repeats, as a textbook prints it. All numbers are f64 and no line is
-// there for speed. The fast version is core/attention/blockwise.h; a test compares the two.
+// step that ring attention repeats, written as in a textbook: all numbers are f64, and nothing
+// serves speed. The fast version is core/attention/blockwise.h; a test compares the two.
 #pragma once
 
 #include <cmath>
@@ -57,7 +57,7 @@ struct KvBlock {
   Matrix k, v;
 };
 
-// The gradient of a KvBlock, which travels with it.
+// The gradient of a KvBlock. It follows the block around the ring, one step behind.
 struct KvGradient {
   Matrix dk, dv;
 };

@@ -1,11 +1,12 @@
 // Ring attention, forward and backward, with all ranks in one loop. It does what core/ring/ring.cpp
-// does on real ranks, without messages, threads, recording and faults. All ranks finish a step
+// does on real ranks, without messages, threads, recording or faults. All ranks finish a step
 // before any rank starts the next one.
 //
 // It is the middle rung of the checks: naive attention (core/attention/naive.h) checks it, and it
 // checks the ring that runs. A hundred positions take milliseconds, ten thousand take minutes.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -73,7 +74,7 @@ inline std::vector<KvGradient> backward(const Terms& terms, const std::vector<Qu
 inline Matrix rows_at(const LocalRows& positions, const double* head, Index head_dim) {
   Matrix rows(positions.size(), head_dim);
   for (Index i = 0; i < positions.size(); ++i)
-    add(rows.row(i), 1, {head + positions.global_position(i) * head_dim, rows.row(i).size()});
+    std::copy_n(head + positions.global_position(i) * head_dim, head_dim, rows.row(i).begin());
   return rows;
 }
 

@@ -15,10 +15,10 @@
 
 namespace ringscope {
 
-// ring and allgather are those of core/ring/ring.h. ulysses exchanges sequence shares for head shares and
-// back, by two all-to-alls per pass (S3, related work; S1, part one, 7.2 calls its ring an all-to-all,
-// but a ring is point-to-point). In two_level, every step of a ring of nodes is a ring of the ranks
-// inside each node (core/sim/two_level.h).
+// ring and allgather are those of core/ring/ring.h. ulysses exchanges sequence shares for head
+// shares and back, by two all-to-alls per pass (S3, related work; S1, part one, 7.2 calls its ring
+// an all-to-all, but a ring is point-to-point). In two_level, every step of a ring of nodes is a
+// ring of the ranks inside each node (core/sim/two_level.h).
 enum class Scheme { ring, allgather, ulysses, two_level };
 
 // The schemes that need no nodes, and those that run; the others are planned and simulated.
@@ -84,9 +84,9 @@ struct Problem {
   double storage_bytes() const { return bytes_of(dtype); }  // of a value of Q, K, V
 };
 
-// Return the number of values in `rows` rows of a tensor with the query heads, with the key heads, and
-// with one value per row and query head. The amounts are doubles: they are exact up to 2^53 and can't
-// overflow for any shape that validate() accepts.
+// Return the number of values in `rows` rows of a tensor with the query heads, with the key heads,
+// and with one value per row and query head. The amounts are doubles: they are exact up to 2^53 and
+// can't overflow for any shape that validate() accepts.
 inline double query_values(const AttentionShape& s, double rows) {
   return static_cast<double>(s.batch) * static_cast<double>(s.num_heads) * rows *
          static_cast<double>(s.head_dim);

@@ -1,5 +1,5 @@
 // The ring loops. Each operation is given what it must come after, so a loop runs ahead of the work
-// that it asks for, and nothing here waits.
+// that it asks for. It never waits itself; a backend that works at once, as on a CPU, waits inside.
 #include "core/ring/ring.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& 
   const SoftmaxState state = mine.softmax_state();
   backend.begin(q, state);
 
-  KvHops hops(comm, problem, mine, Pass::forward, {});
+  KvHops hops(comm, problem, mine, Pass::forward, {});  // nothing uses the buffers yet
   for (int step = 0; step < ring.steps(); ++step) {
     hops.start(step);  // the next block travels while this one is attended
     const int owner = ring.owner(step);
@@ -57,8 +57,8 @@ void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& 
 }
 // ring_forward]
 
-// dK and dV travel with their KV block, in the same direction, and need N hops, one more than the
-// block itself. (S1, part two, 8.2 sends them the other way, so they would part from their block.)
+// dK and dV follow their KV block in the same direction, one step behind, and need N hops, one more
+// than the block itself. (S1, part two, 8.2 sends them the other way, so they would part from it.)
 // Each rank computes its own share while the sum of the earlier ranks is still on its way, adds the
 // two, and sends the new sum after the block.
 KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
@@ -68,7 +68,7 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
   const BackwardState state = mine.backward_state();
   const Completion begun = backend.begin_backward(q, state);
 
-  KvHops hops(comm, problem, mine, Pass::backward, begun);
+  KvHops hops(comm, problem, mine, Pass::backward, begun);  // begun: forward is over
   Completion gradient_arrived;  // the sum of the earlier ranks for this step's block
   for (int step = 0; step < ring.steps(); ++step) {
     hops.start(step);
@@ -77,9 +77,10 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
     const KvBlock block{mine.kv_at_step(step), problem.rows(owner)};
     // [gradient_travels
     const KvGradient gradient{mine.gradient_at_step(step), block.rows};
-    Completion summed = backend.attend_backward(info, problem.region(ring.rank, owner), q, block,
-                                                state, gradient, hops.arrived(step));
-    hops.consumed(step, summed);
+    const Completion attended = backend.attend_backward(info, problem.region(ring.rank, owner), q,
+                                                        block, state, gradient, hops.arrived(step));
+    hops.consumed(step, attended);
+    Completion summed = attended;
     if (step > 0)
       summed =
           backend.add(info, gradient, {mine.incoming_gradient(), gradient.rows}, gradient_arrived);

@@ -29,7 +29,8 @@ struct RingSchedule {
 };
 
 // The hops of one pass's KV blocks. They run as far ahead of the computation as there are buffers:
-// with two, the next block arrives while one is attended; with K, up to K - 1 blocks do.
+// with two, the next block arrives while one is attended; with K, up to K - 1 blocks do. Every rank
+// has the same number of buffers, at least two unless it is alone.
 class KvHops {
  public:
   // The buffers may be overwritten after `free`.
@@ -38,9 +39,9 @@ class KvHops {
 
   // Start the hops that have a buffer to arrive in when the attention of step `step` begins.
   void start(int step);
-  // Return when the block of step `step` has arrived.
+  // Return the completion of the arrival of step `step`'s block.
   const Completion& arrived(int step) const { return arrived_[step % mine_.kv_buffers()]; }
-  // Say when the block of step `step` has been attended, so that its buffer may be overwritten.
+  // Record `when`, after which the buffer of step `step`'s block may be overwritten.
   void consumed(int step, const Completion& when) { consumed_[step % mine_.kv_buffers()] = when; }
 
  private:
@@ -52,20 +53,20 @@ class KvHops {
   std::vector<Completion> arrived_, consumed_;  // by buffer
 };
 
-// ---
-// Ring attention, written once over the two seams: the communicator moves blocks, the backend attends
-// them, and recording is a decorator around either.
+// --- Ring attention, written once over the two seams: the communicator moves blocks, the backend
+// attends them, and recording is a decorator around either.
 
 // Each of the two functions runs one rank's part. `mine` holds Q and the rank's own KV block; for
 // backward also dO and what forward left there. out and lse, or dq and the returned gradient, are
-// complete when the backend's last operation is.
+// complete when the backend's last operation is, for which the caller waits.
 
 // Run N steps with N-1 hops: at step t this rank attends the block of owner (rank - t) mod N.
 void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                   RankMemory& mine);
 
-// Run N steps with N hops. A block's gradient follows one step behind it, and the last hop brings
-// it home. Return the gradient of the rank's own block.
+// Run N steps. The KV blocks make N-1 hops again. Their gradients follow one step behind and make
+// N, of which the last brings each home; a rank alone makes none. Return the gradient of the rank's
+// own block.
 KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                          RankMemory& mine);
 

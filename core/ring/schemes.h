@@ -1,5 +1,5 @@
-// The schemes, each a loop over the two seams, and how to run one by its name. ring.h has the ring; the
-// others follow here. A new scheme is a loop in a file of its own and a line in schemes.cpp.
+// The schemes, each a loop over the two seams, and how to run one by its name. ring.h has the ring;
+// the others follow here. A new scheme is a loop in a file of its own and a line in schemes.cpp.
 #pragma once
 
 #include "core/ring/ring.h"
@@ -17,8 +17,8 @@ void allgather_forward(Communicator& comm, BlockBackend& backend, const RingProb
 KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                               RankMemory& mine);
 
-// Run one pass by the loop of `scheme`, which is one that runs (kRunSchemes). Throw RunError, which names
-// rank and step.
+// Run one pass by the loop of `scheme`, which is one that runs (kRunSchemes). Throw RunError, which
+// names rank and step.
 void run_forward(Scheme scheme, Communicator& comm, BlockBackend& backend,
                  const RingProblem& problem, RankMemory& mine);
 KvGradient run_backward(Scheme scheme, Communicator& comm, BlockBackend& backend,

@@ -1,6 +1,6 @@
-// The ring loop's two seams, Communicator and BlockBackend. The loop never waits by itself: it
-// hands each operation the completions that it must come after, and gets one back. On threads a
-// completion is a flag under a lock, on a GPU an event in a stream.
+// The ring loop's two seams, Communicator and BlockBackend. The loop hands each operation the
+// completions that it must come after, and gets one back. On threads a completion is a flag under a
+// lock, on a GPU an event in a stream. Buffers must outlive every operation that was started.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace ringscope {
 
-// When a transfer ran, in monotonic nanoseconds. `last_peer` is the rank whose part came last.
+// When a transfer ran, in monotonic nanoseconds. `last_peer` is the rank that was ready last.
 struct TransferTimes {
   std::int64_t send_begin = 0, send_end = 0;
   std::int64_t recv_begin = 0, recv_end = 0;
   int last_peer = -1;
 };
 
-// The rank, and the ring step of its hop, that an unfinished operation waits for; -1 means unknown.
-// It is the waiting rank itself when only its own part is missing.
+// What an unfinished operation waits for: `rank`'s part of the hop of ring step `step`, each -1
+// when unknown. `rank` is the waiting rank itself when only its own part is missing.
 struct Awaited {
   int rank = -1;
   int step = -1;
@@ -39,7 +39,7 @@ class PendingOperation {
 
   // Return what it waits for, while it has not happened. Thread-safe.
   virtual Awaited awaited() const { return {}; }
-  // Return the times of what did happen before a failure. A part that did not happen ends at 0.
+  // Return the times of what did happen before a failure. A part that is not over ends at 0.
   virtual TransferTimes times_so_far() const { return {}; }
 };
 
@@ -51,11 +51,13 @@ inline void wait_for(const Completion& completion) {
 }
 
 // ---
-// The first seam: who moves blocks. Threads implement it (thread_communicator.h). It also fits MPI
-// processes, virtual ranks on one GPU, and NCCL, which order work by events and never block here.
+// The first seam: who moves blocks. Threads implement it (thread_communicator.h), and so do MPI
+// processes, virtual ranks on one GPU, and NCCL.
 
-// One hop: send a block to the next rank while receiving one from the previous rank. Pointers are
-// host or device pointers, as the communicator expects. Sizes are in bytes and may be 0.
+// One hop: send a KV block, or a gradient, to the next rank while receiving one from the previous
+// rank. The hop of step t sends what belongs to step t and brings what step t + 1 needs; owners are
+// the ranks that the blocks belong to. Pointers are the host's or a device's, as the communicator
+// expects. Sizes are in bytes and may be 0.
 struct Exchange {
   Pass pass = Pass::forward;
   Payload payload = Payload::kv;
@@ -78,8 +80,8 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
 
-  // Start `hop` once all of `after` has happened, and return at once. Hops of one rank run in the
-  // order of their start, and all ranks start the same ones. The returned completion happens when
+  // Start `hop` once all of `after` has happened, and return at once. All ranks start the same hops
+  // in the same order; a rank's hops run in that order. The returned completion happens when
   // the received block has arrived and the sent one may be overwritten. Throw RunError when a peer
   // failed.
   virtual Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) = 0;
@@ -108,8 +110,7 @@ class BlockBackend {
   virtual Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                             const KvBlock& block, const SoftmaxState& state,
                             const Completion& after) = 0;
-  // Turn out_accum into the output (f32; rounded to the storage type where it is stored), and write
-  // lse.
+  // Turn out_accum, in place, into the output, still in f32, and write lse.
   virtual Completion finish(const QueryBlock& q, const SoftmaxState& state) = 0;
 
   // Compute delta and zero dq (backward).
@@ -123,7 +124,8 @@ class BlockBackend {
   // Compute into += from, once `after` has happened.
   virtual Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
                          const Completion& after) = 0;
-  // Complete dq. `after` is the arrival of the rank's own gradient, which is complete then.
+  // Complete dq. `after` is the arrival of the rank's own gradient, so that everything of the pass
+  // is over when this operation is.
   virtual Completion finish_backward(const StepInfo& step, const QueryBlock& q,
                                      const BackwardState& state, const Completion& after) = 0;
 

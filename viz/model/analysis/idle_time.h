@@ -64,8 +64,8 @@ struct IdleReport {
 // Return the idle times of a recording of ours; empty for any other trace.
 IdleReport idle_of(const Trace& trace);
 
-// Return sentences for people: who waits longest and for whom, what the largest idle time is, and what
-// would cure it. For a failed run they say how it ended.
+// Return sentences for people: who waits longest and for whom, what the largest idle time is, and
+// what would cure it. For a failed run they say how it ended.
 std::vector<std::string> findings(const Trace& trace, const IdleReport& idle);
 
 }  // namespace ringscope::viz
