@@ -275,9 +275,11 @@ def kill(args):
             if spent > BUDGET_S:
                 break
         print(row["id"], row["verdict"], row["by"], f"{spent:.0f} s", flush=True)
+        return row
 
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        list(pool.map(judge, rows))
+        for _ in pool.map(judge, rows):
+            write_table(rows, head_lines())  # so that nothing is lost when this is cut off
     counts = collections.Counter(row["verdict"] for row in rows)
     write_table(rows, head_lines()[:1] + [f"{counts['killed']} killed, {counts['survived']} survived, {counts['not reached']} not reached by a test ({args.note})."])
     print(dict(counts))
