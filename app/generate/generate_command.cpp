@@ -1,3 +1,5 @@
+// `ringscope generate` continues a text from a checkpoint, with a thread or a process per rank.
+
 #include "app/command_line/commands.h"
 
 #include "app/generate/generate_output.h"

@@ -1,4 +1,4 @@
-// The plan as text: what was asked, feasibility, memory, threshold, time, choices, limits.
+// Puts a plan into words: as text, as an explanation of each of its numbers, and as JSON.
 
 #include <fmt/format.h>
 
@@ -13,6 +13,9 @@
 #include "core/sim/scenario.h"
 
 namespace ringscope {
+
+// ---
+// The plan as text: what was asked, feasibility, memory, threshold, time, choices, limits.
 
 namespace {
 

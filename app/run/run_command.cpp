@@ -1,5 +1,5 @@
-// The work before and after the ranks' own, wherever the ranks are: the problem that the options
-// describe, the checks before the run, and what is done with the result.
+// Carries out `ringscope run`, from the options to the report. The ranks are threads of this
+// process, or this process is one rank of a job.
 
 #include <fmt/format.h>
 
@@ -33,6 +33,10 @@
 #endif
 
 namespace ringscope {
+
+// ---
+// The work before and after the ranks' own, wherever the ranks are: the problem that the options
+// describe, the checks before the run, and what is done with the result.
 
 Problem config_of(const RunOptions& options, const AttentionShape& shape, int world_size);
 

@@ -1,4 +1,4 @@
-// A simulation as text: what was asked, its time, where that went, and what decided it.
+// Puts a simulation into words, as text and as JSON.
 
 #include <fmt/format.h>
 
@@ -14,6 +14,9 @@
 #include "core/cost/amounts.h"
 
 namespace ringscope {
+
+// ---
+// A simulation as text: what was asked, its time, where that went, and what decided it.
 
 namespace {
 

@@ -1,4 +1,5 @@
-// The pictures that commands write, in builds with a viewer, which draws them.
+// Opens the viewer and writes the pictures of commands, in builds that can. Other builds say why
+// they can't.
 #pragma once
 
 #include <string>
@@ -8,6 +9,9 @@
 #include "viz/window/view.h"
 
 namespace ringscope {
+
+// ---
+// The pictures that commands write, in builds with a viewer, which draws them.
 
 // Throw InputError that names `flag` in a build without a viewer. `instead` is a flag that gives
 // the same numbers without one.

@@ -1,4 +1,5 @@
-// Runs a program with a time limit. Processes that it leaves running are killed.
+// Checks a GPU by running the pack's programs on it, each with a time limit, and notes what they
+// say.
 #pragma once
 
 #include <functional>
@@ -9,6 +10,9 @@
 #include "bench/gpu_check/results.h"
 
 namespace ringscope::gpu_check {
+
+// ---
+// Runs a program with a time limit. Processes that it leaves running are killed.
 
 struct Child {
   std::vector<std::string> arguments;  // [0]: the program, looked up in PATH when it has no slash

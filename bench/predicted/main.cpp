@@ -1,4 +1,16 @@
-// The options of predicted: a grid of problems, and how often to measure each.
+// Compares simulated rings with real ones on this machine: measures the machine, runs a ring on
+// threads or processes, and simulates it from the measurements, in turn for every problem of a
+// grid. The fastest run and the fastest prediction of each problem count, because other work on the
+// machine only adds time. The machine must be otherwise idle.
+//
+//   build/release/bench/predicted/bin/predicted [--backends cpu,mpi] [--world-sizes 2,4,8]
+//       [--seqlens 4096,8192] [--partitions zigzag,fold] [--mask causal] [--head-dim 64]
+//       [--heads 4] [--backward] [--repeats 5] [--measure-s 0.3] [--csv FILE]
+//
+//   wall      predicted / measured wall time of the slowest rank
+//   attend    the same of processor time in all ranks' compute slices. If this is off, the
+//             kernels' figures are (or the machine was busy); if only `wall` is, the schedule is
+//   hop       share of the processor time that hops are predicted to take
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -25,6 +37,8 @@
 #include "core/trace/summary.h"
 
 namespace ringscope {
+
+// The options of predicted: a grid of problems, and how often to measure each.
 
 struct PredictedOptions {
   std::vector<std::string> backends = {"cpu", "mpi"};
@@ -201,19 +215,7 @@ std::string why_not(const std::string& backend) {
 #endif
 
 // ---
-// Compares simulated rings with real ones on this machine: measures the machine, runs a ring on
-// threads or processes, and simulates it from the measurements, in turn for every problem of a
-// grid. The fastest run and the fastest prediction of each problem count, because other work on the
-// machine only adds time. The machine must be otherwise idle.
-//
-//   build/release/bench/predicted/bin/predicted [--backends cpu,mpi] [--world-sizes 2,4,8]
-//       [--seqlens 4096,8192] [--partitions zigzag,fold] [--mask causal] [--head-dim 64]
-//       [--heads 4] [--backward] [--repeats 5] [--measure-s 0.3] [--csv FILE]
-//
-//   wall      predicted / measured wall time of the slowest rank
-//   attend    the same of processor time in all ranks' compute slices. If this is off, the
-//             kernels' figures are (or the machine was busy); if only `wall` is, the schedule is
-//   hop       share of the processor time that hops are predicted to take
+// The program.
 
 namespace {
 

@@ -1,4 +1,17 @@
-// The options of the training benchmark: shapes, ranks and repeats, or a comparison of losses.
+// Compares training steps on several ranks with one rank, in turn, and attention's share of them
+// with the prediction of `ringscope plan`. The machine must be otherwise idle.
+//
+//   build/release/bench/training/bin/training [--shapes 4096x1,256x16] [--world-sizes 2]
+//       [--partitions zigzag,fold] [--repeats 7] [--steps 3] [--text FILE]
+//   build/release/bench/training/bin/training --equality [--steps 200] [--text FILE]
+//
+//   step       the fastest step, and the median of all
+//   of one     the fastest step / that of one rank; in parentheses, processor time of all ranks
+//   attention  share of the step inside both passes of the ring, mean over ranks; in parentheses,
+//              share of all ranks' processor time that attention computes, which hardly changes
+//              when the machine has other work; medians
+//   plan       the share that `plan --measure` predicts, measured in turn, the median; the ratio
+//              over each of the two shares; and the predicted step / the fastest one
 
 #include <fmt/format.h>
 
@@ -26,6 +39,8 @@
 #include "core/train/training_settings.h"
 
 namespace ringscope {
+
+// The options of the training benchmark: shapes, ranks and repeats, or a comparison of losses.
 
 // The shape of one step.
 struct StepShape {
@@ -339,20 +354,7 @@ std::vector<TimedStep> timed_steps(const TrainingSettings& settings, const Deal&
 }
 
 // ---
-// Compares training steps on several ranks with one rank, in turn, and attention's share of them
-// with the prediction of `ringscope plan`. The machine must be otherwise idle.
-//
-//   build/release/bench/training/bin/training [--shapes 4096x1,256x16] [--world-sizes 2]
-//       [--partitions zigzag,fold] [--repeats 7] [--steps 3] [--text FILE]
-//   build/release/bench/training/bin/training --equality [--steps 200] [--text FILE]
-//
-//   step       the fastest step, and the median of all
-//   of one     the fastest step / that of one rank; in parentheses, processor time of all ranks
-//   attention  share of the step inside both passes of the ring, mean over ranks; in parentheses,
-//              share of all ranks' processor time that attention computes, which hardly changes
-//              when the machine has other work; medians
-//   plan       the share that `plan --measure` predicts, measured in turn, the median; the ratio
-//              over each of the two shares; and the predicted step / the fastest one
+// The program.
 
 namespace {
 

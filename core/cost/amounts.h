@@ -1,4 +1,5 @@
-// Count the floating-point operations of attention from the pairs that the mask allows.
+// Counts what one layer's attention needs on any machine: floating-point operations, tiles, bytes
+// sent and bytes held. time.h turns them into seconds.
 #pragma once
 
 #include <string>
@@ -9,6 +10,9 @@
 #include "core/trace/event.h"
 
 namespace ringscope {
+
+// ---
+// Count the floating-point operations of attention from the pairs that the mask allows.
 
 // Return the FLOPs of `pairs` pairs, over all batch entries and query heads. Forward, a pair is in
 // two products (Q K^T and P V) of head_dim multiply-adds, two FLOPs each: 4 head_dim. Backward, it

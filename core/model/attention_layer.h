@@ -1,5 +1,5 @@
-// What the layers of a rank share, because they work one after the other: the ring, the rotations
-// of its rows, and buffers. Nothing in the buffers lasts from one call to the next.
+// Computes the two parts of a layer, attention and MLP, on one rank's rows, in buffers that they
+// share.
 #pragma once
 
 #include "core/model/context_ring.h"
@@ -8,6 +8,10 @@
 #include "core/model/model_shape.h"
 
 namespace ringscope {
+
+// ---
+// What the layers of a rank share, because they work one after the other: the ring, the rotations
+// of its rows, and buffers. Nothing in the buffers lasts from one call to the next.
 
 struct Workspace {
   // `its_ring` must outlive it and have the model's heads.

@@ -80,7 +80,7 @@ std::vector<std::string> split_into_strings(std::string_view text, char separato
 Invitation invitation_to_this_host(int port, bool with_ipv6) {
   Invitation invitation;
   invitation.port = port;
-  invitation.join_request = new_secret();
+  invitation.join_secret = new_secret();
   invitation.answer = new_secret();
   invitation.addresses = {"127.0.0.1"};
   ifaddrs* first = nullptr;
@@ -100,7 +100,7 @@ std::string to_text(const Invitation& invitation) {
   std::string text;
   for (const std::string& address : invitation.addresses)
     text += (text.empty() ? "" : ",") + address;
-  return text + "/" + std::to_string(invitation.port) + "/" + hex(invitation.join_request) + "/" +
+  return text + "/" + std::to_string(invitation.port) + "/" + hex(invitation.join_secret) + "/" +
          hex(invitation.answer);
 }
 
@@ -116,7 +116,7 @@ Invitation invitation_from(const std::string& text) {
   if (error != std::errc() || end != port.data() + port.size() || invitation.port < 1 ||
       invitation.port > 65535)
     refuse();
-  invitation.join_request = secret_from(parts[2]);
+  invitation.join_secret = secret_from(parts[2]);
   invitation.answer = secret_from(parts[3]);
   return invitation;
 }

@@ -15,7 +15,7 @@ using Secret = std::array<std::uint8_t, 16>;
 struct Invitation {
   std::vector<std::string> addresses;  // numeric
   int port = 0;
-  Secret join_request{};
+  Secret join_secret{};
   Secret answer{};
 };
 

@@ -1,5 +1,5 @@
-// How connections to rank 0 are made, and how rank 0 tells the ranks of its run from strangers.
-// What follows on a connection is in lifeline_thread.cpp.
+// Declares the inside of a Lifeline: how connections come about, and the state and thread behind
+// them. Callers see only lifeline.h.
 #pragma once
 
 #include <condition_variable>
@@ -19,16 +19,20 @@
 
 namespace ringscope {
 
+// ---
+// How connections to rank 0 are made, and how rank 0 tells the ranks of its run from strangers.
+// What follows on a connection is in lifeline_thread.cpp.
+
 // Connect to rank 0 at all addresses of the invitation at once, and return the first connection
 // with the right answer. Throw RunError naming rank 0 when there is none within the timeout.
 Descriptor reach_rank_0(const Invitation& invitation, int rank, int world_size, double timeout_s);
 
-// Connections at rank 0's door that have not yet identified themselves. Each may send as many bytes
-// as a join_request has. Those that send something else, or nothing for a while, are dropped.
+// Accepts connections at rank 0. A connection that has not yet identified itself may send as many
+// bytes as a JoinRequest has. One that sends something else, or nothing for a while, is dropped.
 class Acceptor {
  public:
-  struct Accepted {
-    wire::JoinRequest join_request;
+  struct JoiningRank {
+    wire::JoinRequest request;
     Descriptor socket;
   };
 
@@ -37,8 +41,8 @@ class Acceptor {
   // Return the sockets to poll for reading. admit() is needed only when one of these has something.
   std::vector<int> sockets(double now) const;
   // Take new connections, and return those that have shown the right secret.
-  std::vector<Accepted> admit(double now);
-  std::string answer() const;  // the frame for an admitted accepted
+  std::vector<JoiningRank> admit(double now);
+  std::string answer() const;  // the frame that an admitted rank is sent
 
  private:
   struct Pending {

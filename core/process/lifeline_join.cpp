@@ -17,7 +17,7 @@
 namespace ringscope {
 namespace {
 
-// Rank 0 is asked again if it drops this process because it has too many all_accepted at once.
+// Rank 0 is asked again if it drops this process because it has too many connections at once.
 constexpr int kRounds = 3;
 constexpr double kPause = 0.1;
 constexpr double kPendingSeconds = 5;
@@ -102,7 +102,7 @@ std::optional<Descriptor> try_all(const Invitation& invitation, const std::strin
 Descriptor reach_rank_0(const Invitation& invitation, int rank, int world_size, double timeout_s) {
   const std::string join_request = wire::frame(
       wire::Type::join_request,
-      wire::pack(wire::JoinRequest{invitation.join_request, wire::kVersion, rank, world_size}));
+      wire::pack(wire::JoinRequest{invitation.join_secret, wire::kVersion, rank, world_size}));
   const double until = steady_seconds() + timeout_s;
   for (int round = 1;; ++round) {
     if (std::optional<Descriptor> socket = try_all(invitation, join_request, until))
@@ -132,7 +132,7 @@ std::vector<int> Acceptor::sockets(double now) const {
   return sockets;
 }
 
-std::vector<Acceptor::Accepted> Acceptor::admit(double now) {
+std::vector<Acceptor::JoiningRank> Acceptor::admit(double now) {
   while (now >= rests_until_) {
     std::optional<Descriptor> socket = accept_at(listener_.get());
     if (!socket) {
@@ -144,26 +144,26 @@ std::vector<Acceptor::Accepted> Acceptor::admit(double now) {
     pending_.push_back({std::move(*socket), "", now});
   }
 
-  std::vector<Accepted> all_accepted;
+  std::vector<JoiningRank> joining;
   std::erase_if(pending_, [&](Pending& pending) {
     char buffer[128];
-    const std::size_t missing = wire::knock_bytes() - pending.said.size();
+    const std::size_t missing = wire::join_request_bytes() - pending.said.size();
     const ssize_t n = ::recv(pending.socket.get(), buffer, std::min(missing, sizeof buffer), 0);
     if (n < 0) return !(errno == EAGAIN || errno == EINTR) || now - pending.since > kPendingSeconds;
     if (n == 0) return true;
     pending.said.append(buffer, static_cast<std::size_t>(n));
     try {
       const std::optional<wire::Frame> frame = wire::first_frame(pending.said);
-      if (!frame) return pending.said.size() >= wire::knock_bytes();
+      if (!frame) return pending.said.size() >= wire::join_request_bytes();
       if (frame->type != wire::Type::join_request) return true;
       const wire::JoinRequest join_request = wire::join_request_from(frame->payload);
-      if (join_request.secret == invitation_.join_request)
-        all_accepted.push_back({join_request, std::move(pending.socket)});
+      if (join_request.secret == invitation_.join_secret)
+        joining.push_back({join_request, std::move(pending.socket)});
     } catch (const wire::Malformed&) {
     }
     return true;
   });
-  return all_accepted;
+  return joining;
 }
 
 std::string Acceptor::answer() const { return wire::Packer().secret(invitation_.answer).take(); }

@@ -110,21 +110,20 @@ void Lifeline::Impl::poll_sockets(std::unique_lock<std::mutex>& lock) {
 
 void Lifeline::Impl::welcome_guests() {
   const std::string answer = acceptor_->answer();
-  for (Acceptor::Accepted& accepted : acceptor_->admit(now_)) {
-    const int r = accepted.join_request.rank;
+  for (Acceptor::JoiningRank& joining : acceptor_->admit(now_)) {
+    const int r = joining.request.rank;
     if (r < 1 || r >= world_size_) continue;
     Seat& seat = seats_[static_cast<std::size_t>(r)];
     if (seat.is_joined) continue;  // it came by several addresses
-    if (accepted.join_request.version != wire::kVersion ||
-        accepted.join_request.world_size != world_size_) {
+    if (joining.request.version != wire::kVersion || joining.request.world_size != world_size_) {
       settle(failure_of(r, true,
-                        accepted.join_request.version != wire::kVersion
+                        joining.request.version != wire::kVersion
                             ? "it is another version of this program than rank 0"
-                            : "it counts " + std::to_string(accepted.join_request.world_size) +
+                            : "it counts " + std::to_string(joining.request.world_size) +
                                   " ranks, rank 0 " + std::to_string(world_size_)));
       continue;
     }
-    seat.connection = std::make_unique<Connection>(std::move(accepted.socket));
+    seat.connection = std::make_unique<Connection>(std::move(joining.socket));
     seat.is_joined = true;
     seat.heard_at = steady_seconds();
     seat.connection->send(wire::Type::welcome, answer);
@@ -244,7 +243,7 @@ void Lifeline::Impl::call_back(std::unique_lock<std::mutex>& lock) {
 }
 
 // Let the peers read to the end, and read their ends, because closing a socket that holds unread
-// bytes may destroy what was sent to the peer before. Late all_accepted are told why.
+// bytes may destroy what was sent to the peer before. Ranks that join late are told why.
 void Lifeline::Impl::linger(std::unique_lock<std::mutex>& lock) {
   const double until = steady_seconds() + kLinger;
   for (;;) {

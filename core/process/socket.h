@@ -1,4 +1,5 @@
-// The one clock for all deadlines of this process.
+// Provides the clock, the sockets and the connections that a lifeline is made of. wire.h says what
+// their frames mean.
 #pragma once
 
 #include <chrono>
@@ -14,6 +15,9 @@
 #include "core/process/wire.h"
 
 namespace ringscope {
+
+// ---
+// The one clock for all deadlines of this process.
 
 inline double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -135,7 +135,7 @@ Failure failure_from(std::string_view payload) {
   return failure;
 }
 
-std::size_t knock_bytes() { return kHeaderBytes + pack(JoinRequest{}).size(); }
+std::size_t join_request_bytes() { return kHeaderBytes + pack(JoinRequest{}).size(); }
 
 std::size_t welcome_bytes() { return kHeaderBytes + Secret{}.size(); }
 

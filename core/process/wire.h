@@ -99,8 +99,8 @@ JoinRequest join_request_from(std::string_view payload);
 Status status_from(std::string_view payload);
 Failure failure_from(std::string_view payload);
 
-std::size_t knock_bytes();    // of the whole frame
-std::size_t welcome_bytes();  // likewise
+std::size_t join_request_bytes();  // of the whole frame
+std::size_t welcome_bytes();       // likewise
 
 // Return the whole frame. `payload` has at most kMaxPayload bytes.
 std::string frame(Type type, std::string_view payload);

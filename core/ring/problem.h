@@ -1,5 +1,5 @@
-// What is asked for (Problem), the same as every rank knows it (RingProblem), and the schemes by
-// which blocks get around. It says nothing about the machine.
+// Defines what is asked for (Problem), the same as every rank knows it (RingProblem), and the
+// schemes by which blocks get around. It says nothing about the machine.
 #pragma once
 
 #include <optional>
@@ -54,8 +54,8 @@ struct RingProblem {
   Index gradient_bytes(int owner) const { return 2 * params.kv_values(rows(owner)) * 4; }
 };
 
-// ---
-// What is asked for: a problem, and how it is distributed. Runs, plans and simulations all take it.
+// --- A Problem says what to compute and how it is distributed. Runs, plans and simulations all
+// take it.
 
 struct Problem {
   AttentionShape shape;

@@ -1,5 +1,6 @@
-// The ring loops. Each operation is given what it must come after, so a loop runs ahead of the work
-// that it asks for. It never waits itself; a backend that works at once, as on a CPU, waits inside.
+// Implements the ring loops. Each operation is given what it must come after, so a loop runs ahead
+// of the work that it asks for. It never waits itself; a backend that works at once, as on a CPU,
+// waits inside.
 #include "core/ring/ring.h"
 
 #include <algorithm>

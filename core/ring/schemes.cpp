@@ -1,4 +1,5 @@
-// Which loop a scheme is, and the seams as a loop sees them: their errors name rank and step.
+// Chooses the loop of a scheme, and wraps the seams for it, so that their errors name rank and
+// step.
 #include "core/ring/schemes.h"
 
 #include "core/base/error.h"

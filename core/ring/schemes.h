@@ -1,5 +1,6 @@
-// The schemes, each a loop over the two seams, and how to run one by its name. ring.h has the ring;
-// the others follow here. A new scheme is a loop in a file of its own and a line in schemes.cpp.
+// Declares the schemes, each of which is a loop over the two seams, and runs one by its name.
+// ring.h has the ring; the others follow here. A new scheme is a loop in a file of its own and a
+// line in schemes.cpp.
 #pragma once
 
 #include "core/ring/ring.h"

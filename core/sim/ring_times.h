@@ -1,3 +1,13 @@
+// Computes the times of whole passes, by one function per scheme and pace. simulate.cpp chooses
+// among them.
+#pragma once
+
+#include "core/sim/account.h"
+#include "core/sim/two_level.h"
+
+namespace ringscope {
+
+// ---
 // The flat ring, step by step: both passes of account.job(), written to account.result.
 //
 // With K buffers this is the ring of core/ring; r+1 stands for the rank after r. A rank waits for
@@ -20,12 +30,6 @@
 // With more buffers, gradients may therefore wait for blocks that nobody needs yet. A rank's
 // backward pass begins when its forward pass ends, and ends with the gradient hop that brings its
 // own one home.
-#pragma once
-
-#include "core/sim/account.h"
-#include "core/sim/two_level.h"
-
-namespace ringscope {
 
 // Simulate ranks that all begin a step together. A step lasts as long as the slowest computation or
 // the hops beside it: the gradients of one step ago, then blocks, each as long as on the slowest

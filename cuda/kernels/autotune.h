@@ -1,6 +1,5 @@
-// Groups problems that share a tile size. A step's class is its dtype, head_dim, sizes rounded up
-// to powers of two, and allowed share of rows x keys in quarters, because full steps like large
-// tiles and narrow windows small ones. Classes stop growing at a size that fills every GPU.
+// Chooses a tile size by measuring. It has classes of problems, a file of past choices, the timing
+// of tiles, and the autotuner that puts them together.
 #pragma once
 
 #include <functional>
@@ -18,6 +17,11 @@
 #include "cuda/kernels/ring_step.h"
 
 namespace ringscope::cuda {
+
+// ---
+// Groups problems that share a tile size. A step's class is its dtype, head_dim, sizes rounded up
+// to powers of two, and allowed share of rows x keys in quarters, because full steps like large
+// tiles and narrow windows small ones. Classes stop growing at a size that fills every GPU.
 
 struct ShapeClass {
   DType dtype = DType::f32;

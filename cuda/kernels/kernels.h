@@ -1,4 +1,4 @@
-// The table entries of the kernels, one per file of this folder. kernel_table.cpp orders them.
+// Declares the table entries of this folder's kernels, and a launch of kernel 07 on fewer blocks.
 #pragma once
 
 #include "core/base/dtype.h"
@@ -6,6 +6,9 @@
 #include "cuda/kernels/ring_step.h"
 
 namespace ringscope::cuda {
+
+// ---
+// The table entries of the kernels, one per file of this folder. kernel_table.cpp orders them.
 
 const ForwardKernel& naive_kernel();                   // 01
 const ForwardKernel& online_softmax_kernel();          // 02

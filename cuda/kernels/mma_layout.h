@@ -1,3 +1,12 @@
+// Tells where values lie: in shared memory, so that no access waits for a bank, and in the
+// registers of a warp, as mma.sync wants them.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace ringscope::cuda {
+
+// ---
 // Tells where the values of a tile lie in shared memory, so that no access waits for a bank.
 //
 // Shared memory has 32 banks of 4 bytes. An access of 16 bytes per lane is served 8 lanes at a
@@ -12,11 +21,6 @@
 //      row 2   2 3 0 1 6 7 4 5      (64 columns; the number is the chunk that lies there)
 //
 // For rows of 128 bytes this is what TMA calls its 128-byte swizzle.
-#pragma once
-
-#include <cuda_runtime.h>
-
-namespace ringscope::cuda {
 
 inline constexpr int kChunkValues = 8;  // 16-bit values in a chunk of 16 bytes
 inline constexpr int kBankGroups = 8;   // a chunk fills one

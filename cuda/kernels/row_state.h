@@ -1,5 +1,4 @@
-// Exponents in base 2: exp(x) = exp2(x log2(e)). exp2 is one instruction, and the factor log2(e)
-// joins the multiplication by softmax_scale.
+// Defines what all forward kernels keep for a query row, and the exponentials that they compute.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,6 +10,10 @@
 #include "cuda/kernels/ring_step.h"
 
 namespace ringscope::cuda {
+
+// ---
+// Exponents in base 2: exp(x) = exp2(x log2(e)). exp2 is one instruction, and the factor log2(e)
+// joins the multiplication by softmax_scale.
 
 inline constexpr float kLog2e = 1.44269504088896340736f, kLn2 = 0.69314718055994530942f;
 

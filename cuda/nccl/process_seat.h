@@ -1,4 +1,5 @@
-// The messages that the processes of a run exchange before they connect, as lines of text.
+// Lets the processes of a run tell each other what they have before they connect, so that each
+// knows its GPU and NCCL's id.
 #pragma once
 
 #include <string>
@@ -11,6 +12,9 @@
 #include "cuda/nccl/placement.h"
 
 namespace ringscope::cuda {
+
+// ---
+// The messages that the processes of a run exchange before they connect, as lines of text.
 
 struct RankReport {
   RankGpus gpus;

@@ -1,7 +1,5 @@
-// Runs a whole attention problem on the GPUs of this machine, a thread and a GPU per rank, over
-// NCCL, for `ringscope run --backend nccl`. (run_on_nccl_processes.h uses a process per rank.)
-//
-// This has not run on a GPU yet, only on the host model with cuda/model's stand-in for NCCL.
+// Runs whole problems over NCCL, with a thread or with a process per rank. Neither has run on a GPU
+// yet, only on the host model.
 #pragma once
 
 #include "core/mpi/run_on_mpi.h"
@@ -9,6 +7,12 @@
 #include "cuda/ring/choose_kernels.h"
 
 namespace ringscope::cuda {
+
+// ---
+// Runs a whole attention problem on the GPUs of this machine, a thread and a GPU per rank, over
+// NCCL, for `ringscope run --backend nccl`. (run_on_nccl_processes.h uses a process per rank.)
+//
+// This has not run on a GPU yet, only on the host model with cuda/model's stand-in for NCCL.
 
 struct NcclOptions {
   KernelWish kernels;

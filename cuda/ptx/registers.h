@@ -1,5 +1,4 @@
-// Rereads thread and block indices. The compiler keeps what it derives from threadIdx.x in
-// registers as long as anything needs it, so a kernel that is short of registers reads it anew.
+// Saves a kernel registers, by rereading indices and by moving registers between warpgroups.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,6 +8,10 @@
 #endif
 
 namespace ringscope::cuda::ptx {
+
+// ---
+// Rereads thread and block indices. The compiler keeps what it derives from threadIdx.x in
+// registers as long as anything needs it, so a kernel that is short of registers reads it anew.
 
 // Return threadIdx.x as a value that the compiler does not know to equal any other.
 __device__ __forceinline__ int thread_index() {

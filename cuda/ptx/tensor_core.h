@@ -1,6 +1,4 @@
-// cp.async (sm_80) copies from global to shared memory, bypassing the registers, while the thread
-// computes. A thread collects its copies in groups and waits for the older groups. It sees what
-// other threads of the block copied only after a barrier that follows their waits.
+// Wraps the instructions of sm_80 for tensor cores: asynchronous copies, ldmatrix and mma.sync.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,6 +15,11 @@
 #endif
 
 namespace ringscope::cuda::ptx {
+
+// ---
+// cp.async (sm_80) copies from global to shared memory, bypassing the registers, while the thread
+// computes. A thread collects its copies in groups and waits for the older groups. It sees what
+// other threads of the block copied only after a barrier that follows their waits.
 
 // Copy 16 bytes, or write 16 zero bytes when not `valid`. In that case global memory is not read,
 // and `global` may lie outside any allocation. Both pointers are multiples of 16.

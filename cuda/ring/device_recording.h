@@ -1,7 +1,4 @@
-// Lets the kernels of virtual ranks on one GPU take turns. Kernels that run at once share its
-// multiprocessors, so each takes longer, and a rank's own work can no longer be told from its time.
-// With turns, a kernel starts after the one enqueued before it, whichever rank's that is, so the
-// time from its begin to its end is its own. Copies still run beside kernels.
+// Records a ring on a device, and lets its kernels take turns, so that their times stay apart.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -22,6 +19,12 @@
 #include "cuda/ring/sample_rows.h"
 
 namespace ringscope::cuda {
+
+// ---
+// Lets the kernels of virtual ranks on one GPU take turns. Kernels that run at once share its
+// multiprocessors, so each takes longer, and a rank's own work can no longer be told from its time.
+// With turns, a kernel starts after the one enqueued before it, whichever rank's that is, so the
+// time from its begin to its end is its own. Copies still run beside kernels.
 
 // Thread-safe. It cannot deadlock, because a turn waits only for work that is already in a stream.
 class KernelTurns {

@@ -1,4 +1,5 @@
-// Tables of what a decode step costs by formula: work per byte read, bytes on links, and messages.
+// Serves the lesson on decoding with costs by formula, a text that grows on ranks, and a model that
+// has learned one line.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,6 +24,9 @@
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons {
+
+// ---
+// Tables of what a decode step costs by formula: work per byte read, bytes on links, and messages.
 
 // Return the FLOPs of attention per byte of K and V read, if `queries` rows of g query heads use
 // each number read once: a multiplication and an addition each.

@@ -1,4 +1,5 @@
-// The reader's side of a lesson told in a terminal.
+// Declares the two sides of a lesson that is told: the reader's terminal, and the writer of a
+// terminal or a page.
 #pragma once
 
 #include <optional>
@@ -11,6 +12,9 @@
 #include "lessons/book/lesson.h"
 
 namespace ringscope::lessons {
+
+// ---
+// The reader's side of a lesson told in a terminal.
 
 class Console {
  public:

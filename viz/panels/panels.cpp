@@ -1,4 +1,4 @@
-// Says how and where a failed run ended. A click goes there.
+// Draws three short panels: how a run failed, the list of keys, and the details of a slice.
 
 #include "viz/panels/panels.h"
 
@@ -15,6 +15,9 @@
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
+
+// ---
+// Says how and where a failed run ended. A click goes there.
 
 void draw_failure(const PanelContext& context) {
   Session& session = context.session;

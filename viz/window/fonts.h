@@ -1,5 +1,4 @@
-// The typeface is compiled into the program, so a picture does not depend on the machine that draws
-// it. ImGui's own typeface replaces it if the build did not find it.
+// Sets the look of the viewer: its typeface and the style of its widgets.
 #pragma once
 
 #include <imgui.h>
@@ -10,6 +9,10 @@
 #include "viz/panels/panels.h"
 
 namespace ringscope::viz {
+
+// ---
+// The typeface is compiled into the program, so a picture does not depend on the machine that draws
+// it. ImGui's own typeface replaces it if the build did not find it.
 
 // Add all sizes to `atlas`, at `scale` pixels per point. The atlas must still be built.
 Fonts add_fonts(ImFontAtlas& atlas, float scale);

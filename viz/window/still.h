@@ -1,4 +1,4 @@
-// Draws a single picture into memory with ImGui, but without a window.
+// Draws single pictures, of losses and of sweeps, with ImGui but without a window.
 #pragma once
 
 #include <functional>
@@ -10,6 +10,9 @@
 #include "viz/panels/charts/chart_drawing.h"
 
 namespace ringscope::viz {
+
+// ---
+// Draws a single picture into memory with ImGui, but without a window.
 
 // Return a picture of width x height pixels. It has more than one pixel per point because pages
 // show pictures reduced. `draw` fills the box.

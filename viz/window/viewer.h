@@ -1,4 +1,4 @@
-// What is drawn over the panels or instead of them: loading, an error, a short notice.
+// Draws one frame of the viewer, from input to draw lists, and what lies over its panels.
 #pragma once
 
 #include <imgui.h>
@@ -15,6 +15,9 @@
 #include "viz/window/workspace.h"
 
 namespace ringscope::viz {
+
+// ---
+// What is drawn over the panels or instead of them: loading, an error, a short notice.
 
 // Draw the progress of loading in the middle of the ImGui window that the caller has begun.
 void draw_loading(const LoadProgress& progress, const Fonts& fonts, const Palette& palette);

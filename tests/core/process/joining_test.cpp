@@ -65,8 +65,8 @@ class ThreadedRun {
   std::vector<std::future<Line>> lines_;
 };
 
-// A connection to the door that says `bytes`.
-Descriptor pending(const Invitation& invitation, const std::string& bytes) {
+// Return a connection to rank 0 that has sent `bytes`.
+Descriptor connection_that_sends(const Invitation& invitation, const std::string& bytes) {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
   to.sin_family = AF_INET;
@@ -89,7 +89,7 @@ bool is_dropped(const Descriptor& socket, double seconds = kPatience) {
 std::string join_request(const Invitation& invitation, int rank, int world_size) {
   return wire::frame(
       wire::Type::join_request,
-      wire::pack(wire::JoinRequest{invitation.join_request, wire::kVersion, rank, world_size}));
+      wire::pack(wire::JoinRequest{invitation.join_secret, wire::kVersion, rank, world_size}));
 }
 
 TEST(Joining, InAnyOrder) {
@@ -116,21 +116,23 @@ TEST(Joining, StrangersAreDroppedAndDisturbNobody) {
   ThreadedRun run(3);
   const Invitation invitation = invitation_from(run.invitation());
   Invitation wrong = invitation;
-  wrong.join_request[15] ^= 1;
+  wrong.join_secret[15] ^= 1;
   const std::string right = join_request(invitation, 2, 3);
   std::vector<Descriptor> dropped;
-  dropped.push_back(pending(invitation, join_request(wrong, 1, 3)));
-  dropped.push_back(pending(invitation, "GET / HTTP/1.1\r\nHost: localhost:1234567890\r\n\r\n"));
-  dropped.push_back(pending(invitation, std::string(1000, '\xff')));
-  dropped.push_back(pending(invitation, std::string(1000, '\0')));
+  dropped.push_back(connection_that_sends(invitation, join_request(wrong, 1, 3)));
   dropped.push_back(
-      pending(invitation, join_request(invitation, 0, 3)));  // a rank that cannot join
-  dropped.push_back(pending(invitation, join_request(invitation, 3, 3)));
-  dropped.push_back(pending(invitation, join_request(invitation, -1, 3)));
+      connection_that_sends(invitation, "GET / HTTP/1.1\r\nHost: localhost:1234567890\r\n\r\n"));
+  dropped.push_back(connection_that_sends(invitation, std::string(1000, '\xff')));
+  dropped.push_back(connection_that_sends(invitation, std::string(1000, '\0')));
+  dropped.push_back(connection_that_sends(
+      invitation, join_request(invitation, 0, 3)));  // a rank that cannot join
+  dropped.push_back(connection_that_sends(invitation, join_request(invitation, 3, 3)));
+  dropped.push_back(connection_that_sends(invitation, join_request(invitation, -1, 3)));
   // Those that say too little stay, and bother nobody.
   std::vector<Descriptor> silent;
   for (int i = 0; i < 20; ++i)
-    silent.push_back(pending(invitation, right.substr(0, static_cast<std::size_t>(i))));
+    silent.push_back(
+        connection_that_sends(invitation, right.substr(0, static_cast<std::size_t>(i))));
   for (const Descriptor& socket : dropped) EXPECT_TRUE(is_dropped(socket));
   run.join(2);
   run.join(1);
@@ -142,7 +144,7 @@ TEST(Joining, MoreStrangersThanThereIsRoomFor) {
   ThreadedRun run(2);
   const Invitation invitation = invitation_from(run.invitation());
   std::vector<Descriptor> silent;
-  for (int i = 0; i < 300; ++i) silent.push_back(pending(invitation, ""));
+  for (int i = 0; i < 300; ++i) silent.push_back(connection_that_sends(invitation, ""));
   EXPECT_TRUE(is_dropped(silent[0], 4));  // and not only since it is silent
   run.join(1);
   run.expect_whole();
@@ -154,7 +156,7 @@ TEST(Joining, ASecondOfARankIsDropped) {
   const Invitation invitation = invitation_from(run.invitation());
   run.join(1);
   run.wait_for_last();
-  EXPECT_TRUE(is_dropped(pending(invitation, join_request(invitation, 1, 3))));
+  EXPECT_TRUE(is_dropped(connection_that_sends(invitation, join_request(invitation, 1, 3))));
   run.join(2);
   run.expect_whole();
 }
@@ -166,7 +168,7 @@ TEST(Joining, NobodyButRank0IsTrusted) {
   std::atomic<bool> is_over = false;
   std::thread impostor([&] {
     const std::string lie =
-        wire::frame(wire::Type::welcome, wire::Packer().secret(invitation.join_request).take());
+        wire::frame(wire::Type::welcome, wire::Packer().secret(invitation.join_secret).take());
     std::vector<Descriptor> all_accepted;
     while (!is_over) {
       if (auto accepted = accept_at(listener.socket.get())) {
@@ -216,10 +218,10 @@ TEST(Invitation, SaysEverythingInOneLine) {
   const Invitation again = invitation_from(text);
   EXPECT_EQ(again.addresses, invitation.addresses);
   EXPECT_EQ(again.port, 41234);
-  EXPECT_EQ(again.join_request, invitation.join_request);
+  EXPECT_EQ(again.join_secret, invitation.join_secret);
   EXPECT_EQ(again.answer, invitation.answer);
-  EXPECT_NE(again.join_request, again.answer);
-  EXPECT_NE(invitation_to_this_host(1, true).join_request, invitation.join_request);
+  EXPECT_NE(again.join_secret, again.answer);
+  EXPECT_NE(invitation_to_this_host(1, true).join_secret, invitation.join_secret);
   EXPECT_EQ(invitation.addresses[0], "127.0.0.1");
   for (const std::string& address : invitation.addresses)
     EXPECT_FALSE(address.starts_with("fe80")) << address;

@@ -1,6 +1,6 @@
 // Explains why a recording's ranks idle. Their time is cut into pieces by what it is lost to. A
 // piece of waiting for a rank that waits itself names that rank instead of a heading, because the
-// reason changes with time; the sweep in idle times.cpp follows it.
+// reason changes with time; the sweep in idle_time.cpp follows it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace ringscope::viz {
 enum class Heading : std::uint8_t { compute, imbalance, late, link, overhead };
 inline constexpr int kHeadingCount = 5;
 
-// A LossPiece lasts from `begin_ns` until the rank's next piece.
+// An IdlePiece lasts from `begin_ns` until the rank's next piece.
 struct IdlePiece {
   std::int64_t begin_ns = 0;
   int rank = 0;

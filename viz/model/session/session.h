@@ -1,6 +1,4 @@
-// Moves the playhead. Its position is on the axis (nanoseconds or ring steps), so in steps mode
-// every rank, and every trace of a comparison, is shown at the same point of the same step,
-// whatever its clock said.
+// Holds what the user looks at, and the playhead that moves through it. Panels share nothing else.
 #pragma once
 
 #include <memory>
@@ -17,6 +15,11 @@
 #include "viz/model/timeline/timeline_layout.h"
 
 namespace ringscope::viz {
+
+// ---
+// Moves the playhead. Its position is on the axis (nanoseconds or ring steps), so in steps mode
+// every rank, and every trace of a comparison, is shown at the same point of the same step,
+// whatever its clock said.
 
 class Playback {
  public:

@@ -13,7 +13,7 @@ inline constexpr int kIdleParts = 5;
 inline constexpr std::array<std::string_view, kIdleParts> kIdleNames = {
     "computing", "imbalance", "late rank", "link", "overhead"};
 // Return the nanoseconds under the headings above. They add up to the wall time.
-std::array<std::int64_t, kIdleParts> idle_parts(const RankIdle& loss);
+std::array<std::int64_t, kIdleParts> idle_parts(const RankIdle& rank_idle);
 Color idle_color(const Palette& palette, int part);
 
 // Return the height of the bars and their legend at this width.

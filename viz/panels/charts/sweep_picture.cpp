@@ -1,4 +1,4 @@
-// Places the page's title and its charts.
+// Draws the picture of a sweep: it places the charts and draws their curves, maps and bars.
 
 #include "viz/panels/charts/sweep_picture.h"
 
@@ -10,6 +10,9 @@
 #include "viz/panels/format.h"
 
 namespace ringscope::viz {
+
+// ---
+// Places the page's title and its charts.
 
 namespace {
 

@@ -1,5 +1,5 @@
-// The state that only the timeline keeps from frame to frame: the current gesture, the height of
-// rows, and the painted pictures. It belongs to an ImGui context and is destroyed with it.
+// Declares what the timeline keeps from frame to frame, one frame of it, and what the mouse does
+// there.
 #pragma once
 
 #include <imgui.h>
@@ -18,6 +18,10 @@
 #include "viz/panels/panels.h"
 
 namespace ringscope::viz {
+
+// ---
+// The state that only the timeline keeps from frame to frame: the current gesture, the height of
+// rows, and the painted pictures. It belongs to an ImGui context and is destroyed with it.
 
 // Everything that a painted timeline depends on. The trace is identified by address, path and size,
 // so that another trace at the same address is noticed.

@@ -1,5 +1,4 @@
-// Marks the end of a failed run: the waits that were broken off, and the time from which the failed
-// rank recorded nothing more.
+// Draws over the timeline of a failed run, and over one whose story is told.
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,10 @@
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
+
+// ---
+// Marks the end of a failed run: the waits that were broken off, and the time from which the failed
+// rank recorded nothing more.
 
 namespace {
 
