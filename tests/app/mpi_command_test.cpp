@@ -24,7 +24,7 @@ class MpiCommandTest : public ProgramTest {
  protected:
   void SetUp() override {
     // MPI has unloaded its parts when leaks are looked for, so that theirs have no name by which
-    // they could be suppressed. tests/mpi looks for ours before that.
+    // they could be suppressed. tests/core/mpi looks for ours before that.
     ::setenv("LSAN_OPTIONS", "detect_leaks=0", 1);
     static const std::string why_not = [this] {
       if (run_well({"info"}).find("backend mpi   yes") == std::string::npos)

@@ -36,7 +36,7 @@ inline bool has_mpirun() { return std::system("command -v mpirun >/dev/null 2>&1
 // Output: stdout and stderr together.
 inline MpiResult run_driver(int world_size, const std::string& arguments) {
   // What sanitizers find inside of MPI is not ours.
-  const std::string folder = RINGSCOPE_SOURCE_DIR "/tests/mpi/";
+  const std::string folder = RINGSCOPE_SOURCE_DIR "/tests/core/mpi/";
   const std::string command = "LSAN_OPTIONS=print_suppressions=0:suppressions=" + folder +
                               "lsan.supp TSAN_OPTIONS=print_suppressions=0:suppressions=" + folder +
                               "tsan.supp " + mpirun_command(world_size) + RINGSCOPE_MPI_DRIVER +

@@ -1,5 +1,5 @@
 // Every combination of the five kinds of mask at a small seqlen, each beside its definition: who
-// may attend whom, written as the kinds are defined and sharing nothing with core/mask.
+// may attend whom, written as the kinds are defined and sharing nothing with core/problem.
 #pragma once
 
 #include <string>
