@@ -16,6 +16,8 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace ringscope::claims {
@@ -45,34 +47,64 @@ struct Broken {
   double value;     // what then comes out
 };
 
+// What the source gives for a figure: a number, or words that the figure supports or refutes.
+struct Said {
+  Said() = default;  // nothing
+  template <class Number>
+  requires std::is_arithmetic_v<Number> Said(Number number) : value(number) {}
+  Said(const char* text) : words(text) {}
+
+  std::optional<double> value = {};
+  std::string words = {};
+  bool refuted = false;  // of words only: a number speaks for itself
+};
+
+inline const Said kNothing;
+inline Said refuted(const char* words) {
+  Said said(words);
+  said.refuted = true;
+  return said;
+}
+
 struct Figure {
+  Figure(std::string what_is_computed, double computed, Range accepted, Broken changed,
+         Said said = {}, Shown as = Shown::number)
+      : what(std::move(what_is_computed)),
+        value(computed),
+        right(accepted),
+        broken(std::move(changed)),
+        claimed(std::move(said)),
+        shown(as) {}
+
   std::string what;  // with its unit
   double value;      // as computed here
   Range right;
-  // What the source gives, as a number or in words; with words, whether the figure supports them.
-  std::optional<double> claimed = {};
-  std::string claimed_words = {};
-  bool supports_words = true;
   Broken broken;
-  Shown shown = Shown::number;
+  Said claimed;
+  Shown shown;
 
   bool holds() const { return right.holds(value); }
   bool can_fail() const { return !right.holds(broken.value); }
-  bool says_something() const { return claimed.has_value() || !claimed_words.empty(); }
-  bool supports() const { return claimed ? right.holds(*claimed) : supports_words; }
+  bool says_something() const { return claimed.value || !claimed.words.empty(); }
+  bool supports() const { return claimed.value ? right.holds(*claimed.value) : !claimed.refuted; }
+};
+
+// The verdict from reading alone, where computing changed it, and why it did.
+struct Reading {
+  Verdict verdict;
+  std::string why_changed;
 };
 
 struct Claim {
-  Verdict verdict;
   std::string claim;    // what the source says, in one sentence of our own
-  std::string source;   // "S1", or several: "S0, S3"
-  std::string place;    // section, or what stands near it
   std::string correct;  // what is right; {0}, {1}, … are the figures' values
-  // The verdict from reading alone, where computing changed it, and why it did.
-  std::optional<Verdict> first_verdict = {};
-  std::string why_changed = {};
   std::vector<Figure> figures = {};
-  std::string id = {}, test = {}, topic = {};  // filled in by the ledger
+  std::optional<Reading> reading = {};
+  // From the head of its test:
+  Verdict verdict = Verdict::holds;
+  std::string source = {};  // "S1", or several: "S0, S3"
+  std::string place = {};   // section, or what stands near it
+  std::string id = {}, test = {}, topic = {};
 };
 
 // Empty when the figures' support of the source is what the verdict says: all of it for `holds`,
@@ -87,21 +119,29 @@ std::vector<std::string> complaints(const Claim& claim);
 void expect_upheld(const Claim& claim);
 
 // Every claim of this program, by id; computed at the first call.
+const std::vector<Claim>& all_claims();
+
+// A claim before it is computed. The file's name without _test.cpp is its topic.
 struct LedgerEntry {
-  std::string id, test;
-  std::string file;  // its name without _test.cpp is the claim's topic
+  std::string id, test, file;
+  Verdict verdict;
+  std::string source, place;
   Claim (*compute)();
+
+  Claim claim() const;  // computed, with all of its parts
 };
 bool add_to_ledger(const LedgerEntry& entry);
-const std::vector<Claim>& all_claims();
 
 }  // namespace ringscope::claims
 
-// CLAIM(C07, MaximaAreNoWeights) { … return a Claim; } makes the test Claims.C07_MaximaAreNoWeights
-// and an entry of the ledger.
-#define CLAIM(id, says)                                                                 \
-  static ::ringscope::claims::Claim id##_##says();                                      \
-  [[maybe_unused]] static const bool id##_##says##_is_listed =                          \
-      ::ringscope::claims::add_to_ledger({#id, #id "_" #says, __FILE__, &id##_##says}); \
-  TEST(Claims, id##_##says) { ::ringscope::claims::expect_upheld(id##_##says()); }      \
+// CLAIM(C07, MaximaAreNoWeights, wrong, "S1", "part two, 5") { … return {claim, correct, figures}; }
+// makes the test Claims.C07_MaximaAreNoWeights and an entry of the ledger.
+#define CLAIM(id, says, its_verdict, its_source, its_place)                                      \
+  static ::ringscope::claims::Claim id##_##says();                                               \
+  static const ::ringscope::claims::LedgerEntry id##_##says##_entry{                             \
+      #id,        #id "_" #says, __FILE__,    ::ringscope::claims::Verdict::its_verdict,         \
+      its_source, its_place,     &id##_##says};                                                  \
+  [[maybe_unused]] static const bool id##_##says##_is_listed =                                   \
+      ::ringscope::claims::add_to_ledger(id##_##says##_entry);                                   \
+  TEST(Claims, id##_##says) { ::ringscope::claims::expect_upheld(id##_##says##_entry.claim()); } \
   static ::ringscope::claims::Claim id##_##says()

@@ -71,38 +71,27 @@ double nan_values_of_a_run() {
       std::ranges::count_if(run.outputs.out, [](float x) { return std::isnan(x); }));
 }
 
-CLAIM(C11, AMaskedBlockMakesItsRowNan) {
+CLAIM(C11, AMaskedBlockMakesItsRowNan, wrong, "S1", "part two, 5, and the same formulas in 6") {
   Claim claim{
-      .verdict = Verdict::wrong,
-      .claim =
-          "The reference forward (block maximum, exp, merge) is complete and gives the exact "
-          "output.",
-      .source = "S1",
-      .place = "part two, 5, and the same formulas in 6",
-      .correct =
-          "For a row that a whole block is masked for, the block's maximum is -inf, and "
-          "exp(-inf - -inf) is NaN, for good. In its own example, 16 tokens on 4 ranks, "
-          "that happens to {0} of the 16 rows if ranks are contiguous, {1} striped, {2} in 2N "
-          "chunks and {3} folded, which is S1's own partition. The listing has a comment about a "
-          "guard, "
-          "and no guard. It needs one: pass over a block in which the row has no key."};
+      "The reference forward (block maximum, exp, merge) is complete and gives the exact output.",
+      "For a row that a whole block is masked for, the block's maximum is -inf, and exp(-inf - "
+      "-inf) is NaN, for good. In its own example, 16 tokens on 4 ranks, that happens to {0} of "
+      "the 16 rows if ranks are contiguous, {1} striped, {2} in 2N chunks and {3} folded, which is "
+      "S1's own partition. The listing has a comment about a guard, and no guard. It needs one: "
+      "pass over a block in which the row has no key."};
   const auto rows = [&](PartitionKind kind, const char* name, double expected) {
-    claim.figures.push_back(
-        {.what = std::string("NaN rows of 16, ") + name,
-         .value = nan_rows(kind, Guard::none),
-         .right = exactly(expected),
-         .claimed = 0,
-         .broken = {"masked blocks skipped", nan_rows(kind, Guard::empty_blocks_skipped)}});
+    claim.figures.push_back(Figure(
+        std::string("NaN rows of 16, ") + name, nan_rows(kind, Guard::none), exactly(expected),
+        {"masked blocks skipped", nan_rows(kind, Guard::empty_blocks_skipped)}, 0));
   };
   // A row lacks keys of a block when it lies before the block's first position.
   rows(PartitionKind::contiguous, "contiguous", 12);
   rows(PartitionKind::striped, "striped", 3);
   rows(PartitionKind::zigzag, "2N chunks", 6);
   rows(PartitionKind::fold, "folded", 3);
-  claim.figures.push_back({.what = "NaN in this project's run of the same, folded",
-                           .value = nan_values_of_a_run(),
-                           .right = exactly(0),
-                           .broken = {"S1's forward", nan_rows(PartitionKind::fold, Guard::none)}});
+  claim.figures.push_back(Figure("NaN in this project's run of the same, folded",
+                                 nan_values_of_a_run(), exactly(0),
+                                 {"S1's forward", nan_rows(PartitionKind::fold, Guard::none)}));
   return claim;
 }
 
@@ -123,36 +112,25 @@ double rows_that_the_clamp_changes(bool own_maximum) {
   return count;
 }
 
-CLAIM(C12, ClampHelpsOnlyRowsThatNeverMetAMask) {
+CLAIM(C12, ClampHelpsOnlyRowsThatNeverMetAMask, holds_if, "S1",
+      "part two, 12.3, and the listings in 5 and 7") {
   const double nothing = 0;
-  return {.verdict = Verdict::holds_if,
-          .claim =
-              "Clamping l to at least 1e-6 before the division takes care of rows whose keys are "
-              "all masked.",
-          .source = "S1",
-          .place = "part two, 12.3, and the listings in 5 and 7",
-          .correct =
-              "It turns 0 / 0 into 0 where nothing was NaN before, and changes no row that has "
-              "a key: its largest score alone adds exp(0) = 1 to l. But by S1's own formulas a row "
-              "that meets a fully masked block is NaN long before the division (C11), and a NaN "
-              "passes the clamp: {2} rows stay NaN in its example.",
-          .figures = {
-              {.what = "rows of 64 with a key that the clamp changes",
-               .value = rows_that_the_clamp_changes(true),
-               .right = exactly(0),
-               .claimed = 0,
-               .broken = {"l against the maximum of all rows", rows_that_the_clamp_changes(false)}},
-              {.what = "output of a row that attended nothing: 0 / clamp(0)",
-               .value = nothing / clamped(nothing),
-               .right = exactly(0),
-               .claimed = 0,
-               .broken = {"no clamp", nothing / nothing}},
-              {.what = "rows of 16 that are NaN after the clamp, folded on 4 ranks",
-               .value = nan_rows(PartitionKind::fold, Guard::none),
-               .right = exactly(3),
-               .claimed = 0,
-               .broken = {"masked blocks skipped",
-                          nan_rows(PartitionKind::fold, Guard::empty_blocks_skipped)}}}};
+  return {
+      "Clamping l to at least 1e-6 before the division takes care of rows whose keys are all "
+      "masked.",
+      "It turns 0 / 0 into 0 where nothing was NaN before, and changes no row that has a key: its "
+      "largest score alone adds exp(0) = 1 to l. But by S1's own formulas a row that meets a fully "
+      "masked block is NaN long before the division (C11), and a NaN passes the clamp: {2} rows "
+      "stay NaN in its example.",
+      {Figure("rows of 64 with a key that the clamp changes", rows_that_the_clamp_changes(true),
+              exactly(0), {"l against the maximum of all rows", rows_that_the_clamp_changes(false)},
+              0),
+       Figure("output of a row that attended nothing: 0 / clamp(0)", nothing / clamped(nothing),
+              exactly(0), {"no clamp", nothing / nothing}, 0),
+       Figure("rows of 16 that are NaN after the clamp, folded on 4 ranks",
+              nan_rows(PartitionKind::fold, Guard::none), exactly(3),
+              {"masked blocks skipped", nan_rows(PartitionKind::fold, Guard::empty_blocks_skipped)},
+              0)}};
 }
 
 }  // namespace

@@ -50,10 +50,10 @@ to rank p mod N. *In 2N chunks* (zigzag in the code): chunks r and 2N-1-r to ran
 striped, but every other row of N positions backwards (C26 has why two of them are called zig-zag).
 
 A *pair* is a query and a key that it may attend. A *tile* is a rectangle of scores that a kernel
-computes at once, or skips when it has no pair. The *balance ceiling* is the share of a ring's time
-that its ranks would compute if sending took no time: the mean rank's pairs over the slowest one's,
-summed over the steps. A *hop* is one block of K and V on its way to the next rank. More words are
-in the [glossary](glossary.md).
+computes at once, or skips when it has no pair. The *balance ceiling* is the mean rank's pairs over
+the slowest one's, both summed over the steps: the share of a ring's time that its ranks would
+compute if they began every step together and sending took no time. A *hop* is one block of K and V
+on its way to the next rank. More words are in the [glossary](glossary.md).
 
 )";
 
@@ -168,9 +168,10 @@ std::string bound(const Range& range) {
 
 std::string claimed_text(const Figure& figure) {
   if (!figure.says_something()) return "–";
-  if (!figure.claimed) return figure.claimed_words;
-  return figure.shown == Shown::percent ? fmt::format("{:.1f} %", 100 * *figure.claimed)
-                                        : number(*figure.claimed);
+  const Said& said = figure.claimed;
+  if (!said.value) return said.words;
+  return figure.shown == Shown::percent ? fmt::format("{:.1f} %", 100 * *said.value)
+                                        : number(*said.value);
 }
 
 std::string broken_value(const Figure& figure) {
@@ -227,9 +228,10 @@ std::string table_of_changes(const std::vector<Claim>& claims) {
       "C01 to C53 got a first verdict from reading alone. Computing changed these:\n\n"
       "| | from reading | computed | because |\n|---|---|---|---|\n";
   for (const Claim& claim : claims)
-    if (claim.first_verdict)
-      text += fmt::format("| {} | {} | {} | {} |\n", link_to(claim), name_of(*claim.first_verdict),
-                          name_of(claim.verdict), filled_in(claim.why_changed, claim.figures));
+    if (claim.reading)
+      text +=
+          fmt::format("| {} | {} | {} | {} |\n", link_to(claim), name_of(claim.reading->verdict),
+                      name_of(claim.verdict), filled_in(claim.reading->why_changed, claim.figures));
   return text + "\n";
 }
 
