@@ -15,6 +15,7 @@
 #include "core/base/math.h"
 #include "core/cost/hardware.h"
 #include "core/decode/decode_attention.h"
+#include "core/decode/generate.h"
 #include "core/decode/merge.h"
 #include "core/model/rank_threads.h"
 #include "core/ring/wire_counter.h"
@@ -233,6 +234,13 @@ inline Checkpoint learned_by_heart(const std::string& line, Index steps) {
   std::string text;
   for (int i = 0; i < 4; ++i) text += line;
   return train_on_threads(settings, {PartitionKind::contiguous, 1}, text, nullptr, steps);
+}
+
+// Return `prompt` and the likeliest `bytes` that follow it, by a model on `ranks` zigzag ranks.
+inline std::string written(const Checkpoint& model, const std::string& prompt, Index bytes,
+                           int ranks) {
+  const GenerateOptions options{.prompt = prompt, .bytes = bytes, .sampling = {.temperature = 0}};
+  return prompt + generate_on_threads(model, {PartitionKind::zigzag, ranks}, options).text;
 }
 
 }  // namespace ringscope::lessons
