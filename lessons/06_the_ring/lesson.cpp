@@ -49,8 +49,8 @@ void lesson_06(Page& page) {
   page.table(owners);
 
   // Down a column, a rank meets every owner once. Along a row, every block is held once. So N steps
-  // suffice, with N - 1 hops between them. Nobody has to send word of whose block it is, because
-  // rank and step tell.
+  // suffice, with N - 1 hops between them. The owner need not be sent along, because rank and step
+  // give it.
   //
   // ## Two buffers
   //

@@ -64,7 +64,7 @@ void lesson_08(Page& page) {
                "times", 7.5 / 4);
 
   // The last rank has the most: a triangle with its diagonal at every step. An even share would be
-  // a hair less. Runs, as in lesson 7, count:
+  // a hair less. Counted in runs, as in lesson 7, the ceilings are:
   const AttentionInputs in = random_inputs(config.shape);
   //-
   Table runs({"ranks", "contiguous: balance ceiling", "striped: balance ceiling", "times faster"});

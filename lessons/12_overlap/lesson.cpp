@@ -123,7 +123,7 @@ void lesson_12(Page& page) {
     runs.row(run == &tiny ? 16 : 1024, seconds(rank.compute_s), seconds(rank.wait_s));
   }
   const std::vector<StoryStep> story = {
-      {.text = "Blocks of 16 rows. Between the compute slices there are gaps: exposed.",
+      {.text = "Blocks of 16 rows. In the gaps between compute slices ranks wait.",
        .figure = Figure::timeline},
       {.text = "A wait slice says for whom. Compare runs/lessons/12-large.json, with 1,024 rows.",
        .step = 1,
@@ -132,7 +132,7 @@ void lesson_12(Page& page) {
   page.table(runs);
   page.trace(std::move(tiny.recording), story);
   page.ring_trace(std::move(large.recording), {{.text = "1,024 rows: no gaps."}}, "large");
-  page.picture("overlap.png", "Blocks of 1,024 rows: the hops are thin lines under the computing");
+  page.picture("overlap.png", "Blocks of 16 rows, and of 1,024: idle ranks, and busy ones");
 
   // `./ringscope plan` does these sums for any machine, and `plan --measure` finds F and B of yours.
   //

@@ -10,8 +10,8 @@
 //
 // A *tensor core* is a unit of a GPU's processor that multiplies small matrices of 16-bit numbers
 // and adds up in f32. The instruction `mma` multiplies A, 16 x 16, by B, 16 x 8. A whole warp
-// issues it together: each of the 32 threads holds some values of A, B and the result C in its
-// registers. `a_row` to `c_column` give their positions. A register has two neighbours of A or B:
+// issues it: each of the 32 threads holds some values of A, B and the result C in its registers.
+// `a_row` to `c_column` give their positions. A register has two adjacent values of A or B:
 #include <cuda_runtime.h>
 
 #include "lessons/book/gpu_pipeline.h"

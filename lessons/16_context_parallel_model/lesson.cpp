@@ -11,7 +11,7 @@
 // A small language model reads bytes and guesses, at each, the next one. A table makes every byte a
 // row of numbers, x. Layers add to it. A last product makes 256 scores of each row, whose softmax
 // says how likely each byte is to follow. The row's loss is -log of what the right byte got, and
-// training lowers the mean over all rows. The layers (`begins` is for recordings):
+// training lowers the mean over all rows. These are the layers (`begins` is for recordings):
 #include "lessons/book/model_tables.h"
 #include "lessons/book/page.h"
 
@@ -114,7 +114,7 @@ void lesson_16(Page& page) {
   // ## It learns
   //
   // The text says "Of 2 ranks, rank 0 sends to rank 1 and receives from rank 1.", and so on up to
-  // nine ranks. A guess from how often each byte occurs alone has the text's entropy as mean loss:
+  // nine ranks. A model that knows byte counts alone has the text's entropy as mean loss:
   const TrainingSettings settings{shape, {.rate = 1e-2}, 4, 128};  // four sequences of 128 bytes
   const double entropy = unigram_entropy(ring_text());
   page.value("entropy of single bytes", fixed(entropy, 2));
@@ -126,7 +126,7 @@ void lesson_16(Page& page) {
              {{.text = "The model's lane: layers forward, loss, layers backward, and the sum."},
               {.text = "Ranks meet only in a ring: K and V of the second layer.", .step = 0},
               {.text = "Backward, gradients come home.", .pass = Pass::backward, .step = 1}});
-  page.picture("step.png", "A training step: ranks meet in rings, and to add up gradients");
+  page.picture("step.png", "A training step: ranks meet in rings, and to sum gradients, in green");
 
   // ## Checks
   page.equal("By local rows four keys seem to be at distance 0", scores.at_distance_0[0], 4);

@@ -51,7 +51,7 @@ void lesson_18(Page& page) {
 
   // Of eight ranks each reads an eighth of the cache, in 0.64 ms. But each has a copy of the
   // weights (lesson 16), and reads all of it. So a token is 1.8 times as fast on eight ranks, not 8
-  // times. Of the weights only tensor parallel ranks read a part (lesson 17).
+  // times. Only tensor parallel ranks read a part of the weights (lesson 17).
   //
   // ## The wrong way round
   //
@@ -94,8 +94,8 @@ void lesson_18(Page& page) {
   // The new token's key and value belong to the cache, too. The ranks take turns:
   page.region("core/decode/decode_attention.cpp", "append");
 
-  // So two ranks differ by one row at most of what was written. What partition the prompt had does
-  // not matter: the newest query sees all keys, so a causal mask leaves no rank idle.
+  // So the ranks' shares of what was written differ by one row at most. What partition the prompt
+  // had does not matter: the newest query sees all keys, so a causal mask leaves no rank idle.
   //
   // ## In numbers
   //
@@ -117,7 +117,7 @@ void lesson_18(Page& page) {
   // The difference is to a prefill of all 106. Messages are those of one row. Threads only reach
   // their neighbours, so in the tree some are passed along, and counted once more.
   //
-  // So a model writes. This one knows one line by heart, and reads the first word of it:
+  // This is how a model writes. It knows one line by heart, and reads the first word of it:
   const std::string line = "keys stay, and the query travels.";
   const Checkpoint model = learned_by_heart(line + " ", 150);
   const std::string by_one = written(model, "keys", 29, 1), by_four = written(model, "keys", 29, 4);

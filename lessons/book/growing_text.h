@@ -167,7 +167,7 @@ Decoded decode_on_ranks(const GrowingText& text, const std::vector<float>& expec
       const float* const row = rank->out_of(p);
       const double off = largest_difference(text.row_of(expected, p),
                                             std::vector<float>(row, row + rank->row_values));
-      if (!std::isnan(all.off) && !(off <= all.off)) all.off = off;
+      keep_larger(all.off, off);
     }
   }
   return all;
@@ -200,7 +200,7 @@ Comparison compare_with_prefill(const GrowingText& text, const Decode& decode) {
       all.as_predicted = all.as_predicted &&
                          found.sent == WireCount{rows * cost.hop_messages, rows * cost.hop_bytes};
       all.most_apart = max_of(all.most_apart, found.most_rows - found.fewest_rows);
-      if (!std::isnan(all.off) && !(found.off <= all.off)) all.off = found.off;
+      keep_larger(all.off, found.off);
       if (n == 1 && merge_kind == MergeKind::tree) continue;  // nothing to merge
       all.table.row(n, std::string(name_of(kind)),
                     n == 1                          ? ""

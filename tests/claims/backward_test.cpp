@@ -21,14 +21,14 @@ double dot(const Vector& a, Index i, const Vector& b, Index j) {
   return sum;
 }
 
-// S1's backward with one thing done otherwise.
+// S1's backward pass, in which one thing may be done otherwise.
 enum class Way { as_written, by_lse, without_delta, delta_of_block, block_lse, sum_for_lse };
 
 struct Gradients {
   Vector dq, dk, dv;
 };
 
-// P and the gradients from scores computed anew, block after block of half of the keys.
+// Return P and the gradients from recomputed scores. Each block has half of the keys.
 Gradients s1_backward(const Tensors<double>& in, Way way) {
   const NaiveResult<double> forward = naive(kShape, kCausal, kScale, in);
   Gradients g{Vector(in.q.size()), Vector(in.q.size()), Vector(in.q.size())};
@@ -66,7 +66,7 @@ Gradients s1_backward(const Tensors<double>& in, Way way) {
 
 Tensors<double> inputs() { return converted<double>(random_tensors(kShape, 18)); }
 
-// Of sum(dout * out), to each value of Q, K and V.
+// Return the gradient of sum(dout * out) for each value of Q, K and V.
 Gradients finite_differences(Tensors<double> in) {
   const auto loss = [&] {
     const Vector out = naive(kShape, kCausal, kScale, in).out;
@@ -99,9 +99,9 @@ Gradients of_naive() {
   return {result.dq, result.dk, result.dv};
 }
 
-// Contributions to the gradient of each rank's own block that are on that rank after the backward
-// pass, as a mean over ranks. Labels, passed on by hand: at step t rank r adds its share for the
-// block of (r - t) to the accumulator that it has; then that moves on by `direction`.
+// Return how many contributions to the gradient of its own block a rank has after the backward
+// pass, as a mean over ranks. Labels are passed on by hand: at step t rank r adds its share for the
+// block of (r - t) to the accumulator that it has, which then moves on by `direction`.
 double contributions_home(int n, int direction, int hops) {
   std::vector<std::vector<int>> accumulator(static_cast<std::size_t>(n));  // owners added up in it
   for (int step = 0; step < n; ++step) {
@@ -170,8 +170,9 @@ CLAIM(C18, BackwardNeedsOneNumberARow, holds, "S1", "part two, 8.2 and 12.3") {
               0, Shown::bound)}};
 }
 
-// A layer whose weight is one number: Q = K = V = w x. The derivative of the loss for it, added up
-// from the ranks' shares, over the true one. Rows are dealt out in contiguous blocks of `shares`.
+// Take a layer whose weight is one number: Q = K = V = w x. Return the derivative of the loss for
+// it, added up from the ranks' shares, over the true one. Rows are dealt out in contiguous blocks
+// of `shares`.
 double gradient_over_truth(const std::vector<Index>& shares, bool mean_loss, bool mean_gradient) {
   const double w = 0.8;
   const auto x = inputs().q;
@@ -186,8 +187,8 @@ double gradient_over_truth(const std::vector<Index>& shares, bool mean_loss, boo
     return mean_loss ? sum / kRows : sum;
   };
   const double truth = (loss(w + 1e-5) - loss(w - 1e-5)) / 2e-5;
-  // Each rank's loss is over its own rows; the ring brings every rank the gradients that the other
-  // ranks' losses have for its keys and values.
+  // Each rank's loss is over its own rows. The ring brings every rank the gradients of the other
+  // ranks' losses for its keys and values.
   Tensors<double> in = problem_at(w);
   const auto n = static_cast<double>(shares.size());
   Index row = 0;

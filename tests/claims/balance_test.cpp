@@ -1,5 +1,5 @@
-// Who has how much to do under a causal mask: the sources' counts of pairs, and what they say of
-// the imbalance.
+// Tests what the sources say of the work of each rank under a causal mask: their counts of pairs,
+// and the imbalance.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -14,16 +14,11 @@
 namespace ringscope::claims {
 namespace {
 
-constexpr auto kContiguous = PartitionKind::contiguous;
-constexpr auto kStriped = PartitionKind::striped;
-constexpr auto kZigzag = PartitionKind::zigzag;
-constexpr auto kFold = PartitionKind::fold;
-
 Problem causal(int n, Index rows, PartitionKind partition = kContiguous) {
   return job_of(1, 1, n * rows, n, "causal", partition);
 }
 
-// Pairs of a rank's queries with an owner's keys.
+// Count the pairs of a rank's queries with an owner's keys.
 double pairs(const Problem& job, int rank, int owner) {
   const Partition partition = job.partition_of_sequence();
   return static_cast<double>(Region{job.mask.for_seqlen(job.shape.seqlen), partition.rows_of(rank),
@@ -37,7 +32,7 @@ double pairs_of_rank(const Problem& job, int rank) {
   return sum;
 }
 
-// How far the ranks' numbers of pairs lie apart.
+// Return the difference between the ranks with the most and the fewest pairs.
 double spread(const Problem& job) {
   std::vector<double> work;
   for (int rank = 0; rank < job.world_size; ++rank) work.push_back(pairs_of_rank(job, rank));
@@ -50,7 +45,7 @@ CLAIM(C19, LastOverFirstIsTwoNMinusOne, holds_if, "S1", "part one, 5.2") {
     const Problem job = causal(n, 4096, partition);
     return pairs_of_rank(job, n - 1) / pairs_of_rank(job, 0);
   };
-  // S1's sums: c(2s - c + 1)/2 over c(c + 1)/2.
+  // S1's sums are c(2s - c + 1)/2 over c(c + 1)/2.
   const auto by_sums = [](double n) { return (2 * n * 4096 - 4096 + 1) / (4096 + 1); };
   return {
       "With contiguous causal ranks the last one has about 2N times the work of the first, 16 "
@@ -67,7 +62,7 @@ CLAIM(C19, LastOverFirstIsTwoNMinusOne, holds_if, "S1", "part one, 5.2") {
               {"striped", ratio(1024, kStriped) / 2048}, 1)}};
 }
 
-// The ceiling if every diagonal block counted as a whole one.
+// Return the ceiling if every diagonal block counted as a whole one.
 double ceiling_with_whole_blocks(double n) { return (n + 1) / (2 * n); }
 
 double recorded_ceiling(PartitionKind partition) {
@@ -114,7 +109,8 @@ CLAIM(C20, ContiguousCausalReaches53PercentOnEightRanks, holds_if, "S3", "Sectio
               Shown::percent)}};
 }
 
-// (i, j) of 4 striped ranks of c rows whose count of pairs, one by one, is not what `formula` says.
+// Count the (i, j) of 4 striped ranks of c rows whose pairs, counted one by one, are not what
+// `formula` says.
 double striped_exceptions(Index c, const std::function<Index(int, int)>& formula) {
   double count = 0;
   for (int i = 0; i < 4; ++i)

@@ -1,14 +1,14 @@
-// What became of a claim of the sources S0 to S4 (see core/README.md): the claim in words of our own,
-// the verdict, what is right instead, and the figures that decide.
+// A claim of the sources S0 to S4 (see core/README.md) under test: the claim in our own words, the
+// verdict, what is right instead, and the figures that decide.
 //
 // A figure is computed by the project's own code, or by a small model in the test where the project
-// has none, and must lie in a range. Beside it stands what comes out when one thing is computed
-// otherwise: a mistake on purpose, or the right way where the figure shows a mistake of the source.
-// That must lie outside, or the test could not fail. What the source gives for the figure lies
+// has none, and must lie in a range. Beside it stands what comes out when one thing is changed: a
+// mistake on purpose, or the right way where the figure shows a mistake of the source. That must
+// lie outside, because otherwise the test could not fail. What the source gives for the figure lies
 // inside when the figure supports the claim, and outside when it refutes it, so a verdict has to
 // agree with its figures (agreement()).
 //
-// lessons/claims.md is written from the same objects (page.h).
+// lessons/claims.md is written from the same objects.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,6 +16,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -39,7 +40,8 @@ inline Range exactly(double x) { return {x, x}; }
 inline Range at_most(double x) { return {-kInfinity, x}; }
 inline Range at_least(double x) { return {x, kInfinity}; }
 
-// How a page shows a value. `bound`: only the range, for what compilers round differently.
+// How a page shows a value. `bound` shows only the range, for values that compilers round
+// differently.
 enum class Shown { number, percent, bound };
 
 struct Broken {
@@ -107,18 +109,18 @@ struct Claim {
   std::string id = {}, test = {}, topic = {};
 };
 
-// Empty when the figures' support of the source is what the verdict says: all of it for `holds`,
-// not all for `wrong`, some and not all for `holds_if` and `ambiguous`, none against for
-// `not_testable`. Otherwise what is amiss.
+// Return "" if the figures support the source as the verdict says: all of them for `holds`, not all
+// for `wrong`, some but not all for `holds_if` and `ambiguous`, and none against it for
+// `not_testable`. Otherwise return what is amiss.
 std::string agreement(const Claim& claim);
 
-// All that is amiss with a claim: figures out of range, changes that would pass, agreement(). Empty
-// when it is upheld.
+// Return all that is amiss with a claim: figures out of range, changes that would pass, and
+// agreement(). The list is empty if the claim is upheld.
 std::vector<std::string> complaints(const Claim& claim);
 
 void expect_upheld(const Claim& claim);
 
-// Every claim of this program, by id; computed at the first call.
+// Return every claim of this program, by id. They are computed at the first call.
 const std::vector<Claim>& all_claims();
 
 // A claim before it is computed. The file's name without _test.cpp is its topic.
@@ -131,6 +133,24 @@ struct LedgerEntry {
   Claim claim() const;  // computed, with all of its parts
 };
 bool add_to_ledger(const LedgerEntry& entry);
+
+// --- page.cpp writes lessons/claims.md, the ledger as a page to read. Every compiler and machine
+// gives the same bytes, because values are rounded, and those that compilers round differently are
+// shown as bounds.
+
+std::string_view name_of(Verdict verdict);
+
+// Return a figure's value as the page shows it.
+std::string shown(const Figure& figure, double value);
+
+// Replace {0}, {1}, … in `text` by the figures' values. Throw std::out_of_range for a missing
+// figure.
+std::string filled_in(const std::string& text, const std::vector<Figure>& figures);
+
+// Return whether the claim's topic has a table of its own.
+bool is_on_the_page(const Claim& claim);
+
+std::string page_of(const std::vector<Claim>& claims);
 
 }  // namespace ringscope::claims
 

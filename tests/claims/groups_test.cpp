@@ -1,5 +1,4 @@
-// Rank groups of combined parallelism: S1's numbering of ranks by tensor, context, pipeline and
-// data index, counted out.
+// Tests S1's numbering of ranks by tensor, context, pipeline and data index, by counting ranks.
 #include <array>
 #include <set>
 #include <vector>
@@ -16,8 +15,8 @@ int rank_of(const Grid& size, const Grid& index) {
   return ((index[3] * size[2] + index[2]) * size[1] + index[1]) * size[0] + index[0];
 }
 
-// All groups whose ranks differ in index `along` only. `spacing` multiplies the distance between
-// their ranks, which is 1 when done right.
+// Return all groups whose ranks differ in index `along` only. `spacing` multiplies the distance
+// between their ranks; 1 is right.
 std::vector<std::set<int>> groups_along(const Grid& size, int along, int spacing = 1) {
   std::vector<std::set<int>> groups;
   Grid at{};
@@ -40,7 +39,7 @@ std::vector<std::set<int>> groups_along(const Grid& size, int along, int spacing
   return groups;
 }
 
-// Ranks that are not in exactly one group.
+// Count the ranks that are not in exactly one group.
 double badly_covered(const Grid& size, int along, int spacing = 1) {
   std::vector<int> count(static_cast<std::size_t>(size[0] * size[1] * size[2] * size[3]));
   for (const auto& group : groups_along(size, along, spacing))
@@ -70,7 +69,7 @@ CLAIM(C53, GroupsCoverTheWorldOnce, holds, "S1", "part one, 8; part two, 13") {
               {"the first CP group", static_cast<double>(*wrong.rbegin() - *wrong.begin())}, 1)}};
 }
 
-// Of the group that S1's setup_context_parallel gives rank 0, consecutive ranks, how many belong to
+// S1's setup_context_parallel gives rank 0 a group of consecutive ranks. Count those that belong to
 // its CP group.
 double true_members(int tensor_size) {
   const std::set<int> group = groups_along({tensor_size, 4, 1, 2}, 1).front();

@@ -1,4 +1,4 @@
-// Which rows lie together, and what tiles and other masks make of it.
+// Tests which rows lie together, and the effect on tiles and on other masks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,16 +13,11 @@
 namespace ringscope::claims {
 namespace layout_test {
 
-constexpr auto kContiguous = PartitionKind::contiguous;
-constexpr auto kStriped = PartitionKind::striped;
-constexpr auto kZigzag = PartitionKind::zigzag;
-constexpr auto kFold = PartitionKind::fold;
-
 std::string shown_name(PartitionKind kind) {
   return kind == kZigzag ? "2N chunks" : kind == kFold ? "folded" : std::string(name_of(kind));
 }
 
-// What square tiles a ring's ranks compute, when tiles without a pair are skipped.
+// The square tiles that a ring's ranks compute if tiles without a pair are skipped.
 struct TileCount {
   double critical_path = 0;  // sum over steps of the rank that has most
   double computed = 0;       // over all ranks
@@ -56,7 +51,8 @@ TileCount tiles_of(const char* mask, PartitionKind kind, Index rows, Index tile)
   return count;
 }
 
-// Mean length of a rank's runs of consecutive positions, 32,768 positions on 8 ranks.
+// Return the mean length of a rank's runs of consecutive positions, for 32,768 positions on 8
+// ranks.
 double run_length(PartitionKind kind) {
   double runs = 0;
   for (int rank = 0; rank < 8; ++rank) {
@@ -189,7 +185,7 @@ CLAIM(C50, TilesCapTheGainOfStriping, holds, "S3",
     return tiles_of("causal", kContiguous, tiles_a_rank * 64, 64).critical_path /
            tiles_of("causal", kind, tiles_a_rank * 64, 64).critical_path;
   };
-  // Triangles of whole tiles: of k tiles a side, k(k+1)/2 are computed.
+  // Triangles consist of whole tiles: with k tiles a side, k(k+1)/2 are computed.
   const auto by_formula = [](double k) {
     return (k * (k + 1) / 2 + 7 * k * k) / (8 * k * (k + 1) / 2);
   };

@@ -1,18 +1,17 @@
-// All claims together: none missing, none without its parts, and the page as committed.
+// Tests all claims together: none is missing, none lacks a part, and the page is the committed one.
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <set>
 
 #include "tests/claims/claim.h"
-#include "tests/claims/page.h"
 #include "tests/claims/predicted_page.h"
 
 namespace ringscope::claims {
 namespace {
 
-// Claims of the sources that were listed before the tests were written; those after it were found
-// while writing them.
+// This many claims were listed before the tests were written; later ones were found while writing
+// them.
 constexpr int kListed = 53;
 
 std::string id_of(int number) { return (number < 10 ? "C0" : "C") + std::to_string(number); }
@@ -72,7 +71,7 @@ TEST(Ledger, EveryClaimIsRejectedWithOneThingChanged) {
   }
 }
 
-// The verdict follows from the figures: each that does not is complained of.
+// The verdict follows from the figures, and one that does not is reported.
 TEST(Ledger, VerdictsFollowFromFigures) {
   const Figure supports("", 1, exactly(1), {"", 2}, 1), refutes("", 1, exactly(1), {"", 2}, 2);
   const Figure silent("", 1, exactly(1), {"", 2});

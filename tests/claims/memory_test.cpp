@@ -1,4 +1,4 @@
-// How much a rank must hold: the sources' memory bills.
+// Tests how much memory a rank needs by the sources' accounts.
 #include <algorithm>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Merging the partial results of blocks: the formulas of the sources, tried on single rows.
+// Tests the sources' formulas for merging the partial results of blocks, on single rows.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -8,12 +8,6 @@
 
 namespace ringscope::claims {
 namespace merge_test {
-
-constexpr double kMinusInf = -kInfinity;
-
-double count_nan(std::initializer_list<double> values) {
-  return static_cast<double>(std::ranges::count_if(values, [](double x) { return std::isnan(x); }));
-}
 
 struct MergeTrial {
   double largest_order = 0;     // |ab - ba|, relative
@@ -118,8 +112,9 @@ CLAIM(C06, LseMergeIsExactButForTwoEmptySides, holds_if, "S2", "Online Softmax")
                                                           2 -
                                                       truth)},
               0, Shown::bound),
-       Figure("NaN among lse and output when both sides are empty", count_nan({lse, out}),
-              exactly(2), {"an empty side passed over", count_nan({ours, ours_out})}, 0)},
+       Figure("NaN among lse and output when both sides are empty",
+              count_nan(std::vector<double>{lse, out}), exactly(2),
+              {"an empty side passed over", count_nan(std::vector<double>{ours, ours_out})}, 0)},
       Reading{Verdict::holds,
               "S2's own start, merged with a masked block, comes out as NaN, so the formula needs "
               "a guard that S2 does not give"}};
@@ -146,7 +141,7 @@ CLAIM(C07, MaximaAreNoWeights, wrong, "S2", "Mathematical Correctness, 1") {
               {"weighted by maxima", by_maxima}, by_maxima)}};
 }
 
-// S4's step 3 and S1's formula, over four blocks: a normalised output is carried on.
+// Carry a normalised output on over four blocks, as S4's step 3 and S1's formula do.
 double normalised_form_error(const Row& row, bool with_old_sum) {
   double m = kMinusInf, l = 0, o = 0;
   for (const auto& [first, last] : blocks_of(row, 4)) {
@@ -183,7 +178,7 @@ CLAIM(C10, S1sNormalisedFormIsExact, holds, "S1", "part one, 4.3") {
                   Shown::bound)}};
 }
 
-// S2's box: both outputs are scaled against the larger lse, not against the combined one.
+// Scale both outputs against the larger lse instead of the combined one, as S2's box does.
 double s2_box(const Row& row, bool combined) {
   double lse = kMinusInf, o = 0;
   for (const auto& [first, last] : blocks_of(row, 4)) {

@@ -1,4 +1,4 @@
-// Attention with all scores written out: what that takes.
+// Tests what attention with all scores written out takes.
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,7 +27,8 @@ struct CountingAllocator {
   bool operator==(const CountingAllocator&) const { return true; }
 };
 
-// One head in f32 as the formula reads: all scores, then their softmax, then the product with V.
+// Compute one head in f32 as the formula reads: all scores, then their softmax, then the product
+// with V.
 struct PlainAttention {
   double bytes;  // of scores and softmax
   double error;  // of the output, against naive_attention

@@ -1,5 +1,5 @@
-// When communication hides behind computation: the sources' inequality, its examples, and what
-// slow or unsteady links do to it.
+// Tests when communication hides behind computation: the sources' inequality, its examples, and the
+// effect of slow or unsteady links.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -12,8 +12,6 @@
 
 namespace ringscope::claims {
 namespace overlap_test {
-
-constexpr auto kZigzag = PartitionKind::zigzag;
 
 double threshold(const Problem& job, const Rates& rates) {
   return threshold_rows(job, rates, Pass::forward, least_share(job, balance_of(job)));
@@ -135,8 +133,8 @@ CLAIM(C40, MillionTokensTakeSixSecondsARank, wrong, "S4", "part 3, Communication
               312)}};
 }
 
-// Blocks that take 1 to compute and `hop` to send, under a full mask, with two KV buffers a rank:
-// how long a ring of n takes, over the n that it computes. Of `slow` links a hop takes 2.
+// Return how long a ring of n takes, over the n that it computes. Blocks take 1 to compute and
+// `hop` to send, under a full mask, with two KV buffers a rank. On `slow` links a hop takes 2.
 double stretch(int n, double hop, int slow = 0, double hop_jitter = 0) {
   const Problem job = job_of(1, 1, 1000 * n, n);
   Machine machine;
@@ -171,7 +169,8 @@ CLAIM(C51, SlowestLinkSetsThePace, holds, "S3",
               {"1.1 times as large", lost(1.1)}, "none", Shown::percent)}};
 }
 
-// A causal ring of 8 whose ranks compute for as long as they like: four buffers against step by step.
+// Compare four buffers with step by step in a causal ring of 8 whose ranks compute for as long as
+// they like.
 double buffered_over_in_step(double jitter) {
   const Problem job = [] {
     Problem with_four = job_of(32, 32, 8 * 4096, 8, "causal");

@@ -1,4 +1,4 @@
-#include "tests/claims/page.h"
+#include "tests/claims/claim.h"
 
 #include <fmt/format.h>
 
@@ -83,7 +83,7 @@ constexpr Source kSources[] = {
      "<https://ainiketan.in/papers/19-ring-attention-2023/sections/04-the-math/>"},
 };
 
-// The title up to a colon, where that says enough.
+// Return the title up to a colon, where that says enough.
 std::string_view short_title(const Source& source) {
   if (source.id == "S3") return source.title.substr(0, source.title.find(':'));
   return source.title;
@@ -142,7 +142,7 @@ std::string with_separators(double whole) {
 std::string number(double x) {
   if (std::isnan(x)) return "NaN";
   if (std::isinf(x)) return x > 0 ? "infinite" : "-infinite";
-  // A difference that is nothing but rounding.
+  // The difference is nothing but rounding.
   if (std::abs(x) < 1e-12) return "0";
   const double whole = std::round(x);
   if (std::abs(x) < 1e15 && std::abs(x - whole) <= 1e-9 * std::abs(x))
@@ -152,7 +152,7 @@ std::string number(double x) {
   return fmt::format("{:.4g}", x);
 }
 
-// A limit, which people chose: 1e-6, not 1e-06.
+// Write a limit as people do: 1e-6, not 1e-06.
 std::string limit(double x) {
   std::string text = fmt::format("{:g}", x);
   const std::size_t zero = text.find("e-0");
@@ -186,8 +186,8 @@ std::string broken_value(const Figure& figure) {
   return size < 1 ? fmt::format("{:.2g}", x) : number(x);
 }
 
-// Where the claim stands, with titles for the sources' numbers: "S0, Splitting Q; S3, entry 1" or,
-// of one source, "Splitting Q".
+// Return where the claim stands, with titles for the sources' numbers. Its place is "S0, Splitting
+// Q; S3, entry 1", or "Splitting Q" if there is one source.
 std::string where(const Claim& claim) {
   const bool names_sources = claim.source.size() > 2;
   std::string text = names_sources ? claim.place : claim.source + ", " + claim.place;

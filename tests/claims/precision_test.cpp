@@ -1,4 +1,4 @@
-// What the state between steps must be kept in: rounding measured against f64.
+// Tests in which type the state between steps must be kept, by rounding errors against f64.
 #include <cmath>
 #include <vector>
 
@@ -9,8 +9,8 @@
 namespace ringscope::claims {
 namespace {
 
-// Mean error of 200 rows of 1,024 keys, in `blocks` blocks that are each computed in f32 and merged
-// into a state that is kept in `state` from block to block.
+// Return the mean error of 200 rows of 1,024 keys. Each of `blocks` blocks is computed in f32 and
+// merged into a state that is kept in `state` from block to block.
 double mean_error(std::size_t blocks, DType state) {
   double sum = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
@@ -27,7 +27,7 @@ double mean_error(std::size_t blocks, DType state) {
   return sum / 200;
 }
 
-// The sum of `count` ones, one by one, kept in `state`.
+// Add up `count` ones, one by one, in `state`.
 double sum_of_ones(int count, DType state) {
   float sum = 0;
   for (int i = 0; i < count; ++i) sum = round_to(state, sum + 1);

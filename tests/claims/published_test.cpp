@@ -1,11 +1,11 @@
-// Speeds and lengths that were measured elsewhere: nothing of them was measured here, but they must
-// not contradict what can be computed.
+// Tests speeds and lengths that were measured elsewhere. Nothing of them was measured here, but
+// they must not contradict what can be computed.
 #include "core/cost/amounts.h"
 #include "core/cost/balance.h"
 #include "core/cost/time.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
-#include "tests/claims/striped_paper.h"
+#include "tests/claims/predicted_page.h"
 
 namespace ringscope::claims {
 namespace {
@@ -15,9 +15,9 @@ CLAIM(C81, StripedSpeedupsStayBelowTheirCap, not_testable, "S3", "Section 9") {
     const auto ceiling = [&](PartitionKind kind) {
       return balance_of(job_of(1, 1, n * 32768, n, "causal", kind)).ceiling();
     };
-    return ceiling(PartitionKind::striped) / ceiling(PartitionKind::contiguous);
+    return ceiling(kStriped) / ceiling(kContiguous);
   };
-  // A gain g of the whole step, of which a share `a` becomes `cap` times faster.
+  // Return the share of a step that must become `cap` times faster for a gain g of the whole step.
   const auto share = [](double gain, double capped) { return (1 - 1 / gain) / (1 - 1 / capped); };
   const auto predicted = [](std::size_t row) { return striped_speedups()[row].in_tiles; };
   return {

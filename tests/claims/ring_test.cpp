@@ -1,5 +1,5 @@
-// Who holds, sends and gets what: the sources' descriptions of the ring, held against a ring of
-// labels that are passed on by hand, and against recorded runs.
+// Tests the sources' descriptions of who holds, sends and gets what, against a ring of labels that
+// are passed on by hand, and against recorded runs.
 #include <cmath>
 #include <functional>
 #include <set>
@@ -13,7 +13,8 @@
 namespace ringscope::claims {
 namespace {
 
-// held[step][rank]: whose block it is, when every rank passes what it holds `direction` ranks on.
+// Return held[step][rank], the owner of the block, if every rank passes what it holds `direction`
+// ranks on.
 std::vector<std::vector<int>> passed_around(int n, int direction) {
   std::vector<std::vector<int>> held(static_cast<std::size_t>(n), std::vector<int>(n));
   for (int rank = 0; rank < n; ++rank) held[0][rank] = rank;
@@ -27,7 +28,8 @@ using Formula = std::function<int(int rank, int step, int n)>;
 int minus(int rank, int step, int n) { return (rank - step + n) % n; }
 int plus(int rank, int step, int n) { return (rank + step) % n; }
 
-// (rank, step) where blocks that are sent to the right are not whose the formula says.
+// Count the (rank, step) where blocks that are sent to the right do not have the owner of the
+// formula.
 double mismatches(int n, const Formula& owner) {
   const auto held = passed_around(n, 1);
   double count = 0;
@@ -49,7 +51,8 @@ double recorded_mismatches(const Formula& owner) {
   return count;
 }
 
-// Blocks that a rank has seen after n rounds in which every rank sends its own, or what it holds.
+// Count the blocks that a rank has seen after n rounds in which every rank sends its own, or what
+// it holds.
 double blocks_seen(int n, bool always_the_own) {
   std::vector<int> held(static_cast<std::size_t>(n));
   for (int rank = 0; rank < n; ++rank) held[rank] = rank;
@@ -148,7 +151,7 @@ CLAIM(C28, ARingIsNoAllToAll, wrong, "S1", "part one, 7.2 and 7.3") {
 }
 
 CLAIM(C45, PositionsAreNeverSent, holds, "S1", "part two, 12.3") {
-  const auto run = recorded_run(config_of(2, 1, 64, 4, 4, "causal", PartitionKind::fold));
+  const auto run = recorded_run(config_of(2, 1, 64, 4, 4, "causal", kFold));
   const double keys_and_values = 3 * 2.0 * 16 * 4 * 4;
   return {"Positions follow from the block's owner by a formula, and are never sent.",
           "Three hops of a folded causal run carry K and V of 16 rows each, and {0} bytes besides.",
@@ -171,7 +174,8 @@ CLAIM(C61, QueriesStayAtHome, wrong, "S0", "Putting it together, below the first
                   {"Q and V sent", (4 * row + row) / (2 * row)}, (4 + 1) / 2.0)}};
 }
 
-// S3's example: 6 tokens of width 1, queries as keys, on 3 ranks; row `query` of the output.
+// Return row `query` of the output of S3's example: 6 tokens of width 1, with queries as keys, on 3
+// ranks.
 double output_of_example(int n, std::size_t query) {
   Problem config = config_of(1, 1, 6, 1, n);
   config.softmax_scale = 1;

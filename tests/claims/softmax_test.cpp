@@ -1,4 +1,4 @@
-// Softmax and its carried form: the formulas of the sources, tried on single rows.
+// Tests the sources' formulas for softmax and its carried form, on single rows.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -11,13 +11,7 @@
 namespace ringscope::claims {
 namespace softmax_test {
 
-constexpr double kMinusInf = -kInfinity;
-
-double count_nan(std::initializer_list<double> values) {
-  return static_cast<double>(std::ranges::count_if(values, [](double x) { return std::isnan(x); }));
-}
-
-// Output rows that change when row 2 of Q, or else of K, does.
+// Count the output rows that change when row 2 of Q, or else of K, does.
 double rows_changed(bool change_query) {
   const AttentionShape shape{1, 1, 1, 6, 3};
   const auto in = converted<double>(random_tensors(shape, 1));
@@ -41,7 +35,7 @@ CLAIM(C02, AnOutputRowDependsOnItsQueryOnly, holds, "S0", "Splitting Q") {
               {"one key row changed instead", rows_changed(false)}, 1)}};
 }
 
-// The largest score whose exp is finite, to the last bit but a few.
+// Return the largest score whose exp is finite, but for its last few bits.
 template <class T>
 double largest_finite_exponent() {
   T low = 1, high = 1000;
@@ -52,7 +46,8 @@ double largest_finite_exponent() {
   return static_cast<double>(low);
 }
 
-// The largest difference between a plain softmax in f64 and one with scores shifted by `shift`.
+// Return the largest difference between a plain softmax in f64 and one with scores shifted by
+// `shift`.
 double difference_when_shifted(const Row& row, double shift, double shift_of_sum) {
   double sum = 0, shifted_sum = 0, largest = 0;
   for (const double s : row.scores) {
@@ -83,11 +78,12 @@ CLAIM(C03, SubtractingTheMaximumChangesNothing, holds, "S0, S1, S3",
        Figure("largest score whose exp is finite, f32", largest_finite_exponent<float>(),
               near(88.72, 0.005), {"f64", largest_finite_exponent<double>()}),
        Figure("NaN among the weights of scores 89 and 90, nothing subtracted, f32",
-              count_nan({std::exp(high[0]) / sum, std::exp(high[1]) / sum}), exactly(2),
-              {"maximum subtracted", count_nan({safe[0], safe[1]})}, "overflow")}};
+              count_nan(std::vector<double>{std::exp(high[0]) / sum, std::exp(high[1]) / sum}),
+              exactly(2), {"maximum subtracted", count_nan(std::vector<double>{safe[0], safe[1]})},
+              "overflow")}};
 }
 
-// S0's update, block by block. `value_shift`: 1 takes V of the block before, as printed.
+// Apply S0's update block by block. A `value_shift` of 1 takes V of the block before, as printed.
 double carried_error(const Row& row, int value_shift, bool rescale) {
   const std::size_t size = row.size() / 4;
   double m = kMinusInf, l = 0, a = 0;

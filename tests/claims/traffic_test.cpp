@@ -1,4 +1,4 @@
-// What is sent: the sources' counts of bytes and messages.
+// Tests the sources' counts of bytes and messages that are sent.
 #include "core/cost/amounts.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"

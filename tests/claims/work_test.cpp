@@ -1,4 +1,4 @@
-// How much there is to compute, in all and for each rank: the sources' counts of FLOPs.
+// Tests the sources' counts of FLOPs, in all and for each rank.
 #include <vector>
 
 #include "core/cost/amounts.h"
@@ -9,7 +9,7 @@
 namespace ringscope::claims {
 namespace work_test {
 
-// Pairs that all ranks of a recorded run computed.
+// Count the pairs that all ranks of a recorded run computed.
 double recorded_pairs(int n, const char* mask) {
   const RingRun run = recorded_run(config_of(1, 1, 96, 4, n, mask));
   double pairs = 0;
@@ -20,7 +20,7 @@ double recorded_pairs(int n, const char* mask) {
 }
 
 CLAIM(C83, ContiguousCausalTakesAsLongAsNoMask, ambiguous, "S3", "Section 5.2") {
-  const auto seconds = [](const char* mask, PartitionKind kind = PartitionKind::contiguous) {
+  const auto seconds = [](const char* mask, PartitionKind kind = kContiguous) {
     return simulated(job_of(1, 1, 8 * 4096, 8, mask, kind), peak(kA100, 1e30)).wall_s();
   };
   const auto pairs = [](const char* mask) { return total_pairs(job_of(1, 1, 8 * 4096, 8, mask)); };
@@ -34,8 +34,7 @@ CLAIM(C83, ContiguousCausalTakesAsLongAsNoMask, ambiguous, "S3", "Section 5.2") 
       "brought.",
       {Figure("time of a simulated pass, causal over no mask, 8 ranks", 1 / tokens,
               near(15.0 / 16, 1e-3),
-              {"2N chunks",
-               seconds("causal", PartitionKind::zigzag) / seconds("full", PartitionKind::zigzag)},
+              {"2N chunks", seconds("causal", kZigzag) / seconds("full", kZigzag)},
               refuted("close to 2, as tokens a second"), Shown::percent),
        Figure("allowed pairs a second, no mask over causal",
               pairs("full") / pairs("causal") / tokens, near(15.0 / 8, 1e-3),
@@ -97,10 +96,10 @@ CLAIM(C76, SpeedupIsLinearWhenBalanced, holds_if, "S2, S4",
           "Without counting communication, yes for a full mask and for balanced causal ranks (S4 "
           "says \"if well-balanced\"). Contiguous causal ranks, which S2 and S4 use, are at most "
           "{1} times faster on 8.",
-          {Figure("speedup of 8 causal ranks in 2N chunks at most", speedup(PartitionKind::zigzag),
-                  near(8, 1e-9), {"contiguous", speedup(PartitionKind::contiguous)}, 8),
-           Figure("the same, contiguous", speedup(PartitionKind::contiguous),
-                  near(8 * 8.0 / 15, 0.01), {"2N chunks", speedup(PartitionKind::zigzag)}, 8)}};
+          {Figure("speedup of 8 causal ranks in 2N chunks at most", speedup(kZigzag), near(8, 1e-9),
+                  {"contiguous", speedup(kContiguous)}, 8),
+           Figure("the same, contiguous", speedup(kContiguous), near(8 * 8.0 / 15, 0.01),
+                  {"2N chunks", speedup(kZigzag)}, 8)}};
 }
 
 CLAIM(C77, RecomputingAForwardIsAboutAThird, holds, "S1", "part one, 1.2") {
