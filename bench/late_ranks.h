@@ -20,7 +20,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/base/random.h"
+#include "bench/random_inputs.h"
 #include "core/cost/amounts.h"
 #include "core/run/faulty_ring.h"
 #include "core/run/run.h"
@@ -41,18 +41,7 @@ inline Problem late_config(bool straggler, int kv_buffers, std::uint64_t seed) {
   return config;
 }
 
-inline AttentionInputs late_inputs() {
-  AttentionInputs inputs;
-  const AttentionShape shape = late_config(false, 2, 0).shape;
-  for (const auto& [tensor, which] : {std::pair{&inputs.q, RandomTensor::q},
-                                      {&inputs.k, RandomTensor::k},
-                                      {&inputs.v, RandomTensor::v}}) {
-    tensor->resize(static_cast<std::size_t>(shape.seqlen * shape.head_dim));
-    for (std::size_t i = 0; i < tensor->size(); ++i)
-      (*tensor)[i] = static_cast<float>(normal(0, which, static_cast<Index>(i)));
-  }
-  return inputs;
-}
+inline AttentionInputs late_inputs() { return random_inputs(late_config(false, 2, 0).shape); }
 
 // Simulate ranks whose compute time is negligible, with hops that take no time.
 inline double predicted_s(const Problem& config, Pace pace = Pace::buffers) {

@@ -1,7 +1,5 @@
 // The benchmark of late_ranks.h with one process per rank. Started alone, it starts itself again
 // under mpirun; it also runs under another launcher.
-#include <cstdio>
-
 #include "bench/late_ranks.h"
 #include "bench/mpirun.h"
 #include "core/mpi/run_on_mpi.h"
@@ -23,30 +21,11 @@ void BM_MpiKvBuffers(benchmark::State& state) {
 }
 BENCHMARK(BM_MpiKvBuffers)->Apply(late_arguments);
 
-// A reporter that prints nothing, for all ranks but the first.
-class Silence : public benchmark::BenchmarkReporter {
- public:
-  bool ReportContext(const Context&) override { return true; }
-  void ReportRuns(const std::vector<Run>&) override {}
-};
-
 }  // namespace
 }  // namespace ringscope
 
 int main(int argc, char** argv) {
   using namespace ringscope;
-  if (!launched_with(kLateRanks, argc, argv)) return 0;
-  benchmark::Initialize(&argc, argv);
-  MpiSession of_process(60);
-  session = &of_process;
-  if (session->world_size() != kLateRanks) {
-    std::fprintf(stderr, "mpi_kv_buffers: %d ranks given, %d needed\n", session->world_size(),
-                 kLateRanks);
-    return 2;
-  }
-  Silence silence;
-  session->rank() == 0 ? benchmark::RunSpecifiedBenchmarks()
-                       : benchmark::RunSpecifiedBenchmarks(&silence);
-  session->finish();
-  return 0;
+  return mpi_benchmark_main(kLateRanks, argc, argv,
+                            [](MpiSession& of_process) { session = &of_process; });
 }

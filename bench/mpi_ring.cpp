@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "bench/mpirun.h"
-#include "core/base/random.h"
+#include "bench/random_inputs.h"
 #include "core/mpi/run_on_mpi.h"
 #include "core/trace/recorder.h"
 #include "core/trace/summary.h"
@@ -35,20 +35,6 @@ constexpr int kRanks = 2;
 
 MpiSession* session = nullptr;
 double startup_s = 0;
-
-AttentionInputs random_inputs(const AttentionShape& shape) {
-  AttentionInputs inputs;
-  const Index values = checked_values(shape.batch, shape.num_heads, shape.seqlen, shape.head_dim);
-  const auto fill = [&](std::vector<float>& tensor, RandomTensor which) {
-    tensor.resize(static_cast<std::size_t>(values));
-    for (std::size_t i = 0; i < tensor.size(); ++i)
-      tensor[i] = static_cast<float>(normal(0, which, static_cast<Index>(i)));
-  };
-  fill(inputs.q, RandomTensor::q);
-  fill(inputs.k, RandomTensor::k);
-  fill(inputs.v, RandomTensor::v);
-  return inputs;
-}
 
 Problem config_for(Index seqlen, bool backward) {
   Problem config;
@@ -127,13 +113,6 @@ BENCHMARK(BM_MpiRing)
     ->Unit(benchmark::kMillisecond)
     ->Iterations(15);
 
-// A reporter that prints nothing, for all ranks but the first.
-class Silence : public benchmark::BenchmarkReporter {
- public:
-  bool ReportContext(const Context&) override { return true; }
-  void ReportRuns(const std::vector<Run>&) override {}
-};
-
 // Run a small ring, and measure from `begin_ns` until its first message leaves.
 void measure_startup(std::int64_t begin_ns) {
   const Problem config = config_for(64, false);
@@ -153,19 +132,9 @@ void measure_startup(std::int64_t begin_ns) {
 
 int main(int argc, char** argv) {
   using namespace ringscope;
-  if (!launched_with(kRanks, argc, argv)) return 0;
-  benchmark::Initialize(&argc, argv);
   const std::int64_t begin_ns = monotonic_ns();
-  MpiSession of_process(60);
-  session = &of_process;
-  if (session->world_size() != kRanks) {
-    std::fprintf(stderr, "mpi_ring: %d ranks given, %d needed\n", session->world_size(), kRanks);
-    return 2;
-  }
-  measure_startup(begin_ns);
-  Silence silence;
-  session->rank() == 0 ? benchmark::RunSpecifiedBenchmarks()
-                       : benchmark::RunSpecifiedBenchmarks(&silence);
-  session->finish();
-  return 0;
+  return mpi_benchmark_main(kRanks, argc, argv, [&](MpiSession& of_process) {
+    session = &of_process;
+    measure_startup(begin_ns);
+  });
 }

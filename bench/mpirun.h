@@ -1,10 +1,12 @@
-// Lets a program of MPI processes start itself again under mpirun. Its processes are not bound to
-// cores, because threads are not either.
+// The main function of benchmarks on MPI processes. A program that was started alone starts itself
+// again under mpirun. Its processes are not bound to cores, because threads are not either.
 #pragma once
 
+#include <benchmark/benchmark.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,29 @@ inline bool launched_with(int ranks, int argc, char** argv) {
   ::execvp(words[0], const_cast<char**>(words.data()));
   std::printf("%s: skipped, no mpirun on PATH\n", argv[0]);
   return false;
+}
+
+// Run the registered benchmarks on `ranks` processes, after begin(session). Only the first rank
+// prints. Return the exit status of main.
+inline int mpi_benchmark_main(int ranks, int argc, char** argv,
+                              const std::function<void(MpiSession&)>& begin) {
+  if (!launched_with(ranks, argc, argv)) return 0;
+  benchmark::Initialize(&argc, argv);
+  MpiSession session(60);
+  if (session.world_size() != ranks) {
+    std::fprintf(stderr, "%s: %d ranks given, %d needed\n", argv[0], session.world_size(), ranks);
+    return 2;
+  }
+  begin(session);
+  class Silence : public benchmark::BenchmarkReporter {
+   public:
+    bool ReportContext(const Context&) override { return true; }
+    void ReportRuns(const std::vector<Run>&) override {}
+  } silence;
+  session.rank() == 0 ? benchmark::RunSpecifiedBenchmarks()
+                      : benchmark::RunSpecifiedBenchmarks(&silence);
+  session.finish();
+  return 0;
 }
 
 }  // namespace ringscope

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "core/base/random.h"
+#include "bench/random_inputs.h"
 #include "core/ring/cpu_backend.h"
 #include "core/ring/ring.h"
 #include "core/ring/thread_communicator.h"
@@ -17,20 +17,6 @@
 
 namespace ringscope {
 namespace {
-
-AttentionInputs random_inputs(const AttentionShape& shape) {
-  AttentionInputs inputs;
-  const Index values = checked_values(shape.batch, shape.num_heads, shape.seqlen, shape.head_dim);
-  const auto fill = [&](std::vector<float>& tensor, RandomTensor which) {
-    tensor.resize(static_cast<std::size_t>(values));
-    for (std::size_t i = 0; i < tensor.size(); ++i)
-      tensor[i] = static_cast<float>(normal(0, which, static_cast<Index>(i)));
-  };
-  fill(inputs.q, RandomTensor::q);
-  fill(inputs.k, RandomTensor::k);
-  fill(inputs.v, RandomTensor::v);
-  return inputs;
-}
 
 // Arguments: world_size, seqlen, backward. The mask is causal and the partition zigzag.
 void BM_RingScaling(benchmark::State& state) {

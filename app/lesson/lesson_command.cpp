@@ -20,11 +20,9 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/program.h"
-#include "lessons/book/book.h"
 #include "lessons/book/glossary.h"
 #include "lessons/book/markdown_writer.h"
 #include "lessons/book/terminal_writer.h"
-#include "lessons/book/writer.h"
 
 namespace ringscope {
 
@@ -95,9 +93,8 @@ void show_glossary(const std::vector<std::string>& words) {
 
 int tell_lesson(const Lesson& lesson, const LessonOptions& options) {
   TerminalConsole console(!options.no_pause);
-  lessons::TerminalWriter writer(console);
   try {
-    const lessons::Told told = lessons::tell(lesson, writer, options.out);
+    const lessons::Told told = lessons::tell_at(console, lesson, options.out);
     if (told.failed == 0) return 0;
     print_error(
         fmt::format("lesson {}: {} of {} checks failed", lesson.number, told.failed, told.checks));

@@ -22,12 +22,11 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "bench/program_output.h"
+#include "bench/programs.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/cost/measure.h"
@@ -37,14 +36,14 @@
 #include "core/trace/summary.h"
 
 namespace ringscope {
+namespace {
 
-// The options of predicted: a grid of problems, and how often to measure each.
-
-struct PredictedOptions {
+// A grid of problems, and how often to measure each.
+struct Options {
   std::vector<std::string> backends = {"cpu", "mpi"};
   std::vector<int> world_sizes = {2, 3, 4, 5, 6, 7, 8};
   std::vector<Index> seqlens = {2048, 4096, 8192, 16384, 32768};
-  std::vector<PartitionKind> partitions = {std::begin(kAllPartitions), std::end(kAllPartitions)};
+  std::vector<std::string> partitions = {"contiguous", "striped", "zigzag", "fold"};
   std::string mask = "causal";
   Index head_dim = 64;
   Index heads = 0;  // 0: more for shorter sequences, so that every run takes a while
@@ -52,13 +51,25 @@ struct PredictedOptions {
   int repeats = 5;
   double measure_s = 0.3;  // for each pass, before each run
   std::string csv;
+
+  Index heads_of(Index seqlen) const {
+    return heads > 0 ? heads : std::clamp<Index>(32768 / seqlen, 1, 8);
+  }
 };
 
-// Throw InputError for bad arguments.
-PredictedOptions options_of(int argc, char** argv);
-
-// Return the number of heads that the options give for a sequence of `seqlen`.
-Index heads_of(const PredictedOptions& options, Index seqlen);
+void add_to(CLI::App& app, Options& options) {
+  app.add_option("--backends", options.backends)->delimiter(',');
+  app.add_option("--world-sizes", options.world_sizes)->delimiter(',')->check(CLI::PositiveNumber);
+  app.add_option("--seqlens", options.seqlens)->delimiter(',')->check(CLI::PositiveNumber);
+  app.add_option("--partitions", options.partitions)->delimiter(',');
+  app.add_option("--mask", options.mask);
+  app.add_option("--head-dim", options.head_dim)->check(CLI::PositiveNumber);
+  app.add_option("--heads", options.heads)->check(CLI::PositiveNumber);
+  app.add_flag("--backward", options.backward);
+  app.add_option("--repeats", options.repeats)->check(CLI::PositiveNumber);
+  app.add_option("--measure-s", options.measure_s)->check(CLI::PositiveNumber);
+  app.add_option("--csv", options.csv);
+}
 
 // ---
 // Runs the program itself on the problem that is predicted, and measures hops between processes.
@@ -68,98 +79,11 @@ struct RealRun {
   double attend_s = 0;  // processor seconds of all ranks within compute slices
 };
 
-// Run `ringscope run --random` of `job`, on threads ("cpu") or on processes under mpirun ("mpi").
-// `trace` is a temporary file for the recording. Throw RunError with the failed command.
-RealRun run_really(const Problem& job, const std::string& backend, const std::string& trace);
-
 // The costs of a ring of processes, as mpi_hops.cpp measures them.
 struct ProcessFigures {
   double start_s = 0;  // additional time of a rank's first hop
   HopFigures hops;
 };
-ProcessFigures measure_processes(int world_size, Index block_bytes);
-
-// Return why there can be no runs on `backend`, or "".
-std::string why_not(const std::string& backend);
-
-namespace {
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  std::istringstream stream(text);
-  for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
-  return words;
-}
-
-double number_of(const std::string& flag, const std::string& text) {
-  std::size_t read = 0;
-  double value = 0;
-  try {
-    value = std::stod(text, &read);
-  } catch (const std::exception&) {
-  }
-  if (read != text.size() || !(value > 0))
-    throw InputError(fmt::format("{}: '{}' given, a number above 0 accepted", flag, text));
-  return value;
-}
-
-template <class T>
-std::vector<T> numbers_of(const std::string& flag, const std::string& text) {
-  std::vector<T> numbers;
-  for (const std::string& word : words_of(text))
-    numbers.push_back(static_cast<T>(number_of(flag, word)));
-  return numbers;
-}
-
-}  // namespace
-
-PredictedOptions options_of(int argc, char** argv) {
-  PredictedOptions options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    if (flag == "--backward") {
-      options.backward = true;
-      continue;
-    }
-    if (i + 1 == argc) throw InputError(flag + ": no value given");
-    const std::string value = argv[++i];
-    if (flag == "--backends") {
-      options.backends = words_of(value);
-    } else if (flag == "--world-sizes") {
-      options.world_sizes = numbers_of<int>(flag, value);
-    } else if (flag == "--seqlens") {
-      options.seqlens = numbers_of<Index>(flag, value);
-    } else if (flag == "--partitions") {
-      options.partitions.clear();
-      for (const std::string& word : words_of(value))
-        options.partitions.push_back(parse_partition(word));
-    } else if (flag == "--mask") {
-      options.mask = value;
-    } else if (flag == "--head-dim") {
-      options.head_dim = static_cast<Index>(number_of(flag, value));
-    } else if (flag == "--heads") {
-      options.heads = static_cast<Index>(number_of(flag, value));
-    } else if (flag == "--repeats") {
-      options.repeats = static_cast<int>(number_of(flag, value));
-    } else if (flag == "--measure-s") {
-      options.measure_s = number_of(flag, value);
-    } else if (flag == "--csv") {
-      options.csv = value;
-    } else {
-      throw InputError(flag +
-                       ": not known; accepted: --backends, --world-sizes, --seqlens, --partitions, "
-                       "--mask, --head-dim, --heads, --backward, --repeats, --measure-s, --csv");
-    }
-  }
-  if (options.repeats < 1) throw InputError("--repeats: less than 1 given");
-  return options;
-}
-
-Index heads_of(const PredictedOptions& options, Index seqlen) {
-  return options.heads > 0 ? options.heads : std::clamp<Index>(32768 / seqlen, 1, 8);
-}
-
-namespace {
 
 // Return an mpirun command that binds processes to no cores, because threads are not bound either.
 std::string mpirun(int ranks) {
@@ -167,8 +91,8 @@ std::string mpirun(int ranks) {
                      ::geteuid() == 0 ? "--allow-run-as-root" : "", ranks);
 }
 
-}  // namespace
-
+// Run `ringscope run --random` of `job`, on threads ("cpu") or on processes under mpirun ("mpi").
+// `trace` is a temporary file for the recording. Throw RunError with the failed command.
 RealRun run_really(const Problem& job, const std::string& backend, const std::string& trace) {
   const AttentionShape& s = job.shape;
   std::string command = fmt::format(
@@ -198,6 +122,7 @@ ProcessFigures measure_processes(int world_size, Index block_bytes) {
   return {number_in(json, "start_s"), {number_in(json, "hop_s"), number_in(json, "byte_s")}};
 }
 
+// Return why there can be no runs on `backend`, or "".
 std::string why_not(const std::string& backend) {
   if (backend == "cpu") return "";
   if (backend != "mpi") return "not known; accepted: cpu, mpi";
@@ -217,8 +142,6 @@ std::string why_not(const std::string& backend) {
 // ---
 // The program.
 
-namespace {
-
 struct Outcome {
   std::string backend;
   Problem job;
@@ -234,16 +157,6 @@ struct Outcome {
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-double least_of(const std::vector<double>& values) {
-  return *std::min_element(values.begin(), values.end());
-}
-
 // Return the processor seconds of all tasks of a kind.
 double total_of(LoopTask::Kind kind, const LoopGraph& graph, const TaskCosts& costs) {
   double total = 0;
@@ -252,7 +165,7 @@ double total_of(LoopTask::Kind kind, const LoopGraph& graph, const TaskCosts& co
   return total;
 }
 
-Outcome predict(const PredictedOptions& options, const std::string& backend, const Problem& job,
+Outcome predict(const Options& options, const std::string& backend, const Problem& job,
                 const ProcessFigures* processes) {
   const std::string trace = fmt::format("/tmp/predicted-{}.json", ::getpid());
   const LoopGraph graph = graph_of_loops(job);
@@ -361,7 +274,7 @@ void print_summary(std::vector<Outcome> outcomes) {
     print_case(outcomes[i]);
 }
 
-int run(const PredictedOptions& options) {
+void run(const Options& options) {
   std::vector<Outcome> outcomes;
   for (const std::string& backend : options.backends) {
     if (const std::string why = why_not(backend); !why.empty()) {
@@ -371,7 +284,7 @@ int run(const PredictedOptions& options) {
     for (const Index seqlen : options.seqlens)
       for (const int world_size : options.world_sizes) {
         Problem job;
-        const Index heads = heads_of(options, seqlen);
+        const Index heads = options.heads_of(seqlen);
         job.shape = {1, heads, heads, seqlen, options.head_dim};
         job.mask = MaskSpec::parse(options.mask);
         job.world_size = world_size;
@@ -380,36 +293,29 @@ int run(const PredictedOptions& options) {
         if (backend == "mpi")
           processes = measure_processes(
               world_size, static_cast<Index>(2 * kv_values(job.shape, job.max_rows())) * 4);
-        for (const PartitionKind partition : options.partitions) {
-          job.partition = partition;
+        for (const std::string& partition : options.partitions) {
+          job.partition = parse_partition(partition);
           outcomes.push_back(
               predict(options, backend, job, backend == "mpi" ? &processes : nullptr));
           print_case(outcomes.back());
         }
       }
   }
-  if (outcomes.empty()) return 0;
+  if (outcomes.empty()) return;
   print_summary(outcomes);
   if (!options.csv.empty()) {
     AtomicFile file(options.csv);
     file.write(csv_of(outcomes));
     file.commit();
   }
-  return 0;
 }
 
 }  // namespace
-
 }  // namespace ringscope
 
 int main(int argc, char** argv) {
-  try {
-    return ringscope::run(ringscope::options_of(argc, argv));
-  } catch (const ringscope::InputError& error) {
-    fmt::print(stderr, "predicted: {}\n", error.what());
-    return 2;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "predicted: {}\n", error.what());
-    return 3;
-  }
+  ringscope::Options options;
+  CLI::App app("simulated rings against real ones");
+  ringscope::add_to(app, options);
+  return ringscope::run_program(app, argc, argv, [&] { ringscope::run(options); });
 }

@@ -16,54 +16,74 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <limits>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "bench/program_output.h"
+#include "bench/programs.h"
 #include "core/base/error.h"
 #include "core/base/math.h"
 #include "core/cost/time.h"
 #include "core/model/rank_threads.h"
 #include "core/run/faulty_ring.h"
+#include "core/run/generated_rows.h"
 #include "core/train/training.h"
 #include "core/train/training_settings.h"
 
 namespace ringscope {
+namespace {
 
-// The options of the training benchmark: shapes, ranks and repeats, or a comparison of losses.
-
-// The shape of one step.
-struct StepShape {
-  Index seqlen = 0;
-  Index batch = 0;
-};
-
-struct TrainingBenchOptions {
-  std::vector<StepShape> shapes = {{4096, 1}, {256, 16}};
-  std::vector<int> world_sizes = {2};  // each beside one rank
-  std::vector<PartitionKind> partitions = {PartitionKind::zigzag};
+struct Options {
+  std::vector<std::string> shapes = {"4096x1", "256x16"};  // SEQLENxBATCH
+  std::vector<int> world_sizes = {2};                      // each beside one rank
+  std::vector<std::string> partitions = {"zigzag"};
   int repeats = 7;
-  int steps = 3;     // timed, in each turn
+  Index steps = 0;   // 0: 3 timed ones in each turn, or 200 with --equality
   std::string text;  // a file; "": the project's own sources
   bool equality = false;
-  Index equality_steps = 200;
 };
 
-// Throw InputError for bad arguments.
-TrainingBenchOptions options_of(int argc, char** argv);
+void add_to(CLI::App& app, Options& options) {
+  app.add_option("--shapes", options.shapes)->delimiter(',');
+  app.add_option("--world-sizes", options.world_sizes)->delimiter(',')->check(CLI::PositiveNumber);
+  app.add_option("--partitions", options.partitions)->delimiter(',');
+  app.add_option("--repeats", options.repeats)->check(CLI::PositiveNumber);
+  app.add_option("--steps", options.steps)->check(CLI::PositiveNumber);
+  app.add_option("--text", options.text);
+  app.add_flag("--equality", options.equality);
+}
+
+// Return the default training at `shape`, SEQLENxBATCH.
+TrainingSettings settings_of(const std::string& shape) {
+  TrainingSettings settings;
+  char rest = 0;
+  if (std::sscanf(shape.c_str(), "%tdx%td%c", &settings.seqlen, &settings.batch, &rest) != 2)
+    throw InputError(fmt::format("--shapes: '{}' given, SEQLENxBATCH accepted", shape));
+  validate(settings);
+  return settings;
+}
 
 // Return the file's text, or that of the project's sources.
-std::string text_of(const TrainingBenchOptions& options);
+std::string text_of(const Options& options) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> paths = {options.text};
+  if (options.text.empty()) {
+    paths.clear();
+    for (const char* folder : {"app", "bench", "core", "cuda", "lessons", "tests", "viz"})
+      for (const auto& entry :
+           fs::recursive_directory_iterator(fs::path(RINGSCOPE_SOURCE_DIR) / folder))
+        if (const std::string end = entry.path().extension(); end == ".h" || end == ".cpp")
+          paths.push_back(entry.path());
+    std::sort(paths.begin(), paths.end());
+  }
+  std::string text;
+  for (const std::string& path : paths) text += read_text(path, text_length(path));
+  return text;
+}
 
 // ---
 // A backend that forwards to another one and adds up the processor time spent in it.
@@ -129,114 +149,6 @@ class MeteredBackend : public ForwardingBackend {
 // Measures how far the losses of training differ between numbers of ranks and partitions, and what
 // loss training reaches.
 
-// Train `steps` steps at the default settings on 1, 2 and 4 ranks in all partitions. Print the
-// relative differences of the losses to those of one rank, step by step, the loss beside the
-// unigram entropy of `text`, and the time taken.
-void print_equality(const std::string& text, Index steps);
-
-// ---
-// Times training steps: each step as a whole, and the part of it inside attention.
-
-struct TimedStep {
-  double wall_s = 0;
-  double attention_s = 0;      // mean over ranks: both passes of the ring, waits included
-  double cpu_s = 0;            // processor time of all ranks, their communicators' threads included
-  double attention_cpu_s = 0;  // the part of cpu_s that attention computes
-};
-
-// Time `steps` steps on threads, after one that is not timed.
-std::vector<TimedStep> timed_steps(const TrainingSettings& settings, const Deal& deal,
-                                   const std::string& text, int steps);
-
-namespace {
-
-namespace fs = std::filesystem;
-
-std::vector<std::string> words_of(const std::string& text, char between) {
-  std::vector<std::string> words;
-  std::istringstream stream(text);
-  for (std::string word; std::getline(stream, word, between);) words.push_back(word);
-  return words;
-}
-
-Index count_of(const std::string& flag, const std::string& text) {
-  Index value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && stop == end && value >= 1 && value <= std::numeric_limits<int>::max())
-    return value;
-  throw InputError(fmt::format("{}: '{}' given, an integer from 1 accepted", flag, text));
-}
-
-StepShape shape_of(const std::string& flag, const std::string& text) {
-  const std::vector<std::string> sizes = words_of(text, 'x');
-  if (sizes.size() != 2)
-    throw InputError(fmt::format("{}: '{}' given, SEQLENxBATCH accepted", flag, text));
-  return {count_of(flag, sizes[0]), count_of(flag, sizes[1])};
-}
-
-std::string read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(path.string() + ": cannot be read; accepted: a file of text");
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-}  // namespace
-
-TrainingBenchOptions options_of(int argc, char** argv) {
-  TrainingBenchOptions options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    if (flag == "--equality") {
-      options.equality = true;
-      continue;
-    }
-    if (i + 1 == argc) throw InputError(flag + ": no value given");
-    const std::string value = argv[++i];
-    if (flag == "--shapes") {
-      options.shapes.clear();
-      for (const std::string& word : words_of(value, ','))
-        options.shapes.push_back(shape_of(flag, word));
-    } else if (flag == "--world-sizes") {
-      options.world_sizes.clear();
-      for (const std::string& word : words_of(value, ','))
-        options.world_sizes.push_back(static_cast<int>(count_of(flag, word)));
-    } else if (flag == "--partitions") {
-      options.partitions.clear();
-      for (const std::string& word : words_of(value, ','))
-        options.partitions.push_back(parse_partition(word));
-    } else if (flag == "--repeats") {
-      options.repeats = static_cast<int>(count_of(flag, value));
-    } else if (flag == "--steps") {
-      options.equality_steps = count_of(flag, value);
-      options.steps = static_cast<int>(options.equality_steps);
-    } else if (flag == "--text") {
-      options.text = value;
-    } else {
-      throw InputError(flag +
-                       ": not known; accepted: --shapes, --world-sizes, --partitions, --repeats, "
-                       "--steps, --text, --equality");
-    }
-  }
-  return options;
-}
-
-std::string text_of(const TrainingBenchOptions& options) {
-  if (!options.text.empty()) return read(options.text);
-  std::vector<fs::path> paths;
-  for (const char* folder : {"app", "bench", "core", "cuda", "lessons", "tests", "viz"})
-    for (const auto& entry :
-         fs::recursive_directory_iterator(fs::path(RINGSCOPE_SOURCE_DIR) / folder))
-      if (const std::string end = entry.path().extension(); end == ".h" || end == ".cpp")
-        paths.push_back(entry.path());
-  std::sort(paths.begin(), paths.end());
-  std::string text;
-  for (const fs::path& path : paths) text += read(path);
-  return text;
-}
-
-namespace {
-
 constexpr Index kLast = 10;  // steps whose mean loss is printed, because batches differ
 
 struct Training {
@@ -264,8 +176,9 @@ Training train(const std::string& text, const Deal& deal, Index steps) {
   return training;
 }
 
-}  // namespace
-
+// Train `steps` steps at the default settings on 1, 2 and 4 ranks in all partitions. Print the
+// relative differences of the losses to those of one rank, step by step, the loss beside the
+// unigram entropy of `text`, and the time taken.
 void print_equality(const std::string& text, Index steps) {
   std::vector<Index> shown;
   for (const Index step : {1, 10, 50, 100, 200, 500, 1000})
@@ -298,7 +211,15 @@ void print_equality(const std::string& text, Index steps) {
   fmt::print("largest of all: {:.2e}\n", most);
 }
 
-namespace {
+// ---
+// Times training steps: each step as a whole, and the part of it inside attention.
+
+struct TimedStep {
+  double wall_s = 0;
+  double attention_s = 0;      // mean over ranks: both passes of the ring, waits included
+  double cpu_s = 0;            // processor time of all ranks, their communicators' threads included
+  double attention_cpu_s = 0;  // the part of cpu_s that attention computes
+};
 
 // A rank that trains over a metered backend.
 struct MeteredRank {
@@ -319,10 +240,9 @@ struct MeteredRank {
   MeteredBackend backend;
 };
 
-}  // namespace
-
+// Time `steps` steps on threads, after one that is not timed.
 std::vector<TimedStep> timed_steps(const TrainingSettings& settings, const Deal& deal,
-                                   const std::string& text, int steps) {
+                                   const std::string& text, Index steps) {
   const TextBatches batches(text, settings.batch, settings.seqlen, settings.seed);
   // By rank. A step ends with the sum of all ranks' gradients, so ranks begin the next together.
   std::vector<std::vector<TimedStep>> timed(static_cast<std::size_t>(deal.world_size));
@@ -333,7 +253,7 @@ std::vector<TimedStep> timed_steps(const TrainingSettings& settings, const Deal&
       },
       [&](MeteredRank& rank) {
         rank.training.step();
-        for (int step = 0; step < steps; ++step) {
+        for (Index step = 0; step < steps; ++step) {
           const TimedStep before = rank.so_far();
           rank.training.step();
           const TimedStep now = rank.so_far();
@@ -356,8 +276,6 @@ std::vector<TimedStep> timed_steps(const TrainingSettings& settings, const Deal&
 // ---
 // The program.
 
-namespace {
-
 struct Predicted {
   double share = 0, step_s = 0;
 };
@@ -369,20 +287,12 @@ struct Row {
   std::vector<Predicted> plans;
 };
 
+// Return number(each) of all steps or predictions.
 template <class T, class Number>
-double median_of(const std::vector<T>& all, const Number& number) {
+std::vector<double> numbers(const std::vector<T>& all, const Number& number) {
   std::vector<double> values;
   for (const T& each : all) values.push_back(number(each));
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-template <class Number>
-double least_of(const std::vector<TimedStep>& all, const Number& number) {
-  double least = number(all.front());
-  for (const TimedStep& each : all) least = std::min(least, number(each));
-  return least;
+  return values;
 }
 
 Predicted predict(const TrainingSettings& settings, const Deal& deal) {
@@ -398,62 +308,57 @@ Predicted predict(const TrainingSettings& settings, const Deal& deal) {
   return {number_in(json["model"], "attention_share"), number_in(json["model"], "total_s")};
 }
 
-void print_rows(const StepShape& shape, const std::vector<Row>& rows) {
+void print_rows(const TrainingSettings& settings, const std::vector<Row>& rows) {
   const auto wall = [](const TimedStep& step) { return step.wall_s; };
   const auto cpu = [](const TimedStep& step) { return step.cpu_s; };
   const auto share = [](const TimedStep& step) { return step.attention_s / step.wall_s; };
   const auto cpu_share = [](const TimedStep& step) { return step.attention_cpu_s / step.cpu_s; };
-  const double alone = least_of(rows[0].steps, wall), alone_cpu = least_of(rows[0].steps, cpu);
+  const double alone = least_of(numbers(rows[0].steps, wall)),
+               alone_cpu = least_of(numbers(rows[0].steps, cpu));
   for (const Row& row : rows) {
-    const double step = least_of(row.steps, wall), attention = median_of(row.steps, share);
-    const double computing = median_of(row.steps, cpu_share);
-    const double plan = median_of(row.plans, [](const Predicted& f) { return f.share; });
-    const double plan_step = median_of(row.plans, [](const Predicted& f) { return f.step_s; });
+    const double step = least_of(numbers(row.steps, wall)),
+                 attention = median_of(numbers(row.steps, share));
+    const double computing = median_of(numbers(row.steps, cpu_share));
+    const double plan = median_of(numbers(row.plans, [](const Predicted& f) { return f.share; }));
+    const double plan_step =
+        median_of(numbers(row.plans, [](const Predicted& f) { return f.step_s; }));
     fmt::print(
         "{:>5} x {:<3} N {} {:<11} step {:7.1f} ms (median {:7.1f})  of one {:.3f} (processor "
         "{:.3f})  attention {:.3f} ({:.3f})  plan {:.3f}, over it {:.3f} ({:.3f})  step {:.3f}\n",
-        shape.seqlen, shape.batch, row.deal.world_size, name_of(row.deal.partition), 1e3 * step,
-        1e3 * median_of(row.steps, wall), step / alone, least_of(row.steps, cpu) / alone_cpu,
-        attention, computing, plan, plan / attention, plan / computing, plan_step / step);
+        settings.seqlen, settings.batch, row.deal.world_size, name_of(row.deal.partition),
+        1e3 * step, 1e3 * median_of(numbers(row.steps, wall)), step / alone,
+        least_of(numbers(row.steps, cpu)) / alone_cpu, attention, computing, plan, plan / attention,
+        plan / computing, plan_step / step);
   }
   std::fflush(stdout);
 }
 
-void run(const TrainingBenchOptions& options) {
+void run(const Options& options) {
   const std::string text = text_of(options);
-  if (options.equality) return print_equality(text, options.equality_steps);
-  for (const StepShape& shape : options.shapes) {
-    TrainingSettings settings;
-    settings.seqlen = shape.seqlen;
-    settings.batch = shape.batch;
-    validate(settings);
+  if (options.equality) return print_equality(text, options.steps > 0 ? options.steps : 200);
+  for (const std::string& shape : options.shapes) {
+    const TrainingSettings settings = settings_of(shape);
     std::vector<Row> rows = {{{PartitionKind::contiguous, 1}, {}, {}}};
     for (const int world_size : options.world_sizes)
-      for (const PartitionKind partition : options.partitions)
-        rows.push_back({{partition, world_size}, {}, {}});
+      for (const std::string& partition : options.partitions)
+        rows.push_back({{parse_partition(partition), world_size}, {}, {}});
     for (int i = 0; i < options.repeats; ++i)
       for (Row& row : rows) {
-        for (const TimedStep& step : timed_steps(settings, row.deal, text, options.steps))
+        const Index steps = options.steps > 0 ? options.steps : 3;
+        for (const TimedStep& step : timed_steps(settings, row.deal, text, steps))
           row.steps.push_back(step);
         row.plans.push_back(predict(settings, row.deal));
       }
-    print_rows(shape, rows);
+    print_rows(settings, rows);
   }
 }
 
 }  // namespace
-
 }  // namespace ringscope
 
 int main(int argc, char** argv) {
-  try {
-    ringscope::run(ringscope::options_of(argc, argv));
-    return 0;
-  } catch (const ringscope::InputError& error) {
-    fmt::print(stderr, "training: {}\n", error.what());
-    return 2;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "training: {}\n", error.what());
-    return 3;
-  }
+  ringscope::Options options;
+  CLI::App app("training steps on several ranks against one, and against plan");
+  ringscope::add_to(app, options);
+  return ringscope::run_program(app, argc, argv, [&] { ringscope::run(options); });
 }

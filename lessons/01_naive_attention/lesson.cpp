@@ -73,9 +73,9 @@ void lesson_01(Page& page) {
   //
   // ## Where the memory goes
   //
-  // This is what the function does with a block of rows, in matrices of the library Eigen. `p` begins
-  // as the scores and ends as P. (`allowed_part` is the whole row here; masks come in lesson 7. What
-  // the row's maximum and `lse` are for is the subject of lesson 2.)
+  // This is what the function does with a block of rows, in matrices of the library Eigen. `p`
+  // begins as the scores and ends as P. (`allowed_part` is the whole row here; masks come in lesson
+  // 7. Lesson 2 says what the row's maximum and `lse` are for.)
   page.region("core/attention/naive.cpp", "forward");
 
   // Q, K, V and out have S x D numbers each. With D = 128 and four bytes a number, 65,536 tokens, a
@@ -87,8 +87,8 @@ void lesson_01(Page& page) {
   const double square = 1.0 * seqlen * seqlen * sizeof(float);
   page.answer(guess, square / 0x1p30);
 
-  // That is one attention. A model has 32 and more side by side, its heads, in each of dozens of
-  // layers. And what it is given to read grows. Twice the tokens are four times the bytes:
+  // That is one attention. In each of dozens of layers a model has 32 or more side by side, its
+  // heads. The texts that it reads grow as well, and twice the tokens take four times the bytes:
   //-
   Table wall({"tokens", "Q, K, V and out", "P", "P is larger"});
   for (Index s = 1024; s <= 1048576; s *= 4)
@@ -99,12 +99,12 @@ void lesson_01(Page& page) {
 
   // This is the *memory wall*: at a million tokens, the four matrices that matter fit into a
   // laptop, and the one that nobody asked for fits nowhere. The work is quadratic too, but work
-  // only takes time. Memory that is not there ends the program.
+  // only takes time. A lack of memory ends the program.
   //
   // ## A first way out
   //
   // Row i of out needs row i of Q, and no other query. So rows can be computed a block at a time,
-  // and the block's part of P be thrown away. The function can do that:
+  // and each block's part of P can be thrown away. The function can do that:
   const AttentionShape shape{.seqlen = 2048, .head_dim = 64};
   const AttentionInputs in = random_inputs(shape);
   const auto attend = [&](Index block_rows) {

@@ -52,8 +52,8 @@ void lesson_02(Page& page) {
   page.answer(guess, largest, 0.1);
 
   // One more, and exp is infinite. A score is a sum of head_dim products, divided by the square
-  // root of head_dim. With 64 dimensions, a query and a key that point the same way, with entries of
-  // size 4, score 64 · 4 · 4 / 8 = 128. Real models get there. Then the formula gives
+  // root of head_dim. With 64 dimensions, a query and a key that point the same way, with entries
+  // of size 4, score 64 · 4 · 4 / 8 = 128. Real models get there. Then the formula gives NaN:
   const std::vector<float> small = {1, 2, 3}, large = {126, 127, 128};
   //-
   Table failing({"scores", "exp of the last", "weights by the formula"});
@@ -74,10 +74,10 @@ void lesson_02(Page& page) {
   //
   //     exp(s) / Σ exp(s)  =  exp(s - m) / Σ exp(s - m)
   //
-  // Take for m the largest score of the row, its *row maximum*. Then the largest term is exp(0) = 1,
-  // all others lie between 0 and 1, and the sum is between 1 and the number of keys. Nothing can
+  // Take for m the largest score of the row, its *row maximum*. Then the largest term is exp(0) =
+  // 1, all others lie between 0 and 1, and the sum is between 1 and the number of keys. Nothing can
   // overflow. A score far below the maximum becomes 0, which is what its weight would round to.
-  // (`safe`, in what follows, calls this function.)
+  // (Below, `safe` calls this function.)
   page.region("core/attention/online_softmax.h", "safe_softmax");
 
   const Guess same = page.predict(
@@ -85,14 +85,14 @@ void lesson_02(Page& page) {
   const std::vector<float> mended = safe(large);
   page.answer(same, mended[2], 0.01);
 
-  // The same, since only the distances between scores count.
+  // It weighs the same, because only the distances between scores count.
   //
   // ## Nothing to choose from
   //
   // Later, some keys will be forbidden to some queries. A forbidden key gets the score -∞, since
   // exp(-∞) = 0. If all keys of a row are forbidden, then the maximum is -∞ as well, and -∞ - (-∞)
-  // is NaN again. That is what `unit` is for in the function above. It is m, but 0 for such a row,
-  // whose weights all become 0.
+  // is NaN again. In the function above, `unit` prevents that: it is m, but 0 for such a row, whose
+  // weights all become 0.
   const float none = kMinusInfinity<float>;
   //-
   Table masked({"scores", "weights"});
@@ -106,9 +106,9 @@ void lesson_02(Page& page) {
   //
   // ## A row in one number
   //
-  // Two numbers of the row have turned up: m, and the sum l of exp(score - m). Together they say
-  // how large the sum of exp of all scores is, exp(m) · l. That number may be far out of range, but
-  // its logarithm is not. It is called *lse*, for log-sum-exp:
+  // The function computes two numbers for a row: m, and the sum l of exp(score - m). Together they
+  // say how large the sum of exp of all scores is, exp(m) · l. That number may be far out of range,
+  // but its logarithm is not. It is called *lse*, for log-sum-exp:
   //
   //     lse = m + log(l)            and every weight is exp(score - lse)
   RowState<double> row;
@@ -120,12 +120,12 @@ void lesson_02(Page& page) {
   page.value("lse", fixed(lse, 3));
   page.value("weight of 128, as exp(128 - lse)", fixed(std::exp(128 - lse), 3));
 
-  // (`carry_on` is the subject of the next lesson; here it just finds m and l.) So whoever knows
-  // lse can make any weight of the row out of its score again, at any time. The gradients
-  // of lesson 10 live on that.
+  // (`carry_on` is the subject of the next lesson; here it just finds m and l.) So any weight of
+  // the row can be computed again, at any time, from its score and lse. The gradients of lesson 10
+  // rely on that.
   //
   // But m is the largest of all scores. It seems that the whole row must be there before the first
-  // exp can be taken, and rows are as long as the text. Lesson 3 does without.
+  // exp can be taken, and rows are as long as the text. Lesson 3 shows that this is not so.
   //
   // ## Checks
   page.equal("exp fits a float up to 88", largest, 88);

@@ -1,6 +1,6 @@
 // # Online softmax: carry and merge
-// > Two numbers and a vector a row are all that softmax needs to remember of the keys that it has
-// > met, so keys may come in pieces, in any order, and from anywhere.
+// > For each row, softmax remembers two numbers and a vector of the keys that it has met. So keys
+// > may come in pieces, in any order, and from anywhere.
 //
 // **You know** from lesson 1 that a row of attention divides by a sum over all keys, and from
 // lesson 2 that the row's largest score is subtracted before exp. Both seem to need all keys at
@@ -9,7 +9,7 @@
 //
 // ## Four keys, two at a time
 //
-// One query, four keys. The scores and the values are
+// One query has four keys. Their scores and values are:
 #include <cmath>
 #include <span>
 
@@ -22,7 +22,7 @@ void lesson_03(Page& page) {
   const std::vector<double> scores = {1, 3, 2, 5};
   const std::vector<double> values = {10, 20, 30, 40};
 
-  // but only the first two have arrived. For what it has seen, the row keeps
+  // Only the first two keys have arrived. For these, the row keeps
   //
   //     m         = the largest score                3
   //     l         = sum of exp(score - m)            exp(-2) + exp(0)          = 1.135
@@ -33,18 +33,18 @@ void lesson_03(Page& page) {
   page.predict("What must the old l and out_accum be multiplied by, to be measured against 5?", "",
                std::exp(3.0 - 5.0), 0.1);
 
-  // No need to look at the old keys again, for
+  // The old keys need not be looked at again, because
   //
   //     exp(score - 5) = exp(score - 3) exp(3 - 5)
   //
-  // and so every old term, and with them both sums, gets the same factor. The old m is the unit
-  // that the sums are measured in, and the factor changes the unit. The *carried state* is m, l and
-  // out_accum. One step carries it on like this, in the project's plainest form:
+  // So every old term gets the same factor, and therefore both sums do. The old m is the unit that
+  // the sums are measured in, and the factor changes the unit. The *carried state* is m, l and
+  // out_accum. This function carries it on by one step, in the project's plainest form:
   page.region("core/attention/online_softmax.h", "carry_on");
 
   // A key with the score -inf counts for nothing (masks will use that), and `unit` is there so that
   // -inf - -inf, which is NaN, is never formed. row_max is m, row_sum is l, and rescale_factor is
-  // exp(old m - new m). Now the example, two keys at a time:
+  // exp(old m - new m). This is the example, two keys at a time:
   RowState<double> row;  // m = -inf, l = 0: no keys yet
   std::vector<double> out_accum = {0};
   const std::span<const double> all(scores);
@@ -70,13 +70,13 @@ void lesson_03(Page& page) {
 
   // ## Merge
   //
-  // Carrying on is one way. But suppose two people have each seen half of the keys, and neither has
-  // carried the other's state. Then there are two states, and they can still become one: both are
-  // brought to the larger m, and added. That is the *merge*.
+  // There is another way. Suppose two people have each seen half of the keys, and neither has the
+  // other's state. The two states can still become one: both are brought to the larger m, and
+  // added. That is the *merge*.
   page.region("core/attention/online_softmax.h", "merge");
 
-  // A state that has seen no keys (m = -inf, l = 0) changes nothing, so it is what everybody starts
-  // with. Merging gives the same in any order and any grouping, as addition does.
+  // A state that has seen no keys (m = -inf, l = 0) changes nothing, so every row starts with it.
+  // Merging gives the same in any order and any grouping, as addition does.
   RowState<double> late;
   std::vector<double> late_accum = {0};
   carry_on<double>(late, late_accum, all.last(2), &values[2]);
@@ -88,16 +88,17 @@ void lesson_03(Page& page) {
   // ## What it costs to remember
   //
   // The state of one row with head_dim 128 is m, l and 128 numbers of out_accum, whether it has met
-  // a hundred keys or a million. Against that, the row of P that lesson 1 would hold:
+  // a hundred keys or a million. Lesson 1 would hold a row of P instead:
   const Guess guess = page.predict(
       "One row, a million keys, floats: how many times larger is its row of P than its state?", "");
   const double state_bytes = (2 + 128) * sizeof(float), row_of_p = 1e6 * sizeof(float);
   page.answer(guess, row_of_p / state_bytes, 0.1);
 
-  // Exact in mathematics is not exact in a computer, since every step rounds. Here one row meets
-  // 4,096 random keys in float, f32 for short. Their scores slowly rise, so that m changes often.
-  // Once they are carried on from piece to piece, once each piece makes a state and the states are
-  // merged. Both are compared with all of it at once in double, f64.
+  // What is exact in mathematics is not exact in a computer, because every step rounds. Here one
+  // row meets 4,096 random keys in float, f32 for short. Their scores slowly rise, so that m
+  // changes often. One column carries the state on from piece to piece. In the other, each piece
+  // makes a state, and the states are merged. Both are compared with the softmax of the whole row
+  // in double, f64.
   //-
   const Index keys = 4096;
   auto s = random_values(RandomTensor::q, keys), v = random_values(RandomTensor::v, keys);
@@ -126,8 +127,8 @@ void lesson_03(Page& page) {
   //+
   page.table(errors);
 
-  // The size of the pieces hardly matters. So whoever computes attention may choose pieces that fit
-  // a cache, or that lie on another machine. Lesson 4 takes blocks of both, queries and keys.
+  // The size of the pieces hardly matters. So the pieces may be chosen to fit a cache, or lie on
+  // different machines. Lesson 4 takes blocks of both, queries and keys.
   //
   // ## Checks
   page.at_most("Two and two carried on give softmax over all four",

@@ -8,10 +8,10 @@
 //
 // ## Two ways to cut
 //
-// The scores have a row for every query and a column for every key. Cut the queries, and the pieces
-// have nothing to say to each other: each computes its own rows of the output. Cut the keys, and
-// each piece has its part to say about every row: a state, as in lesson 3. A rectangle of scores,
-// some queries by some keys, is called a *tile*.
+// The scores have a row for every query and a column for every key. If the queries are cut, the
+// pieces are independent: each computes its own rows of the output. If the keys are cut, each piece
+// contributes a state to every row, as in lesson 3. A rectangle of scores, some queries by some
+// keys, is called a *tile*.
 //
 //               keys 0..2   keys 3..5
 //     query 0  |  tile    |  tile    |    along a row of tiles: carry the state
@@ -23,7 +23,6 @@
 // queries, the inner one the blocks of keys. Only one tile of scores is ever there:
 #include <fmt/format.h>
 
-#include <numeric>
 #include <span>
 
 #include "core/attention/blockwise.h"
@@ -35,23 +34,20 @@
 namespace ringscope::lessons::chapter_04 {
 namespace {
 
-//-
-float dot(const float* a, const float* b, Index count) {
-  return std::inner_product(a, a + count, b, 0.0f);
-}
-//+
 constexpr Index kTokens = 768, kDim = 64;
 
 struct Cut {
   Index query_rows, key_rows;  // of a tile
 };
-std::vector<float> attend_in_tiles(const AttentionInputs& in, Cut cut, Index& kv_rows_read) {
+struct Count {
+  Index kv_rows_read = 0, rescaled = 0;
+};
+std::vector<float> attend_in_tiles(const AttentionInputs& in, Cut cut, Count& count) {
   std::vector<float> out(kTokens * kDim), tile(cut.query_rows * cut.key_rows);
-  kv_rows_read = 0;
   for (Index q = 0; q < kTokens; q += cut.query_rows) {
     std::vector<RowState<float>> state(cut.query_rows);
-    for (Index k = 0; k < kTokens; k += cut.key_rows, kv_rows_read += cut.key_rows)
-      for (Index i = 0; i < cut.query_rows; ++i) {
+    for (Index k = 0; k < kTokens; k += cut.key_rows, count.kv_rows_read += cut.key_rows)
+      for (Index i = 0; i < cut.query_rows; ++i, ++count.rescaled) {
         const std::span<float> scores(&tile[i * cut.key_rows], cut.key_rows);
         for (Index j = 0; j < cut.key_rows; ++j)
           scores[j] = dot(&in.q[(q + i) * kDim], &in.k[(k + j) * kDim], kDim) / 8;
@@ -71,40 +67,42 @@ void lesson_04(Page& page) {
   const AttentionInputs in = random_inputs(shape);
   const auto naive = naive_attention<float>(shape, Mask{.seqlen = kTokens}, 1 / 8.0, in.q.data(),
                                             in.k.data(), in.v.data(), nullptr);
-  Index kv_rows_read = 0;
-  const std::vector<float> tiled = attend_in_tiles(in, {48, 256}, kv_rows_read);
+  Count count;
+  const std::vector<float> tiled = attend_in_tiles(in, {48, 256}, count);
   page.value("largest difference", rounding(largest_difference(tiled, naive.out), 1e-5));
 
   // ## What a cut costs
   //
-  // Nothing is computed twice, whatever the cut: every score is made once. But blocks of K and V are
-  // fetched from slow memory more than once. Then they stay in a cache until their tile is done.
+  // No score is computed twice, whatever the cut. But blocks of K and V are fetched from slow
+  // memory more than once, and stay in a cache until their tile is done.
   const Guess guess = page.predict(
       "768 keys, and 768 queries in blocks of 48. How often is each row of K, V fetched?", "times");
-  page.answer(guess, static_cast<double>(kv_rows_read) / kTokens);
+  page.answer(guess, static_cast<double>(count.kv_rows_read) / kTokens);
 
-  // Once for each block of queries. So a taller tile fetches K and V less often, and it makes
-  // no difference how wide it is. What the width costs is memory for the scores:
+  // It is fetched once for each block of queries. So taller tiles fetch K and V less often, while
+  // their width makes no difference to that. Wide tiles take memory for their scores. Narrow ones
+  // rescale more often: a row's state gets a factor (lesson 3) for every piece of the keys.
   //-
-  Table cuts({"tile", "each row of K, V is fetched", "scores held", "difference from lesson 1"});
+  Table cuts({"tile", "a row of K, V is fetched", "a state is rescaled", "scores held", "error"});
   double worst = 0;
-  std::vector<double> reads;
+  std::vector<Count> counts;
   for (const Cut cut : {Cut{768, 768}, Cut{48, 256}, Cut{48, 16}, Cut{1, 256}, Cut{1, 1}}) {
-    const auto out = attend_in_tiles(in, cut, kv_rows_read);
+    counts.emplace_back();
+    const auto out = attend_in_tiles(in, cut, counts.back());
     const double error = largest_difference(out, naive.out);
     keep_larger(worst, error);
-    reads.push_back(static_cast<double>(kv_rows_read) / kTokens);
-    cuts.row(fmt::format("{} x {}", cut.query_rows, cut.key_rows),
-             fmt::format("{} times", kv_rows_read / kTokens),
+    const Index fetched = counts.back().kv_rows_read / kTokens;
+    cuts.row(fmt::format("{} x {}", cut.query_rows, cut.key_rows), fmt::format("{} x", fetched),
+             fmt::format("{} x", counts.back().rescaled / kTokens),
              bytes(4.0 * static_cast<double>(cut.query_rows * cut.key_rows)),
              rounding(error, 1e-5));
   }
   //+
   page.table(cuts);
 
-  // The first line is lesson 1 again. The last fetches every key once for every query. In between
-  // lies what a fast kernel, a function for the heavy work, does: a tile that fits into the fastest
-  // memory there is, and each key that was fetched used for many queries.
+  // The first line is lesson 1 again. The last fetches every key once for every query. A fast
+  // kernel, which is a function for the heavy work, lies in between: its tile fits into the fastest
+  // memory there is, and it uses each fetched key for many queries.
   //
   // ## The project's kernel
   //
@@ -114,14 +112,14 @@ void lesson_04(Page& page) {
   // (`region` says who may attend whom.) That is all that the next lessons need.
   page.region("core/attention/blockwise.h", "attend_block");
 
-  // Its tiles are 48 x 256, whatever the sequence. What of the memory that it works in, its scratch?
+  // Its tiles are 48 x 256, whatever the sequence. How much memory does it work in?
   const Guess held = page.predict(
       "For 1,024 tokens and head_dim 64 its scratch is 188 KiB. For 1,048,576 tokens?", "KiB");
   const double scratch = static_cast<double>(BlockwiseScratch::bytes(kDim, /*backward=*/false));
   page.answer(held, scratch / 1024, 0.1);
 
-  // The same: tile sizes are in it, and head_dim, but no sequence. The memory wall of lesson 1 is
-  // gone. What is left is linear: Q, K, V and the output themselves.
+  // It is the same, because it depends on tile sizes and head_dim, not on the sequence. The memory
+  // wall of lesson 1 is gone. What is left is linear: Q, K, V and the output themselves.
   //-
   Table memory({"tokens", "Q, K, V and out", "P (lesson 1)", "scratch (now)"});
   for (const double s : {1024.0, 65536.0, 1048576.0})
@@ -129,15 +127,17 @@ void lesson_04(Page& page) {
   //+
   page.table(memory);
 
-  // But linear is not nothing. At ten million tokens, with 32 heads and many layers, even these four
-  // are more than one machine holds, and one machine would take days for the work. The tiles don't
-  // mind where they are computed. In lesson 5 they go to many.
+  // But linear is not nothing. At ten million tokens, with 32 heads and many layers, even these
+  // four are more than one machine holds, and one machine would take days for the work. But tiles
+  // can be computed anywhere. In lesson 5 they go to many machines.
   //
   // ## Checks
   page.at_most("All cuts give the result of lesson 1", worst, 1e-5);
-  page.equal("Blocks of 48 queries fetch K and V 16 times", reads[1], 16);
-  page.equal("A tile's width does not change that", reads[2], reads[1]);
-  page.equal("One query at a time fetches them 768 times", reads[3], 768);
+  page.equal("Blocks of 48 queries fetch K and V 16 times", counts[1].kv_rows_read, 16 * kTokens);
+  page.equal("Their width does not change that", counts[2].kv_rows_read, 16 * kTokens);
+  page.equal("Of 16 keys, they rescale 16 times as often", counts[2].rescaled,
+             16 * counts[1].rescaled);
+  page.equal("One query at a time fetches 768 times", counts[3].kv_rows_read, 768 * kTokens);
   page.equal("The scratch is 188 KiB", bytes(scratch), "188 KiB");
 
   // ## Exercise

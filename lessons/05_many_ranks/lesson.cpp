@@ -1,6 +1,7 @@
 // # Many ranks: all-gather or ring
-// > Split the sequence over N machines: queries stay, keys and values must meet all of them. Fetch
-// > everything first, or pass it round while computing: equal bytes, unequal memory and time.
+// > Split the sequence over N machines. Queries stay, and keys and values must meet all of them. To
+// > fetch everything first, or to pass it round while computing, takes equal bytes, but not equal
+// > memory and time.
 //
 // **You know** from lesson 4 that a block of queries can meet the KV blocks one at a time, in any
 // order. **You will see** the sequence split over several machines, two ways to bring all KV blocks
@@ -10,15 +11,16 @@
 //
 // Each of N workers is a *rank*: a processor with its own memory, numbered from 0. N is called
 // *world_size*. A sequence of S tokens is split evenly, and each rank keeps its S/N rows of Q, K, V
-// and out. A row of out needs its own query, and that is at home already. But it needs every key and
-// value, and of those a rank has one part in N. What is missing must come over a wire:
+// and out. A row of out needs its own query, and that is at home already. But it needs every key
+// and value, and a rank has only one part in N of those. What is missing must come over a wire:
 //
 //     rank 0 has   Q0   K0 V0     and needs   K1 V1   K2 V2   K3 V3
 //     rank 1 has   Q1   K1 V1     and needs   K0 V0   K2 V2   K3 V3
 //     ...
 //
-// Queries could travel instead, each with its state. That is 2 D + 2 numbers, and a row of K and V
-// has 2 D. Also, models often have fewer heads of K and V than of Q (lesson 11). So K and V travel.
+// Queries could travel instead, but a query with its state has 2 D + 2 numbers, and a row of K and
+// V has 2 D. Also, models often have fewer heads of K and V than of Q (lesson 11). So K and V
+// travel.
 #include <cmath>
 
 #include "core/run/run.h"
@@ -34,8 +36,8 @@ void lesson_05(Page& page) {
   config.shape = {.num_heads = 4, .num_heads_kv = 4, .seqlen = 4096, .head_dim = 64};
   config.world_size = 4;
 
-  // 4,096 tokens, 4 heads, head_dim 64, four bytes a number. All of K and V are
-  // 2 · 4 · 4,096 · 64 · 4 bytes = 8 MiB, and each rank begins with a quarter of them.
+  // Take 4,096 tokens, 4 heads, head_dim 64, and four bytes a number. So all of K and V are 2 · 4 ·
+  // 4,096 · 64 · 4 bytes = 8 MiB, and each rank begins with a quarter of them.
   const Guess guess = page.predict("How much must every rank receive from others?", "MiB");
   const double all_kv = 2.0 * 4 * 4096 * 64 * 4, missing = all_kv * 3 / 4;
   page.answer(guess, missing / 0x1p20);
@@ -45,8 +47,8 @@ void lesson_05(Page& page) {
   // **All-gather**: first every rank fetches all blocks that it lacks, then it computes, as if it
   // were alone with its queries. **Ring**: every rank computes with the block it has, passes it on
   // to its neighbour, and gets the next block from its other neighbour meanwhile. After N - 1 times
-  // all have met all. In this project both are one word of a run's configuration. Ranks are threads
-  // here, and blocks are really copied from one to the other:
+  // every rank has met every block. In this project one word of a run's configuration chooses
+  // between the two. Ranks are threads here, and blocks are really copied from one to the other:
   const AttentionInputs in = random_inputs(config.shape);
   config.scheme = Scheme::allgather;
   const RingRun gather = run_on_threads(config, in);
@@ -64,10 +66,10 @@ void lesson_05(Page& page) {
   //+
   page.table(both);
 
-  // Equal bytes. But the all-gather holds all of K and V on every rank, and that does not shrink
-  // when ranks are added. The ring holds two blocks, the one that it attends and the one that comes
-  // in, and with more ranks these get smaller. With a million tokens and sizes of a real model (8
-  // heads of K and V, head_dim 128, two bytes a number):
+  // They send equal bytes. But the all-gather holds all of K and V on every rank, and that does not
+  // shrink when ranks are added. The ring holds two blocks, the one that it attends and the one
+  // that comes in, and with more ranks these get smaller. With a million tokens and the sizes of a
+  // real model (8 heads of K and V, head_dim 128, two bytes a number) they hold:
   //-
   Table growth({"ranks", "all-gather holds", "ring holds (two blocks)"});
   const double real_kv = 2.0 * 1048576 * 8 * 128 * 2;  // 8 KV heads, head_dim 128, two bytes
@@ -106,7 +108,7 @@ void lesson_05(Page& page) {
   //+
   page.ring_trace(ring.recording, story);
   page.picture("ring.png",
-               "The ring of four ranks in the viewer: transfers run under the computing");
+               "Four ranks with their lanes: transfers are short, and run under the computing");
 
   // In the all-gather's recording all transfers come first, and the computing begins when the last
   // block is there. In the ring's, only the first block has to be there, and the rank has it

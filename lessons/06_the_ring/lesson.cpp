@@ -8,10 +8,10 @@
 //
 // ## Who holds whose block
 //
-// A block belongs to the rank that it started from, its *owner*, wherever it is now. One passing on
-// of blocks from every rank to the next is a *hop*: rank r sends to r + 1 and receives from r - 1,
-// and the last rank sends to rank 0. What a rank does between two hops is a step of the ring, and
-// steps are counted from 0.
+// A block belongs to the rank that it started from, its *owner*, wherever it is now. In a *hop*
+// every rank passes a block on to the next: rank r sends to r + 1 and receives from r - 1, and the
+// last rank sends to rank 0. What a rank does between two hops is a step of the ring, and steps are
+// counted from 0.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,12 +27,12 @@ namespace ringscope::lessons::chapter_06 {
 void lesson_06(Page& page) {
   page.predict("Five ranks, 0 to 4. Which rank's block does rank 1 hold at step 3?", "", 3, 0);
 
-  // Its block came from rank 0, there from rank 4, and there from rank 3, where it began. Each step
-  // goes one rank back:
+  // Rank 1 has it from rank 0, which had it from rank 4, which had it from rank 3, where it began.
+  // Each step goes one rank back:
   //
   //     owner(rank, step) = (rank - step) mod N
   //
-  // C++'s % makes a negative number of a negative one, so the project's form takes two cases:
+  // In C++, % of a negative number is not positive, so the project's form has two cases:
   page.region("core/ring/ring.h", "owner");
   //-
   Table owners({"step", "rank 0", "rank 1", "rank 2", "rank 3", "rank 4"});
@@ -48,26 +48,26 @@ void lesson_06(Page& page) {
   //+
   page.table(owners);
 
-  // Down a column, a rank meets every owner once. Along a row, every block is somewhere, once. So N
-  // steps do it, with N - 1 hops between them, and nobody has to say whose block it is: rank and
-  // step tell it.
+  // Down a column, a rank meets every owner once. Along a row, every block is held once. So N steps
+  // suffice, with N - 1 hops between them. The owner need not be sent along, because rank and step
+  // give it.
   //
   // ## Two buffers
   //
-  // While a block is attended, the next one comes in. It cannot come into the same memory. So there
-  // are two buffers, and even and odd steps take turns, a **double buffer**. That leaves one danger:
-  // the block of step t + 1 comes into the buffer of step t - 1, so step t - 1 must be over, and its
-  // block must have left, before the next may come in.
+  // While a block is attended, the next one comes in. It cannot come into the same memory. So even
+  // and odd steps use two buffers in turn: a **double buffer**. That leaves one danger: the block
+  // of step t + 1 comes into the buffer of step t - 1, so step t - 1 must be over, and its block
+  // must have left, before the next may come in.
   const Guess guess = page.predict(
       "Sixteen ranks instead of four: how many block buffers does a rank need?", "buffers");
   page.answer(guess, 2, 0);
 
   // ## The loop
   //
-  // Here it is, as it runs on threads, on MPI processes and on GPUs. `hops.start` asks for the hop
-  // that brings the next block, and returns at once. `attend` carries the state on over one block,
-  // after that block has `arrived`; when the block has been `consumed`, its buffer is free for the
-  // one after the next. `begin` makes states without keys, and `finish` divides by l.
+  // This is the loop that runs on threads, on MPI processes and on GPUs. `hops.start` asks for the
+  // hop that brings the next block, and returns at once. `attend` carries the state on over one
+  // block, after that block has `arrived`; when the block has been `consumed`, its buffer is free
+  // for the one after the next. `begin` makes states without keys, and `finish` divides by l.
   page.region("core/ring/ring.cpp", "ring_forward");
 
   // The order of the two calls matters. The hop is started before the computing, so the wires work
@@ -75,9 +75,9 @@ void lesson_06(Page& page) {
   //
   // ## Overlap
   //
-  // A step that computes for 10 ms, and a hop that takes 4 ms: one after the other, 14 ms. Side by
-  // side, 10: the hop is hidden, or **overlapped**. With a hop of 15 ms a step takes 15, and 5 of
-  // them are spent waiting. So, with four steps and three hops:
+  // A step that computes for 10 ms and a hop of 4 ms take 14 ms one after the other. Side by side
+  // they take 10: the hop is hidden, or **overlapped**. With a hop of 15 ms a step takes 15, and 5
+  // of them are spent waiting. Four steps and three hops take:
   const auto serial = [](double compute, double hop) { return 4 * compute + 3 * hop; };
   const auto overlapped = [](double compute, double hop) {
     return compute + 3 * std::fmax(compute, hop);
@@ -90,8 +90,8 @@ void lesson_06(Page& page) {
   //+
   page.table(times);
 
-  // Up to 10 ms a hop costs nothing at all. When that is so is the question of lesson 12. In a
-  // recorded run one can see it: here are four ranks, as threads, with blocks of 1,024 rows.
+  // Up to 10 ms a hop costs nothing at all. Lesson 12 asks when that is so. A recorded run shows
+  // it: here are four ranks, as threads, with blocks of 1,024 rows.
   Problem config;
   config.shape = {.num_heads = 2, .num_heads_kv = 2, .seqlen = 4096, .head_dim = 64};
   config.world_size = 4;

@@ -42,8 +42,8 @@ Problem causal_ring(int world_size) {
 }  // namespace
 
 void lesson_07(Page& page) {
-  // Half of the pairs, half of the work. A single rank takes half the time: tiles of lesson 4 that
-  // are wholly forbidden are skipped, and only those on the diagonal are computed in part.
+  // Half of the pairs are half of the work. A single rank takes half the time, because the tiles of
+  // lesson 4 that are wholly forbidden are skipped, and those on the diagonal are computed in part.
   //
   // ## The same on a ring
   //
@@ -57,46 +57,51 @@ void lesson_07(Page& page) {
     for (int step = 0; step < 4; ++step) empty += predicted_pairs(four, rank, step) == 0;
   page.answer(idle, empty, 0);
 
-  // Which ones? Here are the pairs of each meeting, as a share of a full block. Step 0 is the rank's
-  // own block, the triangle, so about a half everywhere. After that it is all or nothing:
+  // The table shows which ones. It has the pairs of each meeting, as a share of a full block. At
+  // step 0 a rank meets its own block, a triangle, which is about a half. After that it is all or
+  // nothing:
   page.table(pairs_table(four));
 
   // Rank 0 is done after step 0. It still has to pass on blocks that it has no use for, since the
-  // ring goes through it. Rank 3 never rests. And everybody has to wait for rank 3.
+  // ring goes through it. Rank 3 never rests. The other ranks are done sooner, but the run takes as
+  // long as rank 3 does.
   //
   // ## How much is lost
   //
-  // A ring is as slow as its slowest rank. Say that a full block takes a time of 1. Rank 3 of 4 takes
-  // ½ + 3, and rank N-1 of N takes ½ + (N-1). All work together, N²/2 of it, shared evenly, would be
-  // N/2 for each. So of the best possible speed, the ring reaches
+  // Say that a full block takes a time of 1. Rank N-1 has the most work in every step, and takes ½
+  // + (N-1) for all of them. All ranks together have work for N²/2. Shared evenly, that would be
+  // N/2 for each. So the ring reaches this share of the best possible speed:
   //
   //     (N/2) / (N - ½)  =  N / (2N - 1)
   //
-  // Work shared evenly, divided by what the slowest has, is called the *balance ceiling*: no ring
-  // with this sharing can be more efficient, however fast its wires.
+  // The mean work of a rank, divided by that of the slowest, both summed over the steps, is called
+  // the *balance ceiling*. No ring whose ranks begin every step together is more efficient, however
+  // fast its wires.
   page.predict("What is it for eight ranks, in percent?", "%", 100 * 8 / 15.0, 0.05);
 
-  // Now not by formula, but counted by the kernels in runs of 4,096 tokens, pair by pair:
+  // The kernels count pairs, too. In runs of 4,096 tokens they counted:
   const AttentionInputs in = random_inputs(four.shape);
   //-
   Table runs({"ranks", "N / (2N - 1)", "counted in a run", "slowest rank / mean"});
-  double off = 0, counted_at_8 = 0;
+  double off = 0, from_totals = 0, counted_at_8 = 0;
   for (const int n : {1, 2, 4, 8}) {
     const RunSummary counted = summarize(run_on_threads(causal_ring(n), in).recording);
     runs.row(n, percent(n / (2.0 * n - 1)), percent(counted.balance_ceiling),
              fixed(counted.imbalance, 3));
     const double difference = std::abs(counted.balance_ceiling - n / (2.0 * n - 1));
     keep_larger(off, difference);
+    keep_larger(from_totals, std::abs(counted.balance_ceiling * counted.imbalance - 1));
     counted_at_8 = counted.balance_ceiling;
   }
   //+
   page.table(runs);
 
   // (The triangle has its diagonal, so it is a little more than half a block: too little to show
-  // here.) The more ranks, the closer to one half: with a causal mask, nearly half of the machine is
-  // idle. The mask saved half of the work, and the ring has given nearly all of it back.
+  // here.) The more ranks there are, the closer it is to one half: with a causal mask, nearly half
+  // of the machine is idle. The mask saved half of the work, and the ring has given nearly all of
+  // it back.
   //
-  // ## To be seen
+  // ## In the viewer
   RingRun run = run_on_threads(four, in);
   //-
   const std::vector<StoryStep> story = {
@@ -122,7 +127,7 @@ void lesson_07(Page& page) {
   //+
   page.ring_trace(std::move(run.recording), story);
   page.picture("staircase.png",
-               "Contiguous pieces under a causal mask: rank 0 idles, rank 3 never");
+               "Contiguous pieces under a causal mask: rank 0 idles, rank 3 never does");
 
   // Nothing is wrong with the ring. What is wrong is who holds which tokens, and nobody said that a
   // rank must hold neighbours. Lesson 8 deals them out differently.
@@ -132,6 +137,7 @@ void lesson_07(Page& page) {
   page.equal("Rank 0 has nothing at step 1", predicted_pairs(four, 0, 1), 0);
   page.equal("Rank 3 has a full block at step 1", predicted_pairs(four, 3, 1), 1024 * 1024);
   page.at_most("Runs of 1, 2, 4 and 8 ranks agree with N / (2N - 1)", off, 2e-3);
+  page.at_most("Totals say the same, as one rank is always the slowest", from_totals, 1e-12);
   page.equal("At eight ranks, 53.3 % by count", percent(counted_at_8), "53.3 %");
 
   // ## Exercise

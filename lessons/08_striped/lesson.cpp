@@ -16,10 +16,10 @@
 //     rank 2    2  6 10 14
 //     rank 3    3  7 11 15
 //
-// This is the *striped* partition. The other one, in whole pieces, is called contiguous. A token now
-// has two numbers: where it stands in the text, its position, and which row of its rank it is, its
-// *local row*. The mask asks for positions. And positions need not be sent along with a block: whose
-// block it is tells them all.
+// This is the *striped* partition. The other one, in whole pieces, is called contiguous. A token
+// now has two numbers: where it stands in the text, its position, and which row of its rank it is,
+// its *local row*. The mask asks for positions. They need not be sent along with a block, because
+// they follow from its owner.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -41,9 +41,10 @@ void lesson_08(Page& page) {
 
   // ## Two kinds of triangle
   //
-  // Rank 2 meets the block of rank 1. Its row i is token 4i + 2, their row j is token 4j + 1. Allowed
-  // is 4j + 1 ≤ 4i + 2, which is j ≤ i. The other way round, rank 1 meets the block of rank 2:
-  // 4j + 2 ≤ 4i + 1 is j < i. So every meeting is a triangle, with its diagonal or without:
+  // Rank 2 meets the block of rank 1. Its row i is token 4i + 2, their row j is token 4j + 1. The
+  // mask allows 4j + 1 ≤ 4i + 2, which is j ≤ i. The other way round, when rank 1 meets the block
+  // of rank 2, it allows 4j + 2 ≤ 4i + 1, which is j < i. So every meeting is a triangle, with its
+  // diagonal or without:
   //
   //     owner ≤ rank        j ≤ i        c (c + 1) / 2 pairs         c = rows of a rank
   //     owner > rank        j < i        c (c - 1) / 2 pairs
@@ -53,16 +54,17 @@ void lesson_08(Page& page) {
   const Index without = predicted_pairs(config, 1, 3);  // rank 1 meets rank 2's block at step 3
   page.answer(guess, static_cast<double>(with - without), 0);
 
-  // One diagonal, a thousandth of a full block. The table of lesson 7, dealt out anew:
+  // They differ by one diagonal, a thousandth of a full block. The table of lesson 7 becomes:
   page.table(pairs_table(config));
 
-  // No idle rank, and no full block. A step takes half a block's time now, so four steps take the
-  // time of two blocks, where lesson 7 took ½ + 3. How much faster is that, for many ranks?
+  // No rank is idle, and none has a full block. A step takes half a block's time now, so four steps
+  // take the time of two blocks, where lesson 7 took ½ + 3. How much faster is that, for many
+  // ranks?
   page.predict("Contiguous takes N - ½ block times, striped N/2. How many times faster at N = 8?",
                "times", 7.5 / 4);
 
-  // The last rank has the most: a triangle with diagonal at every step. Shared evenly would be a
-  // hair less. Counted in runs, as in lesson 7:
+  // The last rank has the most: a triangle with its diagonal at every step. An even share would be
+  // a hair less. Counted in runs, as in lesson 7, the ceilings are:
   const AttentionInputs in = random_inputs(config.shape);
   //-
   Table runs({"ranks", "contiguous: balance ceiling", "striped: balance ceiling", "times faster"});
@@ -80,23 +82,24 @@ void lesson_08(Page& page) {
   //+
   page.table(runs);
 
-  // That is by count of pairs. A clock may show less, for a kernel works in tiles (lesson 4): a tile
-  // on the diagonal is computed in whole or in good part, though half of it is thrown away. In a
-  // striped ring every meeting has a diagonal, in a contiguous one only step 0. Take tiles of 128
-  // by 128, 8 ranks and 4,096 rows a rank: a rank computes 4,224 tiles, and 4,096 would hold its pairs.
+  // That is by count of pairs. A clock may show less, because a kernel works in tiles (lesson 4): a
+  // tile on the diagonal is computed in whole or in good part, though half of it is thrown away. In
+  // a striped ring every meeting has a diagonal, in a contiguous one only step 0. Take tiles of 128
+  // by 128, 8 ranks and 4,096 rows a rank: a rank computes 4,224 tiles, and 4,096 would hold its
+  // pairs.
   const Index tiles_a_side = 4096 / 128;
   const Index computed = 8 * tiles_a_side * (tiles_a_side + 1) / 2;
   const Index ideal = 8 * tiles_a_side * tiles_a_side / 2;
   page.value("tiles that a rank computes, all steps", computed);
   page.value("tiles' worth of pairs", ideal);
 
-  // 3 % here. With short blocks it is more.
+  // That is 3 % too much here. With short blocks it is more.
   //
   // ## Is it the same answer?
   //
-  // Attention does not care in which order its keys come (lesson 3), and rows of queries don't know
-  // each other (lesson 4). So tokens may lie where they like, as long as the mask asks for positions,
-  // and the output is put back in order at the end.
+  // Attention does not care in which order its keys come (lesson 3), and rows of queries are
+  // independent (lesson 4). So tokens may lie where they like, as long as the mask asks for
+  // positions, and the output is put back in order at the end.
   const auto one_piece = run_on_threads(contiguous, in).outputs;
   RingRun run = run_on_threads(config, in);
   const double error = largest_difference(run.outputs.out, one_piece.out);
@@ -121,9 +124,9 @@ void lesson_08(Page& page) {
   // ## What it costs
   //
   // The text has to be dealt out before the first layer and collected after the last, once for the
-  // whole model. Everything in a model but attention works on one token at a time, and does not mind.
-  // But neighbouring tokens are no longer neighbours in memory, which masks that go by neighbourhood
-  // don't like (lesson 11). Lesson 9 has ways in between.
+  // whole model. Everything in a model but attention works on one token at a time, and does not
+  // mind. But neighbouring tokens are no longer neighbours in memory, which is bad for masks that
+  // go by neighbourhood (lesson 11). Lesson 9 has ways in between.
   //
   // ## Checks
   page.equal("The triangles differ by 1,024 pairs", with - without, 1024);

@@ -43,30 +43,30 @@ Problem ring_with(PartitionKind partition, int world_size) {
 void lesson_09(Page& page) {
   // ## Three kinds of meeting
   //
-  // A meeting of two ranks is two chunks of queries with two chunks of keys. Rank 1 (chunks 1 and 6)
-  // meets the block of rank 3 (chunks 3 and 4): chunk 1 comes before both, chunk 6 after both. So
-  // half of the queries see the whole block, the other half see nothing.
+  // A meeting of two ranks is two chunks of queries with two chunks of keys. Rank 1 (chunks 1 and
+  // 6) meets the block of rank 3 (chunks 3 and 4): chunk 1 comes before both, chunk 6 after both.
+  // So half of the queries see the whole block, and the other half see nothing.
   const Guess guess = page.predict(
       "Rank 3 meets the block of rank 1. Which share of the pairs is allowed, in percent?", "%");
   const Problem zigzag = ring_with(PartitionKind::zigzag, 4);
   const double block = 1024.0 * 1024.0;
   page.answer(guess, 100 * static_cast<double>(predicted_pairs(zigzag, 3, 2)) / block, 0.02);
 
-  // Half again, but another half: chunk 1 of the keys comes before all of rank 3's queries, chunk 6
-  // after all of them. In general:
+  // It is half again, but another half: chunk 1 of the keys comes before all of rank 3's queries,
+  // chunk 6 after all of them. In general:
   //
   //     owner < rank     all queries see the first half of the keys
   //     owner > rank     the second half of the queries sees all keys
   //     owner = rank     j ≤ i, a triangle: the rank's own block
   //
-  // The first two are rectangles. No pair in them needs a mask, a kernel just gets fewer rows. Only
-  // step 0 has a diagonal. And all rectangles are alike, half a block:
+  // The first two are rectangles. No pair in them needs a mask; a kernel just gets fewer rows. Only
+  // step 0 has a diagonal. Every rectangle is half a block:
   page.table(pairs_table(zigzag));
 
   // ## To and fro
   //
-  // Dealing cards has a cure of its own. Striped gives the last rank the last card of every round.
-  // Deal the next round backwards, as when two captains pick teams, and that evens out:
+  // Dealing cards can be mended, too. Striped gives the last rank the last card of every round. To
+  // even that out, deal every other round backwards, as when two captains pick teams:
   //-
   const std::vector<PartitionKind> kinds = {PartitionKind::contiguous, PartitionKind::striped,
                                             PartitionKind::fold, PartitionKind::zigzag};
@@ -90,8 +90,8 @@ void lesson_09(Page& page) {
   //+
   page.table(steps);
 
-  // By pairs, three of four are as good as even. The clock sees tiles (lesson 8). With 8 ranks of
-  // 4,096 rows and tiles of 128 by 128, the slowest rank computes this many:
+  // By pairs, three of the four are practically even. But a kernel computes tiles (lesson 8). With
+  // 8 ranks of 4,096 rows and tiles of 128 by 128, the slowest rank computes this many:
   //-
   Problem longer = ring_with(PartitionKind::zigzag, 8);
   longer.shape.seqlen = 8 * 4096;
@@ -105,7 +105,7 @@ void lesson_09(Page& page) {
   //+
   page.table(work);
 
-  // 4,096 would be ideal: zigzag has a diagonal once, striped and fold at every step.
+  // The ideal is 4,096. Zigzag has a diagonal once, striped and fold have one at every step.
   RingRun run = run_on_threads(zigzag, in);
   //-
   const std::vector<StoryStep> story = {

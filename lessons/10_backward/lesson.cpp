@@ -1,6 +1,6 @@
 // # Backward: gradients that travel with their block
-// > Training needs to know how the loss changes with Q, K and V. Queries keep theirs at home; a KV
-// > block collects its own on the way, rank by rank, and takes one hop more to come home.
+// > Training needs to know how the loss changes with Q, K and V. The gradients of queries stay at
+// > home. That of a KV block is added up on its way, and takes one hop more to come home.
 //
 // **You know** the forward ring, whatever the mask and partition. **You will see** what it must
 // leave behind for the backward pass (little), how each rank computes its part alone, and how the
@@ -8,15 +8,14 @@
 //
 // ## Four products
 //
-// Training sums up how wrong a model is in one number, the loss, and asks: if a number of the output
-// changes a bit, how does the loss? That is the output's gradient, dO, one number for each of out.
-// The backward pass turns it into dQ, dK and dV; forward is all that we had so far. With P, the
-// weights of lesson 1, the rules of differentiation give (∘ multiplies number by number):
+// Training sums up how wrong a model is in one number, the loss, and asks how the loss changes if a
+// number of the output changes a bit. That is the output's gradient, dO, one number for each of
+// out. The backward pass turns it into dQ, dK and dV; so far we only had the forward pass. With P,
+// the weights of lesson 1, the rules of differentiation give (∘ multiplies number by number):
 //
 //     dV = Pᵀ dO             how much each value was used
 //     dP = dO Vᵀ             how much each weight matters
-//     dS = P ∘ (dP - delta)  through the softmax: weights of a row sum to 1, so if one
-//                            rises, the others fall
+//     dS = P ∘ (dP - delta)  weights of a row sum to 1: if one rises, the others fall
 //     dQ = scale dS K        dK = scale dSᵀ Q
 //
 // *delta* is one number a row: the mean of the row's dP, weighted by P.
@@ -52,17 +51,17 @@ void lesson_10(Page& page) {
   page.predict("Forward takes two matrix products a block, Q Kᵀ and P V. How many does backward?",
                "products", 5, 0);
 
-  // The four above with dP, and Q Kᵀ a second time: five for two. Backward is 2.5 times the work.
+  // It takes the four above with dP, and Q Kᵀ a second time: five for two, or 2.5 times the work.
   //
   // ## Who gets what from whom
   //
   // A row of dQ is a sum over keys: a rank meets all blocks and adds up, at home. A row of dK or dV
-  // is a sum over queries, and those sit on all ranks. But the block whose gradient it is comes by
-  // each of them. So its gradient goes along: every rank adds its own part and passes both on.
+  // is a sum over queries, which lie on all ranks. But the block whose gradient it is visits each
+  // of them. So its gradient travels along: every rank adds its own part and passes both on.
   page.predict("Four ranks: a block makes 3 hops. How many does its gradient make?", "hops", 4, 0);
 
-  // After 3 hops all four have added their parts. The block is not needed any more, but its owner
-  // needs the gradient, and sits one hop on. In the heart of the loop, `add` comes after
+  // After 3 hops all four have added their parts. The block is not needed any more, but its owner,
+  // one hop further, needs the gradient. In the heart of the loop, `add` comes after
   // `attend_backward`: a rank computes its part while the sum of those before is still on the way.
   page.region("core/ring/ring.cpp", "gradient_travels");
 
@@ -89,8 +88,8 @@ void lesson_10(Page& page) {
   //+
   page.table(errors);
 
-  // And are the formulas right? Nudge one number of K up and down, and see how the loss, here the
-  // sum of dO · out, follows. That is what dK claims to tell:
+  // Are the formulas right? Nudge one number of K up and down, and see how the loss, here the sum
+  // of dO · out, follows. Its slope must be the number in dK:
   const auto loss = [&](std::size_t which, float nudge) {
     AttentionInputs nudged = in;
     nudged.k[which] += nudge;
@@ -104,8 +103,9 @@ void lesson_10(Page& page) {
 
   // ## What it costs on the wire
   //
-  // Forward passes K and V on 3 times. Backward does so again, and passes dK and dV on 4 times. Being
-  // sums, these are f32. If K and V are too, that is 7 to 3; in two bytes, it is 3 + 2 · 4 = 11 to 3.
+  // Forward passes K and V on 3 times. Backward does so again, and passes dK and dV on 4 times.
+  // These are sums, so they are f32. If K and V are too, that is 7 to 3; in two bytes it is 3 + 2 ·
+  // 4 = 11 to 3.
   //-
   double sent[2] = {};  // by rank 1, in each pass
   for (const TraceEvent& event : run.recording.events[1])
@@ -131,7 +131,7 @@ void lesson_10(Page& page) {
   page.value("rank 1 sends, forward", bytes(sent[0]));
   page.value("rank 1 sends, backward", bytes(sent[1]));
   page.ring_trace(std::move(run.recording), story);
-  page.picture("gradients.png", "Backward: a gradient follows its block, and goes on after it");
+  page.picture("gradients.png", "By steps: after the blocks, gradients make one hop more");
 
   // ## Checks
   page.check("delta is dout times out", std::abs(mean_of_products - dout * out) < 1e-12);

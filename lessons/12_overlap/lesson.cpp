@@ -1,6 +1,6 @@
 // # Overlap and F/B: is a ring worth it?
 // > Computing grows with the square of a block's rows, sending only with the rows. So there is a
-// > length from which hops cost nothing, and one division tells it.
+// > length from which hops cost nothing, and one division gives it.
 //
 // **You know** that a hop hides behind the computing if it is shorter (lesson 6), and what travels
 // under which mask and with which heads (lessons 8 to 11). **You will see** how many rows a rank must
@@ -8,10 +8,10 @@
 //
 // ## Two lines that cross
 //
-// A rank holds c rows. In a step its c queries meet c keys: c² scores a head. With d = head_dim, each
-// takes d products and d sums, and so does its part of P V: 4 d c² operations. Meanwhile the next block
-// comes in: c rows of K and of V, d numbers of e bytes each. With F operations a second and B bytes a
-// second, one way:
+// A rank holds c rows. In a step its c queries meet c keys: c² scores a head. With d = head_dim,
+// each takes d products and d sums, and so does its part of P V: 4 d c² operations. Meanwhile the
+// next block comes in: c rows of K and of V, d numbers of e bytes each. At F operations a second
+// and B bytes a second, one way, these take:
 //
 //     computing   4 d c² / F             sending   2 d e c / B
 //
@@ -20,7 +20,7 @@
 //
 //     c* = (F/B) · (e/2) · (G/H)
 //
-// d is in both, and falls out. For numbers of two bytes and as many heads, c* is simply F/B.
+// d is in both and cancels out. For numbers of two bytes and as many heads, c* is simply F/B.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -79,13 +79,14 @@ void lesson_12(Page& page) {
   //+
   page.table(machines);
 
-  // Better processors make it worse, better wires make it better, grouped heads help by their factor.
-  // These are the peaks of data sheets; a kernel that reaches 70 % of F needs 70 % of the rows.
+  // A better processor makes c* larger, a better link makes it smaller, and grouped heads divide
+  // it. These are the peaks of data sheets; a kernel that reaches 70 % of F needs 70 % of the rows.
   //
   // ## Below the crossover
   //
-  // Then what sticks out of a step, hop less computing, is *exposed communication*. Eight H100 with
-  // InfiniBand, 32 heads of 128, a full mask, several lengths. Times are those of all steps together:
+  // Then the hop takes longer than the computing, and the difference is *exposed communication*.
+  // The table has it for eight H100 with InfiniBand, 32 heads of 128, and a full mask. Times are
+  // those of all steps together:
   //-
   Table lengths({"seqlen", "rows a rank", "computing", "exposed", "exposed share"});
   double exposed_at_crossover = 0;
@@ -100,20 +101,20 @@ void lesson_12(Page& page) {
   //+
   page.table(lengths);
 
-  // At c* = 19,788 the exposed part is gone, and it stays gone. Read the other way round, it is a
-  // limit on ranks: a text of S tokens is good for S / c* of them; more make the blocks too small.
-  page.predict("A million tokens (1,048,576), the same machines: how many ranks at most?", "ranks",
-               std::floor(1048576 / 19788.0), 0.03);
+  // At c* = 19,788 the exposed part is gone, and it stays gone. Read the other way round, c* limits
+  // the ranks: a text of S tokens is good for S / c* of them, and more make the blocks too small.
+  page.predict("A million tokens (1,048,576), a full mask, no groups: how many ranks at most?",
+               "ranks", std::floor(1048576 / 19788.0), 0.03);
 
   // Backward computes 2.5 times as much, and moves gradients too, in f32 (lesson 10): four bytes on
-  // top of the two of each number of K and V, so three times the bytes.
+  // top of the two of each number, so three times the bytes. With a full mask and no groups:
   const double backward = threshold_rows(job_of(8192, 8, 32), a100, Pass::backward, 1.0);
   page.value("c* of the backward pass on the A100", std::round(backward), "rows");
 
   // ## On your machine
   //
   // Ranks on threads have wires too: copies in memory, and waking each other up. With blocks of 16
-  // rows these may take longer than the work. With 1,024 they are little beside it:
+  // rows these may take longer than the work. With 1,024 they hardly count:
   RingRun tiny = small_ring(4 * 16), large = small_ring(4 * 1024);
   //-
   Table runs({"rows a rank", "rank 0 computed for", "waited for"});
@@ -122,7 +123,7 @@ void lesson_12(Page& page) {
     runs.row(run == &tiny ? 16 : 1024, seconds(rank.compute_s), seconds(rank.wait_s));
   }
   const std::vector<StoryStep> story = {
-      {.text = "Blocks of 16 rows. Between the compute slices there are gaps: exposed.",
+      {.text = "Blocks of 16 rows. In the gaps between compute slices ranks wait.",
        .figure = Figure::timeline},
       {.text = "A wait slice says for whom. Compare runs/lessons/12-large.json, with 1,024 rows.",
        .step = 1,
@@ -131,7 +132,7 @@ void lesson_12(Page& page) {
   page.table(runs);
   page.trace(std::move(tiny.recording), story);
   page.ring_trace(std::move(large.recording), {{.text = "1,024 rows: no gaps."}}, "large");
-  page.picture("overlap.png", "Blocks of 1,024 rows: the hops are thin lines under the computing");
+  page.picture("overlap.png", "Blocks of 16 rows, and of 1,024: idle ranks, and busy ones");
 
   // `./ringscope plan` does these sums for any machine, and `plan --measure` finds F and B of yours.
   //

@@ -11,8 +11,8 @@
 // A GPU has about a hundred processors, and each keeps hundreds of threads going. A **kernel** is a
 // function that all of them run; each asks for its number to find its share. Threads come in
 // groups: a *thread block*, up to 1,024 of them, stays together on one processor, where its threads
-// can wait for each other. Blocks know nothing of each other. That suits query rows, which have
-// nothing to say to each other: a block gets a tile of rows, and there are enough blocks for all.
+// can wait for each other. Blocks are independent of each other, and so are query rows: a block
+// gets a tile of rows, and there are enough blocks for all.
 //
 // To begin with, a thread owns one row. The row and its carried state lie in registers, which are
 // the thread's alone; `row.meet(k, v)` carries the state on by one key, as in lesson 3.
@@ -39,11 +39,11 @@ void without_tiles(const GpuArrays& at) {
   row.write(at.out + number * kDim);
 }
 
-// The next one has a workbench. Every processor has some 200 KiB of memory of its own, much faster
-// than global memory, and a block may claim a piece of it: its *shared memory*. The block's threads
-// fetch 32 keys together, a few values each, and then all work from there. A **barrier** holds a
-// thread until all of its block have come (in CUDA `__syncthreads()`; here they have numbers, since
-// we shall leave them out). And a thread may own several rows:
+// The next kernel has a workbench. Every processor has some 200 KiB of memory of its own, much
+// faster than global memory, and a block may claim a piece of it: its *shared memory*. The block's
+// threads fetch 32 keys together, a few values each, and then all work from there. A **barrier**
+// holds a thread until all of its block have come (in CUDA `__syncthreads()`; here they have
+// numbers, since we shall leave them out). And a thread may own several rows:
 template <int kRows>
 void with_tiles(const GpuArrays& at) {
   const int first = blockIdx.x * blockDim.x * kRows + threadIdx.x;
@@ -72,10 +72,10 @@ void with_tiles(const GpuArrays& at) {
 void lesson_13(Page& page) {
   // ## Counting
   //
-  // 256 queries, 256 keys, head_dim 32: K and V together are 64 KiB. Blocks have 64 threads. (What
-  // is `run_kernel(f, {4, 64, n}, in)` here, CUDA writes `f<<<4, 64, 4 * n>>>(in)`.)
+  // 256 queries, 256 keys, head_dim 32: K and V together are 64 KiB. Blocks have 64 threads. (CUDA
+  // writes `f<<<4, 64, 4 * n>>>(in)` for `run_kernel(f, {4, 64, n}, in)`.)
   const Guess naive = page.predict("What do all threads of the first kernel read of K, V?", "MiB");
-  const Guess tiled = page.predict("With tiles, a row a thread: from global memory?", "KiB");
+  const Guess tiled = page.predict("What do they read from global memory with tiles?", "KiB");
   const AttentionInputs in = random_inputs({.seqlen = kTokens, .head_dim = kDim});
   const int floats = 2 * kKeys * kDim;  // of shared memory, for a block
   GpuRun runs[] = {run_kernel(without_tiles, {.blocks = 4, .threads = 64}, in),
@@ -85,9 +85,9 @@ void lesson_13(Page& page) {
   page.answer(naive, runs[0].global.bytes_read() / 0x1p20);
   page.answer(tiled, runs[1].global.bytes_read() / 0x1p10);
 
-  // What a block fetches, its 64 threads share. (Caches would have caught some of the first
-  // kernel's reads, by luck.) But the reads have only moved to the workbench. The same again helps
-  // there: a value in a register serves all rows of the thread.
+  // The 64 threads of a block share what it fetches. (Caches would have caught some of the first
+  // kernel's reads, by luck.) But the reads have only moved to the workbench. There the same idea
+  // helps: a value in a register serves all rows of the thread.
   //-
   Table reads({"kernel", "K and V from global memory", "from shared memory"});
   const char* const names[] = {"without tiles", "tiles, a row a thread", "2 rows", "4 rows"};
@@ -99,7 +99,7 @@ void lesson_13(Page& page) {
   //+
   page.table(reads);
 
-  // But registers are few, and one block keeps one processor busy. Where to stop, measuring tells.
+  // But registers are few, and one block keeps one processor busy. Measure to find where to stop.
   //
   // ## Why the barriers
   //
@@ -110,14 +110,14 @@ void lesson_13(Page& page) {
     without[left_out] = wrong_rows(run_kernel(with_tiles<1>, {4, 64, floats}, in), in, kDim);
   page.value("wrong rows", numbers({without[0], without[1], without[2]}, 0));
 
-  // The third kernel of the project's ladder has the same, for tiles of 32 rows by 32 keys:
+  // The third kernel of the project's ladder has both barriers, for tiles of 32 rows by 32 keys:
   page.region("cuda/kernels/03_shared_tiles.cu", "tile");
 
   // ## Thirty-two at a time
   //
-  // Threads run in **warps** of 32, which read together. Global memory gives what they want in
-  // pieces of 32 bytes. Shared memory has 32 banks, word w in bank w mod 32, and a bank serves one
-  // word a round. So it matters which words neighbours ask for:
+  // Threads run in **warps** of 32, which read together. Global memory delivers in pieces of 32
+  // bytes. Shared memory has 32 banks, word w in bank w mod 32, and a bank serves one word a round.
+  // So it matters which words neighbours ask for:
   page.predict("Rows of 32 words. Thread i wants the first word of row i. How many rounds?", "",
                static_cast<double>(access_with_stride(32).rounds()), 0);
   //-

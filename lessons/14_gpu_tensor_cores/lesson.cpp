@@ -9,9 +9,9 @@
 // ## A matrix an instruction
 //
 // A *tensor core* is a unit of a GPU's processor that multiplies small matrices of 16-bit numbers
-// and adds up in f32. The instruction `mma` multiplies A, 16 x 16, by B, 16 x 8. A whole warp gives
-// it together: each of the 32 threads holds some values of A, B and the result C in its registers.
-// Which ones, `a_row` to `c_column` say. A register has two values of A or B, next to each other:
+// and adds up in f32. The instruction `mma` multiplies A, 16 x 16, by B, 16 x 8. A whole warp
+// issues it: each of the 32 threads holds some values of A, B and the result C in its registers.
+// `a_row` to `c_column` give their positions. A register has two adjacent values of A or B:
 #include <cuda_runtime.h>
 
 #include "lessons/book/gpu_pipeline.h"
@@ -41,11 +41,11 @@ void multiply(const float* a, const float* b, float* c) {  // by the 32 threads 
 }  // namespace
 
 void lesson_14(Page& page) {
-  // Which thread has which value of C? Of its upper half; the lower one is the same again:
+  // This is which thread has which value of C's upper half; the lower half is the same again:
   page.print(matrix(holders_of_c(), 8, 0));
 
-  // A thread's values of C lie as those of the left half of A do. So two C of scores, side by side,
-  // once softmax has made them P, are the A of the next product, P V, and stay in their thread.
+  // A thread's values of C lie as those of the left half of A do. So softmax turns two C of scores,
+  // side by side, into P, which is the A of the next product, P V; all values stay in their thread.
   page.predict("How many products does the one instruction make?", "", 16 * 8 * 16, 0);
 
   // NVIDIA's Hopper GPUs (H100, H200) have a larger one, `wgmma`: four warps together, 64 rows, up
@@ -65,8 +65,9 @@ void lesson_14(Page& page) {
   // A machine that fast must never wait for its operands. Hopper has a **copy engine** (TMA): a
   // thread asks for a whole tile, the copy runs on its own, and its bytes are counted at a barrier
   // when they have landed. So one thread does all the fetching, the *producer*; the others consume.
-  // There are two buffers, as in lesson 6, with two barriers each: `full` says: a tile has landed,
-  // `empty`: all consumers are done with it. Who waits says for which time, even or odd: parity.
+  // There are two buffers, as in lesson 6, with two barriers each: `full` tells that a tile has
+  // landed, `empty` that all consumers are done with it. A wait names the time that it is for, even
+  // or odd: its parity.
   const auto pipeline = [](Stages<2>& shared, const TensorMap& matrix, float* sums) {
     StagePlace<2> at;  // stage 0, 1, 0, 1, ..., parity 0, 0, 1, 1, ...
     const int consumer = static_cast<int>(threadIdx.x) - 32;
@@ -120,19 +121,19 @@ void lesson_14(Page& page) {
   //+
   page.table(clocks);
 
-  // It is the overlap of lesson 6. (A bound, by counting clocks; nothing was measured.) In the
-  // ladder's seventh kernel, products are started and run on their own: S of this tile, and O += PV
-  // of the one before. `wgmma_wait<1>` waits for all but the youngest, so for S; its softmax runs
-  // beside PV. And two groups of consumers take turns with products and softmax:
+  // It is the overlap of lesson 6. (It is a bound, by counting clocks; nothing was measured.) In
+  // the ladder's seventh kernel, products are started and run on their own: S of this tile, and O
+  // += PV of the one before. `wgmma_wait<1>` waits for all but the youngest, so for S; its softmax
+  // runs beside PV. And two groups of consumers take turns with products and softmax:
   page.region("cuda/kernels/07_hopper_overlap.cu", "overlap");
 
   // ## Who knows what
   //
-  // - The model: results are right, threads hold what they should, and waits that are missing show
-  //   (`tests/cuda_model` takes those of the kernels out, one at a time).
-  // - The compiler's log: the registers suffice (`cuda/kernels/registers.txt`).
-  // - A GPU alone: that memory is ordered as we think, and how fast it is. `./ringscope gpu-check`
-  //   measures, and `bench/results` is where results belong. No lesson has any.
+  // - The model shows that results are right, that threads hold what they should, and which waits
+  //   are needed (`tests/cuda_model` takes those of the kernels out, one at a time).
+  // - The compiler's log shows that the registers suffice (`cuda/kernels/registers.txt`).
+  // - Only a GPU shows that memory is ordered as we think, and how fast it is. `./ringscope
+  //   gpu-check` measures, and `bench/results` is where results belong. No lesson has any.
   //
   // ## Checks
   page.check("The mma is the product of its matrices", multiplies(multiply));

@@ -1,10 +1,10 @@
 // # Real processes, and hangs on purpose
-// > A ring that hangs says nothing by itself. Six mistakes, made on purpose: what ends such a run,
-// > whom it blames, and what its recording shows.
+// > A ring that hangs says nothing by itself. This lesson makes six mistakes on purpose, and shows
+// > what ends such a run, whom it blames, and what it records.
 //
 // **You know** from lesson 6 the loop of the ring, and that a hop is started before the computing.
-// **You will see** what a hop becomes when ranks are processes, the mistakes that ring programs are
-// made with, and how a run that stands still finds out who is to blame.
+// **You will see** what a hop becomes when ranks are processes, the mistakes that ring programs
+// make, and how a run that stands still finds out who is to blame.
 //
 // ## Send and receive
 //
@@ -21,11 +21,11 @@
 
 namespace ringscope::lessons::chapter_15 {
 void lesson_15(Page& page) {
-  // Now four ranks, each of which first sends its block, and when that is over, receives one.
+  // Now let each of four ranks first send its block, and when that is over, receive one.
   const Guess guess = page.predict("How many of the four blocks arrive?", "blocks");
 
   // The ring on threads can commit such a mistake too: an `Injection` puts one into a rank's hop. A
-  // run that stands still for a second shall be ended:
+  // run that stands still for a second is ended:
   Problem config;
   config.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = 64, .head_dim = 8};
   config.world_size = 4;
@@ -40,9 +40,9 @@ void lesson_15(Page& page) {
   page.answer(guess, static_cast<double>(arrived), 0);
   page.print(circle.message);
 
-  // Each send waits for the next rank to receive, which that rank will do after its own send.
-  // What makes this mistake common: MPI may put a small block aside in memory of its own, and the
-  // send is over at once. Such a program passes all its tests, and hangs when the sequence grows.
+  // Each send waits for the next rank to receive, which that rank will do after its own send. The
+  // mistake is common, because MPI may put a small block aside in memory of its own, and the send
+  // is over at once. Such a program passes all its tests, and hangs when the sequence grows.
   //
   // The cure is to hand over both as one *group*: the library starts all of it before it waits for
   // any. That is how this project sends over NCCL:
@@ -51,9 +51,9 @@ void lesson_15(Page& page) {
   // MPI has two calls that only start, `MPI_Isend` and `MPI_Irecv`. Later one asks what is over:
   page.region("core/mpi/mpi_hop.cpp", "progress");
 
-  // Somebody must ask, and often, for many MPIs move a block only while being asked. A rank
-  // that computes a whole step without asking gets its hop after the step, not under it. So each
-  // rank has a second thread that does little else, and overlap (lesson 6) is real.
+  // Somebody must ask often, because many MPIs move a block only while being asked. A rank that
+  // computes a whole step without asking gets its hop after the step, not under it. So each rank
+  // has a second thread that does little else, and overlap (lesson 6) is real.
   //
   // ## Dead, or thinking?
   //
@@ -63,21 +63,19 @@ void lesson_15(Page& page) {
   page.region("core/run/watchdog.h", "RankStatus");
 
   // When no pulse has grown for the whole timeout, or one was not heard of for so long, the run is
-  // over. Whom to blame? Follow the waits from rank to rank: they go round in a circle, as above,
-  // or end at a rank that waits for nobody. Example: rank 2 sends in hop 1, but forgets to receive.
+  // over. To find whom to blame, it follows the waits from rank to rank. They go round in a circle,
+  // as above, or end at a rank that waits for nobody else. For example, rank 2 sends in hop 1, but
+  // forgets to receive.
   const Guess steps = page.predict("How many of its four steps does rank 3 compute?", "steps");
   const Ending forgot = with(Fault::unposted_recv, 2, 1);
   //-
   const std::vector<StoryStep> story = {
-      {.text = "Hop 1: rank 2 sends, and rank 3 gets its block.",
-       .step = 1,
-       .rank = 3,
-       .lane = Lane::recv},
-      {.text = "Rank 2 takes nothing, and so waits with no block for step 2.",
+      {.text = "Hop 1: rank 3 gets what rank 2 sends.", .step = 1, .rank = 3, .lane = Lane::recv},
+      {.text = "Rank 2 posted no receive, so it waits without a block for step 2.",
        .step = 2,
        .rank = 2,
        .lane = Lane::wait},
-      {.text = "In hop 2 it has nothing to pass on. Rank 3 waits for it.",
+      {.text = "So it has nothing to pass on in hop 2, and rank 3 waits for it.",
        .step = 3,
        .rank = 3,
        .lane = Lane::wait}};
@@ -87,11 +85,12 @@ void lesson_15(Page& page) {
   page.table(progress_table(forgot.recording));
   page.print(forgot.message);
   page.trace(forgot.recording, story);
-  page.picture("hang.png", "The recording: soon all wait, until the run is ended");
+  page.picture("hang.png", "By steps: in steps 2 and 3 all wait in vain, until the run is ended");
 
-  // Rank 3 got what rank 2 sent in hops 0 and 1. Ranks 1 and 2 wait for each other, says the table,
-  // but they are not alike: rank 1 has done its part of hop 1, and rank 2 has not asked for the
-  // block. So it is rank 2 that waits for nobody. The recording is kept although the run failed:
+  // Rank 3 got what rank 2 sent in hops 0 and 1. Ranks 1 and 2 each lack the other's part of hop 1.
+  // But rank 1 has posted its own, a send, and waits for rank 2 to take it. Rank 2 has not posted
+  // its own, a receive, so nobody can help it: the message says that it waits for nobody. The
+  // recording is kept although the run failed:
   page.region("lessons/book/ending.h", "ending_of");
 
   // ## The other four
@@ -109,9 +108,9 @@ void lesson_15(Page& page) {
 
   // The last is the worst: no rank notices, only a comparison with known numbers does (`--verify`).
   // The first is noticed because both sides of a hop say how many bytes they mean before any moves.
-  // (NCCL has no such words; there it hangs.) And the death? NCCL lets the others wait for ever,
-  // and MPI leaves it to its launcher. So each process here also holds a TCP connection to rank 0.
-  // When a process ends, in whatever way, it is closed; rank 0 knows at once, and tells all.
+  // (NCCL does not, and hangs.) After a death NCCL lets the others wait for ever, and MPI leaves it
+  // to its launcher. So each process here also holds a TCP connection to rank 0. It closes when a
+  // process ends in any way, so rank 0 knows at once, and tells all.
   //
   // ## Before the first hop
   //

@@ -10,8 +10,8 @@
 //
 // A small language model reads bytes and guesses, at each, the next one. A table makes every byte a
 // row of numbers, x. Layers add to it. A last product makes 256 scores of each row, whose softmax
-// says how likely each byte is to follow. The row's loss is -log of what the right one got, and
-// training lowers the mean over all rows. The layers (`begins` is for recordings):
+// says how likely each byte is to follow. The row's loss is -log of what the right byte got, and
+// training lowers the mean over all rows. These are the layers (`begins` is for recordings):
 #include "lessons/book/model_tables.h"
 #include "lessons/book/page.h"
 
@@ -20,12 +20,12 @@ void lesson_16(Page& page) {
   page.region("core/model/model.cpp", "layers");
 
   // `norm` brings a row to one size, and `mlp` is three matrix products with it. Neither looks at
-  // another row, nor do table, scores and loss. Attention does, but only in its ring; before that:
+  // another row, nor do table, scores and loss. Attention does, in its ring. Before that:
   page.region("core/model/attention_layer.cpp", "projections");
 
   // So a row need never move. To keep the same rows through the whole model, with a copy of all
-  // weights, is *context parallelism*. Whatever grows with the text is split by N. Two things are
-  // left that a row has not by itself: where it stands, and the weights, which all rows share.
+  // weights, is *context parallelism*. Whatever grows with the text is split by N. Only two things
+  // concern other rows: where a row stands, and the weights, which all rows share.
   //
   // ## Where a row stands
   //
@@ -35,7 +35,7 @@ void lesson_16(Page& page) {
   page.region("core/model/layers.cpp", "angle");
 
   // `row` is the local row (lesson 8). It is tempting to take it for the position, and on one rank
-  // that is even right. Now 16 equal rows on 4 ranks, contiguous, seen by the query at position 9:
+  // that is even right. Take 16 equal rows on 4 ranks, contiguous, and the query at position 9:
   const Guess guess = page.predict(
       "With local rows for positions, how many of the 16 keys seem to be at distance 0?", "keys");
   const auto turned = [](Index first_position) {  // four rows
@@ -54,7 +54,7 @@ void lesson_16(Page& page) {
   //
   // A weight's gradient is a sum over all rows, of all ranks. Each rank adds up over its own; then
   // these are added up over the ranks, and all get the result: an *all-reduce*. It is a ring, too.
-  // Of N chunks each collects its sum in N - 1 hops, as dK and dV did:
+  // Each of N chunks collects its sum in N - 1 hops, as dK and dV did:
   page.region("core/model/replica.cpp", "collect");
 
   // In N - 1 more hops the whole chunks go round. Then all ranks change their weights alike.
@@ -67,8 +67,8 @@ void lesson_16(Page& page) {
   //
   // A mean is over all rows. It is tempting to let each rank take the mean over its own, and then
   // the mean of the ranks. S1 divides the sum of the gradients by N, and does so for a summed loss
-  // ([claim C44](../claims.md#c44)). So: four ranks, with a `scale` for their own rows' losses, and
-  // a factor `after` the gradients were added up.
+  // ([claim C44](../claims.md#c44)). Let four ranks `scale` their own rows' losses, and apply a
+  // factor `after` the gradients were added up.
   const ModelShape shape = {
       .layers = 2, .width = 32, .num_heads = 4, .num_heads_kv = 2, .head_dim = 8, .hidden = 80};
   const auto off_by = [](const ModelJob& job, const auto& scale, double after) {
@@ -83,8 +83,8 @@ void lesson_16(Page& page) {
 
   // The mean of means is right when all ranks have as many rows (16 are 4, 4, 4, 4), and wrong
   // otherwise (10 are 3, 3, 2, 2). An optimizer such as Adam, which divides gradients by their
-  // usual size, hides a constant factor, so such a mistake may live long. What never fails: the
-  // ranks' gradients add up, and the only count is that of all rows, which every rank knows.
+  // usual size, hides a constant factor, so such a mistake may live long. It is always right to add
+  // up the ranks' gradients and to divide by the count of all rows, which every rank knows.
   page.region("core/model/replica.cpp", "step");
 
   // ## The same model on 1, 2 and 4 ranks
@@ -94,15 +94,15 @@ void lesson_16(Page& page) {
   const Agreement same = agreement_of(job, windows, *one[0]);
   page.table(same.table);
 
-  // And are these gradients right? Move all weights of one kind a bit in the direction of their
-  // gradient: the loss has to rise by the gradient's length.
+  // Are these gradients right? If all weights of one kind move a bit in the direction of their
+  // gradient, the loss has to rise by the gradient's length.
   const Nudged nudges = nudged(job, windows, *one[0]);
   page.table(nudges.table);
 
   // ## All that is sent
   //
-  // Over all N ranks, KV being a layer's K and V of all rows: in each layer (N - 1) KV forward and
-  // (2N - 1) KV backward (lesson 10); then 2 (N - 1) times the gradients, with the loss among them.
+  // Let KV be a layer's K and V of all rows. In each layer all N ranks send (N - 1) KV forward and
+  // (2N - 1) KV backward (lesson 10). Then they send the gradients, with the loss, 2 (N - 1) times.
   const Index kv = 2 * job.batch * job.seqlen * shape.num_heads_kv * shape.head_dim * 4;
   const Index gradients = (one[0]->weights.layout.size() + 1) * 4;
   const SentBytes formula{shape.layers * 3 * kv, shape.layers * 7 * kv, 2 * 3 * gradients};
@@ -114,19 +114,19 @@ void lesson_16(Page& page) {
   // ## It learns
   //
   // The text says "Of 2 ranks, rank 0 sends to rank 1 and receives from rank 1.", and so on up to
-  // nine ranks. Whoever knows only how often each byte occurs has the text's entropy as mean loss:
+  // nine ranks. A model that knows byte counts alone has the text's entropy as mean loss:
   const TrainingSettings settings{shape, {.rate = 1e-2}, 4, 128};  // four sequences of 128 bytes
   const double entropy = unigram_entropy(ring_text());
   page.value("entropy of single bytes", fixed(entropy, 2));
   const Learning learnt = learning(settings, 40);
   page.table(learnt.table);
 
-  // And a step of two ranks, recorded, with one sequence of 1,024 bytes:
-  page.trace(recorded_step({shape, {}, 1, 1024}, {PartitionKind::zigzag, 2}),
+  // This is a recorded step of two ranks, with one sequence of 256 bytes:
+  page.trace(recorded_step({shape, {}, 1, 256}, {PartitionKind::zigzag, 2}),
              {{.text = "The model's lane: layers forward, loss, layers backward, and the sum."},
-              {.text = "Only in a ring do ranks meet. K and V of the second layer.", .step = 0},
+              {.text = "Ranks meet only in a ring: K and V of the second layer.", .step = 0},
               {.text = "Backward, gradients come home.", .pass = Pass::backward, .step = 1}});
-  page.picture("step.png", "A training step: ranks meet in rings, and to sum gradients (green)");
+  page.picture("step.png", "A training step: ranks meet in rings, and to sum gradients, in green");
 
   // ## Checks
   page.equal("By local rows four keys seem to be at distance 0", scores.at_distance_0[0], 4);
@@ -142,8 +142,8 @@ void lesson_16(Page& page) {
 
   // ## Exercise
   //
-  // Texts are filled up with bytes that don't count. By what must a rank multiply its gradients, if
-  // its rows that count are not as many as others', and all there is takes means over ranks?
+  // Texts are padded with bytes that don't count. By what must a rank multiply its gradients if
+  // ranks differ in how many of their rows count, and gradients can only be averaged over ranks?
   // `lessons/16_context_parallel_model/exercise.h`; `./ringscope lesson 16 --check` tries it.
 }
 

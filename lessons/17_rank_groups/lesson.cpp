@@ -16,9 +16,9 @@
 // - **PP**, pipeline: some of the layers; it passes its rows on to the next stage
 // - **DP**, data: some of the sequences of a batch
 //
-// TP, CP, PP and DP shall also say how many parts there are. Their product is the world, and a rank
-// has an index along each axis: tp, cp, pp, dp. As hours, minutes and seconds number the seconds of
-// a day, these number the ranks, with TP in the place of the seconds:
+// TP, CP, PP and DP also stand for the numbers of parts. Their product is the world, and a rank has
+// an index along each axis: tp, cp, pp, dp. As hours, minutes and seconds number the seconds of a
+// day, these number the ranks, with TP in the place of the seconds:
 //
 //     rank = ((dp · PP + pp) · CP + cp) · TP + tp
 #include <algorithm>
@@ -32,7 +32,8 @@ namespace ringscope::lessons::chapter_17 {
 void lesson_17(Page& page) {
   const Guess index = page.predict("TP 2, CP 4, PP 2, DP 2: which index along CP has rank 21?", "");
 
-  // Back from the number to the indices: divide by a size, keep what remains, from TP on outwards.
+  // To get from the number back to the indices, divide by one size after the other, from TP on
+  // outwards. The remainders are the indices.
   page.region("core/model/rank_groups.cpp", "indices");
   const RankGroups world({{2, 4, 2, 2}}, 32);  // TP, CP, PP, DP
   const PerAxis own = world.indices(21);
@@ -41,11 +42,11 @@ void lesson_17(Page& page) {
   // ## Groups
   //
   // Ranks that differ along one axis, and along no other, are a *rank group* of that axis. They
-  // have different parts of the same thing, so these are who must talk. Rank 21 is in four groups:
+  // have different parts of the same thing, so they must talk. Rank 21 is in four groups:
   page.table(own_groups_table(world, 21));
 
-  // From one to the next it is the product of the sizes further in. Now let a node have eight
-  // ranks.
+  // The distance from one member to the next is the product of the sizes further in. Now let a node
+  // have eight ranks.
   const GroupPlacement pipeline = placement(world, Axis::pipeline, 8);
   page.predict("How many of the 16 pipeline groups lie on one node?", "groups", pipeline.inside, 0);
 
@@ -65,8 +66,8 @@ void lesson_17(Page& page) {
   page.table(talk_table(job, 8));
 
   // The ring sends most bytes, and yet TP is further in. A hop travels while the rank attends
-  // (lesson 12). During a sum over heads nothing can be computed, since the next layer wants all of
-  // y. So TP comes first, then CP, which also talks in every layer. PP and DP may be far apart.
+  // (lesson 12). During a sum over heads nothing can be computed, because the next layer needs all
+  // of y. So TP comes first, then CP, which also talks in every layer. PP and DP may be far apart.
   // Were TP outermost, its groups would lie as those of data do above: all 16 across two nodes.
   //
   // ## Heads and rows at once
@@ -84,20 +85,20 @@ void lesson_17(Page& page) {
   // ## What grows and what shrinks
   page.predict("TP twice as large, CP half: by what factor does a block of the ring grow?", "", 1);
 
-  // Half the heads, but twice the rows: it stays as it is. There are fewer hops, though, and larger
-  // sums. For one of the layers above, on 32 ranks, each of them sends:
+  // A block has half the heads, but twice the rows, so it stays as large. There are fewer hops,
+  // though, and larger sums. For one of the layers above, on 32 ranks, each of them sends:
   job.layers = 1;
   const SplitWays ways = split_ways(job, 32, {1, 2, 4, 8});
   page.table(ways.table);
 
   // TP 4 sends least; TP 1 has no sum to wait for. TP 16 is not there: its groups would not lie on
   // a node of eight, and K and V have only 8 heads here (grouped heads, lesson 11). Two ranks might
-  // hold copies of the same one, but then blocks would shrink no more. This project refuses:
+  // hold copies of the same head, but then blocks would no longer shrink. This project refuses:
   page.print(refusal_of_heads(32, 8, 16));
 
   // ## Whose gradients are added up
   //
-  // A rank's weights are also on all those with the same tp and pp, which have other rows of the
+  // A rank's weights are also on all ranks with the same tp and pp. These have other rows of the
   // sequence, or other sequences. So gradients are added up over CP and DP together:
   const std::vector<int> same_weights = world.members(21, kGradientAxes);
   page.value("with the weights of rank 21", listed(same_weights));

@@ -9,13 +9,12 @@
 // ## One row at a time
 //
 // A model answers in two phases. **Prefill** reads the prompt: all its rows at once, with K and V
-// going round, as in all lessons before. Then it writes. For the next token it needs one row more:
-// one query, which attends all keys so far. Then the next. That is *decode*.
+// going round, as in all lessons before. Then it writes, token by token. For each it needs one row
+// more: one query, which attends all keys so far. That is *decode*.
 //
-// Earlier rows change no more: under a causal mask none of them sees a later one. So each layer
-// keeps their keys and values instead of computing them again, in the *KV cache*.
+// Earlier rows do not change any more, because under a causal mask none of them sees a later one.
+// So each layer keeps their keys and values instead of computing them again, in the *KV cache*.
 #include "core/cost/hardware.h"
-#include "core/decode/generate.h"
 #include "lessons/book/growing_text.h"
 #include "lessons/book/page.h"
 
@@ -37,17 +36,22 @@ void lesson_18(Page& page) {
   // Decode leaves the arithmetic waiting: it is **bound by bandwidth**. The prefill is not, since
   // thousands of queries use what is read once.
   //
-  // So a token takes as long as reading the cache. Say a model has 32 layers, 32 query heads, 8
-  // heads of K and V, 128 numbers each, of two bytes, and the text has 131,072 tokens:
+  // So a token takes as long as reading the cache and the weights. Say a model has 8 · 10⁹ weights
+  // and 32 layers, each with 32 query heads and 8 heads of K and V of 128 numbers. Numbers have two
+  // bytes, and 131,072 tokens were read:
   const double layers = 32, heads = 32, heads_kv = 8, head_dim = 128, tokens = 131072;
   const double cache = layers * tokens * heads_kv * 2 * head_dim * 2;
   const double flops = layers * tokens * heads * 4 * head_dim;
   const double reading_ms = 1e3 * cache / gpu.memory_bytes_per_s.value();
+  const double weights_ms = 1e3 * 8e9 * 2 / gpu.memory_bytes_per_s.value();
   page.value("the cache", bytes(cache));
   page.value("to read it, for every token", fixed(reading_ms, 2), "ms");
-  page.value("to compute", fixed(1e3 * flops / gpu.peak_flops(DType::bf16), 2), "ms");
+  page.value("to read the weights", fixed(weights_ms, 2), "ms");
+  page.value("to compute the attention", fixed(1e3 * flops / gpu.peak_flops(DType::bf16), 2), "ms");
 
-  // That is what ranks are good for here: eight of them read an eighth each, at once, in 0.64 ms.
+  // Of eight ranks each reads an eighth of the cache, in 0.64 ms. But each has a copy of the
+  // weights (lesson 16), and reads all of it. So a token is 1.8 times as fast on eight ranks, not 8
+  // times. Only tensor parallel ranks read a part of the weights (lesson 17).
   //
   // ## The wrong way round
   //
@@ -57,17 +61,17 @@ void lesson_18(Page& page) {
   const double ring_ms = 1e3 * ring_bytes / find_link("NVLink4").bytes_per_s;
   page.answer(guess, ring_ms, 0.1);
 
-  // One GPU that reads all of it is done sooner. So turn it round: let the query go to the keys. In
-  // fact not even that, because all ranks have the weights, and each computes the token's row by
-  // itself. Each attends its shard of the cache, and has out and lse (lesson 2) for every head: 129
-  // numbers in f32. Only these travel, to be merged, and they don't grow with the text:
+  // One GPU that reads all of it is done sooner. So turn it round, and let the query go to the
+  // keys. Not even the query travels, because all ranks have the weights, and each computes the
+  // token's row by itself. Each attends its shard of the cache, and has out and lse (lesson 2) for
+  // every head: 129 numbers in f32. Only these travel, and they don't grow with the text:
   const MergeCost ring = merge_cost(MergeKind::ring, 32, 128, 8);
   const MergeCost tree = merge_cost(MergeKind::tree, 32, 128, 8);
   page.table(ways_table(ring_bytes, ring, tree, layers));
 
-  // Was the prefill wrong, then? There a rank has as many queries as rows of K and V. In a layer
-  // such a row is 4,096 bytes and a query's results are 16,512, so K and V travel. In decode it has
-  // 16,384 rows, and one query. What is less should travel.
+  // The prefill was not wrong, because there a rank has as many queries as rows of K and V. In a
+  // layer such a row is 4,096 bytes and a query's results are 16,512, so K and V travel. In decode
+  // it has 16,384 rows, and one query. Whatever is less should travel.
   //
   // ## Merging
   //
@@ -82,16 +86,16 @@ void lesson_18(Page& page) {
                static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds), 0);
   page.table(merge_table(32, 128, {2, 3, 4, 8, 16}));
 
-  // That is one layer. Messages so short cost little but their start. At 5 µs each, 32 layers on
-  // eight ranks would take 0.96 ms in a tree, and 2.24 in a ring: more than reading takes.
+  // That is one layer. Such short messages cost little but their start. At 5 µs each, 32 layers on
+  // eight ranks take 0.96 ms in a tree and 2.24 in a ring, more than reading the shards.
   //
   // ## Where new rows go
   //
   // The new token's key and value belong to the cache, too. The ranks take turns:
   page.region("core/decode/decode_attention.cpp", "append");
 
-  // So two ranks differ by one row at most of what was written. What partition the prompt had does
-  // not matter: the newest query sees all keys, so a causal mask leaves no rank idle.
+  // So the ranks' shares of what was written differ by one row at most. What partition the prompt
+  // had does not matter: the newest query sees all keys, so a causal mask leaves no rank idle.
   //
   // ## In numbers
   //
@@ -113,18 +117,16 @@ void lesson_18(Page& page) {
   // The difference is to a prefill of all 106. Messages are those of one row. Threads only reach
   // their neighbours, so in the tree some are passed along, and counted once more.
   //
-  // And so a model writes. This one has learned one line by heart, and reads the first word of it:
+  // This is how a model writes. It knows one line by heart, and reads the first word of it:
   const std::string line = "keys stay, and the query travels.";
   const Checkpoint model = learned_by_heart(line + " ", 150);
-  const auto written = [&](int ranks) {
-    const GenerateOptions options{.prompt = "keys", .bytes = 29, .sampling = {.temperature = 0}};
-    return "keys" + generate_on_threads(model, {PartitionKind::zigzag, ranks}, options).text;
-  };
-  const std::string by_one = written(1), by_four = written(4);
+  const std::string by_one = written(model, "keys", 29, 1), by_four = written(model, "keys", 29, 4);
   page.print(by_four);
 
   // ## Checks
   page.equal("Eight ranks read their shards in 0.64 ms", fixed(reading_ms / 8, 2), "0.64");
+  page.equal("With the weights, eight ranks are 1.8 times as fast",
+             fixed((reading_ms + weights_ms) / (reading_ms / 8 + weights_ms), 1), "1.8");
   page.check("One that reads all of it is done before a ring", reading_ms < ring_ms);
   page.check("A row of K and V is 4,096 bytes, a query's results 16,512",
              2 * heads_kv * head_dim * 2 == 4096 && heads * (head_dim + 1) * 4 == 16512);

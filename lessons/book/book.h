@@ -3,11 +3,49 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "core/trace/event.h"
+#include "lessons/book/cell.h"
 #include "lessons/book/lesson.h"
-#include "lessons/book/writer.h"
 
 namespace ringscope::lessons {
+
+// ---
+// The output of a lesson: a terminal, or a page of Markdown. The book calls these functions in the
+// order in which a reader meets their contents.
+
+struct Question {
+  std::string text;
+  std::string unit;
+};
+
+class Writer {
+ public:
+  virtual ~Writer() = default;
+
+  virtual void begin(const Lesson& lesson) = 0;
+  virtual void prose(const std::string& markdown) = 0;
+  // Show C++ code. `origin` is "path, line N", or empty for the lesson's own code.
+  virtual void listing(const std::string& origin, const std::string& code) = 0;
+  // Return the reader's number, if there is a reader who gave one.
+  virtual std::optional<double> ask(const Question& question) = 0;
+  // Show the answer. `verdict` compares it with the reader's number, and is empty if there is none.
+  virtual void answer(const Question& question, const Cell& actual, const std::string& verdict) = 0;
+  virtual void value(const std::string& name, const Cell& value, const std::string& unit) = 0;
+  virtual void table(const Table& table) = 0;
+  virtual void text(const std::string& text) = 0;
+  // Show a claim. `details` gives both sides if it does not hold.
+  virtual void check(const std::string& claim, bool holds, const std::string& details) = 0;
+  // Show a recording with its story. `file` is its name for the reader.
+  virtual void recording(const std::string& file, const std::vector<StoryStep>& story) = 0;
+  // Show a picture. `file` is relative to the root of the tree.
+  virtual void picture(const std::string& file, const std::string& caption) = 0;
+  virtual void end(const Lesson& lesson, int checks, int failed) = 0;
+};
+
+// ---
+// The book.
 
 struct Told {
   int checks = 0;

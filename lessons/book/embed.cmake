@@ -1,7 +1,7 @@
 # Writes a C++ source with the texts of files:
 #   cmake -DOUTPUT=F -DROOT=DIR -DFILES=a,b,c -P embed.cmake     (paths from ROOT)
 string(REPLACE "," ";" FILES "${FILES}")
-set(text "// Made by lessons/book/embed.cmake.\n#include \"lessons/book/embedded.h\"\n\n"
+set(text "// Made by lessons/book/embed.cmake.\n#include \"lessons/book/lesson.h\"\n\n"
          "namespace ringscope::lessons {\n\n"
          "std::span<const EmbeddedFile> embedded_files() {\n"
          "  static constexpr EmbeddedFile files[] = {\n")

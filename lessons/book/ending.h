@@ -52,7 +52,7 @@ inline int last_awaited(const Recording& recording, int rank) {
 
 // Tabulate how far each rank of a run came.
 inline Table progress_table(const Recording& recording) {
-  Table table({"rank", "steps computed", "blocks received", "its last wait was for"});
+  Table table({"rank", "steps computed", "blocks received", "its last wait names"});
   for (int rank = 0; rank < recording.info.world_size; ++rank)
     table.row(rank, count_of(recording, rank, Lane::compute), count_of(recording, rank, Lane::recv),
               fmt::format("rank {}", last_awaited(recording, rank)));

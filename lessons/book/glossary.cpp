@@ -7,8 +7,7 @@
 #include <charconv>
 #include <stdexcept>
 
-#include "lessons/book/embedded.h"
-#include "lessons/book/source.h"
+#include "lessons/book/lesson.h"
 
 namespace ringscope::lessons {
 namespace {

@@ -15,6 +15,7 @@
 #include "core/base/math.h"
 #include "core/cost/hardware.h"
 #include "core/decode/decode_attention.h"
+#include "core/decode/generate.h"
 #include "core/decode/merge.h"
 #include "core/model/rank_threads.h"
 #include "core/ring/wire_counter.h"
@@ -166,7 +167,7 @@ Decoded decode_on_ranks(const GrowingText& text, const std::vector<float>& expec
       const float* const row = rank->out_of(p);
       const double off = largest_difference(text.row_of(expected, p),
                                             std::vector<float>(row, row + rank->row_values));
-      if (!std::isnan(all.off) && !(off <= all.off)) all.off = off;
+      keep_larger(all.off, off);
     }
   }
   return all;
@@ -199,7 +200,7 @@ Comparison compare_with_prefill(const GrowingText& text, const Decode& decode) {
       all.as_predicted = all.as_predicted &&
                          found.sent == WireCount{rows * cost.hop_messages, rows * cost.hop_bytes};
       all.most_apart = max_of(all.most_apart, found.most_rows - found.fewest_rows);
-      if (!std::isnan(all.off) && !(found.off <= all.off)) all.off = found.off;
+      keep_larger(all.off, found.off);
       if (n == 1 && merge_kind == MergeKind::tree) continue;  // nothing to merge
       all.table.row(n, std::string(name_of(kind)),
                     n == 1                          ? ""
@@ -233,6 +234,13 @@ inline Checkpoint learned_by_heart(const std::string& line, Index steps) {
   std::string text;
   for (int i = 0; i < 4; ++i) text += line;
   return train_on_threads(settings, {PartitionKind::contiguous, 1}, text, nullptr, steps);
+}
+
+// Return `prompt` and the likeliest `bytes` that follow it, by a model on `ranks` zigzag ranks.
+inline std::string written(const Checkpoint& model, const std::string& prompt, Index bytes,
+                           int ranks) {
+  const GenerateOptions options{.prompt = prompt, .bytes = bytes, .sampling = {.temperature = 0}};
+  return prompt + generate_on_threads(model, {PartitionKind::zigzag, ranks}, options).text;
 }
 
 }  // namespace ringscope::lessons

@@ -1,8 +1,10 @@
-// The built-in lessons, by number.
+// The lessons, and the files of the project that are built into the program: the lessons' sources,
+// the files whose regions they list, and the glossary. lessons/book/embed.cmake generates them.
 #pragma once
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "lessons/book/source.h"
 
@@ -29,5 +31,38 @@ const Lesson& lesson_of_number(int number);
 // Return the minutes that reading takes: 200 words per minute, 4 s per line of code, and half a
 // minute of thought per question.
 double reading_minutes(const Lesson& lesson);
+
+// ---
+// Built-in files.
+
+struct EmbeddedFile {
+  const char* path;  // relative to the root of the tree
+  const char* text;
+};
+
+struct EmbeddedLesson {
+  int number;
+  const char* folder;
+  void (*run)(Page&);
+};
+
+std::span<const EmbeddedFile> embedded_files();
+std::span<const EmbeddedLesson> embedded_lessons();
+
+// Return the text of a file. Throw std::logic_error if the file is not built in.
+std::string_view embedded_text(std::string_view path);
+
+// The text between "// [name" and "// name]" in a built-in file, without its common indentation and
+// without the marks of other regions.
+struct Region {
+  std::string path;
+  int first_line = 0;
+  std::string text;
+};
+
+// Return a region. Throw std::logic_error if there is none, or more than one.
+Region region_of(const std::string& path, const std::string& name);
+// Return a region of any text. `path` is its name.
+Region region_in(std::string_view text, const std::string& path, const std::string& name);
 
 }  // namespace ringscope::lessons

@@ -12,6 +12,18 @@
 namespace ringscope::lessons {
 namespace {
 
+// Return the anchor that Markdown makes of a heading.
+std::string anchor_of(const std::string& heading) {
+  std::string anchor;
+  for (const char c : heading) {
+    if (c == ' ')
+      anchor += '-';
+    else if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || (c & 0x80) != 0)
+      anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return anchor;
+}
+
 // Return a line with its new terms linked to the glossary.
 std::string with_links(const std::string& line) {
   std::string text;
@@ -54,97 +66,109 @@ std::string place_of(const StoryStep& step) {
   return place;
 }
 
+class MarkdownWriter : public Writer {
+ public:
+  // Return the whole page. Call this after the lesson has been told.
+  const std::string& page() const { return page_; }
+
+  void begin(const Lesson& lesson) override {
+    page_ = "<!-- Made from lesson.cpp, by the target lesson_pages. -->\n";
+    paragraph(fmt::format("# {} {}", lesson.label(), lesson.source.title));
+    paragraph(
+        fmt::format("[All lessons](../README.md) · [the program](lesson.cpp) · to step through it: "
+                    "`./ringscope lesson {}` · about {:.0f} minutes",
+                    lesson.number, std::ceil(reading_minutes(lesson))));
+  }
+
+  void prose(const std::string& markdown) override {
+    std::string text;
+    for (const std::string& line : lines_of(markdown))
+      text += (line.starts_with("    ") ? line : with_links(line)) + "\n";
+    paragraph(text);
+  }
+
+  void listing(const std::string& origin, const std::string& code) override {
+    if (!origin.empty()) {
+      const std::string path = origin.substr(0, origin.find(','));
+      paragraph(fmt::format("[{}](../../{}){}:", path, path, origin.substr(path.size())));
+    }
+    paragraph("```cpp\n" + code + "```");
+  }
+
+  std::optional<double> ask(const Question& question) override {
+    paragraph("> **Predict.** " + question.text +
+              (question.unit.empty() ? "" : " (" + question.unit + ")"));
+    just_asked_ = true;
+    return std::nullopt;
+  }
+
+  void answer(const Question& question, const Cell& actual, const std::string&) override {
+    const std::string summary = just_asked_ ? "Answer" : "Answer: " + question.text;
+    paragraph(fmt::format("<details><summary>{}</summary>\n\n**{}{}{}**\n</details>", summary,
+                          actual.kept, question.unit.empty() ? "" : " ", question.unit));
+  }
+
+  void value(const std::string& name, const Cell& value, const std::string& unit) override {
+    item(name + ": **" + value.kept + (unit.empty() ? "" : " " + unit) + "**");
+  }
+
+  void table(const Table& table) override {
+    std::string text = table_row(table.head());
+    for (std::size_t i = 0; i < table.head().size(); ++i) text += i == 0 ? "|---|" : "---:|";
+    text += "\n";
+    for (const std::vector<Cell>& row : table.rows()) {
+      std::vector<std::string> cells;
+      for (const Cell& cell : row) cells.push_back(cell.kept);
+      text += table_row(cells);
+    }
+    paragraph(text);
+  }
+
+  void text(const std::string& text) override {
+    paragraph("```text\n" + text + (text.ends_with('\n') ? "" : "\n") + "```");
+  }
+
+  void check(const std::string& claim, bool holds, const std::string& details) override {
+    item((holds ? "✓ " : "**WRONG** ") + claim + (details.empty() ? "" : ": " + details));
+  }
+
+  void recording(const std::string& file, const std::vector<StoryStep>& story) override {
+    paragraph("The lesson records this run, with a story: `./ringscope view " + file + "`.");
+    std::string text;
+    for (std::size_t i = 0; i < story.size(); ++i) {
+      const std::string place = place_of(story[i]);
+      text +=
+          fmt::format("{}. {}{}\n", i + 1, place.empty() ? "" : "(" + place + ") ", story[i].text);
+    }
+    if (!text.empty()) paragraph(text);
+  }
+
+  void picture(const std::string& file, const std::string& caption) override {
+    paragraph("![" + caption + "](" + file.substr(file.rfind('/') + 1) + ")");
+  }
+
+  void end(const Lesson&, int, int) override {}
+
+ private:
+  // Write an item. Consecutive items form one list.
+  void item(const std::string& text) {
+    if (!in_list_ && !page_.empty()) page_ += "\n";
+    page_ += "- " + text + "\n";
+    in_list_ = true;
+  }
+
+  void paragraph(const std::string& text) {
+    if (!page_.empty()) page_ += "\n";
+    page_ += text + (text.ends_with('\n') ? "" : "\n");
+    in_list_ = just_asked_ = false;
+  }
+
+  std::string page_;
+  bool in_list_ = false;
+  bool just_asked_ = false;
+};
+
 }  // namespace
-
-void MarkdownWriter::item(const std::string& text) {
-  if (!in_list_ && !page_.empty()) page_ += "\n";
-  page_ += "- " + text + "\n";
-  in_list_ = true;
-}
-
-void MarkdownWriter::paragraph(const std::string& text) {
-  if (!page_.empty()) page_ += "\n";
-  page_ += text + (text.ends_with('\n') ? "" : "\n");
-  in_list_ = just_asked_ = false;
-}
-
-void MarkdownWriter::begin(const Lesson& lesson) {
-  page_ = "<!-- Made from lesson.cpp, by the target lesson_pages. -->\n";
-  paragraph(fmt::format("# {} {}", lesson.label(), lesson.source.title));
-  paragraph(
-      fmt::format("[All lessons](../README.md) · [the program](lesson.cpp) · to step through it: "
-                  "`./ringscope lesson {}` · about {:.0f} minutes",
-                  lesson.number, std::ceil(reading_minutes(lesson))));
-}
-
-void MarkdownWriter::prose(const std::string& markdown) {
-  std::string text;
-  for (const std::string& line : lines_of(markdown))
-    text += (line.starts_with("    ") ? line : with_links(line)) + "\n";
-  paragraph(text);
-}
-
-void MarkdownWriter::listing(const std::string& origin, const std::string& code) {
-  if (!origin.empty()) {
-    const std::string path = origin.substr(0, origin.find(','));
-    paragraph(fmt::format("[{}](../../{}){}:", path, path, origin.substr(path.size())));
-  }
-  paragraph("```cpp\n" + code + "```");
-}
-
-std::optional<double> MarkdownWriter::ask(const Question& question) {
-  paragraph("> **Predict.** " + question.text +
-            (question.unit.empty() ? "" : " (" + question.unit + ")"));
-  just_asked_ = true;
-  return std::nullopt;
-}
-
-void MarkdownWriter::answer(const Question& question, const Cell& actual, const std::string&) {
-  const std::string summary = just_asked_ ? "Answer" : "Answer: " + question.text;
-  paragraph(fmt::format("<details><summary>{}</summary>\n\n**{}{}{}**\n</details>", summary,
-                        actual.kept, question.unit.empty() ? "" : " ", question.unit));
-}
-
-void MarkdownWriter::value(const std::string& name, const Cell& value, const std::string& unit) {
-  item(name + ": **" + value.kept + (unit.empty() ? "" : " " + unit) + "**");
-}
-
-void MarkdownWriter::table(const Table& table) {
-  std::string text = table_row(table.head());
-  for (std::size_t i = 0; i < table.head().size(); ++i) text += i == 0 ? "|---|" : "---:|";
-  text += "\n";
-  for (const std::vector<Cell>& row : table.rows()) {
-    std::vector<std::string> cells;
-    for (const Cell& cell : row) cells.push_back(cell.kept);
-    text += table_row(cells);
-  }
-  paragraph(text);
-}
-
-void MarkdownWriter::text(const std::string& text) {
-  paragraph("```text\n" + text + (text.ends_with('\n') ? "" : "\n") + "```");
-}
-
-void MarkdownWriter::check(const std::string& claim, bool holds, const std::string& details) {
-  item((holds ? "✓ " : "**WRONG** ") + claim + (details.empty() ? "" : ": " + details));
-}
-
-void MarkdownWriter::recording(const std::string& file, const std::vector<StoryStep>& story) {
-  paragraph("The lesson records this run, with a story: `./ringscope view " + file + "`.");
-  std::string text;
-  for (std::size_t i = 0; i < story.size(); ++i) {
-    const std::string place = place_of(story[i]);
-    text +=
-        fmt::format("{}. {}{}\n", i + 1, place.empty() ? "" : "(" + place + ") ", story[i].text);
-  }
-  if (!text.empty()) paragraph(text);
-}
-
-void MarkdownWriter::picture(const std::string& file, const std::string& caption) {
-  paragraph("![" + caption + "](" + file.substr(file.rfind('/') + 1) + ")");
-}
-
-void MarkdownWriter::end(const Lesson&, int, int) {}
 
 std::string page_of(const Lesson& lesson, int& failed) {
   MarkdownWriter writer;
@@ -179,17 +203,6 @@ std::string glossary_page() {
     text += "\n";
   }
   return text;
-}
-
-std::string anchor_of(const std::string& heading) {
-  std::string anchor;
-  for (const char c : heading) {
-    if (c == ' ')
-      anchor += '-';
-    else if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || (c & 0x80) != 0)
-      anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return anchor;
 }
 
 }  // namespace ringscope::lessons

@@ -6,6 +6,8 @@
 #include <regex>
 #include <stdexcept>
 
+#include "core/base/text.h"
+
 namespace ringscope::lessons {
 namespace {
 
@@ -143,11 +145,7 @@ LessonSource parse_lesson(std::string_view text, int number) {
 
 std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for_each_line(text, [&](std::string_view line) { lines.emplace_back(line); });
   return lines;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "core/ring/problem.h"
 #include "core/run/rows.h"
 #include "core/run/run.h"
+#include "core/sim/simulate.h"
 #include "core/trace/summary.h"
 #include "lessons/book/cell.h"
 
@@ -51,6 +53,11 @@ inline NaiveResult<double> exact_attention(const Problem& config, const Attentio
   return naive_attention<double>(config.shape, config.ring_problem().mask, config.scale(), q.data(),
                                  k.data(), v.data(), backward ? dout.data() : nullptr,
                                  {.block_rows = 256, .threads = 2, .queries = {}, .progress = {}});
+}
+
+// Return the sum of a[i] b[i].
+inline float dot(const float* a, const float* b, Index count) {
+  return std::inner_product(a, a + count, b, 0.0f);
 }
 
 // Set `most` to the larger of the two. A NaN on either side stays.
@@ -114,6 +121,8 @@ inline Table pairs_table(const Problem& config) {
 struct Meetings {
   int with_work = 0;           // meetings with an allowed pair
   double balance_ceiling = 0;  // computed from pairs
+
+  std::string text() const { return fmt::format("{}, {:.1f} %", with_work, 100 * balance_ceiling); }
 };
 
 inline Meetings meetings(const Problem& config) {
@@ -127,6 +136,19 @@ inline Meetings meetings(const Problem& config) {
     }
   all.balance_ceiling = balance_ceiling(work);
   return all;
+}
+
+// Simulate a ring whose hops take next to no time, with `kv_buffers` KV buffers a rank. Return the
+// share of the time that its ranks compute.
+inline double busy_share(Problem config, int kv_buffers) {
+  config.kv_buffers = kv_buffers;
+  Machine machine;
+  machine.world_size = config.world_size;
+  machine.rates = {.forward_flops = 1, .backward_flops = 1, .bytes_per_s = 1e30};
+  const Simulation run = simulate({.job = config, .pace = Pace::buffers}, Work(config), machine);
+  double computing = 0;
+  for (const SimulatedRank& rank : run.ranks) computing += rank.compute_s;
+  return computing / config.world_size / run.wall_s();
 }
 
 // ---

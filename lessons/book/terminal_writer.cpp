@@ -94,6 +94,200 @@ bool looks_like_number(const std::string& cell) {
                            cell[0] == '-' || cell[0] == '.');
 }
 
+class TerminalWriter : public Writer {
+ public:
+  explicit TerminalWriter(Console& console) : console_(console) {}
+
+  void begin(const Lesson& lesson) override {
+    put(styled(kHeading, fmt::format("Lesson {}: {}", lesson.number, lesson.source.title)) + "\n",
+        Last::block);
+    put(styled(kDim, fmt::format("about {:.0f} minutes; the text is {}",
+                                 std::ceil(reading_minutes(lesson)), lesson.path())) +
+            "\n",
+        Last::item);
+  }
+
+  void prose(const std::string& markdown) override {
+    bool first = true;
+    for (const Block& block : blocks_of(markdown)) {
+      const bool full = lines_ + 6 > console_.height() - 4;
+      if ((first && output_) || (block.kind == Block::Kind::heading && lines_ > 3) || full) pause();
+      first = false;
+      switch (block.kind) {
+        case Block::Kind::heading:
+          put(styled(kHeading, block.text) + "\n", Last::block);
+          break;
+        case Block::Kind::paragraph:
+          put(wrapped(block.text, "", ""), Last::block);
+          break;
+        case Block::Kind::quote:
+          put(wrapped(block.text, "  ", "  "), Last::block);
+          break;
+        case Block::Kind::verbatim:
+          put(with_margin(block.text, "    "), Last::block);
+          break;
+        case Block::Kind::item:
+          put(wrapped(block.text, "  " + block.marker + " ",
+                      std::string(block.marker.size() + 3, ' ')),
+              Last::item);
+          break;
+      }
+    }
+  }
+
+  void listing(const std::string& origin, const std::string& code) override {
+    std::string text = origin.empty() ? "" : "  " + styled(kDim, origin) + "\n";
+    for (const std::string& line : lines_of(code)) {
+      const std::size_t comment = line.find("//");
+      const std::string head = line.substr(0, comment);
+      text += "  " + styled(kDim, "│") + " " + (head.empty() ? "" : styled(kCode, head)) +
+              (comment == std::string::npos ? "" : styled(kDim, line.substr(comment))) + "\n";
+    }
+    if (lines_ > 6 && lines_ + static_cast<int>(lines_of(code).size()) > console_.height() - 4)
+      pause();
+    put(text, Last::block);
+  }
+
+  std::optional<double> ask(const Question& question) override {
+    const std::string unit = question.unit.empty() ? "" : " (" + question.unit + ")";
+    put(wrapped(question.text + unit, styled(kAsk, "Predict: "), ""), Last::block);
+    if (!console_.somebody_reads()) return std::nullopt;
+    for (int tries = 0; tries < 3; ++tries) {
+      console_.write(styled(kDim, tries == 0 ? "A number, or Enter to skip: "
+                                             : "That is no number. A number, or Enter to skip: "));
+      const std::optional<std::string> line = console_.read_line();
+      if (!line || *line == "q") throw ReaderStopped{};
+      lines_ = 0;
+      if (line->find_first_not_of(" \t\r") == std::string::npos) return std::nullopt;
+      if (const std::optional<double> number = number_in(*line)) return number;
+    }
+    return std::nullopt;
+  }
+
+  void answer(const Question& question, const Cell& actual, const std::string& verdict) override {
+    const std::string unit = question.unit.empty() ? "" : " " + question.unit;
+    put(styled(kAsk, "It is " + actual.shown + unit + ".") +
+            (verdict.empty() ? "" : " " + verdict) + "\n",
+        Last::block);
+    output_ = true;
+  }
+
+  void value(const std::string& name, const Cell& value, const std::string& unit) override {
+    put(wrapped(name + ": **" + value.shown + (unit.empty() ? "" : " " + unit) + "**", "  ",
+                "    "),
+        Last::output);
+    output_ = true;
+  }
+
+  void table(const Table& table) override {
+    std::vector<int> widths;
+    for (std::size_t c = 0; c < table.head().size(); ++c) {
+      int widest = columns_of(table.head()[c]);
+      for (const std::vector<Cell>& row : table.rows())
+        widest = std::max(widest, columns_of(row[c].shown));
+      widths.push_back(widest);
+    }
+    const auto line_of = [&](std::size_t c, const std::string& text, bool right) {
+      const std::string blanks(static_cast<std::size_t>(widths[c] - columns_of(text)), ' ');
+      return "  " + (right ? blanks + text : text + blanks);
+    };
+    std::string head, rule, body;
+    for (std::size_t c = 0; c < widths.size(); ++c) {
+      head += line_of(c, table.head()[c], c > 0);
+      rule += "  ";
+      for (int i = 0; i < widths[c]; ++i) rule += "─";
+    }
+    for (const std::vector<Cell>& row : table.rows()) {
+      std::string line;
+      for (std::size_t c = 0; c < widths.size(); ++c)
+        line += line_of(c, row[c].shown, c > 0 || looks_like_number(row[c].shown));
+      body += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    }
+    put(styled(kBold, head) + "\n" + styled(kDim, rule) + "\n" + body, Last::block);
+    output_ = true;
+  }
+
+  void text(const std::string& text) override {
+    put(with_margin(text, "    "), Last::block);
+    output_ = true;
+  }
+
+  void check(const std::string& claim, bool holds, const std::string& details) override {
+    put(wrapped(claim + (details.empty() ? "" : ": " + details),
+                holds ? styled(kGood, "  ok    ") : styled(kBad, "  WRONG "), "        "),
+        Last::output);
+    output_ = true;
+  }
+
+  void recording(const std::string& file, const std::vector<StoryStep>& story) override {
+    put(wrapped(
+            fmt::format("Recorded, with a story of {} paragraph{}. Look at it now, and come back:",
+                        story.size(), story.size() == 1 ? "" : "s"),
+            "", "") +
+            "\n    " + styled(kBold, own_command() + " view " + file) + "\n",
+        Last::block);
+    output_ = true;
+  }
+
+  void picture(const std::string& file, const std::string& caption) override {
+    put(wrapped("Picture: " + caption + " (" + file + ")", "  ", "  "), Last::block);
+    output_ = true;
+  }
+
+  void end(const Lesson& lesson, int checks, int failed) override {
+    const std::string checked =
+        failed > 0 ? styled(kBad, fmt::format("{} of {} checks failed.", failed, checks))
+                   : styled(kGood, fmt::format("All {} checks hold.", checks));
+    std::string on = fmt::format(" Exercise: {} lesson {} --check", own_command(), lesson.number);
+    for (const Lesson& next : all_lessons())
+      if (next.number == lesson.number + 1)
+        on +=
+            fmt::format("\nNext: {} lesson {}, {}", own_command(), next.number, next.source.title);
+    put(checked + on + "\n", Last::block);
+  }
+
+ private:
+  enum class Last { nothing, block, item, output };
+
+  int width() const { return std::clamp(console_.width(), 40, 90); }
+
+  std::string styled(const char* code, const std::string& text) const {
+    return in_style(console_.colour(), code, text);
+  }
+
+  // Wrap `markdown`. The first line begins with `first`, and the others with `indent`.
+  std::string wrapped(const std::string& markdown, const std::string& first,
+                      const std::string& indent) const {
+    return wrap(markdown, first, indent, width(), console_.colour());
+  }
+
+  // Write whole lines, after an empty one unless they continue a list or output.
+  void put(const std::string& text, Last kind) {
+    const bool goes_on = last_ == Last::nothing || (last_ == Last::item && kind == Last::item) ||
+                         (last_ == Last::output && kind == Last::output);
+    console_.write((goes_on ? "" : "\n") + text);
+    lines_ += static_cast<int>(std::count(text.begin(), text.end(), '\n')) + (goes_on ? 0 : 1);
+    last_ = kind;
+  }
+
+  // Let the reader catch up before more comes.
+  void pause() {
+    lines_ = 0;
+    output_ = false;
+    if (!console_.somebody_reads()) return;
+    console_.write("\n" + styled(kDim, "Space: go on, q: stop"));
+    const bool goes_on = console_.wait_for_key();
+    // Erase the line, so that the next text begins in its place.
+    console_.write(console_.colour() ? "\r\033[K\033[A" : "\n");
+    if (!goes_on) throw ReaderStopped{};
+  }
+
+  Console& console_;
+  Last last_ = Last::nothing;
+  int lines_ = 0;        // since the last pause
+  bool output_ = false;  // since the last pause
+};
+
 }  // namespace
 
 int columns_of(std::string_view text) {
@@ -116,181 +310,9 @@ std::string wrapped_text(const Console& console, const std::string& markdown,
   return text;
 }
 
-int TerminalWriter::width() const { return std::clamp(console_.width(), 40, 90); }
-
-std::string TerminalWriter::styled(const char* code, const std::string& text) const {
-  return in_style(console_.colour(), code, text);
-}
-
-std::string TerminalWriter::wrapped(const std::string& markdown, const std::string& first,
-                                    const std::string& indent) const {
-  return wrap(markdown, first, indent, width(), console_.colour());
-}
-
-void TerminalWriter::put(const std::string& text, Last kind) {
-  const bool goes_on = last_ == Last::nothing || (last_ == Last::item && kind == Last::item) ||
-                       (last_ == Last::output && kind == Last::output);
-  console_.write((goes_on ? "" : "\n") + text);
-  lines_ += static_cast<int>(std::count(text.begin(), text.end(), '\n')) + (goes_on ? 0 : 1);
-  last_ = kind;
-}
-
-void TerminalWriter::pause() {
-  lines_ = 0;
-  output_ = false;
-  if (!console_.somebody_reads()) return;
-  console_.write("\n" + styled(kDim, "Space: go on, q: stop"));
-  const bool goes_on = console_.wait_for_key();
-  // Erase the line, so that the next text begins in its place.
-  console_.write(console_.colour() ? "\r\033[K\033[A" : "\n");
-  if (!goes_on) throw ReaderStopped{};
-}
-
-void TerminalWriter::begin(const Lesson& lesson) {
-  put(styled(kHeading, fmt::format("Lesson {}: {}", lesson.number, lesson.source.title)) + "\n",
-      Last::block);
-  put(styled(kDim, fmt::format("about {:.0f} minutes; the text is {}",
-                               std::ceil(reading_minutes(lesson)), lesson.path())) +
-          "\n",
-      Last::item);
-}
-
-void TerminalWriter::prose(const std::string& markdown) {
-  bool first = true;
-  for (const Block& block : blocks_of(markdown)) {
-    const bool full = lines_ + 6 > console_.height() - 4;
-    if ((first && output_) || (block.kind == Block::Kind::heading && lines_ > 3) || full) pause();
-    first = false;
-    switch (block.kind) {
-      case Block::Kind::heading:
-        put(styled(kHeading, block.text) + "\n", Last::block);
-        break;
-      case Block::Kind::paragraph:
-        put(wrapped(block.text, "", ""), Last::block);
-        break;
-      case Block::Kind::quote:
-        put(wrapped(block.text, "  ", "  "), Last::block);
-        break;
-      case Block::Kind::verbatim:
-        put(with_margin(block.text, "    "), Last::block);
-        break;
-      case Block::Kind::item:
-        put(wrapped(block.text, "  " + block.marker + " ",
-                    std::string(block.marker.size() + 3, ' ')),
-            Last::item);
-        break;
-    }
-  }
-}
-
-void TerminalWriter::listing(const std::string& origin, const std::string& code) {
-  std::string text = origin.empty() ? "" : "  " + styled(kDim, origin) + "\n";
-  for (const std::string& line : lines_of(code)) {
-    const std::size_t comment = line.find("//");
-    const std::string head = line.substr(0, comment);
-    text += "  " + styled(kDim, "│") + " " + (head.empty() ? "" : styled(kCode, head)) +
-            (comment == std::string::npos ? "" : styled(kDim, line.substr(comment))) + "\n";
-  }
-  if (lines_ > 6 && lines_ + static_cast<int>(lines_of(code).size()) > console_.height() - 4)
-    pause();
-  put(text, Last::block);
-}
-
-std::optional<double> TerminalWriter::ask(const Question& question) {
-  const std::string unit = question.unit.empty() ? "" : " (" + question.unit + ")";
-  put(wrapped(question.text + unit, styled(kAsk, "Predict: "), ""), Last::block);
-  if (!console_.somebody_reads()) return std::nullopt;
-  for (int tries = 0; tries < 3; ++tries) {
-    console_.write(styled(kDim, tries == 0 ? "A number, or Enter to skip: "
-                                           : "That is no number. A number, or Enter to skip: "));
-    const std::optional<std::string> line = console_.read_line();
-    if (!line || *line == "q") throw ReaderStopped{};
-    lines_ = 0;
-    if (line->find_first_not_of(" \t\r") == std::string::npos) return std::nullopt;
-    if (const std::optional<double> number = number_in(*line)) return number;
-  }
-  return std::nullopt;
-}
-
-void TerminalWriter::answer(const Question& question, const Cell& actual,
-                            const std::string& verdict) {
-  const std::string unit = question.unit.empty() ? "" : " " + question.unit;
-  put(styled(kAsk, "It is " + actual.shown + unit + ".") + (verdict.empty() ? "" : " " + verdict) +
-          "\n",
-      Last::block);
-  output_ = true;
-}
-
-void TerminalWriter::value(const std::string& name, const Cell& value, const std::string& unit) {
-  put(wrapped(name + ": **" + value.shown + (unit.empty() ? "" : " " + unit) + "**", "  ", "    "),
-      Last::output);
-  output_ = true;
-}
-
-void TerminalWriter::table(const Table& table) {
-  std::vector<int> widths;
-  for (std::size_t c = 0; c < table.head().size(); ++c) {
-    int widest = columns_of(table.head()[c]);
-    for (const std::vector<Cell>& row : table.rows())
-      widest = std::max(widest, columns_of(row[c].shown));
-    widths.push_back(widest);
-  }
-  const auto line_of = [&](std::size_t c, const std::string& text, bool right) {
-    const std::string blanks(static_cast<std::size_t>(widths[c] - columns_of(text)), ' ');
-    return "  " + (right ? blanks + text : text + blanks);
-  };
-  std::string head, rule, body;
-  for (std::size_t c = 0; c < widths.size(); ++c) {
-    head += line_of(c, table.head()[c], c > 0);
-    rule += "  ";
-    for (int i = 0; i < widths[c]; ++i) rule += "─";
-  }
-  for (const std::vector<Cell>& row : table.rows()) {
-    std::string line;
-    for (std::size_t c = 0; c < widths.size(); ++c)
-      line += line_of(c, row[c].shown, c > 0 || looks_like_number(row[c].shown));
-    body += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  put(styled(kBold, head) + "\n" + styled(kDim, rule) + "\n" + body, Last::block);
-  output_ = true;
-}
-
-void TerminalWriter::text(const std::string& text) {
-  put(with_margin(text, "    "), Last::block);
-  output_ = true;
-}
-
-void TerminalWriter::check(const std::string& claim, bool holds, const std::string& details) {
-  put(wrapped(claim + (details.empty() ? "" : ": " + details),
-              holds ? styled(kGood, "  ok    ") : styled(kBad, "  WRONG "), "        "),
-      Last::output);
-  output_ = true;
-}
-
-void TerminalWriter::recording(const std::string& file, const std::vector<StoryStep>& story) {
-  put(wrapped(
-          fmt::format("Recorded, with a story of {} paragraph{}. Look at it now, and come back:",
-                      story.size(), story.size() == 1 ? "" : "s"),
-          "", "") +
-          "\n    " + styled(kBold, own_command() + " view " + file) + "\n",
-      Last::block);
-  output_ = true;
-}
-
-void TerminalWriter::picture(const std::string& file, const std::string& caption) {
-  put(wrapped("Picture: " + caption + " (" + file + ")", "  ", "  "), Last::block);
-  output_ = true;
-}
-
-void TerminalWriter::end(const Lesson& lesson, int checks, int failed) {
-  const std::string checked =
-      failed > 0 ? styled(kBad, fmt::format("{} of {} checks failed.", failed, checks))
-                 : styled(kGood, fmt::format("All {} checks hold.", checks));
-  std::string on = fmt::format(" Exercise: {} lesson {} --check", own_command(), lesson.number);
-  for (const Lesson& next : all_lessons())
-    if (next.number == lesson.number + 1)
-      on += fmt::format("\nNext: {} lesson {}, {}", own_command(), next.number, next.source.title);
-  put(checked + on + "\n", Last::block);
+Told tell_at(Console& console, const Lesson& lesson, const std::string& trace_folder) {
+  TerminalWriter writer(console);
+  return tell(lesson, writer, trace_folder);
 }
 
 }  // namespace ringscope::lessons

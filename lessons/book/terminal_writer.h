@@ -1,51 +1,39 @@
-// Writes a lesson to a terminal, with wrapped prose and distinct code and headings. If somebody
+// Tells a lesson at a terminal, with wrapped prose and distinct code and headings. If somebody
 // reads, it waits for a key before each new part, and for a number at each question.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
-#include "lessons/book/writer.h"
+#include "lessons/book/book.h"
 
 namespace ringscope::lessons {
+
+// The reader's side.
+class Console {
+ public:
+  virtual ~Console() = default;
+
+  virtual void write(std::string_view text) = 0;
+  // width() is the columns to wrap prose at. colour() tells whether the console understands
+  // colours, and somebody_reads() whether anybody is there to press keys.
+  virtual int width() const = 0;
+  virtual int height() const = 0;
+  virtual bool colour() const = 0;
+  virtual bool somebody_reads() const = 0;
+
+  // Wait for a key. Return false if the reader wants to stop or is gone.
+  virtual bool wait_for_key() = 0;
+  // Return a line without its end, or none if the reader is gone.
+  virtual std::optional<std::string> read_line() = 0;
+};
 
 // Thrown when the reader stops before the end.
 struct ReaderStopped {};
 
-class TerminalWriter : public Writer {
- public:
-  explicit TerminalWriter(Console& console) : console_(console) {}
-
-  void begin(const Lesson& lesson) override;
-  void prose(const std::string& markdown) override;
-  void listing(const std::string& origin, const std::string& code) override;
-  std::optional<double> ask(const Question& question) override;
-  void answer(const Question& question, const Cell& actual, const std::string& verdict) override;
-  void value(const std::string& name, const Cell& value, const std::string& unit) override;
-  void table(const Table& table) override;
-  void text(const std::string& text) override;
-  void check(const std::string& claim, bool holds, const std::string& details) override;
-  void recording(const std::string& file, const std::vector<StoryStep>& story) override;
-  void picture(const std::string& file, const std::string& caption) override;
-  void end(const Lesson& lesson, int checks, int failed) override;
-
- private:
-  enum class Last { nothing, block, item, output };
-
-  // Write whole lines, after an empty one unless they continue a list or output.
-  void put(const std::string& text, Last kind);
-  // Let the reader catch up before more comes.
-  void pause();
-  // Wrap `markdown`. The first line begins with `first`, and the others with `indent`.
-  std::string wrapped(const std::string& markdown, const std::string& first,
-                      const std::string& indent) const;
-  std::string styled(const char* code, const std::string& text) const;
-  int width() const;
-
-  Console& console_;
-  Last last_ = Last::nothing;
-  int lines_ = 0;        // since the last pause
-  bool output_ = false;  // since the last pause
-};
+// Tell `lesson` at a console. Throw ReaderStopped, and what tell() throws.
+Told tell_at(Console& console, const Lesson& lesson, const std::string& trace_folder);
 
 // Return the number of columns that `text` takes, without escape sequences.
 int columns_of(std::string_view text);

@@ -21,14 +21,14 @@ double dot(const Vector& a, Index i, const Vector& b, Index j) {
   return sum;
 }
 
-// S1's backward with one thing done otherwise.
+// S1's backward pass, in which one thing may be done otherwise.
 enum class Way { as_written, by_lse, without_delta, delta_of_block, block_lse, sum_for_lse };
 
 struct Gradients {
   Vector dq, dk, dv;
 };
 
-// P and the gradients from scores computed anew, block after block of half of the keys.
+// Return P and the gradients from recomputed scores. Each block has half of the keys.
 Gradients s1_backward(const Tensors<double>& in, Way way) {
   const NaiveResult<double> forward = naive(kShape, kCausal, kScale, in);
   Gradients g{Vector(in.q.size()), Vector(in.q.size()), Vector(in.q.size())};
@@ -66,7 +66,7 @@ Gradients s1_backward(const Tensors<double>& in, Way way) {
 
 Tensors<double> inputs() { return converted<double>(random_tensors(kShape, 18)); }
 
-// Of sum(dout * out), to each value of Q, K and V.
+// Return the gradient of sum(dout * out) for each value of Q, K and V.
 Gradients finite_differences(Tensors<double> in) {
   const auto loss = [&] {
     const Vector out = naive(kShape, kCausal, kScale, in).out;
@@ -99,9 +99,9 @@ Gradients of_naive() {
   return {result.dq, result.dk, result.dv};
 }
 
-// Contributions to the gradient of each rank's own block that are on that rank after the backward
-// pass, as a mean over ranks. Labels, passed on by hand: at step t rank r adds its share for the
-// block of (r - t) to the accumulator that it has; then that moves on by `direction`.
+// Return how many contributions to the gradient of its own block a rank has after the backward
+// pass, as a mean over ranks. Labels are passed on by hand: at step t rank r adds its share for the
+// block of (r - t) to the accumulator that it has, which then moves on by `direction`.
 double contributions_home(int n, int direction, int hops) {
   std::vector<std::vector<int>> accumulator(static_cast<std::size_t>(n));  // owners added up in it
   for (int step = 0; step < n; ++step) {
@@ -117,97 +117,62 @@ double contributions_home(int n, int direction, int hops) {
   return home / n;
 }
 
-CLAIM(C16, GradientsTravelWithTheirBlock) {
+CLAIM(C16, GradientsTravelWithTheirBlock, wrong, "S1", "part two, 8.2 and 8.3") {
   Claim claim{
-      .verdict = Verdict::wrong,
-      .claim =
-          "In the backward pass the accumulators of dK and dV travel against the direction of "
-          "K and V, and are home after N steps.",
-      .source = "S1",
-      .place = "part two, 8.2 and 8.3",
-      .correct =
-          "An accumulator that travels the other way meets a different block at every step, and "
-          "adds up gradients of all of them. With the N - 1 hops of the listing it ends one rank "
-          "after its start, and of the N shares that belong there it has {0}, {1}, {2} and {3}, "
-          "for 2, 3, 4 and 8 ranks; with N hops it is back at its start, with {4} of 8. It must "
-          "travel with its block, in the same direction, and make one hop more than K and V: N "
-          "hops."};
+      "In the backward pass the accumulators of dK and dV travel against the direction of K and V, "
+      "and are home after N steps.",
+      "An accumulator that travels the other way meets a different block at every step, and adds "
+      "up gradients of all of them. With the N - 1 hops of the listing it ends one rank after its "
+      "start, and of the N shares that belong there it has {0}, {1}, {2} and {3}, for 2, 3, 4 and "
+      "8 ranks; with N hops it is back at its start, with {4} of 8. It must travel with its block, "
+      "in the same direction, and make one hop more than K and V: N hops."};
   for (const int n : {2, 3, 4, 8})
-    claim.figures.push_back(
-        {.what = "shares of its own block that a rank ends up with, as listed, " +
-                 std::to_string(n) + " ranks",
-         .value = contributions_home(n, -1, n - 1),
-         .right = exactly(n % 2),
-         .claimed = n,
-         .broken = {"with the block, N hops", contributions_home(n, 1, n)}});
-  claim.figures.push_back({.what = "the same, 8 ranks, N hops",
-                           .value = contributions_home(8, -1, 8),
-                           .right = exactly(2),
-                           .claimed = 8,
-                           .broken = {"with the block", contributions_home(8, 1, 8)}});
-  claim.figures.push_back({.what = "with the block, N hops, 8 ranks",
-                           .value = contributions_home(8, 1, 8),
-                           .right = exactly(8),
-                           .broken = {"with the block, N - 1 hops", contributions_home(8, 1, 7)}});
+    claim.figures.push_back(Figure("shares of its own block that a rank ends up with, as listed, " +
+                                       std::to_string(n) + " ranks",
+                                   contributions_home(n, -1, n - 1), exactly(n % 2),
+                                   {"with the block, N hops", contributions_home(n, 1, n)}, n));
+  claim.figures.push_back(Figure("the same, 8 ranks, N hops", contributions_home(8, -1, 8),
+                                 exactly(2), {"with the block", contributions_home(8, 1, 8)}, 8));
+  claim.figures.push_back(Figure("with the block, N hops, 8 ranks", contributions_home(8, 1, 8),
+                                 exactly(8),
+                                 {"with the block, N - 1 hops", contributions_home(8, 1, 7)}));
   return claim;
 }
 
-CLAIM(C17, GradientFormulasAgreeWithFiniteDifferences) {
+CLAIM(C17, GradientFormulasAgreeWithFiniteDifferences, holds, "S1", "part two, 8.1") {
   const Gradients truth = finite_differences(inputs());
   Gradients unscaled = of_naive();
   for (double& x : unscaled.dq) x /= kScale;
-  return {.verdict = Verdict::holds,
-          .claim =
-              "dS = P∘(dP - rowsum(dO∘O)), dQ = dS K scale, dK = dS^T Q scale, dV = P^T dO (∘ "
-              "multiplies element by element).",
-          .source = "S1",
-          .place = "part two, 8.1",
-          .correct =
-              "They agree with finite differences of the loss, and this project's f64 "
-              "gradients with both.",
-          .figures = {{.what = "largest difference of the formulas from finite differences, f64",
-                       .value = distance(s1_backward(inputs(), Way::as_written), truth),
-                       .right = at_most(1e-8),
-                       .claimed = 0,
-                       .broken = {"without rowsum(dO∘O)",
-                                  distance(s1_backward(inputs(), Way::without_delta), truth)},
-                       .shown = Shown::bound},
-                      {.what = "the same of naive attention's gradients",
-                       .value = distance(of_naive(), truth),
-                       .right = at_most(1e-8),
-                       .claimed = 0,
-                       .broken = {"dQ without the scale", distance(unscaled, truth)},
-                       .shown = Shown::bound}}};
+  return {
+      "dS = P∘(dP - rowsum(dO∘O)), dQ = dS K scale, dK = dS^T Q scale, dV = P^T dO (∘ multiplies "
+      "element by element).",
+      "They agree with finite differences of the loss, and this project's f64 gradients with both.",
+      {Figure("largest difference of the formulas from finite differences, f64",
+              distance(s1_backward(inputs(), Way::as_written), truth), at_most(1e-8),
+              {"without rowsum(dO∘O)", distance(s1_backward(inputs(), Way::without_delta), truth)},
+              0, Shown::bound),
+       Figure("the same of naive attention's gradients", distance(of_naive(), truth), at_most(1e-8),
+              {"dQ without the scale", distance(unscaled, truth)}, 0, Shown::bound)}};
 }
 
-CLAIM(C18, BackwardNeedsOneNumberARow) {
-  return {.verdict = Verdict::holds,
-          .claim =
-              "The backward pass needs Q, K, V, O, and m and l of every row; P is computed "
-              "anew.",
-          .source = "S1",
-          .place = "part two, 8.2 and 12.3",
-          .correct =
-              "Log-sum-exp alone can stand for m and l. It must be that of the whole row: with a "
-              "block's own, the weights of every block would add up to 1.",
-          .figures = {{.what = "largest difference with m and l, f64",
-                       .value = distance(s1_backward(inputs(), Way::as_written), of_naive()),
-                       .right = at_most(1e-13),
-                       .claimed = 0,
-                       .broken = {"the block's own lse",
-                                  distance(s1_backward(inputs(), Way::block_lse), of_naive())},
-                       .shown = Shown::bound},
-                      {.what = "the same with lse alone",
-                       .value = distance(s1_backward(inputs(), Way::by_lse), of_naive()),
-                       .right = at_most(1e-13),
-                       .claimed = 0,
-                       .broken = {"the block's own lse",
-                                  distance(s1_backward(inputs(), Way::block_lse), of_naive())},
-                       .shown = Shown::bound}}};
+CLAIM(C18, BackwardNeedsOneNumberARow, holds, "S1", "part two, 8.2 and 12.3") {
+  return {
+      "The backward pass needs Q, K, V, O, and m and l of every row; P is computed anew.",
+      "Log-sum-exp alone can stand for m and l. It must be that of the whole row: with a block's "
+      "own, the weights of every block would add up to 1.",
+      {Figure("largest difference with m and l, f64",
+              distance(s1_backward(inputs(), Way::as_written), of_naive()), at_most(1e-13),
+              {"the block's own lse", distance(s1_backward(inputs(), Way::block_lse), of_naive())},
+              0, Shown::bound),
+       Figure("the same with lse alone", distance(s1_backward(inputs(), Way::by_lse), of_naive()),
+              at_most(1e-13),
+              {"the block's own lse", distance(s1_backward(inputs(), Way::block_lse), of_naive())},
+              0, Shown::bound)}};
 }
 
-// A layer whose weight is one number: Q = K = V = w x. The derivative of the loss for it, added up
-// from the ranks' shares, over the true one. Rows are dealt out in contiguous blocks of `shares`.
+// Take a layer whose weight is one number: Q = K = V = w x. Return the derivative of the loss for
+// it, added up from the ranks' shares, over the true one. Rows are dealt out in contiguous blocks
+// of `shares`.
 double gradient_over_truth(const std::vector<Index>& shares, bool mean_loss, bool mean_gradient) {
   const double w = 0.8;
   const auto x = inputs().q;
@@ -222,8 +187,8 @@ double gradient_over_truth(const std::vector<Index>& shares, bool mean_loss, boo
     return mean_loss ? sum / kRows : sum;
   };
   const double truth = (loss(w + 1e-5) - loss(w - 1e-5)) / 2e-5;
-  // Each rank's loss is over its own rows; the ring brings every rank the gradients that the other
-  // ranks' losses have for its keys and values.
+  // Each rank's loss is over its own rows. The ring brings every rank the gradients of the other
+  // ranks' losses for its keys and values.
   Tensors<double> in = problem_at(w);
   const auto n = static_cast<double>(shares.size());
   Index row = 0;
@@ -237,76 +202,50 @@ double gradient_over_truth(const std::vector<Index>& shares, bool mean_loss, boo
   return (mean_gradient ? sum / n : sum) / truth;
 }
 
-CLAIM(C44, MeanOfGradientsNeedsMeanLosses) {
+CLAIM(C44, MeanOfGradientsNeedsMeanLosses, holds_if, "S1", "part one, 2.3; part two, 11") {
   const std::vector<Index> even = {2, 2, 2, 2}, uneven = {3, 3, 1, 1};
-  return {.verdict = Verdict::holds_if,
-          .claim =
-              "The gradients of replicated weights are the mean over the ranks, as in data "
-              "parallelism.",
-          .source = "S1",
-          .place = "part one, 2.3; part two, 11",
-          .correct =
-              "True if each rank's loss is the mean over its rows, and all have as many. For a "
-              "loss that adds up, which S1's own example takes (out.sum()), the gradients add "
-              "up too, and the mean is {1} of the right one on 4 ranks. With unequal shares "
-              "neither is right: rows have to be weighted.",
-          .figures = {
-              {.what = "mean of 4 gradients over the true one, mean losses, equal shares",
-               .value = gradient_over_truth(even, true, true),
-               .right = near(1, 1e-6),
-               .claimed = 1,
-               .broken = {"their sum", gradient_over_truth(even, true, false)}},
-              {.what = "the same, summed losses",
-               .value = gradient_over_truth(even, false, true),
-               .right = near(0.25, 1e-6),
-               .claimed = 1,
-               .broken = {"their sum", gradient_over_truth(even, false, false)}},
-              {.what = "off by, mean losses, shares of 3, 3, 1, 1 rows",
-               .value = std::abs(gradient_over_truth(uneven, true, true) - 1),
-               .right = at_least(0.01),
-               .claimed = 0,
-               .broken = {"equal shares", std::abs(gradient_over_truth(even, true, true) - 1)}}}};
+  return {
+      "The gradients of replicated weights are the mean over the ranks, as in data parallelism.",
+      "True if each rank's loss is the mean over its rows, and all have as many. For a loss that "
+      "adds up, which S1's own example takes (out.sum()), the gradients add up too, and the mean "
+      "is {1} of the right one on 4 ranks. With unequal shares neither is right: rows have to be "
+      "weighted.",
+      {Figure("mean of 4 gradients over the true one, mean losses, equal shares",
+              gradient_over_truth(even, true, true), near(1, 1e-6),
+              {"their sum", gradient_over_truth(even, true, false)}, 1),
+       Figure("the same, summed losses", gradient_over_truth(even, false, true), near(0.25, 1e-6),
+              {"their sum", gradient_over_truth(even, false, false)}, 1),
+       Figure("off by, mean losses, shares of 3, 3, 1, 1 rows",
+              std::abs(gradient_over_truth(uneven, true, true) - 1), at_least(0.01),
+              {"equal shares", std::abs(gradient_over_truth(even, true, true) - 1)}, 0)}};
 }
 
-CLAIM(C78, TheSumIsNotTheLse) {
+CLAIM(C78, TheSumIsNotTheLse, wrong, "S1", "part two, 7 (the comments on what is returned)") {
   const double truth = distance(s1_backward(inputs(), Way::by_lse), of_naive());
-  return {.verdict = Verdict::wrong,
-          .claim = "l_acc, which the forward returns for the backward, is the row-wise lse.",
-          .source = "S1",
-          .place = "part two, 7 (the comments on what is returned)",
-          .correct =
-              "It is the sum of exp(score - m), as the listing computes it and its backward "
-              "uses it. The lse is m + log(l). Whoever believes the comment and takes P = "
-              "exp(S - l) is off by {0} here.",
-          .figures = {{.what = "largest error of a gradient with l in the place of lse, f64",
-                       .value = distance(s1_backward(inputs(), Way::sum_for_lse), of_naive()),
-                       .right = at_least(0.1),
-                       .claimed = 0,
-                       .broken = {"lse", truth}}}};
+  return {"l_acc, which the forward returns for the backward, is the row-wise lse.",
+          "It is the sum of exp(score - m), as the listing computes it and its backward uses it. "
+          "The lse is m + log(l). Whoever believes the comment and takes P = exp(S - l) is off by "
+          "{0} here.",
+          {Figure("largest error of a gradient with l in the place of lse, f64",
+                  distance(s1_backward(inputs(), Way::sum_for_lse), of_naive()), at_least(0.1),
+                  {"lse", truth}, 0)}};
 }
 
-CLAIM(C79, DeltaIsOfTheWholeRow) {
-  return {.verdict = Verdict::ambiguous,
-          .claim = "At step t, D^(t) = dO∘(P^(t) V^(t)), and delta^(t) = rowsum(dO∘O) enters dS.",
-          .source = "S1",
-          .place = "part two, 8.1",
-          .correct =
-              "delta is the same at every step, since O is the final output; the listing "
-              "computes it once, which is right. D^(t) is used nowhere, and delta taken "
-              "from it, as the index t suggests, is off by {1} here.",
-          .figures = {{.what = "largest error with delta from the final O, f64",
-                       .value = distance(s1_backward(inputs(), Way::as_written), of_naive()),
-                       .right = at_most(1e-13),
-                       .claimed = 0,
-                       .broken = {"delta from D^(t)",
-                                  distance(s1_backward(inputs(), Way::delta_of_block), of_naive())},
-                       .shown = Shown::bound},
-                      {.what = "largest error with delta from D^(t)",
-                       .value = distance(s1_backward(inputs(), Way::delta_of_block), of_naive()),
-                       .right = at_least(0.01),
-                       .claimed = 0,
-                       .broken = {"delta from the final O",
-                                  distance(s1_backward(inputs(), Way::as_written), of_naive())}}}};
+CLAIM(C79, DeltaIsOfTheWholeRow, ambiguous, "S1", "part two, 8.1") {
+  return {"At step t, D^(t) = dO∘(P^(t) V^(t)), and delta^(t) = rowsum(dO∘O) enters dS.",
+          "delta is the same at every step, since O is the final output; the listing computes it "
+          "once, which is right. D^(t) is used nowhere, and delta taken from it, as the index t "
+          "suggests, is off by {1} here.",
+          {Figure("largest error with delta from the final O, f64",
+                  distance(s1_backward(inputs(), Way::as_written), of_naive()), at_most(1e-13),
+                  {"delta from D^(t)",
+                   distance(s1_backward(inputs(), Way::delta_of_block), of_naive())},
+                  0, Shown::bound),
+           Figure("largest error with delta from D^(t)",
+                  distance(s1_backward(inputs(), Way::delta_of_block), of_naive()), at_least(0.01),
+                  {"delta from the final O",
+                   distance(s1_backward(inputs(), Way::as_written), of_naive())},
+                  0)}};
 }
 
 }  // namespace

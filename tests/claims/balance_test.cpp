@@ -1,5 +1,5 @@
-// Who has how much to do under a causal mask: the sources' counts of pairs, and what they say of
-// the imbalance.
+// Tests what the sources say of the work of each rank under a causal mask: their counts of pairs,
+// and the imbalance.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -14,16 +14,11 @@
 namespace ringscope::claims {
 namespace {
 
-constexpr auto kContiguous = PartitionKind::contiguous;
-constexpr auto kStriped = PartitionKind::striped;
-constexpr auto kZigzag = PartitionKind::zigzag;
-constexpr auto kFold = PartitionKind::fold;
-
 Problem causal(int n, Index rows, PartitionKind partition = kContiguous) {
   return job_of(1, 1, n * rows, n, "causal", partition);
 }
 
-// Pairs of a rank's queries with an owner's keys.
+// Count the pairs of a rank's queries with an owner's keys.
 double pairs(const Problem& job, int rank, int owner) {
   const Partition partition = job.partition_of_sequence();
   return static_cast<double>(Region{job.mask.for_seqlen(job.shape.seqlen), partition.rows_of(rank),
@@ -37,7 +32,7 @@ double pairs_of_rank(const Problem& job, int rank) {
   return sum;
 }
 
-// How far the ranks' numbers of pairs lie apart.
+// Return the difference between the ranks with the most and the fewest pairs.
 double spread(const Problem& job) {
   std::vector<double> work;
   for (int rank = 0; rank < job.world_size; ++rank) work.push_back(pairs_of_rank(job, rank));
@@ -45,42 +40,29 @@ double spread(const Problem& job) {
   return *most - *least;
 }
 
-CLAIM(C19, LastOverFirstIsTwoNMinusOne) {
+CLAIM(C19, LastOverFirstIsTwoNMinusOne, holds_if, "S1", "part one, 5.2") {
   const auto ratio = [](int n, PartitionKind partition) {
     const Problem job = causal(n, 4096, partition);
     return pairs_of_rank(job, n - 1) / pairs_of_rank(job, 0);
   };
-  // S1's sums: c(2s - c + 1)/2 over c(c + 1)/2.
+  // S1's sums are c(2s - c + 1)/2 over c(c + 1)/2.
   const auto by_sums = [](double n) { return (2 * n * 4096 - 4096 + 1) / (4096 + 1); };
-  return {.verdict = Verdict::holds_if,
-          .claim =
-              "With contiguous causal ranks the last one has about 2N times the work of the "
-              "first, 16 times for 8 ranks.",
-          .source = "S1",
-          .place = "part one, 5.2",
-          .correct =
-              "2N - 1 times, since half of the last rank's own block is masked: {0} for 8 ranks "
-              "and {1} for 2. S1's sums, c(2s - c + 1)/2 over c(c + 1)/2, say the same; rounding "
-              "the first to s^2 / N, as if nothing of that block were masked, is what makes 2N. "
-              "For many ranks the difference does not matter.",
-          .figures = {{.what = "last over first rank, 8 ranks of 4,096 rows",
-                       .value = ratio(8, kContiguous),
-                       .right = near(by_sums(8), 1e-9),
-                       .claimed = 16,
-                       .broken = {"2N chunks", ratio(8, kZigzag)}},
-                      {.what = "2 ranks",
-                       .value = ratio(2, kContiguous),
-                       .right = near(by_sums(2), 1e-9),
-                       .claimed = 4,
-                       .broken = {"2N chunks", ratio(2, kZigzag)}},
-                      {.what = "1,024 ranks, over 2N",
-                       .value = ratio(1024, kContiguous) / 2048,
-                       .right = near(1, 1e-3),
-                       .claimed = 1,
-                       .broken = {"striped", ratio(1024, kStriped) / 2048}}}};
+  return {
+      "With contiguous causal ranks the last one has about 2N times the work of the first, 16 "
+      "times for 8 ranks.",
+      "2N - 1 times, since half of the last rank's own block is masked: {0} for 8 ranks and {1} "
+      "for 2. S1's sums, c(2s - c + 1)/2 over c(c + 1)/2, say the same; rounding the first to s^2 "
+      "/ N, as if nothing of that block were masked, is what makes 2N. For many ranks the "
+      "difference does not matter.",
+      {Figure("last over first rank, 8 ranks of 4,096 rows", ratio(8, kContiguous),
+              near(by_sums(8), 1e-9), {"2N chunks", ratio(8, kZigzag)}, 16),
+       Figure("2 ranks", ratio(2, kContiguous), near(by_sums(2), 1e-9),
+              {"2N chunks", ratio(2, kZigzag)}, 4),
+       Figure("1,024 ranks, over 2N", ratio(1024, kContiguous) / 2048, near(1, 1e-3),
+              {"striped", ratio(1024, kStriped) / 2048}, 1)}};
 }
 
-// The ceiling if every diagonal block counted as a whole one.
+// Return the ceiling if every diagonal block counted as a whole one.
 double ceiling_with_whole_blocks(double n) { return (n + 1) / (2 * n); }
 
 double recorded_ceiling(PartitionKind partition) {
@@ -88,7 +70,7 @@ double recorded_ceiling(PartitionKind partition) {
       .balance_ceiling;
 }
 
-CLAIM(C20, ContiguousCausalReaches53PercentOnEightRanks) {
+CLAIM(C20, ContiguousCausalReaches53PercentOnEightRanks, holds_if, "S3", "Section 1; Section 5.2") {
   const auto lost = [](int n) { return 1 - balance_of(causal(n, 4096)).ceiling(); };
   // (N c + 1) / ((2N - 1) c + 1), from the slowest rank of every step.
   const auto by_formula = [](double n, double c) { return (n * c + 1) / ((2 * n - 1) * c + 1); };
@@ -102,52 +84,33 @@ CLAIM(C20, ContiguousCausalReaches53PercentOnEightRanks) {
     return busy / run.wall_s();
   };
   return {
-      .verdict = Verdict::holds_if,
-      .claim = "Contiguous ranks lose roughly half of the throughput under a causal mask.",
-      .source = "S3",
-      .place = "Section 1; Section 5.2",
-      .correct =
-          "They reach N / (2N - 1) of it: the slowest rank of every step but the first has "
-          "a whole block to do. That loses a third on 2 ranks, {1} on 8 (so 53.3 % are left "
-          "at best, and a ring measured at 52 % has lost nearly all of it to imbalance), and half "
-          "only in the limit.",
-      .figures = {
-          {.what = "lost on 2 ranks",
-           .value = lost(2),
-           .right = near(1 - by_formula(2, 4096), 1e-12),
-           .claimed = 0.5,
-           .broken = {"diagonal blocks counted whole", 1 - ceiling_with_whole_blocks(2)},
-           .shown = Shown::percent},
-          {.what = "lost on 8 ranks",
-           .value = lost(8),
-           .right = near(1 - by_formula(8, 4096), 1e-12),
-           .claimed = 0.5,
-           .broken = {"diagonal blocks counted whole", 1 - ceiling_with_whole_blocks(8)},
-           .shown = Shown::percent},
-          {.what = "lost on 1,024 ranks",
-           .value = lost(1024),
-           .right = near(0.5, 1e-3),
-           .claimed = 0.5,
-           .broken = {"striped", 1 - balance_of(causal(1024, 4096, kStriped)).ceiling()},
-           .shown = Shown::percent},
-          {.what = "balance ceiling of a recorded run, 256 positions on 8 ranks",
-           .value = recorded_ceiling(kContiguous),
-           .right = near(by_formula(8, 32), 1e-12),
-           .broken = {"striped", recorded_ceiling(kStriped)},
-           .shown = Shown::percent},
-          {.what = "computing over the time of a layer by formula, 8 ranks, no communication",
-           .value = time.compute / time.total(),
-           .right = near(by_formula(8, 4096), 1e-9),
-           .broken = {"diagonal blocks counted whole", ceiling_with_whole_blocks(8)},
-           .shown = Shown::percent},
-          {.what = "the same of a simulated ring with two buffers a rank",
-           .value = simulated_share(kContiguous),
-           .right = near(by_formula(8, 4096), 1e-9),
-           .broken = {"striped", simulated_share(kStriped)},
-           .shown = Shown::percent}}};
+      "Contiguous ranks lose roughly half of the throughput under a causal mask.",
+      "They reach N / (2N - 1) of it: the slowest rank of every step but the first has a whole "
+      "block to do. That loses a third on 2 ranks, {1} on 8 (so 53.3 % are left at best, and a "
+      "ring measured at 52 % has lost nearly all of it to imbalance), and half only in the limit.",
+      {Figure("lost on 2 ranks", lost(2), near(1 - by_formula(2, 4096), 1e-12),
+              {"diagonal blocks counted whole", 1 - ceiling_with_whole_blocks(2)}, 0.5,
+              Shown::percent),
+       Figure("lost on 8 ranks", lost(8), near(1 - by_formula(8, 4096), 1e-12),
+              {"diagonal blocks counted whole", 1 - ceiling_with_whole_blocks(8)}, 0.5,
+              Shown::percent),
+       Figure("lost on 1,024 ranks", lost(1024), near(0.5, 1e-3),
+              {"striped", 1 - balance_of(causal(1024, 4096, kStriped)).ceiling()}, 0.5,
+              Shown::percent),
+       Figure("balance ceiling of a recorded run, 256 positions on 8 ranks",
+              recorded_ceiling(kContiguous), near(by_formula(8, 32), 1e-12),
+              {"striped", recorded_ceiling(kStriped)}, kNothing, Shown::percent),
+       Figure("computing over the time of a layer by formula, 8 ranks, no communication",
+              time.compute / time.total(), near(by_formula(8, 4096), 1e-9),
+              {"diagonal blocks counted whole", ceiling_with_whole_blocks(8)}, kNothing,
+              Shown::percent),
+       Figure("the same of a simulated ring with two buffers a rank", simulated_share(kContiguous),
+              near(by_formula(8, 4096), 1e-9), {"striped", simulated_share(kStriped)}, kNothing,
+              Shown::percent)}};
 }
 
-// (i, j) of 4 striped ranks of c rows whose count of pairs, one by one, is not what `formula` says.
+// Count the (i, j) of 4 striped ranks of c rows whose pairs, counted one by one, are not what
+// `formula` says.
 double striped_exceptions(Index c, const std::function<Index(int, int)>& formula) {
   double count = 0;
   for (int i = 0; i < 4; ++i)
@@ -160,7 +123,7 @@ double striped_exceptions(Index c, const std::function<Index(int, int)>& formula
   return count;
 }
 
-CLAIM(C21, StripedWorkIsATriangleWithOrWithoutDiagonal) {
+CLAIM(C21, StripedWorkIsATriangleWithOrWithoutDiagonal, holds, "S3", "entry 5") {
   const auto exceptions = [](auto with_diagonal) {
     double count = 0;
     for (const Index c : {1, 2, 5, 16})
@@ -169,53 +132,36 @@ CLAIM(C21, StripedWorkIsATriangleWithOrWithoutDiagonal) {
     return count;
   };
   return {
-      .verdict = Verdict::holds,
-      .claim =
-          "A striped rank i has c(c+1)/2 pairs with block j if i >= j, and c(c-1)/2 if "
-          "i < j.",
-      .source = "S3",
-      .place = "entry 5",
-      .correct = "Exactly, for every pair of ranks and every c tried.",
-      .figures = {
-          {.what = "exceptions among all i, j of 4 ranks, c = 1, 2, 5, 16, counted one "
-                   "by one",
-           .value = exceptions([](int i, int j) { return i >= j; }),
-           .right = exactly(0),
-           .claimed = 0,
-           .broken = {"i > j for i >= j", exceptions([](int i, int j) { return i > j; })}},
-          {.what = "most less least over the least, c = 4,096",
-           .value =
-               pairs(causal(8, 4096, kStriped), 7, 0) / pairs(causal(8, 4096, kStriped), 0, 7) - 1,
-           .right = near(4097.0 / 4095 - 1, 1e-12),
-           .claimed = 4097.0 / 4095 - 1,
-           .broken = {"contiguous, rank 1 with block 0 against itself",
-                      pairs(causal(8, 4096), 1, 0) / pairs(causal(8, 4096), 1, 1) - 1}}}};
+      "A striped rank i has c(c+1)/2 pairs with block j if i >= j, and c(c-1)/2 if i < j.",
+      "Exactly, for every pair of ranks and every c tried.",
+      {Figure("exceptions among all i, j of 4 ranks, c = 1, 2, 5, 16, counted one by one",
+              exceptions([](int i, int j) { return i >= j; }), exactly(0),
+              {"i > j for i >= j", exceptions([](int i, int j) { return i > j; })}, 0),
+       Figure("most less least over the least, c = 4,096",
+              pairs(causal(8, 4096, kStriped), 7, 0) / pairs(causal(8, 4096, kStriped), 0, 7) - 1,
+              near(4097.0 / 4095 - 1, 1e-12),
+              {"contiguous, rank 1 with block 0 against itself",
+               pairs(causal(8, 4096), 1, 0) / pairs(causal(8, 4096), 1, 1) - 1},
+              4097.0 / 4095 - 1)}};
 }
 
-CLAIM(C22, QueryFourSeesKeyTwoOnly) {
+CLAIM(C22, QueryFourSeesKeyTwoOnly, wrong, "S3", "algorithm 2, hand-traced example") {
   const auto seen = [](const char* mask) {
     const Problem job = job_of(1, 1, 8, 4, mask, kStriped);
     const Partition partition = job.partition_of_sequence();
     const Region region{job.mask.for_seqlen(8), partition.rows_of(0), partition.rows_of(2)};
     return static_cast<double>(region.pairs({1, 2}, {0, 2}));
   };
-  return {.verdict = Verdict::wrong,
-          .claim =
-              "With 8 tokens striped over 4 devices, at iteration 2 device 0 holds keys 2 and "
-              "6, and its query 4 sees both.",
-          .source = "S3",
-          .place = "algorithm 2, hand-traced example",
-          .correct =
-              "Query 4 sees {0} of them, key 2; key 6 lies after it. S3's own formula has "
-              "c(c-1)/2 = 1 for this.",
-          .figures = {{.what = "keys among 2 and 6 that query 4 sees",
-                       .value = seen("causal"),
-                       .right = exactly(1),
-                       .claimed = 2,
-                       .broken = {"no mask", seen("full")}}}};
+  return {
+      "With 8 tokens striped over 4 devices, at iteration 2 device 0 holds keys 2 and 6, and its "
+      "query 4 sees both.",
+      "Query 4 sees {0} of them, key 2; key 6 lies after it. S3's own formula has c(c-1)/2 = 1 for "
+      "this.",
+      {Figure("keys among 2 and 6 that query 4 sees", seen("causal"), exactly(1),
+              {"no mask", seen("full")}, 2)}};
 }
 
-CLAIM(C23, FoldExampleIsEvenForEvenFolds) {
+CLAIM(C23, FoldExampleIsEvenForEvenFolds, holds_if, "S1", "part one, 6.1; part two, 2.3") {
   const auto sum_of_rank_0 = [](PartitionKind kind) {
     const LocalRows rows = Partition{kind, 16, 4}.rows_of(0);
     double positions = 0;
@@ -223,33 +169,20 @@ CLAIM(C23, FoldExampleIsEvenForEvenFolds) {
       positions += static_cast<double>(rows.global_position(i));
     return positions;
   };
-  return {.verdict = Verdict::holds_if,
-          .claim =
-              "Folding deals 16 tokens out to 4 GPUs as {0, 7, 8, 15} and so on, so that all "
-              "have positions that add up to 30.",
-          .source = "S1",
-          .place = "part one, 6.1; part two, 2.3",
-          .correct =
-              "They do, because 16 tokens make an even number of folds. 12 tokens make "
-              "three, and the ranks differ by {2} pairs of some 20.",
-          .figures = {{.what = "sum of rank 0's positions, 16 tokens",
-                       .value = sum_of_rank_0(kFold),
-                       .right = exactly(30),
-                       .claimed = 30,
-                       .broken = {"striped", sum_of_rank_0(kStriped)}},
-                      {.what = "most less least pairs of a rank, 16 tokens",
-                       .value = spread(causal(4, 4, kFold)),
-                       .right = exactly(0),
-                       .claimed = 0,
-                       .broken = {"striped", spread(causal(4, 4, kStriped))}},
-                      {.what = "the same, 12 tokens",
-                       .value = spread(causal(4, 3, kFold)),
-                       .right = exactly(3),
-                       .claimed = 0,
-                       .broken = {"16 tokens", spread(causal(4, 4, kFold))}}}};
+  return {
+      "Folding deals 16 tokens out to 4 GPUs as {0, 7, 8, 15} and so on, so that all have "
+      "positions that add up to 30.",
+      "They do, because 16 tokens make an even number of folds. 12 tokens make three, and the "
+      "ranks differ by {2} pairs of some 20.",
+      {Figure("sum of rank 0's positions, 16 tokens", sum_of_rank_0(kFold), exactly(30),
+              {"striped", sum_of_rank_0(kStriped)}, 30),
+       Figure("most less least pairs of a rank, 16 tokens", spread(causal(4, 4, kFold)), exactly(0),
+              {"striped", spread(causal(4, 4, kStriped))}, 0),
+       Figure("the same, 12 tokens", spread(causal(4, 3, kFold)), exactly(3),
+              {"16 tokens", spread(causal(4, 4, kFold))}, 0)}};
 }
 
-CLAIM(C24, BalancedRanksHaveTheMean) {
+CLAIM(C24, BalancedRanksHaveTheMean, holds_if, "S1", "part one, 6.2; part two, 2.1") {
   const auto off = [](const Problem& job) {
     const auto s = static_cast<double>(job.shape.seqlen);
     double most = 0;
@@ -258,119 +191,72 @@ CLAIM(C24, BalancedRanksHaveTheMean) {
     return most;
   };
   return {
-      .verdict = Verdict::holds_if,
-      .claim = "Folded, every rank has s(s+1)/2 / N pairs, near-perfect balance.",
-      .source = "S1",
-      .place = "part one, 6.2; part two, 2.1",
-      .correct =
-          "Exactly, for an even number of folds, and for 2N chunks as well. An odd number "
-          "leaves the last fold without a partner, in which neighbouring ranks differ by a pair: "
-          "a rank is off the mean by up to (N - 1) / 2, however long the sequence. Totals alone "
-          "don't show that a ring is balanced, because it waits at every step; but the "
-          "slowest rank's pairs, added up over the steps, are the mean as well (folded, to "
-          "0.1 %).",
-      .figures = {{.what = "most that a folded rank is off, 64 positions on 4 ranks",
-                   .value = off(causal(4, 16, kFold)),
-                   .right = exactly(0),
-                   .claimed = 0,
-                   .broken = {"striped", off(causal(4, 16, kStriped))}},
-                  {.what = "the same with 2N chunks",
-                   .value = off(causal(4, 16, kZigzag)),
-                   .right = exactly(0),
-                   .claimed = 0,
-                   .broken = {"contiguous", off(causal(4, 16))}},
-                  {.what = "folded, 12 positions, three folds",
-                   .value = off(causal(4, 3, kFold)),
-                   .right = exactly(1.5),
-                   .claimed = 0,
-                   .broken = {"four folds", off(causal(4, 4, kFold))}},
-                  {.what = "folded, 80 positions on 16 ranks, five folds",
-                   .value = off(causal(16, 5, kFold)),
-                   .right = exactly((16 - 1) / 2.0),
-                   .claimed = 0,
-                   .broken = {"six folds", off(causal(16, 6, kFold))}},
-                  {.what = "slowest ranks' pairs over the mean, by steps, 2N chunks, 8 ranks",
-                   .value = 1 / balance_of(causal(8, 4096, kZigzag)).ceiling(),
-                   .right = near(1, 1e-12),
-                   .broken = {"contiguous", 1 / balance_of(causal(8, 4096)).ceiling()}},
-                  {.what = "the same, folded",
-                   .value = 1 / balance_of(causal(8, 4096, kFold)).ceiling(),
-                   .right = {1, 1.001},
-                   .broken = {"contiguous", 1 / balance_of(causal(8, 4096)).ceiling()}}}};
+      "Folded, every rank has s(s+1)/2 / N pairs, near-perfect balance.",
+      "Exactly, for an even number of folds, and for 2N chunks as well. An odd number leaves the "
+      "last fold without a partner, in which neighbouring ranks differ by a pair: a rank is off "
+      "the mean by up to (N - 1) / 2, however long the sequence. Totals alone don't show that a "
+      "ring is balanced, because it waits at every step; but the slowest rank's pairs, added up "
+      "over the steps, are the mean as well (folded, to 0.1 %).",
+      {Figure("most that a folded rank is off, 64 positions on 4 ranks", off(causal(4, 16, kFold)),
+              exactly(0), {"striped", off(causal(4, 16, kStriped))}, 0),
+       Figure("the same with 2N chunks", off(causal(4, 16, kZigzag)), exactly(0),
+              {"contiguous", off(causal(4, 16))}, 0),
+       Figure("folded, 12 positions, three folds", off(causal(4, 3, kFold)), exactly(1.5),
+              {"four folds", off(causal(4, 4, kFold))}, 0),
+       Figure("folded, 80 positions on 16 ranks, five folds", off(causal(16, 5, kFold)),
+              exactly((16 - 1) / 2.0), {"six folds", off(causal(16, 6, kFold))}, 0),
+       Figure("slowest ranks' pairs over the mean, by steps, 2N chunks, 8 ranks",
+              1 / balance_of(causal(8, 4096, kZigzag)).ceiling(), near(1, 1e-12),
+              {"contiguous", 1 / balance_of(causal(8, 4096)).ceiling()}),
+       Figure("the same, folded", 1 / balance_of(causal(8, 4096, kFold)).ceiling(), {1, 1.001},
+              {"contiguous", 1 / balance_of(causal(8, 4096)).ceiling()})}};
 }
 
-CLAIM(C67, NotEveryStripeHasTheDiagonal) {
+CLAIM(C67, NotEveryStripeHasTheDiagonal, holds_if, "S3", "entry 5, worked example") {
   const Problem job = causal(8, 4096, kStriped);
-  return {.verdict = Verdict::holds_if,
-          .claim =
-              "Striped over 8 devices of 4,096 tokens, every device has c(c+1)/2, about 8.4 "
-              "million pairs, in every iteration.",
-          .source = "S3",
-          .place = "entry 5, worked example",
-          .correct =
-              "True of the rounded figure. Device 0 with block 4, the pair of the example, "
-              "has c(c-1)/2 = {1}, by the formula just above it (C21).",
-          .figures = {{.what = "millions of pairs of device 0 with block 4, to two digits",
-                       .value = pairs(job, 0, 4) / 1e6,
-                       .right = near(8.4, 0.05),
-                       .claimed = 8.4,
-                       .broken = {"contiguous", pairs(causal(8, 4096), 0, 4) / 1e6}},
-                      {.what = "the same, counted",
-                       .value = pairs(job, 0, 4),
-                       .right = exactly(4096.0 * 4095 / 2),
-                       .claimed = 4096.0 * 4097 / 2,
-                       .broken = {"device 4 with block 0", pairs(job, 4, 0)}}}};
+  return {
+      "Striped over 8 devices of 4,096 tokens, every device has c(c+1)/2, about 8.4 million pairs, "
+      "in every iteration.",
+      "True of the rounded figure. Device 0 with block 4, the pair of the example, has c(c-1)/2 = "
+      "{1}, by the formula just above it (C21).",
+      {Figure("millions of pairs of device 0 with block 4, to two digits", pairs(job, 0, 4) / 1e6,
+              near(8.4, 0.05), {"contiguous", pairs(causal(8, 4096), 0, 4) / 1e6}, 8.4),
+       Figure("the same, counted", pairs(job, 0, 4), exactly(4096.0 * 4095 / 2),
+              {"device 4 with block 0", pairs(job, 4, 0)}, 4096.0 * 4097 / 2)}};
 }
 
-CLAIM(C68, PrefillIsCausalToo) {
+CLAIM(C68, PrefillIsCausalToo, wrong, "S3", "Section 2, takeaways") {
   const auto ceiling = [](PartitionKind partition) {
     return balance_of(causal(8, 4096, partition)).ceiling();
   };
-  return {.verdict = Verdict::wrong,
-          .claim =
-              "In inference there is no imbalance from the causal mask while the prompt is "
-              "read; what striping repairs is specific to training.",
-          .source = "S3",
-          .place = "Section 2, takeaways",
-          .correct =
-              "Reading a prompt is a forward pass under the same causal mask, and "
-              "contiguous ranks reach {0} there as they do in training. Only decoding, one "
-              "query at a time, has no triangle.",
-          .figures = {{.what = "balance ceiling of a prompt of 32,768 tokens on 8 contiguous ranks",
-                       .value = ceiling(kContiguous),
-                       .right = near(8.0 / 15, 1e-3),
-                       .claimed = 1,
-                       .broken = {"2N chunks", ceiling(kZigzag)},
-                       .shown = Shown::percent}}};
+  return {
+      "In inference there is no imbalance from the causal mask while the prompt is read; what "
+      "striping repairs is specific to training.",
+      "Reading a prompt is a forward pass under the same causal mask, and contiguous ranks reach "
+      "{0} there as they do in training. Only decoding, one query at a time, has no triangle.",
+      {Figure("balance ceiling of a prompt of 32,768 tokens on 8 contiguous ranks",
+              ceiling(kContiguous), near(8.0 / 15, 1e-3), {"2N chunks", ceiling(kZigzag)}, 1,
+              Shown::percent)}};
 }
 
-CLAIM(C69, FirstRankNeedsNobodysKeys) {
+CLAIM(C69, FirstRankNeedsNobodysKeys, holds, "S1", "part one, 5.2") {
   const auto from_others = [](PartitionKind partition, int rank) {
     double blocks = 0;
     for (int owner = 0; owner < 8; ++owner)
       blocks += owner != rank && pairs(causal(8, 64, partition), rank, owner) > 0 ? 1 : 0;
     return blocks;
   };
-  return {.verdict = Verdict::holds,
-          .claim =
-              "With contiguous causal ranks the first one needs no other rank's K and V, and "
-              "the last one those of all.",
-          .source = "S1",
-          .place = "part one, 5.2",
-          .correct = "So it is. The first rank has to pass those blocks on all the same.",
-          .figures = {{.what = "foreign blocks that rank 0 of 8 attends",
-                       .value = from_others(kContiguous, 0),
-                       .right = exactly(0),
-                       .claimed = 0,
-                       .broken = {"striped", from_others(kStriped, 0)}},
-                      {.what = "foreign blocks that rank 7 attends",
-                       .value = from_others(kContiguous, 7),
-                       .right = exactly(7),
-                       .claimed = 7,
-                       .broken = {"rank 6", from_others(kContiguous, 6)}}}};
+  return {
+      "With contiguous causal ranks the first one needs no other rank's K and V, and the last one "
+      "those of all.",
+      "So it is. The first rank has to pass those blocks on all the same.",
+      {Figure("foreign blocks that rank 0 of 8 attends", from_others(kContiguous, 0), exactly(0),
+              {"striped", from_others(kStriped, 0)}, 0),
+       Figure("foreign blocks that rank 7 attends", from_others(kContiguous, 7), exactly(7),
+              {"rank 6", from_others(kContiguous, 6)}, 7)}};
 }
 
-CLAIM(C70, ScatteredRanksNeedEveryone) {
+CLAIM(C70, ScatteredRanksNeedEveryone, holds, "S1", "part one, 6.3") {
   const auto needed = [](PartitionKind partition) {
     double blocks = 0;
     for (int rank = 0; rank < 8; ++rank)
@@ -378,23 +264,13 @@ CLAIM(C70, ScatteredRanksNeedEveryone) {
         blocks += pairs(causal(8, 64, partition), rank, owner) > 0 ? 1 : 0;
     return blocks;
   };
-  return {.verdict = Verdict::holds,
-          .claim = "With zig-zag ranks, no GPU can do without the K and V of any other.",
-          .source = "S1",
-          .place = "part one, 6.3",
-          .correct =
-              "All {0} combinations of 8 ranks and 8 blocks have something to attend, folded or "
-              "in 2N chunks; of contiguous ranks 36 have.",
-          .figures = {{.what = "(rank, owner) of 64 with something to attend, folded",
-                       .value = needed(kFold),
-                       .right = exactly(64),
-                       .claimed = 64,
-                       .broken = {"contiguous", needed(kContiguous)}},
-                      {.what = "the same in 2N chunks",
-                       .value = needed(kZigzag),
-                       .right = exactly(64),
-                       .claimed = 64,
-                       .broken = {"contiguous", needed(kContiguous)}}}};
+  return {"With zig-zag ranks, no GPU can do without the K and V of any other.",
+          "All {0} combinations of 8 ranks and 8 blocks have something to attend, folded or in 2N "
+          "chunks; of contiguous ranks 36 have.",
+          {Figure("(rank, owner) of 64 with something to attend, folded", needed(kFold),
+                  exactly(64), {"contiguous", needed(kContiguous)}, 64),
+           Figure("the same in 2N chunks", needed(kZigzag), exactly(64),
+                  {"contiguous", needed(kContiguous)}, 64)}};
 }
 
 }  // namespace

@@ -13,11 +13,6 @@ std::vector<LedgerEntry>& ledger() {
   return entries;
 }
 
-std::string topic_of(const std::string& file) {
-  const std::string name = std::filesystem::path(file).stem().string();
-  return name.substr(0, name.find("_test"));
-}
-
 }  // namespace
 
 std::string agreement(const Claim& claim) {
@@ -58,6 +53,18 @@ void expect_upheld(const Claim& claim) {
   for (const std::string& complaint : complaints(claim)) ADD_FAILURE() << complaint;
 }
 
+Claim LedgerEntry::claim() const {
+  Claim claim = compute();
+  claim.verdict = verdict;
+  claim.source = source;
+  claim.place = place;
+  claim.id = id;
+  claim.test = test;
+  const std::string name = std::filesystem::path(file).stem().string();
+  claim.topic = name.substr(0, name.find("_test"));
+  return claim;
+}
+
 bool add_to_ledger(const LedgerEntry& entry) {
   ledger().push_back(entry);
   return true;
@@ -68,12 +75,7 @@ const std::vector<Claim>& all_claims() {
     std::vector<LedgerEntry> entries = ledger();
     std::ranges::sort(entries, {}, &LedgerEntry::id);
     std::vector<Claim> claims;
-    for (const LedgerEntry& entry : entries) {
-      claims.push_back(entry.compute());
-      claims.back().id = entry.id;
-      claims.back().test = entry.test;
-      claims.back().topic = topic_of(entry.file);
-    }
+    for (const LedgerEntry& entry : entries) claims.push_back(entry.claim());
     return claims;
   }();
   return all;

@@ -1,5 +1,4 @@
-// Rank groups of combined parallelism: S1's numbering of ranks by tensor, context, pipeline and
-// data index, counted out.
+// Tests S1's numbering of ranks by tensor, context, pipeline and data index, by counting ranks.
 #include <array>
 #include <set>
 #include <vector>
@@ -16,8 +15,8 @@ int rank_of(const Grid& size, const Grid& index) {
   return ((index[3] * size[2] + index[2]) * size[1] + index[1]) * size[0] + index[0];
 }
 
-// All groups whose ranks differ in index `along` only. `spacing` multiplies the distance between
-// their ranks, which is 1 when done right.
+// Return all groups whose ranks differ in index `along` only. `spacing` multiplies the distance
+// between their ranks; 1 is right.
 std::vector<std::set<int>> groups_along(const Grid& size, int along, int spacing = 1) {
   std::vector<std::set<int>> groups;
   Grid at{};
@@ -40,7 +39,7 @@ std::vector<std::set<int>> groups_along(const Grid& size, int along, int spacing
   return groups;
 }
 
-// Ranks that are not in exactly one group.
+// Count the ranks that are not in exactly one group.
 double badly_covered(const Grid& size, int along, int spacing = 1) {
   std::vector<int> count(static_cast<std::size_t>(size[0] * size[1] * size[2] * size[3]));
   for (const auto& group : groups_along(size, along, spacing))
@@ -51,7 +50,7 @@ double badly_covered(const Grid& size, int along, int spacing = 1) {
   return bad;
 }
 
-CLAIM(C53, GroupsCoverTheWorldOnce) {
+CLAIM(C53, GroupsCoverTheWorldOnce, holds, "S1", "part one, 8; part two, 13") {
   const Grid size = {2, 4, 3, 2};
   double bad = 0, bad_when_spread = 0;
   for (int along = 0; along < 4; ++along) {
@@ -59,29 +58,18 @@ CLAIM(C53, GroupsCoverTheWorldOnce) {
     bad_when_spread += badly_covered(size, along, 2);
   }
   const std::set<int> tensor = groups_along(size, 0).front(), wrong = groups_along(size, 1).front();
-  return {.verdict = Verdict::holds,
-          .claim =
-              "With ranks numbered TP first, then CP, PP and DP, the groups of each kind "
-              "cover the world without overlapping, and a TP group is consecutive ranks.",
-          .source = "S1",
-          .place = "part one, 8; part two, 13",
-          .correct =
-              "For all four kinds, counted over 48 ranks (2 x 4 x 3 x 2); S1 lists TP "
-              "and CP only.",
-          .figures = {{.what = "ranks not in exactly one group, over the four kinds, of 48",
-                       .value = bad,
-                       .right = exactly(0),
-                       .claimed = 0,
-                       .broken = {"groups that take every other rank", bad_when_spread}},
-                      {.what = "distance from first to last rank of the first TP group",
-                       .value = static_cast<double>(*tensor.rbegin() - *tensor.begin()),
-                       .right = exactly(1),
-                       .claimed = 1,
-                       .broken = {"the first CP group",
-                                  static_cast<double>(*wrong.rbegin() - *wrong.begin())}}}};
+  return {
+      "With ranks numbered TP first, then CP, PP and DP, the groups of each kind cover the world "
+      "without overlapping, and a TP group is consecutive ranks.",
+      "For all four kinds, counted over 48 ranks (2 x 4 x 3 x 2); S1 lists TP and CP only.",
+      {Figure("ranks not in exactly one group, over the four kinds, of 48", bad, exactly(0),
+              {"groups that take every other rank", bad_when_spread}, 0),
+       Figure("distance from first to last rank of the first TP group",
+              static_cast<double>(*tensor.rbegin() - *tensor.begin()), exactly(1),
+              {"the first CP group", static_cast<double>(*wrong.rbegin() - *wrong.begin())}, 1)}};
 }
 
-// Of the group that S1's setup_context_parallel gives rank 0, consecutive ranks, how many belong to
+// S1's setup_context_parallel gives rank 0 a group of consecutive ranks. Count those that belong to
 // its CP group.
 double true_members(int tensor_size) {
   const std::set<int> group = groups_along({tensor_size, 4, 1, 2}, 1).front();
@@ -90,25 +78,15 @@ double true_members(int tensor_size) {
   return members;
 }
 
-CLAIM(C80, ConsecutiveContextGroupsNeedNoTensorParallelism) {
-  return {.verdict = Verdict::holds_if,
-          .claim = "A context-parallel group is made of consecutive ranks.",
-          .source = "S1",
-          .place = "part two, 11",
-          .correct =
-              "Only without tensor parallelism. With a TP size of 2, which section 13 puts "
-              "innermost, {1} of 4 consecutive ranks are of one CP group; the others hold "
-              "the other heads of the same tokens, and a ring through them is wrong.",
-          .figures = {{.what = "ranks of rank 0's CP group among 4 consecutive ones, TP size 1",
-                       .value = true_members(1),
-                       .right = exactly(4),
-                       .claimed = 4,
-                       .broken = {"TP size 2", true_members(2)}},
-                      {.what = "the same, TP size 2",
-                       .value = true_members(2),
-                       .right = exactly(2),
-                       .claimed = 4,
-                       .broken = {"TP size 1", true_members(1)}}}};
+CLAIM(C80, ConsecutiveContextGroupsNeedNoTensorParallelism, holds_if, "S1", "part two, 11") {
+  return {"A context-parallel group is made of consecutive ranks.",
+          "Only without tensor parallelism. With a TP size of 2, which section 13 puts innermost, "
+          "{1} of 4 consecutive ranks are of one CP group; the others hold the other heads of the "
+          "same tokens, and a ring through them is wrong.",
+          {Figure("ranks of rank 0's CP group among 4 consecutive ones, TP size 1", true_members(1),
+                  exactly(4), {"TP size 2", true_members(2)}, 4),
+           Figure("the same, TP size 2", true_members(2), exactly(2),
+                  {"TP size 1", true_members(1)}, 4)}};
 }
 
 }  // namespace

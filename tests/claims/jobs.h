@@ -1,4 +1,4 @@
-// Jobs for the closed forms, and recorded runs to hold them against.
+// Jobs for the closed forms, and recorded runs to compare these with.
 #pragma once
 
 #include <vector>
@@ -11,10 +11,13 @@
 
 namespace ringscope::claims {
 
+// Short names of the partitions.
+inline constexpr auto kContiguous = PartitionKind::contiguous, kStriped = PartitionKind::striped,
+                      kZigzag = PartitionKind::zigzag, kFold = PartitionKind::fold;
+
 // One batch entry, head_dim 128, bf16.
 inline Problem job_of(Index heads, Index heads_kv, Index seqlen, int world_size,
-                      const char* mask = "full",
-                      PartitionKind partition = PartitionKind::contiguous) {
+                      const char* mask = "full", PartitionKind partition = kContiguous) {
   return {.shape = {1, heads, heads_kv, seqlen, 128},
           .dtype = DType::bf16,
           .mask = MaskSpec::parse(mask),
@@ -22,10 +25,10 @@ inline Problem job_of(Index heads, Index heads_kv, Index seqlen, int world_size,
           .world_size = world_size};
 }
 
-// A machine at its peak, as the sources assume.
+// Return a machine at its peak, as the sources assume.
 inline Rates peak(double flops, double bytes_per_s) { return {flops, flops, bytes_per_s, 0}; }
 
-// A ring of ranks that are alike, two KV buffers each.
+// Simulate a ring of equal ranks with two KV buffers each.
 inline Simulation simulated(const Problem& job, const Rates& rates, Granularity tile = {}) {
   Machine machine;
   machine.world_size = job.world_size;
@@ -37,8 +40,7 @@ inline constexpr double kA100 = 312e12;  // FLOP/s, 16-bit: S0, S1, S3 and S4
 
 // One batch entry, f32, inputs drawn from N(0, 1).
 inline Problem config_of(Index heads, Index heads_kv, Index seqlen, Index head_dim, int world_size,
-                         const char* mask = "full",
-                         PartitionKind partition = PartitionKind::contiguous) {
+                         const char* mask = "full", PartitionKind partition = kContiguous) {
   Problem config;
   config.shape = {1, heads, heads_kv, seqlen, head_dim};
   config.mask = MaskSpec::parse(mask);
@@ -52,7 +54,7 @@ inline RingRun recorded_run(const Problem& config) {
   return run_on_threads(config, {in.q, in.k, in.v, in.dout});
 }
 
-// Events of one lane and payload of a rank; compute events have the payload kv.
+// Return the events of one lane and payload of a rank. Compute events have the payload kv.
 inline std::vector<TraceEvent> events_of(const RingRun& run, int rank, Lane lane,
                                          Payload payload = Payload::kv) {
   std::vector<TraceEvent> found;

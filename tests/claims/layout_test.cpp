@@ -1,4 +1,4 @@
-// Which rows lie together, and what tiles and other masks make of it.
+// Tests which rows lie together, and the effect on tiles and on other masks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,16 +13,11 @@
 namespace ringscope::claims {
 namespace layout_test {
 
-constexpr auto kContiguous = PartitionKind::contiguous;
-constexpr auto kStriped = PartitionKind::striped;
-constexpr auto kZigzag = PartitionKind::zigzag;
-constexpr auto kFold = PartitionKind::fold;
-
 std::string shown_name(PartitionKind kind) {
   return kind == kZigzag ? "2N chunks" : kind == kFold ? "folded" : std::string(name_of(kind));
 }
 
-// What square tiles a ring's ranks compute, when tiles without a pair are skipped.
+// The square tiles that a ring's ranks compute if tiles without a pair are skipped.
 struct TileCount {
   double critical_path = 0;  // sum over steps of the rank that has most
   double computed = 0;       // over all ranks
@@ -56,7 +51,8 @@ TileCount tiles_of(const char* mask, PartitionKind kind, Index rows, Index tile)
   return count;
 }
 
-// Mean length of a rank's runs of consecutive positions, 32,768 positions on 8 ranks.
+// Return the mean length of a rank's runs of consecutive positions, for 32,768 positions on 8
+// ranks.
 double run_length(PartitionKind kind) {
   double runs = 0;
   for (int rank = 0; rank < 8; ++rank) {
@@ -67,52 +63,31 @@ double run_length(PartitionKind kind) {
   return 32768 / runs;
 }
 
-CLAIM(C25, ChunksAreContiguousFoldsHardly) {
+CLAIM(C25, ChunksAreContiguousFoldsHardly, holds_if, "S1", "part one, 6.4") {
   const double zigzag = tiles_of("causal", kZigzag, 4096, 128).partial_share();
   const double striped = tiles_of("causal", kStriped, 4096, 128).partial_share();
   const double fold = tiles_of("causal", kFold, 4096, 128).partial_share();
   return {
-      .verdict = Verdict::holds_if,
-      .claim =
-          "Zig-zag keeps a GPU's tokens closer together than striping: they come in pairs of "
-          "neighbours.",
-      .source = "S1",
-      .place = "part one, 6.4",
-      .correct =
-          "True of 2N chunks: runs of {1} positions on average, so copies of 512 KiB (128 values "
-          "of 2 "
-          "bytes a row), and {2} of the computed 128 x 128 tiles on the mask's edge. S1's "
-          "own formula, folding, has neighbours on its first and last rank only: runs of "
-          "{0} on average, copies of 256 or 512 bytes, and {3} of the tiles on the edge, as "
-          "striping has.",
-      .figures = {
-          {.what = "mean run of consecutive positions, folded, 8 ranks of 4,096 rows",
-           .value = run_length(kFold),
-           .right = {1.1, 1.2},
-           .claimed = 2,
-           .broken = {"striped", run_length(kStriped)}},
-          {.what = "the same, 2N chunks",
-           .value = run_length(kZigzag),
-           .right = at_least(2),
-           .claimed = 2,
-           .broken = {"folded", run_length(kFold)}},
-          {.what = "tiles of 128 x 128 on the mask's edge, of those computed, 2N chunks",
-           .value = zigzag,
-           .right = near(32.0 / 4112, 1e-9),
-           .broken = {"striped", striped},
-           .shown = Shown::percent},
-          {.what = "the same, folded",
-           .value = fold,
-           .right = near(32.0 / 528, 1e-9),
-           .broken = {"2N chunks", zigzag},
-           .shown = Shown::percent},
-          {.what = "tiles on the critical path, striped (2N chunks: 4,112)",
-           .value = tiles_of("causal", kStriped, 4096, 128).critical_path,
-           .right = exactly(4224),
-           .broken = {"contiguous", tiles_of("causal", kContiguous, 4096, 128).critical_path}}}};
+      "Zig-zag keeps a GPU's tokens closer together than striping: they come in pairs of "
+      "neighbours.",
+      "True of 2N chunks: runs of {1} positions on average, so copies of 512 KiB (128 values of 2 "
+      "bytes a row), and {2} of the computed 128 x 128 tiles on the mask's edge. S1's own formula, "
+      "folding, has neighbours on its first and last rank only: runs of {0} on average, copies of "
+      "256 or 512 bytes, and {3} of the tiles on the edge, as striping has.",
+      {Figure("mean run of consecutive positions, folded, 8 ranks of 4,096 rows", run_length(kFold),
+              {1.1, 1.2}, {"striped", run_length(kStriped)}, 2),
+       Figure("the same, 2N chunks", run_length(kZigzag), at_least(2),
+              {"folded", run_length(kFold)}, 2),
+       Figure("tiles of 128 x 128 on the mask's edge, of those computed, 2N chunks", zigzag,
+              near(32.0 / 4112, 1e-9), {"striped", striped}, kNothing, Shown::percent),
+       Figure("the same, folded", fold, near(32.0 / 528, 1e-9), {"2N chunks", zigzag}, kNothing,
+              Shown::percent),
+       Figure("tiles on the critical path, striped (2N chunks: 4,112)",
+              tiles_of("causal", kStriped, 4096, 128).critical_path, exactly(4224),
+              {"contiguous", tiles_of("causal", kContiguous, 4096, 128).critical_path})}};
 }
 
-CLAIM(C26, ZigzagIsTheNameOfTwoPartitions) {
+CLAIM(C26, ZigzagIsTheNameOfTwoPartitions, ambiguous, "S1", "part one, 6.1; part two, 2.1") {
   const auto same_rows = [](Index seqlen, PartitionKind a, PartitionKind b) {
     const auto rows = [&](PartitionKind kind, int rank) {
       const LocalRows local = Partition{kind, seqlen, 4}.rows_of(rank);
@@ -124,97 +99,72 @@ CLAIM(C26, ZigzagIsTheNameOfTwoPartitions) {
     for (int rank = 0; rank < 4; ++rank) same += rows(a, rank) == rows(b, rank) ? 1 : 0;
     return same;
   };
-  return {.verdict = Verdict::ambiguous,
-          .claim =
-              "Zig-zag gives GPU k mod N the tokens of even folds and GPU N - 1 - (k mod N) "
-              "those of odd ones.",
-          .source = "S1",
-          .place = "part one, 6.1; part two, 2.1",
-          .correct =
-              "A usable partition, called fold here. What most implementations call zig-zag "
-              "cuts the sequence into 2N chunks and gives rank r the chunks r and 2N - 1 - "
-              "r. The two are the same for two folds, s = 2N, and on {1} of 4 ranks for 16 "
-              "positions. Both are balanced (C24); C25 has the difference.",
-          .first_verdict = Verdict::wrong,
-          .why_changed =
-              "the two partitions differ, except for s = 2N, where they are the same; "
-              "and a name can't be wrong, only ambiguous",
-          .figures = {{.what = "ranks of 4 that hold the same rows, 8 positions",
-                       .value = same_rows(8, kFold, kZigzag),
-                       .right = exactly(4),
-                       .claimed_words = "the same",
-                       .broken = {"striped against 2N chunks", same_rows(8, kStriped, kZigzag)}},
-                      {.what = "the same, 16 positions",
-                       .value = same_rows(16, kFold, kZigzag),
-                       .right = exactly(0),
-                       .claimed_words = "the same",
-                       .supports_words = false,
-                       .broken = {"fold against fold", same_rows(16, kFold, kFold)}}}};
+  return {
+      "Zig-zag gives GPU k mod N the tokens of even folds and GPU N - 1 - (k mod N) those of odd "
+      "ones.",
+      "A usable partition, called fold here. What most implementations call zig-zag cuts the "
+      "sequence into 2N chunks and gives rank r the chunks r and 2N - 1 - r. The two are the same "
+      "for two folds, s = 2N, and on {1} of 4 ranks for 16 positions. Both are balanced (C24); C25 "
+      "has the difference.",
+      {Figure("ranks of 4 that hold the same rows, 8 positions", same_rows(8, kFold, kZigzag),
+              exactly(4), {"striped against 2N chunks", same_rows(8, kStriped, kZigzag)},
+              "the same"),
+       Figure("the same, 16 positions", same_rows(16, kFold, kZigzag), exactly(0),
+              {"fold against fold", same_rows(16, kFold, kFold)}, refuted("the same"))},
+      Reading{Verdict::wrong,
+              "the two partitions differ, except for s = 2N, where they are the same; and a name "
+              "can't be wrong, only ambiguous"}};
 }
 
 double ceiling_under(const char* mask, PartitionKind kind) {
   return balance_of(job_of(1, 1, 8 * 4096, 8, mask, kind)).ceiling();
 }
 
-CLAIM(C49, StripesStayBalancedUnderWindowsButGainNothing) {
+CLAIM(C49, StripesStayBalancedUnderWindowsButGainNothing, ambiguous, "S3",
+      "Section 11, future research 2, and Section 14; entry 5, transferability") {
   const char* window = "causal+window:4096";
   const TileCount contiguous = tiles_of(window, kContiguous, 4096, 128);
   const TileCount striped = tiles_of(window, kStriped, 4096, 128);
   Claim claim{
-      .verdict = Verdict::ambiguous,
-      .claim =
-          "Striping does not carry over to sliding windows; elsewhere: the same round robin "
-          "can be applied to them.",
-      .source = "S3",
-      .place = "Section 11, future research 2, and Section 14; entry 5, transferability",
-      .correct =
-          "The balance carries over: under a causal window of 4,096 (32,768 positions, 8 ranks) "
-          "striped ranks reach {0}, folded ones as much, and 2N chunks only {2}. The gain does "
-          "not: contiguous ranks are at {3} already, they need 2 steps where stripes need {5}, "
-          "and stripes take {4} times the tiles of 128 x 128, since a tile of theirs covers 8 "
-          "times as many positions. Under a prefix, and under documents of unequal length, "
-          "stripes and folds stay balanced, and the other two do not. Whole tiles dealt out by "
-          "search are balanced under the window and take {6} of the contiguous ranks' critical "
-          "path "
-          "([predicted.md](predicted.md) has more masks)."};
+      "Striping does not carry over to sliding windows; elsewhere: the same round robin can be "
+      "applied to them.",
+      "The balance carries over: under a causal window of 4,096 (32,768 positions, 8 ranks) "
+      "striped ranks reach {0}, folded ones as much, and 2N chunks only {2}. The gain does not: "
+      "contiguous ranks are at {3} already, they need 2 steps where stripes need {5}, and stripes "
+      "take {4} times the tiles of 128 x 128, since a tile of theirs covers 8 times as many "
+      "positions. Under a prefix, and under documents of unequal length, stripes and folds stay "
+      "balanced, and the other two do not. Whole tiles dealt out by search are balanced under the "
+      "window and take {6} of the contiguous ranks' critical path ([predicted.md](predicted.md) "
+      "has more masks)."};
   const auto ceiling = [&](const char* under, const char* mask, PartitionKind kind, Range right,
                            const char* other_name, const char* other_mask, PartitionKind other) {
-    claim.figures.push_back(
-        {.what = fmt::format("balance ceiling, {}, {}", under, shown_name(kind)),
-         .value = ceiling_under(mask, kind),
-         .right = right,
-         .broken = {other_name, ceiling_under(other_mask, other)},
-         .shown = Shown::percent});
+    claim.figures.push_back(Figure(
+        fmt::format("balance ceiling, {}, {}", under, shown_name(kind)), ceiling_under(mask, kind),
+        right, {other_name, ceiling_under(other_mask, other)}, kNothing, Shown::percent));
   };
   const char* w = "causal window of 4,096";
   ceiling(w, window, kStriped, near(1, 1e-3), "2N chunks", window, kZigzag);
-  claim.figures.back().claimed_words = "carries over";
+  claim.figures.back().claimed = "carries over";
   ceiling(w, window, kFold, near(1, 1e-3), "2N chunks", window, kZigzag);
   ceiling(w, window, kZigzag, near(0.625, 5e-4), "the causal mask alone", "causal", kZigzag);
   ceiling(w, window, kContiguous, near(0.9375, 5e-4), "the causal mask alone", "causal",
           kContiguous);
-  claim.figures.push_back(
-      {.what = "tiles on the critical path, striped over contiguous",
-       .value = striped.critical_path / contiguous.critical_path,
-       .right = {1.05, 1.25},
-       .claimed_words = "a gain",
-       .supports_words = false,
-       .broken = {"the causal mask alone",
-                  tiles_of("causal", kStriped, 4096, 128).critical_path /
-                      tiles_of("causal", kContiguous, 4096, 128).critical_path}});
-  claim.figures.push_back({.what = "steps with something to compute, striped",
-                           .value = striped.busy_steps,
-                           .right = exactly(8),
-                           .broken = {"contiguous", contiguous.busy_steps}});
+  claim.figures.push_back(Figure(
+      "tiles on the critical path, striped over contiguous",
+      striped.critical_path / contiguous.critical_path, {1.05, 1.25},
+      {"the causal mask alone", tiles_of("causal", kStriped, 4096, 128).critical_path /
+                                    tiles_of("causal", kContiguous, 4096, 128).critical_path},
+      refuted("a gain")));
+  claim.figures.push_back(Figure("steps with something to compute, striped", striped.busy_steps,
+                                 exactly(8), {"contiguous", contiguous.busy_steps}));
   const Problem job = job_of(1, 1, 8 * 4096, 8, window);
   const double tile = 128 * 128;
-  claim.figures.push_back(
-      {.what = "tiles on the critical path, dealt out by search over contiguous",
-       .value = balance_of(searched_work(job, {128, 128}, 0)).slowest_steps() / tile /
-                contiguous.critical_path,
-       .right = near(0.9375, 5e-4),
-       .broken = {"striped", striped.critical_path / contiguous.critical_path},
-       .shown = Shown::percent});
+  claim.figures.push_back(Figure("tiles on the critical path, dealt out by search over contiguous",
+                                 balance_of(searched_work(job, {128, 128}, 0)).slowest_steps() /
+                                     tile / contiguous.critical_path,
+                                 near(0.9375, 5e-4),
+                                 {"striped", striped.critical_path / contiguous.critical_path},
+                                 kNothing, Shown::percent));
   const char* prefix = "prefix:8192";
   for (const PartitionKind kind : {kStriped, kFold})
     ceiling("prefix of 8,192", prefix, kind, near(1, 1e-3), "contiguous", prefix, kContiguous);
@@ -229,49 +179,33 @@ CLAIM(C49, StripesStayBalancedUnderWindowsButGainNothing) {
   return claim;
 }
 
-CLAIM(C50, TilesCapTheGainOfStriping) {
+CLAIM(C50, TilesCapTheGainOfStriping, holds, "S3",
+      "algorithm 2, failure modes; Section 12; Section 14") {
   const auto gain = [](Index tiles_a_rank, PartitionKind kind) {
     return tiles_of("causal", kContiguous, tiles_a_rank * 64, 64).critical_path /
            tiles_of("causal", kind, tiles_a_rank * 64, 64).critical_path;
   };
-  // Triangles of whole tiles: of k tiles a side, k(k+1)/2 are computed.
+  // Triangles consist of whole tiles: with k tiles a side, k(k+1)/2 are computed.
   const auto by_formula = [](double k) {
     return (k * (k + 1) / 2 + 7 * k * k) / (8 * k * (k + 1) / 2);
   };
-  return {.verdict = Verdict::holds,
-          .claim =
-              "The gain of striping shrinks at small blocks, because whole tiles only can be "
-              "skipped.",
-          .source = "S3",
-          .place = "algorithm 2, failure modes; Section 12; Section 14",
-          .correct =
-              "It does: on 8 ranks {0} (none) when a block is one tile, {1} for 2 tiles a side, "
-              "{2} for 8, {3} for 32; without tiles it would be 1.875.",
-          .figures = {{.what = "contiguous over striped critical path, a block of 1 tile a side",
-                       .value = gain(1, kStriped),
-                       .right = exactly(by_formula(1)),
-                       .claimed_words = "less than 15/8",
-                       .broken = {"no tiles",
-                                  balance_of(job_of(1, 1, 512, 8, "causal", kStriped)).ceiling() /
-                                      balance_of(job_of(1, 1, 512, 8, "causal")).ceiling()}},
-                      {.what = "2 tiles a side",
-                       .value = gain(2, kStriped),
-                       .right = near(by_formula(2), 1e-12),
-                       .claimed_words = "less than 15/8",
-                       .broken = {"2N chunks", gain(2, kZigzag)}},
-                      {.what = "8 tiles a side",
-                       .value = gain(8, kStriped),
-                       .right = near(by_formula(8), 1e-12),
-                       .claimed_words = "less than 15/8",
-                       .broken = {"2N chunks", gain(8, kZigzag)}},
-                      {.what = "32 tiles a side",
-                       .value = gain(32, kStriped),
-                       .right = near(by_formula(32), 1e-12),
-                       .claimed_words = "less than 15/8",
-                       .broken = {"2N chunks", gain(32, kZigzag)}}}};
+  return {"The gain of striping shrinks at small blocks, because whole tiles only can be skipped.",
+          "It does: on 8 ranks {0} (none) when a block is one tile, {1} for 2 tiles a side, {2} "
+          "for 8, {3} for 32; without tiles it would be 1.875.",
+          {Figure("contiguous over striped critical path, a block of 1 tile a side",
+                  gain(1, kStriped), exactly(by_formula(1)),
+                  {"no tiles", balance_of(job_of(1, 1, 512, 8, "causal", kStriped)).ceiling() /
+                                   balance_of(job_of(1, 1, 512, 8, "causal")).ceiling()},
+                  "less than 15/8"),
+           Figure("2 tiles a side", gain(2, kStriped), near(by_formula(2), 1e-12),
+                  {"2N chunks", gain(2, kZigzag)}, "less than 15/8"),
+           Figure("8 tiles a side", gain(8, kStriped), near(by_formula(8), 1e-12),
+                  {"2N chunks", gain(8, kZigzag)}, "less than 15/8"),
+           Figure("32 tiles a side", gain(32, kStriped), near(by_formula(32), 1e-12),
+                  {"2N chunks", gain(32, kZigzag)}, "less than 15/8")}};
 }
 
-CLAIM(C84, EveryStripedQueryButOneAttends) {
+CLAIM(C84, EveryStripedQueryButOneAttends, wrong, "S3", "entry 5, worked example") {
   const auto without = [](PartitionKind kind) {
     const Problem job = job_of(1, 1, 8 * 4096, 8, "causal", kind);
     const Partition partition = job.partition_of_sequence();
@@ -283,28 +217,18 @@ CLAIM(C84, EveryStripedQueryButOneAttends) {
   const auto pairs = [](PartitionKind kind) {
     return Work(job_of(1, 1, 8 * 4096, 8, "causal", kind)).pairs(0, 4) / (4096.0 * 4096);
   };
-  return {.verdict = Verdict::wrong,
-          .claim =
-              "Striped over 8 devices of 4,096 tokens, with device 0 at block 4, half the queries "
-              "can attend and half cannot.",
-          .source = "S3",
-          .place = "entry 5, worked example",
-          .correct =
-              "Half of the pairs are allowed ({1}), not half of the queries: all but {0} of the "
-              "4,096 have keys there, the first one 1 and the last one 4,095.",
-          .figures = {{.what = "queries of device 0 without any key in block 4",
-                       .value = without(kStriped),
-                       .right = exactly(1),
-                       .claimed = 2048,
-                       .broken = {"contiguous", without(kContiguous)}},
-                      {.what = "allowed pairs of them",
-                       .value = pairs(kStriped),
-                       .right = near(0.5, 1e-3),
-                       .broken = {"contiguous", pairs(kContiguous)},
-                       .shown = Shown::percent}}};
+  return {
+      "Striped over 8 devices of 4,096 tokens, with device 0 at block 4, half the queries can "
+      "attend and half cannot.",
+      "Half of the pairs are allowed ({1}), not half of the queries: all but {0} of the 4,096 have "
+      "keys there, the first one 1 and the last one 4,095.",
+      {Figure("queries of device 0 without any key in block 4", without(kStriped), exactly(1),
+              {"contiguous", without(kContiguous)}, 2048),
+       Figure("allowed pairs of them", pairs(kStriped), near(0.5, 1e-3),
+              {"contiguous", pairs(kContiguous)}, kNothing, Shown::percent)}};
 }
 
-CLAIM(C85, CoarseTilesWasteWhatTheyDoNotUnbalance) {
+CLAIM(C85, CoarseTilesWasteWhatTheyDoNotUnbalance, wrong, "S3", "algorithm 2, failure modes") {
   const auto in_tiles = [](PartitionKind kind, Index rows) {
     return balance_of(Work(job_of(1, 1, 4 * rows, 4, "causal", kind), {2048, 4096}));
   };
@@ -312,40 +236,25 @@ CLAIM(C85, CoarseTilesWasteWhatTheyDoNotUnbalance) {
     return in_tiles(kContiguous, rows).slowest_steps() / in_tiles(kStriped, rows).slowest_steps();
   };
   return {
-      .verdict = Verdict::wrong,
-      .claim =
-          "With tiles too coarse for the mask, the imbalance between devices returns under "
-          "striping at small blocks.",
-      .source = "S3",
-      .place = "algorithm 2, failure modes",
-      .correct =
-          "The work returns, not the imbalance. With the tiles named there, 2,048 x 4,096, and "
-          "4,096 rows a rank, no striped tile can be skipped: all ranks compute everything at "
-          "every step (a ceiling of {0} of what is computed), and striping gains nothing over "
-          "contiguous ranks ({1} times as fast on 4 ranks; {2} with 65,536 rows).",
-      .figures = {
-          {.what = "balance ceiling of striped ranks in such tiles, 4,096 rows each",
-           .value = in_tiles(kStriped, 4096).ceiling(),
-           .right = exactly(1),
-           .claimed_words = "less",
-           .supports_words = false,
-           .broken = {"65,536 contiguous rows", in_tiles(kContiguous, 65536).ceiling()},
-           .shown = Shown::percent},
-          {.what = "gain of striping there, 4 ranks",
-           .value = gain(4096),
-           .right = exactly(1),
-           .claimed_words = "small",
-           .broken = {"8,192 rows", gain(8192)}},
-          {.what = "the same with 65,536 rows",
-           .value = gain(65536),
-           .right = near(1808.0 / 1088, 1e-9),
-           .broken = {
-               "by pairs",
+      "With tiles too coarse for the mask, the imbalance between devices returns under striping at "
+      "small blocks.",
+      "The work returns, not the imbalance. With the tiles named there, 2,048 x 4,096, and 4,096 "
+      "rows a rank, no striped tile can be skipped: all ranks compute everything at every step (a "
+      "ceiling of {0} of what is computed), and striping gains nothing over contiguous ranks ({1} "
+      "times as fast on 4 ranks; {2} with 65,536 rows).",
+      {Figure("balance ceiling of striped ranks in such tiles, 4,096 rows each",
+              in_tiles(kStriped, 4096).ceiling(), exactly(1),
+              {"65,536 contiguous rows", in_tiles(kContiguous, 65536).ceiling()}, refuted("less"),
+              Shown::percent),
+       Figure("gain of striping there, 4 ranks", gain(4096), exactly(1), {"8,192 rows", gain(8192)},
+              "small"),
+       Figure("the same with 65,536 rows", gain(65536), near(1808.0 / 1088, 1e-9),
+              {"by pairs",
                balance_of(job_of(1, 1, 4 * 65536, 4, "causal")).slowest_steps() /
-                   balance_of(job_of(1, 1, 4 * 65536, 4, "causal", kStriped)).slowest_steps()}}}};
+                   balance_of(job_of(1, 1, 4 * 65536, 4, "causal", kStriped)).slowest_steps()})}};
 }
 
-CLAIM(C66, StripedTilesAreLowerTriangular) {
+CLAIM(C66, StripedTilesAreLowerTriangular, wrong, "S3", "Section 5.2; algorithm 2") {
   const auto below = [](PartitionKind kind, int rank, int owner) {
     const Partition partition{kind, 64, 4};
     const Problem job = job_of(1, 1, 64, 4, "causal", kind);
@@ -360,21 +269,13 @@ CLAIM(C66, StripedTilesAreLowerTriangular) {
     return lower / all;
   };
   return {
-      .verdict = Verdict::wrong,
-      .claim = "Under striping every device's mask is upper-triangular within its tile.",
-      .source = "S3",
-      .place = "Section 5.2; algorithm 2",
-      .correct =
-          "With queries as rows and keys as columns, as S3 writes scores, lower-triangular: "
-          "{0} of the allowed pairs lie on or below the diagonal, with the diagonal if "
-          "the rank is not before the block's owner, and without it otherwise.",
-      .figures = {{.what = "allowed pairs on or below the diagonal, rank 1 with block 3",
-                   .value = below(kStriped, 1, 3),
-                   .right = exactly(1),
-                   .claimed_words = "above it",
-                   .supports_words = false,
-                   .broken = {"a contiguous block, all of it allowed", below(kContiguous, 3, 1)},
-                   .shown = Shown::percent}}};
+      "Under striping every device's mask is upper-triangular within its tile.",
+      "With queries as rows and keys as columns, as S3 writes scores, lower-triangular: {0} of the "
+      "allowed pairs lie on or below the diagonal, with the diagonal if the rank is not before the "
+      "block's owner, and without it otherwise.",
+      {Figure("allowed pairs on or below the diagonal, rank 1 with block 3", below(kStriped, 1, 3),
+              exactly(1), {"a contiguous block, all of it allowed", below(kContiguous, 3, 1)},
+              refuted("above it"), Shown::percent)}};
 }
 
 }  // namespace layout_test

@@ -1,18 +1,17 @@
-// All claims together: none missing, none without its parts, and the page as committed.
+// Tests all claims together: none is missing, none lacks a part, and the page is the committed one.
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <set>
 
 #include "tests/claims/claim.h"
-#include "tests/claims/page.h"
 #include "tests/claims/predicted_page.h"
 
 namespace ringscope::claims {
 namespace {
 
-// Claims of the sources that were listed before the tests were written; those after it were found
-// while writing them.
+// This many claims were listed before the tests were written; later ones were found while writing
+// them.
 constexpr int kListed = 53;
 
 std::string id_of(int number) { return (number < 10 ? "C0" : "C") + std::to_string(number); }
@@ -41,9 +40,9 @@ TEST(Ledger, LacksNoPartOfAClaim) {
     }
     EXPECT_NO_THROW(filled_in(claim.correct, claim.figures)) << claim.id;
     EXPECT_TRUE(is_on_the_page(claim)) << claim.id << ": " << claim.topic;
-    if (claim.first_verdict) {
-      EXPECT_NE(*claim.first_verdict, claim.verdict) << claim.id;
-      EXPECT_GE(claim.why_changed.size(), 20u) << claim.id;
+    if (claim.reading) {
+      EXPECT_NE(claim.reading->verdict, claim.verdict) << claim.id;
+      EXPECT_GE(claim.reading->why_changed.size(), 20u) << claim.id;
     }
   }
 }
@@ -72,21 +71,14 @@ TEST(Ledger, EveryClaimIsRejectedWithOneThingChanged) {
   }
 }
 
-Claim with_figures(Verdict verdict, std::vector<Figure> figures) {
-  Claim claim{.verdict = verdict, .claim = "", .source = "S0", .place = "", .correct = ""};
-  claim.figures = std::move(figures);
-  return claim;
-}
-
-// The verdict follows from the figures: each that does not is complained of.
+// The verdict follows from the figures, and one that does not is reported.
 TEST(Ledger, VerdictsFollowFromFigures) {
-  const Figure supports{
-      .what = "", .value = 1, .right = exactly(1), .claimed = 1, .broken = {"", 2}};
-  const Figure refutes{
-      .what = "", .value = 1, .right = exactly(1), .claimed = 2, .broken = {"", 2}};
-  const Figure silent{.what = "", .value = 1, .right = exactly(1), .broken = {"", 2}};
-  const auto agrees = [](Verdict verdict, std::vector<Figure> figures) {
-    return agreement(with_figures(verdict, std::move(figures))).empty();
+  const Figure supports("", 1, exactly(1), {"", 2}, 1), refutes("", 1, exactly(1), {"", 2}, 2);
+  const Figure silent("", 1, exactly(1), {"", 2});
+  const auto agrees = [](Verdict verdict, const std::vector<Figure>& figures) {
+    Claim claim{"", "", figures};
+    claim.verdict = verdict;
+    return agreement(claim).empty();
   };
   EXPECT_TRUE(agrees(Verdict::holds, {supports, silent}));
   EXPECT_FALSE(agrees(Verdict::holds, {supports, refutes}));

@@ -1,4 +1,4 @@
-// Rows that a whole block is masked for: where S1's listings form -inf - -inf.
+// Tests rows for which a whole block is masked, where S1's listings form -inf - -inf.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -10,16 +10,15 @@
 namespace ringscope::claims {
 namespace {
 
-constexpr double kMinusInf = -kInfinity;
-
 enum class Guard { none, empty_blocks_skipped };
 
 struct RowResult {
   double l, out;
 };
 
-// S1's reference forward for the query at `position` on `rank`: the maximum of each block, exp of
-// the scores less that maximum, then the merge, all in the ring's order, under a causal mask.
+// Compute S1's reference forward for the query at `position` on `rank`: the maximum of each block,
+// exp of the scores less that maximum, then the merge, all in the ring's order, under a causal
+// mask.
 RowResult s1_forward(const Partition& partition, int rank, Index position, const Row& keys,
                      Guard guard) {
   const int n = partition.world_size;
@@ -48,10 +47,10 @@ RowResult s1_forward(const Partition& partition, int rank, Index position, const
   return {l, o};
 }
 
-// As torch.clamp: a NaN stays one.
+// Clamp as torch.clamp does: a NaN stays one.
 double clamped(double l) { return l < 1e-6 ? 1e-6 : l; }
 
-// Rows of 16 tokens on 4 ranks that come out as NaN, clamp and all.
+// Count the rows of 16 tokens on 4 ranks that come out as NaN in spite of the clamp.
 double nan_rows(PartitionKind kind, Guard guard) {
   const Partition partition{kind, 16, 4};
   const Row keys = random_row(16, 11);
@@ -66,48 +65,36 @@ double nan_rows(PartitionKind kind, Guard guard) {
 }
 
 double nan_values_of_a_run() {
-  const RingRun run = recorded_run(config_of(1, 1, 16, 1, 4, "causal", PartitionKind::fold));
-  return static_cast<double>(
-      std::ranges::count_if(run.outputs.out, [](float x) { return std::isnan(x); }));
+  const RingRun run = recorded_run(config_of(1, 1, 16, 1, 4, "causal", kFold));
+  return count_nan(run.outputs.out);
 }
 
-CLAIM(C11, AMaskedBlockMakesItsRowNan) {
+CLAIM(C11, AMaskedBlockMakesItsRowNan, wrong, "S1", "part two, 5, and the same formulas in 6") {
   Claim claim{
-      .verdict = Verdict::wrong,
-      .claim =
-          "The reference forward (block maximum, exp, merge) is complete and gives the exact "
-          "output.",
-      .source = "S1",
-      .place = "part two, 5, and the same formulas in 6",
-      .correct =
-          "For a row that a whole block is masked for, the block's maximum is -inf, and "
-          "exp(-inf - -inf) is NaN, for good. In its own example, 16 tokens on 4 ranks, "
-          "that happens to {0} of the 16 rows if ranks are contiguous, {1} striped, {2} in 2N "
-          "chunks and {3} folded, which is S1's own partition. The listing has a comment about a "
-          "guard, "
-          "and no guard. It needs one: pass over a block in which the row has no key."};
+      "The reference forward (block maximum, exp, merge) is complete and gives the exact output.",
+      "For a row that a whole block is masked for, the block's maximum is -inf, and exp(-inf - "
+      "-inf) is NaN, for good. In its own example, 16 tokens on 4 ranks, that happens to {0} of "
+      "the 16 rows if ranks are contiguous, {1} striped, {2} in 2N chunks and {3} folded, which is "
+      "S1's own partition. The listing has a comment about a guard, and no guard. It needs one: "
+      "pass over a block in which the row has no key."};
   const auto rows = [&](PartitionKind kind, const char* name, double expected) {
-    claim.figures.push_back(
-        {.what = std::string("NaN rows of 16, ") + name,
-         .value = nan_rows(kind, Guard::none),
-         .right = exactly(expected),
-         .claimed = 0,
-         .broken = {"masked blocks skipped", nan_rows(kind, Guard::empty_blocks_skipped)}});
+    claim.figures.push_back(Figure(
+        std::string("NaN rows of 16, ") + name, nan_rows(kind, Guard::none), exactly(expected),
+        {"masked blocks skipped", nan_rows(kind, Guard::empty_blocks_skipped)}, 0));
   };
   // A row lacks keys of a block when it lies before the block's first position.
-  rows(PartitionKind::contiguous, "contiguous", 12);
-  rows(PartitionKind::striped, "striped", 3);
-  rows(PartitionKind::zigzag, "2N chunks", 6);
-  rows(PartitionKind::fold, "folded", 3);
-  claim.figures.push_back({.what = "NaN in this project's run of the same, folded",
-                           .value = nan_values_of_a_run(),
-                           .right = exactly(0),
-                           .broken = {"S1's forward", nan_rows(PartitionKind::fold, Guard::none)}});
+  rows(kContiguous, "contiguous", 12);
+  rows(kStriped, "striped", 3);
+  rows(kZigzag, "2N chunks", 6);
+  rows(kFold, "folded", 3);
+  claim.figures.push_back(Figure("NaN in this project's run of the same, folded",
+                                 nan_values_of_a_run(), exactly(0),
+                                 {"S1's forward", nan_rows(kFold, Guard::none)}));
   return claim;
 }
 
-// Rows with a key, of 64 under a causal mask, whose sum the clamp would change. `own_maximum`: the
-// unit of l is the row's largest score; otherwise that of all rows, as a fixed shift would be.
+// Count the rows, of 64 under a causal mask, whose sum the clamp would change. With `own_maximum`
+// the unit of l is the row's largest score, otherwise that of all rows, as a fixed shift would be.
 double rows_that_the_clamp_changes(bool own_maximum) {
   Row keys = random_row(64, 12);
   for (double& s : keys.scores) s *= 8;
@@ -123,36 +110,24 @@ double rows_that_the_clamp_changes(bool own_maximum) {
   return count;
 }
 
-CLAIM(C12, ClampHelpsOnlyRowsThatNeverMetAMask) {
+CLAIM(C12, ClampHelpsOnlyRowsThatNeverMetAMask, holds_if, "S1",
+      "part two, 12.3, and the listings in 5 and 7") {
   const double nothing = 0;
-  return {.verdict = Verdict::holds_if,
-          .claim =
-              "Clamping l to at least 1e-6 before the division takes care of rows whose keys are "
-              "all masked.",
-          .source = "S1",
-          .place = "part two, 12.3, and the listings in 5 and 7",
-          .correct =
-              "It turns 0 / 0 into 0 where nothing was NaN before, and changes no row that has "
-              "a key: its largest score alone adds exp(0) = 1 to l. But by S1's own formulas a row "
-              "that meets a fully masked block is NaN long before the division (C11), and a NaN "
-              "passes the clamp: {2} rows stay NaN in its example.",
-          .figures = {
-              {.what = "rows of 64 with a key that the clamp changes",
-               .value = rows_that_the_clamp_changes(true),
-               .right = exactly(0),
-               .claimed = 0,
-               .broken = {"l against the maximum of all rows", rows_that_the_clamp_changes(false)}},
-              {.what = "output of a row that attended nothing: 0 / clamp(0)",
-               .value = nothing / clamped(nothing),
-               .right = exactly(0),
-               .claimed = 0,
-               .broken = {"no clamp", nothing / nothing}},
-              {.what = "rows of 16 that are NaN after the clamp, folded on 4 ranks",
-               .value = nan_rows(PartitionKind::fold, Guard::none),
-               .right = exactly(3),
-               .claimed = 0,
-               .broken = {"masked blocks skipped",
-                          nan_rows(PartitionKind::fold, Guard::empty_blocks_skipped)}}}};
+  return {
+      "Clamping l to at least 1e-6 before the division takes care of rows whose keys are all "
+      "masked.",
+      "It turns 0 / 0 into 0 where nothing was NaN before, and changes no row that has a key: its "
+      "largest score alone adds exp(0) = 1 to l. But by S1's own formulas a row that meets a fully "
+      "masked block is NaN long before the division (C11), and a NaN passes the clamp: {2} rows "
+      "stay NaN in its example.",
+      {Figure("rows of 64 with a key that the clamp changes", rows_that_the_clamp_changes(true),
+              exactly(0), {"l against the maximum of all rows", rows_that_the_clamp_changes(false)},
+              0),
+       Figure("output of a row that attended nothing: 0 / clamp(0)", nothing / clamped(nothing),
+              exactly(0), {"no clamp", nothing / nothing}, 0),
+       Figure("rows of 16 that are NaN after the clamp, folded on 4 ranks",
+              nan_rows(kFold, Guard::none), exactly(3),
+              {"masked blocks skipped", nan_rows(kFold, Guard::empty_blocks_skipped)}, 0)}};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How much a rank must hold: the sources' memory bills.
+// Tests how much memory a rank needs by the sources' accounts.
 #include <algorithm>
 #include <vector>
 
@@ -21,84 +21,55 @@ Problem with(Problem job, Scheme scheme) {
   return job;
 }
 
-CLAIM(C34, S0CountsSixTensors) {
+CLAIM(C34, S0CountsSixTensors, holds_if, "S0", "Memory Complexity") {
   const Problem job = job_of(1, 1, 65536, 8);
   const double values = query_values(job.shape, job.max_rows());
   double tensors = 0;
   for (const MemoryPart& p : memory_parts(job, job.max_rows()))
     if (p.name != "row statistics" && p.name != "tile scratch") tensors += p.bytes;
   return {
-      .verdict = Verdict::holds_if,
-      .claim =
-          "A rank of c rows holds 6 d c values, 12 d c bytes in 16 bits: Q, the output, the K "
-          "and V at hand, and the K and V coming in.",
-      .source = "S0",
-      .place = "Memory Complexity",
-      .correct =
-          "True where the output is kept in 16 bits. An output that is summed up in f32, as "
-          "it must be (C46), makes it {2} d c bytes here, besides a few numbers a row.",
-      .figures = {
-          {.what = "values over d c",
-           .value = ring_values_of_s0(job.shape, job.max_rows()) / values,
-           .right = exactly(6),
-           .claimed = 6,
-           .broken = {"nothing coming in",
-                      (ring_values_of_s0(job.shape, job.max_rows()) - 2 * values) / values}},
-          {.what = "bytes over d c, output in 16 bits",
-           .value = ring_values_of_s0(job.shape, job.max_rows()) * 2 / values,
-           .right = exactly(12),
-           .claimed = 12,
-           .broken = {"4-byte values", ring_values_of_s0(job.shape, job.max_rows()) * 4 / values}},
-          {.what = "bytes over d c of this project's tensors, output in f32",
-           .value = tensors / values,
-           .right = exactly(14),
-           .claimed = 12,
-           .broken = {"output in 16 bits", (tensors - 2 * values) / values}}}};
+      "A rank of c rows holds 6 d c values, 12 d c bytes in 16 bits: Q, the output, the K and V at "
+      "hand, and the K and V coming in.",
+      "True where the output is kept in 16 bits. An output that is summed up in f32, as it must be "
+      "(C46), makes it {2} d c bytes here, besides a few numbers a row.",
+      {Figure("values over d c", ring_values_of_s0(job.shape, job.max_rows()) / values, exactly(6),
+              {"nothing coming in",
+               (ring_values_of_s0(job.shape, job.max_rows()) - 2 * values) / values},
+              6),
+       Figure("bytes over d c, output in 16 bits",
+              ring_values_of_s0(job.shape, job.max_rows()) * 2 / values, exactly(12),
+              {"4-byte values", ring_values_of_s0(job.shape, job.max_rows()) * 4 / values}, 12),
+       Figure("bytes over d c of this project's tensors, output in f32", tensors / values,
+              exactly(14), {"output in 16 bits", (tensors - 2 * values) / values}, 12)}};
 }
 
-CLAIM(C35, SixBchAreValues) {
+CLAIM(C35, SixBchAreValues, wrong, "S3", "entry 4") {
   const AttentionShape shape{1, 32, 32, 1'000'000, 128};
   const double values = ring_values_of_s0(shape, 31'250), unit = query_values(shape, 31'250);
-  return {.verdict = Verdict::wrong,
-          .claim =
-              "A device of a ring needs 6 b c h bytes a layer, 0.77 GB for a million tokens of "
-              "width 4,096 on 32 devices; the 6 stands for Q, K, V and the running maximum, sum "
-              "and output.",
-          .source = "S3",
-          .place = "entry 4",
-          .correct =
-              "6 b c h is the number of values; in 16 bits they take {0} GB. And the 6 is Q, "
-              "the output, and K and V twice: what S3 lists makes {1} tensors and two numbers "
-              "a row and head, and leaves out the block that is coming in.",
-          .figures = {{.what = "GB a layer on one of 32 devices",
-                       .value = values * 2 / 1e9,
-                       .right = near(1.536, 1e-9),
-                       .claimed = 0.768,
-                       .broken = {"a value taken for a byte", values / 1e9}},
-                      {.what = "tensors of b c h values in S3's list: Q, K, V, running output",
-                       .value = (values - 2 * unit) / unit,
-                       .right = exactly(4),
-                       .claimed = 6,
-                       .broken = {"the incoming K and V counted", values / unit}}}};
+  return {
+      "A device of a ring needs 6 b c h bytes a layer, 0.77 GB for a million tokens of width 4,096 "
+      "on 32 devices; the 6 stands for Q, K, V and the running maximum, sum and output.",
+      "6 b c h is the number of values; in 16 bits they take {0} GB. And the 6 is Q, the output, "
+      "and K and V twice: what S3 lists makes {1} tensors and two numbers a row and head, and "
+      "leaves out the block that is coming in.",
+      {Figure("GB a layer on one of 32 devices", values * 2 / 1e9, near(1.536, 1e-9),
+              {"a value taken for a byte", values / 1e9}, 0.768),
+       Figure("tensors of b c h values in S3's list: Q, K, V, running output",
+              (values - 2 * unit) / unit, exactly(4),
+              {"the incoming K and V counted", values / unit}, 6)}};
 }
 
-CLAIM(C39, KeysOfAMillionTokensAreEightGigabytes) {
+CLAIM(C39, KeysOfAMillionTokensAreEightGigabytes, wrong, "S4",
+      "part 3, Memory Complexity Per GPU") {
   const double values = kv_values({1, 32, 32, 1'000'000, 128}, 1e6);
-  return {.verdict = Verdict::wrong,
-          .claim = "The keys of a million tokens of width 4,096 take 4 GB, and so do the values.",
-          .source = "S4",
-          .place = "part 3, Memory Complexity Per GPU",
-          .correct =
-              "4,096 values are 8,192 bytes in 16 bits, which S4 itself puts in for its "
-              "transfer time: {0} GB of keys, and as much of values.",
-          .figures = {{.what = "GB of keys in 16 bits",
-                       .value = values * 2 / 1e9,
-                       .right = near(8.192, 1e-9),
-                       .claimed = 4,
-                       .broken = {"a byte a value", values / 1e9}}}};
+  return {"The keys of a million tokens of width 4,096 take 4 GB, and so do the values.",
+          "4,096 values are 8,192 bytes in 16 bits, which S4 itself puts in for its transfer time: "
+          "{0} GB of keys, and as much of values.",
+          {Figure("GB of keys in 16 bits", values * 2 / 1e9, near(8.192, 1e-9),
+                  {"a byte a value", values / 1e9}, 4)}};
 }
 
-CLAIM(C43, OnlyAMaterialisedBlockFallsWithTheSquare) {
+CLAIM(C43, OnlyAMaterialisedBlockFallsWithTheSquare, holds_if, "S2", "Complexity Analysis") {
   const auto block_bytes = [](Index rows) { return score_matrix_bytes({1, 32, 32, rows, 128}, 2); };
   const auto bill = [](int n) { return peak_bytes(job_of(32, 32, 65536, n)); };
   const auto trained = [](Index seqlen) {
@@ -111,203 +82,134 @@ CLAIM(C43, OnlyAMaterialisedBlockFallsWithTheSquare) {
     growth = std::max(growth, peak_bytes(with(trained(131072), scheme)) /
                                   peak_bytes(with(trained(65536), scheme)));
   return {
-      .verdict = Verdict::holds_if,
-      .claim =
-          "The attention matrix that a rank holds falls with the square of the number of "
-          "ranks.",
-      .source = "S2",
-      .place = "Complexity Analysis",
-      .correct =
-          "True of a rank that writes out the scores of its queries and one block: {0} "
-          "times less on 8 ranks. A tiled kernel never holds that block, and then a rank's "
-          "memory falls with the number of ranks: {1} times less on 16 ranks than on 2. "
-          "No scheme here holds anything that grows with the square of the rows.",
-      .figures = {
-          {.what = "scores of one rank over a block's, 1 rank over 8",
-           .value = block_bytes(65536) / block_bytes(65536 / 8),
-           .right = exactly(64),
-           .claimed = 64,
-           .broken = {"only the queries dealt out",
-                      block_bytes(65536) / (block_bytes(65536 / 8) * 8)}},
-          {.what = "a rank's whole memory, tiled, 2 ranks over 16",
-           .value = bill(2) / bill(16),
-           .right = near(8, 0.01),
-           .claimed = 64,
-           .broken = {"with the scores of a block",
-                      (bill(2) + block_bytes(65536 / 2)) / (bill(16) + block_bytes(65536 / 16))}},
-          {.what = "most that any scheme's memory grows by when the rows double, backward included",
-           .value = growth,
-           .right = {1.99, 2},
-           .broken = {"with the scores of a block",
-                      (peak_bytes(trained(131072)) + block_bytes(16384)) /
-                          (peak_bytes(trained(65536)) + block_bytes(8192))}}}};
+      "The attention matrix that a rank holds falls with the square of the number of ranks.",
+      "True of a rank that writes out the scores of its queries and one block: {0} times less on 8 "
+      "ranks. A tiled kernel never holds that block, and then a rank's memory falls with the "
+      "number of ranks: {1} times less on 16 ranks than on 2. No scheme here holds anything that "
+      "grows with the square of the rows.",
+      {Figure("scores of one rank over a block's, 1 rank over 8",
+              block_bytes(65536) / block_bytes(65536 / 8), exactly(64),
+              {"only the queries dealt out", block_bytes(65536) / (block_bytes(65536 / 8) * 8)},
+              64),
+       Figure("a rank's whole memory, tiled, 2 ranks over 16", bill(2) / bill(16), near(8, 0.01),
+              {"with the scores of a block",
+               (bill(2) + block_bytes(65536 / 2)) / (bill(16) + block_bytes(65536 / 16))},
+              64),
+       Figure(
+           "most that any scheme's memory grows by when the rows double, backward included", growth,
+           {1.99, 2},
+           {"with the scores of a block", (peak_bytes(trained(131072)) + block_bytes(16384)) /
+                                              (peak_bytes(trained(65536)) + block_bytes(8192))})}};
 }
 
-CLAIM(C52, NRanksHoldNTimesTheContextOfTwo) {
+CLAIM(C52, NRanksHoldNTimesTheContextOfTwo, holds_if, "S3", "Section 9, Key quantitative results") {
   const auto longest = [](int n, Scheme scheme) {
     return static_cast<double>(largest_seqlen(with(job_of(32, 32, 1, n), scheme), 1e9));
   };
   const auto ring = [&](int n) { return longest(n, Scheme::ring); };
-  return {.verdict = Verdict::holds_if,
-          .claim = "N devices take sequences up to N times as long as one.",
-          .source = "S3",
-          .place = "Section 9, Key quantitative results",
-          .correct =
-              "From two ranks on the longest sequence grows with their number: 64 ranks hold "
-              "{0} times that of 2. One rank alone needs no block that comes in, so 64 ranks "
-              "hold {1} times its sequence (1 GB a rank, 32 heads of 128, bf16).",
-          .figures = {{.what = "longest sequence, 64 ranks over 2",
-                       .value = ring(64) / ring(2),
-                       .right = near(32, 0.05),
-                       .claimed = 32,
-                       .broken = {"all K and V gathered",
-                                  longest(64, Scheme::allgather) / longest(2, Scheme::allgather)}},
-                      {.what = "longest sequence, 64 ranks over 1",
-                       .value = ring(64) / ring(1),
-                       .right = near(64.0 * (10 * 128 + 16) / (14 * 128 + 16), 0.01),
-                       .claimed = 64,
-                       .broken = {"one rank made to hold two blocks", 2 * ring(64) / ring(2)}}}};
+  return {"N devices take sequences up to N times as long as one.",
+          "From two ranks on the longest sequence grows with their number: 64 ranks hold {0} times "
+          "that of 2. One rank alone needs no block that comes in, so 64 ranks hold {1} times its "
+          "sequence (1 GB a rank, 32 heads of 128, bf16).",
+          {Figure("longest sequence, 64 ranks over 2", ring(64) / ring(2), near(32, 0.05),
+                  {"all K and V gathered",
+                   longest(64, Scheme::allgather) / longest(2, Scheme::allgather)},
+                  32),
+           Figure("longest sequence, 64 ranks over 1", ring(64) / ring(1),
+                  near(64.0 * (10 * 128 + 16) / (14 * 128 + 16), 0.01),
+                  {"one rank made to hold two blocks", 2 * ring(64) / ring(2)}, 64)}};
 }
 
-CLAIM(C54, DoubleBufferingCostsAThird) {
+CLAIM(C54, DoubleBufferingCostsAThird, wrong, "S0, S4",
+      "S0, Memory Complexity, the note on flash attention; S4, part 3, Memory Complexity Per GPU "
+      "(reduction by P)") {
   const AttentionShape shape{1, 32, 32, 65536, 128};
   const double one = 4 * query_values(shape, 65536), ring = ring_values_of_s0(shape, 65536.0 / 8);
   return {
-      .verdict = Verdict::wrong,
-      .claim = "On a ring, each of N devices needs 1/N of a single device's memory, or less.",
-      .source = "S0, S4",
-      .place =
-          "S0, Memory Complexity, the note on flash attention; S4, part 3, Memory Complexity "
-          "Per GPU (reduction by P)",
-      .correct =
-          "By S0's own account one device holds Q, K, V and the output, 4 d s values, and a "
-          "rank of the ring 6 d s / N, because a second K and V are coming in. That is N / 1.5 "
-          "times less, {0} times for 8 ranks. N times less takes a single buffer, and then there "
-          "is no overlap. Where a matrix of scores is written out, the saving is more than N-fold "
-          "(C43), but S0 claims it for flash attention too.",
-      .figures = {{.what = "values of one device over those of one of 8 ranks",
-                   .value = one / ring,
-                   .right = near(8 / 1.5, 1e-9),
-                   .claimed = 8,
-                   .broken = {"a single buffer for K and V",
-                              one / (ring - 2 * kv_values(shape, 65536.0 / 8))}}}};
+      "On a ring, each of N devices needs 1/N of a single device's memory, or less.",
+      "By S0's own account one device holds Q, K, V and the output, 4 d s values, and a rank of "
+      "the ring 6 d s / N, because a second K and V are coming in. That is N / 1.5 times less, {0} "
+      "times for 8 ranks. N times less takes a single buffer, and then there is no overlap. Where "
+      "a matrix of scores is written out, the saving is more than N-fold (C43), but S0 claims it "
+      "for flash attention too.",
+      {Figure("values of one device over those of one of 8 ranks", one / ring, near(8 / 1.5, 1e-9),
+              {"a single buffer for K and V", one / (ring - 2 * kv_values(shape, 65536.0 / 8))},
+              8)}};
 }
 
-CLAIM(C55, AccumulatorsHaveAWidth) {
+CLAIM(C55, AccumulatorsHaveAWidth, wrong, "S1", "part two, 12.1") {
   const auto bill = [](Index head_dim) {
     Problem job = job_of(32, 32, 65536, 8);
     job.shape.head_dim = head_dim;
     return job;
   };
-  return {.verdict = Verdict::wrong,
-          .claim =
-              "With a ring and a flash kernel a device needs O(b n_h s / N), for accumulators and "
-              "log-sum-exp; the head's width no longer counts.",
-          .source = "S1",
-          .place = "part two, 12.1",
-          .correct =
-              "The accumulator of a row has as many values as the head, and Q, K and V are there "
-              "as well: a head twice as wide takes {0} times the memory. Only the row "
-              "statistics are free of it.",
-          .figures = {{.what = "a rank's memory, head_dim 256 over 128",
-                       .value = peak_bytes(bill(256)) / peak_bytes(bill(128)),
-                       .right = near(2, 0.02),
-                       .claimed = 1,
-                       .broken = {"row statistics alone", part(bill(256), "row statistics") /
-                                                              part(bill(128), "row statistics")}}}};
+  return {
+      "With a ring and a flash kernel a device needs O(b n_h s / N), for accumulators and "
+      "log-sum-exp; the head's width no longer counts.",
+      "The accumulator of a row has as many values as the head, and Q, K and V are there as well: "
+      "a head twice as wide takes {0} times the memory. Only the row statistics are free of it.",
+      {Figure("a rank's memory, head_dim 256 over 128",
+              peak_bytes(bill(256)) / peak_bytes(bill(128)), near(2, 0.02),
+              {"row statistics alone",
+               part(bill(256), "row statistics") / part(bill(128), "row statistics")},
+              1)}};
 }
 
-CLAIM(C56, OneTensorIsNotTheActivations) {
+CLAIM(C56, OneTensorIsNotTheActivations, wrong, "S3", "entry 4") {
   const AttentionShape shape{1, 32, 32, 1'000'000, 128};
   const double tensor = query_values(shape, 1e6) * 2;
-  return {.verdict = Verdict::wrong,
-          .claim =
-              "Memory-efficient attention on one device takes 2 b S h bytes a layer, 8.2 GB "
-              "for a million tokens of width 4,096.",
-          .source = "S3",
-          .place = "entry 4",
-          .correct =
-              "That is one 16-bit tensor. Q, K, V and the output are four, {0} GB, and only "
-              "against these the ring's six blocks of C34 can be compared: 32 devices save "
-              "{1} times.",
-          .figures = {{.what = "GB of Q, K, V and output in 16 bits",
-                       .value = 4 * tensor / 1e9,
-                       .right = near(32.768, 1e-9),
-                       .claimed = 8.2,
-                       .broken = {"one of the four", tensor / 1e9}},
-                      {.what = "one device over one of 32",
-                       .value = 4 * tensor / (2 * ring_values_of_s0(shape, 31'250)),
-                       .right = near(32 / 1.5, 1e-9),
-                       .broken = {"both as S3 counts them: 2 b S h over 6 b c h",
-                                  tensor / ring_values_of_s0(shape, 31'250)}}}};
+  return {
+      "Memory-efficient attention on one device takes 2 b S h bytes a layer, 8.2 GB for a million "
+      "tokens of width 4,096.",
+      "That is one 16-bit tensor. Q, K, V and the output are four, {0} GB, and only against these "
+      "the ring's six blocks of C34 can be compared: 32 devices save {1} times.",
+      {Figure("GB of Q, K, V and output in 16 bits", 4 * tensor / 1e9, near(32.768, 1e-9),
+              {"one of the four", tensor / 1e9}, 8.2),
+       Figure("one device over one of 32", 4 * tensor / (2 * ring_values_of_s0(shape, 31'250)),
+              near(32 / 1.5, 1e-9),
+              {"both as S3 counts them: 2 b S h over 6 b c h",
+               tensor / ring_values_of_s0(shape, 31'250)})}};
 }
 
-CLAIM(C57, WhatTheRingSavesDependsOnWhatIsCounted) {
+CLAIM(C57, WhatTheRingSavesDependsOnWhatIsCounted, ambiguous, "S1", "part one, 7.2") {
   const Problem ring = job_of(32, 32, 65536, 8);
   const double gathered = part(with(ring, Scheme::allgather), "KV blocks of all ranks");
   const double two_blocks = part(ring, "KV blocks: current, incoming");
-  return {.verdict = Verdict::ambiguous,
-          .claim = "A ring needs N times less temporary memory for K and V than an all-gather.",
-          .source = "S1",
-          .place = "part one, 7.2",
-          .correct =
-              "N compares all K and V with the one incoming block. But the rank's own block is "
-              "among all of them, while the ring's incoming block is held beside it. Counted on "
-              "both sides, the own block makes the ratio {1} for 8 ranks, counted on neither {2}.",
-          .figures = {{.what = "all blocks over one, 8 ranks",
-                       .value = gathered / (two_blocks / 2),
-                       .right = exactly(8),
-                       .claimed = 8,
-                       .broken = {"over both buffers of the ring", gathered / two_blocks}},
-                      {.what = "the own block counted in both",
-                       .value = gathered / two_blocks,
-                       .right = exactly(4),
-                       .claimed = 8,
-                       .broken = {"the ring's own block left out", gathered / (two_blocks / 2)}},
-                      {.what = "the own block counted in neither",
-                       .value = (gathered - two_blocks / 2) / (two_blocks / 2),
-                       .right = exactly(7),
-                       .claimed = 8,
-                       .broken = {"left out of the ring's only", gathered / (two_blocks / 2)}}}};
+  return {
+      "A ring needs N times less temporary memory for K and V than an all-gather.",
+      "N compares all K and V with the one incoming block. But the rank's own block is among all "
+      "of them, while the ring's incoming block is held beside it. Counted on both sides, the own "
+      "block makes the ratio {1} for 8 ranks, counted on neither {2}.",
+      {Figure("all blocks over one, 8 ranks", gathered / (two_blocks / 2), exactly(8),
+              {"over both buffers of the ring", gathered / two_blocks}, 8),
+       Figure("the own block counted in both", gathered / two_blocks, exactly(4),
+              {"the ring's own block left out", gathered / (two_blocks / 2)}, 8),
+       Figure("the own block counted in neither", (gathered - two_blocks / 2) / (two_blocks / 2),
+              exactly(7), {"left out of the ring's only", gathered / (two_blocks / 2)}, 8)}};
 }
 
-CLAIM(C58, MemoryIsFlatOnlyIfRanksGrowToo) {
+CLAIM(C58, MemoryIsFlatOnlyIfRanksGrowToo, holds_if, "S3",
+      "Section 2, executive summary; Section 7, Complexity (space)") {
   const auto bill = [](Index seqlen, int n) { return peak_bytes(job_of(32, 32, seqlen, n)); };
-  return {.verdict = Verdict::holds_if,
-          .claim = "A device's memory in a ring does not grow with the length of the sequence.",
-          .source = "S3",
-          .place = "Section 2, executive summary; Section 7, Complexity (space)",
-          .correct =
-              "It grows with the rows of a rank, s / N. Flat when ranks are added as the "
-              "sequence grows; on the same ranks twice the sequence takes {1} times the memory.",
-          .figures = {{.what = "memory of a rank, 131,072 positions on 16 ranks over 65,536 on 8",
-                       .value = bill(131072, 16) / bill(65536, 8),
-                       .right = exactly(1),
-                       .claimed = 1,
-                       .broken = {"the same 8 ranks", bill(131072, 8) / bill(65536, 8)}},
-                      {.what = "131,072 positions over 65,536, both on 8 ranks",
-                       .value = bill(131072, 8) / bill(65536, 8),
-                       .right = {1.99, 2},
-                       .claimed = 1,
-                       .broken = {"16 ranks", bill(131072, 16) / bill(65536, 8)}}}};
+  return {
+      "A device's memory in a ring does not grow with the length of the sequence.",
+      "It grows with the rows of a rank, s / N. Flat when ranks are added as the sequence grows; "
+      "on the same ranks twice the sequence takes {1} times the memory.",
+      {Figure("memory of a rank, 131,072 positions on 16 ranks over 65,536 on 8",
+              bill(131072, 16) / bill(65536, 8), exactly(1),
+              {"the same 8 ranks", bill(131072, 8) / bill(65536, 8)}, 1),
+       Figure("131,072 positions over 65,536, both on 8 ranks", bill(131072, 8) / bill(65536, 8),
+              {1.99, 2}, {"16 ranks", bill(131072, 16) / bill(65536, 8)}, 1)}};
 }
 
-CLAIM(C59, StatisticsAreOneARow) {
+CLAIM(C59, StatisticsAreOneARow, wrong, "S0", "Online softmax") {
   const AttentionShape shape{1, 1, 1, 1024, 64};
-  return {.verdict = Verdict::wrong,
-          .claim =
-              "The running sum l of a device is a vector with one entry for each chunk of "
-              "queries.",
-          .source = "S0",
-          .place = "Online softmax",
-          .correct =
-              "Every query row has its own sum (and its own maximum), so a device has as "
-              "many as the rows of its chunk: {0} for 1,024 positions on 4 devices.",
-          .figures = {{.what = "running sums of a device, 1,024 positions in 4 chunks",
-                       .value = row_values(shape, 1024.0 / 4),
-                       .right = exactly(256),
-                       .claimed = 4,
-                       .broken = {"one a chunk", row_values(shape, 4)}}}};
+  return {"The running sum l of a device is a vector with one entry for each chunk of queries.",
+          "Every query row has its own sum (and its own maximum), so a device has as many as the "
+          "rows of its chunk: {0} for 1,024 positions on 4 devices.",
+          {Figure("running sums of a device, 1,024 positions in 4 chunks",
+                  row_values(shape, 1024.0 / 4), exactly(256),
+                  {"one a chunk", row_values(shape, 4)}, 4)}};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Merging the partial results of blocks: the formulas of the sources, tried on single rows.
+// Tests the sources' formulas for merging the partial results of blocks, on single rows.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -8,12 +8,6 @@
 
 namespace ringscope::claims {
 namespace merge_test {
-
-constexpr double kMinusInf = -kInfinity;
-
-double count_nan(std::initializer_list<double> values) {
-  return static_cast<double>(std::ranges::count_if(values, [](double x) { return std::isnan(x); }));
-}
 
 struct MergeTrial {
   double largest_order = 0;     // |ab - ba|, relative
@@ -62,45 +56,24 @@ MergeTrial try_merges() {
   return trial;
 }
 
-CLAIM(C05, MergeIsExactUpToRounding) {
+CLAIM(C05, MergeIsExactUpToRounding, holds_if, "S1, S2",
+      "S1, part two, 4.2; S2, Mathematical Correctness, 2") {
   const MergeTrial trial = try_merges();
-  return {.verdict = Verdict::holds_if,
-          .claim =
-              "Merging (m, l, O) of disjoint sets of keys is exact, whatever the order and the "
-              "grouping.",
-          .source = "S1, S2",
-          .place = "S1, part two, 4.2; S2, Mathematical Correctness, 2",
-          .correct =
-              "As real numbers, yes. In floating point order and grouping change the last "
-              "digits, so bitwise repeatable results need a fixed order, which a ring has.",
-          .first_verdict = Verdict::holds,
-          .why_changed =
-              "it is true of real numbers; of floating point only up to rounding, and "
-              "the bits of many rows depend on the grouping",
-          .figures = {{.what = "error of two merged halves, 1,000 rows of 30 keys, f64",
-                       .value = trial.error,
-                       .right = at_most(1e-13),
-                       .claimed = 0,
-                       .broken = {"added without the factors", trial.error_unscaled},
-                       .shown = Shown::bound},
-                      {.what = "largest difference between the two orders, over l, f32",
-                       .value = trial.largest_order,
-                       .right = at_most(1e-6),
-                       .claimed = 0,
-                       .broken = {"added without the factors", trial.error_unscaled},
-                       .shown = Shown::bound},
-                      {.what = "largest difference between the two groupings, over l, f32",
-                       .value = trial.largest_grouping,
-                       .right = at_most(1e-6),
-                       .claimed = 0,
-                       .broken = {"added without the factors", trial.error_unscaled},
-                       .shown = Shown::bound},
-                      {.what = "rows of 1,000 whose bits depend on the grouping, f32",
-                       .value = trial.rows_regrouped,
-                       .right = at_least(1),
-                       .claimed = 0,
-                       .broken = {"the same grouping twice", trial.rows_repeated},
-                       .shown = Shown::bound}}};
+  return {
+      "Merging (m, l, O) of disjoint sets of keys is exact, whatever the order and the grouping.",
+      "As real numbers, yes. In floating point order and grouping change the last digits, so "
+      "bitwise repeatable results need a fixed order, which a ring has.",
+      {Figure("error of two merged halves, 1,000 rows of 30 keys, f64", trial.error, at_most(1e-13),
+              {"added without the factors", trial.error_unscaled}, 0, Shown::bound),
+       Figure("largest difference between the two orders, over l, f32", trial.largest_order,
+              at_most(1e-6), {"added without the factors", trial.error_unscaled}, 0, Shown::bound),
+       Figure("largest difference between the two groupings, over l, f32", trial.largest_grouping,
+              at_most(1e-6), {"added without the factors", trial.error_unscaled}, 0, Shown::bound),
+       Figure("rows of 1,000 whose bits depend on the grouping, f32", trial.rows_regrouped,
+              at_least(1), {"the same grouping twice", trial.rows_repeated}, 0, Shown::bound)},
+      Reading{Verdict::holds,
+              "it is true of real numbers; of floating point only up to rounding, and the bits of "
+              "many rows depend on the grouping"}};
 }
 
 struct LseResult {
@@ -116,7 +89,7 @@ LseResult lse_merged(const Row& row) {
   return result;
 }
 
-CLAIM(C06, LseMergeIsExactButForTwoEmptySides) {
+CLAIM(C06, LseMergeIsExactButForTwoEmptySides, holds_if, "S2", "Online Softmax") {
   const Row row = random_row(30, 6);
   const double truth = softmax_average(row);
   const double m = std::max(kMinusInf, kMinusInf);
@@ -126,38 +99,28 @@ CLAIM(C06, LseMergeIsExactButForTwoEmptySides) {
   const double nothing = 0;
   merge_by_lse<double>(ours, std::span<double>(&ours_out, 1), kMinusInf,
                        std::span<const double>(&nothing, 1));
-  return {.verdict = Verdict::holds_if,
-          .claim =
-              "Partial outputs merge exactly by their log-sum-exp alone: weights e^(lse_a - lse) "
-              "and e^(lse_b - lse).",
-          .source = "S2",
-          .place = "Online Softmax",
-          .correct =
-              "Exact if at least one side has seen a key. S2 starts from lse = -inf, and where "
-              "the first block is masked for a row the merge forms -inf - -inf: both lse and "
-              "output are NaN ever after.",
-          .first_verdict = Verdict::holds,
-          .why_changed =
-              "S2's own start, merged with a masked block, comes out as NaN, so the "
-              "formula needs a guard that S2 does not give",
-          .figures = {{.what = "error of two merged halves, f64",
-                       .value = std::abs(lse_merged(row).out - truth),
-                       .right = at_most(1e-14),
-                       .claimed = 0,
-                       .broken = {"both halves weighted alike",
-                                  std::abs((part_of<double>(row, 0, 15).normalised() +
-                                            part_of<double>(row, 15, 30).normalised()) /
-                                               2 -
-                                           truth)},
-                       .shown = Shown::bound},
-                      {.what = "NaN among lse and output when both sides are empty",
-                       .value = count_nan({lse, out}),
-                       .right = exactly(2),
-                       .claimed = 0,
-                       .broken = {"an empty side passed over", count_nan({ours, ours_out})}}}};
+  return {
+      "Partial outputs merge exactly by their log-sum-exp alone: weights e^(lse_a - lse) and "
+      "e^(lse_b - lse).",
+      "Exact if at least one side has seen a key. S2 starts from lse = -inf, and where the first "
+      "block is masked for a row the merge forms -inf - -inf: both lse and output are NaN ever "
+      "after.",
+      {Figure("error of two merged halves, f64", std::abs(lse_merged(row).out - truth),
+              at_most(1e-14),
+              {"both halves weighted alike", std::abs((part_of<double>(row, 0, 15).normalised() +
+                                                       part_of<double>(row, 15, 30).normalised()) /
+                                                          2 -
+                                                      truth)},
+              0, Shown::bound),
+       Figure("NaN among lse and output when both sides are empty",
+              count_nan(std::vector<double>{lse, out}), exactly(2),
+              {"an empty side passed over", count_nan(std::vector<double>{ours, ours_out})}, 0)},
+      Reading{Verdict::holds,
+              "S2's own start, merged with a masked block, comes out as NaN, so the formula needs "
+              "a guard that S2 does not give"}};
 }
 
-CLAIM(C07, MaximaAreNoWeights) {
+CLAIM(C07, MaximaAreNoWeights, wrong, "S2", "Mathematical Correctness, 1") {
   // Three keys of score 0 and value 1, then one key of score 1 and value 0.
   Row row{std::vector<double>(3, 0), std::vector<double>(3, 1)};
   row.scores.push_back(1);
@@ -166,26 +129,19 @@ CLAIM(C07, MaximaAreNoWeights) {
   const double by_maxima =
       std::exp(a.row.row_max) / (std::exp(a.row.row_max) + std::exp(b.row.row_max));
   const double by_lse = std::exp(a.lse()) / (std::exp(a.lse()) + std::exp(b.lse()));
-  return {.verdict = Verdict::wrong,
-          .claim =
-              "The softmax over a union of blocks is each block's softmax weighted by "
-              "e^(m_j - m) over their sum, m_j the block's maximum.",
-          .source = "S2",
-          .place = "Mathematical Correctness, 1",
-          .correct =
-              "The weights need each block's log-sum-exp in the maximum's place: e^(lse_j) over "
-              "the sum of them. By maxima alone a block of many keys counts no more than a single "
-              "key. Here three keys with score 0 have {0} of the weight beside one key with score "
-              "1, not 0.27. S2's own merge, further up, uses lse.",
-          .figures = {
-              {.what = "weight of a block with three keys of score 0, beside one key of score 1",
-               .value = by_lse * a.normalised(),
-               .right = near(softmax_average(row), 1e-12),
-               .claimed = by_maxima,
-               .broken = {"weighted by maxima", by_maxima}}}};
+  return {
+      "The softmax over a union of blocks is each block's softmax weighted by e^(m_j - m) over "
+      "their sum, m_j the block's maximum.",
+      "The weights need each block's log-sum-exp in the maximum's place: e^(lse_j) over the sum of "
+      "them. By maxima alone a block of many keys counts no more than a single key. Here three "
+      "keys with score 0 have {0} of the weight beside one key with score 1, not 0.27. S2's own "
+      "merge, further up, uses lse.",
+      {Figure("weight of a block with three keys of score 0, beside one key of score 1",
+              by_lse * a.normalised(), near(softmax_average(row), 1e-12),
+              {"weighted by maxima", by_maxima}, by_maxima)}};
 }
 
-// S4's step 3 and S1's formula, over four blocks: a normalised output is carried on.
+// Carry a normalised output on over four blocks, as S4's step 3 and S1's formula do.
 double normalised_form_error(const Row& row, bool with_old_sum) {
   double m = kMinusInf, l = 0, o = 0;
   for (const auto& [first, last] : blocks_of(row, 4)) {
@@ -201,43 +157,28 @@ double normalised_form_error(const Row& row, bool with_old_sum) {
   return std::abs(o - softmax_average(row));
 }
 
-CLAIM(C08, ANormalisedOutputNeedsItsOldSum) {
+CLAIM(C08, ANormalisedOutputNeedsItsOldSum, wrong, "S4", "part 2, step 3") {
   const Row row = random_row(40, 8);
-  return {.verdict = Verdict::wrong,
-          .claim =
-              "The new output is the old one times e^(m_old - m_new), plus the block's times "
-              "e^(m_b - m_new), over l_new.",
-          .source = "S4",
-          .place = "part 2, step 3",
-          .correct =
-              "The old output was divided by l_old in the round before, and has to be "
-              "multiplied with it first (C10 has that). As printed, every round shrinks "
-              "what came before; the error is {0} here.",
-          .figures = {{.what = "error after 4 blocks, 40 keys, f64",
-                       .value = normalised_form_error(row, false),
-                       .right = at_least(1e-2),
-                       .claimed = 0,
-                       .broken = {"multiplied with l_old", normalised_form_error(row, true)}}}};
+  return {
+      "The new output is the old one times e^(m_old - m_new), plus the block's times e^(m_b - "
+      "m_new), over l_new.",
+      "The old output was divided by l_old in the round before, and has to be multiplied with it "
+      "first (C10 has that). As printed, every round shrinks what came before; the error is {0} "
+      "here.",
+      {Figure("error after 4 blocks, 40 keys, f64", normalised_form_error(row, false),
+              at_least(1e-2), {"multiplied with l_old", normalised_form_error(row, true)}, 0)}};
 }
 
-CLAIM(C10, S1sNormalisedFormIsExact) {
+CLAIM(C10, S1sNormalisedFormIsExact, holds, "S1", "part one, 4.3") {
   const Row row = random_row(40, 8);
-  return {.verdict = Verdict::holds,
-          .claim =
-              "The output can be kept normalised: the old one counts l_old e^(m_old - m_new) "
-              "/ l_new.",
-          .source = "S1",
-          .place = "part one, 4.3",
-          .correct = "Exact. It divides at every block, the unnormalised form only at the end.",
-          .figures = {{.what = "error after 4 blocks, 40 keys, f64",
-                       .value = normalised_form_error(row, true),
-                       .right = at_most(1e-14),
-                       .claimed = 0,
-                       .broken = {"without l_old", normalised_form_error(row, false)},
-                       .shown = Shown::bound}}};
+  return {"The output can be kept normalised: the old one counts l_old e^(m_old - m_new) / l_new.",
+          "Exact. It divides at every block, the unnormalised form only at the end.",
+          {Figure("error after 4 blocks, 40 keys, f64", normalised_form_error(row, true),
+                  at_most(1e-14), {"without l_old", normalised_form_error(row, false)}, 0,
+                  Shown::bound)}};
 }
 
-// S2's box: both outputs are scaled against the larger lse, not against the combined one.
+// Scale both outputs against the larger lse instead of the combined one, as S2's box does.
 double s2_box(const Row& row, bool combined) {
   double lse = kMinusInf, o = 0;
   for (const auto& [first, last] : blocks_of(row, 4)) {
@@ -251,30 +192,21 @@ double s2_box(const Row& row, bool combined) {
   return o;
 }
 
-CLAIM(C60, S2sStepsForgetToNormalise) {
+CLAIM(C60, S2sStepsForgetToNormalise, wrong, "S2", "Step-by-Step Algorithm") {
   const Row equal{std::vector<double>(8, 0.5), std::vector<double>(8, 1)};
   const Row row = random_row(40, 9);
-  return {.verdict = Verdict::wrong,
-          .claim =
-              "Step by step: scale both outputs by e^(LSE - m_new), with m_new the larger of the "
-              "two LSE, add them, and after N steps the output is correct.",
-          .source = "S2",
-          .place = "Step-by-Step Algorithm",
-          .correct =
-              "That leaves the sum of the two factors undivided. S2's own formula above it has "
-              "the combined lse in m_new's place, and is right (C06). Eight equal keys of value "
-              "1, in 4 blocks, come out as {0} instead of 1.",
-          .figures = {{.what = "output of 8 equal keys of value 1 in 4 blocks",
-                       .value = s2_box(equal, false),
-                       .right = at_least(1.5),
-                       .claimed = 1,
-                       .broken = {"scaled by the combined lse", s2_box(equal, true)}},
-                      {.what = "error over 40 random keys, f64",
-                       .value = std::abs(s2_box(row, false) - softmax_average(row)),
-                       .right = at_least(1e-3),
-                       .claimed = 0,
-                       .broken = {"scaled by the combined lse",
-                                  std::abs(s2_box(row, true) - softmax_average(row))}}}};
+  return {
+      "Step by step: scale both outputs by e^(LSE - m_new), with m_new the larger of the two LSE, "
+      "add them, and after N steps the output is correct.",
+      "That leaves the sum of the two factors undivided. S2's own formula above it has the "
+      "combined lse in m_new's place, and is right (C06). Eight equal keys of value 1, in 4 "
+      "blocks, come out as {0} instead of 1.",
+      {Figure("output of 8 equal keys of value 1 in 4 blocks", s2_box(equal, false), at_least(1.5),
+              {"scaled by the combined lse", s2_box(equal, true)}, 1),
+       Figure("error over 40 random keys, f64", std::abs(s2_box(row, false) - softmax_average(row)),
+              at_least(1e-3),
+              {"scaled by the combined lse", std::abs(s2_box(row, true) - softmax_average(row))},
+              0)}};
 }
 
 }  // namespace merge_test

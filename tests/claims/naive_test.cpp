@@ -1,4 +1,4 @@
-// Attention with all scores written out: what that takes.
+// Tests what attention with all scores written out takes.
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,7 +27,8 @@ struct CountingAllocator {
   bool operator==(const CountingAllocator&) const { return true; }
 };
 
-// One head in f32 as the formula reads: all scores, then their softmax, then the product with V.
+// Compute one head in f32 as the formula reads: all scores, then their softmax, then the product
+// with V.
 struct PlainAttention {
   double bytes;  // of scores and softmax
   double error;  // of the output, against naive_attention
@@ -61,60 +62,39 @@ double measured_peak(Index seqlen, int world_size) {
   return static_cast<double>(recorded_run(config_of(1, 1, seqlen, 16, world_size)).peak_bytes[0]);
 }
 
-CLAIM(C01, NaiveScoresAreQuadratic) {
+CLAIM(C01, NaiveScoresAreQuadratic, holds, "S0, S3", "S0, Attention and Memory; S3, entry 1") {
   const PlainAttention plain = plain_attention(512), twice = plain_attention(1024);
   const double tiled = measured_peak(2048, 1) / measured_peak(1024, 1);
   return {
-      .verdict = Verdict::holds,
-      .claim =
-          "Scores and their softmax have a row and a column for every position, so twice the "
-          "sequence takes four times the memory in naive attention.",
-      .source = "S0, S3",
-      .place = "S0, Attention and Memory; S3, entry 1",
-      .correct =
-          "The two matrices of 512 positions take {0} bytes a head in f32, and {1} times "
-          "that at twice the length, counted by the allocator of an attention that computes one "
-          "after the other. Attended tile by tile, all that a rank holds, Q, K, V and output "
-          "included, grows {3} times from 4,096 to 8,192 positions.",
-      .figures = {
-          {.what = "bytes of both matrices, 512 positions, f32",
-           .value = plain.bytes,
-           .right = exactly(2 * 4.0 * 512 * 512),
-           .claimed = 2 * 4.0 * 512 * 512,
-           .broken = {"one matrix only", plain.bytes / 2}},
-          {.what = "the same at 1,024 over 512 positions",
-           .value = twice.bytes / plain.bytes,
-           .right = exactly(4),
-           .claimed = 4,
-           .broken = {"attended tile by tile", tiled}},
-          {.what = "largest error of that attention, 512 positions, f32",
-           .value = plain.error,
-           .right = at_most(1e-5),
-           .broken = {"no softmax", plain_attention(512, false).error},
-           .shown = Shown::bound},
-          {.what =
-               "measured peak of one rank that attends tile by tile, 8,192 over 4,096 positions",
-           .value = measured_peak(8192, 1) / measured_peak(4096, 1),
-           .right = {1.5, 2},
-           .broken = {"the scores' growth", twice.bytes / plain.bytes}}}};
+      "Scores and their softmax have a row and a column for every position, so twice the sequence "
+      "takes four times the memory in naive attention.",
+      "The two matrices of 512 positions take {0} bytes a head in f32, and {1} times that at twice "
+      "the length, counted by the allocator of an attention that computes one after the other. "
+      "Attended tile by tile, all that a rank holds, Q, K, V and output included, grows {3} times "
+      "from 4,096 to 8,192 positions.",
+      {Figure("bytes of both matrices, 512 positions, f32", plain.bytes,
+              exactly(2 * 4.0 * 512 * 512), {"one matrix only", plain.bytes / 2},
+              2 * 4.0 * 512 * 512),
+       Figure("the same at 1,024 over 512 positions", twice.bytes / plain.bytes, exactly(4),
+              {"attended tile by tile", tiled}, 4),
+       Figure("largest error of that attention, 512 positions, f32", plain.error, at_most(1e-5),
+              {"no softmax", plain_attention(512, false).error}, kNothing, Shown::bound),
+       Figure("measured peak of one rank that attends tile by tile, 8,192 over 4,096 positions",
+              measured_peak(8192, 1) / measured_peak(4096, 1), {1.5, 2},
+              {"the scores' growth", twice.bytes / plain.bytes})}};
 }
 
-CLAIM(C36, NaiveScoresScaleWithHeadsNotWidth) {
-  return {.verdict = Verdict::wrong,
-          .claim =
-              "Vanilla attention takes 2 b h S^2 bytes, which for h = 4,096 and a million "
-              "tokens are 8 PB a layer.",
-          .source = "S3",
-          .place = "entry 4",
-          .correct =
-              "There is one matrix of scores a head, not one for every value of the width: "
-              "with 32 heads {0} TB.",
-          .figures = {{.what = "TB of scores in 16 bits, a million tokens, 32 heads",
-                       .value = score_matrix_bytes({1, 32, 32, 1'000'000, 128}, 2) / 1e12,
-                       .right = exactly(64),
-                       .claimed = 8192,
-                       .broken = {"4,096, the width, in the heads' place",
-                                  score_matrix_bytes({1, 4096, 4096, 1'000'000, 1}, 2) / 1e12}}}};
+CLAIM(C36, NaiveScoresScaleWithHeadsNotWidth, wrong, "S3", "entry 4") {
+  return {
+      "Vanilla attention takes 2 b h S^2 bytes, which for h = 4,096 and a million tokens are 8 PB "
+      "a layer.",
+      "There is one matrix of scores a head, not one for every value of the width: with 32 heads "
+      "{0} TB.",
+      {Figure("TB of scores in 16 bits, a million tokens, 32 heads",
+              score_matrix_bytes({1, 32, 32, 1'000'000, 128}, 2) / 1e12, exactly(64),
+              {"4,096, the width, in the heads' place",
+               score_matrix_bytes({1, 4096, 4096, 1'000'000, 1}, 2) / 1e12},
+              8192)}};
 }
 
 }  // namespace

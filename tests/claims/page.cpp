@@ -1,4 +1,4 @@
-#include "tests/claims/page.h"
+#include "tests/claims/claim.h"
 
 #include <fmt/format.h>
 
@@ -50,10 +50,10 @@ to rank p mod N. *In 2N chunks* (zigzag in the code): chunks r and 2N-1-r to ran
 striped, but every other row of N positions backwards (C26 has why two of them are called zig-zag).
 
 A *pair* is a query and a key that it may attend. A *tile* is a rectangle of scores that a kernel
-computes at once, or skips when it has no pair. The *balance ceiling* is the share of a ring's time
-that its ranks would compute if sending took no time: the mean rank's pairs over the slowest one's,
-summed over the steps. A *hop* is one block of K and V on its way to the next rank. More words are
-in the [glossary](glossary.md).
+computes at once, or skips when it has no pair. The *balance ceiling* is the mean rank's pairs over
+the slowest one's, both summed over the steps: the share of a ring's time that its ranks would
+compute if they began every step together and sending took no time. A *hop* is one block of K and V
+on its way to the next rank. More words are in the [glossary](glossary.md).
 
 )";
 
@@ -83,7 +83,7 @@ constexpr Source kSources[] = {
      "<https://ainiketan.in/papers/19-ring-attention-2023/sections/04-the-math/>"},
 };
 
-// The title up to a colon, where that says enough.
+// Return the title up to a colon, where that says enough.
 std::string_view short_title(const Source& source) {
   if (source.id == "S3") return source.title.substr(0, source.title.find(':'));
   return source.title;
@@ -142,7 +142,7 @@ std::string with_separators(double whole) {
 std::string number(double x) {
   if (std::isnan(x)) return "NaN";
   if (std::isinf(x)) return x > 0 ? "infinite" : "-infinite";
-  // A difference that is nothing but rounding.
+  // The difference is nothing but rounding.
   if (std::abs(x) < 1e-12) return "0";
   const double whole = std::round(x);
   if (std::abs(x) < 1e15 && std::abs(x - whole) <= 1e-9 * std::abs(x))
@@ -152,7 +152,7 @@ std::string number(double x) {
   return fmt::format("{:.4g}", x);
 }
 
-// A limit, which people chose: 1e-6, not 1e-06.
+// Write a limit as people do: 1e-6, not 1e-06.
 std::string limit(double x) {
   std::string text = fmt::format("{:g}", x);
   const std::size_t zero = text.find("e-0");
@@ -168,9 +168,10 @@ std::string bound(const Range& range) {
 
 std::string claimed_text(const Figure& figure) {
   if (!figure.says_something()) return "–";
-  if (!figure.claimed) return figure.claimed_words;
-  return figure.shown == Shown::percent ? fmt::format("{:.1f} %", 100 * *figure.claimed)
-                                        : number(*figure.claimed);
+  const Said& said = figure.claimed;
+  if (!said.value) return said.words;
+  return figure.shown == Shown::percent ? fmt::format("{:.1f} %", 100 * *said.value)
+                                        : number(*said.value);
 }
 
 std::string broken_value(const Figure& figure) {
@@ -185,8 +186,8 @@ std::string broken_value(const Figure& figure) {
   return size < 1 ? fmt::format("{:.2g}", x) : number(x);
 }
 
-// Where the claim stands, with titles for the sources' numbers: "S0, Splitting Q; S3, entry 1" or,
-// of one source, "Splitting Q".
+// Return where the claim stands, with titles for the sources' numbers. Its place is "S0, Splitting
+// Q; S3, entry 1", or "Splitting Q" if there is one source.
 std::string where(const Claim& claim) {
   const bool names_sources = claim.source.size() > 2;
   std::string text = names_sources ? claim.place : claim.source + ", " + claim.place;
@@ -227,9 +228,10 @@ std::string table_of_changes(const std::vector<Claim>& claims) {
       "C01 to C53 got a first verdict from reading alone. Computing changed these:\n\n"
       "| | from reading | computed | because |\n|---|---|---|---|\n";
   for (const Claim& claim : claims)
-    if (claim.first_verdict)
-      text += fmt::format("| {} | {} | {} | {} |\n", link_to(claim), name_of(*claim.first_verdict),
-                          name_of(claim.verdict), filled_in(claim.why_changed, claim.figures));
+    if (claim.reading)
+      text +=
+          fmt::format("| {} | {} | {} | {} |\n", link_to(claim), name_of(claim.reading->verdict),
+                      name_of(claim.verdict), filled_in(claim.reading->why_changed, claim.figures));
   return text + "\n";
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/cost/amounts.h"
 #include "core/cost/balance.h"
+#include "core/cost/hardware.h"
 #include "core/sim/search/searched.h"
 #include "core/sim/simulate.h"
 #include "tests/claims/jobs.h"
@@ -25,7 +26,7 @@ Problem job_on(PartitionKind partition, bool backward) {
   return job;
 }
 
-// Seconds of the kernel by itself, by pass; of the ring, by pass, as published.
+// The seconds of each pass: of the kernel by itself, or of the ring, as published.
 struct PassSeconds {
   double forward, backward;
 };
@@ -37,8 +38,8 @@ PassSeconds ring_seconds(const MeasuredGpus& gpus, double MeasuredRuns::*partiti
           1 / (gpus.both.*partition) - 1 / (gpus.forward.*partition)};
 }
 
-// A rank of contiguous blocks computes its causal own one and up to 7 whole ones; a rank of 2N
-// chunks the same and 7 halves. Both pay for 8 steps. Two equations, two unknowns.
+// Fit two unknowns to two equations. A rank of contiguous blocks computes its own causal one and up
+// to 7 whole ones, and a rank of 2N chunks its own and 7 halves. Both pay for 8 steps.
 StepCosts fitted(double kernel, double contiguous, double zigzag) {
   const double half_block =
       kernel * kRowsOfGpu * kRowsOfGpu / 2 / kCausalPairs;  // at the causal speed
@@ -46,7 +47,7 @@ StepCosts fitted(double kernel, double contiguous, double zigzag) {
   return {1 / slowness, (zigzag - kernel - (kRanks - 1) * half_block * slowness) / kRanks};
 }
 
-// Pairs of blocks with the causal mask in them count as many as a whole block does in their time.
+// Weight the pairs of blocks with a causal mask by the speed of whole blocks.
 Work weighted(const Problem& job, double full_speed) {
   const Work work(job);
   std::vector<Index> rows;
@@ -145,6 +146,111 @@ std::vector<EightGpus> eight_gpus() {
   std::vector<EightGpus> all;
   for (const MeasuredGpus& gpus : measured_gpus())
     for (const bool backward : {false, true}) all.push_back(predict(gpus, backward));
+  return all;
+}
+
+namespace {
+
+struct Measured {
+  Index seqlen;
+  double published, limit;
+};
+
+struct Setup {
+  std::string machine;
+  int ring;
+  Granularity tile;
+  double attention_flops, other_flops;  // of a device
+  const char* link;
+  std::vector<Measured> measured;
+};
+
+// The 3B model: its width, those of its MLP's hidden layer and of its vocabulary, layers and heads.
+constexpr double kWidth = 3200, kHidden = 8640, kVocabulary = 32000, kLayers = 26;
+constexpr Index kHeads = 32;
+constexpr double kModelParts = 2;
+
+std::vector<Setup> setups() {
+  const double a100 = find_gpu("A100").peak_flops(DType::bf16);
+  const double tpu = find_gpu("TPUv4").peak_flops(DType::bf16);
+  return {{"8 A100",
+           4,
+           {2048, 4096},
+           a100 / 2,
+           a100,
+           "NVLink3",
+           {{16384, 0.94, 1.38},
+            {32768, 1.09, 1.51},
+            {65536, 1.23, 1.61},
+            {131072, 1.36, 1.67},
+            {262144, 1.45, 1.71}}},
+          {"16 TPUv4",
+           8,
+           {2048, 2048},
+           tpu,
+           tpu,
+           "TPUv4-ICI",
+           {{32768, 1.09, 1.45},
+            {131072, 1.36, 1.71},
+            {262144, 1.50, 1.78},
+            {524288, 1.60, 1.83},
+            {786432, 1.65, 1.84}}}};
+}
+
+// Return a layer's attention, forward and backward, on one device's share of the heads.
+Problem attention_job(const Setup& setup, Index seqlen, PartitionKind kind) {
+  Problem job;
+  const Index heads = kHeads / static_cast<Index>(kModelParts);
+  job.shape = {1, heads, heads, seqlen, static_cast<Index>(kWidth) / kHeads};
+  job.dtype = DType::bf16;
+  job.mask = MaskSpec::parse("causal");
+  job.partition = kind;
+  job.world_size = setup.ring;
+  job.backward = true;
+  return job;
+}
+
+// Return the time of everything else in a layer, with its share of embedding and output. These are
+// products with weights: two FLOPs a weight and token forward, and twice that backward.
+double other_seconds(const Setup& setup, Index seqlen) {
+  const double weights =
+      4 * kWidth * kWidth + 3 * kWidth * kHidden + kVocabulary * kWidth / kLayers;
+  const double tokens = static_cast<double>(seqlen) / setup.ring;
+  return 3 * 2 * weights * tokens / kModelParts / setup.other_flops;
+}
+
+double seconds_by_pairs(const Setup& setup, const Problem& job) {
+  const double pairs = balance_of(job).slowest_steps();
+  return (flops_of_pairs(job.shape, pairs, Pass::forward) +
+          flops_of_pairs(job.shape, pairs, Pass::backward)) /
+         setup.attention_flops;
+}
+
+double seconds_simulated(const Setup& setup, const Problem& job) {
+  Machine machine;
+  machine.world_size = setup.ring;
+  machine.rates = {setup.attention_flops, setup.attention_flops, find_link(setup.link).bytes_per_s,
+                   0};
+  return simulate({.job = job}, Work(job, setup.tile), machine).wall_s();
+}
+
+}  // namespace
+
+std::vector<StripedSpeedup> striped_speedups() {
+  std::vector<StripedSpeedup> all;
+  for (const Setup& setup : setups())
+    for (const Measured& measured : setup.measured) {
+      const Problem before = attention_job(setup, measured.seqlen, PartitionKind::contiguous);
+      const Problem after = attention_job(setup, measured.seqlen, PartitionKind::striped);
+      const double other = other_seconds(setup, measured.seqlen);
+      const double slow = seconds_simulated(setup, before) + other;
+      const double fast = seconds_simulated(setup, after) + other;
+      const double g = measured.published;
+      all.push_back(
+          {setup.machine, setup.ring, measured.seqlen, g, measured.limit,
+           (seconds_by_pairs(setup, before) + other) / (seconds_by_pairs(setup, after) + other),
+           slow / fast, g > 1 ? std::max(0.0, (slow - g * fast) / (g - 1) / fast) : 0});
+    }
   return all;
 }
 

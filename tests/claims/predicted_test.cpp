@@ -1,4 +1,4 @@
-// What is predicted of runs that others measured, as lessons/predicted.md says it.
+// Tests the predictions of lessons/predicted.md for runs that others measured.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -90,7 +90,7 @@ TEST(StripedPaper, WhatIsMissingShrinksAsSequencesGrow) {
   }
 }
 
-// In tiles, on a ring that keeps step: what the simulator says is what the formula says.
+// Counted in tiles, on a ring that keeps step, the simulator and the formula agree.
 TEST(SearchedGains, FormulaAndSimulationAgree) {
   const Rates rates = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
   const Problem job = job_of(32, 8, 131072, 8, "causal+documents:50000,40000,20000,15000,6072");

@@ -1,5 +1,5 @@
-// Who holds, sends and gets what: the sources' descriptions of the ring, held against a ring of
-// labels that are passed on by hand, and against recorded runs.
+// Tests the sources' descriptions of who holds, sends and gets what, against a ring of labels that
+// are passed on by hand, and against recorded runs.
 #include <cmath>
 #include <functional>
 #include <set>
@@ -13,7 +13,8 @@
 namespace ringscope::claims {
 namespace {
 
-// held[step][rank]: whose block it is, when every rank passes what it holds `direction` ranks on.
+// Return held[step][rank], the owner of the block, if every rank passes what it holds `direction`
+// ranks on.
 std::vector<std::vector<int>> passed_around(int n, int direction) {
   std::vector<std::vector<int>> held(static_cast<std::size_t>(n), std::vector<int>(n));
   for (int rank = 0; rank < n; ++rank) held[0][rank] = rank;
@@ -27,7 +28,8 @@ using Formula = std::function<int(int rank, int step, int n)>;
 int minus(int rank, int step, int n) { return (rank - step + n) % n; }
 int plus(int rank, int step, int n) { return (rank + step) % n; }
 
-// (rank, step) where blocks that are sent to the right are not whose the formula says.
+// Count the (rank, step) where blocks that are sent to the right do not have the owner of the
+// formula.
 double mismatches(int n, const Formula& owner) {
   const auto held = passed_around(n, 1);
   double count = 0;
@@ -49,7 +51,8 @@ double recorded_mismatches(const Formula& owner) {
   return count;
 }
 
-// Blocks that a rank has seen after n rounds in which every rank sends its own, or what it holds.
+// Count the blocks that a rank has seen after n rounds in which every rank sends its own, or what
+// it holds.
 double blocks_seen(int n, bool always_the_own) {
   std::vector<int> held(static_cast<std::size_t>(n));
   for (int rank = 0; rank < n; ++rank) held[rank] = rank;
@@ -65,7 +68,7 @@ double blocks_seen(int n, bool always_the_own) {
   return static_cast<double>(seen.size());
 }
 
-CLAIM(C09, AddingUpBlockOutputsIsNoSoftmax) {
+CLAIM(C09, AddingUpBlockOutputsIsNoSoftmax, wrong, "S4", "part 1, both algorithms") {
   const Row row = random_row(32, 13);
   const Row ones{row.scores, std::vector<double>(32, 1)};
   double added = 0;
@@ -75,78 +78,45 @@ CLAIM(C09, AddingUpBlockOutputsIsNoSoftmax) {
     added += block.normalised();
     merged.add(block);
   }
-  return {.verdict = Verdict::wrong,
-          .claim =
-              "In every round a GPU adds softmax(scores) V of the block to its output, and sends "
-              "its own K and V on.",
-          .source = "S4",
-          .place = "part 1, both algorithms",
-          .correct =
-              "Each block's softmax adds up to 1, so the weights of {0} blocks add up to {0}: "
-              "the outputs have to be merged (S4's part 2). And what is sent must be the block at "
-              "hand. K[GPU_id] can be that block, if UPDATE overwrites it; but then K[kv_idx], "
-              "which the round attends, is nowhere on the GPU. If it is the GPU's own block, as "
-              "the comment says, a GPU of 8 sees {1} blocks in all.",
-          .figures = {{.what = "sum of a row's weights after 4 rounds",
-                       .value = added,
-                       .right = near(4, 1e-12),
-                       .claimed = 1,
-                       .broken = {"merged", merged.normalised()}},
-                      {.what = "blocks that a GPU of 8 sees when each sends its own",
-                       .value = blocks_seen(8, true),
-                       .right = exactly(2),
-                       .claimed = 8,
-                       .broken = {"each sends what it holds", blocks_seen(8, false)}}}};
+  return {
+      "In every round a GPU adds softmax(scores) V of the block to its output, and sends its own K "
+      "and V on.",
+      "Each block's softmax adds up to 1, so the weights of {0} blocks add up to {0}: the outputs "
+      "have to be merged (S4's part 2). And what is sent must be the block at hand. K[GPU_id] can "
+      "be that block, if UPDATE overwrites it; but then K[kv_idx], which the round attends, is "
+      "nowhere on the GPU. If it is the GPU's own block, as the comment says, a GPU of 8 sees {1} "
+      "blocks in all.",
+      {Figure("sum of a row's weights after 4 rounds", added, near(4, 1e-12),
+              {"merged", merged.normalised()}, 1),
+       Figure("blocks that a GPU of 8 sees when each sends its own", blocks_seen(8, true),
+              exactly(2), {"each sends what it holds", blocks_seen(8, false)}, 8)}};
 }
 
-CLAIM(C13, BlocksComeFromTheRanksBehind) {
-  return {.verdict = Verdict::holds,
-          .claim =
-              "Sending to rank i+1, rank i holds the KV block of rank (i - t) mod N at step "
-              "t.",
-          .source = "S0, S1, S2, S4",
-          .place =
-              "S0, Putting it together; S1, part one, 4.2; S2, Communication-Computation "
-              "Overlap; S4, part 1",
-          .correct =
-              "It does, at every one of 64 pairs of rank and step, on paper and in a "
-              "recorded run.",
-          .figures = {{.what = "exceptions of 64, labels passed on by hand, 8 ranks",
-                       .value = mismatches(8, minus),
-                       .right = exactly(0),
-                       .claimed = 0,
-                       .broken = {"(i + t) mod N", mismatches(8, plus)}},
-                      {.what = "exceptions of 64 in a recorded run",
-                       .value = recorded_mismatches(minus),
-                       .right = exactly(0),
-                       .claimed = 0,
-                       .broken = {"(i + t) mod N", recorded_mismatches(plus)}}}};
+CLAIM(C13, BlocksComeFromTheRanksBehind, holds, "S0, S1, S2, S4",
+      "S0, Putting it together; S1, part one, 4.2; S2, Communication-Computation Overlap; S4, part "
+      "1") {
+  return {"Sending to rank i+1, rank i holds the KV block of rank (i - t) mod N at step t.",
+          "It does, at every one of 64 pairs of rank and step, on paper and in a recorded run.",
+          {Figure("exceptions of 64, labels passed on by hand, 8 ranks", mismatches(8, minus),
+                  exactly(0), {"(i + t) mod N", mismatches(8, plus)}, 0),
+           Figure("exceptions of 64 in a recorded run", recorded_mismatches(minus), exactly(0),
+                  {"(i + t) mod N", recorded_mismatches(plus)}, 0)}};
 }
 
-CLAIM(C14, NotFromTheRanksAhead) {
-  return {.verdict = Verdict::wrong,
-          .claim = "Sending to the right, device i holds block (i + t) mod N at iteration t.",
-          .source = "S3",
-          .place = "Section 2, pipeline overview; Section 5.1",
-          .correct =
-              "(i - t) mod N; (i + t) is what sending to the left gives. Of 64 pairs of "
-              "device and iteration {0} differ, and both agree where 2t is a multiple of N. "
-              "S3's own trace has block {1} on device 0 at iteration 1 of 3, which is "
-              "right.",
-          .figures = {
-              {.what = "exceptions of 64, labels passed on by hand, 8 ranks",
-               .value = mismatches(8, plus),
-               .right = exactly(48),
-               .claimed = 0,
-               .broken = {"(i - t) mod N", mismatches(8, minus)}},
-              {.what = "block on device 0 at iteration 1 of 3, sent to the right",
-               .value = static_cast<double>(passed_around(3, 1)[1][0]),
-               .right = exactly(2),
-               .claimed = plus(0, 1, 3),
-               .broken = {"sent to the left", static_cast<double>(passed_around(3, -1)[1][0])}}}};
+CLAIM(C14, NotFromTheRanksAhead, wrong, "S3", "Section 2, pipeline overview; Section 5.1") {
+  return {"Sending to the right, device i holds block (i + t) mod N at iteration t.",
+          "(i - t) mod N; (i + t) is what sending to the left gives. Of 64 pairs of device and "
+          "iteration {0} differ, and both agree where 2t is a multiple of N. S3's own trace has "
+          "block {1} on device 0 at iteration 1 of 3, which is right.",
+          {Figure("exceptions of 64, labels passed on by hand, 8 ranks", mismatches(8, plus),
+                  exactly(48), {"(i - t) mod N", mismatches(8, minus)}, 0),
+           Figure("block on device 0 at iteration 1 of 3, sent to the right",
+                  static_cast<double>(passed_around(3, 1)[1][0]), exactly(2),
+                  {"sent to the left", static_cast<double>(passed_around(3, -1)[1][0])},
+                  plus(0, 1, 3))}};
 }
 
-CLAIM(C15, NMinusOneHopsShowEveryBlockToEveryRank) {
+CLAIM(C15, NMinusOneHopsShowEveryBlockToEveryRank, holds, "S2", "Core Idea, 5") {
   std::set<int> owners, without_last;
   for (const TraceEvent& e : events_of(run_of_eight(), 3, Lane::compute)) {
     owners.insert(e.kv_owner);
@@ -155,83 +125,57 @@ CLAIM(C15, NMinusOneHopsShowEveryBlockToEveryRank) {
   Problem both = config_of(1, 1, 64, 4, 8);
   both.backward = true;
   const auto gradient_hops = events_of(recorded_run(both), 3, Lane::send, Payload::dkv).size();
-  return {
-      .verdict = Verdict::holds,
-      .claim = "After N - 1 passes every rank has seen every KV block.",
-      .source = "S2",
-      .place = "Core Idea, 5",
-      .correct =
-          "It has, with {1} messages a rank for 8 ranks. A gradient needs one hop more, to "
-          "get home (C16).",
-      .figures = {{.what = "blocks that a rank of 8 attended in a recorded run",
-                   .value = static_cast<double>(owners.size()),
-                   .right = exactly(8),
-                   .claimed = 8,
-                   .broken = {"one hop less", static_cast<double>(without_last.size())}},
-                  {.what = "KV blocks that it sent",
-                   .value = static_cast<double>(events_of(run_of_eight(), 3, Lane::send).size()),
-                   .right = exactly(7),
-                   .claimed = 7,
-                   .broken = {"gradients counted instead", static_cast<double>(gradient_hops)}}}};
+  return {"After N - 1 passes every rank has seen every KV block.",
+          "It has, with {1} messages a rank for 8 ranks. A gradient needs one hop more, to get "
+          "home (C16).",
+          {Figure("blocks that a rank of 8 attended in a recorded run",
+                  static_cast<double>(owners.size()), exactly(8),
+                  {"one hop less", static_cast<double>(without_last.size())}, 8),
+           Figure("KV blocks that it sent",
+                  static_cast<double>(events_of(run_of_eight(), 3, Lane::send).size()), exactly(7),
+                  {"gradients counted instead", static_cast<double>(gradient_hops)}, 7)}};
 }
 
-CLAIM(C28, ARingIsNoAllToAll) {
+CLAIM(C28, ARingIsNoAllToAll, wrong, "S1", "part one, 7.2 and 7.3") {
   std::set<int> peers, owners;
   for (const TraceEvent& e : events_of(run_of_eight(), 3, Lane::send)) peers.insert(e.dst);
   for (const TraceEvent& e : events_of(run_of_eight(), 3, Lane::recv)) owners.insert(e.kv_owner);
-  return {.verdict = Verdict::wrong,
-          .claim = "Passing K and V around a ring is an all-to-all exchange.",
-          .source = "S1",
-          .place = "part one, 7.2 and 7.3",
-          .correct =
-              "In an all-to-all every rank has a message for every other one. In a ring a "
-              "rank sends to {0} rank only. Dealing out heads instead of the sequence "
-              "(Ulysses) is what needs an all-to-all.",
-          .figures = {{.what = "ranks of 8 that one rank sends to",
-                       .value = static_cast<double>(peers.size()),
-                       .right = exactly(1),
-                       .claimed = 7,
-                       .broken = {"owners of the blocks that reach it counted",
-                                  static_cast<double>(owners.size())}}}};
+  return {
+      "Passing K and V around a ring is an all-to-all exchange.",
+      "In an all-to-all every rank has a message for every other one. In a ring a rank sends to "
+      "{0} rank only. Dealing out heads instead of the sequence (Ulysses) is what needs an "
+      "all-to-all.",
+      {Figure("ranks of 8 that one rank sends to", static_cast<double>(peers.size()), exactly(1),
+              {"owners of the blocks that reach it counted", static_cast<double>(owners.size())},
+              7)}};
 }
 
-CLAIM(C45, PositionsAreNeverSent) {
-  const auto run = recorded_run(config_of(2, 1, 64, 4, 4, "causal", PartitionKind::fold));
+CLAIM(C45, PositionsAreNeverSent, holds, "S1", "part two, 12.3") {
+  const auto run = recorded_run(config_of(2, 1, 64, 4, 4, "causal", kFold));
   const double keys_and_values = 3 * 2.0 * 16 * 4 * 4;
-  return {.verdict = Verdict::holds,
-          .claim = "Positions follow from the block's owner by a formula, and are never sent.",
-          .source = "S1",
-          .place = "part two, 12.3",
-          .correct =
-              "Three hops of a folded causal run carry K and V of 16 rows each, and {0} "
-              "bytes besides.",
-          .figures = {{.what = "bytes sent beyond K and V, 64 positions folded on 4 ranks",
-                       .value = bytes_sent(run, 1) - keys_and_values,
-                       .right = exactly(0),
-                       .claimed = 0,
-                       .broken = {"an 8-byte position with each row",
-                                  bytes_sent(run, 1) + 3 * 16 * 8.0 - keys_and_values}}}};
+  return {"Positions follow from the block's owner by a formula, and are never sent.",
+          "Three hops of a folded causal run carry K and V of 16 rows each, and {0} bytes besides.",
+          {Figure("bytes sent beyond K and V, 64 positions folded on 4 ranks",
+                  bytes_sent(run, 1) - keys_and_values, exactly(0),
+                  {"an 8-byte position with each row",
+                   bytes_sent(run, 1) + 3 * 16 * 8.0 - keys_and_values},
+                  0)}};
 }
 
-CLAIM(C61, QueriesStayAtHome) {
+CLAIM(C61, QueriesStayAtHome, wrong, "S0", "Putting it together, below the first picture") {
   // With 4 query heads for a kv head, a travelling Q would show in the bytes.
   const auto run = recorded_run(config_of(4, 1, 64, 4, 4));
   const double row = 3 * 16 * 4 * 4.0;  // a head's bytes in three hops
-  return {.verdict = Verdict::wrong,
-          .claim = "While it computes, GPU 1 sends Q1 and V1 to GPU 2.",
-          .source = "S0",
-          .place = "Putting it together, below the first picture",
-          .correct =
-              "It sends K1 and V1, as S0's other sentences have it; queries stay where they "
-              "are. (A slip of the pen.)",
-          .figures = {{.what = "bytes sent over those of K and V, 4 query heads a kv head",
-                       .value = bytes_sent(run, 1) / (2 * row),
-                       .right = exactly(1),
-                       .claimed = (4 + 1) / 2.0,
-                       .broken = {"Q and V sent", (4 * row + row) / (2 * row)}}}};
+  return {"While it computes, GPU 1 sends Q1 and V1 to GPU 2.",
+          "It sends K1 and V1, as S0's other sentences have it; queries stay where they are. (A "
+          "slip of the pen.)",
+          {Figure("bytes sent over those of K and V, 4 query heads a kv head",
+                  bytes_sent(run, 1) / (2 * row), exactly(1),
+                  {"Q and V sent", (4 * row + row) / (2 * row)}, (4 + 1) / 2.0)}};
 }
 
-// S3's example: 6 tokens of width 1, queries as keys, on 3 ranks; row `query` of the output.
+// Return row `query` of the output of S3's example: 6 tokens of width 1, with queries as keys, on 3
+// ranks.
 double output_of_example(int n, std::size_t query) {
   Problem config = config_of(1, 1, 6, 1, n);
   config.softmax_scale = 1;
@@ -239,7 +183,7 @@ double output_of_example(int n, std::size_t query) {
   return run_on_threads(config, {q, q, v, none}).outputs.out[query];
 }
 
-CLAIM(C86, HandTracedRingIsExact) {
+CLAIM(C86, HandTracedRingIsExact, holds, "S3", "algorithm 1, hand-traced example") {
   // Query 0 is 1, so a key's weight is e to the key.
   const std::vector<double> keys = {1, 0, 0, 1, 1, 1};
   double sum = 0, weighted = 0;
@@ -248,70 +192,41 @@ CLAIM(C86, HandTracedRingIsExact) {
     weighted += std::exp(keys[j]) * static_cast<double>(j + 1);
   }
   const auto owner = [](int step) { return RingSchedule{0, 3}.owner(step) * 1.0; };
-  return {.verdict = Verdict::holds,
-          .claim =
-              "3 devices with 2 tokens each: device 0 holds the keys of 0, 2, 1 in turn, starts "
-              "with l = [1 + 1/e, 2], and ends with what a single device would have computed.",
-          .source = "S3",
-          .place = "algorithm 1, hand-traced example",
-          .correct =
-              "Run as printed: the first output is {3} on 3 ranks as on one. (The trace goes from "
-              "block 0 to 2 to 1, which is (i - t) mod N, not the (i + t) of S3's text: C14.)",
-          .figures = {{.what = "l of the first row after iteration 0",
-                       .value = 1 + std::exp(-1.0),
-                       .right = near(1.3679, 1e-4),
-                       .claimed = 1 + 1 / std::exp(1.0),
-                       .broken = {"not shifted by the maximum", std::exp(1.0) + 1}},
-                      {.what = "block on device 0 at iteration 1",
-                       .value = owner(1),
-                       .right = exactly(2),
-                       .claimed = 2,
-                       .broken = {"(i + t) mod N", 1}},
-                      {.what = "block on device 0 at iteration 2",
-                       .value = owner(2),
-                       .right = exactly(1),
-                       .claimed = 1,
-                       .broken = {"(i + t) mod N", 2}},
-                      {.what = "first output of a run on 3 ranks",
-                       .value = output_of_example(3, 0),
-                       .right = near(weighted / sum, 1e-6),
-                       .claimed = weighted / sum,
-                       .broken = {"the last row's", output_of_example(3, 2)}}}};
+  return {
+      "3 devices with 2 tokens each: device 0 holds the keys of 0, 2, 1 in turn, starts with l = "
+      "[1 + 1/e, 2], and ends with what a single device would have computed.",
+      "Run as printed: the first output is {3} on 3 ranks as on one. (The trace goes from block 0 "
+      "to 2 to 1, which is (i - t) mod N, not the (i + t) of S3's text: C14.)",
+      {Figure("l of the first row after iteration 0", 1 + std::exp(-1.0), near(1.3679, 1e-4),
+              {"not shifted by the maximum", std::exp(1.0) + 1}, 1 + 1 / std::exp(1.0)),
+       Figure("block on device 0 at iteration 1", owner(1), exactly(2), {"(i + t) mod N", 1}, 2),
+       Figure("block on device 0 at iteration 2", owner(2), exactly(1), {"(i + t) mod N", 2}, 1),
+       Figure("first output of a run on 3 ranks", output_of_example(3, 0),
+              near(weighted / sum, 1e-6), {"the last row's", output_of_example(3, 2)},
+              weighted / sum)}};
 }
 
-CLAIM(C62, ABlockIsOnOneRankAtATime) {
+CLAIM(C62, ABlockIsOnOneRankAtATime, wrong, "S3",
+      "entry 5, worked example; algorithm 2, hand-traced example") {
   const auto held = passed_around(8, 1);
   double holders = 0, holders_if_same = 0;
   for (int rank = 0; rank < 8; ++rank) {
     holders += held[4][rank] == 4 ? 1 : 0;
     holders_if_same += held[4][0] == 4 ? 1 : 0;
   }
-  return {.verdict = Verdict::wrong,
-          .claim =
-              "At iteration 4 of 8 devices, device 0 and device 7 both hold the keys of block 4; "
-              "at iteration 2 of 4, device 0 and device 3 both hold those of block 2.",
-          .source = "S3",
-          .place = "entry 5, worked example; algorithm 2, hand-traced example",
-          .correct =
-              "A block is on one device at a time. Device 7 holds block {0} then, and device 3 "
-              "of 4 block {2}. The comparison survives: those blocks too are fully visible to "
-              "it, while device 0 sees nothing.",
-          .figures = {
-              {.what = "block on device 7 of 8 at iteration 4",
-               .value = RingSchedule{7, 8}.owner(4),
-               .right = exactly(3),
-               .claimed = 4,
-               .broken = {"the same block for every device", RingSchedule{0, 8}.owner(4) * 1.0}},
-              {.what = "devices of 8 that hold block 4 at iteration 4",
-               .value = holders,
-               .right = exactly(1),
-               .claimed = 2,
-               .broken = {"device 0's block for every device", holders_if_same}},
-              {.what = "block on device 3 of 4 at iteration 2",
-               .value = RingSchedule{3, 4}.owner(2) * 1.0,
-               .right = exactly(1),
-               .claimed = 2,
-               .broken = {"the same block for every device", RingSchedule{0, 4}.owner(2) * 1.0}}}};
+  return {
+      "At iteration 4 of 8 devices, device 0 and device 7 both hold the keys of block 4; at "
+      "iteration 2 of 4, device 0 and device 3 both hold those of block 2.",
+      "A block is on one device at a time. Device 7 holds block {0} then, and device 3 of 4 block "
+      "{2}. The comparison survives: those blocks too are fully visible to it, while device 0 sees "
+      "nothing.",
+      {Figure("block on device 7 of 8 at iteration 4", RingSchedule{7, 8}.owner(4), exactly(3),
+              {"the same block for every device", RingSchedule{0, 8}.owner(4) * 1.0}, 4),
+       Figure("devices of 8 that hold block 4 at iteration 4", holders, exactly(1),
+              {"device 0's block for every device", holders_if_same}, 2),
+       Figure("block on device 3 of 4 at iteration 2", RingSchedule{3, 4}.owner(2) * 1.0,
+              exactly(1), {"the same block for every device", RingSchedule{0, 4}.owner(2) * 1.0},
+              2)}};
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// One query row with values of one number each: enough to try a formula of the sources by hand,
-// because everything after the weights is linear in V.
+// A query row whose values have one number each. That is enough to try a formula of the sources by
+// hand, because everything after the weights is linear in V.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,16 @@
 
 #include "core/attention/online_softmax.h"
 #include "core/base/random.h"
+#include "tests/claims/claim.h"
 
 namespace ringscope::claims {
+
+inline constexpr double kMinusInf = -kInfinity;
+
+template <class Values>
+double count_nan(const Values& values) {
+  return static_cast<double>(std::ranges::count_if(values, [](double x) { return std::isnan(x); }));
+}
 
 struct Row {
   std::vector<double> scores, values;
@@ -27,7 +35,7 @@ inline Row random_row(Index keys, std::uint64_t seed) {
   return row;
 }
 
-// The row's output by definition, all scores at once.
+// Return the row's output by definition, from all scores at once.
 inline double softmax_average(const Row& row) {
   std::vector<double> weights(row.size());
   safe_softmax<double>(row.scores, weights);
@@ -61,7 +69,7 @@ Part<T> part_of(const Row& row, std::size_t first, std::size_t last) {
   return part;
 }
 
-// [first, last) of each of `blocks` equal blocks of the row's keys.
+// Return [first, last) of each of `blocks` equal blocks of the row's keys.
 inline std::vector<std::pair<std::size_t, std::size_t>> blocks_of(const Row& row,
                                                                   std::size_t blocks) {
   std::vector<std::pair<std::size_t, std::size_t>> bounds;

@@ -1,4 +1,4 @@
-// Softmax and its carried form: the formulas of the sources, tried on single rows.
+// Tests the sources' formulas for softmax and its carried form, on single rows.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -11,13 +11,7 @@
 namespace ringscope::claims {
 namespace softmax_test {
 
-constexpr double kMinusInf = -kInfinity;
-
-double count_nan(std::initializer_list<double> values) {
-  return static_cast<double>(std::ranges::count_if(values, [](double x) { return std::isnan(x); }));
-}
-
-// Output rows that change when row 2 of Q, or else of K, does.
+// Count the output rows that change when row 2 of Q, or else of K, does.
 double rows_changed(bool change_query) {
   const AttentionShape shape{1, 1, 1, 6, 3};
   const auto in = converted<double>(random_tensors(shape, 1));
@@ -30,26 +24,18 @@ double rows_changed(bool change_query) {
   return changed;
 }
 
-CLAIM(C02, AnOutputRowDependsOnItsQueryOnly) {
+CLAIM(C02, AnOutputRowDependsOnItsQueryOnly, holds, "S0", "Splitting Q") {
   return {
-      .verdict = Verdict::holds,
-      .claim =
-          "A row of the output depends on a single row of Q, so queries can be dealt out "
-          "without any exchange.",
-      .source = "S0",
-      .place = "Splitting Q",
-      .correct =
-          "It does: changing one row of Q changes {0} row of the output only. A row of K or V, on "
-          "the other hand, reaches every output row that may see it, and this is why K and V "
-          "have to travel.",
-      .figures = {{.what = "output rows of 6 that change with one query row",
-                   .value = rows_changed(true),
-                   .right = exactly(1),
-                   .claimed = 1,
-                   .broken = {"one key row changed instead", rows_changed(false)}}}};
+      "A row of the output depends on a single row of Q, so queries can be dealt out without any "
+      "exchange.",
+      "It does: changing one row of Q changes {0} row of the output only. A row of K or V, on the "
+      "other hand, reaches every output row that may see it, and this is why K and V have to "
+      "travel.",
+      {Figure("output rows of 6 that change with one query row", rows_changed(true), exactly(1),
+              {"one key row changed instead", rows_changed(false)}, 1)}};
 }
 
-// The largest score whose exp is finite, to the last bit but a few.
+// Return the largest score whose exp is finite, but for its last few bits.
 template <class T>
 double largest_finite_exponent() {
   T low = 1, high = 1000;
@@ -60,7 +46,8 @@ double largest_finite_exponent() {
   return static_cast<double>(low);
 }
 
-// The largest difference between a plain softmax in f64 and one with scores shifted by `shift`.
+// Return the largest difference between a plain softmax in f64 and one with scores shifted by
+// `shift`.
 double difference_when_shifted(const Row& row, double shift, double shift_of_sum) {
   double sum = 0, shifted_sum = 0, largest = 0;
   for (const double s : row.scores) {
@@ -72,40 +59,31 @@ double difference_when_shifted(const Row& row, double shift, double shift_of_sum
   return largest;
 }
 
-CLAIM(C03, SubtractingTheMaximumChangesNothing) {
+CLAIM(C03, SubtractingTheMaximumChangesNothing, holds, "S0, S1, S3",
+      "S0, Safe softmax; S1, part two, 4.2; S3, entry 2") {
   const Row row = random_row(40, 3);
   const double top = *std::ranges::max_element(row.scores);
   const std::vector<float> high = {89, 90};
   std::vector<float> safe(2);
   safe_softmax<float>(high, safe);
   const float sum = std::exp(high[0]) + std::exp(high[1]);
-  return {.verdict = Verdict::holds,
-          .claim =
-              "Softmax is the same with the row's maximum subtracted from every score; without "
-              "that, exp overflows.",
-          .source = "S0, S1, S3",
-          .place = "S0, Safe softmax; S1, part two, 4.2; S3, entry 2",
-          .correct =
-              "In f32 exp is finite up to {1}; two scores of 89 and 90 already give NaN weights "
-              "without the subtraction, since inf / inf is NaN.",
-          .figures = {{.what = "largest difference of a weight, 40 keys, f64",
-                       .value = difference_when_shifted(row, top, top),
-                       .right = at_most(1e-15),
-                       .claimed = 0,
-                       .broken = {"the sum left as it was", difference_when_shifted(row, top, 0)},
-                       .shown = Shown::bound},
-                      {.what = "largest score whose exp is finite, f32",
-                       .value = largest_finite_exponent<float>(),
-                       .right = near(88.72, 0.005),
-                       .broken = {"f64", largest_finite_exponent<double>()}},
-                      {.what = "NaN among the weights of scores 89 and 90, nothing subtracted, f32",
-                       .value = count_nan({std::exp(high[0]) / sum, std::exp(high[1]) / sum}),
-                       .right = exactly(2),
-                       .claimed_words = "overflow",
-                       .broken = {"maximum subtracted", count_nan({safe[0], safe[1]})}}}};
+  return {
+      "Softmax is the same with the row's maximum subtracted from every score; without that, exp "
+      "overflows.",
+      "In f32 exp is finite up to {1}; two scores of 89 and 90 already give NaN weights without "
+      "the subtraction, since inf / inf is NaN.",
+      {Figure("largest difference of a weight, 40 keys, f64",
+              difference_when_shifted(row, top, top), at_most(1e-15),
+              {"the sum left as it was", difference_when_shifted(row, top, 0)}, 0, Shown::bound),
+       Figure("largest score whose exp is finite, f32", largest_finite_exponent<float>(),
+              near(88.72, 0.005), {"f64", largest_finite_exponent<double>()}),
+       Figure("NaN among the weights of scores 89 and 90, nothing subtracted, f32",
+              count_nan(std::vector<double>{std::exp(high[0]) / sum, std::exp(high[1]) / sum}),
+              exactly(2), {"maximum subtracted", count_nan(std::vector<double>{safe[0], safe[1]})},
+              "overflow")}};
 }
 
-// S0's update, block by block. `value_shift`: 1 takes V of the block before, as printed.
+// Apply S0's update block by block. A `value_shift` of 1 takes V of the block before, as printed.
 double carried_error(const Row& row, int value_shift, bool rescale) {
   const std::size_t size = row.size() / 4;
   double m = kMinusInf, l = 0, a = 0;
@@ -126,32 +104,20 @@ double carried_error(const Row& row, int value_shift, bool rescale) {
   return std::abs(a / l - softmax_average(row));
 }
 
-CLAIM(C04, CarriedUpdateIsExact) {
+CLAIM(C04, CarriedUpdateIsExact, holds_if, "S0", "Safe softmax") {
   const Row row = random_row(40, 4);
-  return {.verdict = Verdict::holds_if,
-          .claim =
-              "Carrying A (the sum of weights times V, not yet divided) and l from block to block, "
-              "rescaled whenever the maximum grows, gives the exact output.",
-          .source = "S0",
-          .place = "Safe softmax",
-          .correct =
-              "Exact if the weights of block j+1 multiply the values of block j+1. The "
-              "printed formula has V_j there, which is off by {1} in this example.",
-          .first_verdict = Verdict::holds,
-          .why_changed =
-              "the update is exact, but whoever computes it as it is printed multiplies "
-              "with the V of the wrong block",
-          .figures = {{.what = "error with V_(j+1), 40 keys in 4 blocks, f64",
-                       .value = carried_error(row, 0, true),
-                       .right = at_most(1e-14),
-                       .claimed = 0,
-                       .broken = {"no rescaling", carried_error(row, 0, false)},
-                       .shown = Shown::bound},
-                      {.what = "error with V_j, as printed",
-                       .value = carried_error(row, 1, true),
-                       .right = at_least(1e-3),
-                       .claimed = 0,
-                       .broken = {"V_(j+1)", carried_error(row, 0, true)}}}};
+  return {
+      "Carrying A (the sum of weights times V, not yet divided) and l from block to block, "
+      "rescaled whenever the maximum grows, gives the exact output.",
+      "Exact if the weights of block j+1 multiply the values of block j+1. The printed formula has "
+      "V_j there, which is off by {1} in this example.",
+      {Figure("error with V_(j+1), 40 keys in 4 blocks, f64", carried_error(row, 0, true),
+              at_most(1e-14), {"no rescaling", carried_error(row, 0, false)}, 0, Shown::bound),
+       Figure("error with V_j, as printed", carried_error(row, 1, true), at_least(1e-3),
+              {"V_(j+1)", carried_error(row, 0, true)}, 0)},
+      Reading{Verdict::holds,
+              "the update is exact, but whoever computes it as it is printed multiplies with the V "
+              "of the wrong block"}};
 }
 
 std::vector<double> example_weights(double scale) {
@@ -161,66 +127,41 @@ std::vector<double> example_weights(double scale) {
   return weights;
 }
 
-CLAIM(C37, ExampleWeightsAreAThirdAndASixth) {
+CLAIM(C37, ExampleWeightsAreAThirdAndASixth, wrong, "S3", "entry 1, worked example") {
   const std::vector<double> right = example_weights(std::sqrt(0.5)), unscaled = example_weights(1);
-  return {.verdict = Verdict::wrong,
-          .claim = "The softmax of [0.707, 0, 0.707, 0] is [0.31, 0.15, 0.31, 0.15].",
-          .source = "S3",
-          .place = "entry 1, worked example",
-          .correct = "[{0}, {1}, {0}, {1}]. The printed weights add up to 0.92.",
-          .figures = {{.what = "weight of a score of 0.707",
-                       .value = right[0],
-                       .right = near(0.3349, 5e-4),
-                       .claimed = 0.31,
-                       .broken = {"not divided by sqrt(2)", unscaled[0]}},
-                      {.what = "weight of a score of 0",
-                       .value = right[1],
-                       .right = near(0.1651, 5e-4),
-                       .claimed = 0.15,
-                       .broken = {"not divided by sqrt(2)", unscaled[1]}},
-                      {.what = "sum of the weights",
-                       .value = std::accumulate(right.begin(), right.end(), 0.0),
-                       .right = near(1, 1e-12),
-                       .claimed = 0.31 + 0.15 + 0.31 + 0.15,
-                       .broken = {"of the exps", 2 * std::exp(std::sqrt(0.5)) + 2}}}};
+  return {"The softmax of [0.707, 0, 0.707, 0] is [0.31, 0.15, 0.31, 0.15].",
+          "[{0}, {1}, {0}, {1}]. The printed weights add up to 0.92.",
+          {Figure("weight of a score of 0.707", right[0], near(0.3349, 5e-4),
+                  {"not divided by sqrt(2)", unscaled[0]}, 0.31),
+           Figure("weight of a score of 0", right[1], near(0.1651, 5e-4),
+                  {"not divided by sqrt(2)", unscaled[1]}, 0.15),
+           Figure("sum of the weights", std::accumulate(right.begin(), right.end(), 0.0),
+                  near(1, 1e-12), {"of the exps", 2 * std::exp(std::sqrt(0.5)) + 2},
+                  0.31 + 0.15 + 0.31 + 0.15)}};
 }
 
-CLAIM(C38, MergeExampleIs24Point2) {
+CLAIM(C38, MergeExampleIs24Point2, holds_if, "S3", "entry 2, worked example") {
   const Row row{{2, 1, 3}, {10, 20, 30}};
   auto part = part_of<double>(row, 0, 2);
   const auto block = part_of<double>(row, 2, 3);
   const double unscaled = (part.out + block.out) / (part.row.row_sum + block.row.row_sum);
   part.add(block);
   const auto by_printed_steps = [](double factor) { return (factor * 1.368 * 12.69 + 30) / 1.504; };
-  return {.verdict = Verdict::holds_if,
-          .claim =
-              "Scores [2, 1] with values [10, 20], merged with score [3] and value [30], give "
-              "24.18, the same number as all at once.",
-          .source = "S3",
-          .place = "entry 2, worked example",
-          .correct =
-              "Both ways give {0}, so the merge is exact as claimed. The printed 24.18 is right to "
-              "three digits only; S3's own rounded steps give {2}.",
-          .first_verdict = Verdict::holds,
-          .why_changed =
-              "24.18 is right to three digits, but rounding the printed steps does not "
-              "explain the fourth: they give {2}",
-          .figures = {{.what = "merged, to three digits",
-                       .value = part.normalised(),
-                       .right = near(24.2, 0.05),
-                       .claimed = 24.18,
-                       .broken = {"no rescaling", unscaled}},
-                      {.what = "merged, less all at once, f64",
-                       .value = part.normalised() - softmax_average(row),
-                       .right = near(0, 1e-12),
-                       .claimed = 24.18 - softmax_average(row),
-                       .broken = {"no rescaling", unscaled - softmax_average(row)},
-                       .shown = Shown::bound},
-                      {.what = "by the rounded numbers that S3 prints on the way",
-                       .value = by_printed_steps(std::exp(-1)),
-                       .right = near(24.193, 0.002),
-                       .claimed = 24.18,
-                       .broken = {"no rescaling", by_printed_steps(1)}}}};
+  return {
+      "Scores [2, 1] with values [10, 20], merged with score [3] and value [30], give 24.18, the "
+      "same number as all at once.",
+      "Both ways give {0}, so the merge is exact as claimed. The printed 24.18 is right to three "
+      "digits only; S3's own rounded steps give {2}.",
+      {Figure("merged, to three digits", part.normalised(), near(24.2, 0.05),
+              {"no rescaling", unscaled}, 24.18),
+       Figure("merged, less all at once, f64", part.normalised() - softmax_average(row),
+              near(0, 1e-12), {"no rescaling", unscaled - softmax_average(row)},
+              24.18 - softmax_average(row), Shown::bound),
+       Figure("by the rounded numbers that S3 prints on the way", by_printed_steps(std::exp(-1)),
+              near(24.193, 0.002), {"no rescaling", by_printed_steps(1)}, 24.18)},
+      Reading{Verdict::holds,
+              "24.18 is right to three digits, but rounding the printed steps does not explain the "
+              "fourth: they give {2}"}};
 }
 
 }  // namespace softmax_test

@@ -1,4 +1,4 @@
-// How much there is to compute, in all and for each rank: the sources' counts of FLOPs.
+// Tests the sources' counts of FLOPs, in all and for each rank.
 #include <vector>
 
 #include "core/cost/amounts.h"
@@ -9,7 +9,7 @@
 namespace ringscope::claims {
 namespace work_test {
 
-// Pairs that all ranks of a recorded run computed.
+// Count the pairs that all ranks of a recorded run computed.
 double recorded_pairs(int n, const char* mask) {
   const RingRun run = recorded_run(config_of(1, 1, 96, 4, n, mask));
   double pairs = 0;
@@ -19,168 +19,103 @@ double recorded_pairs(int n, const char* mask) {
   return pairs;
 }
 
-CLAIM(C83, ContiguousCausalTakesAsLongAsNoMask) {
-  const auto seconds = [](const char* mask, PartitionKind kind = PartitionKind::contiguous) {
+CLAIM(C83, ContiguousCausalTakesAsLongAsNoMask, ambiguous, "S3", "Section 5.2") {
+  const auto seconds = [](const char* mask, PartitionKind kind = kContiguous) {
     return simulated(job_of(1, 1, 8 * 4096, 8, mask, kind), peak(kA100, 1e30)).wall_s();
   };
   const auto pairs = [](const char* mask) { return total_pairs(job_of(1, 1, 8 * 4096, 8, mask)); };
   const double tokens = seconds("full") / seconds("causal");
   return {
-      .verdict = Verdict::ambiguous,
-      .claim =
-          "Under a causal mask contiguous ranks' effective throughput drops by close to 2 "
-          "relative to the case without a mask.",
-      .source = "S3",
-      .place = "Section 5.2",
-      .correct =
-          "In allowed pairs a second it does, by {1} on 8 ranks. In tokens a second nothing "
-          "drops: half of the work is gone, the slowest ranks do all but half a block of what "
-          "they did, and a pass takes {0} of the time it took. What is lost is the gain that the "
-          "mask could have brought.",
-      .figures = {{.what = "time of a simulated pass, causal over no mask, 8 ranks",
-                   .value = 1 / tokens,
-                   .right = near(15.0 / 16, 1e-3),
-                   .claimed_words = "close to 2, as tokens a second",
-                   .supports_words = false,
-                   .broken = {"2N chunks", seconds("causal", PartitionKind::zigzag) /
-                                               seconds("full", PartitionKind::zigzag)},
-                   .shown = Shown::percent},
-                  {.what = "allowed pairs a second, no mask over causal",
-                   .value = pairs("full") / pairs("causal") / tokens,
-                   .right = near(15.0 / 8, 1e-3),
-                   .claimed_words = "close to 2, as pairs a second",
-                   .broken = {"as if tokens a second halved too",
-                              pairs("full") / pairs("causal") * tokens}}}};
+      "Under a causal mask contiguous ranks' effective throughput drops by close to 2 relative to "
+      "the case without a mask.",
+      "In allowed pairs a second it does, by {1} on 8 ranks. In tokens a second nothing drops: "
+      "half of the work is gone, the slowest ranks do all but half a block of what they did, and a "
+      "pass takes {0} of the time it took. What is lost is the gain that the mask could have "
+      "brought.",
+      {Figure("time of a simulated pass, causal over no mask, 8 ranks", 1 / tokens,
+              near(15.0 / 16, 1e-3),
+              {"2N chunks", seconds("causal", kZigzag) / seconds("full", kZigzag)},
+              refuted("close to 2, as tokens a second"), Shown::percent),
+       Figure("allowed pairs a second, no mask over causal",
+              pairs("full") / pairs("causal") / tokens, near(15.0 / 8, 1e-3),
+              {"as if tokens a second halved too", pairs("full") / pairs("causal") * tokens},
+              "close to 2, as pairs a second")}};
 }
 
-CLAIM(C41, ExampleCountsMultiplyAdds) {
+CLAIM(C41, ExampleCountsMultiplyAdds, wrong, "S4", "part 4, steps 1 to 3") {
   const Problem job{.shape = {1, 1, 1, 8, 4}, .world_size = 2};
   const double flops = flops_of_pairs(job.shape, total_pairs(job), Pass::forward);
   const double held = ring_values_of_s0(job.shape, 4);
-  return {.verdict = Verdict::wrong,
-          .claim =
-              "With 8 tokens of width 4 on 2 GPUs each holds 48 values, and attention is 512 "
-              "FLOPs in all.",
-          .source = "S4",
-          .place = "part 4, steps 1 to 3",
-          .correct =
-              "512 multiply-adds are {0} FLOPs, by the count in which an A100 has 312 "
-              "TFLOP/s. The 48 values are Q, K and V; with the incoming K and V and the "
-              "output a GPU holds {1}.",
-          .figures = {{.what = "FLOPs in all",
-                       .value = flops,
-                       .right = exactly(1024),
-                       .claimed = 512,
-                       .broken = {"a multiply-add counted once", flops / 2}},
-                      {.what = "values a GPU holds",
-                       .value = held,
-                       .right = exactly(96),
-                       .claimed = 48,
-                       .broken = {"Q, K and V only", held / 2}}}};
+  return {
+      "With 8 tokens of width 4 on 2 GPUs each holds 48 values, and attention is 512 FLOPs in all.",
+      "512 multiply-adds are {0} FLOPs, by the count in which an A100 has 312 TFLOP/s. The 48 "
+      "values are Q, K and V; with the incoming K and V and the output a GPU holds {1}.",
+      {Figure("FLOPs in all", flops, exactly(1024), {"a multiply-add counted once", flops / 2},
+              512),
+       Figure("values a GPU holds", held, exactly(96), {"Q, K and V only", held / 2}, 48)}};
 }
 
-CLAIM(C42, TheRingSavesNoWork) {
+CLAIM(C42, TheRingSavesNoWork, holds_if, "S4", "part 3, Compute Complexity") {
   const double blocks_whole = 8 * 8 * 12.0 * 12;  // every rank computes every block
   const double blocks_skipped = 8 * 9 / 2 * 12.0 * 12;
-  return {
-      .verdict = Verdict::holds_if,
-      .claim = "The total of computation is the same on a ring as on one device.",
-      .source = "S4",
-      .place = "part 3, Compute Complexity",
-      .correct =
+  return {"The total of computation is the same on a ring as on one device.",
           "The same number of pairs, in recorded runs. But that is the work only if masked blocks "
           "are skipped. S4's causal algorithm computes every block and masks the scores, which is "
           "{2} times the pairs of 96 positions, and twice in the limit.",
-      .first_verdict = Verdict::holds,
-      .why_changed = "it is true of a full mask, but S4's own causal algorithm does twice the work",
-      .figures = {
-          {.what = "recorded pairs of 8 ranks over 1, full mask",
-           .value = recorded_pairs(8, "full") / recorded_pairs(1, "full"),
-           .right = exactly(1),
-           .claimed = 1,
-           .broken = {"every rank given all queries",
-                      8 * recorded_pairs(1, "full") / recorded_pairs(1, "full")}},
-          {.what = "the same, causal",
-           .value = recorded_pairs(8, "causal") / recorded_pairs(1, "causal"),
-           .right = exactly(1),
-           .claimed = 1,
-           .broken = {"blocks skipped only whole", blocks_skipped / recorded_pairs(1, "causal")}},
-          {.what = "pairs with every block computed, over those allowed, causal",
-           .value = blocks_whole / recorded_pairs(8, "causal"),
-           .right = near(2 * 96.0 / 97, 1e-12),
-           .claimed = 1,
-           .broken = {"masked blocks skipped", blocks_skipped / recorded_pairs(8, "causal")}}}};
+          {Figure("recorded pairs of 8 ranks over 1, full mask",
+                  recorded_pairs(8, "full") / recorded_pairs(1, "full"), exactly(1),
+                  {"every rank given all queries",
+                   8 * recorded_pairs(1, "full") / recorded_pairs(1, "full")},
+                  1),
+           Figure("the same, causal", recorded_pairs(8, "causal") / recorded_pairs(1, "causal"),
+                  exactly(1),
+                  {"blocks skipped only whole", blocks_skipped / recorded_pairs(1, "causal")}, 1),
+           Figure("pairs with every block computed, over those allowed, causal",
+                  blocks_whole / recorded_pairs(8, "causal"), near(2 * 96.0 / 97, 1e-12),
+                  {"masked blocks skipped", blocks_skipped / recorded_pairs(8, "causal")}, 1)},
+          Reading{Verdict::holds,
+                  "it is true of a full mask, but S4's own causal algorithm does twice the work"}};
 }
 
-CLAIM(C75, AMillionTokensAreSixteenPetaflops) {
+CLAIM(C75, AMillionTokensAreSixteenPetaflops, wrong, "S4", "part 3, Compute Complexity") {
   const Problem job = job_of(32, 32, 1'000'000, 8);
   const double flops = flops_of_pairs(job.shape, total_pairs(job), Pass::forward);
-  return {.verdict = Verdict::wrong,
-          .claim =
-              "Attention over a million tokens of width 4,096 takes 4.1e15 operations a "
-              "layer.",
-          .source = "S4",
-          .place = "part 3, Compute Complexity",
-          .correct =
-              "That is n^2 d, one of two products counted in multiply-adds. In the FLOPs "
-              "that devices are rated in it is 4 n^2 d, {0}e15.",
-          .figures = {{.what = "1e15 FLOPs of a layer's attention",
-                       .value = flops / 1e15,
-                       .right = near(16.384, 1e-6),
-                       .claimed = 4.1,
-                       .broken = {"one product in multiply-adds", flops / 4 / 1e15}}}};
+  return {"Attention over a million tokens of width 4,096 takes 4.1e15 operations a layer.",
+          "That is n^2 d, one of two products counted in multiply-adds. In the FLOPs that devices "
+          "are rated in it is 4 n^2 d, {0}e15.",
+          {Figure("1e15 FLOPs of a layer's attention", flops / 1e15, near(16.384, 1e-6),
+                  {"one product in multiply-adds", flops / 4 / 1e15}, 4.1)}};
 }
 
-CLAIM(C76, SpeedupIsLinearWhenBalanced) {
+CLAIM(C76, SpeedupIsLinearWhenBalanced, holds_if, "S2, S4",
+      "S2, Complexity Analysis; S4, part 3, Wall-Clock Time") {
   const auto speedup = [](PartitionKind kind) {
     return 8 * balance_of(job_of(1, 1, 32768, 8, "causal", kind)).ceiling();
   };
-  return {.verdict = Verdict::holds_if,
-          .claim = "Computing falls with 1/N for each GPU: a linear speedup.",
-          .source = "S2, S4",
-          .place = "S2, Complexity Analysis; S4, part 3, Wall-Clock Time",
-          .correct =
-              "Without counting communication, yes for a full mask and for balanced causal "
-              "ranks (S4 says \"if well-balanced\"). Contiguous causal ranks, which S2 and S4 "
-              "use, are at most {1} times faster on 8.",
-          .figures = {{.what = "speedup of 8 causal ranks in 2N chunks at most",
-                       .value = speedup(PartitionKind::zigzag),
-                       .right = near(8, 1e-9),
-                       .claimed = 8,
-                       .broken = {"contiguous", speedup(PartitionKind::contiguous)}},
-                      {.what = "the same, contiguous",
-                       .value = speedup(PartitionKind::contiguous),
-                       .right = near(8 * 8.0 / 15, 0.01),
-                       .claimed = 8,
-                       .broken = {"2N chunks", speedup(PartitionKind::zigzag)}}}};
+  return {"Computing falls with 1/N for each GPU: a linear speedup.",
+          "Without counting communication, yes for a full mask and for balanced causal ranks (S4 "
+          "says \"if well-balanced\"). Contiguous causal ranks, which S2 and S4 use, are at most "
+          "{1} times faster on 8.",
+          {Figure("speedup of 8 causal ranks in 2N chunks at most", speedup(kZigzag), near(8, 1e-9),
+                  {"contiguous", speedup(kContiguous)}, 8),
+           Figure("the same, contiguous", speedup(kContiguous), near(8 * 8.0 / 15, 0.01),
+                  {"2N chunks", speedup(kZigzag)}, 8)}};
 }
 
-CLAIM(C77, RecomputingAForwardIsAboutAThird) {
+CLAIM(C77, RecomputingAForwardIsAboutAThird, holds, "S1", "part one, 1.2") {
   const AttentionShape shape{1, 1, 1, 4096, 128};
   const double forward = flops_of_pairs(shape, 1, Pass::forward);
   const double backward = flops_of_pairs(shape, 1, Pass::backward);
   const auto overhead = [](double once, double back) { return once / (once + back); };
   return {
-      .verdict = Verdict::holds,
-      .claim = "Recomputing all activations in the backward pass adds about 30 % of computation.",
-      .source = "S1",
-      .place = "part one, 1.2",
-      .correct =
-          "In FLOPs it does. A linear layer has two products in its backward pass for one in the "
-          "forward pass, so another forward adds {0}. Attention has five for two, recomputed "
-          "scores included, which makes {1}.",
-      .figures = {{.what = "one more forward over forward and backward, linear layer",
-                   .value = overhead(1, 2),
-                   .right = near(0.3, 0.04),
-                   .claimed = 0.3,
-                   .broken = {"over the forward alone", overhead(1, 0)},
-                   .shown = Shown::percent},
-                  {.what = "the same, attention",
-                   .value = overhead(forward, backward),
-                   .right = near(0.3, 0.04),
-                   .claimed = 0.3,
-                   .broken = {"backward as large as forward", overhead(forward, forward)},
-                   .shown = Shown::percent}}};
+      "Recomputing all activations in the backward pass adds about 30 % of computation.",
+      "In FLOPs it does. A linear layer has two products in its backward pass for one in the "
+      "forward pass, so another forward adds {0}. Attention has five for two, recomputed scores "
+      "included, which makes {1}.",
+      {Figure("one more forward over forward and backward, linear layer", overhead(1, 2),
+              near(0.3, 0.04), {"over the forward alone", overhead(1, 0)}, 0.3, Shown::percent),
+       Figure("the same, attention", overhead(forward, backward), near(0.3, 0.04),
+              {"backward as large as forward", overhead(forward, forward)}, 0.3, Shown::percent)}};
 }
 
 }  // namespace work_test

@@ -1,4 +1,4 @@
-// How a lesson's source is taken apart, its prose read, and a reader's number judged.
+// Tests how a lesson's source is parsed, its prose read, and a reader's number judged.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "lessons/book/book.h"
-#include "lessons/book/embedded.h"
 #include "lessons/book/glossary.h"
+#include "lessons/book/lesson.h"
 #include "lessons/book/prose.h"
 #include "lessons/book/source.h"
 

@@ -1,5 +1,5 @@
-// `ringscope lesson` as it is typed: its words and flags, recordings and pages, and a reader at a
-// terminal.
+// Tests `ringscope lesson` as a user types it: its words and flags, recordings and pages, and a
+// reader at a terminal.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
@@ -86,7 +86,7 @@ TEST_F(LessonCommand, ShowsAGlossaryEntry) {
             std::string::npos);
 }
 
-// The program at a terminal of its own. What it says is read until it asks for something.
+// Runs the program at a terminal of its own, and reads its output until it asks for something.
 class AtTerminal {
  public:
   explicit AtTerminal(const std::vector<std::string>& arguments, const std::string& folder) {
@@ -114,8 +114,8 @@ class AtTerminal {
     if (terminal_ >= 0) ::close(terminal_);
   }
 
-  // False when the program ended (or half a minute passed) without saying `what`. Forgets what was
-  // said up to there.
+  // Read up to `what`. Return false if the program ended, or half a minute passed, without saying
+  // it.
   bool says(const std::string& what) {
     std::size_t found;
     while ((found = unread_.find(what)) == std::string::npos)
@@ -123,7 +123,7 @@ class AtTerminal {
     unread_.erase(0, found + what.size());
     return true;
   }
-  // Whether `first` or `second` comes next; 0: neither.
+  // Return 1 or 2 if `first` or `second` comes next, and 0 if neither does.
   int says_either(const std::string& first, const std::string& second) {
     for (;;) {
       const std::size_t a = unread_.find(first), b = unread_.find(second);
@@ -135,7 +135,7 @@ class AtTerminal {
   void type(const std::string& keys) {
     ASSERT_EQ(::write(terminal_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
   }
-  // -1 when it had to be killed, having said nothing for half a minute and not ended.
+  // Return -1 if the program had to be killed because it said nothing for half a minute.
   int exit_status() {
     while (read_more()) {
     }

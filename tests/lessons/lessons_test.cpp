@@ -1,4 +1,4 @@
-// Every lesson that is built in: it runs, what it claims holds, its page is the committed one, it
+// Tests every lesson that is built in: it runs, its claims hold, its page is the committed one, it
 // is short enough, and its words are explained.
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ std::string contents_of(const std::string& path) {
   return text.str();
 }
 
-// The first line in which they differ; empty when they don't.
+// Return the first line in which the two differ, or "" if they don't.
 std::string difference(const std::string& committed, const std::string& made) {
   const std::vector<std::string> old_lines = lines_of(committed), new_lines = lines_of(made);
   for (std::size_t i = 0; i < std::max(old_lines.size(), new_lines.size()); ++i) {

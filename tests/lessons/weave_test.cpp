@@ -1,5 +1,5 @@
-// A lesson of this file's own, told to a page and to a terminal: text, code and output in the order
-// of its source, failed checks counted, recordings written with their story.
+// Tells this file's own lesson to a page and to a terminal. Tests that text, code and output come
+// in the order of its source, that failed checks are counted, and that recordings have their story.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +11,6 @@
 
 #include "core/base/error.h"
 #include "core/trace/chrome_trace.h"
-#include "lessons/book/book.h"
 #include "lessons/book/markdown_writer.h"
 #include "lessons/book/page.h"
 #include "lessons/book/terminal_writer.h"
@@ -20,7 +19,7 @@
 namespace ringscope::lessons {
 namespace {
 
-// As it would stand in lessons/02_woven/lesson.cpp; what runs is woven() below, line by line.
+// The text of a lessons/02_woven/lesson.cpp. The code that runs is woven() below, line by line.
 constexpr const char* kText = R"(// # Woven
 // > A test.
 //
@@ -71,12 +70,12 @@ void from_elsewhere(Page& page) {
 #line 8 "lessons/02_woven/lesson.cpp"
   page.check("on a line of code", true);
 }
-#line 75 "tests/lessons/weave_test.cpp"
+#line 74 "tests/lessons/weave_test.cpp"
 // clang-format on
 
 Lesson lesson_that(void (*run)(Page&)) { return {2, "02_woven", run, parse_lesson(kText, 2)}; }
 
-// Where each of `parts` begins in `text`, in order; says which is missing.
+// Expect all of `parts` in `text`, in this order.
 void expect_in_order(const std::string& text, const std::vector<std::string>& parts) {
   std::size_t at = 0;
   for (const std::string& part : parts) {
@@ -125,8 +124,7 @@ TEST(Weaving, APageHasTextCodeAndOutputInOrder) {
 TEST(Weaving, ATerminalWrapsProseAndAsksNobody) {
   const Lesson lesson = lesson_that(woven);
   FakeConsole console;
-  TerminalWriter writer(console);
-  const Told told = tell(lesson, writer, "");
+  const Told told = tell_at(console, lesson, "");
   EXPECT_EQ(told.checks, 4);
   EXPECT_EQ(told.failed, 3);
   expect_in_order(console.text,
@@ -145,8 +143,7 @@ TEST(Weaving, AReaderIsAskedAndMayStop) {
   FakeConsole console;
   console.reads = console.colours = true;
   console.lines = {"8"};
-  TerminalWriter writer(console);
-  tell(lesson, writer, "");
+  tell_at(console, lesson, "");
   expect_in_order(console.text, {"A number, or Enter to skip: ",
                                  "You predicted 8: 8 too low, by a factor of 2."});
   for (const char* line : {"q", ""}) {
@@ -154,16 +151,15 @@ TEST(Weaving, AReaderIsAskedAndMayStop) {
     again.reads = true;
     again.keys = 0;
     again.lines = {line};
-    TerminalWriter to_again(again);
-    EXPECT_THROW(tell(lesson, to_again, ""), ReaderStopped) << "at a question, or at a pause";
+    EXPECT_THROW(tell_at(again, lesson, ""), ReaderStopped) << "at a question, or at a pause";
   }
 }
 
 TEST(Weaving, RefusesQuestionsWithoutAnswerAndCallsThatStandElsewhere) {
-  MarkdownWriter writer;
+  int failed = 0;
   const Lesson never = lesson_that(never_answered), elsewhere = lesson_that(from_elsewhere);
-  EXPECT_THROW(tell(never, writer, ""), std::logic_error);
-  EXPECT_THROW(tell(elsewhere, writer, ""), std::logic_error);
+  EXPECT_THROW(page_of(never, failed), std::logic_error);
+  EXPECT_THROW(page_of(elsewhere, failed), std::logic_error);
 }
 
 TEST(Columns, AreCountedWithoutStyle) {
@@ -175,8 +171,8 @@ class Recordings : public ProgramTest {};
 
 TEST_F(Recordings, LieWhereTheyWereAskedForWithTheirStory) {
   const Lesson lesson = lesson_that(woven);
-  MarkdownWriter writer;
-  tell(lesson, writer, path("some/where"));
+  FakeConsole console;
+  tell_at(console, lesson, path("some/where"));
   EXPECT_EQ(files(), (std::set<std::string>{"some", "some/where", "some/where/02-name.json"}));
   const Recording recording = read_chrome_trace(path("some/where/02-name.json"));
   EXPECT_EQ(recording.info.world_size, 2);
@@ -184,7 +180,7 @@ TEST_F(Recordings, LieWhereTheyWereAskedForWithTheirStory) {
   EXPECT_EQ(recording.story[0].text, "Told.");
 
   write_text("file", "");
-  EXPECT_THROW(tell(lesson, writer, path("file/below")), InputError);
+  EXPECT_THROW(tell_at(console, lesson, path("file/below")), InputError);
 }
 
 }  // namespace

@@ -1,10 +1,14 @@
-// Runs another program of this project and reads its JSON, for benchmarks that compare with it.
+// The programs that compare measurements with what another program of this project says: their
+// command line, the other one's JSON, and statistics.
 #pragma once
 
 #include <rapidjson/document.h>
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "core/base/error.h"
 
@@ -35,6 +39,29 @@ inline double number_in(const rapidjson::Value& object, const char* key) {
   if (!object.IsObject() || !object.HasMember(key) || !object[key].IsNumber())
     throw RunError(std::string("no number ") + key);
   return object[key].GetDouble();
+}
+
+inline double least_of(const std::vector<double>& values) {
+  return *std::min_element(values.begin(), values.end());
+}
+inline double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Parse the arguments and call run(). Return the exit status of main: 2 for bad arguments, 3 for
+// other errors.
+template <class Run>
+int run_program(CLI::App& app, int argc, char** argv, const Run& run) try {
+  app.parse(argc, argv);
+  run();
+  return 0;
+} catch (const CLI::ParseError& error) {
+  return app.exit(error) == 0 ? 0 : 2;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+  return dynamic_cast<const InputError*>(&error) != nullptr ? 2 : 3;
 }
 
 }  // namespace ringscope
