@@ -1,4 +1,4 @@
-#include "app/command_line/options.h"
+#include "app/command_line/commands.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "app/command_line/ending.h"
+#include "app/report/terminal.h"
 
 namespace ringscope {
 namespace {
@@ -180,6 +181,11 @@ std::string help_page(const std::string& page, const CommandLine& line) {
   if (page == "bash") return bash_page(line.described());
   if (page == "zsh") return zsh_page(line.described());
   throw InputError(fmt::format("help: '{}' given; accepted: man, bash, zsh", page));
+}
+
+int carry_out(const Help& help) {
+  print_out(help.text);
+  return 0;
 }
 
 }  // namespace ringscope

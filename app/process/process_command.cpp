@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -35,10 +34,9 @@ bool works_in_processes(std::string_view command) {
 // Return how long ranks wait for each other before they have read their command lines. A bad
 // --timeout is reported later.
 double timeout_of(const std::vector<std::string>& arguments) {
-  const std::string text = value_before_reading("--timeout", arguments);
-  double seconds = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  return error == std::errc() && seconds > 0 && seconds < 1e9 ? seconds : Problem{}.timeout_s;
+  const double seconds =
+      parse_number<double>(value_before_reading("--timeout", arguments)).value_or(0);
+  return seconds > 0 && seconds < 1e9 ? seconds : Problem{}.timeout_s;
 }
 
 // Return null for a command that needs no ranks.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 
 #include "app/command_line/flags.h"
@@ -170,10 +171,10 @@ void become_gpu_program(const std::vector<std::string>& arguments) {
 }
 
 std::string built_backends() {
-  std::string names;
-  for (const Backend backend : kAllBackends)
-    if (is_built(backend)) names += (names.empty() ? "" : ", ") + std::string(name_of(backend));
-  return names;
+  std::vector<Backend> built;
+  std::copy_if(std::begin(kAllBackends), std::end(kAllBackends), std::back_inserter(built),
+               is_built);
+  return names_of_all(built);
 }
 
 Backend parse_backend(std::string_view text) {

@@ -153,7 +153,7 @@ LoadedInputs load_inputs(const RunOptions& options, const InputPlan& plan) {
   LoadedInputs loaded;
   const auto file = [&](const char* flag, const std::string& path) {
     NpyArray array = for_flag(flag, [&] { return read_npy(path); });
-    remark_on(flag, array, options.dtype, loaded.remarks);
+    remark_on(flag, array, options.job.dtype, loaded.remarks);
     return std::move(array.values);
   };
   AttentionInputs& inputs = loaded.tensors;

@@ -105,11 +105,4 @@ void require_process_memory(const Problem& config, const ProcessMemoryUse& use) 
 
 void require_bytes(double needed) { require(needed, available_memory()); }
 
-std::string bytes_text(double bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"};
-  std::size_t unit = 0;
-  for (; bytes >= 1024 && unit + 1 < std::size(kUnits); ++unit) bytes /= 1024;
-  return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
-}
-
 }  // namespace ringscope

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "core/base/text.h"
 #include "core/run/run.h"
 
 namespace ringscope {
@@ -38,8 +39,5 @@ void require_process_memory(const Problem& config, const ProcessMemoryUse& use);
 
 // Throw RunError naming both numbers when `needed` bytes are more than there are.
 void require_bytes(double needed);
-
-// Return text such as "12.3 GiB".
-std::string bytes_text(double bytes);
 
 }  // namespace ringscope

@@ -24,7 +24,7 @@ void plan_training(const TrainOptions& options, int world_size, TrainSetup& setu
   const Checkpoint* const start = setup.start ? &*setup.start : nullptr;
   TrainingPlan& plan = setup.plan;
   plan.settings = settings_of(options.given, start, options.resume.value_or(""));
-  plan.deal = {options.partition, world_size};
+  plan.deal = {options.ranks.partition, world_size};
   plan.start = start;
   plan.steps = options.steps;
   if (plan.steps < plan.steps_before())
