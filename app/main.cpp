@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "app/command_line/commands.h"
-#include "app/command_line/ending.h"
 #include "app/process/process_command.h"
 #include "app/report/terminal.h"
 #include "app/run/backend.h"
@@ -30,9 +29,7 @@ int guarded_main(const std::vector<std::string>& arguments) {
     return std::visit([](const auto& options) { return carry_out(options); },
                       parse_command_line(arguments));
   } catch (const std::exception& error) {
-    const Ending ending = ending_of(error);
-    print_error(ending.line);
-    return ending.status;
+    return report_error(error);
   }
 }
 

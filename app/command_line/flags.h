@@ -38,6 +38,16 @@ auto for_flag(const std::string& flag, F&& f) {
   }
 }
 
+// Return f(). Throw its InputError, which names a flag without its dashes, again with them.
+template <class F>
+auto with_dashes(F&& f) {
+  try {
+    return f();
+  } catch (const InputError& error) {
+    throw InputError(std::string("--") + error.what());
+  }
+}
+
 // ---
 // Reading values. Every value is refused in the same way: the message names the flag, the value,
 // and what would be accepted.

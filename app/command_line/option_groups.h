@@ -15,6 +15,20 @@ namespace ringscope {
 
 // Add --heads, --heads-kv and --head-dim. The help shows the defaults that `shape` has.
 void add_heads(CommandFlags& flags, AttentionShape& shape);
+// Call `validate`, which names a size as its flag does, but without dashes, and calls a product of
+// `sizes` "tensor". Throw its InputError again with the flags' names.
+template <class F>
+void validate_for_flags(const AttentionShape& sizes, F&& validate) {
+  try {
+    validate();
+  } catch (const InputError& error) {
+    const std::string what = error.what();
+    if (!what.starts_with("tensor")) throw InputError("--" + what);
+    throw InputError(fmt::format("--batch {}, --heads {}, --seqlen {}, --head-dim {}: {}",
+                                 sizes.batch, sizes.num_heads, sizes.seqlen, sizes.head_dim, what));
+  }
+}
+
 void add_dtype(CommandFlags& flags, DType& dtype, const std::string& help);
 
 // Add --mask. `otherwise` is the default, for the help.

@@ -194,7 +194,7 @@ int carry_out(const DemoOptions& given) {
   config.mask = first.job.mask;
   config.world_size = kWorldSize;
   for (const PartitionKind partition : kAllPartitions)
-    check_output_places(run_options(options, partition), plan.files);
+    check_output_places(output_places(run_options(options, partition)), plan.files, false);
   require_writable(picture_path(options));
   require_memory(config, {.verify = true, .keeps_reference = true});
 

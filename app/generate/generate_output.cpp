@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/report/report.h"
+#include "app/report/fields.h"
 #include "app/report/terminal.h"
 #include "core/decode/generate.h"
 
@@ -210,7 +210,7 @@ std::string generate_json(const GenerateRequest& request, const GenerateInputs& 
                       {"decode", speed_fields(options.bytes - 1, decode_s) + wire_of_decode},
                       {"merge_of_a_byte", merges},
                       {"ranks", ranks}};
-  return Json(fields).text() + "\n";
+  return json_line(fields);
 }
 
 }  // namespace ringscope

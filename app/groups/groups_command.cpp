@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "app/command_line/option_groups.h"
-#include "app/report/report.h"
+#include "app/report/fields.h"
 #include "app/report/terminal.h"
 #include "core/base/text.h"
 #include "core/model/rank_groups.h"
@@ -107,7 +107,7 @@ std::string groups_json(const GroupsOptions& options, const RankGroups& world) {
                            {"ring_block_bytes", ring_block_bytes(job)},
                            {"groups", group_fields(options, world)}};
   if (options.rank) fields.emplace_back("rank", rank_fields(*options.rank, world));
-  return Json(fields).text() + "\n";
+  return json_line(fields);
 }
 
 }  // namespace

@@ -4,9 +4,8 @@
 
 #include <string>
 
-#include "app/command_line/ending.h"
+#include "app/report/fields.h"
 #include "app/report/machine.h"
-#include "app/report/report.h"
 #include "app/report/terminal.h"
 #include "app/run/backend.h"
 #include "app/view/view_command.h"

@@ -155,10 +155,10 @@ void show_glossary(const std::vector<std::string>& words) {
   const std::string term = fmt::format("{}", fmt::join(words.begin() + 1, words.end(), " "));
   const lessons::Entry* const entry = lessons::find_entry(term);
   if (entry == nullptr) {
-    std::string known;
-    for (const lessons::Entry& each : lessons::glossary())
-      known += (known.empty() ? "" : ", ") + each.term;
-    throw InputError(fmt::format("lesson glossary: '{}' given; accepted: {}", term, known));
+    std::vector<std::string> known;
+    for (const lessons::Entry& each : lessons::glossary()) known.push_back(each.term);
+    contradiction("lesson glossary", fmt::format("'{}' given", term),
+                  fmt::format("{}", fmt::join(known, ", ")));
   }
   show_entry(console, *entry);
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/plan/plan_options.h"
-#include "app/report/report.h"
+#include "app/report/fields.h"
 #include "core/cost/amounts.h"
 #include "core/cost/choices.h"
 #include "core/cost/hardware.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "app/plan/plan.h"
-#include "app/report/report.h"
+#include "app/report/fields.h"
 #include "core/base/text.h"
 #include "core/cost/amounts.h"
 #include "core/cost/time.h"
@@ -399,7 +399,7 @@ std::string plan_json(const Plan& plan) {
       {plan.options.explain ? "explanation" : "",
        plan.options.explain ? plan_explanation(plan) : ""},
   };
-  return Json(fields).text() + "\n";
+  return json_line(fields);
 }
 
 }  // namespace ringscope

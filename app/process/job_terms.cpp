@@ -1,11 +1,11 @@
 #include "app/process/job_terms.h"
+#include "app/report/terminal.h"
 
 #include <fmt/format.h>
 
 #include <cstring>
 #include <utility>
 
-#include "app/command_line/ending.h"
 #include "core/base/error.h"
 
 namespace ringscope {
@@ -73,9 +73,10 @@ void add_terms(Terms& terms, const RunOptions& run) {
 template <class Options>
 void add_terms(Terms&, const Options&) {}
 
-// Sizes in native byte order, because all ranks run the same program.
+// In native byte order, because all ranks run the same program.
 struct FixedFacts {
-  Index batch, num_heads, num_heads_kv, seqlen, head_dim, is_scattered, gathers_outputs;
+  AttentionShape shape;
+  Index is_scattered, gathers_outputs;
 };
 
 }  // namespace
@@ -87,9 +88,7 @@ Terms terms_of(const Command& command) {
 }
 
 std::string to_bytes(const JobFacts& facts) {
-  const AttentionShape& s = facts.shape;
-  const FixedFacts fixed{s.batch,    s.num_heads,        s.num_heads_kv,       s.seqlen,
-                         s.head_dim, facts.is_scattered, facts.gathers_outputs};
+  const FixedFacts fixed{facts.shape, facts.is_scattered, facts.gathers_outputs};
   std::string bytes(sizeof fixed, '\0');
   std::memcpy(bytes.data(), &fixed, sizeof fixed);
   return bytes + facts.text;
@@ -100,9 +99,7 @@ JobFacts job_facts_from(const std::string& bytes) {
   if (bytes.size() < sizeof fixed)
     throw RunError("rank 0 said something else than its inputs' sizes", 0);
   std::memcpy(&fixed, bytes.data(), sizeof fixed);
-  return {{fixed.batch, fixed.num_heads, fixed.num_heads_kv, fixed.seqlen, fixed.head_dim},
-          fixed.is_scattered != 0,
-          fixed.gathers_outputs != 0,
+  return {fixed.shape, fixed.is_scattered != 0, fixed.gathers_outputs != 0,
           bytes.substr(sizeof fixed)};
 }
 

@@ -15,7 +15,6 @@
 #include <string_view>
 #include <variant>
 
-#include "app/command_line/ending.h"
 #include "app/command_line/flags.h"
 #include "app/process/job_terms.h"
 #include "app/report/terminal.h"
@@ -125,7 +124,7 @@ class RankOfJob {
     RunError failure = line_.wait_for_failure(kSettleSeconds).value_or(mine);
     if (line_.is_speaker()) {
       if (part_ != nullptr) failure = part_->leave_behind(failure, exception);
-      print_error(ending_of(failure).line);
+      report_error(failure);
     }
     line_.leave_after_failure(kSpeechSeconds);
     std::fflush(nullptr);
@@ -147,9 +146,7 @@ int work(const std::vector<std::string>& arguments, SharedFlag& others_watch) {
     const std::optional<int> status = rank.take_part();
     return status ? *status : rank.conclude();
   } catch (const std::exception& error) {
-    const Ending ending = ending_of(error);
-    print_error(ending.line);
-    return ending.status;
+    return report_error(error);
   }
 }
 
@@ -181,7 +178,7 @@ int process_command(const std::vector<std::string>& arguments) {
         const RunError lost(
             fmt::format("its process ended by signal {} before the ranks had met", signal),
             launched_rank());
-        print_error(ending_of(lost).line);
+        report_error(lost);
       });
 }
 

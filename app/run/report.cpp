@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-#include "app/report/report.h"
+#include "app/report/fields.h"
 #include "core/attention/tile_product.h"
 #include "core/base/text.h"
 
@@ -98,32 +98,29 @@ Report make_report(const Problem& config, const RingRun& run, std::optional<Verd
 std::string report_json(const Report& report) {
   const Problem& config = report.config;
   const RunSummary& summary = report.summary;
-  return Json(Fields{
-                  {"backend", report.backend},
-                  {report.engine_notes.empty() ? "" : "engine_notes", report.engine_notes},
-                  {"world_size", config.world_size},
-                  {"partition", name_of(config.partition)},
-                  {"mask", config.mask.name()},
-                  {"scheme", name_of(config.scheme)},
-                  {config.scheme == Scheme::ring ? "kv_buffers" : "", config.used_kv_buffers()},
-                  {"dtype", name_of(config.dtype)},
-                  {"shape", shape_fields(config.shape)},
-                  {"softmax_scale", config.scale()},
-                  {"backward", config.backward},
-                  {"vector_width", kVectorWidth},
-                  {"wall_s", report.wall_s},
-                  {"ranks", all_rank_fields(report)},
-                  {"imbalance", summary.imbalance},
-                  {"balance_ceiling", summary.balance_ceiling},
-                  {"predicted_balance_ceiling", report.predicted_balance_ceiling},
-                  {"exposed_s", summary.exposed_s},
-                  {"measured", Fields{{"imbalance", summary.measured_imbalance},
-                                      {"balance_ceiling", summary.measured_balance_ceiling}}},
-                  {report.verdict ? "verify" : "",
-                   report.verdict ? verdict_fields(*report.verdict) : Fields()},
-              })
-             .text() +
-         "\n";
+  return json_line({
+      {"backend", report.backend},
+      {report.engine_notes.empty() ? "" : "engine_notes", report.engine_notes},
+      {"world_size", config.world_size},
+      {"partition", name_of(config.partition)},
+      {"mask", config.mask.name()},
+      {"scheme", name_of(config.scheme)},
+      {config.scheme == Scheme::ring ? "kv_buffers" : "", config.used_kv_buffers()},
+      {"dtype", name_of(config.dtype)},
+      {"shape", shape_fields(config.shape)},
+      {"softmax_scale", config.scale()},
+      {"backward", config.backward},
+      {"vector_width", kVectorWidth},
+      {"wall_s", report.wall_s},
+      {"ranks", all_rank_fields(report)},
+      {"imbalance", summary.imbalance},
+      {"balance_ceiling", summary.balance_ceiling},
+      {"predicted_balance_ceiling", report.predicted_balance_ceiling},
+      {"exposed_s", summary.exposed_s},
+      {"measured", Fields{{"imbalance", summary.measured_imbalance},
+                          {"balance_ceiling", summary.measured_balance_ceiling}}},
+      {report.verdict ? "verify" : "", report.verdict ? verdict_fields(*report.verdict) : Fields()},
+  });
 }
 
 // ---

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "app/command_line/commands.h"
-#include "app/command_line/ending.h"
 #include "app/command_line/flags.h"
 #include "app/process/process_command.h"
 #include "app/report/terminal.h"
@@ -24,9 +23,6 @@
 #include "core/run/run.h"
 
 #ifdef RINGSCOPE_HAS_MPI
-
-#include <optional>
-
 #include "app/process/job_terms.h"
 #include "core/mpi/run_on_mpi.h"
 #endif
@@ -70,12 +66,8 @@ Problem config_of(const RunOptions& options, const AttentionShape& shape, int wo
 void check_problem(const RunOptions& options, const Problem& config, const InputPlan& plan) {
   for_flag("--mask '" + config.mask.name() + "':",
            [&] { config.mask.for_seqlen(config.shape.seqlen); });
-  try {
-    if (config.injection) check_injection(*config.injection, config.world_size);
-  } catch (const InputError& error) {  // whose message begins with the flag's name
-    throw InputError(std::string("--") + error.what());
-  }
-  check_output_places(options, plan.files);
+  if (config.injection) with_dashes([&] { check_injection(*config.injection, config.world_size); });
+  check_output_places(output_places(options), plan.files, options.json);
 }
 
 // A finished run and its problem.

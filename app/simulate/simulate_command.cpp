@@ -82,16 +82,13 @@ Setup set_up(const SimulateOptions& options) {
 }
 
 void check_places(const SimulateOptions& options) {
-  std::vector<OutputPlace> places;
-  for (const auto& [flag, path] : {std::pair{"--trace", &options.trace},
-                                   {"--csv", &options.csv},
-                                   {"--picture", &options.picture}})
-    if (path->has_value()) places.push_back({flag, **path});
   std::vector<std::string> inputs;
   for (const auto& input :
        {options.topology, options.between, options.hardware.gpu, options.hardware.link})
     if (input) inputs.push_back(*input);
-  check_output_places(places, inputs, options.json);
+  check_output_places(
+      {{"--trace", options.trace}, {"--csv", options.csv}, {"--picture", options.picture}}, inputs,
+      options.json);
 }
 
 Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {

@@ -1,13 +1,14 @@
 // Puts a simulation into words, as text and as JSON.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string_view>
 
-#include "app/report/report.h"
+#include "app/report/fields.h"
 #include "app/simulate/simulate.h"
 #include "core/base/text.h"
 #include "core/cost/amounts.h"
@@ -41,20 +42,22 @@ std::string way_text(const Scenario& scenario) {
 }
 
 std::string faults_text(const Scenario& scenario) {
-  std::string text;
-  const auto add = [&text](const std::string& fault) {
-    text += (text.empty() ? "" : "; ") + fault;
-  };
+  std::vector<std::string> faults;
   for (const Straggler& straggler : scenario.stragglers)
     if (scenario.stragglers.size() <= 4)
-      add(fmt::format("rank {} at {:g} of the speed", straggler.rank, straggler.speed));
-  if (scenario.stragglers.size() > 4) add(count_text(std::ssize(scenario.stragglers), "straggler"));
-  if (scenario.jitter > 0) add(fmt::format("jitter {:g} of computing", scenario.jitter));
-  if (scenario.hop_jitter > 0) add(fmt::format("jitter {:g} of hops", scenario.hop_jitter));
+      faults.push_back(
+          fmt::format("rank {} at {:g} of the speed", straggler.rank, straggler.speed));
+  if (scenario.stragglers.size() > 4)
+    faults.push_back(count_text(std::ssize(scenario.stragglers), "straggler"));
+  if (scenario.jitter > 0)
+    faults.push_back(fmt::format("jitter {:g} of computing", scenario.jitter));
+  if (scenario.hop_jitter > 0)
+    faults.push_back(fmt::format("jitter {:g} of hops", scenario.hop_jitter));
   if (scenario.cores > 0 && scenario.cores < scenario.job.world_size)
-    add(fmt::format("on {} shared", count_text(scenario.cores, "core")));
-  if (scenario.step_s > 0) add(fmt::format("{} a step", seconds_text(scenario.step_s)));
-  return text.empty() ? "" : text + "\n";
+    faults.push_back(fmt::format("on {} shared", count_text(scenario.cores, "core")));
+  if (scenario.step_s > 0)
+    faults.push_back(fmt::format("{} a step", seconds_text(scenario.step_s)));
+  return faults.empty() ? "" : fmt::format("{}\n", fmt::join(faults, "; "));
 }
 
 std::string nodes_text(const Scenario& scenario) {
@@ -129,8 +132,8 @@ std::string path_text(const Simulated& simulated) {
   if (count == 1) {
     ranks = fmt::format("all on rank {}", path.ranks[0]);
   } else if (count <= 8) {
-    for (std::size_t i = count; i-- > 0;)
-      ranks += fmt::format("{}{}", ranks.empty() ? "through ranks " : ", ", path.ranks[i]);
+    ranks =
+        fmt::format("through ranks {}", fmt::join(path.ranks.rbegin(), path.ranks.rend(), ", "));
   } else {
     ranks = fmt::format("from rank {} to rank {}, through {} ranks", path.ranks.back(),
                         path.ranks.front(), count);
@@ -143,10 +146,9 @@ std::string path_text(const Simulated& simulated) {
 // Return text such as "0, 1, 4, ...".
 std::string ring_text(const std::vector<int>& ring) {
   constexpr std::size_t kMost = 24;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(ring.size(), kMost); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", ring[i]);
-  return ring.size() > kMost ? text + ", ..." : text;
+  const auto end = ring.begin() + std::min(std::ssize(ring), std::ptrdiff_t{kMost});
+  return fmt::format("{}{}", fmt::join(ring.begin(), end, ", "),
+                     ring.size() > kMost ? ", ..." : "");
 }
 
 std::string memory_text(const Figures& figures, const SimulatedHardware& hardware) {
@@ -345,9 +347,7 @@ Fields outcome_fields(const std::optional<std::string>& why, const Figures& figu
   return Fields{{"why_not", why}} + (why ? Fields() : figure_fields(figures));
 }
 
-std::string json_line(const Fields& fields) {
-  return Json(Fields{{"backend", "sim"}} + fields).text() + "\n";
-}
+const Fields kBackend{{"backend", "sim"}};
 
 }  // namespace
 
@@ -355,7 +355,8 @@ std::string simulated_json(const Simulated& simulated) {
   const Scenario& scenario = simulated.scenario;
   const CriticalPath& path = simulated.simulation.path;
   return json_line(
-      way_fields(scenario) + Fields{{"machine", machine_fields(scenario, simulated.hardware)}} +
+      kBackend + way_fields(scenario) +
+      Fields{{"machine", machine_fields(scenario, simulated.hardware)}} +
       figure_fields(simulated.figures) +
       Fields{{"ranks", sampled_ranks(simulated, kMostRanksInJson)},
              {path.ranks.empty() ? "" : "critical_path",
@@ -370,8 +371,8 @@ std::string ways_json(const std::vector<SimulatedWay>& ways, const SimulatedHard
   std::vector<Fields> schemes;
   for (const SimulatedWay& way : ways)
     schemes.push_back(way_fields(way.scenario) + outcome_fields(way.why, way.figures));
-  return json_line(
-      {{"machine", machine_fields(ways.front().scenario, hardware)}, {"schemes", schemes}});
+  return json_line(kBackend + Fields{{"machine", machine_fields(ways.front().scenario, hardware)},
+                                     {"schemes", schemes}});
 }
 
 std::string sweep_json(const SweepTable& table, const SimulatedHardware& hardware) {
@@ -381,8 +382,9 @@ std::string sweep_json(const SweepTable& table, const SimulatedHardware& hardwar
                      Fields{{"bytes_per_s", point.scenario.rates.bytes_per_s},
                             {"jitter", point.scenario.jitter}} +
                      outcome_fields(point.why, point.figures));
-  return json_line(
-      {{"machine", machine_fields(table.points.front().scenario, hardware)}, {"sweep", points}});
+  return json_line(kBackend +
+                   Fields{{"machine", machine_fields(table.points.front().scenario, hardware)},
+                          {"sweep", points}});
 }
 
 }  // namespace ringscope

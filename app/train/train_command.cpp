@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "app/command_line/commands.h"
-#include "app/command_line/ending.h"
 #include "app/command_line/flags.h"
 #include "app/process/process_command.h"
 #include "app/report/terminal.h"
@@ -17,9 +16,6 @@
 #include "core/trace/recorder.h"
 
 #ifdef RINGSCOPE_HAS_MPI
-
-#include <optional>
-
 #include "core/process/agreement.h"
 #include "core/train/train_on_mpi.h"
 #endif

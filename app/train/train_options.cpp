@@ -64,21 +64,6 @@ void add_settings(CommandFlags& flags, GivenSettings& given) {
   flags.integer("--seed", given.seed, "of the first weights and of the pieces of text (0)", 0);
 }
 
-// Validate and name flags: validate() names a size as its flag does, without the dashes.
-void validate_for_flags(const TrainingSettings& settings) {
-  for_flag("--mask '" + settings.mask + "':",
-           [&] { MaskSpec::parse(settings.mask).for_seqlen(settings.seqlen); });
-  try {
-    validate(settings);
-  } catch (const InputError& error) {
-    const std::string what = error.what();
-    if (!what.starts_with("tensor")) throw InputError("--" + what);
-    throw InputError(fmt::format("--batch {}, --heads {}, --seqlen {}, --head-dim {}: {}",
-                                 settings.batch, settings.shape.num_heads, settings.seqlen,
-                                 settings.shape.head_dim, what));
-  }
-}
-
 void check(const TrainOptions& train) {
   check_ranks(train.ranks);
   if (train.checkpoint_every && !train.checkpoint)
@@ -152,7 +137,12 @@ TrainingSettings settings_of(const GivenSettings& given, const Checkpoint* start
   settings.seqlen = given.seqlen.value_or(settings.seqlen);
   if (given.mask) settings.mask = given.mask->name();
   settings.seed = given.seed.value_or(settings.seed);
-  validate_for_flags(settings);
+  for_flag("--mask '" + settings.mask + "':",
+           [&] { MaskSpec::parse(settings.mask).for_seqlen(settings.seqlen); });
+  const ModelShape& shape = settings.shape;
+  validate_for_flags(
+      {settings.batch, shape.num_heads, shape.num_heads_kv, settings.seqlen, shape.head_dim},
+      [&] { validate(settings); });
   return settings;
 }
 

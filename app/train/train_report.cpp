@@ -1,4 +1,5 @@
 #include "app/train/train_report.h"
+#include "app/report/terminal.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +9,9 @@
 #include <numeric>
 #include <optional>
 
-#include "app/command_line/ending.h"
 #include "app/command_line/flags.h"
 #include "app/generate/generate_output.h"
-#include "app/report/report.h"
+#include "app/report/fields.h"
 #include "core/base/text.h"
 
 namespace ringscope {
@@ -197,7 +197,7 @@ std::string train_json(const TrainReport& report) {
                              {"prompt_hex", hex(prompt)},
                              {"sample_hex", hex(*report.sample)}};
   }
-  return Json(fields).text() + "\n";
+  return json_line(fields);
 }
 
 namespace {

@@ -49,14 +49,21 @@ std::optional<T> parse_number(std::string_view text) {
 // such as "file of a topology". Throw an InputError that names `path`.
 std::string read_table(const std::string& path, const std::string& kind);
 
-// Call f(line) for every line of `text`, without its line end.
+// Call f(part) for every part of `text` that ends at `separator` or at the end. A text that ends
+// with `separator` has no empty part after it.
 template <class F>
-void for_each_line(std::string_view text, F&& f) {
+void for_each_part(std::string_view text, char separator, F&& f) {
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::size_t end = std::min(text.find(separator), text.size());
     f(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
+}
+
+// Call f(line) for every line of `text`, without its line end.
+template <class F>
+void for_each_line(std::string_view text, F&& f) {
+  for_each_part(text, '\n', f);
 }
 
 // Return the words of `line` before any '#', split at blanks.

@@ -57,17 +57,22 @@ struct Field {
 
   // Make a field that only programs read.
   template <class T>
-  Field(std::string_view key, const T& value) : key(key), value(value) {}
+  Field(std::string_view json_key, const T& x) : key(json_key), value(x) {}
   // Make a field that people read too, in the form that `format` gives it.
   template <class T, class Format>
-  Field(std::string_view key, const T& value, std::string_view head, int width, Format format)
-      : key(key), value(value), head(head), width(width), text(format(value)) {}
+  Field(std::string_view json_key, const T& x, std::string_view column, int column_width,
+        Format format)
+      : key(json_key), value(x), head(column), width(column_width), text(format(x)) {}
   template <class T>
-  Field(std::string_view key, const T& value, std::string_view head, int width)
-      : Field(key, value, head, width, [](const T& x) { return fmt::format("{}", x); }) {}
+  Field(std::string_view json_key, const T& x, std::string_view column, int column_width)
+      : Field(json_key, x, column, column_width,
+              [](const T& plain) { return fmt::format("{}", plain); }) {}
 };
 
 Fields operator+(Fields a, const Fields& b);
+
+// Return the fields as one JSON object and a line end.
+inline std::string json_line(const Fields& fields) { return Json(fields).text() + "\n"; }
 
 // Return one line with the heads, and one with the texts; without line ends.
 std::string table_head(const Fields& row);

@@ -1,4 +1,4 @@
-#include "app/report/report.h"
+#include "app/report/fields.h"
 
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
