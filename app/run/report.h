@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/run/verify.h"
+#include "core/base/text.h"
 #include "core/run/run.h"
 #include "core/trace/summary.h"
 
@@ -33,8 +34,5 @@ std::string report_text(const Report& report);
 
 // Return one JSON object and a newline. Numbers that JSON lacks (NaN, infinities) are null.
 std::string report_json(const Report& report);
-
-// Return text such as "12.3 ms".
-std::string seconds_text(double seconds);
 
 }  // namespace ringscope
