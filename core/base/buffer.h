@@ -48,6 +48,15 @@ inline HostMemory& host_memory() {
   return space;
 }
 
+// Gives addresses that nobody may read, for code that only asks where things would be.
+class NoMemory : public MemorySpace {
+ public:
+  void* allocate(Index) override { return this; }
+  void release(void*) noexcept override {}
+  void copy_in(void*, const void*, Index) override {}
+  void copy_out(void*, const void*, Index) const override {}
+};
+
 // ---
 // Memory that is counted. Every buffer that a rank holds during a run is tied to that rank's
 // MemoryMeter, so a run can report its measured peak beside the predicted bytes.

@@ -7,6 +7,7 @@
 #include "core/attention/tiles.h"
 #include "core/cost/time.h"
 #include "core/problem/region.h"
+#include "core/ring/two_level.h"
 
 namespace ringscope {
 
@@ -84,9 +85,9 @@ Traffic two_level_traffic(const Problem& job, int rank) {
   const int home = mine.next_here();
   double rows_of_place = 0, rows_of_next_place = 0;
   for (int node = 0; node < job.nodes; ++node) {
-    const int first = node * mine.ranks_a_node;
+    const int first = node * mine.ranks_per_node;
     rows_of_place += rows_of(job, first + mine.place());
-    rows_of_next_place += rows_of(job, first + home % mine.ranks_a_node);
+    rows_of_next_place += rows_of(job, first + home % mine.ranks_per_node);
   }
   const double inside = static_cast<double>(job.shape.seqlen) - rows_of_next_place;
   const double between = rows_of_place - rows_of(job, mine.next_node());
@@ -94,9 +95,9 @@ Traffic two_level_traffic(const Problem& job, int rank) {
   traffic.forward_bytes = 2 * kv_values(job.shape, inside + between) * job.storage_bytes();
   traffic.hops = job.world_size - 1;
   if (!job.backward) return traffic;
-  const bool has_both = job.nodes > 1 && mine.ranks_a_node > 1;
+  const bool has_both = job.nodes > 1 && mine.ranks_per_node > 1;
   const double gradients = inside + (job.nodes > 1 ? rows_of_next_place : 0) +
-                           (mine.ranks_a_node > 1 ? rows_of(job, home) : 0);
+                           (mine.ranks_per_node > 1 ? rows_of(job, home) : 0);
   traffic.backward_bytes =
       traffic.forward_bytes + 2 * kv_values(job.shape, gradients) * kGradientBytes;
   traffic.hops += job.world_size + (has_both ? 1 : 0);

@@ -9,7 +9,7 @@
 #include "core/cost/amounts.h"
 #include "core/cost/time.h"
 #include "core/problem/region.h"
-#include "core/ring/ring.h"
+#include "core/ring/two_level.h"
 
 namespace ringscope {
 namespace {

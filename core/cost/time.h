@@ -117,7 +117,7 @@ struct PassTime {
   double compute = 0;    // mean over ranks
   double imbalance = 0;  // waiting for the slowest rank
   double exposed = 0;    // communication during which nothing is computed
-  double wall = 0;       // total, summed step by step as the simulation does (core/sim)
+  double wall = 0;       // total: what the simulation in step takes (core/sim), but for rounding
   double total() const { return wall; }
 };
 
@@ -133,33 +133,7 @@ struct LayerTime {
 LayerTime layer_time(const Problem& job, const Balance& balance, const Rates& rates);
 
 // ---
-// TwoLevelSchedule says which block a rank holds at which step in a two-level ring
-// (core/sim/two_level.h) of M nodes with G ranks: rank (n, g) = n G + g, step (o, i) = o G + i.
-
-struct TwoLevelSchedule {
-  int rank = 0;
-  int nodes = 1;
-  int ranks_a_node = 1;
-
-  constexpr int node() const { return rank / ranks_a_node; }
-  constexpr int place() const { return rank % ranks_a_node; }
-  constexpr int next_here() const { return at(node(), place() + 1); }
-  constexpr int previous_here() const { return at(node(), place() + ranks_a_node - 1); }
-  constexpr int next_node() const { return at(node() + 1, place()); }
-  constexpr int previous_node() const { return at(node() + nodes - 1, place()); }
-  // Return whose block this rank attends; 0 <= outer < nodes, 0 <= inner < ranks_a_node.
-  constexpr int owner(int outer, int inner) const {
-    return at(node() + nodes - outer, place() + ranks_a_node - inner);
-  }
-
- private:
-  constexpr int at(int node, int place) const {
-    return node % nodes * ranks_a_node + place % ranks_a_node;
-  }
-};
-
-// ---
-// The closed form of a two-level ring (core/sim/two_level.h) whose ranks keep step: M nodes of G
+// The closed form of a two-level ring (core/ring/two_level.h) whose ranks keep step: M nodes of G
 // equal ranks, one kind of link inside nodes and another between them.
 //
 //   forward   sum over o of max(sum over i of max(W(o, i), H here), H between)

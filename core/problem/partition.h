@@ -105,6 +105,7 @@ struct Partition {
 
   // Return the rows that `rank` in [0, world_size) holds.
   constexpr LocalRows rows_of(int rank) const {
+    if (seqlen == 0) return {};
     const Index n = world_size;
     switch (kind) {
       case PartitionKind::striped:

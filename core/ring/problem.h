@@ -18,7 +18,7 @@ namespace ringscope {
 // ring and allgather are those of core/ring/ring.h. ulysses exchanges sequence shares for head
 // shares and back, by two all-to-alls per pass (S3, related work; S1, part one, 7.2 calls its ring
 // an all-to-all, but a ring is point-to-point). In two_level, every step of a ring of nodes is a
-// ring of the ranks inside each node (core/sim/two_level.h).
+// ring of the ranks inside each node (core/ring/two_level.h).
 enum class Scheme { ring, allgather, ulysses, two_level };
 
 // The schemes that need no nodes, and those that run; the others are planned and simulated.
@@ -41,6 +41,7 @@ struct RingProblem {
   AttentionParams params;
   Mask mask;
   Partition partition;
+  int nodes = 1;  // two_level
 
   Index rows(int rank) const { return partition.rows_of(rank).size(); }
   // Return what `rank`'s queries may attend of `owner`'s keys.

@@ -4,6 +4,15 @@
 
 namespace ringscope {
 
+namespace {
+
+bool is_two_level(const RingProblem& problem, Scheme scheme) {
+  return scheme == Scheme::two_level && problem.nodes > 1 &&
+         problem.nodes < problem.partition.world_size;
+}
+
+}  // namespace
+
 RankMemory::RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool backward,
                        int kv_buffers, MemorySpace& space)
     : meter_(space),
@@ -11,7 +20,9 @@ RankMemory::RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool
       rows_(problem.rows(rank)),
       scheme_(scheme),
       backward_(backward),
-      kv_buffers_(std::min(kv_buffers, problem.partition.world_size)) {
+      kv_buffers_(std::min(kv_buffers, problem.partition.world_size)),
+      nodes_(is_two_level(problem, scheme) ? problem.nodes : 1),
+      ranks_per_node_(problem.partition.world_size / nodes_) {
   const AttentionParams& params = problem.params;
   const Index stored_query_bytes = params.query_values(rows_) * bytes_of(params.dtype);
   q = {&meter_, stored_query_bytes};
@@ -34,12 +45,22 @@ RankMemory::RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool
       if (backward) gradients_.emplace_back(&meter_, problem.gradient_bytes(owner) / 4);
     }
     if (backward && n > 1) gradients_.emplace_back(&meter_, most_values);
+    incoming_ = static_cast<int>(gradients_.size()) - 1;
     return;
   }
-  const int kv_blocks = std::min(n, kv_buffers_ + (backward ? 1 : 0));
-  const int gradient_buffers = !backward ? 0 : n == 1 ? 1 : 3;
-  for (int i = 0; i < kv_blocks; ++i)
-    kv_.emplace_back(&meter_, most_values * bytes_of(params.dtype));
+  const int turns = nodes_ > 1 ? nodes_ : n;  // of the ring that the rank's own block starts in
+  const int kv_blocks = std::min(turns, kv_buffers_ + (backward ? 1 : 0));
+  const int gradient_buffers = !backward ? 0 : n == 1 ? 1 : nodes_ > 1 ? 5 : 3;
+  incoming_ = n == 1 ? 0 : 2;
+  const Index most_bytes = most_values * bytes_of(params.dtype);
+  for (int i = 0; i < kv_blocks; ++i) kv_.emplace_back(&meter_, most_bytes);
+  if (nodes_ > 1) {
+    kv_inside_.resize(static_cast<std::size_t>(kv_buffers_));
+    for (int step = 0; step < n; ++step) {
+      Buffer<std::byte>& buffer = kv_inside_[static_cast<std::size_t>(step % kv_buffers_)];
+      if (step % ranks_per_node_ != 0 && buffer.size() == 0) buffer = {&meter_, most_bytes};
+    }
+  }
   for (int i = 0; i < gradient_buffers; ++i) gradients_.emplace_back(&meter_, most_values);
 }
 
@@ -71,6 +92,12 @@ std::byte* RankMemory::kv_at_step(int step) {
   // With backward, buffer 0 keeps the own block, and the later blocks rotate through the others.
   const int buffer = !backward_ ? step % kv_buffers_ : step == 0 ? 0 : 1 + (step - 1) % kv_buffers_;
   return kv_[static_cast<std::size_t>(buffer)].data();
+}
+
+std::byte* RankMemory::kv_at_turn(int outer, int inner) {
+  if (inner == 0) return kv_at_step(outer);
+  const int step = outer * ranks_per_node_ + inner;
+  return kv_inside_[static_cast<std::size_t>(step % kv_buffers_)].data();
 }
 
 }  // namespace ringscope

@@ -5,9 +5,11 @@
 //                  (and the backend's tile scratch, which the backend allocates on the same meter)
 //   ring           KV buffers that the blocks rotate through: 2, current and incoming, or more;
 //                  with backward also the rank's own block, kept for its second trip
+//   two-level      as many for blocks from other nodes, and as many for those that arrive inside
 //   all-gather     KV blocks of all owners
 //   with backward  dO, dQ, delta; f32 gradients of KV blocks: being summed, being sent, incoming
-//                  (all-gather: those of all owners, and the incoming one)
+//                  (all-gather: those of all owners, and the incoming one; two-level: two more
+//                  for sums between nodes)
 #pragma once
 
 #include <vector>
@@ -47,7 +49,13 @@ class RankMemory {
     return gradients_[static_cast<std::size_t>(step % 2)].data();
   }
   float* gradient_of_owner(int owner) { return gradients_[static_cast<std::size_t>(owner)].data(); }
-  float* incoming_gradient() { return gradients_.back().data(); }
+  float* incoming_gradient() { return gradients_[static_cast<std::size_t>(incoming_)].data(); }
+  // Return what a two-level ring (two_level.h) holds at step (outer, inner): the block, and the sum
+  // that came from or goes to another node.
+  std::byte* kv_at_turn(int outer, int inner);
+  float* node_gradient(int outer) {
+    return gradients_[static_cast<std::size_t>(3 + outer % 2)].data();
+  }
 
   QueryBlock query_block() const { return {q.data(), dout.data(), rows_}; }
   SoftmaxState softmax_state() {
@@ -67,7 +75,10 @@ class RankMemory {
   Scheme scheme_;
   bool backward_;
   int kv_buffers_;
+  int nodes_, ranks_per_node_;  // 1 and world_size but in a two-level ring
+  int incoming_ = 0;            // index of the incoming gradient's buffer
   std::vector<Buffer<std::byte>> kv_;
+  std::vector<Buffer<std::byte>> kv_inside_;  // two-level: blocks that arrive inside the node
   std::vector<Buffer<float>> gradients_;
 };
 

@@ -73,18 +73,27 @@ class NamingBackend : public BlockBackend {
 
 }  // namespace
 
+bool has_two_levels(Scheme scheme, const RingProblem& problem) {
+  return scheme == Scheme::two_level && problem.nodes > 1 &&
+         problem.nodes < problem.partition.world_size;
+}
+
 void run_forward(Scheme scheme, Communicator& comm, BlockBackend& backend,
                  const RingProblem& problem, RankMemory& mine) {
   NamingCommunicator hops(comm);
   NamingBackend blocks(backend, comm);
-  (scheme == Scheme::ring ? ring_forward : allgather_forward)(hops, blocks, problem, mine);
+  if (has_two_levels(scheme, problem)) return two_level_forward(hops, blocks, problem, mine);
+  if (scheme == Scheme::allgather) return allgather_forward(hops, blocks, problem, mine);
+  ring_forward(hops, blocks, problem, mine);
 }
 
 KvGradient run_backward(Scheme scheme, Communicator& comm, BlockBackend& backend,
                         const RingProblem& problem, RankMemory& mine) {
   NamingCommunicator hops(comm);
   NamingBackend blocks(backend, comm);
-  return (scheme == Scheme::ring ? ring_backward : allgather_backward)(hops, blocks, problem, mine);
+  if (has_two_levels(scheme, problem)) return two_level_backward(hops, blocks, problem, mine);
+  if (scheme == Scheme::allgather) return allgather_backward(hops, blocks, problem, mine);
+  return ring_backward(hops, blocks, problem, mine);
 }
 
 }  // namespace ringscope

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/ring/ring.h"
+#include "core/ring/two_level.h"
 
 namespace ringscope {
 
@@ -18,8 +19,8 @@ void allgather_forward(Communicator& comm, BlockBackend& backend, const RingProb
 KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                               RankMemory& mine);
 
-// Run one pass by the loop of `scheme`, which is one that runs (kRunSchemes). Throw RunError, which
-// names rank and step.
+// Run one pass by the loop of `scheme`. Throw RunError, which names rank and step, and InputError for
+// ulysses, which has no loop.
 void run_forward(Scheme scheme, Communicator& comm, BlockBackend& backend,
                  const RingProblem& problem, RankMemory& mine);
 KvGradient run_backward(Scheme scheme, Communicator& comm, BlockBackend& backend,

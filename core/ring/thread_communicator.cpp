@@ -41,9 +41,9 @@ class ThreadHop : public PendingOperation {
     }
     int awaited = rank_;
     if (!sent_ && (received_ || exchange_.send_first)) {
-      awaited = ring_.next(rank_);
+      awaited = exchange_.receiver(rank_, ring_.world_size());
     } else if (!received_ && !exchange_.unposted_recv) {
-      awaited = ring_.previous(rank_);
+      awaited = exchange_.sender(rank_, ring_.world_size());
     }
     return {awaited, exchange_.step};
   }
@@ -99,7 +99,7 @@ ThreadCommunicator::~ThreadCommunicator() {
   if (engine_.joinable()) engine_.join();
   std::unique_lock lock(ring_.mutex_);
   ThreadRing::Seat& mine = ring_.seats_[rank_];
-  mine.changed.wait(lock, [&] { return !mine.is_read; });
+  mine.changed.wait(lock, [&] { return mine.readers == 0; });
 }
 
 Completion ThreadCommunicator::exchange(const Exchange& hop,
@@ -115,16 +115,18 @@ Completion ThreadCommunicator::exchange(const Exchange& hop,
   return started;
 }
 
-// Hop i of this rank receives what hop i of the previous rank sends.
+// Hop i of this rank receives what hop i of its sender sends.
 void ThreadCommunicator::run_engine() try {
   ThreadRing::Seat& mine = ring_.seats_[rank_];
-  const int from = ring_.previous(rank_), to = ring_.next(rank_);
-  ThreadRing::Seat& theirs = ring_.seats_[from];
   for (std::size_t i = 0;; ++i) {
     std::unique_lock lock(ring_.mutex_);
     mine.changed.wait(lock, [&] { return mine.has(i) || mine.closed || ring_.failure_; });
     if (ring_.failure_ || !mine.has(i)) return;
     const std::shared_ptr<ThreadHop> hop = mine.hop(i);
+    const Exchange& in = hop->exchange_;
+    const int from = in.sender(rank_, ring_.world_size());
+    const int to = in.receiver(rank_, ring_.world_size());
+    ThreadRing::Seat& theirs = ring_.seats_[from];
 
     lock.unlock();
     for (const Completion& dependency : hop->after_) wait_for(dependency);
@@ -136,31 +138,29 @@ void ThreadCommunicator::run_engine() try {
     ring_.seats_[to].changed.notify_all();
     lock.lock();
 
-    const bool may_receive = !hop->exchange_.unposted_recv;
     mine.changed.wait(lock, [&] {
-      return ring_.failure_ || (may_receive && (!hop->exchange_.send_first || hop->sent_) &&
+      return ring_.failure_ || (!in.unposted_recv && (!in.send_first || hop->sent_) &&
                                 theirs.has(i) && theirs.hop(i)->ready_);
     });
     if (ring_.failure_) return;
     const std::shared_ptr<ThreadHop> peer = theirs.hop(i);
-    const Exchange& in = hop->exchange_;
     const Exchange& out = peer->exchange_;
     if (in.recv_bytes != out.send_bytes || in.recv_owner != out.send_owner ||
-        in.payload != out.payload)
+        in.payload != out.payload || out.receiver(from, ring_.world_size()) != rank_)
       throw RunError(
           fmt::format("sent {} bytes of owner {} ({}), where rank {} expected {} bytes of "
                       "owner {} ({})",
                       out.send_bytes, out.send_owner, name_of(out.payload), rank_, in.recv_bytes,
                       in.recv_owner, name_of(in.payload)),
           from, in.step);
-    theirs.is_read = true;
+    ++theirs.readers;
     lock.unlock();
     const std::int64_t begin = monotonic_ns();
     if (in.recv_bytes > 0) std::memcpy(in.recv, out.send, static_cast<std::size_t>(in.recv_bytes));
     const std::int64_t end = monotonic_ns();
 
     lock.lock();
-    theirs.is_read = false;
+    --theirs.readers;
     hop->received_ = true;
     hop->times_.recv_begin = begin;
     hop->times_.recv_end = end;

@@ -1,5 +1,5 @@
 // Communicator between threads of one process. Each rank has a copy engine, a thread that pulls
-// blocks from the previous rank's memory in the order in which they were asked for. Communication
+// blocks from another rank's memory in the order in which they were asked for, whatever their way. Communication
 // thus runs beside computation, as on a GPU's copy engine or NCCL's stream. (A single rank has
 // nothing to copy.)
 //
@@ -43,7 +43,7 @@ class ThreadRing {
     std::deque<std::shared_ptr<class ThreadHop>> hops;
     std::size_t forgotten = 0;  // hops before the first in `hops`
     bool closed = false;        // no more hops will come
-    bool is_read = false;       // the next rank's copy engine is copying one of its blocks
+    int readers = 0;            // copy engines that are copying one of its blocks
 
     // Return whether hop i was started.
     bool has(std::size_t i) const { return forgotten + hops.size() > i; }
@@ -51,9 +51,6 @@ class ThreadRing {
     const std::shared_ptr<class ThreadHop>& hop(std::size_t i) const { return hops[i - forgotten]; }
     void forget_done();
   };
-
-  int previous(int rank) const { return (rank + world_size() - 1) % world_size(); }
-  int next(int rank) const { return (rank + 1) % world_size(); }
 
   std::mutex mutex_;  // guards everything below, and all hops' states
   std::vector<Seat> seats_;

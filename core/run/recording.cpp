@@ -176,11 +176,10 @@ Completion RecordingCommunicator::exchange(const Exchange& hop,
 }
 
 void RecordingCommunicator::flush() {
-  const int peer = RingSchedule{rank(), world_size()}.recv_rank();
   for (; recorded_ < pending_.size(); ++recorded_) {
     const Pending& pending = pending_[recorded_];
     if (!pending.completion->done()) {
-      const ShownWait shown(pulse_, pending.completion, peer);
+      const ShownWait shown(pulse_, pending.completion, pending.hop.sender(rank(), world_size()));
       pending.completion->wait();
     }
     record(pending.hop, pending.completion->times(), true);
@@ -199,11 +198,10 @@ void RecordingCommunicator::flush_what_happened() {
 }
 
 void RecordingCommunicator::record(const Exchange& hop, const TransferTimes& times, bool happened) {
-  const RingSchedule ring{rank(), world_size()};
   // Both sides compute the same number, however many passes are recorded, because all ranks start
   // the same hops in the same order.
   const auto flow_from = [&, place = flows_++](int sender) {
-    return 1 + place * ring.world_size + sender;
+    return 1 + place * world_size() + sender;
   };
   const auto slice = [&](Lane lane, int owner, std::int64_t begin, std::int64_t end) {
     TraceEvent event{.lane = lane,
@@ -218,17 +216,17 @@ void RecordingCommunicator::record(const Exchange& hop, const TransferTimes& tim
   if (happened || times.send_end != 0) {
     TraceEvent sent = slice(Lane::send, hop.send_owner, times.send_begin, times.send_end);
     sent.bytes = hop.send_bytes;
-    sent.src = ring.rank;
-    sent.dst = ring.send_rank();
-    sent.flow = flow_from(ring.rank);
+    sent.src = rank();
+    sent.dst = hop.receiver(rank(), world_size());
+    sent.flow = flow_from(rank());
     recorder_.record(sent);
   }
   if (happened || times.recv_end != 0) {
     TraceEvent received = slice(Lane::recv, hop.recv_owner, times.recv_begin, times.recv_end);
     received.bytes = hop.recv_bytes;
-    received.src = ring.recv_rank();
-    received.dst = ring.rank;
-    received.flow = flow_from(ring.recv_rank());
+    received.src = hop.sender(rank(), world_size());
+    received.dst = rank();
+    received.flow = flow_from(received.src);
     recorder_.record(received);
   }
 }

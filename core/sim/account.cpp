@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/cost/amounts.h"
@@ -114,21 +115,68 @@ void Account::record_wait(int rank, int step, int owner, Payload payload, TimeSp
   give(rank, event, span);
 }
 
-void Account::record_hop(const Hop& hop, TimeSpan span) {
-  // Give each (pass, payload, step, sender) its own flow id.
+void Account::record_hop(int rank, Lane lane, const Hop& hop, TimeSpan span) {
+  if (job_.scheme != Scheme::two_level) return give_hop(rank, lane, hop, span);
+  auto& of_ranks = slices_[lane == Lane::send ? 0 : 1][static_cast<int>(hop.way)];
+  of_ranks.resize(result.ranks.size());
+  of_ranks[static_cast<std::size_t>(rank)].push_back({span, hop});
+}
+
+void Account::give_hop(int rank, Lane lane, const Hop& hop, TimeSpan span) {
+  // Give each (way, pass, payload, step, sender) its own flow id.
   const std::int64_t n = world_size_;
-  const std::int64_t kind = 2 * static_cast<int>(pass_) + static_cast<int>(hop.payload);
-  const auto slice = [&](int rank, Lane lane, int owner) {
-    if (!is_recorded(rank)) return;
-    TraceEvent event{.lane = lane, .payload = hop.payload, .step = hop.step, .kv_owner = owner};
-    event.bytes = static_cast<std::int64_t>(hop.bytes);
-    event.src = hop.sender;
-    event.dst = hop.receiver;
-    event.flow = 1 + (kind * n + hop.step) * n + hop.sender;
-    give(rank, event, span);
+  const std::int64_t kind =
+      4 * static_cast<int>(hop.way) + 2 * static_cast<int>(pass_) + static_cast<int>(hop.payload);
+  TraceEvent event{.lane = lane, .payload = hop.payload, .step = hop.step, .kv_owner = hop.owner};
+  event.bytes = static_cast<std::int64_t>(hop.bytes);
+  event.src = hop.sender;
+  event.dst = hop.receiver;
+  event.flow = 1 + (kind * n + hop.step) * n + hop.sender;
+  give(rank, event, span);
+}
+
+namespace {
+
+// Return the longest part of `span` outside of all `busy` slices, which follow each other. `next`
+// is the first of them that may end after this span or a later one begins.
+template <class Slices>
+TimeSpan longest_free_part(TimeSpan span, const Slices& busy, std::size_t& next) {
+  while (next < busy.size() && busy[next].span.end <= span.begin) ++next;
+  TimeSpan longest{span.end, span.end};
+  double free_from = span.begin;
+  const auto take = [&](double until) {
+    if (until - free_from > longest.seconds()) longest = {free_from, until};
   };
-  slice(hop.sender, Lane::send, hop.owner);
-  slice(hop.receiver, Lane::recv, hop.owner);
+  for (std::size_t k = next; k < busy.size() && busy[k].span.begin < span.end; ++k) {
+    take(busy[k].span.begin);
+    free_from = std::max(free_from, busy[k].span.end);
+  }
+  take(span.end);
+  return longest;
+}
+
+}  // namespace
+
+void Account::end_pass() {
+  for (const Lane lane : {Lane::send, Lane::recv}) {
+    auto& [inside, between] = slices_[lane == Lane::send ? 0 : 1];
+    inside.resize(result.ranks.size());
+    between.resize(result.ranks.size());
+    for (std::size_t rank = 0; rank < inside.size(); ++rank) {
+      std::size_t next = 0;
+      for (Slice& slice : between[rank])
+        slice.span = longest_free_part(slice.span, inside[rank], next);
+      std::vector<Slice> all = std::exchange(inside[rank], {});
+      const auto here = static_cast<std::ptrdiff_t>(all.size());
+      all.insert(all.end(), between[rank].begin(), between[rank].end());
+      between[rank].clear();
+      std::inplace_merge(
+          all.begin(), all.begin() + here, all.end(), [](const Slice& a, const Slice& b) {
+            return std::pair(a.span.begin, a.span.end) < std::pair(b.span.begin, b.span.end);
+          });
+      for (const Slice& slice : all) give_hop(static_cast<int>(rank), lane, slice.hop, slice.span);
+    }
+  }
 }
 
 double covered(TimeSpan gap, std::vector<TimeSpan>& spans) {
@@ -142,13 +190,6 @@ double covered(TimeSpan gap, std::vector<TimeSpan>& spans) {
     until = end;
   }
   return seconds;
-}
-
-double covered(TimeSpan gap, TimeSpan a, TimeSpan b) {
-  if (b.begin < a.begin) std::swap(a, b);
-  const double a_begin = std::max(a.begin, gap.begin), a_end = std::min(a.end, gap.end);
-  const double b_begin = std::max({b.begin, gap.begin, a_end}), b_end = std::min(b.end, gap.end);
-  return std::max(0.0, a_end - a_begin) + std::max(0.0, b_end - b_begin);
 }
 
 }  // namespace ringscope

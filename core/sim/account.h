@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/ring/seams.h"
 #include "core/sim/machine/machine.h"
 #include "core/sim/simulate.h"
 #include "core/sim/work.h"
@@ -29,8 +30,6 @@ struct TimeSpan {
 struct Computation {
   double pairs = 0;
   double seconds = 0;
-  double effective_pairs = 0;  // that a rank of speed 1 computes in the same time, without other_s
-  double other_s = 0;          // what the step costs in addition
 };
 
 // A message. Its bytes count for the sender.
@@ -40,6 +39,7 @@ struct Hop {
   int sender = 0, receiver = 0;
   int owner = 0;  // of the block
   double bytes = 0;
+  Way way = Way::ring;
 };
 
 class Account {
@@ -62,19 +62,21 @@ class Account {
     if (machine_.jitter > 0)
       effective *=
           1 + machine_.jitter * jitter_draw(machine_.seed, JitterOf::compute, pass_, rank, step);
-    const double other_s = amount.pairs > 0 ? machine_.step_s : 0;
-    return {amount.pairs, seconds_of(effective) + other_s, effective, other_s};
+    return {amount.pairs, seconds_of(effective) + (amount.pairs > 0 ? machine_.step_s : 0)};
   }
   // Return seconds, rounded as compute_seconds() in core/cost/time.h rounds them.
   double seconds_of(double effective_pairs) const {
     return flops_a_pair_ * effective_pairs / flops_a_second_;
   }
-  double hop_seconds(const Path& path, Payload payload, int sender, int step, double bytes) const {
-    const double seconds = path.seconds(bytes);
+  // Return how long a hop takes.
+  double hop_seconds(const Hop& hop) const {
+    const double seconds = path_of(hop).seconds(hop.bytes);
     if (!(machine_.hop_jitter > 0)) return seconds;
-    const JitterOf what = payload == Payload::kv ? JitterOf::kv_hop : JitterOf::gradient_hop;
+    const JitterOf what = hop.payload == Payload::kv ? JitterOf::kv_hop : JitterOf::gradient_hop;
+    // A rank's two hops of one step draw different random numbers.
+    const int step = hop.step + (hop.way == Way::between_nodes ? world_size_ : 0);
     return seconds *
-           (1 + machine_.hop_jitter * jitter_draw(machine_.seed, what, pass_, sender, step));
+           (1 + machine_.hop_jitter * jitter_draw(machine_.seed, what, pass_, hop.sender, step));
   }
   double block_bytes(Payload payload, int owner) const {
     return static_cast<double>(work_.rows(owner)) *
@@ -100,11 +102,16 @@ class Account {
   void exposed(int rank, double seconds) { at(rank).exposed_s += seconds; }
   void moved(const Hop& hop, TimeSpan span) {
     at(hop.sender).bytes_sent += hop.bytes;
-    if (has_events_ && (is_recorded(hop.sender) || is_recorded(hop.receiver)))
-      record_hop(hop, span);
+    if (has_events_ && is_recorded(hop.sender)) record_hop(hop.sender, Lane::send, hop, span);
+    if (has_events_ && is_recorded(hop.receiver)) record_hop(hop.receiver, Lane::recv, hop, span);
   }
-  // Count `steps` at whose end every rank's blocks moved on.
-  void hopped(int steps) {
+  // Record what had to wait for the end of the pass: with two ways, all hops.
+  void end_pass();
+  // Count the steps of the pass at whose end every rank's blocks moved on, from a rank's numbers of
+  // hops. But in an all-gather, a block and its gradient move on at the end of the same step.
+  void hopped(int kv_hops, int gradient_hops) {
+    const int steps = job_.scheme == Scheme::allgather ? kv_hops + gradient_hops
+                                                       : std::max(kv_hops, gradient_hops);
     for (SimulatedRank& rank : result.ranks) rank.hops += steps;
   }
   // Add the forward pairs of all ranks, and of the slowest one, at one step or several.
@@ -119,12 +126,20 @@ class Account {
 
  private:
   SimulatedRank& at(int rank) { return result.ranks[static_cast<std::size_t>(rank)]; }
+  Path path_of(const Hop& hop) const {
+    if (job_.scheme != Scheme::two_level) return machine_.path_to_next(hop.sender);
+    const int per_node = world_size_ / job_.nodes;
+    return hop.sender / per_node == hop.receiver / per_node
+               ? machine_.path_to_next_here(hop.sender)
+               : machine_.path_to_next_node(hop.sender);
+  }
   bool is_recorded(int rank) const { return request_.recorded[static_cast<std::size_t>(rank)]; }
   // Send `event` to the sink. Slices of a lane never overlap, whatever rounding does.
   void give(int rank, TraceEvent& event, TimeSpan span);
   void record_compute(int rank, int step, int owner, TimeSpan span, double pairs);
   void record_wait(int rank, int step, int owner, Payload payload, TimeSpan span, int waiting_for);
-  void record_hop(const Hop& hop, TimeSpan span);
+  void record_hop(int rank, Lane lane, const Hop& hop, TimeSpan span);
+  void give_hop(int rank, Lane lane, const Hop& hop, TimeSpan span);
 
   const SimulationRequest& request_;
   const Problem& job_;
@@ -138,6 +153,15 @@ class Account {
   double kv_bytes_a_row_, gradient_bytes_a_row_;
   bool has_events_;
   std::vector<std::int64_t> lane_ends_ns_;  // [rank][lane]: end of the last slice
+  // A rank's hops of different ways run at the same time, but a recording has one lane for sends and
+  // one for receives, whose slices must not overlap. Hops of the ring are shown as they are. A hop
+  // between nodes is shown in the longest part of its time in which the lane is free, or as a slice
+  // of no length if there is none.
+  struct Slice {
+    TimeSpan span;
+    Hop hop;
+  };
+  std::vector<std::vector<Slice>> slices_[2][2];  // two-level: [send, recv][way][rank]
 };
 
 // Return `seconds` in nanoseconds, at most about 292 years.
@@ -145,7 +169,5 @@ std::int64_t to_ns(double seconds);
 
 // Return how much of `gap` lies in any of `spans`, which this function sorts.
 double covered(TimeSpan gap, std::vector<TimeSpan>& spans);
-// Do the same for two spans.
-double covered(TimeSpan gap, TimeSpan a, TimeSpan b);
 
 }  // namespace ringscope

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -16,15 +17,6 @@ namespace ringscope {
 namespace {
 
 using Kind = LoopTask::Kind;
-
-// Allocate addresses that nobody reads.
-class NoMemory : public MemorySpace {
- public:
-  void* allocate(Index) override { return this; }
-  void release(void*) noexcept override {}
-  void copy_in(void*, const void*, Index) override {}
-  void copy_out(void*, const void*, Index) const override {}
-};
 
 // A task that a rank asked for. Notes are in that order, and tasks are numbered by place.
 struct Note {
@@ -62,13 +54,16 @@ class TaskRecorder {
     return written;
   }
 
-  Completion hop(const Exchange& hop, std::initializer_list<Completion> after) {
+  Completion hop(const Exchange& hop, int world_size, std::initializer_list<Completion> after) {
     const Completion written = write({.kind = Kind::hop,
                                       .pass = hop.pass,
                                       .payload = hop.payload,
                                       .step = hop.step,
                                       .owner = hop.send_owner,
-                                      .bytes = static_cast<double>(hop.send_bytes)},
+                                      .bytes = static_cast<double>(hop.send_bytes),
+                                      .way = hop.way,
+                                      .to = hop.receiver(rank_, world_size),
+                                      .from = hop.sender(rank_, world_size)},
                                      after);
     notes_.back().computed_before = last_computed_;
     return written;
@@ -98,7 +93,7 @@ class WritingCommunicator : public Communicator {
   int rank() const override { return recorder_.rank(); }
   int world_size() const override { return world_size_; }
   Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
-    return recorder_.hop(hop, after);
+    return recorder_.hop(hop, world_size_, after);
   }
 
  private:
@@ -178,13 +173,17 @@ class GraphBuilder {
     tasks.reserve(static_cast<std::size_t>(count_));
     for (std::size_t r = 0; r < notes_.size(); ++r) {
       std::size_t hop = 0;
+      std::int32_t before[2] = {-1, -1};  // by way: the hop before
       for (const Note& note : notes_[r]) {
+        const auto number = static_cast<std::int32_t>(tasks.size());
         LoopTask& task = tasks.emplace_back(note.task);
         add_side(task, r, note);
         if (!task.is_hop()) continue;
-        const std::size_t receiver = next(r);
+        const auto receiver = static_cast<std::size_t>(task.to);
         add_side(task, receiver, hop_note(receiver, hop));
-        if (hop > 0) task.after.push_back(first_[r] + hops_[r][hop - 1]);
+        std::int32_t& earlier = before[static_cast<int>(task.way)];
+        if (earlier >= 0) task.after.push_back(earlier);
+        earlier = number;
         ++hop;
       }
     }
@@ -192,10 +191,6 @@ class GraphBuilder {
   }
 
  private:
-  std::size_t next(std::size_t rank) const { return (rank + 1) % notes_.size(); }
-  std::size_t previous(std::size_t rank) const {
-    return (rank + notes_.size() - 1) % notes_.size();
-  }
   const Note& hop_note(std::size_t rank, std::size_t hop) const {
     return notes_[rank][static_cast<std::size_t>(hops_[rank].at(hop))];
   }
@@ -204,12 +199,13 @@ class GraphBuilder {
   void add_side(LoopTask& task, std::size_t rank, const Note& note) const {
     for (const std::int32_t earlier : note.after) {
       task.after.push_back(first_[rank] + earlier);
-      if (!notes_[rank][static_cast<std::size_t>(earlier)].task.is_hop()) continue;
-      // A hop ends by both halves, so also wait for the previous rank's hop of the same number.
+      const LoopTask& awaited = notes_[rank][static_cast<std::size_t>(earlier)].task;
+      if (!awaited.is_hop()) continue;
+      // A hop ends by both halves, so also wait for the sender's hop of the same number.
       const auto& hops = hops_[rank];
       const auto hop = static_cast<std::size_t>(
           std::lower_bound(hops.begin(), hops.end(), earlier) - hops.begin());
-      const std::size_t from = previous(rank);
+      const auto from = static_cast<std::size_t>(awaited.from);
       task.after.push_back(first_[from] + hops_[from].at(hop));
     }
     if (note.computed_before >= 0) task.posted_after.push_back(first_[rank] + note.computed_before);
@@ -245,10 +241,8 @@ std::vector<std::int32_t> order_of(const std::vector<LoopTask>& tasks) {
 }
 
 void check_graph(const Problem& job) {
-  if (job.scheme != Scheme::ring && job.scheme != Scheme::allgather)
-    throw InputError(
-        fmt::format("scheme: '{}' has no loop of its own here; accepted: ring, allgather",
-                    name_of(job.scheme)));
+  if (job.scheme == Scheme::ulysses)
+    throw InputError("scheme: 'ulysses' has no loop of its own; accepted: the others");
   if (job.world_size > kMostGraphRanks)
     throw InputError(
         fmt::format("world-size: {} ranks are too many to follow task by task; "
@@ -257,6 +251,10 @@ void check_graph(const Problem& job) {
 }
 
 }  // namespace
+
+Hop hop_of(const LoopTask& task) {
+  return {task.payload, task.step, task.rank, task.to, task.owner, task.bytes, task.way};
+}
 
 LoopGraph graph_of_loops(const Problem& job) {
   check_graph(job);
@@ -271,34 +269,7 @@ LoopGraph graph_of_loops(const Problem& job) {
   return graph;
 }
 
-LoopTimes times_on_own_processors(const LoopGraph& graph, const std::vector<double>& seconds) {
-  LoopTimes times;
-  times.tasks.resize(graph.tasks.size());
-  for (const Pass pass : {Pass::forward, Pass::backward}) {
-    for (const std::int32_t number : graph.order) {
-      const auto i = static_cast<std::size_t>(number);
-      const LoopTask& task = graph.tasks[i];
-      if (task.pass != pass) continue;
-      bool is_first = true;
-      double begin = 0;
-      for (const std::int32_t earlier : task.after) {
-        const auto e = static_cast<std::size_t>(earlier);
-        const double origin = graph.tasks[e].pass == pass ? 0 : times.forward_s;
-        const double end = times.tasks[e].end - origin;
-        begin = is_first ? end : std::max(begin, end);
-        is_first = false;
-      }
-      times.tasks[i] = {begin, begin + seconds[i]};
-      if (pass == Pass::forward && !task.is_hop())
-        times.forward_s = std::max(times.forward_s, times.tasks[i].end);
-    }
-  }
-  return times;
-}
-
 namespace {
-
-using Kind = LoopTask::Kind;
 
 // Return how much of the union of `transfers` lies outside `computing`, which is in order and has
 // no overlaps.
@@ -332,22 +303,19 @@ class PassBooks {
   double keep() {
     const auto n = static_cast<std::size_t>(graph_.world_size);
     std::vector<std::vector<TimeSpan>> transfers(n), computing(n);
-    std::vector<double> idle_since(n, 0);
-    double end = 0;
-    int hops_of_rank_0 = 0, steps_of_hops = 0;
+    std::vector<double> idle_since(n, 0), most_pairs(n, 0);
+    double end = 0, all_pairs = 0;
+    int hops[2] = {0, 0};  // of rank 0, by payload
     for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
       const LoopTask& task = graph_.tasks[i];
       if (task.pass != account_.pass()) continue;
       const TimeSpan span{times_.tasks[i].begin, times_.tasks[i].end};
       const auto rank = static_cast<std::size_t>(task.rank);
       if (task.is_hop()) {
-        const int receiver = (task.rank + 1) % graph_.world_size;
-        account_.moved({task.payload, task.step, task.rank, receiver, task.owner, task.bytes},
-                       span);
+        account_.moved(hop_of(task), span);
         transfers[rank].push_back(span);
-        transfers[static_cast<std::size_t>(receiver)].push_back(span);
-        hops_of_rank_0 += task.rank == 0 ? 1 : 0;
-        steps_of_hops = std::max(steps_of_hops, task.step + 1);
+        transfers[static_cast<std::size_t>(task.to)].push_back(span);
+        hops[static_cast<int>(task.payload)] += task.rank == 0 ? 1 : 0;
         continue;
       }
       if (task.kind == Kind::begin) idle_since[rank] = span.begin;
@@ -357,6 +325,9 @@ class PassBooks {
         const double pairs = account_.computation(task.rank, task.step, task.owner).pairs;
         account_.computed(task.rank, task.step, task.owner, span.begin, {pairs, span.seconds()});
         computing[rank].push_back(span);
+        all_pairs += pairs;
+        double& most = most_pairs[static_cast<std::size_t>(task.step)];
+        most = std::max(most, pairs);
       }
       if (task.kind == Kind::finish) account_.ended(task.rank, span.end);
       idle_since[rank] = span.end;
@@ -364,9 +335,10 @@ class PassBooks {
     }
     for (std::size_t r = 0; r < n; ++r)
       account_.exposed(static_cast<int>(r), time_outside(std::move(transfers[r]), computing[r]));
-    // In a ring a block and its gradient move on at the end of the same step.
-    const bool is_ring = account_.job().scheme == Scheme::ring;
-    account_.hopped(is_ring ? steps_of_hops : hops_of_rank_0);
+    account_.hopped(hops[static_cast<int>(Payload::kv)], hops[static_cast<int>(Payload::dkv)]);
+    if (account_.pass() == Pass::forward)
+      account_.step_of(all_pairs, std::accumulate(most_pairs.begin(), most_pairs.end(), 0.0));
+    account_.end_pass();
     return end;
   }
 
@@ -379,7 +351,7 @@ class PassBooks {
       const LoopTask& hop = graph_.tasks[static_cast<std::size_t>(earlier)];
       const double end = times_.tasks[static_cast<std::size_t>(earlier)].end;
       if (!hop.is_hop() || (awaited != task.rank && end <= latest)) continue;
-      awaited = hop.rank == task.rank ? (task.rank + 1) % graph_.world_size : hop.rank;
+      awaited = hop.rank == task.rank ? hop.to : hop.rank;
       latest = end;
     }
     return awaited;
@@ -389,20 +361,6 @@ class PassBooks {
   const LoopGraph& graph_;
   const LoopTimes& times_;
 };
-
-void count_steps(Account& account) {
-  const int n = account.world_size();
-  for (int step = 0; step < n; ++step) {
-    double all = 0, slowest = 0;
-    for (int rank = 0; rank < n; ++rank) {
-      const int owner = rank >= step ? rank - step : rank - step + n;
-      const double pairs = account.computation(rank, step, owner).pairs;
-      all += pairs;
-      slowest = std::max(slowest, pairs);
-    }
-    account.step_of(all, slowest);
-  }
-}
 
 // Follow the path back from the task that ends last, always to the earlier task that ended last.
 CriticalPath path_of(const LoopGraph& graph, const LoopTimes& times) {
@@ -442,7 +400,6 @@ void write_results(Account& account, const LoopGraph& graph, const LoopTimes& ti
                    bool with_path) {
   PassBooks books(account, graph, times);
   account.begin_pass(Pass::forward, 0);
-  count_steps(account);
   account.result.forward_s = books.keep();
   if (account.job().backward) {
     account.begin_pass(Pass::backward, times.forward_s);

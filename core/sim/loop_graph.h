@@ -4,15 +4,15 @@
 // order of hops, its buffers and its waits. How long a task takes is not decided here.
 //
 // A rank's computations run in the order in which they were asked for. A hop is a task of its
-// sender: hop i from rank r to r+1 begins when everything that either rank's hop i must come after
-// is over and hop i - 1 has left the link. A rank that waits for hop i waits for both halves
-// (seams.h): its own block has left, and the other one has arrived.
+// sender: a rank's hop i begins when everything that its or its receiver's hop i must come after is
+// over and the sender's hop before it, of the same way, has left the link. A rank that waits for hop
+// i waits for both halves (seams.h): its own block has left, and the other one has arrived.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "core/ring/problem.h"
+#include "core/ring/seams.h"
 #include "core/sim/account.h"
 
 namespace ringscope {
@@ -26,7 +26,10 @@ struct LoopTask {
   std::int32_t rank = 0;          // of a hop: the sender
   std::int32_t step = 0;
   std::int32_t owner = 0;  // of the block; begin, finish: the rank
-  double bytes = 0;        // of a hop
+  // Of a hop.
+  double bytes = 0;
+  Way way = Way::ring;
+  std::int32_t to = 0, from = 0;  // where the rank sends, and where it receives meanwhile
 
   // Indices of the tasks to wait for: those of its own rank and, for a hop, the receiver's.
   std::vector<std::int32_t> after = {};
@@ -37,6 +40,9 @@ struct LoopTask {
   bool is_hop() const { return kind == Kind::hop; }
 };
 
+// Return a hop's task as the account has it.
+Hop hop_of(const LoopTask& task);
+
 struct LoopGraph {
   int world_size = 1;
   std::vector<LoopTask> tasks;
@@ -44,8 +50,8 @@ struct LoopGraph {
   std::vector<std::int32_t> order;
 };
 
-// Return the graph of both passes of `job` (backward if it says so), for scheme ring or allgather.
-// Throw InputError for others, a mask that doesn't fit, and beyond kMostGraphRanks; std::bad_alloc.
+// Return the graph of both passes of `job` (backward if it says so). Throw InputError for ulysses, a
+// mask that doesn't fit, and beyond kMostGraphRanks; std::bad_alloc.
 LoopGraph graph_of_loops(const Problem& job);
 
 inline constexpr int kMostGraphRanks = 512;
@@ -61,10 +67,6 @@ struct LoopTimes {
   // begin earlier have negative times.
   double forward_s = 0;
 };
-
-// Return the times when every rank has its own processor, every sender its own link, and hosts only
-// launch work. Each task begins when all that it waits for has ended, and takes seconds[task].
-LoopTimes times_on_own_processors(const LoopGraph& graph, const std::vector<double>& seconds);
 
 // ---
 // Turn the times of all tasks into results: sums of each rank, events as in a recording, and the

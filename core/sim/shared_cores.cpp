@@ -145,7 +145,6 @@ LoopTimes times_on_shared_cores(const LoopGraph& graph, const TaskCosts& costs, 
 
 std::vector<double> task_seconds(const LoopGraph& graph, Account& account) {
   std::vector<double> seconds(graph.tasks.size(), 0);
-  const Machine& machine = account.machine();
   for (const Pass pass : {Pass::forward, Pass::backward}) {
     account.begin_pass(pass, 0);
     for (std::size_t i = 0; i < seconds.size(); ++i) {
@@ -153,9 +152,7 @@ std::vector<double> task_seconds(const LoopGraph& graph, Account& account) {
       if (task.pass != pass) continue;
       if (task.kind == LoopTask::Kind::attend)
         seconds[i] = account.computation(task.rank, task.step, task.owner).seconds;
-      if (task.is_hop())
-        seconds[i] = account.hop_seconds(machine.path_to_next(task.rank), task.payload, task.rank,
-                                         task.step, task.bytes);
+      if (task.is_hop()) seconds[i] = account.hop_seconds(hop_of(task));
     }
   }
   account.begin_pass(Pass::forward, 0);
@@ -174,12 +171,6 @@ Simulation simulate_on_shared_cores(const SimulationRequest& request, const Work
                 request.with_path);
   return std::move(account.result);
 }
-
-namespace {
-
-using Kind = LoopTask::Kind;
-
-}  // namespace
 
 TaskCosts cpu_costs(const LoopGraph& graph, const Problem& job, const CpuFigures& figures) {
   const AttentionShape& shape = job.shape;
@@ -206,6 +197,7 @@ TaskCosts cpu_costs(const LoopGraph& graph, const Problem& job, const CpuFigures
   };
   TaskCosts costs{std::vector<double>(graph.tasks.size(), 0), true};
   for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    using Kind = LoopTask::Kind;
     const LoopTask& task = graph.tasks[i];
     double& seconds = costs.seconds[i];
     switch (task.kind) {

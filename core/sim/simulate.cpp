@@ -1,12 +1,14 @@
 #include "core/sim/simulate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/sim/account.h"
-#include "core/sim/ring_times.h"
+#include "core/sim/loop_times.h"
 #include "core/sim/shared_cores.h"
-#include "core/sim/two_level.h"
 #include "core/sim/ulysses.h"
 
 namespace ringscope {
@@ -32,21 +34,22 @@ double Simulation::exposed_s() const {
 
 Simulation simulate(const SimulationRequest& request, const Work& work, const Machine& machine) {
   const Problem& job = request.job;
-  if (job.scheme == Scheme::two_level) return simulate_two_level(request, work, machine);
   if (job.scheme == Scheme::ulysses) return simulate_ulysses(request, work, machine);
   const bool in_step = request.pace == Pace::in_step;
-  const bool by_figures = machine.cpu != nullptr && (job.scheme == Scheme::allgather || !in_step);
-  if (by_figures || (machine.cores > 0 && machine.cores < job.world_size))
+  const bool shares_cores = machine.cores > 0 && machine.cores < job.world_size;
+  if (job.scheme == Scheme::two_level) {
+    job.ranks_a_node();  // throws where nodes don't divide
+    if (shares_cores)
+      throw InputError(
+          fmt::format("cores: {} given for {} ranks; accepted in a two-level ring: at "
+                      "least as many",
+                      machine.cores, job.world_size));
+  } else if (shares_cores ||
+             (machine.cpu != nullptr && (job.scheme == Scheme::allgather || !in_step))) {
     return simulate_on_shared_cores(request, work, machine);
-
-  Account account(request, work, machine);
-  if (job.scheme == Scheme::allgather) {
-    simulate_allgather(account, in_step, request.with_path);
-  } else if (in_step) {
-    simulate_ring_in_step(account, request.with_path);
-  } else {
-    simulate_ring_with_buffers(account, request.with_path);
   }
+  Account account(request, work, machine);
+  simulate_loop(account, in_step, request.with_path);
   return std::move(account.result);
 }
 

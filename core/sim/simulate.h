@@ -1,19 +1,14 @@
 // Simulate a job on a machine that need not exist: when each rank computes, sends, receives and
-// waits. It follows the schedule of the real loops (core/ring), but computes no attention.
+// waits. What runs is the scheme's own loop (core/ring), which computes no attention here.
 //
-//   ring, in step     what the closed form assumes (core/cost/time.h): all ranks begin a step
+//   in step           what the closed form assumes (core/cost/time.h): all ranks begin a step
 //                     together, and it lasts as long as the slowest rank or hop
-//   ring, K buffers   what the real ring does: a rank begins step t when its block is there; a hop
-//                     begins when both of its ranks have the block before and a buffer to spare:
-//                     the block of step t - K has been attended (ring_times.h)
-//   two-level         two_level.h
-//   allgather         all hops first, then all blocks; at both paces
-//   ulysses           all-to-all to heads, compute, all-to-all back; in step
+//   K buffers         what real rings do: a rank begins a step when its block is there (loop_times.h)
+//   on shared cores   more ranks than processors, or measured costs (shared_cores.h)
+//   ulysses           has no loop yet: all-to-all to heads, compute, all-to-all back (ulysses.h)
 //
-// Every duration is known when its beginning is, so nothing needs sorting: a pass is one sweep over
-// the steps that keeps only the last K. (Machine::cores is the exception, see shared_cores.h.) All
-// times grow with all durations, so a faster link or rank never makes a run longer. More buffers
-// never lengthen a forward pass, but may lengthen a backward pass (ring_times.h).
+// All times grow with all durations, so a faster link or rank never makes a run longer. More buffers
+// never lengthen a forward pass, but may lengthen a backward pass (loop_times.h).
 #pragma once
 
 #include <cstdint>
@@ -66,7 +61,7 @@ struct SimulationRequest {
   // Ranks whose events are sent to `sink`. The length is world_size, or empty for no rank.
   std::vector<bool> recorded = {};
   std::function<void(int rank, const TraceEvent& event)> sink = {};
-  // Follow the critical path, which takes two bytes per (rank, step) and pass.
+  // Follow the critical path, which takes memory for every change of rank on any path.
   bool with_path = false;
 };
 

@@ -34,7 +34,7 @@ class AllToAllRun {
     now += compute(now);
     now += exchange(1, forward ? Payload::kv : Payload::dkv, now);
     for (int rank = 0; rank < n_; ++rank) account_.ended(rank, now);
-    if (n_ > 1) account_.hopped(2);
+    if (n_ > 1) account_.hopped(2, 0);
     return now;
   }
 

@@ -28,10 +28,7 @@ HarnessRun run_wrapped(const Problem& config, const AttentionInputs& inputs,
   using namespace blockwise_run_detail;
   const AttentionShape& s = config.shape;
   const Index heads = s.batch * s.num_heads, heads_kv = s.batch * s.num_heads_kv;
-  const RingProblem problem{
-      {s.batch, s.num_heads, s.num_heads_kv, s.head_dim, config.dtype, config.scale()},
-      config.mask.for_seqlen(s.seqlen),
-      config.partition_of_sequence()};
+  const RingProblem problem = config.ring_problem();
   const int n = config.world_size;
 
   HarnessRun result;

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "tests/core/sim/own_processors.h"
 
 namespace ringscope {
 namespace {

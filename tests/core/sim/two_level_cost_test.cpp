@@ -9,6 +9,7 @@
 #include "core/cost/balance.h"
 #include "core/cost/choices.h"
 #include "core/cost/time.h"
+#include "core/ring/two_level.h"
 #include "core/sim/work.h"
 
 namespace ringscope {

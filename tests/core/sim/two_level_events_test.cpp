@@ -8,7 +8,6 @@
 #include <set>
 
 #include "core/cost/amounts.h"
-#include "core/sim/two_level.h"
 #include "tests/core/sim/two_level_cases.h"
 
 namespace ringscope {
