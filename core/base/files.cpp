@@ -56,6 +56,17 @@ std::string about_file(const std::string& path, const std::string& complaint) {
   return (path.empty() ? "''" : path) + ": " + complaint;
 }
 
+std::string read_file(const std::string& path, const std::string& kind, Index most) {
+  return with_path_in_errors(path, [&] {
+    const InputFile file(path, kind);
+    if (file.size() > most)
+      throw InputError(fmt::format("{} bytes in it; accepted: at most {}", file.size(), most));
+    std::string bytes(static_cast<std::size_t>(file.size()), '\0');
+    file.read(bytes.data(), file.size(), 0);
+    return bytes;
+  });
+}
+
 // ---
 // Writing. The temporary file comes from open(O_TMPFILE) and linkat, or else from open(O_CREAT |
 // O_EXCL), so the process's umask applies and no other process's file can be hit.
@@ -239,6 +250,12 @@ void AtomicFile::commit() {
   if (temporary_.empty()) return;
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) discard_and_fail(errno);
   temporary_.clear();
+}
+
+void write_file(const std::string& path, std::string_view bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
 }
 
 void require_writable(const std::string& path) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/error.h"
 #include "core/base/math.h"
 
 namespace ringscope {
@@ -34,6 +35,21 @@ class InputFile {
 
 // Return `complaint`, which is about the content of `path`, with the path in front.
 std::string about_file(const std::string& path, const std::string& complaint);
+
+// Call f and return its result. Its InputErrors, which are about `path`, leave with the path in
+// front.
+template <class F>
+decltype(auto) with_path_in_errors(const std::string& path, F&& f) {
+  try {
+    return f();
+  } catch (const InputError& error) {
+    throw InputError(about_file(path, error.what()));
+  }
+}
+
+// Return the bytes of the whole file. `kind` is that of InputFile. Throw an InputError that names
+// `path`, also when there are more than `most`.
+std::string read_file(const std::string& path, const std::string& kind, Index most = INT64_MAX);
 
 // ---
 // Writing a file whole or not at all. The file is written in its folder without a name, then named
@@ -69,6 +85,9 @@ class AtomicFile {
   bool unnamed_ = false;
   std::FILE* file_ = nullptr;
 };
+
+// Write the whole file. Throw as AtomicFile does.
+void write_file(const std::string& path, std::string_view bytes);
 
 // Throw what opening AtomicFile(path) would throw. Call this before long work. It leaves nothing
 // behind.

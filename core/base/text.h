@@ -1,8 +1,11 @@
-// Parsers for short texts that users write: an enumerator's name, and tables of words.
+// Parsers for short texts that users write: an enumerator's name, a number, parts with separators,
+// and tables of words.
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,12 +25,23 @@ E parse_name(std::string_view text, const E (&all)[N]) {
   throw InputError("'" + std::string(text) + "' given; accepted: " + accepted);
 }
 
+// Return the number that all of `text` spells, or none.
+template <class Number>
+std::optional<Number> parse_number(std::string_view text) {
+  Number value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+// Return the parts of `text` between separators, at least one, which may be empty.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
 // ---
 // Tables are lines of words, with comments after '#'.
 
-// Return the whole file, which may have at most 1 MiB. `kind` is what a message names as accepted,
-// such as "file of a topology". Throw an InputError that names `path`.
-std::string read_table(const std::string& path, const std::string& kind);
+inline constexpr Index kMostTableBytes = Index{1} << 20;  // of a file
 
 // Call f(line) for every line of `text`, without its line end.
 template <class F>

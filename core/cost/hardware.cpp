@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -115,17 +114,14 @@ class Parser {
   }
 
   double number(const std::string& field, const std::string& text) const {
-    double value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    const std::optional<double> value = parse_number<double>(text);
     const bool is_share = field.ends_with("_share"), may_be_zero = field == "latency_us";
     const double most = is_share ? 1 : 1e12;  // far beyond any machine, far below overflow
-    const bool good = error == std::errc() && stop == end && value <= most &&
-                      (may_be_zero ? value >= 0 : value >= 1e-9);
+    const bool good = value && *value <= most && *value >= (may_be_zero ? 0 : 1e-9);
     if (!good)
       fail(line_, fmt::format("{}: '{}' given; accepted: a number from {} to {}", field, text,
                               may_be_zero ? "0" : "1e-9", is_share ? "1" : "1e12"));
-    return value;
+    return *value;
   }
 
   void finish_entry() const {
@@ -174,7 +170,7 @@ std::string names_of(const std::vector<Entry>& entries) {
 }
 
 HardwareTable read_hardware(const std::string& path) {
-  return parse_hardware(read_table(path, "file of hardware figures"), path);
+  return parse_hardware(read_file(path, "file of hardware figures", kMostTableBytes), path);
 }
 
 bool exists(const std::string& path) {

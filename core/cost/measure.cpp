@@ -1,7 +1,6 @@
 #include "core/cost/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -30,7 +29,7 @@ Buffer<std::byte> random_values(Index count, DType dtype, std::uint64_t seed) {
 }  // namespace
 
 KernelBench::KernelBench(Index head_dim, DType dtype)
-    : params_{1, 1, 1, head_dim, dtype, default_softmax_scale(head_dim)},
+    : params_{{1, 1, 1, kRows, head_dim}, dtype, default_softmax_scale(head_dim)},
       scratch_(nullptr, head_dim, true),
       q_(random_values(kRows * head_dim, dtype, 1)),
       dout_(random_values(kRows * head_dim, dtype, 2)),
@@ -130,16 +129,10 @@ void KernelBench::begin_and_finish_backward() {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double kPassSeconds = 0.6;
 constexpr double kRingSeconds = 0.15;
 constexpr Index kLargeBytes = Index{8} << 20;  // larger than a core's own caches
 constexpr Index kSmallBytes = 64;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 std::vector<std::unique_ptr<KernelBench>> benches_of(Index head_dim, DType dtype, int threads) {
   std::vector<std::unique_ptr<KernelBench>> benches;
@@ -185,7 +178,7 @@ KernelFigures kernel_figures(const double* seconds, Index head_dim) {
 // Return the seconds per value of adding gradients as large as KernelBench's blocks.
 double add_seconds(Index head_dim) {
   const Index rows = KernelBench::kKeys;
-  CpuBackend backend({1, 1, 1, head_dim, DType::f32, 1}, true, nullptr);
+  CpuBackend backend({{1, 1, 1, rows, head_dim}, DType::f32, 1}, true, nullptr);
   Buffer<float> into(nullptr, 2 * rows * head_dim), from(nullptr, 2 * rows * head_dim);
   into.fill(0);
   from.fill(1);
@@ -238,7 +231,7 @@ HopSeconds seconds_a_hop(std::vector<TwoBlocks>& blocks, int hops) {
       ring.fail(error);
     }
   };
-  const Clock::time_point begin = Clock::now();
+  const std::int64_t begin_ns = monotonic_ns();
   const double processor_begin = process_cpu_seconds();
   {
     std::vector<std::jthread> others;
@@ -246,7 +239,7 @@ HopSeconds seconds_a_hop(std::vector<TwoBlocks>& blocks, int hops) {
     run_rank(0);
   }
   ring.throw_if_failed();
-  return {seconds_since(begin) / hops,
+  return {seconds_since(begin_ns) / hops,
           (process_cpu_seconds() - processor_begin) / hops / world_size};
 }
 

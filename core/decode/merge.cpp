@@ -76,7 +76,7 @@ MergeCost merge_cost(MergeKind kind, Index heads, Index head_dim, int world_size
 
 Merger::Merger(MergeKind kind, const AttentionParams& params, int world_size, MemoryMeter* meter)
     : kind_(kind),
-      heads_(params.row_values(1)),
+      heads_(row_values(params, 1)),
       stride_(params.head_dim + 1),
       wide_(meter, world_size == 1 ? 0 : 2 * params.head_dim) {
   if (world_size == 1) return;

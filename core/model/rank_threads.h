@@ -36,12 +36,8 @@ auto run_rank_threads(int world_size, const Make& make, const Work& work) {
       try {
         states[rank] = make(*communicators[rank]);
         work(*states[rank]);
-      } catch (const RunError& error) {
-        ring.fail(error.rank() >= 0 ? error : RunError(error.what(), rank));
-      } catch (const std::bad_alloc&) {
-        ring.fail(RunError("out of memory", rank));
-      } catch (const std::exception& error) {
-        ring.fail(RunError(error.what(), rank));
+      } catch (const std::exception&) {
+        ring.fail(handled_error(rank));
       }
     };
     std::vector<std::thread> threads;
@@ -77,7 +73,7 @@ class GroupRings {
 
   // Return the first failure: that of `rank`, in which `thrown` was thrown, or an earlier one. End
   // all waits of all rings. Thread-safe.
-  RunError fail(int rank, const std::exception& thrown) {
+  RunError fail(int rank, const RunError& thrown) {
     const std::lock_guard lock(mutex_);
     if (failure_) return *failure_;
     failure_ = first_failure(rank, thrown);
@@ -92,7 +88,7 @@ class GroupRings {
     return rings_[static_cast<std::size_t>(axis)];
   }
   // Return the failure with a world rank, because a ring names ranks by their places in it.
-  RunError first_failure(int rank, const std::exception& thrown) {
+  RunError first_failure(int rank, const RunError& thrown) {
     for (const Axis axis : kAllAxes) {
       try {
         ring(rank, axis).throw_if_failed();
@@ -101,8 +97,7 @@ class GroupRings {
         return RunError(error.what(), world_rank, error.step());
       }
     }
-    const auto* const error = dynamic_cast<const RunError*>(&thrown);
-    return RunError(thrown.what(), rank, error == nullptr ? -1 : error->step());
+    return RunError(thrown.what(), rank, thrown.step());
   }
 
   const RankGroups& groups_;
@@ -143,10 +138,8 @@ auto run_group_threads(const RankGroups& groups, const Make& make, const Work& w
   const auto or_fail = [&](int rank, const auto& part) {
     try {
       return part();
-    } catch (const std::bad_alloc&) {
-      throw rings.fail(rank, RunError("out of memory"));
-    } catch (const std::exception& error) {
-      throw rings.fail(rank, error);
+    } catch (const std::exception&) {
+      throw rings.fail(rank, handled_error(rank));
     }
   };
   auto ranks = run_rank_threads(

@@ -54,31 +54,21 @@ Index RingAllReduce::bytes_sent(Index size, int world_size, int rank) {
   return 2 * size * kBytes - bytes(whole_here) - bytes(whole_next);
 }
 
-namespace {
-
-// Return the factor for the summed loss.
-double scale_of(LossKind kind, const RingProblem& problem) {
-  return kind == LossKind::sum
-             ? 1
-             : 1 / static_cast<double>(problem.params.batch * problem.partition.seqlen);
-}
-
-}  // namespace
-
-Replica::Replica(const ModelWeights& weights, const RingProblem& problem, Communicator& comm,
+Replica::Replica(const ModelWeights& weights, const Problem& problem, Communicator& comm,
                  std::uint64_t seed, LossKind kind, WorkPulse* pulse)
     : comm_(comm),
       rank_(comm.rank()),
-      ring_(problem, comm, Scheme::ring, pulse),
+      ring_(problem, comm, pulse),
       store_(weights.layout, seed, &ring_.meter()),
       model_(weights, ring_),
       reduction_(store_.gradients_and_loss(), comm.world_size(), &ring_.meter()),
-      scale_(scale_of(kind, problem)) {}
+      scale_(kind == LossKind::sum
+                 ? 1
+                 : 1 / static_cast<double>(problem.shape.batch * problem.shape.seqlen)) {}
 
 double Replica::loss_and_gradients(const std::uint8_t* windows) {
-  const Partition& partition = ring_.ring_problem().partition;
-  const RankBytes bytes =
-      take_rows(windows, ring_.ring_problem().params.batch, partition.seqlen, ring_.local_rows());
+  const AttentionShape& shape = ring_.ring_problem().params;
+  const RankBytes bytes = take_rows(windows, shape.batch, shape.seqlen, ring_.local_rows());
   // [step
   store_.clear_gradients();
   const double loss = model_.loss_and_gradients(store_, bytes, scale_);

@@ -43,9 +43,9 @@ enum class LossKind { mean, sum };
 
 class Replica {
  public:
-  // The problem's params are attention_params(weights.shape, batch). `weights` and `comm` must
-  // outlive it. All ranks give the same seed. Throw as ContextRing does.
-  Replica(const ModelWeights& weights, const RingProblem& problem, Communicator& comm,
+  // `problem` is an attention_problem() of weights.shape. `weights` and `comm` must outlive it. All
+  // ranks give the same seed. Throw as ContextRing does.
+  Replica(const ModelWeights& weights, const Problem& problem, Communicator& comm,
           std::uint64_t seed, LossKind kind = LossKind::mean, WorkPulse* pulse = nullptr);
 
   // Return the loss of the whole batch, in nats, and set store().gradients() to its gradients.

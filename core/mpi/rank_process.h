@@ -5,7 +5,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <new>
 #include <utility>
 
 #include "core/base/error.h"
@@ -38,12 +37,8 @@ class RankProcess {
   auto run(const Work& work) {
     try {
       return work();
-    } catch (const RunError& error) {
-      fail(error.rank() >= 0 ? error : RunError(error.what(), session_.rank()));
-    } catch (const std::bad_alloc&) {
-      fail(RunError("out of memory", session_.rank()));
-    } catch (const std::exception& error) {
-      fail(RunError(error.what(), session_.rank()));
+    } catch (const std::exception&) {
+      fail(handled_error(session_.rank()));
     }
   }
 

@@ -1,7 +1,6 @@
 #include "core/mpi/run_on_mpi.h"
 
 #include <memory>
-#include <new>
 #include <utility>
 
 #include "core/mpi/clock.h"
@@ -126,9 +125,8 @@ class ProcessRun {
     report_.end_ns = rank_->recorder().now_ns();
 
     report_.events.clock_error_ns = rank_engine_->clock_error_ns();
-    report_.predicted_bytes = RankMemory::predicted_bytes(problem_, rank_number_, config_.scheme,
-                                                          config_.backward, config_.kv_buffers) +
-                              rank_engine_->scratch_bytes();
+    report_.predicted_bytes =
+        RankMemory::predicted_bytes(config_, rank_number_) + rank_engine_->scratch_bytes();
     rank_engine_.reset();  // this thread calls MPI again from here on
     report_.after = exchange_clocks(rank_number_, config_.world_size, *wait_);
   }
@@ -219,12 +217,8 @@ RingRun run_one_rank(MpiSession& session, const Problem& config, const ProcessIn
   ProcessRun run(session, config, engine);
   try {
     return run.run(inputs, gather_outputs, progress);
-  } catch (const RunError& error) {
-    run.fail(error.rank() >= 0 ? error : RunError(error.what(), session.rank()));
-  } catch (const std::bad_alloc&) {
-    run.fail(RunError("out of memory", session.rank()));
-  } catch (const std::exception& error) {
-    run.fail(RunError(error.what(), session.rank()));
+  } catch (const std::exception&) {
+    run.fail(handled_error(session.rank()));
   }
 }
 

@@ -77,7 +77,7 @@ std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
   // A rank alone in sending first would only be late, because its peer takes the block anyway.
   if (injection.rank != inner->rank() && injection.fault != Fault::send_first) return inner;
   const RingProblem problem = config.ring_problem();
-  const Index row_bytes = 2 * problem.params.kv_values(1) * bytes_of(config.dtype);
+  const Index row_bytes = 2 * kv_values(problem.params, 1) * bytes_of(config.dtype);
   return std::make_unique<FaultyCommunicator>(std::move(inner), injection, row_bytes,
                                               row_bytes * problem.partition.max_rows(), lives,
                                               space);

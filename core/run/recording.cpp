@@ -1,7 +1,5 @@
 #include "core/run/recording.h"
 
-#include <time.h>
-
 #include <cmath>
 
 #include "core/attention/online_softmax.h"
@@ -52,16 +50,6 @@ void set_lse_errors(std::vector<SoftmaxSample>& samples) {
       }
 }
 
-namespace {
-
-std::int64_t thread_cpu_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::int64_t{1000000000} * now.tv_sec + now.tv_nsec;
-}
-
-}  // namespace
-
 RecordingBackend::RecordingBackend(BlockBackend& inner, Recorder& recorder,
                                    const AttentionParams& params, const RingSchedule& ring,
                                    Listener listener, RankPulse* pulse)
@@ -94,9 +82,9 @@ void RecordingBackend::record_wait(const StepInfo& step, Payload payload, const 
 
 template <class Attend>
 void RecordingBackend::record_compute(const StepInfo& step, Attend&& attend) {
-  const std::int64_t cpu_begin = thread_cpu_ns(), begin = recorder_.now_ns();
+  const std::int64_t cpu_begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), begin = recorder_.now_ns();
   wait_for(attend());
-  const std::int64_t end = recorder_.now_ns(), cpu_end = thread_cpu_ns();
+  const std::int64_t end = recorder_.now_ns(), cpu_end = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   TraceEvent event = compute_event(step, params_, inner_.last_stats());
   event.begin_ns = begin;
   event.end_ns = end;

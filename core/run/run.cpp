@@ -20,16 +20,12 @@ namespace ringscope {
 
 void check_config(const Problem& config) {
   validate(config.shape);
-  if (config.world_size < 1)
-    throw InputError("world-size: " + std::to_string(config.world_size) +
-                     " given, at least 1 accepted");
+  require_between("world-size", config.world_size, 1);
   if (std::find(std::begin(kRunSchemes), std::end(kRunSchemes), config.scheme) ==
       std::end(kRunSchemes))
     throw InputError("scheme: '" + std::string(name_of(config.scheme)) +
                      "' given, ring and allgather run");
-  if (config.kv_buffers < 2)
-    throw InputError("kv-buffers: " + std::to_string(config.kv_buffers) +
-                     " given, at least 2 accepted");
+  require_between("kv-buffers", config.kv_buffers, 2);
   if (!(config.timeout_s > 0 && std::isfinite(config.timeout_s)))
     throw InputError("timeout: " + std::to_string(config.timeout_s) +
                      " given, seconds above 0 accepted");
@@ -84,10 +80,8 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
       ranks[r]->run(engines[r]->communicator(), engines[r]->backend());
       engines[r]->finish();
       end_ns[r] = ranks[r]->recorder().now_ns();
-    } catch (const RunError& error) {
-      engine.fail(error.rank() >= 0 ? error : RunError(error.what(), rank));
-    } catch (const std::exception& error) {
-      engine.fail(RunError(error.what(), rank));
+    } catch (const std::exception&) {
+      engine.fail(handled_error(rank));
     }
     if (watchdog) watchdog->ended(rank);
   };
@@ -198,9 +192,7 @@ RingRun run_ranks(const Problem& config, const AttentionInputs& inputs, Engine& 
     of_rank(rank.rank(), [&] { rank.give_outputs(sink); });
     take_recording(rank, *engines[r], result.recording);
     result.peak_bytes.push_back(rank.peak_bytes());
-    result.predicted_bytes.push_back(RankMemory::predicted_bytes(problem, rank.rank(),
-                                                                 config.scheme, config.backward,
-                                                                 config.kv_buffers) +
+    result.predicted_bytes.push_back(RankMemory::predicted_bytes(config, rank.rank()) +
                                      engines[r]->scratch_bytes());
   }
   result.engine_notes = engine.notes();
@@ -216,8 +208,7 @@ RingRun run_on_threads(const Problem& config, const AttentionInputs& inputs,
 }
 
 Index predicted_rank_bytes(const Problem& config, int rank) {
-  return RankMemory::predicted_bytes(config.ring_problem(), rank, config.scheme, config.backward,
-                                     config.kv_buffers) +
+  return RankMemory::predicted_bytes(config, rank) +
          BlockwiseScratch::bytes(config.shape.head_dim, config.backward);
 }
 

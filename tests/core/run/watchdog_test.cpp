@@ -300,10 +300,9 @@ TEST(Watchdog, WhoIsAtWorkWhenTheRunFailsLeavesIt) {
 // Not by the test's own backend: the tile loops of the CPU themselves tick, and can be stopped.
 TEST(Watchdog, TilesTickAndStop) {
   const Index rows = 200, d = 8;
-  const RingProblem problem{{1, 2, 1, d, DType::f32, 1.0},
-                            Mask{.seqlen = rows, .causal = false},
-                            {PartitionKind::contiguous, rows, 1}};
-  RankMemory mine(problem, 0, Scheme::ring, true, 2);
+  const Problem config{.shape = {1, 2, 1, rows, d}, .softmax_scale = 1.0, .backward = true};
+  const RingProblem problem = config.ring_problem();
+  RankMemory mine(config, 0);
   std::fill(mine.q.begin(), mine.q.end(), std::byte{0});
   std::fill(mine.dout.begin(), mine.dout.end(), std::byte{0});
   std::fill_n(mine.own_kv(), problem.kv_bytes(0), std::byte{0});
