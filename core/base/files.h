@@ -5,20 +5,38 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/math.h"
 
 namespace ringscope {
 
+// Owns a file descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor();
+
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_ = -1;
+};
+
 class InputFile {
  public:
   // Open `path`. `kind` is what a message names as accepted, such as ".npy file". This and read()
   // throw InputError without the path, because callers add it to their own complaints as well.
   InputFile(const std::string& path, std::string kind);
-  ~InputFile();
-  InputFile(const InputFile&) = delete;
-  InputFile& operator=(const InputFile&) = delete;
 
   Index size() const { return size_; }  // bytes
 
@@ -29,7 +47,7 @@ class InputFile {
   [[noreturn]] void fail(int error) const;
 
   std::string kind_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   Index size_ = 0;
 };
 
