@@ -71,13 +71,9 @@ class RankProcess {
   RankPulse& pulse() { return pulse_; }
 
  private:
-  // How long a rank that knows of a failure waits for rank 0's verdict, in seconds.
-  static constexpr double kFailureSeconds = 1;
-
   // Tell all ranks, and throw rank 0's verdict on the run.
   [[noreturn]] void fail(const RunError& error) {
-    line_.fail(error);
-    const RunError agreed = line_.wait_for_failure(kFailureSeconds).value_or(error);
+    const RunError agreed = agreed_failure(line_, error);
     stop(agreed);
     comm_.reset();
     line_.unwatch();

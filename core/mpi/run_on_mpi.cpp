@@ -6,7 +6,6 @@
 #include "core/mpi/clock.h"
 #include "core/mpi/mpi_calls.h"
 #include "core/mpi/mpi_communicator.h"
-#include "core/mpi/process_wait.h"
 #include "core/mpi/rank_report.h"
 #include "core/mpi/row_stream.h"
 #include "core/run/cpu_engine.h"
@@ -16,10 +15,6 @@
 namespace ringscope {
 
 namespace {
-
-// How long a rank that knows of a failure waits for rank 0's verdict, and rank 0 for what the
-// others recorded, in seconds.
-constexpr double kFailureSeconds = 1;
 
 // One rank's part of a run, from its memory to its report.
 class ProcessRun {
@@ -54,8 +49,7 @@ class ProcessRun {
 
   // Tell all ranks, and throw rank 0's verdict on the run.
   [[noreturn]] void fail(const RunError& error) {
-    line_.fail(error);
-    const RunError agreed = line_.wait_for_failure(kFailureSeconds).value_or(error);
+    const RunError agreed = agreed_failure(line_, error);
     stop(agreed);
     if (rank_engine_ != nullptr) {
       try {
@@ -88,25 +82,20 @@ class ProcessRun {
   void take_inputs(const ProcessInputs& inputs) {
     if (!inputs.is_scattered) return rank_->take_inputs(*inputs.generated);
     const AttentionShape& shape = config_.shape;
-    const auto values_of = [&](const LocalRows& rows) {
-      return input_values(shape, rows, config_.backward);
-    };
+    const auto tensors = input_tensors(config_.backward);
     if (rank_number_ != 0) {
-      RowReceiver source(shape, 0, values_of(rows_of(rank_number_)), *wait_);
+      RowReceiver source(shape, 0, values_in(shape, tensors, rows_of(rank_number_)), *wait_);
       return rank_->take_inputs(source);
     }
     std::vector<float> values(static_cast<std::size_t>(piece_values(shape)));
     for (int peer = 1; peer < config_.world_size; ++peer) {
       const LocalRows rows = rows_of(peer);
-      RowSender sender(shape, peer, values_of(rows), *wait_);
-      const auto send = [&](Tensor tensor) {
+      RowSender sender(shape, peer, values_in(shape, tensors, rows), *wait_);
+      for (const Tensor tensor : tensors)
         for_each_piece(shape, tensor, rows, [&](const RowsOfHead& piece) {
           inputs.at_rank_0->get(piece, values.data());
           sender.put(piece, values.data());
         });
-      };
-      for (const Tensor tensor : kForwardInputs) send(tensor);
-      if (config_.backward) send(Tensor::dout);
       sender.finish();
     }
     rank_->take_inputs(*inputs.at_rank_0);
@@ -147,11 +136,9 @@ class ProcessRun {
   // Rank 0 takes its own outputs, then those of the others one after the other.
   void give_outputs() {
     const AttentionShape& shape = config_.shape;
-    const auto values_of = [&](const LocalRows& rows) {
-      return output_values(shape, rows, config_.backward);
-    };
+    const auto tensors = output_tensors(config_.backward);
     if (rank_number_ != 0) {
-      RowSender sink(shape, 0, values_of(rows_of(rank_number_)), *wait_);
+      RowSender sink(shape, 0, values_in(shape, tensors, rows_of(rank_number_)), *wait_);
       rank_->give_outputs(sink);
       return sink.finish();
     }
@@ -161,16 +148,12 @@ class ProcessRun {
     std::vector<float> values(static_cast<std::size_t>(piece_values(shape)));
     for (int peer = 1; peer < config_.world_size; ++peer) {
       const LocalRows rows = rows_of(peer);
-      RowReceiver source(shape, peer, values_of(rows), *wait_);
-      const auto receive = [&](Tensor tensor) {
+      RowReceiver source(shape, peer, values_in(shape, tensors, rows), *wait_);
+      for (const Tensor tensor : tensors)
         for_each_piece(shape, tensor, rows, [&](const RowsOfHead& piece) {
           source.get(piece, values.data());
           sink.put(piece, values.data());
         });
-      };
-      for (const Tensor tensor : kForwardOutputs) receive(tensor);
-      if (config_.backward)
-        for (const Tensor tensor : kBackwardOutputs) receive(tensor);
     }
   }
 
