@@ -78,11 +78,15 @@ struct HopTimes {
   double gradient = 0;  // 0 in the forward pass
 };
 
+// Return the times of hops around `ranks` ranks over one kind of link. They are 0 where there is no
+// other rank to send to.
+HopTimes hop_times(const Problem& job, Pass pass, int ranks, double bytes_per_s, double latency_s) {
+  if (ranks == 1) return {};
+  const auto seconds = [&](double bytes) { return latency_s + bytes / bytes_per_s; };
+  return {seconds(kv_hop_bytes(job)), pass == Pass::forward ? 0 : seconds(gradient_hop_bytes(job))};
+}
 HopTimes hop_times(const Problem& job, const Rates& rates, Pass pass) {
-  if (job.world_size == 1) return {};
-  const double kv = kv_hop_bytes(job) / rates.bytes_per_s + rates.latency_s;
-  if (pass == Pass::forward) return {kv, 0};
-  return {kv, gradient_hop_bytes(job) / rates.bytes_per_s + rates.latency_s};
+  return hop_times(job, pass, job.world_size, rates.bytes_per_s, rates.latency_s);
 }
 
 PassTime ring_pass(const Problem& job, const Balance& balance, const Rates& rates, Pass pass) {
@@ -165,25 +169,11 @@ LayerTime layer_time(const Problem& job, const Balance& balance, const Rates& ra
 
 namespace {
 
-struct TwoLevelHopTimes {
-  double kv = 0;
-  double gradient = 0;  // 0 in the forward pass
-};
-
-// Return the hop times on one level. They are 0 where there is no other rank to send to.
-TwoLevelHopTimes hop_times(const Problem& job, Pass pass, int ranks, double bytes_per_s,
-                           double latency_s) {
-  if (ranks == 1) return {};
-  const auto seconds = [&](double bytes) { return latency_s + bytes / bytes_per_s; };
-  return {seconds(kv_hop_bytes(job)), pass == Pass::forward ? 0 : seconds(gradient_hop_bytes(job))};
-}
-
 PassTime pass_time(const Problem& job, const Balance& balance, const Rates& rates, const Link& link,
                    Pass pass) {
   const int places = job.ranks_a_node();
-  const TwoLevelHopTimes here = hop_times(job, pass, places, rates.bytes_per_s, rates.latency_s);
-  const TwoLevelHopTimes between =
-      hop_times(job, pass, job.nodes, link.bytes_per_s, link.latency_s);
+  const HopTimes here = hop_times(job, pass, places, rates.bytes_per_s, rates.latency_s);
+  const HopTimes between = hop_times(job, pass, job.nodes, link.bytes_per_s, link.latency_s);
   PassTime time;
   double slowest = 0;
   auto step = balance.steps.begin();

@@ -74,11 +74,11 @@ MergeCost merge_cost(MergeKind kind, Index heads, Index head_dim, int world_size
   return cost;
 }
 
-Merger::Merger(MergeKind kind, const AttentionParams& params, int world_size, MemoryMeter* meter)
+Merger::Merger(MergeKind kind, const AttentionShape& shape, int world_size, MemoryMeter* meter)
     : kind_(kind),
-      heads_(row_values(params, 1)),
-      stride_(params.head_dim + 1),
-      wide_(meter, world_size == 1 ? 0 : 2 * params.head_dim) {
+      heads_(row_values(shape, 1)),
+      stride_(shape.head_dim + 1),
+      wide_(meter, world_size == 1 ? 0 : 2 * shape.head_dim) {
   if (world_size == 1) return;
   const Index heads = kind == MergeKind::ring ? ceil_div(heads_, world_size) : heads_;
   incoming_ = {meter, heads * stride_};

@@ -67,34 +67,10 @@ std::unique_ptr<BlockBackend> with_delays(BlockBackend& inner, const Problem& co
 enum class RankLives { in_a_thread, in_a_process };
 
 // Return `inner`, or a decorator that owns it if `config` has this rank commit a mistake. `config`
-// must outlive it, and so must `space`, in which the blocks lie.
+// must outlive it, and so must `space`, in which the blocks lie. Every hop of the pass with the
+// mistake must go through it.
 std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
                                           const Problem& config, RankLives lives,
                                           MemorySpace& space = host_memory());
-
-class FaultyCommunicator : public Communicator {
- public:
-  // `row_bytes` is the size of one row of a KV block (K and V of all heads), `block_bytes` that of
-  // the largest block. Every hop of the pass with the mistake must go through this object.
-  FaultyCommunicator(std::unique_ptr<Communicator> inner, const Injection& injection,
-                     Index row_bytes, Index block_bytes, RankLives lives, MemorySpace& space);
-
-  int rank() const override { return inner_->rank(); }
-  int world_size() const override { return inner_->world_size(); }
-  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override;
-
- private:
-  Exchange with_wrong_count(Exchange hop);
-  Exchange with_overwritten_block(Exchange hop, std::initializer_list<Completion> after);
-  [[noreturn]] void die(int step) const;
-
-  Injection injection_;
-  Index row_bytes_;
-  RankLives lives_;
-  MemoryMeter meter_;
-  // Allocated beforehand, because a device must not allocate while transfers wait for each other.
-  Buffer<std::byte> sent_instead_;
-  std::unique_ptr<Communicator> inner_;  // destroyed first, while the buffer can still be read
-};
 
 }  // namespace ringscope
