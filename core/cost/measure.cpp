@@ -26,9 +26,9 @@ Buffer<std::byte> random_values(Index count, DType dtype, std::uint64_t seed) {
   return bytes;
 }
 
-// Times the CPU kernels on one query head and blocks of random values. It attends a block as a whole
-// and does the same work in pieces, which separates the costs of pairs, rows and keys. As in a ring,
-// the rows exceed a core's own cache, and every call attends another block than the last.
+// Times the CPU kernels on one query head and blocks of random values. It attends a block as a
+// whole and does the same work in pieces, which separates the costs of pairs, rows and keys. As in
+// a ring, the rows exceed a core's own cache, and every call attends another block than the last.
 class KernelBench {
  public:
   static constexpr Index kRowPiece = 4 * kTileRows;

@@ -72,7 +72,8 @@ struct CpuMeasurement {
   double seconds = 0.6;  // per core, pass and thread; half as long for the hops
 };
 
-// Time a block as a whole and in pieces in turn, and take the fastest of each. The differences are the costs of rows and keys. Throw as measure_rates() does.
+// Time a block as a whole and in pieces in turn, and take the fastest of each. The differences are
+// the costs of rows and keys. Throw as measure_rates() does.
 CpuFigures measure_cpu(const CpuMeasurement& what);
 
 // Measure a ring of threads that does nothing else, by the processor time of the whole process.

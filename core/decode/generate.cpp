@@ -15,7 +15,7 @@
 #include "core/problem/mask.h"
 #include "core/ring/rank_memory.h"
 #include "core/ring/ring.h"
-#include "core/run/faulty_ring.h"
+#include "core/run/recording.h"
 #include "core/trace/recorder.h"
 
 namespace ringscope {

@@ -108,7 +108,6 @@ class Merger {
 
  private:
   void merge_heads(float* into, const float* other, Index heads);
-  void around_ring(Communicator& comm, float* partial);
   void up_and_down_tree(Communicator& comm, float* partial);
 
   MergeKind kind_;

@@ -23,8 +23,8 @@ struct RankBytes {
 // Return the bytes on the rank's rows from `windows` [batch, seqlen + 1], the same on every rank.
 RankBytes take_rows(const std::uint8_t* windows, Index batch, Index seqlen, const LocalRows& rows);
 
-// Return the bill of a model's buffers for `tokens` rows, besides those of its ring and weights. The
-// letters are those of core/cost/model_step.h.
+// Return the bill of a model's buffers for `tokens` rows, besides those of its ring and weights.
+// The letters are those of core/cost/model_step.h.
 std::vector<MemoryPart> model_memory(const ModelShape& shape, Index tokens);
 
 class Model {

@@ -9,8 +9,8 @@
 
 namespace ringscope {
 
-// How long a rank that knows of a failure waits for rank 0's verdict, and rank 0 for what the others
-// recorded, in seconds.
+// How long a rank that knows of a failure waits for rank 0's verdict, and rank 0 for what the
+// others recorded, in seconds.
 inline constexpr double kFailureSeconds = 1;
 
 // Tell all ranks of a failure, and return rank 0's verdict on the run.

@@ -53,7 +53,7 @@ void set_lse_errors(std::vector<SoftmaxSample>& samples) {
 RecordingBackend::RecordingBackend(BlockBackend& inner, Recorder& recorder,
                                    const AttentionParams& params, const RingSchedule& ring,
                                    Listener listener, RankPulse* pulse)
-    : inner_(inner),
+    : ForwardingBackend(inner),
       recorder_(recorder),
       params_(params),
       ring_(ring),
@@ -101,10 +101,6 @@ void RecordingBackend::record_samples(const StepInfo& step, const Region& region
   });
 }
 
-Completion RecordingBackend::begin(const QueryBlock& q, const SoftmaxState& state) {
-  return inner_.begin(q, state);
-}
-
 Completion RecordingBackend::attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                                     const KvBlock& block, const SoftmaxState& state,
                                     const Completion& after) {
@@ -118,10 +114,6 @@ Completion RecordingBackend::finish(const QueryBlock& q, const SoftmaxState& sta
   const Completion finished = inner_.finish(q, state);
   set_lse_errors(recorder_.samples());  // the final lse is known only now
   return finished;
-}
-
-Completion RecordingBackend::begin_backward(const QueryBlock& q, const BackwardState& state) {
-  return inner_.begin_backward(q, state);
 }
 
 Completion RecordingBackend::attend_backward(const StepInfo& step, const Region& region,
