@@ -6,15 +6,14 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/model/rank_groups.h"
 #include "core/ring/thread_communicator.h"
+#include "core/run/engine.h"
 
 namespace ringscope {
 
@@ -32,23 +31,13 @@ auto run_rank_threads(int world_size, const Make& make, const Work& work) {
     std::vector<std::unique_ptr<ThreadCommunicator>> communicators;
     for (int rank = 0; rank < world_size; ++rank)
       communicators.push_back(std::make_unique<ThreadCommunicator>(ring, rank));
-    const auto run_one = [&](int rank) {
-      try {
-        states[rank] = make(*communicators[rank]);
-        work(*states[rank]);
-      } catch (const std::exception&) {
-        ring.fail(handled_error(rank));
-      }
-    };
-    std::vector<std::thread> threads;
-    threads.reserve(states.size());
-    try {
-      for (int rank = 0; rank < world_size; ++rank) threads.emplace_back(run_one, rank);
-    } catch (const std::exception& error) {
-      ring.fail(RunError(std::string("cannot start a thread: ") + error.what(),
-                         static_cast<int>(threads.size())));
-    }
-    for (std::thread& thread : threads) thread.join();
+    run_on_rank_threads(
+        world_size,
+        [&](int rank) {
+          states[rank] = make(*communicators[rank]);
+          work(*states[rank]);
+        },
+        [&](int, const RunError& error) { ring.fail(error); });
   }
   ring.throw_if_failed();
   return states;

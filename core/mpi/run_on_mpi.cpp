@@ -25,10 +25,8 @@ class ProcessRun {
         line_(session.lifeline()),
         rank_number_(session.rank()),
         problem_(config.ring_problem()) {
-    run_.recording.info = run_info(config, engine.name());
+    run_.recording = empty_recording(config, engine.name());
     const auto world_size = static_cast<std::size_t>(config.world_size);
-    run_.recording.events.resize(world_size);
-    run_.recording.dropped.resize(world_size);
     run_.peak_bytes.resize(world_size);
     run_.predicted_bytes.resize(world_size);
     report_.origin_ns = monotonic_ns();
@@ -122,15 +120,11 @@ class ProcessRun {
 
   // Report progress by rank 0's share of the work, which stands for all.
   Engine::Listener listener(const Progress& progress) const {
-    if (!progress || rank_number_ != 0) return {};
+    if (rank_number_ != 0) return {};
     double total = 0;
     for (int owner = 0; owner < config_.world_size; ++owner)
       total += static_cast<double>(problem_.region(0, owner).pairs());
-    if (config_.backward) total *= 2;
-    return [&progress, total, done = 0.0](Index pairs) mutable {
-      done += static_cast<double>(pairs);
-      if (total > 0) progress(done / total);
-    };
+    return progress_listener(progress, (config_.backward ? 2 : 1) * total);
   }
 
   // Rank 0 takes its own outputs, then those of the others one after the other.
@@ -159,11 +153,9 @@ class ProcessRun {
 
   const RankReport& report() {
     if (rank_ == nullptr) return report_;
-    const Recorder& recorder = rank_->recorder();
-    report_.events.events = recorder.events();
-    report_.events.samples = std::as_const(recorder).samples();
-    report_.events.dropped = recorder.dropped();
-    report_.events.peak_bytes = rank_->peak_bytes();
+    const std::int64_t clock_error_ns = report_.events.clock_error_ns;
+    report_.events = rank_->recorded();
+    report_.events.clock_error_ns = clock_error_ns;
     return report_;
   }
 

@@ -47,6 +47,13 @@ void Rank::run(Communicator& comm, BlockBackend& backend) {
   if (config_.backward) home_ = run_backward(config_.scheme, comm, backend, problem_, memory_);
 }
 
+RankEvents Rank::recorded() const {
+  return {.events = recorder_.events(),
+          .samples = recorder_.samples(),
+          .dropped = recorder_.dropped(),
+          .peak_bytes = peak_bytes()};
+}
+
 void Rank::give_outputs(RowSink& outputs) const {
   const AttentionShape& shape = config_.shape;
   std::vector<float> values(static_cast<std::size_t>(piece_values(shape)));

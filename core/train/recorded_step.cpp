@@ -169,15 +169,12 @@ RankEvents moved_by(RankEvents events, std::int64_t ns) {
 Recording recording_of_step(const TrainingSettings& settings, const Deal& deal, Index train_step,
                             Index layer, std::vector<RankEvents> ranks) {
   const std::int64_t earliest = earliest_of(ranks);
-  Recording recording;
-  recording.info = run_info(attention_problem(settings, deal), "cpu");
+  Recording recording = empty_recording(attention_problem(settings, deal), "cpu");
   recording.info.base_time_ns = system_ns_at(earliest);
   if (settings.shape.layers > 0)
     recording.info.training = RecordedLayer{train_step, static_cast<std::int32_t>(layer),
                                             static_cast<std::int32_t>(settings.shape.layers)};
-  recording.events.resize(ranks.size());
   recording.model.resize(ranks.size());
-  recording.dropped.resize(ranks.size());
   for (std::size_t r = 0; r < ranks.size(); ++r)
     add_rank(recording, static_cast<int>(r), moved_by(std::move(ranks[r]), -earliest));
   return recording;
