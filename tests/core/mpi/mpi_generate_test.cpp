@@ -1,4 +1,5 @@
 // Text from a checkpoint with a process a rank, by mpirun.
+#include "tests/core/base/thrown.h"
 #include "tests/core/mpi/mpirun.h"
 
 namespace ringscope {
@@ -10,7 +11,7 @@ TEST(MpiGenerate, SaysAndSendsWhatThreadsDo) {
   for (const int world_size : {3, 4}) {
     const MpiResult run = run_driver(world_size, "generate");
     EXPECT_EQ(run.status, 0) << run.output;
-    EXPECT_NE(run.output.find("16 texts compared\n"), std::string::npos) << run.output;
+    expect_contains(run.output, "16 texts compared\n");
   }
 }
 

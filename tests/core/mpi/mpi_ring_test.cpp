@@ -1,5 +1,6 @@
 // Ranks as processes, by mpirun: the same bits as threads, and runs that fail end.
 #include "core/mpi/mpi_session.h"
+#include "tests/core/base/thrown.h"
 #include "tests/core/mpi/mpirun.h"
 
 namespace ringscope {
@@ -11,7 +12,7 @@ TEST_P(MpiRing, EqualsTheRingOnThreadsBitForBit) {
   RINGSCOPE_SKIP_WITHOUT_MPIRUN();
   const MpiResult run = run_driver(GetParam(), "sweep");
   EXPECT_EQ(run.status, 0) << run.output;
-  EXPECT_NE(run.output.find(" runs compared\n"), std::string::npos) << run.output;
+  expect_contains(run.output, " runs compared\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(WorldSize, MpiRing, testing::Range(1, 9),
@@ -30,7 +31,7 @@ TEST(MpiGroups, TensorParallelHeadsWithARingEqualThoseOnThreadsBitForBit) {
   RINGSCOPE_SKIP_WITHOUT_MPIRUN();
   const MpiResult run = run_driver(4, "tensor_parallel");
   EXPECT_EQ(run.status, 0) << run.output;
-  EXPECT_NE(run.output.find("12 runs compared\n"), std::string::npos) << run.output;
+  expect_contains(run.output, "12 runs compared\n");
 }
 
 TEST(MpiBuffers, BlocksComeInAheadWhileARankIsAtWork) {
@@ -38,9 +39,8 @@ TEST(MpiBuffers, BlocksComeInAheadWhileARankIsAtWork) {
   for (const int world_size : {2, 5}) {
     const MpiResult run = run_driver(world_size, "ahead");
     EXPECT_EQ(run.status, 0) << run.output;
-    EXPECT_NE(run.output.find("3 buffers: " + std::to_string(world_size == 2 ? 1 : 2) + " ahead\n"),
-              std::string::npos)
-        << run.output;
+    expect_contains(run.output,
+                    "3 buffers: " + std::to_string(world_size == 2 ? 1 : 2) + " ahead\n");
   }
 }
 
@@ -49,8 +49,7 @@ void expect_all_end(const MpiResult& run, int world_size, const std::string& err
   EXPECT_NE(run.status, 0);
   for (int rank = 0; rank < world_size; ++rank) {
     const std::string line = "rank " + std::to_string(rank) + " ends: " + error + "\n";
-    EXPECT_NE(run.output.find(line), std::string::npos)
-        << "missing: " << line << "in: " << run.output;
+    expect_contains(run.output, line);
   }
   EXPECT_EQ(run.output.find("no failure"), std::string::npos) << run.output;
   EXPECT_EQ(run.output.find("recorded: 0 events"), std::string::npos) << run.output;
@@ -79,13 +78,11 @@ TEST(MpiFailure, InputThatRankZeroCannotReadEndsTheOthersWhoWaitForIt) {
   const MpiResult run = run_driver(3, "fail source");
   EXPECT_NE(run.status, 0);
   for (const char* rank : {"rank 0", "rank 1", "rank 2"})
-    EXPECT_NE(run.output.find(std::string(rank) + " ends: rank 0, step -1: the disk is gone\n"),
-              std::string::npos)
-        << run.output;
+    expect_contains(run.output, std::string(rank) + " ends: rank 0, step -1: the disk is gone\n");
 }
 
 TEST(MpiSession, KnowsItsLibraryAndItsLauncher) {
-  EXPECT_NE(mpi_version().find(", MPI "), std::string::npos) << mpi_version();
+  expect_contains(mpi_version(), ", MPI ");
   EXPECT_FALSE(launched_by_mpi());
   ::setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
   EXPECT_TRUE(launched_by_mpi());
