@@ -1,8 +1,7 @@
-#include "core/decode/generate_on_mpi.h"
-
 #include <string_view>
 #include <utility>
 
+#include "core/decode/generate.h"
 #include "core/mpi/rank_process.h"
 #include "core/mpi/rank_report.h"
 

@@ -92,7 +92,7 @@ class Bill {
     const int between = job_.backward && turns < job_.nodes ? turns + 1 : turns;
     const int inside = std::min(job_.nodes * (job_.ranks_a_node() - 1), job_.kv_buffers);
     add_buffers(Kind::kv, "KV blocks between nodes", between, block_ * e_, "2 b c d G e");
-    add_buffers(Kind::kv, "KV blocks inside a node", inside, block_ * e_, "2 b c d G e");
+    add_buffers(Kind::kv_inside, "KV blocks inside a node", inside, block_ * e_, "2 b c d G e");
     if (!job_.backward) return;
     add_buffers(Kind::gradients, "dK, dV, f32: summed, sent, incoming", 3, block_ * 4, "8 b c d G");
     add_buffers(Kind::gradients, "dK, dV, f32, between nodes", 2, block_ * 4, "8 b c d G");
@@ -184,6 +184,9 @@ RankMemory::RankMemory(const Problem& problem, int rank, MemorySpace& space)
         break;
       case Kind::kv:
         allocate_all(kv_, part);
+        break;
+      case Kind::kv_inside:
+        allocate_all(kv_inside_, part);
         break;
       case Kind::gradients:
         allocate_all(gradients_, part);

@@ -19,7 +19,7 @@ namespace ringscope {
 // One line of the bill: buffers of one kind.
 struct MemoryPart {
   // What they hold. RankMemory allocates all but `other`, such as the backend's tile scratch.
-  enum class Kind { q, out_accum, statistics, dout, dq, delta, kv, gradients, other };
+  enum class Kind { q, out_accum, statistics, dout, dq, delta, kv, kv_inside, gradients, other };
 
   Kind kind = Kind::other;
   std::string name;
@@ -51,7 +51,7 @@ class RankMemory {
   MemoryMeter meter_;  // outlives the buffers below
 
  public:
-  // Allocate the parts of a ring's or an all-gather's bill in `space`. A ring's kv_buffers is at
+  // Allocate the parts of the bill in `space`. A ring's kv_buffers is at
   // least 2; more than world_size count as world_size. Throw std::bad_alloc and what the space
   // throws.
   RankMemory(const Problem& problem, int rank, MemorySpace& space = host_memory());
@@ -96,7 +96,7 @@ class RankMemory {
   Scheme scheme_;
   bool backward_;
   int kv_buffers_;
-  std::vector<Buffer<std::byte>> kv_;
+  std::vector<Buffer<std::byte>> kv_, kv_inside_;  // kv_inside_: those inside a node (two-level)
   std::vector<Buffer<float>> gradients_;
 };
 

@@ -1,5 +1,3 @@
-#include "core/train/train_on_mpi.h"
-
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +9,7 @@
 #include "core/mpi/mpi_calls.h"
 #include "core/mpi/rank_process.h"
 #include "core/mpi/rank_report.h"
+#include "core/train/training_run.h"
 
 namespace ringscope {
 namespace {

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/sim/machine/topology.h"
 
@@ -273,7 +272,7 @@ Topology parse_topology(std::string_view text, const std::string& source) {
 }
 
 Topology read_topology(const std::string& path) {
-  return parse_topology(read_file(path, "file of a topology", kMostTableBytes), path);
+  return parse_topology(read_table(path, "file of a topology"), path);
 }
 
 }  // namespace ringscope
