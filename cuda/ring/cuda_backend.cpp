@@ -91,11 +91,12 @@ Completion CudaBackend::attend_backward(const StepInfo& step, const Region& regi
   const Range range("attend_backward");
   const BackwardKernel& kernel = *kernels_.kernels.backward;
   const int tile = kernels_.backward_tiles.at(static_cast<std::size_t>(step.step));
+  const Index values = kv_values(params_, block.rows);
   if (skips(step, region, kernel, tile)) {
     wait_on(stream(), after);
-    if (kv_values > 0)
+    if (values > 0)
       RINGSCOPE_CUDA(cudaMemsetAsync(
-          gradient.data, 0, static_cast<std::size_t>(2 * kv_values) * sizeof(float), stream()));
+          gradient.data, 0, static_cast<std::size_t>(2 * values) * sizeof(float), stream()));
     return end();
   }
   launch_allowed_keys(on_device(region), allowed_keys_.data(), stream());
@@ -107,8 +108,7 @@ Completion CudaBackend::attend_backward(const StepInfo& step, const Region& regi
   arguments.softmax_scale = static_cast<float>(params_.softmax_scale);
   arguments.q = q.q;
   arguments.k = block.data;
-  arguments.v = static_cast<const std::byte*>(block.data) +
-                kv_values(params_, block.rows) * bytes_of(params_.dtype);
+  arguments.v = static_cast<const std::byte*>(block.data) + values * bytes_of(params_.dtype);
   arguments.dout = q.dout;
   arguments.allowed_keys = allowed_keys_.data();
   arguments.allowed_queries = allowed_queries_.data();
@@ -117,7 +117,7 @@ Completion CudaBackend::attend_backward(const StepInfo& step, const Region& regi
   arguments.delta = state.delta;
   arguments.dq = state.dq;
   arguments.dk = gradient.data;
-  arguments.dv = gradient.data + kv_values;
+  arguments.dv = gradient.data + values;
   arguments.counters = counters_.data() + slot(step);
   kernel.launch(arguments, params_.dtype, tile, stream());
   return end();
