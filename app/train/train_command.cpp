@@ -21,7 +21,7 @@
 #include <optional>
 
 #include "core/process/agreement.h"
-#include "core/train/train_on_mpi.h"
+#include "core/train/training_run.h"
 #endif
 
 namespace ringscope {

@@ -2,24 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 #include "core/base/error.h"
 #include "core/base/files.h"
 
 namespace ringscope {
 
-namespace {
-constexpr Index kMostBytes = Index{1} << 20;
-}  // namespace
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
 
-std::string read_table(const std::string& path, const std::string& kind) try {
-  const InputFile file(path, kind);
-  if (file.size() > kMostBytes)
-    throw InputError(fmt::format("{} bytes in it; accepted: at most {}", file.size(), kMostBytes));
-  std::string text(static_cast<std::size_t>(file.size()), '\0');
-  file.read(text.data(), file.size(), 0);
-  return text;
-} catch (const InputError& error) {
-  throw InputError(about_file(path, error.what()));
+std::string read_table(const std::string& path, const std::string& kind) {
+  return read_file(path, kind, Index{1} << 20);
 }
 
 std::vector<std::string> words_of(std::string_view line) {
@@ -32,6 +33,29 @@ std::vector<std::string> words_of(std::string_view line) {
     words.emplace_back(line.substr(0, end));
     line.remove_prefix(end);
   }
+}
+
+std::string seconds_text(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.2f} ms", seconds * 1e3);
+  return fmt::format("{:.1f} us", seconds * 1e6);
+}
+
+std::string bytes_text(double bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < std::size(kUnits); ++unit) bytes /= 1024;
+  return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
+}
+
+std::string gb_text(double bytes) {
+  if (bytes >= 0.995e9) return fmt::format("{:.2f} GB", bytes / 1e9);
+  if (bytes >= 0.995e6) return fmt::format("{:.2f} MB", bytes / 1e6);
+  return fmt::format("{:.2f} kB", bytes / 1e3);
+}
+
+std::string count_text(Index count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 }  // namespace ringscope

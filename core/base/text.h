@@ -1,26 +1,49 @@
-// Parsers for short texts that users write: an enumerator's name, and tables of words.
+// Short texts that users write, read: a name, a number, tables of words. And numbers written for
+// users, with their units.
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "core/base/error.h"
 
 namespace ringscope {
 
+// Return "ring, allgather": the name_of() of every value.
+template <class Values>
+std::string names_of_all(const Values& all) {
+  std::string names;
+  for (const auto& value : all) names += (names.empty() ? "" : ", ") + std::string(name_of(value));
+  return names;
+}
+
 // Return the value among `all` whose name_of() is `text`. Throw an InputError that lists the names.
 template <class E, std::size_t N>
 E parse_name(std::string_view text, const E (&all)[N]) {
-  std::string accepted;
-  for (const E value : all) {
+  for (const E value : all)
     if (text == name_of(value)) return value;
-    accepted += (accepted.empty() ? "" : ", ") + std::string(name_of(value));
-  }
-  throw InputError("'" + std::string(text) + "' given; accepted: " + accepted);
+  throw InputError("'" + std::string(text) + "' given; accepted: " + names_of_all(all));
 }
+
+// Return the number that the whole of `text` spells, or none if it spells none that T holds. A
+// floating-point number may be infinite or NaN.
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+// Return the parts of `text` between separators, at least one, which may be empty.
+std::vector<std::string_view> split(std::string_view text, char separator);
 
 // ---
 // Tables are lines of words, with comments after '#'.
@@ -41,5 +64,17 @@ void for_each_line(std::string_view text, F&& f) {
 
 // Return the words of `line` before any '#', split at blanks.
 std::vector<std::string> words_of(std::string_view line);
+
+// ---
+// Numbers for people.
+
+// Return "12.34 ms", in s, ms or us.
+std::string seconds_text(double seconds);
+// Return "12.3 MiB", in powers of 1024, as memory is measured.
+std::string bytes_text(double bytes);
+// Return "1.23 GB", in powers of 1000 from kB to GB, as in data sheets.
+std::string gb_text(double bytes);
+// Return "1 rank", "2 ranks".
+std::string count_text(Index count, std::string_view what);
 
 }  // namespace ringscope

@@ -3,19 +3,12 @@
 // further events are dropped and counted, and the writer says so.
 #pragma once
 
-#include <chrono>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/trace/event.h"
 
 namespace ringscope {
-
-// Return the monotonic clock's nanoseconds. One clock serves all ranks of a process.
-inline std::int64_t monotonic_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // A rank's recorder. Only one thread at a time may use it.
 class Recorder {

@@ -96,10 +96,8 @@ RingRun run_on_gpu(const Problem& config, const AttentionInputs& inputs, const P
 }
 
 Index predicted_gpu_rank_bytes(const Problem& config, int rank) {
-  const RingProblem problem = config.ring_problem();
-  return RankMemory::predicted_bytes(problem, rank, config.scheme, config.backward,
-                                     config.kv_buffers) +
-         CudaBackend::scratch_bytes(problem, rank, config.backward);
+  return RankMemory::predicted_bytes(config, rank) +
+         CudaBackend::scratch_bytes(config.ring_problem(), rank, config.backward);
 }
 
 }  // namespace ringscope::cuda

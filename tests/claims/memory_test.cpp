@@ -307,7 +307,7 @@ CLAIM(C59, StatisticsAreOneARow) {
                        .value = row_values(shape, 1024.0 / 4),
                        .right = exactly(256),
                        .claimed = 4,
-                       .broken = {"one a chunk", row_values(shape, 4)}}}};
+                       .broken = {"one a chunk", row_values(shape, 4.0)}}}};
 }
 
 }  // namespace

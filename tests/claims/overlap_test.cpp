@@ -399,11 +399,11 @@ CLAIM(C74, DecodingIsLinearInTheCache) {
                    .claimed = 2,
                    .broken = {"a block of queries", flops(16384.0 * 16384) / flops(8192.0 * 8192)}},
                   {.what = "values of K and V over those of a query",
-                   .value = 2 * kv_values(shape, 8192) / query_values(shape, 1),
+                   .value = 2 * kv_values(shape, 8192.0) / query_values(shape, 1.0),
                    .right = exactly(2 * 8192),
                    .claimed_words = "dramatic",
                    .broken = {"a block of queries",
-                              2 * kv_values(shape, 8192) / query_values(shape, 8192)}}}};
+                              2 * kv_values(shape, 8192.0) / query_values(shape, 8192.0)}}}};
 }
 
 }  // namespace overlap_test
