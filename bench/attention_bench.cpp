@@ -56,7 +56,9 @@ double eigen_seconds(Index pairs, Index head_dim) {
 // A problem with the arguments head_dim, causal, rows.
 struct Problem {
   explicit Problem(const benchmark::State& state)
-      : params{1, 1, 1, state.range(0), DType::f32, default_softmax_scale(state.range(0))},
+      : params{{1, 1, 1, state.range(2), state.range(0)},
+               DType::f32,
+               default_softmax_scale(state.range(0))},
         rows(state.range(2)),
         mask{rows, state.range(1) != 0},
         region{mask, Partition{PartitionKind::contiguous, rows, 1}.rows_of(0),

@@ -77,10 +77,11 @@ BENCHMARK(BM_RecordEvent);
 // is the share of time that the decorators add. Arguments: rows.
 void BM_RecordingCost(benchmark::State& state) {
   const Index rows = state.range(0);
-  const RingProblem problem{{1, 1, 1, 64, DType::f32, default_softmax_scale(64)},
-                            Mask{.seqlen = rows, .causal = true},
-                            {PartitionKind::zigzag, rows, 1}};
-  RankMemory memory(problem, 0, Scheme::ring, false, 2);
+  const Problem job{.shape = {1, 1, 1, rows, 64},
+                    .mask = MaskSpec::parse("causal"),
+                    .partition = PartitionKind::zigzag};
+  const RingProblem problem = job.ring_problem();
+  RankMemory memory(job, 0);
   std::fill(memory.q.begin(), memory.q.end(), std::byte{0});
   std::fill_n(memory.own_kv(), problem.kv_bytes(0), std::byte{0});
   CpuBackend plain(problem.params, false, nullptr);

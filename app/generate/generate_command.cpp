@@ -8,7 +8,7 @@
 
 #ifdef RINGSCOPE_HAS_MPI
 
-#include "core/decode/generate_on_mpi.h"
+#include "core/decode/generate.h"
 #include "core/process/agreement.h"
 #endif
 

@@ -17,7 +17,7 @@
 
 #ifdef RINGSCOPE_HAS_MPI
 #include "core/process/agreement.h"
-#include "core/train/train_on_mpi.h"
+#include "core/train/training_run.h"
 #endif
 
 namespace ringscope {

@@ -113,7 +113,7 @@ void require_training_memory(const TrainSetup& setup, int ranks) {
   const double weights = static_cast<double>(ModelWeights(plan.settings.shape).layout.size());
   // Count the checkpoint that the run began with, and three copies while one is written.
   const double checkpoints = 12 * weights * (plan.start == nullptr ? 3 : 4);
-  const double training = ranks * training_rank_bytes(plan.settings, plan.deal);
+  const double training = ranks * total_bytes(training_memory(plan.settings, plan.deal));
   double sampling = 0;  // by one rank, after the others have ended
   if (setup.sample) {
     const Partition prompt{plan.deal.partition, static_cast<Index>(setup.sample->prompt.size()), 1};

@@ -19,14 +19,14 @@ void begin_backward(const AttentionParams& params, const QueryBlock& q,
   const Index d = params.head_dim;
   visit_dtype(params.dtype, [&]<class Stored>(Stored) {
     const Stored* dout = static_cast<const Stored*>(q.dout);
-    for (Index i = 0; i < params.row_values(q.rows); ++i) {
+    for (Index i = 0; i < row_values(params, q.rows); ++i) {
       double sum = 0;  // f64, rounded once, because dP - delta is often a small difference
       for (Index x = 0; x < d; ++x)
         sum += static_cast<double>(to_float(dout[i * d + x])) * state.out[i * d + x];
       state.delta[i] = static_cast<float>(sum);
     }
   });
-  for (Index i = 0; i < params.query_values(q.rows); ++i) state.dq[i] = 0;
+  for (Index i = 0; i < query_values(params, q.rows); ++i) state.dq[i] = 0;
 }
 
 namespace {
@@ -58,7 +58,7 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
   BlockStats stats;
   for (Index kv_head = 0; kv_head < params.batch * params.num_heads_kv; ++kv_head) {
     const void* k = offset_by(block.data, params.dtype, kv_head * block.rows * d);
-    const void* v = offset_by(k, params.dtype, params.kv_values(block.rows));
+    const void* v = offset_by(k, params.dtype, kv_values(params, block.rows));
     for (Index key = 0; key < block.rows; key += kTileKeys) {
       const Interval keys{key, min_of(key + kTileKeys, block.rows)};
       if (scratch.pulse != nullptr) scratch.pulse->tick();  // even if all its tiles are empty
@@ -141,7 +141,7 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
         }
       }
       float* const dk = gradient.data + (kv_head * block.rows + keys.first) * d;
-      float* const dv = dk + params.kv_values(block.rows);
+      float* const dv = dk + kv_values(params, block.rows);
       for (Index j = 0; j < keys.size(); ++j)
         for (Index x = 0; x < d; ++x) {
           dk[j * d + x] = scratch.dkeys[j * stride + x];
@@ -155,7 +155,7 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
 
 void finish_backward(const AttentionParams& params, const QueryBlock& q,
                      const BackwardState& state) {
-  for (Index i = 0; i < params.query_values(q.rows); ++i)
+  for (Index i = 0; i < query_values(params, q.rows); ++i)
     state.dq[i] = static_cast<float>(state.dq[i] * params.softmax_scale);
 }
 

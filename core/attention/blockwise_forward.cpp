@@ -31,11 +31,11 @@ Index BlockwiseScratch::bytes(Index head_dim, bool backward) {
 
 void begin_attention(const AttentionParams& params, const QueryBlock& q,
                      const SoftmaxState& state) {
-  for (Index i = 0; i < params.row_values(q.rows); ++i) {
+  for (Index i = 0; i < row_values(params, q.rows); ++i) {
     state.row_max[i] = kMinusInfinity<float>;
     state.row_sum[i] = 0;
   }
-  for (Index i = 0; i < params.query_values(q.rows); ++i) state.out_accum[i] = 0;
+  for (Index i = 0; i < query_values(params, q.rows); ++i) state.out_accum[i] = 0;
 }
 
 namespace {
@@ -73,7 +73,7 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
   BlockStats stats;
   for (Index kv_head = 0; kv_head < params.batch * params.num_heads_kv; ++kv_head) {
     const void* k = offset_by(block.data, params.dtype, kv_head * block.rows * d);
-    const void* v = offset_by(k, params.dtype, params.kv_values(block.rows));
+    const void* v = offset_by(k, params.dtype, kv_values(params, block.rows));
     for (Index key = 0; key < block.rows; key += kTileKeys) {
       const Interval keys{key, min_of(key + kTileKeys, block.rows)};
       if (scratch.pulse != nullptr) scratch.pulse->tick();  // even if all its tiles are empty
@@ -127,7 +127,7 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
 
 void finish_attention(const AttentionParams& params, const QueryBlock& q,
                       const SoftmaxState& state) {
-  for (Index i = 0; i < params.row_values(q.rows); ++i) {
+  for (Index i = 0; i < row_values(params, q.rows); ++i) {
     const RowState<double> row{state.row_max[i], state.row_sum[i]};
     state.lse[i] = static_cast<float>(lse_of(row));
     float* out = state.out_accum + i * params.head_dim;

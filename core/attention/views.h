@@ -5,26 +5,15 @@
 #include <cmath>
 
 #include "core/base/dtype.h"
-#include "core/base/math.h"
+#include "core/problem/shape.h"
 
 namespace ringscope {
 
-// The parameters that stay the same for all blocks.
-struct AttentionParams {
-  Index batch = 1;
-  Index num_heads = 1;
-  Index num_heads_kv = 1;
-  Index head_dim = 1;
+// The parameters that stay the same for all blocks. A block has rows of its own; seqlen is that of
+// the whole problem.
+struct AttentionParams : AttentionShape {
   DType dtype = DType::f32;    // how Q, K, V and dO are stored
   double softmax_scale = 1.0;  // multiplies Q K^T
-
-  Index group_size() const { return num_heads / num_heads_kv; }
-  // Return the number of values in a [batch, num_heads, rows, head_dim] tensor, or with
-  // num_heads_kv heads.
-  Index query_values(Index rows) const { return batch * num_heads * rows * head_dim; }
-  Index kv_values(Index rows) const { return batch * num_heads_kv * rows * head_dim; }
-  // Return the number of values in a [batch, num_heads, rows] tensor.
-  Index row_values(Index rows) const { return batch * num_heads * rows; }
 };
 
 inline double default_softmax_scale(Index head_dim) {

@@ -16,15 +16,8 @@ inline constexpr DType kAllDTypes[] = {DType::f32, DType::bf16, DType::f16};
 constexpr int bytes_of(DType dtype) { return dtype == DType::f32 ? 4 : 2; }
 
 constexpr std::string_view name_of(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return "f32";
-    case DType::bf16:
-      return "bf16";
-    case DType::f16:
-      return "f16";
-  }
-  return "?";
+  constexpr std::string_view names[] = {"f32", "bf16", "f16"};
+  return names[static_cast<int>(dtype)];
 }
 
 // Return the type that `text` names. Throw an InputError that lists the accepted names.

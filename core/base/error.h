@@ -3,6 +3,7 @@
 // one line for people.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -34,19 +35,38 @@ class RunError : public std::runtime_error {
   int step_;
 };
 
+// Return the exception that is being handled as a RunError. It names `rank` and `step` unless it
+// already says where it happened.
+inline RunError handled_error(int rank, int step = -1) {
+  try {
+    throw;
+  } catch (const RunError& error) {
+    return error.rank() >= 0 ? error : RunError(error.what(), rank, step);
+  } catch (const std::bad_alloc&) {
+    return RunError("out of memory", rank, step);
+  } catch (const std::exception& error) {
+    return RunError(error.what(), rank, step);
+  }
+}
+
 // Call f. Whatever it throws leaves as a RunError that names rank and step.
 template <class F>
 void with_step_in_errors(int rank, int step, F&& f) {
   try {
     f();
-  } catch (const RunError& error) {
-    if (error.rank() >= 0) throw;  // it already says where
-    throw RunError(error.what(), rank, step);
-  } catch (const std::bad_alloc&) {
-    throw RunError("out of memory", rank, step);
-  } catch (const std::exception& error) {
-    throw RunError(error.what(), rank, step);
+  } catch (const std::exception&) {
+    throw handled_error(rank, step);
   }
+}
+
+// Throw an InputError that names the setting unless least <= value <= most.
+inline void require_between(const std::string& name, Index value, Index least,
+                            Index most = INT64_MAX) {
+  if (least <= value && value <= most) return;
+  throw InputError(name + ": " + std::to_string(value) + " given, " +
+                   (most == INT64_MAX ? "at least " + std::to_string(least)
+                                      : std::to_string(least) + " to " + std::to_string(most)) +
+                   " accepted");
 }
 
 // Return a * b for a, b >= 0. Throw an InputError naming `what` if it does not fit in 63 bits.

@@ -16,31 +16,26 @@
 
 namespace ringscope {
 
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
 // O_NONBLOCK is set because opening a fifo would otherwise wait for its writer.
 InputFile::InputFile(const std::string& path, std::string kind)
     : kind_(std::move(kind)), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-  if (descriptor_ < 0) fail(errno);
   struct stat facts {};
-  if (::fstat(descriptor_, &facts) != 0) {
-    const int error = errno;
-    ::close(descriptor_);
-    fail(error);
-  }
-  if (!S_ISREG(facts.st_mode)) {
-    ::close(descriptor_);
+  if (!descriptor_.is_open() || ::fstat(descriptor_.get(), &facts) != 0) fail(errno);
+  if (!S_ISREG(facts.st_mode))
     throw InputError(fmt::format("{}; a {} accepted",
                                  S_ISDIR(facts.st_mode) ? "is a directory" : "not a regular file",
                                  kind_));
-  }
   size_ = facts.st_size;
 }
 
-InputFile::~InputFile() { ::close(descriptor_); }
-
 void InputFile::read(char* to, Index count, Index offset) const {
   for (Index done = 0; done < count;) {
-    const ssize_t got =
-        ::pread(descriptor_, to + done, static_cast<std::size_t>(count - done), offset + done);
+    const ssize_t got = ::pread(descriptor_.get(), to + done,
+                                static_cast<std::size_t>(count - done), offset + done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(errno);
     if (got == 0) throw InputError("became shorter while it was read; a finished file accepted");
@@ -54,6 +49,17 @@ void InputFile::fail(int error) const {
 
 std::string about_file(const std::string& path, const std::string& complaint) {
   return (path.empty() ? "''" : path) + ": " + complaint;
+}
+
+std::string read_file(const std::string& path, const std::string& kind, Index most) {
+  return with_path_in_errors(path, [&] {
+    const InputFile file(path, kind);
+    if (file.size() > most)
+      throw InputError(fmt::format("{} bytes in it; accepted: at most {}", file.size(), most));
+    std::string bytes(static_cast<std::size_t>(file.size()), '\0');
+    file.read(bytes.data(), file.size(), 0);
+    return bytes;
+  });
 }
 
 // ---
@@ -147,14 +153,13 @@ std::string path_of_descriptor(int descriptor) {
   return "/proc/self/fd/" + std::to_string(descriptor);
 }
 
-// Open an unnamed file in `folder`. Return -1 if that is impossible or it could not be named later.
-int open_unnamed(const fs::path& folder) {
+// Open an unnamed file in `folder`. Return a closed one if that is
+// impossible or it could not be named later.
+Descriptor open_unnamed(const fs::path& folder) {
   const std::string place = folder.empty() ? "." : folder.string();
-  const int descriptor = ::open(place.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-  if (descriptor < 0 || ::access(path_of_descriptor(descriptor).c_str(), F_OK) == 0)
-    return descriptor;
-  ::close(descriptor);
-  return -1;
+  Descriptor descriptor(::open(place.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
+  const bool has_path = ::access(path_of_descriptor(descriptor.get()).c_str(), F_OK) == 0;
+  return has_path ? std::move(descriptor) : Descriptor();
 }
 
 }  // namespace
@@ -162,36 +167,28 @@ int open_unnamed(const fs::path& folder) {
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   const Target target = target_of(path_);
   target_ = target.path;
-  int descriptor = -1;
+  Descriptor descriptor;
   if (target.direct) {
-    descriptor = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
-    if (descriptor < 0) fail_to_open(path_, errno);
+    descriptor = Descriptor(::open(target_.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!descriptor.is_open()) fail_to_open(path_, errno);
   } else {
     const fs::path folder = fs::path(target_).parent_path();
     descriptor = open_unnamed(folder);
-    unnamed_ = descriptor >= 0;
+    unnamed_ = descriptor.is_open();
     if (!unnamed_)
-      descriptor = make_with_new_name(folder, temporary_, [](const char* name) {
+      descriptor = Descriptor(make_with_new_name(folder, temporary_, [](const char* name) {
         return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-      });
-    if (descriptor < 0) {
+      }));
+    if (!descriptor.is_open()) {
       temporary_.clear();
       fail_to_open(path_, errno);
     }
-    if (target.mode.has_value() && ::fchmod(descriptor, *target.mode) != 0) {
-      const int error = errno;
-      ::close(descriptor);
-      discard();
-      fail(path_, error);
-    }
+    if (target.mode.has_value() && ::fchmod(descriptor.get(), *target.mode) != 0)
+      discard_and_fail(errno);
   }
-  file_ = ::fdopen(descriptor, "wb");
-  if (file_ == nullptr) {
-    const int error = errno;
-    ::close(descriptor);
-    discard();
-    fail(path_, error);
-  }
+  file_ = ::fdopen(descriptor.get(), "wb");
+  if (file_ == nullptr) discard_and_fail(errno);
+  descriptor.release();
 }
 
 AtomicFile::~AtomicFile() { discard(); }
@@ -239,6 +236,12 @@ void AtomicFile::commit() {
   if (temporary_.empty()) return;
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) discard_and_fail(errno);
   temporary_.clear();
+}
+
+void write_file(const std::string& path, std::string_view bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
 }
 
 void require_writable(const std::string& path) {

@@ -5,19 +5,38 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "core/base/error.h"
 #include "core/base/math.h"
 
 namespace ringscope {
+
+// Owns a file descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor();
+
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_ = -1;
+};
 
 class InputFile {
  public:
   // Open `path`. `kind` is what a message names as accepted, such as ".npy file". This and read()
   // throw InputError without the path, because callers add it to their own complaints as well.
   InputFile(const std::string& path, std::string kind);
-  ~InputFile();
-  InputFile(const InputFile&) = delete;
-  InputFile& operator=(const InputFile&) = delete;
 
   Index size() const { return size_; }  // bytes
 
@@ -28,12 +47,27 @@ class InputFile {
   [[noreturn]] void fail(int error) const;
 
   std::string kind_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   Index size_ = 0;
 };
 
 // Return `complaint`, which is about the content of `path`, with the path in front.
 std::string about_file(const std::string& path, const std::string& complaint);
+
+// Call f and return its result. Its InputErrors, which are about `path`, leave with the path in
+// front.
+template <class F>
+decltype(auto) with_path_in_errors(const std::string& path, F&& f) {
+  try {
+    return f();
+  } catch (const InputError& error) {
+    throw InputError(about_file(path, error.what()));
+  }
+}
+
+// Return the bytes of the whole file. `kind` is that of InputFile. Throw an InputError that names
+// `path`, also when there are more than `most`.
+std::string read_file(const std::string& path, const std::string& kind, Index most = INT64_MAX);
 
 // ---
 // Writing a file whole or not at all. The file is written in its folder without a name, then named
@@ -69,6 +103,9 @@ class AtomicFile {
   bool unnamed_ = false;
   std::FILE* file_ = nullptr;
 };
+
+// Write the whole file. Throw as AtomicFile does.
+void write_file(const std::string& path, std::string_view bytes);
 
 // Throw what opening AtomicFile(path) would throw. Call this before long work. It leaves nothing
 // behind.

@@ -221,10 +221,6 @@ NpyHeader header_of(const InputFile& file) {
   return header;
 }
 
-[[noreturn]] void fail_with_path(const std::string& path, const InputError& error) {
-  throw InputError(about_file(path, error.what()));
-}
-
 }  // namespace
 
 NpyHeader parse_npy_header(std::string_view text) {
@@ -276,33 +272,32 @@ NpyArray parse_npy(std::string_view text) {
   return array;
 }
 
-NpyHeader read_npy_header(const std::string& path) try {
-  return header_of(InputFile(path, ".npy file"));
-} catch (const InputError& error) {
-  fail_with_path(path, error);
+NpyHeader read_npy_header(const std::string& path) {
+  return with_path_in_errors(path, [&] { return header_of(InputFile(path, ".npy file")); });
 }
 
-NpyArray read_npy(const std::string& path) try {
-  const InputFile file(path, ".npy file");
-  const NpyHeader header = header_of(file);
-  NpyArray array = [&] {
-    try {
-      return allocate(header);
-    } catch (const std::exception&) {  // bad_alloc or length_error
-      throw RunError(fmt::format("{}: out of memory: {} bytes needed", path, header.values() * 4));
+NpyArray read_npy(const std::string& path) {
+  return with_path_in_errors(path, [&] {
+    const InputFile file(path, ".npy file");
+    const NpyHeader header = header_of(file);
+    NpyArray array = [&] {
+      try {
+        return allocate(header);
+      } catch (const std::exception&) {  // bad_alloc or length_error
+        throw RunError(
+            fmt::format("{}: out of memory: {} bytes needed", path, header.values() * 4));
+      }
+    }();
+    constexpr Index kPiece = 1 << 17;  // values per read
+    std::vector<char> piece(static_cast<std::size_t>(min_of(kPiece, header.values()) * 8));
+    for (Index done = 0; done < header.values(); done += kPiece) {
+      const Index count = min_of(kPiece, header.values() - done);
+      const Index item = value_bytes(header.is_f64);
+      file.read(piece.data(), count * item, header.data_offset + done * item);
+      convert(piece.data(), count, array, done);
     }
-  }();
-  constexpr Index kPiece = 1 << 17;  // values per read
-  std::vector<char> piece(static_cast<std::size_t>(min_of(kPiece, header.values()) * 8));
-  for (Index done = 0; done < header.values(); done += kPiece) {
-    const Index count = min_of(kPiece, header.values() - done);
-    const Index item = value_bytes(header.is_f64);
-    file.read(piece.data(), count * item, header.data_offset + done * item);
-    convert(piece.data(), count, array, done);
-  }
-  return array;
-} catch (const InputError& error) {
-  fail_with_path(path, error);
+    return array;
+  });
 }
 
 std::string npy_header(const std::vector<Index>& shape, bool f64) {

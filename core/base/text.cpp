@@ -9,19 +9,18 @@
 
 namespace ringscope {
 
-namespace {
-constexpr Index kMostBytes = Index{1} << 20;
-}  // namespace
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
 
-std::string read_table(const std::string& path, const std::string& kind) try {
-  const InputFile file(path, kind);
-  if (file.size() > kMostBytes)
-    throw InputError(fmt::format("{} bytes in it; accepted: at most {}", file.size(), kMostBytes));
-  std::string text(static_cast<std::size_t>(file.size()), '\0');
-  file.read(text.data(), file.size(), 0);
-  return text;
-} catch (const InputError& error) {
-  throw InputError(about_file(path, error.what()));
+std::string read_table(const std::string& path, const std::string& kind) {
+  return read_file(path, kind, Index{1} << 20);
 }
 
 std::vector<std::string> words_of(std::string_view line) {

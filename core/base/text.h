@@ -42,6 +42,9 @@ std::optional<T> parse_number(std::string_view text) {
   return value;
 }
 
+// Return the parts of `text` between separators, at least one, which may be empty.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
 // ---
 // Tables are lines of words, with comments after '#'.
 

@@ -2,11 +2,8 @@
 // sent and bytes held. time.h turns them into seconds.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "core/problem/region.h"
-#include "core/ring/problem.h"
+#include "core/ring/rank_memory.h"
 #include "core/trace/event.h"
 
 namespace ringscope {
@@ -20,7 +17,7 @@ namespace ringscope {
 // as in S0, "Arithmetic Complexity". S1, part two, 7.1 and 12.4 count one forward product (claims
 // C31, C32), and S4, part 4, calls multiply-adds FLOPs (C41), so both have half.
 inline double flops_of_pairs(const AttentionShape& shape, double pairs, Pass pass) {
-  return (pass == Pass::forward ? 4 : 10) * query_values(shape, 1) * pairs;
+  return (pass == Pass::forward ? 4 : 10) * query_values(shape, 1.0) * pairs;
 }
 
 // Return the number of pairs that the mask allows in the whole sequence, in O(documents). Throw
@@ -86,29 +83,7 @@ double kv_hop_bytes(const Problem& job);
 double gradient_hop_bytes(const Problem& job);
 
 // ---
-// Predict what a rank holds during one layer's attention, part by part: what RankMemory
-// (core/ring/rank_memory.h) counts, also for Ulysses and two-level rings. Nothing grows with rows x
-// rows, because a tiled kernel never holds the block of scores in S2's table ((S/N)^2; claim C43).
-//
-// S0, "Memory Complexity", counts 6 d c values per rank and head: Q, O, and two each of K and V.
-// That is right for an output in the storage type (C34), but here it is accumulated in f32. S3,
-// entry 4, prints 6 b c h bytes, which are values, and counts other tensors (C35).
-
-struct MemoryPart {
-  std::string name;
-  double bytes = 0;
-  std::string formula;  // in the letters of kMemoryLetters
-};
-
-inline constexpr const char* kMemoryLetters =
-    "b batch, c rows of a rank, S seqlen, N world_size, H heads, G kv heads, d head_dim, e bytes "
-    "of "
-    "a stored value, L layers";
-
-// Return the parts of what a rank with `rows` rows holds at its peak. Omit parts of 0 bytes.
-std::vector<MemoryPart> memory_parts(const Problem& job, double rows);
-
-double total_bytes(const std::vector<MemoryPart>& parts);
+// What a rank holds, by the bill of core/ring/rank_memory.h.
 
 // Return the peak of the rank with the most rows, which is what a device must have.
 double peak_bytes(const Problem& job);

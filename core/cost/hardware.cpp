@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -18,9 +17,26 @@ extern const char kBuiltinHardware[];
 namespace ringscope {
 namespace {
 
-constexpr const char* kGpuFields =
-    "tflops_16bit, tflops_f32, forward_share, backward_share, memory_gb, memory_gb_per_s";
-constexpr const char* kLinkFields = "gb_per_s, latency_us";
+// The figures of an entry: their names, units, and places.
+template <class Entry>
+struct Figure {
+  std::string_view name;
+  double unit;
+  double* (*place)(Entry&);
+};
+
+constexpr Figure<Gpu> kGpuFigures[] = {
+    {"tflops_16bit", 1e12, [](Gpu& gpu) { return &gpu.flops_16bit.emplace(); }},
+    {"tflops_f32", 1e12, [](Gpu& gpu) { return &gpu.flops_f32.emplace(); }},
+    {"forward_share", 1, [](Gpu& gpu) { return &gpu.forward_share; }},
+    {"backward_share", 1, [](Gpu& gpu) { return &gpu.backward_share; }},
+    {"memory_gb", 1e9, [](Gpu& gpu) { return &gpu.memory_bytes; }},
+    {"memory_gb_per_s", 1e9, [](Gpu& gpu) { return &gpu.memory_bytes_per_s.emplace(); }},
+};
+constexpr Figure<Link> kLinkFigures[] = {
+    {"gb_per_s", 1e9, [](Link& link) { return &link.bytes_per_s; }},
+    {"latency_us", 1e-6, [](Link& link) { return &link.latency_s; }},
+};
 
 // Parse a table line by line. Errors name the current line.
 class Parser {
@@ -83,49 +99,37 @@ class Parser {
     if (words.size() != 2)
       fail(line_, fmt::format("{}: {} words after it; accepted: {} and one number", field,
                               words.size() - 1, field));
-    double* const target = target_of(field);
-    if (!fields_.insert(field).second)
-      fail(line_, fmt::format("{}: given twice in one entry; accepted: once", field));
-    *target = number(field, words[1]) * unit_of(field);
+    is_gpu_ ? take_figure_of(table_.gpus.back(), kGpuFigures, words)
+            : take_figure_of(table_.links.back(), kLinkFigures, words);
   }
 
-  // Return where the figure `field` of the open entry goes.
-  double* target_of(const std::string& field) {
-    if (is_gpu_) {
-      Gpu& gpu = table_.gpus.back();
-      if (field == "tflops_16bit") return &gpu.flops_16bit.emplace();
-      if (field == "tflops_f32") return &gpu.flops_f32.emplace();
-      if (field == "forward_share") return &gpu.forward_share;
-      if (field == "backward_share") return &gpu.backward_share;
-      if (field == "memory_gb") return &gpu.memory_bytes;
-      if (field == "memory_gb_per_s") return &gpu.memory_bytes_per_s.emplace();
-    } else {
-      Link& link = table_.links.back();
-      if (field == "gb_per_s") return &link.bytes_per_s;
-      if (field == "latency_us") return &link.latency_s;
+  // Set the figure of the open entry that words[0] names.
+  template <class Entry, std::size_t N>
+  void take_figure_of(Entry& entry, const Figure<Entry> (&figures)[N],
+                      const std::vector<std::string>& words) {
+    const std::string& field = words[0];
+    std::string accepted;
+    for (const Figure<Entry>& figure : figures) {
+      accepted += (accepted.empty() ? "" : ", ") + std::string(figure.name);
+      if (figure.name != field) continue;
+      if (!fields_.insert(field).second)
+        fail(line_, fmt::format("{}: given twice in one entry; accepted: once", field));
+      *figure.place(entry) = number(field, words[1]) * figure.unit;
+      return;
     }
     fail(line_, fmt::format("field '{}' given in a {}; accepted: {}", field,
-                            is_gpu_ ? "gpu" : "link", is_gpu_ ? kGpuFields : kLinkFields));
-  }
-
-  static double unit_of(const std::string& field) {
-    if (field.starts_with("tflops")) return 1e12;
-    if (field == "memory_gb" || field.ends_with("gb_per_s")) return 1e9;
-    return field == "latency_us" ? 1e-6 : 1;
+                            is_gpu_ ? "gpu" : "link", accepted));
   }
 
   double number(const std::string& field, const std::string& text) const {
-    double value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    const std::optional<double> value = parse_number<double>(text);
     const bool is_share = field.ends_with("_share"), may_be_zero = field == "latency_us";
     const double most = is_share ? 1 : 1e12;  // far beyond any machine, far below overflow
-    const bool good = error == std::errc() && stop == end && value <= most &&
-                      (may_be_zero ? value >= 0 : value >= 1e-9);
+    const bool good = value && *value <= most && *value >= (may_be_zero ? 0 : 1e-9);
     if (!good)
       fail(line_, fmt::format("{}: '{}' given; accepted: a number from {} to {}", field, text,
                               may_be_zero ? "0" : "1e-9", is_share ? "1" : "1e12"));
-    return value;
+    return *value;
   }
 
   void finish_entry() const {

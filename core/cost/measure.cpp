@@ -1,7 +1,6 @@
 #include "core/cost/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -27,119 +26,117 @@ Buffer<std::byte> random_values(Index count, DType dtype, std::uint64_t seed) {
   return bytes;
 }
 
-}  // namespace
+// Times the CPU kernels on one query head and blocks of random values. It attends a block as a
+// whole and does the same work in pieces, which separates the costs of pairs, rows and keys. As in
+// a ring, the rows exceed a core's own cache, and every call attends another block than the last.
+class KernelBench {
+ public:
+  static constexpr Index kRowPiece = 4 * kTileRows;
+  static constexpr Index kRows = 20 * kRowPiece;
+  static constexpr Index kKeyPiece = kTileKeys / 4;  // less than a tile, but several vectors wide
+  static constexpr Index kKeys = 4 * kTileKeys;
+  static constexpr Index kBlocks = 8;
 
-KernelBench::KernelBench(Index head_dim, DType dtype)
-    : params_{1, 1, 1, head_dim, dtype, default_softmax_scale(head_dim)},
-      scratch_(nullptr, head_dim, true),
-      q_(random_values(kRows * head_dim, dtype, 1)),
-      dout_(random_values(kRows * head_dim, dtype, 2)),
-      kv_(random_values(kBlocks * 2 * kKeys * head_dim, dtype, 3)),
-      out_(nullptr, kRows * head_dim),
-      dq_(nullptr, kRows * head_dim),
-      gradient_(nullptr, 2 * kKeys * head_dim) {
-  begin_attention(params_, query(0, kRows), state(0));
-}
+  KernelBench(Index head_dim, DType dtype)
+      : params_{{1, 1, 1, kRows, head_dim}, dtype, default_softmax_scale(head_dim)},
+        scratch_(nullptr, head_dim, true),
+        q_(random_values(kRows * head_dim, dtype, 1)),
+        dout_(random_values(kRows * head_dim, dtype, 2)),
+        kv_(random_values(kBlocks * 2 * kKeys * head_dim, dtype, 3)),
+        out_(nullptr, kRows * head_dim),
+        dq_(nullptr, kRows * head_dim),
+        gradient_(nullptr, 2 * kKeys * head_dim) {
+    begin_attention(params_, query(0, kRows), state(0));
+  }
 
-// Under a full mask only the numbers of rows and keys matter.
-Region KernelBench::region(Index rows, Index keys) const {
-  const Index seqlen = kRows + kKeys;
-  const auto first = [&](Index count) { return LocalRows{{{0, 1, count}, {seqlen, 1, 0}}, false}; };
-  return {Mask{.seqlen = seqlen}, first(rows), first(keys)};
-}
+  // Attend all rows to the keys of a block: at once, a few rows at a time (which loads the keys
+  // again for each piece), or a few keys at a time (which visits all rows for each piece).
+  void attend_whole(Pass pass) { attend(pass, 0, region(kRows, kKeys)); }
+  void attend_by_rows(Pass pass) {
+    for (Index row = 0; row < kRows; row += kRowPiece) attend(pass, row, region(kRowPiece, kKeys));
+  }
+  void attend_by_keys(Pass pass) {
+    for (Index key = 0; key < kKeys; key += kKeyPiece) attend(pass, 0, region(kRows, kKeyPiece));
+  }
+  // Attend a causal block of striped ranks with as many rows as keys. Half of the pairs are
+  // allowed, and many tiles are partial.
+  void attend_causal(Pass pass) { attend(pass, 0, causal_region()); }
 
-// Return the region of rank 0's queries and rank 1's keys, of two striped ranks.
-Region KernelBench::causal_region() {
-  const auto striped = [](Index first) {
-    return LocalRows{{{first, 2, kKeys}, {2 * kKeys, 2, 0}}, false};
-  };
-  return {Mask{.seqlen = 2 * kKeys, .causal = true}, striped(0), striped(1)};
-}
+  // Do what a pass does for all rows before the first block and after the last one.
+  void begin_and_finish(Pass pass) {
+    if (pass == Pass::forward) {
+      begin_attention(params_, query(0, kRows), state(0));
+      finish_attention(params_, query(0, kRows), state(0));
+    } else {
+      begin_backward(params_, query(0, kRows), backward_state(0));
+      finish_backward(params_, query(0, kRows), backward_state(0));
+    }
+  }
+  // Compute the state that the calls of the backward pass need.
+  void prepare_backward() {
+    begin_attention(params_, query(0, kRows), state(0));
+    attend_whole(Pass::forward);
+    finish_attention(params_, query(0, kRows), state(0));
+    begin_backward(params_, query(0, kRows), backward_state(0));
+  }
 
-QueryBlock KernelBench::query(Index row, Index rows) const {
-  const Index at = row * params_.head_dim * bytes_of(params_.dtype);
-  return {q_.data() + at, dout_.data() + at, rows};
-}
+  // Return the region of rank 0's queries and rank 1's keys, of two striped ranks.
+  static Region causal_region() {
+    const auto striped = [](Index first) {
+      return LocalRows{{{first, 2, kKeys}, {2 * kKeys, 2, 0}}, false};
+    };
+    return {Mask{.seqlen = 2 * kKeys, .causal = true}, striped(0), striped(1)};
+  }
 
-KvBlock KernelBench::next_block(Index keys) {
-  block_ = (block_ + 1) % kBlocks;
-  return {kv_.data() + block_ * 2 * kKeys * params_.head_dim * bytes_of(params_.dtype), keys};
-}
+ private:
+  // Under a full mask only the numbers of rows and keys matter.
+  static Region region(Index rows, Index keys) {
+    const Index seqlen = kRows + kKeys;
+    const auto first = [&](Index count) {
+      return LocalRows{{{0, 1, count}, {seqlen, 1, 0}}, false};
+    };
+    return {Mask{.seqlen = seqlen}, first(rows), first(keys)};
+  }
+  QueryBlock query(Index row, Index rows) const {
+    const Index at = row * params_.head_dim * bytes_of(params_.dtype);
+    return {q_.data() + at, dout_.data() + at, rows};
+  }
+  KvBlock next_block(Index keys) {
+    block_ = (block_ + 1) % kBlocks;
+    return {kv_.data() + block_ * 2 * kKeys * params_.head_dim * bytes_of(params_.dtype), keys};
+  }
+  SoftmaxState state(Index row) {
+    return {row_max_.data() + row, row_sum_.data() + row, out_.data() + row * params_.head_dim,
+            lse_.data() + row};
+  }
+  BackwardState backward_state(Index row) {
+    return {row_max_.data() + row, row_sum_.data() + row, out_.data() + row * params_.head_dim,
+            delta_.data() + row, dq_.data() + row * params_.head_dim};
+  }
+  void attend(Pass pass, Index row, const Region& region) {
+    const QueryBlock q = query(row, region.queries.size());
+    const KvBlock block = next_block(region.keys.size());
+    if (pass == Pass::forward) {
+      attend_block(params_, region, q, block, state(row), scratch_);
+    } else {
+      attend_block_backward(params_, region, q, block, backward_state(row),
+                            {gradient_.data(), block.rows}, scratch_);
+    }
+  }
 
-SoftmaxState KernelBench::state(Index row) {
-  return {row_max_.data() + row, row_sum_.data() + row, out_.data() + row * params_.head_dim,
-          lse_.data() + row};
-}
-
-BackwardState KernelBench::backward_state(Index row) {
-  return {row_max_.data() + row, row_sum_.data() + row, out_.data() + row * params_.head_dim,
-          delta_.data() + row, dq_.data() + row * params_.head_dim};
-}
-
-void KernelBench::attend(Index row, const Region& region) {
-  attend_block(params_, region, query(row, region.queries.size()), next_block(region.keys.size()),
-               state(row), scratch_);
-}
-
-void KernelBench::attend_backward(Index row, const Region& region) {
-  attend_block_backward(params_, region, query(row, region.queries.size()),
-                        next_block(region.keys.size()), backward_state(row),
-                        {gradient_.data(), region.keys.size()}, scratch_);
-}
-
-void KernelBench::forward() { attend(0, region(kRows, kKeys)); }
-
-void KernelBench::forward_by_rows() {
-  for (Index row = 0; row < kRows; row += kRowPiece) attend(row, region(kRowPiece, kKeys));
-}
-
-void KernelBench::forward_by_keys() {
-  for (Index key = 0; key < kKeys; key += kKeyPiece) attend(0, region(kRows, kKeyPiece));
-}
-
-void KernelBench::forward_causal() { attend(0, causal_region()); }
-
-void KernelBench::begin_backward_pass() {
-  begin_attention(params_, query(0, kRows), state(0));
-  forward();
-  finish_attention(params_, query(0, kRows), state(0));
-  ringscope::begin_backward(params_, query(0, kRows), backward_state(0));
-}
-
-void KernelBench::backward() { attend_backward(0, region(kRows, kKeys)); }
-
-void KernelBench::backward_by_rows() {
-  for (Index row = 0; row < kRows; row += kRowPiece) attend_backward(row, region(kRowPiece, kKeys));
-}
-
-void KernelBench::backward_by_keys() {
-  for (Index key = 0; key < kKeys; key += kKeyPiece) attend_backward(0, region(kRows, kKeyPiece));
-}
-
-void KernelBench::backward_causal() { attend_backward(0, causal_region()); }
-
-void KernelBench::begin_and_finish() {
-  begin_attention(params_, query(0, kRows), state(0));
-  finish_attention(params_, query(0, kRows), state(0));
-}
-
-void KernelBench::begin_and_finish_backward() {
-  ringscope::begin_backward(params_, query(0, kRows), backward_state(0));
-  finish_backward(params_, query(0, kRows), backward_state(0));
-}
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
+  AttentionParams params_;
+  BlockwiseScratch scratch_;
+  Buffer<std::byte> q_, dout_, kv_;
+  Buffer<float> row_max_{nullptr, kRows}, lse_{nullptr, kRows}, delta_{nullptr, kRows};
+  Buffer<double> row_sum_{nullptr, kRows};
+  Buffer<float> out_, dq_, gradient_;
+  Index block_ = 0;
+};
 
 constexpr double kPassSeconds = 0.6;
 constexpr double kRingSeconds = 0.15;
 constexpr Index kLargeBytes = Index{8} << 20;  // larger than a core's own caches
 constexpr Index kSmallBytes = 64;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 std::vector<std::unique_ptr<KernelBench>> benches_of(Index head_dim, DType dtype, int threads) {
   std::vector<std::unique_ptr<KernelBench>> benches;
@@ -151,9 +148,12 @@ std::vector<std::unique_ptr<KernelBench>> benches_of(Index head_dim, DType dtype
 Rates measure_compute(Index head_dim, DType dtype, int threads) {
   const std::vector<double> seconds =
       slowest_thread(benches_of(head_dim, dtype, threads), [](KernelBench& bench) {
-        const double forward = fastest_of(kPassSeconds, {[&] { bench.forward(); }})[0];
-        bench.begin_backward_pass();
-        return std::vector{forward, fastest_of(kPassSeconds, {[&] { bench.backward(); }})[0]};
+        const auto time = [&](Pass pass) {
+          return fastest_of(kPassSeconds, {[&] { bench.attend_whole(pass); }})[0];
+        };
+        const double forward = time(Pass::forward);
+        bench.prepare_backward();
+        return std::vector{forward, time(Pass::backward)};
       });
   const AttentionShape one_head{1, 1, 1, KernelBench::kRows, head_dim};
   const double pairs = static_cast<double>(KernelBench::kRows * KernelBench::kKeys);
@@ -185,7 +185,7 @@ KernelFigures kernel_figures(const double* seconds, Index head_dim) {
 // Return the seconds per value of adding gradients as large as KernelBench's blocks.
 double add_seconds(Index head_dim) {
   const Index rows = KernelBench::kKeys;
-  CpuBackend backend({1, 1, 1, head_dim, DType::f32, 1}, true, nullptr);
+  CpuBackend backend({{1, 1, 1, rows, head_dim}, DType::f32, 1}, true, nullptr);
   Buffer<float> into(nullptr, 2 * rows * head_dim), from(nullptr, 2 * rows * head_dim);
   into.fill(0);
   from.fill(1);
@@ -238,7 +238,7 @@ HopSeconds seconds_a_hop(std::vector<TwoBlocks>& blocks, int hops) {
       ring.fail(error);
     }
   };
-  const Clock::time_point begin = Clock::now();
+  const std::int64_t begin_ns = monotonic_ns();
   const double processor_begin = process_cpu_seconds();
   {
     std::vector<std::jthread> others;
@@ -246,7 +246,7 @@ HopSeconds seconds_a_hop(std::vector<TwoBlocks>& blocks, int hops) {
     run_rank(0);
   }
   ring.throw_if_failed();
-  return {seconds_since(begin) / hops,
+  return {seconds_since(begin_ns) / hops,
           (process_cpu_seconds() - processor_begin) / hops / world_size};
 }
 
@@ -281,16 +281,16 @@ CpuFigures measure_cpu(const CpuMeasurement& what) {
   const double budget = what.seconds * std::max(1.0, what.threads / cores);
   const auto seconds =
       slowest_thread(benches_of(what.head_dim, what.dtype, what.threads), [&](KernelBench& bench) {
-        std::vector<double> both =
-            fastest_of(budget, {[&] { bench.forward(); }, [&] { bench.forward_by_rows(); },
-                                [&] { bench.forward_by_keys(); }, [&] { bench.forward_causal(); },
-                                [&] { bench.begin_and_finish(); }});
+        const auto times_of = [&](Pass pass) {
+          return fastest_of(
+              budget, {[&] { bench.attend_whole(pass); }, [&] { bench.attend_by_rows(pass); },
+                       [&] { bench.attend_by_keys(pass); }, [&] { bench.attend_causal(pass); },
+                       [&] { bench.begin_and_finish(pass); }});
+        };
+        std::vector<double> both = times_of(Pass::forward);
         if (!what.backward) return both;
-        bench.begin_backward_pass();
-        const std::vector<double> backward =
-            fastest_of(budget, {[&] { bench.backward(); }, [&] { bench.backward_by_rows(); },
-                                [&] { bench.backward_by_keys(); }, [&] { bench.backward_causal(); },
-                                [&] { bench.begin_and_finish_backward(); }});
+        bench.prepare_backward();
+        const std::vector<double> backward = times_of(Pass::backward);
         both.insert(both.end(), backward.begin(), backward.end());
         return both;
       });

@@ -51,60 +51,6 @@ struct CpuFigures {
 };
 
 // ---
-// KernelBench times the CPU kernels on one query head and blocks of random values. It runs a block
-// as a whole and the same work in pieces, which separates the costs of pairs, rows and keys. As in
-// a ring, the rows exceed a core's own cache, and every call attends another block than the last.
-
-class KernelBench {
- public:
-  static constexpr Index kRowPiece = 4 * kTileRows;
-  static constexpr Index kRows = 20 * kRowPiece;
-  static constexpr Index kKeyPiece = kTileKeys / 4;  // less than a tile, but several vectors wide
-  static constexpr Index kKeys = 4 * kTileKeys;
-  static constexpr Index kBlocks = 8;
-
-  KernelBench(Index head_dim, DType dtype);
-
-  // Attend all rows to the keys of a block: at once, a few rows at a time (which loads the keys
-  // again for each piece), or a few keys at a time (which visits all rows for each piece).
-  void forward();
-  void forward_by_rows();
-  void forward_by_keys();
-  // Attend a causal block of striped ranks with as many rows as keys. Half of the pairs are
-  // allowed, and many tiles are partial.
-  void forward_causal();
-  // Compute the state that the calls of the backward pass below need.
-  void begin_backward_pass();
-  void backward();
-  void backward_by_rows();
-  void backward_by_keys();
-  void backward_causal();
-
-  // Do what a pass does for all rows before the first block and after the last one.
-  void begin_and_finish();
-  void begin_and_finish_backward();
-
-  static Region causal_region();
-
- private:
-  Region region(Index rows, Index keys) const;
-  QueryBlock query(Index row, Index rows) const;
-  KvBlock next_block(Index keys);
-  SoftmaxState state(Index row);
-  BackwardState backward_state(Index row);
-  void attend(Index row, const Region& region);
-  void attend_backward(Index row, const Region& region);
-
-  AttentionParams params_;
-  BlockwiseScratch scratch_;
-  Buffer<std::byte> q_, dout_, kv_;
-  Buffer<float> row_max_{nullptr, kRows}, lse_{nullptr, kRows}, delta_{nullptr, kRows};
-  Buffer<double> row_sum_{nullptr, kRows};
-  Buffer<float> out_, dq_, gradient_;
-  Index block_ = 0;
-};
-
-// ---
 // Measure the machine that this runs on, with the CPU backend and threads: F and B for the closed
 // forms, and the finer figures for a simulation of this machine.
 
@@ -126,8 +72,8 @@ struct CpuMeasurement {
   double seconds = 0.6;  // per core, pass and thread; half as long for the hops
 };
 
-// Time the block as a whole and in pieces (above) in turn, and take the fastest of each. The
-// differences are the costs of rows and keys. Throw as measure_rates() does.
+// Time a block as a whole and in pieces in turn, and take the fastest of each. The differences are
+// the costs of rows and keys. Throw as measure_rates() does.
 CpuFigures measure_cpu(const CpuMeasurement& what);
 
 // Measure a ring of threads that does nothing else, by the processor time of the whole process.

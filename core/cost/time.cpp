@@ -1,38 +1,19 @@
 #include "core/cost/time.h"
 
-#include <time.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 
+#include "core/base/clock.h"
 #include "core/cost/amounts.h"
 
 namespace ringscope {
 
-namespace {
-
-double seconds_of(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-}  // namespace
-
-double thread_cpu_seconds() { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
-double process_cpu_seconds() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
-
 std::vector<double> fastest_of(double budget, const std::vector<std::function<void()>>& calls) {
-  using Clock = std::chrono::steady_clock;
   constexpr int kTurns = 4;
   for (const auto& call : calls) call();  // to warm up
   std::vector<double> fastest(calls.size(), std::numeric_limits<double>::infinity());
-  const Clock::time_point begin = Clock::now();
-  const auto seconds_so_far = [&] {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-  };
+  const std::int64_t begin_ns = monotonic_ns();
   do {
     std::vector<double> seconds(calls.size(), 0);
     int turns = 0;
@@ -42,18 +23,18 @@ std::vector<double> fastest_of(double budget, const std::vector<std::function<vo
         calls[i]();
         seconds[i] += thread_cpu_seconds() - call_begin;
       }
-    } while (++turns < kTurns && seconds_so_far() < budget);
+    } while (++turns < kTurns && seconds_since(begin_ns) < budget);
     for (std::size_t i = 0; i < calls.size(); ++i)
       fastest[i] = std::min(fastest[i], seconds[i] / turns);
-  } while (seconds_so_far() < budget);
+  } while (seconds_since(begin_ns) < budget);
   return fastest;
 }
 
 namespace {
 
 double bytes_a_row(const Problem& job, Pass pass) {
-  const double forward = 2 * kv_values(job.shape, 1) * job.storage_bytes();
-  return pass == Pass::forward ? forward : forward + 2 * kv_values(job.shape, 1) * 4;
+  const double forward = 2 * kv_values(job.shape, 1.0) * job.storage_bytes();
+  return pass == Pass::forward ? forward : forward + 2 * kv_values(job.shape, 1.0) * 4;
 }
 
 double latency_seconds(const Rates& rates, Pass pass) {
@@ -97,11 +78,15 @@ struct HopTimes {
   double gradient = 0;  // 0 in the forward pass
 };
 
+// Return the times of hops around `ranks` ranks over one kind of link. They are 0 where there is no
+// other rank to send to.
+HopTimes hop_times(const Problem& job, Pass pass, int ranks, double bytes_per_s, double latency_s) {
+  if (ranks == 1) return {};
+  const auto seconds = [&](double bytes) { return latency_s + bytes / bytes_per_s; };
+  return {seconds(kv_hop_bytes(job)), pass == Pass::forward ? 0 : seconds(gradient_hop_bytes(job))};
+}
 HopTimes hop_times(const Problem& job, const Rates& rates, Pass pass) {
-  if (job.world_size == 1) return {};
-  const double kv = kv_hop_bytes(job) / rates.bytes_per_s + rates.latency_s;
-  if (pass == Pass::forward) return {kv, 0};
-  return {kv, gradient_hop_bytes(job) / rates.bytes_per_s + rates.latency_s};
+  return hop_times(job, pass, job.world_size, rates.bytes_per_s, rates.latency_s);
 }
 
 PassTime ring_pass(const Problem& job, const Balance& balance, const Rates& rates, Pass pass) {
@@ -184,25 +169,11 @@ LayerTime layer_time(const Problem& job, const Balance& balance, const Rates& ra
 
 namespace {
 
-struct TwoLevelHopTimes {
-  double kv = 0;
-  double gradient = 0;  // 0 in the forward pass
-};
-
-// Return the hop times on one level. They are 0 where there is no other rank to send to.
-TwoLevelHopTimes hop_times(const Problem& job, Pass pass, int ranks, double bytes_per_s,
-                           double latency_s) {
-  if (ranks == 1) return {};
-  const auto seconds = [&](double bytes) { return latency_s + bytes / bytes_per_s; };
-  return {seconds(kv_hop_bytes(job)), pass == Pass::forward ? 0 : seconds(gradient_hop_bytes(job))};
-}
-
 PassTime pass_time(const Problem& job, const Balance& balance, const Rates& rates, const Link& link,
                    Pass pass) {
   const int places = job.ranks_a_node();
-  const TwoLevelHopTimes here = hop_times(job, pass, places, rates.bytes_per_s, rates.latency_s);
-  const TwoLevelHopTimes between =
-      hop_times(job, pass, job.nodes, link.bytes_per_s, link.latency_s);
+  const HopTimes here = hop_times(job, pass, places, rates.bytes_per_s, rates.latency_s);
+  const HopTimes between = hop_times(job, pass, job.nodes, link.bytes_per_s, link.latency_s);
   PassTime time;
   double slowest = 0;
   auto step = balance.steps.begin();

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/cost/balance.h"
 #include "core/cost/hardware.h"
 #include "core/trace/event.h"
@@ -32,11 +33,6 @@ inline Rates rates_of(const Gpu& gpu, const Link& link, DType dtype) {
 // ---
 // Measure the speed of code by the processor time of calls in turn. The fastest repetition counts.
 // On several threads at once the slowest thread counts.
-
-// Return the processor seconds of the calling thread so far.
-double thread_cpu_seconds();
-// Return those of all threads of this process.
-double process_cpu_seconds();
 
 // Return the processor seconds of each call. A few rounds of all calls in turn, as in a run, give
 // one mean per call, and the fastest mean within `budget` seconds counts, because time that other

@@ -62,7 +62,7 @@ DecodeAttention::DecodeAttention(MergeKind kind, const AttentionParams& params, 
                                  MemoryMeter* meter)
     : params_(params),
       merger_(kind, params, world_size, meter),
-      partial_(meter, params.row_values(1) * (params.head_dim + 1)),
+      partial_(meter, row_values(params, 1) * (params.head_dim + 1)),
       scores_(meter, params.group_size() * KvShard::kPageRows),
       row_max_(meter, params.group_size()),
       row_sum_(meter, params.group_size()) {}
@@ -73,7 +73,7 @@ void DecodeAttention::operator()(Communicator& comm, const KvShard& shard, Inter
   merger_.merge(comm, partial_.data());
   const Index d = params_.head_dim;
   const float* from = partial_.data();
-  for (Index h = 0; h < params_.row_values(1); ++h, from += d + 1) {
+  for (Index h = 0; h < row_values(params_, 1); ++h, from += d + 1) {
     std::copy_n(from, d, out + h * d);
     if (lse != nullptr) lse[h] = from[d];
   }
@@ -84,7 +84,7 @@ void DecodeAttention::attend_shard(const KvShard& shard, Interval keys, const fl
   constexpr Index kPage = KvShard::kPageRows;
   const Index d = params_.head_dim, group = params_.group_size();
   const Interval rows = shard.rows_within(keys);
-  std::fill_n(partial, params_.row_values(1) * (d + 1), 0.0f);
+  std::fill_n(partial, row_values(params_, 1) * (d + 1), 0.0f);
   for (Index b = 0; b < params_.batch; ++b)
     for (Index h = 0; h < params_.num_heads_kv; ++h, q += group * d, partial += group * (d + 1)) {
       row_max_.fill(kMinusInfinity<float>);

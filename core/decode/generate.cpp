@@ -15,7 +15,7 @@
 #include "core/problem/mask.h"
 #include "core/ring/rank_memory.h"
 #include "core/ring/ring.h"
-#include "core/run/faulty_ring.h"
+#include "core/run/recording.h"
 #include "core/trace/recorder.h"
 
 namespace ringscope {
@@ -52,11 +52,6 @@ std::uint8_t sample(const Sampling& sampling, Index vocab, const float* logits,
 }
 
 namespace {
-
-void require_between(const char* name, Index value, Index least, Index most) {
-  if (value < least || value > most)
-    throw InputError(fmt::format("{}: {} given, {} to {} accepted", name, value, least, most));
-}
 
 void require_goes_on(const std::string& mask, Index prompt, Index length) {
   const MaskSpec spec = MaskSpec::parse(mask);
@@ -111,8 +106,7 @@ void validate(const Checkpoint& checkpoint, const Deal& deal, const GenerateOpti
   const auto prompt = static_cast<Index>(options.prompt.size());
   require_between("prompt bytes", prompt, 1, kMostPromptBytes);
   require_between("bytes", options.bytes, 1, kMostGeneratedBytes);
-  if (deal.world_size < 1)
-    throw InputError(fmt::format("world-size: {} given, at least 1 accepted", deal.world_size));
+  require_between("world-size", deal.world_size, 1);
   validate(options.sampling);
   const Index vocab = checkpoint.settings.shape.vocab;
   for (const char c : options.prompt)
@@ -129,9 +123,9 @@ struct GeneratingRank::Machinery {
         mask(MaskSpec::parse(checkpoint.settings.mask)),
         store(weights.layout, 0, &meter) {
     std::copy(checkpoint.values.begin(), checkpoint.values.end(), store.values());
-    const RingProblem problem{attention_params(weights.shape, 1), mask.for_seqlen(prompt.seqlen),
-                              prompt};
-    ring = std::make_unique<ContextRing>(problem, comm, Scheme::ring, pulse);
+    ring = std::make_unique<ContextRing>(
+        attention_problem(weights.shape, 1, prompt.seqlen, mask, prompt.kind, prompt.world_size),
+        comm, pulse);
     model = std::make_unique<Model>(weights, *ring);
     length = prompt.seqlen + options.bytes;
   }
@@ -247,19 +241,6 @@ namespace {
 
 constexpr double kFloatBytes = sizeof(float);
 
-// Return the f32 values that the model keeps of `tokens` rows and that its layers share.
-double model_values(const ModelShape& shape, Index tokens) {
-  const auto width = static_cast<double>(shape.width), hidden = static_cast<double>(shape.hidden);
-  const auto heads = static_cast<double>(shape.num_heads);
-  const auto dim = static_cast<double>(shape.head_dim);
-  const double queries = heads * dim, keys = static_cast<double>(shape.num_heads_kv) * dim;
-  const double attention = 2 * queries + 2 * keys + 3 * heads;  // row_sum is f64
-  const double layer = 4 * width + 2 + attention + 2 * hidden;
-  const double shared = width + 2 * queries + 2 * keys + 3 * hidden;
-  const double ends = 3 * width + 1 + static_cast<double>(shape.vocab);
-  return static_cast<double>(tokens) * (static_cast<double>(shape.layers) * layer + shared + ends);
-}
-
 double shard_bytes(const ModelShape& shape, Index rows) {
   const Index page = KvShard::kPageRows * shape.num_heads_kv *
                      (shape.head_dim + round_up(shape.head_dim, kVectorWidth));
@@ -291,14 +272,13 @@ WireCount decode_wire(const ModelShape& shape, MergeKind merge, Index bytes, int
 }
 
 double generating_bytes(const ModelShape& shape, const Partition& prompt, Index bytes, int rank) {
-  const RingProblem problem{attention_params(shape, 1), {}, prompt};
+  const Problem problem =
+      attention_problem(shape, 1, prompt.seqlen, {}, prompt.kind, prompt.world_size);
   const Index rows = prompt.rows_of(rank).size();
   const auto weights = static_cast<double>(ModelWeights(shape).layout.size());
   const double store = 2 * kFloatBytes * weights;  // each weight has a gradient beside it
-  const double ring =
-      static_cast<double>(RankMemory::predicted_bytes(problem, rank, Scheme::ring, true, 2) +
-                          BlockwiseScratch::bytes(shape.head_dim, true));
-  const double prefill = ring + kFloatBytes * model_values(shape, rows) + shard_bytes(shape, rows);
+  const double prefill = total_bytes(memory_parts(problem, static_cast<double>(rows))) +
+                         total_bytes(model_memory(shape, rows)) + shard_bytes(shape, rows);
   const Index generated = ceil_div(max_of(bytes - 1 - rank, 0), prompt.world_size);
   return store + std::max(prefill, shard_bytes(shape, rows + generated));
 }

@@ -119,6 +119,18 @@ Generated generate_on_threads(const Checkpoint& checkpoint, const Deal& deal,
                               const GenerateOptions& options, const OnByte& on_byte = {},
                               const OnPrefill& on_prefill = {});
 
+class MpiSession;
+
+// Generate with a process a rank, where there is MPI: run rank session.rank() of the session's
+// world_size. Blocks and partial results move by MPI, and the lifeline watches the rank's pulse.
+// Checkpoint and options are valid and the same on all ranks. Return the result of
+// generate_on_threads() on rank 0, and an empty one elsewhere. Throw RunError naming the rank, the
+// same on every rank, when any rank fails or is silent for the session's timeout; then no MPI
+// function may be called any more.
+Generated generate_on_mpi(MpiSession& session, const Checkpoint& checkpoint,
+                          PartitionKind partition, const GenerateOptions& options,
+                          const OnByte& on_byte = {}, const OnPrefill& on_prefill = {});
+
 // ---
 // The cost of generating a text, by formula: messages and bytes on the wire, and memory. For a text
 // of one sequence, N ranks send

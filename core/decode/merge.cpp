@@ -6,8 +6,7 @@
 
 #include "core/attention/online_softmax.h"
 #include "core/base/text.h"
-#include "core/problem/partition.h"
-#include "core/ring/ring.h"
+#include "core/model/replica.h"
 
 namespace ringscope {
 
@@ -74,11 +73,11 @@ MergeCost merge_cost(MergeKind kind, Index heads, Index head_dim, int world_size
   return cost;
 }
 
-Merger::Merger(MergeKind kind, const AttentionParams& params, int world_size, MemoryMeter* meter)
+Merger::Merger(MergeKind kind, const AttentionShape& shape, int world_size, MemoryMeter* meter)
     : kind_(kind),
-      heads_(params.row_values(1)),
-      stride_(params.head_dim + 1),
-      wide_(meter, world_size == 1 ? 0 : 2 * params.head_dim) {
+      heads_(row_values(shape, 1)),
+      stride_(shape.head_dim + 1),
+      wide_(meter, world_size == 1 ? 0 : 2 * shape.head_dim) {
   if (world_size == 1) return;
   const Index heads = kind == MergeKind::ring ? ceil_div(heads_, world_size) : heads_;
   incoming_ = {meter, heads * stride_};
@@ -86,7 +85,10 @@ Merger::Merger(MergeKind kind, const AttentionParams& params, int world_size, Me
 
 void Merger::merge(Communicator& comm, float* partial) {
   if (comm.world_size() == 1) return;
-  kind_ == MergeKind::ring ? around_ring(comm, partial) : up_and_down_tree(comm, partial);
+  if (kind_ == MergeKind::tree) return up_and_down_tree(comm, partial);
+  ring_all_reduce(
+      comm, Pass::forward, heads_, stride_, partial, incoming_.data(),
+      [this](float* into, const float* other, Index heads) { merge_heads(into, other, heads); });
 }
 
 void Merger::merge_heads(float* into, const float* other, Index heads) {
@@ -100,27 +102,6 @@ void Merger::merge_heads(float* into, const float* other, Index heads) {
     merge_by_lse<double>(lse, a, other[d], b);
     std::copy_n(a.begin(), d, into);
     into[d] = static_cast<float>(lse);
-  }
-}
-
-void Merger::around_ring(Communicator& comm, float* partial) {
-  const RingSchedule ring{comm.rank(), comm.world_size()};
-  const int rounds = ring.world_size - 1;
-  for (int step = 0; step < 2 * rounds; ++step) {
-    const int out = ring.owner(step), in = ring.owner(step + 1);
-    const Run sent = balanced_chunk(heads_, ring.world_size, out);
-    const Run received = balanced_chunk(heads_, ring.world_size, in);
-    const bool merging = step < rounds;  // afterwards the chunks that arrive are complete
-    float* const home = partial + received.first * stride_;
-    float* const to = merging ? incoming_.data() : home;
-    const Index bytes = stride_ * static_cast<Index>(sizeof(float));
-    with_step_in_errors(ring.rank, step, [&] {
-      wait_for(
-          comm.exchange({Pass::forward, Payload::dkv, step, out, partial + sent.first * stride_,
-                         sent.count * bytes, in, to, received.count * bytes},
-                        {}));
-    });
-    if (merging) merge_heads(home, incoming_.data(), received.count);
   }
 }
 

@@ -100,7 +100,7 @@ MergeCost merge_cost(MergeKind kind, Index heads, Index head_dim, int world_size
 
 class Merger {
  public:
-  Merger(MergeKind kind, const AttentionParams& params, int world_size, MemoryMeter* meter);
+  Merger(MergeKind kind, const AttentionShape& shape, int world_size, MemoryMeter* meter);
 
   // Replace partial [batch * num_heads, head_dim + 1], each head's out and then its lse, by that of
   // all ranks' keys. All ranks call it. Throw RunError that names rank and hop.
@@ -108,7 +108,6 @@ class Merger {
 
  private:
   void merge_heads(float* into, const float* other, Index heads);
-  void around_ring(Communicator& comm, float* partial);
   void up_and_down_tree(Communicator& comm, float* partial);
 
   MergeKind kind_;

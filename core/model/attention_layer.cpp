@@ -22,12 +22,12 @@ void copy_from(const T* from, Buffer<T>& to) {
 AttentionLayer::AttentionLayer(const LayerWeights& weights, ContextRing& ring) : weights_(weights) {
   const AttentionParams& params = ring.ring_problem().params;
   const Index rows = ring.local_rows().size();
-  q_ = {&ring.meter(), params.query_values(rows)};
-  k_ = {&ring.meter(), params.kv_values(rows)};
-  v_ = {&ring.meter(), params.kv_values(rows)};
-  out_ = {&ring.meter(), params.query_values(rows)};
-  row_max_ = {&ring.meter(), params.row_values(rows)};
-  row_sum_ = {&ring.meter(), params.row_values(rows)};
+  q_ = {&ring.meter(), query_values(params, rows)};
+  k_ = {&ring.meter(), kv_values(params, rows)};
+  v_ = {&ring.meter(), kv_values(params, rows)};
+  out_ = {&ring.meter(), query_values(params, rows)};
+  row_max_ = {&ring.meter(), row_values(params, rows)};
+  row_sum_ = {&ring.meter(), row_values(params, rows)};
 }
 
 void AttentionLayer::forward(const ParameterStore& store, const float* x, float* y,
@@ -89,7 +89,7 @@ void AttentionLayer::backward(ParameterStore& store, const float* x, const float
 
   exchange_rows_and_heads(params, heads, rows, ring.dq(), queries);
   exchange_rows_and_heads(params, heads_kv, rows, home.data, keys);
-  exchange_rows_and_heads(params, heads_kv, rows, home.data + params.kv_values(rows), values);
+  exchange_rows_and_heads(params, heads_kv, rows, home.data + kv_values(params, rows), values);
   shared.rotary.turn_back(params.batch, heads, queries);
   shared.rotary.turn_back(params.batch, heads_kv, keys);
   const auto back = [&](const Parameter& weight, const float* gradient, Store to_dx) {

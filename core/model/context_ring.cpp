@@ -2,18 +2,16 @@
 
 #include <stdexcept>
 
+#include "core/base/clock.h"
 #include "core/ring/schemes.h"
-#include "core/trace/recorder.h"
 
 namespace ringscope {
 namespace {
 
-constexpr int kKvBuffers = 2;  // current and incoming
-
-const RingProblem& checked(const RingProblem& problem, const Communicator& comm) {
-  if (problem.partition.world_size != comm.world_size())
+const Problem& checked(const Problem& problem, const Communicator& comm) {
+  if (problem.world_size != comm.world_size())
     throw std::invalid_argument("the problem is dealt out to another number of ranks");
-  if (problem.params.dtype != DType::f32) throw std::invalid_argument("a model computes in f32");
+  if (problem.dtype != DType::f32) throw std::invalid_argument("a model computes in f32");
   return problem;
 }
 
@@ -21,7 +19,7 @@ const RingProblem& checked(const RingProblem& problem, const Communicator& comm)
 class Timed {
  public:
   explicit Timed(double& seconds) : seconds_(seconds), begin_ns_(monotonic_ns()) {}
-  ~Timed() { seconds_ += static_cast<double>(monotonic_ns() - begin_ns_) * 1e-9; }
+  ~Timed() { seconds_ += seconds_since(begin_ns_); }
   Timed(const Timed&) = delete;
   Timed& operator=(const Timed&) = delete;
 
@@ -32,14 +30,13 @@ class Timed {
 
 }  // namespace
 
-ContextRing::ContextRing(const RingProblem& problem, Communicator& comm, Scheme scheme,
-                         WorkPulse* pulse)
+ContextRing::ContextRing(const Problem& problem, Communicator& comm, WorkPulse* pulse)
     : problem_(checked(problem, comm)),
+      ring_problem_(problem_.ring_problem()),
       own_comm_(comm),
-      scheme_(scheme),
       pulse_(pulse),
-      memory_(problem_, comm.rank(), scheme, true, kKvBuffers),
-      backend_(problem_.params, true, &memory_.meter(), pulse),
+      memory_(problem_, comm.rank()),
+      backend_(ring_problem_.params, true, &memory_.meter(), pulse),
       comm_(&comm),
       block_backend_(&backend_) {}
 
@@ -52,12 +49,12 @@ void ContextRing::run_over_own() { run_over(own_comm_, backend_); }
 
 void ContextRing::forward() {
   const Timed timed(seconds_.forward);
-  run_forward(scheme_, *comm_, *block_backend_, problem_, memory_);
+  run_forward(problem_.scheme, *comm_, *block_backend_, ring_problem_, memory_);
 }
 
 KvGradient ContextRing::backward() {
   const Timed timed(seconds_.backward);
-  return run_backward(scheme_, *comm_, *block_backend_, problem_, memory_);
+  return run_backward(problem_.scheme, *comm_, *block_backend_, ring_problem_, memory_);
 }
 
 }  // namespace ringscope

@@ -19,19 +19,19 @@ struct AttentionSeconds {
 
 class ContextRing {
  public:
-  // Prepare attention on the CPU in f32 for `problem`, which is that of all layers. `comm` and
-  // `pulse`, which may be null, must outlive it. Throw std::invalid_argument when the world_size of
-  // `problem` is not that of `comm` or its dtype is not f32, and std::bad_alloc.
-  ContextRing(const RingProblem& problem, Communicator& comm, Scheme scheme = Scheme::ring,
-              WorkPulse* pulse = nullptr);
+  // Prepare both passes of attention on the CPU in f32 for `problem`, which is that of all layers
+  // (attention_problem()). `comm` and `pulse`, which may be null, must outlive it. Throw
+  // std::invalid_argument when the world_size of `problem` is not that of `comm` or its dtype is
+  // not f32, and std::bad_alloc.
+  ContextRing(const Problem& problem, Communicator& comm, WorkPulse* pulse = nullptr);
   ContextRing(const ContextRing&) = delete;
   ContextRing& operator=(const ContextRing&) = delete;
 
-  const RingProblem& ring_problem() const { return problem_; }
+  const RingProblem& ring_problem() const { return ring_problem_; }
   int rank() const { return comm_->rank(); }
-  LocalRows local_rows() const { return problem_.partition.rows_of(rank()); }
+  LocalRows local_rows() const { return ring_problem_.partition.rows_of(rank()); }
   // Return the number of rows over all sequences of the batch.
-  Index tokens() const { return problem_.params.batch * local_rows().size(); }
+  Index tokens() const { return problem_.shape.batch * local_rows().size(); }
   MemoryMeter& meter() { return memory_.meter(); }
   // Return the pulse for the rank's other work on its rows; may be null.
   WorkPulse* pulse() const { return pulse_; }
@@ -59,7 +59,7 @@ class ContextRing {
   // before they return, and throw RunError.
   float* q() { return reinterpret_cast<float*>(memory_.q.data()); }
   float* k() { return reinterpret_cast<float*>(memory_.own_kv()); }
-  float* v() { return k() + problem_.params.kv_values(local_rows().size()); }
+  float* v() { return k() + kv_values(problem_.shape, local_rows().size()); }
   float* dout() { return reinterpret_cast<float*>(memory_.dout.data()); }
   float* out() { return memory_.out_accum.data(); }
   float* row_max() { return memory_.row_max.data(); }
@@ -72,9 +72,9 @@ class ContextRing {
   const AttentionSeconds& seconds() const { return seconds_; }
 
  private:
-  RingProblem problem_;
+  Problem problem_;
+  RingProblem ring_problem_;  // points into problem_
   Communicator& own_comm_;
-  Scheme scheme_;
   WorkPulse* pulse_;
   RankMemory memory_;
   CpuBackend backend_;

@@ -114,10 +114,10 @@ void swiglu_backward(Index values, const float* gate, const float* up, const flo
 
 // Exchange the two orders:
 // [batch, first, second, head_dim] -> [batch, second, first, head_dim].
-inline void exchange_rows_and_heads(const AttentionParams& params, Index first, Index second,
+inline void exchange_rows_and_heads(const AttentionShape& shape, Index first, Index second,
                                     const float* from, float* to) {
-  const Index d = params.head_dim;
-  for (Index b = 0; b < params.batch; ++b)
+  const Index d = shape.head_dim;
+  for (Index b = 0; b < shape.batch; ++b)
     for (Index i = 0; i < first; ++i)
       for (Index j = 0; j < second; ++j, from += d)
         std::copy_n(from, d, to + ((b * second + j) * first + i) * d);

@@ -111,7 +111,7 @@ class LayerBench {
   void heads_backward() {
     heads();
     for (int i = 0; i < 2; ++i)  // the output and its gradient come on top of dQ
-      exchange_rows_and_heads(params_, rows_, shape_.num_heads, queries_.data(), q_.data());
+      exchange_rows_and_heads(heads_, rows_, shape_.num_heads, queries_.data(), q_.data());
   }
 
   void loss(double scale) {
@@ -127,13 +127,13 @@ class LayerBench {
   // Move to attention's order, and from there into the ring's memory.
   void move(const Buffer<float>& from, Buffer<float>& to) {
     const Index heads = from.size() / (rows_ * shape_.head_dim);
-    exchange_rows_and_heads(params_, rows_, heads, from.data(), to.data());
+    exchange_rows_and_heads(heads_, rows_, heads, from.data(), to.data());
     std::copy(to.begin(), to.end(), ring_.begin());
   }
 
   ModelShape shape_;
   Index rows_;
-  AttentionParams params_ = attention_params(shape_, 1);
+  AttentionShape heads_{1, shape_.num_heads, shape_.num_heads_kv, rows_, shape_.head_dim};
   ModelWeights weights_{shape_};
   ParameterStore store_;
   AdamW adam_{weights_.layout, {}, nullptr};
@@ -144,8 +144,8 @@ class LayerBench {
                 dx_ = values(x_.size(), 3), rms_ = values(rows_, 4);
   Buffer<float> gate_ = values(rows_ * shape_.hidden, 5), up_ = values(gate_.size(), 6),
                 hidden_ = values(gate_.size(), 7), up_gradient_ = values(gate_.size(), 8);
-  Buffer<float> queries_ = values(params_.query_values(rows_), 9), q_ = values(queries_.size(), 10),
-                ring_ = values(queries_.size(), 11), keys_ = values(params_.kv_values(rows_), 12),
+  Buffer<float> queries_ = values(query_values(heads_, rows_), 9), q_ = values(queries_.size(), 10),
+                ring_ = values(queries_.size(), 11), keys_ = values(kv_values(heads_, rows_), 12),
                 k_ = values(keys_.size(), 13);
   Buffer<float> logits_ = values(rows_ * shape_.vocab, 14);
   std::vector<std::uint8_t> targets_ = std::vector<std::uint8_t>(static_cast<std::size_t>(rows_));

@@ -17,6 +17,22 @@ RankBytes take_rows(const std::uint8_t* windows, Index batch, Index seqlen, cons
   return taken;
 }
 
+std::vector<MemoryPart> model_memory(const ModelShape& shape, Index tokens) {
+  const auto number = [](Index value) { return static_cast<double>(value); };
+  const double f32_rows = 4 * number(tokens), width = number(shape.width);
+  const double hidden = number(shape.hidden), heads = number(shape.num_heads);
+  const double heads_values = 2 * number((shape.num_heads + shape.num_heads_kv) * shape.head_dim);
+  constexpr auto kOther = MemoryPart::Kind::other;
+  return {
+      {kOther, "layers' norms, Q, K, V, O, row_max, row_sum, gate, up",
+       f32_rows * number(shape.layers) * (4 * width + 2 + heads_values + 3 * heads + 2 * hidden),
+       "4 T L (4 W + 2 + 2 d (H+G) + 3 H + 2 F)"},
+      {kOther, "shared by the layers", f32_rows * (width + heads_values + 3 * hidden),
+       "4 T (W + 2 d (H+G) + 3 F)"},
+      {kOther, "stream, its gradient, head's input, logits",
+       f32_rows * (3 * width + 1 + number(shape.vocab)), "4 T (3 W + 1 + V)"}};
+}
+
 Model::Layer::Layer(const LayerWeights& its_weights, Index width, ContextRing& ring)
     : weights(its_weights),
       input(&ring.meter(), ring.tokens() * width),

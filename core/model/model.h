@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/model/attention_layer.h"
+#include "core/ring/rank_memory.h"
 
 namespace ringscope {
 
@@ -22,9 +23,14 @@ struct RankBytes {
 // Return the bytes on the rank's rows from `windows` [batch, seqlen + 1], the same on every rank.
 RankBytes take_rows(const std::uint8_t* windows, Index batch, Index seqlen, const LocalRows& rows);
 
+// Return the bill of a model's buffers for `tokens` rows, besides those of its ring and weights.
+// The letters are those of core/cost/model_step.h.
+std::vector<MemoryPart> model_memory(const ModelShape& shape, Index tokens);
+
 class Model {
  public:
-  // `weights` and `ring` must outlive it. The ring has attention_params(weights.shape, batch).
+  // `weights` and `ring` must outlive it. The ring has an attention_problem() of
+  // weights.shape.
   Model(const ModelWeights& weights, ContextRing& ring);
 
   // Return the sum of the losses of this rank's rows, in nats. Throw RunError when a peer fails.

@@ -10,17 +10,13 @@ namespace ringscope {
 
 void validate(const ModelShape& shape) {
   constexpr Index kMost = 1 << 16;
-  const auto between = [](const char* name, Index value, Index least, Index most) {
-    if (value < least || value > most)
-      throw InputError(fmt::format("{}: {} given, {} to {} accepted", name, value, least, most));
-  };
-  between("layers", shape.layers, 0, 1 << 10);
-  between("width", shape.width, 1, kMost);
-  between("heads", shape.num_heads, 1, kMost);
-  between("heads-kv", shape.num_heads_kv, 1, kMost);
-  between("head-dim", shape.head_dim, 2, kMost);
-  between("hidden", shape.hidden, 1, kMost);
-  between("vocab", shape.vocab, 1, 256);
+  require_between("layers", shape.layers, 0, 1 << 10);
+  require_between("width", shape.width, 1, kMost);
+  require_between("heads", shape.num_heads, 1, kMost);
+  require_between("heads-kv", shape.num_heads_kv, 1, kMost);
+  require_between("head-dim", shape.head_dim, 2, kMost);
+  require_between("hidden", shape.hidden, 1, kMost);
+  require_between("vocab", shape.vocab, 1, 256);
   if (shape.num_heads % shape.num_heads_kv != 0)
     throw InputError(fmt::format("heads-kv: {} given, a divisor of heads ({}) accepted",
                                  shape.num_heads_kv, shape.num_heads));
@@ -36,9 +32,13 @@ void validate(const ModelShape& shape) {
                     shape.rotary_base, shape.norm_epsilon));
 }
 
-AttentionParams attention_params(const ModelShape& shape, Index batch) {
-  return {batch,          shape.num_heads, shape.num_heads_kv,
-          shape.head_dim, DType::f32,      default_softmax_scale(shape.head_dim)};
+Problem attention_problem(const ModelShape& shape, Index batch, Index seqlen, MaskSpec mask,
+                          PartitionKind partition, int world_size) {
+  return {.shape = {batch, shape.num_heads, shape.num_heads_kv, seqlen, shape.head_dim},
+          .mask = std::move(mask),
+          .partition = partition,
+          .world_size = world_size,
+          .backward = true};
 }
 
 ModelWeights::ModelWeights(const ModelShape& its_shape) : shape(its_shape) {

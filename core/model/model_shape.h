@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "core/attention/views.h"
 #include "core/model/parameters.h"
+#include "core/ring/problem.h"
 
 namespace ringscope {
 
@@ -26,8 +26,10 @@ struct ModelShape {
 // Throw InputError that names the size, its value, and what is accepted.
 void validate(const ModelShape& shape);
 
-// Return the attention parameters of every layer for `batch` sequences.
-AttentionParams attention_params(const ModelShape& shape, Index batch);
+// Return the attention of every layer, in f32 and both passes, of `batch` sequences of `seqlen`
+// rows that are split across a ring.
+Problem attention_problem(const ModelShape& shape, Index batch, Index seqlen, MaskSpec mask,
+                          PartitionKind partition, int world_size);
 
 struct LayerWeights {
   Parameter attention_gain;     // [1, width]: gain of a norm, as is mlp_gain

@@ -20,9 +20,7 @@ namespace {
 Index product_of(const PerAxis& sizes) {
   Index product = 1;
   for (const Axis axis : kAllAxes) {
-    if (sizes[axis] < 1)
-      throw InputError(
-          fmt::format("{}: {} given, at least 1 accepted", name_of(axis), sizes[axis]));
+    require_between(std::string(name_of(axis)), sizes[axis], 1);
     product = checked_product(product, sizes[axis], "tensor x context x pipeline x data");
   }
   return product;
@@ -91,8 +89,7 @@ std::vector<std::vector<int>> RankGroups::groups(const std::vector<Axis>& axes) 
 
 GroupPlacement placement(const RankGroups& groups, const std::vector<Axis>& axes,
                          int ranks_a_node) {
-  if (ranks_a_node < 1)
-    throw InputError(fmt::format("ranks a node: {} given, at least 1 accepted", ranks_a_node));
+  require_between("ranks a node", ranks_a_node, 1);
   GroupPlacement result;
   for (const std::vector<int>& group : groups.groups(axes)) {
     std::set<int> nodes;
@@ -151,8 +148,7 @@ std::string numbers_line(int world_size, int ranks_a_node) {
 
 std::string group_drawing(const RankGroups& groups, int ranks_a_node) {
   const int world_size = groups.world_size();
-  if (ranks_a_node < 1)
-    throw InputError(fmt::format("ranks a node: {} given, at least 1 accepted", ranks_a_node));
+  require_between("ranks a node", ranks_a_node, 1);
   if (world_size > kMostDrawnRanks)
     throw InputError(
         fmt::format("drawing: {} ranks given, at most {} accepted", world_size, kMostDrawnRanks));
@@ -177,13 +173,10 @@ double sum_bytes(double bytes, double n) { return 2 * (n - 1) / n * bytes; }
 
 void check(const GroupJob& job) {
   validate(job.shape);
-  for (const auto& [name, value] :
-       {std::pair{"width", job.width}, {"layers", job.layers}, {"value bytes", job.value_bytes}})
-    if (value < 1) throw InputError(fmt::format("{}: {} given, at least 1 accepted", name, value));
-  for (const Axis axis : kAllAxes)
-    if (job.sizes[axis] < 1)
-      throw InputError(
-          fmt::format("{}: {} given, at least 1 accepted", name_of(axis), job.sizes[axis]));
+  require_between("width", job.width, 1);
+  require_between("layers", job.layers, 1);
+  require_between("value bytes", job.value_bytes, 1);
+  for (const Axis axis : kAllAxes) require_between(std::string(name_of(axis)), job.sizes[axis], 1);
   check_tensor_heads(job.shape.num_heads, job.shape.num_heads_kv, job.sizes[Axis::tensor]);
   if (job.sizes[Axis::pipeline] > job.layers)
     throw InputError(fmt::format("pipeline: {} given for {} layers, at most one a layer accepted",

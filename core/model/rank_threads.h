@@ -6,15 +6,14 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/model/rank_groups.h"
 #include "core/ring/thread_communicator.h"
+#include "core/run/engine.h"
 
 namespace ringscope {
 
@@ -32,27 +31,13 @@ auto run_rank_threads(int world_size, const Make& make, const Work& work) {
     std::vector<std::unique_ptr<ThreadCommunicator>> communicators;
     for (int rank = 0; rank < world_size; ++rank)
       communicators.push_back(std::make_unique<ThreadCommunicator>(ring, rank));
-    const auto run_one = [&](int rank) {
-      try {
-        states[rank] = make(*communicators[rank]);
-        work(*states[rank]);
-      } catch (const RunError& error) {
-        ring.fail(error.rank() >= 0 ? error : RunError(error.what(), rank));
-      } catch (const std::bad_alloc&) {
-        ring.fail(RunError("out of memory", rank));
-      } catch (const std::exception& error) {
-        ring.fail(RunError(error.what(), rank));
-      }
-    };
-    std::vector<std::thread> threads;
-    threads.reserve(states.size());
-    try {
-      for (int rank = 0; rank < world_size; ++rank) threads.emplace_back(run_one, rank);
-    } catch (const std::exception& error) {
-      ring.fail(RunError(std::string("cannot start a thread: ") + error.what(),
-                         static_cast<int>(threads.size())));
-    }
-    for (std::thread& thread : threads) thread.join();
+    run_on_rank_threads(
+        world_size,
+        [&](int rank) {
+          states[rank] = make(*communicators[rank]);
+          work(*states[rank]);
+        },
+        [&](int, const RunError& error) { ring.fail(error); });
   }
   ring.throw_if_failed();
   return states;
@@ -77,7 +62,7 @@ class GroupRings {
 
   // Return the first failure: that of `rank`, in which `thrown` was thrown, or an earlier one. End
   // all waits of all rings. Thread-safe.
-  RunError fail(int rank, const std::exception& thrown) {
+  RunError fail(int rank, const RunError& thrown) {
     const std::lock_guard lock(mutex_);
     if (failure_) return *failure_;
     failure_ = first_failure(rank, thrown);
@@ -92,7 +77,7 @@ class GroupRings {
     return rings_[static_cast<std::size_t>(axis)];
   }
   // Return the failure with a world rank, because a ring names ranks by their places in it.
-  RunError first_failure(int rank, const std::exception& thrown) {
+  RunError first_failure(int rank, const RunError& thrown) {
     for (const Axis axis : kAllAxes) {
       try {
         ring(rank, axis).throw_if_failed();
@@ -101,8 +86,7 @@ class GroupRings {
         return RunError(error.what(), world_rank, error.step());
       }
     }
-    const auto* const error = dynamic_cast<const RunError*>(&thrown);
-    return RunError(thrown.what(), rank, error == nullptr ? -1 : error->step());
+    return RunError(thrown.what(), rank, thrown.step());
   }
 
   const RankGroups& groups_;
@@ -143,10 +127,8 @@ auto run_group_threads(const RankGroups& groups, const Make& make, const Work& w
   const auto or_fail = [&](int rank, const auto& part) {
     try {
       return part();
-    } catch (const std::bad_alloc&) {
-      throw rings.fail(rank, RunError("out of memory"));
-    } catch (const std::exception& error) {
-      throw rings.fail(rank, error);
+    } catch (const std::exception&) {
+      throw rings.fail(rank, handled_error(rank));
     }
   };
   auto ranks = run_rank_threads(

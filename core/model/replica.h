@@ -10,19 +10,29 @@
 // ranks get the same bits every time. Another world_size uses another order and rounds otherwise.
 #pragma once
 
+#include <functional>
+
 #include "core/base/buffer.h"
 #include "core/model/model.h"
 #include "core/ring/seams.h"
 
 namespace ringscope {
 
+// Combines `count` items at `into` with another rank's items.
+using Combine = std::function<void(float* into, const float* other, Index count)>;
+
+// Replace `size` items of `stride` values each by all ranks' items, combined; all ranks call it.
+// `incoming` has room for one chunk. A hop goes as `pass` and Payload::dkv, with the chunk's number
+// as owner. Throw RunError that names rank and hop.
+void ring_all_reduce(Communicator& comm, Pass pass, Index size, Index stride, float* values,
+                     float* incoming, const Combine& combine);
+
 class RingAllReduce {
  public:
   // Prepare for arrays of `size` values.
   RingAllReduce(Index size, int world_size, MemoryMeter* meter);
 
-  // Replace values[i] by the sum of all ranks' values[i]; all ranks call it. A hop is a gradient's
-  // (Payload::dkv), with the chunk's number as owner. Throw RunError that names rank and hop.
+  // Replace values[i] by the sum of all ranks' values[i], as above.
   void add_up(Communicator& comm, float* values);
 
   // Return the bytes that `rank` sends in add_up(), by formula.
@@ -43,9 +53,9 @@ enum class LossKind { mean, sum };
 
 class Replica {
  public:
-  // The problem's params are attention_params(weights.shape, batch). `weights` and `comm` must
-  // outlive it. All ranks give the same seed. Throw as ContextRing does.
-  Replica(const ModelWeights& weights, const RingProblem& problem, Communicator& comm,
+  // `problem` is an attention_problem() of weights.shape. `weights` and `comm` must outlive it. All
+  // ranks give the same seed. Throw as ContextRing does.
+  Replica(const ModelWeights& weights, const Problem& problem, Communicator& comm,
           std::uint64_t seed, LossKind kind = LossKind::mean, WorkPulse* pulse = nullptr);
 
   // Return the loss of the whole batch, in nats, and set store().gradients() to its gradients.

@@ -34,7 +34,7 @@ struct AttentionShard {
 
 class TensorParallelAttention {
  public:
-  // `ring` has attention_params(shard.shape, batch) and runs over the CP group. `tensor`, which
+  // `ring` has an attention_problem() of shard.shape and runs over the CP group. `tensor`, which
   // must outlive it, runs over the TP group, where the rank's index is its place.
   TensorParallelAttention(const AttentionShard& shard, ContextRing& ring, Communicator& tensor);
 

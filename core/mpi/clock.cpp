@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/clock.h"
 #include "core/mpi/mpi_calls.h"
-#include "core/trace/recorder.h"
 
 namespace ringscope {
 

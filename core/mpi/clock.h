@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/mpi/process_wait.h"
+#include "core/mpi/mpi_calls.h"
 
 namespace ringscope {
 

@@ -86,12 +86,10 @@ void MpiCommunicator::run_progress() try {
                 "MPI_Iprobe");
     }
   }
-} catch (const RunError& error) {
+} catch (const std::exception&) {
+  const RunError error = handled_error(neighbours_.self);
   waits_.fail(error);
   if (options_.on_failure) options_.on_failure(error);
-} catch (const std::exception& error) {
-  waits_.fail(RunError(error.what(), neighbours_.self));
-  if (options_.on_failure) options_.on_failure(RunError(error.what(), neighbours_.self));
 }
 
 // Return false when nothing will be left to do.

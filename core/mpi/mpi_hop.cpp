@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "core/base/clock.h"
 #include "core/ring/ring.h"
-#include "core/trace/recorder.h"
 
 namespace ringscope {
 

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/base/clock.h"
 #include "core/mpi/mpi_calls.h"
-#include "core/trace/recorder.h"
 
 namespace ringscope {
 
@@ -27,7 +27,7 @@ std::string broadcast_invitation(const std::string& invitation, int rank, double
       MPI_Ibcast(text.data(), static_cast<int>(text.size()), MPI_CHAR, 0, MPI_COMM_WORLD, &request),
       "MPI_Ibcast");
   wait_for_request(request, [&] {
-    if (static_cast<double>(monotonic_ns() - begin_ns) * 1e-9 > timeout_s)
+    if (seconds_since(begin_ns) > timeout_s)
       throw RunError("no message from the other ranks for " + std::to_string(timeout_s) + " s",
                      rank);
   });

@@ -5,7 +5,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <new>
 #include <utility>
 
 #include "core/base/error.h"
@@ -38,12 +37,8 @@ class RankProcess {
   auto run(const Work& work) {
     try {
       return work();
-    } catch (const RunError& error) {
-      fail(error.rank() >= 0 ? error : RunError(error.what(), session_.rank()));
-    } catch (const std::bad_alloc&) {
-      fail(RunError("out of memory", session_.rank()));
-    } catch (const std::exception& error) {
-      fail(RunError(error.what(), session_.rank()));
+    } catch (const std::exception&) {
+      fail(handled_error(session_.rank()));
     }
   }
 
@@ -76,13 +71,9 @@ class RankProcess {
   RankPulse& pulse() { return pulse_; }
 
  private:
-  // How long a rank that knows of a failure waits for rank 0's verdict, in seconds.
-  static constexpr double kFailureSeconds = 1;
-
   // Tell all ranks, and throw rank 0's verdict on the run.
   [[noreturn]] void fail(const RunError& error) {
-    line_.fail(error);
-    const RunError agreed = line_.wait_for_failure(kFailureSeconds).value_or(error);
+    const RunError agreed = agreed_failure(line_, error);
     stop(agreed);
     comm_.reset();
     line_.unwatch();

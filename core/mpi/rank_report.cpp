@@ -1,9 +1,6 @@
 #include "core/mpi/rank_report.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include "core/base/error.h"
 
 namespace ringscope {
 
@@ -31,15 +28,11 @@ std::string pack(const RankReport& report) {
                   report.before ? (report.after ? 2 : 1) : 0,
                   report.before.value_or(ClockReading{}),
                   report.after.value_or(ClockReading{})};
-  std::string bytes(sizeof head, '\0');
-  std::memcpy(bytes.data(), &head, sizeof head);
-  return bytes + pack(report.events);
+  return bytes_of_value(head) + pack(report.events);
 }
 
 RankReport unpack_rank_report(std::string_view bytes) {
-  Head head;
-  if (bytes.size() < sizeof head) throw RunError("a rank's report is cut short");
-  std::memcpy(&head, bytes.data(), sizeof head);
+  const Head head = take_value<Head>(bytes);
   if (head.readings < 0 || head.readings > 2) throw RunError("a rank's report is damaged");
   RankReport report;
   report.origin_ns = head.origin_ns;
@@ -48,7 +41,7 @@ RankReport unpack_rank_report(std::string_view bytes) {
   report.predicted_bytes = head.predicted_bytes;
   if (head.readings > 0) report.before = head.before;
   if (head.readings > 1) report.after = head.after;
-  report.events = unpack_rank_events(bytes.substr(sizeof head));
+  report.events = unpack_rank_events(bytes);
   return report;
 }
 

@@ -2,15 +2,35 @@
 // recording on its own clock. The messages themselves go over the lifeline.
 #pragma once
 
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
+#include "core/base/error.h"
 #include "core/mpi/clock.h"
 #include "core/run/run.h"
 #include "core/trace/rank_events.h"
 
 namespace ringscope {
+
+// Return a value as it lies in memory, for another process of the same program.
+template <class T>
+std::string bytes_of_value(const T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+// Take such a value from the front of a rank's report. Throw RunError when it is cut short.
+template <class T>
+T take_value(std::string_view& report) {
+  T value;
+  if (report.size() < sizeof value) throw RunError("a rank's report is cut short");
+  std::memcpy(&value, report.data(), sizeof value);
+  report.remove_prefix(sizeof value);
+  return value;
+}
 
 struct RankReport {
   std::int64_t origin_ns = 0;  // zero of its events' times, on its monotonic clock

@@ -2,17 +2,11 @@
 
 #include <algorithm>
 
-#include "core/mpi/mpi_calls.h"
-
 namespace ringscope {
 
 namespace {
 
 constexpr Index kMessageValues = 1 << 16;
-
-Index values(const AttentionShape& shape, Tensor tensor, const LocalRows& rows) {
-  return heads_of(shape, tensor) * rows.size() * width_of(shape, tensor);
-}
 
 void keep_if_posted(std::array<std::vector<float>, 2>& messages,
                     const std::array<MPI_Request, 2>& requests) {
@@ -22,17 +16,11 @@ void keep_if_posted(std::array<std::vector<float>, 2>& messages,
 
 }  // namespace
 
-Index input_values(const AttentionShape& shape, const LocalRows& rows, bool backward) {
-  Index total = backward ? values(shape, Tensor::dout, rows) : 0;
-  for (const Tensor tensor : kForwardInputs) total += values(shape, tensor, rows);
-  return total;
-}
-
-Index output_values(const AttentionShape& shape, const LocalRows& rows, bool backward) {
+Index values_in(const AttentionShape& shape, std::span<const Tensor> tensors,
+                const LocalRows& rows) {
   Index total = 0;
-  for (const Tensor tensor : kForwardOutputs) total += values(shape, tensor, rows);
-  if (backward)
-    for (const Tensor tensor : kBackwardOutputs) total += values(shape, tensor, rows);
+  for (const Tensor tensor : tensors)
+    total += heads_of(shape, tensor) * rows.size() * width_of(shape, tensor);
   return total;
 }
 

@@ -5,16 +5,17 @@
 #include <mpi.h>
 
 #include <array>
+#include <span>
 #include <vector>
 
-#include "core/mpi/process_wait.h"
+#include "core/mpi/mpi_calls.h"
 #include "core/run/rows.h"
 
 namespace ringscope {
 
-// Return the number of values in all tensors that a rank with `rows` takes in or gives out.
-Index input_values(const AttentionShape& shape, const LocalRows& rows, bool backward);
-Index output_values(const AttentionShape& shape, const LocalRows& rows, bool backward);
+// Return the number of values in `rows` of all the tensors.
+Index values_in(const AttentionShape& shape, std::span<const Tensor> tensors,
+                const LocalRows& rows);
 
 // Sends `total` values to rank `to`.
 class RowSender : public RowSink {

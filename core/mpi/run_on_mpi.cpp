@@ -1,13 +1,11 @@
 #include "core/mpi/run_on_mpi.h"
 
 #include <memory>
-#include <new>
 #include <utility>
 
 #include "core/mpi/clock.h"
 #include "core/mpi/mpi_calls.h"
 #include "core/mpi/mpi_communicator.h"
-#include "core/mpi/process_wait.h"
 #include "core/mpi/rank_report.h"
 #include "core/mpi/row_stream.h"
 #include "core/run/cpu_engine.h"
@@ -18,10 +16,6 @@ namespace ringscope {
 
 namespace {
 
-// How long a rank that knows of a failure waits for rank 0's verdict, and rank 0 for what the
-// others recorded, in seconds.
-constexpr double kFailureSeconds = 1;
-
 // One rank's part of a run, from its memory to its report.
 class ProcessRun {
  public:
@@ -31,10 +25,8 @@ class ProcessRun {
         line_(session.lifeline()),
         rank_number_(session.rank()),
         problem_(config.ring_problem()) {
-    run_.recording.info = run_info(config, engine.name());
+    run_.recording = empty_recording(config, engine.name());
     const auto world_size = static_cast<std::size_t>(config.world_size);
-    run_.recording.events.resize(world_size);
-    run_.recording.dropped.resize(world_size);
     run_.peak_bytes.resize(world_size);
     run_.predicted_bytes.resize(world_size);
     report_.origin_ns = monotonic_ns();
@@ -55,8 +47,7 @@ class ProcessRun {
 
   // Tell all ranks, and throw rank 0's verdict on the run.
   [[noreturn]] void fail(const RunError& error) {
-    line_.fail(error);
-    const RunError agreed = line_.wait_for_failure(kFailureSeconds).value_or(error);
+    const RunError agreed = agreed_failure(line_, error);
     stop(agreed);
     if (rank_engine_ != nullptr) {
       try {
@@ -89,25 +80,20 @@ class ProcessRun {
   void take_inputs(const ProcessInputs& inputs) {
     if (!inputs.is_scattered) return rank_->take_inputs(*inputs.generated);
     const AttentionShape& shape = config_.shape;
-    const auto values_of = [&](const LocalRows& rows) {
-      return input_values(shape, rows, config_.backward);
-    };
+    const auto tensors = input_tensors(config_.backward);
     if (rank_number_ != 0) {
-      RowReceiver source(shape, 0, values_of(rows_of(rank_number_)), *wait_);
+      RowReceiver source(shape, 0, values_in(shape, tensors, rows_of(rank_number_)), *wait_);
       return rank_->take_inputs(source);
     }
     std::vector<float> values(static_cast<std::size_t>(piece_values(shape)));
     for (int peer = 1; peer < config_.world_size; ++peer) {
       const LocalRows rows = rows_of(peer);
-      RowSender sender(shape, peer, values_of(rows), *wait_);
-      const auto send = [&](Tensor tensor) {
+      RowSender sender(shape, peer, values_in(shape, tensors, rows), *wait_);
+      for (const Tensor tensor : tensors)
         for_each_piece(shape, tensor, rows, [&](const RowsOfHead& piece) {
           inputs.at_rank_0->get(piece, values.data());
           sender.put(piece, values.data());
         });
-      };
-      for (const Tensor tensor : kForwardInputs) send(tensor);
-      if (config_.backward) send(Tensor::dout);
       sender.finish();
     }
     rank_->take_inputs(*inputs.at_rank_0);
@@ -126,34 +112,27 @@ class ProcessRun {
     report_.end_ns = rank_->recorder().now_ns();
 
     report_.events.clock_error_ns = rank_engine_->clock_error_ns();
-    report_.predicted_bytes = RankMemory::predicted_bytes(problem_, rank_number_, config_.scheme,
-                                                          config_.backward, config_.kv_buffers) +
-                              rank_engine_->scratch_bytes();
+    report_.predicted_bytes =
+        RankMemory::predicted_bytes(config_, rank_number_) + rank_engine_->scratch_bytes();
     rank_engine_.reset();  // this thread calls MPI again from here on
     report_.after = exchange_clocks(rank_number_, config_.world_size, *wait_);
   }
 
   // Report progress by rank 0's share of the work, which stands for all.
   Engine::Listener listener(const Progress& progress) const {
-    if (!progress || rank_number_ != 0) return {};
+    if (rank_number_ != 0) return {};
     double total = 0;
     for (int owner = 0; owner < config_.world_size; ++owner)
       total += static_cast<double>(problem_.region(0, owner).pairs());
-    if (config_.backward) total *= 2;
-    return [&progress, total, done = 0.0](Index pairs) mutable {
-      done += static_cast<double>(pairs);
-      if (total > 0) progress(done / total);
-    };
+    return progress_listener(progress, (config_.backward ? 2 : 1) * total);
   }
 
   // Rank 0 takes its own outputs, then those of the others one after the other.
   void give_outputs() {
     const AttentionShape& shape = config_.shape;
-    const auto values_of = [&](const LocalRows& rows) {
-      return output_values(shape, rows, config_.backward);
-    };
+    const auto tensors = output_tensors(config_.backward);
     if (rank_number_ != 0) {
-      RowSender sink(shape, 0, values_of(rows_of(rank_number_)), *wait_);
+      RowSender sink(shape, 0, values_in(shape, tensors, rows_of(rank_number_)), *wait_);
       rank_->give_outputs(sink);
       return sink.finish();
     }
@@ -163,26 +142,20 @@ class ProcessRun {
     std::vector<float> values(static_cast<std::size_t>(piece_values(shape)));
     for (int peer = 1; peer < config_.world_size; ++peer) {
       const LocalRows rows = rows_of(peer);
-      RowReceiver source(shape, peer, values_of(rows), *wait_);
-      const auto receive = [&](Tensor tensor) {
+      RowReceiver source(shape, peer, values_in(shape, tensors, rows), *wait_);
+      for (const Tensor tensor : tensors)
         for_each_piece(shape, tensor, rows, [&](const RowsOfHead& piece) {
           source.get(piece, values.data());
           sink.put(piece, values.data());
         });
-      };
-      for (const Tensor tensor : kForwardOutputs) receive(tensor);
-      if (config_.backward)
-        for (const Tensor tensor : kBackwardOutputs) receive(tensor);
     }
   }
 
   const RankReport& report() {
     if (rank_ == nullptr) return report_;
-    const Recorder& recorder = rank_->recorder();
-    report_.events.events = recorder.events();
-    report_.events.samples = std::as_const(recorder).samples();
-    report_.events.dropped = recorder.dropped();
-    report_.events.peak_bytes = rank_->peak_bytes();
+    const std::int64_t clock_error_ns = report_.events.clock_error_ns;
+    report_.events = rank_->recorded();
+    report_.events.clock_error_ns = clock_error_ns;
     return report_;
   }
 
@@ -219,12 +192,8 @@ RingRun run_one_rank(MpiSession& session, const Problem& config, const ProcessIn
   ProcessRun run(session, config, engine);
   try {
     return run.run(inputs, gather_outputs, progress);
-  } catch (const RunError& error) {
-    run.fail(error.rank() >= 0 ? error : RunError(error.what(), session.rank()));
-  } catch (const std::bad_alloc&) {
-    run.fail(RunError("out of memory", session.rank()));
-  } catch (const std::exception& error) {
-    run.fail(RunError(error.what(), session.rank()));
+  } catch (const std::exception&) {
+    run.fail(handled_error(session.rank()));
   }
 }
 

@@ -9,6 +9,16 @@
 
 namespace ringscope {
 
+// How long a rank that knows of a failure waits for rank 0's verdict, and rank 0 for what the
+// others recorded, in seconds.
+inline constexpr double kFailureSeconds = 1;
+
+// Tell all ranks of a failure, and return rank 0's verdict on the run.
+inline RunError agreed_failure(Lifeline& line, const RunError& error) {
+  line.fail(error);
+  return line.wait_for_failure(kFailureSeconds).value_or(error);
+}
+
 // The source of a process's rows. Exactly one of the two is used, the same one on every rank.
 struct ProcessInputs {
   RowSource* generated = nullptr;  // gives any rank's rows, and every rank asks its own

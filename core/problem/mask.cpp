@@ -1,25 +1,16 @@
 #include "core/problem/mask.h"
 
-#include <charconv>
+#include <optional>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace ringscope {
 namespace {
 
 constexpr const char* kAccepted =
     "full, causal, window:W, prefix:P, documents:L1,L2,..., and several of them joined by +";
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t at = text.find(separator);
-    parts.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
-  }
-}
 
 [[noreturn]] void refuse(std::string_view part, const std::string& accepted) {
   throw InputError("'" + std::string(part) + "' given; accepted: " + accepted);
@@ -28,11 +19,9 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 // Parse all of `digits` as a number of at least `least`. Throw InputError when it is not one.
 Index parse_count(std::string_view part, std::string_view digits, Index least,
                   const std::string& accepted) {
-  Index value = 0;
-  const char* const end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, value);
-  if (error != std::errc() || stop != end || value < least) refuse(part, accepted);
-  return value;
+  const std::optional<Index> value = parse_number<Index>(digits);
+  if (!value || *value < least) refuse(part, accepted);
+  return *value;
 }
 
 }  // namespace

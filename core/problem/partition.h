@@ -76,17 +76,8 @@ inline constexpr PartitionKind kAllPartitions[] = {
     PartitionKind::contiguous, PartitionKind::striped, PartitionKind::zigzag, PartitionKind::fold};
 
 constexpr std::string_view name_of(PartitionKind kind) {
-  switch (kind) {
-    case PartitionKind::contiguous:
-      return "contiguous";
-    case PartitionKind::striped:
-      return "striped";
-    case PartitionKind::zigzag:
-      return "zigzag";
-    case PartitionKind::fold:
-      return "fold";
-  }
-  return "?";
+  constexpr std::string_view names[] = {"contiguous", "striped", "zigzag", "fold"};
+  return names[static_cast<int>(kind)];
 }
 
 // Return the kind that `text` names. Throw an InputError that lists the accepted names.

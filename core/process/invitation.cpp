@@ -7,12 +7,12 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <memory>
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace ringscope {
 namespace {
@@ -65,16 +65,6 @@ Secret secret_from(std::string_view text) {
   return secret;
 }
 
-std::vector<std::string> split_into_strings(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    parts.emplace_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
 }  // namespace
 
 Invitation invitation_to_this_host(int port, bool with_ipv6) {
@@ -105,16 +95,13 @@ std::string to_text(const Invitation& invitation) {
 }
 
 Invitation invitation_from(const std::string& text) {
-  const std::vector<std::string> parts = split_into_strings(text, '/');
+  const std::vector<std::string_view> parts = split(text, '/');
   if (parts.size() != 4) refuse();
   Invitation invitation;
-  invitation.addresses = split_into_strings(parts[0], ',');
-  if (invitation.addresses.size() > kMaxAddresses) refuse();
-  const std::string& port = parts[1];
-  const auto [end, error] =
-      std::from_chars(port.data(), port.data() + port.size(), invitation.port);
-  if (error != std::errc() || end != port.data() + port.size() || invitation.port < 1 ||
-      invitation.port > 65535)
+  for (const std::string_view address : split(parts[0], ','))
+    invitation.addresses.emplace_back(address);
+  invitation.port = parse_number<int>(parts[1]).value_or(0);
+  if (invitation.addresses.size() > kMaxAddresses || invitation.port < 1 || invitation.port > 65535)
     refuse();
   invitation.join_secret = secret_from(parts[2]);
   invitation.answer = secret_from(parts[3]);

@@ -49,11 +49,18 @@ void Lifeline::Impl::open_door(Descriptor listener, const Invitation& invitation
   acceptor_.emplace(std::move(listener), invitation, world_size_);
 }
 
-void Lifeline::Impl::connect_to_rank_0(Descriptor socket) {
-  Seat& seat = seats_[0];
+void Lifeline::Impl::take_in(int rank, Descriptor socket) {
+  Seat& seat = seat_of(rank);
   seat.connection = std::make_unique<Connection>(std::move(socket));
   seat.is_joined = true;
   seat.heard_at = steady_seconds();
+}
+
+std::string Lifeline::Impl::take_message(int rank) {
+  std::deque<std::string>& inbox = seat_of(rank).inbox;
+  std::string message = std::move(inbox.front());
+  inbox.pop_front();
+  return message;
 }
 
 void Lifeline::Impl::throw_if_failed() const {
@@ -83,9 +90,7 @@ void Lifeline::Impl::fail_here(const RunError& error) {
 
 void Lifeline::Impl::send_to_all(wire::Type part, wire::Type last,
                                  std::shared_ptr<const std::string> text) {
-  for (const int r : peers_)
-    if (Connection* connection = seats_[static_cast<std::size_t>(r)].connection.get())
-      connection->send_message(part, last, text);
+  for_connections([&](Connection& connection) { connection.send_message(part, last, text); });
   wake();
 }
 
@@ -95,7 +100,7 @@ Lifeline::~Lifeline() = default;
 
 std::unique_ptr<Lifeline> Lifeline::host(LifelineDoor door, int world_size, double timeout_s) {
   auto impl = std::make_unique<Impl>(0, world_size, timeout_s);
-  impl->open_door(Descriptor(std::exchange(door.socket_, -1)), invitation_from(door.invitation_));
+  impl->open_door(std::move(door.socket_), invitation_from(door.invitation_));
   impl->start();
   {
     Lock lock(impl->mutex_);
@@ -108,7 +113,7 @@ std::unique_ptr<Lifeline> Lifeline::join(const std::string& invitation, int rank
                                          double timeout_s) {
   Descriptor socket = reach_rank_0(invitation_from(invitation), rank, world_size, timeout_s);
   auto impl = std::make_unique<Impl>(rank, world_size, timeout_s);
-  impl->connect_to_rank_0(std::move(socket));
+  impl->take_in(0, std::move(socket));
   impl->start();
   return std::unique_ptr<Lifeline>(new Lifeline(std::move(impl)));
 }
@@ -160,11 +165,7 @@ std::vector<std::string> Lifeline::gather(const std::string& mine) {
   }
   impl_->await(lock, Impl::Awaited::message);
   std::vector<std::string> all = {mine};
-  for (const int r : impl_->peers_) {
-    std::deque<std::string>& inbox = impl_->seats_[static_cast<std::size_t>(r)].inbox;
-    all.push_back(std::move(inbox.front()));
-    inbox.pop_front();
-  }
+  for (const int r : impl_->peers_) all.push_back(impl_->take_message(r));
   return all;
 }
 
@@ -177,10 +178,7 @@ std::string Lifeline::broadcast(const std::string& of_rank_0) {
     return of_rank_0;
   }
   impl_->await(lock, Impl::Awaited::message);
-  std::deque<std::string>& inbox = impl_->seats_[0].inbox;
-  std::string text = std::move(inbox.front());
-  inbox.pop_front();
-  return text;
+  return impl_->take_message(0);
 }
 
 std::vector<std::optional<std::string>> Lifeline::last_words(const std::string& mine,
@@ -190,20 +188,19 @@ std::vector<std::optional<std::string>> Lifeline::last_words(const std::string& 
   const auto until = in(seconds);
   if (impl_->rank_ != 0) {
     impl_->send_to_all(wire::Type::words_part, wire::Type::words_end, text);
-    impl_->changed_.wait_until(lock, until,
-                               [&] { return impl_->are_words_heard_ || impl_->seats_[0].is_gone; });
+    impl_->changed_.wait_until(
+        lock, until, [&] { return impl_->are_words_heard_ || impl_->seat_of(0).is_gone; });
     return {};
   }
-  std::vector<Impl::Seat>& seats = impl_->seats_;
   impl_->changed_.wait_until(lock, until, [&] {
     return impl_->all_peers([&](int r) {
-      const Impl::Seat& seat = seats[static_cast<std::size_t>(r)];
+      const Impl::Seat& seat = impl_->seat_of(r);
       return seat.is_gone || !seat.is_joined || seat.last_words.has_value();
     });
   });
   std::vector<std::optional<std::string>> all = {mine};
   for (const int r : impl_->peers_)
-    all.push_back(std::exchange(seats[static_cast<std::size_t>(r)].last_words, std::nullopt));
+    all.push_back(std::exchange(impl_->seat_of(r).last_words, std::nullopt));
   return all;
 }
 
@@ -228,9 +225,7 @@ void Lifeline::leave() {
     if (impl_->rank_ == 0) {
       impl_->send_to_all(wire::Type::bye, wire::Type::bye, shared(""));
       impl_->changed_.wait_until(lock, in(kFarewell), [&] {
-        return impl_->all_peers([&](int r) {
-          return impl_->seats_[static_cast<std::size_t>(r)].connection == nullptr;
-        });
+        return impl_->all_peers([&](int r) { return impl_->seat_of(r).connection == nullptr; });
       });
     }
   }
@@ -243,11 +238,11 @@ void Lifeline::leave_after_failure(double seconds) {
     Lock lock(impl_->mutex_);
     if (impl_->has_left_) return;
     if (impl_->rank_ == 0) {
-      for (const int r : impl_->peers_)
-        if (auto* connection = impl_->seats_[static_cast<std::size_t>(r)].connection.get())
-          connection->send(wire::Type::spoken);
+      impl_->for_connections([](Connection& peer) { peer.send(wire::Type::spoken); });
     } else if (!speaks) {
-      const auto has_spoken = [&] { return impl_->has_rank_0_spoken_ || impl_->seats_[0].is_gone; };
+      const auto has_spoken = [&] {
+        return impl_->has_rank_0_spoken_ || impl_->seat_of(0).is_gone;
+      };
       impl_->changed_.wait_until(lock, in(seconds), has_spoken);
       if (!impl_->has_rank_0_spoken_)
         impl_->changed_.wait_until(lock, in(std::min(seconds, kSpeech)), [] { return false; });

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/run/watchdog.h"
 
 namespace ringscope {
@@ -22,8 +23,6 @@ namespace ringscope {
 class LifelineDoor {
  public:
   LifelineDoor();  // listens on all addresses; throws RunError
-  ~LifelineDoor();
-  LifelineDoor(LifelineDoor&&) noexcept;
 
   // Return one line of printable ASCII: this host's addresses that others might reach, port,
   // secrets.
@@ -31,7 +30,7 @@ class LifelineDoor {
 
  private:
   friend class Lifeline;
-  int socket_ = -1;
+  Descriptor socket_;
   std::string invitation_;
 };
 

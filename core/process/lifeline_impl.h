@@ -75,7 +75,7 @@ class Lifeline::Impl {
   ~Impl();
 
   void open_door(Descriptor listener, const Invitation& invitation);  // rank 0
-  void connect_to_rank_0(Descriptor socket);                          // the others
+  void take_in(int rank, Descriptor socket);                          // connected to it
   void start();
   // End the thread and close the sockets. After a failure, first let the others read for a moment
   // what was sent.
@@ -104,6 +104,17 @@ class Lifeline::Impl {
     std::string message, words;  // parts received so far
     std::optional<std::string> last_words;
   };
+
+  Seat& seat_of(int rank) { return seats_[static_cast<std::size_t>(rank)]; }
+  const Seat& seat_of(int rank) const { return seats_[static_cast<std::size_t>(rank)]; }
+  // Call f(connection) for the peers that are there.
+  template <class F>
+  void for_connections(F&& f) {
+    for (const int r : peers_)
+      if (Connection* connection = seat_of(r).connection.get()) f(*connection);
+  }
+  // Take the first message that `rank` has sent.
+  std::string take_message(int rank);
 
   const int rank_;
   const int world_size_;

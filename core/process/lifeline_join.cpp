@@ -156,7 +156,7 @@ std::vector<Acceptor::JoiningRank> Acceptor::admit(double now) {
       const std::optional<wire::Frame> frame = wire::first_frame(pending.said);
       if (!frame) return pending.said.size() >= wire::join_request_bytes();
       if (frame->type != wire::Type::join_request) return true;
-      const wire::JoinRequest join_request = wire::join_request_from(frame->payload);
+      const wire::JoinRequest join_request = wire::unpack<wire::JoinRequest>(frame->payload);
       if (join_request.secret == invitation_.join_secret)
         joining.push_back({join_request, std::move(pending.socket)});
     } catch (const wire::Malformed&) {

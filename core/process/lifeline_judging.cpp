@@ -30,7 +30,7 @@ void Lifeline::Impl::judge() {
 // Judge by signs of life, which a living process's lifeline thread gives whatever else it does.
 void Lifeline::Impl::judge_silence() {
   for (const int r : peers_) {
-    const Seat& seat = seats_[static_cast<std::size_t>(r)];
+    const Seat& seat = seat_of(r);
     if (verdict_ || !seat.is_joined || now_ - seat.heard_at <= timeout_s_) continue;
     const wire::Failure failure =
         failure_of(r, true, fmt::format("no sign of life for {:g} s", timeout_s_));
@@ -48,9 +48,9 @@ void Lifeline::Impl::judge_progress() {
     for (Seat& seat : seats_) seat.is_done_for_judge = false;
   }
   if (!stall_judge_ || verdict_) return;
-  seats_[0].status = own_status();
+  seat_of(0).status = own_status();
   for (int r = 0; r < world_size_; ++r) {
-    Seat& seat = seats_[static_cast<std::size_t>(r)];
+    Seat& seat = seat_of(r);
     const wire::Status& status = seat.status;
     if (seat.is_done_for_judge) continue;
     if (status.watch < judged_watch_) {
@@ -70,7 +70,7 @@ void Lifeline::Impl::judge_progress() {
 void Lifeline::Impl::judge_absence() {
   if (verdict_ || awaited_ == Awaited::nothing) return;
   for (const int r : peers_) {
-    Seat& seat = seats_[static_cast<std::size_t>(r)];
+    Seat& seat = seat_of(r);
     if (has(r, awaited_)) continue;
     if (is_excused(seat)) seat.excused_at = now_;
     if (seat.is_joined && now_ - seat.heard_at > kMissedBeats * status_period())
@@ -86,7 +86,7 @@ void Lifeline::Impl::judge_absence() {
 }
 
 bool Lifeline::Impl::has(int rank, Awaited what) const {
-  const Seat& seat = seats_[static_cast<std::size_t>(rank)];
+  const Seat& seat = seat_of(rank);
   switch (what) {
     case Awaited::nothing:
       return true;
@@ -109,7 +109,7 @@ bool Lifeline::Impl::is_excused(const Seat& seat) const {
 
 // Handle the end of the connection to `rank`.
 void Lifeline::Impl::lose(int rank) {
-  Seat& seat = seats_[static_cast<std::size_t>(rank)];
+  Seat& seat = seat_of(rank);
   const bool has_reported = seat.has_reported;
   seat.connection.reset();
   seat.is_gone = true;
@@ -121,17 +121,16 @@ void Lifeline::Impl::lose(int rank) {
 
 void Lifeline::Impl::hold(const wire::Failure& failure) {
   if (verdict_ || held_) return;
-  const bool is_anybody_left = std::any_of(peers_.begin(), peers_.end(), [&](int r) {
-    return seats_[static_cast<std::size_t>(r)].connection != nullptr;
-  });
+  bool is_anybody_left = false;
+  for_connections([&](Connection&) { is_anybody_left = true; });
   held_ = failure;
   held_until_ = steady_seconds() + (is_anybody_left ? kGrace : 0);
 }
 
 void Lifeline::Impl::report(const wire::Failure& failure) {
-  if (rank_ == 0 || has_reported_ || seats_[0].connection == nullptr) return;
+  if (rank_ == 0 || has_reported_ || seat_of(0).connection == nullptr) return;
   has_reported_ = true;
-  seats_[0].connection->send(wire::Type::report, wire::pack(failure));
+  seat_of(0).connection->send(wire::Type::report, wire::pack(failure));
 }
 
 // Make `failure` the run's. The others are told before anybody here knows, so this process may end
@@ -139,14 +138,11 @@ void Lifeline::Impl::report(const wire::Failure& failure) {
 void Lifeline::Impl::settle(wire::Failure failure) {
   if (verdict_) return;
   if (failure.rank >= 0 && failure.step < 0) failure.step = last_status(failure.rank).step;
-  if (failure.rank >= 0 && failure.is_gone)
-    seats_[static_cast<std::size_t>(failure.rank)].is_gone = true;
-  for (const int r : peers_) {
-    Connection* connection = seats_[static_cast<std::size_t>(r)].connection.get();
-    if (connection == nullptr) continue;
-    connection->drop_messages();
-    if (rank_ == 0) connection->send(wire::Type::verdict, wire::pack(failure));
-  }
+  if (failure.rank >= 0 && failure.is_gone) seat_of(failure.rank).is_gone = true;
+  for_connections([&](Connection& connection) {
+    connection.drop_messages();
+    if (rank_ == 0) connection.send(wire::Type::verdict, wire::pack(failure));
+  });
   verdict_ = failure;
   is_call_due_ = on_failure_ != nullptr;
   changed_.notify_all();
@@ -154,7 +150,7 @@ void Lifeline::Impl::settle(wire::Failure failure) {
 
 RankStatus Lifeline::Impl::last_status(int rank) const {
   if (rank == rank_) return own_status().where;
-  return seats_[static_cast<std::size_t>(rank)].status.where;
+  return seat_of(rank).status.where;
 }
 
 wire::Failure Lifeline::Impl::failure_of(int rank, bool is_gone, const std::string& what) const {

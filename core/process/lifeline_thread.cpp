@@ -83,7 +83,7 @@ void Lifeline::Impl::poll_sockets(std::unique_lock<std::mutex>& lock) {
   const std::size_t first_seat = polled.size();
   std::vector<int> ranks;
   for (const int r : peers_) {
-    const Connection* connection = seats_[static_cast<std::size_t>(r)].connection.get();
+    const Connection* connection = seat_of(r).connection.get();
     if (connection == nullptr) continue;
     const int events = POLLIN | (connection->has_unsent() ? POLLOUT : 0);
     polled.push_back({connection->fd(), static_cast<short>(events), 0});
@@ -98,7 +98,7 @@ void Lifeline::Impl::poll_sockets(std::unique_lock<std::mutex>& lock) {
   if (acceptor_) welcome_guests();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const int events = polled[first_seat + i].revents;
-    Connection& connection = *seats_[static_cast<std::size_t>(ranks[i])].connection;
+    Connection& connection = *seat_of(ranks[i]).connection;
     if ((events & POLLOUT) != 0) connection.write();
     if ((events & ~POLLOUT) == 0) continue;
     if (!connection.read([&](wire::Type type, std::string_view payload) {
@@ -113,7 +113,7 @@ void Lifeline::Impl::welcome_guests() {
   for (Acceptor::JoiningRank& joining : acceptor_->admit(now_)) {
     const int r = joining.request.rank;
     if (r < 1 || r >= world_size_) continue;
-    Seat& seat = seats_[static_cast<std::size_t>(r)];
+    Seat& seat = seat_of(r);
     if (seat.is_joined) continue;  // it came by several addresses
     if (joining.request.version != wire::kVersion || joining.request.world_size != world_size_) {
       settle(failure_of(r, true,
@@ -123,23 +123,20 @@ void Lifeline::Impl::welcome_guests() {
                                   " ranks, rank 0 " + std::to_string(world_size_)));
       continue;
     }
-    seat.connection = std::make_unique<Connection>(std::move(joining.socket));
-    seat.is_joined = true;
-    seat.heard_at = steady_seconds();
+    take_in(r, std::move(joining.socket));
     seat.connection->send(wire::Type::welcome, answer);
     if (verdict_) seat.connection->send(wire::Type::verdict, wire::pack(*verdict_));  // too late
     changed_.notify_all();
   }
-  if (all_peers([&](int r) { return seats_[static_cast<std::size_t>(r)].is_joined; }))
-    acceptor_.reset();
+  if (all_peers([&](int r) { return seat_of(r).is_joined; })) acceptor_.reset();
 }
 
 void Lifeline::Impl::take_frame(int from, wire::Type type, std::string_view payload) {
-  Seat& seat = seats_[static_cast<std::size_t>(from)];
+  Seat& seat = seat_of(from);
   seat.heard_at = steady_seconds();
   switch (type) {
     case wire::Type::status: {
-      const wire::Status status = wire::status_from(payload);
+      const wire::Status status = wire::unpack<wire::Status>(payload);
       if (differ(status, seat.status)) seat.excused_at = seat.heard_at;
       seat.status = status;
       return;
@@ -161,11 +158,11 @@ void Lifeline::Impl::take_frame(int from, wire::Type type, std::string_view payl
 }
 
 void Lifeline::Impl::take_frame_at_rank_0(int from, wire::Type type, std::string_view payload) {
-  Seat& seat = seats_[static_cast<std::size_t>(from)];
+  Seat& seat = seat_of(from);
   switch (type) {
     case wire::Type::report: {
       seat.has_reported = true;
-      const wire::Failure failure = wire::failure_from(payload);
+      const wire::Failure failure = wire::unpack<wire::Failure>(payload);
       if (failure.rank >= world_size_) throw wire::Malformed();
       if (failure.rank == 0 && failure.is_gone) is_buried_ = true;
       hold(failure);
@@ -186,7 +183,7 @@ void Lifeline::Impl::take_frame_at_rank_0(int from, wire::Type type, std::string
 void Lifeline::Impl::take_frame_of_rank_0(wire::Type type, std::string_view payload) {
   switch (type) {
     case wire::Type::verdict: {
-      const wire::Failure failure = wire::failure_from(payload);
+      const wire::Failure failure = wire::unpack<wire::Failure>(payload);
       if (failure.rank >= world_size_) throw wire::Malformed();
       if (!verdict_) is_verdict_from_rank_0_ = true;
       settle(failure);
@@ -221,12 +218,10 @@ void Lifeline::Impl::send_status() {
   status_due_ = now + status_period();
   sent_status_ = status;
   const std::string packed = wire::pack(status);
-  for (const int r : peers_) {
-    Connection* connection = seats_[static_cast<std::size_t>(r)].connection.get();
+  for_connections([&](Connection& connection) {
     // A peer that does not read must not get a pile of them.
-    if (connection != nullptr && !connection->has_unsent_frames())
-      connection->send(wire::Type::status, packed);
-  }
+    if (!connection.has_unsent_frames()) connection.send(wire::Type::status, packed);
+  });
 }
 
 void Lifeline::Impl::call_back(std::unique_lock<std::mutex>& lock) {
@@ -253,7 +248,7 @@ void Lifeline::Impl::linger(std::unique_lock<std::mutex>& lock) {
     if (acceptor_)
       for (const int socket : acceptor_->sockets(now_)) polled.push_back({socket, POLLIN, 0});
     for (const int r : peers_) {
-      std::unique_ptr<Connection>& connection = seats_[static_cast<std::size_t>(r)].connection;
+      std::unique_ptr<Connection>& connection = seat_of(r).connection;
       if (connection == nullptr) continue;
       connection->write();
       if (!connection->has_unsent()) connection->end_writing();
@@ -274,14 +269,7 @@ void Lifeline::Impl::linger(std::unique_lock<std::mutex>& lock) {
 LifelineDoor::LifelineDoor() {
   Listener listener = listen_on_all_addresses();
   invitation_ = to_text(invitation_to_this_host(listener.port, listener.takes_ipv6));
-  socket_ = listener.socket.release();
+  socket_ = std::move(listener.socket);
 }
-
-LifelineDoor::~LifelineDoor() {
-  if (socket_ >= 0) ::close(socket_);
-}
-
-LifelineDoor::LifelineDoor(LifelineDoor&& other) noexcept
-    : socket_(std::exchange(other.socket_, -1)), invitation_(std::move(other.invitation_)) {}
 
 }  // namespace ringscope

@@ -55,10 +55,6 @@ int port_of(int fd) {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 Listener listen_on_all_addresses() {
   for (const int family : {AF_INET6, AF_INET}) {
     Listener listener{open_socket(family), 0, family == AF_INET6};

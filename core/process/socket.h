@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
+#include "core/base/files.h"
 #include "core/process/wire.h"
 
 namespace ringscope {
@@ -24,27 +24,7 @@ inline double steady_seconds() {
 }
 
 // ---
-// TCP sockets for the lifeline: owned, nonblocking, and closed on exec.
-
-// Owns a file descriptor.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor();
-
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_ = -1;
-};
+// TCP sockets for the lifeline: nonblocking, and closed on exec.
 
 struct Listener {
   Descriptor socket;

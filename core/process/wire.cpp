@@ -7,10 +7,6 @@ namespace ringscope::wire {
 namespace {
 
 constexpr std::size_t kNumberBytes = 8;
-// Longer texts are cut, because a failure must fit into a frame.
-constexpr std::size_t kMaxFailureText = 4096;
-
-std::uint64_t plus_one(int value) { return static_cast<std::uint64_t>(std::max(value, -1) + 1); }
 
 }  // namespace
 
@@ -52,92 +48,23 @@ std::uint64_t Unpacker::number_below(std::uint64_t bound) {
   return value;
 }
 
-int Unpacker::signed_number() {
-  return static_cast<int>(number_below(std::uint64_t{INT_MAX} + 1)) - 1;
+// Numbers from -1 on travel as one more.
+void Packer::operator()(int value) { number(static_cast<std::uint64_t>(std::max(value, -1) + 1)); }
+
+void Unpacker::operator()(int& value) {
+  value = static_cast<int>(number_below(std::uint64_t{INT_MAX} + 1)) - 1;
 }
 
-std::string Unpacker::text() { return std::string(take(number())); }
-
-Secret Unpacker::secret() {
-  Secret secret;
-  const std::string_view bytes = take(secret.size());
-  std::copy(bytes.begin(), bytes.end(), secret.begin());
-  return secret;
+void Unpacker::operator()(Secret& value) {
+  const std::string_view bytes = take(value.size());
+  std::copy(bytes.begin(), bytes.end(), value.begin());
 }
 
 void Unpacker::end() const {
   if (!rest_.empty()) throw Malformed();
 }
 
-std::string pack(const JoinRequest& join_request) {
-  return Packer()
-      .secret(join_request.secret)
-      .number(join_request.version)
-      .number(plus_one(join_request.rank))
-      .number(plus_one(join_request.world_size))
-      .take();
-}
-
-JoinRequest join_request_from(std::string_view payload) {
-  Unpacker in(payload);
-  JoinRequest join_request;
-  join_request.secret = in.secret();
-  join_request.version = static_cast<std::uint32_t>(in.number_below(UINT32_MAX));
-  join_request.rank = in.signed_number();
-  join_request.world_size = in.signed_number();
-  in.end();
-  return join_request;
-}
-
-std::string pack(const Status& status) {
-  return Packer()
-      .number(status.where.progress)
-      .number(static_cast<std::uint64_t>(status.where.pass))
-      .number(plus_one(status.where.step))
-      .number(plus_one(status.where.waiting_for))
-      .number(status.watch)
-      .number(status.is_watched)
-      .number(status.is_collecting)
-      .take();
-}
-
-Status status_from(std::string_view payload) {
-  Unpacker in(payload);
-  Status status;
-  status.where.progress = in.number();
-  status.where.pass = in.flag() ? Pass::backward : Pass::forward;
-  status.where.step = in.signed_number();
-  status.where.waiting_for = in.signed_number();
-  status.watch = in.number();
-  status.is_watched = in.flag();
-  status.is_collecting = in.flag();
-  in.end();
-  return status;
-}
-
-std::string pack(const Failure& failure) {
-  return Packer()
-      .number(plus_one(failure.rank))
-      .number(plus_one(failure.step))
-      .number(failure.is_gone)
-      .text(std::string_view(failure.message).substr(0, kMaxFailureText))
-      .take();
-}
-
-Failure failure_from(std::string_view payload) {
-  Unpacker in(payload);
-  Failure failure;
-  failure.rank = in.signed_number();
-  failure.step = in.signed_number();
-  failure.is_gone = in.flag();
-  failure.message = in.text();
-  in.end();
-  return failure;
-}
-
 std::size_t join_request_bytes() { return kHeaderBytes + pack(JoinRequest{}).size(); }
-
-std::size_t welcome_bytes() { return kHeaderBytes + Secret{}.size(); }
 
 std::string frame(Type type, std::string_view payload) {
   std::string bytes;

@@ -15,9 +15,10 @@
 
 namespace ringscope::wire {
 
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint64_t kVersion = 1;
 inline constexpr std::size_t kHeaderBytes = 5;
 inline constexpr std::size_t kMaxPayload = 64 << 10;
+inline constexpr std::size_t kMaxText = 4096;
 inline constexpr std::size_t kMaxMessage = std::size_t{1} << 32;  // of many frames
 
 enum class Type : std::uint8_t {
@@ -48,6 +49,15 @@ class Packer {
   Packer& secret(const Secret& value);
   std::string take() { return std::move(bytes_); }
 
+  // Add a field of one of the messages below.
+  void operator()(std::uint64_t value) { number(value); }
+  void operator()(int value);  // -1 and above
+  void operator()(bool value) { number(value); }
+  void operator()(Pass value) { number(static_cast<std::uint64_t>(value)); }
+  // Longer texts are cut, because a message must fit into a frame.
+  void operator()(const std::string& value) { text(std::string_view(value).substr(0, kMaxText)); }
+  void operator()(const Secret& value) { secret(value); }
+
  private:
   std::string bytes_;
 };
@@ -58,22 +68,35 @@ class Unpacker {
   explicit Unpacker(std::string_view bytes) : rest_(bytes) {}
   std::uint64_t number();
   std::uint64_t number_below(std::uint64_t bound);
-  int signed_number();  // packed as number(value + 1), value >= -1
-  bool flag() { return number_below(2) == 1; }
-  std::string text();
-  Secret secret();
+  std::string text() { return std::string(take(number())); }
   void end() const;  // throws when bytes are left
+
+  // Set a field of one of the messages below.
+  void operator()(std::uint64_t& value) { value = number(); }
+  void operator()(int& value);
+  void operator()(bool& value) { value = number_below(2) == 1; }
+  void operator()(Pass& value) { value = number_below(2) == 1 ? Pass::backward : Pass::forward; }
+  void operator()(std::string& value) { value = text(); }
+  void operator()(Secret& value);
 
  private:
   std::string_view take(std::uint64_t bytes);
   std::string_view rest_;
 };
 
+// ---
+// The messages that have fields. for_fields() lists them in the order of the frame.
+
 struct JoinRequest {
   Secret secret{};
-  std::uint32_t version = kVersion;
+  std::uint64_t version = kVersion;
   int rank = -1;
   int world_size = -1;
+
+  template <class Message, class F>
+  static void for_fields(Message& m, F&& f) {
+    f(m.secret), f(m.version), f(m.rank), f(m.world_size);
+  }
 };
 
 struct Status {
@@ -81,6 +104,12 @@ struct Status {
   std::uint64_t watch = 0;     // how often watch() was called
   bool is_watched = false;     // between watch() and unwatch()
   bool is_collecting = false;  // rank 0 waits for others in a collective
+
+  template <class Message, class F>
+  static void for_fields(Message& m, F&& f) {
+    f(m.where.progress), f(m.where.pass), f(m.where.step), f(m.where.waiting_for);
+    f(m.watch), f(m.is_watched), f(m.is_collecting);
+  }
 };
 
 struct Failure {
@@ -90,17 +119,30 @@ struct Failure {
   std::string message;
 
   RunError error() const { return RunError(message, rank, step); }
+
+  template <class Message, class F>
+  static void for_fields(Message& m, F&& f) {
+    f(m.rank), f(m.step), f(m.is_gone), f(m.message);
+  }
 };
 
-std::string pack(const JoinRequest& join_request);
-std::string pack(const Status& status);
-std::string pack(const Failure& failure);
-JoinRequest join_request_from(std::string_view payload);
-Status status_from(std::string_view payload);
-Failure failure_from(std::string_view payload);
+template <class Message>
+std::string pack(const Message& message) {
+  Packer packer;
+  Message::for_fields(message, packer);
+  return packer.take();
+}
+
+template <class Message>
+Message unpack(std::string_view payload) {
+  Unpacker unpacker(payload);
+  Message message;
+  Message::for_fields(message, unpacker);
+  unpacker.end();
+  return message;
+}
 
 std::size_t join_request_bytes();  // of the whole frame
-std::size_t welcome_bytes();       // likewise
 
 // Return the whole frame. `payload` has at most kMaxPayload bytes.
 std::string frame(Type type, std::string_view payload);

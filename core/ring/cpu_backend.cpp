@@ -36,7 +36,7 @@ Completion CpuBackend::attend_backward(const StepInfo&, const Region& region, co
 Completion CpuBackend::add(const StepInfo&, const KvGradient& into, const KvGradient& from,
                            const Completion& after) {
   wait_for(after);
-  for (Index i = 0; i < 2 * params_.kv_values(into.rows); ++i) into.data[i] += from.data[i];
+  for (Index i = 0; i < 2 * kv_values(params_, into.rows); ++i) into.data[i] += from.data[i];
   return nullptr;
 }
 

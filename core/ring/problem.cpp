@@ -19,10 +19,7 @@ double Problem::scale() const {
 }
 
 RingProblem Problem::ring_problem() const {
-  return {{shape.batch, shape.num_heads, shape.num_heads_kv, shape.head_dim, dtype, scale()},
-          mask.for_seqlen(shape.seqlen),
-          partition_of_sequence(),
-          nodes};
+  return {{shape, dtype, scale()}, mask.for_seqlen(shape.seqlen), partition_of_sequence(), nodes};
 }
 
 int Problem::ranks_a_node() const {

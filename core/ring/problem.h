@@ -50,9 +50,9 @@ struct RingProblem {
   }
   // Return the bytes of an owner's KV block (K, V; storage type) or of its gradient (dK, dV; f32).
   Index kv_bytes(int owner) const {
-    return 2 * params.kv_values(rows(owner)) * bytes_of(params.dtype);
+    return 2 * kv_values(params, rows(owner)) * bytes_of(params.dtype);
   }
-  Index gradient_bytes(int owner) const { return 2 * params.kv_values(rows(owner)) * 4; }
+  Index gradient_bytes(int owner) const { return 2 * kv_values(params, rows(owner)) * 4; }
 };
 
 // --- A Problem says what to compute and how it is distributed. Runs, plans and simulations all
@@ -81,22 +81,9 @@ struct Problem {
   RingProblem ring_problem() const;  // points into this object's mask
   // two_level. Throw an InputError when nodes don't divide world_size.
   int ranks_a_node() const;
+  Index rows(int rank) const { return partition_of_sequence().rows_of(rank).size(); }
   double max_rows() const { return static_cast<double>(partition_of_sequence().max_rows()); }
   double storage_bytes() const { return bytes_of(dtype); }  // of a value of Q, K, V
 };
-
-// Return the number of values in `rows` rows of a tensor with the query heads, with the key heads,
-// and with one value per row and query head. The amounts are doubles: they are exact up to 2^53 and
-// can't overflow for any shape that validate() accepts.
-inline double query_values(const AttentionShape& s, double rows) {
-  return static_cast<double>(s.batch) * static_cast<double>(s.num_heads) * rows *
-         static_cast<double>(s.head_dim);
-}
-inline double kv_values(const AttentionShape& s, double rows) {
-  return query_values(s, rows) / static_cast<double>(s.group_size());
-}
-inline double row_values(const AttentionShape& s, double rows) {
-  return query_values(s, rows) / static_cast<double>(s.head_dim);
-}
 
 }  // namespace ringscope

@@ -1,17 +1,14 @@
-// All memory of one rank during a run, on the host or on a device. Every allocation is counted by
-// meter(). Nothing grows with rows x rows.
+// All memory of one rank during a run, on the host or on a device, and the bill of it. The bill is
+// a list of named buffers: RankMemory allocates by it, predictions add it up, and `plan` prints it.
+// Every allocation is counted by meter(). Nothing grows with rows x rows, because a tiled kernel
+// never holds the block of scores in S2's table ((S/N)^2; claim C43).
 //
-//   always         Q, out_accum, row_max, row_sum, lse
-//                  (and the backend's tile scratch, which the backend allocates on the same meter)
-//   ring           KV buffers that the blocks rotate through: 2, current and incoming, or more;
-//                  with backward also the rank's own block, kept for its second trip
-//   two-level      as many for blocks from other nodes, and as many for those that arrive inside
-//   all-gather     KV blocks of all owners
-//   with backward  dO, dQ, delta; f32 gradients of KV blocks: being summed, being sent, incoming
-//                  (all-gather: those of all owners, and the incoming one; two-level: two more
-//                  for sums between nodes)
+// S0, "Memory Complexity", counts 6 d c values per rank and head: Q, O, and two each of K and V.
+// That is right for an output in the storage type (C34), but here it is accumulated in f32. S3,
+// entry 4, prints 6 b c h bytes, which are values, and counts other tensors (C35).
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "core/base/buffer.h"
@@ -19,18 +16,48 @@
 
 namespace ringscope {
 
+// One line of the bill: buffers of one kind.
+struct MemoryPart {
+  // What they hold. RankMemory allocates all but `other`, such as the backend's tile scratch.
+  enum class Kind { q, out_accum, statistics, dout, dq, delta, kv, kv_inside, gradients, other };
+
+  Kind kind = Kind::other;
+  std::string name;
+  double bytes = 0;     // of all the buffers
+  std::string formula;  // in the letters of kMemoryLetters
+  // How many buffers share the bytes: evenly, or (all-gather) by the rows of their owners.
+  int buffers = 1;
+  bool is_by_owner = false;
+};
+
+inline constexpr const char* kMemoryLetters =
+    "b batch, c rows of a rank, S seqlen, N world_size, H heads, G kv heads, d head_dim, e bytes "
+    "of a stored value, L layers";
+
+// Return the bill of a rank with `rows` rows at its peak, during one layer's attention, also for
+// Ulysses and two-level rings. Omit parts of 0 bytes.
+//
+//   always         Q, out_accum, row_max, row_sum, lse, tile scratch
+//   ring           KV buffers that the blocks rotate through: 2, current and incoming, or more;
+//                  with backward also the rank's own block, kept for its second trip
+//   all-gather     KV blocks of all owners
+//   with backward  dO, dQ, delta; f32 gradients of KV blocks: being summed, being sent, incoming
+//                  (all-gather: those of all owners, and the incoming one)
+std::vector<MemoryPart> memory_parts(const Problem& job, double rows);
+
+double total_bytes(const std::vector<MemoryPart>& parts);
+
 class RankMemory {
   MemoryMeter meter_;  // outlives the buffers below
 
  public:
-  // Allocate in `space`. A ring's `kv_buffers` is at least 2; more than world_size count as
-  // world_size. Throw std::bad_alloc and what the space throws.
-  RankMemory(const RingProblem& problem, int rank, Scheme scheme, bool backward, int kv_buffers,
-             MemorySpace& space = host_memory());
+  // Allocate the parts of the bill in `space`. A ring's kv_buffers is at
+  // least 2; more than world_size count as world_size. Throw std::bad_alloc and what the space
+  // throws.
+  RankMemory(const Problem& problem, int rank, MemorySpace& space = host_memory());
 
   // Return the bytes that the constructor allocates for these arguments.
-  static Index predicted_bytes(const RingProblem& problem, int rank, Scheme scheme, bool backward,
-                               int kv_buffers);
+  static Index predicted_bytes(const Problem& problem, int rank);
 
   MemoryMeter& meter() { return meter_; }
   const MemoryMeter& meter() const { return meter_; }
@@ -49,9 +76,12 @@ class RankMemory {
     return gradients_[static_cast<std::size_t>(step % 2)].data();
   }
   float* gradient_of_owner(int owner) { return gradients_[static_cast<std::size_t>(owner)].data(); }
-  float* incoming_gradient() { return gradients_[static_cast<std::size_t>(incoming_)].data(); }
-  // Return what a two-level ring (two_level.h) holds at step (outer, inner): the block, and the sum
-  // that came from or goes to another node.
+  float* incoming_gradient() {
+    return kv_inside_.empty() ? gradients_.back().data() : gradients_[2].data();
+  }
+
+  // Return what a two-level ring (two_level.h) holds at step (outer, inner): the block, and the
+  // gradient sum that came from another node or goes there.
   std::byte* kv_at_turn(int outer, int inner);
   float* node_gradient(int outer) {
     return gradients_[static_cast<std::size_t>(3 + outer % 2)].data();
@@ -74,11 +104,8 @@ class RankMemory {
   Index rows_;
   Scheme scheme_;
   bool backward_;
-  int kv_buffers_;
-  int nodes_, ranks_per_node_;  // 1 and world_size but in a two-level ring
-  int incoming_ = 0;            // index of the incoming gradient's buffer
-  std::vector<Buffer<std::byte>> kv_;
-  std::vector<Buffer<std::byte>> kv_inside_;  // two-level: blocks that arrive inside the node
+  int kv_buffers_, ranks_per_node_;
+  std::vector<Buffer<std::byte>> kv_, kv_inside_;  // kv_inside_: those inside a node (two-level)
   std::vector<Buffer<float>> gradients_;
 };
 

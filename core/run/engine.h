@@ -8,12 +8,35 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include "core/base/buffer.h"
 #include "core/base/error.h"
 #include "core/ring/seams.h"
 
 namespace ringscope {
+
+// Call work(rank) for every rank, each on a thread of its own, and return when all have ended. What
+// it throws goes to fail(rank, RunError), which must make the other ranks end.
+template <class Work, class Fail>
+void run_on_rank_threads(int world_size, const Work& work, const Fail& fail) {
+  std::vector<std::jthread> threads;
+  threads.reserve(static_cast<std::size_t>(world_size));
+  try {
+    for (int rank = 0; rank < world_size; ++rank)
+      threads.emplace_back([&, rank] {
+        try {
+          work(rank);
+        } catch (const std::exception&) {
+          fail(rank, handled_error(rank));
+        }
+      });
+  } catch (const std::exception& error) {
+    const int rank = static_cast<int>(threads.size());
+    fail(rank, RunError(std::string("cannot start a thread: ") + error.what(), rank));
+  }
+}
 
 class Rank;
 

@@ -68,6 +68,100 @@ std::unique_ptr<BlockBackend> with_delays(BlockBackend& inner, const Problem& co
   return std::make_unique<DelayedBackend>(inner, config, rank);
 }
 
+namespace {
+
+// Commits the mistake of `injection` in a rank's hops.
+class FaultyCommunicator : public Communicator {
+ public:
+  // `row_bytes` is the size of one row of a KV block (K and V of all heads), `block_bytes` that of
+  // the largest block.
+  FaultyCommunicator(std::unique_ptr<Communicator> inner, const Injection& injection,
+                     Index row_bytes, Index block_bytes, RankLives lives, MemorySpace& space)
+      : injection_(injection),
+        row_bytes_(row_bytes),
+        lives_(lives),
+        meter_(space),
+        sent_instead_(&meter_, std::max(row_bytes, block_bytes)),
+        inner_(std::move(inner)) {}
+
+  int rank() const override { return inner_->rank(); }
+  int world_size() const override { return inner_->world_size(); }
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
+    const bool is_forward = hop.pass == Pass::forward;
+    if (injection_.fault == Fault::slow_rank && (!is_forward || hop.step >= injection_.step))
+      std::this_thread::sleep_for(std::chrono::duration<double>(injection_.delay_s));
+    if (!is_forward || hop.step != injection_.step) return inner_->exchange(hop, after);
+
+    Exchange changed = hop;
+    switch (injection_.fault) {
+      case Fault::unposted_recv:
+        changed.unposted_recv = true;
+        break;
+      case Fault::send_first:
+        changed.send_first = true;
+        break;
+      case Fault::wrong_count:
+        changed = with_wrong_count(hop);
+        break;
+      case Fault::early_reuse:
+        changed = with_overwritten_block(hop, after);
+        break;
+      case Fault::slow_rank:
+      case Fault::straggler:
+      case Fault::jitter:
+        break;
+      case Fault::killed_rank:
+        die(hop.step);
+    }
+    return inner_->exchange(changed, after);
+  }
+
+ private:
+  // Send one row less, or one row more if the block is empty.
+  Exchange with_wrong_count(Exchange hop) {
+    if (hop.send_bytes >= row_bytes_) {
+      hop.send_bytes -= row_bytes_;
+    } else {
+      hop.send = sent_instead_.data();
+      hop.send_bytes = row_bytes_;
+    }
+    return hop;
+  }
+
+  // Send something of the block's size and kind instead: the block with K and V swapped. (What a
+  // real early reuse would send depends on timing.)
+  Exchange with_overwritten_block(Exchange hop, std::initializer_list<Completion> after) {
+    for (const Completion& earlier : after) wait_for(earlier);
+    std::vector<std::byte> block(static_cast<std::size_t>(hop.send_bytes));
+    MemorySpace& space = meter_.space();
+    space.copy_out(block.data(), hop.send, hop.send_bytes);
+    std::rotate(block.begin(), block.begin() + hop.send_bytes / 2, block.end());
+    space.copy_in(sent_instead_.data(), block.data(), hop.send_bytes);
+    hop.send = sent_instead_.data();
+    return hop;
+  }
+
+  [[noreturn]] void die(int step) const {
+    if (lives_ == RankLives::in_a_process) {
+      // The sleep gives a sign of life from this step, so that the others can say where it was.
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      ::raise(SIGKILL);
+    }
+    throw RunError("its thread was ended by --inject " + std::string(name_of(Fault::killed_rank)),
+                   rank(), step);
+  }
+
+  Injection injection_;
+  Index row_bytes_;
+  RankLives lives_;
+  MemoryMeter meter_;
+  // Allocated beforehand, because a device must not allocate while transfers wait for each other.
+  Buffer<std::byte> sent_instead_;
+  std::unique_ptr<Communicator> inner_;  // destroyed first, while the buffer can still be read
+};
+
+}  // namespace
+
 std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
                                           const Problem& config, RankLives lives,
                                           MemorySpace& space) {
@@ -77,86 +171,10 @@ std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
   // A rank alone in sending first would only be late, because its peer takes the block anyway.
   if (injection.rank != inner->rank() && injection.fault != Fault::send_first) return inner;
   const RingProblem problem = config.ring_problem();
-  const Index row_bytes = 2 * problem.params.kv_values(1) * bytes_of(config.dtype);
+  const Index row_bytes = 2 * kv_values(problem.params, 1) * bytes_of(config.dtype);
   return std::make_unique<FaultyCommunicator>(std::move(inner), injection, row_bytes,
                                               row_bytes * problem.partition.max_rows(), lives,
                                               space);
-}
-
-FaultyCommunicator::FaultyCommunicator(std::unique_ptr<Communicator> inner,
-                                       const Injection& injection, Index row_bytes,
-                                       Index block_bytes, RankLives lives, MemorySpace& space)
-    : injection_(injection),
-      row_bytes_(row_bytes),
-      lives_(lives),
-      meter_(space),
-      sent_instead_(&meter_, std::max(row_bytes, block_bytes)),
-      inner_(std::move(inner)) {}
-
-Completion FaultyCommunicator::exchange(const Exchange& hop,
-                                        std::initializer_list<Completion> after) {
-  const bool is_forward = hop.pass == Pass::forward;
-  if (injection_.fault == Fault::slow_rank && (!is_forward || hop.step >= injection_.step))
-    std::this_thread::sleep_for(std::chrono::duration<double>(injection_.delay_s));
-  if (!is_forward || hop.step != injection_.step) return inner_->exchange(hop, after);
-
-  Exchange changed = hop;
-  switch (injection_.fault) {
-    case Fault::unposted_recv:
-      changed.unposted_recv = true;
-      break;
-    case Fault::send_first:
-      changed.send_first = true;
-      break;
-    case Fault::wrong_count:
-      changed = with_wrong_count(hop);
-      break;
-    case Fault::early_reuse:
-      changed = with_overwritten_block(hop, after);
-      break;
-    case Fault::slow_rank:
-    case Fault::straggler:
-    case Fault::jitter:
-      break;
-    case Fault::killed_rank:
-      die(hop.step);
-  }
-  return inner_->exchange(changed, after);
-}
-
-// Send one row less, or one row more if the block is empty.
-Exchange FaultyCommunicator::with_wrong_count(Exchange hop) {
-  if (hop.send_bytes >= row_bytes_) {
-    hop.send_bytes -= row_bytes_;
-  } else {
-    hop.send = sent_instead_.data();
-    hop.send_bytes = row_bytes_;
-  }
-  return hop;
-}
-
-// Send something of the block's size and kind instead: the block with K and V swapped. (What a real
-// early reuse would send depends on timing.)
-Exchange FaultyCommunicator::with_overwritten_block(Exchange hop,
-                                                    std::initializer_list<Completion> after) {
-  for (const Completion& earlier : after) wait_for(earlier);
-  std::vector<std::byte> block(static_cast<std::size_t>(hop.send_bytes));
-  MemorySpace& space = meter_.space();
-  space.copy_out(block.data(), hop.send, hop.send_bytes);
-  std::rotate(block.begin(), block.begin() + hop.send_bytes / 2, block.end());
-  space.copy_in(sent_instead_.data(), block.data(), hop.send_bytes);
-  hop.send = sent_instead_.data();
-  return hop;
-}
-
-void FaultyCommunicator::die(int step) const {
-  if (lives_ == RankLives::in_a_process) {
-    // The sleep gives a sign of life from this step, so that the others can say where it happened.
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    ::raise(SIGKILL);
-  }
-  throw RunError("its thread was ended by --inject " + std::string(name_of(Fault::killed_rank)),
-                 rank(), step);
 }
 
 }  // namespace ringscope

@@ -5,48 +5,10 @@
 
 #include "core/base/buffer.h"
 #include "core/ring/problem.h"
-#include "core/ring/seams.h"
+#include "core/run/recording.h"
 
 namespace ringscope {
 
-// A backend that only forwards; a subclass overrides what it changes. `inner` must outlive it.
-class ForwardingBackend : public BlockBackend {
- public:
-  explicit ForwardingBackend(BlockBackend& inner) : inner_(inner) {}
-  Completion begin(const QueryBlock& q, const SoftmaxState& state) override {
-    return inner_.begin(q, state);
-  }
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
-                    const KvBlock& block, const SoftmaxState& state,
-                    const Completion& after) override {
-    return inner_.attend(step, region, q, block, state, after);
-  }
-  Completion finish(const QueryBlock& q, const SoftmaxState& state) override {
-    return inner_.finish(q, state);
-  }
-  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override {
-    return inner_.begin_backward(q, state);
-  }
-  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
-                             const KvBlock& block, const BackwardState& state,
-                             const KvGradient& gradient, const Completion& after) override {
-    return inner_.attend_backward(step, region, q, block, state, gradient, after);
-  }
-  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
-                 const Completion& after) override {
-    return inner_.add(step, into, from, after);
-  }
-  Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
-                             const Completion& after) override {
-    return inner_.finish_backward(step, q, state, after);
-  }
-  const BlockStats& last_stats() const override { return inner_.last_stats(); }
-
- private:
-  BlockBackend& inner_;
-};
-
-// ---
 // Delaying a rank's computation as `--inject` asks, in a decorator around its backend. The rank
 // sleeps, so more ranks than there are cores can all be late at once.
 
@@ -67,34 +29,10 @@ std::unique_ptr<BlockBackend> with_delays(BlockBackend& inner, const Problem& co
 enum class RankLives { in_a_thread, in_a_process };
 
 // Return `inner`, or a decorator that owns it if `config` has this rank commit a mistake. `config`
-// must outlive it, and so must `space`, in which the blocks lie.
+// must outlive it, and so must `space`, in which the blocks lie. Every hop of the pass with the
+// mistake must go through it.
 std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
                                           const Problem& config, RankLives lives,
                                           MemorySpace& space = host_memory());
-
-class FaultyCommunicator : public Communicator {
- public:
-  // `row_bytes` is the size of one row of a KV block (K and V of all heads), `block_bytes` that of
-  // the largest block. Every hop of the pass with the mistake must go through this object.
-  FaultyCommunicator(std::unique_ptr<Communicator> inner, const Injection& injection,
-                     Index row_bytes, Index block_bytes, RankLives lives, MemorySpace& space);
-
-  int rank() const override { return inner_->rank(); }
-  int world_size() const override { return inner_->world_size(); }
-  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override;
-
- private:
-  Exchange with_wrong_count(Exchange hop);
-  Exchange with_overwritten_block(Exchange hop, std::initializer_list<Completion> after);
-  [[noreturn]] void die(int step) const;
-
-  Injection injection_;
-  Index row_bytes_;
-  RankLives lives_;
-  MemoryMeter meter_;
-  // Allocated beforehand, because a device must not allocate while transfers wait for each other.
-  Buffer<std::byte> sent_instead_;
-  std::unique_ptr<Communicator> inner_;  // destroyed first, while the buffer can still be read
-};
 
 }  // namespace ringscope

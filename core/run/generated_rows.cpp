@@ -121,13 +121,11 @@ void rotate(std::vector<double>& feature, Index position) {
 // Call f with the open file. Complaints name the path.
 template <class F>
 auto with_text(const std::string& path, F&& f) {
-  try {
+  return with_path_in_errors(path, [&] {
     const InputFile file(path, "file of at least 1 byte");
     if (file.size() == 0) throw InputError("empty; a file of at least 1 byte accepted");
     return f(file);
-  } catch (const InputError& error) {
-    throw InputError(about_file(path, error.what()));
-  }
+  });
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ Rank::Rank(const Problem& config, const RingProblem& problem, int rank, MemorySp
       rank_(rank),
       rows_(problem.partition.rows_of(rank)),
       space_(space),
-      memory_(problem, rank, config.scheme, config.backward, config.kv_buffers, space),
+      memory_(config, rank, space),
       // A pass records at most one compute slice per step, a wait, a send and a recv for each of
       // two payloads per step, and one wait at its end.
       recorder_(2 * (7 * static_cast<std::size_t>(config.world_size) + 1),
@@ -47,6 +47,13 @@ void Rank::run(Communicator& comm, BlockBackend& backend) {
   if (config_.backward) home_ = run_backward(config_.scheme, comm, backend, problem_, memory_);
 }
 
+RankEvents Rank::recorded() const {
+  return {.events = recorder_.events(),
+          .samples = recorder_.samples(),
+          .dropped = recorder_.dropped(),
+          .peak_bytes = peak_bytes()};
+}
+
 void Rank::give_outputs(RowSink& outputs) const {
   const AttentionShape& shape = config_.shape;
   std::vector<float> values(static_cast<std::size_t>(piece_values(shape)));
@@ -67,7 +74,7 @@ void Rank::give_outputs(RowSink& outputs) const {
   if (!config_.backward) return;
   give(Tensor::dq, memory_.dq.data());
   give(Tensor::dk, home_.data);
-  give(Tensor::dv, home_.data + problem_.params.kv_values(home_.rows));
+  give(Tensor::dv, home_.data + kv_values(problem_.params, home_.rows));
 }
 
 }  // namespace ringscope

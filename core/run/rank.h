@@ -7,6 +7,7 @@
 #include "core/ring/seams.h"
 #include "core/run/rows.h"
 #include "core/run/watchdog.h"
+#include "core/trace/rank_events.h"
 #include "core/trace/recorder.h"
 
 namespace ringscope {
@@ -34,6 +35,8 @@ class Rank {
   RankPulse& pulse() { return pulse_; }
   MemoryMeter& meter() { return memory_.meter(); }
   Index peak_bytes() const { return memory_.meter().peak_bytes(); }
+  // Return what it has recorded so far, without a clock error.
+  RankEvents recorded() const;
 
  private:
   const Problem& config_;

@@ -1,7 +1,5 @@
 #include "core/run/recording.h"
 
-#include <time.h>
-
 #include <cmath>
 
 #include "core/attention/online_softmax.h"
@@ -52,20 +50,10 @@ void set_lse_errors(std::vector<SoftmaxSample>& samples) {
       }
 }
 
-namespace {
-
-std::int64_t thread_cpu_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::int64_t{1000000000} * now.tv_sec + now.tv_nsec;
-}
-
-}  // namespace
-
 RecordingBackend::RecordingBackend(BlockBackend& inner, Recorder& recorder,
                                    const AttentionParams& params, const RingSchedule& ring,
                                    Listener listener, RankPulse* pulse)
-    : inner_(inner),
+    : ForwardingBackend(inner),
       recorder_(recorder),
       params_(params),
       ring_(ring),
@@ -94,9 +82,9 @@ void RecordingBackend::record_wait(const StepInfo& step, Payload payload, const 
 
 template <class Attend>
 void RecordingBackend::record_compute(const StepInfo& step, Attend&& attend) {
-  const std::int64_t cpu_begin = thread_cpu_ns(), begin = recorder_.now_ns();
+  const std::int64_t cpu_begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), begin = recorder_.now_ns();
   wait_for(attend());
-  const std::int64_t end = recorder_.now_ns(), cpu_end = thread_cpu_ns();
+  const std::int64_t end = recorder_.now_ns(), cpu_end = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   TraceEvent event = compute_event(step, params_, inner_.last_stats());
   event.begin_ns = begin;
   event.end_ns = end;
@@ -113,10 +101,6 @@ void RecordingBackend::record_samples(const StepInfo& step, const Region& region
   });
 }
 
-Completion RecordingBackend::begin(const QueryBlock& q, const SoftmaxState& state) {
-  return inner_.begin(q, state);
-}
-
 Completion RecordingBackend::attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                                     const KvBlock& block, const SoftmaxState& state,
                                     const Completion& after) {
@@ -130,10 +114,6 @@ Completion RecordingBackend::finish(const QueryBlock& q, const SoftmaxState& sta
   const Completion finished = inner_.finish(q, state);
   set_lse_errors(recorder_.samples());  // the final lse is known only now
   return finished;
-}
-
-Completion RecordingBackend::begin_backward(const QueryBlock& q, const BackwardState& state) {
-  return inner_.begin_backward(q, state);
 }
 
 Completion RecordingBackend::attend_backward(const StepInfo& step, const Region& region,

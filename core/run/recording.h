@@ -39,10 +39,47 @@ void set_lse_errors(std::vector<SoftmaxSample>& samples);
 // Recording as decorators. They forward to a backend or communicator and write down when it did
 // what. The ring loop doesn't know about them.
 
+// A backend that only forwards; a subclass overrides what it changes. `inner` must outlive it.
+class ForwardingBackend : public BlockBackend {
+ public:
+  explicit ForwardingBackend(BlockBackend& inner) : inner_(inner) {}
+  Completion begin(const QueryBlock& q, const SoftmaxState& state) override {
+    return inner_.begin(q, state);
+  }
+  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
+                    const KvBlock& block, const SoftmaxState& state,
+                    const Completion& after) override {
+    return inner_.attend(step, region, q, block, state, after);
+  }
+  Completion finish(const QueryBlock& q, const SoftmaxState& state) override {
+    return inner_.finish(q, state);
+  }
+  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override {
+    return inner_.begin_backward(q, state);
+  }
+  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
+                             const KvBlock& block, const BackwardState& state,
+                             const KvGradient& gradient, const Completion& after) override {
+    return inner_.attend_backward(step, region, q, block, state, gradient, after);
+  }
+  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
+                 const Completion& after) override {
+    return inner_.add(step, into, from, after);
+  }
+  Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
+                             const Completion& after) override {
+    return inner_.finish_backward(step, q, state, after);
+  }
+  const BlockStats& last_stats() const override { return inner_.last_stats(); }
+
+ protected:
+  BlockBackend& inner_;
+};
+
 // Writes a compute slice for every attended block and a wait slice wherever the backend waited for
 // a block, even if a failure ended that wait. In forward it also writes the softmax state of three
 // query rows (first, middle, last) after every step. It keeps the rank's pulse up to date.
-class RecordingBackend : public BlockBackend {
+class RecordingBackend : public ForwardingBackend {
  public:
   // Called on the rank's thread after each attended block, with the pairs in it.
   using Listener = std::function<void(Index pairs)>;
@@ -51,12 +88,10 @@ class RecordingBackend : public BlockBackend {
   RecordingBackend(BlockBackend& inner, Recorder& recorder, const AttentionParams& params,
                    const RingSchedule& ring, Listener listener, RankPulse* pulse = nullptr);
 
-  Completion begin(const QueryBlock& q, const SoftmaxState& state) override;
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                     const KvBlock& block, const SoftmaxState& state,
                     const Completion& after) override;
   Completion finish(const QueryBlock& q, const SoftmaxState& state) override;
-  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override;
   Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
                              const KvBlock& block, const BackwardState& state,
                              const KvGradient& gradient, const Completion& after) override;
@@ -64,7 +99,6 @@ class RecordingBackend : public BlockBackend {
                  const Completion& after) override;
   Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
                              const Completion& after) override;
-  const BlockStats& last_stats() const override { return inner_.last_stats(); }
 
  private:
   void record_wait(const StepInfo& step, Payload payload, const Completion& after);
@@ -72,7 +106,6 @@ class RecordingBackend : public BlockBackend {
   void record_compute(const StepInfo& step, Attend&& attend);
   void record_samples(const StepInfo& step, const Region& region, const SoftmaxState& state);
 
-  BlockBackend& inner_;
   Recorder& recorder_;
   AttentionParams params_;
   RingSchedule ring_;

@@ -6,34 +6,15 @@ namespace ringscope {
 
 namespace {
 
-// Return the vector of `tensor` among the inputs or outputs.
-template <class Inputs>
-auto& input(Inputs& inputs, Tensor tensor) {
-  switch (tensor) {
-    case Tensor::q:
-      return inputs.q;
-    case Tensor::k:
-      return inputs.k;
-    case Tensor::v:
-      return inputs.v;
-    default:
-      return inputs.dout;
-  }
-}
+// The vectors of the tensors, in the order of Tensor.
+constexpr std::vector<float> AttentionInputs::*kInputs[] = {
+    &AttentionInputs::q, &AttentionInputs::k, &AttentionInputs::v, &AttentionInputs::dout};
+constexpr std::vector<float> AttentionOutputs::*kOutputs[] = {
+    &AttentionOutputs::out, &AttentionOutputs::lse, &AttentionOutputs::dq, &AttentionOutputs::dk,
+    &AttentionOutputs::dv};
 
 std::vector<float>& output(AttentionOutputs& outputs, Tensor tensor) {
-  switch (tensor) {
-    case Tensor::lse:
-      return outputs.lse;
-    case Tensor::dq:
-      return outputs.dq;
-    case Tensor::dk:
-      return outputs.dk;
-    case Tensor::dv:
-      return outputs.dv;
-    default:
-      return outputs.out;
-  }
+  return outputs.*kOutputs[static_cast<int>(tensor) - static_cast<int>(Tensor::out)];
 }
 
 // Call f(offset in the whole tensor, offset in the piece) for every row of `piece`.
@@ -48,18 +29,14 @@ void for_each_row(const AttentionShape& shape, const RowsOfHead& piece, F&& f) {
 }  // namespace
 
 void AttentionOutputs::resize(const AttentionShape& shape, bool backward) {
-  const auto give_size = [&](Tensor tensor) {
+  for (const Tensor tensor : output_tensors(backward))
     output(*this, tensor)
         .resize(static_cast<std::size_t>(heads_of(shape, tensor) * shape.seqlen *
                                          width_of(shape, tensor)));
-  };
-  for (const Tensor tensor : kForwardOutputs) give_size(tensor);
-  if (backward)
-    for (const Tensor tensor : kBackwardOutputs) give_size(tensor);
 }
 
 void WholeInputs::get(const RowsOfHead& piece, float* to) {
-  const std::vector<float>& whole = input(inputs_, piece.tensor);
+  const std::vector<float>& whole = inputs_.*kInputs[static_cast<int>(piece.tensor)];
   if (whole.empty()) {
     std::fill_n(to, piece.count() * shape_.head_dim, 1.0f);
     return;

@@ -3,6 +3,7 @@
 // other processes (core/mpi) and generators (generated_rows.h).
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -14,9 +15,15 @@ namespace ringscope {
 
 enum class Tensor { q, k, v, dout, out, lse, dq, dk, dv };
 
-inline constexpr Tensor kForwardInputs[] = {Tensor::q, Tensor::k, Tensor::v};
-inline constexpr Tensor kForwardOutputs[] = {Tensor::out, Tensor::lse};
-inline constexpr Tensor kBackwardOutputs[] = {Tensor::dq, Tensor::dk, Tensor::dv};
+// Return the tensors that a rank takes in, or gives out, in this order.
+inline std::span<const Tensor> input_tensors(bool backward) {
+  static constexpr Tensor all[] = {Tensor::q, Tensor::k, Tensor::v, Tensor::dout};
+  return std::span(all).first(backward ? 4 : 3);
+}
+inline std::span<const Tensor> output_tensors(bool backward) {
+  static constexpr Tensor all[] = {Tensor::out, Tensor::lse, Tensor::dq, Tensor::dk, Tensor::dv};
+  return std::span(all).first(backward ? 5 : 2);
+}
 
 constexpr std::string_view name_of(Tensor tensor) {
   constexpr std::string_view names[] = {"q", "k", "v", "dout", "out", "lse", "dq", "dk", "dv"};

@@ -20,24 +20,21 @@ namespace ringscope {
 
 void check_config(const Problem& config) {
   validate(config.shape);
-  if (config.world_size < 1)
-    throw InputError("world-size: " + std::to_string(config.world_size) +
-                     " given, at least 1 accepted");
+  require_between("world-size", config.world_size, 1);
   if (std::find(std::begin(kRunSchemes), std::end(kRunSchemes), config.scheme) ==
       std::end(kRunSchemes))
     throw InputError("scheme: '" + std::string(name_of(config.scheme)) +
                      "' given, ring and allgather run");
-  if (config.kv_buffers < 2)
-    throw InputError("kv-buffers: " + std::to_string(config.kv_buffers) +
-                     " given, at least 2 accepted");
+  require_between("kv-buffers", config.kv_buffers, 2);
   if (!(config.timeout_s > 0 && std::isfinite(config.timeout_s)))
     throw InputError("timeout: " + std::to_string(config.timeout_s) +
                      " given, seconds above 0 accepted");
   if (config.injection) check_injection(*config.injection, config.world_size);
 }
 
-RunInfo run_info(const Problem& config, std::string_view backend) {
-  RunInfo info;
+Recording empty_recording(const Problem& config, std::string_view backend) {
+  Recording recording;
+  RunInfo& info = recording.info;
   info.backend = backend;
   info.partition = name_of(config.partition);
   info.mask = config.mask.name();
@@ -51,7 +48,9 @@ RunInfo run_info(const Problem& config, std::string_view backend) {
   info.base_time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                           std::chrono::system_clock::now().time_since_epoch())
                           .count();
-  return info;
+  recording.events.resize(static_cast<std::size_t>(config.world_size));
+  recording.dropped.resize(static_cast<std::size_t>(config.world_size));
+  return recording;
 }
 
 void check_run(const Problem& config, const AttentionInputs& inputs) {
@@ -78,40 +77,32 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
     for (const auto& rank : ranks) pulses.push_back(&rank->pulse());
     watchdog.emplace(std::move(pulses), ranks.front()->config().timeout_s, engine);
   }
-  const auto run_one = [&](std::size_t r) {
-    const int rank = static_cast<int>(r);
-    try {
-      ranks[r]->run(engines[r]->communicator(), engines[r]->backend());
-      engines[r]->finish();
-      end_ns[r] = ranks[r]->recorder().now_ns();
-    } catch (const RunError& error) {
-      engine.fail(error.rank() >= 0 ? error : RunError(error.what(), rank));
-    } catch (const std::exception& error) {
-      engine.fail(RunError(error.what(), rank));
-    }
+  const auto ended = [&](int rank) {
     if (watchdog) watchdog->ended(rank);
   };
-  std::vector<std::thread> threads;
-  threads.reserve(ranks.size());
-  try {
-    for (std::size_t r = 0; r < ranks.size(); ++r) threads.emplace_back(run_one, r);
-  } catch (const std::exception& error) {
-    engine.fail(RunError(std::string("cannot start a thread: ") + error.what(),
-                         static_cast<int>(threads.size())));
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_on_rank_threads(
+      static_cast<int>(ranks.size()),
+      [&](int rank) {
+        const auto r = static_cast<std::size_t>(rank);
+        ranks[r]->run(engines[r]->communicator(), engines[r]->backend());
+        engines[r]->finish();
+        end_ns[r] = ranks[r]->recorder().now_ns();
+        ended(rank);
+      },
+      [&](int rank, const RunError& error) {
+        engine.fail(error);
+        ended(rank);
+      });
   watchdog.reset();
   engine.throw_if_failed();
   return *std::max_element(end_ns.begin(), end_ns.end());
 }
 
-// Add what one rank recorded to the run's recording.
-void take_recording(Rank& rank, const RankEngine& engine, Recording& recording) {
-  const std::vector<SoftmaxSample>& samples = rank.recorder().samples();
-  recording.events.push_back(rank.recorder().events());
-  recording.samples.insert(recording.samples.end(), samples.begin(), samples.end());
-  recording.dropped.push_back(rank.recorder().dropped());
-  recording.info.clock_error_ns[static_cast<std::size_t>(rank.rank())] = engine.clock_error_ns();
+// Store what one rank recorded in the run's recording.
+void take_recording(const Rank& rank, const RankEngine& engine, Recording& recording) {
+  RankEvents events = rank.recorded();
+  events.clock_error_ns = engine.clock_error_ns();
+  add_rank(recording, rank.rank(), std::move(events));
 }
 
 // Throw a RunFailure with what was recorded until `error`.
@@ -140,13 +131,10 @@ void of_rank(int rank, F&& f) {
   }
 }
 
-// Return a listener that tells `progress` the share of all pairs done.
-Engine::Listener listener_for(const Problem& config, const RingProblem& problem,
-                              const Progress& progress) {
-  if (!progress) return {};
-  const LocalRows all = Partition{PartitionKind::contiguous, config.shape.seqlen, 1}.rows_of(0);
-  const double total_pairs =
-      static_cast<double>(Region{problem.mask, all, all}.pairs()) * (config.backward ? 2 : 1);
+}  // namespace
+
+Engine::Listener progress_listener(const Progress& progress, double total_pairs) {
+  if (!progress || total_pairs == 0) return {};
   struct Done {
     std::mutex mutex;
     double pairs = 0;
@@ -158,14 +146,12 @@ Engine::Listener listener_for(const Problem& config, const RingProblem& problem,
   };
 }
 
-}  // namespace
-
 RingRun run_ranks(const Problem& config, const AttentionInputs& inputs, Engine& engine,
                   const Progress& progress) {
   check_run(config, inputs);
   const RingProblem problem = config.ring_problem();
   RingRun result;
-  result.recording.info = run_info(config, engine.name());
+  result.recording = empty_recording(config, engine.name());
   const std::int64_t origin_ns = monotonic_ns();
 
   WholeInputs source(config.shape, inputs);
@@ -179,7 +165,9 @@ RingRun run_ranks(const Problem& config, const AttentionInputs& inputs, Engine& 
   }
   // Engines are destroyed before the ranks, whose memory they may still touch.
   std::vector<std::unique_ptr<RankEngine>> engines;
-  const Engine::Listener listener = listener_for(config, problem, progress);
+  const LocalRows all = Partition{PartitionKind::contiguous, config.shape.seqlen, 1}.rows_of(0);
+  const auto pairs = static_cast<double>(Region{problem.mask, all, all}.pairs());
+  const Engine::Listener listener = progress_listener(progress, (config.backward ? 2 : 1) * pairs);
   for (const auto& rank : ranks)
     of_rank(rank->rank(), [&] { engines.push_back(engine.make(*rank, listener)); });
 
@@ -198,9 +186,7 @@ RingRun run_ranks(const Problem& config, const AttentionInputs& inputs, Engine& 
     of_rank(rank.rank(), [&] { rank.give_outputs(sink); });
     take_recording(rank, *engines[r], result.recording);
     result.peak_bytes.push_back(rank.peak_bytes());
-    result.predicted_bytes.push_back(RankMemory::predicted_bytes(problem, rank.rank(),
-                                                                 config.scheme, config.backward,
-                                                                 config.kv_buffers) +
+    result.predicted_bytes.push_back(RankMemory::predicted_bytes(config, rank.rank()) +
                                      engines[r]->scratch_bytes());
   }
   result.engine_notes = engine.notes();
@@ -216,8 +202,7 @@ RingRun run_on_threads(const Problem& config, const AttentionInputs& inputs,
 }
 
 Index predicted_rank_bytes(const Problem& config, int rank) {
-  return RankMemory::predicted_bytes(config.ring_problem(), rank, config.scheme, config.backward,
-                                     config.kv_buffers) +
+  return RankMemory::predicted_bytes(config, rank) +
          BlockwiseScratch::bytes(config.shape.head_dim, config.backward);
 }
 

@@ -17,8 +17,9 @@ namespace ringscope {
 // Throw InputError for an impossible config.
 void check_config(const Problem& config);
 
-// Return the run's description, with zero clock offsets and with now as its base time.
-RunInfo run_info(const Problem& config, std::string_view backend);
+// Return a recording without events, which describes the run. Clock offsets are zero, and its base
+// time is now.
+Recording empty_recording(const Problem& config, std::string_view backend);
 
 // ---
 // A whole attention problem on a ring: scatter the rows by partition, run one thread per rank, and
@@ -47,6 +48,10 @@ class RunFailure : public RunError {
 
 // Called now and then from a rank's thread with the share of pairs done, in [0, 1].
 using Progress = std::function<void(double)>;
+
+// Return a listener that tells `progress`, which must outlive it, the share of `total_pairs` that
+// is done. It is empty if `progress` is, or if there are no pairs.
+Engine::Listener progress_listener(const Progress& progress, double total_pairs);
 
 // Throw InputError for an impossible config, or for inputs that don't have its shape.
 void check_run(const Problem& config, const AttentionInputs& inputs);

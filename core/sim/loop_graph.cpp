@@ -144,7 +144,7 @@ class WritingBackend : public BlockBackend {
 
 Notes notes_of_rank(const Problem& config, const RingProblem& problem, int rank) {
   NoMemory memory;
-  RankMemory mine(problem, rank, config.scheme, config.backward, config.kv_buffers, memory);
+  RankMemory mine(config, rank, memory);
   Notes notes;
   TaskRecorder recorder(notes, rank);
   WritingCommunicator comm(recorder, config.world_size);

@@ -186,8 +186,13 @@ double Simulator::run_pass(Pass pass) {
   for (auto& way : link_free_) way = begin_;
   kv_hops_ = gradient_hops_ = 0;
   // Sizes are asked of the account: this problem has no rows, so no time is lost in counting them.
-  const RingProblem empty{job.ring_problem().params, {}, {{}, 0, n_}, job.nodes};
-  RankMemory memory(empty, 0, job.scheme, job.backward, in_step_ ? 2 : job.kv_buffers, nowhere_);
+  Problem without_rows = job;
+  without_rows.shape.seqlen = 0;
+  without_rows.mask = {};
+  without_rows.partition = PartitionKind::contiguous;
+  if (in_step_) without_rows.kv_buffers = 2;
+  const RingProblem empty = without_rows.ring_problem();
+  RankMemory memory(without_rows, 0, nowhere_);
   if (pass == Pass::forward) {
     run_forward(job.scheme, *this, *this, empty, memory);
   } else {

@@ -3,24 +3,12 @@
 // further events are dropped and counted, and the writer says so.
 #pragma once
 
-#include <chrono>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/trace/event.h"
 
 namespace ringscope {
-
-// Return the monotonic clock's nanoseconds. One clock serves all ranks of a process.
-inline std::int64_t monotonic_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-// Return the seconds since monotonic_ns() was `begin_ns`.
-inline double seconds_since(std::int64_t begin_ns) {
-  return static_cast<double>(monotonic_ns() - begin_ns) * 1e-9;
-}
 
 // A rank's recorder. Only one thread at a time may use it.
 class Recorder {

@@ -160,19 +160,14 @@ Checkpoint checkpoint_from(std::string_view bytes) {
 }
 
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
-  const std::string bytes = to_bytes(checkpoint);
-  AtomicFile file(path);
-  file.write(bytes);
-  file.commit();
+  write_file(path, to_bytes(checkpoint));
 }
 
 Checkpoint load_checkpoint(const std::string& path) {
-  try {
+  return with_path_in_errors(path, [&] {
     const InputFile file(path, "checkpoint");
     return read(file.size(), [&](char* to, Index count) { file.read(to, count, 0); });
-  } catch (const InputError& error) {
-    throw InputError(about_file(path, error.what()));
-  }
+  });
 }
 
 }  // namespace ringscope

@@ -5,9 +5,8 @@
 #include <cstdint>
 
 #include "core/model/replica.h"
-#include "core/run/faulty_ring.h"
 #include "core/run/recording.h"
-#include "core/trace/recorder.h"
+#include "core/run/run.h"
 
 namespace ringscope {
 namespace {
@@ -145,20 +144,6 @@ std::int64_t system_ns_at(std::int64_t monotonic) {
   return now - (monotonic_ns() - monotonic);
 }
 
-RunInfo info_of(const TrainingSettings& settings, const Deal& deal) {
-  const ModelShape& shape = settings.shape;
-  RunInfo info;
-  info.partition = name_of(deal.partition);
-  info.mask = MaskSpec::parse(settings.mask).name();
-  info.shape = {settings.batch, shape.num_heads, shape.num_heads_kv, settings.seqlen,
-                shape.head_dim};
-  info.world_size = deal.world_size;
-  info.kv_buffers = std::min(2, deal.world_size);
-  info.clock_offset_ns.assign(static_cast<std::size_t>(deal.world_size), 0);
-  info.clock_error_ns.assign(static_cast<std::size_t>(deal.world_size), 0);
-  return info;
-}
-
 }  // namespace
 
 RecordedRankStep record_step(TrainingRank& rank, Index layer) {
@@ -184,15 +169,12 @@ RankEvents moved_by(RankEvents events, std::int64_t ns) {
 Recording recording_of_step(const TrainingSettings& settings, const Deal& deal, Index train_step,
                             Index layer, std::vector<RankEvents> ranks) {
   const std::int64_t earliest = earliest_of(ranks);
-  Recording recording;
-  recording.info = info_of(settings, deal);
+  Recording recording = empty_recording(attention_problem(settings, deal), "cpu");
   recording.info.base_time_ns = system_ns_at(earliest);
   if (settings.shape.layers > 0)
     recording.info.training = RecordedLayer{train_step, static_cast<std::int32_t>(layer),
                                             static_cast<std::int32_t>(settings.shape.layers)};
-  recording.events.resize(ranks.size());
   recording.model.resize(ranks.size());
-  recording.dropped.resize(ranks.size());
   for (std::size_t r = 0; r < ranks.size(); ++r)
     add_rank(recording, static_cast<int>(r), moved_by(std::move(ranks[r]), -earliest));
   return recording;

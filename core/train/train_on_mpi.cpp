@@ -1,29 +1,18 @@
-#include "core/train/train_on_mpi.h"
-
-#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/mpi/clock.h"
-#include "core/mpi/process_wait.h"
+#include "core/mpi/mpi_calls.h"
 #include "core/mpi/rank_process.h"
+#include "core/mpi/rank_report.h"
+#include "core/train/training_run.h"
 
 namespace ringscope {
 namespace {
-
-static_assert(std::is_trivially_copyable_v<RankCosts>);
-
-// Pack a rank's costs and, behind them, what it recorded, if anything.
-std::string pack(const RankCosts& costs, const std::optional<RankEvents>& recorded) {
-  std::string bytes(sizeof costs, '\0');
-  std::memcpy(bytes.data(), &costs, sizeof costs);
-  return recorded ? bytes + pack(*recorded) : bytes;
-}
 
 class ProcessTraining {
  public:
@@ -68,14 +57,12 @@ class ProcessTraining {
   FinishedTraining gather(MeasuredRank& rank) {
     FinishedTraining finished;
     std::vector<RankEvents> events;
-    for (const std::string& report :
-         session_.lifeline().gather(pack(rank.costs(), recorded_by(rank)))) {
-      RankCosts costs;
-      if (report.size() < sizeof costs) throw RunError("a rank's report is too short");
-      std::memcpy(&costs, report.data(), sizeof costs);
-      finished.ranks.push_back(costs);
-      if (plan_.recorded_step != 0)
-        events.push_back(unpack_rank_events(std::string_view(report).substr(sizeof costs)));
+    const std::optional<RankEvents> recorded = recorded_by(rank);
+    const std::vector<std::string> reports = session_.lifeline().gather(
+        bytes_of_value(rank.costs()) + (recorded ? pack(*recorded) : ""));
+    for (std::string_view report : reports) {
+      finished.ranks.push_back(take_value<RankCosts>(report));
+      if (plan_.recorded_step != 0) events.push_back(unpack_rank_events(report));
     }
     if (session_.rank() != 0) return finished;
     finished.end = rank.training().checkpoint();

@@ -19,13 +19,9 @@ TrainingRank::TrainingRank(const TrainingSettings& settings, const Deal& deal,
                            const TextBatches& batches, Communicator& comm, WorkPulse* pulse)
     : settings_(settings),
       weights_(settings.shape),
-      mask_(MaskSpec::parse(settings.mask)),
       batches_(batches),
-      replica_(weights_,
-               {attention_params(settings.shape, settings.batch),
-                mask_.for_seqlen(settings.seqlen),
-                {deal.partition, settings.seqlen, deal.world_size}},
-               comm, settings.seed, LossKind::mean, pulse),
+      replica_(weights_, attention_problem(settings, deal), comm, settings.seed, LossKind::mean,
+               pulse),
       adam_(weights_.layout, settings.adam, &replica_.ring().meter()) {}
 
 void TrainingRank::start_from(const Checkpoint& checkpoint) {

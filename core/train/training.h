@@ -7,7 +7,6 @@
 #include <string>
 
 #include "core/model/replica.h"
-#include "core/problem/mask.h"
 #include "core/train/checkpoint.h"
 #include "core/train/text_batches.h"
 
@@ -43,7 +42,6 @@ class TrainingRank {
  private:
   TrainingSettings settings_;
   ModelWeights weights_;
-  MaskSpec mask_;
   const TextBatches& batches_;
   Replica replica_;
   AdamW adam_;

@@ -1,26 +1,20 @@
 #include "core/train/training_run.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <utility>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/model/rank_threads.h"
-#include "core/trace/recorder.h"
 
 namespace ringscope {
 
 void validate(const TrainingPlan& plan) {
   validate(plan.settings);
-  if (plan.deal.world_size < 1)
-    throw InputError(
-        fmt::format("world-size: {} given, at least 1 accepted", plan.deal.world_size));
+  require_between("world-size", plan.deal.world_size, 1);
   if (plan.start != nullptr) require_same_shape(*plan.start, plan.settings);
-  if (plan.recorded_step != 0 &&
-      (plan.recorded_step <= plan.steps_before() || plan.recorded_step > plan.steps))
-    throw InputError(fmt::format("trace-step: {} given, {} to {} accepted", plan.recorded_step,
-                                 plan.steps_before() + 1, plan.steps));
+  if (plan.recorded_step != 0)
+    require_between("trace-step", plan.recorded_step, plan.steps_before() + 1, plan.steps);
 }
 
 MeasuredRank::MeasuredRank(const TrainingPlan& plan, const TextBatches& batches, Communicator& comm,
@@ -43,7 +37,7 @@ void MeasuredRank::run(const AfterStep& after_step) {
   for (Index step = plan_.steps_before() + 1; step <= plan_.steps; ++step) {
     const std::int64_t begin_ns = monotonic_ns();
     const StepReport report = this->step(step);
-    costs_.seconds += static_cast<double>(monotonic_ns() - begin_ns) * 1e-9;
+    costs_.seconds += seconds_since(begin_ns);
     if (training_.rank() == 0 && after_step) after_step(report, training_);
   }
   costs_.steps = plan_.steps - plan_.steps_before();

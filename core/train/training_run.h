@@ -81,4 +81,15 @@ struct FinishedTraining {
 FinishedTraining run_training_on_threads(const TrainingPlan& plan, const std::string& text,
                                          const AfterStep& after_step = {});
 
+class MpiSession;
+
+// Run rank session.rank() of `plan`, which is valid, the same on all ranks, and of the session's
+// world_size, as a process, where there is MPI. Blocks move by MPI, and the lifeline watches the
+// rank's pulse. Return the result of run_training_on_threads() on rank 0, and an empty one
+// elsewhere. Throw InputError for a text as train_on_threads() does, on all ranks alike. Throw
+// RunError naming the rank, the same on every rank, when any rank fails or is silent for the
+// session's timeout; then no MPI function may be called any more.
+FinishedTraining run_training_on_mpi(MpiSession& session, const TrainingPlan& plan,
+                                     const std::string& text, const AfterStep& after_step = {});
+
 }  // namespace ringscope

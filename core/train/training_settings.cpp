@@ -1,9 +1,8 @@
 #include "core/train/training_settings.h"
 
-#include "core/attention/blockwise.h"
+#include <utility>
+
 #include "core/problem/mask.h"
-#include "core/problem/shape.h"
-#include "core/ring/rank_memory.h"
 
 namespace ringscope {
 
@@ -15,29 +14,23 @@ void validate(const TrainingSettings& settings) {
   MaskSpec::parse(settings.mask).for_seqlen(settings.seqlen);
 }
 
-double training_rank_bytes(const TrainingSettings& settings, const Deal& deal) {
-  const ModelShape& shape = settings.shape;
-  const Partition partition{deal.partition, settings.seqlen, deal.world_size};
-  const RingProblem problem{attention_params(shape, settings.batch),
-                            MaskSpec::parse(settings.mask).for_seqlen(settings.seqlen), partition};
-  const auto number = [](Index value) { return static_cast<double>(value); };
-  const double weights = number(ModelWeights(shape).layout.size());
-  const double tokens = number(settings.batch) * number(problem.rows(0));
-  const double width = number(shape.width), hidden = number(shape.hidden);
-  const double heads = number(shape.num_heads);
-  const double queries = heads * number(shape.head_dim);
-  const double keys = number(shape.num_heads_kv) * number(shape.head_dim);
-  // Per token and layer: input and output of both norms, and their rms; Q, K, V, O, row_max and
-  // row_sum (f64); gate and up.
-  const double kept = 4 * width + 2 + 2 * queries + 2 * keys + 3 * heads + 2 * hidden;
-  // Once per token: the stream, its gradient, the head's input and norm, logits; the Workspace.
-  const double shared =
-      3 * width + 1 + number(shape.vocab) + width + 2 * queries + 2 * keys + 3 * hidden;
-  const double incoming = deal.world_size == 1 ? 0 : weights / deal.world_size;
-  const double values = 4 * weights + incoming + tokens * (number(shape.layers) * kept + shared);
-  const Index ring = RankMemory::predicted_bytes(problem, 0, Scheme::ring, true, 2) +
-                     BlockwiseScratch::bytes(shape.head_dim, true);
-  return 4 * values + number(ring);
+Problem attention_problem(const TrainingSettings& settings, const Deal& deal) {
+  return attention_problem(settings.shape, settings.batch, settings.seqlen,
+                           MaskSpec::parse(settings.mask), deal.partition, deal.world_size);
+}
+
+std::vector<MemoryPart> training_memory(const TrainingSettings& settings, const Deal& deal) {
+  const Problem problem = attention_problem(settings, deal);
+  const Index rows = problem.partition_of_sequence().rows_of(0).size();
+  const auto weights = static_cast<double>(ModelWeights(settings.shape).layout.size());
+  constexpr auto kOther = MemoryPart::Kind::other;
+  std::vector<MemoryPart> parts = memory_parts(problem, static_cast<double>(rows));
+  parts.push_back({kOther, "weights, gradients, AdamW's two moments", 16 * weights, "16 P"});
+  if (deal.world_size > 1)
+    parts.push_back({kOther, "incoming gradients", 4 * weights / deal.world_size, "4 P/N"});
+  for (MemoryPart& part : model_memory(settings.shape, settings.batch * rows))
+    parts.push_back(std::move(part));
+  return parts;
 }
 
 }  // namespace ringscope

@@ -4,10 +4,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "core/model/model_shape.h"
-#include "core/model/parameters.h"
-#include "core/problem/partition.h"
+#include "core/model/model.h"
 
 namespace ringscope {
 
@@ -31,17 +30,11 @@ struct Deal {
   int world_size = 1;
 };
 
-// ---
-// The most memory that a rank of a training run holds, by formula, before it is allocated:
-//
-//   weights, gradients, AdamW's two moments       4 values per weight; f32
-//   an incoming chunk of the gradients            1/N
-//   ring                                          RankMemory and the backend's tile scratch
-//   what the layers keep for the backward pass    by the rank's rows
-//   what all layers share                         likewise, once
+// Return the attention of every layer. Throw InputError for a mask that nobody could mean.
+Problem attention_problem(const TrainingSettings& settings, const Deal& deal);
 
-// Return the bytes of rank 0; no other rank has more than one row more. Settings are valid. The
-// result is in floating point, which does not overflow.
-double training_rank_bytes(const TrainingSettings& settings, const Deal& deal);
+// Return the bill of the most memory that rank 0 of a training run holds; no other rank has more
+// than one row more. Settings are valid. The letters are those of core/cost/model_step.h.
+std::vector<MemoryPart> training_memory(const TrainingSettings& settings, const Deal& deal);
 
 }  // namespace ringscope

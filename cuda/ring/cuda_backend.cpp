@@ -72,12 +72,12 @@ Completion CudaBackend::finish(const QueryBlock& q, const SoftmaxState& state) {
 
 Completion CudaBackend::begin_backward(const QueryBlock& q, const BackwardState& state) {
   const Range range("begin_backward");
-  const Index rows = params_.row_values(q.rows);
+  const Index rows = row_values(params_, q.rows);
   if (rows > 0) {
     launch_delta(q.dout, params_.dtype, state.out, state.delta, rows,
                  static_cast<int>(params_.head_dim), stream());
     RINGSCOPE_CUDA(cudaMemsetAsync(
-        state.dq, 0, static_cast<std::size_t>(params_.query_values(q.rows)) * sizeof(float),
+        state.dq, 0, static_cast<std::size_t>(query_values(params_, q.rows)) * sizeof(float),
         stream()));
   }
   return end();
@@ -90,12 +90,12 @@ Completion CudaBackend::attend_backward(const StepInfo& step, const Region& regi
   const Range range("attend_backward");
   const Kernel& kernel = *kernels_.kernels.backward;
   const int tile = kernels_.backward_tiles.at(static_cast<std::size_t>(step.step));
-  const Index kv_values = params_.kv_values(block.rows);
+  const Index values = kv_values(params_, block.rows);
   if (skips(step, region, kernel, tile)) {
     wait_on(stream(), after);
-    if (kv_values > 0)
+    if (values > 0)
       RINGSCOPE_CUDA(cudaMemsetAsync(
-          gradient.data, 0, static_cast<std::size_t>(2 * kv_values) * sizeof(float), stream()));
+          gradient.data, 0, static_cast<std::size_t>(2 * values) * sizeof(float), stream()));
     return end();
   }
   launch_allowed_keys(on_device(region), allowed_keys_.data(), stream());
@@ -107,7 +107,7 @@ Completion CudaBackend::attend_backward(const StepInfo& step, const Region& regi
   arguments.softmax_scale = static_cast<float>(params_.softmax_scale);
   arguments.q = q.q;
   arguments.k = block.data;
-  arguments.v = static_cast<const std::byte*>(block.data) + kv_values * bytes_of(params_.dtype);
+  arguments.v = static_cast<const std::byte*>(block.data) + values * bytes_of(params_.dtype);
   arguments.dout = q.dout;
   arguments.allowed_keys = allowed_keys_.data();
   arguments.allowed_queries = allowed_queries_.data();
@@ -116,7 +116,7 @@ Completion CudaBackend::attend_backward(const StepInfo& step, const Region& regi
   arguments.delta = state.delta;
   arguments.dq = state.dq;
   arguments.dk = gradient.data;
-  arguments.dv = gradient.data + kv_values;
+  arguments.dv = gradient.data + values;
   arguments.counters = counters_.data() + slot(step);
   kernel.launch(arguments, params_.dtype, tile, stream());
   return end();
@@ -126,7 +126,7 @@ Completion CudaBackend::add(const StepInfo&, const KvGradient& into, const KvGra
                             const Completion& after) {
   const Range range("add");
   wait_on(stream(), after);
-  if (into.rows > 0) launch_add(into.data, from.data, 2 * params_.kv_values(into.rows), stream());
+  if (into.rows > 0) launch_add(into.data, from.data, 2 * kv_values(params_, into.rows), stream());
   return end();
 }
 
@@ -134,7 +134,7 @@ Completion CudaBackend::finish_backward(const StepInfo&, const QueryBlock& q,
                                         const BackwardState& state, const Completion& after) {
   wait_on(stream(), after);
   if (q.rows > 0)
-    launch_scale(state.dq, params_.query_values(q.rows), static_cast<float>(params_.softmax_scale),
+    launch_scale(state.dq, query_values(params_, q.rows), static_cast<float>(params_.softmax_scale),
                  stream());
   return end();
 }
@@ -199,7 +199,7 @@ ForwardStep CudaBackend::forward_step(const QueryBlock& q, const KvBlock& block,
   step.q = q.q;
   step.k = block.data;
   step.v = static_cast<const std::byte*>(block.data) +
-           params_.kv_values(block.rows) * bytes_of(params_.dtype);
+           kv_values(params_, block.rows) * bytes_of(params_.dtype);
   step.allowed_keys = allowed_keys_.data();
   step.row_max = state.row_max;
   step.row_sum = state.row_sum;

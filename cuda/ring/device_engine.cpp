@@ -74,10 +74,8 @@ DeviceSetup::DeviceSetup(const std::string& backend, const Problem& config,
 }
 
 Index predicted_gpu_rank_bytes(const Problem& config, int rank) {
-  const RingProblem problem = config.ring_problem();
-  return RankMemory::predicted_bytes(problem, rank, config.scheme, config.backward,
-                                     config.kv_buffers) +
-         CudaBackend::scratch_bytes(problem, rank, config.backward);
+  return RankMemory::predicted_bytes(config, rank) +
+         CudaBackend::scratch_bytes(config.ring_problem(), rank, config.backward);
 }
 
 class DeviceEngine::OfRank : public RankEngine {

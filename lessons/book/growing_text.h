@@ -92,12 +92,7 @@ struct GrowingText {
   Index prompt = 1;
 
   AttentionParams params() const {
-    return {1,
-            shape.num_heads,
-            shape.num_heads_kv,
-            shape.head_dim,
-            DType::f32,
-            default_softmax_scale(shape.head_dim)};
+    return {shape, DType::f32, default_softmax_scale(shape.head_dim)};
   }
   // [heads, rows, head_dim] is the shape of the result: rows of a tensor [heads, seqlen, head_dim].
   std::vector<float> rows_of(const std::vector<float>& tensor, const LocalRows& rows) const {
@@ -121,7 +116,7 @@ struct DecodingRank {
   DecodingRank(const GrowingText& text, PartitionKind kind, MergeKind merge_kind,
                Communicator& its_comm)
       : first(text.prompt),
-        row_values(text.params().query_values(1)),
+        row_values(query_values(text.params(), 1)),
         comm(its_comm),
         mine(Partition{kind, text.prompt, comm.world_size()}.rows_of(comm.rank())),
         shard(text.params(), {kind, text.prompt, comm.world_size()}, comm.rank(), nullptr),

@@ -54,12 +54,10 @@ inline Windows ring_windows(const ModelJob& job) {
 struct ModelRank {
   ModelRank(const ModelJob& job, Communicator& comm)
       : weights(job.shape),
-        mask(MaskSpec::parse("causal")),
         counted(comm),
         replica(weights,
-                {attention_params(job.shape, job.batch),
-                 mask.for_seqlen(job.seqlen),
-                 {job.partition, job.seqlen, comm.world_size()}},
+                attention_problem(job.shape, job.batch, job.seqlen, MaskSpec::parse("causal"),
+                                  job.partition, comm.world_size()),
                 counted, 1, job.kind) {}
 
   Index rows() const { return rows_of_all_sequences; }
@@ -81,7 +79,6 @@ struct ModelRank {
   }
 
   ModelWeights weights;
-  MaskSpec mask;
   WireCounter counted;
   Replica replica;
   Index rows_of_all_sequences = replica.ring().tokens();

@@ -209,7 +209,7 @@ CLAIM(C59, StatisticsAreOneARow, wrong, "S0", "Online softmax") {
           "rows of its chunk: {0} for 1,024 positions on 4 devices.",
           {Figure("running sums of a device, 1,024 positions in 4 chunks",
                   row_values(shape, 1024.0 / 4), exactly(256),
-                  {"one a chunk", row_values(shape, 4)}, 4)}};
+                  {"one a chunk", row_values(shape, 4.0)}, 4)}};
 }
 
 }  // namespace

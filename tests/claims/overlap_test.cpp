@@ -255,8 +255,8 @@ CLAIM(C74, DecodingIsLinearInTheCache, holds, "S3", "Section 5.3; Section 8D") {
       {Figure("FLOPs of one query, 16,384 over 8,192 keys", flops(16384) / flops(8192), exactly(2),
               {"a block of queries", flops(16384.0 * 16384) / flops(8192.0 * 8192)}, 2),
        Figure("values of K and V over those of a query",
-              2 * kv_values(shape, 8192) / query_values(shape, 1), exactly(2 * 8192),
-              {"a block of queries", 2 * kv_values(shape, 8192) / query_values(shape, 8192)},
+              2 * kv_values(shape, 8192.0) / query_values(shape, 1.0), exactly(2 * 8192),
+              {"a block of queries", 2 * kv_values(shape, 8192.0) / query_values(shape, 8192.0)},
               "dramatic")}};
 }
 

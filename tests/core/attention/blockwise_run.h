@@ -69,8 +69,7 @@ inline BlockwiseRun run_blockwise(const AttentionShape& shape, DType dtype, cons
                                   const std::vector<LocalRows>& query_parts,
                                   const std::vector<LocalRows>& key_parts) {
   using namespace blockwise_run_detail;
-  const AttentionParams params{shape.batch,    shape.num_heads, shape.num_heads_kv,
-                               shape.head_dim, dtype,           static_cast<float>(scale)};
+  const AttentionParams params{shape, dtype, static_cast<float>(scale)};
   const Index s = shape.seqlen, d = shape.head_dim;
   const Index heads = shape.batch * shape.num_heads, heads_kv = shape.batch * shape.num_heads_kv;
   const bool backward = !in.dout.empty();
@@ -93,15 +92,15 @@ inline BlockwiseRun run_blockwise(const AttentionShape& shape, DType dtype, cons
     const Buffer<std::byte> dout = backward ? stored(in.dout, heads, queries) : Buffer<std::byte>();
     const QueryBlock query_block{q.data(), dout.data(), rows};
     const auto floats = [&](Index count) { return Buffer<float>(nullptr, count); };
-    Buffer<float> row_max = floats(params.row_values(rows)), lse = floats(params.row_values(rows)),
-                  delta = floats(params.row_values(rows)), out = floats(params.query_values(rows)),
-                  dq = floats(params.query_values(rows));
-    Buffer<double> row_sum(nullptr, params.row_values(rows));
+    Buffer<float> row_max = floats(row_values(params, rows)),
+                  lse = floats(row_values(params, rows)), delta = floats(row_values(params, rows)),
+                  out = floats(query_values(params, rows)), dq = floats(query_values(params, rows));
+    Buffer<double> row_sum(nullptr, row_values(params, rows));
     const SoftmaxState state{row_max.data(), row_sum.data(), out.data(), lse.data()};
 
     const auto for_key_parts = [&](auto&& attend) {
       for (const LocalRows& keys : key_parts) {
-        Buffer<std::byte> kv(nullptr, 2 * params.kv_values(keys.size()) * bytes_of(dtype));
+        Buffer<std::byte> kv(nullptr, 2 * kv_values(params, keys.size()) * bytes_of(dtype));
         gather(dtype, in.k, heads_kv, s, d, keys, kv.data());
         gather(dtype, in.v, heads_kv, s, d, keys, kv.data() + kv.size() / 2);
         attend(Region{mask, queries, keys}, KvBlock{kv.data(), keys.size()});
@@ -120,7 +119,7 @@ inline BlockwiseRun run_blockwise(const AttentionShape& shape, DType dtype, cons
                                        dq.data()};
     begin_backward(params, query_block, backward_state);
     for_key_parts([&](const Region& region, const KvBlock& block) {
-      Buffer<float> gradient(nullptr, 2 * params.kv_values(block.rows));
+      Buffer<float> gradient(nullptr, 2 * kv_values(params, block.rows));
       run.backward_pairs +=
           attend_block_backward(params, region, query_block, block, backward_state,
                                 {gradient.data(), block.rows}, scratch)

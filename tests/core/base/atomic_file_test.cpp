@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "tests/core/base/thrown.h"
 
 namespace ringscope {
 namespace {
@@ -34,24 +35,6 @@ mode_t mode_of(const fs::path& path) {
   struct stat facts {};
   EXPECT_EQ(::stat(path.c_str(), &facts), 0);
   return facts.st_mode & 07777;
-}
-
-void write_whole(const fs::path& path, const std::string& text) {
-  AtomicFile file(path.string());
-  file.write(text);
-  file.commit();
-}
-
-// The message that f throws as an Error; other exceptions and none fail the test.
-template <class Error, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-    ADD_FAILURE() << "nothing thrown";
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 class AtomicFileTest : public testing::Test {
@@ -118,7 +101,7 @@ TEST_F(AtomicFileTest, TwoForOnePlaceDoNotMix) {
 TEST_F(AtomicFileTest, RelativePathsWork) {
   const fs::path before = fs::current_path();
   fs::current_path(folder_);
-  write_whole("a", "text");
+  write_file("a", "text");
   require_writable("b");
   fs::current_path(before);
   EXPECT_EQ(read(folder_ / "a"), "text");
@@ -127,11 +110,11 @@ TEST_F(AtomicFileTest, RelativePathsWork) {
 
 TEST_F(AtomicFileTest, ModeIsTheOldFilesOrTheUsual) {
   const mode_t mask = ::umask(027);
-  write_whole(folder_ / "new", "x");
+  write_file((folder_ / "new").string(), "x");
   ::umask(mask);
   EXPECT_EQ(mode_of(folder_ / "new"), 0640u);
   fs::permissions(folder_ / "new", static_cast<fs::perms>(0604));
-  write_whole(folder_ / "new", "y");
+  write_file((folder_ / "new").string(), "y");
   EXPECT_EQ(mode_of(folder_ / "new"), 0604u);
   EXPECT_EQ(read(folder_ / "new"), "y");
 }
@@ -141,13 +124,13 @@ TEST_F(AtomicFileTest, LinksAreFollowed) {
   std::ofstream(folder_ / "far" / "target") << "old";
   fs::create_symlink("far/target", folder_ / "link");
   fs::create_symlink("link", folder_ / "link2");
-  write_whole(folder_ / "link2", "new");
+  write_file((folder_ / "link2").string(), "new");
   EXPECT_TRUE(fs::is_symlink(folder_ / "link2"));
   EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
   EXPECT_EQ(read(folder_ / "far" / "target"), "new");
 
   fs::create_symlink("far/absent", folder_ / "dangling");
-  write_whole(folder_ / "dangling", "made");
+  write_file((folder_ / "dangling").string(), "made");
   EXPECT_TRUE(fs::is_symlink(folder_ / "dangling"));
   EXPECT_EQ(read(folder_ / "far" / "absent"), "made");
 
@@ -165,10 +148,10 @@ TEST_F(AtomicFileTest, BadPlacesAreNamedOnOneLine) {
                              "/proc/ringscope-test"};
   for (const std::string& path : bad) {
     SCOPED_TRACE(path);
-    for (const auto& message : {message_of<InputError>([&] { AtomicFile file(path); }),
-                                message_of<InputError>([&] { require_writable(path); })}) {
+    for (const auto& message : {input_error_of([&] { AtomicFile file(path); }),
+                                input_error_of([&] { require_writable(path); })}) {
       EXPECT_EQ(message.find(path + ": "), 0u) << message;
-      EXPECT_NE(message.find("; accepted: "), std::string::npos) << message;
+      expect_contains(message, "; accepted: ");
       EXPECT_EQ(message.find('\n'), std::string::npos) << message;
     }
   }
@@ -189,7 +172,7 @@ TEST_F(AtomicFileTest, PermissionsAreRespected) {
     constexpr uid_t kNobody = 65534;
     if (::geteuid() == 0 && ::setresuid(kNobody, kNobody, kNobody) != 0) std::_Exit(3);
     const auto refuses = [&](const char* name) {
-      return message_of<InputError>([&] {
+      return input_error_of([&] {
                require_writable((folder_ / name).string());
              }).find("Permission denied") != std::string::npos;
     };
@@ -222,9 +205,8 @@ TEST_F(AtomicFileTest, FullDeviceIsARunError) {
     file.commit();
   };
   for (const std::size_t bytes : {1u, 1u << 20}) {  // noticed by the flush, noticed by the write
-    const std::string message = message_of<RunError>([&] { fill(bytes); });
-    EXPECT_NE(message.find("/dev/full: writing failed: No space left"), std::string::npos)
-        << message;
+    const std::string message = run_error_of([&] { fill(bytes); });
+    expect_contains(message, "/dev/full: writing failed: No space left");
   }
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
@@ -238,18 +220,17 @@ TEST_F(AtomicFileTest, FailedWritesLeaveNothing) {
   AtomicFile first(path.string()), second(path.string());
   const rlimit small{4096, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  const std::string while_writing =
-      message_of<RunError>([&] { first.write(std::string(1 << 20, 'x')); });
+  const std::string while_writing = run_error_of([&] { first.write(std::string(1 << 20, 'x')); });
   const Names after_first = names();
   second.write(std::string(5000, 'x'));
-  const std::string while_syncing = message_of<RunError>([&] {
+  const std::string while_syncing = run_error_of([&] {
     second.write(std::string(100, 'x'));
     second.commit();
   });
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   std::signal(SIGXFSZ, handler);
-  EXPECT_EQ(while_writing.find(path.string() + ": writing failed: "), 0u) << while_writing;
-  EXPECT_EQ(while_syncing.find(path.string() + ": writing failed: "), 0u) << while_syncing;
+  expect_contains(while_writing, ": " + path.string() + ": writing failed: ");
+  expect_contains(while_syncing, ": " + path.string() + ": writing failed: ");
   EXPECT_LE(after_first.size(), 2u);  // the old file and, where it needs a name, the second's
   EXPECT_EQ(names(), Names{"a"});
   EXPECT_EQ(read(path), "old");
@@ -283,7 +264,7 @@ TEST_F(AtomicFileTest, FifosAreWrittenTo) {
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   std::string received;
   std::thread reader([&] { received = read(path); });
-  write_whole(path, "through the pipe");
+  write_file(path.string(), "through the pipe");
   reader.join();
   EXPECT_EQ(received, "through the pipe");
   EXPECT_TRUE(fs::is_fifo(path));

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "tests/core/base/thrown.h"
 
 namespace ringscope {
 namespace {
@@ -147,12 +148,8 @@ TEST(DTypes, ConversionsByName) {
         visit_dtype(dtype, []<class T>(T) { return to_float(from_float<T>(3.14159265f)); });
     EXPECT_EQ(through, round_to(dtype, 3.14159265f));
   }
-  for (const char* bad : {"", "f64", "F32", "float", "bf16 "}) try {
-      parse_dtype(bad);
-      ADD_FAILURE() << bad;
-    } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find("bf16"), std::string::npos) << error.what();
-    }
+  for (const char* bad : {"", "f64", "F32", "float", "bf16 "})
+    expect_contains(input_error_of([&] { parse_dtype(bad); }), "bf16");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "tests/core/base/thrown.h"
 
 namespace ringscope {
 namespace {
@@ -33,19 +34,13 @@ std::string dict_of(const std::string& descr, const std::string& shape,
   return "{'descr': " + descr + ", 'fortran_order': " + order + ", 'shape': " + shape + ", }\n";
 }
 
-// The InputError that `text` gives, "" when it gives none.
 std::string complaint(const std::string& text) {
-  try {
-    parse_npy(text);
-    return "";
-  } catch (const InputError& error) {
-    return error.what();
-  }
+  return input_error_of([&] { parse_npy(text); });
 }
 
 void expect_complaint(const std::string& text, const std::string& part) {
   const std::string found = complaint(text);
-  EXPECT_NE(found.find(part), std::string::npos) << "'" << found << "' lacks '" << part << "'";
+  expect_contains(found, part);
   for (const char c : found) EXPECT_TRUE(c >= ' ' && c <= '~') << found;
   EXPECT_LT(found.size(), 250u) << found;
 }
@@ -276,8 +271,8 @@ TEST(Npy, HeadersAreAligned) {
       EXPECT_EQ(header.size(), 10u + static_cast<unsigned char>(header[8]) +
                                    256u * static_cast<unsigned char>(header[9]));
     }
-  EXPECT_NE(npy_header({5}, true).find("'shape': (5,), "), std::string::npos);
-  EXPECT_NE(npy_header({}, true).find("'shape': (), "), std::string::npos);
+  expect_contains(npy_header({5}, true), "'shape': (5,), ");
+  expect_contains(npy_header({}, true), "'shape': (), ");
 }
 
 // Sizes around the pieces in which files are read and written.
@@ -315,14 +310,10 @@ TEST(Npy, FileErrorsNameThePath) {
   const TemporaryFile file;
   const auto expect_error = [](const std::string& path, const std::string& part) {
     for (const bool whole : {false, true}) {
-      std::string found;
-      try {
-        whole ? void(read_npy(path)) : void(read_npy_header(path));
-      } catch (const InputError& error) {
-        found = error.what();
-      }
+      const std::string found =
+          input_error_of([&] { whole ? void(read_npy(path)) : void(read_npy_header(path)); });
       EXPECT_EQ(found.find((path.empty() ? "''" : path) + ": "), 0u) << found;
-      EXPECT_NE(found.find(part), std::string::npos) << found;
+      expect_contains(found, part);
     }
   };
   expect_error("", "No such file");

@@ -9,6 +9,7 @@
 #include "core/cost/amounts.h"
 #include "core/cost/choices.h"
 #include "core/run/run.h"
+#include "tests/core/base/thrown.h"
 
 namespace ringscope {
 namespace {
@@ -188,7 +189,7 @@ TEST(Limits, ObstacleNamesBothAmounts) {
   EXPECT_FALSE(obstacle(job, peak_bytes(job)));
   const auto why = obstacle(job, peak_bytes(job) - 1);
   ASSERT_TRUE(why);
-  EXPECT_NE(why->find("memory"), std::string::npos);
+  expect_contains(*why, "memory");
 }
 
 TEST(Layers, KeepQKVOAndRowStatisticsForTheBackward) {

@@ -6,6 +6,7 @@
 #include "core/cost/amounts.h"
 #include "core/cost/balance.h"
 #include "core/cost/choices.h"
+#include "tests/core/base/thrown.h"
 
 namespace ringscope {
 namespace {
@@ -67,10 +68,10 @@ TEST(Ulysses, NeedsHeadsThatDivide) {
   EXPECT_EQ(obstacle(ulysses(4), 1e12), std::nullopt);
   const auto kv_heads = obstacle(ulysses(8), 1e12);
   ASSERT_TRUE(kv_heads);
-  EXPECT_NE(kv_heads->find("4 kv heads"), std::string::npos) << *kv_heads;
+  expect_contains(*kv_heads, "4 kv heads");
   const auto heads = obstacle(ulysses(3), 1e12);
   ASSERT_TRUE(heads);
-  EXPECT_NE(heads->find("8 heads"), std::string::npos) << *heads;
+  expect_contains(*heads, "8 heads");
 }
 
 TEST(Ulysses, HoldsTheWholeSequenceOfAShareOfTheHeads) {

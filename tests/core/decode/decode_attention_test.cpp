@@ -18,8 +18,7 @@ struct DecodeCase {
 
   Index generated() const { return shape.seqlen - prompt; }
   AttentionParams params() const {
-    return {shape.batch,    shape.num_heads, shape.num_heads_kv,
-            shape.head_dim, DType::f32,      default_softmax_scale(shape.head_dim)};
+    return {shape, DType::f32, default_softmax_scale(shape.head_dim)};
   }
 };
 

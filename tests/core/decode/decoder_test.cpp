@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/decode/generate.h"
+#include "tests/core/base/thrown.h"
 #include "tests/core/model/model_case.h"
 
 namespace ringscope {
@@ -235,12 +236,12 @@ TEST(Decoder, RefusesAMaskThatLooksAhead) {
     ModelCase a_case = ModelCase::small();
     a_case.mask = mask;
     const std::vector<std::uint8_t> text(40, 3);
-    try {
-      spoken(a_case, PartitionKind::striped, MergeKind::ring, 2, 20, text, kAsGiven, mask);
-      FAIL() << mask;
-    } catch (const RunError& error) {
-      EXPECT_NE(std::string(error.what()).find("causal accepted"), std::string::npos);
-    }
+    SCOPED_TRACE(mask);
+    expect_contains(run_error_of([&] {
+                      spoken(a_case, PartitionKind::striped, MergeKind::ring, 2, 20, text, kAsGiven,
+                             mask);
+                    }),
+                    "causal accepted");
   }
 }
 

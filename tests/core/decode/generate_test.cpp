@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/model/rank_threads.h"
+#include "tests/core/base/thrown.h"
 #include "tests/core/decode/checkpoint_case.h"
 #include "tests/core/decode/message_log.h"
 
@@ -183,16 +184,13 @@ TEST(Generate, EndsWithTheFirstFailure) {
   const Checkpoint checkpoint = small_checkpoint();
   const Deal deal{PartitionKind::zigzag, 3};
   int told = 0;
-  try {
+  const auto unheard = [&] {
     generate_on_threads(checkpoint, deal, options_of(5, 1000), [&](std::uint8_t) {
       if (++told == 4) throw RunError("nobody listens");
     });
-    FAIL();
-  } catch (const RunError& error) {
-    EXPECT_STREQ(error.what(), "nobody listens");
-    EXPECT_EQ(error.rank(), 0);
-    EXPECT_EQ(told, 4);
-  }
+  };
+  EXPECT_EQ(run_error_of(unheard), "rank 0, step -1: nobody listens");
+  EXPECT_EQ(told, 4);
   Checkpoint broken = checkpoint;
   broken.values[40] = std::numeric_limits<float>::quiet_NaN();  // of a byte's embedding
   EXPECT_THROW(generate_on_threads(broken, deal, options_of(5, 10)), RunError);
@@ -317,14 +315,9 @@ TEST(Generate, RefusesWhatCannotBe) {
     Deal deal{PartitionKind::zigzag, 2};
     GenerateOptions options = options_of(5, 10);
     one.spoil(checkpoint, deal, options);
-    try {
-      generate_on_threads(checkpoint, deal, options);
-      ADD_FAILURE() << one.words[0];
-    } catch (const InputError& error) {
-      const std::string what = error.what();
-      for (const std::string& word : one.words)
-        EXPECT_NE(what.find(word), std::string::npos) << word << ": " << what;
-    }
+    const std::string what =
+        input_error_of([&] { generate_on_threads(checkpoint, deal, options); });
+    for (const std::string& word : one.words) expect_contains(what, word);
   }
 }
 

@@ -9,7 +9,7 @@
 namespace ringscope {
 namespace {
 
-constexpr AttentionParams kParams{.batch = 2, .num_heads = 4, .num_heads_kv = 2, .head_dim = 3};
+constexpr AttentionParams kParams{{.batch = 2, .num_heads = 4, .num_heads_kv = 2, .head_dim = 3}};
 
 // A value that says where it belongs.
 float value_at(Index b, Index h, Index position, Index x) {

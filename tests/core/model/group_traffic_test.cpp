@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
+#include "tests/core/base/thrown.h"
 #include "tests/core/model/tensor_parallel_case.h"
 
 namespace ringscope {
@@ -122,12 +123,7 @@ std::string refusal_of(const PerAxis& sizes, Index layers) {
   GroupJob job = large();
   job.sizes = sizes;
   job.layers = layers;
-  try {
-    group_traffic(job);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return input_error_of([&] { group_traffic(job); });
 }
 
 TEST(GroupTraffic, RefusesWhatCannotBeDealtOut) {

@@ -54,16 +54,13 @@ struct ModelCase {
 struct TestReplica {
   TestReplica(const ModelCase& a_case, PartitionKind partition, Communicator& comm)
       : weights(a_case.shape),
-        mask(MaskSpec::parse(a_case.mask)),
         counting(comm),
         replica(weights,
-                {attention_params(a_case.shape, a_case.batch),
-                 mask.for_seqlen(a_case.seqlen),
-                 {partition, a_case.seqlen, comm.world_size()}},
+                attention_problem(a_case.shape, a_case.batch, a_case.seqlen,
+                                  MaskSpec::parse(a_case.mask), partition, comm.world_size()),
                 counting, a_case.seed, a_case.kind) {}
 
   ModelWeights weights;
-  MaskSpec mask;
   WireCounter counting;
   Replica replica;
   std::vector<double> losses;  // by step

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/model/rank_threads.h"
 #include "core/model/replica.h"
+#include "tests/core/base/thrown.h"
 
 namespace ringscope {
 namespace rank_groups_test {
@@ -129,33 +130,24 @@ TEST(RankGroups, LieOnNodes) {
   EXPECT_EQ(placement(groups, kGradientAxes, 8), (GroupPlacement{0, 6, 2}));
 }
 
-std::string refusal(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
 TEST(RankGroups, RefuseWhatCannotBeDealtOut) {
-  EXPECT_EQ(refusal([] {
+  EXPECT_EQ(input_error_of([] {
               RankGroups({{2, 2, 1, 1}}, 6);
             }),
             "tensor x context x pipeline x data: 2 x 2 x 1 x 1 = 4 given for a world_size of 6; "
             "sizes that multiply to it accepted");
-  EXPECT_EQ(refusal([] {
+  EXPECT_EQ(input_error_of([] {
               RankGroups({{2, 0, 1, 1}}, 2);
             }),
             "context: 0 given, at least 1 accepted");
-  EXPECT_EQ(refusal([] {
+  EXPECT_EQ(input_error_of([] {
               RankGroups({{-2, -2, 1, 1}}, 4);
             }),
             "tensor: -2 given, at least 1 accepted");
   // The product in 32 bits would be 4.
-  EXPECT_NE(refusal([] { RankGroups({{4, (1 << 30) + 1, 1, 1}}, 4); }), "accepted");
-  EXPECT_NE(refusal([] { RankGroups({{1 << 30, 1 << 30, 1 << 30, 1}}, 4); }), "accepted");
-  EXPECT_EQ(refusal([] {
+  EXPECT_NE(input_error_of([] { RankGroups({{4, (1 << 30) + 1, 1, 1}}, 4); }), "accepted");
+  EXPECT_NE(input_error_of([] { RankGroups({{1 << 30, 1 << 30, 1 << 30, 1}}, 4); }), "accepted");
+  EXPECT_EQ(input_error_of([] {
               placement(groups_of({{2, 1, 1, 1}}), Axis::data, 0);
             }),
             "ranks a node: 0 given, at least 1 accepted");
@@ -182,20 +174,20 @@ TEST(GroupDrawing, HasALetterForEachGroup) {
 TEST(GroupDrawing, HasLettersForAsManyGroupsAsThereMayBe) {
   const std::string text = group_drawing(groups_of({{52, 1, 1, 2}}), 52);
   EXPECT_TRUE(text.ends_with("XYZ | abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")) << text;
-  EXPECT_NE(refusal([] { group_drawing(groups_of({{53, 1, 1, 2}}), 53); }), "accepted");
-  EXPECT_NE(refusal([] { group_drawing(groups_of({{2, 1, 1, 1}}), 0); }), "accepted");
+  EXPECT_NE(input_error_of([] { group_drawing(groups_of({{53, 1, 1, 2}}), 53); }), "accepted");
+  EXPECT_NE(input_error_of([] { group_drawing(groups_of({{2, 1, 1, 1}}), 0); }), "accepted");
 }
 
 TEST(RankGroups, RefuseHeadsThatDoNotDivide) {
-  EXPECT_EQ(refusal([] { check_tensor_heads(12, 6, 4); }),
+  EXPECT_EQ(input_error_of([] { check_tensor_heads(12, 6, 4); }),
             "tensor: 4 given for 12 heads and 6 kv heads, a divisor of both accepted: 1, 2, 3, 6");
-  EXPECT_EQ(refusal([] { check_tensor_heads(8, 1, 2); }),
+  EXPECT_EQ(input_error_of([] { check_tensor_heads(8, 1, 2); }),
             "tensor: 2 given for 8 heads and 1 kv heads, a divisor of both accepted: 1");
-  EXPECT_EQ(refusal([] { check_tensor_heads(8, 8, 3); }),
+  EXPECT_EQ(input_error_of([] { check_tensor_heads(8, 8, 3); }),
             "tensor: 3 given for 8 heads and 8 kv heads, a divisor of both accepted: 1, 2, 4, 8");
-  EXPECT_NE(refusal([] { check_tensor_heads(8, 8, 0); }), "accepted");
+  EXPECT_NE(input_error_of([] { check_tensor_heads(8, 8, 0); }), "accepted");
   for (const int size : {1, 2, 4})
-    EXPECT_EQ(refusal([&] { check_tensor_heads(8, 4, size); }), "accepted");
+    EXPECT_EQ(input_error_of([&] { check_tensor_heads(8, 4, size); }), "accepted");
 }
 
 struct Seated {
@@ -293,7 +285,7 @@ TEST(GroupThreads, AWrongBlockIsBlamedOnItsSender) {
         {}));
   });
   EXPECT_EQ(found.first, 9) << found.second;
-  EXPECT_NE(found.second.find("sent 1 bytes"), std::string::npos) << found.second;
+  expect_contains(found.second, "sent 1 bytes");
 }
 
 }  // namespace rank_groups_test

@@ -45,10 +45,8 @@ struct AttentionCase {
 // What both kinds of layer have in common: a seat at a ring, and rows of x, y, dy and dx.
 struct Rows {
   Rows(const AttentionCase& a_case, const ModelShape& its_shape, Communicator& context)
-      : mask(MaskSpec::parse(a_case.mask)),
-        ring({attention_params(its_shape, a_case.batch),
-              mask.for_seqlen(a_case.seqlen),
-              {a_case.partition, a_case.seqlen, context.world_size()}},
+      : ring(attention_problem(its_shape, a_case.batch, a_case.seqlen, MaskSpec::parse(a_case.mask),
+                               a_case.partition, context.world_size()),
              context),
         shared(its_shape, ring),
         x(a_case.rows_of(a_case.drawn(1), ring.local_rows())),
@@ -56,7 +54,6 @@ struct Rows {
         dy(a_case.rows_of(a_case.drawn(3), ring.local_rows())),
         dx(x.size()) {}
 
-  MaskSpec mask;
   ContextRing ring;
   Workspace shared;
   Values x, y, dy, dx;

@@ -1,57 +1,63 @@
-// Ranks as processes, by mpirun: the same bits as threads, and runs that fail end.
+// Ranks as processes, by mpirun: the same bits as threads, runs that fail end, and which ranks are
+// taken for stuck.
 #include "core/mpi/mpi_session.h"
+#include "tests/core/base/thrown.h"
 #include "tests/core/mpi/mpirun.h"
 
 namespace ringscope {
 namespace {
 
-class MpiRing : public testing::TestWithParam<int> {};
+// What the driver is to do on so many ranks, and what it then says.
+struct Well {
+  int world_size;
+  const char* arguments;
+  std::string said;
+};
 
-TEST_P(MpiRing, EqualsTheRingOnThreadsBitForBit) {
+class MpiRing : public testing::TestWithParam<Well> {};
+
+TEST_P(MpiRing, EndsWell) {
   RINGSCOPE_SKIP_WITHOUT_MPIRUN();
-  const MpiResult run = run_driver(GetParam(), "sweep");
+  const MpiResult run = run_driver(GetParam().world_size, GetParam().arguments);
   EXPECT_EQ(run.status, 0) << run.output;
-  EXPECT_NE(run.output.find(" runs compared\n"), std::string::npos) << run.output;
+  expect_contains(run.output, GetParam().said);
 }
 
-INSTANTIATE_TEST_SUITE_P(WorldSize, MpiRing, testing::Range(1, 9),
-                         [](const auto& tested) { return std::to_string(tested.param); });
-
-TEST(MpiMessages, BlocksOfManyMessagesAndEmptyOnesGoRound) {
-  RINGSCOPE_SKIP_WITHOUT_MPIRUN();
-  for (const int world_size : {2, 3}) {
-    const MpiResult run = run_driver(world_size, "messages");
-    EXPECT_EQ(run.status, 0) << run.output;
-  }
+std::string name_of_well(const testing::TestParamInfo<Well>& tested) {
+  return std::string(tested.param.arguments) + "_" + std::to_string(tested.param.world_size);
 }
 
-// TP 2 x CP 2: every process is in two rings.
-TEST(MpiGroups, TensorParallelHeadsWithARingEqualThoseOnThreadsBitForBit) {
-  RINGSCOPE_SKIP_WITHOUT_MPIRUN();
-  const MpiResult run = run_driver(4, "tensor_parallel");
-  EXPECT_EQ(run.status, 0) << run.output;
-  EXPECT_NE(run.output.find("12 runs compared\n"), std::string::npos) << run.output;
+std::vector<Well> sweeps() {
+  std::vector<Well> all;
+  for (int world_size = 1; world_size <= 8; ++world_size)
+    all.push_back({world_size, "sweep", " runs compared\n"});
+  return all;
 }
+INSTANTIATE_TEST_SUITE_P(BitForBitAsOnThreads, MpiRing, testing::ValuesIn(sweeps()), name_of_well);
 
-TEST(MpiBuffers, BlocksComeInAheadWhileARankIsAtWork) {
-  RINGSCOPE_SKIP_WITHOUT_MPIRUN();
-  for (const int world_size : {2, 5}) {
-    const MpiResult run = run_driver(world_size, "ahead");
-    EXPECT_EQ(run.status, 0) << run.output;
-    EXPECT_NE(run.output.find("3 buffers: " + std::to_string(world_size == 2 ? 1 : 2) + " ahead\n"),
-              std::string::npos)
-        << run.output;
-  }
-}
+// Blocks of many messages and empty ones; two rings a process (TP 2 x CP 2); blocks that come in
+// ahead while a rank is at work; texts from a checkpoint, on a power of two of ranks and another
+// number, because the tree is not the same; a rank that waits for the disk, which is not stuck.
+INSTANTIATE_TEST_SUITE_P(Others, MpiRing,
+                         testing::Values(Well{2, "messages", ""}, Well{3, "messages", ""},
+                                         Well{4, "tensor_parallel", "12 runs compared\n"},
+                                         Well{2, "ahead", "3 buffers: 1 ahead\n"},
+                                         Well{5, "ahead", "3 buffers: 2 ahead\n"},
+                                         Well{3, "generate", "16 texts compared\n"},
+                                         Well{4, "generate", "16 texts compared\n"},
+                                         Well{2, "slow_disk", "2 steps\n"}),
+                         name_of_well);
 
-// Every rank says the same, and each once.
-void expect_all_end(const MpiResult& run, int world_size, const std::string& error) {
+// Every rank says the same.
+void expect_said_by_all(const MpiResult& run, int world_size, const std::string& error) {
   EXPECT_NE(run.status, 0);
-  for (int rank = 0; rank < world_size; ++rank) {
-    const std::string line = "rank " + std::to_string(rank) + " ends: " + error + "\n";
-    EXPECT_NE(run.output.find(line), std::string::npos)
-        << "missing: " << line << "in: " << run.output;
-  }
+  for (int rank = 0; rank < world_size; ++rank)
+    expect_contains(run.output, "rank " + std::to_string(rank) + " ends: " + error + "\n");
+}
+
+// Rank 0 has recorded something besides.
+void expect_all_end(const MpiResult& run, int world_size, const std::string& error) {
+  expect_said_by_all(run, world_size, error);
   EXPECT_EQ(run.output.find("no failure"), std::string::npos) << run.output;
   EXPECT_EQ(run.output.find("recorded: 0 events"), std::string::npos) << run.output;
   EXPECT_LT(run.seconds, 10);
@@ -76,16 +82,20 @@ TEST(MpiFailure, AReceiveThatIsNeverPostedEndsByTheTimeout) {
 
 TEST(MpiFailure, InputThatRankZeroCannotReadEndsTheOthersWhoWaitForIt) {
   RINGSCOPE_SKIP_WITHOUT_MPIRUN();
-  const MpiResult run = run_driver(3, "fail source");
-  EXPECT_NE(run.status, 0);
-  for (const char* rank : {"rank 0", "rank 1", "rank 2"})
-    EXPECT_NE(run.output.find(std::string(rank) + " ends: rank 0, step -1: the disk is gone\n"),
-              std::string::npos)
-        << run.output;
+  expect_said_by_all(run_driver(3, "fail source"), 3, "rank 0, step -1: the disk is gone");
+}
+
+// Its neighbours wait for it, not it for them.
+TEST(MpiFailure, TheRankThatTheOthersWaitForIsNamed) {
+  RINGSCOPE_SKIP_WITHOUT_MPIRUN();
+  const MpiResult run = run_driver(3, "stuck");
+  EXPECT_EQ(run.status, 3) << run.output;
+  expect_all_end(run, 3,
+                 "rank 1: no progress for 1 s; others wait for it, and it waits for nobody");
 }
 
 TEST(MpiSession, KnowsItsLibraryAndItsLauncher) {
-  EXPECT_NE(mpi_version().find(", MPI "), std::string::npos) << mpi_version();
+  expect_contains(mpi_version(), ", MPI ");
   EXPECT_FALSE(launched_by_mpi());
   ::setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
   EXPECT_TRUE(launched_by_mpi());

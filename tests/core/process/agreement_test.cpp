@@ -108,17 +108,12 @@ TEST(Agreement, ShowsOfLongValuesWhereTheyDiffer) {
   EXPECT_LT(seen[0].size(), 250u);
   const std::size_t shown = seen[0].find("X");
   ASSERT_NE(shown, std::string::npos) << seen[0];
-  EXPECT_NE(
-      seen[0].find("..." + lengths.substr(49981, 20) + "X" + lengths.substr(50002, 39) + "..."),
-      std::string::npos)
-      << seen[0];
-  EXPECT_NE(seen[0].find("rank 0 has --mask ..." + lengths.substr(49981, 60) + "..."),
-            std::string::npos)
-      << seen[0];
+  expect_contains(seen[0],
+                  "..." + lengths.substr(49981, 20) + "X" + lengths.substr(50002, 39) + "...");
+  expect_contains(seen[0], "rank 0 has --mask ..." + lengths.substr(49981, 60) + "...");
 
   brought[1].terms[0].second = lengths + "1";
-  EXPECT_NE(agreements(brought)[0].find(lengths.substr(lengths.size() - 20) + "1"),
-            std::string::npos);
+  expect_contains(agreements(brought)[0], lengths.substr(lengths.size() - 20) + "1");
 }
 
 TEST(Agreement, EndsWithALostRank) {

@@ -95,7 +95,7 @@ TEST(Wire, RestoresWhatWasPacked) {
   status.where = {~std::uint64_t{0}, Pass::backward, 7, 3};
   status.watch = 5;
   status.is_collecting = true;
-  const wire::Status again = wire::status_from(wire::pack(status));
+  const wire::Status again = wire::unpack<wire::Status>(wire::pack(status));
   EXPECT_EQ(again.where.progress, ~std::uint64_t{0});
   EXPECT_EQ(again.where.pass, Pass::backward);
   EXPECT_EQ(again.where.step, 7);
@@ -103,7 +103,8 @@ TEST(Wire, RestoresWhatWasPacked) {
   EXPECT_EQ(again.watch, 5u);
   EXPECT_FALSE(again.is_watched);
   EXPECT_TRUE(again.is_collecting);
-  const wire::Failure failure = wire::failure_from(wire::pack(wire::Failure{-1, 2, true, "why"}));
+  const wire::Failure failure =
+      wire::unpack<wire::Failure>(wire::pack(wire::Failure{-1, 2, true, "why"}));
   EXPECT_EQ(text_of(failure.error()), "rank -1, step 2: why");
   EXPECT_TRUE(failure.is_gone);
   // However long the reason, it fits into a frame.
@@ -114,17 +115,17 @@ TEST(Wire, RestoresWhatWasPacked) {
 TEST(Wire, TrustsNothing) {
   const std::string status = wire::pack(wire::Status{});
   for (std::size_t size = 0; size < status.size(); ++size)
-    EXPECT_THROW(wire::status_from(status.substr(0, size)), wire::Malformed) << size;
-  EXPECT_THROW(wire::status_from(status + "x"), wire::Malformed);
+    EXPECT_THROW(wire::unpack<wire::Status>(status.substr(0, size)), wire::Malformed) << size;
+  EXPECT_THROW(wire::unpack<wire::Status>(status + "x"), wire::Malformed);
   for (std::size_t i = 8; i < 32; ++i) {  // pass, step and waiting_for far out of range
     std::string changed = status;
     changed[i] = '\xff';
     if (i % 8 < 4 && i >= 16) continue;  // could be
-    EXPECT_THROW(wire::status_from(changed), wire::Malformed) << i;
+    EXPECT_THROW(wire::unpack<wire::Status>(changed), wire::Malformed) << i;
   }
-  EXPECT_THROW(
-      wire::failure_from(wire::Packer().number(0).number(0).number(0).number(~0ull).take()),
-      wire::Malformed);
+  EXPECT_THROW(wire::unpack<wire::Failure>(
+                   wire::Packer().number(0).number(0).number(0).number(~0ull).take()),
+               wire::Malformed);
 
   const std::string frame = wire::frame(wire::Type::bye, "abc");
   for (std::size_t size = 0; size < frame.size(); ++size)

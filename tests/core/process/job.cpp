@@ -1,6 +1,5 @@
 #include "tests/core/process/job.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -109,10 +108,6 @@ std::optional<std::string> Job::outcome(int rank) {
   const std::size_t begin = process.said.find(kOutcome);
   if (begin == std::string::npos) return std::nullopt;
   return process.said.substr(begin + 1);
-}
-
-std::string text_of(const RunError& error) {
-  return fmt::format("rank {}, step {}: {}", error.rank(), error.step(), error.what());
 }
 
 std::string failure_seen_by(Lifeline& line) {

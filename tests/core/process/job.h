@@ -11,6 +11,8 @@
 #include <sys/types.h>
 
 #include "core/process/lifeline.h"
+#include "tests/core/base/thrown.h"
+#include "tests/core/base/thrown.h"
 
 namespace ringscope {
 
@@ -62,8 +64,6 @@ class Job {
   std::vector<Process> processes_;
 };
 
-// "rank 2, step 3: its process ended"
-std::string text_of(const RunError& error);
 // The failure that comes to `line` within kPatience, and whether this rank is to tell it.
 std::string failure_seen_by(Lifeline& line);
 

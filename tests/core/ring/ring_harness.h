@@ -29,14 +29,15 @@ HarnessRun run_wrapped(const Problem& config, const AttentionInputs& inputs,
   const AttentionShape& s = config.shape;
   const Index heads = s.batch * s.num_heads, heads_kv = s.batch * s.num_heads_kv;
   const RingProblem problem = config.ring_problem();
+  Problem both_passes = config;
+  both_passes.backward = true;
   const int n = config.world_size;
 
   HarnessRun result;
   ThreadRing ring(n);
   std::vector<std::unique_ptr<RankMemory>> memories;
   for (int rank = 0; rank < n; ++rank) {
-    memories.push_back(
-        std::make_unique<RankMemory>(problem, rank, config.scheme, true, config.kv_buffers));
+    memories.push_back(std::make_unique<RankMemory>(both_passes, rank));
     const LocalRows rows = problem.partition.rows_of(rank);
     RankMemory& mine = *memories.back();
     gather(config.dtype, inputs.q, heads, s.seqlen, s.head_dim, rows, mine.q.data());
@@ -83,7 +84,7 @@ HarnessRun run_wrapped(const Problem& config, const AttentionInputs& inputs,
     scatter(mine.lse.data(), heads, s.seqlen, 1, rows, false, to.lse);
     scatter(mine.dq.data(), heads, s.seqlen, s.head_dim, rows, false, to.dq);
     scatter(homes[rank].data, heads_kv, s.seqlen, s.head_dim, rows, false, to.dk);
-    scatter(homes[rank].data + problem.params.kv_values(rows.size()), heads_kv, s.seqlen,
+    scatter(homes[rank].data + kv_values(problem.params, rows.size()), heads_kv, s.seqlen,
             s.head_dim, rows, false, to.dv);
   }
   return result;

@@ -11,6 +11,7 @@
 #include "core/run/rank.h"
 #include "core/run/run.h"
 #include "core/run/watchdog.h"
+#include "tests/core/base/thrown.h"
 #include "tests/core/ring/ring_harness.h"
 
 namespace ringscope {
@@ -54,7 +55,7 @@ TEST(StallJudge, SilenceIsDeath) {
   ASSERT_TRUE(verdict.has_value());
   EXPECT_EQ(verdict->rank(), 1);
   EXPECT_EQ(verdict->step(), 2);
-  EXPECT_NE(std::string(verdict->what()).find("10 s"), std::string::npos) << verdict->what();
+  expect_contains(verdict->what(), "10 s");
 }
 
 // It, and not those who make no progress since it is silent.
@@ -109,15 +110,14 @@ TEST(StallJudge, TheOneThatAllWaitFor) {
 TEST(StallJudge, Alone) {
   const RunError error = verdict_on({at(3, 0, -1, Pass::backward)});
   EXPECT_EQ(error.rank(), 0);
-  EXPECT_NE(std::string(error.what()).find("backward"), std::string::npos) << error.what();
+  expect_contains(error.what(), "backward");
 }
 
 TEST(StallJudge, Circles) {
   const RunError error = verdict_on({at(1, 1, 1), at(1, 1, 2), at(1, 1, 0)});
   EXPECT_EQ(error.rank(), 0);
   EXPECT_EQ(error.step(), 1);
-  EXPECT_NE(std::string(error.what()).find("0 for 1 for 2 for 0"), std::string::npos)
-      << error.what();
+  expect_contains(error.what(), "0 for 1 for 2 for 0");
   // Whoever is furthest behind.
   EXPECT_EQ(verdict_on({at(1, 4, 2), at(1, 4, 0), at(1, 2, 1)}).rank(), 2);
   // A circle that the lowest rank waits for without being part of it, and one of many.
@@ -275,8 +275,7 @@ TEST(Watchdog, AStandstillEndsTheRunAndIsNamed) {
     const RunFailure failure = failures[static_cast<std::size_t>(i)].get();
     EXPECT_EQ(failure.rank(), i / 3);
     EXPECT_EQ(failure.step(), i % 3);
-    EXPECT_NE(std::string(failure.what()).find("no progress for 1 s"), std::string::npos)
-        << failure.what();
+    expect_contains(failure.what(), "no progress for 1 s");
     ASSERT_TRUE(failure.recording().info.failure.has_value());
     EXPECT_EQ(failure.recording().info.failure->rank, i / 3);
   }
@@ -300,10 +299,9 @@ TEST(Watchdog, WhoIsAtWorkWhenTheRunFailsLeavesIt) {
 // Not by the test's own backend: the tile loops of the CPU themselves tick, and can be stopped.
 TEST(Watchdog, TilesTickAndStop) {
   const Index rows = 200, d = 8;
-  const RingProblem problem{{1, 2, 1, d, DType::f32, 1.0},
-                            Mask{.seqlen = rows, .causal = false},
-                            {PartitionKind::contiguous, rows, 1}};
-  RankMemory mine(problem, 0, Scheme::ring, true, 2);
+  const Problem config{.shape = {1, 2, 1, rows, d}, .softmax_scale = 1.0, .backward = true};
+  const RingProblem problem = config.ring_problem();
+  RankMemory mine(config, 0);
   std::fill(mine.q.begin(), mine.q.end(), std::byte{0});
   std::fill(mine.dout.begin(), mine.dout.end(), std::byte{0});
   std::fill_n(mine.own_kv(), problem.kv_bytes(0), std::byte{0});

@@ -60,7 +60,7 @@ class PieceByPiece : public ForwardingBackend {
                              const KvGradient& gradient, const Completion& after) override {
     wait_for(after);
     stats_ = {};
-    const Index values = params_.kv_values(block.rows);
+    const Index values = kv_values(params_, block.rows);
     std::fill(gradient.data, gradient.data + 2 * values, 0.0f);
     for_each_piece(step.kv_owner, q.rows, block, [&](const Place& at, const KvBlock& keys) {
       const Index d = params_.head_dim;
@@ -101,7 +101,7 @@ class PieceByPiece : public ForwardingBackend {
   template <class Attend>
   void for_each_piece(int owner, Index rows, const KvBlock& block, Attend attend) {
     const Index row_bytes = params_.head_dim * bytes_of(params_.dtype);
-    const Index v_offset = params_.kv_values(block.rows) * bytes_of(params_.dtype);
+    const Index v_offset = kv_values(params_, block.rows) * bytes_of(params_.dtype);
     for (Index head = 0; head < params_.batch * params_.num_heads; ++head)
       for (const Piece& q : pieces_of(found_, rank_))
         for (const Piece& k : pieces_of(found_, owner)) {
@@ -128,7 +128,8 @@ class PieceByPiece : public ForwardingBackend {
   const Work& expected_;
   BlockwiseScratch scratch_;
   BlockStats stats_;
-  AttentionParams one_head_{1, 1, 1, params_.head_dim, params_.dtype, params_.softmax_scale};
+  AttentionParams one_head_{
+      {1, 1, 1, params_.seqlen, params_.head_dim}, params_.dtype, params_.softmax_scale};
 };
 
 // Positions in the order of the ranks that hold them.
@@ -183,8 +184,8 @@ TEST(SearchedRing, IsExactAndCountsThePredictedPairs) {
         config, {there(in.q), there(in.k), there(in.v), there(in.dout)},
         [](Communicator& comm) { return ForwardingCommunicator(comm); },
         [&](int rank, CpuBackend& cpu) {
-          return PieceByPiece(cpu, found, by_position,
-                              {2, 4, 2, kHeadDim, DType::f32, config.scale()}, rank, found.work);
+          return PieceByPiece(cpu, found, by_position, config.ring_problem().params, rank,
+                              found.work);
         });
     ASSERT_FALSE(run.error) << run.error->what();
     RingRun back;

@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "core/base/error.h"
+#include "tests/core/base/thrown.h"
 
 namespace ringscope {
 namespace {
@@ -50,20 +51,15 @@ TEST_F(LossCsvTest, GivesBackWhatWasWritten) {
 TEST_F(LossCsvTest, WhatIsNoTableOfLossesIsRefusedByLine) {
   const auto complaint = [&](const std::string& text) {
     write(text);
-    try {
-      read_loss_csv(path());
-    } catch (const InputError& error) {
-      const std::string what = error.what();
-      return what.find(path()) == std::string::npos ? "without the path" : what;
-    }
-    return std::string("read");
+    const std::string what = input_error_of([&] { read_loss_csv(path()); });
+    expect_contains(what, path());
+    return what;
   };
-  EXPECT_NE(complaint("step;loss\n").find("line 1"), std::string::npos);
-  EXPECT_NE(complaint("my diary\n").find("line 1"), std::string::npos);
+  expect_contains(complaint("step;loss\n"), "line 1");
+  expect_contains(complaint("my diary\n"), "line 1");
   for (const char* row :
        {"x,2\n", "3\n", "3,\n", "3,x\n", "3,2 \n", "2,1\n", "-1,1\n", "3,1", "\n"})
-    EXPECT_NE(complaint(std::string("step,loss\n2,1.5\n") + row).find("line 3"), std::string::npos)
-        << row;
+    expect_contains(complaint(std::string("step,loss\n2,1.5\n") + row), "line 3");
   std::filesystem::remove(path());
   EXPECT_THROW(read_loss_csv(path()), InputError);
 }

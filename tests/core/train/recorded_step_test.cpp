@@ -13,6 +13,7 @@
 #include "core/model/rank_threads.h"
 #include "core/model/replica.h"
 #include "core/trace/chrome_trace.h"
+#include "tests/core/base/thrown.h"
 #include "tests/core/train/train_case.h"
 
 namespace ringscope {
@@ -180,7 +181,7 @@ TEST(RecordedTrainingStep, CanBeWrittenReadAndPacked) {
   for (const char* part : {R"("train_step": 2, "layer": 1, "layers": 3)", R"("name": "embedding")",
                            R"-("name": "MLP 2 (backward)")-", R"("name": "ring 1")",
                            R"("name": "gradient reduction")", R"("name": "AdamW")"})
-    EXPECT_NE(out.str().find(part), std::string::npos) << part;
+    expect_contains(out.str(), part);
 
   const RankEvents events{
       .events = recording.events[1], .samples = {}, .model = recording.model[1]};

@@ -55,7 +55,8 @@ TEST(TrainingRun, MemoryIsAsPredicted) {
   settings.shape.hidden = 50;
   for (const auto& [world_size, seqlen] : {std::pair{1, 31}, {2, 64}, {4, 64}, {3, 5}}) {
     settings.seqlen = seqlen;
-    const double predicted = training_rank_bytes(settings, {PartitionKind::striped, world_size});
+    const double predicted =
+        total_bytes(training_memory(settings, {PartitionKind::striped, world_size}));
     const FinishedTraining run = finished(settings, PartitionKind::striped, world_size, 1);
     const auto held = static_cast<double>(run.ranks[0].peak_bytes);
     EXPECT_LE(held, predicted + 64) << world_size;  // the last chunk of gradients, rounded up

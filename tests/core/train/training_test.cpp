@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "tests/core/base/thrown.h"
 #include "tests/core/train/train_case.h"
 
 namespace ringscope {
@@ -17,8 +18,7 @@ TEST(TextBatches, ArePiecesOfTheTextThatOnlyTheStepDecides) {
     const std::vector<std::uint8_t> windows = batches.windows(step);
     ASSERT_EQ(windows.size(), 33u);
     for (int b = 0; b < 3; ++b)
-      EXPECT_NE(text.find(std::string(windows.begin() + 11 * b, windows.begin() + 11 * (b + 1))),
-                std::string::npos);
+      expect_contains(text, std::string(windows.begin() + 11 * b, windows.begin() + 11 * (b + 1)));
     EXPECT_EQ(TextBatches(text, 3, 10, 5).windows(step), windows);
     EXPECT_NE(batches.windows(step + 1), windows);
   }
@@ -36,13 +36,7 @@ TEST(TextBatches, NeedRoomForAPiece) {
 TEST(TextBatches, RefuseBytesThatTheModelDoesNotKnow) {
   EXPECT_NO_THROW(TextBatches("ab\xff", 1, 1, 0));
   EXPECT_NO_THROW(TextBatches("ab", 1, 1, 0, 'c'));
-  try {
-    TextBatches("ab", 1, 1, 0, 'b');
-    FAIL() << "b is not below b";
-  } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("a byte of 98 at 1"), std::string::npos)
-        << error.what();
-  }
+  expect_contains(input_error_of([] { TextBatches("ab", 1, 1, 0, 'b'); }), "a byte of 98 at 1");
 }
 
 TEST(TextBatches, EntropyOfBytes) {
@@ -120,27 +114,21 @@ TEST(Training, RefusesWhatCannotBe) {
 TEST(Training, EndsWhenItsWeightsOverflow) {
   TrainingSettings settings = small_settings();
   settings.adam.rate = 1e40;
-  try {
+  const auto train = [&] {
     train_on_threads(settings, {PartitionKind::zigzag, 2}, small_text(), nullptr, 1);
-    FAIL() << "such weights are no success";
-  } catch (const RunError& error) {
-    EXPECT_NE(std::string(error.what()).find("diverged: at step 1 weights"), std::string::npos)
-        << error.what();
-  }
+  };
+  expect_contains(run_error_of(train), "diverged: at step 1 weights");
 }
 
 // What goes wrong while a checkpoint is written ends the run.
 TEST(Training, ThatCannotGoOnEnds) {
-  try {
+  const auto train = [] {
     train_on_threads(small_settings(), {PartitionKind::zigzag, 3}, small_text(), nullptr, 9,
                      [](const StepReport& report, const TrainingRank&) {
                        if (report.step == 2) throw RunError("the disk is full");
                      });
-    FAIL() << "the failure got lost";
-  } catch (const RunError& error) {
-    EXPECT_STREQ(error.what(), "the disk is full");
-    EXPECT_EQ(error.rank(), 0);
-  }
+  };
+  EXPECT_EQ(run_error_of(train), "rank 0, step -1: the disk is full");
 }
 
 }  // namespace

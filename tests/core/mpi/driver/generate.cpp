@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "core/decode/generate_on_mpi.h"
+#include "core/decode/generate.h"
 #include "tests/core/decode/checkpoint_case.h"
 #include "tests/core/mpi/driver/driver.h"
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "core/mpi/rank_process.h"
-#include "core/train/train_on_mpi.h"
+#include "core/train/training_run.h"
 #include "tests/core/mpi/driver/driver.h"
 #include "tests/core/train/train_case.h"
 
