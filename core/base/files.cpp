@@ -153,8 +153,8 @@ std::string path_of_descriptor(int descriptor) {
   return "/proc/self/fd/" + std::to_string(descriptor);
 }
 
-// Open an unnamed file in `folder`. Return a closed one if that is
-// impossible or it could not be named later.
+// Open an unnamed file in `folder`. Return a closed descriptor if that is impossible or the file
+// could not be named later.
 Descriptor open_unnamed(const fs::path& folder) {
   const std::string place = folder.empty() ? "." : folder.string();
   Descriptor descriptor(::open(place.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));

@@ -29,8 +29,7 @@ std::vector<MemoryPart> model_memory(const ModelShape& shape, Index tokens);
 
 class Model {
  public:
-  // `weights` and `ring` must outlive it. The ring has an attention_problem() of
-  // weights.shape.
+  // `weights` and `ring` must outlive it. The ring has an attention_problem() of weights.shape.
   Model(const ModelWeights& weights, ContextRing& ring);
 
   // Return the sum of the losses of this rank's rows, in nats. Throw RunError when a peer fails.

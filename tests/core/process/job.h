@@ -12,7 +12,6 @@
 
 #include "core/process/lifeline.h"
 #include "tests/core/base/thrown.h"
-#include "tests/core/base/thrown.h"
 
 namespace ringscope {
 
