@@ -50,6 +50,8 @@ inline double median_of(std::vector<double> values) {
   return *middle;
 }
 
+inline const CLI::Range kPositive(1, 1 << 30);  // CLI::PositiveNumber names an unreadable bound
+
 // Parse the arguments and call run(). Return the exit status of main: 2 for bad arguments, 3 for
 // other errors.
 template <class Run>

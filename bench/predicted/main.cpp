@@ -59,15 +59,15 @@ struct Options {
 
 void add_to(CLI::App& app, Options& options) {
   app.add_option("--backends", options.backends)->delimiter(',');
-  app.add_option("--world-sizes", options.world_sizes)->delimiter(',')->check(CLI::PositiveNumber);
-  app.add_option("--seqlens", options.seqlens)->delimiter(',')->check(CLI::PositiveNumber);
+  app.add_option("--world-sizes", options.world_sizes)->delimiter(',')->check(kPositive);
+  app.add_option("--seqlens", options.seqlens)->delimiter(',')->check(kPositive);
   app.add_option("--partitions", options.partitions)->delimiter(',');
   app.add_option("--mask", options.mask);
-  app.add_option("--head-dim", options.head_dim)->check(CLI::PositiveNumber);
-  app.add_option("--heads", options.heads)->check(CLI::PositiveNumber);
+  app.add_option("--head-dim", options.head_dim)->check(kPositive);
+  app.add_option("--heads", options.heads)->check(kPositive);
   app.add_flag("--backward", options.backward);
-  app.add_option("--repeats", options.repeats)->check(CLI::PositiveNumber);
-  app.add_option("--measure-s", options.measure_s)->check(CLI::PositiveNumber);
+  app.add_option("--repeats", options.repeats)->check(kPositive);
+  app.add_option("--measure-s", options.measure_s)->check(CLI::Range(1e-3, 1e6));
   app.add_option("--csv", options.csv);
 }
 

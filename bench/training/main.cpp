@@ -49,10 +49,10 @@ struct Options {
 
 void add_to(CLI::App& app, Options& options) {
   app.add_option("--shapes", options.shapes)->delimiter(',');
-  app.add_option("--world-sizes", options.world_sizes)->delimiter(',')->check(CLI::PositiveNumber);
+  app.add_option("--world-sizes", options.world_sizes)->delimiter(',')->check(kPositive);
   app.add_option("--partitions", options.partitions)->delimiter(',');
-  app.add_option("--repeats", options.repeats)->check(CLI::PositiveNumber);
-  app.add_option("--steps", options.steps)->check(CLI::PositiveNumber);
+  app.add_option("--repeats", options.repeats)->check(kPositive);
+  app.add_option("--steps", options.steps)->check(kPositive);
   app.add_option("--text", options.text);
   app.add_flag("--equality", options.equality);
 }

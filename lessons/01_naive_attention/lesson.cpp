@@ -74,8 +74,8 @@ void lesson_01(Page& page) {
   // ## Where the memory goes
   //
   // This is what the function does with a block of rows, in matrices of the library Eigen. `p`
-  // begins as the scores and ends as P. (`allowed_part` is the whole row here; masks come in lesson
-  // 7. Lesson 2 says what the row's maximum and `lse` are for.)
+  // begins as the scores and ends as P. (`allowed_part` is the whole row here, because masks come
+  // in lesson 7, and lesson 2 says what the row's maximum and `lse` are for.)
   page.region("core/attention/naive.cpp", "forward");
 
   // Q, K, V and out have S x D numbers each. With D = 128 and four bytes a number, 65,536 tokens, a

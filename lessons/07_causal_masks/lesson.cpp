@@ -68,9 +68,9 @@ void lesson_07(Page& page) {
   //
   // ## How much is lost
   //
-  // Say that a full block takes a time of 1. Rank N-1 has the most work in every step, and takes ½
-  // + (N-1) for all of them. All ranks together have work for N²/2. Shared evenly, that would be
-  // N/2 for each. So the ring reaches this share of the best possible speed:
+  // Say that a full block takes a time of 1. Rank N-1 has the most work in every step: N - ½ for all
+  // of them. All ranks together have work for N²/2. Shared evenly, that would be N/2 for each. So
+  // the ring reaches this share of the best possible speed:
   //
   //     (N/2) / (N - ½)  =  N / (2N - 1)
   //

@@ -43,9 +43,9 @@ Problem ring_with(PartitionKind partition, int world_size) {
 void lesson_09(Page& page) {
   // ## Three kinds of meeting
   //
-  // A meeting of two ranks is two chunks of queries with two chunks of keys. Rank 1 (chunks 1 and
-  // 6) meets the block of rank 3 (chunks 3 and 4): chunk 1 comes before both, chunk 6 after both.
-  // So half of the queries see the whole block, and the other half see nothing.
+  // A meeting of two ranks is two chunks of queries with two chunks of keys. Rank 1 has chunks 1
+  // and 6, and meets the block of rank 3, with chunks 3 and 4: chunk 1 comes before both, chunk 6
+  // after both. So half of the queries see the whole block, and the other half see nothing.
   const Guess guess = page.predict(
       "Rank 3 meets the block of rank 1. Which share of the pairs is allowed, in percent?", "%");
   const Problem zigzag = ring_with(PartitionKind::zigzag, 4);

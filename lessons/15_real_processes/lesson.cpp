@@ -63,9 +63,9 @@ void lesson_15(Page& page) {
   page.region("core/run/watchdog.h", "RankStatus");
 
   // When no pulse has grown for the whole timeout, or one was not heard of for so long, the run is
-  // over. To find whom to blame, it follows the waits from rank to rank. They go round in a circle,
-  // as above, or end at a rank that waits for nobody else. For example, rank 2 sends in hop 1, but
-  // forgets to receive.
+  // over. To find whom to blame, the program follows the waits from rank to rank. They go round in
+  // a circle, as above, or end at a rank that waits for nobody else. For example, rank 2 sends in
+  // hop 1, but forgets to receive.
   const Guess steps = page.predict("How many of its four steps does rank 3 compute?", "steps");
   const Ending forgot = with(Fault::unposted_recv, 2, 1);
   //-

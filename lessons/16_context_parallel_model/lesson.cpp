@@ -20,7 +20,7 @@ void lesson_16(Page& page) {
   page.region("core/model/model.cpp", "layers");
 
   // `norm` brings a row to one size, and `mlp` is three matrix products with it. Neither looks at
-  // another row, nor do table, scores and loss. Attention does, in its ring. Before that:
+  // another row, nor do table, scores and loss. Attention does, in its ring. First it computes:
   page.region("core/model/attention_layer.cpp", "projections");
 
   // So a row need never move. To keep the same rows through the whole model, with a copy of all

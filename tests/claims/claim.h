@@ -140,6 +140,9 @@ bool add_to_ledger(const LedgerEntry& entry);
 
 std::string_view name_of(Verdict verdict);
 
+// Write a whole number as 12,345.
+std::string with_separators(double whole);
+
 // Return a figure's value as the page shows it.
 std::string shown(const Figure& figure, double value);
 

@@ -132,13 +132,6 @@ VerdictText text_of(Verdict verdict) {
   return {"?", "?"};
 }
 
-std::string with_separators(double whole) {
-  std::string digits = fmt::format("{:.0f}", std::abs(whole));
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<std::size_t>(at), ",");
-  return (whole < 0 ? "-" : "") + digits;
-}
-
 std::string number(double x) {
   if (std::isnan(x)) return "NaN";
   if (std::isinf(x)) return x > 0 ? "infinite" : "-infinite";
@@ -268,6 +261,13 @@ std::string section_of(const Claim& claim) {
 }
 
 }  // namespace
+
+std::string with_separators(double whole) {
+  std::string digits = fmt::format("{:.0f}", std::abs(whole));
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
+  return (whole < 0 ? "-" : "") + digits;
+}
 
 std::string_view name_of(Verdict verdict) { return text_of(verdict).name; }
 

@@ -9,6 +9,7 @@
 #include "core/cost/hardware.h"
 #include "core/sim/search/searched.h"
 #include "core/sim/simulate.h"
+#include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 
 namespace ringscope::claims {
@@ -414,19 +415,12 @@ std::string eight_section(const std::vector<EightGpus>& all) {
              }());
 }
 
-std::string with_separators(Index n) {
-  std::string digits = std::to_string(n);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<std::size_t>(at), ",");
-  return digits;
-}
-
 std::string striped_section(const std::vector<StripedSpeedup>& all) {
   std::string text = kStripedHead;
   for (const StripedSpeedup& one : all)
     text += fmt::format("| {} | {} | {} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {} |\n", one.machine,
-                        one.ring, with_separators(one.seqlen), one.published, one.published_limit,
-                        one.limit, one.in_tiles,
+                        one.ring, with_separators(static_cast<double>(one.seqlen)), one.published,
+                        one.published_limit, one.limit, one.in_tiles,
                         one.missing > 0 ? fmt::format("{:.2f}", one.missing) : "–");
   return text +
          "\nThe limits agree. Tiles explain the beginning of each column: at 4,096 tokens a rank a "

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -14,6 +12,7 @@
 #include "lessons/book/lesson.h"
 #include "lessons/book/markdown_writer.h"
 #include "lessons/book/prose.h"
+#include "tests/app/program.h"
 
 namespace ringscope::lessons {
 namespace {
@@ -22,24 +21,7 @@ const std::string kRoot = RINGSCOPE_SOURCE_DIR;
 constexpr const char* kRemake =
     "; `cmake --build BUILD --target lesson_pages` writes the pages anew";
 
-std::string contents_of(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(kRoot + "/" + path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
-// Return the first line in which the two differ, or "" if they don't.
-std::string difference(const std::string& committed, const std::string& made) {
-  const std::vector<std::string> old_lines = lines_of(committed), new_lines = lines_of(made);
-  for (std::size_t i = 0; i < std::max(old_lines.size(), new_lines.size()); ++i) {
-    const std::string old_line = i < old_lines.size() ? old_lines[i] : "(nothing)";
-    const std::string new_line = i < new_lines.size() ? new_lines[i] : "(nothing)";
-    if (old_line != new_line)
-      return "line " + std::to_string(i + 1) + "\n  committed: " + old_line +
-             "\n  now:       " + new_line;
-  }
-  return committed == made ? "" : "the end of the last line";
-}
+std::string committed(const std::string& path) { return contents_of(kRoot + "/" + path); }
 
 std::vector<std::string> new_terms(const Lesson& lesson) {
   std::set<std::string> terms;
@@ -63,7 +45,7 @@ TEST_P(EveryLesson, HoldsAndItsPageIsUpToDate) {
   EXPECT_NE(page.find("> **Predict.** "), std::string::npos) << "no prediction";
   EXPECT_NE(page.find("\n|---|"), std::string::npos) << "no table";
   const std::string path = "lessons/" + lesson().folder + "/README.md";
-  EXPECT_EQ(difference(contents_of(path), page), "") << path << " is stale" << kRemake;
+  EXPECT_EQ(committed(path), page) << path << " is stale" << kRemake;
 }
 
 TEST_P(EveryLesson, IsShort) {
@@ -89,7 +71,7 @@ TEST_P(EveryLesson, IntroducesAtMostTwoTermsAllInTheGlossary) {
 
 TEST_P(EveryLesson, ShowsAllOfItsPictures) {
   const std::string folder = kRoot + "/lessons/" + lesson().folder;
-  const std::string text = contents_of(lesson().path());
+  const std::string text = committed(lesson().path());
   std::set<std::string> there;
   for (const auto& file : std::filesystem::directory_iterator(folder))
     if (file.path().extension() == ".png") {
@@ -115,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(Lessons, EveryLesson, testing::ValuesIn(numbers_of_less
                          [](const auto& lesson) { return lesson_of_number(lesson.param).folder; });
 
 TEST(Contents, PageIsUpToDate) {
-  EXPECT_EQ(difference(contents_of("lessons/README.md"), contents_page()), "")
+  EXPECT_EQ(committed("lessons/README.md"), contents_page())
       << "lessons/README.md is stale" << kRemake;
 }
 
@@ -125,7 +107,7 @@ TEST(Contents, NumbersCountUpFromOne) {
 }
 
 TEST(Glossary, PageIsUpToDate) {
-  EXPECT_EQ(difference(contents_of("lessons/glossary.md"), glossary_page()), "")
+  EXPECT_EQ(committed("lessons/glossary.md"), glossary_page())
       << "lessons/glossary.md is stale" << kRemake;
 }
 
@@ -134,7 +116,7 @@ TEST(Glossary, EveryTermIsIntroducedByItsLessonAndDefinedWhereItSays) {
   for (const Entry& entry : glossary()) {
     EXPECT_TRUE(seen.insert(entry.term).second) << entry.term << " twice";
     EXPECT_FALSE(entry.text.empty()) << entry.term;
-    EXPECT_NE(contents_of(entry.file).find(entry.name), std::string::npos)
+    EXPECT_NE(committed(entry.file).find(entry.name), std::string::npos)
         << entry.term << ": no '" << entry.name << "' in " << entry.file;
     bool introduced = false;
     for (const std::string& term : new_terms(lesson_of_number(entry.lesson)))
