@@ -14,7 +14,7 @@ inline Trace crowded(int world_size, int slices, std::uint32_t seed) {
   std::mt19937 random(seed);
   HandMade made(world_size);
   for (int rank = 0; rank < world_size; ++rank)
-    for (const ringscope::Lane lane : kAllLanes) {
+    for (const RingLane lane : kAllLanes) {
       std::int64_t now = random() % 50;
       for (int i = 0; i < slices; ++i) {
         TraceEvent e;

@@ -28,7 +28,7 @@ TEST(Document, HoldsWhatIsWorkedOut) {
   EXPECT_EQ(document.links.links.size(), 3u);
   EXPECT_EQ(document.findings, findings(trace, document.idle));
   EXPECT_FALSE(document.findings.empty());
-  const std::uint32_t row = trace.row_of(1, ringscope::Lane::compute);
+  const std::uint32_t row = trace.row_of(1, RingLane::compute);
   EXPECT_EQ(document.index.row(row).begins.size(), trace.rows[row].slices.size());
 }
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "viz/panels/drawing.h"
+
 namespace ringscope::viz {
 namespace {
 
@@ -44,7 +46,7 @@ void splitter(const char* name, ImVec2 at, ImVec2 size, bool vertical, float roo
   if (!active && !ImGui::IsItemHovered()) return;
   ImGui::SetMouseCursor(vertical ? ImGuiMouseCursor_ResizeEW : ImGuiMouseCursor_ResizeNS);
   const ImVec2 from = ImGui::GetItemRectMin(), to = ImGui::GetItemRectMax();
-  ImGui::GetWindowDrawList()->AddRectFilled(
+  draw_list().AddRectFilled(
       from, to, ImGui::GetColorU32(active ? ImGuiCol_SeparatorActive : ImGuiCol_SeparatorHovered),
       3);
 }

@@ -1,7 +1,6 @@
 #include "viz/model/analysis/idle_time.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -291,7 +290,7 @@ namespace {
 // A table of ranks by ranks is left out beyond so many ranks.
 constexpr std::size_t kMaxWaitTable = 2048;
 
-using Totals = std::array<std::int64_t, kHeadingCount>;
+using Totals = decltype(RankIdle::ns);
 
 // A Sweep holds the headings of all ranks at one time, and moves on from piece to piece.
 class Sweep {
@@ -381,6 +380,12 @@ class Sweep {
 
 }  // namespace
 
+double IdleReport::total_ns(Heading heading) const {
+  double sum = 0;
+  for (const RankIdle& rank : ranks) sum += static_cast<double>(rank[heading]);
+  return sum;
+}
+
 int IdleReport::longest_waiting_rank() const {
   const auto longest =
       std::max_element(ranks.begin(), ranks.end(),
@@ -409,20 +414,12 @@ IdleReport idle_of(const Trace& trace) {
   }
 
   report.wall_ns = trace.wall_ns();
-  for (const auto& total : sweep.totals(trace.end_ns)) {
-    const auto of = [&](Heading heading) { return total[static_cast<std::size_t>(heading)]; };
-    RankIdle& rank_idle = report.ranks.emplace_back();
-    rank_idle.compute_ns = of(Heading::compute);
-    rank_idle.imbalance_ns = of(Heading::imbalance);
-    rank_idle.late_ns = of(Heading::late);
-    rank_idle.link_ns = of(Heading::link);
-    rank_idle.overhead_ns = of(Heading::overhead);
-  }
+  for (const Totals& totals : sweep.totals(trace.end_ns)) report.ranks.push_back({totals});
   const std::size_t ranks = trace.ranks.size();
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     RankIdle& rank_idle = report.ranks[rank];
     if (ranks <= kMaxWaitTable) rank_idle.waited_for_ns.resize(ranks);
-    for (const Slice& wait : trace.slices_of(static_cast<int>(rank), ringscope::Lane::wait)) {
+    for (const Slice& wait : trace.slices_of(static_cast<int>(rank), RingLane::wait)) {
       rank_idle.wait_ns += wait.duration_ns();
       if (wait.peer >= 0 && static_cast<std::size_t>(wait.peer) < rank_idle.waited_for_ns.size())
         rank_idle.waited_for_ns[static_cast<std::size_t>(wait.peer)] += wait.duration_ns();

@@ -43,7 +43,7 @@ MaskProgress mask_progress(const RingMoment& moment, const Trace& trace) {
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const RankMoment& at = moment.ranks[rank];
     // The block that the rank holds gives the ring step of its pass.
-    const int now = ((static_cast<int>(rank) - at.kv_owner) % n + n) % n;
+    const int now = step_with(static_cast<int>(rank), at.kv_owner, n);
     for (int step = 0; step <= now; ++step) {
       const int owner = RingSchedule{static_cast<int>(rank), n}.owner(step);
       const std::size_t cell = rank * ranks + static_cast<std::size_t>(owner);
@@ -52,36 +52,6 @@ MaskProgress mask_progress(const RingMoment& moment, const Trace& trace) {
     }
   }
   return progress;
-}
-
-RegionCounts count_region(const MaskModel& model, int rank, int owner, Index tile) {
-  const Mask mask = model.mask();
-  const Region region = model.region(mask, rank, owner);
-  const Index rows = region.queries.size(), columns = region.keys.size();
-  RegionCounts counts;
-  counts.pairs = region.pairs();
-  counts.all = rows * columns;
-  const Index tile_columns = ceil_div(columns, tile);
-  for (Index q = 0; q < rows; q += tile) {
-    const Interval queries{q, min_of(q + tile, rows)};
-    // Only tiles that the hull of the queries' intervals touches can hold pairs.
-    const Interval top = region.allowed_rows(queries.first);
-    const Interval bottom = region.allowed_rows(queries.last - 1);
-    const Index first = top.first / tile;
-    const Index last = max_of(first, min_of(ceil_div(bottom.last, tile), tile_columns));
-    // The full tiles among them are neighbours.
-    const Index full_first = clamp(ceil_div(bottom.first, tile), first, last);
-    const Index full_last =
-        clamp(top.last >= columns ? tile_columns : top.last / tile, full_first, last);
-    counts.tiles_full += full_last - full_first;
-    counts.tiles_empty += tile_columns - (last - first);
-    for (Index k = first; k < last; ++k) {
-      if (k >= full_first && k < full_last) continue;
-      const bool empty = region.pairs(queries, {k * tile, min_of((k + 1) * tile, columns)}) == 0;
-      ++(empty ? counts.tiles_empty : counts.tiles_partial);
-    }
-  }
-  return counts;
 }
 
 namespace {

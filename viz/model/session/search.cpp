@@ -7,6 +7,7 @@
 #include <optional>
 #include <queue>
 #include <string>
+#include <utility>
 
 namespace ringscope::viz {
 namespace {
@@ -75,13 +76,16 @@ std::string_view add_field(Query& query, const Trace& trace, std::string_view fi
     wanted = wanted && *wanted != *given ? INT64_MIN : *given;
     return "";
   };
-  if (field == "step") return is_number(query.step);
-  if (field == "owner") return is_number(query.owner);
-  if (field == "peer") return is_number(query.peer);
-  if (field == "for") {
-    query.only_waits = true;
-    return is_number(query.peer);
-  }
+  constexpr std::pair<std::string_view, std::optional<std::int64_t> Query::*> kNumbers[] = {
+      {"step", &Query::step},
+      {"owner", &Query::owner},
+      {"peer", &Query::peer},
+      {"for", &Query::peer}};
+  for (const auto& [name, number] : kNumbers)
+    if (field == name) {
+      query.only_waits |= field == "for";
+      return is_number(query.*number);
+    }
   if (field == "rank") {
     std::optional<std::int64_t> rank;
     const std::string_view complaint = is_number(rank);
@@ -213,17 +217,14 @@ bool previous_slice(const Trace&, SliceId& id) {
 
 namespace {
 
-// Return the first slice of a rank's lane for the same block in the same pass that `fits`.
+// Return the first slice of the rank's lane for the same block in the same pass that `fits`.
 template <class Fits>
 std::optional<SliceId> about_block(const Trace& trace, SliceId id, RingLane lane, Fits&& fits) {
   const Slice& about = trace.slice(id);
   const auto rank = static_cast<int>(trace.rank_of_row(id.row));
-  const std::uint32_t row = trace.row_of(rank, lane);
-  const std::vector<Slice>& slices = trace.rows[row].slices;
-  for (std::uint32_t i = 0; i < slices.size(); ++i)
-    if (slices[i].pass == about.pass && slices[i].kv_owner == about.kv_owner && fits(slices[i]))
-      return SliceId{row, i};
-  return std::nullopt;
+  return find_slice(trace, rank, lane, [&](const Slice& s) {
+    return s.pass == about.pass && s.kv_owner == about.kv_owner && fits(s);
+  });
 }
 
 std::optional<SliceId> message(const Trace& trace, SliceId id, RingLane lane, Payload payload) {

@@ -144,6 +144,13 @@ void Session::select(std::optional<SliceId> slice) {
   selected_rank = slice ? static_cast<int>(document().trace.rank_of_row(slice->row)) : -1;
 }
 
+void Session::select_in_rank(std::optional<SliceId> slice, int rank) {
+  if (slice)
+    select(slice);
+  else
+    select_rank(rank);
+}
+
 void Session::select_rank(int rank) {
   const bool there = rank >= 0 && rank < static_cast<int>(document().trace.ranks.size());
   selected_rank = there ? rank : -1;
@@ -284,6 +291,15 @@ void Session::keep_prediction() {
   documents.push_back(make_document(shown->document.trace));
   compare_all();
   activate(documents.size() - 1);
+}
+
+std::optional<SliceId> compute_slice(const Document& document, int rank, int step) {
+  const Trace& trace = document.trace;
+  if (!trace.is_ring() || rank < 0 || rank >= static_cast<int>(trace.ranks.size()))
+    return std::nullopt;
+  return find_slice(trace, rank, RingLane::compute, [&](const Slice& slice) {
+    return slice.step >= 0 && axis_step(slice, document.axis.forward_steps()) == step;
+  });
 }
 
 void advance(Session& session, double seconds) {

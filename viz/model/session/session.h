@@ -109,6 +109,8 @@ class Session {
   void run(Command command);
   void activate(std::size_t document);
   void select(std::optional<SliceId> slice);
+  // Select the slice or, if there is none, only the rank.
+  void select_in_rank(std::optional<SliceId> slice, int rank);
   // Select the slice and bring it into view.
   void reveal(SliceId slice);
   void bring_into_view(SliceId slice);
@@ -146,6 +148,9 @@ class Session {
 
   std::vector<TimelineView> history_;
 };
+
+// Return the slice in which `rank` attends at step `step` of the step axis, or none if it did not.
+std::optional<SliceId> compute_slice(const Document& document, int rank, int step);
 
 // Advance the playhead by `seconds` of real time.
 void advance(Session& session, double seconds);

@@ -148,6 +148,8 @@ void enlarge(Session& session) {
   session.show_alone(panel.value_or(Figure::timeline));
 }
 
+void flip(bool& on) { on = !on; }
+
 template <class Switch>
 void other(Switch& value, Switch one, Switch two) {
   value = value == one ? two : one;
@@ -166,8 +168,7 @@ void Session::run(Command command) {
       if (story_shown()) tell(story_at - 1);
       return;
     case Command::toggle_story:
-      show_story = !show_story;
-      return;
+      return flip(show_story);
     case Command::step_forward:
       return step(*this, true);
     case Command::step_back:
@@ -218,11 +219,9 @@ void Session::run(Command command) {
     case Command::next_mark:
       return go_to_next_mark(*this);
     case Command::toggle_flows:
-      show_flows = !show_flows;
-      return;
+      return flip(show_flows);
     case Command::toggle_critical_path:
-      show_critical_path = !show_critical_path;
-      return;
+      return flip(show_critical_path);
     case Command::toggle_axis:
       return set_axis_mode(axis_mode == AxisMode::time ? AxisMode::steps : AxisMode::time);
     case Command::toggle_colors:
@@ -246,8 +245,7 @@ void Session::run(Command command) {
       wants_screenshot = true;
       return;
     case Command::help:
-      show_help = !show_help;
-      return;
+      return flip(show_help);
     case Command::cancel:
       return cancel(*this);
   }
