@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "tests/viz_model/crowded.h"
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
 

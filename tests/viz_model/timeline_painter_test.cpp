@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "tests/viz_model/crowded.h"
+#include "tests/viz_model/recorded.h"
 
 namespace ringscope::viz {
 namespace {

@@ -1,4 +1,4 @@
-// Makes the session that the viewer shows from trace files.
+// Makes the session that the viewer shows from trace files, at once or on a separate thread.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
                      LoadProgress* progress);
 
 // ---
-// Loads traces on a separate thread, so that the window stays responsive.
+// Loads traces on a thread of its own, so that the window stays responsive.
 
 class BackgroundLoad {
  public:

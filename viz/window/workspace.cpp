@@ -60,8 +60,8 @@ bool under_mouse() {
 
 // Return whether the story points at `figure`.
 bool told_to_look(const Session& session, Figure figure) {
-  return session.story_shown() && session.pointing && session.story_at >= 0 &&
-         session.story()[static_cast<std::size_t>(session.story_at)].figure == figure;
+  const StoryStep* told = session.pointed_at();
+  return told != nullptr && told->figure == figure;
 }
 
 void draw_figures(const PanelContext& context) {

@@ -1,6 +1,4 @@
-// Explains why a recording's ranks idle. Their time is cut into pieces by what it is lost to. A
-// piece of waiting for a rank that waits itself names that rank instead of a heading, because the
-// reason changes with time; the sweep in idle_time.cpp follows it.
+// Explains why a recording's ranks idle: it adds up their time by what it is lost to.
 #pragma once
 
 #include <array>
@@ -15,20 +13,8 @@ namespace ringscope::viz {
 enum class Heading : std::uint8_t { compute, imbalance, late, link, overhead };
 inline constexpr std::size_t kHeadingCount = 5;
 
-// An IdlePiece lasts from `begin_ns` until the rank's next piece.
-struct IdlePiece {
-  std::int64_t begin_ns = 0;
-  int rank = 0;
-  int follows = -1;  // if >= 0, the waiting rank whose heading counts instead of `heading`
-  Heading heading = Heading::overhead;
-};
-
-// Return all ranks' pieces by time. Each rank's cover the whole recording. `trace` is one of ours.
-std::vector<IdlePiece> idle_pieces(const Trace& trace);
-
-// ---
-// Adds up the idle times. A rank's idle time is the wall time less the time that it computes. Every
-// nanosecond of it is put under one heading, so the parts add up exactly:
+// A rank's idle time is the wall time less the time that it computes. Every nanosecond of it is put
+// under one heading, so the parts add up exactly:
 //
 //   link        it waits, and the block it waits for is on its way (both ends have begun)
 //   imbalance   it waits for a rank that still computes on its excess of pairs over this one, in
@@ -58,9 +44,8 @@ struct IdleReport {
   std::vector<RankIdle> ranks;
 
   double total_ns(Heading heading) const;  // of all ranks
-  double ranks_ns() const {
-    return double(wall_ns) * double(ranks.size());
-  }  // the sum of all totals
+  // Return the sum of all totals.
+  double ranks_ns() const { return double(wall_ns) * double(ranks.size()); }
 
   // Return the rank that waits longest, and for whom it waits most; -1 if nobody waits.
   int longest_waiting_rank() const;

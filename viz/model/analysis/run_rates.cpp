@@ -44,34 +44,6 @@ double fixed_seconds(const std::vector<Measured>& measured, const Sums (&sums)[2
   return fixed >= 3 * error ? std::max(fixed, 0.0) : 0;
 }
 
-}  // namespace
-
-LineFit fit_line(const std::vector<Measured>& measured, double most_fixed) {
-  Sums sums[2];
-  double least = std::numeric_limits<double>::infinity();
-  for (const Measured& m : measured) {
-    Sums& s = sums[m.group];
-    s.n += 1;
-    s.x += m.amount;
-    s.t += m.seconds;
-    s.xx += m.amount * m.amount;
-    s.xt += m.amount * m.seconds;
-    least = std::min(least, m.seconds);
-  }
-  LineFit fit;
-  if (measured.empty()) return fit;
-  fit.fixed = fixed_seconds(measured, sums);
-  if (!(fit.fixed <= most_fixed)) fit.fixed = 0;
-  fit.fixed = std::min(fit.fixed, least);
-  for (int group = 0; group < 2; ++group) {
-    const Sums& s = sums[group];
-    if (s.n > 0) fit.per_unit[group] = (s.t - s.n * fit.fixed) / s.x;
-  }
-  return fit;
-}
-
-namespace {
-
 constexpr double kNearlyAlike = 1.25;       // ratio of speeds up to which ranks count as equal
 constexpr double kOwnCore = 0.9;            // least share of processor time with a core of its own
 constexpr double kNowAndThen = 0.01;        // share of the time that is ignored
@@ -311,6 +283,30 @@ std::string why_not(const Trace& trace) {
 }
 
 }  // namespace
+
+LineFit fit_line(const std::vector<Measured>& measured, double most_fixed) {
+  Sums sums[2];
+  double least = std::numeric_limits<double>::infinity();
+  for (const Measured& m : measured) {
+    Sums& s = sums[m.group];
+    s.n += 1;
+    s.x += m.amount;
+    s.t += m.seconds;
+    s.xx += m.amount * m.amount;
+    s.xt += m.amount * m.seconds;
+    least = std::min(least, m.seconds);
+  }
+  LineFit fit;
+  if (measured.empty()) return fit;
+  fit.fixed = fixed_seconds(measured, sums);
+  if (!(fit.fixed <= most_fixed)) fit.fixed = 0;
+  fit.fixed = std::min(fit.fixed, least);
+  for (int group = 0; group < 2; ++group) {
+    const Sums& s = sums[group];
+    if (s.n > 0) fit.per_unit[group] = (s.t - s.n * fit.fixed) / s.x;
+  }
+  return fit;
+}
 
 RunRates rates_of_run(const Trace& trace) try {
   RunRates rates;

@@ -14,6 +14,26 @@ namespace {
 // A table of ranks by ranks shows nothing beyond so many ranks.
 constexpr std::size_t kMaxTable = 2048;
 
+struct Place {
+  int rank = 0;
+  Index local = 0, global = 0;
+};
+
+// Return who holds line `at` of the picture.
+Place place_of(const Partition& partition, MaskOrder order, Index at) {
+  for (int rank = 0; rank < partition.world_size; ++rank) {
+    const LocalRows rows = partition.rows_of(rank);
+    if (order == MaskOrder::global) {
+      const Index local = rows.rows_below(at);
+      if (rows.rows_below(at + 1) > local) return {rank, local, at};
+    } else {
+      if (at < rows.size()) return {rank, at, rows.global_position(at)};
+      at -= rows.size();
+    }
+  }
+  return {-1, 0, 0};
+}
+
 }  // namespace
 
 std::optional<MaskModel> mask_model(const Trace& trace) {
@@ -53,30 +73,6 @@ MaskProgress mask_progress(const RingMoment& moment, const Trace& trace) {
   }
   return progress;
 }
-
-namespace {
-
-struct Place {
-  int rank = 0;
-  Index local = 0, global = 0;
-};
-
-// Return who holds line `at` of the picture.
-Place place_of(const Partition& partition, MaskOrder order, Index at) {
-  for (int rank = 0; rank < partition.world_size; ++rank) {
-    const LocalRows rows = partition.rows_of(rank);
-    if (order == MaskOrder::global) {
-      const Index local = rows.rows_below(at);
-      if (rows.rows_below(at + 1) > local) return {rank, local, at};
-    } else {
-      if (at < rows.size()) return {rank, at, rows.global_position(at)};
-      at -= rows.size();
-    }
-  }
-  return {-1, 0, 0};
-}
-
-}  // namespace
 
 std::optional<MaskPoint> mask_point(const MaskModel& model, MaskOrder order, double x, double y) {
   if (!(x >= 0 && x < 1 && y >= 0 && y < 1)) return std::nullopt;

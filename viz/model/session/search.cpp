@@ -169,54 +169,6 @@ std::vector<SliceId> first_by_begin(const Trace& trace,
   return first;
 }
 
-}  // namespace
-
-SearchResult search(const Trace& trace, std::string_view words, std::size_t limit) {
-  SearchResult result;
-  Query query;
-  query.rank_fits.assign(trace.ranks.size(), true);
-  query.name_fits.assign(trace.names.size(), true);
-  const std::string text = lowered(words);
-  bool any = false;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t begin = text.find_first_not_of(" \t", at);
-    if (begin == std::string::npos) break;
-    at = std::min(text.find_first_of(" \t", begin), text.size());
-    result.complaint = add_word(query, trace, std::string_view(text).substr(begin, at - begin));
-    if (!result.complaint.empty()) return result;
-    any = true;
-  }
-  if (!any) return result;
-
-  std::vector<std::vector<SliceId>> hits;
-  for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
-    if (!query.rank_fits[trace.rank_of_row(row)]) continue;
-    std::vector<SliceId>& found = hits.emplace_back();
-    const std::vector<Slice>& slices = trace.rows[row].slices;
-    for (std::uint32_t i = 0; i < slices.size(); ++i) {
-      if (!query.fits(slices[i])) continue;
-      ++result.total;
-      if (found.size() < limit) found.push_back({row, i});
-    }
-  }
-  result.slices = first_by_begin(trace, hits, limit);
-  return result;
-}
-
-bool next_slice(const Trace& trace, SliceId& id) {
-  if (id.index + 1 >= trace.rows[id.row].slices.size()) return false;
-  ++id.index;
-  return true;
-}
-
-bool previous_slice(const Trace&, SliceId& id) {
-  if (id.index == 0) return false;
-  --id.index;
-  return true;
-}
-
-namespace {
-
 // Return the first slice of the rank's lane for the same block in the same pass that `fits`.
 template <class Fits>
 std::optional<SliceId> about_block(const Trace& trace, SliceId id, RingLane lane, Fits&& fits) {
@@ -268,6 +220,50 @@ std::optional<SliceId> flow_step(const Trace& trace, SliceId id, bool onwards) {
 }
 
 }  // namespace
+
+SearchResult search(const Trace& trace, std::string_view words, std::size_t limit) {
+  SearchResult result;
+  Query query;
+  query.rank_fits.assign(trace.ranks.size(), true);
+  query.name_fits.assign(trace.names.size(), true);
+  const std::string text = lowered(words);
+  bool any = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = text.find_first_not_of(" \t", at);
+    if (begin == std::string::npos) break;
+    at = std::min(text.find_first_of(" \t", begin), text.size());
+    result.complaint = add_word(query, trace, std::string_view(text).substr(begin, at - begin));
+    if (!result.complaint.empty()) return result;
+    any = true;
+  }
+  if (!any) return result;
+
+  std::vector<std::vector<SliceId>> hits;
+  for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
+    if (!query.rank_fits[trace.rank_of_row(row)]) continue;
+    std::vector<SliceId>& found = hits.emplace_back();
+    const std::vector<Slice>& slices = trace.rows[row].slices;
+    for (std::uint32_t i = 0; i < slices.size(); ++i) {
+      if (!query.fits(slices[i])) continue;
+      ++result.total;
+      if (found.size() < limit) found.push_back({row, i});
+    }
+  }
+  result.slices = first_by_begin(trace, hits, limit);
+  return result;
+}
+
+bool next_slice(const Trace& trace, SliceId& id) {
+  if (id.index + 1 >= trace.rows[id.row].slices.size()) return false;
+  ++id.index;
+  return true;
+}
+
+bool previous_slice(const Trace&, SliceId& id) {
+  if (id.index == 0) return false;
+  --id.index;
+  return true;
+}
 
 bool follow_flow(const Trace& trace, SliceId& id, bool onwards) {
   const auto next = flow_step(trace, id, onwards);

@@ -18,6 +18,8 @@ constexpr double kSecondsForAll = 10;
 // stands on it even if its position was rounded.
 double slack(AxisMode mode) { return mode == AxisMode::time ? 0.5 : 1e-9; }
 
+constexpr std::size_t kHistory = 100;
+
 }  // namespace
 
 void Playback::toggle(double length) {
@@ -69,12 +71,6 @@ double previous_step(const Axis& axis, AxisMode mode, int ranks, double position
     }
   return previous;
 }
-
-namespace {
-
-constexpr std::size_t kHistory = 100;
-
-}  // namespace
 
 Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
   compare_all();

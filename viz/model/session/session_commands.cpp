@@ -143,8 +143,7 @@ void go_on(Session& session) {
 void enlarge(Session& session) {
   if (session.alone) return session.show_alone(std::nullopt);
   std::optional<Figure> panel = session.under_mouse;
-  if (!panel && session.story_shown() && session.pointing && session.story_at >= 0)
-    panel = session.story()[static_cast<std::size_t>(session.story_at)].figure;
+  if (const StoryStep* told = session.pointed_at(); !panel && told != nullptr) panel = told->figure;
   session.show_alone(panel.value_or(Figure::timeline));
 }
 

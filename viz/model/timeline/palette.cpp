@@ -111,6 +111,30 @@ std::array<Color, kWheel> make_wheel(Theme theme) {
   return wheel;
 }
 
+// Return the colour of work around the ring, which is quieter than the owners' colours.
+Color part_color(const Palette& palette, ModelPart part) {
+  const auto quiet = [&](Color color, double share) {
+    return mix(palette.background, color, share);
+  };
+  switch (part) {
+    case ModelPart::attention:
+      return quiet(palette.accent, 0.4);
+    case ModelPart::ring:
+      return quiet(palette.accent, 0.75);
+    case ModelPart::mlp:
+      return quiet(palette.of(Kind::communication), 0.5);
+    case ModelPart::head:
+      return quiet(palette.playhead, 0.5);
+    case ModelPart::reduction:
+      return quiet(palette.of(Kind::send), 0.7);
+    case ModelPart::update:
+      return quiet(palette.warning, 0.6);
+    case ModelPart::embedding:
+      break;
+  }
+  return palette.of(Kind::other);
+}
+
 }  // namespace
 
 Color mix(Color under, Color over, double share) {
@@ -142,34 +166,6 @@ Color owner_color(Theme theme, int owner, int world_size) {
   static const std::array<Color, kWheel> light_wheel = make_wheel(Theme::light);
   return (dark ? dark_wheel : light_wheel)[static_cast<std::size_t>(owner % kWheel)];
 }
-
-namespace {
-
-// Return the colour of work around the ring, which is quieter than the owners' colours.
-Color part_color(const Palette& palette, ModelPart part) {
-  const auto quiet = [&](Color color, double share) {
-    return mix(palette.background, color, share);
-  };
-  switch (part) {
-    case ModelPart::attention:
-      return quiet(palette.accent, 0.4);
-    case ModelPart::ring:
-      return quiet(palette.accent, 0.75);
-    case ModelPart::mlp:
-      return quiet(palette.of(Kind::communication), 0.5);
-    case ModelPart::head:
-      return quiet(palette.playhead, 0.5);
-    case ModelPart::reduction:
-      return quiet(palette.of(Kind::send), 0.7);
-    case ModelPart::update:
-      return quiet(palette.warning, 0.6);
-    case ModelPart::embedding:
-      break;
-  }
-  return palette.of(Kind::other);
-}
-
-}  // namespace
 
 Color slice_color(Theme theme, ColorBy by, const Slice& slice, int world_size) {
   const Palette& palette = palette_of(theme);

@@ -231,7 +231,6 @@ class RowPainter {
 
 RowColors row_colors(const TimelineIndex::RowIndex& row, const TimelinePaint& paint,
                      Color background, int world_size) {
-  const Palette& palette = palette_of(paint.theme);
   RowColors result;
   result.background = background;
   const auto set = [&](std::size_t cls, const Slice& sample) {

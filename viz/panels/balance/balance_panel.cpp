@@ -81,8 +81,7 @@ void cell_tooltip(const PanelContext& context, const Document& document, int ran
 // Return whether the story has just pointed at the pictures. Its words can be read at any time.
 bool just_told(const Session& session) {
   const bool told =
-      session.story_shown() && session.pointing && session.story_at >= 0 &&
-      session.story()[static_cast<std::size_t>(session.story_at)].figure == Figure::balance;
+      session.pointed_at() != nullptr && session.pointed_at()->figure == Figure::balance;
   ImGuiStorage& storage = *ImGui::GetStateStorage();
   const ImGuiID key = ImGui::GetID("told");
   const int paragraph = told ? session.story_at : -1;

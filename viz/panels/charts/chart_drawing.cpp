@@ -27,6 +27,9 @@ double unevenness(const std::vector<double>& at) {
   return most / least;
 }
 
+constexpr float kMargin = 28, kHead = 64;
+constexpr float kChartPad = 16, kTitle = 22, kNote = 18;
+
 }  // namespace
 
 double ChartScale::share(double value) const {
@@ -107,13 +110,6 @@ std::string tokens_text(double count) {
   if (count >= kKi && std::fmod(count, kKi) == 0) return fmt::format("{:.0f}k", count / kKi);
   return fmt::format("{:.10g}", count);
 }
-
-namespace {
-
-constexpr float kMargin = 28, kHead = 64;
-constexpr float kChartPad = 16, kTitle = 22, kNote = 18;
-
-}  // namespace
 
 Box draw_page(const ChartDrawing& d, const std::string& title, const std::string& subtitle,
               const Box& box) {

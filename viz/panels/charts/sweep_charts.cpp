@@ -1,3 +1,5 @@
+// Turns a table of simulations into the data of a picture.
+
 #include "viz/panels/charts/sweep_picture.h"
 
 #include <fmt/format.h>

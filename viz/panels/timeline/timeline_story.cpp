@@ -96,10 +96,9 @@ void frame_row(const TimelineFrame& frame, const StoryStep& told, std::uint32_t 
 }  // namespace
 
 void draw_pointing(const TimelineFrame& frame) {
-  const Session& session = frame.context.session;
-  if (!frame.active || !session.pointing || !session.story_shown() || session.story_at < 0) return;
-  const StoryStep& told = session.story()[static_cast<std::size_t>(session.story_at)];
-  if (!points_at_something(told)) return;
+  const StoryStep* const pointed_at = frame.context.session.pointed_at();
+  if (!frame.active || pointed_at == nullptr || !points_at_something(*pointed_at)) return;
+  const StoryStep& told = *pointed_at;
   const Color veil = with_alpha(frame.context.palette.panel, kVeil);
   for (std::uint32_t row = 0; row < frame.trace().rows.size(); ++row)
     if (const std::optional<Box> box = frame.row_box(row)) veil_row(frame, told, row, *box, veil);

@@ -70,8 +70,6 @@ void touch_ruler(Session& session, const Box& box) {
   session.seek(session.view.begin + share * session.view.width());
 }
 
-}  // namespace
-
 void draw_what_if_timelines(const PanelContext& context, const WhatIfLayout& layout) {
   Session& session = context.session;
   const Document& recorded = session.document();
@@ -110,8 +108,6 @@ void draw_what_if_timelines(const PanelContext& context, const WhatIfLayout& lay
     draw_empty(context, layout.predicted, "This can't be", shown->refusal);
   }
 }
-
-namespace {
 
 constexpr float kSettings = 316, kFigureGap = 12, kFigure = 92, kLeastFigure = 80,
                 kWhatIfRuler = 24;

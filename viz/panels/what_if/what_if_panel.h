@@ -35,6 +35,4 @@ struct SliderScale {
 // what_if_controls.cpp: draws into the ImGui window that the caller has begun.
 void draw_what_if_controls(const PanelContext& context);
 
-void draw_what_if_timelines(const PanelContext& context, const WhatIfLayout& layout);
-
 }  // namespace ringscope::viz
