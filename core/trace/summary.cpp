@@ -12,9 +12,6 @@ namespace {
 
 constexpr double kSecond = 1e9;  // nanoseconds
 
-// A stretch of time, [begin, end).
-using Span = std::pair<std::int64_t, std::int64_t>;
-
 // Return the same stretches of time, sorted and without overlaps.
 std::vector<Span> merged(std::vector<Span> spans) {
   std::sort(spans.begin(), spans.end());
@@ -27,19 +24,6 @@ std::vector<Span> merged(std::vector<Span> spans) {
     }
   }
   return result;
-}
-
-// Return how much of `a` lies outside `b`, in nanoseconds. Both must be merged.
-std::int64_t time_outside(const std::vector<Span>& a, const std::vector<Span>& b) {
-  std::int64_t outside = 0;
-  auto next = b.begin();
-  for (const auto& [begin, end] : a) {
-    outside += end - begin;
-    while (next != b.end() && next->second <= begin) ++next;
-    for (auto hit = next; hit != b.end() && hit->first < end; ++hit)
-      outside -= std::min(hit->second, end) - std::max(hit->first, begin);
-  }
-  return outside;
 }
 
 void add(Index& total, Index value) {
@@ -88,9 +72,8 @@ RankSummary summarize_rank(const std::vector<TraceEvent>& events, bool gradients
     }
   }
   rank.hops = static_cast<int>(hops.size());
-  rank.exposed_s = static_cast<double>(
-                       time_outside(merged(std::move(transfers)), merged(std::move(computing)))) /
-                   kSecond;
+  rank.exposed_s =
+      static_cast<double>(exposed_ns(std::move(transfers), std::move(computing))) / kSecond;
   return rank;
 }
 
@@ -107,6 +90,19 @@ double imbalance_of_steps(const std::vector<std::vector<double>>& work) {
 }
 
 }  // namespace
+
+std::int64_t exposed_ns(std::vector<Span> transfers, std::vector<Span> computing) {
+  computing = merged(std::move(computing));
+  std::int64_t exposed = 0;
+  auto next = computing.begin();
+  for (const auto& [begin, end] : merged(std::move(transfers))) {
+    exposed += end - begin;
+    while (next != computing.end() && next->second <= begin) ++next;
+    for (auto hit = next; hit != computing.end() && hit->first < end; ++hit)
+      exposed -= std::min(hit->second, end) - std::max(hit->first, begin);
+  }
+  return exposed;
+}
 
 double imbalance(const std::vector<double>& work_by_rank) {
   const double total = sum(work_by_rank);

@@ -1,6 +1,8 @@
 // The summary of a recording: how much each rank computed, waited and sent, and how evenly.
 #pragma once
 
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/trace/event.h"
@@ -30,6 +32,11 @@ struct RunSummary {
 // Summarize `recording`, which must be as write_chrome_trace accepts it, with steps below
 // world_size. Every pairs_by_step reaches up to the last forward step that any rank recorded.
 RunSummary summarize(const Recording& recording);
+
+// Return how long `transfers` last outside `computing`, in nanoseconds. Both are stretches of time
+// [begin, end) in any order, which may overlap.
+using Span = std::pair<std::int64_t, std::int64_t>;
+std::int64_t exposed_ns(std::vector<Span> transfers, std::vector<Span> computing);
 
 // Return slowest / mean of per-rank totals, or 1 when there is no work.
 double imbalance(const std::vector<double>& work_by_rank);

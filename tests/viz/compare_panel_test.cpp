@@ -2,19 +2,16 @@
 
 #include <string>
 
-#include "tests/viz/panel_stage.h"
+#include "tests/viz/hands.h"
 #include "viz/panels/balance/balance_heatmap.h"
 #include "viz/panels/compare/compare_card.h"
-#include "viz/window/viewer.h"
 
 namespace ringscope::viz {
 namespace {
 
 std::vector<Document> four() {
-  std::vector<Document> documents;
-  for (const char* partition : {"contiguous", "striped", "zigzag", "fold"})
-    documents.push_back(make_document(ring_trace(4, partition)));
-  return documents;
+  return documents_of(ring_trace(4, "contiguous"), ring_trace(4, "striped"),
+                      ring_trace(4, "zigzag"), ring_trace(4, "fold"));
 }
 
 TEST(ComparePanel, DrawsAnyNumberOfRecordings) {
@@ -34,11 +31,7 @@ TEST(ComparePanel, DrawsAnyNumberOfRecordings) {
 }
 
 TEST(ComparePanel, DrawsOddCompany) {
-  std::vector<Document> documents;
-  documents.push_back(make_document(foreign_trace()));
-  documents.push_back(make_document(empty_trace()));
-  documents.push_back(make_document(ring_trace(1)));
-  Stage stage(draw_compare, std::move(documents), 1600, 780);
+  Stage stage(draw_compare, documents_of(foreign_trace(), empty_trace(), ring_trace(1)), 1600, 780);
   stage.session.comparing = true;
   stage.picture();
   EXPECT_EQ(stage.box_of_picture("compare mask 0").width(), 0);
@@ -46,10 +39,8 @@ TEST(ComparePanel, DrawsOddCompany) {
 }
 
 TEST(ComparePanel, DrawsManyRanks) {
-  std::vector<Document> documents;
-  documents.push_back(make_document(ring_trace(64, "contiguous")));
-  documents.push_back(make_document(ring_trace(64, "zigzag")));
-  Stage stage(draw_compare, std::move(documents), 1600, 780);
+  Stage stage(draw_compare, documents_of(ring_trace(64, "contiguous"), ring_trace(64, "zigzag")),
+              1600, 780);
   EXPECT_GT(stage.box_of_picture("compare pairs 1").height(), 64);
 }
 
@@ -68,27 +59,6 @@ TEST(ComparePanel, ColumnsStandSideBySideAtOneHeight) {
       EXPECT_LT(box.x1, 1600);
     }
   }
-}
-
-TEST(ComparePanel, ClickOnATitleShowsThatRecordingAlone) {
-  Stage stage(draw_compare, four(), 1600, 780);
-  stage.session.comparing = true;
-  const Box mask = stage.box_of_picture("compare mask 2");
-  stage.click({mask.x0 + 20, mask.y0 - 25});
-  EXPECT_FALSE(stage.session.comparing);
-  EXPECT_EQ(stage.session.active, 2u);
-}
-
-TEST(ComparePanel, ClickOnACellGoesThereInAllRecordings) {
-  Stage stage(draw_compare, four(), 1600, 780);
-  stage.session.comparing = true;
-  stage.session.set_axis_mode(AxisMode::steps);
-  const HeatLayout layout{stage.box_of_picture("compare pairs 1"), 4, 4};
-  stage.click(layout.cell(2, 3).center());
-  EXPECT_EQ(stage.session.selected_rank, 2);
-  EXPECT_TRUE(stage.session.comparing);
-  for (std::size_t d = 0; d < 4; ++d)
-    EXPECT_EQ(common_step(stage.session.moment(d)), 3) << "recording " << d;
 }
 
 TEST(ComparePanel, HoveringACellShowsAllRecordings) {
@@ -114,32 +84,24 @@ TEST(ComparePanel, ColoursShareOneScale) {
   EXPECT_NE(color(contiguous, 3, 1), color(zigzag, 3, 1));  // a whole block against half of one
 }
 
-// The same through the whole viewer: the comparison is what several recordings open with.
-TEST(ComparePanel, WorksInTheViewer) {
-  StageTextures textures;
-  Viewer viewer(Session(four()), textures);
-  viewer.session().comparing = true;
-  FrameInput input;
-  for (int i = 0; i < 3; ++i) viewer.frame(input);
-  const auto click = [&](ImVec2 at) {
-    input.mouse_x = at.x;
-    input.mouse_y = at.y;
-    for (const bool down : {false, false, true, false}) {
-      input.left = down;
-      viewer.frame(input);
-    }
-  };
-  const HeatLayout layout{box_of(textures, "compare pairs 3"), 4, 4};
+// In the whole viewer: a click on a cell goes there in all recordings, one on a title shows that
+// recording alone.
+TEST(ComparePanel, ReactsToClicks) {
+  Person person{Session(four())};
+  person.session().comparing = true;
+  person.rest(3);
+  const HeatLayout layout{box_of(person.textures, "compare pairs 3"), 4, 4};
   ASSERT_GT(layout.box.width(), 100);
-  click(layout.cell(1, 2).center());
-  EXPECT_EQ(viewer.session().selected_rank, 1);
-  EXPECT_EQ(common_step(viewer.session().moment(0)), 2);
-  const Box mask = box_of(textures, "compare mask 3");
-  click({mask.x0 + 20, mask.y0 - 25});
-  EXPECT_FALSE(viewer.session().comparing);
-  EXPECT_EQ(viewer.session().active, 3u);
-  viewer.frame(input);
-  EXPECT_GT(box_of(textures, "mask").width(), 100);  // the panels of one recording instead
+  person.click(layout.cell(1, 2).center());
+  EXPECT_EQ(person.session().selected_rank, 1);
+  EXPECT_TRUE(person.session().comparing);
+  for (std::size_t d = 0; d < 4; ++d)
+    EXPECT_EQ(common_step(person.session().moment(d)), 2) << "recording " << d;
+  const Box mask = box_of(person.textures, "compare mask 3");
+  person.click({mask.x0 + 20, mask.y0 - 25});
+  EXPECT_FALSE(person.session().comparing);
+  EXPECT_EQ(person.session().active, 3u);
+  EXPECT_GT(box_of(person.textures, "mask").width(), 100);  // the panels of one recording instead
 }
 
 TEST(CompareLayout, FitsFourRecordingsOnAScreen) {

@@ -69,12 +69,8 @@ void expect_golden(const std::string& name, const Image& image) {
                 << " % of pixels; compare " << path << " and " << drawn;
 }
 
-Person person_at(std::vector<Trace> traces, int width, int height) {
-  return Person(session_of(std::move(traces)), width, height);
-}
-
 TEST(Golden, OneRecording) {
-  Person person = person_at({ring_trace(4)}, 960, 540);
+  Person person(session_of(ring_trace(4)), 960, 540);
   person.press(SpecialKey::right);
   person.type("k");
   expect_golden("one_dark", person.picture());
@@ -83,7 +79,7 @@ TEST(Golden, OneRecording) {
 }
 
 TEST(Golden, SmallWindow) {
-  Person person = person_at({ring_trace(3, "striped")}, 640, 400);
+  Person person(session_of(ring_trace(3, "striped")), 640, 400);
   person.press(SpecialKey::end);
   expect_golden("small", person.picture());
 }
@@ -95,10 +91,10 @@ TEST(Golden, Story) {
       {.text = "Rank 1 **waits** for rank 0:\n\n- its block is *late*;\n- `step 2` begins.",
        .step = 2,
        .rank = 1,
-       .lane = ringscope::Lane::wait,
+       .lane = RingLane::wait,
        .figure = Figure::ring},
       {.text = "So much for that."}};
-  Person person = person_at({std::move(trace)}, 960, 600);
+  Person person(session_of(std::move(trace)), 960, 600);
   person.type(" ");
   expect_golden("story", person.picture());
 }
@@ -113,7 +109,7 @@ TEST(Golden, FailedRun) {
     made.compute(rank, 1, 100'000, 180'000 + 40'000 * rank, 90);
     made.wait(rank, 2, 180'000 + 40'000 * rank, 500'000);
   }
-  Person person = person_at({made.trace()}, 960, 600);
+  Person person(session_of(made.trace()), 960, 600);
   expect_golden("failed", person.picture());
 }
 
@@ -121,20 +117,20 @@ TEST(Golden, PanelAlone) {
   Trace trace = ring_trace(4, "zigzag");
   trace.story = {
       {.text = "A rank meets half of every block but its own.", .step = 1, .figure = Figure::mask}};
-  Person person = person_at({std::move(trace)}, 960, 540);
+  Person person(session_of(std::move(trace)), 960, 540);
   person.type("z");
   expect_golden("alone", person.picture());
 }
 
 TEST(Golden, Compared) {
-  Person person = person_at({ring_trace(4), ring_trace(4, "zigzag")}, 960, 540);
+  Person person(session_of(ring_trace(4), ring_trace(4, "zigzag")), 960, 540);
   person.press(SpecialKey::right);
   expect_golden("compared", person.picture());
 }
 
 TEST(Golden, WhatIf) {
-  Person person = person_at(
-      {simulated_trace(simulated_scenario(4, PartitionKind::contiguous, true))}, 1120, 640);
+  Person person(session_of(simulated_trace(simulated_scenario(4, PartitionKind::contiguous, true))),
+                1120, 640);
   person.type("e");
   WhatIfSettings& settings = person.session().what_if->settings;
   settings.partition = PartitionKind::zigzag;
@@ -144,12 +140,12 @@ TEST(Golden, WhatIf) {
 }
 
 TEST(Golden, OtherPrograms) {
-  Person person = person_at({foreign_trace()}, 640, 400);
+  Person person(session_of(foreign_trace()), 640, 400);
   expect_golden("foreign", person.picture());
 }
 
 TEST(Golden, Help) {
-  Person person = person_at({ring_trace(4)}, 960, 720);
+  Person person(session_of(ring_trace(4)), 960, 720);
   person.type("?");
   person.rest(3);
   expect_golden("help", person.picture());
@@ -157,7 +153,7 @@ TEST(Golden, Help) {
 
 // The tolerance is small: pictures that differ in a playhead's place are told apart.
 TEST(Golden, TellsPicturesApart) {
-  Person person = person_at({ring_trace(4)}, 960, 540);
+  Person person(session_of(ring_trace(4)), 960, 540);
   const Image before = person.picture();
   person.press(SpecialKey::right);
   const Difference d = difference(before, person.picture());

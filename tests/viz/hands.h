@@ -1,4 +1,5 @@
-// A person at the whole viewer without a window: keys, mouse and wheel go in, one frame at a time.
+// A person at the whole viewer without a window: keys, mouse and wheel go in, one frame at a time,
+// and an eye knows where in the timeline slices are.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +9,10 @@
 #include <vector>
 
 #include "tests/viz/panel_stage.h"
-#include "viz/window/software_renderer.h"
+#include "viz/panels/timeline/timeline_frame.h"
 #include "viz/window/viewer.h"
 
 namespace ringscope::viz {
-
-inline Session session_of(std::vector<Trace> traces) {
-  std::vector<Document> documents;
-  for (Trace& trace : traces) documents.push_back(make_document(std::move(trace)));
-  return Session(std::move(documents));
-}
 
 // ring_trace with microseconds instead of nanoseconds, so that there is room for zooming.
 inline constexpr std::int64_t kUnit = 1000;
@@ -43,21 +38,25 @@ inline bool drawn(const std::string& window) {
 class Person {
  public:
   explicit Person(Session session, int width = 1600, int height = 900)
-      : viewer(std::move(session), textures_) {
+      : viewer(std::move(session), textures) {
     input_.width = width;
     input_.height = height;
     rest(4);
   }
 
   Session& session() { return viewer.session(); }
+  const Document& document() { return session().document(); }
+  static const TimelineState& timeline() { return timeline_state(); }
 
-  void rest(int frames = 1) {
+  const ImDrawData& rest(int frames = 1) {
+    const ImDrawData* data = nullptr;
     for (int i = 0; i < frames; ++i) {
-      viewer.frame(input_);
+      data = &viewer.frame(input_);
       input_.wheel = 0;
       input_.keys.clear();
       input_.characters.clear();
     }
+    return *data;
   }
   // Everything typed in one frame, as by a fast typist or a slow computer.
   void type(std::string_view text) {
@@ -75,34 +74,50 @@ class Person {
   void resize(int width, int height) {
     input_.width = width;
     input_.height = height;
+    rest(4);
+  }
+  void point(ImVec2 at) {
+    input_.mouse_x = at.x;
+    input_.mouse_y = at.y;
     rest(2);
   }
-  void point(float x, float y) {
-    input_.mouse_x = x;
-    input_.mouse_y = y;
-    rest(2);
-  }
-  void click(float x, float y) {
-    point(x, y);
+  void click(ImVec2 at) {
+    point(at);
     input_.left = true;
     rest();
     input_.left = false;
     rest(2);
   }
-  void drag(float x0, float y0, float x1, float y1, bool right = false) {
-    bool& button = right ? input_.right : input_.left;
-    point(x0, y0);
-    button = true;
-    rest();
-    point((x0 + x1) / 2, (y0 + y1) / 2);
-    point(x1, y1);
-    button = false;
-    rest(2);
+  void double_click(ImVec2 at) {
+    point(at);
+    for (const bool down : {true, false, true, false}) {
+      input_.left = down;
+      rest();
+    }
   }
-  void wheel(float x, float y, float notches) {
-    point(x, y);
+  enum class Button { left, right, middle };
+  void drag(ImVec2 from, ImVec2 to, Button button = Button::left, bool shift = false) {
+    bool& down = button == Button::left    ? input_.left
+                 : button == Button::right ? input_.right
+                                           : input_.middle;
+    point(from);
+    input_.shift = shift;
+    down = true;
+    rest();
+    point({(from.x + to.x) / 2, (from.y + to.y) / 2});
+    point(to);
+    down = false;
+    rest();
+    input_.shift = false;
+    rest();
+  }
+  void wheel(float notches, bool shift = false, bool ctrl = false) {
     input_.wheel = notches;
-    rest(2);
+    input_.shift = shift;
+    input_.ctrl = ctrl;
+    rest();
+    input_.shift = input_.ctrl = false;
+    rest();
   }
   void pass(float seconds) {
     input_.seconds = seconds;
@@ -111,6 +126,42 @@ class Person {
   }
   Image picture() { return picture_of(viewer, input_, input_.width, input_.height); }
 
+  // Places in the timeline, on the screen.
+  float x_of(double position) {
+    return timeline().body.x0 + timeline().layout.x_of(session().view, position);
+  }
+  double position_of(float x) {
+    return timeline().layout.position_at(session().view, x - timeline().body.x0);
+  }
+  float y_of(std::uint32_t row) {
+    const RowPlace* place = timeline().layout.place_of(row);
+    return timeline().body.y0 + place->y + place->height / 2 -
+           static_cast<float>(session().view.scroll_y);
+  }
+  ImVec2 place_of(int rank, RingLane lane, std::int64_t ns) {
+    return {x_of(document().axis.position(session().axis_mode, rank, ns)),
+            y_of(document().trace.row_of(rank, lane))};
+  }
+  ImVec2 middle_of(SliceId id) {
+    const Slice& slice = document().trace.slice(id);
+    const int rank = static_cast<int>(document().trace.rank_of_row(id.row));
+    const auto at = [&](std::int64_t ns) {
+      return x_of(document().axis.position(session().axis_mode, rank, ns));
+    };
+    return {(at(slice.begin_ns) + at(slice.end_ns)) / 2, y_of(id.row)};
+  }
+  ImVec2 middle_of(int rank, RingLane lane, std::uint32_t index) {
+    return middle_of({document().trace.row_of(rank, lane), index});
+  }
+  std::vector<SliceId> slices() {
+    std::vector<SliceId> all;
+    const Trace& trace = document().trace;
+    for (std::uint32_t row = 0; row < trace.rows.size(); ++row)
+      for (std::uint32_t i = 0; i < trace.rows[row].slices.size(); ++i) all.push_back({row, i});
+    return all;
+  }
+  double pixel() { return session().view.width() / timeline().body.width(); }
+
  private:
   // Until all keys have found their way.
   void settle() {
@@ -118,10 +169,10 @@ class Person {
     for (int i = 0; i < 60 && !session().playback.playing() && viewer.animating(); ++i) rest();
   }
 
-  SoftwareTextures textures_;
   FrameInput input_;
 
  public:
+  StageTextures textures;
   Viewer viewer;
 };
 

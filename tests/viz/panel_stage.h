@@ -20,13 +20,15 @@
 
 namespace ringscope::viz {
 
-// Remembers which picture became which texture.
+// Remembers which picture became which texture, and counts how often each slot was given a picture.
 class StageTextures : public SoftwareTextures {
  public:
   ImTextureID update(const std::string& slot, const Image& image) override {
+    ++updates[slot];
     return ids[slot] = SoftwareTextures::update(slot, image);
   }
   std::map<std::string, ImTextureID> ids;
+  std::map<std::string, int> updates;
 };
 
 // Where the picture of a texture slot was drawn in the last frame; empty when it was not.
@@ -57,21 +59,8 @@ class Stage {
 
   Stage(Panel panel, std::vector<Document> documents, int width = 800, int height = 600)
       : session(std::move(documents)), panel_(panel), width_(width), height_(height) {
-    context_ = ImGui::CreateContext();
-    ImGuiIO& io = ImGui::GetIO();
-    io.IniFilename = nullptr;
-    io.DeltaTime = 1.0f / 60;
-    fonts_ = add_fonts(*io.Fonts, 1);
-    unsigned char* pixels = nullptr;
-    int atlas_width = 0, atlas_height = 0;
-    io.Fonts->GetTexDataAsRGBA32(&pixels, &atlas_width, &atlas_height);
-    Image atlas(atlas_width, atlas_height);
-    std::copy_n(reinterpret_cast<const Color*>(pixels), atlas.pixels.size(), atlas.pixels.begin());
-    io.Fonts->SetTexID(textures_.update("fonts", atlas));
+    ImGui::GetIO().DeltaTime = 1.0f / 60;
   }
-  ~Stage() { ImGui::DestroyContext(context_); }
-  Stage(const Stage&) = delete;
-  Stage& operator=(const Stage&) = delete;
 
   Box box() const { return {0, 0, static_cast<float>(width_), static_cast<float>(height_)}; }
   void resize(int width, int height) {
@@ -87,18 +76,11 @@ class Stage {
     io.MouseDown[0] = left;
     apply_style(ImGui::GetStyle(), palette, session.theme);
     ImGui::NewFrame();
-    ImGui::PushFont(fonts_.text);
-    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
-    ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
+    ImGui::PushFont(imgui_.fonts().text);
     ImGui::PushStyleColor(ImGuiCol_WindowBg, palette.panel);
-    ImGui::SetNextWindowPos({0, 0});
-    ImGui::SetNextWindowSize(io.DisplaySize);
-    ImGui::Begin(
-        "stage", nullptr,
-        ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings);
+    begin_root_window();
     ImGui::PopStyleColor();
-    ImGui::PopStyleVar(2);
-    panel_({session, textures_, fonts_, palette});
+    panel_({session, textures_, imgui_.fonts(), palette});
     ImGui::End();
     ImGui::PopFont();
     ImGui::Render();
@@ -139,21 +121,14 @@ class Stage {
   }
 
   Session session;
-  const Fonts& fonts() const { return fonts_; }
+  const Fonts& fonts() const { return imgui_.fonts(); }
 
  private:
   Panel panel_;
   int width_, height_;
   StageTextures textures_;
-  Fonts fonts_;
-  ImGuiContext* context_ = nullptr;
+  ImGuiSession imgui_{textures_, 1};
 };
-
-inline std::vector<Document> documents_of(Trace trace) {
-  std::vector<Document> documents;
-  documents.push_back(make_document(std::move(trace)));
-  return documents;
-}
 
 // A causal ring of `ranks` ranks with every kind of slice, each step 100 ns long. Ring step t of
 // rank r: compute [100 t, 100 t + 60), then its block goes to r + 1 in [100 t + 20, 100 t + 90)

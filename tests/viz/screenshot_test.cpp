@@ -48,6 +48,12 @@ class ScreenshotTest : public ProgramTest {
       EXPECT_NE(result.err.find(part), std::string::npos) << part;
     EXPECT_EQ(files(), before);
   }
+  // A screenshot of a.json, with these arguments besides.
+  void expect_refused_with(std::vector<std::string> arguments,
+                           const std::vector<std::string>& parts) const {
+    arguments.insert(arguments.begin(), {"a.json", "--screenshot", "o.png"});
+    expect_refused(arguments, parts);
+  }
 };
 
 TEST_F(ScreenshotTest, IsTheSameEveryTimeAndLeavesNothingElse) {
@@ -122,17 +128,16 @@ TEST_F(ScreenshotTest, RefusesFlagsThatMakeNoSense) {
   for (const char* size :
        {"640", "640x", "x400", "319x400", "640x239", "7681x400", "640x4321", "640X400", "640x400x3",
         "-640x400", " 640x400", "1e3x400", "99999999999x400"})
-    expect_refused({"a.json", "--screenshot", "o.png", "--size", size},
-                   {"--size", std::string("'") + size + "'", "from 320x240 to 7680x4320"});
+    expect_refused_with({"--size", size},
+                        {"--size", std::string("'") + size + "'", "from 320x240 to 7680x4320"});
   for (const char* step : {"-1", "x", "1.5", "99999999999", ""})
-    expect_refused({"a.json", "--screenshot", "o.png", "--step", step},
-                   {"--step", std::string("'") + step + "'", "accepted: an integer from 0"});
-  expect_refused({"a.json", "--screenshot", "o.png", "--step", "3"},
-                 {"--step", "'3'", "'a.json'", "accepted: an integer from 0 to 2"});
+    expect_refused_with({"--step", step},
+                        {"--step", std::string("'") + step + "'", "accepted: an integer from 0"});
+  expect_refused_with({"--step", "3"},
+                      {"--step", "'3'", "'a.json'", "accepted: an integer from 0 to 2"});
   expect_refused({"foreign.json", "--screenshot", "o.png", "--step", "0"},
                  {"--step", "'0'", "foreign.json", "accepted", "no ring steps"});
-  expect_refused({"a.json", "--screenshot", "o.png", "--theme", "blue"},
-                 {"--theme", "'blue'", "accepted: dark, light"});
+  expect_refused_with({"--theme", "blue"}, {"--theme", "'blue'", "accepted: dark, light"});
   expect_refused({"a.json", "--size", "640x400"}, {"--size", "accepted", "--screenshot"});
   expect_refused({"a.json", "--screenshot"}, {"--screenshot: no value"});
   expect_refused({"a.json", "--fast"}, {"'--fast'", "accepted: see ringscope view --help"});
@@ -161,7 +166,7 @@ TEST_F(ScreenshotTest, OfAMomentOfTheStory) {
     expect_refused({"told.json", png, "p.png", "--story", bad}, {"--story", "integer from 0"});
   expect_refused({"told.json", png, "p.png", "--story", "3"},
                  {"--story", "'3'", "told.json", "an integer from 1 to 2"});
-  expect_refused({"a.json", png, "p.png", "--story", "1"}, {"--story", "a.json", "none"});
+  expect_refused_with({"--story", "1"}, {"--story", "a.json", "none"});
   expect_refused({"told.json", "a.json", png, "p.png", "--story", "1"},
                  {"--story", "several recordings"});
 }
@@ -179,9 +184,8 @@ TEST_F(ScreenshotTest, OfOnePanel) {
 
   const std::string png = "--screenshot";
   for (const char* bad : {"", "masks", "Ring"})
-    expect_refused({"a.json", png, "p.png", "--panel", bad},
-                   {"--panel", std::string("'") + bad + "'",
-                    "accepted: timeline, ring, mask, balance, softmax"});
+    expect_refused_with({"--panel", bad}, {"--panel", std::string("'") + bad + "'",
+                                           "accepted: timeline, ring, mask, balance, softmax"});
   expect_refused({"a.json", "b.json", png, "p.png", "--panel", "mask"},
                  {"--panel", "several recordings"});
   write_text("foreign.json", "[{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": 0, \"dur\": 5}]");
@@ -207,14 +211,13 @@ TEST_F(ScreenshotTest, OfAPrediction) {
   view_well({"a.json", "--what-if=world-size=5", "--screenshot", "o.png", "--size", "640x400"});
 
   const std::string png = "--screenshot";
-  expect_refused({"a.json", png, "p.png", "--what-if", "world-size=0"}, {"world-size", "'0'"});
-  expect_refused({"a.json", png, "p.png", "--what-if", "mask=documents:1,2"}, {"mask", "48"});
-  expect_refused({"a.json", png, "p.png", "--what-if", "colour=red"}, {"colour", "bandwidth"});
-  expect_refused({"a.json", png, "p.png", "--what-if", "straggler=3:0.5"},
-                 {"straggler", "from 0 to 2"});
+  expect_refused_with({"--what-if", "world-size=0"}, {"world-size", "'0'"});
+  expect_refused_with({"--what-if", "mask=documents:1,2"}, {"mask", "48"});
+  expect_refused_with({"--what-if", "colour=red"}, {"colour", "bandwidth"});
+  expect_refused_with({"--what-if", "straggler=3:0.5"}, {"straggler", "from 0 to 2"});
   expect_refused({"a.json", "b.json", png, "p.png", "--what-if"}, {"--what-if", "several"});
-  expect_refused({"a.json", png, "p.png", "--what-if", "flops=2", "--what-if", "flops=3"},
-                 {"--what-if", "one of them"});
+  expect_refused_with({"--what-if", "flops=2", "--what-if", "flops=3"},
+                      {"--what-if", "one of them"});
   write_text("foreign.json", "[{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": 0, \"dur\": 5}]");
   expect_refused({"foreign.json", png, "p.png", "--what-if"}, {"--what-if", "foreign.json"});
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <string>
 #include <utility>
@@ -32,32 +33,18 @@ class Drawing {
   // Vertices of triangles, three each; uv in [0, 1].
   void add(const std::vector<ImDrawVert>& vertices, ImVec4 clip = {0, 0, 1e4f, 1e4f},
            unsigned skipped = 0) {
-    ImDrawCmd command;
-    command.ClipRect = clip;
-    command.TextureId = &texture_;
-    command.VtxOffset = static_cast<unsigned>(list_.VtxBuffer.Size) + skipped;
-    command.IdxOffset = static_cast<unsigned>(list_.IdxBuffer.Size);
-    command.ElemCount = static_cast<unsigned>(vertices.size()) - skipped;
-    for (const ImDrawVert& vertex : vertices) list_.VtxBuffer.push_back(vertex);
-    for (unsigned i = 0; i < command.ElemCount; ++i)
-      list_.IdxBuffer.push_back(static_cast<ImDrawIdx>(i));
-    list_.CmdBuffer.push_back(command);
+    std::vector<ImDrawIdx> indices(vertices.size() - skipped);
+    std::iota(indices.begin(), indices.end(), ImDrawIdx{0});
+    add(vertices, indices, clip, skipped);
   }
   // A rectangle, as ImGui makes them: four vertices, six indices.
   void add_rectangle(ImVec2 a, ImVec2 c, Color color, ImVec4 clip = {0, 0, 1e4f, 1e4f},
                      ImVec2 uv_a = {0.5f, 0.5f}, ImVec2 uv_c = {0.5f, 0.5f}) {
-    ImDrawCmd command;
-    command.ClipRect = clip;
-    command.TextureId = &texture_;
-    command.VtxOffset = static_cast<unsigned>(list_.VtxBuffer.Size);
-    command.IdxOffset = static_cast<unsigned>(list_.IdxBuffer.Size);
-    command.ElemCount = 6;
-    list_.VtxBuffer.push_back({a, uv_a, color});
-    list_.VtxBuffer.push_back({{c.x, a.y}, {uv_c.x, uv_a.y}, color});
-    list_.VtxBuffer.push_back({c, uv_c, color});
-    list_.VtxBuffer.push_back({{a.x, c.y}, {uv_a.x, uv_c.y}, color});
-    for (const ImDrawIdx i : {0, 1, 2, 0, 2, 3}) list_.IdxBuffer.push_back(i);
-    list_.CmdBuffer.push_back(command);
+    add({{a, uv_a, color},
+         {{c.x, a.y}, {uv_c.x, uv_a.y}, color},
+         {c, uv_c, color},
+         {{a.x, c.y}, {uv_a.x, uv_c.y}, color}},
+        {0, 1, 2, 0, 2, 3}, clip, 0);
   }
   const Image& drawn() {
     ImDrawList* lists[] = {&list_};
@@ -76,19 +63,37 @@ class Drawing {
   float scale = 1;
 
  private:
+  void add(const std::vector<ImDrawVert>& vertices, const std::vector<ImDrawIdx>& indices,
+           ImVec4 clip, unsigned skipped) {
+    ImDrawCmd command;
+    command.ClipRect = clip;
+    command.TextureId = &texture_;
+    command.VtxOffset = static_cast<unsigned>(list_.VtxBuffer.Size) + skipped;
+    command.IdxOffset = static_cast<unsigned>(list_.IdxBuffer.Size);
+    command.ElemCount = static_cast<unsigned>(indices.size());
+    for (const ImDrawVert& vertex : vertices) list_.VtxBuffer.push_back(vertex);
+    for (const ImDrawIdx index : indices) list_.IdxBuffer.push_back(index);
+    list_.CmdBuffer.push_back(command);
+  }
+
   Image texture_;
   ImDrawList list_;
 };
+
+// Expect white pixels where white(x, y), and black ones elsewhere.
+template <class White>
+void expect_white(const Image& image, White&& white) {
+  for (int y = 0; y < image.height; ++y)
+    for (int x = 0; x < image.width; ++x)
+      EXPECT_EQ(image.at(x, y), white(x, y) ? kWhite : kBlack) << x << " " << y;
+}
 
 ImDrawVert vertex(float x, float y, Color color = kHalf) { return {{x, y}, {0.5f, 0.5f}, color}; }
 
 TEST(SoftwareRenderer, RectanglesCoverThePixelsWhoseCentresTheyHold) {
   Drawing drawing(6, 5);
   drawing.add_rectangle({1, 1}, {4, 3}, kWhite);
-  const Image& image = drawing.drawn();
-  for (int y = 0; y < 5; ++y)
-    for (int x = 0; x < 6; ++x)
-      EXPECT_EQ(image.at(x, y), x >= 1 && x < 4 && y >= 1 && y < 3 ? kWhite : kBlack) << x << y;
+  expect_white(drawing.drawn(), [](int x, int y) { return x >= 1 && x < 4 && y >= 1 && y < 3; });
   Drawing between(4, 1);
   between.add_rectangle({0.6f, 0}, {2.5f, 1}, kWhite);
   EXPECT_EQ(between.drawn().pixels, (std::vector<Color>{kBlack, kWhite, kBlack, kBlack}));
@@ -98,10 +103,7 @@ TEST(SoftwareRenderer, ScreensWithMoreDotsGetMorePixels) {
   Drawing drawing(8, 8);
   drawing.scale = 2;
   drawing.add_rectangle({1, 1}, {3, 4}, kWhite, {0, 0, 2.5f, 3});
-  const Image& image = drawing.drawn();
-  for (int y = 0; y < 8; ++y)
-    for (int x = 0; x < 8; ++x)
-      EXPECT_EQ(image.at(x, y), x >= 2 && x < 5 && y >= 2 && y < 6 ? kWhite : kBlack) << x << y;
+  expect_white(drawing.drawn(), [](int x, int y) { return x >= 2 && x < 5 && y >= 2 && y < 6; });
 }
 
 TEST(SoftwareRenderer, AlphaMixes) {
@@ -116,12 +118,9 @@ TEST(SoftwareRenderer, NothingIsDrawnOutsideTheClip) {
   drawing.add_rectangle({-5, -5}, {20, 20}, kWhite, {2, 3, 5, 6});
   drawing.add({vertex(-50, -50, kWhite), vertex(50, -50, kWhite), vertex(0, 50, kWhite)},
               {6, 1, 7, 100});
-  const Image& image = drawing.drawn();
-  for (int y = 0; y < 8; ++y)
-    for (int x = 0; x < 8; ++x) {
-      const bool in = (x >= 2 && x < 5 && y >= 3 && y < 6) || (x == 6 && y >= 1);
-      EXPECT_EQ(image.at(x, y), in ? kWhite : kBlack) << x << " " << y;
-    }
+  expect_white(drawing.drawn(), [](int x, int y) {
+    return (x >= 2 && x < 5 && y >= 3 && y < 6) || (x == 6 && y >= 1);
+  });
 }
 
 TEST(SoftwareRenderer, DrawsFromTheVertexThatTheCommandNames) {

@@ -77,9 +77,9 @@ TEST(StoryPanel, CanBeMadeWiderAndNarrower) {
   Person person = reader();
   const float before = timeline_state().body.x0;
   const float bar = 6 + 1588 * person.viewer.splits.story + 3;
-  person.drag(bar, 500, bar + 80, 500);
+  person.drag({bar, 500}, {bar + 80, 500});
   EXPECT_NEAR(timeline_state().body.x0, before + 80, 2);
-  person.drag(bar + 80, 500, 1590, 500);
+  person.drag({bar + 80, 500}, {1590, 500});
   EXPECT_LT(timeline_state().body.x0, 700);
   person.resize(800, 500);
   EXPECT_LT(timeline_state().body.x0, 500);
@@ -93,7 +93,7 @@ TEST(StoryPanel, AClickGoesToAParagraph) {
   for (float y = 110; y < 500; y += 12) {
     session.tell(0);
     person.rest(2);
-    person.click(200, y);
+    person.click({200, y});
     if (reached.empty() || reached.back() != session.story_at) reached.push_back(session.story_at);
   }
   // Beyond the last one nothing is.
@@ -110,17 +110,17 @@ TEST(StoryPanel, ButtonsGoOnAndBack) {
   // At the bottom of the column, above details and playback.
   const float y = 900 - 6 - 46 - 6 - 30 - 6 - 10 - 15;
   const float next = 6 + 1588 * person.viewer.splits.story - 60, back = 80;
-  person.click(next, y);
+  person.click({next, y});
   EXPECT_EQ(session.story_at, 1);
-  person.click(next, y);
+  person.click({next, y});
   EXPECT_EQ(session.story_at, 2);
-  person.click(back, y);
+  person.click({back, y});
   EXPECT_EQ(session.story_at, 1);
   session.tell(4);
-  person.click(next, y);
+  person.click({next, y});
   EXPECT_TRUE(session.playback.playing());
   EXPECT_LT(session.playback.position(), 100 * kUs);  // from the start
-  person.click(next, y);
+  person.click({next, y});
   EXPECT_FALSE(session.playback.playing());
 }
 
@@ -129,24 +129,21 @@ TEST(StoryPanel, SetsApartWhatItTalksAbout) {
   Person person = reader();
   Session& session = person.session();
   session.show_flows = false;
-  const auto color_of = [&](int rank, ringscope::Lane lane, std::size_t index) {
+  // The colour near the end of a rank's first computation.
+  const auto color_of = [&](int rank) {
     const Image image = person.picture();
-    const Document& document = session.document();
-    const Slice& slice = document.trace.slices_of(rank, lane)[index];
-    const TimelineState& state = timeline_state();
-    const RowPlace& place = *state.layout.place_of(document.trace.row_of(rank, lane));
-    const double at =
-        document.axis.position(AxisMode::time, rank, slice.begin_ns + slice.duration_ns() * 9 / 10);
-    return image.at(static_cast<int>(state.body.x0 + state.layout.x_of(session.view, at)),
-                    static_cast<int>(state.body.y0 + place.y + place.height / 2));
+    const Slice& slice = session.document().trace.slices_of(rank, RingLane::compute)[0];
+    const ImVec2 at =
+        person.place_of(rank, RingLane::compute, slice.begin_ns + slice.duration_ns() * 9 / 10);
+    return image.at(static_cast<int>(at.x), static_cast<int>(at.y));
   };
-  const Color rank_0 = color_of(0, ringscope::Lane::compute, 0);
-  const Color rank_1 = color_of(1, ringscope::Lane::compute, 0);
+  const Color rank_0 = color_of(0);
+  const Color rank_1 = color_of(1);
   session.tell(1);  // of rank 1
-  EXPECT_EQ(color_of(1, ringscope::Lane::compute, 0), rank_1);
-  EXPECT_NE(color_of(0, ringscope::Lane::compute, 0), rank_0);
+  EXPECT_EQ(color_of(1), rank_1);
+  EXPECT_NE(color_of(0), rank_0);
   person.press(SpecialKey::escape);
-  EXPECT_EQ(color_of(0, ringscope::Lane::compute, 0), rank_0);
+  EXPECT_EQ(color_of(0), rank_0);
 }
 
 // The tab that a paragraph is about comes to the front: its picture is another one.
@@ -164,36 +161,24 @@ TEST(StoryPanel, OpensTheFigureThatItIsAbout) {
   EXPECT_NE(person.picture().pixels, softmax.pixels);
 }
 
-TEST(StoryPanel, NoneInAComparison) {
-  std::vector<Document> documents;
-  documents.push_back(make_document(told_trace()));
-  documents.push_back(make_document(told_trace()));
-  Person person(Session(std::move(documents)), 1280, 720);
-  person.type(" ");
-  EXPECT_TRUE(person.session().playback.playing());
-  person.type(" v ");
-  EXPECT_EQ(person.session().story_at, 0);
-}
-
 TEST(RichTextPanel, WrapsAndMeasuresAlike) {
-  Trace trace = told_trace();
   static float narrow, wide, drawn;
   static std::string text;
   text = "Some words, `some code` and *emphasis*, enough of them for several lines of a column.";
   Stage stage(
       [](const PanelContext& context) {
-        ImDrawList& list = *ImGui::GetWindowDrawList();
+        const ImDrawList& list = draw_list();
         narrow = rich_height(context, 100, text);
         wide = rich_height(context, 2000, text);
         const int before = list.VtxBuffer.Size;
-        drawn = draw_rich(context, list, {10, 10}, 100, true, text);
+        drawn = draw_rich(context, {10, 10}, 100, true, text);
         float right = 0;
         for (int i = before; i < list.VtxBuffer.Size; ++i)
           right = std::max(right, list.VtxBuffer[i].pos.x);
         EXPECT_GT(right, 60);
         EXPECT_LE(right, 112);
       },
-      documents_of(std::move(trace)), 400, 400);
+      documents_of(told_trace()), 400, 400);
   stage.picture();
   EXPECT_EQ(narrow, drawn);
   EXPECT_GT(narrow, 3 * wide);
@@ -225,7 +210,7 @@ TEST(Alone, TheKeyEnlargesThePanelUnderTheMouse) {
                 {850, 700, Figure::mask},
                 {1400, 700, Figure::balance}};
   for (const auto& place : places) {
-    person.point(place.x, place.y);
+    person.point({place.x, place.y});
     person.type("z");
     EXPECT_EQ(session.alone, place.figure) << name_of(place.figure);
     person.type("z");
@@ -256,18 +241,18 @@ HandMade failed_ranks() {
 
 TEST(Failure, IsShownAboveAndLeadsToItsPlace) {
   HandMade made = failed_ranks();
-  Person person(session_of({made.trace()}), 1280, 720);
+  Person person(session_of(made.trace()), 1280, 720);
   const float top = timeline_state().body.y0;
   const double place = 832.5 * kUs;
   EXPECT_EQ(person.session().playback.position(), place);
   person.session().seek(0);
   person.session().select_rank(-1);
-  person.click(600, 6 + 46 + 6 + 15);
+  person.click({600, 6 + 46 + 6 + 15});
   EXPECT_EQ(person.session().selected_rank, 1);
   EXPECT_EQ(person.session().playback.position(), place);
   Trace well = made.trace();
   well.run->failure.reset();
-  person.viewer.open(session_of({std::move(well)}));
+  person.viewer.open(session_of(std::move(well)));
   person.rest(3);
   EXPECT_EQ(timeline_state().body.y0, top - 36);
 }
@@ -277,35 +262,31 @@ TEST(Failure, OfUnknownPlace) {
   for (const RunEnd& end : {RunEnd{"", -1, -1}, RunEnd{std::string(5000, 'x'), 99, 99}}) {
     HandMade made = two_ranks();
     made.recording().info.failure = end;
-    Person person(session_of({made.trace()}), 640, 400);
-    person.click(300, 6 + 46 + 6 + 15);
+    Person person(session_of(made.trace()), 640, 400);
+    person.click({300, 6 + 46 + 6 + 15});
     EXPECT_EQ(person.session().selected_rank, -1);
   }
 }
 
 // The wait that was broken off, and the silence of the rank that failed, are set apart.
 TEST(Failure, IsMarkedInTheTimeline) {
-  Person person(session_of({failed_ranks().trace()}), 1280, 720);
+  Person person(session_of(failed_ranks().trace()), 1280, 720);
   Session& session = person.session();
   session.select(std::nullopt);
   session.seek(0);
   const Document& document = session.document();
   ASSERT_EQ(document.unfinished.size(), 1u);
-  const auto color_at = [&](const Image& image, int rank, ringscope::Lane lane, std::int64_t ns) {
-    const TimelineState& state = timeline_state();
-    const RowPlace& place = *state.layout.place_of(document.trace.row_of(rank, lane));
-    const double at = document.axis.position(AxisMode::time, rank, ns);
-    return image.at(static_cast<int>(state.body.x0 + state.layout.x_of(session.view, at)),
-                    static_cast<int>(state.body.y0 + place.y + place.height - 3));
-  };
   const Image image = person.picture();
-  const Color in_vain = color_at(image, 0, ringscope::Lane::wait, 870 * kUs);
-  const Color ended = color_at(image, 0, ringscope::Lane::wait, 90 * kUs);
+  const auto color_at = [&](int rank, RingLane lane, std::int64_t ns) {
+    const ImVec2 at = person.place_of(rank, lane, ns);
+    const float half = timeline_state().layout.rows[0].height / 2;
+    return image.at(static_cast<int>(at.x), static_cast<int>(at.y + half - 3));
+  };
+  const Color in_vain = color_at(0, RingLane::wait, 870 * kUs);
+  const Color ended = color_at(0, RingLane::wait, 90 * kUs);
   EXPECT_NE(in_vain, ended);
-  EXPECT_NE(color_at(image, 1, ringscope::Lane::wait, 870 * kUs),
-            color_at(image, 1, ringscope::Lane::wait, 200 * kUs));
-  EXPECT_EQ(color_at(image, 0, ringscope::Lane::send, 870 * kUs),
-            color_at(image, 0, ringscope::Lane::send, 600 * kUs));
+  EXPECT_NE(color_at(1, RingLane::wait, 870 * kUs), color_at(1, RingLane::wait, 200 * kUs));
+  EXPECT_EQ(color_at(0, RingLane::send, 870 * kUs), color_at(0, RingLane::send, 600 * kUs));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <random>
 #include <utility>
 
-#include "tests/viz/timeline_hands.h"
+#include "tests/viz/hands.h"
 #include "tests/viz_model/hand_made.h"
 #include "viz/model/trace/trace_loader.h"
 
@@ -36,28 +36,28 @@ constexpr const char* kForeign = R"({"traceEvents": [
 ]})";
 
 std::uint32_t compute_row(const Trace& trace, int rank) {
-  return trace.row_of(rank, ringscope::Lane::compute);
+  return trace.row_of(rank, RingLane::compute);
 }
 
 TEST(Timeline, HoveringFindsEverySlice) {
-  TimelineHands hands(two_ranks());
+  Person hands(session_of(two_ranks()));
   for (const AxisMode mode : {AxisMode::time, AxisMode::steps}) {
     hands.session().set_axis_mode(mode);
     hands.rest();
     const auto all = hands.slices();
     EXPECT_EQ(all.size(), 10u);
     for (const SliceId id : all) {
-      hands.move(hands.middle_of(id));
+      hands.point(hands.middle_of(id));
       ASSERT_TRUE(hands.session().hovered.has_value()) << id.row << " " << id.index;
       EXPECT_EQ(*hands.session().hovered, id);
     }
   }
-  hands.move({2, 2});
+  hands.point({2, 2});
   EXPECT_FALSE(hands.session().hovered.has_value());
 }
 
 TEST(Timeline, AClickSelectsAndAClickBesideClears) {
-  TimelineHands hands(two_ranks());
+  Person hands(session_of(two_ranks()));
   const Trace& trace = hands.document().trace;
   const SliceId second{compute_row(trace, 1), 1};
   hands.click(hands.middle_of(second));
@@ -72,10 +72,10 @@ TEST(Timeline, AClickSelectsAndAClickBesideClears) {
 }
 
 TEST(Timeline, TheWheelKeepsThePositionUnderTheMouse) {
-  TimelineHands hands(two_ranks());
+  Person hands(session_of(two_ranks()));
   for (const double at : {130'000.0, 700'000.0, 350'000.0}) {
-    const ImVec2 mouse(std::round(hands.x_of(at)), hands.state().body.y0 + 20);
-    hands.move(mouse);
+    const ImVec2 mouse(std::round(hands.x_of(at)), hands.timeline().body.y0 + 20);
+    hands.point(mouse);
     const double before = hands.position_of(mouse.x), width = hands.session().view.width();
     hands.wheel(2);
     EXPECT_LT(hands.session().view.width(), 0.8 * width);
@@ -83,10 +83,12 @@ TEST(Timeline, TheWheelKeepsThePositionUnderTheMouse) {
     hands.wheel(-1);
     EXPECT_NEAR(hands.position_of(mouse.x), before, 2 * hands.pixel());
   }
+  hands.wheel(-30);
+  EXPECT_EQ(hands.session().view, fitted(hands.session().length()));
 }
 
 TEST(Timeline, ADragMeasuresFromEdgeToEdge) {
-  TimelineHands hands(two_ranks());
+  Person hands(session_of(two_ranks()));
   const float y = hands.y_of(compute_row(hands.document().trace, 0));
   hands.drag({hands.x_of(400'000) + 5, y}, {hands.x_of(900'000) - 5, y});
   ASSERT_TRUE(hands.session().measure.has_value());
@@ -101,13 +103,13 @@ TEST(Timeline, ADragMeasuresFromEdgeToEdge) {
 }
 
 TEST(Timeline, DragsOfOtherButtonsPan) {
-  using Button = TimelineHands::Button;
+  using Button = Person::Button;
   for (const auto& [button, shift] :
        {std::pair(Button::left, true), {Button::right, false}, {Button::middle, false}}) {
-    TimelineHands hands(two_ranks());
+    Person hands(session_of(two_ranks()));
     hands.session().set_view({300'000, 500'000, 0});
     hands.rest();
-    const ImVec2 from(hands.state().body.center().x, hands.state().body.y0 + 30);
+    const ImVec2 from(hands.timeline().body.center().x, hands.timeline().body.y0 + 30);
     hands.drag(from, {from.x - 100, from.y}, button, shift);
     EXPECT_NEAR(hands.session().view.begin, 300'000 + 100 * hands.pixel(), 1);
     EXPECT_NEAR(hands.session().view.width(), 200'000, 1);
@@ -118,12 +120,12 @@ TEST(Timeline, DragsOfOtherButtonsPan) {
 }
 
 TEST(Timeline, TheRulerMovesThePlayhead) {
-  TimelineHands hands(two_ranks());
+  Person hands(session_of(two_ranks()));
   for (const AxisMode mode : {AxisMode::time, AxisMode::steps}) {
     hands.session().set_axis_mode(mode);
     hands.rest();
     const double to = 0.25 * hands.session().length();
-    const float y = hands.state().ruler.center().y;
+    const float y = hands.timeline().ruler.center().y;
     hands.click({hands.x_of(to), y});
     EXPECT_NEAR(hands.session().playback.position(), to, hands.pixel());
     hands.drag({hands.x_of(to), y}, {hands.x_of(3 * to), y + 60});
@@ -133,8 +135,8 @@ TEST(Timeline, TheRulerMovesThePlayhead) {
 }
 
 TEST(Timeline, ADoubleClickFocuses) {
-  TimelineHands hands(two_ranks());
-  const SliceId wait{hands.document().trace.row_of(0, ringscope::Lane::wait), 0};
+  Person hands(session_of(two_ranks()));
+  const SliceId wait{hands.document().trace.row_of(0, RingLane::wait), 0};
   hands.double_click(hands.middle_of(wait));
   const TimelineView& view = hands.session().view;
   EXPECT_LE(view.begin, 400'000);
@@ -145,10 +147,10 @@ TEST(Timeline, ADoubleClickFocuses) {
 }
 
 TEST(Timeline, TheMapMovesTheView) {
-  TimelineHands hands(two_ranks());
+  Person hands(session_of(two_ranks()));
   hands.session().set_view({0, 100'000, 0});
   hands.rest();
-  const Box map = hands.state().map;
+  const Box map = hands.timeline().map;
   hands.drag({map.x0 + 5, map.center().y}, {map.x0 + map.width() * 0.75f, map.center().y});
   const TimelineView& view = hands.session().view;
   EXPECT_NEAR((view.begin + view.end) / 2, 750'000, 1'000'000 / map.width());
@@ -156,12 +158,12 @@ TEST(Timeline, TheMapMovesTheView) {
 }
 
 TEST(Timeline, RowsGrowAndScroll) {
-  TimelineHands hands(two_ranks());
-  const float before = hands.state().layout.rows[0].height;
-  hands.move({hands.state().body.center().x, hands.state().body.y0 + 30});
+  Person hands(session_of(two_ranks()));
+  const float before = hands.timeline().layout.rows[0].height;
+  hands.point({hands.timeline().body.center().x, hands.timeline().body.y0 + 30});
   for (int i = 0; i < 20; ++i) hands.wheel(1, false, true);
-  EXPECT_GT(hands.state().layout.rows[0].height, 1.5f * before);
-  const float beyond = hands.state().layout.content_height - hands.state().body.height();
+  EXPECT_GT(hands.timeline().layout.rows[0].height, 1.5f * before);
+  const float beyond = hands.timeline().layout.content_height - hands.timeline().body.height();
   ASSERT_GT(beyond, 0);
   for (int i = 0; i < 100; ++i) hands.wheel(-1, true);
   EXPECT_NEAR(hands.session().view.scroll_y, beyond, 0.5);
@@ -170,10 +172,10 @@ TEST(Timeline, RowsGrowAndScroll) {
 }
 
 TEST(Timeline, AClickOnItsNameSelectsARank) {
-  TimelineHands hands(two_ranks());
-  const RankPlace rank = hands.state().layout.ranks[1];
-  const ImVec2 at(hands.state().gutter.center().x,
-                  hands.state().body.y0 + rank.y + rank.height / 2);
+  Person hands(session_of(two_ranks()));
+  const RankPlace rank = hands.timeline().layout.ranks[1];
+  const ImVec2 at(hands.timeline().gutter.center().x,
+                  hands.timeline().body.y0 + rank.y + rank.height / 2);
   hands.click(at);
   EXPECT_EQ(hands.session().selected_rank, 1);
   hands.click(at);
@@ -181,7 +183,7 @@ TEST(Timeline, AClickOnItsNameSelectsARank) {
 }
 
 TEST(Timeline, ForeignTracesAreHoveredAndDrawn) {
-  TimelineHands hands(parse_trace(kForeign));
+  Person hands(session_of(parse_trace(kForeign)));
   const auto all = hands.slices();
   ASSERT_EQ(all.size(), 4u);
   for (const SliceId id : all) {
@@ -192,18 +194,18 @@ TEST(Timeline, ForeignTracesAreHoveredAndDrawn) {
   hands.session().run(Command::toggle_critical_path);
   hands.session().run(Command::toggle_axis);
   hands.resize(220, 200);
-  hands.move({100, 100});
+  hands.point({100, 100});
   hands.resize(40, 40);
 }
 
 TEST(Timeline, EmptyTracesAreDrawn) {
-  TimelineHands nothing{Trace{}};
+  Person nothing(session_of(Trace{}));
   nothing.click({400, 300});
   EXPECT_FALSE(nothing.session().selected.has_value());
 }
 
 TEST(Timeline, SilentRanksAreDrawn) {
-  TimelineHands hands(HandMade(3).compute(1, 0, 0, 1000).trace());
+  Person hands(session_of(HandMade(3).compute(1, 0, 0, 1000).trace()));
   hands.session().run(Command::toggle_critical_path);
   hands.click({hands.x_of(500), hands.y_of(compute_row(hands.document().trace, 2))});
   EXPECT_FALSE(hands.session().selected.has_value());
@@ -212,11 +214,11 @@ TEST(Timeline, SilentRanksAreDrawn) {
 }
 
 TEST(Timeline, APictureIsPaintedOncePerView) {
-  TimelineHands hands(two_ranks());
+  Person hands(session_of(two_ranks()));
   const auto painted = [&] { return hands.textures.updates["timeline"]; };
   const int before = painted();
   EXPECT_GE(before, 1);
-  hands.move(hands.state().body.center());
+  hands.point(hands.timeline().body.center());
   hands.rest(5);
   EXPECT_EQ(painted(), before);
   hands.wheel(1);
@@ -228,7 +230,7 @@ TEST(Timeline, APictureIsPaintedOncePerView) {
 
 TEST(Timeline, ANewWindowPaintsAnew) {
   for (int i = 0; i < 2; ++i) {
-    TimelineHands hands(two_ranks());
+    Person hands(session_of(two_ranks()));
     EXPECT_GE(hands.textures.updates["timeline"], 1);
     Image screen(1600, 900);
     render(hands.rest(), screen);  // reads the texture: must be one of this window
@@ -254,17 +256,17 @@ TEST(Timeline, AFrameOfManySlicesIsSmall) {
   }
   trace.end_ns = 100 * (kSlices - 1) + 60;
   trace.slice_count = static_cast<std::size_t>(kRanks) * kSlices;
-  TimelineHands hands(std::move(trace));
+  Person hands(session_of(std::move(trace)));
   for (int zoom = 0; zoom < 30; ++zoom) {
     EXPECT_LT(hands.rest().TotalIdxCount, 6 * 5000) << zoom;
-    hands.move(hands.state().body.center());
+    hands.point(hands.timeline().body.center());
     hands.wheel(2);
   }
 }
 
 // Anything may be done in any order; what is in view stays within the run.
 TEST(Timeline, HandsGoneWildLeaveAViewOfTheRun) {
-  TimelineHands hands(two_ranks());
+  Person hands(session_of(two_ranks()));
   std::mt19937 random(5);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   constexpr Command kCommands[] = {Command::toggle_axis,  Command::toggle_critical_path,
@@ -274,18 +276,18 @@ TEST(Timeline, HandsGoneWildLeaveAViewOfTheRun) {
                                    Command::follow_flow,  Command::add_mark,
                                    Command::toggle_theme};
   for (int i = 0; i < 400; ++i) {
-    const Box& body = hands.state().body;
+    const Box& body = hands.timeline().body;
     const auto spot = [&] {
       return ImVec2(body.x0 - 40 + static_cast<float>(below(static_cast<int>(body.width()) + 50)),
                     body.y0 - 45 + static_cast<float>(below(static_cast<int>(body.height()) + 50)));
     };
     switch (below(5)) {
       case 0:
-        hands.move(spot());
+        hands.point(spot());
         hands.wheel(static_cast<float>(below(9) - 3), below(4) == 0, below(4) == 0);
         break;
       case 1:
-        hands.drag(spot(), spot(), static_cast<TimelineHands::Button>(below(3)), below(2) == 0);
+        hands.drag(spot(), spot(), static_cast<Person::Button>(below(3)), below(2) == 0);
         break;
       case 2:
         hands.click(spot());

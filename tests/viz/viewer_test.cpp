@@ -1,5 +1,5 @@
-// The whole viewer under a person's hands: events go in, and what the session then holds is
-// asserted.
+// The whole viewer under a person's hands: events go in, and what the session then holds, or what is
+// drawn, is asserted.
 #include "viz/window/viewer.h"
 
 #include <gtest/gtest.h>
@@ -11,31 +11,14 @@
 #include <vector>
 
 #include "tests/viz/hands.h"
-#include "tests/viz/panel_stage.h"
-#include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
 namespace viewer_test {
 
-Person one() { return Person(session_of({slow_ring_trace()})); }
+Person one() { return Person(session_of(slow_ring_trace())); }
 
 // Heights of the toolbar's and the playback bar's middle in a window of 1600 x 900.
 constexpr float kToolbar = 6 + 23, kPlayback = 900 - 6 - 23;
-
-Box timeline() { return timeline_state().body; }
-
-// Where slice `index` of a rank's lane is on the screen.
-ImVec2 place_of(Person& person, int rank, ringscope::Lane lane, std::size_t index) {
-  const Document& document = person.session().document();
-  const std::uint32_t row = document.trace.row_of(rank, lane);
-  const Slice& slice = document.trace.slices_of(rank, lane)[index];
-  const TimelineLayout& layout = timeline_state().layout;
-  const std::int64_t middle = (slice.begin_ns + slice.end_ns) / 2;
-  const double position = document.axis.position(person.session().axis_mode, rank, middle);
-  const RowPlace& place = *layout.place_of(row);
-  return {timeline().x0 + layout.x_of(person.session().view, position),
-          timeline().y0 + place.y + place.height / 2};
-}
 
 TEST(Viewer, SpaceAndTheButtonPlayAndPause) {
   Person person = one();
@@ -55,7 +38,7 @@ TEST(Viewer, SpaceAndTheButtonPlayAndPause) {
   EXPECT_EQ(session.playback.position(), paused);
 
   // The third of five buttons, 30 pixels wide with gaps of 3, in the bar at the bottom.
-  person.click(16 + 2 * 33 + 15, kPlayback);
+  person.click({16 + 2 * 33 + 15, kPlayback});
   EXPECT_TRUE(session.playback.playing());
 }
 
@@ -73,9 +56,9 @@ TEST(Viewer, StepsByKeyAndButton) {
   EXPECT_EQ(session.playback.position(), 360 * kUnit);
   person.press(SpecialKey::left, true);
   EXPECT_EQ(session.playback.position(), 0);
-  person.click(16 + 3 * 33 + 15, kPlayback);
+  person.click({16 + 3 * 33 + 15, kPlayback});
   EXPECT_EQ(session.playback.position(), 60 * kUnit);
-  person.click(16 + 33 + 15, kPlayback);
+  person.click({16 + 33 + 15, kPlayback});
   EXPECT_EQ(session.playback.position(), 0);
 }
 
@@ -83,13 +66,13 @@ TEST(Viewer, ScrubsAlongTheBar) {
   Person person = one();
   Session& session = person.session();
   person.type(" ");
-  person.drag(600, kPlayback, 800, kPlayback);
+  person.drag({600, kPlayback}, {800, kPlayback});
   EXPECT_FALSE(session.playback.playing());
   EXPECT_GT(session.playback.position(), 0.25 * 360 * kUnit);
   EXPECT_LT(session.playback.position(), 0.75 * 360 * kUnit);
-  person.drag(800, kPlayback, 1599, kPlayback);
+  person.drag({800, kPlayback}, {1599, kPlayback});
   EXPECT_EQ(session.playback.position(), 360 * kUnit);
-  person.drag(800, kPlayback, 0, kPlayback);
+  person.drag({800, kPlayback}, {0, kPlayback});
   EXPECT_EQ(session.playback.position(), 0);
 }
 
@@ -109,60 +92,16 @@ TEST(Viewer, SpeedDoublesAndHalves) {
   EXPECT_EQ(person.session().playback.speed(), 0.5);
 }
 
-TEST(Viewer, WheelZoomsAtTheCursor) {
-  Person person = one();
-  const Session& session = person.session();
-  const float x = timeline().x0 + 300, y = timeline().y0 + 40;
-  const auto under = [&] { return timeline_state().layout.position_at(session.view, 300); };
-  const double before = under(), width = session.view.width();
-  person.wheel(x, y, 3);
-  EXPECT_LT(session.view.width(), 0.7 * width);
-  EXPECT_NEAR(under(), before, 1e-6 * width);
-  person.wheel(x, y, -30);
-  EXPECT_EQ(session.view, fitted(session.length()));
-}
-
-TEST(Viewer, RightDragPansAndBackspaceGoesBack) {
-  Person person = one();
-  const Session& session = person.session();
-  person.wheel(timeline().x0 + 300, timeline().y0 + 40, 5);
-  const TimelineView before = session.view;
-  const double a_pixel = before.width() / static_cast<double>(timeline_state().layout.width);
-  person.drag(600, timeline().y0 + 50, 500, timeline().y0 + 50, true);
-  EXPECT_NEAR(session.view.begin, before.begin + 100 * a_pixel, 1e-6 * before.width());
-  EXPECT_NEAR(session.view.width(), before.width(), 1e-6 * before.width());
-  person.press(SpecialKey::backspace);
-  EXPECT_EQ(session.view, before);
-  person.press(SpecialKey::home);
-  EXPECT_EQ(session.view, fitted(session.length()));
-}
-
-TEST(Viewer, DragMeasuresFromEdgeToEdge) {
-  Person person = one();
-  const auto x = [&](double position) {
-    return timeline().x0 + timeline_state().layout.x_of(person.session().view, position);
-  };
-  const float y = place_of(person, 0, ringscope::Lane::compute, 0).y;
-  person.drag(x(0) + 3, y, x(160 * kUnit) - 4, y);  // near the ends of compute slices of rank 0
-  ASSERT_TRUE(person.session().measure.has_value());
-  EXPECT_EQ(person.session().measure->from, 0);
-  EXPECT_EQ(person.session().measure->to, 160 * kUnit);
-  EXPECT_FALSE(person.session().selected.has_value());
-  person.press(SpecialKey::escape);
-  EXPECT_FALSE(person.session().measure.has_value());
-}
-
 TEST(Viewer, ClickSelectsAndKeysWalkOn) {
   Person person = one();
   Session& session = person.session();
   const Trace& trace = session.document().trace;
-  const ImVec2 at = place_of(person, 2, ringscope::Lane::send, 1);
-  person.click(at.x, at.y);
-  const SliceId sent{trace.row_of(2, ringscope::Lane::send), 1};
+  person.click(person.middle_of(2, RingLane::send, 1));
+  const SliceId sent{trace.row_of(2, RingLane::send), 1};
   ASSERT_EQ(session.selected, sent);
   EXPECT_EQ(session.selected_rank, 2);
   person.type("]");
-  EXPECT_EQ(session.selected, (SliceId{trace.row_of(3, ringscope::Lane::recv), 1}));
+  EXPECT_EQ(session.selected, (SliceId{trace.row_of(3, RingLane::recv), 1}));
   EXPECT_EQ(session.selected_rank, 3);
   person.type("[");
   EXPECT_EQ(session.selected, sent);
@@ -178,8 +117,7 @@ TEST(Viewer, ClickSelectsAndKeysWalkOn) {
 TEST(Viewer, FocusFillsTheTimelineWithTheSelection) {
   Person person = one();
   Session& session = person.session();
-  const ImVec2 at = place_of(person, 1, ringscope::Lane::compute, 2);  // [200, 260)
-  person.click(at.x, at.y);
+  person.click(person.middle_of(1, RingLane::compute, 2));  // [200, 260)
   person.type("f");
   EXPECT_LT(session.view.begin, 200 * kUnit);
   EXPECT_GT(session.view.end, 260 * kUnit);
@@ -251,10 +189,10 @@ TEST(Viewer, SwitchesByKey) {
 // The theme's button is the last but one, the help's the last.
 TEST(Viewer, SwitchesByButton) {
   Person person = one();
-  person.click(1600 - 6 - 10 - 5, kToolbar);
+  person.click({1600 - 6 - 10 - 5, kToolbar});
   EXPECT_TRUE(person.session().show_help);
   person.press(SpecialKey::escape);
-  person.click(1600 - 6 - 10 - 60, kToolbar);
+  person.click({1600 - 6 - 10 - 60, kToolbar});
   EXPECT_EQ(person.session().theme, Theme::light);
 }
 
@@ -269,12 +207,12 @@ TEST(Viewer, QuestionMarkListsEveryKey) {
   person.rest(2);
   EXPECT_FALSE(drawn("help"));
   person.type("?");
-  person.click(20, 400);  // beside it
+  person.click({20, 400});  // beside it
   EXPECT_FALSE(person.session().show_help);
 }
 
 TEST(Viewer, SeveralRecordingsAreComparedOrShownOneByOne) {
-  Person person(session_of({ring_trace(4), ring_trace(4, "zigzag")}));
+  Person person(session_of(ring_trace(4), ring_trace(4, "zigzag")));
   Session& session = person.session();
   EXPECT_TRUE(session.comparing);
   person.type("v");
@@ -302,11 +240,101 @@ TEST(Viewer, BarsBetweenPanelsCanBeDragged) {
   const Splits before = person.viewer.splits;
   const float room = 900 - 2 * 58 - 36;  // between the toolbar and the details
   const float y = 58 + std::floor(room * before.timeline) + 3;
-  person.drag(800, y, 800, y + 100);
+  person.drag({800, y}, {800, y + 100});
   EXPECT_NEAR(person.viewer.splits.timeline, before.timeline + 100 / room, 0.01);
   EXPECT_EQ(person.viewer.splits.ring, before.ring);
-  person.drag(800, y + 100, 800, 5000);
+  person.drag({800, y + 100}, {800, 5000});
   EXPECT_LT(person.viewer.splits.timeline, 0.95);  // panels keep some room
+}
+
+// ---
+// What is drawn when: messages over everything, loading, traces and windows of any size.
+
+// For every draw list sums over its vertices, which are finite only where all of them are.
+std::vector<ImVec2> sums_of_vertices() {
+  std::vector<ImVec2> sums;
+  const ImDrawData& data = *ImGui::GetDrawData();
+  for (int i = 0; i < data.CmdListsCount; ++i) {
+    ImVec2 sum(0, 0);
+    for (const ImDrawVert& vertex : data.CmdLists[i]->VtxBuffer) {
+      sum.x += std::abs(vertex.pos.x);
+      sum.y += std::abs(vertex.pos.y);
+    }
+    sums.push_back(sum);
+  }
+  return sums;
+}
+
+TEST(Viewer, AnErrorCoversEverythingUntilItIsClosed) {
+  Person person = one();
+  person.viewer.show_error("byte 17: this is no number");
+  person.rest(3);
+  EXPECT_TRUE(drawn("error"));
+  person.type("t");
+  EXPECT_EQ(person.session().theme, Theme::dark);
+  EXPECT_TRUE(person.viewer.showing_error());
+  person.press(SpecialKey::escape);
+  EXPECT_FALSE(person.viewer.showing_error());
+  person.type("t");
+  EXPECT_EQ(person.session().theme, Theme::light);
+}
+
+TEST(Viewer, ANoticeFades) {
+  Person person = one();
+  person.viewer.show_notice("written");
+  person.rest(2);
+  EXPECT_TRUE(drawn("notice"));
+  EXPECT_TRUE(person.viewer.animating());
+  for (int i = 0; i < 30; ++i) person.pass(0.2f);
+  EXPECT_FALSE(drawn("notice"));
+  EXPECT_FALSE(person.viewer.animating());
+}
+
+TEST(Viewer, LoadingIsShownUntilThereIsSomethingToShow) {
+  SoftwareTextures textures;
+  Viewer viewer(textures);
+  LoadProgress progress;
+  progress.bytes_total = 1000;
+  progress.bytes_done = 250;
+  viewer.show_loading(&progress);
+  FrameInput input;
+  input.width = 600;
+  input.height = 400;
+  input.keys = {{.character = U' '}};
+  viewer.frame(input);
+  EXPECT_TRUE(viewer.animating());
+  EXPECT_FALSE(viewer.is_open());
+  viewer.show_loading(nullptr);
+  viewer.open(session_of(ring_trace(4)));
+  input.keys.clear();
+  viewer.frame(input);
+  EXPECT_TRUE(viewer.is_open());
+  EXPECT_FALSE(viewer.session().playback.playing());
+}
+
+TEST(Viewer, ThereIsOneAtATime) {
+  Person person = one();
+  SoftwareTextures textures;
+  EXPECT_THROW(Viewer second(textures), std::logic_error);
+}
+
+// Whatever is opened, at any size of the window, by any key: every vertex stays finite.
+TEST(Viewer, DrawsEveryTraceAtEverySize) {
+  for (auto& [name, trace] : stage_traces()) {
+    Person person(session_of(std::move(trace)), 320, 240);
+    for (const auto& [width, height] :
+         {std::pair{320, 240}, {800, 500}, {1600, 900}, {3840, 2160}, {1, 1}, {5000, 100}}) {
+      person.resize(width, height);
+      for (const KeyBinding& binding : key_bindings()) {
+        person.press(binding.key);
+        for (const ImVec2 sum : sums_of_vertices())
+          ASSERT_TRUE(std::isfinite(sum.x) && std::isfinite(sum.y))
+              << name << " at " << width << "x" << height;
+      }
+      if (person.session().playback.playing()) person.type(" ");
+      if (person.session().search_open) person.press(SpecialKey::escape);
+    }
+  }
 }
 
 }  // namespace viewer_test

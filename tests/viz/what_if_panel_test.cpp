@@ -9,7 +9,6 @@
 #include "tests/viz/hands.h"
 #include "tests/viz/panel_stage.h"
 #include "tests/viz_model/simulated.h"
-#include "viz/panels/slider.h"
 #include "viz/panels/timeline/timeline_strip.h"
 #include "viz/panels/what_if/what_if_panel.h"
 
@@ -133,11 +132,7 @@ TEST(Slider, ScalesGoThereAndBack) {
 constexpr float kLeft = 26, kRight = 16 + 316 - 10;
 constexpr float kRanks = 6 + 46 + 6 + 8 + 8 + 28 + 17 + 8.5f;
 
-Person person() {
-  std::vector<Trace> traces;
-  traces.push_back(simulated_trace(simulated_scenario(4)));
-  return Person(session_of(std::move(traces)));
-}
+Person person() { return Person(session_of(simulated_trace(simulated_scenario(4)))); }
 
 TEST(WhatIfPanel, OpensAndClosesByKeyAndButton) {
   Person one = person();
@@ -156,13 +151,13 @@ TEST(WhatIfPanel, ARankSliderIsDraggedAndReset) {
   one.type("e");
   one.rest(3);
   Session& session = one.session();
-  one.drag(kLeft + 60, kRanks, kRight + 50, kRanks);
+  one.drag({kLeft + 60, kRanks}, {kRight + 50, kRanks});
   EXPECT_EQ(session.what_if->settings.world_size, kMostRanks);
-  one.drag(kRight - 20, kRanks, 0, kRanks);
+  one.drag({kRight - 20, kRanks}, {0, kRanks});
   EXPECT_EQ(session.what_if->settings.world_size, 1);
   session.what_if->finish();
   EXPECT_EQ(session.what_if->shown()->settings.world_size, 1);
-  one.drag(kLeft + 60, kRanks, kLeft + 60, kRanks, true);
+  one.drag({kLeft + 60, kRanks}, {kLeft + 60, kRanks}, Person::Button::right);
   EXPECT_EQ(session.what_if->settings.world_size, 4);
 }
 
@@ -172,10 +167,11 @@ TEST(WhatIfPanel, WheelAndDragMoveBothTimelines) {
   one.rest(3);
   Session& session = one.session();
   const TimelineView whole = session.view;
-  one.wheel(900, 500, 4);
+  one.point({900, 500});
+  one.wheel(4);
   EXPECT_LT(session.view.width(), whole.width() / 2);
   const TimelineView close = session.view;
-  one.drag(900, 500, 800, 500);
+  one.drag({900, 500}, {800, 500});
   EXPECT_GT(session.view.begin, close.begin);
   EXPECT_NEAR(session.view.width(), close.width(), 1e-6 * close.width());
   one.press(SpecialKey::home);

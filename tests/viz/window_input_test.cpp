@@ -7,34 +7,22 @@ namespace ringscope::viz {
 namespace {
 
 InputEvent button(int number, bool pressed) {
-  InputEvent event;
-  event.kind = InputEvent::button;
-  event.button_number = number;
-  event.pressed = pressed;
-  return event;
+  return {.kind = InputEvent::button, .button_number = number, .pressed = pressed};
 }
-InputEvent move(float x, float y) {
-  InputEvent event;
-  event.x = x;
-  event.y = y;
-  return event;
-}
-InputEvent scroll(float y) {
-  InputEvent event;
-  event.kind = InputEvent::scroll;
-  event.y = y;
-  return event;
-}
+InputEvent move(float x, float y) { return {.kind = InputEvent::move, .x = x, .y = y}; }
+InputEvent scroll(float y) { return {.kind = InputEvent::scroll, .y = y}; }
 InputEvent key(char32_t character) {
-  InputEvent event;
-  event.kind = InputEvent::key;
-  event.key_pressed.character = character;
-  return event;
+  return {.kind = InputEvent::key, .key_pressed = {.character = character}};
+}
+
+InputQueue queue_of(const std::vector<InputEvent>& events) {
+  InputQueue queue;
+  for (const InputEvent& event : events) queue.push(event);
+  return queue;
 }
 
 TEST(InputQueue, AClickWithinAFrameTakesTwo) {
-  InputQueue queue;
-  for (const InputEvent& event : {move(5, 6), button(0, true), button(0, false)}) queue.push(event);
+  InputQueue queue = queue_of({move(5, 6), button(0, true), button(0, false)});
   const FrameInput first = queue.take();
   EXPECT_TRUE(first.left);
   EXPECT_EQ(first.mouse_x, 5);
@@ -45,9 +33,7 @@ TEST(InputQueue, AClickWithinAFrameTakesTwo) {
 }
 
 TEST(InputQueue, AButtonIsPressedWhereTheMouseWas) {
-  InputQueue queue;
-  for (const InputEvent& event : {move(1, 1), button(1, true), move(9, 9), button(1, false)})
-    queue.push(event);
+  InputQueue queue = queue_of({move(1, 1), button(1, true), move(9, 9), button(1, false)});
   const FrameInput pressed = queue.take();
   EXPECT_TRUE(pressed.right);
   EXPECT_EQ(pressed.mouse_x, 1);
@@ -59,10 +45,8 @@ TEST(InputQueue, AButtonIsPressedWhereTheMouseWas) {
 }
 
 TEST(InputQueue, ADragEndsAfterItsLastMovement) {
-  InputQueue queue;
-  for (const InputEvent& event :
-       {move(1, 1), button(0, true), move(5, 1), move(9, 1), button(0, false)})
-    queue.push(event);
+  InputQueue queue =
+      queue_of({move(1, 1), button(0, true), move(5, 1), move(9, 1), button(0, false)});
   EXPECT_TRUE(queue.take().left);
   const FrameInput dragged = queue.take();
   EXPECT_TRUE(dragged.left);
@@ -74,10 +58,8 @@ TEST(InputQueue, ADragEndsAfterItsLastMovement) {
 }
 
 TEST(InputQueue, WhatLastsIsKeptAndWhatHappenedIsNot) {
-  InputQueue queue;
-  for (const InputEvent& event :
-       {move(3, 4), scroll(1), scroll(2), key(U'a'), key(U'a'), button(2, true)})
-    queue.push(event);
+  InputQueue queue =
+      queue_of({move(3, 4), scroll(1), scroll(2), key(U'a'), key(U'a'), button(2, true)});
   const FrameInput first = queue.take();
   EXPECT_EQ(first.wheel, 3);
   EXPECT_EQ(first.keys, (std::vector<Key>{{.character = U'a'}, {.character = U'a'}}));

@@ -14,7 +14,7 @@ namespace {
 
 TEST(Balance, AgreesWithTheSummaryOfRealRuns) {
   for_recorded_runs([](const Recording& recording, const std::string& what) {
-    const Balance balance = balance_of(trace_of(recording));
+    const WorkTable balance = balance_of(trace_of(recording));
     const RunSummary summary = summarize(recording);
     ASSERT_EQ(balance.ranks, recording.info.world_size) << what;
     EXPECT_DOUBLE_EQ(balance.imbalance, summary.imbalance) << what;
@@ -26,7 +26,7 @@ TEST(Balance, AgreesWithTheSummaryOfRealRuns) {
       const RankSummary& of_rank = summary.ranks[static_cast<std::size_t>(rank)];
       double compute = 0, cpu = 0, wait = 0;
       for (int step = 0; step < balance.steps; ++step) {
-        const Cell& cell = balance.at(rank, step);
+        const WorkCell& cell = balance.at(rank, step);
         compute += static_cast<double>(cell.compute_ns) * 1e-9;
         cpu += static_cast<double>(cell.cpu_ns) * 1e-9;
         wait += static_cast<double>(cell.wait_ns) * 1e-9;
@@ -43,7 +43,7 @@ TEST(Balance, AgreesWithTheSummaryOfRealRuns) {
 
 TEST(Balance, WhatIsCountedIsWhatIsPredicted) {
   for_recorded_runs([](const Recording& recording, const std::string& what) {
-    const Balance balance = balance_of(trace_of(recording));
+    const WorkTable balance = balance_of(trace_of(recording));
     ASSERT_TRUE(balance.predicted) << what;
     Index total = 0;
     for (int rank = 0; rank < balance.ranks; ++rank)
@@ -61,7 +61,7 @@ TEST(Balance, BackwardStepsFollowTheForwardOnes) {
   HandMade made(2);
   made.compute(0, 0, 0, 10, 3).compute(0, 1, 10, 30, 4).compute(0, 0, 40, 90, 5, Pass::backward);
   made.wait(0, 1, 90, 97, Payload::dkv, Pass::backward).compute(1, 1, 0, 5, 6, Pass::backward);
-  const Balance balance = balance_of(made.trace());
+  const WorkTable balance = balance_of(made.trace());
   ASSERT_EQ(balance.steps, 4);
   EXPECT_EQ(balance.at(0, 1).pairs, 4);
   EXPECT_EQ(balance.at(0, 2).pairs, 5);
@@ -86,7 +86,7 @@ TEST(Balance, ExposedIsTransferTimeOutsideComputing) {
 TEST(Balance, UnknownMasksAreNotPredicted) {
   HandMade made(2, "contiguous", "diagonal");
   made.compute(0, 0, 0, 10, 7);
-  const Balance balance = balance_of(made.trace());
+  const WorkTable balance = balance_of(made.trace());
   EXPECT_FALSE(balance.predicted);
   EXPECT_EQ(balance.at(0, 0).pairs, 7);
   EXPECT_EQ(balance.at(0, 0).predicted_pairs, 0);
@@ -94,15 +94,15 @@ TEST(Balance, UnknownMasksAreNotPredicted) {
 
 TEST(Balance, OddTraces) {
   EXPECT_EQ(balance_of(Trace{}).ranks, 0);
-  const Balance none = balance_of(HandMade(3).trace());
+  const WorkTable none = balance_of(HandMade(3).trace());
   EXPECT_EQ(none.ranks, 3);
   EXPECT_EQ(none.steps, 0);
   EXPECT_EQ(none.balance_ceiling, 1);
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
     const Trace trace = random_trace(seed);
-    const Balance balance = balance_of(trace);
+    const WorkTable balance = balance_of(trace);
     std::int64_t cells = 0, slices = 0;
-    for (const Cell& cell : balance.cells) cells += cell.compute_ns + cell.wait_ns;
+    for (const WorkCell& cell : balance.cells) cells += cell.compute_ns + cell.wait_ns;
     for (const Row& row : trace.rows)
       for (const Slice& s : row.slices)
         if (s.kind == Kind::compute || s.kind == Kind::wait) slices += s.duration_ns();

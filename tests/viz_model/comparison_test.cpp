@@ -28,18 +28,21 @@ TEST(Comparison, FiguresOfTwo) {
   const ComparedFigure* wall = figure(compared, "wall time");
   ASSERT_NE(wall, nullptr);
   EXPECT_EQ(wall->values, (std::vector<double>{400, 200}));
-  EXPECT_EQ(wall->texts, (std::vector<std::string>{"400 ns", "200 ns (0.5x)"}));
+  EXPECT_EQ(wall->texts, (std::vector<std::string>{"400 ns", "200 ns"}));
+  EXPECT_EQ(wall->ratios, (std::vector<std::string>{"", "0.5x"}));
   EXPECT_EQ(wall->best, 1);
 
   const ComparedFigure* busiest = figure(compared, "pairs of the busiest rank");
   ASSERT_NE(busiest, nullptr);
-  EXPECT_EQ(busiest->texts, (std::vector<std::string>{"40", "20 (0.5x)"}));
+  EXPECT_EQ(busiest->texts, (std::vector<std::string>{"40", "20"}));
+  EXPECT_EQ(busiest->ratios, (std::vector<std::string>{"", "0.5x"}));
   EXPECT_EQ(busiest->best, 1);
 
   // All read the same: none is best.
   const ComparedFigure* waiting = figure(compared, "waiting, all ranks");
   ASSERT_NE(waiting, nullptr);
   EXPECT_EQ(waiting->texts, (std::vector<std::string>{"60 ns", "60 ns"}));
+  EXPECT_EQ(waiting->ratios, (std::vector<std::string>{"", ""}));
   EXPECT_EQ(waiting->best, -1);
   EXPECT_EQ(figure(compared, "bytes sent, all ranks")->values, (std::vector<double>{1000, 1000}));
 

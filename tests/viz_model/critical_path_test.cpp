@@ -66,10 +66,10 @@ TEST(CriticalPath, GoesThroughTheRankWithMostToDo) {
   EXPECT_EQ(path.compute_ns, 500);
   EXPECT_EQ(path.link_ns, 20);
   EXPECT_EQ(path.overhead_ns, 5);
-  EXPECT_TRUE(path.contains({trace.row_of(1, ringscope::Lane::compute), 0}));
-  EXPECT_FALSE(path.contains({trace.row_of(1, ringscope::Lane::compute), 1}));
-  EXPECT_TRUE(path.contains({trace.row_of(2, ringscope::Lane::recv), 1}));
-  EXPECT_FALSE(path.contains({trace.row_of(2, ringscope::Lane::wait), 0}));
+  EXPECT_TRUE(path.contains({trace.row_of(1, RingLane::compute), 0}));
+  EXPECT_FALSE(path.contains({trace.row_of(1, RingLane::compute), 1}));
+  EXPECT_TRUE(path.contains({trace.row_of(2, RingLane::recv), 1}));
+  EXPECT_FALSE(path.contains({trace.row_of(2, RingLane::wait), 0}));
 }
 
 TEST(CriticalPath, GoesAlongLinksThatAreTooSlow) {

@@ -1,6 +1,7 @@
 // Recordings of runs that failed: they end anywhere, and are opened all the same.
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,7 @@ TEST(FailedRun, SaysHowItEnded) {
 
 TEST(FailedRun, SendsMayLackTheirReceives) {
   Recording recording = failed_recording();
-  std::erase_if(recording.events[1],
-                [](const TraceEvent& e) { return e.lane == ringscope::Lane::recv; });
+  std::erase_if(recording.events[1], [](const TraceEvent& e) { return e.lane == RingLane::recv; });
   EXPECT_EQ(complaint(text_of(recording)), "");
   recording.info.failure.reset();
   expect_complaint(text_of(recording), "given for flow");
@@ -178,9 +178,7 @@ TEST(FailedRun, StepsEndWhereTheRunDid) {
 }
 
 TEST(FailedRun, IsOpenedWhereItFailed) {
-  std::vector<Document> documents;
-  documents.push_back(make_document(a_death().trace()));
-  Session session(std::move(documents));
+  Session session = session_of(a_death().trace());
   EXPECT_EQ(session.playback.position(), 900'000);
   EXPECT_EQ(session.selected_rank, 1);
   session.seek(0);
@@ -192,9 +190,7 @@ TEST(FailedRun, IsOpenedWhereItFailed) {
 TEST(FailedRun, WithAStoryBeginsWithThat) {
   HandMade made = a_death();
   made.recording().story = {{.text = "It began well.", .step = 0, .rank = 2}};
-  std::vector<Document> documents;
-  documents.push_back(make_document(made.trace()));
-  Session session(std::move(documents));
+  Session session = session_of(made.trace());
   EXPECT_EQ(session.playback.position(), 50'000);
   EXPECT_EQ(session.selected_rank, 2);
 }
@@ -226,7 +222,8 @@ TEST(FailedRun, EveryFaultOnThreads) {
         }
         EXPECT_EQ(document.findings, findings_of_failure(document.trace, document.unfinished));
         for (const RankIdle& rank_idle : document.idle.ranks)
-          EXPECT_EQ(rank_idle.compute_ns + rank_idle.idle_ns(), document.idle.wall_ns);
+          EXPECT_EQ(std::accumulate(rank_idle.ns.begin(), rank_idle.ns.end(), std::int64_t{0}),
+                    document.idle.wall_ns);
       }
     }
 }

@@ -6,7 +6,6 @@
 #include "tests/viz_model/recorded.h"
 #include "viz/model/analysis/idle_time.h"
 #include "viz/model/mask/mask_painter.h"
-#include "viz/model/session/rich_text.h"
 
 namespace ringscope::viz {
 namespace {
@@ -58,48 +57,47 @@ Trace simulated(const std::string& partition, int world_size, std::int64_t link_
   return made.trace();
 }
 
+// Expect that each of `parts` is said, and none of `others`.
+void expect_said(const Trace& trace, const std::vector<std::string>& parts,
+                 const std::vector<std::string>& others = {}) {
+  const std::vector<std::string> said = findings_of(trace);
+  for (const std::string& part : parts)
+    EXPECT_TRUE(says(said, part)) << part << ": " << testing::PrintToString(said);
+  for (const std::string& other : others)
+    EXPECT_FALSE(says(said, other)) << other << ": " << testing::PrintToString(said);
+}
+
 TEST(Findings, WhyContiguousIsSlow) {
-  const std::vector<std::string> said = findings_of(simulated("contiguous", 4, 1000));
-  EXPECT_TRUE(says(said, "Rank 0 waits longest")) << testing::PrintToString(said);
-  EXPECT_TRUE(says(said, "all of it for rank 3")) << testing::PrintToString(said);
-  EXPECT_TRUE(says(said, "most of the rest is lost to imbalance")) << testing::PrintToString(said);
-  EXPECT_TRUE(
-      says(said, "Contiguous with a causal mask gives rank 3 6.91 times the pairs of rank 0"))
-      << testing::PrintToString(said);
-  EXPECT_TRUE(says(said, "striped, zigzag or fold would even it out"))
-      << testing::PrintToString(said);
-  EXPECT_FALSE(says(said, "shared")) << testing::PrintToString(said);
-  EXPECT_FALSE(says(said, "is slow")) << testing::PrintToString(said);
+  expect_said(
+      simulated("contiguous", 4, 1000),
+      {"Rank 0 waits longest", "all of it for rank 3", "most of the rest is lost to imbalance",
+       "Contiguous with a causal mask gives rank 3 6.91 times the pairs of rank 0",
+       "striped, zigzag or fold would even it out"},
+      {"shared", "is slow"});
 }
 
 TEST(Findings, AWellBalancedRun) {
-  const std::vector<std::string> said = findings_of(simulated("zigzag", 4, 1000));
-  EXPECT_TRUE(says(said, "Work is even")) << testing::PrintToString(said);
-  EXPECT_FALSE(says(said, "would even it out")) << testing::PrintToString(said);
+  expect_said(simulated("zigzag", 4, 1000), {"Work is even"}, {"would even it out"});
 }
 
 TEST(Findings, LinksThatAreTooSlow) {
-  const std::vector<std::string> said = findings_of(simulated("zigzag", 4, 100'000'000));
-  EXPECT_TRUE(says(said, "lost to links")) << testing::PrintToString(said);
-  EXPECT_TRUE(says(said, "more rows a rank would hide")) << testing::PrintToString(said);
+  expect_said(simulated("zigzag", 4, 100'000'000),
+              {"lost to links", "more rows a rank would hide"});
 }
 
 TEST(Findings, ASlowRank) {
-  const std::vector<std::string> said = findings_of(simulated("zigzag", 4, 1000, 2));
-  EXPECT_TRUE(says(said, "Rank 2 is slow: a pair takes it 3 times as long"))
-      << testing::PrintToString(said);
+  expect_said(simulated("zigzag", 4, 1000, 2), {"Rank 2 is slow: a pair takes it 3 times as long"});
 }
 
 TEST(Findings, SharedCores) {
-  const std::vector<std::string> said = findings_of(simulated("zigzag", 4, 1000, -1, 0.5));
-  EXPECT_TRUE(says(said, "Ranks shared processor cores: they had one for 50 %"))
-      << testing::PrintToString(said);
+  expect_said(simulated("zigzag", 4, 1000, -1, 0.5),
+              {"Ranks shared processor cores: they had one for 50 %"});
 }
 
 TEST(Findings, NobodyWaits) {
   HandMade made(2);
   made.compute(0, 0, 0, 10).compute(1, 0, 0, 10);
-  EXPECT_TRUE(says(findings_of(made.trace()), "No rank had to wait"));
+  expect_said(made.trace(), {"No rank had to wait"});
 }
 
 TEST(Findings, ThreeToFiveSentencesOfRealRuns) {
@@ -122,22 +120,6 @@ TEST(Findings, OddTraces) {
       EXPECT_EQ(sentence.find("nan"), std::string::npos) << sentence;
       EXPECT_EQ(sentence.find("inf"), std::string::npos) << sentence;
     }
-}
-
-TEST(Wording, Numbers) {
-  EXPECT_EQ(words_of_time(0), "0 ns");
-  EXPECT_EQ(words_of_time(312e6), "312 ms");
-  EXPECT_EQ(words_of_time(1.254e9), "1.25 s");
-  EXPECT_EQ(words_of_time(999'600), "1 ms");
-  EXPECT_EQ(words_of_count(999), "999");
-  EXPECT_EQ(words_of_count(134'217'728), "134 M");
-  EXPECT_EQ(words_of_bytes(4456448), "4.25 MiB");
-  EXPECT_EQ(words_of_share(0.974), "97 %");
-  EXPECT_EQ(words_of_share(0.004), "0.4 %");
-  EXPECT_EQ(words_of_share(0), "0 %");
-  EXPECT_EQ(words_of_factor(7), "7");
-  EXPECT_EQ(words_of_factor(1.748), "1.75");
-  EXPECT_EQ(words_of_factor(12.7), "13");
 }
 
 }  // namespace

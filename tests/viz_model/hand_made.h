@@ -1,20 +1,20 @@
-// Traces without files: made slice by slice, where a test knows the answer, or straight from a
+// Traces without files, and sessions of them: made slice by slice, where a test knows the answer, or straight from a
 // recording that was just made. Both give what the loader would give for the written recording.
 #pragma once
 
-#include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/ring/ring.h"
 #include "core/trace/event.h"
-#include "viz/model/trace/trace.h"
+#include "viz/model/session/session.h"
+#include "viz/model/trace/recorded_trace.h"
 
 namespace ringscope::viz {
 
-// Its name is that of its kind.
+// The slice that an event becomes, for comparing it with what the loader makes. Its name is that of
+// its kind.
 inline Slice slice_of(const TraceEvent& e) {
   Slice slice;
   slice.begin_ns = e.begin_ns;
@@ -24,7 +24,7 @@ inline Slice slice_of(const TraceEvent& e) {
   slice.pass = e.pass;
   slice.payload = e.payload;
   switch (e.lane) {
-    case ringscope::Lane::compute:
+    case RingLane::compute:
       slice.kind = Kind::compute;
       slice.pairs = e.pairs;
       slice.flops = e.flops;
@@ -33,17 +33,17 @@ inline Slice slice_of(const TraceEvent& e) {
       slice.tiles_skipped = e.tiles_skipped;
       slice.cpu_ns = e.cpu_ns;
       break;
-    case ringscope::Lane::send:
+    case RingLane::send:
       slice.kind = Kind::send;
       slice.bytes = e.bytes;
       slice.peer = e.dst;
       break;
-    case ringscope::Lane::recv:
+    case RingLane::recv:
       slice.kind = Kind::recv;
       slice.bytes = e.bytes;
       slice.peer = e.src;
       break;
-    case ringscope::Lane::wait:
+    case RingLane::wait:
       slice.kind = Kind::wait;
       slice.peer = e.waiting_for;
       break;
@@ -52,58 +52,8 @@ inline Slice slice_of(const TraceEvent& e) {
   return slice;
 }
 
-// `recording` as a trace. Names are those of kinds.
 inline Trace trace_of(const Recording& recording, const std::string& path = "made.json") {
-  Trace trace;
-  trace.path = path;
-  trace.run = recording.info;
-  trace.samples = recording.samples;
-  trace.story = recording.story;
-  for (int kind = 0; kind < kKindCount; ++kind)
-    trace.names.emplace_back(name_of(static_cast<Kind>(kind)));
-
-  std::map<std::int64_t, Flow> flows;
-  std::map<std::int64_t, int> flow_ends;
-  for (std::size_t rank = 0; rank < recording.events.size(); ++rank) {
-    const auto first_lane = static_cast<std::uint32_t>(trace.lanes.size());
-    trace.ranks.push_back(
-        {static_cast<std::int64_t>(rank), "rank " + std::to_string(rank), first_lane, 4});
-    for (const ringscope::Lane kind : kAllLanes) {
-      const auto row = static_cast<std::uint32_t>(trace.rows.size());
-      trace.lanes.push_back({static_cast<std::uint32_t>(rank), static_cast<std::int64_t>(kind),
-                             std::string(name_of(kind)), row, 1});
-      std::vector<const TraceEvent*> events;
-      for (const TraceEvent& e : recording.events[rank])
-        if (e.lane == kind) events.push_back(&e);
-      std::stable_sort(events.begin(), events.end(), [](const TraceEvent* a, const TraceEvent* b) {
-        return std::pair(a->begin_ns, a->end_ns) < std::pair(b->begin_ns, b->end_ns);
-      });
-      Row& made = trace.rows.emplace_back();
-      made.lane = row;  // one row a lane
-      for (const TraceEvent* e : events) {
-        const SliceId id{row, static_cast<std::uint32_t>(made.slices.size())};
-        made.slices.push_back(slice_of(*e));
-        if (e->flow == 0) continue;
-        (kind == ringscope::Lane::send ? flows[e->flow].from : flows[e->flow].to) = id;
-        ++flow_ends[e->flow];
-      }
-    }
-  }
-  for (const auto& [number, flow] : flows) {
-    if (flow_ends[number] != 2) continue;
-    trace.flows.push_back(flow);
-    const auto joined = static_cast<std::uint32_t>(trace.flows.size());
-    trace.rows[flow.from.row].slices[flow.from.index].flow = joined;
-    trace.rows[flow.to.row].slices[flow.to.index].flow = joined;
-  }
-  for (const Row& row : trace.rows)
-    for (const Slice& slice : row.slices) {
-      trace.begin_ns =
-          trace.slice_count == 0 ? slice.begin_ns : std::min(trace.begin_ns, slice.begin_ns);
-      trace.end_ns = trace.slice_count == 0 ? slice.end_ns : std::max(trace.end_ns, slice.end_ns);
-      ++trace.slice_count;
-    }
-  return trace;
+  return to_trace(recording, path);
 }
 
 // A recording made slice by slice. Owners follow from rank and step as in core/ring; a wait is for
@@ -123,7 +73,7 @@ class HandMade {
 
   HandMade& compute(int rank, int step, std::int64_t begin, std::int64_t end,
                     std::int64_t pairs = 1, Pass pass = Pass::forward) {
-    TraceEvent& e = add(ringscope::Lane::compute, rank, step, begin, end, pass);
+    TraceEvent& e = add(RingLane::compute, rank, step, begin, end, pass);
     e.kv_owner = schedule(rank).owner(step);
     e.pairs = pairs;
     e.flops = (pass == Pass::forward ? 4 : 10) * pairs;
@@ -133,7 +83,7 @@ class HandMade {
 
   HandMade& wait(int rank, int step, std::int64_t begin, std::int64_t end,
                  Payload payload = Payload::kv, Pass pass = Pass::forward) {
-    TraceEvent& e = add(ringscope::Lane::wait, rank, step, begin, end, pass);
+    TraceEvent& e = add(RingLane::wait, rank, step, begin, end, pass);
     e.payload = payload;
     e.kv_owner = schedule(rank).owner(step);
     e.waiting_for = schedule(rank).recv_rank();
@@ -157,8 +107,8 @@ class HandMade {
     ++flows_;
     for (const bool sends : {true, false}) {
       const auto [begin, end] = sends ? send : recv;
-      TraceEvent& e = add(sends ? ringscope::Lane::send : ringscope::Lane::recv, sends ? src : dst,
-                          step, begin, end, pass);
+      TraceEvent& e =
+          add(sends ? RingLane::send : RingLane::recv, sends ? src : dst, step, begin, end, pass);
       e.payload = payload;
       e.kv_owner = owner;
       e.bytes = bytes;
@@ -181,7 +131,7 @@ class HandMade {
   std::vector<TraceEvent>& events(int rank) {
     return recording_.events[static_cast<std::size_t>(rank)];
   }
-  TraceEvent& add(ringscope::Lane lane, int rank, int step, std::int64_t begin, std::int64_t end,
+  TraceEvent& add(RingLane lane, int rank, int step, std::int64_t begin, std::int64_t end,
                   Pass pass) {
     TraceEvent& e = events(rank).emplace_back();
     e.lane = lane;
@@ -195,5 +145,17 @@ class HandMade {
   Recording recording_;
   std::int64_t flows_ = 0;
 };
+
+template <class... Traces>
+std::vector<Document> documents_of(Traces&&... traces) {
+  std::vector<Document> documents;
+  (documents.push_back(make_document(std::forward<Traces>(traces))), ...);
+  return documents;
+}
+
+template <class... Traces>
+Session session_of(Traces&&... traces) {
+  return Session(documents_of(std::forward<Traces>(traces)...));
+}
 
 }  // namespace ringscope::viz

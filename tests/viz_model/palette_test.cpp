@@ -111,9 +111,7 @@ TEST(Palette, WaitingIsNoOwnersColor) {
   for (const Theme theme : kThemes)
     for (const Vision& vision : kVisions)
       for (const Color owner : owners(theme, 8))
-        EXPECT_GE(distance(vision, owner, palette_of(theme).kind[static_cast<int>(Kind::wait)]),
-                  0.07)
-            << vision.name;
+        EXPECT_GE(distance(vision, owner, palette_of(theme).of(Kind::wait)), 0.07) << vision.name;
 }
 
 TEST(Palette, OwnersAndKindsStandOutFromRows) {
@@ -145,7 +143,7 @@ TEST(Palette, KindsDifferInLightnessAsWellAsHue) {
 TEST(Palette, WaitingHasNoHue) {
   for (const Theme theme : kThemes) {
     const Palette& palette = palette_of(theme);
-    const Color wait = palette.kind[static_cast<int>(Kind::wait)];
+    const Color wait = palette.of(Kind::wait);
     const Triple seen_by_all = oklab(seen(kVisions[0], wait));
     EXPECT_LT(std::hypot(seen_by_all[1], seen_by_all[2]), 0.04);
     for (const Color kind : palette.kind)
@@ -179,7 +177,7 @@ TEST(Palette, BeyondEightOwnersNeighboursInTheRingDiffer) {
 
 TEST(Palette, OddOwnersHaveAColorToo) {
   for (const Theme theme : kThemes) {
-    EXPECT_EQ(owner_color(theme, -1, 4), palette_of(theme).kind[static_cast<int>(Kind::other)]);
+    EXPECT_EQ(owner_color(theme, -1, 4), palette_of(theme).of(Kind::other));
     EXPECT_EQ(owner_color(theme, 100000, 4) >> 24, 255u);
     EXPECT_EQ(owner_color(theme, 100000, 200000) >> 24, 255u);
   }
@@ -199,8 +197,8 @@ TEST(Palette, SlicesByOwnerAndByKind) {
   Slice slice;
   slice.kind = Kind::compute;
   slice.kv_owner = 2;
-  const auto owner = [&] { return slice_color(palette, theme, ColorBy::owner, slice, 4); };
-  const auto kind = [&] { return slice_color(palette, theme, ColorBy::kind, slice, 4); };
+  const auto owner = [&] { return slice_color(theme, ColorBy::owner, slice, 4); };
+  const auto kind = [&] { return slice_color(theme, ColorBy::kind, slice, 4); };
   EXPECT_EQ(owner(), owner_color(theme, 2, 4));
   EXPECT_EQ(kind(), palette.kind[0]);
   slice.kind = Kind::send;

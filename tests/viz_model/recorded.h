@@ -52,7 +52,7 @@ inline Trace random_trace(std::uint32_t seed) {
   HandMade made(world_size, "contiguous", "causal", below(3) == 0 ? "allgather" : "ring");
   std::int64_t sends = 1, recvs = 1;
   for (int rank = 0; rank < world_size; ++rank)
-    for (const ringscope::Lane lane : kAllLanes) {
+    for (const RingLane lane : kAllLanes) {
       std::int64_t now = below(20);
       for (int slices = below(12); slices > 0; --slices) {
         TraceEvent e;
@@ -66,12 +66,34 @@ inline Trace random_trace(std::uint32_t seed) {
         e.pairs = below(4) * 10;
         e.cpu_ns = e.end_ns - e.begin_ns;
         e.bytes = below(100);
-        e.src = lane == ringscope::Lane::send ? rank : below(world_size);
-        e.dst = lane == ringscope::Lane::recv ? rank : below(world_size);
+        e.src = lane == RingLane::send ? rank : below(world_size);
+        e.dst = lane == RingLane::recv ? rank : below(world_size);
         e.waiting_for = below(world_size);
         // A flow's ends are one send and one receive, of whatever ranks.
-        if (lane == ringscope::Lane::send || lane == ringscope::Lane::recv)
-          e.flow = (lane == ringscope::Lane::send ? sends : recvs)++;
+        if (lane == RingLane::send || lane == RingLane::recv)
+          e.flow = (lane == RingLane::send ? sends : recvs)++;
+        made.recording().events[static_cast<std::size_t>(rank)].push_back(e);
+      }
+    }
+  return made.trace();
+}
+
+// Any number of slices in every row, of lengths that differ by orders of magnitude: every rank takes its steps one after the other,
+// with `slices` slices in each of its four lanes.
+inline Trace crowded(int world_size, int slices, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  HandMade made(world_size);
+  for (int rank = 0; rank < world_size; ++rank)
+    for (const RingLane lane : kAllLanes) {
+      std::int64_t now = random() % 50;
+      for (int i = 0; i < slices; ++i) {
+        TraceEvent e;
+        e.lane = lane;
+        e.step = static_cast<int>(std::int64_t{i} * world_size / slices);
+        e.kv_owner = static_cast<int>(random() % static_cast<unsigned>(world_size));
+        now += random() % 3 == 0 ? 0 : random() % 100;
+        e.begin_ns = now;
+        e.end_ns = now += random() % 20 == 0 ? random() % 3000 : random() % 60;
         made.recording().events[static_cast<std::size_t>(rank)].push_back(e);
       }
     }

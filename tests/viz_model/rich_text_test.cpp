@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ringscope::viz {
@@ -26,26 +27,29 @@ std::string shown(std::string_view text) {
   return result;
 }
 
+void expect_shown(const std::vector<std::pair<const char*, const char*>>& expected) {
+  for (const auto& [text, words] : expected) EXPECT_EQ(shown(text), words) << text;
+}
+
 TEST(RichText, Words) {
-  EXPECT_EQ(shown("one two"), "one two");
-  EXPECT_EQ(shown("  one \t two\nthree\r\n"), "one two three");
-  EXPECT_EQ(shown(""), "");
-  EXPECT_EQ(shown(" \n \n\t"), "");
+  expect_shown({{"one two", "one two"},
+                {"  one \t two\nthree\r\n", "one two three"},
+                {"", ""},
+                {" \n \n\t", ""}});
 }
 
 TEST(RichText, Blocks) {
-  EXPECT_EQ(shown("a\nb\n\nc"), "a b\nc");
-  EXPECT_EQ(shown("a\n- b\n  c\n- d\n\ne"), "a\n- b c\n- d\ne");
-  EXPECT_EQ(shown("-a\n-"), "-a -");
+  expect_shown(
+      {{"a\nb\n\nc", "a b\nc"}, {"a\n- b\n  c\n- d\n\ne", "a\n- b c\n- d\ne"}, {"-a\n-", "-a -"}});
 }
 
 TEST(RichText, Styles) {
-  EXPECT_EQ(shown("a **b c** d"), "a S(b) S(c) d");
-  EXPECT_EQ(shown("*a*, b"), "E(a)+, b");
-  EXPECT_EQ(shown("see `x * y`."), "see C(x) c(*) c(y)+.");
-  EXPECT_EQ(shown("(**b**)"), "(+S(b)+)");
-  EXPECT_EQ(shown("`a``b`"), "C(a)+C(b)");
-  EXPECT_EQ(shown("**a\nb**"), "S(a) S(b)");
+  expect_shown({{"a **b c** d", "a S(b) S(c) d"},
+                {"*a*, b", "E(a)+, b"},
+                {"see `x * y`.", "see C(x) c(*) c(y)+."},
+                {"(**b**)", "(+S(b)+)"},
+                {"`a``b`", "C(a)+C(b)"},
+                {"**a\nb**", "S(a) S(b)"}});
 }
 
 TEST(RichText, MarksThatAreNone) {
@@ -53,9 +57,7 @@ TEST(RichText, MarksThatAreNone) {
                            "**a *", "a_b_c", "*a**"})
     for (const RichBlock& block : rich_blocks(text))
       for (const RichWord& word : block.words) EXPECT_EQ(word.style, TextStyle::plain) << text;
-  EXPECT_EQ(shown("2 * 3"), "2 * 3");
-  EXPECT_EQ(shown("`a"), "`a");
-  EXPECT_EQ(shown("a ** b"), "a ** b");
+  expect_shown({{"2 * 3", "2 * 3"}, {"`a", "`a"}, {"a ** b", "a ** b"}});
 }
 
 // Nothing but marks and spaces gets lost, and control characters.

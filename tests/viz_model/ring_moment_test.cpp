@@ -23,81 +23,56 @@ Trace two_ranks() {
   return made.trace();
 }
 
+RingMoment moment_at(const Trace& trace, const Axis& axis, AxisMode mode, double position) {
+  return ring_at(trace, axis, LinkHistory(trace), mode, position);
+}
+
 RingMoment at_time(const Trace& trace, double ns) {
-  return ring_at(trace, Axis(trace), AxisMode::time, ns);
+  return moment_at(trace, Axis(trace), AxisMode::time, ns);
 }
 
 TEST(RingMoment, WhatRanksDo) {
+  using Ranks = std::vector<RankMoment>;
+  constexpr Pass kForward = Pass::forward;
   const Trace trace = two_ranks();
-  const RingMoment early = at_time(trace, 10);
-  EXPECT_EQ(early.ranks[0].doing, RankMoment::computing);
-  EXPECT_EQ(early.ranks[0].step, 0);
-  EXPECT_EQ(early.ranks[0].kv_owner, 0);
-  EXPECT_DOUBLE_EQ(early.ranks[0].progress, 0.25);
-  EXPECT_EQ(early.ranks[0].waiting_for, -1);
-
-  const RingMoment middle = at_time(trace, 50);
-  EXPECT_EQ(middle.ranks[0].doing, RankMoment::waiting);
-  EXPECT_EQ(middle.ranks[0].waiting_for, 1);
-  EXPECT_EQ(middle.ranks[0].step, 1);
-  EXPECT_EQ(middle.ranks[0].kv_owner, 1);
-  EXPECT_EQ(middle.ranks[0].progress, 0);
-  EXPECT_EQ(middle.ranks[1].doing, RankMoment::computing);
-  EXPECT_DOUBLE_EQ(middle.ranks[1].progress, 50.0 / 60);
-
-  const RingMoment late = at_time(trace, 96);
-  EXPECT_EQ(late.ranks[0].doing, RankMoment::finished);
-  EXPECT_EQ(late.ranks[0].progress, 1);
-  EXPECT_EQ(late.ranks[1].doing, RankMoment::computing);
-  EXPECT_EQ(late.ranks[1].kv_owner, 0);
+  EXPECT_EQ(at_time(trace, 10).ranks,
+            (Ranks{{0, 0, kForward, RankMoment::computing, 0.25, -1},
+                   {0, 1, kForward, RankMoment::computing, 10.0 / 60, -1}}));
+  EXPECT_EQ(at_time(trace, 50).ranks,
+            (Ranks{{1, 1, kForward, RankMoment::waiting, 0, 1},
+                   {0, 1, kForward, RankMoment::computing, 50.0 / 60, -1}}));
+  EXPECT_EQ(at_time(trace, 96).ranks, (Ranks{{1, 1, kForward, RankMoment::finished, 1, -1},
+                                             {1, 0, kForward, RankMoment::computing, 0.9, -1}}));
   EXPECT_EQ(at_time(trace, 100).ranks[1].doing, RankMoment::finished);
 }
 
 TEST(RingMoment, BlocksOnTheirWay) {
+  using Blocks = std::vector<BlockInFlight>;
   const Trace trace = two_ranks();
-  EXPECT_EQ(at_time(trace, 5).in_flight.size(), 0u);
-  const RingMoment first = at_time(trace, 15);
-  ASSERT_EQ(first.in_flight.size(), 1u);
-  EXPECT_EQ(first.in_flight[0].src, 0);
-  EXPECT_EQ(first.in_flight[0].dst, 1);
-  EXPECT_EQ(first.in_flight[0].kv_owner, 0);
-  EXPECT_DOUBLE_EQ(first.in_flight[0].progress, 0.5);
-  // The sender has begun, the receiver has not.
-  EXPECT_EQ(at_time(trace, 25).in_flight.size(), 0u);
-  const RingMoment second = at_time(trace, 40);
-  ASSERT_EQ(second.in_flight.size(), 1u);
-  EXPECT_EQ(second.in_flight[0].src, 1);
-  EXPECT_EQ(second.in_flight[0].dst, 0);
-  EXPECT_EQ(second.in_flight[0].kv_owner, 1);
-  EXPECT_EQ(second.in_flight[0].bytes, 4000);
-  EXPECT_EQ(second.in_flight[0].payload, Payload::kv);
-  EXPECT_DOUBLE_EQ(second.in_flight[0].progress, 0.25);
-  EXPECT_EQ(at_time(trace, 70).in_flight.size(), 0u);
+  EXPECT_EQ(at_time(trace, 5).in_flight, Blocks());
+  EXPECT_EQ(at_time(trace, 15).in_flight, (Blocks{{0, 1, 0, Payload::kv, 0.5, 1000}}));
+  EXPECT_EQ(at_time(trace, 25).in_flight, Blocks());  // the sender has begun, the receiver has not
+  EXPECT_EQ(at_time(trace, 40).in_flight, (Blocks{{1, 0, 1, Payload::kv, 0.25, 4000}}));
+  EXPECT_EQ(at_time(trace, 70).in_flight, Blocks());
 }
 
 TEST(RingMoment, WhatLinksHaveCarried) {
+  using Links = std::vector<Link>;
+  const double first = 1000 / (10 * 1e-9), second = 4000 / (40 * 1e-9);  // bytes a second
   const Trace trace = two_ranks();
-  const RingMoment before = at_time(trace, 69);
-  ASSERT_EQ(before.links.size(), 2u);
-  EXPECT_EQ(before.links[0].src, 0);
-  EXPECT_EQ(before.links[0].dst, 1);
-  EXPECT_EQ(before.links[0].bytes_so_far, 1000);
-  EXPECT_EQ(before.links[0].bytes_total, 1000);
-  EXPECT_EQ(before.links[1].bytes_so_far, 0);
-  EXPECT_EQ(before.links[1].bytes_total, 4000);
-  EXPECT_DOUBLE_EQ(before.links[1].bytes_per_second, 4000 / 40e-9);
+  EXPECT_EQ(at_time(trace, 69).links, (Links{{0, 1, 1000, 1000, first}, {1, 0, 0, 4000, second}}));
   EXPECT_EQ(at_time(trace, 70).links[1].bytes_so_far, 4000);
 }
 
 TEST(RingMoment, OnTheStepAxisEveryRankIsAtItsOwnTime) {
   const Trace trace = two_ranks();
   const Axis axis(trace);
-  const RingMoment moment = ring_at(trace, axis, AxisMode::steps, 0.5);
+  const RingMoment moment = moment_at(trace, axis, AxisMode::steps, 0.5);
   for (const int rank : {0, 1}) EXPECT_EQ(moment.ranks[static_cast<std::size_t>(rank)].step, 0);
   // Step 0 takes rank 0 until 40 and rank 1, which fills it, until 60; halfway both are at 30.
   EXPECT_DOUBLE_EQ(moment.ranks[0].progress, 0.75);
   EXPECT_DOUBLE_EQ(moment.ranks[1].progress, 0.5);
-  const RingMoment end = ring_at(trace, axis, AxisMode::steps, axis.length(AxisMode::steps));
+  const RingMoment end = moment_at(trace, axis, AxisMode::steps, axis.length(AxisMode::steps));
   for (const RankMoment& rank : end.ranks) {
     EXPECT_EQ(rank.step, 1);
     EXPECT_EQ(rank.progress, 1);
@@ -132,7 +107,7 @@ TEST(RingMoment, OfRealRunsIsWhatTheSlicesSay) {
       for (int rank = 0; rank < recording.info.world_size; ++rank) {
         const RankMoment& at = moment.ranks[static_cast<std::size_t>(rank)];
         bool computing = false;
-        for (const Slice& s : trace.slices_of(rank, ringscope::Lane::compute))
+        for (const Slice& s : trace.slices_of(rank, RingLane::compute))
           if (s.begin_ns <= now && now < s.end_ns) {
             computing = true;
             EXPECT_EQ(at.kv_owner, s.kv_owner) << what;
@@ -142,7 +117,7 @@ TEST(RingMoment, OfRealRunsIsWhatTheSlicesSay) {
                 << what;
           }
         EXPECT_EQ(at.doing == RankMoment::computing, computing) << what;
-        for (const Slice& s : trace.slices_of(rank, ringscope::Lane::recv))
+        for (const Slice& s : trace.slices_of(rank, RingLane::recv))
           if (s.end_ns <= now) arrived[rank] += s.bytes;
       }
       for (const Link& link : moment.links) EXPECT_EQ(link.bytes_so_far, arrived[link.dst]) << what;
@@ -153,17 +128,17 @@ TEST(RingMoment, OfRealRunsIsWhatTheSlicesSay) {
 }
 
 TEST(RingMoment, OddTraces) {
-  EXPECT_TRUE(ring_at(Trace{}, Axis{}, AxisMode::time, 0).ranks.empty());
+  EXPECT_TRUE(moment_at(Trace{}, Axis{}, AxisMode::time, 0).ranks.empty());
   const Trace none = HandMade(3).trace();
   for (const AxisMode mode : {AxisMode::time, AxisMode::steps})
-    EXPECT_EQ(ring_at(none, Axis(none), mode, 0).ranks.size(), 3u);
+    EXPECT_EQ(moment_at(none, Axis(none), mode, 0).ranks.size(), 3u);
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
     const Trace trace = random_trace(seed);
     const Axis axis(trace);
     for (const AxisMode mode : {AxisMode::time, AxisMode::steps})
       for (int i = -1; i <= 11; ++i)
         for (const RankMoment& rank :
-             ring_at(trace, axis, mode, axis.length(mode) * i / 10).ranks) {
+             moment_at(trace, axis, mode, axis.length(mode) * i / 10).ranks) {
           EXPECT_GE(rank.progress, 0);
           EXPECT_LE(rank.progress, 1);
           EXPECT_GE(rank.kv_owner, 0);

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "tests/viz_model/hand_made.h"
 
@@ -156,14 +159,21 @@ TEST(RunRates, SlowBlocksMakeNoSlowRank) {
   EXPECT_EQ(rates_of_run(made.trace()).slow_rank, -1);
 }
 
-TEST(RunRates, RanksThatShareCoresAreRatedByProcessorTime) {
-  HandMade made(4, "zigzag", "causal", "ring", 64);
-  for (int rank = 0; rank < 4; ++rank)
-    for (int step = 0; step < 4; ++step) {
-      made.compute(rank, step, 2000 * step + rank, 2000 * (step + 1) + rank, 500);
-      made.recording().events[static_cast<std::size_t>(rank)].back().cpu_ns = 1000;
+// Ranks that compute as many steps of `pairs` in 4 * `pairs` ns each, and get `cpu_ns` of that.
+// Rank r begins `apart` * r later.
+Trace on_shared_cores(int ranks, std::int64_t pairs, std::int64_t cpu_ns, std::int64_t apart = 0) {
+  HandMade made(ranks, "zigzag", "causal", "ring", 16 * ranks);
+  for (int rank = 0; rank < ranks; ++rank)
+    for (int step = 0; step < ranks; ++step) {
+      const std::int64_t begin = 4 * pairs * step + apart * rank;
+      made.compute(rank, step, begin, begin + 4 * pairs, pairs);
+      made.recording().events[static_cast<std::size_t>(rank)].back().cpu_ns = cpu_ns;
     }
-  const RunRates rates = rates_of_run(made.trace());
+  return made.trace();
+}
+
+TEST(RunRates, RanksThatShareCoresAreRatedByProcessorTime) {
+  const RunRates rates = rates_of_run(on_shared_cores(4, 500, 1000, 1));
   EXPECT_EQ(rates.scenario.cores, 2);
   EXPECT_NEAR(rates.scenario.rates.forward_flops, 4 * 500 / 1000e-9, 1e7);
   ASSERT_FALSE(rates.remarks.empty());
@@ -172,15 +182,15 @@ TEST(RunRates, RanksThatShareCoresAreRatedByProcessorTime) {
 
 // Others had a tenth of these cores' time.
 TEST(RunRates, WhatOthersTakeMakesCoresSlower) {
-  HandMade made(4, "zigzag", "causal", "ring", 64);
-  for (int rank = 0; rank < 4; ++rank)
-    for (int step = 0; step < 4; ++step) {
-      made.compute(rank, step, 2000 * step, 2000 * (step + 1), 500);
-      made.recording().events[static_cast<std::size_t>(rank)].back().cpu_ns = 900;
-    }
-  const RunRates rates = rates_of_run(made.trace());
+  const RunRates rates = rates_of_run(on_shared_cores(4, 500, 900));
   EXPECT_EQ(rates.scenario.cores, 2);
   EXPECT_NEAR(rates.scenario.rates.forward_flops, 4 * 500 / 1000e-9, 1e-3);
+}
+
+TEST(RunRates, NearlyAWholeCoreIsOne) {
+  const RunRates rates = rates_of_run(on_shared_cores(2, 250, 950));
+  EXPECT_EQ(rates.scenario.cores, 0);
+  EXPECT_NEAR(rates.scenario.rates.forward_flops, 1e9, 1);  // by the time that it took
 }
 
 // Slices too short to be interrupted look whole; but no two of these ranks ever compute at once.
@@ -196,18 +206,6 @@ TEST(RunRates, RanksThatTakeTurnsShareACore) {
   EXPECT_NE(rates.remarks[0].find("No more than 1 of 3"), std::string::npos);
   made.recording().info.backend = "sim";
   EXPECT_EQ(rates_of_run(made.trace()).scenario.cores, 0);
-}
-
-TEST(RunRates, NearlyAWholeCoreIsOne) {
-  HandMade made(2);
-  for (const int rank : {0, 1})
-    for (const int step : {0, 1}) {
-      made.compute(rank, step, 1000 * step, 1000 * (step + 1), 250);
-      made.recording().events[static_cast<std::size_t>(rank)].back().cpu_ns = 950;
-    }
-  const RunRates rates = rates_of_run(made.trace());
-  EXPECT_EQ(rates.scenario.cores, 0);
-  EXPECT_NEAR(rates.scenario.rates.forward_flops, 1e9, 1);  // by the time that it took
 }
 
 TEST(RunRates, UnknownProcessorTimeIsNoSharing) {
@@ -310,6 +308,76 @@ TEST(RunRates, OddTimesMakeNoOddRates) {
   }
   EXPECT_GE(rates.scenario.rates.latency_s, 0);
   EXPECT_GE(rates.scenario.step_s, 0);
+}
+
+TEST(LineFit, FindsALineExactly) {
+  const LineFit fit = fit_line({{10, 7}, {20, 12}, {60, 32}}, 10);  // 0.5 x + 2
+  EXPECT_NEAR(fit.per_unit[0], 0.5, 1e-12);
+  EXPECT_NEAR(fit.fixed, 2, 1e-10);
+  EXPECT_EQ(fit.per_unit[1], 0);
+}
+
+TEST(LineFit, GroupsHaveSlopesOfTheirOwnAndOneFixedTime) {
+  const LineFit two = fit_line({{10, 8, 0}, {20, 13, 0}, {5, 13, 1}, {10, 23, 1}, {40, 23, 0}}, 10);
+  EXPECT_NEAR(two.per_unit[0], 0.5, 1e-12);
+  EXPECT_NEAR(two.per_unit[1], 2, 1e-12);
+  EXPECT_NEAR(two.fixed, 3, 1e-10);
+}
+
+// Without different amounts nothing tells what is fixed.
+TEST(LineFit, EqualAmountsHaveNothingFixed) {
+  const LineFit fit = fit_line({{10, 7}, {10, 7}, {10, 9}, {10, 9}}, 10);
+  EXPECT_EQ(fit.fixed, 0);
+  EXPECT_NEAR(fit.per_unit[0], 0.8, 1e-12);
+}
+
+TEST(LineFit, NoiseIsNotFixedTime) {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> noise(0.8, 1.2);
+  std::vector<Measured> measured;
+  for (int i = 1; i <= 40; ++i) measured.push_back({double(100 + i), (100 + i) * noise(random)});
+  EXPECT_EQ(fit_line(measured, 10).fixed, 0);
+}
+
+// Times come out right in sum, and what is fixed is not more than anything took.
+TEST(LineFit, SumsAreKept) {
+  std::mt19937 random(11);
+  std::uniform_real_distribution<double> any(1, 9);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Measured> measured;
+    double least = 1e9;
+    for (int i = 0; i < 12; ++i) {
+      measured.push_back({any(random), any(random), i % 2});
+      least = std::min(least, measured.back().seconds);
+    }
+    const LineFit fit = fit_line(measured, 10);
+    EXPECT_GE(fit.fixed, 0);
+    EXPECT_LE(fit.fixed, least);
+    double sum[2] = {}, fitted[2] = {};
+    for (const Measured& m : measured) {
+      sum[m.group] += m.seconds;
+      fitted[m.group] += fit.fixed + fit.per_unit[m.group] * m.amount;
+    }
+    for (const int group : {0, 1}) EXPECT_NEAR(sum[group], fitted[group], 1e-9 * sum[group]);
+  }
+}
+
+TEST(LineFit, WhatIsTooMuchIsNotFixed) {
+  const std::vector<Measured> measured = {{10, 7}, {20, 12}, {60, 32}};
+  EXPECT_EQ(fit_line(measured, 1.9).fixed, 0);
+  EXPECT_NEAR(fit_line(measured, 1.9).per_unit[0], 51.0 / 90, 1e-12);
+}
+
+TEST(LineFit, OfNothing) {
+  const LineFit fit = fit_line({}, 10);
+  EXPECT_EQ(fit.fixed, 0);
+  EXPECT_EQ(fit.per_unit[0], 0);
+}
+
+TEST(LineFit, NoTimeAtAll) {
+  const LineFit fit = fit_line({{10, 0}, {20, 0}, {30, 0}, {40, 0}}, 10);
+  EXPECT_EQ(fit.fixed, 0);
+  EXPECT_EQ(fit.per_unit[0], 0);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "tests/viz_model/crowded.h"
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
 
@@ -32,48 +31,51 @@ std::size_t count(const Trace& trace, std::string_view words) {
   return result.total;
 }
 
+void expect_counts(const Trace& trace,
+                   const std::vector<std::pair<const char*, std::size_t>>& expected) {
+  for (const auto& [words, found] : expected) EXPECT_EQ(count(trace, words), found) << words;
+}
+
 TEST(Search, FieldsMeanWhatTheySay) {
   const Trace trace = small();
-  EXPECT_EQ(count(trace, "kind:compute"), 4u);
-  EXPECT_EQ(count(trace, "kind:wait"), 1u);
-  EXPECT_EQ(count(trace, "rank:0"), 5u);
-  EXPECT_EQ(count(trace, "rank:0 kind:compute"), 2u);
-  EXPECT_EQ(count(trace, "step:1"), 3u);
-  EXPECT_EQ(count(trace, "step:1 owner:0"), 1u);
-  EXPECT_EQ(count(trace, "for:1"), 1u);
-  EXPECT_EQ(count(trace, "for:0"), 0u);
-  EXPECT_EQ(count(trace, "peer:1"), 3u);
-  EXPECT_EQ(count(trace, "pass:backward"), 0u);
-  EXPECT_EQ(count(trace, "pass:forward"), trace.slice_count);
+  expect_counts(trace, {{"kind:compute", 4},
+                        {"kind:wait", 1},
+                        {"rank:0", 5},
+                        {"rank:0 kind:compute", 2},
+                        {"step:1", 3},
+                        {"step:1 owner:0", 1},
+                        {"for:1", 1},
+                        {"for:0", 0},
+                        {"peer:1", 3},
+                        {"pass:backward", 0},
+                        {"pass:forward", trace.slice_count}});
 }
 
 TEST(Search, DurationsHaveUnits) {
-  const Trace trace = small();
-  EXPECT_EQ(count(trace, "longer:1999"), 4u);
-  EXPECT_EQ(count(trace, "longer:2000ns"), 3u);
-  EXPECT_EQ(count(trace, "longer:2us"), 3u);
-  EXPECT_EQ(count(trace, "longer:0.0025ms"), 1u);
-  EXPECT_EQ(count(trace, "longer:1s"), 0u);
-  EXPECT_EQ(count(trace, "longer:400 shorter:1.1us kind:compute"), 1u);
+  expect_counts(small(), {{"longer:1999", 4},
+                          {"longer:2000ns", 3},
+                          {"longer:2us", 3},
+                          {"longer:0.0025ms", 1},
+                          {"longer:1s", 0},
+                          {"longer:400 shorter:1.1us kind:compute", 1}});
 }
 
 TEST(Search, NamesByPartsAndInAnyCase) {
   Trace trace = small();
-  trace.names[0] = "Attend::KV block";
-  EXPECT_EQ(count(trace, "attend"), 4u);
-  EXPECT_EQ(count(trace, "KV BLOCK"), 4u);
-  EXPECT_EQ(count(trace, "attend::kv"), 4u);
-  EXPECT_EQ(count(trace, "block rank:1"), 2u);
-  EXPECT_EQ(count(trace, "block wait"), 0u);
-  EXPECT_EQ(count(trace, "nothing-like-it"), 0u);
+  for (std::string& name : trace.names)
+    if (name.starts_with("attend")) name = "Attend::KV block";
+  expect_counts(trace, {{"attend", 4},
+                        {"KV BLOCK", 4},
+                        {"attend::kv", 4},
+                        {"block rank:1", 2},
+                        {"block wait", 0},
+                        {"nothing-like-it", 0}});
 }
 
 TEST(Search, AllWordsMustHold) {
-  const Trace trace = small();
-  EXPECT_EQ(count(trace, "kind:compute kind:wait"), 0u);
-  EXPECT_EQ(count(trace, "step:0 step:1"), 0u);
-  EXPECT_EQ(count(trace, "rank:0 rank:1"), 0u);
-  EXPECT_EQ(count(trace, "rank:7"), 0u);
+  expect_counts(
+      small(),
+      {{"kind:compute kind:wait", 0}, {"step:0 step:1", 0}, {"rank:0 rank:1", 0}, {"rank:7", 0}});
 }
 
 TEST(Search, NoWordsFindNothing) {
@@ -158,7 +160,7 @@ TEST(Flows, FollowABlockAroundTheWholeRing) {
   const Trace trace = trace_of(
       record_run(PartitionKind::zigzag, "causal", Scheme::ring, world_size, /*backward=*/false));
   for (int rank = 0; rank < world_size; ++rank) {
-    SliceId id{trace.row_of(rank, ringscope::Lane::compute), 0};
+    SliceId id{trace.row_of(rank, RingLane::compute), 0};
     int slices = 1;
     while (follow_flow(trace, id, true)) {
       EXPECT_EQ(trace.slice(id).kv_owner, rank);
@@ -168,7 +170,7 @@ TEST(Flows, FollowABlockAroundTheWholeRing) {
     EXPECT_EQ(trace.slice(id).step, world_size - 1);
     while (follow_flow(trace, id, false)) --slices;
     EXPECT_EQ(slices, 1);
-    EXPECT_EQ(id, (SliceId{trace.row_of(rank, ringscope::Lane::compute), 0}));
+    EXPECT_EQ(id, (SliceId{trace.row_of(rank, RingLane::compute), 0}));
   }
 }
 

@@ -1,13 +1,16 @@
-// Every command, driven and asserted without a screen.
+// Every command, the playhead, predictions beside a recording, and documents, driven and asserted
+// without a screen.
 #include "viz/model/session/session.h"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
+#include "tests/viz_model/simulated.h"
 
 namespace ringscope::viz {
 namespace {
@@ -24,21 +27,15 @@ HandMade made() {
       .compute(1, 1, 200'000, 400'000);
 }
 
-Session one() {
-  std::vector<Document> documents;
-  documents.push_back(make_document(made().trace()));
-  return Session(std::move(documents));
-}
+Session one() { return session_of(made().trace()); }
 
 Session three() {
-  std::vector<Document> documents;
-  for (const PartitionKind partition : {PartitionKind::contiguous, PartitionKind::zigzag})
-    documents.push_back(
-        make_document(trace_of(record_run(partition, "causal", Scheme::ring, 3, false))));
+  const auto recorded = [](PartitionKind partition) {
+    return trace_of(record_run(partition, "causal", Scheme::ring, 3, false));
+  };
   Trace foreign = made().trace();
   foreign.run.reset();
-  documents.push_back(make_document(std::move(foreign)));
-  return Session(std::move(documents));
+  return session_of(recorded(PartitionKind::contiguous), recorded(PartitionKind::zigzag), foreign);
 }
 
 TEST(Session, OneTraceStartsFittedInTime) {
@@ -120,17 +117,16 @@ TEST(Session, PlaysAndSteps) {
   session.run(Command::play_pause);
   advance(session, 1);
   EXPECT_DOUBLE_EQ(session.playback.position(), 40'000);
-  session.run(Command::step_forward);  // rank 0 begins to wait for its next block
-  EXPECT_FALSE(session.playback.playing());
-  EXPECT_DOUBLE_EQ(session.playback.position(), 100'000);
-  session.run(Command::step_forward);
-  EXPECT_DOUBLE_EQ(session.playback.position(), 200'000);
-  session.run(Command::step_back);
-  EXPECT_DOUBLE_EQ(session.playback.position(), 100'000);
-  session.run(Command::to_end);
-  EXPECT_DOUBLE_EQ(session.playback.position(), 400'000);
-  session.run(Command::to_start);
-  EXPECT_EQ(session.playback.position(), 0);
+  // Rank 0 begins to wait for its next block at 100 us, rank 1 to compute at 200.
+  for (const auto& [command, position] : {std::pair{Command::step_forward, 100'000},
+                                          {Command::step_forward, 200'000},
+                                          {Command::step_back, 100'000},
+                                          {Command::to_end, 400'000},
+                                          {Command::to_start, 0}}) {
+    session.run(command);
+    EXPECT_DOUBLE_EQ(session.playback.position(), position);
+    EXPECT_FALSE(session.playback.playing());
+  }
   session.run(Command::faster);
   EXPECT_EQ(session.playback.speed(), 2);
   session.run(Command::slower);
@@ -170,22 +166,19 @@ TEST(Session, ChangingTheAxisKeepsPlayheadAndViewAtTheirMoments) {
 
 TEST(Session, WalksAlongSlicesAndMessages) {
   Session session = one();
-  session.run(Command::next_slice);  // nothing is selected: the first there is
-  EXPECT_EQ(session.selected, (SliceId{0, 0}));
-  EXPECT_EQ(session.selected_rank, 0);
-  session.run(Command::next_slice);
-  EXPECT_EQ(session.selected, (SliceId{0, 1}));
-  session.run(Command::next_slice);
-  EXPECT_EQ(session.selected, (SliceId{0, 1}));
-  session.run(Command::previous_slice);
-  EXPECT_EQ(session.selected, (SliceId{0, 0}));
-  session.run(Command::follow_flow);
-  EXPECT_EQ(session.selected, (SliceId{1, 0}));  // its block is sent
-  session.run(Command::follow_flow);
-  EXPECT_EQ(session.selected_rank, 1);
-  session.run(Command::follow_flow_back);
-  session.run(Command::follow_flow_back);
-  EXPECT_EQ(session.selected, (SliceId{0, 0}));
+  for (const auto& [command, slice] :
+       {std::pair{Command::next_slice, SliceId{0, 0}},  // nothing is selected: the first there is
+        {Command::next_slice, {0, 1}},
+        {Command::next_slice, {0, 1}},
+        {Command::previous_slice, {0, 0}},
+        {Command::follow_flow, {1, 0}},  // its block is sent
+        {Command::follow_flow, {6, 0}},  // to rank 1
+        {Command::follow_flow_back, {1, 0}},
+        {Command::follow_flow_back, {0, 0}}}) {
+    session.run(command);
+    EXPECT_EQ(session.selected, slice);
+    EXPECT_EQ(session.selected_rank, slice.row / 4);
+  }
 }
 
 TEST(Session, RevealsWhatLiesOutsideTheView) {
@@ -221,14 +214,13 @@ TEST(Session, SearchGoesThroughItsHitsAndRound) {
   EXPECT_TRUE(session.search_open);
   session.set_search("kind:compute rank:1");
   EXPECT_EQ(session.found.total, 2u);
-  session.run(Command::next_found);
-  EXPECT_EQ(session.selected, (SliceId{4, 0}));
-  session.run(Command::next_found);
-  EXPECT_EQ(session.selected, (SliceId{4, 1}));
-  session.run(Command::next_found);
-  EXPECT_EQ(session.selected, (SliceId{4, 0}));
-  session.run(Command::previous_found);
-  EXPECT_EQ(session.selected, (SliceId{4, 1}));
+  for (const auto& [command, slice] : {std::pair{Command::next_found, SliceId{4, 0}},
+                                       {Command::next_found, {4, 1}},
+                                       {Command::next_found, {4, 0}},
+                                       {Command::previous_found, {4, 1}}}) {
+    session.run(command);
+    EXPECT_EQ(session.selected, slice);
+  }
   session.set_search("nothing like it");
   session.run(Command::next_found);
   EXPECT_EQ(session.selected, (SliceId{4, 1}));
@@ -321,11 +313,7 @@ TEST(Session, GoesFromTraceToTrace) {
 
 TEST(Session, AnEmptyTraceTakesEveryCommand) {
   for (const bool ours : {false, true}) {
-    std::vector<Document> documents;
-    Trace trace = HandMade(2).trace();
-    if (!ours) trace = Trace{};
-    documents.push_back(make_document(std::move(trace)));
-    Session session(std::move(documents));
+    Session session = session_of(ours ? HandMade(2).trace() : Trace{});
     for (int command = 0; command <= static_cast<int>(Command::cancel); ++command) {
       session.run(static_cast<Command>(command));
       advance(session, 0.1);
@@ -333,6 +321,300 @@ TEST(Session, AnEmptyTraceTakesEveryCommand) {
     EXPECT_EQ(session.playback.position(), 0);
     EXPECT_GT(session.view.width(), 0);
   }
+}
+
+// ---
+// The playhead: how far it gets, where it stops, and which steps it finds.
+
+TEST(Playback, TheWholeTimeAxisTakesTenSecondsAndAStepOne) {
+  Playback playback;
+  playback.toggle(5000);
+  playback.advance(2, AxisMode::time, 5000);
+  EXPECT_DOUBLE_EQ(playback.position(), 1000);
+  playback.seek(0, 8);
+  playback.advance(2.5, AxisMode::steps, 8);
+  EXPECT_DOUBLE_EQ(playback.position(), 2.5);
+}
+
+TEST(Playback, StandsStillUntilItPlays) {
+  Playback playback;
+  playback.advance(1, AxisMode::time, 100);
+  EXPECT_EQ(playback.position(), 0);
+  playback.toggle(100);
+  EXPECT_TRUE(playback.playing());
+  playback.toggle(100);
+  playback.advance(1, AxisMode::time, 100);
+  EXPECT_EQ(playback.position(), 0);
+}
+
+TEST(Playback, StopsAtTheEndAndStartsOverFromThere) {
+  Playback playback;
+  playback.toggle(4);
+  playback.advance(100, AxisMode::steps, 4);
+  EXPECT_EQ(playback.position(), 4);
+  EXPECT_FALSE(playback.playing());
+  playback.toggle(4);
+  EXPECT_TRUE(playback.playing());
+  EXPECT_EQ(playback.position(), 0);
+}
+
+TEST(Playback, NothingToPlayDoesNotPlay) {
+  Playback playback;
+  playback.toggle(0);
+  EXPECT_FALSE(playback.playing());
+}
+
+TEST(Playback, SpeedDoublesAndHalvesWithinBounds) {
+  Playback playback;
+  playback.faster();
+  EXPECT_EQ(playback.speed(), 2);
+  playback.toggle(10);
+  playback.advance(1, AxisMode::steps, 10);
+  EXPECT_EQ(playback.position(), 2);
+  for (int i = 0; i < 20; ++i) playback.faster();
+  EXPECT_EQ(playback.speed(), 64);
+  for (int i = 0; i < 20; ++i) playback.slower();
+  EXPECT_EQ(playback.speed(), 1.0 / 64);
+}
+
+TEST(Playback, SeekingStaysOnTheAxis) {
+  Playback playback;
+  playback.seek(7, 5);
+  EXPECT_EQ(playback.position(), 5);
+  playback.seek(-1, 5);
+  EXPECT_EQ(playback.position(), 0);
+  playback.seek(3, 5);
+  playback.seek(std::nan(""), 5);
+  EXPECT_EQ(playback.position(), 0);
+  playback.seek(1, -2);
+  EXPECT_EQ(playback.position(), 0);
+}
+
+// Step 1 begins at 40 on rank 0 and at 70 on rank 1.
+Axis two_rank_axis() {
+  return Axis(HandMade(2)
+                  .compute(0, 0, 0, 40)
+                  .compute(0, 1, 40, 100)
+                  .compute(1, 0, 0, 60)
+                  .wait(1, 1, 70, 80)
+                  .compute(1, 1, 80, 100)
+                  .trace());
+}
+
+// Expect where a step from each position leads: on, or back.
+void expect_steps(AxisMode mode, const std::vector<std::pair<double, double>>& on,
+                  const std::vector<std::pair<double, double>>& back) {
+  const Axis axis = two_rank_axis();
+  for (const auto& [from, to] : on) EXPECT_EQ(next_step(axis, mode, 2, from), to) << from;
+  for (const auto& [from, to] : back) EXPECT_EQ(previous_step(axis, mode, 2, from), to) << from;
+}
+
+TEST(Playback, StepsInTimeAreTheMomentsAtWhichAnyRankBeginsOne) {
+  expect_steps(AxisMode::time, {{0, 40}, {40, 70}, {55, 70}, {70, 100}, {100, 100}},
+               {{100, 70}, {70, 40}, {41, 40}, {40, 0}, {0, 0}});
+}
+
+TEST(Playback, StepsOnTheStepAxisAreWholeNumbers) {
+  // 1 - 1e-12 is as good as 1.
+  expect_steps(AxisMode::steps, {{0, 1}, {0.5, 1}, {1 - 1e-12, 2}, {2, 2}},
+               {{2, 1}, {1.5, 1}, {1 + 1e-12, 0}, {0, 0}});
+}
+
+// ---
+// The session beside a prediction: one axis for both, and what opens and closes it.
+
+Session simulated() { return session_of(simulated_trace(simulated_scenario(4))); }
+
+TEST(SessionWhatIf, OpensAndClosesByCommand) {
+  Session session = simulated();
+  EXPECT_EQ(session.what_if, nullptr);
+  session.run(Command::toggle_what_if);
+  ASSERT_NE(session.what_if, nullptr);
+  EXPECT_NE(session.what_if->shown(), nullptr);
+  EXPECT_EQ(session.view, fitted(session.length()));
+  session.run(Command::toggle_what_if);
+  EXPECT_EQ(session.what_if, nullptr);
+  session.run(Command::toggle_what_if);
+  session.run(Command::cancel);
+  EXPECT_EQ(session.what_if, nullptr);
+}
+
+// A prediction that takes longer is seen to its end, by the keys as well.
+TEST(SessionWhatIf, TheAxisIsAsLongAsTheLongerOne) {
+  Session session = simulated();
+  const double recorded = session.length();
+  session.run(Command::toggle_what_if);
+  session.what_if->settings.flops = 0.5;
+  session.update_what_if();
+  EXPECT_NEAR(session.length(), 2 * recorded, 0.1 * recorded);
+  EXPECT_EQ(session.view, fitted(session.length()));
+  session.run(Command::to_end);
+  EXPECT_EQ(session.playback.position(), session.length());
+  session.what_if->settings.flops = 4;
+  session.update_what_if();
+  EXPECT_EQ(session.length(), recorded);
+  EXPECT_EQ(session.view, fitted(recorded));
+  EXPECT_EQ(session.playback.position(), recorded);
+}
+
+TEST(SessionWhatIf, ACloseViewStaysWhereItIs) {
+  Session session = simulated();
+  session.run(Command::toggle_what_if);
+  session.run(Command::zoom_in);
+  session.run(Command::zoom_in);
+  const TimelineView close = session.view;
+  session.what_if->settings.flops = 0.5;
+  session.update_what_if();
+  EXPECT_EQ(session.view, close);
+  session.run(Command::fit_all);
+  EXPECT_EQ(session.view, fitted(session.length()));
+}
+
+TEST(SessionWhatIf, ClosingBringsThePlayheadBack) {
+  Session session = simulated();
+  const double recorded = session.length();
+  session.run(Command::toggle_what_if);
+  session.what_if->settings.flops = 0.5;
+  session.update_what_if();
+  session.run(Command::to_end);
+  session.run(Command::toggle_what_if);
+  EXPECT_EQ(session.playback.position(), recorded);
+  EXPECT_EQ(session.view, fitted(recorded));
+}
+
+TEST(SessionWhatIf, IsOfOneRecordingAndLeavesTheComparison) {
+  Session session = session_of(simulated_trace(simulated_scenario(3), "a"),
+                               simulated_trace(simulated_scenario(3), "b"));
+  EXPECT_TRUE(session.comparing);
+  session.run(Command::toggle_what_if);
+  EXPECT_FALSE(session.comparing);
+  EXPECT_NE(session.what_if, nullptr);
+  session.run(Command::toggle_compare);
+  EXPECT_TRUE(session.comparing);
+  EXPECT_EQ(session.what_if, nullptr);
+  session.run(Command::toggle_what_if);
+  session.run(Command::next_trace);
+  EXPECT_EQ(session.active, 1u);
+  EXPECT_EQ(session.what_if, nullptr);
+}
+
+TEST(SessionWhatIf, HasNoStoryBesideIt) {
+  Recording recording = simulated_recording(simulated_scenario(3));
+  recording.story = {{.text = "One."}, {.text = "Two."}};
+  Session session = session_of(to_trace(recording, "told"));
+  EXPECT_TRUE(session.story_shown());
+  session.run(Command::toggle_what_if);
+  EXPECT_FALSE(session.story_shown());
+  session.run(Command::go_on);
+  EXPECT_TRUE(session.playback.playing());
+}
+
+TEST(SessionWhatIf, OfATraceThatIsNotOursSaysWhyNot) {
+  Trace foreign = simulated_trace(simulated_scenario(2));
+  foreign.run.reset();
+  Session session = session_of(std::move(foreign));
+  session.run(Command::toggle_what_if);
+  ASSERT_NE(session.what_if, nullptr);
+  EXPECT_NE(session.what_if->refusal(), "");
+  session.update_what_if();
+  session.keep_prediction();
+  EXPECT_EQ(session.documents.size(), 1u);
+}
+
+// What is kept is a document like any other: whole, active, and compared where ranks are as many.
+TEST(SessionWhatIf, APredictionCanBeKept) {
+  Session session = simulated();
+  session.run(Command::toggle_what_if);
+  session.what_if->settings.partition = PartitionKind::zigzag;
+  session.update_what_if();
+  session.keep_prediction();
+  ASSERT_EQ(session.documents.size(), 2u);
+  EXPECT_EQ(session.active, 1u);
+  EXPECT_EQ(session.what_if, nullptr);
+  EXPECT_EQ(session.document().trace.run->partition, "zigzag");
+  EXPECT_FALSE(session.document().findings.empty());
+  EXPECT_FALSE(session.comparison.figures.empty());
+  session.run(Command::toggle_compare);
+  EXPECT_TRUE(session.comparing);
+
+  session.activate(0);
+  session.run(Command::toggle_what_if);
+  session.what_if->settings.world_size = 8;
+  session.update_what_if();
+  session.keep_prediction();
+  ASSERT_EQ(session.documents.size(), 3u);
+  EXPECT_EQ(session.document().trace.ranks.size(), 8u);
+  EXPECT_TRUE(session.comparison.figures.empty());  // of 4 and of 8 ranks
+  session.run(Command::toggle_compare);
+  EXPECT_FALSE(session.comparing);
+}
+
+TEST(SessionWhatIf, ASampleCanNotBeKept) {
+  Session session = simulated();
+  session.run(Command::toggle_what_if);
+  session.what_if->settings.world_size = 100;
+  session.what_if->finish();
+  session.keep_prediction();
+  EXPECT_EQ(session.documents.size(), 1u);
+  EXPECT_NE(session.what_if, nullptr);
+}
+
+// Steps are compared with steps, however many.
+TEST(SessionWhatIf, StepsOfBothAreOnOneAxis) {
+  Session session = simulated();
+  session.run(Command::toggle_axis);
+  session.run(Command::toggle_what_if);
+  session.what_if->settings.world_size = 8;
+  session.update_what_if();
+  EXPECT_EQ(session.axis_mode, AxisMode::steps);
+  EXPECT_EQ(session.length(), 8);
+}
+
+// ---
+// A document holds what each part works out from its trace, and goes on doing so when it is moved.
+
+TEST(Document, HoldsWhatIsWorkedOut) {
+  Document made = make_document(
+      trace_of(record_run(PartitionKind::zigzag, "causal+documents:40,56", Scheme::ring, 3, true)));
+  const Document document = std::move(made);
+  const Trace& trace = document.trace;
+  EXPECT_EQ(trace.ranks.size(), 3u);
+  EXPECT_EQ(document.axis.steps(), 6);
+  ASSERT_TRUE(document.mask.has_value());
+  EXPECT_FALSE(document.mask->mask().allows(50, 10));
+  EXPECT_EQ(document.balance.ranks, 3);
+  EXPECT_TRUE(document.balance.predicted);
+  EXPECT_EQ(document.idle.wall_ns, trace.wall_ns());
+  EXPECT_EQ(document.path.compute_ns + document.path.link_ns + document.path.overhead_ns,
+            trace.wall_ns());
+  EXPECT_EQ(document.links.links.size(), 3u);
+  EXPECT_EQ(document.findings, findings(trace, document.idle));
+  EXPECT_FALSE(document.findings.empty());
+  const std::uint32_t row = trace.row_of(1, RingLane::compute);
+  EXPECT_EQ(document.index.row(row).begins.size(), trace.rows[row].slices.size());
+}
+
+TEST(Document, OfATraceThatIsNotOurs) {
+  Trace trace;
+  trace.ranks.push_back({1, "process", 0, 1});
+  trace.lanes.push_back({0, 1, "thread", 0, 1});
+  trace.names = {"work"};
+  trace.rows.push_back({0, 0, {Slice{}}});
+  trace.rows[0].slices[0].end_ns = 10;
+  trace.end_ns = 10;
+  trace.slice_count = 1;
+  const Document document = make_document(std::move(trace));
+  EXPECT_FALSE(document.mask.has_value());
+  EXPECT_EQ(document.balance.ranks, 0);
+  EXPECT_TRUE(document.idle.ranks.empty());
+  EXPECT_TRUE(document.path.segments.empty());
+  EXPECT_TRUE(document.findings.empty());
+  EXPECT_EQ(document.index.row(0).begins.size(), 1u);
+}
+
+TEST(Document, OfNothing) {
+  EXPECT_EQ(make_document(Trace{}).trace.slice_count, 0u);
+  EXPECT_EQ(make_document(HandMade(2).trace()).balance.ranks, 2);
 }
 
 }  // namespace

@@ -1,12 +1,10 @@
 // Simulated runs as traces, on a machine of round figures.
 #pragma once
 
-#include <cstddef>
 #include <string>
-#include <vector>
 
+#include "core/sim/recording.h"
 #include "core/sim/scenario.h"
-#include "core/sim/simulate.h"
 #include "viz/model/trace/recorded_trace.h"
 
 namespace ringscope::viz {
@@ -29,23 +27,9 @@ inline Scenario simulated_scenario(int ranks, PartitionKind partition = Partitio
 
 inline Recording simulated_recording(const Scenario& scenario) {
   const Problem& job = scenario.job;
-  Recording recording;
-  recording.info.backend = "sim";
-  recording.info.partition = name_of(job.partition);
-  recording.info.mask = job.mask.name();
-  recording.info.scheme = name_of(job.scheme);
-  recording.info.dtype = name_of(job.dtype);
-  recording.info.shape = job.shape;
-  recording.info.world_size = job.world_size;
-  recording.info.kv_buffers = scenario.pace == Pace::buffers ? job.kv_buffers : 0;
-  recording.events.resize(static_cast<std::size_t>(job.world_size));
-  SimulationRequest request{.job = job, .pace = scenario.pace};
-  request.recorded.assign(recording.events.size(), true);
-  request.sink = [&recording](int rank, const TraceEvent& event) {
-    recording.events[static_cast<std::size_t>(rank)].push_back(event);
-  };
-  simulate(request, work_of(scenario), machine_of(scenario));
-  return recording;
+  return record({.job = job, .pace = scenario.pace}, work_of(scenario), machine_of(scenario),
+                name_of(job.partition), job.world_size)
+      .recording;
 }
 
 inline Trace simulated_trace(const Scenario& scenario, const std::string& path = "simulated") {

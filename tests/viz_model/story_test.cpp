@@ -28,21 +28,20 @@ class Story : public testing::Test {
 };
 
 TEST_F(Story, AMomentIsTheMiddleOfWhatIsPointedAt) {
-  const StoryMoment moment =
-      at({.text = "x", .step = 1, .rank = 1, .lane = ringscope::Lane::compute});
+  const StoryMoment moment = at({.text = "x", .step = 1, .rank = 1, .lane = RingLane::compute});
   ASSERT_TRUE(moment.slice);
   EXPECT_EQ(slice(moment).begin_ns, 100 * kUs);
   EXPECT_EQ(moment.rank, 1);
   EXPECT_EQ(moment.position, 140 * kUs);
   const StoryMoment in_steps =
-      at({.text = "x", .step = 1, .rank = 1, .lane = ringscope::Lane::compute}, AxisMode::steps);
+      at({.text = "x", .step = 1, .rank = 1, .lane = RingLane::compute}, AxisMode::steps);
   ASSERT_TRUE(in_steps.position);
   EXPECT_GT(*in_steps.position, 1);
   EXPECT_LT(*in_steps.position, 2);
 }
 
 TEST_F(Story, WithoutARankTheLongestSliceIsTheMoment) {
-  const StoryMoment moment = at({.text = "x", .step = 0, .lane = ringscope::Lane::compute});
+  const StoryMoment moment = at({.text = "x", .step = 0, .lane = RingLane::compute});
   ASSERT_TRUE(moment.slice);
   EXPECT_EQ(trace_.rank_of_row(moment.slice->row), 1u);
   EXPECT_EQ(moment.rank, -1);
@@ -52,7 +51,7 @@ TEST_F(Story, WithoutARankTheLongestSliceIsTheMoment) {
 TEST_F(Story, ForwardBeforeBackwardAndComputeBeforeTheRest) {
   EXPECT_EQ(at({.text = "x", .step = 1, .rank = 0}).position, 120 * kUs);
   EXPECT_EQ(at({.text = "x", .pass = Pass::backward, .step = 1, .rank = 0}).position, 320 * kUs);
-  const StoryMoment wait = at({.text = "x", .rank = 0, .lane = ringscope::Lane::wait});
+  const StoryMoment wait = at({.text = "x", .rank = 0, .lane = RingLane::wait});
   ASSERT_TRUE(wait.slice);
   EXPECT_EQ(slice(wait).kind, Kind::wait);
   EXPECT_EQ(wait.position, 70 * kUs);
@@ -60,7 +59,7 @@ TEST_F(Story, ForwardBeforeBackwardAndComputeBeforeTheRest) {
 
 // Rank 1 waits for nothing; the step is there all the same.
 TEST_F(Story, AStepWithoutSuchASliceHasAMiddle) {
-  const StoryStep told{.text = "x", .step = 1, .rank = 1, .lane = ringscope::Lane::wait};
+  const StoryStep told{.text = "x", .step = 1, .rank = 1, .lane = RingLane::wait};
   const StoryMoment moment = at(told);
   EXPECT_FALSE(moment.slice);
   EXPECT_EQ(moment.rank, 1);
@@ -86,8 +85,8 @@ TEST_F(Story, WholeRanksAndRunsAreNoMoment) {
 TEST_F(Story, WhatIsNotThereIsNoMoment) {
   for (const StoryStep& told :
        {StoryStep{.text = "x", .step = 99}, StoryStep{.text = "x", .step = 0, .rank = 99},
-        StoryStep{.text = "x", .pass = Pass::backward, .step = 2, .lane = ringscope::Lane::send},
-        StoryStep{.text = "x", .rank = 99, .lane = ringscope::Lane::wait}}) {
+        StoryStep{.text = "x", .pass = Pass::backward, .step = 2, .lane = RingLane::send},
+        StoryStep{.text = "x", .rank = 99, .lane = RingLane::wait}}) {
     EXPECT_FALSE(at(told).slice);
     EXPECT_EQ(at(told).position.has_value(), told.step == 0);
   }
@@ -105,18 +104,18 @@ TEST_F(Story, PointsAtWhatAgreesWithAllThatIsSaid) {
     return count;
   };
   EXPECT_EQ(lit({.text = "x"}), 0);  // nothing is set apart where all is meant
-  EXPECT_EQ(lit({.text = "x", .lane = ringscope::Lane::compute}), 8);
-  EXPECT_EQ(lit({.text = "x", .step = 0, .lane = ringscope::Lane::compute}), 4);
-  EXPECT_EQ(lit({.text = "x", .step = 0, .rank = 1, .lane = ringscope::Lane::compute}), 2);
+  EXPECT_EQ(lit({.text = "x", .lane = RingLane::compute}), 8);
+  EXPECT_EQ(lit({.text = "x", .step = 0, .lane = RingLane::compute}), 4);
+  EXPECT_EQ(lit({.text = "x", .step = 0, .rank = 1, .lane = RingLane::compute}), 2);
   EXPECT_EQ(lit({.text = "x", .pass = Pass::forward, .rank = 0}), 2 + 1 + 1 + 1);
-  EXPECT_EQ(lit({.text = "x", .rank = 0, .lane = ringscope::Lane::wait}), 2);
+  EXPECT_EQ(lit({.text = "x", .rank = 0, .lane = RingLane::wait}), 2);
 }
 
 TEST(StoryWords, WhereAParagraphIs) {
   EXPECT_EQ(place_of({.text = "x"}), "");
   EXPECT_EQ(place_of({.text = "x", .pass = Pass::backward, .step = 2, .rank = 1}),
             "rank 1 · backward step 2");
-  EXPECT_EQ(place_of({.text = "x", .step = 0, .lane = ringscope::Lane::wait}), "step 0 · wait");
+  EXPECT_EQ(place_of({.text = "x", .step = 0, .lane = RingLane::wait}), "step 0 · wait");
   EXPECT_EQ(place_of({.text = "x", .pass = Pass::forward}), "forward pass");
 }
 
@@ -206,9 +205,7 @@ TEST(StorySession, HiddenItIsNotInTheWay) {
 }
 
 TEST(StorySession, WithoutAStorySpacePlaysAndPauses) {
-  std::vector<Document> documents;
-  documents.push_back(make_document(two_ranks().trace()));
-  Session session(std::move(documents));
+  Session session = session_of(two_ranks().trace());
   EXPECT_FALSE(session.story_shown());
   session.run(Command::go_on);
   EXPECT_TRUE(session.playback.playing());
@@ -246,9 +243,7 @@ TEST(StorySession, WhatIsPointedAtComesIntoView) {
 TEST(StorySession, TheMaskIsShownAsRanksMeetBlocks) {
   Trace trace = told_trace();
   trace.story[1].figure = Figure::mask;
-  std::vector<Document> documents;
-  documents.push_back(make_document(std::move(trace)));
-  Session session(std::move(documents));
+  Session session = session_of(std::move(trace));
   EXPECT_EQ(session.mask_order, MaskOrder::global);
   session.tell(1);
   EXPECT_EQ(session.mask_order, MaskOrder::local);
@@ -276,10 +271,7 @@ TEST(StorySession, APanelAloneFollowsTheStory) {
 
 // Each has its own story; compared, none is told.
 TEST(StorySession, OfSeveralRecordings) {
-  std::vector<Document> documents;
-  documents.push_back(make_document(told_trace()));
-  documents.push_back(make_document(two_ranks().trace()));
-  Session session(std::move(documents));
+  Session session = session_of(told_trace(), two_ranks().trace());
   EXPECT_TRUE(session.comparing);
   EXPECT_FALSE(session.story_shown());
   EXPECT_EQ(session.story_at, -1);
@@ -354,9 +346,7 @@ TEST(LoadedStory, StepsThatAreNotThereAreNoticed) {
   ASSERT_EQ(trace.notices.size(), 1u);
   EXPECT_EQ(trace.notices[0],
             "the story points once at steps that were not recorded, first in paragraph 3");
-  std::vector<Document> documents;
-  documents.push_back(make_document(trace));
-  Session session(std::move(documents));
+  Session session = session_of(trace);
   for (int i = 0; i < 6; ++i) session.run(Command::go_on);
   EXPECT_EQ(session.story_at, 4);
 }

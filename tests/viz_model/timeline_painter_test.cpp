@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "tests/viz_model/crowded.h"
+#include "tests/viz_model/recorded.h"
 
 namespace ringscope::viz {
 namespace {
@@ -39,8 +39,7 @@ struct Painted {
 
   const Palette& palette() const { return palette_of(paint.theme); }
   Color color(const Slice& slice) const {
-    return slice_color(palette(), paint.theme, paint.color_by, slice,
-                       trace.run ? trace.run->world_size : 1);
+    return slice_color(paint.theme, paint.color_by, slice, trace.run ? trace.run->world_size : 1);
   }
   Color background(std::uint32_t row) const {
     const bool odd = (trace.rows[row].lane % 4) % 2 == 1;
@@ -287,7 +286,7 @@ TEST(Crowded, OneNanosecondOfWaitingAmongAHundredThousandSlicesIsSeen) {
   wait.kind = Kind::wait;
   wait.end_ns = wait.begin_ns + 1;
   const Painted p(trace, 200, AxisMode::time, ColorBy::kind);
-  const Color color = p.palette().kind[static_cast<int>(Kind::wait)];
+  const Color color = p.palette().of(Kind::wait);
   for (int c = 0; c < 200; ++c) {
     const std::vector<Color> column = p.column(0, c);
     EXPECT_EQ(std::count(column.begin(), column.end(), color), c == 54321 * 200 / 100000 ? 1 : 0)
@@ -297,8 +296,8 @@ TEST(Crowded, OneNanosecondOfWaitingAmongAHundredThousandSlicesIsSeen) {
 
 TEST(Crowded, HundredsInAColumnAreSummedInBlocks) {
   const Painted p(kinds_in_turn(100000, 50, 50), 100, AxisMode::time, ColorBy::kind);
-  const Color compute = p.palette().kind[static_cast<int>(Kind::compute)];
-  const Color message = p.palette().kind[static_cast<int>(Kind::communication)];
+  const Color compute = p.palette().of(Kind::compute);
+  const Color message = p.palette().of(Kind::communication);
   // Half of the time is empty, a fifth of the rest no computing.
   for (int c = 0; c < 100; ++c)
     EXPECT_EQ(runs_of(p.column(0, c)),
@@ -317,7 +316,7 @@ TEST(Crowded, WaitingIsSeenEvenWhereThereAreMoreColorsThanPixels) {
   Image image(50, 3);
   const TimelinePaint paint{AxisMode::time, ColorBy::kind, Theme::dark, false};
   paint_timeline(trace, axis, index, layout, fitted(axis.length(AxisMode::time)), paint, image);
-  const Color wait = palette_of(Theme::dark).kind[static_cast<int>(Kind::wait)];
+  const Color wait = palette_of(Theme::dark).of(Kind::wait);
   for (int c = 0; c < 50; ++c)
     EXPECT_TRUE(image.at(c, 0) == wait || image.at(c, 1) == wait || image.at(c, 2) == wait) << c;
 }
@@ -406,6 +405,31 @@ TEST(Odd, NothingToPaint) {
 TEST(Odd, AStepAxisThatATraceHasNotIsEmpty) {
   const Painted p(kinds_in_turn(10, 5, 5), 40, AxisMode::steps);
   for (int c = 0; c < 40; ++c) EXPECT_EQ(runs_of(p.column(0, c)).size(), 1u);
+}
+
+// Several threads paint what one paints.
+TEST(TimelineThreads, PaintWhatOneThreadPaints) {
+  Trace trace = crowded(8, 100000, 7);
+  ASSERT_GT(trace.slice_count, 3000000u);  // enough for as many threads as there are cores, up to 4
+  const Axis axis(trace);
+  const TimelineIndex index(trace);
+  for (const double scroll : {0.0, 150.0})
+    for (const AxisMode mode : {AxisMode::time, AxisMode::steps}) {
+      // A body higher than its rows, and one that cuts them off.
+      for (const int height : {1200, 300}) {
+        const TimelineLayout layout = make_layout(trace, 500, static_cast<float>(height), 1.5);
+        TimelineView view = fitted(axis.length(mode));
+        view.scroll_y = scroll;
+        const TimelinePaint paint{mode, ColorBy::owner, Theme::dark, false};
+        Image several(500, height, rgb(255, 0, 255)), one(500, height, rgb(0, 255, 0));
+        paint_timeline(trace, axis, index, layout, view, paint, several);
+        const std::size_t slices = trace.slice_count;
+        trace.slice_count = 1;  // not worth a thread
+        paint_timeline(trace, axis, index, layout, view, paint, one);
+        trace.slice_count = slices;
+        EXPECT_EQ(several.pixels, one.pixels) << height << " " << scroll;
+      }
+    }
 }
 
 }  // namespace

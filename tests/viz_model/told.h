@@ -1,11 +1,9 @@
 // A recording with a story, made by hand, in which every moment is known.
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include "tests/viz_model/hand_made.h"
-#include "viz/model/session/session.h"
 
 namespace ringscope::viz {
 
@@ -28,16 +26,15 @@ inline HandMade two_ranks() {
 }
 
 inline std::vector<StoryStep> sample_story() {
-  return {
-      {.text = "All of it."},
-      {.text = "Rank 1 has `more` to do.", .step = 0, .rank = 1, .lane = ringscope::Lane::compute},
-      {.text = "So rank 0 **waits**.\n\n- For rank 1;\n- *every* step.",
-       .step = 1,
-       .rank = 0,
-       .lane = ringscope::Lane::wait,
-       .figure = Figure::balance},
-      {.text = "Both compute again.", .pass = Pass::backward, .step = 0},
-      {.text = "That was rank 0.", .rank = 0, .figure = Figure::softmax}};
+  return {{.text = "All of it."},
+          {.text = "Rank 1 has `more` to do.", .step = 0, .rank = 1, .lane = RingLane::compute},
+          {.text = "So rank 0 **waits**.\n\n- For rank 1;\n- *every* step.",
+           .step = 1,
+           .rank = 0,
+           .lane = RingLane::wait,
+           .figure = Figure::balance},
+          {.text = "Both compute again.", .pass = Pass::backward, .step = 0},
+          {.text = "That was rank 0.", .rank = 0, .figure = Figure::softmax}};
 }
 
 inline Trace told_trace() {
@@ -46,10 +43,6 @@ inline Trace told_trace() {
   return made.trace();
 }
 
-inline Session told_session() {
-  std::vector<Document> documents;
-  documents.push_back(make_document(told_trace()));
-  return Session(std::move(documents));
-}
+inline Session told_session() { return session_of(told_trace()); }
 
 }  // namespace ringscope::viz

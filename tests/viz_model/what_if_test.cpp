@@ -13,7 +13,6 @@
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
 #include "tests/viz_model/simulated.h"
-#include "viz/model/analysis/what_if_words.h"
 
 namespace ringscope::viz {
 namespace {

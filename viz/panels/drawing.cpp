@@ -38,15 +38,21 @@ Box content_box() {
   return {at.x, at.y, at.x + std::max(room.x, 0.0f), at.y + std::max(room.y, 0.0f)};
 }
 
-float draw_text(ImDrawList& list, const ImFont* font, ImVec2 anchor, ImVec2 align, Color color,
-                std::string_view text) {
+float draw_text(const ImFont* font, ImVec2 anchor, ImVec2 align, Color color, std::string_view text,
+                float room) {
+  if (room < FLT_MAX) return draw_text(font, anchor, align, color, fitted(font, text, room));
   if (text.empty()) return 0;
   const ImVec2 size = size_of(font, text);
   // Whole pixels keep glyphs sharp.
   const ImVec2 at(std::floor(anchor.x - size.x * align.x + 0.5f),
                   std::floor(anchor.y - size.y * align.y + 0.5f));
-  list.AddText(font, font_height(font), at, color, text.data(), text.data() + text.size());
+  draw_list().AddText(font, font_height(font), at, color, text.data(), text.data() + text.size());
   return size.x;
+}
+
+float draw_label(const PanelContext& context, ImVec2 anchor, ImVec2 align, std::string_view text,
+                 float room) {
+  return draw_text(context.fonts.small, anchor, align, context.palette.text_dim, text, room);
 }
 
 float text_width(const ImFont* font, std::string_view text) { return size_of(font, text).x; }
@@ -61,11 +67,11 @@ std::string fitted(const ImFont* font, std::string_view text, float width) {
   return std::string(text.data(), rest) + "...";
 }
 
-float draw_wrapped(ImDrawList& list, const ImFont* font, ImVec2 top_left, float width, Color color,
+float draw_wrapped(const ImFont* font, ImVec2 top_left, float width, Color color,
                    std::string_view text) {
   float y = top_left.y;
   for_lines(font, width, text, [&](std::string_view line) {
-    draw_text(list, font, {top_left.x, y}, {0, 0}, color, line);
+    draw_text(font, {top_left.x, y}, {0, 0}, color, line);
     y += line_step(font);
   });
   return y - top_left.y;
@@ -77,19 +83,19 @@ float wrapped_height(const ImFont* font, float width, std::string_view text) {
   return height;
 }
 
-void fill(ImDrawList& list, const Box& box, Color color, float rounding) {
-  list.AddRectFilled(box.min(), box.max(), color, rounding);
+void fill(const Box& box, Color color, float rounding) {
+  draw_list().AddRectFilled(box.min(), box.max(), color, rounding);
 }
 
-void outline(ImDrawList& list, const Box& box, Color color, float rounding, float thickness) {
-  list.AddRect(box.min(), box.max(), color, rounding, 0, thickness);
+void outline(const Box& box, Color color, float rounding, float thickness) {
+  draw_list().AddRect(box.min(), box.max(), color, rounding, 0, thickness);
 }
 
-void arrowhead(ImDrawList& list, ImVec2 tip, float dx, float dy, float size, Color color) {
+void arrowhead(ImVec2 tip, float dx, float dy, float size, Color color) {
   const ImVec2 back(tip.x - dx * size, tip.y - dy * size);
   const float half = size * 0.5f;
-  list.AddTriangleFilled(tip, {back.x - dy * half, back.y + dx * half},
-                         {back.x + dy * half, back.y - dx * half}, color);
+  draw_list().AddTriangleFilled(tip, {back.x - dy * half, back.y + dx * half},
+                                {back.x + dy * half, back.y - dx * half}, color);
 }
 
 Color ink_on(Color ground) {
@@ -108,33 +114,38 @@ Touch touch(const char* id, const Box& box) {
   return result;
 }
 
-Box tab_box(const Fonts& fonts, ImVec2 top_left, const std::vector<std::string>& words, int index) {
-  float x = top_left.x;
-  for (int i = 0; i < index; ++i)
-    x += text_width(fonts.small, words[static_cast<std::size_t>(i)]) + 2 * kTabPad + kTabGap;
-  const float width = text_width(fonts.small, words[static_cast<std::size_t>(index)]) + 2 * kTabPad;
-  return {x, top_left.y, x + width, top_left.y + kTabHeight};
+std::vector<Box> tab_boxes(const Fonts& fonts, ImVec2 top_left,
+                           const std::vector<std::string>& words, float room) {
+  std::vector<float> widths;
+  for (const std::string& word : words)
+    widths.push_back(text_width(fonts.small, word) + 2 * kTabPad);
+  const std::vector<ImVec2> places = in_lines(widths, room, kTabGap, kTabHeight + 3);
+  std::vector<Box> boxes;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const float x = top_left.x + places[i].x, y = top_left.y + places[i].y;
+    boxes.push_back({x, y, x + widths[i], y + kTabHeight});
+  }
+  return boxes;
 }
 
 int draw_tabs(const PanelContext& context, const char* id, ImVec2 top_left,
-              const std::vector<std::string>& words, int chosen, float* end_x) {
-  ImDrawList& list = *ImGui::GetWindowDrawList();
+              const std::vector<std::string>& words, int chosen, float room) {
   const Palette& palette = context.palette;
   int result = chosen;
   ImGui::PushID(id);
+  const std::vector<Box> boxes = tab_boxes(context.fonts, top_left, words, room);
   for (int i = 0; i < static_cast<int>(words.size()); ++i) {
-    const Box box = tab_box(context.fonts, top_left, words, i);
+    const Box& box = boxes[static_cast<std::size_t>(i)];
     ImGui::PushID(i);
     const Touch touched = touch("tab", box);
     ImGui::PopID();
     if (touched.clicked) result = i;
     if (i == chosen)
-      fill(list, box, with_alpha(palette.accent, 0.18), 5);
+      fill(box, with_alpha(palette.accent, 0.18), 5);
     else if (touched.hovered)
-      fill(list, box, with_alpha(palette.text, 0.07), 5);
-    draw_text(list, context.fonts.small, box.center(), {0.5f, 0.5f},
+      fill(box, with_alpha(palette.text, 0.07), 5);
+    draw_text(context.fonts.small, box.center(), {0.5f, 0.5f},
               i == chosen ? palette.text : palette.text_dim, words[static_cast<std::size_t>(i)]);
-    if (end_x) *end_x = box.x1;
   }
   ImGui::PopID();
   return result;
@@ -142,59 +153,67 @@ int draw_tabs(const PanelContext& context, const char* id, ImVec2 top_left,
 
 void draw_empty(const PanelContext& context, const Box& box, std::string_view title,
                 std::string_view text) {
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const float width = std::min(box.width() - 24, 360.0f);
   if (width < 40 || box.height() < 30) return;
   const float height = wrapped_height(context.fonts.small, width, text);
   const float y = box.center().y - (height + 26) / 2;
-  draw_text(list, context.fonts.text, {box.center().x, y}, {0.5f, 0}, context.palette.text,
+  draw_text(context.fonts.text, {box.center().x, y}, {0.5f, 0}, context.palette.text,
             fitted(context.fonts.text, title, box.width() - 16));
   float line_y = y + 26;
   for_lines(context.fonts.small, width, text, [&](std::string_view line) {
-    draw_text(list, context.fonts.small, {box.center().x, line_y}, {0.5f, 0},
-              context.palette.text_dim, line);
+    draw_text(context.fonts.small, {box.center().x, line_y}, {0.5f, 0}, context.palette.text_dim,
+              line);
     line_y += line_step(context.fonts.small);
   });
 }
 
+std::vector<ImVec2> in_lines(const std::vector<float>& widths, float room, float gap, float pitch) {
+  std::vector<ImVec2> places;
+  ImVec2 at(0, 0);
+  for (const float width : widths) {
+    if (at.x > 0 && at.x + width > room) at = {0, at.y + pitch};
+    places.push_back(at);
+    at.x += width + gap;
+  }
+  return places;
+}
+
+double round_step(double least) {
+  const double power = std::pow(10.0, std::floor(std::log10(least)));
+  for (const double times : {1.0, 2.0, 5.0})
+    if (times * power >= least * (1 - 1e-9)) return times * power;
+  return 10 * power;
+}
+
+std::vector<std::size_t> some_of(std::size_t count, std::size_t most) {
+  std::vector<std::size_t> chosen;
+  const std::size_t taken = std::min(count, most);
+  for (std::size_t i = 0; i < taken; ++i)
+    chosen.push_back(taken == 1 ? count - 1 : i * (count - 1) / (taken - 1));
+  return chosen;
+}
+
 void draw_tooltip(const PanelContext& context, std::string_view title, const Pairs& rows) {
-  const ImFont* names = context.fonts.small;
-  const ImFont* values = context.fonts.small;
+  constexpr float kLine = 18, kTitle = 24, kGap = 16;
+  const ImFont* font = context.fonts.small;
   float name_width = 0, value_width = 0;
   for (const auto& [name, value] : rows) {
-    name_width = std::max(name_width, text_width(names, name));
-    value_width = std::max(value_width, text_width(values, value));
+    name_width = std::max(name_width, text_width(font, name));
+    value_width = std::max(value_width, text_width(font, value));
   }
-  const float title_width = text_width(context.fonts.text, title);
-  constexpr float kLine = 18, kTitle = 24, kGap = 16;
+  const float width =
+      std::max(text_width(context.fonts.text, title), name_width + kGap + value_width);
   ImGui::BeginTooltip();
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float width = std::max(title_width, name_width + kGap + value_width);
   ImGui::Dummy({width, kTitle + kLine * static_cast<float>(rows.size())});
-  draw_text(list, context.fonts.text, at, {0, 0}, context.palette.text, title);
+  draw_text(context.fonts.text, at, {0, 0}, context.palette.text, title);
   float y = at.y + kTitle;
   for (const auto& [name, value] : rows) {
-    draw_text(list, names, {at.x, y}, {0, 0}, context.palette.text_dim, name);
-    draw_text(list, values, {at.x + width, y}, {1, 0}, context.palette.text, value);
+    draw_text(font, {at.x, y}, {0, 0}, context.palette.text_dim, name);
+    draw_text(font, {at.x + width, y}, {1, 0}, context.palette.text, value);
     y += kLine;
   }
   ImGui::EndTooltip();
-}
-
-std::optional<SliceId> compute_slice(const Document& document, int rank, int step) {
-  const Trace& trace = document.trace;
-  if (!trace.is_ring() || rank < 0 || rank >= static_cast<int>(trace.ranks.size()))
-    return std::nullopt;
-  const int forward = document.axis.forward_steps();
-  const std::uint32_t row = trace.row_of(rank, ringscope::Lane::compute);
-  const auto& slices = trace.rows[row].slices;
-  for (std::uint32_t i = 0; i < slices.size(); ++i) {
-    const Slice& slice = slices[i];
-    if (slice.step < 0) continue;
-    if ((slice.pass == Pass::backward ? forward : 0) + slice.step == step) return SliceId{row, i};
-  }
-  return std::nullopt;
 }
 
 }  // namespace ringscope::viz

@@ -3,7 +3,8 @@
 
 #include <imgui.h>
 
-#include <optional>
+#include <cfloat>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,28 +26,33 @@ struct Box {
   bool contains(ImVec2 p) const { return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1; }
 };
 
+// Everything is drawn into the current ImGui window.
+inline ImDrawList& draw_list() { return *ImGui::GetWindowDrawList(); }
+
 // Return what is left of the current ImGui window, from its cursor to its lower right corner.
 Box content_box();
 
 // Return the height in window pixels. Fonts are larger on screens with several dots per pixel.
 float font_height(const ImFont* font);
 // Draw `text` so that its point `align` lies on `anchor`: {0, 0} is the text's top left, {0.5, 0.5}
-// its middle. Return the text's width.
-float draw_text(ImDrawList& list, const ImFont* font, ImVec2 anchor, ImVec2 align, Color color,
-                std::string_view text);
+// its middle. Text wider than `room` is cut as by fitted(). Return the width drawn.
+float draw_text(const ImFont* font, ImVec2 anchor, ImVec2 align, Color color, std::string_view text,
+                float room = FLT_MAX);
+// Draw small, dim text.
+float draw_label(const PanelContext& context, ImVec2 anchor, ImVec2 align, std::string_view text,
+                 float room = FLT_MAX);
 float text_width(const ImFont* font, std::string_view text);
 // Return `text`, cut and ended by dots if it is wider than `width`, or "" if nothing fits.
 std::string fitted(const ImFont* font, std::string_view text, float width);
 // Draw lines of at most `width`, broken at spaces. Return their height.
-float draw_wrapped(ImDrawList& list, const ImFont* font, ImVec2 top_left, float width, Color color,
+float draw_wrapped(const ImFont* font, ImVec2 top_left, float width, Color color,
                    std::string_view text);
 float wrapped_height(const ImFont* font, float width, std::string_view text);
 
-void fill(ImDrawList& list, const Box& box, Color color, float rounding = 0);
-void outline(ImDrawList& list, const Box& box, Color color, float rounding = 0,
-             float thickness = 1);
+void fill(const Box& box, Color color, float rounding = 0);
+void outline(const Box& box, Color color, float rounding = 0, float thickness = 1);
 // Draw a filled triangle whose point is at `tip` and faces along the unit vector (dx, dy).
-void arrowhead(ImDrawList& list, ImVec2 tip, float dx, float dy, float size, Color color);
+void arrowhead(ImVec2 tip, float dx, float dy, float size, Color color);
 
 // Return black or white, whichever reads better on `ground`.
 Color ink_on(Color ground);
@@ -57,22 +63,41 @@ struct Touch {
 };
 Touch touch(const char* id, const Box& box);
 
-// Draw short words side by side, of which one is chosen. Return the chosen one after this frame's
-// clicks; `end_x` receives the right end of the last tab.
+// Draw short words side by side, in lines of at most `room`, of which one is chosen. Return the
+// chosen one after this frame's clicks.
 int draw_tabs(const PanelContext& context, const char* id, ImVec2 top_left,
-              const std::vector<std::string>& words, int chosen, float* end_x = nullptr);
-// Return the box in which tab `index` is drawn.
-Box tab_box(const Fonts& fonts, ImVec2 top_left, const std::vector<std::string>& words, int index);
+              const std::vector<std::string>& words, int chosen, float room = FLT_MAX);
+// Return the boxes in which the tabs are drawn.
+std::vector<Box> tab_boxes(const Fonts& fonts, ImVec2 top_left,
+                           const std::vector<std::string>& words, float room = FLT_MAX);
 
 // Draw a title in the middle of `box`, and below it what the reader can do.
 void draw_empty(const PanelContext& context, const Box& box, std::string_view title,
                 std::string_view text);
 
+// Draw into a part of the window that scrolls and has no ground of its own.
+template <class Draw>
+void draw_child(const char* id, ImVec2 size, ImGuiWindowFlags flags, Draw&& draw) {
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, ImVec4(0, 0, 0, 0));
+  ImGui::BeginChild(id, size, false, flags);
+  draw();
+  ImGui::EndChild();
+  ImGui::PopStyleColor();
+}
+
+// Return where things of these widths lie in lines of at most `room`, relative to the first: `gap`
+// apart, and each line `pitch` below the one before.
+std::vector<ImVec2> in_lines(const std::vector<float>& widths, float room, float gap, float pitch);
+
+// Return the least of 1, 2 or 5 times a power of ten that is not below `least`.
+double round_step(double least);
+
+// Return up to `most` of `count` indices, spread evenly, with the first and the last. A single one is
+// the last.
+std::vector<std::size_t> some_of(std::size_t count, std::size_t most);
+
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 // Draw names and values beside the mouse.
 void draw_tooltip(const PanelContext& context, std::string_view title, const Pairs& rows);
-
-// Return the slice in which `rank` attends at step `step` of the step axis, or none if it did not.
-std::optional<SliceId> compute_slice(const Document& document, int rank, int step);
 
 }  // namespace ringscope::viz

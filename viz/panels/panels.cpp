@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "viz/model/session/commands.h"
+#include "viz/model/session/format.h"
 #include "viz/panels/drawing.h"
-#include "viz/panels/format.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
@@ -26,27 +26,23 @@ void draw_failure(const PanelContext& context) {
   const RunEnd& end = *document.trace.run->failure;
   const Palette& palette = context.palette;
   const Box box = content_box();
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const Touch touched = touch("failure", box);
-  if (touched.hovered) fill(list, box, with_alpha(palette.warning, 0.1), 4);
+  if (touched.hovered) fill(box, with_alpha(palette.warning, 0.1), 4);
   if (touched.clicked) session.go_to_failure();
   const float y = box.center().y;
   // The exclamation mark stands on a drawn disc, so it needs no special glyph.
-  list.AddCircleFilled({box.x0 + 8, y}, 8, palette.warning, 24);
-  draw_text(list, context.fonts.small, {box.x0 + 8, y}, {0.5f, 0.5f}, ink_on(palette.warning), "!");
+  draw_list().AddCircleFilled({box.x0 + 8, y}, 8, palette.warning, 24);
+  draw_text(context.fonts.small, {box.x0 + 8, y}, {0.5f, 0.5f}, ink_on(palette.warning), "!");
   float x = box.x0 + 24;
   std::string where = "This run failed";
   if (end.rank >= 0) where += fmt::format(" on rank {}", end.rank);
   if (end.step >= 0) where += fmt::format("{} step {}", end.rank >= 0 ? "," : " at", end.step);
-  x += draw_text(list, context.fonts.strong, {x, y}, {0, 0.5f}, palette.warning,
-                 fitted(context.fonts.strong, where, box.x1 - x)) +
-       14;
+  x += draw_text(context.fonts.strong, {x, y}, {0, 0.5f}, palette.warning, where, box.x1 - x) + 14;
   std::string message = end.message;
   std::replace_if(
       message.begin(), message.end(), [](unsigned char c) { return c < ' '; }, ' ');
   if (x < box.x1)
-    draw_text(list, context.fonts.text, {x, y}, {0, 0.5f}, palette.text,
-              fitted(context.fonts.text, message, box.x1 - x));
+    draw_text(context.fonts.text, {x, y}, {0, 0.5f}, palette.text, message, box.x1 - x);
 }
 
 // ---
@@ -121,9 +117,8 @@ std::string head_of(const Trace& trace, SliceId id) {
   if (slice.step < 0)
     return fmt::format("{} \u00b7 {} \u00b7 {}", trace.name(slice), trace.ranks[track].name,
                        trace.lanes[trace.rows[id.row].lane].name);
-  std::string text =
-      fmt::format("rank {} \u00b7 {}step {} \u00b7 {}", track,
-                  slice.pass == Pass::backward ? "backward " : "", slice.step, name_of(slice.kind));
+  std::string text = fmt::format("rank {} \u00b7 {} \u00b7 {}", track,
+                                 words_of_step(slice.pass, slice.step), name_of(slice.kind));
   if (slice.kv_owner >= 0)
     text += fmt::format(" \u00b7 {} of owner {}",
                         slice.payload == Payload::dkv ? "dK, dV" : "KV block", slice.kv_owner);
@@ -134,24 +129,18 @@ std::string head_of(const Trace& trace, SliceId id) {
 std::vector<std::string> facts_of(const Trace& trace, SliceId id) {
   const Slice& s = trace.slice(id);
   std::vector<std::string> facts;
-  const auto duration = static_cast<double>(s.duration_ns());
-  facts.push_back(time_text(duration));
-  if (s.peer >= 0 && s.kind == Kind::send) facts.push_back(fmt::format("to rank {}", s.peer));
-  if (s.peer >= 0 && s.kind == Kind::recv) facts.push_back(fmt::format("from rank {}", s.peer));
-  if (s.peer >= 0 && s.kind == Kind::wait) facts.push_back(fmt::format("for rank {}", s.peer));
-  if (s.bytes > 0) facts.push_back(bytes_text(static_cast<double>(s.bytes)));
+  facts.push_back(time_text(s.duration_ns()));
+  if (s.peer >= 0 && !preposition(s.kind).empty())
+    facts.push_back(fmt::format("{} rank {}", preposition(s.kind), s.peer));
+  if (s.bytes > 0) facts.push_back(bytes_text(s.bytes));
   if (s.kind == Kind::compute && s.step >= 0) {
-    facts.push_back(count_text(static_cast<double>(s.pairs)) + " pairs");
-    facts.push_back(flops_text(static_cast<double>(s.flops)));
-    if (s.cpu_ns > 0)
-      facts.push_back(time_text(static_cast<double>(s.cpu_ns)) + " of processor time");
-    facts.push_back(fmt::format("tiles: {} full, {} partial, {} skipped",
-                                count_text(static_cast<double>(s.tiles_full)),
-                                count_text(static_cast<double>(s.tiles_partial)),
-                                count_text(static_cast<double>(s.tiles_skipped))));
+    facts.push_back(count_text(s.pairs) + " pairs");
+    facts.push_back(flops_text(s.flops));
+    if (s.cpu_ns > 0) facts.push_back(time_text(s.cpu_ns) + " of processor time");
+    facts.push_back(fmt::format("tiles: {} full, {} partial, {} skipped", count_text(s.tiles_full),
+                                count_text(s.tiles_partial), count_text(s.tiles_skipped)));
   }
-  facts.push_back(
-      fmt::format("begins at {}", time_text(static_cast<double>(s.begin_ns - trace.begin_ns))));
+  facts.push_back(fmt::format("begins at {}", time_text(s.begin_ns - trace.begin_ns)));
   return facts;
 }
 
@@ -159,24 +148,22 @@ std::vector<std::string> facts_of(const Trace& trace, SliceId id) {
 void draw_slice(const PanelContext& context, const Box& box, SliceId id, std::string_view which) {
   const Trace& trace = context.session.document().trace;
   const Palette& palette = context.palette;
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const float y = (box.y0 + box.y1) / 2;
   const int world_size = trace.run ? trace.run->world_size : 1;
-  const Color color = slice_color(palette, context.session.theme, context.session.color_by,
-                                  trace.slice(id), world_size);
-  fill(list, {box.x0, y - 6, box.x0 + 12, y + 6}, color, 3);
+  const Color color =
+      slice_color(context.session.theme, context.session.color_by, trace.slice(id), world_size);
+  fill({box.x0, y - 6, box.x0 + 12, y + 6}, color, 3);
   float x = box.x0 + 20;
   const auto add = [&](std::string_view text, Color ink) {
     const std::string part = fitted(context.fonts.text, text, box.x1 - x);
-    x += draw_text(list, context.fonts.text, {x, y}, {0, 0.5f}, ink, part) + 14;
+    x += draw_text(context.fonts.text, {x, y}, {0, 0.5f}, ink, part) + 14;
     return part == text;
   };
   if (!add(head_of(trace, id), palette.text)) return;
   for (const std::string& fact : facts_of(trace, id))
     if (!add(fact, palette.text_dim)) return;
   const float width = text_width(context.fonts.small, which);
-  if (x + width <= box.x1)
-    draw_text(list, context.fonts.small, {box.x1, y}, {1, 0.5f}, palette.text_dim, which);
+  if (x + width <= box.x1) draw_label(context, {box.x1, y}, {1, 0.5f}, which);
 }
 
 // Tell a newcomer what the mouse does in the timeline, until they have used it there.
@@ -186,8 +173,7 @@ void draw_hint(const PanelContext& context, const Box& box, float used) {
       "keys";
   const ImFont* font = context.fonts.small;
   if (timeline_state().touched || used + text_width(font, kHint) + 24 > box.width()) return;
-  draw_text(*ImGui::GetWindowDrawList(), font, {box.x1, box.center().y}, {1, 0.5f},
-            context.palette.text_dim, kHint);
+  draw_text(font, {box.x1, box.center().y}, {1, 0.5f}, context.palette.text_dim, kHint);
 }
 
 }  // namespace
@@ -201,14 +187,12 @@ void draw_details(const PanelContext& context) {
   };
   if (valid(session.hovered)) return draw_slice(context, box, *session.hovered, "under the mouse");
   if (valid(session.selected)) return draw_slice(context, box, *session.selected, "selected");
-  std::string text = fmt::format("{} slices \u00b7 {} {} \u00b7 {}",
-                                 count_text(static_cast<double>(trace.slice_count)),
+  std::string text = fmt::format("{} slices \u00b7 {} {} \u00b7 {}", count_text(trace.slice_count),
                                  trace.ranks.size(), trace.is_ring() ? "ranks" : "processes",
-                                 time_text(static_cast<double>(trace.wall_ns())));
+                                 time_text(trace.wall_ns()));
   for (const std::string& notice : trace.notices) text += " \u00b7 " + notice;
-  const float used =
-      draw_text(*ImGui::GetWindowDrawList(), context.fonts.text, {box.x0, box.center().y},
-                {0, 0.5f}, context.palette.text_dim, fitted(context.fonts.text, text, box.width()));
+  const float used = draw_text(context.fonts.text, {box.x0, box.center().y}, {0, 0.5f},
+                               context.palette.text_dim, text, box.width());
   draw_hint(context, box, used);
 }
 

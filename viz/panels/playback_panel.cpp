@@ -6,8 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include "viz/model/session/format.h"
 #include "viz/panels/drawing.h"
-#include "viz/panels/format.h"
 #include "viz/panels/panels.h"
 
 namespace ringscope::viz {
@@ -19,18 +19,18 @@ constexpr float kLeastBar = 60;
 
 enum class Icon { to_start, step_back, play, pause, step_forward, to_end };
 
-void draw_icon(ImDrawList& list, Icon icon, ImVec2 c, Color color) {
+void draw_icon(Icon icon, ImVec2 c, Color color) {
   const float s = 6;
   const auto right = [&](float x) {
-    list.AddTriangleFilled({c.x + x - s * 0.6f, c.y - s}, {c.x + x + s * 0.8f, c.y},
-                           {c.x + x - s * 0.6f, c.y + s}, color);
+    draw_list().AddTriangleFilled({c.x + x - s * 0.6f, c.y - s}, {c.x + x + s * 0.8f, c.y},
+                                  {c.x + x - s * 0.6f, c.y + s}, color);
   };
   const auto left = [&](float x) {
-    list.AddTriangleFilled({c.x + x + s * 0.6f, c.y - s}, {c.x + x + s * 0.6f, c.y + s},
-                           {c.x + x - s * 0.8f, c.y}, color);
+    draw_list().AddTriangleFilled({c.x + x + s * 0.6f, c.y - s}, {c.x + x + s * 0.6f, c.y + s},
+                                  {c.x + x - s * 0.8f, c.y}, color);
   };
   const auto bar = [&](float x) {
-    list.AddRectFilled({c.x + x - 1.5f, c.y - s}, {c.x + x + 1.5f, c.y + s}, color);
+    draw_list().AddRectFilled({c.x + x - 1.5f, c.y - s}, {c.x + x + 1.5f, c.y + s}, color);
   };
   switch (icon) {
     case Icon::play:
@@ -60,8 +60,7 @@ void icon_button(const PanelContext& context, const char* id, Icon icon, Command
   const float height = ImGui::GetFrameHeight();
   if (ImGui::Button(id, {kButton, height})) context.session.run(command);
   const ImVec2 low = ImGui::GetItemRectMin(), high = ImGui::GetItemRectMax();
-  draw_icon(*ImGui::GetWindowDrawList(), icon, {(low.x + high.x) / 2, (low.y + high.y) / 2},
-            context.palette.text);
+  draw_icon(icon, {(low.x + high.x) / 2, (low.y + high.y) / 2}, context.palette.text);
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", help);
   ImGui::SameLine(0, kButtonGap);
 }
@@ -87,9 +86,8 @@ void draw_speed(const PanelContext& context) {
   ImGui::SameLine(0, 0);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::Dummy({kSpeedWidth, ImGui::GetFrameHeight()});
-  draw_text(*ImGui::GetWindowDrawList(), context.fonts.text,
-            {at.x + kSpeedWidth / 2, at.y + ImGui::GetFrameHeight() / 2}, {0.5f, 0.5f},
-            context.palette.text, text);
+  draw_text(context.fonts.text, {at.x + kSpeedWidth / 2, at.y + ImGui::GetFrameHeight() / 2},
+            {0.5f, 0.5f}, context.palette.text, text);
   ImGui::SameLine(0, 0);
   if (ImGui::Button("+##faster", {22, 0})) session.run(Command::faster);
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("Twice the speed");
@@ -104,10 +102,9 @@ std::string words(const Session& session, int brief) {
     const int at = session.axis_mode == AxisMode::steps
                        ? std::clamp(static_cast<int>(position), 0, axis.steps() - 1)
                        : axis.step_at(0, axis.time_at(AxisMode::time, 0, position));
-    const bool backward = at >= axis.forward_steps();
-    const int base = backward ? axis.forward_steps() : 0;
-    const int count = backward ? axis.steps() - base : axis.forward_steps();
-    step = fmt::format("{}step {}", backward ? "backward " : "", at - base);
+    const bool backward = axis.is_backward(at);
+    const int count = backward ? axis.steps() - axis.forward_steps() : axis.forward_steps();
+    step = words_of_step(backward ? Pass::backward : Pass::forward, axis.ring_step(at));
     if (brief == 0) step += fmt::format(" (0 to {})", count - 1);
   }
   if (session.axis_mode == AxisMode::steps) return step;
@@ -131,9 +128,9 @@ void draw_bar(const PanelContext& context, float width) {
   const bool lit = ImGui::IsItemActive() || ImGui::IsItemHovered();
   const double share = length > 0 ? std::clamp(session.playback.position() / length, 0.0, 1.0) : 0;
   const float x = x0 + room * static_cast<float>(share);
-  ImDrawList& list = *ImGui::GetWindowDrawList();
-  list.AddRectFilled({x0, y - 2}, {x0 + room, y + 2}, mix(palette.panel, palette.text, 0.16), 2);
-  list.AddRectFilled({x0, y - 2}, {x, y + 2}, palette.accent, 2);
+  draw_list().AddRectFilled({x0, y - 2}, {x0 + room, y + 2}, mix(palette.panel, palette.text, 0.16),
+                            2);
+  draw_list().AddRectFilled({x0, y - 2}, {x, y + 2}, palette.accent, 2);
 
   const Axis& axis = session.document().axis;
   if (length > 0 && room / static_cast<float>(std::max(1, axis.steps())) >= 6) {
@@ -144,11 +141,11 @@ void draw_bar(const PanelContext& context, float width) {
       const float tick = x0 + room * static_cast<float>(position / length);
       const bool first_backward = step == axis.forward_steps();
       const float reach = first_backward ? 8.0f : 5.0f;
-      list.AddLine({tick, y - reach}, {tick, y + reach}, palette.text_dim);
+      draw_list().AddLine({tick, y - reach}, {tick, y + reach}, palette.text_dim);
     }
   }
-  list.AddCircleFilled({x, y}, lit ? 8.0f : 7.0f, palette.playhead);
-  list.AddCircleFilled({x, y}, lit ? 4.0f : 3.0f, palette.panel);
+  draw_list().AddCircleFilled({x, y}, lit ? 8.0f : 7.0f, palette.playhead);
+  draw_list().AddCircleFilled({x, y}, lit ? 4.0f : 3.0f, palette.panel);
 }
 
 }  // namespace
@@ -172,8 +169,8 @@ void draw_playback(const PanelContext& context) {
   std::string text = words(context.session, 0);
   for (int brief = 1; brief <= 2 && text_width(context.fonts.text, text) > box.width(); ++brief)
     text = words(context.session, brief);
-  draw_text(*ImGui::GetWindowDrawList(), context.fonts.text, {box.x1, y}, {1, 0.5f},
-            context.palette.text_dim, fitted(context.fonts.text, text, box.width()));
+  draw_text(context.fonts.text, {box.x1, y}, {1, 0.5f}, context.palette.text_dim, text,
+            box.width());
 }
 
 }  // namespace ringscope::viz

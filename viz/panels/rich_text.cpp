@@ -14,10 +14,10 @@ constexpr float kBlockGap = 8, kIndent = 16, kCodePad = 3;
 
 class Setter {
  public:
-  // Without a list the text is only measured, not drawn.
-  Setter(const PanelContext& context, ImDrawList* list, ImVec2 at, float width, bool lit)
+  // Unless `draws` is set, the text is only measured.
+  Setter(const PanelContext& context, bool draws, ImVec2 at, float width, bool lit)
       : context_(context),
-        list_(list),
+        draws_(draws),
         at_(at),
         width_(std::max(width, 1.0f)),
         ink_(lit ? context.palette.text : context.palette.text_dim),
@@ -28,8 +28,8 @@ class Setter {
       if (&block != blocks.data()) y_ += block.item && was_item_ ? kBlockGap / 2 : kBlockGap;
       was_item_ = block.item;
       left_ = block.item ? std::min(kIndent, width_ / 4) : 0;
-      if (block.item && list_)
-        draw_text(*list_, context_.fonts.text, {at_.x + 3, at_.y + y_ + line_ / 2}, {0, 0.5f}, ink_,
+      if (block.item && draws_)
+        draw_text(context_.fonts.text, {at_.x + 3, at_.y + y_ + line_ / 2}, {0, 0.5f}, ink_,
                   "\u2022");
       set_words(block.words);
       y_ += line_;
@@ -115,22 +115,22 @@ class Setter {
   // `lead` and `pad` are the widths of the ground before and behind the text.
   void draw(TextStyle style, std::string_view text, float width, float lead, float pad,
             float bridge) {
-    if (!list_) return;
+    if (!draws_) return;
     const Palette& palette = context_.palette;
     const float x = at_.x + x_, middle = at_.y + y_ + line_ / 2;
     if (style == TextStyle::code) {
       const Color ground = mix(palette.panel, palette.text, 0.1);
       const Box box{x, middle - line_ * 0.43f, x + lead + width + pad, middle + line_ * 0.43f};
       // Fill the space too, from the end of the text before, and square the corners that face it.
-      if (bridge > 0) fill(*list_, {x - bridge - pad, box.y0, x + pad, box.y1}, ground);
-      fill(*list_, box, ground, 3);
+      if (bridge > 0) fill({x - bridge - pad, box.y0, x + pad, box.y1}, ground);
+      fill(box, ground, 3);
     }
     const Color ink = style == TextStyle::emphasis ? mix(ink_, palette.accent, 0.55) : ink_;
-    draw_text(*list_, font_of(style), {x + lead, middle}, {0, 0.5f}, ink, text);
+    draw_text(font_of(style), {x + lead, middle}, {0, 0.5f}, ink, text);
   }
 
   const PanelContext& context_;
-  ImDrawList* list_;
+  bool draws_;
   ImVec2 at_;
   float width_;
   Color ink_;
@@ -141,13 +141,13 @@ class Setter {
 
 }  // namespace
 
-float draw_rich(const PanelContext& context, ImDrawList& list, ImVec2 top_left, float width,
-                bool lit, std::string_view text) {
-  return Setter(context, &list, top_left, width, lit).set(rich_blocks(text));
+float draw_rich(const PanelContext& context, ImVec2 top_left, float width, bool lit,
+                std::string_view text) {
+  return Setter(context, true, top_left, width, lit).set(rich_blocks(text));
 }
 
 float rich_height(const PanelContext& context, float width, std::string_view text) {
-  return Setter(context, nullptr, {0, 0}, width, false).set(rich_blocks(text));
+  return Setter(context, false, {0, 0}, width, false).set(rich_blocks(text));
 }
 
 }  // namespace ringscope::viz

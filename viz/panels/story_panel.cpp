@@ -20,18 +20,16 @@ constexpr float kNumber = 30, kPadX = 10, kPadY = 9, kCardGap = 2, kPlace = 22;
 void draw_header(const PanelContext& context, const Box& box) {
   const Session& session = context.session;
   const Palette& palette = context.palette;
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const float y = box.y0 + 13;
-  draw_text(list, context.fonts.strong, {box.x0, y}, {0, 0.5f}, palette.text, "Story");
+  draw_text(context.fonts.strong, {box.x0, y}, {0, 0.5f}, palette.text, "Story");
   const std::size_t count = session.story().size();
-  draw_text(list, context.fonts.small, {box.x1, y}, {1, 0.5f}, palette.text_dim,
-            fmt::format("{} of {}", session.story_at + 1, count));
+  draw_label(context, {box.x1, y}, {1, 0.5f}, fmt::format("{} of {}", session.story_at + 1, count));
   const float share = static_cast<float>(session.story_at + 1) / static_cast<float>(count);
   const Box bar{box.x0, box.y0 + 28, box.x1, box.y0 + 31};
-  fill(list, bar, mix(palette.panel, palette.text, 0.12), 1.5f);
+  fill(bar, mix(palette.panel, palette.text, 0.12), 1.5f);
   if (share > 0)
-    fill(list, {bar.x0, bar.y0, bar.x0 + std::max(3.0f, bar.width() * share), bar.y1},
-         palette.accent, 1.5f);
+    fill({bar.x0, bar.y0, bar.x0 + std::max(3.0f, bar.width() * share), bar.y1}, palette.accent,
+         1.5f);
 }
 
 // Draw one paragraph into `card`, with its text in lines of at most `width`.
@@ -39,7 +37,6 @@ void draw_paragraph(const PanelContext& context, int index, const Box& card, flo
   Session& session = context.session;
   const Palette& palette = context.palette;
   const StoryStep& told = session.story()[static_cast<std::size_t>(index)];
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const bool current = index == session.story_at;
   ImGui::PushID(index);
   const Touch touched = touch("paragraph", card);
@@ -47,23 +44,21 @@ void draw_paragraph(const PanelContext& context, int index, const Box& card, flo
   if (touched.clicked) session.tell(index);
   if (!ImGui::IsRectVisible(card.min(), card.max())) return;
   if (current) {
-    fill(list, card, mix(palette.panel, palette.accent, 0.11), 7);
-    fill(list, {card.x0, card.y0 + 7, card.x0 + 3, card.y1 - 7}, palette.accent, 1.5f);
+    fill(card, mix(palette.panel, palette.accent, 0.11), 7);
+    fill({card.x0, card.y0 + 7, card.x0 + 3, card.y1 - 7}, palette.accent, 1.5f);
   } else if (touched.hovered) {
-    fill(list, card, with_alpha(palette.text, 0.05), 7);
+    fill(card, with_alpha(palette.text, 0.05), 7);
   }
   const float line = std::round(font_height(context.fonts.text) * 1.42f);
-  draw_text(list, context.fonts.small,
+  draw_text(context.fonts.small,
             {card.x0 + kNumber - 9, std::round(card.y0 + kPadY + line / 2 + 1)}, {1, 0.5f},
             current ? palette.accent : palette.text_dim, std::to_string(index + 1));
-  const float height = draw_rich(context, list, {card.x0 + kNumber, card.y0 + kPadY}, width,
+  const float height = draw_rich(context, {card.x0 + kNumber, card.y0 + kPadY}, width,
                                  current || touched.hovered, told.text);
   const std::string place = place_of(told);
   if (current && !place.empty())
-    draw_text(list, context.fonts.small,
-              {card.x0 + kNumber, card.y0 + kPadY + height + kPlace / 2 + 2}, {0, 0.5f},
-              mix(palette.text_dim, palette.accent, 0.5),
-              fitted(context.fonts.small, place, width));
+    draw_text(context.fonts.small, {card.x0 + kNumber, card.y0 + kPadY + height + kPlace / 2 + 2},
+              {0, 0.5f}, mix(palette.text_dim, palette.accent, 0.5), place, width);
 }
 
 // Draw all paragraphs. Scroll to the current one if it or the panel's size has changed.
@@ -105,14 +100,14 @@ void draw_paragraphs(const PanelContext& context) {
 // Fade out paragraphs that are cut off.
 void draw_fades(const PanelContext& context, const Box& box) {
   constexpr float kFade = 18;
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const Color ground = context.palette.panel, clear = with_alpha(ground, 0);
   const float right = box.x1 - ImGui::GetStyle().ScrollbarSize;
   if (ImGui::GetScrollY() > 0)
-    list.AddRectFilledMultiColor(box.min(), {right, box.y0 + kFade}, ground, ground, clear, clear);
+    draw_list().AddRectFilledMultiColor(box.min(), {right, box.y0 + kFade}, ground, ground, clear,
+                                        clear);
   if (ImGui::GetScrollY() < ImGui::GetScrollMaxY())
-    list.AddRectFilledMultiColor({box.x0, box.y1 - kFade}, {right, box.y1}, clear, clear, ground,
-                                 ground);
+    draw_list().AddRectFilledMultiColor({box.x0, box.y1 - kFade}, {right, box.y1}, clear, clear,
+                                        ground, ground);
 }
 
 void draw_buttons(const PanelContext& context, float width) {
@@ -147,12 +142,10 @@ void draw_story(const PanelContext& context) {
   const bool buttons = box.height() > 200;
   const float room = box.height() - kHeader - (buttons ? kFooter + kStoryGap : 0);
   ImGui::SetCursorScreenPos({box.x0 - 6, box.y0 + kHeader});
-  ImGui::PushStyleColor(ImGuiCol_ChildBg, ImVec4(0, 0, 0, 0));
-  ImGui::BeginChild("paragraphs", {box.width() + 12, room}, false);
-  draw_paragraphs(context);
-  draw_fades(context, {box.x0 - 6, box.y0 + kHeader, box.x1 + 6, box.y0 + kHeader + room});
-  ImGui::EndChild();
-  ImGui::PopStyleColor();
+  draw_child("paragraphs", {box.width() + 12, room}, 0, [&] {
+    draw_paragraphs(context);
+    draw_fades(context, {box.x0 - 6, box.y0 + kHeader, box.x1 + 6, box.y0 + kHeader + room});
+  });
   if (!buttons) return;
   ImGui::SetCursorScreenPos({box.x0, box.y1 - kFooter});
   draw_buttons(context, box.width());

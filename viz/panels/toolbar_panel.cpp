@@ -202,9 +202,8 @@ void draw_toolbar(const PanelContext& context) {
   if (titled) {
     used += title;
     const Box box = content_box();
-    draw_text(*ImGui::GetWindowDrawList(), context.fonts.title,
-              {box.x0, box.y0 + ImGui::GetFrameHeight() / 2}, {0, 0.5f}, context.palette.text,
-              kTitle);
+    draw_text(context.fonts.title, {box.x0, box.y0 + ImGui::GetFrameHeight() / 2}, {0, 0.5f},
+              context.palette.text, kTitle);
     ImGui::Dummy({title - kItemGap, 1});
     ImGui::SameLine(0, kItemGap);
   }

@@ -15,15 +15,6 @@ RINGSCOPE_INCLUDE_FILE(ringscope_font_title, RINGSCOPE_FONT_TITLE);
 
 namespace ringscope::viz {
 
-Image atlas_image(ImFontAtlas& atlas) {
-  unsigned char* pixels = nullptr;
-  int width = 0, height = 0;
-  atlas.GetTexDataAsRGBA32(&pixels, &width, &height);
-  Image image(width, height);
-  std::copy_n(reinterpret_cast<const Color*>(pixels), image.pixels.size(), image.pixels.begin());
-  return image;
-}
-
 #ifdef RINGSCOPE_FONT
 
 namespace {
@@ -76,6 +67,45 @@ Fonts add_fonts(ImFontAtlas& atlas, float scale) {
 std::string_view font_name() { return "ImGui's own"; }
 
 #endif
+
+namespace {
+
+// Return the picture of `atlas`, which is built first if necessary.
+Image atlas_image(ImFontAtlas& atlas) {
+  unsigned char* pixels = nullptr;
+  int width = 0, height = 0;
+  atlas.GetTexDataAsRGBA32(&pixels, &width, &height);
+  Image image(width, height);
+  std::copy_n(reinterpret_cast<const Color*>(pixels), image.pixels.size(), image.pixels.begin());
+  return image;
+}
+
+}  // namespace
+
+ImGuiSession::ImGuiSession(TextureStore& textures, float scale) : context_(ImGui::CreateContext()) {
+  ImGuiIO& io = ImGui::GetIO();
+  io.IniFilename = nullptr;  // settings are saved only by preferences.h
+  io.LogFilename = nullptr;
+  io.BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;
+  fonts_ = add_fonts(*io.Fonts, scale);
+  io.FontGlobalScale = 1 / scale;
+  io.DisplayFramebufferScale = {scale, scale};
+  io.Fonts->Flags |= ImFontAtlasFlags_NoBakedLines;
+  io.Fonts->SetTexID(textures.update("fonts", atlas_image(*io.Fonts)));
+}
+
+void begin_root_window() {
+  ImGui::SetNextWindowPos({0, 0});
+  ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
+  ImGui::Begin("root", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
+                   ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
+  ImGui::PopStyleVar(3);
+}
 
 void apply_style(ImGuiStyle& style, const Palette& palette, Theme theme) {
   style = ImGuiStyle();

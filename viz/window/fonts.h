@@ -1,4 +1,4 @@
-// Sets the look of the viewer: its typeface and the style of its widgets.
+// Sets up Dear ImGui, and the look of the viewer: its typeface and the style of its widgets.
 #pragma once
 
 #include <imgui.h>
@@ -14,14 +14,30 @@ namespace ringscope::viz {
 // The typeface is compiled into the program, so a picture does not depend on the machine that draws
 // it. ImGui's own typeface replaces it if the build did not find it.
 
-// Add all sizes to `atlas`, at `scale` pixels per point. The atlas must still be built.
-Fonts add_fonts(ImFontAtlas& atlas, float scale);
-
-// Return the picture of `atlas`, which is built first if necessary.
-Image atlas_image(ImFontAtlas& atlas);
-
 // Return the typeface's name. Pictures are comparable only between equal names.
 std::string_view font_name();
+
+// ---
+// An ImGui context that reads and writes no files, with our fonts as texture "fonts" of `textures`.
+
+class ImGuiSession {
+ public:
+  // `scale` is the number of screen pixels per pixel of ImGui's.
+  ImGuiSession(TextureStore& textures, float scale);
+  ~ImGuiSession() { ImGui::DestroyContext(context_); }
+  ImGuiSession(const ImGuiSession&) = delete;
+  ImGuiSession& operator=(const ImGuiSession&) = delete;
+
+  const Fonts& fonts() const { return fonts_; }
+  void make_current() const { ImGui::SetCurrentContext(context_); }
+
+ private:
+  ImGuiContext* context_;
+  Fonts fonts_;
+};
+
+// Begin a window over all of the display, without frame and padding. End it by ImGui::End().
+void begin_root_window();
 
 // ---
 // The look of widgets: colours of the palette, round corners, padding.

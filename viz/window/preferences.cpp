@@ -9,7 +9,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <utility>
 
 #include "core/base/files.h"
 
@@ -19,6 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostBytes = 1 << 16;
+constexpr std::pair<const char*, float Splits::*> kSplits[] = {{"timeline", &Splits::timeline},
+                                                               {"ring", &Splits::ring},
+                                                               {"mask", &Splits::mask},
+                                                               {"story", &Splits::story}};
 
 // Return the member `name` of an object, or null if it is missing.
 const rapidjson::Value* member(const rapidjson::Value& object, const char* name) {
@@ -89,10 +93,7 @@ Preferences parse_preferences(const std::string& text) {
   read(json, "maximized", p.maximized);
   if (const rapidjson::Value* const splits = member(json, "splits");
       splits != nullptr && splits->IsObject()) {
-    read(*splits, "timeline", p.splits.timeline);
-    read(*splits, "ring", p.splits.ring);
-    read(*splits, "mask", p.splits.mask);
-    read(*splits, "story", p.splits.story);
+    for (const auto& [name, split] : kSplits) read(*splits, name, p.splits.*split);
   }
   return p;
 }
@@ -103,10 +104,6 @@ std::string preferences_text(const Preferences& p) {
   const auto integer = [&writer](const char* name, int value) {
     writer.Key(name);
     writer.Int(value);
-  };
-  const auto share = [&writer](const char* name, float value) {
-    writer.Key(name);
-    writer.Double(std::round(double{value} * 1e4) / 1e4);
   };
   writer.StartObject();
   writer.Key("theme");
@@ -123,10 +120,10 @@ std::string preferences_text(const Preferences& p) {
   writer.Bool(p.maximized);
   writer.Key("splits");
   writer.StartObject();
-  share("timeline", p.splits.timeline);
-  share("ring", p.splits.ring);
-  share("mask", p.splits.mask);
-  share("story", p.splits.story);
+  for (const auto& [name, split] : kSplits) {
+    writer.Key(name);
+    writer.Double(std::round(double{p.splits.*split} * 1e4) / 1e4);
+  }
   writer.EndObject();
   writer.EndObject();
   return std::string(buffer.GetString(), buffer.GetSize()) + "\n";

@@ -3,7 +3,7 @@
 #include <imgui.h>
 
 #include "viz/panels/charts/loss_picture.h"
-#include "viz/panels/charts/sweep_charts.h"
+#include "viz/panels/charts/sweep_picture.h"
 #include "viz/window/fonts.h"
 #include "viz/window/png.h"
 #include "viz/window/software_renderer.h"
@@ -14,45 +14,22 @@ namespace {
 
 constexpr float kScale = 1.25f;  // pixels per point
 
-// Runs ImGui for one frame without a window.
-class Canvas {
- public:
-  Canvas(int width, int height, float scale) : context_(ImGui::CreateContext()) {
-    ImGuiIO& io = ImGui::GetIO();
-    io.IniFilename = nullptr;
-    io.LogFilename = nullptr;
-    io.BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;
-    fonts_ = add_fonts(*io.Fonts, scale);
-    io.FontGlobalScale = 1 / scale;
-    io.DisplayFramebufferScale = {scale, scale};
-    io.DisplaySize = {static_cast<float>(width) / scale, static_cast<float>(height) / scale};
-    io.DeltaTime = 1;
-    io.Fonts->Flags |= ImFontAtlasFlags_NoBakedLines;
-    io.Fonts->SetTexID(textures_.update("fonts", atlas_image(*io.Fonts)));
-  }
-  ~Canvas() { ImGui::DestroyContext(context_); }
-  Canvas(const Canvas&) = delete;
-  Canvas& operator=(const Canvas&) = delete;
-
-  const Fonts& fonts() const { return fonts_; }
-
- private:
-  ImGuiContext* context_;
-  SoftwareTextures textures_;
-  Fonts fonts_;
-};
-
 }  // namespace
 
 Image still_image(int width, int height,
                   const std::function<void(const ChartDrawing& drawing, const Box& box)>& draw) {
-  const Canvas canvas(width, height, kScale);
+  SoftwareTextures textures;
+  const ImGuiSession imgui(textures, kScale);
+  const ImVec2 size(static_cast<float>(width) / kScale, static_cast<float>(height) / kScale);
+  ImGui::GetIO().DisplaySize = size;
+  ImGui::GetIO().DeltaTime = 1;
   const Theme theme = Theme::dark;
   const Palette& palette = palette_of(theme);
   apply_style(ImGui::GetStyle(), palette, theme);
   ImGui::NewFrame();
-  const ImVec2 size = ImGui::GetIO().DisplaySize;
-  draw({*ImGui::GetBackgroundDrawList(), canvas.fonts(), palette, theme}, {0, 0, size.x, size.y});
+  begin_root_window();
+  draw({imgui.fonts(), palette, theme}, {0, 0, size.x, size.y});
+  ImGui::End();
   ImGui::Render();
   Image image(width, height, 0xff000000u);
   render(*ImGui::GetDrawData(), image);

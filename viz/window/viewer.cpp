@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "viz/model/session/commands.h"
-#include "viz/panels/format.h"
+#include "viz/model/session/format.h"
 #include "viz/panels/panels.h"
 #include "viz/window/fonts.h"
 #include "viz/window/software_renderer.h"
@@ -21,8 +21,10 @@ constexpr ImGuiWindowFlags kOverlay = ImGuiWindowFlags_NoDecoration | ImGuiWindo
                                       ImGuiWindowFlags_NoSavedSettings |
                                       ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoNav;
 
-}  // namespace
+// ---
+// What is drawn over the panels or instead of them: loading, an error, a short notice.
 
+// Draw the progress of loading in the middle of the ImGui window that the caller has begun.
 void draw_loading(const LoadProgress& progress, const Fonts& fonts, const Palette& palette) {
   const auto total = static_cast<double>(progress.bytes_total.load());
   const auto done = static_cast<double>(progress.bytes_done.load());
@@ -48,6 +50,7 @@ void draw_loading(const LoadProgress& progress, const Fonts& fonts, const Palett
           palette.text_dim);
 }
 
+// Draw a dialog. Return true if it was closed.
 bool draw_error(const std::string& text, const Fonts& fonts, const Palette& palette) {
   const ImVec2 display = ImGui::GetIO().DisplaySize;
   const ImVec2 middle(display.x / 2, display.y / 2);
@@ -80,6 +83,7 @@ bool draw_error(const std::string& text, const Fonts& fonts, const Palette& pale
   return closed;
 }
 
+// Draw a notice at the bottom, with `opacity` in [0, 1].
 void draw_notice(const std::string& text, float opacity, const Palette& palette) {
   const ImVec2 display = ImGui::GetIO().DisplaySize;
   ImGui::SetNextWindowPos({display.x / 2, display.y - 90}, ImGuiCond_Always, {0.5f, 1});
@@ -94,7 +98,8 @@ void draw_notice(const std::string& text, float opacity, const Palette& palette)
   ImGui::PopStyleVar(2);
 }
 
-namespace {
+// ---
+// The viewer's frame.
 
 constexpr float kNoticeSeconds = 4;
 constexpr int kTextFrames = 4;  // from requesting a text field until ImGui reports it active
@@ -106,7 +111,7 @@ constexpr std::pair<SpecialKey, ImGuiKey> kTextKeys[] = {
     {SpecialKey::backspace, ImGuiKey_Backspace}, {SpecialKey::enter, ImGuiKey_Enter}};
 
 std::optional<Command> command_of(const Key& key) {
-  const auto bindings = key_bindings();
+  const std::vector<KeyBinding>& bindings = key_bindings();
   const auto found = std::find_if(bindings.begin(), bindings.end(),
                                   [&key](const KeyBinding& b) { return b.key == key; });
   if (found == bindings.end()) return std::nullopt;
@@ -119,25 +124,15 @@ Viewer::Viewer(TextureStore& textures, float scale) : textures_(textures) {
   if (ImGui::GetCurrentContext() != nullptr)
     throw std::logic_error("a viewer is there already; there can be one at a time");
   IMGUI_CHECKVERSION();
-  context_ = ImGui::CreateContext();
+  imgui_.emplace(textures, scale);
   ImGuiIO& io = ImGui::GetIO();
-  io.IniFilename = nullptr;  // settings are saved only by preferences.h
-  io.LogFilename = nullptr;
-  io.BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;
   io.ConfigWindowsMoveFromTitleBarOnly = true;
   for (const auto& [key, imgui_key] : kTextKeys) io.KeyMap[imgui_key] = static_cast<int>(imgui_key);
-  fonts_ = add_fonts(*io.Fonts, scale);
-  io.FontGlobalScale = 1 / scale;
-  io.DisplayFramebufferScale = {scale, scale};
-  io.Fonts->Flags |= ImFontAtlasFlags_NoBakedLines;
-  io.Fonts->SetTexID(textures_.update("fonts", atlas_image(*io.Fonts)));
 }
 
 Viewer::Viewer(Session session, TextureStore& textures, float scale) : Viewer(textures, scale) {
   open(std::move(session));
 }
-
-Viewer::~Viewer() { ImGui::DestroyContext(context_); }
 
 void Viewer::open(Session session) {
   session_.emplace(std::move(session));
@@ -229,21 +224,12 @@ void Viewer::draw_root(const FrameInput& input) {
   const Theme theme = session_ ? session_->theme : Theme::dark;
   const Palette& palette = palette_of(theme);
   apply_style(ImGui::GetStyle(), palette, theme);
-  ImGui::SetNextWindowPos({0, 0});
-  ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
-  ImGui::Begin("root", nullptr,
-               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
-                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
-                   ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
-  ImGui::PopStyleVar(3);
+  begin_root_window();
   if (loading_ != nullptr) {
-    draw_loading(*loading_, fonts_, palette);
+    draw_loading(*loading_, imgui_->fonts(), palette);
   } else if (session_) {
     advance(*session_, input.seconds);
-    const PanelContext context{*session_, textures_, fonts_, palette};
+    const PanelContext context{*session_, textures_, imgui_->fonts(), palette};
     draw_workspace(context, splits);
     if (session_->show_help) draw_help(context);
   }
@@ -252,15 +238,15 @@ void Viewer::draw_root(const FrameInput& input) {
     draw_notice(notice_, std::min(1.0f, notice_seconds_), palette);
     notice_seconds_ -= input.seconds;
   }
-  if (showing_error() && draw_error(error_, fonts_, palette)) error_.clear();
+  if (showing_error() && draw_error(error_, imgui_->fonts(), palette)) error_.clear();
 }
 
 const ImDrawData& Viewer::frame(const FrameInput& input) {
-  ImGui::SetCurrentContext(context_);
+  imgui_->make_current();
   if (settling_ > 0) --settling_;
   feed(input);
   ImGui::NewFrame();
-  ImGui::PushFont(fonts_.text);
+  ImGui::PushFont(imgui_->fonts().text);
   draw_root(input);
   ImGui::PopFont();
   ImGui::Render();

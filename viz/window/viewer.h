@@ -1,4 +1,4 @@
-// Draws one frame of the viewer, from input to draw lists, and what lies over its panels.
+// Draws one frame of the viewer, from input to draw lists.
 #pragma once
 
 #include <imgui.h>
@@ -12,21 +12,10 @@
 #include "viz/model/session/session.h"
 #include "viz/model/trace/trace_loader.h"
 #include "viz/panels/panels.h"
+#include "viz/window/fonts.h"
 #include "viz/window/workspace.h"
 
 namespace ringscope::viz {
-
-// ---
-// What is drawn over the panels or instead of them: loading, an error, a short notice.
-
-// Draw the progress of loading in the middle of the ImGui window that the caller has begun.
-void draw_loading(const LoadProgress& progress, const Fonts& fonts, const Palette& palette);
-
-// Draw a dialog. Return true if it was closed.
-bool draw_error(const std::string& text, const Fonts& fonts, const Palette& palette);
-
-// Draw a notice at the bottom, with `opacity` in [0, 1].
-void draw_notice(const std::string& text, float opacity, const Palette& palette);
 
 // ---
 // One frame of the viewer from input to draw lists, without a window. The window, the screenshot
@@ -50,7 +39,6 @@ class Viewer {
   Viewer(Session session, TextureStore& textures, float scale = 1);
   // Begin with the loading screen, with nothing open.
   explicit Viewer(TextureStore& textures, float scale = 1);
-  ~Viewer();
   Viewer(const Viewer&) = delete;
   Viewer& operator=(const Viewer&) = delete;
 
@@ -84,7 +72,7 @@ class Viewer {
 
   std::optional<Session> session_;
   TextureStore& textures_;
-  Fonts fonts_;
+  std::optional<ImGuiSession> imgui_;
   const LoadProgress* loading_ = nullptr;
   std::string error_;
   std::string notice_;
@@ -98,7 +86,6 @@ class Viewer {
   bool text_key_down_ = false;  // in the last frame
   int text_frames_ = 0;         // until the text field knows whether it is active
   int settling_ = 0;            // frames until sizes that depend on contents are right
-  ImGuiContext* context_ = nullptr;
 };
 
 // Return what `viewer` shows, as `width` x `height` pixels. It must draw with SoftwareTextures. A

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "viz/window/background_load.h"
 #include "viz/window/open_session.h"
 #include "viz/window/png.h"
 #include "viz/window/preferences.h"
@@ -69,27 +68,15 @@ FrameInput InputQueue::take() {
 namespace {
 
 SpecialKey special_key(int key) {
-  switch (key) {
-    case GLFW_KEY_LEFT:
-      return SpecialKey::left;
-    case GLFW_KEY_RIGHT:
-      return SpecialKey::right;
-    case GLFW_KEY_HOME:
-      return SpecialKey::home;
-    case GLFW_KEY_END:
-      return SpecialKey::end;
-    case GLFW_KEY_BACKSPACE:
-      return SpecialKey::backspace;
-    case GLFW_KEY_ESCAPE:
-      return SpecialKey::escape;
-    case GLFW_KEY_ENTER:
-    case GLFW_KEY_KP_ENTER:
-      return SpecialKey::enter;
-    case GLFW_KEY_TAB:
-      return SpecialKey::tab;
-    default:
-      return SpecialKey::none;
-  }
+  constexpr std::pair<int, SpecialKey> kKeys[] = {
+      {GLFW_KEY_LEFT, SpecialKey::left},      {GLFW_KEY_RIGHT, SpecialKey::right},
+      {GLFW_KEY_HOME, SpecialKey::home},      {GLFW_KEY_END, SpecialKey::end},
+      {GLFW_KEY_ENTER, SpecialKey::enter},    {GLFW_KEY_BACKSPACE, SpecialKey::backspace},
+      {GLFW_KEY_KP_ENTER, SpecialKey::enter}, {GLFW_KEY_ESCAPE, SpecialKey::escape},
+      {GLFW_KEY_TAB, SpecialKey::tab}};
+  for (const auto& [known, special] : kKeys)
+    if (known == key) return special;
+  return SpecialKey::none;
 }
 
 WindowListener& of(GLFWwindow* window) {
@@ -110,55 +97,37 @@ void listen(GLFWwindow* window, WindowListener& listener) {
     glfwGetWindowSize(from, &window_width, &window_height);
     glfwGetFramebufferSize(from, &width, &height);
     const double ratio = width / std::max(1.0, double(window_width)) / of(from).scale;
-    InputEvent event;
-    event.kind = InputEvent::move;
-    event.x = static_cast<float>(x * ratio);
-    event.y = static_cast<float>(y * ratio);
-    push(from, event);
+    push(from, {.kind = InputEvent::move,
+                .x = static_cast<float>(x * ratio),
+                .y = static_cast<float>(y * ratio)});
   });
   glfwSetCursorEnterCallback(window, [](GLFWwindow* from, int entered) {
-    if (entered == GLFW_TRUE) return;
-    InputEvent event;
-    event.kind = InputEvent::move;
-    event.x = event.y = -1;
-    push(from, event);
+    if (entered != GLFW_TRUE) push(from, {.kind = InputEvent::move, .x = -1, .y = -1});
   });
   glfwSetMouseButtonCallback(window, [](GLFWwindow* from, int button, int action, int) {
-    if (button > GLFW_MOUSE_BUTTON_MIDDLE) return;
-    InputEvent event;
-    event.kind = InputEvent::button;
-    event.button_number = button;
-    event.pressed = action == GLFW_PRESS;
-    push(from, event);
+    if (button <= GLFW_MOUSE_BUTTON_MIDDLE)
+      push(from,
+           {.kind = InputEvent::button, .button_number = button, .pressed = action == GLFW_PRESS});
   });
   glfwSetScrollCallback(window, [](GLFWwindow* from, double x, double y) {
-    InputEvent event;
-    event.kind = InputEvent::scroll;
-    event.x = static_cast<float>(x);
-    event.y = static_cast<float>(y);
-    push(from, event);
+    push(from,
+         {.kind = InputEvent::scroll, .x = static_cast<float>(x), .y = static_cast<float>(y)});
   });
   glfwSetKeyCallback(window, [](GLFWwindow* from, int key, int, int action, int mods) {
     of(from).happened();  // modifiers alone can matter
     if (action == GLFW_RELEASE) return;
     if ((mods & GLFW_MOD_CONTROL) != 0 && (key == GLFW_KEY_Q || key == GLFW_KEY_W))
       glfwSetWindowShouldClose(from, GLFW_TRUE);
-    InputEvent event;
-    event.kind = InputEvent::key;
-    event.key_pressed.special = special_key(key);
-    event.key_pressed.shift = (mods & GLFW_MOD_SHIFT) != 0;
-    if (event.key_pressed.special != SpecialKey::none) push(from, event);
+    const Key pressed{.special = special_key(key), .shift = (mods & GLFW_MOD_SHIFT) != 0};
+    if (pressed.special != SpecialKey::none)
+      push(from, {.kind = InputEvent::key, .key_pressed = pressed});
   });
   // Printable keys arrive as the characters that the keyboard's layout makes of them.
   glfwSetCharCallback(window, [](GLFWwindow* from, unsigned character) {
-    InputEvent event;
-    event.kind = InputEvent::key;
     const bool upper = character >= 'A' && character <= 'Z';
-    event.key_pressed.character = upper ? character - 'A' + 'a' : character;
-    push(from, event);
-    event.kind = InputEvent::text;
-    event.character = character;
-    push(from, event);
+    const char32_t lower = upper ? character - 'A' + 'a' : character;
+    push(from, {.kind = InputEvent::key, .key_pressed = {.character = lower}});
+    push(from, {.kind = InputEvent::text, .character = character});
   });
   glfwSetDropCallback(window, [](GLFWwindow* from, int count, const char** paths) {
     of(from).happened();
@@ -335,10 +304,10 @@ void Window::finish_loading() {
     return;
   } catch (const std::bad_alloc&) {
     viewer_->show_error("Not enough memory for these traces.");
-    if (!viewer_->is_open()) failure_ = std::current_exception();
+    failure_ = std::current_exception();
   } catch (const std::exception& error) {
     viewer_->show_error(error.what());
-    if (!viewer_->is_open()) failure_ = std::current_exception();
+    failure_ = std::current_exception();
   }
 }
 

@@ -19,7 +19,7 @@ struct InputEvent {
   float x = 0, y = 0;  // move: the position; scroll: the amount
   int button_number = 0;
   bool pressed = false;
-  Key key_pressed;
+  Key key_pressed{};
   char32_t character = 0;
 };
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "viz/panels/drawing.h"
+
 namespace ringscope::viz {
 namespace {
 
@@ -44,7 +46,7 @@ void splitter(const char* name, ImVec2 at, ImVec2 size, bool vertical, float roo
   if (!active && !ImGui::IsItemHovered()) return;
   ImGui::SetMouseCursor(vertical ? ImGuiMouseCursor_ResizeEW : ImGuiMouseCursor_ResizeNS);
   const ImVec2 from = ImGui::GetItemRectMin(), to = ImGui::GetItemRectMax();
-  ImGui::GetWindowDrawList()->AddRectFilled(
+  draw_list().AddRectFilled(
       from, to, ImGui::GetColorU32(active ? ImGuiCol_SeparatorActive : ImGuiCol_SeparatorHovered),
       3);
 }
@@ -58,8 +60,8 @@ bool under_mouse() {
 
 // Return whether the story points at `figure`.
 bool told_to_look(const Session& session, Figure figure) {
-  return session.story_shown() && session.pointing && session.story_at >= 0 &&
-         session.story()[static_cast<std::size_t>(session.story_at)].figure == figure;
+  const StoryStep* told = session.pointed_at();
+  return told != nullptr && told->figure == figure;
 }
 
 void draw_figures(const PanelContext& context) {

@@ -3,15 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "viz/model/timeline/axis.h"
+#include "viz/model/mask/mask_painter.h"
 #include "viz/model/trace/trace.h"
 
 namespace ringscope::viz {
 
-struct Cell {
+// A WorkCell is what one rank does at one step of the axis.
+struct WorkCell {
   std::int64_t predicted_pairs = 0;  // 0 if the recording's mask or partition is unknown
   std::int64_t pairs = 0;
   std::int64_t flops = 0;
@@ -20,11 +20,11 @@ struct Cell {
   std::int64_t wait_ns = 0;
 };
 
-struct Balance {
+struct WorkTable {
   int ranks = 0;
-  int steps = 0;            // of the step axis: forward, then backward
-  bool predicted = false;   // whether predicted_pairs are known
-  std::vector<Cell> cells;  // [rank][step]
+  int steps = 0;                // of the step axis: forward, then backward
+  bool predicted = false;       // whether predicted_pairs are known
+  std::vector<WorkCell> cells;  // [rank][step]
   // These are of forward pairs, as in core/trace/summary.h; measured ones are of processor time.
   double imbalance = 1, balance_ceiling = 1;
   double measured_imbalance = 1, measured_balance_ceiling = 1;
@@ -32,13 +32,18 @@ struct Balance {
   double exposed_s = 0;  // of the rank with the most
   double wall_s = 0;
 
-  const Cell& at(int rank, int step) const {
+  double pairs_of(int rank, int of_steps) const;  // at the first `of_steps` steps of the axis
+  double pairs_of_busiest(int of_steps) const;
+  const WorkCell& at(int rank, int step) const {
     return cells[static_cast<std::size_t>(rank) * static_cast<std::size_t>(steps) +
                  static_cast<std::size_t>(step)];
   }
 };
 
-// Return the balance of a recording of ours; empty for any other trace.
-Balance balance_of(const Trace& trace);
+// Return the pairs that each rank attends at each ring step: [rank][step].
+std::vector<std::vector<Index>> predicted_pairs(const MaskModel& model);
+
+// Return the work table of a recording of ours; empty for any other trace.
+WorkTable balance_of(const Trace& trace);
 
 }  // namespace ringscope::viz

@@ -9,7 +9,7 @@
 
 #include "core/ring/ring.h"
 #include "viz/model/analysis/dependencies.h"
-#include "viz/model/session/rich_text.h"
+#include "viz/model/session/format.h"
 
 namespace ringscope::viz {
 
@@ -19,7 +19,7 @@ using Documents = std::vector<const Document*>;
 
 enum class Better : std::uint8_t { lower, higher };
 
-// Return a line. A value's text is followed by its ratio to the first recording's where that helps.
+// Return a line, with each value's ratio to the first recording's where that helps (`relative`).
 template <class Value, class Text>
 ComparedFigure figure(const std::string& name, Better better, bool relative,
                       const Documents& documents, Value&& value, Text&& text) {
@@ -27,16 +27,16 @@ ComparedFigure figure(const std::string& name, Better better, bool relative,
   made.name = name;
   for (const Document* document : documents) {
     const double x = static_cast<double>(value(*document));
-    std::string words = text(x);
-    const bool first = made.values.empty();
-    if (relative && !first && x > 0 && made.values[0] > 0 && words != made.texts[0])
-      words += fmt::format(" ({}x)", words_of_factor(x / made.values[0]));
     made.values.push_back(x);
-    made.texts.push_back(std::move(words));
+    made.texts.push_back(text(x));
+    const bool compares =
+        relative && x > 0 && made.values[0] > 0 && made.texts.back() != made.texts[0];
+    const std::string ratio = compares ? words_of_factor(x / made.values[0]) : "0";
+    made.ratios.push_back(ratio == "0" ? "" : ratio + "x");
   }
-  const bool all_same = std::all_of(made.texts.begin(), made.texts.end(),
-                                    [&](const std::string& t) { return t == made.texts[0]; });
-  if (all_same) return made;
+  if (std::count(made.texts.begin(), made.texts.end(), made.texts[0]) ==
+      static_cast<std::ptrdiff_t>(made.texts.size()))
+    return made;
   const auto best = better == Better::lower
                         ? std::min_element(made.values.begin(), made.values.end())
                         : std::max_element(made.values.begin(), made.values.end());
@@ -44,41 +44,12 @@ ComparedFigure figure(const std::string& name, Better better, bool relative,
   return made;
 }
 
-template <class Of>
-std::int64_t most_of_ranks(const Document& document, Of&& of) {
-  std::int64_t most = 0;
-  for (const RankIdle& rank : document.idle.ranks) most = std::max(most, of(rank));
-  return most;
-}
-
-template <class Of>
-std::int64_t sum_of_ranks(const Document& document, Of&& of) {
-  std::int64_t sum = 0;
-  for (const RankIdle& rank : document.idle.ranks) sum += of(rank);
-  return sum;
-}
-
-double pairs_of_busiest(const Document& document) {
-  const Balance& balance = document.balance;
-  double most = 0;
-  for (int rank = 0; rank < balance.ranks; ++rank) {
-    double pairs = 0;
-    for (int step = 0; step < document.axis.forward_steps(); ++step)
-      pairs += static_cast<double>(balance.at(rank, step).pairs);
-    most = std::max(most, pairs);
-  }
-  return most;
-}
-
 double bytes_sent(const Document& document) {
   double bytes = 0;
-  for (int rank = 0; rank < static_cast<int>(document.trace.ranks.size()); ++rank)
-    for (const Slice& slice : document.trace.slices_of(rank, ringscope::Lane::send))
-      bytes += static_cast<double>(slice.bytes);
+  for_each_slice(document.trace, RingLane::send,
+                 [&](int, const Slice& slice) { bytes += static_cast<double>(slice.bytes); });
   return bytes;
 }
-
-std::string factor_text(double x) { return fmt::format("{:.2f}", x); }
 
 std::vector<ComparedFigure> figures_of(const Documents& documents) {
   std::vector<ComparedFigure> figures;
@@ -90,32 +61,37 @@ std::vector<ComparedFigure> figures_of(const Documents& documents) {
   };
   time("wall time", [](const Document& d) { return d.idle.wall_ns; });
   time("computing, busiest rank", [](const Document& d) {
-    return most_of_ranks(d, [](const RankIdle& r) { return r.compute_ns; });
+    std::int64_t most = 0;
+    for (const RankIdle& rank : d.idle.ranks) most = std::max(most, rank[Heading::compute]);
+    return most;
   });
   time("waiting, all ranks", [](const Document& d) {
-    return sum_of_ranks(d, [](const RankIdle& r) { return r.wait_ns; });
+    double ns = 0;
+    for (const RankIdle& rank : d.idle.ranks) ns += static_cast<double>(rank.wait_ns);
+    return ns;
   });
-  time("lost to imbalance, all ranks", [](const Document& d) {
-    return sum_of_ranks(d, [](const RankIdle& r) { return r.imbalance_ns; });
-  });
+  time("lost to imbalance, all ranks",
+       [](const Document& d) { return d.idle.total_ns(Heading::imbalance); });
   time("exposed communication, worst rank",
        [](const Document& d) { return 1e9 * d.balance.exposed_s; });
   const bool predicted = std::all_of(documents.begin(), documents.end(),
                                      [](const Document* d) { return d->balance.predicted; });
-  if (predicted)
+  const auto share = [&](const char* name, double WorkTable::*of) {
     add(
-        "balance ceiling, predicted", Better::higher, false,
-        [](const Document& d) { return d.balance.predicted_balance_ceiling; }, words_of_share);
-  add(
-      "balance ceiling, counted pairs", Better::higher, false,
-      [](const Document& d) { return d.balance.balance_ceiling; }, words_of_share);
-  add(
-      "balance ceiling, measured", Better::higher, false,
-      [](const Document& d) { return d.balance.measured_balance_ceiling; }, words_of_share);
+        name, Better::higher, false, [of](const Document& d) { return d.balance.*of; },
+        words_of_share);
+  };
+  if (predicted) share("balance ceiling, predicted", &WorkTable::predicted_balance_ceiling);
+  share("balance ceiling, counted pairs", &WorkTable::balance_ceiling);
+  share("balance ceiling, measured", &WorkTable::measured_balance_ceiling);
   add(
       "imbalance (slowest / mean)", Better::lower, false,
-      [](const Document& d) { return d.balance.imbalance; }, factor_text);
-  add("pairs of the busiest rank", Better::lower, true, pairs_of_busiest, words_of_count);
+      [](const Document& d) { return d.balance.imbalance; },
+      [](double x) { return fmt::format("{:.2f}", x); });
+  add(
+      "pairs of the busiest rank", Better::lower, true,
+      [](const Document& d) { return d.balance.pairs_of_busiest(d.axis.forward_steps()); },
+      words_of_count);
   add("bytes sent, all ranks", Better::lower, true, bytes_sent, words_of_bytes);
   return figures;
 }
@@ -127,7 +103,7 @@ std::vector<MatchedStep> steps_of(const Documents& documents) {
     const Trace& trace = documents[d]->trace;
     const int forward_steps = documents[d]->axis.forward_steps();
     const auto slot = [&](int rank, const Slice& slice) -> MatchedStep& {
-      const int step = slice.step + (slice.pass == Pass::backward ? forward_steps : 0);
+      const int step = axis_step(slice, forward_steps);
       // A wait for a gradient belongs to the step that it holds up.
       const int owner = RingSchedule{rank, trace.run->world_size}.owner(std::max(slice.step, 0));
       MatchedStep& made = slots[{rank, step, owner}];
@@ -142,15 +118,14 @@ std::vector<MatchedStep> steps_of(const Documents& documents) {
       if (made.pairs[d] < 0) made.pairs[d] = made.compute_ns[d] = made.wait_ns[d] = 0;
       return made;
     };
-    for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank) {
-      for (const Slice& slice : trace.slices_of(rank, ringscope::Lane::compute)) {
-        MatchedStep& made = slot(rank, slice);
-        made.pairs[d] = saturating_sum(made.pairs[d], slice.pairs);
-        made.compute_ns[d] += slice.duration_ns();
-      }
-      for (const Slice& slice : trace.slices_of(rank, ringscope::Lane::wait))
-        slot(rank, slice).wait_ns[d] += slice.duration_ns();
-    }
+    for_each_slice(trace, RingLane::compute, [&](int rank, const Slice& slice) {
+      MatchedStep& made = slot(rank, slice);
+      made.pairs[d] = saturating_sum(made.pairs[d], slice.pairs);
+      made.compute_ns[d] += slice.duration_ns();
+    });
+    for_each_slice(trace, RingLane::wait, [&](int rank, const Slice& slice) {
+      slot(rank, slice).wait_ns[d] += slice.duration_ns();
+    });
   }
   std::vector<MatchedStep> steps;
   for (auto& [key, slot] : slots) steps.push_back(std::move(slot));
@@ -181,12 +156,10 @@ std::string headline_of(const Documents& documents) {
       documents.begin(), documents.end(),
       [&](const Document* a, const Document* b) { return ceiling(a) < ceiling(b); });
   const double factor = ceiling(*best) / ceiling(*worst);
-  if (documents.size() < 2 || !(factor >= 1.01))
-    return documents.size() < 2 ? ""
-                                : fmt::format(
-                                      "All are balanced alike: ranks could be busy {} of "
-                                      "the time.",
-                                      words_of_share(ceiling(*best)));
+  if (documents.size() < 2) return "";
+  if (!(factor >= 1.01))
+    return fmt::format("All are balanced alike: ranks could be busy {} of the time.",
+                       words_of_share(ceiling(*best)));
   // Name all that are as good as the best.
   std::vector<std::string> names;
   for (const Document* d : documents) {
@@ -194,13 +167,10 @@ std::string headline_of(const Documents& documents) {
     const bool named = std::find(names.begin(), names.end(), name) != names.end();
     if (ceiling(d) >= 0.995 * ceiling(*best) && !named) names.push_back(name);
   }
-  std::string best_names = names.front();
-  for (std::size_t i = 1; i < names.size(); ++i)
-    best_names += (i + 1 == names.size() ? " and " : ", ") + names[i];
   return fmt::format(
       "{} could finish {} times sooner than {}: {} ranks could be busy {} of the time instead of "
       "{}.",
-      best_names, words_of_factor(factor), name_among(**worst, documents),
+      listed(names, " and "), words_of_factor(factor), name_among(**worst, documents),
       names.size() == 1 ? "its" : "their", words_of_share(ceiling(*best)),
       words_of_share(ceiling(*worst)));
 }

@@ -10,10 +10,11 @@ namespace ringscope::viz {
 
 // A ComparedFigure is one line of the table: the same figure of every recording.
 struct ComparedFigure {
-  std::string name;                // with its unit: "balance ceiling"
-  std::vector<double> values;      // one per recording
-  std::vector<std::string> texts;  // as people read them
-  int best = -1;                   // index of the best one; -1 if all read the same
+  std::string name;                 // with its unit: "balance ceiling"
+  std::vector<double> values;       // one per recording
+  std::vector<std::string> texts;   // as people read them
+  std::vector<std::string> ratios;  // "1.75x" the first one's; "" where that says nothing
+  int best = -1;                    // index of the best one; -1 if all read the same
 };
 
 // A MatchedStep is what each recording did with KV block `owner` on `rank`.

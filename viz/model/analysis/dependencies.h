@@ -17,6 +17,13 @@ inline std::int64_t saturating_sum(std::int64_t total, std::int64_t more) {
   return __builtin_add_overflow(total, more, &sum) ? std::numeric_limits<std::int64_t>::max() : sum;
 }
 
+// Call each(rank, slice) for all slices of a lane in a recording of ours, rank by rank.
+template <class Each>
+void for_each_slice(const Trace& trace, RingLane lane, Each&& each) {
+  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank)
+    for (const Slice& slice : trace.slices_of(rank, lane)) each(rank, slice);
+}
+
 // ---
 // Finds which transfer brought the block that a wait slice waits for, when that transfer was under
 // way, and what had to happen before it could begin. This follows from how core/ring posts its
@@ -37,7 +44,7 @@ Transfer transfer_of(const Trace& trace, const Slice& recv);
 // A RankSlice names a slice by rank, lane and index within the lane's row.
 struct RankSlice {
   int rank = 0;
-  ringscope::Lane lane = ringscope::Lane::compute;
+  RingLane lane = RingLane::compute;
   std::uint32_t index = 0;
 };
 
@@ -46,7 +53,7 @@ class Dependencies {
   // `trace` is a recording of ours and must outlive this.
   explicit Dependencies(const Trace& trace);
 
-  const std::vector<Slice>& slices(int rank, ringscope::Lane lane) const {
+  const std::vector<Slice>& slices(int rank, RingLane lane) const {
     return trace_.slices_of(rank, lane);
   }
   const Slice& slice(const RankSlice& s) const { return slices(s.rank, s.lane)[s.index]; }

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "viz/model/session/rich_text.h"
+#include "viz/model/session/format.h"
 
 namespace ringscope::viz {
 namespace {
@@ -23,24 +23,20 @@ bool came(const Trace& trace, int rank, const Slice& wait) {
   const auto over = [&wait](const Slice& end) {
     return end.pass == wait.pass && end.payload == wait.payload && end.end_ns <= wait.end_ns;
   };
-  const std::vector<Slice>& received = trace.slices_of(rank, ringscope::Lane::recv);
+  const std::vector<Slice>& received = trace.slices_of(rank, RingLane::recv);
   const auto recv = std::find_if(received.begin(), received.end(), [&](const Slice& slice) {
     return over(slice) && slice.kv_owner == wait.kv_owner;
   });
   if (recv == received.end()) return false;
-  const std::vector<Slice>& sent = trace.slices_of(rank, ringscope::Lane::send);
+  const std::vector<Slice>& sent = trace.slices_of(rank, RingLane::send);
   return std::any_of(sent.begin(), sent.end(),
                      [&](const Slice& slice) { return over(slice) && slice.step == recv->step; });
-}
-
-std::string step_of(const Slice& slice) {
-  return fmt::format("{}step {}", slice.pass == Pass::backward ? "backward " : "", slice.step);
 }
 
 // Return the slice of a rank that ends last, or the wait if several end together.
 std::optional<SliceId> last_slice(const Trace& trace, int rank) {
   std::optional<SliceId> last;
-  for (const ringscope::Lane lane : kAllLanes) {
+  for (const RingLane lane : kAllLanes) {
     const std::uint32_t row = trace.row_of(rank, lane);
     const std::vector<Slice>& slices = trace.rows[row].slices;
     if (slices.empty()) continue;
@@ -56,11 +52,11 @@ std::vector<SliceId> unfinished_waits(const Trace& trace) {
   std::vector<SliceId> waits;
   if (!failed(trace)) return waits;
   for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank) {
-    const std::uint32_t row = trace.row_of(rank, ringscope::Lane::wait);
+    const std::uint32_t row = trace.row_of(rank, RingLane::wait);
     const std::vector<Slice>& slices = trace.rows[row].slices;
     if (slices.empty()) continue;
     const Slice& wait = slices.back();
-    const std::vector<Slice>& computed = trace.slices_of(rank, ringscope::Lane::compute);
+    const std::vector<Slice>& computed = trace.slices_of(rank, RingLane::compute);
     const bool went_on = !computed.empty() && computed.back().begin_ns >= wait.end_ns;
     if (!went_on && !came(trace, rank, wait))
       waits.push_back({row, static_cast<std::uint32_t>(slices.size() - 1)});
@@ -107,11 +103,11 @@ std::vector<std::string> findings_of_failure(const Trace& trace,
                                         [&](const SliceId& id) { return is_of(id, trace, rank); });
   if (known && !waits_itself) {
     const std::optional<SliceId> last = last_slice(trace, rank);
-    sentences.push_back(last ? fmt::format("Nothing was recorded of rank {} after {}, at {}.", rank,
-                                           step_of(trace.slice(*last)),
-                                           words_of_time(static_cast<double>(
-                                               trace.slice(*last).end_ns - trace.begin_ns)))
-                             : fmt::format("Nothing was recorded of rank {}.", rank));
+    sentences.push_back(
+        last ? fmt::format("Nothing was recorded of rank {} after {}, at {}.", rank,
+                           words_of_step(trace.slice(*last).pass, trace.slice(*last).step),
+                           words_of_time(trace.slice(*last).end_ns - trace.begin_ns))
+             : fmt::format("Nothing was recorded of rank {}.", rank));
   }
   std::vector<SliceId> longest = waits;
   std::stable_sort(longest.begin(), longest.end(), [&trace](const SliceId& a, const SliceId& b) {
@@ -119,10 +115,9 @@ std::vector<std::string> findings_of_failure(const Trace& trace,
   });
   for (std::size_t i = 0; i < std::min(longest.size(), kMostWaits); ++i) {
     const Slice& wait = trace.slice(longest[i]);
-    const auto waited = static_cast<double>(wait.duration_ns());
-    sentences.push_back(fmt::format("Rank {} waited for rank {} in {}, in vain: {}.",
-                                    trace.rank_of_row(longest[i].row), wait.peer, step_of(wait),
-                                    words_of_time(waited)));
+    sentences.push_back(fmt::format(
+        "Rank {} waited for rank {} in {}, in vain: {}.", trace.rank_of_row(longest[i].row),
+        wait.peer, words_of_step(wait.pass, wait.step), words_of_time(wait.duration_ns())));
   }
   if (longest.size() > kMostWaits)
     sentences.push_back(fmt::format("So did {} more ranks.", longest.size() - kMostWaits));

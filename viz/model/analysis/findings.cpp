@@ -4,17 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 
-#include "core/ring/ring.h"
 #include "core/trace/summary.h"
 #include "viz/model/analysis/balance.h"
 #include "viz/model/analysis/failure.h"
 #include "viz/model/analysis/idle_time.h"
 #include "viz/model/analysis/training_step.h"
 #include "viz/model/mask/mask_painter.h"
-#include "viz/model/session/rich_text.h"
+#include "viz/model/session/format.h"
 
 namespace ringscope::viz {
 
@@ -30,30 +30,12 @@ std::string in_mask(const std::string& mask) {
   return mask == "full" ? "without a mask" : "with a " + mask + " mask";
 }
 
-std::string capitalized(std::string text) {
-  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z')
-    text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  return text;
-}
-
-std::string joined(const std::vector<std::string>& items, const char* last_word) {
-  std::string text;
-  for (std::size_t i = 0; i < items.size(); ++i)
-    text += (i == 0 ? "" : i + 1 < items.size() ? ", " : last_word) + items[i];
-  return text;
-}
-
 // Return the balance ceiling that `model`'s mask would have in another partition.
-double ceiling_of(const MaskModel& model, PartitionKind kind) {
-  MaskModel other = model;
-  other.partition.kind = kind;
-  const Mask mask = other.mask();
-  const int ranks = other.partition.world_size;
-  std::vector<std::vector<double>> work(static_cast<std::size_t>(ranks));
-  for (int rank = 0; rank < ranks; ++rank)
-    for (int step = 0; step < ranks; ++step)
-      work[static_cast<std::size_t>(rank)].push_back(static_cast<double>(
-          other.region(mask, rank, RingSchedule{rank, ranks}.owner(step)).pairs()));
+double ceiling_of(MaskModel model, PartitionKind kind) {
+  model.partition.kind = kind;
+  std::vector<std::vector<double>> work;
+  for (const std::vector<Index>& pairs : predicted_pairs(model))
+    work.emplace_back(pairs.begin(), pairs.end());
   return balance_ceiling(work);
 }
 
@@ -61,22 +43,12 @@ class Findings {
  public:
   Findings(const Trace& trace, const IdleReport& idle)
       : trace_(trace), idle_(idle), balance_(balance_of(trace)) {
-    for (const RankIdle& rank : idle.ranks) {
-      compute_ += static_cast<double>(rank.compute_ns);
-      imbalance_ += static_cast<double>(rank.imbalance_ns);
-      late_ += static_cast<double>(rank.late_ns);
-      link_ += static_cast<double>(rank.link_ns);
-      overhead_ += static_cast<double>(rank.overhead_ns);
-    }
-    for (const Cell& cell : balance_.cells) {
+    for (const WorkCell& cell : balance_.cells) {
       cpu_ += static_cast<double>(cell.cpu_ns);
       attend_ += static_cast<double>(cell.compute_ns);
     }
-    pairs_.assign(idle.ranks.size(), 0);
     for (int rank = 0; rank < balance_.ranks; ++rank)
-      for (int step = 0; step < balance_.steps; ++step)
-        pairs_[static_cast<std::size_t>(rank)] +=
-            static_cast<double>(balance_.at(rank, step).pairs);
+      pairs_.push_back(balance_.pairs_of(rank, balance_.steps));
   }
 
   std::vector<std::string> all() {
@@ -94,11 +66,6 @@ class Findings {
   }
 
  private:
-  double total() const {
-    return static_cast<double>(idle_.wall_ns) * static_cast<double>(idle_.ranks.size());
-  }
-  double idle() const { return imbalance_ + late_ + link_ + overhead_; }
-
   // Return the time in a training step in which gradients are added up.
   double reduction() const {
     double ns = 0;
@@ -130,26 +97,29 @@ class Findings {
 
   void where_time_goes() {
     std::string text =
-        fmt::format("Ranks compute {} of the time", words_of_share(compute_ / total()));
-    const std::pair<double, const char*> headings[] = {{imbalance_, "to imbalance"},
-                                                       {late_, "to ranks that come late"},
-                                                       {link_, "to links"},
-                                                       {overhead_, "to overhead"}};
+        fmt::format("Ranks compute {} of the time",
+                    words_of_share(idle_.total_ns(Heading::compute) / idle_.ranks_ns()));
+    const double link = idle_.total_ns(Heading::link);
+    const std::pair<double, const char*> headings[] = {
+        {idle_.total_ns(Heading::imbalance), "to imbalance"},
+        {idle_.total_ns(Heading::late), "to ranks that come late"},
+        {link, "to links"},
+        {idle_.total_ns(Heading::overhead), "to overhead"}};
     const auto* largest = std::max_element(std::begin(headings), std::end(headings));
-    if (idle() > 0 && largest->first > 0)
+    if (largest->first > 0)
       text += fmt::format("; most of the rest is lost {}: {}", largest->second,
-                          words_of_share(largest->first / total()));
+                          words_of_share(largest->first / idle_.ranks_ns()));
     text += ".";
-    if (largest->first > 0.05 * total()) {
-      if (largest->first == link_ && reduction() > 0.5 * link_)
+    if (largest->first > 0.05 * idle_.ranks_ns()) {
+      if (largest->first == link && reduction() > 0.5 * link)
         text += " Most of that is adding up the gradients.";
-      else if (largest->first == link_)
+      else if (largest->first == link)
         text += trace_.run->scheme == "allgather"
                     ? " Nothing is computed while blocks are gathered; the ring scheme would hide "
                       "that."
                     : " Blocks take longer to arrive than to attend: more rows a rank would hide "
                       "the transfers.";
-      if (largest->first == overhead_)
+      if (largest->first == idle_.total_ns(Heading::overhead))
         text += " It is much beside so little work: longer sequences would make it matter less.";
     }
     sentences_.push_back(text);
@@ -163,10 +133,11 @@ class Findings {
     const double ceiling =
         balance_.predicted ? balance_.predicted_balance_ceiling : balance_.balance_ceiling;
     if (ceiling >= kEven) {
-      sentences_.push_back(fmt::format(
-          "Work is even: no rank has more than {} times the mean pairs, and ranks could be busy {} "
-          "of the time.",
-          fmt::format("{:.2f}", balance_.imbalance), words_of_share(ceiling)));
+      sentences_.push_back(
+          fmt::format("Work is even: no rank has more than {:.2f} times the mean pairs, and ranks "
+                      "could be busy "
+                      "{} of the time.",
+                      balance_.imbalance, words_of_share(ceiling)));
       return;
     }
     const RunInfo& run = *trace_.run;
@@ -187,16 +158,12 @@ class Findings {
     const std::vector<std::string> better = better_partitions(ceiling);
     if (!better.empty())
       text += fmt::format(
-          ": {} would {}", joined(better, " or "),
+          ": {} would {}", listed(better, " or "),
           better_ceiling_ >= kEven ? "even it out" : "help, to " + words_of_share(better_ceiling_));
     sentences_.push_back(text + ".");
   }
 
-  double sum_of_pairs() const {
-    double sum = 0;
-    for (const double pairs : pairs_) sum += pairs;
-    return sum;
-  }
+  double sum_of_pairs() const { return std::accumulate(pairs_.begin(), pairs_.end(), 0.0); }
 
   // Return the partitions with about the best ceiling, if that is well above `ceiling`.
   std::vector<std::string> better_partitions(double ceiling) {
@@ -249,11 +216,9 @@ class Findings {
 
   const Trace& trace_;
   const IdleReport& idle_;
-  Balance balance_;
-  double attend_ = 0;  // in compute slices; in a training step less than compute_
-  double compute_ = 0, cpu_ = 0, imbalance_ = 0, late_ = 0, link_ = 0,
-         overhead_ = 0;        // all ranks, ns
-  std::vector<double> pairs_;  // [rank], both passes
+  WorkTable balance_;
+  double attend_ = 0, cpu_ = 0;  // in compute slices, all ranks, ns
+  std::vector<double> pairs_;    // [rank], both passes; empty for a table too large to show
   double better_ceiling_ = 0;
   std::vector<std::string> sentences_;
 };

@@ -1,7 +1,6 @@
 #include "viz/model/analysis/idle_time.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -9,12 +8,22 @@
 #include "viz/model/analysis/dependencies.h"
 #include "viz/model/analysis/training_step.h"
 
-// One sweep over the pieces of all ranks in order of time adds up their headings. A chain of ranks
-// that wait for each other costs one visit per change of heading, not one per piece.
+// Ranks' time is cut into pieces by what it is lost to. A piece of waiting for a rank that waits
+// itself names that rank instead of a heading, because the reason changes with time. One sweep over
+// the pieces of all ranks in order of time follows it and adds up the headings. A chain of ranks that
+// wait for each other costs one visit per change of heading, not one per piece.
 
 namespace ringscope::viz {
 
 namespace {
+
+// An IdlePiece lasts from `begin_ns` until the rank's next piece.
+struct IdlePiece {
+  std::int64_t begin_ns = 0;
+  int rank = 0;
+  int follows = -1;  // if >= 0, the waiting rank whose heading counts instead of `heading`
+  Heading heading = Heading::overhead;
+};
 
 // Work is what one rank has to compute, for comparing it with another.
 struct Work {
@@ -62,6 +71,7 @@ std::int64_t scaled(std::int64_t ns, std::int64_t part, std::int64_t whole) {
                                    static_cast<long double>(whole));
 }
 
+// Makes all ranks' pieces by time. Each rank's cover the whole recording.
 class Pieces {
  public:
   explicit Pieces(const Trace& trace) : trace_(trace), dependencies_(trace) {
@@ -282,16 +292,10 @@ class Pieces {
   std::size_t peer_compute_ = 0, peer_wait_ = 0, recv_ = 0;  // how far cut_rank has come
 };
 
-}  // namespace
-
-std::vector<IdlePiece> idle_pieces(const Trace& trace) { return Pieces(trace).all(); }
-
-namespace {
-
 // A table of ranks by ranks is left out beyond so many ranks.
 constexpr std::size_t kMaxWaitTable = 2048;
 
-using Totals = std::array<std::int64_t, kHeadingCount>;
+using Totals = decltype(RankIdle::ns);
 
 // A Sweep holds the headings of all ranks at one time, and moves on from piece to piece.
 class Sweep {
@@ -381,6 +385,12 @@ class Sweep {
 
 }  // namespace
 
+double IdleReport::total_ns(Heading heading) const {
+  double sum = 0;
+  for (const RankIdle& rank : ranks) sum += static_cast<double>(rank[heading]);
+  return sum;
+}
+
 int IdleReport::longest_waiting_rank() const {
   const auto longest =
       std::max_element(ranks.begin(), ranks.end(),
@@ -399,7 +409,7 @@ int IdleReport::waited_for_most(int rank) const {
 IdleReport idle_of(const Trace& trace) {
   IdleReport report;
   if (!trace.is_ring()) return report;
-  const std::vector<IdlePiece> pieces = idle_pieces(trace);
+  const std::vector<IdlePiece> pieces = Pieces(trace).all();
   Sweep sweep(trace.ranks.size(), trace.begin_ns);
   for (std::size_t i = 0; i < pieces.size();) {
     std::size_t end = i;
@@ -409,20 +419,12 @@ IdleReport idle_of(const Trace& trace) {
   }
 
   report.wall_ns = trace.wall_ns();
-  for (const auto& total : sweep.totals(trace.end_ns)) {
-    const auto of = [&](Heading heading) { return total[static_cast<std::size_t>(heading)]; };
-    RankIdle& rank_idle = report.ranks.emplace_back();
-    rank_idle.compute_ns = of(Heading::compute);
-    rank_idle.imbalance_ns = of(Heading::imbalance);
-    rank_idle.late_ns = of(Heading::late);
-    rank_idle.link_ns = of(Heading::link);
-    rank_idle.overhead_ns = of(Heading::overhead);
-  }
+  for (const Totals& totals : sweep.totals(trace.end_ns)) report.ranks.emplace_back().ns = totals;
   const std::size_t ranks = trace.ranks.size();
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     RankIdle& rank_idle = report.ranks[rank];
     if (ranks <= kMaxWaitTable) rank_idle.waited_for_ns.resize(ranks);
-    for (const Slice& wait : trace.slices_of(static_cast<int>(rank), ringscope::Lane::wait)) {
+    for (const Slice& wait : trace.slices_of(static_cast<int>(rank), RingLane::wait)) {
       rank_idle.wait_ns += wait.duration_ns();
       if (wait.peer >= 0 && static_cast<std::size_t>(wait.peer) < rank_idle.waited_for_ns.size())
         rank_idle.waited_for_ns[static_cast<std::size_t>(wait.peer)] += wait.duration_ns();

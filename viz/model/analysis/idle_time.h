@@ -1,8 +1,7 @@
-// Explains why a recording's ranks idle. Their time is cut into pieces by what it is lost to. A
-// piece of waiting for a rank that waits itself names that rank instead of a heading, because the
-// reason changes with time; the sweep in idle_time.cpp follows it.
+// Explains why a recording's ranks idle: it adds up their time by what it is lost to.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,22 +11,10 @@
 namespace ringscope::viz {
 
 enum class Heading : std::uint8_t { compute, imbalance, late, link, overhead };
-inline constexpr int kHeadingCount = 5;
+inline constexpr std::size_t kHeadingCount = 5;
 
-// An IdlePiece lasts from `begin_ns` until the rank's next piece.
-struct IdlePiece {
-  std::int64_t begin_ns = 0;
-  int rank = 0;
-  int follows = -1;  // if >= 0, the waiting rank whose heading counts instead of `heading`
-  Heading heading = Heading::overhead;
-};
-
-// Return all ranks' pieces by time. Each rank's cover the whole recording. `trace` is one of ours.
-std::vector<IdlePiece> idle_pieces(const Trace& trace);
-
-// ---
-// Adds up the idle times. A rank's idle time is the wall time less the time that it computes. Every
-// nanosecond of it is put under one heading, so the parts add up exactly:
+// A rank's idle time is the wall time less the time that it computes. Every nanosecond of it is put
+// under one heading, so the parts add up exactly:
 //
 //   link        it waits, and the block it waits for is on its way (both ends have begun)
 //   imbalance   it waits for a rank that still computes on its excess of pairs over this one, in
@@ -44,17 +31,21 @@ std::vector<IdlePiece> idle_pieces(const Trace& trace);
 // A wait is followed from rank to rank: if the rank waited for waits itself, its own reason counts.
 
 struct RankIdle {
-  std::int64_t compute_ns = 0;
-  std::int64_t imbalance_ns = 0, late_ns = 0, link_ns = 0, overhead_ns = 0;
-  std::int64_t wait_ns = 0;  // in wait slices
+  std::array<std::int64_t, kHeadingCount> ns{};  // by heading; they add up to the wall time
+  std::int64_t wait_ns = 0;                      // in wait slices
   // [rank]: time in wait slices by the rank they name; empty for thousands of ranks.
   std::vector<std::int64_t> waited_for_ns;
-  std::int64_t idle_ns() const { return imbalance_ns + late_ns + link_ns + overhead_ns; }
+
+  std::int64_t operator[](Heading heading) const { return ns[static_cast<std::size_t>(heading)]; }
 };
 
 struct IdleReport {
   std::int64_t wall_ns = 0;
-  std::vector<RankIdle> ranks;  // for each, compute_ns + idle_ns() == wall_ns
+  std::vector<RankIdle> ranks;
+
+  double total_ns(Heading heading) const;  // of all ranks
+  // Return the sum of all totals.
+  double ranks_ns() const { return double(wall_ns) * double(ranks.size()); }
 
   // Return the rank that waits longest, and for whom it waits most; -1 if nobody waits.
   int longest_waiting_rank() const;

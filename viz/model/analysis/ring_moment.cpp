@@ -26,13 +26,12 @@ const Slice* last_begun(const std::vector<Slice>& slices, std::int64_t now) {
 RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, std::int64_t now) {
   RankMoment moment;
   moment.step = axis.step_at(rank, now);
-  const bool backward = moment.step >= axis.forward_steps() && axis.forward_steps() < axis.steps();
-  moment.pass = backward ? Pass::backward : Pass::forward;
-  const int ring_step = moment.step - (backward ? axis.forward_steps() : 0);
+  moment.pass = axis.is_backward(moment.step) ? Pass::backward : Pass::forward;
+  const int ring_step = axis.ring_step(moment.step);
   moment.kv_owner = RingSchedule{rank, trace.run->world_size}.owner(std::max(ring_step, 0));
 
-  const std::vector<Slice>& computes = trace.slices_of(rank, ringscope::Lane::compute);
-  const std::vector<Slice>& waits = trace.slices_of(rank, ringscope::Lane::wait);
+  const std::vector<Slice>& computes = trace.slices_of(rank, RingLane::compute);
+  const std::vector<Slice>& waits = trace.slices_of(rank, RingLane::wait);
   const Slice* compute = last_begun(computes, now);
   const Slice* wait = last_begun(waits, now);
   if (compute != nullptr && compute->step == ring_step && compute->pass == moment.pass)
@@ -56,7 +55,7 @@ LinkHistory::LinkHistory(const Trace& trace) {
   std::map<std::pair<int, int>, Carried> by_ends;
   for (int dst = 0; dst < static_cast<int>(trace.ranks.size()); ++dst) {
     Carried* last = nullptr;  // mostly the same link again
-    for (const Slice& recv : trace.slices_of(dst, ringscope::Lane::recv)) {
+    for (const Slice& recv : trace.slices_of(dst, RingLane::recv)) {
       if (recv.peer < 0) continue;
       if (last == nullptr || last->src != recv.peer) {
         last = &by_ends[{recv.peer, dst}];
@@ -83,7 +82,7 @@ RingMoment ring_at(const Trace& trace, const Axis& axis, const LinkHistory& hist
   for (int rank = 0; rank < ranks; ++rank) {
     now.push_back(axis.time_at(mode, rank, position));
     moment.ranks.push_back(rank_at(trace, axis, rank, now.back()));
-    const Slice* recv = last_begun(trace.slices_of(rank, ringscope::Lane::recv), now.back());
+    const Slice* recv = last_begun(trace.slices_of(rank, RingLane::recv), now.back());
     if (recv == nullptr) continue;
     const Transfer transfer = transfer_of(trace, *recv);
     if (now.back() < transfer.begin_ns || now.back() >= transfer.end_ns) continue;
@@ -101,10 +100,6 @@ RingMoment ring_at(const Trace& trace, const Axis& axis, const LinkHistory& hist
                             seconds > 0 ? static_cast<double>(total) / seconds : 0});
   }
   return moment;
-}
-
-RingMoment ring_at(const Trace& trace, const Axis& axis, AxisMode mode, double position) {
-  return ring_at(trace, axis, LinkHistory(trace), mode, position);
 }
 
 }  // namespace ringscope::viz

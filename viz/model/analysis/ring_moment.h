@@ -10,6 +10,11 @@
 
 namespace ringscope::viz {
 
+// Return the ring step at which `rank` attends the block of `owner`.
+inline int step_with(int rank, int owner, int world_size) {
+  return (rank - owner % world_size + world_size) % world_size;
+}
+
 struct RankMoment {
   int step = 0;      // on the step axis
   int kv_owner = 0;  // of the block that the rank holds for this step
@@ -17,6 +22,7 @@ struct RankMoment {
   enum Doing : std::uint8_t { idle, computing, waiting, finished } doing = idle;
   double progress = 0;   // of the compute slice, in [0, 1]: 0 before it, 1 after
   int waiting_for = -1;  // while waiting
+  bool operator==(const RankMoment&) const = default;
 };
 
 struct BlockInFlight {
@@ -24,6 +30,7 @@ struct BlockInFlight {
   Payload payload = Payload::kv;
   double progress = 0;  // in [0, 1], of the time that both ends take part
   std::int64_t bytes = 0;
+  bool operator==(const BlockInFlight&) const = default;
 };
 
 struct Link {
@@ -31,6 +38,7 @@ struct Link {
   std::int64_t bytes_so_far = 0;  // whole messages only
   std::int64_t bytes_total = 0;
   double bytes_per_second = 0;  // mean over the time of transfers with both ends present
+  bool operator==(const Link&) const = default;
 };
 
 struct RingMoment {
@@ -58,7 +66,5 @@ class LinkHistory {
 // result is empty unless `trace` is a recording of ours.
 RingMoment ring_at(const Trace& trace, const Axis& axis, const LinkHistory& history, AxisMode mode,
                    double position);
-// Return the same for one look at a small trace, and make the history on the way.
-RingMoment ring_at(const Trace& trace, const Axis& axis, AxisMode mode, double position);
 
 }  // namespace ringscope::viz

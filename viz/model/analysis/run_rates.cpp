@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 #include "viz/model/analysis/dependencies.h"
-#include "viz/model/session/rich_text.h"
+#include "viz/model/session/format.h"
 
 namespace ringscope::viz {
 
@@ -44,34 +44,6 @@ double fixed_seconds(const std::vector<Measured>& measured, const Sums (&sums)[2
   return fixed >= 3 * error ? std::max(fixed, 0.0) : 0;
 }
 
-}  // namespace
-
-LineFit fit_line(const std::vector<Measured>& measured, double most_fixed) {
-  Sums sums[2];
-  double least = std::numeric_limits<double>::infinity();
-  for (const Measured& m : measured) {
-    Sums& s = sums[m.group];
-    s.n += 1;
-    s.x += m.amount;
-    s.t += m.seconds;
-    s.xx += m.amount * m.amount;
-    s.xt += m.amount * m.seconds;
-    least = std::min(least, m.seconds);
-  }
-  LineFit fit;
-  if (measured.empty()) return fit;
-  fit.fixed = fixed_seconds(measured, sums);
-  if (!(fit.fixed <= most_fixed)) fit.fixed = 0;
-  fit.fixed = std::min(fit.fixed, least);
-  for (int group = 0; group < 2; ++group) {
-    const Sums& s = sums[group];
-    if (s.n > 0) fit.per_unit[group] = (s.t - s.n * fit.fixed) / s.x;
-  }
-  return fit;
-}
-
-namespace {
-
 constexpr double kNearlyAlike = 1.25;       // ratio of speeds up to which ranks count as equal
 constexpr double kOwnCore = 0.9;            // least share of processor time with a core of its own
 constexpr double kNowAndThen = 0.01;        // share of the time that is ignored
@@ -100,9 +72,9 @@ Problem job_of(const RunInfo& run) {
 
 template <class Each>
 void for_computations(const Trace& trace, Each each) {
-  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank)
-    for (const Slice& slice : trace.slices_of(rank, RingLane::compute))
-      if (slice.flops > 0) each(rank, slice);
+  for_each_slice(trace, RingLane::compute, [&](int rank, const Slice& slice) {
+    if (slice.flops > 0) each(rank, slice);
+  });
 }
 
 // Sharing says whether ranks shared cores, and how it shows.
@@ -169,7 +141,7 @@ Sharing sharing_of(const Trace& trace) {
 }
 
 std::string words_of(const Sharing& sharing, std::size_t ranks) {
-  const std::string cores = fmt::format("{} core{}", sharing.cores, sharing.cores == 1 ? "" : "s");
+  const std::string cores = counted(sharing.cores, "core");
   if (sharing.by_cpu)
     return fmt::format("{} ranks shared {}: rates are by processor time.", ranks, cores);
   return fmt::format("No more than {} of {} ranks computed at once: as if they shared {}.",
@@ -258,13 +230,11 @@ void measure_computing(const Trace& trace, RunRates& rates) {
 
 void measure_links(const Trace& trace, RunRates& rates) {
   std::vector<Measured> hops;
-  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank)
-    for (const Slice& recv : trace.slices_of(rank, RingLane::recv)) {
-      const Transfer transfer = transfer_of(trace, recv);
-      const std::int64_t ns = transfer.end_ns - transfer.begin_ns;
-      if (recv.bytes > 0)
-        hops.push_back({static_cast<double>(recv.bytes), 1e-9 * static_cast<double>(ns)});
-    }
+  for_each_slice(trace, RingLane::recv, [&](int, const Slice& recv) {
+    const Transfer transfer = transfer_of(trace, recv);
+    const auto ns = static_cast<double>(transfer.end_ns - transfer.begin_ns);
+    if (recv.bytes > 0) hops.push_back({static_cast<double>(recv.bytes), 1e-9 * ns});
+  });
   Rates& machine = rates.scenario.rates;
   if (hops.empty()) {
     machine.bytes_per_s = kAssumedBytesPerS;
@@ -295,10 +265,11 @@ Pace pace_of(const Trace& trace) {
   if (run.backend != "sim") return Pace::buffers;
   if (run.scheme == "ring") return run.kv_buffers == 0 ? Pace::in_step : Pace::buffers;
   const int last = run.world_size - 1;
-  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank)
-    for (const Slice& wait : trace.slices_of(rank, RingLane::wait))
-      if (last > 0 && wait.step == last && wait.payload == Payload::kv) return Pace::in_step;
-  return Pace::buffers;
+  Pace pace = Pace::buffers;
+  for_each_slice(trace, RingLane::wait, [&](int, const Slice& wait) {
+    if (last > 0 && wait.step == last && wait.payload == Payload::kv) pace = Pace::in_step;
+  });
+  return pace;
 }
 
 std::string why_not(const Trace& trace) {
@@ -312,6 +283,30 @@ std::string why_not(const Trace& trace) {
 }
 
 }  // namespace
+
+LineFit fit_line(const std::vector<Measured>& measured, double most_fixed) {
+  Sums sums[2];
+  double least = std::numeric_limits<double>::infinity();
+  for (const Measured& m : measured) {
+    Sums& s = sums[m.group];
+    s.n += 1;
+    s.x += m.amount;
+    s.t += m.seconds;
+    s.xx += m.amount * m.amount;
+    s.xt += m.amount * m.seconds;
+    least = std::min(least, m.seconds);
+  }
+  LineFit fit;
+  if (measured.empty()) return fit;
+  fit.fixed = fixed_seconds(measured, sums);
+  if (!(fit.fixed <= most_fixed)) fit.fixed = 0;
+  fit.fixed = std::min(fit.fixed, least);
+  for (int group = 0; group < 2; ++group) {
+    const Sums& s = sums[group];
+    if (s.n > 0) fit.per_unit[group] = (s.t - s.n * fit.fixed) / s.x;
+  }
+  return fit;
+}
 
 RunRates rates_of_run(const Trace& trace) try {
   RunRates rates;

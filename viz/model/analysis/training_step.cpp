@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "viz/model/session/rich_text.h"
+#include "viz/model/session/format.h"
 
 namespace ringscope::viz {
 namespace {
@@ -19,7 +19,7 @@ std::uint32_t model_row(const Trace& trace, int rank) {
 
 std::vector<Stretch> ring_stretches(const Trace& trace, int rank) {
   Stretch passes[2] = {{INT64_MAX, INT64_MIN}, {INT64_MAX, INT64_MIN}};
-  for (const ringscope::Lane lane : {ringscope::Lane::compute, ringscope::Lane::wait})
+  for (const RingLane lane : {RingLane::compute, RingLane::wait})
     for (const Slice& slice : trace.slices_of(rank, lane)) {
       Stretch& pass = passes[static_cast<int>(slice.pass)];
       pass.begin_ns = std::min(pass.begin_ns, slice.begin_ns);

@@ -123,12 +123,12 @@ RunFigures figures_of(const Document& recorded) {
   figures.wall_s = 1e-9 * static_cast<double>(trace.wall_ns());
   double ranks = 0, compute = 0, wait = 0;
   for (std::size_t rank = 0; rank < recorded.idle.ranks.size(); ++rank) {
-    const auto nothing = [&](ringscope::Lane lane) {
+    const auto nothing = [&](RingLane lane) {
       return trace.slices_of(static_cast<int>(rank), lane).empty();
     };
     if (std::all_of(std::begin(kAllLanes), std::end(kAllLanes), nothing)) continue;
     ++ranks;
-    compute += 1e-9 * static_cast<double>(recorded.idle.ranks[rank].compute_ns);
+    compute += 1e-9 * static_cast<double>(recorded.idle.ranks[rank][Heading::compute]);
     wait += 1e-9 * static_cast<double>(recorded.idle.ranks[rank].wait_ns);
   }
   figures.wait_s = ranks > 0 ? wait / ranks : 0;

@@ -1,10 +1,10 @@
-#include "viz/model/analysis/what_if_words.h"
+#include "viz/model/analysis/what_if.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "viz/model/session/rich_text.h"
+#include "viz/model/session/format.h"
 
 namespace ringscope::viz {
 namespace {
@@ -23,12 +23,12 @@ std::string words_of_way(const WhatIfSettings& settings) {
   return "";
 }
 
-double ns_of(double seconds) { return 1e9 * seconds; }
+std::string words_of_seconds(double seconds) { return words_of_time(1e9 * seconds); }
 
 // Return "11.5 ms instead of 35.1 ms, 3.05 times sooner".
 std::string comparison_of(double seconds, double instead_of) {
-  std::string text = fmt::format("{} instead of {}", words_of_time(ns_of(seconds)),
-                                 words_of_time(ns_of(instead_of)));
+  std::string text =
+      fmt::format("{} instead of {}", words_of_seconds(seconds), words_of_seconds(instead_of));
   if (!(seconds > 0) || !(instead_of > 0)) return text;
   const double ratio = std::max(seconds, instead_of) / std::min(seconds, instead_of);
   if (ratio < 1.005) return text + ", as long";
@@ -46,8 +46,7 @@ std::vector<std::string> changes_of(const WhatIfSettings& from, const WhatIfSett
   const auto factor = [&](const char* name, double before, double after) {
     add(before != after, fmt::format("{} × {}", name, words_of_factor(after / before)));
   };
-  add(from.world_size != to.world_size,
-      fmt::format("{} rank{}", to.world_size, to.world_size == 1 ? "" : "s"));
+  add(from.world_size != to.world_size, counted(to.world_size, "rank"));
   add(from.partition != to.partition, std::string(name_of(to.partition)));
   add(from.mask != to.mask, to.mask);
   add(from.way != to.way, words_of_way(to));
@@ -56,9 +55,7 @@ std::vector<std::string> changes_of(const WhatIfSettings& from, const WhatIfSett
   factor("bandwidth", from.bandwidth, to.bandwidth);
   factor("latency", from.latency, to.latency);
   factor("FLOP/s", from.flops, to.flops);
-  add(from.cores != to.cores, to.cores == 0   ? "a core for each rank"
-                              : to.cores == 1 ? "1 core"
-                                              : fmt::format("{} cores", to.cores));
+  add(from.cores != to.cores, to.cores == 0 ? "a core for each rank" : counted(to.cores, "core"));
   add(from.jitter != to.jitter, fmt::format("{} jitter", words_of_share(to.jitter)));
   if (from.slowdown != to.slowdown || (from.slow_rank != to.slow_rank && to.slowdown > 1))
     add(true, to.slowdown > 1 ? fmt::format("rank {} takes {} times as long", to.slow_rank,
@@ -70,11 +67,8 @@ std::vector<std::string> changes_of(const WhatIfSettings& from, const WhatIfSett
 std::string headline_of(const WhatIf& what_if) {
   const Prediction *unmoved = what_if.unmoved(), *shown = what_if.shown();
   if (unmoved == nullptr || shown == nullptr) return "";
-  std::string changes;
-  for (const std::string& change : changes_of(unmoved->settings, shown->settings))
-    changes += (changes.empty() ? "" : ", ") + change;
-  if (!changes.empty() && changes[0] >= 'a' && changes[0] <= 'z')
-    changes[0] = static_cast<char>(changes[0] - 'a' + 'A');
+  const std::string changes = capitalized(
+      fmt::format("{}", fmt::join(changes_of(unmoved->settings, shown->settings), ", ")));
   if (!shown->refusal.empty())
     return fmt::format("{}: {}.", changes.empty() ? "As recorded" : changes, shown->refusal);
   if (changes.empty()) return trust_of(what_if);
@@ -87,9 +81,8 @@ std::string trust_of(const WhatIf& what_if) {
   if (unmoved == nullptr || !unmoved->refusal.empty()) return "";
   const double predicted = unmoved->figures.wall_s, recorded = what_if.recorded().wall_s;
   const double off = recorded > 0 ? predicted / recorded - 1 : 0;
-  const std::string times =
-      fmt::format("Unmoved, {} predicted and {} recorded", words_of_time(ns_of(predicted)),
-                  words_of_time(ns_of(recorded)));
+  const std::string times = fmt::format("Unmoved, {} predicted and {} recorded",
+                                        words_of_seconds(predicted), words_of_seconds(recorded));
   if (std::abs(off) < 0.0005) return times + ": the same.";
   return fmt::format("{}: {:.1f} % too {}.", times, 100 * std::abs(off),
                      off < 0 ? "short" : "long");
@@ -102,37 +95,28 @@ std::vector<WhatIfFigure> figures_of(const WhatIf& what_if) {
   const RunFigures *unmoved = figures(what_if.unmoved()), *shown = figures(what_if.shown());
   std::vector<WhatIfFigure> made;
   // `sign` is 1 if more is better and -1 if less is.
-  const auto add = [&](const char* name, int sign, bool factor, auto&& value, auto&& text) {
-    WhatIfFigure figure{
-        .name = name,
-    };
-    const double recorded = value(what_if.recorded());
+  const auto add = [&](const char* name, int sign, bool factor, double RunFigures::*value,
+                       auto&& text) {
+    WhatIfFigure figure{.name = name};
+    const double recorded = what_if.recorded().*value;
     figure.recorded = std::isnan(recorded) ? "–" : text(recorded);
-    if (unmoved != nullptr) figure.unmoved = text(value(*unmoved));
-    if (shown != nullptr) figure.shown = text(value(*shown));
+    if (unmoved != nullptr) figure.unmoved = text(unmoved->*value);
+    if (shown != nullptr) figure.shown = text(shown->*value);
     if (unmoved != nullptr && shown != nullptr && figure.unmoved != figure.shown) {
-      const double before = value(*unmoved), after = value(*shown);
+      const double before = unmoved->*value, after = shown->*value;
       figure.better = (after > before ? 1 : -1) * sign;
       if (factor && before > 0 && after > 0)
         figure.change = fmt::format("× {}", words_of_factor(after / before));
     }
     made.push_back(std::move(figure));
   };
-  const auto time = [](double seconds) { return words_of_time(ns_of(seconds)); };
-  const auto ratio = [](double x) { return fmt::format("{:.2f}", x); };
-  add(
-      "wall time", -1, true, [](const RunFigures& f) { return f.wall_s; }, time);
-  add(
-      "busy, of ranks' time", 1, false, [](const RunFigures& f) { return f.busy; }, words_of_share);
-  add(
-      "balance ceiling", 1, false, [](const RunFigures& f) { return f.balance_ceiling; },
-      words_of_share);
-  add(
-      "imbalance", -1, false, [](const RunFigures& f) { return f.imbalance; }, ratio);
-  add(
-      "exposed, worst rank", -1, true, [](const RunFigures& f) { return f.exposed_s; }, time);
-  add(
-      "waiting, mean rank", -1, true, [](const RunFigures& f) { return f.wait_s; }, time);
+  add("wall time", -1, true, &RunFigures::wall_s, words_of_seconds);
+  add("busy, of ranks' time", 1, false, &RunFigures::busy, words_of_share);
+  add("balance ceiling", 1, false, &RunFigures::balance_ceiling, words_of_share);
+  add("imbalance", -1, false, &RunFigures::imbalance,
+      [](double x) { return fmt::format("{:.2f}", x); });
+  add("exposed, worst rank", -1, true, &RunFigures::exposed_s, words_of_seconds);
+  add("waiting, mean rank", -1, true, &RunFigures::wait_s, words_of_seconds);
   return made;
 }
 

@@ -14,6 +14,26 @@ namespace {
 // A table of ranks by ranks shows nothing beyond so many ranks.
 constexpr std::size_t kMaxTable = 2048;
 
+struct Place {
+  int rank = 0;
+  Index local = 0, global = 0;
+};
+
+// Return who holds line `at` of the picture.
+Place place_of(const Partition& partition, MaskOrder order, Index at) {
+  for (int rank = 0; rank < partition.world_size; ++rank) {
+    const LocalRows rows = partition.rows_of(rank);
+    if (order == MaskOrder::global) {
+      const Index local = rows.rows_below(at);
+      if (rows.rows_below(at + 1) > local) return {rank, local, at};
+    } else {
+      if (at < rows.size()) return {rank, at, rows.global_position(at)};
+      at -= rows.size();
+    }
+  }
+  return {-1, 0, 0};
+}
+
 }  // namespace
 
 std::optional<MaskModel> mask_model(const Trace& trace) {
@@ -43,7 +63,7 @@ MaskProgress mask_progress(const RingMoment& moment, const Trace& trace) {
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const RankMoment& at = moment.ranks[rank];
     // The block that the rank holds gives the ring step of its pass.
-    const int now = ((static_cast<int>(rank) - at.kv_owner) % n + n) % n;
+    const int now = step_with(static_cast<int>(rank), at.kv_owner, n);
     for (int step = 0; step <= now; ++step) {
       const int owner = RingSchedule{static_cast<int>(rank), n}.owner(step);
       const std::size_t cell = rank * ranks + static_cast<std::size_t>(owner);
@@ -53,60 +73,6 @@ MaskProgress mask_progress(const RingMoment& moment, const Trace& trace) {
   }
   return progress;
 }
-
-RegionCounts count_region(const MaskModel& model, int rank, int owner, Index tile) {
-  const Mask mask = model.mask();
-  const Region region = model.region(mask, rank, owner);
-  const Index rows = region.queries.size(), columns = region.keys.size();
-  RegionCounts counts;
-  counts.pairs = region.pairs();
-  counts.all = rows * columns;
-  const Index tile_columns = ceil_div(columns, tile);
-  for (Index q = 0; q < rows; q += tile) {
-    const Interval queries{q, min_of(q + tile, rows)};
-    // Only tiles that the hull of the queries' intervals touches can hold pairs.
-    const Interval top = region.allowed_rows(queries.first);
-    const Interval bottom = region.allowed_rows(queries.last - 1);
-    const Index first = top.first / tile;
-    const Index last = max_of(first, min_of(ceil_div(bottom.last, tile), tile_columns));
-    // The full tiles among them are neighbours.
-    const Index full_first = clamp(ceil_div(bottom.first, tile), first, last);
-    const Index full_last =
-        clamp(top.last >= columns ? tile_columns : top.last / tile, full_first, last);
-    counts.tiles_full += full_last - full_first;
-    counts.tiles_empty += tile_columns - (last - first);
-    for (Index k = first; k < last; ++k) {
-      if (k >= full_first && k < full_last) continue;
-      const bool empty = region.pairs(queries, {k * tile, min_of((k + 1) * tile, columns)}) == 0;
-      ++(empty ? counts.tiles_empty : counts.tiles_partial);
-    }
-  }
-  return counts;
-}
-
-namespace {
-
-struct Place {
-  int rank = 0;
-  Index local = 0, global = 0;
-};
-
-// Return who holds line `at` of the picture.
-Place place_of(const Partition& partition, MaskOrder order, Index at) {
-  for (int rank = 0; rank < partition.world_size; ++rank) {
-    const LocalRows rows = partition.rows_of(rank);
-    if (order == MaskOrder::global) {
-      const Index local = rows.rows_below(at);
-      if (rows.rows_below(at + 1) > local) return {rank, local, at};
-    } else {
-      if (at < rows.size()) return {rank, at, rows.global_position(at)};
-      at -= rows.size();
-    }
-  }
-  return {-1, 0, 0};
-}
-
-}  // namespace
 
 std::optional<MaskPoint> mask_point(const MaskModel& model, MaskOrder order, double x, double y) {
   if (!(x >= 0 && x < 1 && y >= 0 && y < 1)) return std::nullopt;

@@ -51,14 +51,6 @@ struct MaskPaint {
 // allowed pairs; pairs not yet attended are faint.
 void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image);
 
-// RegionCounts counts the pairs and the tiles (of tile x tile local rows) of (rank, owner).
-struct RegionCounts {
-  Index pairs = 0;
-  Index all = 0;  // query rows x key rows
-  Index tiles_full = 0, tiles_partial = 0, tiles_empty = 0;
-};
-RegionCounts count_region(const MaskModel& model, int rank, int owner, Index tile);
-
 // A MaskPoint is the pair under a point of the picture.
 struct MaskPoint {
   int rank = 0, owner = 0;

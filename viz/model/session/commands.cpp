@@ -8,90 +8,71 @@ constexpr Key on(SpecialKey special, bool shift = false) {
   return {.special = special, .shift = shift};
 }
 
-constexpr KeyBinding kBindings[] = {
-    {on(U' '), Command::go_on},
-    {on(U'b'), Command::story_back},
-    {on(U'r'), Command::play_pause},
-    {on(SpecialKey::right), Command::step_forward},
-    {on(SpecialKey::left), Command::step_back},
-    {on(SpecialKey::right, true), Command::to_end},
-    {on(SpecialKey::left, true), Command::to_start},
-    {on(SpecialKey::end), Command::to_end},
-    {on(U'+'), Command::faster},
-    {on(U'='), Command::faster},
-    {on(U'-'), Command::slower},
+const HelpLine kHelp[] = {
+    {"Space",
+     "play, pause; beside a story first its paragraphs, one by one",
+     {{on(U' '), Command::go_on}}},
+    {"B", "the story's paragraph before", {{on(U'b'), Command::story_back}}},
+    {"R", "play, pause, whatever the story", {{on(U'r'), Command::play_pause}}},
+    {"Right, Left",
+     "next step, step before",
+     {{on(SpecialKey::right), Command::step_forward}, {on(SpecialKey::left), Command::step_back}}},
+    {"Shift-Left, Shift-Right, End",
+     "playhead to the start, to the end",
+     {{on(SpecialKey::left, true), Command::to_start},
+      {on(SpecialKey::right, true), Command::to_end},
+      {on(SpecialKey::end), Command::to_end}}},
+    {"+, =, -",
+     "play faster, slower",
+     {{on(U'+'), Command::faster}, {on(U'='), Command::faster}, {on(U'-'), Command::slower}}},
 
-    {on(U'w'), Command::zoom_in},
-    {on(U's'), Command::zoom_out},
-    {on(U'a'), Command::pan_left},
-    {on(U'd'), Command::pan_right},
-    {on(SpecialKey::home), Command::fit_all},
-    {on(U'f'), Command::focus_selection},
-    {on(SpecialKey::backspace), Command::go_back},
+    {"W, S", "zoom in, out", {{on(U'w'), Command::zoom_in}, {on(U's'), Command::zoom_out}}},
+    {"A, D", "pan left, right", {{on(U'a'), Command::pan_left}, {on(U'd'), Command::pan_right}}},
+    {"Home", "fit everything", {{on(SpecialKey::home), Command::fit_all}}},
+    {"F", "focus the selection; again: fit everything", {{on(U'f'), Command::focus_selection}}},
+    {"Backspace", "back to the view before", {{on(SpecialKey::backspace), Command::go_back}}},
 
-    {on(U'.'), Command::next_slice},
-    {on(U','), Command::previous_slice},
-    {on(U']'), Command::follow_flow},
-    {on(U'['), Command::follow_flow_back},
-    {on(U'/'), Command::search},
-    {on(U'n'), Command::next_found},
-    {on(SpecialKey::enter), Command::next_found},
-    {on(U'p'), Command::previous_found},
-    {on(SpecialKey::enter, true), Command::previous_found},
-    {on(U'm'), Command::add_mark},
-    {on(U'\''), Command::next_mark},
+    {". ,",
+     "next slice of the row, slice before",
+     {{on(U'.'), Command::next_slice}, {on(U','), Command::previous_slice}}},
+    {"] [",
+     "follow a message onwards, back",
+     {{on(U']'), Command::follow_flow}, {on(U'['), Command::follow_flow_back}}},
+    {"/",
+     "search: part of a name, or rank:0 step:2 owner:1 kind:wait for:3 longer:1ms",
+     {{on(U'/'), Command::search}}},
+    {"N, Enter",
+     "next one found",
+     {{on(U'n'), Command::next_found}, {on(SpecialKey::enter), Command::next_found}}},
+    {"P, Shift-Enter",
+     "found one before",
+     {{on(U'p'), Command::previous_found}, {on(SpecialKey::enter, true), Command::previous_found}}},
+    {"M, '",
+     "mark the playhead's place; go to the next mark",
+     {{on(U'm'), Command::add_mark}, {on(U'\''), Command::next_mark}}},
 
-    {on(U'x'), Command::toggle_axis},
-    {on(U'c'), Command::toggle_colors},
-    {on(U'l'), Command::toggle_flows},
-    {on(U'k'), Command::toggle_critical_path},
-    {on(U'o'), Command::toggle_mask_order},
-    {on(U't'), Command::toggle_theme},
-    {on(SpecialKey::tab), Command::next_trace},
-    {on(U'v'), Command::toggle_compare},
-    {on(U'h'), Command::toggle_story},
-    {on(U'e'), Command::toggle_what_if},
-    {on(U'z'), Command::enlarge},
-    {on(U'i'), Command::screenshot},
-    {on(U'?'), Command::help},
-    {on(SpecialKey::escape), Command::cancel},
-};
-
-constexpr HelpLine kHelp[] = {
-    {"Space", "play, pause; beside a story first its paragraphs, one by one"},
-    {"B", "the story's paragraph before"},
-    {"R", "play, pause, whatever the story"},
-    {"Right, Left", "next step, step before"},
-    {"Shift-Left, Shift-Right, End", "playhead to the start, to the end"},
-    {"+, =, -", "play faster, slower"},
-
-    {"W, S", "zoom in, out"},
-    {"A, D", "pan left, right"},
-    {"Home", "fit everything"},
-    {"F", "focus the selection; again: fit everything"},
-    {"Backspace", "back to the view before"},
-
-    {". ,", "next slice of the row, slice before"},
-    {"] [", "follow a message onwards, back"},
-    {"/", "search: part of a name, or rank:0 step:2 owner:1 kind:wait for:3 longer:1ms"},
-    {"N, Enter", "next one found"},
-    {"P, Shift-Enter", "found one before"},
-    {"M, '", "mark the playhead's place; go to the next mark"},
-
-    {"X", "axis in time or in ring steps"},
-    {"C", "colours by KV owner or by kind"},
-    {"L", "messages between ranks on, off"},
-    {"K", "critical path on, off"},
-    {"O", "mask in the sequence's order or in that of local rows"},
-    {"T", "dark, light"},
-    {"Tab", "next trace"},
-    {"V", "compare traces side by side, or one alone"},
-    {"H", "story on, off"},
-    {"E", "what if: the run beside itself on another machine, dealt out otherwise"},
-    {"Z", "the panel under the mouse large and alone; again: all panels"},
-    {"I", "save a picture of the window"},
-    {"?", "these keys"},
-    {"Esc", "close what is open; else clear selection and measure"},
+    {"X", "axis in time or in ring steps", {{on(U'x'), Command::toggle_axis}}},
+    {"C", "colours by KV owner or by kind", {{on(U'c'), Command::toggle_colors}}},
+    {"L", "messages between ranks on, off", {{on(U'l'), Command::toggle_flows}}},
+    {"K", "critical path on, off", {{on(U'k'), Command::toggle_critical_path}}},
+    {"O",
+     "mask in the sequence's order or in that of local rows",
+     {{on(U'o'), Command::toggle_mask_order}}},
+    {"T", "dark, light", {{on(U't'), Command::toggle_theme}}},
+    {"Tab", "next trace", {{on(SpecialKey::tab), Command::next_trace}}},
+    {"V", "compare traces side by side, or one alone", {{on(U'v'), Command::toggle_compare}}},
+    {"H", "story on, off", {{on(U'h'), Command::toggle_story}}},
+    {"E",
+     "what if: the run beside itself on another machine, dealt out otherwise",
+     {{on(U'e'), Command::toggle_what_if}}},
+    {"Z",
+     "the panel under the mouse large and alone; again: all panels",
+     {{on(U'z'), Command::enlarge}}},
+    {"I", "save a picture of the window", {{on(U'i'), Command::screenshot}}},
+    {"?", "these keys", {{on(U'?'), Command::help}}},
+    {"Esc",
+     "close what is open; else clear selection and measure",
+     {{on(SpecialKey::escape), Command::cancel}}},
 
     {"Wheel", "zoom at the cursor; on the rank names: scroll"},
     {"Shift-Wheel, Ctrl-Wheel", "scroll; rows higher, lower"},
@@ -103,7 +84,16 @@ constexpr HelpLine kHelp[] = {
 
 }  // namespace
 
-std::span<const KeyBinding> key_bindings() { return kBindings; }
+const std::vector<KeyBinding>& key_bindings() {
+  static const std::vector<KeyBinding> all = [] {
+    std::vector<KeyBinding> bindings;
+    for (const HelpLine& line : kHelp)
+      bindings.insert(bindings.end(), line.bindings.begin(), line.bindings.end());
+    return bindings;
+  }();
+  return all;
+}
+
 std::span<const HelpLine> help_lines() { return kHelp; }
 
 }  // namespace ringscope::viz

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace ringscope::viz {
 
@@ -74,11 +75,12 @@ struct KeyBinding {
   Command command;
 };
 // Return all bindings. Two keys may mean one command.
-std::span<const KeyBinding> key_bindings();
+const std::vector<KeyBinding>& key_bindings();
 
-// A HelpLine gives keys or mouse gestures as people read them, and what they do.
+// A HelpLine gives keys or mouse gestures as people read them, what they do, and the keys' bindings.
 struct HelpLine {
   std::string_view keys, text;
+  std::vector<KeyBinding> bindings{};
 };
 std::span<const HelpLine> help_lines();
 

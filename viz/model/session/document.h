@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "viz/model/analysis/balance.h"
@@ -22,7 +23,7 @@ struct Document {
   Axis axis;
   TimelineIndex index;
   std::optional<MaskModel> mask;
-  Balance balance;
+  WorkTable balance;
   IdleReport idle;
   CriticalPath path;
   LinkHistory links;
@@ -31,6 +32,20 @@ struct Document {
       findings;  // about the idle times; computed once and shown in every frame
 };
 
-Document make_document(Trace trace);
+inline Document make_document(Trace trace) {
+  Document document;
+  document.trace = std::move(trace);
+  const Trace& made = document.trace;
+  document.axis = Axis(made);
+  document.index = TimelineIndex(made);
+  document.mask = mask_model(made);
+  document.balance = balance_of(made);
+  document.idle = idle_of(made);
+  document.path = critical_path_of(made);
+  document.links = LinkHistory(made);
+  document.unfinished = unfinished_waits(made);
+  document.findings = findings(made, document.idle);
+  return document;
+}
 
 }  // namespace ringscope::viz

@@ -1,4 +1,4 @@
-// Formats the numbers and the little Markdown of the texts that the viewer shows.
+// Splits the little Markdown that a story is written in into words to set in lines.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,6 @@
 #include <vector>
 
 namespace ringscope::viz {
-
-std::string words_of_time(double ns);        // "312 ms", "1.25 s": three digits, one unit
-std::string words_of_count(double count);    // "134 M"
-std::string words_of_bytes(double bytes);    // "4.25 MiB"
-std::string words_of_share(double share);    // "97 %"; "0.4 %" below one
-std::string words_of_factor(double factor);  // "1.75", "7", "13"
-
-// ---
-// Splits the little Markdown that a story is written in into words to set in lines.
 
 enum class TextStyle : std::uint8_t { plain, strong, emphasis, code };
 

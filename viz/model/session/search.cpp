@@ -7,6 +7,7 @@
 #include <optional>
 #include <queue>
 #include <string>
+#include <utility>
 
 namespace ringscope::viz {
 namespace {
@@ -75,13 +76,16 @@ std::string_view add_field(Query& query, const Trace& trace, std::string_view fi
     wanted = wanted && *wanted != *given ? INT64_MIN : *given;
     return "";
   };
-  if (field == "step") return is_number(query.step);
-  if (field == "owner") return is_number(query.owner);
-  if (field == "peer") return is_number(query.peer);
-  if (field == "for") {
-    query.only_waits = true;
-    return is_number(query.peer);
-  }
+  constexpr std::pair<std::string_view, std::optional<std::int64_t> Query::*> kNumbers[] = {
+      {"step", &Query::step},
+      {"owner", &Query::owner},
+      {"peer", &Query::peer},
+      {"for", &Query::peer}};
+  for (const auto& [name, number] : kNumbers)
+    if (field == name) {
+      query.only_waits |= field == "for";
+      return is_number(query.*number);
+    }
   if (field == "rank") {
     std::optional<std::int64_t> rank;
     const std::string_view complaint = is_number(rank);
@@ -165,6 +169,56 @@ std::vector<SliceId> first_by_begin(const Trace& trace,
   return first;
 }
 
+// Return the first slice of the rank's lane for the same block in the same pass that `fits`.
+template <class Fits>
+std::optional<SliceId> about_block(const Trace& trace, SliceId id, RingLane lane, Fits&& fits) {
+  const Slice& about = trace.slice(id);
+  const auto rank = static_cast<int>(trace.rank_of_row(id.row));
+  return find_slice(trace, rank, lane, [&](const Slice& s) {
+    return s.pass == about.pass && s.kv_owner == about.kv_owner && fits(s);
+  });
+}
+
+std::optional<SliceId> message(const Trace& trace, SliceId id, RingLane lane, Payload payload) {
+  return about_block(trace, id, lane, [&](const Slice& s) { return s.payload == payload; });
+}
+
+// Return what is computed with a block, which is once on every rank. A gradient is added to what
+// the rank has just computed for the block; once it is home, to nothing.
+std::optional<SliceId> compute_with(const Trace& trace, SliceId id, std::int32_t step) {
+  const bool gradient = trace.slice(id).payload == Payload::dkv;
+  return about_block(trace, id, RingLane::compute,
+                     [&](const Slice& s) { return !gradient || s.step == step; });
+}
+
+// Take one step along the ring: a send leads to its receive, that to the computation with the
+// block, and that to the send that passes on the block or, at the end, its gradient.
+std::optional<SliceId> flow_step(const Trace& trace, SliceId id, bool onwards) {
+  const Slice& slice = trace.slice(id);
+  if (slice.flow != 0) {
+    const Flow& flow = trace.flows[slice.flow - 1];
+    if (onwards && flow.from == id) return flow.to;
+    if (!onwards && flow.to == id) return flow.from;
+  }
+  if (!trace.is_ring()) return std::nullopt;
+  switch (slice.kind) {
+    case Kind::recv:
+      return onwards ? compute_with(trace, id, slice.step + 1) : std::nullopt;
+    case Kind::send:
+      return onwards ? std::nullopt : compute_with(trace, id, slice.step);
+    case Kind::wait:
+      return onwards ? compute_with(trace, id, slice.step)
+                     : message(trace, id, RingLane::recv, slice.payload);
+    case Kind::compute: {
+      if (!onwards) return message(trace, id, RingLane::recv, Payload::kv);
+      const auto block = message(trace, id, RingLane::send, Payload::kv);
+      return block ? block : message(trace, id, RingLane::send, Payload::dkv);
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 SearchResult search(const Trace& trace, std::string_view words, std::size_t limit) {
@@ -210,63 +264,6 @@ bool previous_slice(const Trace&, SliceId& id) {
   --id.index;
   return true;
 }
-
-namespace {
-
-// Return the first slice of a rank's lane for the same block in the same pass that `fits`.
-template <class Fits>
-std::optional<SliceId> about_block(const Trace& trace, SliceId id, RingLane lane, Fits&& fits) {
-  const Slice& about = trace.slice(id);
-  const auto rank = static_cast<int>(trace.rank_of_row(id.row));
-  const std::uint32_t row = trace.row_of(rank, lane);
-  const std::vector<Slice>& slices = trace.rows[row].slices;
-  for (std::uint32_t i = 0; i < slices.size(); ++i)
-    if (slices[i].pass == about.pass && slices[i].kv_owner == about.kv_owner && fits(slices[i]))
-      return SliceId{row, i};
-  return std::nullopt;
-}
-
-std::optional<SliceId> message(const Trace& trace, SliceId id, RingLane lane, Payload payload) {
-  return about_block(trace, id, lane, [&](const Slice& s) { return s.payload == payload; });
-}
-
-// Return what is computed with a block, which is once on every rank. A gradient is added to what
-// the rank has just computed for the block; once it is home, to nothing.
-std::optional<SliceId> compute_with(const Trace& trace, SliceId id, std::int32_t step) {
-  const bool gradient = trace.slice(id).payload == Payload::dkv;
-  return about_block(trace, id, RingLane::compute,
-                     [&](const Slice& s) { return !gradient || s.step == step; });
-}
-
-// Take one step along the ring: a send leads to its receive, that to the computation with the
-// block, and that to the send that passes on the block or, at the end, its gradient.
-std::optional<SliceId> flow_step(const Trace& trace, SliceId id, bool onwards) {
-  const Slice& slice = trace.slice(id);
-  if (slice.flow != 0) {
-    const Flow& flow = trace.flows[slice.flow - 1];
-    if (onwards && flow.from == id) return flow.to;
-    if (!onwards && flow.to == id) return flow.from;
-  }
-  if (!trace.is_ring()) return std::nullopt;
-  switch (slice.kind) {
-    case Kind::recv:
-      return onwards ? compute_with(trace, id, slice.step + 1) : std::nullopt;
-    case Kind::send:
-      return onwards ? std::nullopt : compute_with(trace, id, slice.step);
-    case Kind::wait:
-      return onwards ? compute_with(trace, id, slice.step)
-                     : message(trace, id, RingLane::recv, slice.payload);
-    case Kind::compute: {
-      if (!onwards) return message(trace, id, RingLane::recv, Payload::kv);
-      const auto block = message(trace, id, RingLane::send, Payload::kv);
-      return block ? block : message(trace, id, RingLane::send, Payload::dkv);
-    }
-    default:
-      return std::nullopt;
-  }
-}
-
-}  // namespace
 
 bool follow_flow(const Trace& trace, SliceId& id, bool onwards) {
   const auto next = flow_step(trace, id, onwards);

@@ -2,7 +2,9 @@
 // `rank:0`, `kind:wait`, `for:3`, `longer:1ms`. A slice must match all words.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +18,16 @@ struct SearchResult {
   std::string_view complaint;  // what is accepted, if a word is not understood; else ""
 };
 SearchResult search(const Trace& trace, std::string_view words, std::size_t limit = 10000);
+
+// Return the first slice of a rank's lane, in a recording of ours, that `fits`.
+template <class Fits>
+std::optional<SliceId> find_slice(const Trace& trace, int rank, RingLane lane, Fits&& fits) {
+  const std::uint32_t row = trace.row_of(rank, lane);
+  const std::vector<Slice>& slices = trace.rows[row].slices;
+  const auto found = std::find_if(slices.begin(), slices.end(), fits);
+  if (found == slices.end()) return std::nullopt;
+  return SliceId{row, static_cast<std::uint32_t>(found - slices.begin())};
+}
 
 // Move to the neighbour of a slice in its row, or to the other end of its flow (onwards: to the
 // receiver, then to what the receiving rank computes with it). Return whether there is one.

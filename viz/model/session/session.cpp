@@ -18,6 +18,8 @@ constexpr double kSecondsForAll = 10;
 // stands on it even if its position was rounded.
 double slack(AxisMode mode) { return mode == AxisMode::time ? 0.5 : 1e-9; }
 
+constexpr std::size_t kHistory = 100;
+
 }  // namespace
 
 void Playback::toggle(double length) {
@@ -69,12 +71,6 @@ double previous_step(const Axis& axis, AxisMode mode, int ranks, double position
     }
   return previous;
 }
-
-namespace {
-
-constexpr std::size_t kHistory = 100;
-
-}  // namespace
 
 Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
   compare_all();
@@ -142,6 +138,13 @@ void Session::activate(std::size_t next) {
 void Session::select(std::optional<SliceId> slice) {
   selected = slice;
   selected_rank = slice ? static_cast<int>(document().trace.rank_of_row(slice->row)) : -1;
+}
+
+void Session::select_in_rank(std::optional<SliceId> slice, int rank) {
+  if (slice)
+    select(slice);
+  else
+    select_rank(rank);
 }
 
 void Session::select_rank(int rank) {
@@ -284,6 +287,15 @@ void Session::keep_prediction() {
   documents.push_back(make_document(shown->document.trace));
   compare_all();
   activate(documents.size() - 1);
+}
+
+std::optional<SliceId> compute_slice(const Document& document, int rank, int step) {
+  const Trace& trace = document.trace;
+  if (!trace.is_ring() || rank < 0 || rank >= static_cast<int>(trace.ranks.size()))
+    return std::nullopt;
+  return find_slice(trace, rank, RingLane::compute, [&](const Slice& slice) {
+    return slice.step >= 0 && axis_step(slice, document.axis.forward_steps()) == step;
+  });
 }
 
 void advance(Session& session, double seconds) {

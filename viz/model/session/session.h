@@ -109,6 +109,8 @@ class Session {
   void run(Command command);
   void activate(std::size_t document);
   void select(std::optional<SliceId> slice);
+  // Select the slice or, if there is none, only the rank.
+  void select_in_rank(std::optional<SliceId> slice, int rank);
   // Select the slice and bring it into view.
   void reveal(SliceId slice);
   void bring_into_view(SliceId slice);
@@ -122,6 +124,11 @@ class Session {
   // The story is the active document's. It is shown only beside that one recording.
   const std::vector<StoryStep>& story() const { return document().trace.story; }
   bool story_shown() const { return show_story && !comparing && !what_if && !story().empty(); }
+  // Return the paragraph that is pointed at now, or null.
+  const StoryStep* pointed_at() const {
+    return story_shown() && pointing && story_at >= 0 ? &story()[static_cast<std::size_t>(story_at)]
+                                                      : nullptr;
+  }
   bool story_over() const { return story_at + 1 >= static_cast<int>(story().size()); }
   // Go to a paragraph: move the playhead to its moment, or else to that of the last paragraph
   // before it that has one, and select what it is about. If that is the mask, show it in local
@@ -146,6 +153,9 @@ class Session {
 
   std::vector<TimelineView> history_;
 };
+
+// Return the slice in which `rank` attends at step `step` of the step axis, or none if it did not.
+std::optional<SliceId> compute_slice(const Document& document, int rank, int step);
 
 // Advance the playhead by `seconds` of real time.
 void advance(Session& session, double seconds);

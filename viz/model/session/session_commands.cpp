@@ -143,10 +143,11 @@ void go_on(Session& session) {
 void enlarge(Session& session) {
   if (session.alone) return session.show_alone(std::nullopt);
   std::optional<Figure> panel = session.under_mouse;
-  if (!panel && session.story_shown() && session.pointing && session.story_at >= 0)
-    panel = session.story()[static_cast<std::size_t>(session.story_at)].figure;
+  if (const StoryStep* told = session.pointed_at(); !panel && told != nullptr) panel = told->figure;
   session.show_alone(panel.value_or(Figure::timeline));
 }
+
+void flip(bool& on) { on = !on; }
 
 template <class Switch>
 void other(Switch& value, Switch one, Switch two) {
@@ -166,8 +167,7 @@ void Session::run(Command command) {
       if (story_shown()) tell(story_at - 1);
       return;
     case Command::toggle_story:
-      show_story = !show_story;
-      return;
+      return flip(show_story);
     case Command::step_forward:
       return step(*this, true);
     case Command::step_back:
@@ -218,11 +218,9 @@ void Session::run(Command command) {
     case Command::next_mark:
       return go_to_next_mark(*this);
     case Command::toggle_flows:
-      show_flows = !show_flows;
-      return;
+      return flip(show_flows);
     case Command::toggle_critical_path:
-      show_critical_path = !show_critical_path;
-      return;
+      return flip(show_critical_path);
     case Command::toggle_axis:
       return set_axis_mode(axis_mode == AxisMode::time ? AxisMode::steps : AxisMode::time);
     case Command::toggle_colors:
@@ -246,8 +244,7 @@ void Session::run(Command command) {
       wants_screenshot = true;
       return;
     case Command::help:
-      show_help = !show_help;
-      return;
+      return flip(show_help);
     case Command::cancel:
       return cancel(*this);
   }

@@ -4,17 +4,19 @@
 
 #include <algorithm>
 
+#include "viz/model/session/format.h"
+
 namespace ringscope::viz {
 namespace {
 
 constexpr Pass kPasses[] = {Pass::forward, Pass::backward};
 
-Kind kind_of(ringscope::Lane lane) { return static_cast<Kind>(lane); }
-static_assert(name_of(Kind::compute) == name_of(ringscope::Lane::compute) &&
-              name_of(Kind::wait) == name_of(ringscope::Lane::wait));
+Kind kind_of(RingLane lane) { return static_cast<Kind>(lane); }
+static_assert(name_of(Kind::compute) == name_of(RingLane::compute) &&
+              name_of(Kind::wait) == name_of(RingLane::wait));
 
 // Return the longest slice of one lane and pass that `told` is about.
-std::optional<SliceId> longest(const Trace& trace, const StoryStep& told, ringscope::Lane lane,
+std::optional<SliceId> longest(const Trace& trace, const StoryStep& told, RingLane lane,
                                Pass pass) {
   std::optional<SliceId> best;
   std::int64_t most = -1;
@@ -58,7 +60,7 @@ StoryMoment moment_of(const Trace& trace, const Axis& axis, AxisMode mode, const
   // A rank or a pass as a whole is no moment.
   if (told.step < 0 && !told.lane) return moment;
   for (const Pass pass : kPasses)
-    for (const ringscope::Lane lane : kAllLanes) {
+    for (const RingLane lane : kAllLanes) {
       if (moment.slice || (told.lane && *told.lane != lane)) continue;
       moment.slice = longest(trace, told, lane, pass);
     }
@@ -80,12 +82,10 @@ std::string place_of(const StoryStep& told) {
   std::string text;
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : " · ") + part; };
   if (told.rank >= 0) add(fmt::format("rank {}", told.rank));
-  const std::string pass = told.pass == Pass::backward ? "backward" : "forward";
   if (told.step >= 0)
-    add(told.pass == Pass::backward ? fmt::format("backward step {}", told.step)
-                                    : fmt::format("step {}", told.step));
+    add(words_of_step(told.pass.value_or(Pass::forward), told.step));
   else if (told.pass)
-    add(pass + " pass");
+    add(fmt::format("{} pass", name_of(*told.pass)));
   if (told.lane) add(std::string(name_of(*told.lane)));
   return text;
 }

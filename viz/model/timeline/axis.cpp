@@ -54,7 +54,7 @@ Axis::Axis(const Trace& trace)
           slice.kind == Kind::compute || (slice.kind == Kind::wait && slice.payload == Payload::kv);
       if (!begins_step || slice.step < 0) continue;
       if (slice.kind == Kind::compute) computed[rank] = std::max(computed[rank], slice.end_ns);
-      const int step = slice.step + (slice.pass == Pass::backward ? forward_steps_ : 0);
+      const int step = axis_step(slice, forward_steps_);
       if (step < steps_) begins[step] = std::min(begins[step], slice.begin_ns);
     }
   }

@@ -17,6 +17,11 @@ namespace ringscope::viz {
 
 enum class AxisMode : std::uint8_t { time, steps };
 
+// Return the step of the axis that ring step `slice.step` of its pass is.
+inline int axis_step(const Slice& slice, int forward_steps) {
+  return slice.step + (slice.pass == Pass::backward ? forward_steps : 0);
+}
+
 class Axis {
  public:
   Axis() = default;
@@ -40,6 +45,9 @@ class Axis {
   std::int64_t step_length_ns(int step) const;
   int steps() const { return steps_; }
   int forward_steps() const { return forward_steps_; }
+  bool is_backward(int step) const { return step >= forward_steps_ && forward_steps_ < steps_; }
+  // Return the ring step, within its pass, that step `step` of the axis is.
+  int ring_step(int step) const { return step - (is_backward(step) ? forward_steps_ : 0); }
 
  private:
   std::int64_t begin_ns_ = 0, end_ns_ = 0;

@@ -111,6 +111,30 @@ std::array<Color, kWheel> make_wheel(Theme theme) {
   return wheel;
 }
 
+// Return the colour of work around the ring, which is quieter than the owners' colours.
+Color part_color(const Palette& palette, ModelPart part) {
+  const auto quiet = [&](Color color, double share) {
+    return mix(palette.background, color, share);
+  };
+  switch (part) {
+    case ModelPart::attention:
+      return quiet(palette.accent, 0.4);
+    case ModelPart::ring:
+      return quiet(palette.accent, 0.75);
+    case ModelPart::mlp:
+      return quiet(palette.of(Kind::communication), 0.5);
+    case ModelPart::head:
+      return quiet(palette.playhead, 0.5);
+    case ModelPart::reduction:
+      return quiet(palette.of(Kind::send), 0.7);
+    case ModelPart::update:
+      return quiet(palette.warning, 0.6);
+    case ModelPart::embedding:
+      break;
+  }
+  return palette.of(Kind::other);
+}
+
 }  // namespace
 
 Color mix(Color under, Color over, double share) {
@@ -132,7 +156,7 @@ const Palette& palette_of(Theme theme) { return theme == Theme::dark ? kDark : k
 
 Color owner_color(Theme theme, int owner, int world_size) {
   const bool dark = theme == Theme::dark;
-  if (owner < 0) return palette_of(theme).kind[static_cast<int>(Kind::other)];
+  if (owner < 0) return palette_of(theme).of(Kind::other);
   if (world_size <= kOwners) {
     // Choose the array before indexing: g++ 12's bounds sanitizer takes the second's first element.
     const Color* const colors = dark ? kDarkOwners : kLightOwners;
@@ -143,38 +167,9 @@ Color owner_color(Theme theme, int owner, int world_size) {
   return (dark ? dark_wheel : light_wheel)[static_cast<std::size_t>(owner % kWheel)];
 }
 
-namespace {
-
-// Return the colour of work around the ring, which is quieter than the owners' colours.
-Color part_color(const Palette& palette, ModelPart part) {
-  const auto quiet = [&](Color color, double share) {
-    return mix(palette.background, color, share);
-  };
-  const auto of_kind = [&](Kind kind) { return palette.kind[static_cast<int>(kind)]; };
-  switch (part) {
-    case ModelPart::attention:
-      return quiet(palette.accent, 0.4);
-    case ModelPart::ring:
-      return quiet(palette.accent, 0.75);
-    case ModelPart::mlp:
-      return quiet(of_kind(Kind::communication), 0.5);
-    case ModelPart::head:
-      return quiet(palette.playhead, 0.5);
-    case ModelPart::reduction:
-      return quiet(of_kind(Kind::send), 0.7);
-    case ModelPart::update:
-      return quiet(palette.warning, 0.6);
-    case ModelPart::embedding:
-      break;
-  }
-  return of_kind(Kind::other);
-}
-
-}  // namespace
-
-Color slice_color(const Palette& palette, Theme theme, ColorBy by, const Slice& slice,
-                  int world_size) {
-  const Color kind = palette.kind[static_cast<int>(slice.kind)];
+Color slice_color(Theme theme, ColorBy by, const Slice& slice, int world_size) {
+  const Palette& palette = palette_of(theme);
+  const Color kind = palette.of(slice.kind);
   if (by == ColorBy::kind || slice.kind == Kind::wait) return kind;
   if (slice.part >= 0) return part_color(palette, static_cast<ModelPart>(slice.part));
   if (slice.kind == Kind::other) {

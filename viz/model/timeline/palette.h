@@ -29,6 +29,8 @@ struct Palette {
   Color accent, selection, playhead, critical_path, warning, flow;
   Color empty_tile, full_tile, partial_tile;
   Color kind[kKindCount];
+
+  Color of(Kind k) const { return kind[static_cast<int>(k)]; }
 };
 const Palette& palette_of(Theme theme);
 
@@ -36,8 +38,7 @@ const Palette& palette_of(Theme theme);
 // 8 owners, and one of a perceptual wheel beyond.
 Color owner_color(Theme theme, int owner, int world_size);
 
-Color slice_color(const Palette& palette, Theme theme, ColorBy by, const Slice& slice,
-                  int world_size);
+Color slice_color(Theme theme, ColorBy by, const Slice& slice, int world_size);
 
 // ---
 // An Image is a picture in memory: painters make it, textures hold it and --screenshot writes it.

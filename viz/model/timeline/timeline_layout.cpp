@@ -17,17 +17,6 @@ TimelineView placed(double begin, double width, double length, double scroll_y) 
   return {begin, begin + width, scroll_y};
 }
 
-// Return the slices of a row that come near [begin, end] as indices [first, second).
-std::pair<std::size_t, std::size_t> near_slices(const std::vector<Slice>& slices,
-                                                std::int64_t begin, std::int64_t end) {
-  const auto first = std::partition_point(slices.begin(), slices.end(),
-                                          [&](const Slice& s) { return s.end_ns < begin; });
-  const auto last =
-      std::partition_point(first, slices.end(), [&](const Slice& s) { return s.begin_ns <= end; });
-  return {static_cast<std::size_t>(first - slices.begin()),
-          static_cast<std::size_t>(last - slices.begin())};
-}
-
 }  // namespace
 
 TimelineView zoomed(const TimelineView& view, double at, double factor, double length,
@@ -119,9 +108,20 @@ TimelineLayout make_layout(const Trace& trace, float width, float height, float 
   return layout;
 }
 
+std::pair<std::uint32_t, std::uint32_t> slices_near(const std::vector<Slice>& slices,
+                                                    std::int64_t begin, std::int64_t end) {
+  const auto first = std::partition_point(slices.begin(), slices.end(),
+                                          [&](const Slice& s) { return s.end_ns < begin; });
+  const auto last =
+      std::partition_point(first, slices.end(), [&](const Slice& s) { return s.begin_ns <= end; });
+  return {static_cast<std::uint32_t>(first - slices.begin()),
+          static_cast<std::uint32_t>(last - slices.begin())};
+}
+
 std::optional<SliceId> slice_at(const Trace& trace, const Axis& axis, AxisMode mode,
                                 const TimelineLayout& layout, const TimelineView& view, float x,
-                                float y, float reach) {
+                                float y) {
+  constexpr float kReach = 3;
   const auto row = layout.row_at(view, y);
   if (!row) return std::nullopt;
   const int rank = static_cast<int>(trace.rank_of_row(*row));
@@ -130,13 +130,13 @@ std::optional<SliceId> slice_at(const Trace& trace, const Axis& axis, AxisMode m
   const auto time = [&](float at) {
     return axis.time_at(mode, rank, layout.position_at(view, at));
   };
-  const auto [first, last] = near_slices(slices, time(x - reach), time(x + reach));
+  const auto [first, last] = slices_near(slices, time(x - kReach), time(x + kReach));
   std::optional<SliceId> nearest;
-  double distance = std::abs(layout.position_at(view, x + reach) - position);
-  for (std::size_t i = first; i < last; ++i) {
+  double distance = std::abs(layout.position_at(view, x + kReach) - position);
+  for (std::uint32_t i = first; i < last; ++i) {
     const double begin = axis.position(mode, rank, slices[i].begin_ns);
     const double end = axis.position(mode, rank, slices[i].end_ns);
-    const SliceId id{*row, static_cast<std::uint32_t>(i)};
+    const SliceId id{*row, i};
     if (begin <= position && position < end) return id;
     const double away = position < begin ? begin - position : position - end;
     if (away < distance || (away == distance && !nearest)) {
@@ -149,7 +149,8 @@ std::optional<SliceId> slice_at(const Trace& trace, const Axis& axis, AxisMode m
 
 std::optional<double> snapped_edge(const Trace& trace, const Axis& axis, AxisMode mode,
                                    const TimelineLayout& layout, const TimelineView& view, float x,
-                                   float y, float reach) {
+                                   float y) {
+  constexpr float kReach = 8;
   const double position = layout.position_at(view, x);
   std::optional<double> nearest;
   double distance = 0;
@@ -159,7 +160,7 @@ std::optional<double> snapped_edge(const Trace& trace, const Axis& axis, AxisMod
     const auto try_edge = [&](std::int64_t ns) {
       const double edge = axis.position(mode, rank, ns);
       const double away = std::abs(edge - position);
-      if (std::abs(layout.x_of(view, edge) - x) > reach || (nearest && away >= distance)) return;
+      if (std::abs(layout.x_of(view, edge) - x) > kReach || (nearest && away >= distance)) return;
       nearest = edge;
       distance = away;
     };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "viz/model/timeline/axis.h"
@@ -31,8 +32,7 @@ TimelineView zoomed(const TimelineView& view, double at, double factor, double l
 TimelineView panned(const TimelineView& view, double by, double length);
 // Return the whole axis.
 TimelineView fitted(double length);
-// Return a view of the range
-// [begin, end) with a margin on either side.
+// Return a view of the range [begin, end) with a margin on either side.
 TimelineView framed(double begin, double end, double length, AxisMode mode, double scroll_y);
 
 struct RowPlace {
@@ -66,15 +66,19 @@ struct TimelineLayout {
 // Lay out the trace. `row_scale` makes rows higher or lower than computed.
 TimelineLayout make_layout(const Trace& trace, float width, float height, float row_scale = 1);
 
-// Return the slice that covers a pixel, or else the nearest within `reach` pixels.
+// Return the slices of a row that touch [begin, end], as indices [first, second).
+std::pair<std::uint32_t, std::uint32_t> slices_near(const std::vector<Slice>& slices,
+                                                    std::int64_t begin, std::int64_t end);
+
+// Return the slice that covers a pixel, or else the nearest within three pixels.
 std::optional<SliceId> slice_at(const Trace& trace, const Axis& axis, AxisMode mode,
                                 const TimelineLayout& layout, const TimelineView& view, float x,
-                                float y, float reach = 3);
+                                float y);
 
-// Return the slice edge nearest to pixel x within `reach` pixels, as an axis position: one of the
+// Return the slice edge nearest to pixel x within eight pixels, as an axis position: one of the
 // row at y if it has any, else of any visible row. Measuring snaps to it.
 std::optional<double> snapped_edge(const Trace& trace, const Axis& axis, AxisMode mode,
                                    const TimelineLayout& layout, const TimelineView& view, float x,
-                                   float y, float reach = 8);
+                                   float y);
 
 }  // namespace ringscope::viz

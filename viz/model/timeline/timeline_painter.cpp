@@ -231,11 +231,10 @@ class RowPainter {
 
 RowColors row_colors(const TimelineIndex::RowIndex& row, const TimelinePaint& paint,
                      Color background, int world_size) {
-  const Palette& palette = palette_of(paint.theme);
   RowColors result;
   result.background = background;
   const auto set = [&](std::size_t cls, const Slice& sample) {
-    const Color color = slice_color(palette, paint.theme, paint.color_by, sample, world_size);
+    const Color color = slice_color(paint.theme, paint.color_by, sample, world_size);
     result.colors[cls] = paint.dim_all ? mix(background, color, 0.35) : color;
     result.waits |= static_cast<std::uint32_t>(sample.kind == Kind::wait) << cls;
   };

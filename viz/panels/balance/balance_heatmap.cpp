@@ -6,23 +6,21 @@
 #include <cmath>
 #include <map>
 
-#include "viz/panels/format.h"
-
 namespace ringscope::viz {
 namespace {
 
 constexpr float kNumberHeight = 16, kMarkWidth = 24;
 
 // Keep zero apart from small values: a cell without work shows the empty ground.
-Color heat_color(const Palette& palette, HeatMetric metric, double share) {
-  const Color strong = metric == HeatMetric::waiting ? palette.warning : palette.accent;
+Color heat_color(const Palette& palette, const HeatMetric& metric, double share) {
+  const Color strong = metric.is_waiting() ? palette.warning : palette.accent;
   const Color ground = mix(palette.panel, palette.text, 0.05);
   if (!(share > 0)) return ground;
   return mix(ground, strong, 0.10 + 0.82 * std::min(share, 1.0));
 }
 
 // Paint the cells into one image of the screen's pixels, so thousands cost no more than a few.
-Image paint_cells(const PanelContext& context, const HeatLayout& layout, const Balance& balance,
+Image paint_cells(const PanelContext& context, const HeatLayout& layout, const WorkTable& balance,
                   const HeatPaint& paint) {
   const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
   constexpr int kMaxSide = 4096;
@@ -37,8 +35,7 @@ Image paint_cells(const PanelContext& context, const HeatLayout& layout, const B
   for (int rank = 0; rank < layout.ranks; ++rank) {
     const int y0 = edge(rank, layout.ranks, height), y1 = edge(rank + 1, layout.ranks, height);
     for (int step = 0; step < layout.steps; ++step) {
-      const double share =
-          heat_value(balance.at(rank, step), paint.metric) / std::max(paint.largest, 1.0);
+      const double share = paint.metric.of(balance.at(rank, step)) / std::max(paint.largest, 1.0);
       image.fill(edge(step, layout.steps, width), y0, edge(step + 1, layout.steps, width) - gap_x,
                  y1 - gap_y, heat_color(context.palette, paint.metric, share));
     }
@@ -48,34 +45,9 @@ Image paint_cells(const PanelContext& context, const HeatLayout& layout, const B
 
 }  // namespace
 
-double heat_value(const Cell& cell, HeatMetric metric) {
-  switch (metric) {
-    case HeatMetric::pairs:
-      return static_cast<double>(cell.pairs);
-    case HeatMetric::flops:
-      return static_cast<double>(cell.flops);
-    case HeatMetric::time:
-      return static_cast<double>(cell.compute_ns);
-    case HeatMetric::waiting:
-      return static_cast<double>(cell.wait_ns);
-  }
-  return 0;
-}
-
-std::string heat_text(double value, HeatMetric metric) {
-  switch (metric) {
-    case HeatMetric::pairs:
-      return count_text(value);
-    case HeatMetric::flops:
-      return flops_text(value);
-    default:
-      return time_text(value);
-  }
-}
-
-double largest_value(const Balance& balance, HeatMetric metric) {
+double HeatMetric::largest(const WorkTable& table) const {
   double largest = 0;
-  for (const Cell& cell : balance.cells) largest = std::max(largest, heat_value(cell, metric));
+  for (const WorkCell& cell : table.cells) largest = std::max(largest, of(cell));
   return largest;
 }
 
@@ -93,15 +65,15 @@ std::optional<std::pair<int, int>> HeatLayout::at(ImVec2 mouse) const {
   return std::pair(std::clamp(rank, 0, ranks - 1), std::clamp(step, 0, steps - 1));
 }
 
-void draw_heatmap(const PanelContext& context, const HeatLayout& layout, const Balance& balance,
+void draw_heatmap(const PanelContext& context, const HeatLayout& layout, const WorkTable& balance,
                   const HeatPaint& paint) {
   if (layout.ranks == 0 || layout.steps == 0 || layout.box.width() < 2 || layout.box.height() < 2)
     return;
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const Palette& palette = context.palette;
   const ImFont* font = context.fonts.small;
   const Image image = paint_cells(context, layout, balance, paint);
-  list.AddImage(context.textures.update(paint.slot, image), layout.box.min(), layout.box.max());
+  draw_list().AddImage(context.textures.update(paint.slot, image), layout.box.min(),
+                       layout.box.max());
 
   const Box first = layout.cell(0, 0);
   const bool numbers =
@@ -109,18 +81,18 @@ void draw_heatmap(const PanelContext& context, const HeatLayout& layout, const B
   const bool marks = paint.predictions && balance.predicted && first.width() >= kMarkWidth &&
                      first.height() >= kNumberHeight;
   double predicted_largest = 1;
-  for (const Cell& cell : balance.cells)
+  for (const WorkCell& cell : balance.cells)
     predicted_largest = std::max(predicted_largest, static_cast<double>(cell.predicted_pairs));
   for (int rank = 0; (numbers || marks) && rank < layout.ranks; ++rank)
     for (int step = 0; step < layout.steps; ++step) {
-      const Cell& cell = balance.at(rank, step);
+      const WorkCell& cell = balance.at(rank, step);
       const Box box = layout.cell(rank, step);
-      const double value = heat_value(cell, paint.metric);
+      const double value = paint.metric.of(cell);
       const double share = value / std::max(paint.largest, 1.0);
       const Color ground = heat_color(palette, paint.metric, share);
       if (numbers && value > 0)
-        draw_text(list, font, {box.center().x, box.center().y - (marks ? 1.0f : 0.0f)},
-                  {0.5f, 0.5f}, with_alpha(ink_on(ground), 0.9), heat_text(value, paint.metric));
+        draw_text(font, {box.center().x, box.center().y - (marks ? 1.0f : 0.0f)}, {0.5f, 0.5f},
+                  with_alpha(ink_on(ground), 0.9), paint.metric.text(value));
       if (!marks) continue;
       // The measured line along the bottom and the predicted tick across it meet if they agree.
       const float span = box.width() - 9;
@@ -130,37 +102,37 @@ void draw_heatmap(const PanelContext& context, const HeatLayout& layout, const B
           box.x0 + 4 +
           span * static_cast<float>(static_cast<double>(cell.predicted_pairs) / predicted_largest);
       const Color ink = with_alpha(ink_on(ground), 0.75);
-      if (value > 0) list.AddLine({box.x0 + 4, y}, {measured, y}, ink, 1);
-      if (cell.predicted_pairs > 0) list.AddLine({predicted, y - 3}, {predicted, y + 2}, ink, 1);
-      if (paint.metric == HeatMetric::pairs && cell.pairs != cell.predicted_pairs)
-        list.AddTriangleFilled({box.x1 - 9, box.y0 + 1}, {box.x1 - 2, box.y0 + 1},
-                               {box.x1 - 2, box.y0 + 8}, palette.warning);
+      if (value > 0) draw_list().AddLine({box.x0 + 4, y}, {measured, y}, ink, 1);
+      if (cell.predicted_pairs > 0)
+        draw_list().AddLine({predicted, y - 3}, {predicted, y + 2}, ink, 1);
+      if (paint.metric.figure == &WorkCell::pairs && cell.pairs != cell.predicted_pairs)
+        draw_list().AddTriangleFilled({box.x1 - 9, box.y0 + 1}, {box.x1 - 2, box.y0 + 1},
+                                      {box.x1 - 2, box.y0 + 8}, palette.warning);
     }
 
   if (paint.forward_steps > 0 && paint.forward_steps < layout.steps) {
     const float x = layout.cell(0, paint.forward_steps).x0 - 0.5f;
-    list.AddLine({x, layout.box.y0 - 3}, {x, layout.box.y1 + 3}, palette.text_dim, 1);
+    draw_list().AddLine({x, layout.box.y0 - 3}, {x, layout.box.y1 + 3}, palette.text_dim, 1);
   }
   if (paint.selected_rank >= 0 && paint.selected_rank < layout.ranks) {
     const Box row = layout.cell(paint.selected_rank, 0);
-    outline(list, {layout.box.x0 - 1, row.y0 - 1, layout.box.x1, row.y1}, palette.selection, 2);
+    outline({layout.box.x0 - 1, row.y0 - 1, layout.box.x1, row.y1}, palette.selection, 2);
   }
   if (paint.current_step >= 0 && paint.current_step < layout.steps) {
     const Box column = layout.cell(0, paint.current_step);
-    outline(list, {column.x0 - 1, layout.box.y0 - 1, column.x1, layout.box.y1}, palette.playhead, 2,
+    outline({column.x0 - 1, layout.box.y0 - 1, column.x1, layout.box.y1}, palette.playhead, 2,
             1.5f);
   }
 }
 
 void draw_heat_labels(const PanelContext& context, const HeatLayout& layout, int forward_steps) {
   if (layout.ranks == 0 || layout.steps == 0) return;
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const ImFont* font = context.fonts.small;
   const Color dim = context.palette.text_dim;
   const Box first = layout.cell(0, 0);
   const int every_rank = std::max(1, static_cast<int>(std::ceil(14 / first.height())));
   for (int rank = 0; rank < layout.ranks; rank += every_rank)
-    draw_text(list, font, {layout.box.x0 - 8, layout.cell(rank, 0).center().y}, {1, 0.5f},
+    draw_text(font, {layout.box.x0 - 8, layout.cell(rank, 0).center().y}, {1, 0.5f},
               context.session.selected_rank == rank ? context.palette.text : dim,
               every_rank == 1 ? fmt::format("rank {}", rank) : std::to_string(rank));
 
@@ -173,12 +145,12 @@ void draw_heat_labels(const PanelContext& context, const HeatLayout& layout, int
     const bool crowds_backward = both && step > 0 && step < forward_steps &&
                                  static_cast<float>(forward_steps - step) * first.width() < kApart;
     if (shown % every_step != 0 || crowds_backward) continue;
-    draw_text(list, font, {layout.cell(0, step).center().x, layout.box.y0 - 5}, {0.5f, 1}, dim,
+    draw_text(font, {layout.cell(0, step).center().x, layout.box.y0 - 5}, {0.5f, 1}, dim,
               words ? fmt::format("step {}", shown) : std::to_string(shown));
   }
   if (!both) return;
-  draw_text(list, font, {layout.box.x0, layout.box.y0 - 20}, {0, 1}, dim, "forward");
-  draw_text(list, font, {layout.cell(0, forward_steps).x0 + 2, layout.box.y0 - 20}, {0, 1}, dim,
+  draw_text(font, {layout.box.x0, layout.box.y0 - 20}, {0, 1}, dim, "forward");
+  draw_text(font, {layout.cell(0, forward_steps).x0 + 2, layout.box.y0 - 20}, {0, 1}, dim,
             "backward");
 }
 

@@ -5,31 +5,27 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viz/model/session/format.h"
 #include "viz/panels/balance/balance_heatmap.h"
-#include "viz/panels/balance/idle_bars.h"
 #include "viz/panels/drawing.h"
-#include "viz/panels/format.h"
 #include "viz/panels/panels.h"
 
 namespace ringscope::viz {
 namespace {
 
 constexpr float kBalancePad = 10, kBalanceWide = 640;
-const std::vector<std::string> kMetrics = {"pairs", "FLOPs", "time", "waiting"};
 
 float heading(const PanelContext& context, ImVec2 at, std::string_view text) {
-  draw_text(*ImGui::GetWindowDrawList(), context.fonts.text, at, {0, 0}, context.palette.text,
-            text);
+  draw_text(context.fonts.text, at, {0, 0}, context.palette.text, text);
   return 26;
 }
 
 // Draw the findings, one sentence per paragraph, each behind a dot.
 float draw_findings(const PanelContext& context, const Document& document, ImVec2 at, float width) {
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   float y = at.y;
   for (const std::string& sentence : document.findings) {
-    list.AddCircleFilled({at.x + 3, y + 9}, 2.5f, context.palette.accent, 12);
-    y += draw_wrapped(list, context.fonts.text, {at.x + 14, y}, width - 14, context.palette.text,
+    draw_list().AddCircleFilled({at.x + 3, y + 9}, 2.5f, context.palette.accent, 12);
+    y += draw_wrapped(context.fonts.text, {at.x + 14, y}, width - 14, context.palette.text,
                       sentence) +
          4;
   }
@@ -37,7 +33,7 @@ float draw_findings(const PanelContext& context, const Document& document, ImVec
 }
 
 // Draw the figures in a row, as large values over small names.
-float draw_figures(const PanelContext& context, const Balance& balance, ImVec2 at, float width) {
+float draw_figures(const PanelContext& context, const WorkTable& balance, ImVec2 at, float width) {
   const std::pair<std::string, std::string> figures[] = {
       {fmt::format("{:.2f}", balance.imbalance), "imbalance"},
       {balance.predicted ? fmt::format("{} / {}", percent_text(balance.predicted_balance_ceiling),
@@ -47,51 +43,45 @@ float draw_figures(const PanelContext& context, const Balance& balance, ImVec2 a
       {percent_text(balance.measured_balance_ceiling), "of processor time"},
       {time_text(balance.exposed_s * 1e9), "exposed communication"},
       {time_text(balance.wall_s * 1e9), "wall time"}};
-  ImDrawList& list = *ImGui::GetWindowDrawList();
-  float x = at.x, y = at.y;
-  for (const auto& [value, name] : figures) {
-    const float wide =
-        std::max(text_width(context.fonts.title, value), text_width(context.fonts.small, name));
-    if (x > at.x && x + wide > at.x + width) {
-      x = at.x;
-      y += 46;
-    }
-    draw_text(list, context.fonts.title, {x, y}, {0, 0}, context.palette.text, value);
-    draw_text(list, context.fonts.small, {x, y + 24}, {0, 0}, context.palette.text_dim, name);
-    x += wide + 24;
+  std::vector<float> widths;
+  for (const auto& [value, name] : figures)
+    widths.push_back(
+        std::max(text_width(context.fonts.title, value), text_width(context.fonts.small, name)));
+  const std::vector<ImVec2> places = in_lines(widths, width, 24, 46);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const float x = at.x + places[i].x, y = at.y + places[i].y;
+    draw_text(context.fonts.title, {x, y}, {0, 0}, context.palette.text, figures[i].first);
+    draw_label(context, {x, y + 24}, {0, 0}, figures[i].second);
   }
-  return y - at.y + 50;
+  return places.back().y + 50;
 }
 
-void cell_tooltip(const PanelContext& context, const Balance& balance, int forward, int rank,
-                  int step) {
-  const Cell& cell = balance.at(rank, step);
-  const bool backward = step >= forward;
-  Pairs rows = {{"pairs counted", count_text(static_cast<double>(cell.pairs))}};
+void cell_tooltip(const PanelContext& context, const Document& document, int rank, int step) {
+  const WorkTable& balance = document.balance;
+  const WorkCell& cell = balance.at(rank, step);
+  Pairs rows = {{"pairs counted", count_text(cell.pairs)}};
   if (balance.predicted)
-    rows.emplace_back("pairs predicted",
-                      cell.pairs == cell.predicted_pairs
-                          ? "the same"
-                          : count_text(static_cast<double>(cell.predicted_pairs)));
-  rows.emplace_back("work", flops_text(static_cast<double>(cell.flops)));
-  rows.emplace_back("time", time_text(static_cast<double>(cell.compute_ns)));
-  rows.emplace_back("processor time", time_text(static_cast<double>(cell.cpu_ns)));
+    rows.emplace_back("pairs predicted", cell.pairs == cell.predicted_pairs
+                                             ? "the same"
+                                             : count_text(cell.predicted_pairs));
+  rows.emplace_back("work", flops_text(cell.flops));
+  rows.emplace_back("time", time_text(cell.compute_ns));
+  rows.emplace_back("processor time", time_text(cell.cpu_ns));
   if (cell.compute_ns > 0 && cell.flops > 0)
     rows.emplace_back("speed", flops_text(static_cast<double>(cell.flops) * 1e9 /
                                           static_cast<double>(cell.compute_ns)) +
                                    "/s");
-  rows.emplace_back("waiting", time_text(static_cast<double>(cell.wait_ns)));
+  rows.emplace_back("waiting", time_text(cell.wait_ns));
   draw_tooltip(context,
-               fmt::format("rank {}, step {}{}", rank, backward ? step - forward : step,
-                           backward ? " backward" : ""),
+               fmt::format("rank {}, step {}{}", rank, document.axis.ring_step(step),
+                           document.axis.is_backward(step) ? " backward" : ""),
                rows);
 }
 
 // Return whether the story has just pointed at the pictures. Its words can be read at any time.
 bool just_told(const Session& session) {
   const bool told =
-      session.story_shown() && session.pointing && session.story_at >= 0 &&
-      session.story()[static_cast<std::size_t>(session.story_at)].figure == Figure::balance;
+      session.pointed_at() != nullptr && session.pointed_at()->figure == Figure::balance;
   ImGuiStorage& storage = *ImGui::GetStateStorage();
   const ImGuiID key = ImGui::GetID("told");
   const int paragraph = told ? session.story_at : -1;
@@ -100,23 +90,16 @@ bool just_told(const Session& session) {
   return told;
 }
 
-// Go to the cell's step, and select its slice, or only its rank if the cell has no slice.
-void choose(Session& session, int rank, int step) {
-  session.seek_step(step);
-  if (const auto slice = compute_slice(session.document(), rank, step))
-    session.select(slice);
-  else
-    session.select_rank(rank);
-}
-
 float draw_heat_section(const PanelContext& context, const Document& document, ImVec2 at,
                         float width) {
   Session& session = context.session;
-  const Balance& balance = document.balance;
+  const WorkTable& balance = document.balance;
   const int forward = document.axis.forward_steps();
   ImGuiStorage& storage = *ImGui::GetStateStorage();
   const ImGuiID key = ImGui::GetID("metric");
-  const int shown = draw_tabs(context, "metrics", at, kMetrics, storage.GetInt(key, 0));
+  std::vector<std::string> metrics;
+  for (const HeatMetric& metric : kHeatMetrics) metrics.emplace_back(metric.name);
+  const int shown = draw_tabs(context, "metrics", at, metrics, storage.GetInt(key, 0));
   storage.SetInt(key, shown);
 
   const float gutter =
@@ -135,28 +118,135 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
   layout.box = {at.x + gutter, top, right, top + pitch * static_cast<float>(balance.ranks)};
   HeatPaint paint;
   paint.slot = "balance";
-  paint.metric = static_cast<HeatMetric>(shown);
-  paint.largest = largest_value(balance, paint.metric);
+  paint.metric = kHeatMetrics[shown];
+  paint.largest = paint.metric.largest(balance);
   paint.forward_steps = forward;
   paint.current_step = common_step(session.moment(session.active));
   paint.selected_rank = session.selected_rank;
-  paint.predictions = paint.metric != HeatMetric::waiting;
+  paint.predictions = !paint.metric.is_waiting();
   draw_heatmap(context, layout, balance, paint);
   draw_heat_labels(context, layout, forward);
 
   const Touch touched = touch("cells", layout.box);
   float bottom = layout.box.y1 + 6;
   if (paint.predictions && balance.predicted) {
-    bottom += draw_wrapped(*ImGui::GetWindowDrawList(), context.fonts.small,
-                           {at.x + gutter, bottom}, width - gutter, context.palette.text_dim,
+    bottom += draw_wrapped(context.fonts.small, {at.x + gutter, bottom}, width - gutter,
+                           context.palette.text_dim,
                            "line: measured · tick: predicted from the mask, both as a share of "
                            "the largest");
   }
   if (const auto hit = layout.at(ImGui::GetIO().MousePos)) {
-    if (touched.clicked) choose(session, hit->first, hit->second);
-    if (touched.hovered) cell_tooltip(context, balance, forward, hit->first, hit->second);
+    const auto [rank, step] = *hit;
+    if (touched.clicked) {
+      session.seek_step(step);
+      session.select_in_rank(compute_slice(document, rank, step), rank);
+    }
+    if (touched.hovered) cell_tooltip(context, document, rank, step);
   }
   return bottom - at.y + 12;
+}
+
+// ---
+// Every rank's wall time as one bar: its computing, and the causes that took up the rest.
+
+constexpr float kIdleLegendLine = 19, kIdleSwatch = 9, kMaxBar = 20, kMinBar = 3;
+
+float bar_pitch(std::size_t ranks) {
+  if (ranks <= 8) return kMaxBar + 6;
+  return std::max(200.0f / static_cast<float>(ranks), kMinBar + 1);
+}
+
+constexpr const char* kHeadingNames[kHeadingCount] = {"computing", "imbalance", "late rank", "link",
+                                                      "overhead"};
+
+Color color_of(const Palette& palette, std::size_t heading) {
+  const Color colors[kHeadingCount] = {mix(palette.panel, palette.accent, 0.85), palette.warning,
+                                       palette.of(Kind::communication), palette.of(Kind::recv),
+                                       mix(palette.panel, palette.text_dim, 0.45)};
+  return colors[heading];
+}
+
+// A Legend holds the names of headings with their shares of all ranks' time, in as many lines as
+// they need.
+struct Legend {
+  std::vector<std::string> words;
+  std::vector<ImVec2> places;
+
+  Legend(const PanelContext& context, const IdleReport& idle, float width) {
+    std::vector<float> widths;
+    for (std::size_t i = 0; i < kHeadingCount; ++i) {
+      const double share = idle.total_ns(static_cast<Heading>(i)) / std::max(idle.ranks_ns(), 1.0);
+      words.push_back(fmt::format("{} {}", kHeadingNames[i], percent_text(share)));
+      widths.push_back(kIdleSwatch + 6 + text_width(context.fonts.small, words.back()));
+    }
+    places = in_lines(widths, width, 16, kIdleLegendLine);
+  }
+  float height() const { return places.back().y + kIdleLegendLine + 8; }
+};
+
+void tooltip(const PanelContext& context, const IdleReport& idle, int rank) {
+  const RankIdle& rank_idle = idle.ranks[static_cast<std::size_t>(rank)];
+  const double wall = std::max(static_cast<double>(idle.wall_ns), 1.0);
+  Pairs rows;
+  for (std::size_t i = 0; i < kHeadingCount; ++i)
+    rows.emplace_back(kHeadingNames[i],
+                      fmt::format("{}   {}", time_text(rank_idle.ns[i]),
+                                  percent_text(static_cast<double>(rank_idle.ns[i]) / wall)));
+  rows.emplace_back("wall", time_text(idle.wall_ns));
+  rows.emplace_back("waited in all", time_text(rank_idle.wait_ns));
+  if (const int most = idle.waited_for_most(rank); most >= 0)
+    rows.emplace_back("most of it for", fmt::format("rank {}", most));
+  draw_tooltip(context, fmt::format("rank {}", rank), rows);
+}
+
+// Draw the bars and their legend from `top_left`. Return their height. A click on a bar selects its
+// rank.
+float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_left, float width) {
+  if (idle.ranks.empty()) return 0;
+  const Legend legend(context, idle, width);
+  const int ranks = static_cast<int>(idle.ranks.size());
+  const float pitch = bar_pitch(idle.ranks.size());
+  const float height = legend.height() + pitch * static_cast<float>(ranks);
+  if (width < 20) return height;
+  const Palette& palette = context.palette;
+  const ImFont* font = context.fonts.small;
+  for (std::size_t i = 0; i < kHeadingCount; ++i) {
+    const float x = top_left.x + legend.places[i].x, top = top_left.y + legend.places[i].y;
+    fill({x, top + 3, x + kIdleSwatch, top + 3 + kIdleSwatch}, color_of(palette, i), 2);
+    draw_text(font, {x + kIdleSwatch + 6, top + 1}, {0, 0}, palette.text_dim, legend.words[i]);
+  }
+  float y = top_left.y + legend.height();
+
+  const float gap = pitch > 12 ? 6 : 1;
+  const float gutter = text_width(font, fmt::format("rank {}", ranks - 1)) + 10;
+  const Box bars{top_left.x + gutter, y, top_left.x + width, y + pitch * static_cast<float>(ranks)};
+  const double wall = std::max(static_cast<double>(idle.wall_ns), 1.0);
+  const int every = std::max(1, static_cast<int>(std::ceil(15 / pitch)));
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Box bar{bars.x0, y, bars.x1, y + pitch - gap};
+    double done = 0;
+    for (std::size_t i = 0; i < kHeadingCount; ++i) {
+      const double from = done;
+      done += static_cast<double>(idle.ranks[static_cast<std::size_t>(rank)].ns[i]);
+      const float x0 = bar.x0 + bar.width() * static_cast<float>(from / wall);
+      const float x1 = bar.x0 + bar.width() * static_cast<float>(done / wall);
+      if (x1 - x0 > 0.1f) fill({x0, bar.y0, x1, bar.y1}, color_of(palette, i));
+    }
+    const bool selected = context.session.selected_rank == rank;
+    if (selected)
+      outline({bar.x0 - 2, bar.y0 - 2, bar.x1 + 2, bar.y1 + 2}, palette.selection, 3, 1.5f);
+    if (rank % every == 0)
+      draw_text(font, {top_left.x, bar.center().y}, {0, 0.5f},
+                selected ? palette.text : palette.text_dim,
+                rank == 0 || every == 1 ? fmt::format("rank {}", rank) : std::to_string(rank));
+    y += pitch;
+  }
+  const Touch touched = touch("losses", bars);
+  const int rank =
+      std::clamp(static_cast<int>((ImGui::GetIO().MousePos.y - bars.y0) / pitch), 0, ranks - 1);
+  if (touched.clicked) context.session.select_rank(rank);
+  if (touched.hovered) tooltip(context, idle, rank);
+  return height;
 }
 
 }  // namespace
@@ -171,27 +261,24 @@ void draw_balance(const PanelContext& context) {
                "waited.");
     return;
   }
-  ImGui::PushStyleColor(ImGuiCol_ChildBg, ImVec4(0, 0, 0, 0));
-  ImGui::BeginChild("balance", {0, 0}, false);
-  const Box box = content_box();
-  const float width = box.width() - 2 * kBalancePad;
-  const float left = box.x0 + kBalancePad;
-  float y = box.y0 + kBalancePad;
-  y += draw_findings(context, document, {left, y}, width) + 10;
-  y += draw_figures(context, document.balance, {left, y}, width) + 4;
-  if (just_told(context.session)) ImGui::SetScrollY(y - box.y0 - kBalancePad);
-  const bool wide = width >= kBalanceWide;
-  const float half = wide ? (width - 32) / 2 : width;
-  float heat_y = y + heading(context, {left, y}, "Work by rank and step");
-  heat_y += draw_heat_section(context, document, {left, heat_y}, half);
-  const float loss_x = wide ? left + half + 32 : left;
-  float loss_y = wide ? y : heat_y + 6;
-  loss_y += heading(context, {loss_x, loss_y}, "Where each rank's time went") + 4;
-  draw_idle(context, document.idle, {loss_x, loss_y}, half);
-  loss_y += idle_height(context, document.idle, half);
-  ImGui::Dummy({1, std::max(heat_y, loss_y) + kBalancePad - box.y0});
-  ImGui::EndChild();
-  ImGui::PopStyleColor();
+  draw_child("balance", {0, 0}, 0, [&] {
+    const Box box = content_box();
+    const float width = box.width() - 2 * kBalancePad;
+    const float left = box.x0 + kBalancePad;
+    float y = box.y0 + kBalancePad;
+    y += draw_findings(context, document, {left, y}, width) + 10;
+    y += draw_figures(context, document.balance, {left, y}, width) + 4;
+    if (just_told(context.session)) ImGui::SetScrollY(y - box.y0 - kBalancePad);
+    const bool wide = width >= kBalanceWide;
+    const float half = wide ? (width - 32) / 2 : width;
+    float heat_y = y + heading(context, {left, y}, "Work by rank and step");
+    heat_y += draw_heat_section(context, document, {left, heat_y}, half);
+    const float loss_x = wide ? left + half + 32 : left;
+    float loss_y = wide ? y : heat_y + 6;
+    loss_y += heading(context, {loss_x, loss_y}, "Where each rank's time went") + 4;
+    loss_y += draw_idle(context, document.idle, {loss_x, loss_y}, half);
+    ImGui::Dummy({1, std::max(heat_y, loss_y) + kBalancePad - box.y0});
+  });
 }
 
 }  // namespace ringscope::viz

@@ -5,17 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viz/model/session/format.h"
+
 namespace ringscope::viz {
 
 namespace {
-
-// Return the least of 1, 2, 5 times a power of ten that is not below `value`.
-double round_up_to_125(double value) {
-  const double power = std::pow(10, std::floor(std::log10(value)));
-  for (const double factor : {1.0, 2.0, 5.0})
-    if (factor * power >= value * (1 - 1e-9)) return factor * power;
-  return 10 * power;
-}
 
 // Return the stride at which at most `most` of `count` things are written.
 std::size_t every(std::size_t count, int most) {
@@ -33,6 +27,9 @@ double unevenness(const std::vector<double>& at) {
   return most / least;
 }
 
+constexpr float kMargin = 28, kHead = 64;
+constexpr float kChartPad = 16, kTitle = 22, kNote = 18;
+
 }  // namespace
 
 double ChartScale::share(double value) const {
@@ -44,7 +41,7 @@ double ChartScale::share(double value) const {
 ChartScale linear_scale(double low, double high, int count, const ValueText& text) {
   ChartScale scale;
   if (!(high > low)) high = low == 0 ? 1 : low + std::abs(low);
-  const double step = round_up_to_125((high - low) / std::max(count, 1));
+  const double step = round_step((high - low) / std::max(count, 1));
   scale.low = std::floor(low / step + 1e-9) * step;
   const auto steps = std::llround(std::ceil((high - scale.low) / step - 1e-9));
   for (long long i = 0; i <= steps; ++i) {
@@ -104,51 +101,36 @@ ChartScale named_scale(const std::vector<std::string>& names, int count) {
 
 std::string tick_time_text(double seconds) {
   if (seconds == 0) return "0";
-  struct Unit {
-    double size;
-    const char* name;
-  };
-  for (const Unit unit : {Unit{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}})
-    if (seconds >= unit.size * (1 - 1e-9))
-      return fmt::format("{:.4g} {}", seconds / unit.size, unit.name);
-  return fmt::format("{:.4g} ns", seconds * 1e9);
+  return words_of_time(1e9 * seconds);
 }
 
 std::string tokens_text(double count) {
-  constexpr double kKi = 1024, kMi = 1024 * 1024;
+  constexpr double kMi = kKi * kKi;
   if (count >= kMi && std::fmod(count, kMi / 4) == 0) return fmt::format("{:g}M", count / kMi);
   if (count >= kKi && std::fmod(count, kKi) == 0) return fmt::format("{:.0f}k", count / kKi);
   return fmt::format("{:.10g}", count);
 }
 
-namespace {
-
-constexpr float kMargin = 28, kHead = 64;
-constexpr float kChartPad = 16, kTitle = 22, kNote = 18;
-
-}  // namespace
-
 Box draw_page(const ChartDrawing& d, const std::string& title, const std::string& subtitle,
               const Box& box) {
-  fill(d.list, box, d.palette.background);
+  fill(box, d.palette.background);
   const float width = box.width() - 2 * kMargin;
-  draw_text(d.list, d.fonts.title, {box.x0 + kMargin, box.y0 + 16}, {0, 0}, d.palette.text,
-            fitted(d.fonts.title, title, width));
-  draw_text(d.list, d.fonts.text, {box.x0 + kMargin, box.y0 + 42}, {0, 0}, d.palette.text_dim,
-            fitted(d.fonts.text, subtitle, width));
+  draw_text(d.fonts.title, {box.x0 + kMargin, box.y0 + 16}, {0, 0}, d.palette.text, title, width);
+  draw_text(d.fonts.text, {box.x0 + kMargin, box.y0 + 42}, {0, 0}, d.palette.text_dim, subtitle,
+            width);
   return {box.x0 + kMargin, box.y0 + kHead + 12, box.x1 - kMargin, box.y1 - kMargin};
 }
 
 Box draw_frame(const ChartDrawing& d, const Box& box, const std::string& title,
                const std::string& note) {
-  fill(d.list, box, d.palette.panel, 8);
-  outline(d.list, box, d.palette.panel_border, 8);
+  fill(box, d.palette.panel, 8);
+  outline(box, d.palette.panel_border, 8);
   const float width = box.width() - 2 * kChartPad;
-  draw_text(d.list, d.fonts.strong, {box.x0 + kChartPad, box.y0 + kChartPad - 4}, {0, 0},
-            d.palette.text, fitted(d.fonts.strong, title, width));
+  draw_text(d.fonts.strong, {box.x0 + kChartPad, box.y0 + kChartPad - 4}, {0, 0}, d.palette.text,
+            title, width);
   if (!note.empty())
-    draw_text(d.list, d.fonts.small, {box.x0 + kChartPad, box.y0 + kChartPad - 4 + kTitle}, {0, 0},
-              d.palette.text_dim, fitted(d.fonts.small, note, width));
+    draw_text(d.fonts.small, {box.x0 + kChartPad, box.y0 + kChartPad - 4 + kTitle}, {0, 0},
+              d.palette.text_dim, note, width);
   const float head = kTitle + (note.empty() ? 0 : kNote);
   return {box.x0 + kChartPad, box.y0 + kChartPad + head, box.x1 - kChartPad, box.y1 - kChartPad};
 }
@@ -171,23 +153,21 @@ void draw_x_axis(const ChartDrawing& d, const ChartScale& scale, const Box& plot
   float free_from = -1e9f;
   for (const Tick& tick : scale.ticks) {
     const float x = std::floor(x_of(plot, scale, tick.at));
-    if (with_grid) d.list.AddLine({x, plot.y0}, {x, plot.y1}, d.palette.grid);
+    if (with_grid) draw_list().AddLine({x, plot.y0}, {x, plot.y1}, d.palette.grid);
     const float half = text_width(d.fonts.small, tick.label) / 2;
     if (x - half < free_from) continue;
-    draw_text(d.list, d.fonts.small, {x, plot.y1 + kTickGap}, {0.5f, 0}, d.palette.text_dim,
-              tick.label);
+    draw_text(d.fonts.small, {x, plot.y1 + kTickGap}, {0.5f, 0}, d.palette.text_dim, tick.label);
     free_from = x + half + 8;
   }
-  draw_text(d.list, d.fonts.small, {(plot.x0 + plot.x1) / 2, plot.y1 + kTickGap + 18}, {0.5f, 0},
+  draw_text(d.fonts.small, {(plot.x0 + plot.x1) / 2, plot.y1 + kTickGap + 18}, {0.5f, 0},
             d.palette.text, title);
 }
 
 void draw_y_axis(const ChartDrawing& d, const ChartScale& scale, const Box& plot) {
   for (const Tick& tick : scale.ticks) {
     const float y = std::floor(y_of(plot, scale, tick.at));
-    d.list.AddLine({plot.x0, y}, {plot.x1, y}, d.palette.grid);
-    draw_text(d.list, d.fonts.small, {plot.x0 - kTickGap, y}, {1, 0.5f}, d.palette.text_dim,
-              tick.label);
+    draw_list().AddLine({plot.x0, y}, {plot.x1, y}, d.palette.grid);
+    draw_text(d.fonts.small, {plot.x0 - kTickGap, y}, {1, 0.5f}, d.palette.text_dim, tick.label);
   }
 }
 

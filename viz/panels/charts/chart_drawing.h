@@ -49,7 +49,6 @@ std::string tokens_text(double count);
 // The drawings of charts share the page, the frames and the axes.
 
 struct ChartDrawing {
-  ImDrawList& list;
   const Fonts& fonts;
   const Palette& palette;
   Theme theme;

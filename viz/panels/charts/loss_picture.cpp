@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viz/model/session/format.h"
+
 namespace ringscope::viz {
 namespace {
 
@@ -33,15 +35,6 @@ double smoothed(const std::vector<LossPoint>& points, std::size_t at) {
   return spread > 1e-12 * w * w ? (wxx * wy - wx * wxy) / spread : wy / w;
 }
 
-// Return up to `most` of `count` indices, spread evenly, with the first and the last.
-std::vector<std::size_t> some_of(std::size_t count, std::size_t most) {
-  std::vector<std::size_t> chosen;
-  const std::size_t taken = std::min(count, most);
-  for (std::size_t i = 0; i < taken; ++i)
-    chosen.push_back(taken == 1 ? count - 1 : i * (count - 1) / (taken - 1));
-  return chosen;
-}
-
 std::vector<LossPoint> finite_points(const LossCurve& curve) {
   std::vector<LossPoint> points;
   for (std::size_t i = 0; i < curve.losses.size(); ++i)
@@ -55,7 +48,7 @@ std::string subtitle_of(const LossCurve& curve, const LossPicture& picture) {
   const std::size_t steps = curve.losses.size();
   if (picture.smooth.empty()) return steps == 0 ? "no steps" : "no step's loss is a number";
   const double last = picture.smooth.back().loss;
-  const std::string count = fmt::format("{} step{}", steps, steps == 1 ? "" : "s");
+  const std::string count = counted(steps, "step");
   const std::string bits = fmt::format("{:.2f} bits a byte", last / std::log(2.0));
   std::string text = steps == 1 ? fmt::format("{}: {:.3f} nats, or {}", count, last, bits)
                                 : fmt::format("{}: from {:.3f} to {:.3f} nats, or {}", count,
@@ -86,10 +79,10 @@ struct Reader {  // converts steps and losses to pixels
   }
 };
 
-void draw_dashes(const ChartDrawing& d, const Box& plot, float y, Color color) {
+void draw_dashes(const Box& plot, float y, Color color) {
   constexpr float kDash = 7, kGap = 5;
   for (float x = plot.x0; x < plot.x1; x += kDash + kGap)
-    d.list.AddLine({x, y}, {std::min(x + kDash, plot.x1), y}, color, 1.5f);
+    draw_list().AddLine({x, y}, {std::min(x + kDash, plot.x1), y}, color, 1.5f);
 }
 
 // Return whether the smoothed curve passes through `box`.
@@ -124,41 +117,40 @@ void draw_mark(const ChartDrawing& d, const Reader& chart, const LossMark& mark)
       box = other;
       break;
     }
-  fill(d.list, box, with_alpha(d.palette.panel, 0.85), 3);
+  fill(box, with_alpha(d.palette.panel, 0.85), 3);
   const Color color = mark.loss == kNothingKnown ? d.palette.text_dim : d.palette.playhead;
-  draw_dashes(d, plot, y, color);
-  draw_text(d.list, d.fonts.text, {box.x0 + 3, box.y0 + 1}, {0, 0}, color, mark.name);
+  draw_dashes(plot, y, color);
+  draw_text(d.fonts.text, {box.x0 + 3, box.y0 + 1}, {0, 0}, color, mark.name);
 }
 
 void draw_legend(const ChartDrawing& d, const LossPicture& picture, const Box& inner) {
   const float y = inner.y0 + 8;
   float x = inner.x0;
-  d.list.AddCircleFilled({x + 9, y}, 3, raw_color(d, picture), 12);
+  draw_list().AddCircleFilled({x + 9, y}, 3, raw_color(d, picture), 12);
   x += 26 +
-       draw_text(d.list, d.fonts.small, {x + 24, y}, {0, 0.5f}, d.palette.text,
-                 "loss of a step's bytes") +
+       draw_text(d.fonts.small, {x + 24, y}, {0, 0.5f}, d.palette.text, "loss of a step's bytes") +
        18;
-  d.list.AddLine({x, y}, {x + 18, y}, d.palette.accent, 2.5f);
-  draw_text(d.list, d.fonts.small, {x + 24, y}, {0, 0.5f}, d.palette.text, "smoothed");
+  draw_list().AddLine({x, y}, {x + 18, y}, d.palette.accent, 2.5f);
+  draw_text(d.fonts.small, {x + 24, y}, {0, 0.5f}, d.palette.text, "smoothed");
 }
 
 void draw_curve(const ChartDrawing& d, const Reader& chart) {
   const std::vector<LossPoint>& smooth = chart.picture.smooth;
   const float radius = raw_radius(chart.picture);
   for (const LossPoint& point : chart.picture.raw)
-    d.list.AddCircleFilled(chart.at(point), radius, raw_color(d, chart.picture), 12);
+    draw_list().AddCircleFilled(chart.at(point), radius, raw_color(d, chart.picture), 12);
   std::vector<ImVec2> line;
   for (const LossPoint& point : smooth) line.push_back(chart.at(point));
   const int count = static_cast<int>(line.size());
   // A dark rim sets the curve apart from many points, but would hide a few.
   if (count > 100)
-    d.list.AddPolyline(line.data(), count, with_alpha(d.palette.panel, 0.8), 0, 5.5f);
-  d.list.AddPolyline(line.data(), count, d.palette.accent, 0, 2.5f);
+    draw_list().AddPolyline(line.data(), count, with_alpha(d.palette.panel, 0.8), 0, 5.5f);
+  draw_list().AddPolyline(line.data(), count, d.palette.accent, 0, 2.5f);
   if (line.empty()) return;
   const ImVec2 end = line.back();
-  d.list.AddCircleFilled(end, 5.5f, d.palette.panel, 20);
-  d.list.AddCircleFilled(end, 4, d.palette.accent, 20);
-  draw_text(d.list, d.fonts.strong, {end.x + 10, end.y}, {0, 0.5f}, d.palette.accent,
+  draw_list().AddCircleFilled(end, 5.5f, d.palette.panel, 20);
+  draw_list().AddCircleFilled(end, 4, d.palette.accent, 20);
+  draw_text(d.fonts.strong, {end.x + 10, end.y}, {0, 0.5f}, d.palette.accent,
             fmt::format("{:.3f}", smooth.back().loss));
 }
 

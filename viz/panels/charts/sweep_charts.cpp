@@ -1,4 +1,6 @@
-#include "viz/panels/charts/sweep_charts.h"
+// Turns a table of simulations into the data of a picture.
+
+#include "viz/panels/charts/sweep_picture.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +10,7 @@
 #include <optional>
 #include <set>
 
-#include "viz/panels/format.h"
+#include "viz/model/session/format.h"
 
 namespace ringscope::viz {
 namespace {
@@ -17,27 +19,29 @@ constexpr std::size_t kMostCurves = 8, kMostMaps = 3, kMostBars = 24;
 
 using At = std::vector<std::size_t>;  // for each axis, the index of one of its values
 
-bool has_numbers(Setting setting) {
-  return setting == Setting::seqlen || setting == Setting::world_size ||
-         setting == Setting::bandwidth || setting == Setting::jitter ||
-         setting == Setting::kv_buffers;
+// The words for a setting whose values are numbers. Other values are names, which need no words.
+struct NumberWords {
+  Setting setting;
+  const char *axis, *before, *behind;  // the axis' title; what stands around a value in a sentence
+};
+constexpr NumberWords kNumberWords[] = {
+    {Setting::seqlen, "seqlen (positions; k = 1024)", "seqlen ", ""},
+    {Setting::world_size, "world_size (ranks)", "", " ranks"},
+    {Setting::bandwidth, "bandwidth of a link (GB/s)", "", " GB/s"},
+    {Setting::jitter, "jitter of computing (mean share)", "jitter ", ""},
+    {Setting::kv_buffers, "KV buffers", "", " buffers"}};
+
+const NumberWords* number_words(Setting setting) {
+  const auto* const found =
+      std::find_if(std::begin(kNumberWords), std::end(kNumberWords),
+                   [&](const NumberWords& w) { return w.setting == setting; });
+  return found == std::end(kNumberWords) ? nullptr : found;
 }
+bool has_numbers(Setting setting) { return number_words(setting) != nullptr; }
 
 std::string axis_title(Setting setting) {
-  switch (setting) {
-    case Setting::seqlen:
-      return "seqlen (positions; k = 1024)";
-    case Setting::world_size:
-      return "world_size (ranks)";
-    case Setting::bandwidth:
-      return "bandwidth of a link (GB/s)";
-    case Setting::jitter:
-      return "jitter of computing (mean share)";
-    case Setting::kv_buffers:
-      return "KV buffers";
-    default:
-      return std::string(name_of(setting));
-  }
+  const NumberWords* const words = number_words(setting);
+  return words != nullptr ? words->axis : std::string(name_of(setting));
 }
 
 std::string short_title(Setting setting) {
@@ -56,20 +60,11 @@ std::string value_text(Setting setting, const SweptValue& value) {
 // Return a value in words that need no title: "64 ranks", "striped".
 std::string value_in_words(Setting setting, const SweptValue& value) {
   const std::string text = value_text(setting, value);
-  switch (setting) {
-    case Setting::seqlen:
-      return "seqlen " + text;
-    case Setting::world_size:
-      return text + (value.number == 1 ? " rank" : " ranks");
-    case Setting::bandwidth:
-      return text + " GB/s";
-    case Setting::jitter:
-      return "jitter " + text;
-    case Setting::kv_buffers:
-      return value.text == kInStep ? "in step" : text + " buffers";
-    default:
-      return text;
-  }
+  const NumberWords* const words = number_words(setting);
+  if (words == nullptr) return text;
+  if (setting == Setting::kv_buffers && value.text == kInStep) return "in step";
+  if (setting == Setting::world_size && value.number == 1) return "1 rank";
+  return words->before + text + words->behind;
 }
 
 class Charts {
@@ -99,16 +94,6 @@ class Charts {
 
  private:
   const SweptAxis& axis(std::size_t i) const { return table_.axes[i]; }
-
-  // Return the indices of `most` of an axis' values, spread evenly, with the first and the last. A
-  // single one is the last.
-  static At some_of(std::size_t values, std::size_t most) {
-    At result;
-    const std::size_t count = std::min(values, most);
-    for (std::size_t i = 0; i < count; ++i)
-      result.push_back(count == 1 ? values - 1 : i * (values - 1) / (count - 1));
-    return result;
-  }
 
   // Return all combinations of the values of the axes other than `x`. An axis with numbers
   // contributes at most `most` values.
@@ -339,7 +324,7 @@ std::string faults_text(const Scenario& scenario, bool jitter_is_swept) {
     text += fmt::format(", jitter {:g}", scenario.jitter);
   if (scenario.hop_jitter > 0) text += fmt::format(", jitter of hops {:g}", scenario.hop_jitter);
   const std::size_t slow = scenario.stragglers.size();
-  if (slow > 0) text += fmt::format(", {} straggler{}", slow, slow == 1 ? "" : "s");
+  if (slow > 0) text += ", " + counted(slow, "straggler");
   return text;
 }
 

@@ -1,10 +1,11 @@
 // The picture of a sweep: curves, bars and maps as plain data, and the functions that draw them.
-// sweep_charts.h makes the data from a table of simulations.
+// sweep_charts.cpp makes the data from a table of simulations.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "core/sim/sweep.h"
 #include "viz/panels/charts/chart_drawing.h"
 
 namespace ringscope::viz {
@@ -59,12 +60,17 @@ struct SweepPicture {
   std::vector<BarChart> bars;
 };
 
+// Make the picture of a table with at least one point. `machine` names the simulated machine. The
+// swept settings decide which charts it has:
+//
+//   time against seqlen, or else the first other setting with numbers, with a curve for each
+//   combination of the settings with names and of as many other numbers as stay readable
+//   efficiency against world_size, or else the same setting
+//   exposed communication over the first two settings with numbers, if there are two
+//   bars of time if only names are swept
+SweepPicture picture_of(const SweepTable& table, const std::string& machine);
+
 // Draw the picture over all of `box`.
 void draw_sweep(const ChartDrawing& drawing, const SweepPicture& picture, const Box& box);
-
-// Draw one chart of the picture.
-void draw_curves(const ChartDrawing& drawing, const CurveChart& chart, const Box& box);
-void draw_map(const ChartDrawing& drawing, const HeatMap& map, const Box& box);
-void draw_bars(const ChartDrawing& drawing, const BarChart& chart, const Box& box);
 
 }  // namespace ringscope::viz

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <utility>
 
+#include "viz/model/session/format.h"
 #include "viz/panels/balance/balance_heatmap.h"
 #include "viz/panels/drawing.h"
-#include "viz/panels/format.h"
 #include "viz/panels/mask/mask_picture.h"
 #include "viz/panels/timeline/timeline_strip.h"
 
@@ -74,19 +74,17 @@ std::string short_title(const Trace& trace) {
 void draw_title(const PanelContext& context, std::size_t index, const CompareColumn& column) {
   Session& session = context.session;
   const Trace& trace = session.documents[index].trace;
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const Palette& palette = context.palette;
   const Touch touched = touch("title", column.title);
   const float left = column.mask.x0, room = column.title.x1 - left - 12;
-  if (touched.hovered) fill(list, column.title, with_alpha(palette.text, 0.05), 8);
-  draw_text(list, context.fonts.title, {left, column.title.y0 + 8}, {0, 0}, palette.text,
-            fitted(context.fonts.title, short_title(trace), room));
+  if (touched.hovered) fill(column.title, with_alpha(palette.text, 0.05), 8);
+  draw_text(context.fonts.title, {left, column.title.y0 + 8}, {0, 0}, palette.text,
+            short_title(trace), room);
   std::string about = trace.path;
   if (trace.is_ring())
     about = fmt::format("{} · {} · {} ranks{}", trace.run->mask, trace.run->dtype,
                         trace.ranks.size(), way_of(*trace.run));
-  draw_text(list, context.fonts.small, {left, column.title.y0 + 32}, {0, 0}, palette.text_dim,
-            fitted(context.fonts.small, about, room));
+  draw_label(context, {left, column.title.y0 + 32}, {0, 0}, about, room);
   if (touched.clicked) {
     session.activate(index);
     session.comparing = false;
@@ -96,24 +94,11 @@ void draw_title(const PanelContext& context, std::size_t index, const CompareCol
 // Draw the three most telling figures in large type beside the mask.
 void draw_highlights(const PanelContext& context, const Document& document, const Document& first,
                      const Box& box, const CompareScale& scale) {
-  const Balance& balance = document.balance;
-  const auto busiest = [](const Balance& b, int forward) {
-    double most = 0;
-    for (int rank = 0; rank < b.ranks; ++rank) {
-      double pairs = 0;
-      for (int step = 0; step < forward; ++step)
-        pairs += static_cast<double>(b.at(rank, step).pairs);
-      most = std::max(most, pairs);
-    }
-    return most;
-  };
-  double idle = 0;
-  for (const RankIdle& loss : document.idle.ranks) idle += static_cast<double>(loss.idle_ns());
-  idle /= std::max(
-      static_cast<double>(document.idle.wall_ns) * static_cast<double>(document.idle.ranks.size()),
-      1.0);
-  const double pairs = busiest(balance, document.axis.forward_steps());
-  const double first_pairs = busiest(first.balance, first.axis.forward_steps());
+  const WorkTable& balance = document.balance;
+  const double idle_ns = document.idle.ranks_ns() - document.idle.total_ns(Heading::compute);
+  const double idle = idle_ns / std::max(document.idle.ranks_ns(), 1.0);
+  const double pairs = balance.pairs_of_busiest(document.axis.forward_steps());
+  const double first_pairs = first.balance.pairs_of_busiest(first.axis.forward_steps());
   std::string change;
   if (&document != &first && first_pairs > 0 && pairs != first_pairs)
     change = fmt::format("{:+.0f} %", (pairs / first_pairs - 1) * 100);
@@ -132,7 +117,6 @@ void draw_highlights(const PanelContext& context, const Document& document, cons
       {count_text(pairs), "busiest rank's pairs", context.palette.text, change},
       {percent_text(idle), "of ranks' time idle", context.palette.text},
       {time_text(balance.wall_s * 1e9), "wall time", context.palette.text}};
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const int across = box.width() >= 320 ? 2 : 1;
   const int down = std::clamp(static_cast<int>((box.height() + 8) / 46), 0, 4 / across);
   const float pitch =
@@ -143,11 +127,9 @@ void draw_highlights(const PanelContext& context, const Document& document, cons
     const float x = box.x0 + wide * static_cast<float>(i / down);
     const float y = box.y0 - 3 + pitch * static_cast<float>(i % down);
     const float end =
-        x + draw_text(list, context.fonts.title, {x, y}, {0, 0}, figure.color, figure.value);
-    draw_text(list, context.fonts.small, {end + 8, y + 6}, {0, 0}, context.palette.text_dim,
-              figure.change);
-    draw_text(list, context.fonts.small, {x, y + 23}, {0, 0}, context.palette.text_dim,
-              fitted(context.fonts.small, figure.name, wide - 8));
+        x + draw_text(context.fonts.title, {x, y}, {0, 0}, figure.color, figure.value);
+    draw_label(context, {end + 8, y + 6}, {0, 0}, figure.change);
+    draw_label(context, {x, y + 23}, {0, 0}, figure.name, wide - 8);
   }
 }
 
@@ -167,10 +149,9 @@ void draw_slot_tooltip(const PanelContext& context, int rank, int step) {
     const std::string text =
         found->pairs[i] < 0
             ? "no such step"
-            : fmt::format(
-                  "{} pairs   {}   waits {}", count_text(static_cast<double>(found->pairs[i])),
-                  time_text(static_cast<double>(std::max<std::int64_t>(found->compute_ns[i], 0))),
-                  time_text(static_cast<double>(std::max<std::int64_t>(found->wait_ns[i], 0))));
+            : fmt::format("{} pairs   {}   waits {}", count_text(found->pairs[i]),
+                          time_text(std::max<std::int64_t>(found->compute_ns[i], 0)),
+                          time_text(std::max<std::int64_t>(found->wait_ns[i], 0)));
     rows.emplace_back(short_title(document.trace), text);
     ++i;
   }
@@ -187,8 +168,7 @@ void draw_heat(const PanelContext& context, std::size_t index, const CompareColu
   paint.slot = fmt::format("compare pairs {}", index);
   paint.largest = scale.largest_pairs;
   paint.forward_steps = document.axis.forward_steps();
-  const RingMoment moment = session.moment(index);
-  paint.current_step = common_step(moment);
+  paint.current_step = common_step(session.moment(index));
   paint.selected_rank = session.selected_rank;
   draw_heatmap(context, layout, document.balance, paint);
   draw_heat_labels(context, layout, paint.forward_steps);
@@ -209,16 +189,15 @@ void draw_compare_card(const PanelContext& context, std::size_t index, const Com
   Session& session = context.session;
   const Document& document = session.documents[index];
   const Palette& palette = context.palette;
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   ImGui::PushID(static_cast<int>(index));
-  fill(list, column.card, mix(palette.panel, palette.text, 0.025), 8);
-  outline(list, column.card, palette.panel_border, 8);
+  fill(column.card, mix(palette.panel, palette.text, 0.025), 8);
+  outline(column.card, palette.panel_border, 8);
   draw_title(context, index, column);
   if (document.mask) {
-    draw_mask_picture(context,
-                      {fmt::format("compare mask {}", index), index, session.mask_order,
-                       session.selected_rank, false},
-                      column.mask);
+    draw_mask_picture(
+        context,
+        {fmt::format("compare mask {}", index), index, session.mask_order, session.selected_rank},
+        column.mask);
   } else {
     draw_empty(context, column.mask, "no mask", "not recorded in this trace");
   }
@@ -226,9 +205,9 @@ void draw_compare_card(const PanelContext& context, std::size_t index, const Com
     draw_highlights(context, document, session.documents.front(), column.highlights, scale);
   draw_heat(context, index, column, scale);
   const Box& strip = column.strip;
-  draw_timeline_strip_ruler(context, index, {strip.x0, ruler_y},
-                            {strip.width(), strip.y0 - ruler_y}, scale.view);
-  draw_timeline_strip(context, index, strip.min(), {strip.width(), strip.height()}, scale.view);
+  draw_timeline_strip_ruler(context, document, {strip.x0, ruler_y, strip.x1, strip.y0}, scale.view);
+  draw_timeline_strip(context, document, fmt::format("timeline.strip{}", index), {}, strip,
+                      scale.view);
   ImGui::PopID();
 }
 

@@ -7,22 +7,15 @@
 #include <string>
 #include <utility>
 
+#include "viz/model/session/format.h"
 #include "viz/panels/balance/balance_heatmap.h"
 #include "viz/panels/compare/compare_card.h"
 #include "viz/panels/drawing.h"
-#include "viz/panels/format.h"
+#include "viz/panels/mask/mask_picture.h"
 #include "viz/panels/panels.h"
 
 namespace ringscope::viz {
 namespace {
-
-// Split "36 ms (1.75x)" into the figure and its ratio to the first recording's.
-std::pair<std::string, std::string> parts_of(const std::string& text) {
-  const std::size_t at = text.rfind(" (");
-  if (at == std::string::npos || text.back() != ')') return {text, ""};
-  if (text.substr(at) == " (0x)") return {text.substr(0, at), ""};
-  return {text.substr(0, at), text.substr(at + 2, text.size() - at - 3)};
-}
 
 CompareScale scale_of(const Session& session) {
   CompareScale scale;
@@ -30,8 +23,7 @@ CompareScale scale_of(const Session& session) {
   for (const Document& document : session.documents) {
     longest = std::max(longest, document.axis.length(session.axis_mode));
     if (document.balance.ranks == 0) continue;
-    scale.largest_pairs =
-        std::max(scale.largest_pairs, largest_value(document.balance, HeatMetric::pairs));
+    scale.largest_pairs = std::max(scale.largest_pairs, kHeatMetrics[0].largest(document.balance));
     lowest = std::min(lowest, document.balance.balance_ceiling);
     highest = std::max(highest, document.balance.balance_ceiling);
   }
@@ -42,14 +34,13 @@ CompareScale scale_of(const Session& session) {
 }
 
 void draw_names(const PanelContext& context, const CompareLayout& layout) {
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const Palette& palette = context.palette;
   const CompareColumn& column = layout.columns.front();
   const float x = layout.names.x0 + 2, width = layout.names.width() - 12;
   const auto name = [&](float y, std::string_view title, std::string_view text) {
-    const float high = draw_wrapped(list, context.fonts.text, {x, y}, width, palette.text, title);
+    const float high = draw_wrapped(context.fonts.text, {x, y}, width, palette.text, title);
     return y + high +
-           draw_wrapped(list, context.fonts.small, {x, y + high}, width, palette.text_dim, text);
+           draw_wrapped(context.fonts.small, {x, y + high}, width, palette.text_dim, text);
   };
   Session& session = context.session;
   const float below =
@@ -57,9 +48,7 @@ void draw_names(const PanelContext& context, const CompareLayout& layout) {
            session.mask_order == MaskOrder::local
                ? "queries down, keys across, rank by rank; colour: owner of the key"
                : "queries down, keys across, by position; colour: owner of the key");
-  const int order = draw_tabs(context, "order", {x - 2, below + 8}, {"global", "local"},
-                              session.mask_order == MaskOrder::local ? 1 : 0);
-  session.mask_order = order == 1 ? MaskOrder::local : MaskOrder::global;
+  choose_mask_order(context, {x - 2, below + 8}, {"global", "local"});
   name(column.heat.y0 - 2, "Pairs", "by rank and step; stronger is more");
   name(column.strip.y0, "Timeline",
        context.session.axis_mode == AxisMode::time ? "on one clock" : "by ring step");
@@ -68,30 +57,28 @@ void draw_names(const PanelContext& context, const CompareLayout& layout) {
 // Draw the same figure of every recording in a line. The best one stands out.
 void draw_table(const PanelContext& context, const CompareLayout& layout) {
   const Session& session = context.session;
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const Palette& palette = context.palette;
   float y = layout.table_y;
   const float right = layout.columns.back().card.x1;
   for (const ComparedFigure& figure : session.comparison.figures) {
-    list.AddLine({layout.names.x0, y}, {right, y}, with_alpha(palette.grid, 0.8));
+    draw_list().AddLine({layout.names.x0, y}, {right, y}, with_alpha(palette.grid, 0.8));
     const float middle = y + layout.row_height / 2;
-    draw_text(list, context.fonts.small, {layout.names.x0 + 2, middle}, {0, 0.5f}, palette.text_dim,
-              fitted(context.fonts.small, figure.name, layout.names.width() - 10));
+    draw_label(context, {layout.names.x0 + 2, middle}, {0, 0.5f}, figure.name,
+               layout.names.width() - 10);
     std::size_t ring = 0;  // only our own recordings have figures
     for (std::size_t i = 0; i < session.documents.size(); ++i) {
       if (!session.documents[i].trace.is_ring() || ring >= figure.texts.size()) continue;
       const CompareColumn& column = layout.columns[i];
       const float x = column.mask.x0;
-      const auto [value, ratio] = parts_of(figure.texts[ring]);
+      const std::string& value = figure.texts[ring];
       // A figure that reads the same as the best is equally good.
       const bool best =
-          figure.best >= 0 &&
-          value == parts_of(figure.texts[static_cast<std::size_t>(figure.best)]).first;
-      if (best) list.AddCircleFilled({x + 2, middle}, 2.5f, palette.accent, 12);
-      draw_text(list, context.fonts.mono, {x + 12, middle}, {0, 0.5f},
+          figure.best >= 0 && value == figure.texts[static_cast<std::size_t>(figure.best)];
+      if (best) draw_list().AddCircleFilled({x + 2, middle}, 2.5f, palette.accent, 12);
+      draw_text(context.fonts.mono, {x + 12, middle}, {0, 0.5f},
                 best ? palette.accent : palette.text, value);
-      draw_text(list, context.fonts.small, {column.card.x1 - 12, middle}, {1, 0.5f},
-                best ? palette.accent : palette.text_dim, ratio);
+      draw_text(context.fonts.small, {column.card.x1 - 12, middle}, {1, 0.5f},
+                best ? palette.accent : palette.text_dim, figure.ratios[ring]);
       ++ring;
     }
     y += layout.row_height;
@@ -104,39 +91,37 @@ void draw_compare(const PanelContext& context) {
   Session& session = context.session;
   const Box whole = content_box();
   if (whole.width() < 60 || whole.height() < 60) return;
-  ImGui::PushStyleColor(ImGuiCol_ChildBg, ImVec4(0, 0, 0, 0));
   float top = whole.y0;
   if (!session.comparison.headline.empty()) {
     const float width = whole.width() - 4;
     const ImFont* font = text_width(context.fonts.title, session.comparison.headline) <= width
                              ? context.fonts.title
                              : context.fonts.text;
-    top += draw_wrapped(*ImGui::GetWindowDrawList(), font, {whole.x0 + 2, top}, width,
-                        context.palette.text, session.comparison.headline) +
+    top += draw_wrapped(font, {whole.x0 + 2, top}, width, context.palette.text,
+                        session.comparison.headline) +
            8;
   }
   ImGui::SetCursorScreenPos({whole.x0, top});
-  ImGui::BeginChild("columns", {whole.width(), whole.y1 - top}, false,
-                    ImGuiWindowFlags_HorizontalScrollbar);
-  const Box box = content_box();
-  int ranks = 1;
-  bool backward = false;
-  for (const Document& document : session.documents) {
-    ranks = std::max(ranks, static_cast<int>(document.trace.ranks.size()));
-    backward |= document.axis.steps() > document.axis.forward_steps();
-  }
-  const CompareLayout layout = compare_layout(
-      box.min(), {whole.width(), whole.y1 - top}, static_cast<int>(session.documents.size()), ranks,
-      static_cast<int>(session.comparison.figures.size()), backward);
-  const CompareScale scale = scale_of(session);
-  draw_names(context, layout);
-  for (std::size_t i = 0; i < session.documents.size(); ++i)
-    draw_compare_card(context, i, layout.columns[i], layout.ruler_y, scale);
-  draw_table(context, layout);
-  ImGui::SetCursorScreenPos(box.min());
-  ImGui::Dummy({layout.width, layout.height - 1});
-  ImGui::EndChild();
-  ImGui::PopStyleColor();
+  const ImVec2 room(whole.width(), whole.y1 - top);
+  draw_child("columns", room, ImGuiWindowFlags_HorizontalScrollbar, [&] {
+    const Box box = content_box();
+    int ranks = 1;
+    bool backward = false;
+    for (const Document& document : session.documents) {
+      ranks = std::max(ranks, static_cast<int>(document.trace.ranks.size()));
+      backward |= document.axis.steps() > document.axis.forward_steps();
+    }
+    const CompareLayout layout =
+        compare_layout(box.min(), room, static_cast<int>(session.documents.size()), ranks,
+                       static_cast<int>(session.comparison.figures.size()), backward);
+    const CompareScale scale = scale_of(session);
+    draw_names(context, layout);
+    for (std::size_t i = 0; i < session.documents.size(); ++i)
+      draw_compare_card(context, i, layout.columns[i], layout.ruler_y, scale);
+    draw_table(context, layout);
+    ImGui::SetCursorScreenPos(box.min());
+    ImGui::Dummy({layout.width, layout.height - 1});
+  });
 }
 
 }  // namespace ringscope::viz

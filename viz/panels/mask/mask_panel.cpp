@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viz/model/session/format.h"
 #include "viz/panels/drawing.h"
-#include "viz/panels/format.h"
 #include "viz/panels/mask/mask_picture.h"
 #include "viz/panels/panels.h"
 
@@ -23,11 +23,10 @@ Done pairs_done(const Trace& trace, const RingMoment& moment) {
   const int n = static_cast<int>(std::min(trace.ranks.size(), moment.ranks.size()));
   for (int rank = 0; rank < n; ++rank) {
     const RankMoment& at = moment.ranks[static_cast<std::size_t>(rank)];
-    const auto step_of = [&](int owner) { return ((rank - owner) % n + n) % n; };
-    const int now = step_of(at.kv_owner);
-    for (const Slice& slice : trace.slices_of(rank, ringscope::Lane::compute)) {
+    const int now = step_with(rank, at.kv_owner, n);
+    for (const Slice& slice : trace.slices_of(rank, RingLane::compute)) {
       if (slice.pass != Pass::forward || slice.kv_owner < 0 || slice.kv_owner >= n) continue;
-      const int step = step_of(slice.kv_owner);
+      const int step = step_with(rank, slice.kv_owner, n);
       const double share = step < now ? 1 : step == now ? at.progress : 0;
       done.all += static_cast<double>(slice.pairs);
       done.pairs += static_cast<double>(slice.pairs) * share;
@@ -37,11 +36,8 @@ Done pairs_done(const Trace& trace, const RingMoment& moment) {
 }
 
 std::optional<SliceId> slice_for(const Trace& trace, int rank, int owner) {
-  const std::uint32_t row = trace.row_of(rank, ringscope::Lane::compute);
-  const auto& slices = trace.rows[row].slices;
-  for (std::uint32_t i = 0; i < slices.size(); ++i)
-    if (slices[i].kv_owner == owner) return SliceId{row, i};
-  return std::nullopt;
+  return find_slice(trace, rank, RingLane::compute,
+                    [owner](const Slice& slice) { return slice.kv_owner == owner; });
 }
 
 void tooltip(const PanelContext& context, const Document& document, const MaskPoint& point) {
@@ -51,7 +47,7 @@ void tooltip(const PanelContext& context, const Document& document, const MaskPo
       {"query",
        fmt::format("{}  (row {} of rank {})", point.global_query, point.local_query, point.rank)},
       {"key", fmt::format("{}  (row {} of KV {})", point.global_key, point.local_key, point.owner)},
-      {"attended at step", std::to_string(((point.rank - point.owner) % n + n) % n)}};
+      {"attended at step", std::to_string(step_with(point.rank, point.owner, n))}};
   const Mask mask = model.mask();
   const Region region = model.region(mask, point.rank, point.owner);
   const auto pairs = static_cast<double>(region.pairs());
@@ -62,11 +58,11 @@ void tooltip(const PanelContext& context, const Document& document, const MaskPo
                                 percent_text(all > 0 ? pairs / all : 0)));
   if (const auto id = slice_for(document.trace, point.rank, point.owner)) {
     const Slice& slice = document.trace.slice(*id);
-    rows.emplace_back("tiles full, partial, skipped",
-                      fmt::format("{}, {}, {}", count_text(static_cast<double>(slice.tiles_full)),
-                                  count_text(static_cast<double>(slice.tiles_partial)),
-                                  count_text(static_cast<double>(slice.tiles_skipped))));
-    rows.emplace_back("time", time_text(static_cast<double>(slice.duration_ns())));
+    rows.emplace_back(
+        "tiles full, partial, skipped",
+        fmt::format("{}, {}, {}", count_text(slice.tiles_full), count_text(slice.tiles_partial),
+                    count_text(slice.tiles_skipped)));
+    rows.emplace_back("time", time_text(slice.duration_ns()));
   }
   draw_tooltip(context, point.allowed ? "allowed" : "masked out", rows);
 }
@@ -74,7 +70,6 @@ void tooltip(const PanelContext& context, const Document& document, const MaskPo
 // Draw "keys" above the picture, "queries" down its left side, and numbers along both.
 void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLayout& layout) {
   if (!layout.axes) return;
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const ImFont* font = context.fonts.small;
   const Palette& palette = context.palette;
   const Box& box = layout.picture;
@@ -88,11 +83,11 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
                                : seqlen >= 100000 ? count_text(static_cast<double>(seqlen) * share)
                                                   : std::to_string(seqlen * i / parts);
       const float x = box.x0 + box.width() * share, y = box.y0 + box.height() * share;
-      list.AddLine({x, box.y0 - 5}, {x, box.y0 - 1}, palette.grid);
-      list.AddLine({box.x0 - 5, y}, {box.x0 - 1, y}, palette.grid);
+      draw_list().AddLine({x, box.y0 - 5}, {x, box.y0 - 1}, palette.grid);
+      draw_list().AddLine({box.x0 - 5, y}, {box.x0 - 1, y}, palette.grid);
       const float lean = i == 0 ? 0.0f : i == parts ? 1.0f : 0.5f;
-      draw_text(list, font, {x, box.y0 - 6}, {lean, 1}, palette.text_dim, text);
-      draw_text(list, font, {box.x0 - 8, y}, {1, lean}, palette.text_dim, text);
+      draw_text(font, {x, box.y0 - 6}, {lean, 1}, palette.text_dim, text);
+      draw_text(font, {box.x0 - 8, y}, {1, lean}, palette.text_dim, text);
     }
     return;
   }
@@ -104,18 +99,17 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
     const float middle = static_cast<float>((begin + end) / 2);
     const float x = box.x0 + box.width() * middle, y = box.y0 + box.height() * middle;
     const Color color = owner_color(context.session.theme, rank, n);
-    fill(list,
-         {box.x0 + box.width() * static_cast<float>(begin) + 1, box.y0 - 5,
+    fill({box.x0 + box.width() * static_cast<float>(begin) + 1, box.y0 - 5,
           box.x0 + box.width() * static_cast<float>(end) - 1, box.y0 - 2},
          color);
     const std::string key = box.width() / static_cast<float>(n) > 40 ? fmt::format("KV {}", rank)
                                                                      : std::to_string(rank);
     if (x - last_x > text_width(font, key) + 6) {
-      draw_text(list, font, {x, box.y0 - 8}, {0.5f, 1}, palette.text_dim, key);
+      draw_text(font, {x, box.y0 - 8}, {0.5f, 1}, palette.text_dim, key);
       last_x = x;
     }
     if (y - last_y > 15) {
-      draw_text(list, font, {box.x0 - 8, y}, {1, 0.5f},
+      draw_text(font, {box.x0 - 8, y}, {1, 0.5f},
                 context.session.selected_rank == rank ? palette.text : palette.text_dim,
                 fmt::format("rank {}", rank));
       last_y = y;
@@ -123,8 +117,8 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
     if (rank > 0 && n <= 64) {  // thin lines between blocks
       const float bx = box.x0 + box.width() * static_cast<float>(begin);
       const float by = box.y0 + box.height() * static_cast<float>(begin);
-      list.AddLine({bx, box.y0}, {bx, box.y1}, with_alpha(palette.text, 0.18));
-      list.AddLine({box.x0, by}, {box.x1, by}, with_alpha(palette.text, 0.18));
+      draw_list().AddLine({bx, box.y0}, {bx, box.y1}, with_alpha(palette.text, 0.18));
+      draw_list().AddLine({box.x0, by}, {box.x1, by}, with_alpha(palette.text, 0.18));
     }
     begin = end;
   }
@@ -132,7 +126,6 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
 
 void draw_active(const PanelContext& context, const MaskModel& model, const MaskLayout& layout,
                  const MaskProgress& progress) {
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const int n = model.partition.world_size;
   if (n > 64) return;  // the painter brightens the regions; outlines would cover everything
   for (int rank = 0; rank < n; ++rank)
@@ -142,8 +135,8 @@ void draw_active(const PanelContext& context, const MaskModel& model, const Mask
         continue;
       for (const Box& part :
            region_boxes(model, context.session.mask_order, layout.picture, rank, owner)) {
-        outline(list, part, with_alpha(context.palette.background, 0.7), 0, 3);
-        outline(list, part, context.palette.playhead, 0, 1.5f);
+        outline(part, with_alpha(context.palette.background, 0.7), 0, 3);
+        outline(part, context.palette.playhead, 0, 1.5f);
       }
     }
 }
@@ -151,44 +144,42 @@ void draw_active(const PanelContext& context, const MaskModel& model, const Mask
 // Draw numbers and legend in a column beside the picture, or along its bottom.
 void draw_notes(const PanelContext& context, const Document& document, const MaskLayout& layout,
                 const Done& done) {
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const Palette& palette = context.palette;
   const ImFont* small = context.fonts.small;
   const double share = done.all > 0 ? done.pairs / done.all : 0;
   const int n = document.mask->partition.world_size;
   const Color sample = context.session.color_by == ColorBy::owner
                            ? owner_color(context.session.theme, 0, n)
-                           : palette.kind[static_cast<int>(Kind::compute)];
+                           : palette.of(Kind::compute);
   const std::pair<Color, std::string_view> legend[] = {
       {sample, "attended"},
       {mix(palette.empty_tile, sample, 0.25), "allowed, not yet attended"},
       {palette.empty_tile, "masked out"}};
   const auto swatch = [&](float x, float y, Color color) {
-    fill(list, {x, y + 2, x + 10, y + 12}, color, 2);
-    outline(list, {x, y + 2, x + 10, y + 12}, palette.panel_border, 2);
+    fill({x, y + 2, x + 10, y + 12}, color, 2);
+    outline({x, y + 2, x + 10, y + 12}, palette.panel_border, 2);
   };
   if (layout.notes.width() > 0) {
     float x = layout.notes.x0, y = layout.notes.y0;
     const float width = layout.notes.width();
-    draw_text(list, context.fonts.title, {x, y}, {0, 0}, palette.text, percent_text(share));
+    draw_text(context.fonts.title, {x, y}, {0, 0}, palette.text, percent_text(share));
     y += 26;
     y += draw_wrapped(
-        list, small, {x, y}, width, palette.text_dim,
+        small, {x, y}, width, palette.text_dim,
         fmt::format("{} of {} pairs attended", count_text(done.pairs), count_text(done.all)));
     y += 4;
-    fill(list, {x, y, x + width, y + 4}, palette.grid, 2);
-    fill(list, {x, y, x + width * static_cast<float>(share), y + 4}, palette.accent, 2);
+    fill({x, y, x + width, y + 4}, palette.grid, 2);
+    fill({x, y, x + width * static_cast<float>(share), y + 4}, palette.accent, 2);
     y += 18;
     const auto all = static_cast<double>(document.mask->partition.seqlen);
-    y += draw_wrapped(list, small, {x, y}, width, palette.text_dim,
+    y += draw_wrapped(small, {x, y}, width, palette.text_dim,
                       fmt::format("{} of the matrix is allowed",
                                   percent_text(all > 0 ? done.all / (all * all) : 0))) +
          14;
     for (const auto& [color, text] : legend) {
       if (y + 16 > layout.notes.y1) return;
       swatch(x, y, color);
-      draw_text(list, small, {x + 18, y}, {0, 0}, palette.text_dim,
-                fitted(small, text, width - 18));
+      draw_text(small, {x + 18, y}, {0, 0}, palette.text_dim, text, width - 18);
       y += 20;
     }
     return;
@@ -199,7 +190,7 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
       const float wide = 16 + text_width(small, text) + 14;
       if (x + wide > layout.footer.x1 + 14) break;
       swatch(x, layout.footer.y0 + 4, color);
-      draw_text(list, small, {x + 15, layout.footer.y0 + 2}, {0, 0}, palette.text_dim, text);
+      draw_text(small, {x + 15, layout.footer.y0 + 2}, {0, 0}, palette.text_dim, text);
       x += wide;
     }
   }
@@ -218,10 +209,7 @@ void draw_mask(const PanelContext& context) {
     return;
   }
   const MaskLayout layout = mask_layout(box);
-  float tabs_end = 0;
-  const int chosen = draw_tabs(context, "order", layout.tabs, mask_order_names(),
-                               session.mask_order == MaskOrder::local ? 1 : 0, &tabs_end);
-  session.mask_order = chosen == 1 ? MaskOrder::local : MaskOrder::global;
+  choose_mask_order(context, layout.tabs, kMaskOrders);
 
   const RingMoment moment = session.moment(session.active);
   const MaskProgress progress = mask_progress(moment, document.trace);
@@ -230,15 +218,14 @@ void draw_mask(const PanelContext& context) {
     const std::string text =
         fmt::format("{} of {} pairs", count_text(done.pairs), count_text(done.all));
     const std::string percent = percent_text(done.all > 0 ? done.pairs / done.all : 0);
+    const float tabs_end = tab_boxes(context.fonts, layout.tabs, kMaskOrders).back().x1;
     const float room = box.x1 - 8 - tabs_end - 12;
-    draw_text(*ImGui::GetWindowDrawList(), context.fonts.small, {box.x1 - 8, layout.tabs.y + 11},
-              {1, 0.5f}, context.palette.text_dim,
-              text_width(context.fonts.small, text) <= room
-                  ? text
-                  : fitted(context.fonts.small, percent, room));
+    draw_label(context, {box.x1 - 8, layout.tabs.y + 11}, {1, 0.5f},
+               text_width(context.fonts.small, text) <= room
+                   ? text
+                   : fitted(context.fonts.small, percent, room));
   }
-  draw_mask_picture(context,
-                    {"mask", session.active, session.mask_order, session.selected_rank, false},
+  draw_mask_picture(context, {"mask", session.active, session.mask_order, session.selected_rank},
                     layout.picture);
   draw_axes(context, *document.mask, layout);
   draw_active(context, *document.mask, layout, progress);
@@ -251,12 +238,8 @@ void draw_mask(const PanelContext& context) {
                                 (mouse.x - layout.picture.x0) / layout.picture.width(),
                                 (mouse.y - layout.picture.y0) / layout.picture.height());
   if (!point) return;
-  if (touched.clicked) {
-    if (const auto slice = slice_for(document.trace, point->rank, point->owner))
-      session.select(slice);
-    else
-      session.select_rank(point->rank);
-  }
+  if (touched.clicked)
+    session.select_in_rank(slice_for(document.trace, point->rank, point->owner), point->rank);
   if (touched.hovered) tooltip(context, document, *point);
 }
 

@@ -32,9 +32,11 @@ MaskLayout mask_layout(const Box& box) {
   return layout;
 }
 
-const std::vector<std::string>& mask_order_names() {
-  static const std::vector<std::string> names = {"global order", "local order"};
-  return names;
+void choose_mask_order(const PanelContext& context, ImVec2 top_left,
+                       const std::vector<std::string>& names) {
+  MaskOrder& order = context.session.mask_order;
+  order =
+      static_cast<MaskOrder>(draw_tabs(context, "order", top_left, names, static_cast<int>(order)));
 }
 
 namespace {
@@ -48,7 +50,6 @@ struct PaintKey {
   MaskOrder order = MaskOrder::global;
   Theme theme = Theme::dark;
   ColorBy color_by = ColorBy::owner;
-  bool whole = false;
   std::vector<double> done;
   std::vector<bool> active;
 
@@ -75,35 +76,33 @@ void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, 
   constexpr int kMaxSide = 2048;
   if (!document.mask || box.width() < 1 || box.height() < 1) return;
 
-  MaskProgress progress;
-  if (!picture.whole) progress = mask_progress(session.moment(picture.document), document.trace);
-  PaintKey key;
-  key.mask = document.mask->spec.name();
-  key.partition = document.mask->partition.kind;
-  key.seqlen = document.mask->partition.seqlen;
-  key.world_size = document.mask->partition.world_size;
-  key.width = std::clamp(static_cast<int>(std::lround(box.width() * scale.x)), 1, kMaxSide);
-  key.height = std::clamp(static_cast<int>(std::lround(box.height() * scale.y)), 1, kMaxSide);
-  key.only_rank = picture.only_rank;
-  key.order = picture.order;
-  key.theme = session.theme;
-  key.color_by = session.color_by;
-  key.whole = picture.whole;
-  key.done = progress.done;
-  key.active = progress.active;
-
+  const MaskProgress progress = mask_progress(session.moment(picture.document), document.trace);
+  const auto pixels = [&](float length, float of_scale) {
+    return std::clamp(static_cast<int>(std::lround(length * of_scale)), 1, kMaxSide);
+  };
+  const Partition& partition = document.mask->partition;
+  PaintKey key{document.mask->spec.name(),
+               partition.kind,
+               partition.seqlen,
+               partition.world_size,
+               pixels(box.width(), scale.x),
+               pixels(box.height(), scale.y),
+               picture.only_rank,
+               picture.order,
+               session.theme,
+               session.color_by,
+               progress.done,
+               progress.active};
   Painted& cache = painted(picture.slot);
   if (cache.image.width == 0 || !(cache.key == key)) {
     cache.image = Image(key.width, key.height);
     paint_mask(*document.mask,
-               {picture.order, session.theme, session.color_by, picture.whole ? nullptr : &progress,
-                picture.only_rank},
+               {picture.order, session.theme, session.color_by, &progress, picture.only_rank},
                cache.image);
     cache.key = std::move(key);
   }
-  ImDrawList& list = *ImGui::GetWindowDrawList();
-  list.AddImage(context.textures.update(picture.slot, cache.image), box.min(), box.max());
-  outline(list, {box.x0 - 1, box.y0 - 1, box.x1 + 1, box.y1 + 1}, context.palette.panel_border);
+  draw_list().AddImage(context.textures.update(picture.slot, cache.image), box.min(), box.max());
+  outline({box.x0 - 1, box.y0 - 1, box.x1 + 1, box.y1 + 1}, context.palette.panel_border);
 }
 
 double local_begin(const MaskModel& model, int rank) {

@@ -17,8 +17,11 @@ struct MaskLayout {
 };
 MaskLayout mask_layout(const Box& box);
 
-// Return the names of the tabs, in the order of MaskOrder.
-const std::vector<std::string>& mask_order_names();
+// The names of the tabs, in the order of MaskOrder.
+inline const std::vector<std::string> kMaskOrders = {"global order", "local order"};
+// Draw tabs of these names that choose the session's order.
+void choose_mask_order(const PanelContext& context, ImVec2 top_left,
+                       const std::vector<std::string>& names);
 
 // ---
 // The mask is drawn as a texture in a rectangle of the window, repainted only when it changes.
@@ -28,7 +31,6 @@ struct MaskPicture {
   std::size_t document = 0;
   MaskOrder order = MaskOrder::global;
   int only_rank = -1;
-  bool whole = false;  // draw all pairs as attended
 };
 
 // Draw the mask of a document into `box`. The document must have a mask.

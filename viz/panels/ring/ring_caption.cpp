@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "viz/panels/format.h"
+#include "core/base/text.h"
+#include "viz/model/session/format.h"
 #include "viz/panels/ring/ring_picture.h"
 
 namespace ringscope::viz {
@@ -53,7 +54,7 @@ std::vector<Line> caption(const RingPicture& picture) {
   if (r >= 0 && r < n) {
     const RankMoment& now = ranks[static_cast<std::size_t>(r)];
     const int t = now.step - (now.step >= forward ? forward : 0);
-    if (((r - t) % n + n) % n == now.kv_owner)
+    if (step_with(r, t, n) == now.kv_owner)
       lines.push_back(
           {fonts.small, palette.text,
            fmt::format("rank {} holds\nKV ({} - {}) mod {} = {}", r, r, t, n, now.kv_owner)});
@@ -101,12 +102,10 @@ ImVec2 size_of(const std::vector<Line>& lines) {
 // Break the lines at '\n', as the caption in the middle does.
 std::vector<Line> broken(const std::vector<Line>& lines) {
   std::vector<Line> result;
-  for (const Line& line : lines) {
-    std::size_t begin = 0;
-    for (std::size_t end; (end = line.text.find('\n', begin)) != std::string::npos; begin = end + 1)
-      result.push_back({line.font, line.color, line.text.substr(begin, end - begin)});
-    result.push_back({line.font, line.color, line.text.substr(begin)});
-  }
+  for (const Line& line : lines)
+    for_each_line(line.text, [&](std::string_view part) {
+      result.push_back({line.font, line.color, std::string(part)});
+    });
   return result;
 }
 
@@ -185,7 +184,7 @@ void draw_ring_caption(const RingPicture& picture, const Box& box, bool side) {
   if (middle_is_free(ring, size.x / 2, size.y / 2)) {
     float y = ring.center.y - size.y / 2;
     for (const Line& line : centred) {
-      draw_text(picture.list, line.font, {ring.center.x, y}, {0.5f, 0}, line.color, line.text);
+      draw_text(line.font, {ring.center.x, y}, {0.5f, 0}, line.color, line.text);
       y += line_height(line.font);
     }
     return;
@@ -200,21 +199,19 @@ void draw_ring_caption(const RingPicture& picture, const Box& box, bool side) {
   const std::size_t above = side ? lines.size() : banded ? 0 : 2;
   if (banded) {
     const ImFont* font = picture.context.fonts.text;
-    const float used =
-        draw_text(picture.list, font, {box.x0 + 2, y}, {0, 0}, lines[0].color, lines[0].text) + 10;
+    const float used = draw_text(font, {box.x0 + 2, y}, {0, 0}, lines[0].color, lines[0].text) + 10;
     const float rest = box.x1 - box.x0 - 4 - used;
     if (text_width(lines[1].font, lines[1].text) <= rest)
-      draw_text(picture.list, lines[1].font, {box.x0 + 2 + used, y + 2}, {0, 0}, lines[1].color,
-                lines[1].text);
+      draw_text(lines[1].font, {box.x0 + 2 + used, y + 2}, {0, 0}, lines[1].color, lines[1].text);
   }
   for (std::size_t i = 0; i < above; ++i)
-    y += draw_wrapped(picture.list, lines[i].font, {box.x0 + 2, y}, room, lines[i].color,
+    y += draw_wrapped(lines[i].font, {box.x0 + 2, y}, room, lines[i].color,
                       in_one_line(lines[i].text)) +
          4;
   if (side || box.height() <= kHighWithFormula) return;
   const Line& formula = lines[picture.context.session.axis_mode == AxisMode::time ? 3 : 2];
-  draw_text(picture.list, formula.font, {box.x0 + 2, box.y1 - 2}, {0, 1}, formula.color,
-            fitted(formula.font, in_one_line(formula.text), room));
+  draw_text(formula.font, {box.x0 + 2, box.y1 - 2}, {0, 1}, formula.color,
+            in_one_line(formula.text), room);
 }
 
 }  // namespace ringscope::viz

@@ -37,7 +37,6 @@ struct RingPicture {
   const RingMoment& moment;
   Box box;  // the part of the panel that belongs to the ring
   RingLayout layout;
-  ImDrawList& list;
 
   Color owner(int o) const {
     return owner_color(context.session.theme, o, static_cast<int>(moment.ranks.size()));

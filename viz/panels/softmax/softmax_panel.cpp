@@ -7,8 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "viz/model/session/format.h"
 #include "viz/panels/drawing.h"
-#include "viz/panels/format.h"
 #include "viz/panels/panels.h"
 
 namespace ringscope::viz {
@@ -62,7 +62,6 @@ std::string softmax_text(float value) {
 namespace {
 
 constexpr float kSoftmaxPad = 10, kRow = 24, kSoftmaxWide = 560;
-constexpr float kTabLine = 25;
 constexpr std::size_t kMostTabs = 200;
 constexpr const char* kColumns[] = {"step", "KV", "row_max", "row_sum", "lse", "error"};
 constexpr int kColumnCount = 6;
@@ -86,15 +85,13 @@ float draw_table(const PanelContext& context, const SoftmaxRow& row, ImVec2 at, 
                  int current) {
   Session& session = context.session;
   const Trace& trace = session.document().trace;
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const Palette& palette = context.palette;
   const float column = width / kColumnCount;
   const auto right = [&](int i) { return at.x + column * static_cast<float>(i + 1) - 8; };
   for (int i = 0; i < kColumnCount; ++i)
-    draw_text(list, context.fonts.small, {right(i), at.y + 4}, {1, 0}, palette.text_dim,
-              kColumns[i]);
+    draw_label(context, {right(i), at.y + 4}, {1, 0}, kColumns[i]);
   float y = at.y + kRow;
-  list.AddLine({at.x, y - 1}, {at.x + width, y - 1}, palette.grid);
+  draw_list().AddLine({at.x, y - 1}, {at.x + width, y - 1}, palette.grid);
   const int n = static_cast<int>(trace.ranks.size());
   for (std::size_t i = 0; i < row.samples.size(); ++i) {
     const SoftmaxSample& sample = row.samples[i];
@@ -111,20 +108,20 @@ float draw_table(const PanelContext& context, const SoftmaxRow& row, ImVec2 at, 
     if (!ImGui::IsRectVisible(line.min(), line.max())) continue;
     const bool now = sample.step == current;
     if (now) {
-      fill(list, line, with_alpha(palette.playhead, 0.14), 4);
-      fill(list, {line.x0, line.y0 + 4, line.x0 + 3, line.y1 - 4}, palette.playhead, 1);
+      fill(line, with_alpha(palette.playhead, 0.14), 4);
+      fill({line.x0, line.y0 + 4, line.x0 + 3, line.y1 - 4}, palette.playhead, 1);
     } else if (touched.hovered) {
-      fill(list, line, with_alpha(palette.text, 0.06), 4);
+      fill(line, with_alpha(palette.text, 0.06), 4);
     }
     const int owner = owner_at(session.document(), row.rank, sample.step);
     const auto cells = cells_of(sample, owner);
     // Rows of later steps are dim.
     const Color ink = sample.step <= current ? palette.text : palette.text_dim;
     for (int c = 0; c < kColumnCount; ++c)
-      draw_text(list, context.fonts.mono, {right(c), line.center().y}, {1, 0.5f}, ink,
-                fitted(context.fonts.mono, cells[static_cast<std::size_t>(c)], column - 4));
+      draw_text(context.fonts.mono, {right(c), line.center().y}, {1, 0.5f}, ink,
+                cells[static_cast<std::size_t>(c)], column - 4);
     if (owner >= 0 && column > 48)
-      fill(list, {right(1) - 34, line.center().y - 5, right(1) - 24, line.center().y + 5},
+      fill({right(1) - 34, line.center().y - 5, right(1) - 24, line.center().y + 5},
            owner_color(session.theme, owner, n), 2);
   }
   return y - at.y;
@@ -134,12 +131,11 @@ float draw_table(const PanelContext& context, const SoftmaxRow& row, ImVec2 at, 
 // or top edge, with its name where there is room. In the plot of errors the bottom means 0.
 void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& box,
                std::string_view title, bool error, int current) {
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const Palette& palette = context.palette;
   const ImFont* font = context.fonts.small;
   const Trace& trace = context.session.document().trace;
   const int n = static_cast<int>(trace.ranks.size());
-  draw_text(list, font, {box.x0, box.y0}, {0, 0}, palette.text_dim, title);
+  draw_text(font, {box.x0, box.y0}, {0, 0}, palette.text_dim, title);
   const Box plot{box.x0 + 44, box.y0 + 24, box.x1 - 12, box.y1 - 18};
   if (plot.width() < 30 || plot.height() < 24) return;
 
@@ -172,12 +168,12 @@ void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& bo
   };
   for (const double value : {low, (low + high) / 2, high}) {
     const float y = y_of(value);
-    list.AddLine({plot.x0, y}, {plot.x1, y}, palette.grid);
+    draw_list().AddLine({plot.x0, y}, {plot.x1, y}, palette.grid);
     const std::string text = !error ? fmt::format("{:.{}f}", value, high - low < 0.05 ? 4 : 2)
                              : value == low ? "0"
                                             : fmt::format("1e{:.0f}", value);
     if (!error || value == low || value == high)
-      draw_text(list, font, {plot.x0 - 8, y}, {1, 0.5f}, palette.text_dim, text);
+      draw_text(font, {plot.x0 - 8, y}, {1, 0.5f}, palette.text_dim, text);
   }
   const std::size_t every = std::max<std::size_t>(1, row.samples.size() / 8);
   ImVec2 before{0, 0};
@@ -188,12 +184,12 @@ void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& bo
     const bool finite = std::isfinite(value);
     const ImVec2 at(x_of(i), finite ? y_of(value) : value > 0 ? plot.y0 : plot.y1);
     if (sample.step == current)
-      list.AddLine({at.x, plot.y0 - 6}, {at.x, plot.y1}, palette.playhead, 1.5f);
-    if (joined && finite) list.AddLine(before, at, palette.text_dim, 1.5f);
+      draw_list().AddLine({at.x, plot.y0 - 6}, {at.x, plot.y1}, palette.playhead, 1.5f);
+    if (joined && finite) draw_list().AddLine(before, at, palette.text_dim, 1.5f);
     before = at;
     joined = finite;
     if (i % every == 0)
-      draw_text(list, font, {at.x, plot.y1 + 4}, {0.5f, 0}, palette.text_dim,
+      draw_text(font, {at.x, plot.y1 + 4}, {0.5f, 0}, palette.text_dim,
                 std::to_string(sample.step));
   }
   for (std::size_t i = 0; i < row.samples.size(); ++i) {
@@ -202,65 +198,39 @@ void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& bo
     const int owner = owner_at(context.session.document(), row.rank, sample.step);
     const Color color = owner >= 0 ? owner_color(context.session.theme, owner, n) : palette.accent;
     if (std::isfinite(value)) {
-      list.AddCircleFilled({x_of(i), y_of(value)}, 4, color, 16);
+      draw_list().AddCircleFilled({x_of(i), y_of(value)}, 4, color, 16);
       continue;
     }
     const float y = value > 0 ? plot.y0 : plot.y1;
-    list.AddCircle({x_of(i), y}, 3.5f, color, 16, 1.5f);
+    draw_list().AddCircle({x_of(i), y}, 3.5f, color, 16, 1.5f);
     const bool crowded = row.samples.size() > 8;
     if (!error && !crowded)
-      draw_text(list, font, {x_of(i) + 7, y - 3}, {0, 1}, palette.text_dim,
-                softmax_text(sample.lse));
+      draw_text(font, {x_of(i) + 7, y - 3}, {0, 1}, palette.text_dim, softmax_text(sample.lse));
   }
 }
 
-}  // namespace
-
-void draw_softmax(const PanelContext& context) {
-  const Box whole = content_box();
-  if (whole.width() < 60 || whole.height() < 40) return;
-  Session& session = context.session;
-  const Document& document = session.document();
-  const std::vector<SoftmaxRow> rows = softmax_rows(document.trace);
-  if (rows.empty()) {
-    draw_empty(context, whole, "No softmax state in this trace",
-               "Recordings made with --trace keep row_max, row_sum and lse of a few query rows.");
-    return;
-  }
-  ImGui::PushStyleColor(ImGuiCol_ChildBg, ImVec4(0, 0, 0, 0));
-  ImGui::BeginChild("softmax", {0, 0}, false);
+// Draw the tabs of the query rows, and the table and the plots of the one that is chosen.
+void draw_rows(const PanelContext& context, const std::vector<SoftmaxRow>& rows) {
   const Box box = content_box();
+  Session& session = context.session;
   const float left = box.x0 + kSoftmaxPad, width = box.width() - 2 * kSoftmaxPad;
-  ImDrawList& list = *ImGui::GetWindowDrawList();
 
-  // Break the tabs into as many lines as they need. Usually only a handful of rows is recorded.
+  // Usually only a handful of rows is recorded.
   ImGuiStorage& storage = *ImGui::GetStateStorage();
   const ImGuiID key = ImGui::GetID("query");
   float y = box.y0 + kSoftmaxPad;
-  const float label = draw_text(list, context.fonts.small, {left, y + 11}, {0, 0.5f},
-                                context.palette.text_dim, "query") +
-                      8;
-  const int last = static_cast<int>(std::min(rows.size(), kMostTabs)) - 1;
+  const float label = draw_label(context, {left, y + 11}, {0, 0.5f}, "query") + 8;
+  std::vector<std::string> queries;
+  for (std::size_t i = 0; i < std::min(rows.size(), kMostTabs); ++i)
+    queries.push_back(std::to_string(rows[i].query));
+  const int last = static_cast<int>(queries.size()) - 1;
   const int chosen = std::clamp(storage.GetInt(key, default_softmax_row(rows)), 0, last);
-  int clicked = chosen;
-  for (int first = 0; first <= last;) {
-    std::vector<std::string> words;
-    for (float used = label; first + static_cast<int>(words.size()) <= last;) {
-      const std::int64_t query = rows[static_cast<std::size_t>(first) + words.size()].query;
-      used += text_width(context.fonts.small, std::to_string(query)) + 20;
-      if (used > width && !words.empty()) break;
-      words.push_back(std::to_string(query));
-    }
-    ImGui::PushID(first);
-    const int at = draw_tabs(context, "queries", {left + label, y}, words, chosen - first) + first;
-    ImGui::PopID();
-    if (at != chosen) clicked = at;
-    first += static_cast<int>(words.size());
-    y += kTabLine;
-  }
+  const ImVec2 tabs(left + label, y);
+  const float room = width - label - 2;
+  const int clicked = draw_tabs(context, "queries", tabs, queries, chosen, room);
   if (clicked != chosen) storage.SetInt(key, clicked);
   const SoftmaxRow& row = rows[static_cast<std::size_t>(clicked)];
-  y += 32 - kTabLine;
+  y = tab_boxes(context.fonts, tabs, queries, room).back().y0 + 32;
 
   const RingMoment moment = session.moment(session.active);
   int current = -1;
@@ -270,8 +240,7 @@ void draw_softmax(const PanelContext& context) {
       "on rank {} · batch entry 0, head 0 · lse = row_max + ln row_sum of the keys seen "
       "so far, -inf before the first",
       row.rank);
-  y += draw_wrapped(list, context.fonts.small, {left, y}, width, context.palette.text_dim, about) +
-       8;
+  y += draw_wrapped(context.fonts.small, {left, y}, width, context.palette.text_dim, about) + 8;
 
   const bool wide = width >= kSoftmaxWide;
   const float table = wide ? std::min(width * 0.55f, 520.0f) : width;
@@ -286,8 +255,20 @@ void draw_softmax(const PanelContext& context) {
     plot_y += plot_height + 10;
   }
   ImGui::Dummy({1, std::max(y + table_height, plot_y) + kSoftmaxPad - box.y0});
-  ImGui::EndChild();
-  ImGui::PopStyleColor();
+}
+
+}  // namespace
+
+void draw_softmax(const PanelContext& context) {
+  const Box whole = content_box();
+  if (whole.width() < 60 || whole.height() < 40) return;
+  const std::vector<SoftmaxRow> rows = softmax_rows(context.session.document().trace);
+  if (rows.empty()) {
+    draw_empty(context, whole, "No softmax state in this trace",
+               "Recordings made with --trace keep row_max, row_sum and lse of a few query rows.");
+    return;
+  }
+  draw_child("softmax", {0, 0}, 0, [&] { draw_rows(context, rows); });
 }
 
 }  // namespace ringscope::viz

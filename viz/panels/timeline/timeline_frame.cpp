@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viz/panels/format.h"
+#include "viz/model/session/format.h"
 
 namespace ringscope::viz {
 
@@ -49,61 +49,36 @@ double TimelineFrame::position_at(float screen_x) const {
 
 std::optional<Box> TimelineFrame::row_box(std::uint32_t row) const {
   const RowPlace* place = layout.place_of(row);
-  if (place == nullptr) {
-    return std::nullopt;
-  }
-  const float y0 = body.y0 + place->y - static_cast<float>(view.scroll_y);
+  if (place == nullptr) return std::nullopt;
+  const float y0 = y_at(place->y);
   const float y1 = y0 + place->height;
-  if (y1 <= body.y0 || y0 >= body.y1) {
-    return std::nullopt;
-  }
+  if (y1 <= body.y0 || y0 >= body.y1) return std::nullopt;
   return Box{body.x0, y0, body.x1, y1};
 }
 
 std::optional<Box> TimelineFrame::slice_box(SliceId id) const {
   const std::optional<Box> row = row_box(id.row);
-  if (!row) {
-    return std::nullopt;
-  }
+  if (!row) return std::nullopt;
   const Slice& slice = trace().slice(id);
   const int rank = rank_of(id.row);
   const float x0 = x_at(rank, slice.begin_ns);
   const float x1 = std::max(x_at(rank, slice.end_ns), x0 + 1);
-  if (x1 < body.x0 || x0 > body.x1) {
-    return std::nullopt;
-  }
+  if (x1 < body.x0 || x0 > body.x1) return std::nullopt;
   return Box{std::max(x0, body.x0 - 8), row->y0, std::min(x1, body.x1 + 8), row->y1};
 }
 
 std::pair<std::uint32_t, std::uint32_t> TimelineFrame::visible(std::uint32_t row) const {
   const int rank = rank_of(row);
-  const std::int64_t begin = document.axis.time_at(mode, rank, view.begin);
-  const std::int64_t end = document.axis.time_at(mode, rank, view.end);
-  const std::vector<Slice>& slices = trace().rows[row].slices;
-  const auto first = std::partition_point(
-      slices.begin(), slices.end(), [begin](const Slice& slice) { return slice.end_ns < begin; });
-  const auto last = std::partition_point(
-      first, slices.end(), [end](const Slice& slice) { return slice.begin_ns <= end; });
-  return {static_cast<std::uint32_t>(first - slices.begin()),
-          static_cast<std::uint32_t>(last - slices.begin())};
+  return slices_near(trace().rows[row].slices, document.axis.time_at(mode, rank, view.begin),
+                     document.axis.time_at(mode, rank, view.end));
 }
 
 int TimelineFrame::step_of(const Slice& slice) const {
-  if (slice.step < 0) {
-    return -1;
-  }
-  return slice.pass == Pass::forward ? slice.step : document.axis.forward_steps() + slice.step;
+  return slice.step < 0 ? -1 : axis_step(slice, document.axis.forward_steps());
 }
 
-TimelineFrame make_frame(const PanelContext& context, std::size_t document, const Box& body,
+TimelineFrame make_frame(const PanelContext& context, const Document& shown, const Box& body,
                          const TimelineView& view, float row_scale) {
-  const Session& session = context.session;
-  return make_frame(context, session.documents[document], document == session.active, body, view,
-                    row_scale);
-}
-
-TimelineFrame make_frame(const PanelContext& context, const Document& shown, bool active,
-                         const Box& body, const TimelineView& view, float row_scale) {
   // Use whole pixels, so that the picture of the slices lies on the screen's pixels.
   const Box whole{std::floor(body.x0), std::floor(body.y0), std::floor(body.x1),
                   std::floor(body.y1)};
@@ -113,23 +88,19 @@ TimelineFrame make_frame(const PanelContext& context, const Document& shown, boo
                       view,
                       make_layout(shown.trace, whole.width(), whole.height(), row_scale),
                       whole,
-                      *ImGui::GetWindowDrawList(),
-                      active};
+                      &shown == &context.session.document()};
   const double beyond = std::max(0.0f, frame.layout.content_height - whole.height());
   frame.view.scroll_y = std::clamp(view.scroll_y, 0.0, beyond);
   return frame;
 }
 
 std::string step_name(const Axis& axis, int step) {
-  return step < axis.forward_steps() ? fmt::format("step {}", step)
-                                     : fmt::format("back {}", step - axis.forward_steps());
+  return fmt::format("{} {}", axis.is_backward(step) ? "back" : "step", axis.ring_step(step));
 }
 
 std::string position_name(const TimelineFrame& frame, double position) {
   const Axis& axis = frame.document.axis;
-  if (frame.mode == AxisMode::time || axis.steps() == 0) {
-    return time_text(position);
-  }
+  if (frame.mode == AxisMode::time || axis.steps() == 0) return time_text(position);
   const int step = std::clamp(static_cast<int>(std::floor(position)), 0, axis.steps() - 1);
   const int percent = static_cast<int>(std::lround(100 * (position - step)));
   return percent == 0 ? step_name(axis, step)
@@ -137,57 +108,30 @@ std::string position_name(const TimelineFrame& frame, double position) {
 }
 
 std::string slice_title(const Trace& trace, const Slice& slice) {
-  if (!trace.is_ring()) {
-    return std::string(trace.name(slice));
-  }
+  const bool named = slice.kind == Kind::communication || slice.kind == Kind::other;
+  if (!trace.is_ring() || named) return std::string(trace.name(slice));
+  if (slice.kind == Kind::wait) return fmt::format("wait for {}", slice.peer);
   const std::string block =
       fmt::format("{} {}", slice.payload == Payload::dkv ? "dKV" : "KV", slice.kv_owner);
-  switch (slice.kind) {
-    case Kind::compute:
-      return fmt::format("KV {}", slice.kv_owner);
-    case Kind::send:
-      return fmt::format("{} to {}", block, slice.peer);
-    case Kind::recv:
-      return fmt::format("{} from {}", block, slice.peer);
-    case Kind::wait:
-      return fmt::format("wait for {}", slice.peer);
-    case Kind::communication:
-    case Kind::other:
-      break;
-  }
-  return std::string(trace.name(slice));
+  if (slice.kind == Kind::compute) return block;
+  return fmt::format("{} {} {}", block, preposition(slice.kind), slice.peer);
 }
 
 void draw_slices(const TimelineFrame& frame, const std::string& slot) {
   const Session& session = frame.context.session;
-  const Trace& trace = frame.trace();
-  const PictureKey key{&trace,
-                       trace.slice_count,
-                       trace.path,
-                       frame.mode,
-                       session.color_by,
-                       session.theme,
-                       session.show_critical_path && !frame.document.path.segments.empty(),
-                       frame.view,
-                       static_cast<int>(frame.body.width()),
-                       static_cast<int>(frame.body.height()),
-                       frame.layout.content_height};
-  Picture& picture = timeline_state().pictures[slot];
-  if (picture.texture == nullptr || !(picture.key == key)) {
-    if (picture.image.width != key.width || picture.image.height != key.height) {
-      picture.image = Image(key.width, key.height);
-    }
-    const TimelinePaint paint{key.mode, key.color_by, key.theme, key.dim_all};
-    paint_timeline(trace, frame.document.axis, frame.document.index, frame.layout, frame.view,
-                   paint, picture.image);
-    picture.texture = frame.context.textures.update(slot, picture.image);
-    picture.key = key;
-  }
-  frame.list.AddImage(picture.texture, frame.body.min(), frame.body.max());
+  PictureKey key;
+  key.color_by = session.color_by;
+  key.dim_all = session.show_critical_path && !frame.document.path.segments.empty();
+  key.view = frame.view;
+  key.content_height = frame.layout.content_height;
+  draw_picture(frame, slot, key, frame.body, [&](Image& image) {
+    paint_timeline(frame.trace(), frame.document.axis, frame.document.index, frame.layout,
+                   frame.view, {frame.mode, key.color_by, session.theme, key.dim_all}, image);
+  });
 }
 
 void draw_body(const TimelineFrame& frame, const std::string& slot) {
-  frame.list.PushClipRect(frame.body.min(), frame.body.max(), true);
+  draw_list().PushClipRect(frame.body.min(), frame.body.max(), true);
   draw_slices(frame, slot);
   draw_steps(frame);
   draw_critical_path(frame);
@@ -199,7 +143,7 @@ void draw_body(const TimelineFrame& frame, const std::string& slot) {
   draw_selection(frame);
   draw_measure(frame);
   draw_playhead(frame);
-  frame.list.PopClipRect();
+  draw_list().PopClipRect();
 }
 
 }  // namespace ringscope::viz

@@ -75,8 +75,7 @@ struct TimelineFrame {
   AxisMode mode = AxisMode::time;
   TimelineView view;
   TimelineLayout layout;
-  Box body;  // on the screen
-  ImDrawList& list;
+  Box body;            // on the screen
   bool active = true;  // whether the session's selection, hover and search refer to this document
 
   const Trace& trace() const { return document.trace; }
@@ -86,6 +85,8 @@ struct TimelineFrame {
   float x_at(double position) const;
   float x_at(int rank, std::int64_t ns) const;
   double position_at(float screen_x) const;
+  // Return the screen y of a height in the layout.
+  float y_at(float y) const { return body.y0 + y - static_cast<float>(view.scroll_y); }
   // Return the box of a row on the screen, or none if it is scrolled away.
   std::optional<Box> row_box(std::uint32_t row) const;
   // Return the box of a slice on the screen, at least a pixel wide and cut off just outside the
@@ -96,17 +97,43 @@ struct TimelineFrame {
   int step_of(const Slice& slice) const;  // on the step axis; -1: none
 };
 
-// Make a frame. The layout is computed for the body's size, and the view's scroll_y is clamped.
-TimelineFrame make_frame(const PanelContext& context, std::size_t document, const Box& body,
+// Make a frame of a document, which need not belong to the session. The layout is computed for the
+// body's size, and the view's scroll_y is clamped.
+TimelineFrame make_frame(const PanelContext& context, const Document& document, const Box& body,
                          const TimelineView& view, float row_scale);
-// Make a frame of a document that need not belong to the session.
-TimelineFrame make_frame(const PanelContext& context, const Document& document, bool active,
-                         const Box& body, const TimelineView& view, float row_scale);
+
+// Draw a picture of the frame over `box`. It is painted by paint(image), and only when `key` is
+// another than the last time; its texture slot is `slot`.
+template <class Paint>
+void draw_picture(const TimelineFrame& frame, const std::string& slot, PictureKey key,
+                  const Box& box, Paint&& paint) {
+  key.trace = &frame.trace();
+  key.slices = frame.trace().slice_count;
+  key.path = frame.trace().path;
+  key.mode = frame.mode;
+  key.theme = frame.context.session.theme;
+  key.width = static_cast<int>(box.width());
+  key.height = static_cast<int>(box.height());
+  Picture& picture = timeline_state().pictures[slot];
+  if (picture.texture == nullptr || !(picture.key == key)) {
+    if (picture.image.width != key.width || picture.image.height != key.height)
+      picture.image = Image(key.width, key.height);
+    paint(picture.image);
+    picture.texture = frame.context.textures.update(slot, picture.image);
+    picture.key = std::move(key);
+  }
+  draw_list().AddImage(picture.texture, box.min(), box.max());
+}
 
 // Name a step of the step axis: "step 2", or "back 2" in the backward pass.
 std::string step_name(const Axis& axis, int step);
 // Name a position of the axis: "1.25 ms", or "step 2" with how far that step is.
 std::string position_name(const TimelineFrame& frame, double position);
+// Return how a slice relates to its peer, or "" if slices of this kind in a recording of ours don't.
+constexpr std::string_view preposition(Kind kind) {
+  constexpr std::string_view names[kKindCount] = {"", "to", "from", "for", "", ""};
+  return names[static_cast<int>(kind)];
+}
 // Name a slice briefly: "KV 2", "dKV 2 to 3", "wait for 1", or its own name.
 std::string slice_title(const Trace& trace, const Slice& slice);
 
@@ -127,10 +154,8 @@ void draw_selection(const TimelineFrame& frame);
 void draw_playhead(const TimelineFrame& frame);
 void draw_measure(const TimelineFrame& frame);
 
-// timeline_story.cpp: highlights what the story talks about
+// timeline_story.cpp: highlights what the story talks about, and marks how a failed run ended
 void draw_pointing(const TimelineFrame& frame);
-
-// timeline_failure.cpp: marks how a failed run ended
 void draw_failure_marks(const TimelineFrame& frame);
 
 // timeline_paths.cpp: draws what runs between ranks

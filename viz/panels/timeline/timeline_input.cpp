@@ -16,9 +16,7 @@ constexpr double kOneZoom_s = 0.7;  // closer notches count as one step of going
 
 // Begin a box that is sensitive to any mouse button.
 bool begin_touch(const char* id, const Box& box) {
-  if (box.width() < 1 || box.height() < 1) {
-    return false;
-  }
+  if (box.width() < 1 || box.height() < 1) return false;
   ImGui::SetCursorScreenPos(box.min());
   ImGui::InvisibleButton(id, {box.width(), box.height()},
                          ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight |
@@ -61,34 +59,27 @@ void zoom(const TimelineFrame& frame, float wheel) {
              std::pow(kZoomNotch, static_cast<double>(wheel)), frame.length(), frame.mode);
   next.scroll_y = frame.view.scroll_y;
   const double now = ImGui::GetTime();
-  if (now - state.last_zoom_s > kOneZoom_s) {
+  if (now - state.last_zoom_s > kOneZoom_s)
     session.set_view(next);
-  } else {
+  else
     session.view = next;
-  }
   state.last_zoom_s = now;
 }
 
 void turn_wheel(const TimelineFrame& frame, bool zooms) {
   const ImGuiIO& io = ImGui::GetIO();
-  if ((io.MouseWheel == 0 && io.MouseWheelH == 0) || frame.length() <= 0) {
-    return;
-  }
+  if ((io.MouseWheel == 0 && io.MouseWheelH == 0) || frame.length() <= 0) return;
   Session& session = frame.context.session;
   timeline_state().touched = true;
-  if (io.MouseWheelH != 0) {
+  if (io.MouseWheelH != 0)
     session.view = panned(session.view, 0.08 * io.MouseWheelH * frame.view.width(), frame.length());
-  }
-  if (io.MouseWheel == 0) {
-    return;
-  }
-  if (io.KeyCtrl) {
+  if (io.MouseWheel == 0) return;
+  if (io.KeyCtrl)
     scale_rows(frame, io.MouseWheel);
-  } else if (io.KeyShift || !zooms) {
+  else if (io.KeyShift || !zooms)
     session.view.scroll_y = scrolled(frame, frame.view.scroll_y - kScrollNotch * io.MouseWheel);
-  } else {
+  else
     zoom(frame, io.MouseWheel);
-  }
 }
 
 std::optional<SliceId> slice_under_mouse(const TimelineFrame& frame) {
@@ -106,11 +97,10 @@ double snapped_position(const TimelineFrame& frame, ImVec2 at) {
 
 // Continue a drag that began at `before`. Going back undoes the drag as a whole.
 void drag_to(Session& session, const TimelineView& before, const TimelineView& next) {
-  if (session.view == before) {
+  if (session.view == before)
     session.set_view(next);
-  } else {
+  else
     session.view = next;
-  }
 }
 
 void pan(const TimelineFrame& frame) {
@@ -151,9 +141,7 @@ void click_body(const TimelineFrame& frame) {
   const std::optional<SliceId> slice = slice_under_mouse(frame);
   session.select(slice);
   session.measure.reset();
-  if (!slice) {
-    session.select_rank(-1);
-  }
+  if (!slice) session.select_rank(-1);
 }
 
 void focus(const TimelineFrame& frame, SliceId id) {
@@ -170,9 +158,7 @@ void focus(const TimelineFrame& frame, SliceId id) {
 void touch_body(const TimelineFrame& frame) {
   Session& session = frame.context.session;
   TimelineState& state = timeline_state();
-  if (!begin_touch("##body", frame.body)) {
-    return;
-  }
+  if (!begin_touch("##body", frame.body)) return;
   const ImGuiIO& io = ImGui::GetIO();
   const bool hovered = ImGui::IsItemHovered();
   if (ImGui::IsItemActivated()) {
@@ -181,41 +167,30 @@ void touch_body(const TimelineFrame& frame) {
     state.pressed_view = frame.view;
     state.touched = true;
   }
-  if (ImGui::IsItemActive()) {
-    drag_body(frame);
-  }
+  if (ImGui::IsItemActive()) drag_body(frame);
   if (ImGui::IsItemDeactivated()) {
-    if (state.gesture == Gesture::press && ImGui::IsMouseReleased(ImGuiMouseButton_Left)) {
+    if (state.gesture == Gesture::press && ImGui::IsMouseReleased(ImGuiMouseButton_Left))
       click_body(frame);
-    }
     state.gesture = Gesture::none;
   }
   if (hovered && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
-    if (const std::optional<SliceId> slice = slice_under_mouse(frame)) {
-      focus(frame, *slice);
-    }
+    if (const std::optional<SliceId> slice = slice_under_mouse(frame)) focus(frame, *slice);
     state.gesture = Gesture::none;  // its release is not another click
   }
-  if (hovered) {
-    turn_wheel(frame, true);
-  }
+  if (hovered) turn_wheel(frame, true);
   // A slice that another panel has set stays until the mouse comes here.
   const bool points = hovered && state.gesture != Gesture::pan;
-  if (points) {
+  if (points)
     session.hovered = slice_under_mouse(frame);
-  } else if (state.hovered_is_ours) {
+  else if (state.hovered_is_ours)
     session.hovered.reset();
-  }
   state.hovered_is_ours = points;
 }
 
 void touch_ruler(const TimelineFrame& frame, const Box& ruler) {
-  if (!begin_touch("##ruler", ruler) || frame.length() <= 0) {
-    return;
-  }
-  if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) {
+  if (!begin_touch("##ruler", ruler) || frame.length() <= 0) return;
+  if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left))
     frame.context.session.seek(frame.position_at(ImGui::GetIO().MousePos.x));
-  }
   if (ImGui::IsItemHovered()) {
     ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
     turn_wheel(frame, true);
@@ -223,9 +198,7 @@ void touch_ruler(const TimelineFrame& frame, const Box& ruler) {
 }
 
 void touch_map(const TimelineFrame& frame, const Box& map) {
-  if (!begin_touch("##map", map) || frame.length() <= 0) {
-    return;
-  }
+  if (!begin_touch("##map", map) || frame.length() <= 0) return;
   Session& session = frame.context.session;
   if (ImGui::IsItemActivated()) {
     timeline_state().pressed_view = frame.view;
@@ -237,21 +210,13 @@ void touch_map(const TimelineFrame& frame, const Box& map) {
     drag_to(session, timeline_state().pressed_view,
             panned(frame.view, at - middle, frame.length()));
   }
-  if (ImGui::IsItemHovered()) {
-    turn_wheel(frame, true);
-  }
+  if (ImGui::IsItemHovered()) turn_wheel(frame, true);
 }
 
 void touch_gutter(const TimelineFrame& frame, const Box& gutter) {
-  if (!begin_touch("##gutter", gutter)) {
-    return;
-  }
-  if (ImGui::IsItemHovered()) {
-    turn_wheel(frame, false);
-  }
-  if (!ImGui::IsItemHovered() || !ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
-    return;
-  }
+  if (!begin_touch("##gutter", gutter)) return;
+  if (ImGui::IsItemHovered()) turn_wheel(frame, false);
+  if (!ImGui::IsItemHovered() || !ImGui::IsMouseClicked(ImGuiMouseButton_Left)) return;
   Session& session = frame.context.session;
   const float y =
       ImGui::GetIO().MousePos.y - frame.body.y0 + static_cast<float>(frame.view.scroll_y);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viz/panels/format.h"
+#include "viz/model/session/format.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
@@ -28,44 +28,25 @@ std::string label_of(const TimelineFrame& frame, SliceId id, const ImFont* font,
            text_width(font, text) <= width;
   };
   const std::string title = slice_title(frame.trace(), slice);
-  if (!frame.trace().is_ring()) {
-    return width >= 24 ? fitted(font, title, width) : "";
-  }
+  if (!frame.trace().is_ring()) return width >= 24 ? fitted(font, title, width) : "";
   const int step = frame.step_of(slice);
   if (width > 110 && step >= 0) {
     const std::string all = fmt::format("{} · {} · {}", title, step_name(frame.document.axis, step),
-                                        time_text(static_cast<double>(slice.duration_ns())));
+                                        time_text(slice.duration_ns()));
     const std::vector<SliceId>& unfinished = frame.document.unfinished;
     const std::string in_vain = all + " · in vain";
-    if (std::find(unfinished.begin(), unfinished.end(), id) != unfinished.end() && fits(in_vain)) {
+    if (std::find(unfinished.begin(), unfinished.end(), id) != unfinished.end() && fits(in_vain))
       return in_vain;
-    }
-    if (fits(all)) {
-      return all;
-    }
+    if (fits(all)) return all;
   }
-  if (fits(title)) {
-    return title;
-  }
+  if (fits(title)) return title;
   std::string brief;
-  switch (slice.kind) {
-    case Kind::compute:
-      brief = fmt::format("{}", slice.kv_owner);
-      break;
-    case Kind::send:
-      brief = fmt::format("to {}", slice.peer);
-      break;
-    case Kind::recv:
-      brief = fmt::format("from {}", slice.peer);
-      break;
-    case Kind::wait:
-      brief = fmt::format("for {}", slice.peer);
-      break;
-    case Kind::communication:
-    case Kind::other:
-      if (slice.part >= 0) brief = title.substr(0, title.find(" ("));  // without the pass
-      break;
-  }
+  if (slice.kind == Kind::compute)
+    brief = fmt::format("{}", slice.kv_owner);
+  else if (!preposition(slice.kind).empty())
+    brief = fmt::format("{} {}", preposition(slice.kind), slice.peer);
+  else if (slice.part >= 0)
+    brief = title.substr(0, title.find(" ("));  // without the pass
   return fits(brief) ? brief : "";
 }
 
@@ -86,15 +67,12 @@ Columns columns_of(const TimelineFrame& frame) {
   // Names are much alike, so a sample of them gives the width of all.
   constexpr std::size_t kMeasured = 100;
   Columns columns;
-  for (std::size_t i = 0; i < std::min(trace.ranks.size(), kMeasured); ++i) {
+  for (std::size_t i = 0; i < std::min(trace.ranks.size(), kMeasured); ++i)
     columns.ranks = std::max(columns.ranks, text_width(font, trace.ranks[i].name));
-  }
-  if (!trace.ranks.empty()) {
+  if (!trace.ranks.empty())
     columns.ranks = std::max(columns.ranks, text_width(font, trace.ranks.back().name));
-  }
-  for (std::size_t i = 0; lanes_named && i < std::min(trace.lanes.size(), kMeasured); ++i) {
+  for (std::size_t i = 0; lanes_named && i < std::min(trace.lanes.size(), kMeasured); ++i)
     columns.lanes = std::max(columns.lanes, text_width(font, trace.lanes[i].name));
-  }
   columns.ranks = std::min(std::ceil(columns.ranks), kWidestColumn);
   columns.lanes = std::min(std::ceil(columns.lanes), kWidestColumn);
   return columns;
@@ -111,27 +89,21 @@ void draw_slice_labels(const TimelineFrame& frame) {
   const bool dimmed = session.show_critical_path && !frame.document.path.segments.empty();
   std::size_t characters = 0;
   for (const RowPlace& place : frame.layout.rows) {
-    if (place.height < kLowestLabelled || !frame.row_box(place.row)) {
-      continue;
-    }
+    if (place.height < kLowestLabelled || !frame.row_box(place.row)) continue;
     const auto [first, last] = frame.visible(place.row);
-    if (last - first > kMostLabelledInRow) {
-      continue;
-    }
+    if (last - first > kMostLabelledInRow) continue;
     for (std::uint32_t i = first; i < last && characters < kMostCharacters; ++i) {
       const std::optional<Box> box = frame.slice_box({place.row, i});
-      if (!box || box->width() < 12) {
-        continue;
-      }
+      if (!box || box->width() < 12) continue;
       // Keep words in view while any part of their slice is.
       const float x0 = std::max(box->x0, frame.body.x0) + kLabelPad;
       const float x1 = std::min(box->x1, frame.body.x1) - kLabelPad;
       const Slice& slice = trace.rows[place.row].slices[i];
       const std::string text = label_of(frame, {place.row, i}, font, x1 - x0);
-      const Color ground = slice_color(palette, session.theme, session.color_by, slice, world_size);
+      const Color ground = slice_color(session.theme, session.color_by, slice, world_size);
       const Color ink = dimmed && !frame.document.path.contains({place.row, i}) ? palette.text_dim
                                                                                 : ink_on(ground);
-      draw_text(frame.list, font, {x0, (box->y0 + box->y1) / 2}, {0, 0.5f}, ink, text);
+      draw_text(font, {x0, (box->y0 + box->y1) / 2}, {0, 0.5f}, ink, text);
       characters += text.size();
     }
   }
@@ -151,20 +123,16 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
   const float line = font_height(font) + 1;
   float last_name = gutter.y0 - line;  // names must not overlap
   const int failed = trace.run && trace.run->failure ? trace.run->failure->rank : -1;
-  frame.list.PushClipRect(gutter.min(), gutter.max(), true);
+  draw_list().PushClipRect(gutter.min(), gutter.max(), true);
   for (const RankPlace& place : frame.layout.ranks) {
-    const float y0 = gutter.y0 + place.y - static_cast<float>(frame.view.scroll_y);
+    const float y0 = frame.y_at(place.y);
     const float y1 = y0 + place.height;
-    if (y1 < gutter.y0 || y0 > gutter.y1) {
-      continue;
-    }
+    if (y1 < gutter.y0 || y0 > gutter.y1) continue;
     const bool selected = frame.active && session.selected_rank == static_cast<int>(place.rank);
-    if (selected) {
-      fill(frame.list, {gutter.x0, y0, gutter.x1, y1}, with_alpha(palette.selection, 0.18));
-    }
+    if (selected) fill({gutter.x0, y0, gutter.x1, y1}, with_alpha(palette.selection, 0.18));
     if (owners) {
       // Draw the colour of the rank's own KV block.
-      fill(frame.list, {gutter.x0, y0, gutter.x0 + kRankSwatch, y1},
+      fill({gutter.x0, y0, gutter.x0 + kRankSwatch, y1},
            owner_color(session.theme, static_cast<int>(trace.ranks[place.rank].pid),
                        trace.run->world_size));
     }
@@ -177,24 +145,21 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
       const float x = gutter.x0 + kRankSwatch + kLabelPad;
       const Color ink = static_cast<int>(place.rank) == failed ? palette.warning : palette.text;
       const float high = wrapped_height(font, rank_room, name);
-      if (text_width(font, name) > rank_room && high < y1 - y0) {
-        draw_wrapped(frame.list, font, {x, middle - high / 2}, rank_room, ink, name);
-      } else {
-        draw_text(frame.list, font, {x, middle}, {0, 0.5f}, ink, fitted(font, name, rank_room));
-      }
+      if (text_width(font, name) > rank_room && high < y1 - y0)
+        draw_wrapped(font, {x, middle - high / 2}, rank_room, ink, name);
+      else
+        draw_text(font, {x, middle}, {0, 0.5f}, ink, name, rank_room);
       last_name = middle;
     }
   }
   for (const RowPlace& place : frame.layout.rows) {
     const std::optional<Box> row = frame.row_box(place.row);
-    if (!lanes || !row || place.height < kLowestLabelled || trace.rows[place.row].depth > 0) {
+    if (!lanes || !row || place.height < kLowestLabelled || trace.rows[place.row].depth > 0)
       continue;
-    }
-    draw_text(frame.list, font, {gutter.x1 - kLabelPad, (row->y0 + row->y1) / 2}, {1, 0.5f},
-              palette.text_dim,
-              fitted(font, trace.lanes[trace.rows[place.row].lane].name, columns.lanes));
+    draw_text(font, {gutter.x1 - kLabelPad, (row->y0 + row->y1) / 2}, {1, 0.5f}, palette.text_dim,
+              trace.lanes[trace.rows[place.row].lane].name, columns.lanes);
   }
-  frame.list.PopClipRect();
+  draw_list().PopClipRect();
 }
 
 }  // namespace ringscope::viz

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viz/panels/format.h"
+#include "viz/model/session/format.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
@@ -19,16 +19,14 @@ void draw_column(const TimelineFrame& frame, float x, float y0, float y1, Color 
   x = std::floor(x);
   y0 = std::max(y0, frame.body.y0);
   y1 = std::min(y1, frame.body.y1);
-  if (x >= frame.body.x0 && x < frame.body.x1 && y0 < y1) {
-    fill(frame.list, {x, y0, x + 1, y1}, color);
-  }
+  if (x >= frame.body.x0 && x < frame.body.x1 && y0 < y1) fill({x, y0, x + 1, y1}, color);
 }
 
 // Draw a rank's step boundaries within its own rows.
 void draw_rank_steps(const TimelineFrame& frame, const RankPlace& place, Color color) {
   const Axis& axis = frame.document.axis;
   const int rank = static_cast<int>(place.rank);
-  const float y0 = frame.body.y0 + place.y - static_cast<float>(frame.view.scroll_y);
+  const float y0 = frame.y_at(place.y);
   const int first = axis.step_at(rank, axis.time_at(frame.mode, rank, frame.view.begin));
   const int last = axis.step_at(rank, axis.time_at(frame.mode, rank, frame.view.end));
   for (int step = std::max(first, 0); step <= std::min(last + 1, axis.steps()); ++step) {
@@ -44,9 +42,9 @@ void draw_patch(const TimelineFrame& frame, ImVec2 center, Color color, const st
   const float least = frame.body.x0 + half, most = frame.body.x1 - half;
   const float x = most > least ? std::clamp(center.x, least, most) : center.x;
   const Box patch{x - half, center.y - 11, x + half, center.y + 11};
-  fill(frame.list, patch, frame.context.palette.panel, 4);
-  outline(frame.list, patch, color, 4);
-  draw_text(frame.list, font, patch.center(), {0.5f, 0.5f}, frame.context.palette.text, text);
+  fill(patch, frame.context.palette.panel, 4);
+  outline(patch, color, 4);
+  draw_text(font, patch.center(), {0.5f, 0.5f}, frame.context.palette.text, text);
 }
 
 }  // namespace
@@ -54,41 +52,33 @@ void draw_patch(const TimelineFrame& frame, ImVec2 center, Color color, const st
 void draw_steps(const TimelineFrame& frame) {
   const Axis& axis = frame.document.axis;
   const Palette& palette = frame.context.palette;
-  if (axis.steps() == 0 || frame.length() <= 0) {
-    return;
-  }
+  if (axis.steps() == 0 || frame.length() <= 0) return;
   const double in_view = axis.steps() * frame.view.width() / frame.length();
-  if (in_view * kNarrowestStep > frame.body.width()) {
-    return;
-  }
+  if (in_view * kNarrowestStep > frame.body.width()) return;
   const Color color = with_alpha(palette.text_dim, 0.35);
   if (frame.mode == AxisMode::steps) {
     const float bottom = frame.body.y0 + std::min(frame.body.height(), frame.layout.content_height);
-    for (int step = 0; step <= axis.steps(); ++step) {
+    for (int step = 0; step <= axis.steps(); ++step)
       draw_column(frame, frame.x_at(step), frame.body.y0, bottom, color);
-    }
     return;
   }
   const int own = frame.active ? frame.context.session.selected_rank : -1;
   const bool all = in_view * static_cast<double>(frame.layout.ranks.size()) < kMostBoundaries;
   for (const RankPlace& place : frame.layout.ranks) {
     const bool selected = static_cast<int>(place.rank) == own;
-    if (all || selected) {
+    if (all || selected)
       draw_rank_steps(frame, place, selected ? with_alpha(palette.text, 0.7) : color);
-    }
   }
 }
 
 void draw_found(const TimelineFrame& frame) {
   const Session& session = frame.context.session;
-  if (!frame.active) {
-    return;
-  }
+  if (!frame.active) return;
   std::size_t drawn = 0;
   for (const SliceId& id : session.found.slices) {
     const std::optional<Box> box = frame.slice_box(id);
     if (box && drawn++ < kMostHits) {
-      fill(frame.list, {box->x0, box->y1 - 2, std::max(box->x1, box->x0 + 2), box->y1},
+      fill({box->x0, box->y1 - 2, std::max(box->x1, box->x0 + 2), box->y1},
            frame.context.palette.accent);
     }
   }
@@ -96,16 +86,12 @@ void draw_found(const TimelineFrame& frame) {
 
 void draw_selection(const TimelineFrame& frame) {
   const Session& session = frame.context.session;
-  if (!frame.active) {
-    return;
-  }
+  if (!frame.active) return;
   const auto draw = [&](const std::optional<SliceId>& id, Color color, float thickness) {
-    if (!id) {
-      return;
-    }
+    if (!id) return;
     if (std::optional<Box> box = frame.slice_box(*id)) {
       box->x1 = std::max(box->x1, box->x0 + 3);
-      outline(frame.list, *box, color, 1, thickness);
+      outline(*box, color, 1, thickness);
     }
   };
   draw(session.hovered, with_alpha(frame.context.palette.text, 0.8), 1);
@@ -122,18 +108,16 @@ void draw_playhead(const TimelineFrame& frame) {
 void draw_measure(const TimelineFrame& frame) {
   const std::optional<Measure>& measure = frame.context.session.measure;
   const Palette& palette = frame.context.palette;
-  if (!measure || !frame.active) {
-    return;
-  }
+  if (!measure || !frame.active) return;
   const double from = std::min(measure->from, measure->to);
   const double to = std::max(measure->from, measure->to);
   const float x0 = std::clamp(frame.x_at(from), frame.body.x0 - 2, frame.body.x1 + 2);
   const float x1 = std::clamp(frame.x_at(to), frame.body.x0 - 2, frame.body.x1 + 2);
-  fill(frame.list, {x0, frame.body.y0, x1, frame.body.y1}, with_alpha(palette.accent, 0.14));
+  fill({x0, frame.body.y0, x1, frame.body.y1}, with_alpha(palette.accent, 0.14));
   draw_column(frame, x0, frame.body.y0, frame.body.y1, palette.accent);
   draw_column(frame, x1, frame.body.y0, frame.body.y1, palette.accent);
   const float y = frame.body.y0 + 18;
-  fill(frame.list, {x0, y, x1, y + 1}, palette.accent);
+  fill({x0, y, x1, y + 1}, palette.accent);
   const std::string share = percent_text(frame.length() > 0 ? (to - from) / frame.length() : 0);
   const std::string text = frame.mode == AxisMode::time
                                ? fmt::format("{} · {} of the run", time_text(to - from), share)

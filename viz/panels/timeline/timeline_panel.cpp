@@ -14,13 +14,11 @@ constexpr float kLeastBody = 40;  // pixels; a smaller panel stays empty
 // Draw a scroll bar if the rows don't fit the body.
 void draw_scroll_bar(const TimelineFrame& frame) {
   const float content = frame.layout.content_height, height = frame.body.height();
-  if (content <= height) {
-    return;
-  }
+  if (content <= height) return;
   const float size = std::max(20.0f, height * height / content);
   const float top = frame.body.y0 +
                     (height - size) * static_cast<float>(frame.view.scroll_y) / (content - height);
-  fill(frame.list, {frame.body.x1 - 5, top, frame.body.x1 - 1, top + size},
+  fill({frame.body.x1 - 5, top, frame.body.x1 - 1, top + size},
        with_alpha(frame.context.palette.text_dim, 0.6), 2);
 }
 
@@ -28,9 +26,8 @@ void draw_scroll_bar(const TimelineFrame& frame) {
 void follow_playhead(Session& session, TimelineState& state) {
   const double position = session.playback.position();
   const TimelineView& view = session.view;
-  if (session.playback.playing() && state.playhead <= view.end && position > view.end) {
+  if (session.playback.playing() && state.playhead <= view.end && position > view.end)
     session.view = panned(view, position - view.begin - 0.05 * view.width(), session.length());
-  }
   state.playhead = position;
 }
 
@@ -40,9 +37,8 @@ void follow_selection(Session& session, TimelineState& state, const TimelineFram
     if (const RowPlace* place = frame.layout.place_of(session.selected->row)) {
       const double height = frame.body.height(), top = place->y;
       const double bottom = top + place->height;
-      if (bottom <= frame.view.scroll_y || top >= frame.view.scroll_y + height) {
+      if (bottom <= frame.view.scroll_y || top >= frame.view.scroll_y + height)
         session.view.scroll_y = (top + bottom - height) / 2;
-      }
     }
   }
   state.selected = session.selected;
@@ -50,11 +46,10 @@ void follow_selection(Session& session, TimelineState& state, const TimelineFram
 
 void draw_nothing(const PanelContext& context, const Box& box) {
   const Trace& trace = context.session.document().trace;
-  if (trace.slice_count == 0) {
+  if (trace.slice_count == 0)
     draw_empty(context, box, "Nothing was recorded", "This trace holds no slices of time.");
-  } else {
+  else
     draw_empty(context, box, "No ring steps here", "This trace can be shown in time only.");
-  }
 }
 
 }  // namespace
@@ -62,10 +57,8 @@ void draw_nothing(const PanelContext& context, const Box& box) {
 void draw_timeline(const PanelContext& context) {
   Session& session = context.session;
   const Box all = content_box();
-  fill(*ImGui::GetWindowDrawList(), all, context.palette.panel);
-  if (all.width() < kLeastBody || all.height() < kRulerHeight + kMap + kLeastBody) {
-    return;
-  }
+  fill(all, context.palette.panel);
+  if (all.width() < kLeastBody || all.height() < kRulerHeight + kMap + kLeastBody) return;
   if (session.document().trace.slice_count == 0 || session.length() <= 0) {
     draw_nothing(context, all);
     return;
@@ -73,7 +66,7 @@ void draw_timeline(const PanelContext& context) {
   TimelineState& state = timeline_state();
   const float top = all.y0 + kRulerHeight + kMap + kMapGap;
   const auto make = [&](float left) {
-    return make_frame(context, session.active, {left, top, all.x1, all.y1}, session.view,
+    return make_frame(context, session.document(), {left, top, all.x1, all.y1}, session.view,
                       state.row_scale);
   };
   const float gutter = std::min(gutter_width(make(all.x0)), all.width() / 3);
@@ -99,9 +92,8 @@ void draw_timeline(const PanelContext& context) {
   draw_map(frame, state.map);
   draw_ruler(frame, state.ruler);
   draw_scroll_bar(frame);
-  if (state.hovered_is_ours && session.hovered && state.gesture == TimelineState::Gesture::none) {
+  if (state.hovered_is_ours && session.hovered && state.gesture == TimelineState::Gesture::none)
     draw_slice_tooltip(frame, *session.hovered);
-  }
 }
 
 }  // namespace ringscope::viz

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viz/model/session/format.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
@@ -14,44 +15,25 @@ constexpr float kTickRoom = 84;  // least pixels between labelled ticks
 constexpr double kMostTicks = 400;
 constexpr std::size_t kMostMapRows = 1024;
 
-// Return the least of 1, 2 or 5 times a power of ten that is not below `least`.
-double round_step(double least) {
-  const double power = std::pow(10.0, std::floor(std::log10(least)));
-  for (const double times : {1.0, 2.0, 5.0}) {
-    if (times * power >= least * (1 - 1e-9)) {
-      return times * power;
-    }
-  }
-  return 10 * power;
-}
-
-struct TickUnit {
-  double ns;
-  const char* name;
-};
-
 // Return the unit in which `largest` reads best, or a smaller one if steps of `step` would need
 // more than four decimals.
-TickUnit unit_of(double largest, double step) {
-  constexpr TickUnit kUnits[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}, {1, "ns"}};
-  for (const TickUnit& unit : kUnits) {
-    if (largest >= unit.ns && step >= unit.ns * 0.9e-4) {
-      return unit;
-    }
-  }
-  return kUnits[3];
+const NumberFormat::Unit& unit_of(double largest, double step) {
+  const auto* unit = std::end(kTimes) - 1;
+  while (unit != std::begin(kTimes) && (largest < unit->size || step < unit->size * 0.9e-4)) --unit;
+  return *unit;
 }
 
 void draw_tick(const TimelineFrame& frame, const Box& ruler, float x, float height) {
   x = std::floor(x);
-  fill(frame.list, {x, ruler.y1 - height, x + 1, ruler.y1}, frame.context.palette.grid);
+  fill({x, ruler.y1 - height, x + 1, ruler.y1}, frame.context.palette.grid);
 }
 
 void draw_time_ticks(const TimelineFrame& frame, const Box& ruler) {
   const double ns_a_pixel = frame.view.width() / std::max(1.0f, ruler.width());
   const double step = std::max(1.0, round_step(ns_a_pixel * kTickRoom));
-  const TickUnit unit = unit_of(frame.view.end, step);
-  const int digits = std::max(0, static_cast<int>(-std::floor(std::log10(step / unit.ns) + 1e-9)));
+  const NumberFormat::Unit& unit = unit_of(frame.view.end, step);
+  const int digits =
+      std::max(0, static_cast<int>(-std::floor(std::log10(step / unit.size) + 1e-9)));
   const double minor = step >= 5 ? step / 5 : step;
   const double first = std::floor(frame.view.begin / minor);
   const double last = std::min(std::ceil(frame.view.end / minor), first + kMostTicks);
@@ -59,9 +41,9 @@ void draw_time_ticks(const TimelineFrame& frame, const Box& ruler) {
     const float x = frame.x_at(i * minor);
     const bool labelled = std::fmod(std::abs(i) + 0.5, std::round(step / minor)) < 1;
     draw_tick(frame, ruler, x, labelled ? 8 : 4);
-    const std::string text = fmt::format("{:.{}f} {}", i * minor / unit.ns, digits, unit.name);
+    const std::string text = fmt::format("{:.{}f} {}", i * minor / unit.size, digits, unit.name);
     if (labelled && x + 4 + text_width(frame.context.fonts.small, text) < ruler.x1) {
-      draw_text(frame.list, frame.context.fonts.small, {x + 4, ruler.y0 + 3}, {0, 0},
+      draw_text(frame.context.fonts.small, {x + 4, ruler.y0 + 3}, {0, 0},
                 frame.context.palette.text_dim, text);
     }
   }
@@ -77,20 +59,17 @@ void draw_step_ticks(const TimelineFrame& frame, const Box& ruler) {
   for (int step = first / stride * stride; step <= last; step += stride) {
     const float x0 = frame.x_at(step);
     draw_tick(frame, ruler, x0, 8);
-    for (int tenth = 1; stride == 1 && pixels > 200 && tenth < 10; ++tenth) {
+    for (int tenth = 1; stride == 1 && pixels > 200 && tenth < 10; ++tenth)
       draw_tick(frame, ruler, frame.x_at(step + 0.1 * tenth), 4);
-    }
-    if (step >= axis.steps()) {
-      continue;
-    }
+    if (step >= axis.steps()) continue;
     // Place the name in the middle of the step's visible part, and shorten it if that is narrow.
     const float from = std::max(x0, ruler.x0);
     const float to = std::min(frame.x_at(step + stride), ruler.x1);
     const std::string name = step_name(axis, step);
     const std::string brief = name.substr(name.find(' ') + 1);
     const bool whole = stride == 1 && text_width(font, name) + 8 <= to - from;
-    draw_text(frame.list, font, {(from + to) / 2, ruler.y0 + 3}, {0.5f, 0},
-              frame.context.palette.text_dim, whole ? name : brief);
+    draw_text(font, {(from + to) / 2, ruler.y0 + 3}, {0.5f, 0}, frame.context.palette.text_dim,
+              whole ? name : brief);
   }
 }
 
@@ -100,7 +79,7 @@ void draw_hits(const TimelineFrame& frame, const Box& ruler) {
   for (const SliceId& id : frame.context.session.found.slices) {
     const float x = std::floor(frame.x_at(frame.rank_of(id.row), frame.trace().slice(id).begin_ns));
     if (x >= ruler.x0 && x <= ruler.x1 && std::abs(x - last) >= 2) {
-      fill(frame.list, {x, ruler.y1 - 5, x + 2, ruler.y1}, frame.context.palette.accent);
+      fill({x, ruler.y1 - 5, x + 2, ruler.y1}, frame.context.palette.accent);
       last = x;
     }
   }
@@ -112,15 +91,13 @@ void draw_marks(const TimelineFrame& frame, const Box& ruler) {
   for (const Mark& mark : frame.context.session.marks) {
     ++number;
     const float x = std::floor(frame.x_at(mark.position));
-    if (mark.mode != frame.mode || x < ruler.x0 - 1 || x > ruler.x1) {
-      continue;
-    }
-    fill(frame.list, {x, ruler.y0 + 4, x + 1, frame.body.y1}, with_alpha(palette.accent, 0.55));
+    if (mark.mode != frame.mode || x < ruler.x0 - 1 || x > ruler.x1) continue;
+    fill({x, ruler.y0 + 4, x + 1, frame.body.y1}, with_alpha(palette.accent, 0.55));
     const std::string text = fmt::format("{}", number);
     const float width = text_width(frame.context.fonts.small, text) + 8;
-    fill(frame.list, {x, ruler.y0 + 2, x + width, ruler.y0 + 16}, palette.accent, 2);
-    draw_text(frame.list, frame.context.fonts.small, {x + 4, ruler.y0 + 9}, {0, 0.5f},
-              ink_on(palette.accent), text);
+    fill({x, ruler.y0 + 2, x + width, ruler.y0 + 16}, palette.accent, 2);
+    draw_text(frame.context.fonts.small, {x + 4, ruler.y0 + 9}, {0, 0.5f}, ink_on(palette.accent),
+              text);
   }
 }
 
@@ -129,17 +106,15 @@ void draw_flag(const TimelineFrame& frame, const Box& ruler) {
   const ImFont* font = frame.context.fonts.small;
   const double position = frame.context.session.playback.position();
   const float x = std::floor(frame.x_at(position));
-  if (x < ruler.x0 - 1 || x > ruler.x1 + 1) {
-    return;
-  }
+  if (x < ruler.x0 - 1 || x > ruler.x1 + 1) return;
   const std::string text = position_name(frame, position);
   const float half = std::ceil(text_width(font, text) / 2) + 6;
   const float x0 = std::clamp(x - half, ruler.x0, std::max(ruler.x0, ruler.x1 - 2 * half));
   const Box flag{x0, ruler.y0 + 1, x0 + 2 * half, ruler.y1 - 6};
-  fill(frame.list, flag, palette.playhead, 3);
-  frame.list.AddTriangleFilled({x - 4.5f, ruler.y1 - 6}, {x + 5.5f, ruler.y1 - 6},
-                               {x + 0.5f, ruler.y1}, palette.playhead);
-  draw_text(frame.list, font, flag.center(), {0.5f, 0.5f}, ink_on(palette.playhead), text);
+  fill(flag, palette.playhead, 3);
+  draw_list().AddTriangleFilled({x - 4.5f, ruler.y1 - 6}, {x + 5.5f, ruler.y1 - 6},
+                                {x + 0.5f, ruler.y1}, palette.playhead);
+  draw_text(font, flag.center(), {0.5f, 0.5f}, ink_on(palette.playhead), text);
 }
 
 // The share of its rows' time that a column of the map is busy. In our own recordings these are the
@@ -157,20 +132,15 @@ Shares shares_of(const TimelineFrame& frame, double from, double to) {
   for (std::size_t i = 0; i < trace.rows.size(); i += stride) {
     const auto row = static_cast<std::uint32_t>(i);
     const int rank = frame.rank_of(row);
-    const bool waits = trace.is_ring() && row == trace.row_of(rank, ringscope::Lane::wait);
+    const bool waits = trace.is_ring() && row == trace.row_of(rank, RingLane::wait);
     if (trace.rows[row].depth > 0 ||
-        (trace.is_ring() && !waits && row != trace.row_of(rank, ringscope::Lane::compute))) {
+        (trace.is_ring() && !waits && row != trace.row_of(rank, RingLane::compute)))
       continue;
-    }
     const std::int64_t begin = frame.document.axis.time_at(frame.mode, rank, from);
     const std::int64_t end = frame.document.axis.time_at(frame.mode, rank, to);
-    if (end <= begin) {
-      continue;
-    }
+    if (end <= begin) continue;
     frame.document.index.time_by_class(row, ColorBy::kind, begin, end, sums);
-    for (const std::int64_t sum : sums) {
-      (waits ? waiting : busy) += static_cast<double>(sum);
-    }
+    for (const std::int64_t sum : sums) (waits ? waiting : busy) += static_cast<double>(sum);
     whole += waits ? 0 : static_cast<double>(end - begin);
   }
   return whole > 0 ? Shares{busy / whole, waiting / whole} : Shares{};
@@ -179,9 +149,7 @@ Shares shares_of(const TimelineFrame& frame, double from, double to) {
 void paint_map(const TimelineFrame& frame, Image& image) {
   const Palette& palette = frame.context.palette;
   image.fill(0, 0, image.width, image.height, palette.row_odd);
-  const auto muted = [&](Kind kind) {
-    return mix(palette.row_odd, palette.kind[static_cast<int>(kind)], 0.6);
-  };
+  const auto muted = [&](Kind kind) { return mix(palette.row_odd, palette.of(kind), 0.6); };
   const Color busy =
       frame.trace().is_ring() ? muted(Kind::compute) : mix(palette.row_odd, palette.text_dim, 0.6);
   const double length = frame.length();
@@ -201,62 +169,40 @@ void paint_map(const TimelineFrame& frame, Image& image) {
 }  // namespace
 
 void draw_ruler(const TimelineFrame& frame, const Box& ruler) {
-  fill(frame.list, ruler, frame.context.palette.panel);
-  frame.list.PushClipRect(ruler.min(), {ruler.x1, frame.body.y1}, true);
+  fill(ruler, frame.context.palette.panel);
+  draw_list().PushClipRect(ruler.min(), {ruler.x1, frame.body.y1}, true);
   if (frame.length() > 0) {
-    if (frame.mode == AxisMode::time) {
+    if (frame.mode == AxisMode::time)
       draw_time_ticks(frame, ruler);
-    } else {
+    else
       draw_step_ticks(frame, ruler);
-    }
-    fill(frame.list, {ruler.x0, ruler.y1 - 1, ruler.x1, ruler.y1}, frame.context.palette.grid);
-    if (frame.active) {
-      draw_hits(frame, ruler);
-    }
+    fill({ruler.x0, ruler.y1 - 1, ruler.x1, ruler.y1}, frame.context.palette.grid);
+    if (frame.active) draw_hits(frame, ruler);
     draw_marks(frame, ruler);
     draw_flag(frame, ruler);
   }
-  frame.list.PopClipRect();
+  draw_list().PopClipRect();
 }
 
 void draw_map(const TimelineFrame& frame, const Box& map) {
   const Session& session = frame.context.session;
   const Palette& palette = frame.context.palette;
-  const Trace& trace = frame.trace();
   const double length = frame.length();
-  if (length <= 0 || map.width() < 1 || map.height() < 1) {
-    return;
-  }
-  PictureKey key;
-  key.trace = &trace;
-  key.slices = trace.slice_count;
-  key.path = trace.path;
-  key.mode = frame.mode;
-  key.theme = session.theme;
-  key.width = static_cast<int>(map.width());
-  key.height = static_cast<int>(map.height());
-  Picture& picture = timeline_state().pictures["timeline.map"];
-  if (picture.texture == nullptr || !(picture.key == key)) {
-    picture.image = Image(key.width, key.height);
-    paint_map(frame, picture.image);
-    picture.texture = frame.context.textures.update("timeline.map", picture.image);
-    picture.key = key;
-  }
-  frame.list.AddImage(picture.texture, map.min(), map.max());
+  if (length <= 0 || map.width() < 1 || map.height() < 1) return;
+  draw_picture(frame, "timeline.map", {}, map, [&](Image& image) { paint_map(frame, image); });
   const auto x_of = [&](double position) {
     return map.x0 + static_cast<float>(std::clamp(position / length, 0.0, 1.0)) * map.width();
   };
   const Box window{std::floor(x_of(frame.view.begin)), map.y0, std::ceil(x_of(frame.view.end)),
                    map.y1};
   const Color veil = with_alpha(palette.background, 0.6);
-  fill(frame.list, {map.x0, map.y0, window.x0, map.y1}, veil);
-  fill(frame.list, {window.x1, map.y0, map.x1, map.y1}, veil);
+  fill({map.x0, map.y0, window.x0, map.y1}, veil);
+  fill({window.x1, map.y0, map.x1, map.y1}, veil);
   const float middle = (window.x0 + window.x1) / 2;
   const float half = std::max(window.width() / 2, 2.0f);
-  outline(frame.list, {middle - half, map.y0, middle + half, map.y1},
-          with_alpha(palette.accent, 0.8), 1);
+  outline({middle - half, map.y0, middle + half, map.y1}, with_alpha(palette.accent, 0.8), 1);
   const float playhead = std::floor(x_of(session.playback.position()));
-  fill(frame.list, {playhead, map.y0, playhead + 1, map.y1}, palette.playhead);
+  fill({playhead, map.y0, playhead + 1, map.y1}, palette.playhead);
 }
 
 }  // namespace ringscope::viz

@@ -18,16 +18,16 @@ namespace {
 void draw_silence(const TimelineFrame& frame, const RankPlace& place, Color color) {
   const int rank = static_cast<int>(place.rank);
   const std::int64_t from = last_seen_ns(frame.trace(), rank).value_or(frame.trace().begin_ns);
-  const float y0 = frame.body.y0 + place.y - static_cast<float>(frame.view.scroll_y);
+  const float y0 = frame.y_at(place.y);
   const float x0 = std::clamp(frame.x_at(rank, from), frame.body.x0 - 4, frame.body.x1 + 4);
   const Box box{x0, y0, frame.body.x1, y0 + place.height};
   if (box.y1 < frame.body.y0 || box.y0 > frame.body.y1 || box.width() < 1) return;
-  fill(frame.list, box, with_alpha(color, 0.16));
-  fill(frame.list, {box.x0, box.y0, box.x0 + 2, box.y1}, color);
+  fill(box, with_alpha(color, 0.16));
+  fill({box.x0, box.y0, box.x0 + 2, box.y1}, color);
   const ImFont* font = frame.context.fonts.small;
   constexpr const char* kWords = "nothing recorded from here on";
   if (box.width() > text_width(font, kWords) + 16 && box.height() > font_height(font))
-    draw_text(frame.list, font, {box.x0 + 9, box.center().y}, {0, 0.5f}, color, kWords);
+    draw_text(font, {box.x0 + 9, box.center().y}, {0, 0.5f}, color, kWords);
 }
 
 }  // namespace
@@ -46,11 +46,10 @@ void draw_failure_marks(const TimelineFrame& frame) {
   for (const SliceId& id : waits) {
     const std::optional<Box> box = frame.slice_box(id);
     if (!box) continue;
-    fill(frame.list, *box, with_alpha(color, 0.3));
-    outline(frame.list, *box, color, 1, 2);
+    fill(*box, with_alpha(color, 0.3));
+    outline(*box, color, 1, 2);
     // Mark the place where the wait was broken off.
-    if (box->x1 <= frame.body.x1)
-      fill(frame.list, {box->x1 - 4, box->y0 - 1, box->x1, box->y1 + 1}, color, 1);
+    if (box->x1 <= frame.body.x1) fill({box->x1 - 4, box->y0 - 1, box->x1, box->y1 + 1}, color, 1);
   }
 }
 
@@ -73,10 +72,10 @@ void veil_row(const TimelineFrame& frame, const StoryStep& told, std::uint32_t r
     if (!points_at(told, rank, frame.trace().rows[row].slices[i])) continue;
     const std::optional<Box> lit = frame.slice_box({row, i});
     if (!lit) continue;
-    if (lit->x0 > x) fill(frame.list, {x, box.y0, lit->x0, box.y1}, color);
+    if (lit->x0 > x) fill({x, box.y0, lit->x0, box.y1}, color);
     x = std::max(x, lit->x1);
   }
-  if (x < frame.body.x1) fill(frame.list, {x, box.y0, frame.body.x1, box.y1}, color);
+  if (x < frame.body.x1) fill({x, box.y0, frame.body.x1, box.y1}, color);
 }
 
 // Frame the slices pointed at, because narrow ones would be lost without a frame.
@@ -89,7 +88,7 @@ void frame_row(const TimelineFrame& frame, const StoryStep& told, std::uint32_t 
     const std::optional<Box> lit = frame.slice_box({row, i});
     if (!lit) continue;
     const float more = std::max(0.0f, kNarrowest - lit->width()) / 2;
-    outline(frame.list, {lit->x0 - more - 1, lit->y0 - 1, lit->x1 + more + 1, lit->y1 + 1},
+    outline({lit->x0 - more - 1, lit->y0 - 1, lit->x1 + more + 1, lit->y1 + 1},
             frame.context.palette.accent, 2, 1.5f);
   }
 }
@@ -97,10 +96,9 @@ void frame_row(const TimelineFrame& frame, const StoryStep& told, std::uint32_t 
 }  // namespace
 
 void draw_pointing(const TimelineFrame& frame) {
-  const Session& session = frame.context.session;
-  if (!frame.active || !session.pointing || !session.story_shown() || session.story_at < 0) return;
-  const StoryStep& told = session.story()[static_cast<std::size_t>(session.story_at)];
-  if (!points_at_something(told)) return;
+  const StoryStep* const pointed_at = frame.context.session.pointed_at();
+  if (!frame.active || pointed_at == nullptr || !points_at_something(*pointed_at)) return;
+  const StoryStep& told = *pointed_at;
   const Color veil = with_alpha(frame.context.palette.panel, kVeil);
   for (std::uint32_t row = 0; row < frame.trace().rows.size(); ++row)
     if (const std::optional<Box> box = frame.row_box(row)) veil_row(frame, told, row, *box, veil);

@@ -17,9 +17,7 @@ constexpr float kLeastRow = 2;  // pixels
 void fit_rows(TimelineFrame& frame, bool messages) {
   TimelineLayout& layout = frame.layout;
   const Trace& trace = frame.trace();
-  if (trace.ranks.empty()) {
-    return;
-  }
+  if (trace.ranks.empty()) return;
   const float height = frame.body.height() / static_cast<float>(trace.ranks.size());
   const float gap = height >= 12 ? 4.0f : 0.0f;
   layout.rows.clear();
@@ -29,19 +27,14 @@ void fit_rows(TimelineFrame& frame, bool messages) {
     layout.ranks.push_back({r, y, height - gap});
     std::vector<std::uint32_t> rows;
     if (trace.is_ring()) {
-      for (const ringscope::Lane lane :
-           {ringscope::Lane::compute, ringscope::Lane::recv, ringscope::Lane::wait}) {
-        if (messages || lane != ringscope::Lane::recv) {
+      for (const RingLane lane : {RingLane::compute, RingLane::recv, RingLane::wait})
+        if (messages || lane != RingLane::recv)
           rows.push_back(trace.row_of(static_cast<int>(r), lane));
-        }
-      }
     } else {
       const RankTrack& rank = trace.ranks[r];
-      for (std::uint32_t l = rank.first_lane; l < rank.first_lane + rank.lanes; ++l) {
-        for (std::uint32_t k = 0; k < trace.lanes[l].rows; ++k) {
+      for (std::uint32_t l = rank.first_lane; l < rank.first_lane + rank.lanes; ++l)
+        for (std::uint32_t k = 0; k < trace.lanes[l].rows; ++k)
           rows.push_back(trace.lanes[l].first_row + k);
-        }
-      }
     }
     const float share = (height - gap) / static_cast<float>(std::max<std::size_t>(1, rows.size()));
     const std::size_t shown =
@@ -63,63 +56,37 @@ void fit_rows(TimelineFrame& frame, bool messages) {
 
 }  // namespace
 
-void draw_timeline_strip(const PanelContext& context, std::size_t document, const ImVec2& top_left,
-                         const ImVec2& size, const TimelineView& view) {
-  const Session& session = context.session;
-  draw_timeline_strip(context, session.documents[document], document == session.active,
-                      "timeline.strip" + std::to_string(document), {}, top_left, size, view);
-}
-
-void draw_timeline_strip(const PanelContext& context, const Document& document, bool active,
-                         const std::string& slot, const StripStyle& style, const ImVec2& top_left,
-                         const ImVec2& size, const TimelineView& view) {
-  if (size.x < kTimelineStripGutter + 8 || size.y < 8 || document.trace.slice_count == 0) {
+void draw_timeline_strip(const PanelContext& context, const Document& document,
+                         const std::string& slot, const StripStyle& style, const Box& box,
+                         const TimelineView& view) {
+  if (box.width() < kTimelineStripGutter + 8 || box.height() < 8 || document.trace.slice_count == 0)
     return;
-  }
-  const Box body{top_left.x + kTimelineStripGutter, top_left.y, top_left.x + size.x,
-                 top_left.y + size.y};
-  TimelineFrame frame = make_frame(context, document, active, body, view, 1);
-  if (frame.length() <= 0) {
-    return;
-  }
+  const Box body{box.x0 + kTimelineStripGutter, box.y0, box.x1, box.y1};
+  TimelineFrame frame = make_frame(context, document, body, view, 1);
+  if (frame.length() <= 0) return;
   fit_rows(frame, style.messages);
   draw_slices(frame, slot);
   draw_steps(frame);
   if (style.labels) {
-    frame.list.PushClipRect(frame.body.min(), frame.body.max(), true);
+    draw_list().PushClipRect(frame.body.min(), frame.body.max(), true);
     draw_slice_labels(frame);
-    frame.list.PopClipRect();
+    draw_list().PopClipRect();
   }
   draw_playhead(frame);
-  draw_gutter(frame, {top_left.x, frame.body.y0, frame.body.x0, frame.body.y1});
+  draw_gutter(frame, {box.x0, frame.body.y0, frame.body.x0, frame.body.y1});
   const ImVec2 mouse = ImGui::GetIO().MousePos;
-  if (!ImGui::IsWindowHovered() || !frame.body.contains(mouse)) {
-    return;
-  }
+  if (!ImGui::IsWindowHovered() || !frame.body.contains(mouse)) return;
   const std::optional<SliceId> slice =
       slice_at(frame.trace(), frame.document.axis, frame.mode, frame.layout, frame.view,
                mouse.x - frame.body.x0, mouse.y - frame.body.y0);
-  if (slice) {
-    draw_slice_tooltip(frame, *slice);
-  }
+  if (slice) draw_slice_tooltip(frame, *slice);
 }
 
-void draw_timeline_strip_ruler(const PanelContext& context, std::size_t document,
-                               const ImVec2& top_left, const ImVec2& size,
-                               const TimelineView& view) {
-  const Session& session = context.session;
-  draw_timeline_strip_ruler(context, session.documents[document], document == session.active,
-                            top_left, size, view);
-}
-
-void draw_timeline_strip_ruler(const PanelContext& context, const Document& document, bool active,
-                               const ImVec2& top_left, const ImVec2& size,
-                               const TimelineView& view) {
-  const Box ruler{top_left.x + kTimelineStripGutter, top_left.y, top_left.x + size.x,
-                  top_left.y + size.y};
-  if (ruler.width() >= 8 && ruler.height() >= 8) {
-    draw_ruler(make_frame(context, document, active, ruler, view, 1), ruler);
-  }
+void draw_timeline_strip_ruler(const PanelContext& context, const Document& document,
+                               const Box& box, const TimelineView& view) {
+  const Box ruler{box.x0 + kTimelineStripGutter, box.y0, box.x1, box.y1};
+  if (ruler.width() >= 8 && ruler.height() >= 8)
+    draw_ruler(make_frame(context, document, ruler, view, 1), ruler);
 }
 
 }  // namespace ringscope::viz

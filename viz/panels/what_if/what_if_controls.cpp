@@ -7,13 +7,95 @@
 #include <string_view>
 #include <vector>
 
-#include "viz/model/session/rich_text.h"
-#include "viz/panels/format.h"
-#include "viz/panels/slider.h"
+#include "viz/model/session/format.h"
 #include "viz/panels/what_if/what_if_panel.h"
 
 namespace ringscope::viz {
+
+double SliderScale::share_of(double value) const {
+  const double share = logarithmic ? std::log(value / least) / std::log(most / least)
+                                   : (value - least) / (most - least);
+  return share >= 0 ? std::min(share, 1.0) : 0;
+}
+
+double SliderScale::value_at(double share) const {
+  const double value =
+      logarithmic ? least * std::pow(most / least, share) : least + share * (most - least);
+  return std::clamp(value, least, most);
+}
+
 namespace {
+
+// ---
+// A bar to drag along, below its name and its value, with a mark at the original value.
+
+constexpr float kText = 17, kBar = 17, kReach = 7;  // kReach: radius of the handle
+constexpr float kSliderHeight = 38;
+
+struct Slider {
+  const char* name = "";
+  std::string value;                // as displayed
+  double share = 0;                 // position on the bar
+  std::optional<double> mark = {};  // position of the original value
+  const char* help = "";            // the tooltip
+  bool enabled = true;
+};
+
+struct SliderTouch {
+  std::optional<double> share;  // the place it was dragged to in this frame
+  bool reset = false;           // return to the mark, after a click with the right button
+};
+
+// Draw the slider at ImGui's cursor, as wide as there is room, and move the cursor below it.
+// Sliders of one window need different names.
+SliderTouch draw_slider(const PanelContext& context, const Slider& slider) {
+  const Palette& palette = context.palette;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = std::max(ImGui::GetContentRegionAvail().x, 3 * kReach);
+  const bool moved = slider.mark && std::abs(*slider.mark - slider.share) > 1e-9;
+
+  SliderTouch touch;
+  ImGui::PushID(slider.name);
+  ImGui::SetCursorScreenPos({at.x, at.y + kText});
+  ImGui::BeginDisabled(!slider.enabled);
+  ImGui::InvisibleButton("##bar", {width, kBar});
+  ImGui::EndDisabled();
+  const float x0 = at.x + kReach, room = width - 2 * kReach;
+  const bool active = ImGui::IsItemActive(), hovered = ImGui::IsItemHovered();
+  if (active) touch.share = std::clamp((ImGui::GetIO().MousePos.x - x0) / room, 0.0f, 1.0f);
+  touch.reset = slider.mark && ImGui::IsItemClicked(ImGuiMouseButton_Right);
+  if (hovered && !active)
+    ImGui::SetTooltip("%s%s", slider.help, slider.mark ? "\nRight-click: as recorded" : "");
+  ImGui::PopID();
+
+  const Color ink = slider.enabled ? palette.text : palette.text_dim;
+  draw_text(context.fonts.small, {at.x, at.y + kText / 2}, {0, 0.5f},
+            moved ? palette.accent : palette.text_dim, slider.name);
+  draw_text(context.fonts.small, {at.x + width, at.y + kText / 2}, {1, 0.5f},
+            moved ? palette.accent : ink, slider.value);
+  const float y = at.y + kText + kBar / 2;
+  const auto x_of = [&](double share) {
+    return x0 + room * static_cast<float>(std::clamp(share, 0.0, 1.0));
+  };
+  const float x = x_of(slider.share);
+  draw_list().AddRectFilled({at.x + 1, y - 2}, {at.x + width - 1, y + 2},
+                            mix(palette.panel, palette.text, 0.16), 2);
+  if (slider.mark) {
+    const float mark = x_of(*slider.mark);
+    draw_list().AddRectFilled({std::min(x, mark), y - 2}, {std::max(x, mark), y + 2},
+                              palette.accent);
+    draw_list().AddRectFilled({mark - 1, y - 6}, {mark + 1, y + 6}, palette.text_dim);
+  }
+  const bool lit = slider.enabled && (active || hovered);
+  draw_list().AddCircleFilled({x, y}, lit ? kReach : kReach - 1,
+                              slider.enabled ? palette.accent : palette.text_dim);
+  if (lit) draw_list().AddCircleFilled({x, y}, 3, palette.panel);
+  ImGui::SetCursorScreenPos({at.x, at.y + kSliderHeight});
+  return touch;
+}
+
+// ---
+// The settings.
 
 constexpr float kTabs = 27, kHeading = 28;
 
@@ -46,8 +128,7 @@ void integer_row(const PanelContext& context, const char* name, int least, int m
 
 void heading(const PanelContext& context, const char* text) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  draw_text(*ImGui::GetWindowDrawList(), context.fonts.strong, {at.x, at.y + kHeading - 8}, {0, 1},
-            context.palette.text, text);
+  draw_text(context.fonts.strong, {at.x, at.y + kHeading - 8}, {0, 1}, context.palette.text, text);
   ImGui::SetCursorScreenPos({at.x, at.y + kHeading});
 }
 
@@ -162,8 +243,8 @@ void draw_remarks(const PanelContext& context, const std::vector<std::string>& r
   for (const std::string& remark : remarks) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
-    const float high = draw_wrapped(*ImGui::GetWindowDrawList(), context.fonts.small, at, width,
-                                    context.palette.text_dim, remark);
+    const float high =
+        draw_wrapped(context.fonts.small, at, width, context.palette.text_dim, remark);
     ImGui::Dummy({width, high});
   }
 }

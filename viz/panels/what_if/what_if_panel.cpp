@@ -9,8 +9,7 @@
 #include <cmath>
 #include <string>
 
-#include "viz/model/analysis/what_if_words.h"
-#include "viz/model/session/rich_text.h"
+#include "viz/model/session/format.h"
 #include "viz/panels/timeline/timeline_strip.h"
 
 namespace ringscope::viz {
@@ -21,23 +20,20 @@ constexpr float kRowsForMessages = 30;  // least height of a rank that shows thr
 
 void draw_title(const PanelContext& context, const Box& strip, const char* what,
                 const std::string& title, const std::string& rest, Color rest_color) {
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const float y = strip.y0 - kWhatIfTitle / 2;
   float x = strip.x0 + 4;
-  x += draw_text(list, context.fonts.strong, {x, y}, {0, 0.5f}, context.palette.text, what) + 10;
-  x += draw_text(list, context.fonts.small, {x, y}, {0, 0.5f}, context.palette.text_dim,
-                 fitted(context.fonts.small, title, strip.x1 - x));
-  draw_text(list, context.fonts.small, {x + 10, y}, {0, 0.5f}, rest_color,
-            fitted(context.fonts.small, rest, strip.x1 - x - 10));
+  x += draw_text(context.fonts.strong, {x, y}, {0, 0.5f}, context.palette.text, what) + 10;
+  x += draw_label(context, {x, y}, {0, 0.5f}, title, strip.x1 - x);
+  draw_text(context.fonts.small, {x + 10, y}, {0, 0.5f}, rest_color, rest, strip.x1 - x - 10);
 }
 
-void draw_strip(const PanelContext& context, const Document& document, bool active,
-                const char* slot, const Box& strip) {
+void draw_strip(const PanelContext& context, const Document& document, const char* slot,
+                const Box& strip) {
   const float rank =
       strip.height() / static_cast<float>(std::max<std::size_t>(document.trace.ranks.size(), 1));
   const bool room = rank >= kRowsForMessages;
-  draw_timeline_strip(context, document, active, slot, {.messages = room, .labels = room},
-                      strip.min(), {strip.width(), strip.height()}, context.session.view);
+  draw_timeline_strip(context, document, slot, {.messages = room, .labels = room}, strip,
+                      context.session.view);
 }
 
 // Zoom and pan both strips with the mouse.
@@ -74,8 +70,6 @@ void touch_ruler(Session& session, const Box& box) {
   session.seek(session.view.begin + share * session.view.width());
 }
 
-}  // namespace
-
 void draw_what_if_timelines(const PanelContext& context, const WhatIfLayout& layout) {
   Session& session = context.session;
   const Document& recorded = session.document();
@@ -90,11 +84,11 @@ void draw_what_if_timelines(const PanelContext& context, const WhatIfLayout& lay
 
   const auto length = [&](const Document& d) { return d.axis.length(session.axis_mode); };
   const bool longer = there && length(shown->document) > length(recorded);
-  draw_timeline_strip_ruler(context, longer ? shown->document : recorded, false, layout.ruler.min(),
-                            {layout.ruler.width(), layout.ruler.height()}, session.view);
+  draw_timeline_strip_ruler(context, longer ? shown->document : recorded, layout.ruler,
+                            session.view);
   draw_title(context, layout.recorded, "Recorded", recorded.trace.title(),
              words_of_time(1e9 * session.what_if->recorded().wall_s), context.palette.text);
-  draw_strip(context, recorded, true, "what if recorded", layout.recorded);
+  draw_strip(context, recorded, "what if recorded", layout.recorded);
 
   std::string rest = "working…";
   std::string title;
@@ -109,37 +103,32 @@ void draw_what_if_timelines(const PanelContext& context, const WhatIfLayout& lay
   draw_title(context, layout.predicted, "Predicted", title, rest,
              session.what_if->pending() ? context.palette.warning : context.palette.text);
   if (there) {
-    draw_strip(context, shown->document, false, "what if predicted", layout.predicted);
+    draw_strip(context, shown->document, "what if predicted", layout.predicted);
   } else if (shown != nullptr) {
     draw_empty(context, layout.predicted, "This can't be", shown->refusal);
   }
 }
-
-namespace {
 
 constexpr float kSettings = 316, kFigureGap = 12, kFigure = 92, kLeastFigure = 80,
                 kWhatIfRuler = 24;
 constexpr float kLeastRank = 4, kMostRank = 120;  // height of a rank in a strip
 
 void draw_figure(const PanelContext& context, const WhatIfFigure& figure, const Box& box) {
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const Palette& palette = context.palette;
   const ImFont* small = context.fonts.small;
-  fill(list, box, mix(palette.panel, palette.text, 0.035), 7);
+  fill(box, mix(palette.panel, palette.text, 0.035), 7);
   const float x = box.x0 + 12, width = box.width() - 20;
   const Color color = figure.better > 0   ? palette.accent
                       : figure.better < 0 ? palette.warning
                                           : palette.text;
-  draw_text(list, small, {x, box.y0 + 8}, {0, 0}, palette.text_dim,
-            fitted(small, figure.name, width));
-  const float end = x + draw_text(list, context.fonts.title, {x, box.y0 + 24}, {0, 0}, color,
+  draw_text(small, {x, box.y0 + 8}, {0, 0}, palette.text_dim, figure.name, width);
+  const float end = x + draw_text(context.fonts.title, {x, box.y0 + 24}, {0, 0}, color,
                                   figure.shown.empty() ? "–" : figure.shown);
-  draw_text(list, small, {end + 8, box.y0 + 31}, {0, 0}, color,
-            fitted(small, figure.change, box.x1 - end - 12));
+  draw_text(small, {end + 8, box.y0 + 31}, {0, 0}, color, figure.change, box.x1 - end - 12);
   const auto line = [&](float y, const std::string& name, const std::string& value) {
-    const float after = x + draw_text(list, small, {x, y}, {0, 0}, palette.text_dim, name + " ");
-    draw_text(list, small, {after, y}, {0, 0}, mix(palette.text_dim, palette.text, 0.5),
-              fitted(small, value, box.x1 - after - 6));
+    const float after = x + draw_text(small, {x, y}, {0, 0}, palette.text_dim, name + " ");
+    draw_text(small, {after, y}, {0, 0}, mix(palette.text_dim, palette.text, 0.5), value,
+              box.x1 - after - 6);
   };
   if (!figure.unmoved.empty()) line(box.y0 + 53, "unmoved", figure.unmoved);
   line(box.y0 + 69, "recorded", figure.recorded);
@@ -155,15 +144,13 @@ float draw_words(const PanelContext& context, ImVec2 at, float width, bool draw)
   if (!draw)
     return std::max(wrapped_height(font, width, headline), 26.0f) +
            (twice ? wrapped_height(context.fonts.small, width, trust) : 0) + 8;
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const Prediction* shown = what_if.shown();
   const bool refused = shown != nullptr && !shown->refusal.empty();
   float y = at.y;
-  y += draw_wrapped(list, font, {at.x, y}, width,
+  y += draw_wrapped(font, {at.x, y}, width,
                     refused ? context.palette.warning : context.palette.text, headline);
   if (twice)
-    y += draw_wrapped(list, context.fonts.small, {at.x, y + 2}, width, context.palette.text_dim,
-                      trust);
+    y += draw_wrapped(context.fonts.small, {at.x, y + 2}, width, context.palette.text_dim, trust);
   return y - at.y;
 }
 

@@ -1,5 +1,5 @@
 // Loading on another thread: what comes back, and that it can be given up.
-#include "viz/window/background_load.h"
+#include "viz/window/open_session.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,382 @@
+// The panels of figures: each is drawn whatever the trace, and reacts to the mouse where it should.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "tests/viz/panel_stage.h"
+#include "viz/panels/balance/balance_heatmap.h"
+#include "viz/panels/mask/mask_picture.h"
+#include "viz/panels/ring/ring_picture.h"
+#include "viz/panels/softmax/softmax_panel.h"
+
+namespace ringscope::viz {
+namespace {
+
+TEST(FigurePanels, DrawEverything) {
+  for (const Stage::Panel panel : {draw_ring, draw_mask, draw_balance, draw_softmax})
+    draws_everything(panel);
+}
+
+// ---
+// The ring.
+
+TEST(RingLayout, RankZeroIsOnTopAndSendingGoesClockwise) {
+  const RingLayout ring = ring_layout({0, 0, 400, 400}, 4);
+  const ImVec2 top = ring.at(0, ring.radius), right = ring.at(1, ring.radius);
+  EXPECT_NEAR(top.x, 200, 0.01);
+  EXPECT_LT(top.y, 150);
+  EXPECT_GT(right.x, 250);
+  EXPECT_NEAR(right.y, 200, 0.01);
+}
+
+// Discs and tiles keep inside the box and apart from their neighbours.
+TEST(RingLayout, FitsWithoutOverlap) {
+  for (const int ranks : {1, 2, 3, 4, 8, 16, 64, 128})
+    for (const auto& [width, height] : {std::pair(300, 250), {600, 600}, {1600, 900}}) {
+      SCOPED_TRACE(std::to_string(ranks) + " ranks, width " + std::to_string(width));
+      const Box box{10, 20, 10.0f + static_cast<float>(width), 20.0f + static_cast<float>(height)};
+      const RingLayout ring = ring_layout(box, ranks);
+      for (int rank = 0; rank < ranks; ++rank) {
+        const Box tile = ring.tile(rank);
+        EXPECT_GE(tile.x0, box.x0);
+        EXPECT_LE(tile.x1, box.x1);
+        EXPECT_GE(tile.y0, box.y0);
+        EXPECT_LE(tile.y1, box.y1);
+      }
+      if (ranks == 1) continue;
+      const ImVec2 a = ring.at(0, ring.radius), b = ring.at(1, ring.radius);
+      EXPECT_GT(std::hypot(a.x - b.x, a.y - b.y), 2 * ring.disc);
+    }
+}
+
+TEST(RingLayout, FindsTheRankUnderTheMouse) {
+  const RingLayout ring = ring_layout({0, 0, 500, 500}, 8);
+  for (int rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(ring.rank_at(ring.at(rank, ring.radius)), rank);
+    EXPECT_EQ(ring.rank_at(ring.tile(rank).center()), rank);
+    EXPECT_EQ(ring.rank_at(ring.at(rank + 0.5, ring.radius)), -1);
+  }
+  EXPECT_EQ(ring.rank_at({250, 250}), -1);
+  EXPECT_EQ(ring_layout({0, 0, 500, 500}, 0).rank_at({250, 250}), -1);
+}
+
+TEST(RingPanel, ClickSelectsARankAndClickBesidesClears) {
+  Stage stage(draw_ring, documents_of(ring_trace(4)), 500, 500);
+  const RingLayout ring = ring_layout(stage.box(), 4);
+  stage.click(ring.at(2, ring.radius));
+  EXPECT_EQ(stage.session.selected_rank, 2);
+  stage.click(ring.tile(3).center());
+  EXPECT_EQ(stage.session.selected_rank, 3);
+  stage.click({3, 497});
+  EXPECT_EQ(stage.session.selected_rank, -1);
+}
+
+TEST(RingPanel, TooltipOverARankOnly) {
+  Stage stage(draw_ring, documents_of(ring_trace(4)), 500, 500);
+  const RingLayout ring = ring_layout(stage.box(), 4);
+  stage.hover(ring.at(1, ring.radius));
+  EXPECT_TRUE(Stage::tooltip_shown());
+  stage.hover({3, 497});
+  EXPECT_FALSE(Stage::tooltip_shown());
+}
+
+// At step 2 the tile of rank r shows KV (r - 2) mod 4: its frame has that owner's colour.
+TEST(RingPanel, TilesHaveTheColourOfTheBlockHeld) {
+  Stage stage(draw_ring, documents_of(ring_trace(4)), 600, 600);
+  const RingLayout ring = ring_layout(stage.box(), 4);
+  for (const int step : {0, 2, 3}) {
+    stage.session.set_axis_mode(AxisMode::steps);
+    stage.session.seek(step + 0.9);
+    const Image image = stage.picture();
+    for (int rank = 0; rank < 4; ++rank) {
+      const Box tile = ring.tile(rank);
+      std::set<Color> seen;
+      for (int x = static_cast<int>(tile.x0); x < static_cast<int>(tile.x1); ++x)
+        for (int y = static_cast<int>(tile.y0); y < static_cast<int>(tile.y1); ++y)
+          seen.insert(image.at(x, y));
+      const int owner = (rank - step + 4) % 4;
+      EXPECT_TRUE(seen.count(owner_color(stage.session.theme, owner, 4)))
+          << "rank " << rank << ", step " << step;
+    }
+  }
+}
+
+// ---
+// The mask.
+
+ImVec2 point_of(const Box& box, double x, double y) {
+  return {box.x0 + box.width() * static_cast<float>(x),
+          box.y0 + box.height() * static_cast<float>(y)};
+}
+
+TEST(MaskPanel, TabsChangeTheOrder) {
+  Stage stage(draw_mask, documents_of(ring_trace(4)), 600, 400);
+  const MaskLayout layout = mask_layout(stage.box());
+  ASSERT_EQ(stage.session.mask_order, MaskOrder::global);
+  stage.click(tab_boxes(stage.fonts(), layout.tabs, kMaskOrders)[1].center());
+  EXPECT_EQ(stage.session.mask_order, MaskOrder::local);
+  stage.click(tab_boxes(stage.fonts(), layout.tabs, kMaskOrders)[0].center());
+  EXPECT_EQ(stage.session.mask_order, MaskOrder::global);
+}
+
+TEST(MaskPanel, OrderSetElsewhereStays) {
+  Stage stage(draw_mask, documents_of(ring_trace(4)), 600, 400);
+  stage.session.mask_order = MaskOrder::local;
+  stage.frame();
+  stage.frame();
+  EXPECT_EQ(stage.session.mask_order, MaskOrder::local);
+}
+
+// In local order the picture's block (2, 1) is what rank 2 does with KV block 1.
+TEST(MaskPanel, ClickSelectsTheSliceOfTheRegion) {
+  Stage stage(draw_mask, documents_of(ring_trace(4, "zigzag")), 600, 400);
+  stage.session.mask_order = MaskOrder::local;
+  const MaskLayout layout = mask_layout(stage.box());
+  stage.click(point_of(layout.picture, 1.5 / 4, 2.5 / 4));
+  ASSERT_TRUE(stage.session.selected.has_value());
+  const Slice& slice = stage.session.document().trace.slice(*stage.session.selected);
+  EXPECT_EQ(stage.session.selected_rank, 2);
+  EXPECT_EQ(slice.kind, Kind::compute);
+  EXPECT_EQ(slice.kv_owner, 1);
+  EXPECT_EQ(slice.step, 1);
+}
+
+TEST(MaskPanel, TooltipOverThePictureOnly) {
+  Stage stage(draw_mask, documents_of(ring_trace(4)), 600, 400);
+  const Box picture = mask_layout(stage.box()).picture;
+  stage.hover(picture.center());
+  EXPECT_TRUE(Stage::tooltip_shown());
+  stage.hover({picture.x0 - 4, picture.y0 + 4});
+  EXPECT_FALSE(Stage::tooltip_shown());
+}
+
+// A causal mask: keys after the query are the colour of nothing; allowed pairs grow stronger as the
+// playhead passes them.
+TEST(MaskPanel, ShowsWhatIsAllowedAndWhatIsDone) {
+  Stage stage(draw_mask, documents_of(ring_trace(4)), 600, 400);
+  const Box picture = mask_layout(stage.box()).picture;
+  const auto pixel = [](const Image& image, ImVec2 at) {
+    return image.at(static_cast<int>(at.x), static_cast<int>(at.y));
+  };
+  stage.session.seek(0);
+  const Image before = stage.picture();
+  stage.session.seek(stage.session.length());
+  const Image after = stage.picture();
+  const ImVec2 masked = point_of(picture, 0.8, 0.3), allowed = point_of(picture, 0.1, 0.9);
+  EXPECT_EQ(pixel(before, masked), pixel(after, masked));
+  EXPECT_NE(pixel(before, allowed), pixel(after, allowed));
+  EXPECT_EQ(pixel(after, allowed), owner_color(stage.session.theme, 0, 4));
+  EXPECT_NE(pixel(after, allowed), pixel(after, masked));
+}
+
+// Drawing again after every kind of change shows the change: what is kept is not kept too long.
+TEST(MaskPanel, RepaintsWhenSomethingChanges) {
+  Stage stage(draw_mask, documents_of(ring_trace(4, "striped")), 600, 400);
+  stage.session.seek(stage.session.length());
+  const Image first = stage.picture();
+  EXPECT_EQ(stage.picture().pixels, first.pixels);
+  stage.session.select_rank(1);
+  const Image ranked = stage.picture();
+  EXPECT_NE(ranked.pixels, first.pixels);
+  stage.session.select_rank(-1);
+  stage.session.mask_order = MaskOrder::local;
+  EXPECT_NE(stage.picture().pixels, first.pixels);
+  stage.session.mask_order = MaskOrder::global;
+  EXPECT_EQ(stage.picture().pixels, first.pixels);
+  stage.session.theme = Theme::light;
+  EXPECT_NE(stage.picture().pixels, first.pixels);
+}
+
+TEST(MaskPicture, RegionBoxesCoverTheRegion) {
+  const Box picture{0, 0, 800, 800};
+  const auto model = [](PartitionKind kind) {
+    return MaskModel{MaskSpec::parse("causal"), {kind, 32, 4}};
+  };
+  const MaskModel zigzag = model(PartitionKind::zigzag);
+  // Rank 0 holds chunks 0 and 7 of 8, rank 3 holds 3 and 4, which touch.
+  const auto boxes = region_boxes(zigzag, MaskOrder::global, picture, 0, 3);
+  ASSERT_EQ(boxes.size(), 2u);
+  EXPECT_FLOAT_EQ(boxes[0].y0, 0);
+  EXPECT_FLOAT_EQ(boxes[0].y1, 100);
+  EXPECT_FLOAT_EQ(boxes[1].y0, 700);
+  EXPECT_FLOAT_EQ(boxes[1].y1, 800);
+  for (const Box& box : boxes) {
+    EXPECT_FLOAT_EQ(box.x0, 300);
+    EXPECT_FLOAT_EQ(box.x1, 500);
+  }
+  const auto local = region_boxes(zigzag, MaskOrder::local, picture, 1, 2);
+  ASSERT_EQ(local.size(), 1u);
+  EXPECT_FLOAT_EQ(local[0].x0, 400);
+  EXPECT_FLOAT_EQ(local[0].y0, 200);
+  EXPECT_FLOAT_EQ(local[0].x1, 600);
+  EXPECT_FLOAT_EQ(local[0].y1, 400);
+  EXPECT_TRUE(
+      region_boxes(model(PartitionKind::striped), MaskOrder::global, picture, 0, 1).empty());
+}
+
+TEST(MaskLayout, PictureIsSquareAndInside) {
+  for (const auto& [width, height] : {std::pair(300, 250), {420, 380}, {900, 260}, {1600, 900}}) {
+    const Box box{5, 7, 5.0f + static_cast<float>(width), 7.0f + static_cast<float>(height)};
+    const MaskLayout layout = mask_layout(box);
+    EXPECT_FLOAT_EQ(layout.picture.width(), layout.picture.height());
+    EXPECT_GE(layout.picture.x0, box.x0);
+    EXPECT_LE(layout.picture.x1, box.x1);
+    EXPECT_LE(layout.picture.y1, box.y1);
+    EXPECT_GT(layout.picture.width(), 120);
+    if (layout.notes.width() > 0) {
+      EXPECT_GT(layout.notes.x0, layout.picture.x1);
+      EXPECT_LE(layout.notes.x1, box.x1);
+    }
+  }
+}
+
+// ---
+// The work by rank and step.
+
+TEST(HeatLayout, CellsTileTheBoxAndAreFoundAgain) {
+  const HeatLayout layout{{10, 20, 110, 80}, 3, 5};
+  for (int rank = 0; rank < 3; ++rank)
+    for (int step = 0; step < 5; ++step) {
+      const auto found = layout.at(layout.cell(rank, step).center());
+      ASSERT_TRUE(found.has_value());
+      EXPECT_EQ(*found, std::pair(rank, step));
+    }
+  EXPECT_FLOAT_EQ(layout.cell(2, 4).x1, 110);
+  EXPECT_FLOAT_EQ(layout.cell(2, 4).y1, 80);
+  EXPECT_FALSE(layout.at({9, 30}).has_value());
+  EXPECT_FALSE(layout.at({110, 30}).has_value());
+  EXPECT_FALSE((HeatLayout{{10, 20, 110, 80}, 0, 0}).at({50, 50}).has_value());
+}
+
+TEST(BalancePanel, ClickOnACellGoesThere) {
+  const struct {
+    const char* partition;
+    bool backward;
+    int rank, step;
+  } cells[] = {{"contiguous", false, 3, 2}, {"zigzag", true, 1, 6}};
+  for (const auto& [partition, backward, rank, step] : cells) {
+    Stage stage(draw_balance, documents_of(ring_trace(4, partition, "causal", backward)), 900, 700);
+    stage.session.set_axis_mode(AxisMode::steps);
+    const HeatLayout layout{stage.box_of_picture("balance"), 4, backward ? 8 : 4};
+    ASSERT_GT(layout.box.width(), 100);
+    stage.click(layout.cell(rank, step).center());
+    EXPECT_EQ(stage.session.selected_rank, rank);
+    EXPECT_EQ(static_cast<int>(stage.session.playback.position()), step);
+    ASSERT_TRUE(stage.session.selected.has_value());
+    const Slice& slice = stage.session.document().trace.slice(*stage.session.selected);
+    EXPECT_EQ(slice.kind, Kind::compute);
+    EXPECT_EQ(slice.pass, backward ? Pass::backward : Pass::forward);
+    EXPECT_EQ(slice.step, step % 4);
+    EXPECT_EQ(slice.kv_owner, (rank - step + 8) % 4);
+  }
+}
+
+// A cell's colour is stronger the more pairs it has; contiguous causal: rank 3 has most at step 1,
+// rank 0 has none.
+TEST(BalancePanel, ColourGrowsWithPairs) {
+  Stage stage(draw_balance, documents_of(ring_trace(4)), 900, 700);
+  const HeatLayout layout{stage.box_of_picture("balance"), 4, 4};
+  const Image image = stage.picture();
+  const auto color = [&](int rank, int step) {
+    const Box cell = layout.cell(rank, step);
+    return image.at(static_cast<int>(cell.x0) + 4, static_cast<int>(cell.y0) + 4);
+  };
+  EXPECT_NE(color(0, 1), color(3, 1));
+  EXPECT_EQ(color(0, 1), color(0, 2));  // nothing in either
+  EXPECT_EQ(color(3, 1), color(3, 2));  // whole blocks
+  EXPECT_NE(color(3, 0), color(3, 1));  // the diagonal block has half
+}
+
+TEST(BalancePanel, TabsChooseWhatIsShown) {
+  Stage stage(draw_balance, documents_of(ring_trace(4)), 900, 700);
+  const Box cells = stage.box_of_picture("balance");
+  const Image pairs = stage.picture();
+  const std::vector<std::string> words = {"pairs", "FLOPs", "time", "waiting"};
+  stage.click(tab_boxes(stage.fonts(), {10, cells.y0 - 50}, words)[3].center());
+  const Image waiting = stage.picture();
+  const int x = static_cast<int>(cells.x0) + 4, y = static_cast<int>(cells.y0) + 4;
+  EXPECT_NE(pairs.at(x, y), waiting.at(x, y));
+}
+
+TEST(HeatMap, TheStepThatMostRanksAreAt) {
+  RingMoment moment;
+  EXPECT_EQ(common_step(moment), -1);
+  for (const int step : {2, 1, 2, 3}) {
+    moment.ranks.emplace_back();
+    moment.ranks.back().step = step;
+  }
+  EXPECT_EQ(common_step(moment), 2);
+}
+
+// ---
+// The softmax state.
+
+SoftmaxSample sample(std::int64_t query, int rank, int step, float row_sum) {
+  SoftmaxSample made;
+  made.query = query;
+  made.rank = rank;
+  made.step = step;
+  made.row_sum = row_sum;
+  return made;
+}
+
+TEST(SoftmaxPanel, DrawsOddNumbers) {
+  Trace trace = ring_trace(4);
+  const float odd[] = {std::numeric_limits<float>::infinity(),
+                       -std::numeric_limits<float>::infinity(),
+                       std::numeric_limits<float>::quiet_NaN(), 0};
+  for (std::size_t i = 0; i < trace.samples.size(); ++i)
+    trace.samples[i].lse = trace.samples[i].row_max = trace.samples[i].lse_error = odd[i % 4];
+  trace.samples.push_back(sample(1, 99, -1, 1));  // of no rank
+  Stage stage(draw_softmax, documents_of(std::move(trace)), 800, 500);
+  for (const double share : {0.0, 0.5, 1.0}) {
+    stage.session.seek(share * stage.session.length());
+    stage.picture();
+  }
+}
+
+TEST(SoftmaxRows, SortedByQueryThenStep) {
+  Trace trace;
+  trace.samples = {sample(9, 1, 1, 2), sample(3, 0, 0, 1), sample(9, 1, 0, 1)};
+  const auto rows = softmax_rows(trace);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].query, 3);
+  EXPECT_EQ(rows[1].query, 9);
+  EXPECT_EQ(rows[1].rank, 1);
+  ASSERT_EQ(rows[1].samples.size(), 2u);
+  EXPECT_EQ(rows[1].samples[0].step, 0);
+  EXPECT_EQ(rows[1].samples[1].step, 1);
+  EXPECT_EQ(default_softmax_row(rows), 1);  // its state changes, the other's does not
+  EXPECT_TRUE(softmax_rows(Trace()).empty());
+}
+
+TEST(SoftmaxRows, NumbersAsText) {
+  EXPECT_EQ(softmax_text(-INFINITY), "-inf");
+  EXPECT_EQ(softmax_text(1.5f), "1.5000");
+  EXPECT_EQ(softmax_text(0), "0.0000");
+  EXPECT_EQ(softmax_text(0.0001f), "1.000e-04");
+  EXPECT_EQ(softmax_text(NAN), "nan");
+}
+
+// Clicks down the left side of the panel hit every line of the table, each of one step.
+TEST(SoftmaxPanel, ClickOnALineGoesToItsStep) {
+  Stage stage(draw_softmax, documents_of(ring_trace(4)), 800, 500);
+  stage.session.set_axis_mode(AxisMode::steps);
+  std::set<int> steps;
+  for (float y = 40; y < 400; y += 8) {
+    stage.session.select(std::nullopt);
+    stage.click({60, y});
+    if (!stage.session.selected) continue;
+    const Slice& slice = stage.session.document().trace.slice(*stage.session.selected);
+    EXPECT_EQ(stage.session.selected_rank, 3);
+    EXPECT_EQ(slice.step, static_cast<int>(stage.session.playback.position()));
+    steps.insert(slice.step);
+  }
+  EXPECT_EQ(steps, (std::set<int>{0, 1, 2, 3}));
+}
+
+}  // namespace
+}  // namespace ringscope::viz
