@@ -194,7 +194,7 @@ class ThreadRanks : public Ranks {
  private:
   int world_size_;
   Placement placement_;
-  std::vector<NcclSeat> seats_;
+  std::vector<RankSeat> seats_;
   std::unique_ptr<NcclWorld> world_;
   AttentionInputs inputs_;
   Index seqlen_ = 0;  // of the inputs
@@ -228,7 +228,7 @@ class ProcessRanks : public Ranks {
  private:
   MpiSession& session_;
   ProcessSeat place_;
-  std::vector<NcclSeat> seats_;
+  std::vector<RankSeat> seats_;
   std::unique_ptr<NcclWorld> world_;
 };
 

@@ -16,9 +16,9 @@ std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-std::string needed(int min_architecture) {
-  return fmt::format("a GPU of compute capability {}.{} or later", min_architecture / 10,
-                     min_architecture % 10);
+std::string needed() {
+  return fmt::format("a GPU of compute capability {}.{} or later", kOldestArchitecture / 10,
+                     kOldestArchitecture % 10);
 }
 
 #ifndef RINGSCOPE_MODEL
@@ -82,10 +82,10 @@ DeviceQuery ask_device(const DriverAnswers& answers, int index) {
 
 }  // namespace
 
-std::string why_no_device(const DriverAnswers& answers, int index, int min_architecture) {
+std::string why_no_device(const DriverAnswers& answers, int index) {
   if (answers.driver_version == 0)
     return fmt::format("no NVIDIA driver is there; {} and a driver for CUDA {} are needed; {}",
-                       needed(min_architecture), version_text(answers.runtime_version), kInstead);
+                       needed(), version_text(answers.runtime_version), kInstead);
   const std::string driver = "the driver serves CUDA " + version_text(answers.driver_version);
   if (answers.status == cudaErrorInsufficientDriver)
     return fmt::format("{}; one for CUDA {} is needed; update it, or {}", driver,
@@ -93,24 +93,24 @@ std::string why_no_device(const DriverAnswers& answers, int index, int min_archi
   if (answers.status == cudaErrorNoDevice ||
       (answers.status == cudaSuccess && answers.devices == 0))
     return fmt::format("{} but shows no device (is CUDA_VISIBLE_DEVICES set?); {} is needed; {}",
-                       driver, needed(min_architecture), kInstead);
+                       driver, needed(), kInstead);
   if (answers.status != cudaSuccess)
-    return fmt::format("{} but answers: {}; {} is needed; {}", driver, answers.error,
-                       needed(min_architecture), kInstead);
+    return fmt::format("{} but answers: {}; {} is needed; {}", driver, answers.error, needed(),
+                       kInstead);
   if (index < 0 || index >= answers.devices)
     return fmt::format("there is no device {}; there are {}, counted from 0", index,
                        answers.devices);
   return "";
 }
 
-std::string why_too_old(const DeviceInfo& device, int min_architecture) {
-  if (device.architecture >= min_architecture) return "";
+std::string why_too_old(const DeviceInfo& device) {
+  if (device.architecture >= kOldestArchitecture) return "";
   return fmt::format("device {}, {}, has compute capability {}.{}; {} is needed; {}", device.index,
-                     device.name, device.architecture / 10, device.architecture % 10,
-                     needed(min_architecture), kInstead);
+                     device.name, device.architecture / 10, device.architecture % 10, needed(),
+                     kInstead);
 }
 
-DeviceQuery query_device(int index, int min_architecture) try {
+DeviceQuery query_device(int index) try {
 #ifdef RINGSCOPE_MODEL
   DeviceInfo model;
   model.index = index;
@@ -119,17 +119,13 @@ DeviceQuery query_device(int index, int min_architecture) try {
   model.multiprocessors = 1;
   model.driver = "none";
   model.runtime = "none";
-  if (std::string why = why_too_old(model, min_architecture); !why.empty())
-    return {std::nullopt, why};
   return {model, ""};
 #else
   const DriverAnswers answers = ask_driver();
-  if (std::string why = why_no_device(answers, index, min_architecture); !why.empty())
-    return {std::nullopt, why};
+  if (std::string why = why_no_device(answers, index); !why.empty()) return {std::nullopt, why};
   DeviceQuery query = ask_device(answers, index);
   if (!query.device) return query;
-  if (std::string why = why_too_old(*query.device, min_architecture); !why.empty())
-    return {std::nullopt, why};
+  if (std::string why = why_too_old(*query.device); !why.empty()) return {std::nullopt, why};
   return query;
 #endif
 } catch (const std::exception& error) {

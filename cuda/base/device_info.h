@@ -41,14 +41,14 @@ struct DeviceQuery {
       why_not;  // one line when there is no device: what exists, what is needed, and an alternative
 };
 
-// Return device `index` if it exists and has `min_architecture` or later. Never throws.
-DeviceQuery query_device(int index = 0, int min_architecture = kOldestArchitecture);
+// Return device `index` if it exists and has kOldestArchitecture or later. Never throws.
+DeviceQuery query_device(int index = 0);
 
 // Return why no device can be used, or an empty text when there is one to query.
-std::string why_no_device(const DriverAnswers& answers, int index, int min_architecture);
+std::string why_no_device(const DriverAnswers& answers, int index);
 
 // Return why this device is too old, or an empty text when it is not.
-std::string why_too_old(const DeviceInfo& device, int min_architecture);
+std::string why_too_old(const DeviceInfo& device);
 
 // "NVIDIA H200, compute capability 9.0, 132 multiprocessors, 139.8 GiB, driver 580.65, CUDA 13.0"
 std::string to_string(const DeviceInfo& device);

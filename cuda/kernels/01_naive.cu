@@ -11,11 +11,9 @@
 //
 // It is no step of a ring: softmax divides by l at once, so no state remains to carry on.
 #include "cuda/base/launch.h"
-#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/lanes.h"
-#include "cuda/kernels/query_tile.h"
 #include "cuda/kernels/row_state.h"
-#include "cuda/kernels/step_problem.h"
 
 namespace ringscope::cuda {
 namespace {
@@ -53,10 +51,10 @@ __global__ void scores(ForwardStep step, Head head) {
 
   if (head.first_query == 0) add_pairs(step.counters, allowed ? 1 : 0);
   if (threadIdx.x == 0) {
-    const QueryTile tile = QueryTile::at(blockIdx.y, kSide, shape.rows_q, step.allowed_keys);
+    const RowTile tile = RowTile::at(blockIdx.y, kSide, shape.rows_q, step.allowed_keys);
     const int key0 = blockIdx.x * kSide;
     const int full = tile.is_full(key0, key0 + kSide) ? 1 : 0;
-    const int needed = overlap(tile.needed_keys, key0, key0 + kSide) > 0 ? 1 : 0;
+    const int needed = overlap(tile.needed, key0, key0 + kSide) > 0 ? 1 : 0;
     add_tiles(step.counters, full, needed - full, 1 - needed);
   }
 }
@@ -119,8 +117,7 @@ class Scores {
 constexpr TileShape kTiles[] = {{kSide, kSide}};
 
 // Unlike the launch functions of other kernels, return only when the kernels have ended.
-void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  check_forward_launch(naive_kernel(), step, dtype, tile);
+void launch_step(const ForwardStep& step, DType, int, cudaStream_t stream) {
   const StepShape& shape = step.shape;
   if (shape.rows_q == 0) return;
   const Scores s(shape, stream);
@@ -148,14 +145,13 @@ void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t st
 
 }  // namespace
 
-const ForwardKernel& naive_kernel() {
-  static const ForwardKernel kernel{.number = 1,
-                                    .name = "naive",
-                                    .idea = "three kernels, and S in global memory between them",
-                                    .limits = {.f32 = true},
-                                    .carries_state = false,
-                                    .tiles = kTiles,
-                                    .launch = launch_step};
+const Kernel& naive_kernel() {
+  static constexpr Kernel kernel{.number = 1,
+                                 .name = "naive",
+                                 .idea = "three kernels, and S in global memory between them",
+                                 .carries_state = false,
+                                 .tiles = kTiles,
+                                 .launch_forward = launch_step};
   return kernel;
 }
 

@@ -16,11 +16,9 @@
 // For the scores a lane is a key and computes its dot product. For O a lane is a column, and P goes
 // round by shuffle. A row reads K and V of its own keys only, so a NaN elsewhere stays out.
 #include "cuda/base/launch.h"
-#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/lanes.h"
-#include "cuda/kernels/query_tile.h"
 #include "cuda/kernels/row_state.h"
-#include "cuda/kernels/step_problem.h"
 
 namespace ringscope::cuda {
 namespace {
@@ -55,10 +53,10 @@ __global__ __launch_bounds__(32 * kWarps) void online_softmax(ForwardStep step) 
     out[c] = step.first || x >= d ? 0.0f : stored[x];
   }
 
-  const QueryTile tile = QueryTile::at(row, 1, shape.rows_q, step.allowed_keys);
-  const RowInterval allowed = tile.needed_keys;
+  const RowTile tile = RowTile::at(row, 1, shape.rows_q, step.allowed_keys);
+  const RowInterval allowed = tile.needed;
   int tiles_full = 0, tiles_partial = 0;
-  for (int t = tile.first_key_tile(kKeys); t < tile.last_key_tile(kKeys); ++t) {
+  for (int t = tile.first_visitor(kKeys); t < tile.last_visitor(kKeys); ++t) {
     const int key0 = t * kKeys;
     // Compute S, one key per lane.
     const int key = key0 + lane;
@@ -108,8 +106,7 @@ __global__ __launch_bounds__(32 * kWarps) void online_softmax(ForwardStep step) 
 
 constexpr TileShape kTiles[] = {{1, kKeys}};
 
-void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  check_forward_launch(online_softmax_kernel(), step, dtype, tile);
+void launch_step(const ForwardStep& step, DType, int, cudaStream_t stream) {
   const StepShape& shape = step.shape;
   const dim3 grid(tiles_for(shape.rows_q, kWarps), shape.heads, shape.batch);
   visit_head_dim(shape.head_dim, [&](auto dim) {
@@ -119,15 +116,13 @@ void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t st
 
 }  // namespace
 
-const ForwardKernel& online_softmax_kernel() {
-  static const ForwardKernel kernel{
+const Kernel& online_softmax_kernel() {
+  static constexpr Kernel kernel{
       .number = 2,
       .name = "online_softmax",
       .idea = "a warp a row, S never stored: m, l and O go on from key to key and step to step",
-      .limits = {.f32 = true},
-      .carries_state = true,
       .tiles = kTiles,
-      .launch = launch_step};
+      .launch_forward = launch_step};
   return kernel;
 }
 

@@ -15,11 +15,9 @@
 // has it in its tile: exact locality is not promised there.
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
-#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/lanes.h"
-#include "cuda/kernels/query_tile.h"
 #include "cuda/kernels/row_state.h"
-#include "cuda/kernels/step_problem.h"
 
 namespace ringscope::cuda {
 namespace {
@@ -98,15 +96,15 @@ __global__ __launch_bounds__(kThreads) void shared_tiles(ForwardStep step) {
   const std::int64_t first_key = key_index(shape, batch, head, 0);
   const float* const k = static_cast<const float*>(step.k) + first_key * d;
   const float* const v = static_cast<const float*>(step.v) + first_key * d;
-  const QueryTile tile = QueryTile::at(blockIdx.x, kRows, shape.rows_q, step.allowed_keys);
+  const RowTile tile = RowTile::at(blockIdx.x, kRows, shape.rows_q, step.allowed_keys);
 
-  load_rows(shared.q, static_cast<const float*>(step.q) + first_query * d, tile.first_row,
-            {tile.first_row, tile.first_row + tile.rows}, d);
+  load_rows(shared.q, static_cast<const float*>(step.q) + first_query * d, tile.first,
+            {tile.first, tile.first + tile.rows}, d);
   Row<kDim> rows[kRowsEach];
   RowInterval allowed[kRowsEach];
 #pragma unroll
   for (int r = 0; r < kRowsEach; ++r) {
-    const int row = tile.first_row + warp + kWarps * r;
+    const int row = tile.first + warp + kWarps * r;
     const bool exists = row < shape.rows_q;
     allowed[r] = exists ? step.allowed_keys[row] : RowInterval{0, 0};
     rows[r].row_max = exists ? carried_row(step, first_query + row).row_max : kNoKeys;
@@ -121,12 +119,12 @@ __global__ __launch_bounds__(kThreads) void shared_tiles(ForwardStep step) {
 
   int tiles_full = 0, tiles_partial = 0;
   unsigned long long pairs = 0;
-  for (int t = tile.first_key_tile(kKeys); t < tile.last_key_tile(kKeys); ++t) {
+  for (int t = tile.first_visitor(kKeys); t < tile.last_visitor(kKeys); ++t) {
     const int key0 = t * kKeys;
     // [tile
     __syncthreads();  // nobody reads the last tile any more
-    load_rows(shared.k, k, key0, tile.needed_keys, d);
-    load_rows(shared.v, v, key0, tile.needed_keys, d);
+    load_rows(shared.k, k, key0, tile.needed, d);
+    load_rows(shared.v, v, key0, tile.needed, d);
     __syncthreads();  // the tile is complete, and Q is
     // tile]
     const bool full = tile.is_full(key0, key0 + kKeys);
@@ -144,7 +142,7 @@ __global__ __launch_bounds__(kThreads) void shared_tiles(ForwardStep step) {
 
 #pragma unroll
   for (int r = 0; r < kRowsEach; ++r) {
-    const int row = tile.first_row + warp + kWarps * r;
+    const int row = tile.first + warp + kWarps * r;
     const float step_sum = sum_over_lanes(rows[r].row_sum);
     if (row >= shape.rows_q) continue;  // the same for all lanes
     const std::int64_t query = first_query + row;
@@ -165,8 +163,7 @@ __global__ __launch_bounds__(kThreads) void shared_tiles(ForwardStep step) {
 
 constexpr TileShape kTiles[] = {{kRows, kKeys}};
 
-void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  check_forward_launch(shared_tiles_kernel(), step, dtype, tile);
+void launch_step(const ForwardStep& step, DType, int, cudaStream_t stream) {
   const StepShape& shape = step.shape;
   const dim3 grid(tiles_for(shape.rows_q, kRows), shape.heads, shape.batch);
   visit_head_dim(shape.head_dim, [&](auto dim) {
@@ -176,15 +173,13 @@ void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t st
 
 }  // namespace
 
-const ForwardKernel& shared_tiles_kernel() {
-  static const ForwardKernel kernel{
+const Kernel& shared_tiles_kernel() {
+  static constexpr Kernel kernel{
       .number = 3,
       .name = "shared_tiles",
       .idea = "K and V come into shared memory once for all rows of a block",
-      .limits = {.f32 = true},
-      .carries_state = true,
       .tiles = kTiles,
-      .launch = launch_step};
+      .launch_forward = launch_step};
   return kernel;
 }
 

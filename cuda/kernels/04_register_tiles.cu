@@ -17,11 +17,9 @@
 // forbidden pair has P = 0, so a NaN in V reaches all rows of a block that has it in its tile.
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
-#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/lanes.h"
-#include "cuda/kernels/query_tile.h"
 #include "cuda/kernels/row_state.h"
-#include "cuda/kernels/step_problem.h"
 
 namespace ringscope::cuda {
 namespace {
@@ -189,15 +187,15 @@ __global__ __launch_bounds__(kThreads,
   const std::int64_t first_key = key_index(shape, batch, head, 0);
   const float* const k = static_cast<const float*>(step.k) + first_key * d;
   const float* const v = static_cast<const float*>(step.v) + first_key * d;
-  const QueryTile tile = QueryTile::at(blockIdx.x, kRows, shape.rows_q, step.allowed_keys);
+  const RowTile tile = RowTile::at(blockIdx.x, kRows, shape.rows_q, step.allowed_keys);
 
-  load_rows<kDim>(shared.q, static_cast<const float*>(step.q) + first_query * d, tile.first_row,
-                  {tile.first_row, tile.first_row + tile.rows}, d);
+  load_rows<kDim>(shared.q, static_cast<const float*>(step.q) + first_query * d, tile.first,
+                  {tile.first, tile.first + tile.rows}, d);
   Mine mine;
 #pragma unroll
   for (int i = 0; i < Mine::kRowsEach; ++i) {
     const int row = y + kSide * i;
-    const std::int64_t query = first_query + tile.first_row + row;
+    const std::int64_t query = first_query + tile.first + row;
     const bool carried = row < tile.rows && !step.first;
     mine.row_max[i] = carried ? carried_row(step, query).row_max : kNoKeys;
     mine.row_sum[i] = 0;
@@ -208,17 +206,17 @@ __global__ __launch_bounds__(kThreads,
   }
 
   int tiles_full = 0, tiles_partial = 0;
-  for (int t = tile.first_key_tile(kKeys); t < tile.last_key_tile(kKeys); ++t) {
+  for (int t = tile.first_visitor(kKeys); t < tile.last_visitor(kKeys); ++t) {
     const int key0 = t * kKeys;
     __syncthreads();  // all threads are done with the last tile
-    load_rows<kDim>(shared.k, k, key0, tile.needed_keys, d);
-    load_rows<kDim>(shared.v, v, key0, tile.needed_keys, d);
+    load_rows<kDim>(shared.k, k, key0, tile.needed, d);
+    load_rows<kDim>(shared.v, v, key0, tile.needed, d);
     __syncthreads();  // the tile and Q are complete
     if (tile.is_full(key0, key0 + kKeys)) {
-      attend<false>(shared, step, tile.first_row, key0, mine);
+      attend<false>(shared, step, tile.first, key0, mine);
       ++tiles_full;
     } else {
-      attend<true>(shared, step, tile.first_row, key0, mine);
+      attend<true>(shared, step, tile.first, key0, mine);
       ++tiles_partial;
     }
   }
@@ -227,7 +225,7 @@ __global__ __launch_bounds__(kThreads,
   for (int i = 0; i < Mine::kRowsEach; ++i) {
     const int row = y + kSide * i;
     const float step_sum = sum_over_lanes<kSide>(mine.row_sum[i]);
-    const std::int64_t query = first_query + tile.first_row + row;
+    const std::int64_t query = first_query + tile.first + row;
     double sum = 0;
     if (row < tile.rows) {
       sum = combined_row_sum(carried_row(step, query), mine.row_max[i], step_sum);
@@ -246,10 +244,9 @@ __global__ __launch_bounds__(kThreads,
   if (head == 0 && batch == 0) {
     // One thread per row counts its keys in the visited tiles.
     const bool counts = static_cast<int>(threadIdx.x) < tile.rows;
-    const int row = tile.first_row + static_cast<int>(threadIdx.x);
-    add_pairs(step.counters, counts ? overlap(step.allowed_keys[row], tile.needed_keys.first,
-                                              tile.needed_keys.last)
-                                    : 0);
+    const int row = tile.first + static_cast<int>(threadIdx.x);
+    add_pairs(step.counters,
+              counts ? overlap(step.allowed_keys[row], tile.needed.first, tile.needed.last) : 0);
   }
   if (threadIdx.x == 0)
     add_tiles(step.counters, tiles_full, tiles_partial,
@@ -258,41 +255,28 @@ __global__ __launch_bounds__(kThreads,
 
 constexpr TileShape kTiles[] = {{64, 32}, {64, 64}, {128, 32}};
 
-template <int kTile>
-void launch_tile(const ForwardStep& step, cudaStream_t stream) {
-  constexpr int kRows = kTiles[kTile].rows, kKeys = kTiles[kTile].keys;
+void launch_step(const ForwardStep& step, DType, int tile, cudaStream_t stream) {
   const StepShape& shape = step.shape;
-  const dim3 grid(tiles_for(shape.rows_q, kRows), shape.heads, shape.batch);
-  visit_head_dim(shape.head_dim, [&](auto dim) {
-    constexpr std::size_t kBytes = sizeof(Storage<kRows, kKeys, dim()>);
-    check_shared_memory(register_tiles_kernel(), kTile, kBytes);
-    launch(register_tiles<kRows, kKeys, dim()>, {grid, kThreads, kBytes}, stream, step);
+  visit_tile<std::size(kTiles)>(tile, [&](auto number) {
+    constexpr int kRows = kTiles[number()].rows, kKeys = kTiles[number()].keys;
+    const dim3 grid(tiles_for(shape.rows_q, kRows), shape.heads, shape.batch);
+    visit_head_dim(shape.head_dim, [&](auto dim) {
+      constexpr std::size_t kBytes = sizeof(Storage<kRows, kKeys, dim()>);
+      check_shared_memory(register_tiles_kernel(), tile, kBytes);
+      launch(register_tiles<kRows, kKeys, dim()>, {grid, kThreads, kBytes}, stream, step);
+    });
   });
-}
-
-void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  check_forward_launch(register_tiles_kernel(), step, dtype, tile);
-  switch (tile) {
-    case 0:
-      return launch_tile<0>(step, stream);
-    case 1:
-      return launch_tile<1>(step, stream);
-    case 2:
-      return launch_tile<2>(step, stream);
-  }
 }
 
 }  // namespace
 
-const ForwardKernel& register_tiles_kernel() {
-  static const ForwardKernel kernel{
+const Kernel& register_tiles_kernel() {
+  static constexpr Kernel kernel{
       .number = 4,
       .name = "register_tiles",
       .idea = "a rectangle of S and of O in each thread's registers, four floats a load",
-      .limits = {.f32 = true},
-      .carries_state = true,
       .tiles = kTiles,
-      .launch = launch_step};
+      .launch_forward = launch_step};
   return kernel;
 }
 

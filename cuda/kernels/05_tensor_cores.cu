@@ -6,14 +6,14 @@
 //     find a row's maximum. P becomes an operand where it is, because accumulators and operands
 //     have the same layout (mma_layout.h).
 //   - ldmatrix loads operands from shared memory, four registers per lane at once. The swizzle
-//     (swizzle.h) avoids bank conflicts, which would make it up to 8 times slower.
+//     (mma_layout.h) avoids bank conflicts, which would make it up to 8 times slower.
 //   - cp.async brings the next K and V tile during this one, bypassing the registers. With two
 //     alternating buffers one barrier per tile is enough: a thread that passes it knows that the
 //     tile has arrived, and that nobody reads the buffer which the next copy overwrites.
 //   - A warp has 16 rows, or 32 where registers allow. Each load of K or V then serves twice, so
 //     shared memory, with its 128 bytes per clock, is no longer slower than the tensor cores.
 //   - Registers hold S, O and often Q for the whole loop, which leaves few. So row numbers and
-//     addresses are computed where they are needed (thread_index.h), and the table of intervals
+//     addresses are computed where they are needed (ptx/registers.h), and the table of intervals
 //     is read only where there is something to mask.
 //
 // m = row_max, l = row_sum, S = scores, P = exp(S - m) (replaces S), O = out.
@@ -29,16 +29,12 @@
 //
 // V rows that no row of a tile may attend are zeros in shared memory. Within a tile that is needed
 // in part, a forbidden pair has P = 0, so a NaN in V reaches all rows of the warp that meets it.
-#include <utility>
-
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
-#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/lanes.h"
 #include "cuda/kernels/mma_tile.h"
-#include "cuda/kernels/query_tile.h"
 #include "cuda/kernels/row_state.h"
-#include "cuda/kernels/step_problem.h"
 #include "cuda/ptx/registers.h"
 
 namespace ringscope::cuda {
@@ -204,31 +200,6 @@ __device__ __forceinline__ void softmax(float exponent_scale, WarpRows<I>& rows)
     }
 }
 
-// Compute O += P V.
-template <class I>
-__device__ __forceinline__ void add_values(const typename I::Element* v, int lane,
-                                           WarpRows<I>& rows) {
-  using Element = typename I::Element;
-#pragma unroll
-  for (int key = 0; key < I::kKeys; key += kMmaDepth) {
-    std::uint32_t p[I::kBands][4];
-    const int n = key / kMmaColumns;
-#pragma unroll
-    for (int band = 0; band < I::kBands; ++band)
-      accumulators_to_a<Element>(p[band], rows.scores[band][n], rows.scores[band][n + 1]);
-#pragma unroll
-    for (int x = 0; x < I::kHeadDim; x += 2 * kMmaColumns) {
-      std::uint32_t b[4];
-      load_b_transposed<I::kHeadDim>(b, v, key, x, lane);
-#pragma unroll
-      for (int band = 0; band < I::kBands; ++band) {
-        ptx::mma_m16n8k16<Element>(rows.out[band][x / kMmaColumns], p[band], b[0], b[1]);
-        ptx::mma_m16n8k16<Element>(rows.out[band][x / kMmaColumns + 1], p[band], b[2], b[3]);
-      }
-    }
-  }
-}
-
 template <class I>
 __device__ __forceinline__ void store_state(const ForwardStep& step, int batch, int first_row,
                                             const WarpRows<I>& rows) {
@@ -245,10 +216,7 @@ __device__ __forceinline__ void store_state(const ForwardStep& step, int batch, 
       const CarriedRow before = exists ? carried_row(step, query) : CarriedRow{};
       __syncwarp();  // all four lanes of the row have read the state
       if (!exists) continue;
-      // A maximum that has not grown keeps its bits.
-      const float row_max = before.row_max * kLog2e == rows.row_max[band][h]
-                                ? before.row_max
-                                : rows.row_max[band][h] * kLn2;
+      const float row_max = natural_max(before, rows.row_max[band][h]);
       const double row_sum = combined_row_sum(before, row_max, step_sum);
       if (lane % 4 == 0) store_row(step, query, row_max, row_sum);
       const float factor = out_factor(step, row_sum);
@@ -275,9 +243,9 @@ __global__ void __launch_bounds__(I::kThreads, I::kBlocks)
   const StepShape& shape = step.shape;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int head = blockIdx.x, batch = blockIdx.y;
-  const QueryTile tile =
-      QueryTile::at(gridDim.z - 1 - blockIdx.z, I::kRows, shape.rows_q, step.allowed_keys);
-  const int first_tile = tile.first_key_tile(I::kKeys), last_tile = tile.last_key_tile(I::kKeys);
+  const RowTile tile =
+      RowTile::at(gridDim.z - 1 - blockIdx.z, I::kRows, shape.rows_q, step.allowed_keys);
+  const int first_tile = tile.first_visitor(I::kKeys), last_tile = tile.last_visitor(I::kKeys);
   const std::int64_t first_query = row_index(shape, batch, head, 0);
   const std::int64_t first_key = key_index(shape, batch, head, 0);
   const Element* const q = static_cast<const Element*>(step.q) + first_query * I::kHeadDim;
@@ -290,21 +258,21 @@ __global__ void __launch_bounds__(I::kThreads, I::kBlocks)
 
   const auto copy_tile = [&](int t) {
     const int key0 = t * I::kKeys, stage = t % 2, thread = ptx::thread_index();
-    copy_rows_async<I::kHeadDim, I::kKeys, I::kThreads>(
-        shared.k[stage], k, key0, tile.needed_keys.first, tile.needed_keys.last, thread);
-    copy_rows_async<I::kHeadDim, I::kKeys, I::kThreads>(
-        shared.v[stage], v, key0, tile.needed_keys.first, tile.needed_keys.last, thread);
+    copy_rows_async<I::kHeadDim, I::kKeys, I::kThreads>(shared.k[stage], k, key0, tile.needed.first,
+                                                        tile.needed.last, thread);
+    copy_rows_async<I::kHeadDim, I::kKeys, I::kThreads>(shared.v[stage], v, key0, tile.needed.first,
+                                                        tile.needed.last, thread);
     ptx::cp_async_commit();
   };
   if (first_tile < last_tile) {
-    copy_rows_async<I::kHeadDim, I::kRows, I::kThreads>(shared.q, q, tile.first_row, tile.first_row,
-                                                        tile.first_row + tile.rows, threadIdx.x);
+    copy_rows_async<I::kHeadDim, I::kRows, I::kThreads>(shared.q, q, tile.first, tile.first,
+                                                        tile.first + tile.rows, threadIdx.x);
     ptx::cp_async_commit();
     copy_tile(first_tile);
   }
 
   WarpRows<I> rows;
-  load_state<I>(step, first_query, tile.first_row, rows);
+  load_state<I>(step, first_query, tile.first, rows);
 
   const Element* const warp_q = shared.q + warp * I::kBands * kMmaRows * I::kHeadDim;
   if (first_tile < last_tile) {
@@ -331,17 +299,17 @@ __global__ void __launch_bounds__(I::kThreads, I::kBlocks)
 
     compute_scores<I>(warp_q, shared.k[t % 2], lane, rows);
     const bool full = tile.is_full(key0, key0 + I::kKeys);
-    if (!full) mask<I>(step, tile.first_row, key0, rows);
+    if (!full) mask<I>(step, tile.first, key0, rows);
     softmax<I>(exponent_scale, rows);
-    add_values<I>(shared.v[t % 2], lane, rows);
+    add_weighted_rows(rows.out, rows.scores, shared.v[t % 2], 0, lane);  // O += P V
     tiles_full += full;
   }
 
-  store_state<I>(step, batch, tile.first_row, rows);
+  store_state<I>(step, batch, tile.first, rows);
   if (batch == 0 && head == 0) {
     unsigned long long pairs = 0;
     if (threadIdx.x < I::kRows)
-      pairs = overlap(allowed_keys(step, tile.first_row + threadIdx.x), first_tile * I::kKeys,
+      pairs = overlap(allowed_keys(step, tile.first + threadIdx.x), first_tile * I::kKeys,
                       t * I::kKeys);
     add_pairs(step.counters, pairs);
   }
@@ -350,49 +318,29 @@ __global__ void __launch_bounds__(I::kThreads, I::kBlocks)
               tiles_for(shape.rows_k, I::kKeys) - (t - first_tile));
 }
 
-template <class I>
-void launch_instance(const ForwardStep& step, cudaStream_t stream) {
-  const StepShape& shape = step.shape;
-  const dim3 grid(shape.heads, shape.batch, tiles_for(shape.rows_q, I::kRows));
-  launch(tensor_cores<I>, {grid, I::kThreads, sizeof(Storage<I>)}, stream, step,
-         exponent_scale_of(step.softmax_scale));
-}
-
 constexpr TileShape kTiles[] = {{64, 64}, {128, 32}, {128, 64}, {128, 96}};
 
-template <class Element, int kHeadDim, std::size_t... index>
-void launch_tile(const ForwardStep& step, int tile, cudaStream_t stream,
-                 std::index_sequence<index...>) {
-  using LaunchInstance = void (*)(const ForwardStep&, cudaStream_t);
-  static constexpr LaunchInstance instances[] = {
-      &launch_instance<Instance<Element, kHeadDim, kTiles[index].rows, kTiles[index].keys>>...};
-  instances[tile](step, stream);
-}
-
 void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  check_forward_launch(tensor_cores_kernel(), step, dtype, tile);
-  const auto with_element = [&]<class Element>(Element) {
-    constexpr auto tiles = std::make_index_sequence<std::size(kTiles)>();
-    step.shape.head_dim == 64 ? launch_tile<Element, 64>(step, tile, stream, tiles)
-                              : launch_tile<Element, 128>(step, tile, stream, tiles);
-  };
-  dtype == DType::bf16 ? with_element(bf16{}) : with_element(f16{});
+  const StepShape& shape = step.shape;
+  visit_half_instance<std::size(kTiles)>(
+      dtype, shape.head_dim, tile, [&]<class Element>(Element, auto head_dim, auto number) {
+        constexpr TileShape kTile = kTiles[number()];
+        using I = Instance<Element, head_dim(), kTile.rows, kTile.keys>;
+        const dim3 grid(shape.heads, shape.batch, tiles_for(shape.rows_q, I::kRows));
+        launch(tensor_cores<I>, {grid, I::kThreads, sizeof(Storage<I>)}, stream, step,
+               exponent_scale_of(step.softmax_scale));
+      });
 }
 
 }  // namespace
 
-const ForwardKernel& tensor_cores_kernel() {
-  static const ForwardKernel kernel{
-      .number = 5,
-      .name = "tensor_cores",
-      .idea = "mma.sync products on swizzled tiles that cp.async brings",
-      .limits = {.min_architecture = 80,
-                 .half = true,
-                 .max_head_dim = 128,
-                 .only_64_and_128 = true},
-      .carries_state = true,
-      .tiles = kTiles,
-      .launch = launch_step};
+const Kernel& tensor_cores_kernel() {
+  static constexpr Kernel kernel{.number = 5,
+                                 .name = "tensor_cores",
+                                 .idea = "mma.sync products on swizzled tiles that cp.async brings",
+                                 .limits = {.half = true},
+                                 .tiles = kTiles,
+                                 .launch_forward = launch_step};
   return kernel;
 }
 

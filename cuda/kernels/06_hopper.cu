@@ -16,8 +16,7 @@
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/hopper_tile.h"
-#include "cuda/kernels/kernels.h"
-#include "cuda/kernels/step_problem.h"
+#include "cuda/kernels/kernel_table.h"
 #include "cuda/ptx/registers.h"
 
 namespace ringscope::cuda {
@@ -40,8 +39,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   }
   __syncthreads();
 
-  const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x), 0) /
-                        kWarpgroupThreads;  // shuffled, so that the compiler knows it is uniform
+  const int warpgroup = warpgroup_index();
   StagePlace<Config::kStages> at;
   if (warpgroup == 0) {
     ptx::release_registers<Config::kProducerRegisters>();
@@ -57,7 +55,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     ptx::claim_registers<Config::kConsumerRegisters>();
     const int consumer = warpgroup - 1;
     HopperRows<Config> rows(shared, consumer);
-    rows.begin(step, batch, head, tile.first_row + consumer * kWarpgroupRows);
+    rows.begin(step, batch, head, tile.first + consumer * kWarpgroupRows);
     if (tile.key_tiles() > 0) {
       ptx::barrier_wait(shared.q_full, 0);
       if (step.softmax_scale < 0) negate_q(shared, consumer, 1 + consumer);
@@ -92,41 +90,25 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   }
 }
 
-template <class Config>
-void launch_instance(const ForwardStep& step, cudaStream_t stream) {
-  const int row_tiles = (step.shape.rows_q + Config::kRows - 1) / Config::kRows;
-  const dim3 grid(row_tiles, step.shape.heads, step.shape.batch);
-  launch(hopper<Config>, {grid, dim3(Config::kThreads), sizeof(HopperStorage<Config>)}, stream,
-         step, exponent_scale_of(step.softmax_scale), make_maps<Config>(step));
-}
-
-constexpr TileShape kTiles[] = {{128, 128}, {128, 176}};
-
-void launch_hopper(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  check_forward_launch(hopper_kernel(), step, dtype, tile);
-  const auto with_dtype = [&]<class Element>(Element) {
-    if (step.shape.head_dim == 64) {
-      tile == 0 ? launch_instance<HopperConfig<Element, 128, 128, 64, 4>>(step, stream)
-                : launch_instance<HopperConfig<Element, 128, 176, 64, 4>>(step, stream);
-    } else {
-      tile == 0 ? launch_instance<HopperConfig<Element, 128, 128, 128, 2>>(step, stream)
-                : launch_instance<HopperConfig<Element, 128, 176, 128, 2>>(step, stream);
-    }
-  };
-  dtype == DType::bf16 ? with_dtype(bf16{}) : with_dtype(f16{});
+void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  visit_hopper_config(step, dtype, tile, [&]<class Config>(Config) {
+    const dim3 grid(tiles_for(step.shape.rows_q, Config::kRows), step.shape.heads,
+                    step.shape.batch);
+    launch(hopper<Config>, {grid, Config::kThreads, sizeof(HopperStorage<Config>)}, stream, step,
+           exponent_scale_of(step.softmax_scale), make_maps<Config>(step));
+  });
 }
 
 }  // namespace
 
-const ForwardKernel& hopper_kernel() {
-  static constexpr ForwardKernel kernel{
-      6,
-      "hopper",
-      "TMA copies, WGMMA products, a producer and two consumer warpgroups",
-      {.exact_architecture = 90, .half = true, .max_head_dim = 128, .only_64_and_128 = true},
-      true,
-      kTiles,
-      &launch_hopper};
+const Kernel& hopper_kernel() {
+  static constexpr Kernel kernel{
+      .number = 6,
+      .name = "hopper",
+      .idea = "TMA copies, WGMMA products, a producer and two consumer warpgroups",
+      .limits = {.half = true, .hopper = true},
+      .tiles = kHopperTiles,
+      .launch_forward = launch_step};
   return kernel;
 }
 

@@ -18,9 +18,8 @@
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/hopper_tile.h"
-#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/persistent_schedule.h"
-#include "cuda/kernels/step_problem.h"
 #include "cuda/ptx/registers.h"
 
 namespace ringscope::cuda {
@@ -101,8 +100,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   order_tiles(storage, step, row_tiles);
   __syncthreads();
 
-  const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x), 0) /
-                        kWarpgroupThreads;  // shuffled, so that the compiler knows it is uniform
+  const int warpgroup = warpgroup_index();
   StagePlace<Config::kStages> at;
   std::uint32_t q_parity = 0;
   if (warpgroup == 0) {
@@ -131,7 +129,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
         storage, step, row_tiles, [&](const VisitingTile& tile, int batch, int head) {
           // There is nothing to read or add, so the state stays as it is in memory.
           if (tile.key_tiles() == 0 && !step.first && !step.last) return;
-          rows.begin(step, batch, head, tile.first_row + consumer * kWarpgroupRows);
+          rows.begin(step, batch, head, tile.first + consumer * kWarpgroupRows);
           if (tile.key_tiles() == 0) return rows.end(step, batch, head);
 
           const auto mask_and_softmax = [&](int key_tile) {
@@ -205,50 +203,31 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   }
 }
 
-template <class Config>
-void launch_instance(const ForwardStep& step, int blocks, cudaStream_t stream) {
-  const int row_tiles = (step.shape.rows_q + Config::kRows - 1) / Config::kRows;
-  const int items = row_tiles * step.shape.batch * step.shape.heads;
-  const dim3 grid(static_cast<unsigned>(items < blocks ? items : blocks));
-  launch(hopper_overlap<Config>, {grid, dim3(Config::kThreads), sizeof(OverlapStorage<Config>)},
-         stream, step, exponent_scale_of(step.softmax_scale), row_tiles, make_maps<Config>(step));
-}
-
-constexpr TileShape kTiles[] = {{128, 128}, {128, 176}};
-
 void launch_on_all(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  int device = 0, multiprocessors = 0;
-  RINGSCOPE_CUDA(cudaGetDevice(&device));
-  RINGSCOPE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  launch_hopper_overlap(step, dtype, tile, multiprocessors, stream);
+  launch_hopper_overlap(step, dtype, tile, multiprocessors(), stream);
 }
 
 }  // namespace
 
 void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int blocks,
                            cudaStream_t stream) {
-  check_forward_launch(hopper_overlap_kernel(), step, dtype, tile);
-  const auto with_dtype = [&]<class Element>(Element) {
-    if (step.shape.head_dim == 64) {
-      tile == 0 ? launch_instance<HopperConfig<Element, 128, 128, 64, 4>>(step, blocks, stream)
-                : launch_instance<HopperConfig<Element, 128, 176, 64, 4>>(step, blocks, stream);
-    } else {
-      tile == 0 ? launch_instance<HopperConfig<Element, 128, 128, 128, 2>>(step, blocks, stream)
-                : launch_instance<HopperConfig<Element, 128, 176, 128, 2>>(step, blocks, stream);
-    }
-  };
-  dtype == DType::bf16 ? with_dtype(bf16{}) : with_dtype(f16{});
+  visit_hopper_config(step, dtype, tile, [&]<class Config>(Config) {
+    const int row_tiles = tiles_for(step.shape.rows_q, Config::kRows);
+    const int items = row_tiles * step.shape.batch * step.shape.heads;
+    launch(hopper_overlap<Config>,
+           {items < blocks ? items : blocks, Config::kThreads, sizeof(OverlapStorage<Config>)},
+           stream, step, exponent_scale_of(step.softmax_scale), row_tiles, make_maps<Config>(step));
+  });
 }
 
-const ForwardKernel& hopper_overlap_kernel() {
-  static constexpr ForwardKernel kernel{
-      7,
-      "hopper_overlap",
-      "softmax under the next product, ping-pong, persistent blocks, longest first",
-      {.exact_architecture = 90, .half = true, .max_head_dim = 128, .only_64_and_128 = true},
-      true,
-      kTiles,
-      &launch_on_all};
+const Kernel& hopper_overlap_kernel() {
+  static constexpr Kernel kernel{
+      .number = 7,
+      .name = "hopper_overlap",
+      .idea = "softmax under the next product, ping-pong, persistent blocks, longest first",
+      .limits = {.half = true, .hopper = true},
+      .tiles = kHopperTiles,
+      .launch_forward = launch_on_all};
   return kernel;
 }
 

@@ -26,13 +26,10 @@
 // atomics either. Full tiles need no mask tests, and tiles that no own row meets are skipped. Rows
 // that no row of the tile meets are loaded as zeros, whatever they hold. Within the tile, 0 * NaN
 // of a masked pair may reach rows that share a tile with it.
-#include <array>
-
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/backward_rows.h"
-#include "cuda/kernels/kernels.h"
-#include "cuda/kernels/step_problem.h"
+#include "cuda/kernels/kernel_table.h"
 
 namespace ringscope::cuda {
 namespace {
@@ -232,8 +229,8 @@ __global__ void __launch_bounds__(T::kThreads, 1) backward_tiled(const BackwardS
   const BackwardSide own_side = kKeysOwn ? side_of_keys(step) : side_of_queries(step);
   const BackwardSide visiting_side = kKeysOwn ? side_of_queries(step) : side_of_keys(step);
   const RowInterval* const table = table_of(kOwner, step);
-  const OwnTile own =
-      OwnTile::at(own_tile_of(kOwner, blockIdx.x, gridDim.x), T::kOwn, own_side.rows, table);
+  const RowTile own =
+      RowTile::at(own_tile_of(kOwner, blockIdx.x, gridDim.x), T::kOwn, own_side.rows, table);
   const int own_head = blockIdx.y, batch = blockIdx.z, head_dim = step.shape.head_dim;
   const int row = threadIdx.x / 16 * 4, lane = threadIdx.x % 16;
 
@@ -258,10 +255,10 @@ __global__ void __launch_bounds__(T::kThreads, 1) backward_tiled(const BackwardS
       const int first = tile * T::kVisit;
       __syncthreads();  // all threads are done with the visitors before
       for (int i = 0; i < 2; ++i)
-        load_rows<T>(shared.visitors[i], theirs.tensors[i], first, own.met_by_some, head_dim);
+        load_rows<T>(shared.visitors[i], theirs.tensors[i], first, own.needed, head_dim);
       if (kKeysOwn) load_query_rows<T>(shared, step, batch, head, first, T::kVisit);
       __syncthreads();
-      if (own.all_meet(first, first + T::kVisit)) {
+      if (own.is_full(first, first + T::kVisit)) {
         compute_weights<T, kOwner, false>(shared, row, lane, head_dim, step.softmax_scale, first,
                                           meets);
         ++tally.unmasked;
@@ -270,9 +267,8 @@ __global__ void __launch_bounds__(T::kThreads, 1) backward_tiled(const BackwardS
                                                                step.softmax_scale, first, meets);
       }
       const int last = first + T::kVisit;
-      ++(own.all_meet(first, last < visiting_side.rows ? last : visiting_side.rows)
-             ? tally.full
-             : tally.partial);
+      ++(own.is_full(first, last < visiting_side.rows ? last : visiting_side.rows) ? tally.full
+                                                                                   : tally.partial);
       __syncthreads();  // P and dS are complete
       of_first.add(shared.ds, shared.visitors[0], row, 4 * lane, head_dim);
       if (kKeysOwn) of_second.add(shared.p, shared.visitors[1], row, 4 * lane, head_dim);
@@ -306,34 +302,23 @@ void launch_both(const BackwardStep& step, cudaStream_t stream) {
 // head_dim 64, 128, 256 in KiB: 44, 76, 140; 70, 119, 217 (more than sm_80 has); 22, 37, 68.
 constexpr TileShape kTiles[] = {{32, 32}, {64, 32}, {16, 16}};
 
-template <int kTile>
-void launch_tile(const BackwardStep& step, cudaStream_t stream) {
-  constexpr int kOwn = kTiles[kTile].rows, kVisit = kTiles[kTile].keys;
-  if (step.shape.head_dim <= 64)
-    launch_both<Tile<kOwn, kVisit, 64>>(step, stream);
-  else if (step.shape.head_dim <= 128)
-    launch_both<Tile<kOwn, kVisit, 128>>(step, stream);
-  else
-    launch_both<Tile<kOwn, kVisit, 256>>(step, stream);
-}
-
-void launch_backward_tiled(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  check_backward_launch(backward_tiled_kernel(), step, dtype, tile);
-  constexpr std::array kLaunch = {launch_tile<0>, launch_tile<1>, launch_tile<2>};
-  static_assert(kLaunch.size() == std::size(kTiles));
-  kLaunch.at(tile)(step, stream);
+void launch_step(const BackwardStep& step, DType, int tile, cudaStream_t stream) {
+  visit_tile<std::size(kTiles)>(tile, [&](auto number) {
+    visit_head_dim(step.shape.head_dim, [&](auto dim) {
+      launch_both<Tile<kTiles[number()].rows, kTiles[number()].keys, dim()>>(step, stream);
+    });
+  });
 }
 
 }  // namespace
 
-const BackwardKernel& backward_tiled_kernel() {
-  static constexpr BackwardKernel kernel{
+const Kernel& backward_tiled_kernel() {
+  static constexpr Kernel kernel{
       .number = 8,
       .name = "backward_tiled",
       .idea = "P recomputed on tiles; one launch owns keys (dK, dV), one owns queries (dQ)",
-      .limits = {.f32 = true},
       .tiles = kTiles,
-      .launch = launch_backward_tiled};
+      .launch_backward = launch_step};
   return kernel;
 }
 

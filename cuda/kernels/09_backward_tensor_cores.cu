@@ -24,16 +24,11 @@
 // S and dP are computed in strips of as many visiting rows as registers allow. P and dS are rounded
 // to the storage type, and all sums are f32. Visiting rows that no row of the tile meets are loaded
 // as zeros. Within the tile, 0 * NaN of a masked pair may reach rows that share a tile with it.
-#include <array>
-#include <limits>
-#include <numbers>
-
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/backward_rows.h"
-#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/mma_tile.h"
-#include "cuda/kernels/step_problem.h"
 
 namespace ringscope::cuda {
 namespace {
@@ -64,7 +59,7 @@ struct QueryRows {
 // The visitors of a block: all visiting tiles of its first query head, then those of the next head
 // of the group. It is in shared memory, because the registers are full of accumulators.
 struct Visits {
-  OwnTile own;
+  RowTile own;
   int first_tile, tiles;  // of a head
   int first_head;
   int count;  // tiles of all heads
@@ -77,7 +72,7 @@ template <class C>
 __device__ __forceinline__ Visits visits_of(const BackwardStep& step, int own_tile, int own_head) {
   const int rows = C::kKeysOwn ? step.shape.rows_k : step.shape.rows_q;
   const int group = step.shape.heads / step.shape.heads_kv;
-  const OwnTile own = OwnTile::at(own_tile, C::kOwn, rows, table_of(C::kOwner, step));
+  const RowTile own = RowTile::at(own_tile, C::kOwn, rows, table_of(C::kOwner, step));
   const int first = own.first_visitor(C::kVisit), tiles = own.last_visitor(C::kVisit) - first;
   if (C::kKeysOwn) return {own, first, tiles, own_head * group, tiles * group};
   return {own, first, tiles, own_head / group, tiles};
@@ -105,9 +100,7 @@ struct PendingRow {
   }
   template <int kRows>
   __device__ void store(QueryRows<kRows>& to, int i) const {
-    to.lse2[i] = row_sum == 0
-                     ? std::numeric_limits<float>::infinity()
-                     : row_max * std::numbers::log2e_v<float> + log2f(static_cast<float>(row_sum));
+    to.lse2[i] = base2_unit(row_max, row_sum);
     to.delta[i] = delta;
   }
 };
@@ -176,35 +169,10 @@ __device__ __forceinline__ void add_scores(Strip<C>& strip, const typename C::El
 template <class C>
 using Gradient = float[C::kBands][C::kDim / 8][4];
 
-// Add weights times visiting rows from `visitor` on to the gradient.
-template <class C>
-__device__ __forceinline__ void add_product(Gradient<C>& gradient, const Strip<C>& weights,
-                                            const typename C::Element* visitors, int visitor,
-                                            int lane) {
-#pragma unroll
-  for (int k = 0; k < C::kStrip; k += kMmaDepth) {
-    std::uint32_t a[C::kBands][4];
-#pragma unroll
-    for (int band = 0; band < C::kBands; ++band)
-      accumulators_to_a<typename C::Element>(a[band], weights[band][k / 8],
-                                             weights[band][k / 8 + 1]);
-#pragma unroll
-    for (int n = 0; n < C::kDim / 8; n += 2) {
-      std::uint32_t b[4];
-      load_b_transposed<C::kDim>(b, visitors, visitor + k, 8 * n, lane);
-#pragma unroll
-      for (int band = 0; band < C::kBands; ++band) {
-        ptx::mma_m16n8k16<typename C::Element>(gradient[band][n], a[band], b[0], b[1]);
-        ptx::mma_m16n8k16<typename C::Element>(gradient[band][n + 1], a[band], b[2], b[3]);
-      }
-    }
-  }
-}
-
 // Remove the pairs that do not meet, and return how many do. `first_visitor` is the strip's first
 // row on its side.
 template <class C>
-__device__ __forceinline__ unsigned apply_mask(Strip<C>& p, Strip<C>& ds, const OwnTile& own,
+__device__ __forceinline__ unsigned apply_mask(Strip<C>& p, Strip<C>& ds, const RowTile& own,
                                                const RowInterval* table, int row, int first_visitor,
                                                int lane) {
   unsigned pairs = 0;
@@ -259,12 +227,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) backward_tensor_cores(const Ba
   const BackwardSide visiting_side = C::kKeysOwn ? side_of_queries(step) : side_of_keys(step);
   const int own_head = blockIdx.y, batch = blockIdx.z;
   const int thread = threadIdx.x, lane = thread % 32, row = thread / 32 * 16 * C::kBands;
-  const float scale2 = step.softmax_scale * std::numbers::log2e_v<float>;
+  const float scale2 = step.softmax_scale * kLog2e;
   const Visits& visits = shared.visits;
   if (thread == 0)
     shared.visits = visits_of<C>(step, own_tile_of(C::kOwner, blockIdx.x, gridDim.x), own_head);
   __syncthreads();
-  const OwnTile& own = visits.own;
+  const RowTile& own = visits.own;
 
   const auto matrix = [&](const BackwardSide& side, int tensor, int head) {
     return static_cast<const Element*>(side.tensors[tensor]) +
@@ -274,7 +242,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) backward_tensor_cores(const Ba
     for (int tensor = 0; tensor < 2; ++tensor)
       start_copy<C, C::kVisit>(shared.visitors[visit % 2][tensor],
                                matrix(visiting_side, tensor, visits.head(visit)),
-                               visits.tile(visit) * C::kVisit, own.met_by_some, thread);
+                               visits.tile(visit) * C::kVisit, own.needed, thread);
   };
   const auto load_query = [&](int visit) {
     return PendingRow::load(step, batch, visits.head(visit),
@@ -308,7 +276,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) backward_tensor_cores(const Ba
     if (prepares) pending = load_query(visit + 1);
 
     const int first = visits.tile(visit) * C::kVisit, last = first + C::kVisit;
-    const bool unmasked = own.all_meet(first, last);
+    const bool unmasked = own.is_full(first, last);
     const auto& visitors = shared.visitors[visit % 2];
     const auto& queries = shared.queries[C::kKeysOwn ? visit % 2 : 0];
 #pragma unroll 1
@@ -330,12 +298,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) backward_tensor_cores(const Ba
       if (!unmasked)
         tally.masked_pairs +=
             apply_mask<C>(s, ds, own, table_of(C::kOwner, step), row, first + strip, lane);
-      if constexpr (C::kKeysOwn) add_product<C>(gradients[1], s, visitors[1], strip, lane);
-      add_product<C>(gradients[0], ds, visitors[0], strip, lane);
+      if constexpr (C::kKeysOwn) add_weighted_rows(gradients[1], s, visitors[1], strip, lane);
+      add_weighted_rows(gradients[0], ds, visitors[0], strip, lane);
     }
     if (prepares) pending.store(shared.queries[(visit + 1) % 2], thread);
     tally.unmasked += unmasked;
-    const bool full = own.all_meet(first, last < visiting_side.rows ? last : visiting_side.rows);
+    const bool full = own.is_full(first, last < visiting_side.rows ? last : visiting_side.rows);
     tally.full += full;
     tally.partial += !full;
   }
@@ -369,39 +337,24 @@ void launch_both(const BackwardStep& step, cudaStream_t stream) {
 // visit at a time. Shared memory at head_dim 128, in KiB: 97 and 129; 97 and 97.
 constexpr TileShape kTiles[] = {{128, 32}, {64, 64}};
 
-template <int kTile>
-void launch_tile(const BackwardStep& step, DType dtype, cudaStream_t stream) {
-  constexpr int kOwn = kTiles[kTile].rows, kVisit = kTiles[kTile].keys;
-  const auto with_element = [&]<class Element>(Element) {
-    if (step.shape.head_dim == 64)
-      launch_both<Element, kOwn, kVisit, 64>(step, stream);
-    else
-      launch_both<Element, kOwn, kVisit, 128>(step, stream);
-  };
-  dtype == DType::bf16 ? with_element(bf16{}) : with_element(f16{});
-}
-
-void launch_backward_tensor_cores(const BackwardStep& step, DType dtype, int tile,
-                                  cudaStream_t stream) {
-  check_backward_launch(backward_tensor_cores_kernel(), step, dtype, tile);
-  constexpr std::array kLaunch = {launch_tile<0>, launch_tile<1>};
-  static_assert(kLaunch.size() == std::size(kTiles));
-  kLaunch.at(tile)(step, dtype, stream);
+void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  visit_half_instance<std::size(kTiles)>(
+      dtype, step.shape.head_dim, tile, [&]<class Element>(Element, auto head_dim, auto number) {
+        constexpr TileShape kTile = kTiles[number()];
+        launch_both<Element, kTile.rows, kTile.keys, head_dim()>(step, stream);
+      });
 }
 
 }  // namespace
 
-const BackwardKernel& backward_tensor_cores_kernel() {
-  static constexpr BackwardKernel kernel{
+const Kernel& backward_tensor_cores_kernel() {
+  static constexpr Kernel kernel{
       .number = 9,
       .name = "backward_tensor_cores",
       .idea = "mma.sync, S and dP in registers, cp.async brings the next visitors",
-      .limits = {.min_architecture = 80,
-                 .half = true,
-                 .max_head_dim = 128,
-                 .only_64_and_128 = true},
+      .limits = {.half = true},
       .tiles = kTiles,
-      .launch = launch_backward_tensor_cores};
+      .launch_backward = launch_step};
   return kernel;
 }
 

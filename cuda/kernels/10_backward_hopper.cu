@@ -36,14 +36,11 @@
 //
 // Full tiles take no mask. A masked P is 0, but 0 * NaN is NaN: visitors that share a tile with one
 // that some own row meets are read. Rows past the end are zeros.
-#include <array>
-
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
 #include "cuda/base/tensor_map.h"
 #include "cuda/kernels/backward_hopper.h"
-#include "cuda/kernels/kernels.h"
-#include "cuda/kernels/step_problem.h"
+#include "cuda/kernels/kernel_table.h"
 #include "cuda/ptx/registers.h"
 #include "cuda/ptx/tma.h"
 
@@ -57,7 +54,7 @@ struct Maps {
 // A block's work: an own tile of one (batch, head), and the tiles that visit it, first those of one
 // head, then those of the next head of the group.
 struct Work {
-  OwnTile own;
+  RowTile own;
   int first_tile, last_tile;      // of visitors
   int first_matrix, last_matrix;  // of visitors, batch * heads + head
   std::int64_t own_matrix;
@@ -71,7 +68,7 @@ struct Work {
     const int own_head = static_cast<int>(blockIdx.x), batch = static_cast<int>(blockIdx.z);
     const int group = shape.heads / shape.heads_kv;
     Work work;
-    work.own = OwnTile::at(tile, Config::kOwn, kKeysOwn ? shape.rows_k : shape.rows_q,
+    work.own = RowTile::at(tile, Config::kOwn, kKeysOwn ? shape.rows_k : shape.rows_q,
                            table_of(Config::kOwner, step));
     work.first_tile = work.own.first_visitor(Config::kVisit);
     work.last_tile = work.own.last_visitor(Config::kVisit);
@@ -125,7 +122,7 @@ __device__ __forceinline__ void produce(BackwardHopperStorage<Config>& shared,
       if (thread == 0) {
         ptx::Barrier& full = shared.full[at.stage];
         notes.first_row = first;
-        notes.masked = !work.own.all_meet(first, first + Config::kVisit);
+        notes.masked = !work.own.is_full(first, first + Config::kVisit);
         ptx::barrier_arrive_expecting(full, 2 * Config::kVisitBytes);
         for (int i = 0; i < 2; ++i)
           ptx::tma_load(shared.visitors[at.stage][i], maps.visitors[i], 0, first, 0, matrix, full);
@@ -168,13 +165,14 @@ __device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
   // P and dP are done, so start the gradients.
   const auto gradients = [&] {
     if constexpr (Config::kDsUnderDv) {
-      rows.pack(rows.p, rows.s);
+      pack_weights<typename Config::Element>(rows.p, rows.s);
       ptx::wgmma_fence();
       rows.start_gradient(rows.second, rows.p, 1, shared, at.stage);
     }
     rows.differences(shared, at.stage);
-    if constexpr (kKeysOwn && !Config::kDsUnderDv) rows.pack(rows.p, rows.s);
-    rows.pack(rows.ds, rows.dp);
+    if constexpr (kKeysOwn && !Config::kDsUnderDv)
+      pack_weights<typename Config::Element>(rows.p, rows.s);
+    pack_weights<typename Config::Element>(rows.ds, rows.dp);
     ptx::wgmma_fence();
     if constexpr (kKeysOwn && !Config::kDsUnderDv)
       rows.start_gradient(rows.second, rows.p, 1, shared, at.stage);
@@ -225,15 +223,14 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   if (threadIdx.x == 0) init_barriers(shared);
   __syncthreads();
 
-  const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x), 0) /
-                        kWarpgroupThreads;  // shuffled, so that the compiler knows it is uniform
+  const int warpgroup = warpgroup_index();
   if (warpgroup == 0) {
     ptx::release_registers<Config::kProducerRegisters>();
     if (threadIdx.x < kProducers<Config> && work.visits() > 0) produce(shared, step, maps, work);
     if (!kKeysOwn && threadIdx.x == 0) {
       int full = 0, partial = 0;
       for (int tile = work.first_tile; tile < work.last_tile; ++tile)
-        ++(work.own.all_meet(tile * Config::kVisit, (tile + 1) * Config::kVisit) ? full : partial);
+        ++(work.own.is_full(tile * Config::kVisit, (tile + 1) * Config::kVisit) ? full : partial);
       add_tiles(step.counters, full, partial,
                 tiles_for(step.shape.rows_k, Config::kVisit) - full - partial);
     }
@@ -275,7 +272,7 @@ void launch_owner(const BackwardStep& step, cudaStream_t stream) {
   using Storage = BackwardHopperStorage<Config>;
   static_assert(sizeof(Storage) <= 227 * 1024);
   launch(backward_hopper<Config>, {grid, dim3(Config::kThreads), sizeof(Storage)}, stream, step,
-         step.softmax_scale * std::numbers::log2e_v<float>, maps);
+         step.softmax_scale * kLog2e, maps);
 }
 
 // Sizes of the launch that owns queries. Three warpgroups hide more of exp and share each tile of
@@ -283,46 +280,35 @@ void launch_owner(const BackwardStep& step, cudaStream_t stream) {
 // bytes for the same products.
 constexpr TileShape kTiles[] = {{192, 64}, {128, 128}};
 
-// The launch that owns keys has sizes of its own: kOwn keys, kVisit queries.
-template <class Element, int kHeadDim, int kOwn, int kVisit, int kStages, int kTile,
-          int kQueriesStages>
-void launch_both(const BackwardStep& step, cudaStream_t stream) {
-  launch_owner<BackwardHopperConfig<Element, Owner::keys, kOwn, kVisit, kHeadDim, kStages>>(step,
-                                                                                            stream);
-  launch_owner<BackwardHopperConfig<Element, Owner::queries, kTiles[kTile].rows, kTiles[kTile].keys,
-                                    kHeadDim, kQueriesStages>>(step, stream);
-}
+// The sizes of one instance: the launch that owns keys has sizes of its own, and each its stages.
+struct Sizes {
+  int key_rows, visiting_queries, key_stages, query_stages;
+};
+constexpr Sizes kSizes[][2] = {{{192, 64, 4, 4}, {128, 64, 4, 3}},  // [tile][head_dim 64, 128]
+                               {{128, 128, 3, 4}, {128, 80, 4, 2}}};
 
-template <class Element>
-void launch_element(const BackwardStep& step, int tile, cudaStream_t stream) {
-  using Launch = void (*)(const BackwardStep&, cudaStream_t);
-  constexpr std::array<Launch, std::size(kTiles)> kLaunch[] = {
-      {launch_both<Element, 64, 192, 64, 4, 0, 4>, launch_both<Element, 64, 128, 128, 3, 1, 4>},
-      {launch_both<Element, 128, 128, 64, 4, 0, 3>, launch_both<Element, 128, 128, 80, 4, 1, 2>}};
-  kLaunch[step.shape.head_dim == 128].at(tile)(step, stream);
-}
-
-void launch_backward_hopper(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  check_backward_launch(backward_hopper_kernel(), step, dtype, tile);
-  if (dtype == DType::bf16)
-    launch_element<bf16>(step, tile, stream);
-  else
-    launch_element<f16>(step, tile, stream);
+void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  visit_half_instance<std::size(kTiles)>(
+      dtype, step.shape.head_dim, tile, [&]<class Element>(Element, auto head_dim, auto number) {
+        constexpr Sizes kOf = kSizes[number()][head_dim() / 128];
+        constexpr TileShape kTile = kTiles[number()];
+        launch_owner<BackwardHopperConfig<Element, Owner::keys, kOf.key_rows, kOf.visiting_queries,
+                                          head_dim(), kOf.key_stages>>(step, stream);
+        launch_owner<BackwardHopperConfig<Element, Owner::queries, kTile.rows, kTile.keys,
+                                          head_dim(), kOf.query_stages>>(step, stream);
+      });
 }
 
 }  // namespace
 
-const BackwardKernel& backward_hopper_kernel() {
-  static constexpr BackwardKernel kernel{
+const Kernel& backward_hopper_kernel() {
+  static constexpr Kernel kernel{
       .number = 10,
       .name = "backward_hopper",
       .idea = "TMA and WGMMA: the next scores are in flight under this tile's gradients",
-      .limits = {.exact_architecture = 90,
-                 .half = true,
-                 .max_head_dim = 128,
-                 .only_64_and_128 = true},
+      .limits = {.half = true, .hopper = true},
       .tiles = kTiles,
-      .launch = launch_backward_hopper};
+      .launch_backward = launch_step};
   return kernel;
 }
 

@@ -240,36 +240,18 @@ double median_seconds(Enqueue enqueue) {
   return seconds[kRepeats / 2];
 }
 
-// Clear the status of a failed call, because a later call would seem to have failed.
-template <class Time>
-double forgetting_errors(Time time) try {
-  return time();
-} catch (const CudaError&) {
-  static_cast<void>(cudaGetLastError());
-  throw;
-}
-
 }  // namespace
 
-double time_tile(const ForwardKernel& kernel, const ShapeClass& shape_class, int tile) {
-  return forgetting_errors([&] {
-    StepProblem problem(representative(shape_class), shape_class.dtype, KernelPass::forward,
-                        representative_keys(shape_class));
-    const bool whole = !kernel.carries_state;
-    const ForwardStep step = problem.forward(whole, whole);
-    return median_seconds(
-        [&](cudaStream_t stream) { kernel.launch(step, shape_class.dtype, tile, stream); });
-  });
-}
-
-double time_tile(const BackwardKernel& kernel, const ShapeClass& shape_class, int tile) {
-  return forgetting_errors([&] {
-    StepProblem problem(representative(shape_class), shape_class.dtype, KernelPass::backward,
-                        representative_keys(shape_class));
-    const BackwardStep step = problem.backward();
-    return median_seconds(
-        [&](cudaStream_t stream) { kernel.launch(step, shape_class.dtype, tile, stream); });
-  });
+double time_tile(const Kernel& kernel, const ShapeClass& shape_class, int tile) try {
+  StepProblem problem(representative(shape_class), shape_class.dtype, kernel.pass(),
+                      representative_keys(shape_class));
+  const bool whole = !kernel.carries_state;
+  return median_seconds(
+      [&](cudaStream_t stream) { problem.launch(kernel, tile, whole, whole, stream); });
+} catch (const CudaError&) {
+  // A later call must not seem to have failed.
+  static_cast<void>(cudaGetLastError());
+  throw;
 }
 
 namespace {
@@ -325,12 +307,7 @@ TunerOptions tuner_options(const DeviceInfo& device) {
   return options;
 }
 
-int Autotuner::choose(const ForwardKernel& kernel, const ShapeClass& shape_class) {
-  return choose(kernel.number, kernel.tiles, shape_class,
-                [&](int tile) { return time_tile(kernel, shape_class, tile); });
-}
-
-int Autotuner::choose(const BackwardKernel& kernel, const ShapeClass& shape_class) {
+int Autotuner::choose(const Kernel& kernel, const ShapeClass& shape_class) {
   return choose(kernel.number, kernel.tiles, shape_class,
                 [&](int tile) { return time_tile(kernel, shape_class, tile); });
 }

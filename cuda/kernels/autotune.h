@@ -98,8 +98,7 @@ void add_to_tile_cache(const std::string& path, const CachedTile& entry);
 // few, by CUDA events. A forward step reads and writes its state, as most steps of a ring do. Uses
 // device memory during the call. Throws CudaError; if only memory was short, the device stays
 // usable.
-double time_tile(const ForwardKernel& kernel, const ShapeClass& shape_class, int tile);
-double time_tile(const BackwardKernel& kernel, const ShapeClass& shape_class, int tile);
+double time_tile(const Kernel& kernel, const ShapeClass& shape_class, int tile);
 
 // ---
 // Autotuner times a kernel's compiled tiles once per shape class, and keeps the choice in a file,
@@ -137,8 +136,7 @@ class Autotuner {
 
   // Return the tile to launch `kernel` with, for steps of `shape_class`. It may run timings, so
   // call it before timed work is enqueued. Never throws CUDA or file errors; see remark().
-  int choose(const ForwardKernel& kernel, const ShapeClass& shape_class);
-  int choose(const BackwardKernel& kernel, const ShapeClass& shape_class);
+  int choose(const Kernel& kernel, const ShapeClass& shape_class);
   // Likewise, with a timer of the caller's.
   int choose(int number, std::span<const TileShape> tiles, const ShapeClass& shape_class,
              const TileTimer& timer);

@@ -6,32 +6,23 @@
 
 #include <cstdint>
 #include <limits>
-#include <numbers>
 
 #include "cuda/kernels/backward_rows.h"
-#include "cuda/kernels/hopper_layout.h"
-#include "cuda/ptx/barrier.h"
-#include "cuda/ptx/numbers.h"
-#include "cuda/ptx/wgmma.h"
+#include "cuda/kernels/warpgroup.h"
 
 namespace ringscope::cuda {
 
 // One compiled instance: kOwn own rows x kVisit visiting rows, kStages tiles of visitors.
 template <class Element_, Owner kOwner_, int kOwn_, int kVisit_, int kHeadDim_, int kStages_>
-struct BackwardHopperConfig {
+struct BackwardHopperConfig : WarpgroupRoles<kOwn_> {
+  using WarpgroupRoles<kOwn_>::kConsumers;
   using Element = Element_;
   static constexpr Owner kOwner = kOwner_;
   static constexpr bool kKeysOwn = kOwner == Owner::keys;
   static constexpr int kOwn = kOwn_, kVisit = kVisit_, kHeadDim = kHeadDim_, kStages = kStages_;
-  static constexpr int kConsumers = kOwn / kWarpgroupRows;  // warpgroups
-  static constexpr int kThreads = (kConsumers + 1) * kWarpgroupThreads;
-  // Together at most 65536 registers: 128 (24 + 2 * 240) or 128 (32 + 3 * 160).
-  static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
-  static constexpr int kConsumerRegisters = kConsumers == 2 ? 240 : 160;
   // Whether there are registers to compute dS from P in f32 while dV reads P as an operand.
   static constexpr bool kDsUnderDv = kKeysOwn && kConsumers == 2 && kVisit <= 64;
   static constexpr int kOwnBytes = kOwn * kHeadDim * 2, kVisitBytes = kVisit * kHeadDim * 2;
-  static_assert(kOwn % kWarpgroupRows == 0 && (kConsumers == 2 || kConsumers == 3));
   static_assert(kVisit % kProductDepth == 0 && kVisit * kRowBytes % kSwizzleBytes == 0);
   static_assert(kStages >= 2, "the next S begins before this tile's gradients are done");
 };
@@ -66,15 +57,9 @@ struct QueryUnits {
 
 __device__ __forceinline__ QueryUnits query_units(const BackwardStep& step, std::int64_t matrix,
                                                   int row) {
-  QueryUnits units;
-  if (row >= step.shape.rows_q) return units;
+  if (row >= step.shape.rows_q) return {};
   const std::int64_t at = matrix * step.shape.rows_q + row;
-  const double row_sum = step.row_sum[at];
-  units.delta = step.delta[at];
-  if (row_sum != 0)
-    units.unit =
-        fmaf(step.row_max[at], std::numbers::log2e_v<float>, log2f(static_cast<float>(row_sum)));
-  return units;
+  return {base2_unit(step.row_max[at], step.row_sum[at]), step.delta[at]};
 }
 
 // One warpgroup's 64 own rows. Its 128 threads call all functions together. In an accumulator, each
@@ -98,7 +83,7 @@ struct BackwardHopperRows {
   unsigned pairs = 0;       // allowed pairs; every fourth thread counts those of its rows
 
   __device__ __forceinline__ BackwardHopperRows(const Storage& shared, int warpgroup,
-                                                const OwnTile& own)
+                                                const RowTile& own)
       : row(own.first + warpgroup * kWarpgroupRows + accumulator_row(thread(), 0)),
         own_start(ptx::shared_address(shared.own[0]) + warpgroup * kWarpgroupRows * kRowBytes) {
 #pragma unroll
@@ -115,27 +100,15 @@ struct BackwardHopperRows {
   // Start product = own[i] visitors[i]^T: S for i = 0, dP for i = 1.
   __device__ __forceinline__ void start_product(float (&product)[kVisit / 2], int i,
                                                 const Storage& shared, int stage) {
-    const std::uint64_t a = rows_descriptor(own_start + i * Config::kOwnBytes);
-    const std::uint64_t b = rows_descriptor(ptx::shared_address(shared.visitors[stage][i]));
-#pragma unroll
-    for (int column = 0; column < kHeadDim; column += kProductDepth)
-      ptx::wgmma_shared<Element, kVisit>(product, advance(a, piece_offset(column, Config::kOwn)),
-                                         advance(b, piece_offset(column, kVisit)), column != 0);
-    ptx::wgmma_commit();
+    start_row_product<kHeadDim, Config::kOwn, kVisit>(
+        product, rows_descriptor(own_start + i * Config::kOwnBytes), shared.visitors[stage][i]);
   }
 
-  // Start gradient += weights visitors[i]. The sum runs over the visitors' rows, so they are read
-  // down their columns.
+  // Start gradient += weights visitors[i].
   __device__ __forceinline__ void start_gradient(float (&gradient)[kHeadDim / 2],
                                                  const std::uint32_t (&weights)[kVisit / 16][4],
                                                  int i, const Storage& shared, int stage) {
-    const std::uint64_t b =
-        columns_descriptor(ptx::shared_address(shared.visitors[stage][i]), kVisit * kRowBytes);
-#pragma unroll
-    for (int visitor = 0; visitor < kVisit; visitor += kProductDepth)
-      ptx::wgmma_registers<Element, kHeadDim, ptx::Major::mn>(
-          gradient, weights[visitor / kProductDepth], advance(b, visitor * kRowBytes), true);
-    ptx::wgmma_commit();
+    start_column_product<kHeadDim, kVisit>(gradient, weights, shared.visitors[stage][i]);
   }
 
   // Return two neighbouring columns' units or deltas. When queries visit, these belong to columns.
@@ -165,16 +138,7 @@ struct BackwardHopperRows {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const RowInterval meets = row + 8 * h < own_rows ? table[row + 8 * h] : RowInterval{0, 0};
-      const int shift = first_visitor + accumulator_column(thread(), 0);
-      const int begin = meets.first - shift, end = meets.last - shift;
-#pragma unroll
-      for (int i = 2 * h; i < kVisit / 2; i += 4) {
-#pragma unroll
-        for (int j = i; j < i + 2; ++j) {
-          const int column = accumulator_column(0, j);
-          if (column < begin || column >= end) s[j] = 0;
-        }
-      }
+      mask_columns(s, thread(), h, {meets.first - first_visitor, meets.last - first_visitor}, 0);
       if (!kKeysOwn && threadIdx.x % 4 == 0)
         pairs += overlap(meets, first_visitor, first_visitor + kVisit);
     }
@@ -203,16 +167,6 @@ struct BackwardHopperRows {
         dp[at + 1] = s[at + 1] * (dp[at + 1] - delta.y);
       }
     }
-  }
-
-  // Round a tile to an operand. No product in flight may be reading the operand.
-  static __device__ __forceinline__ void pack(std::uint32_t (&operand)[kVisit / 16][4],
-                                              const float (&tile)[kVisit / 2]) {
-#pragma unroll
-    for (int k = 0; k < kVisit / 16; ++k)
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        operand[k][i] = ptx::pack<Element>(tile[8 * k + 2 * i], tile[8 * k + 2 * i + 1]);
   }
 
   // Set `to` to factor * gradient, or add it. `to` is row 0 of the matrix.

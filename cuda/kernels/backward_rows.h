@@ -21,9 +21,9 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <limits>
 
 #include "cuda/kernels/lanes.h"
-#include "cuda/kernels/query_tile.h"
 #include "cuda/kernels/ring_step.h"
 #include "cuda/kernels/row_state.h"
 
@@ -56,37 +56,6 @@ __host__ __device__ constexpr std::int64_t row_of(const BackwardSide& side, int 
   return (static_cast<std::int64_t>(batch) * side.heads + head) * side.rows + row;
 }
 
-// The rows [first, first + rows) of a side that a block owns: a QueryTile for either side.
-struct OwnTile {
-  int first;
-  int rows;
-  RowInterval met_by_some;  // visiting rows that some own row meets (and perhaps a few in between)
-  RowInterval met_by_all;   // visiting rows that every own row meets
-
-  // Return tile number `tile` (below tiles_for(all_rows, tile_rows)) of a side of all_rows rows.
-  __host__ __device__ static constexpr OwnTile at(int tile, int tile_rows, int all_rows,
-                                                  const RowInterval* table) {
-    const int first = tile * tile_rows;
-    const int rows = all_rows - first < tile_rows ? all_rows - first : tile_rows;
-    const RowInterval top = table[first], bottom = table[first + rows - 1];
-    return {first, rows, {top.first, bottom.last}, {bottom.first, top.last}};
-  }
-
-  // Tiles [first_visitor, last_visitor) of `tile_rows` visiting rows must be computed.
-  __host__ __device__ constexpr int first_visitor(int tile_rows) const {
-    return met_by_some.first / tile_rows;
-  }
-  __host__ __device__ constexpr int last_visitor(int tile_rows) const {
-    return met_by_some.first < met_by_some.last ? tiles_for(met_by_some.last, tile_rows)
-                                                : first_visitor(tile_rows);
-  }
-
-  // Whether every own row meets all of the visiting rows [begin, end).
-  __host__ __device__ constexpr bool all_meet(int begin, int end) const {
-    return met_by_all.first <= begin && end <= met_by_all.last;
-  }
-};
-
 // Return which of `tiles` own tiles `block` takes. Blocks start in order, and the longest should
 // start first. Under causal masks the last queries meet most keys, and the first keys most queries.
 __host__ __device__ constexpr int own_tile_of(Owner owner, int block, int tiles) {
@@ -108,6 +77,13 @@ __device__ inline QueryRow query_row(const BackwardStep& step, std::int64_t row)
           step.delta[row]};
 }
 
+// Return what is subtracted from base-2 scores t in P = exp2(t - unit): m log2(e) + log2(l), which
+// saves a product per score. A row without keys has unit = inf, so P = 0.
+__device__ __forceinline__ float base2_unit(float row_max, double row_sum) {
+  return row_sum == 0 ? std::numeric_limits<float>::infinity()
+                      : fmaf(row_max, kLog2e, log2f(static_cast<float>(row_sum)));
+}
+
 // What a block that owns queries has computed.
 struct BlockTally {
   unsigned masked_pairs = 0;  // this thread's, in tiles computed with a mask
@@ -118,7 +94,7 @@ struct BlockTally {
 
 // Add a block's tally to the counters: the tiles of all heads, the pairs of (batch 0, head 0). All
 // threads call it together.
-__device__ inline void report(const BlockTally& tally, const BackwardStep& step, const OwnTile& own,
+__device__ inline void report(const BlockTally& tally, const BackwardStep& step, const RowTile& own,
                               int visitor_rows, bool pairs_count) {
   if (pairs_count) add_pairs(step.counters, tally.masked_pairs);
   if (threadIdx.x != 0) return;

@@ -43,44 +43,22 @@ inline constexpr int kWarpgroupThreads = 128;
 inline constexpr int kWarpgroupRows = 64;  // of one product
 inline constexpr int kProductDepth = 16;   // elements summed over by one product
 
-// Return where the byte at `address` of an unswizzled tile goes: bits 4-6 (the 16-byte unit) are
-// XORed with bits 7-9 (the row). The function is its own inverse. Tiles begin at multiples of 1024.
-__host__ __device__ constexpr std::uint32_t swizzle_128(std::uint32_t address) {
-  return address ^ ((address >> 3) & 0x70u);
-}
-
 // The 64-bit descriptor of an operand in shared memory, with all offsets in units of 16 bytes:
 //   bits 0-13 start address · 16-29 leading offset · 32-45 stride offset · 49-51 base offset (0 for
 //   tiles at multiples of 1024) · 62-63 swizzle (1: 128 bytes)
-struct OperandDescriptor {
-  std::uint32_t start_bytes = 0;
-  std::uint32_t leading_bytes = 0;
-  std::uint32_t stride_bytes = 0;
-  std::uint32_t base_offset = 0;
-  std::uint32_t swizzle = 1;
-
-  constexpr bool operator==(const OperandDescriptor&) const = default;
-
-  __host__ __device__ constexpr std::uint64_t encode() const {
-    return std::uint64_t{(start_bytes & 0x3ffffu) >> 4} |
-           std::uint64_t{(leading_bytes & 0x3ffffu) >> 4} << 16 |
-           std::uint64_t{(stride_bytes & 0x3ffffu) >> 4} << 32 |
-           std::uint64_t{base_offset & 7u} << 49 | std::uint64_t{swizzle & 3u} << 62;
-  }
-  __host__ __device__ static constexpr OperandDescriptor decode(std::uint64_t bits) {
-    const auto bytes = [bits](int shift) {
-      return static_cast<std::uint32_t>(bits >> shift & 0x3fffu) << 4;
-    };
-    return {bytes(0), bytes(16), bytes(32), static_cast<std::uint32_t>(bits >> 49 & 7u),
-            static_cast<std::uint32_t>(bits >> 62)};
-  }
-};
+__host__ __device__ constexpr std::uint64_t operand_descriptor(std::uint32_t start_bytes,
+                                                               std::uint32_t leading_bytes,
+                                                               std::uint32_t stride_bytes) {
+  return std::uint64_t{(start_bytes & 0x3ffffu) >> 4} |
+         std::uint64_t{(leading_bytes & 0x3ffffu) >> 4} << 16 |
+         std::uint64_t{(stride_bytes & 0x3ffffu) >> 4} << 32 | std::uint64_t{1} << 62;
+}
 
 // Describe an operand whose rows (M or N) are rows of the tile and are summed along: Q and K in Q
 // K^T. `start` is the shared address of the first row's 16-element piece. Groups of eight rows are
 // 1024 bytes apart; the leading offset is unused.
 __host__ __device__ constexpr std::uint64_t rows_descriptor(std::uint32_t start) {
-  return OperandDescriptor{start, 16, kSwizzleBytes}.encode();
+  return operand_descriptor(start, 16, kSwizzleBytes);
 }
 
 // Describe an operand whose rows (M or N) are columns of the tile, summed over the tile's rows: V
@@ -88,7 +66,7 @@ __host__ __device__ constexpr std::uint64_t rows_descriptor(std::uint32_t start)
 // leads to the next eight summed rows, the leading offset to the next 64 columns (a panel).
 __host__ __device__ constexpr std::uint64_t columns_descriptor(std::uint32_t start,
                                                                std::uint32_t panel_bytes) {
-  return OperandDescriptor{start, panel_bytes, kSwizzleBytes}.encode();
+  return operand_descriptor(start, panel_bytes, kSwizzleBytes);
 }
 
 // Return the descriptor with its start moved by `bytes` (a multiple of 16); cheaper than a new one.
@@ -104,22 +82,13 @@ __host__ __device__ constexpr std::uint32_t piece_offset(int column, int tile_ro
 
 // Return where element d[i] of thread t (0..127) of a warpgroup lies in the 64 x N accumulator.
 // Warp w has rows 16 w .. 16 w + 15; every four threads have one row of eight columns and the row
-// eight below.
+// eight below. The accumulators d[8 k .. 8 k + 7], rounded and packed in pairs, are the operand from
+// registers of columns 16 k .. 16 k + 15, so P needs no exchange between threads.
 __host__ __device__ constexpr int accumulator_row(int thread, int i) {
   return thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
 }
 __host__ __device__ constexpr int accumulator_column(int thread, int i) {
   return i / 4 * 8 + thread % 4 * 2 + i % 2;
-}
-
-// Return where half h of register a[i] lies in an operand A from registers (64 x 16). The
-// accumulators d[8 k .. 8 k + 7], rounded and packed in pairs, are the operand of columns 16 k ..
-// 16 k + 15. Because the layouts agree, P needs no exchange between threads.
-__host__ __device__ constexpr int operand_row(int thread, int i) {
-  return thread / 32 * 16 + thread % 32 / 4 + i % 2 * 8;
-}
-__host__ __device__ constexpr int operand_column(int thread, int i, int half) {
-  return i / 2 * 8 + thread % 4 * 2 + half;
 }
 
 }  // namespace ringscope::cuda

@@ -17,49 +17,52 @@
 
 #include <cuda_runtime.h>
 
-#include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "cuda/base/tensor_map.h"
-#include "cuda/kernels/hopper_layout.h"
-#include "cuda/kernels/query_tile.h"
-#include "cuda/kernels/ring_step.h"
+#include "cuda/kernels/kernel_table.h"
+#include "cuda/kernels/lanes.h"
 #include "cuda/kernels/row_state.h"
-#include "cuda/ptx/barrier.h"
-#include "cuda/ptx/numbers.h"
+#include "cuda/kernels/warpgroup.h"
 #include "cuda/ptx/tma.h"
-#include "cuda/ptx/wgmma.h"
 
 namespace ringscope::cuda {
 
 // A tile of rows and the key tiles [first_tile, last_tile) that it visits.
-struct VisitingTile : QueryTile {
+struct VisitingTile : RowTile {
   int first_tile, last_tile;
 
   __host__ __device__ constexpr VisitingTile(const RowInterval* allowed, int rows_q, int tile_rows,
                                              int tile_keys, int index)
-      : QueryTile(at(index, tile_rows, rows_q, allowed)),
-        first_tile(first_key_tile(tile_keys)),
-        last_tile(last_key_tile(tile_keys)) {}
+      : RowTile(at(index, tile_rows, rows_q, allowed)),
+        first_tile(first_visitor(tile_keys)),
+        last_tile(last_visitor(tile_keys)) {}
 
   __host__ __device__ constexpr int key_tiles() const { return last_tile - first_tile; }
 };
 
 // One compiled instance.
 template <class Element_, int kRows_, int kKeys_, int kHeadDim_, int kStages_>
-struct HopperConfig {
+struct HopperConfig : WarpgroupRoles<kRows_> {
   using Element = Element_;
   static constexpr int kRows = kRows_, kKeys = kKeys_, kHeadDim = kHeadDim_, kStages = kStages_;
-  static constexpr int kConsumers = kRows / kWarpgroupRows;  // warpgroups
-  static constexpr int kThreads = (kConsumers + 1) * kWarpgroupThreads;
-  // Together at most 65536 registers: 128 (24 + 2 * 240) or 128 (32 + 3 * 160).
-  static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
-  static constexpr int kConsumerRegisters = kConsumers == 2 ? 240 : 160;
   static constexpr int kQBytes = kRows * kHeadDim * 2, kKvBytes = kKeys * kHeadDim * 2;
-  static_assert(kRows % kWarpgroupRows == 0 && kKeys % 16 == 0 && kHeadDim % kPanelColumns == 0);
+  static_assert(kKeys % kProductDepth == 0 && kHeadDim % kPanelColumns == 0);
   static_assert(kQBytes % kSwizzleBytes == 0 && kKvBytes % kSwizzleBytes == 0);
 };
+
+constexpr TileShape kHopperTiles[] = {{128, 128}, {128, 176}};
+
+// Call f(Config{}) with the instance for this step. More stages fit where rows are short.
+template <class F>
+void visit_hopper_config(const ForwardStep& step, DType dtype, int tile, F&& f) {
+  visit_half_instance<std::size(kHopperTiles)>(
+      dtype, step.shape.head_dim, tile, [&]<class Element>(Element, auto head_dim, auto number) {
+        constexpr TileShape kTile = kHopperTiles[number()];
+        f(HopperConfig < Element, kTile.rows, kTile.keys, head_dim(),
+          head_dim() == 64 ? 4 : 2 > {});
+      });
+}
 
 template <class Config>
 struct HopperStorage {
@@ -109,7 +112,7 @@ __device__ __forceinline__ void produce(HopperStorage<Config>& shared, const Hop
                                         std::uint32_t q_parity, StagePlace<Config::kStages>& at) {
   ptx::barrier_wait(shared.q_empty, q_parity ^ 1);
   ptx::barrier_arrive_expecting(shared.q_full, Config::kQBytes);
-  ptx::tma_load(shared.q, maps.q, 0, tile.first_row, 0, q_matrix, shared.q_full);
+  ptx::tma_load(shared.q, maps.q, 0, tile.first, 0, q_matrix, shared.q_full);
 #pragma unroll 1
   for (int key_tile = tile.first_tile; key_tile < tile.last_tile; ++key_tile) {
     const int key = key_tile * Config::kKeys, stage = at.stage;
@@ -125,20 +128,17 @@ __device__ __forceinline__ void produce(HopperStorage<Config>& shared, const Hop
 
 // Tile counts. A thread of the producer's warpgroup counts, because it has time.
 struct TileCounts {
-  std::uint32_t visited = 0, full = 0, all = 0;
+  int visited = 0, full = 0, all = 0;
 
   __device__ __forceinline__ void add(const VisitingTile& tile, int kKeys, int rows_k) {
 #pragma unroll 1
     for (int t = tile.first_tile; t < tile.last_tile; ++t)
       full += tile.is_full(t * kKeys, (t + 1) * kKeys);
-    visited += static_cast<std::uint32_t>(tile.key_tiles());
-    all += static_cast<std::uint32_t>((rows_k + kKeys - 1) / kKeys);
+    visited += tile.key_tiles();
+    all += tiles_for(rows_k, kKeys);
   }
   __device__ __forceinline__ void store(StepCounters* counters) const {
-    if (counters == nullptr) return;
-    atomicAdd(&counters->tiles_full, static_cast<unsigned long long>(full));
-    atomicAdd(&counters->tiles_partial, static_cast<unsigned long long>(visited - full));
-    atomicAdd(&counters->tiles_skipped, static_cast<unsigned long long>(all - visited));
+    add_tiles(counters, full, visited - full, all - visited);
   }
 };
 
@@ -186,24 +186,12 @@ struct HopperRows {
 
   // Start S = Q K^T.
   __device__ __forceinline__ void start_scores(const Element* k) {
-    const std::uint64_t k_descriptor = rows_descriptor(ptx::shared_address(k));
-#pragma unroll
-    for (int column = 0; column < kHeadDim; column += kProductDepth)
-      ptx::wgmma_shared<Element, kKeys>(
-          s, advance(q_descriptor, piece_offset(column, Config::kRows)),
-          advance(k_descriptor, piece_offset(column, kKeys)), column != 0);
-    ptx::wgmma_commit();
+    start_row_product<kHeadDim, Config::kRows, kKeys>(s, q_descriptor, k);
   }
 
   // Start O += P V.
   __device__ __forceinline__ void start_output(const Element* v) {
-    const std::uint64_t v_descriptor =
-        columns_descriptor(ptx::shared_address(v), kKeys * kRowBytes);
-#pragma unroll
-    for (int key = 0; key < kKeys; key += kProductDepth)
-      ptx::wgmma_registers<Element, kHeadDim, ptx::Major::mn>(
-          o, p[key / kProductDepth], advance(v_descriptor, key * kRowBytes), true);
-    ptx::wgmma_commit();
+    start_column_product<kHeadDim, kKeys>(o, p, v);
   }
 
   // Set the scores of keys that a row may not attend to -inf. `key` is the tile's first key.
@@ -212,18 +200,8 @@ struct HopperRows {
     for (int h = 0; h < 2; ++h) {
       const RowInterval allowed =
           row[h] < step.shape.rows_q ? step.allowed_keys[row[h]] : RowInterval{0, 0};
-      const int first = allowed.first - key, last = allowed.last - key;
-      const int shift = accumulator_column(thread, 0);
-#pragma unroll
-      for (int i = 2 * h; i < kKeys / 2; i += 4) {
-#pragma unroll
-        for (int j = i; j < i + 2; ++j) {
-          const int column = accumulator_column(0, j);
-          if (column < first - shift || column >= last - shift) s[j] = kNoKeys;
-        }
-      }
-      const int from = first > 0 ? first : 0, to = last < kKeys ? last : kKeys;
-      if (thread % 4 == 0 && from < to) pairs += to - from;
+      mask_columns(s, thread, h, {allowed.first - key, allowed.last - key}, kNoKeys);
+      if (thread % 4 == 0) pairs += overlap(allowed, key, key + kKeys);
     }
   }
 
@@ -244,10 +222,8 @@ struct HopperRows {
 #pragma unroll
       for (int i = 2 * h + 4; i < kKeys / 2; i += 4)
         largest = fmaxf(largest, fmaxf(s[i], s[i + 1]));
-      largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
-      largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
       const float before = row_max[h];
-      row_max[h] = fmaxf(before, largest * exponent_scale);
+      row_max[h] = fmaxf(before, max_over_lanes<4>(largest) * exponent_scale);
       const float unit = exponent_unit(row_max[h]);
       factor[h] = ptx::exp2_approx(before - unit);
       float sum = 0;
@@ -262,13 +238,7 @@ struct HopperRows {
   }
 
   // No product that reads p may be in flight.
-  __device__ __forceinline__ void pack_p() {
-#pragma unroll
-    for (int key = 0; key < kKeys / 16; ++key)
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        p[key][i] = ptx::pack<Element>(s[8 * key + 2 * i], s[8 * key + 2 * i + 1]);
-  }
+  __device__ __forceinline__ void pack_p() { pack_weights<Element>(p, s); }
 
   // No product that adds to o may be in flight.
   __device__ __forceinline__ void rescale_output() {
@@ -289,9 +259,7 @@ struct HopperRows {
       if (exists) before = carried_row(step, index);
       __syncwarp();  // all four threads of the row have read
       if (!exists) continue;
-      // A maximum that has not grown keeps its bits.
-      const float natural =
-          before.row_max * kLog2e == row_max[h] ? before.row_max : row_max[h] * kLn2;
+      const float natural = natural_max(before, row_max[h]);
       const double total = combined_row_sum(before, natural, sum);
       if (thread % 4 == 0) store_row(step, index, natural, total);
       const float by = out_factor(step, total);
@@ -300,11 +268,7 @@ struct HopperRows {
       for (int i = 2 * h; i < kHeadDim / 2; i += 4)
         out[accumulator_column(thread, i) / 2] = {o[i] * by, o[i + 1] * by};
     }
-    if (batch == 0 && head == 0 && step.counters != nullptr) {
-      unsigned long long sum = pairs;
-      for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
-      if (thread % 32 == 0) atomicAdd(&step.counters->pairs, sum);
-    }
+    if (batch == 0 && head == 0) add_pairs(step.counters, pairs);
   }
 };
 

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <vector>
 
+#include "core/base/error.h"
+#include "cuda/base/check.h"
 #include "cuda/base/device_info.h"
-#include "cuda/kernels/kernels.h"
 
 namespace ringscope::cuda {
 namespace {
@@ -18,78 +18,100 @@ std::string capability(int architecture) {
   return fmt::format("{}.{}", architecture / 10, architecture % 10);
 }
 
-std::string dtypes_text(const KernelLimits& limits) {
-  if (limits.f32 && limits.half) return "f32, bf16 and f16";
-  return limits.f32 ? "f32" : "bf16 and f16";
-}
+const char* dtypes_text(const KernelLimits& limits) { return limits.half ? "bf16 and f16" : "f32"; }
 
-std::string head_dims_text(const KernelLimits& limits) {
-  return limits.only_64_and_128 ? "64 and 128" : fmt::format("1 to {}", limits.max_head_dim);
-}
-
-// Return the oldest architecture. Even kernels without a limit start at kOldestArchitecture.
-int oldest(const KernelLimits& limits) {
-  return std::max(limits.min_architecture, kOldestArchitecture);
+const char* head_dims_text(const KernelLimits& limits) {
+  return limits.half ? "64 and 128" : "1 to 256";
 }
 
 std::string architectures_text(const KernelLimits& limits) {
-  if (limits.exact_architecture > 0) return capability(limits.exact_architecture) + " alone";
-  return capability(oldest(limits)) + " or later";
+  return limits.hopper ? "9.0 alone" : capability(kOldestArchitecture) + " or later";
 }
 
-// A row of the table, for a kernel of either pass.
-struct Row {
-  int number;
-  std::string_view name, idea;
-  KernelPass pass;
-  KernelLimits limits;
-};
-
-std::vector<Row> rows() {
-  std::vector<Row> all;
-  for (const ForwardKernel& kernel : forward_kernels())
-    all.push_back({kernel.number, kernel.name, kernel.idea, KernelPass::forward, kernel.limits});
-  for (const BackwardKernel& kernel : backward_kernels())
-    all.push_back({kernel.number, kernel.name, kernel.idea, KernelPass::backward, kernel.limits});
-  return all;
+std::string numbered_name(const Kernel& kernel) {
+  return fmt::format("{:02} {}", kernel.number, kernel.name);
 }
-
-std::string numbered_name(const Row& row) { return fmt::format("{:02} {}", row.number, row.name); }
 
 const char* name_of(KernelPass pass) {
   return pass == KernelPass::forward ? "forward" : "backward";
 }
 
+[[noreturn]] void refuse(const Kernel& kernel, const std::string& why) {
+  throw InputError(fmt::format("kernel {}: {}", numbered_name(kernel), why));
+}
+
+void check_launch(const Kernel& kernel, const StepShape& shape, DType dtype, int tile) {
+  const std::string refused =
+      refusal({.half = kernel.limits.half}, kOldestArchitecture, dtype, shape.head_dim);
+  if (!refused.empty()) refuse(kernel, refused);
+  if (tile < 0 || tile >= static_cast<int>(kernel.tiles.size()))
+    refuse(kernel, fmt::format("has tiles 0 to {}, not {}", kernel.tiles.size() - 1, tile));
+  if (shape.batch < 0 || shape.rows_q < 0 || shape.rows_k < 0 || shape.heads < 1 ||
+      shape.heads_kv < 1 || shape.heads % shape.heads_kv != 0)
+    refuse(kernel,
+           fmt::format("batch {}, heads {}, heads_kv {}, rows_q {}, rows_k {} given", shape.batch,
+                       shape.heads, shape.heads_kv, shape.rows_q, shape.rows_k));
+  if (shape.batch > 65535 || shape.heads > 65535)
+    refuse(kernel,
+           fmt::format("takes a batch and heads up to 65535 (a grid's limit), not {} and {}",
+                       shape.batch, shape.heads));
+}
+
 }  // namespace
 
-std::span<const ForwardKernel> forward_kernels() {
-  static const std::array kernels = {naive_kernel(),         online_softmax_kernel(),
-                                     shared_tiles_kernel(),  register_tiles_kernel(),
-                                     tensor_cores_kernel(),  hopper_kernel(),
-                                     hopper_overlap_kernel()};
+void Kernel::launch(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) const {
+  check_launch(*this, step.shape, dtype, tile);
+  if (!carries_state && !(step.first && step.last))
+    refuse(*this, "carries no state, so it takes no step that is not both the first and the last");
+  launch_forward(step, dtype, tile, stream);
+}
+
+void Kernel::launch(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) const {
+  check_launch(*this, step.shape, dtype, tile);
+  launch_backward(step, dtype, tile, stream);
+}
+
+void check_shared_memory(const Kernel& kernel, int tile, std::size_t bytes) {
+  int device = 0, has = 0;
+  RINGSCOPE_CUDA(cudaGetDevice(&device));
+  RINGSCOPE_CUDA(cudaDeviceGetAttribute(&has, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  if (bytes <= static_cast<std::size_t>(has)) return;
+  const TileShape shape = kernel.tiles[static_cast<std::size_t>(tile)];
+  refuse(kernel, fmt::format("tiles of {} x {} need {} bytes of shared memory, the device has {}; "
+                             "smaller tiles are accepted",
+                             shape.rows, shape.keys, bytes, has));
+}
+
+int multiprocessors() {
+  int device = 0, count = 0;
+  RINGSCOPE_CUDA(cudaGetDevice(&device));
+  RINGSCOPE_CUDA(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return count;
+}
+
+std::span<const Kernel> all_kernels() {
+  static const std::array kernels = {
+      naive_kernel(),          online_softmax_kernel(), shared_tiles_kernel(),
+      register_tiles_kernel(), tensor_cores_kernel(),   hopper_kernel(),
+      hopper_overlap_kernel(), backward_tiled_kernel(), backward_tensor_cores_kernel(),
+      backward_hopper_kernel()};
   return kernels;
 }
 
-std::span<const BackwardKernel> backward_kernels() {
-  static const std::array kernels = {backward_tiled_kernel(), backward_tensor_cores_kernel(),
-                                     backward_hopper_kernel()};
-  return kernels;
+std::span<const Kernel> kernels_of(KernelPass pass) {
+  constexpr std::size_t kForward = 7;  // forward kernels come first
+  return pass == KernelPass::forward ? all_kernels().first(kForward)
+                                     : all_kernels().subspan(kForward);
 }
 
 std::string refusal(const KernelLimits& limits, int architecture, DType dtype, int head_dim) {
   std::vector<std::string> reasons;
-  if (!(dtype == DType::f32 ? limits.f32 : limits.half))
+  if ((dtype != DType::f32) != limits.half)
     reasons.push_back(
         fmt::format("takes {}, not {}", dtypes_text(limits), ringscope::name_of(dtype)));
-  const bool takes_head_dim = limits.only_64_and_128
-                                  ? head_dim == 64 || head_dim == 128
-                                  : head_dim >= 1 && head_dim <= limits.max_head_dim;
-  if (!takes_head_dim)
+  if (limits.half ? head_dim != 64 && head_dim != 128 : head_dim < 1 || head_dim > 256)
     reasons.push_back(fmt::format("takes head_dim {}, not {}", head_dims_text(limits), head_dim));
-  const bool takes_device = limits.exact_architecture > 0
-                                ? architecture == limits.exact_architecture
-                                : architecture >= oldest(limits);
-  if (!takes_device)
+  if (limits.hopper ? architecture != 90 : architecture < kOldestArchitecture)
     reasons.push_back(fmt::format("needs compute capability {}, the device has {}",
                                   architectures_text(limits), capability(architecture)));
   return fmt::format("{}", fmt::join(reasons, "; "));
@@ -97,9 +119,9 @@ std::string refusal(const KernelLimits& limits, int architecture, DType dtype, i
 
 std::string kernels_that_take(KernelPass pass, int architecture, DType dtype, int head_dim) {
   std::vector<std::string> names;
-  for (const Row& row : rows())
-    if (row.pass == pass && refusal(row.limits, architecture, dtype, head_dim).empty())
-      names.push_back(numbered_name(row));
+  for (const Kernel& kernel : kernels_of(pass))
+    if (refusal(kernel.limits, architecture, dtype, head_dim).empty())
+      names.push_back(numbered_name(kernel));
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -113,10 +135,11 @@ std::string verified(int number) {
 
 std::string kernel_table_text() {
   std::string text;
-  for (const Row& row : rows())
-    text += fmt::format("  {:<26}{:<10}{:<14}head_dim {:<12}GPU {:<14}{}\n", numbered_name(row),
-                        name_of(row.pass), dtypes_text(row.limits), head_dims_text(row.limits),
-                        architectures_text(row.limits), verified(row.number));
+  for (const Kernel& kernel : all_kernels())
+    text += fmt::format("  {:<26}{:<10}{:<14}head_dim {:<12}GPU {:<14}{}\n", numbered_name(kernel),
+                        name_of(kernel.pass()), dtypes_text(kernel.limits),
+                        head_dims_text(kernel.limits), architectures_text(kernel.limits),
+                        verified(kernel.number));
   return text;
 }
 
@@ -124,13 +147,11 @@ std::string kernel_table_markdown() {
   std::string text =
       "| kernel | pass | idea | dtypes | head_dim | compute capability | verified |\n"
       "|---|---|---|---|---|---|---|\n";
-  for (const Row& row : rows()) {
-    std::string idea;
-    for (const char c : row.idea) idea += c == '|' ? std::string("\\|") : std::string(1, c);
-    text +=
-        fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", numbered_name(row), name_of(row.pass),
-                    idea, dtypes_text(row.limits), head_dims_text(row.limits),
-                    architectures_text(row.limits), verified(row.number));
+  for (const Kernel& kernel : all_kernels()) {
+    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", numbered_name(kernel),
+                        name_of(kernel.pass()), kernel.idea, dtypes_text(kernel.limits),
+                        head_dims_text(kernel.limits), architectures_text(kernel.limits),
+                        verified(kernel.number));
   }
   return text;
 }

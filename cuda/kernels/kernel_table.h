@@ -1,10 +1,16 @@
 // The ladder as a table: what each kernel is, which problems it takes, how to launch it, and where
-// it has passed its tests. Tests, benchmarks, `ringscope info` and cuda/README.md read it.
+// it has passed its tests. Tests, benchmarks, `ringscope info` and cuda/README.md read it. The
+// kernels' files also find here what their launch functions share.
 #pragma once
 
+#include <cuda_runtime.h>
+
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "core/base/dtype.h"
 #include "cuda/kernels/ring_step.h"
@@ -21,43 +27,56 @@ struct TileShape {
 
 // The problems and devices that a kernel takes.
 struct KernelLimits {
-  int min_architecture = 0;      // compute capability x 10: 80, 90; 0: any
-  int exact_architecture = 0;    // 90: only that one (sm_90a); 0: any from min on
-  bool f32 = false;              // storage types
-  bool half = false;             // bf16 and f16
-  int max_head_dim = 256;        // every head_dim up to it, unless only_64_and_128
-  bool only_64_and_128 = false;  // head_dim
+  bool half = false;    // bf16 and f16 with head_dim 64 and 128; otherwise f32 with 1 to 256
+  bool hopper = false;  // compute capability 9.0 alone; otherwise 8.0 or later
 };
 
-struct ForwardKernel {
-  int number;             // 1..7, as in the file's name
+enum class KernelPass { forward, backward };
+
+// Exactly one of the two launch functions is set.
+struct Kernel {
+  int number;             // as in the file's name
   std::string_view name;  // "online_softmax"
   std::string_view idea;  // one line
-  KernelLimits limits;
-  bool carries_state;  // false for 01
+  KernelLimits limits = {};
+  bool carries_state = true;  // false for 01
   std::span<const TileShape> tiles;
-  // Enqueues one step with tiles[tile]. Throws CudaError.
-  void (*launch)(const ForwardStep&, DType, int tile, cudaStream_t);
+  void (*launch_forward)(const ForwardStep&, DType, int tile, cudaStream_t) = nullptr;
+  void (*launch_backward)(const BackwardStep&, DType, int tile, cudaStream_t) = nullptr;
+
+  KernelPass pass() const {
+    return launch_forward != nullptr ? KernelPass::forward : KernelPass::backward;
+  }
+  // Enqueue one step with tiles[tile]. Throw InputError when the kernel does not take dtype, tile
+  // or shape (the driver checks the architecture), and CudaError.
+  void launch(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) const;
+  void launch(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) const;
 };
 
-struct BackwardKernel {
-  int number;  // 8..10
-  std::string_view name;
-  std::string_view idea;
-  KernelLimits limits;
-  std::span<const TileShape> tiles;
-  void (*launch)(const BackwardStep&, DType, int tile, cudaStream_t);
-};
+// The entries, one per file of this folder.
+const Kernel& naive_kernel();                  // 01
+const Kernel& online_softmax_kernel();         // 02
+const Kernel& shared_tiles_kernel();           // 03
+const Kernel& register_tiles_kernel();         // 04
+const Kernel& tensor_cores_kernel();           // 05
+const Kernel& hopper_kernel();                 // 06
+const Kernel& hopper_overlap_kernel();         // 07
+const Kernel& backward_tiled_kernel();         // 08
+const Kernel& backward_tensor_cores_kernel();  // 09
+const Kernel& backward_hopper_kernel();        // 10
 
-// Return the kernels in order of the ladder.
-std::span<const ForwardKernel> forward_kernels();
-std::span<const BackwardKernel> backward_kernels();
+// Return the kernels in order of the ladder: all, or those of one pass.
+std::span<const Kernel> all_kernels();
+std::span<const Kernel> kernels_of(KernelPass pass);
+
+// Launch kernel 07 on at most `blocks` blocks (>= 1). Fewer blocks than multiprocessors leave some
+// of these to other kernels, such as those that move K and V between GPUs.
+void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int blocks,
+                           cudaStream_t stream);
 
 // Return why a kernel with `limits` does not take the problem on a device of this architecture (80,
 // 90, ...), or an empty text when it does.
 std::string refusal(const KernelLimits& limits, int architecture, DType dtype, int head_dim);
-
-enum class KernelPass { forward, backward };
 
 // Return the kernels that take the problem, as in "05 tensor_cores, 06 hopper", or "none".
 std::string kernels_that_take(KernelPass pass, int architecture, DType dtype, int head_dim);
@@ -78,5 +97,50 @@ std::string verified(int number);
 // cuda/README.md. Both end with a newline.
 std::string kernel_table_text();
 std::string kernel_table_markdown();
+
+// ---
+// Launch functions choose one of their kernel's compiled instances with these.
+
+// Call f(std::integral_constant<int, tile>), tile in [0, kTiles).
+template <std::size_t kTiles, class F>
+void visit_tile(int tile, F&& f) {
+  [&]<int... index>(std::integer_sequence<int, index...>) {
+    ((tile == index ? f(std::integral_constant<int, index>{}) : void()), ...);
+  }
+  (std::make_integer_sequence<int, kTiles>());
+}
+
+// Call f(std::integral_constant<int, N>) with the smallest N of 64, 128, 256 that holds head_dim,
+// which is at most 256.
+template <class F>
+void visit_head_dim(int head_dim, F&& f) {
+  if (head_dim <= 64)
+    f(std::integral_constant<int, 64>{});
+  else if (head_dim <= 128)
+    f(std::integral_constant<int, 128>{});
+  else
+    f(std::integral_constant<int, 256>{});
+}
+
+// Call f(element, head_dim, tile) for a kernel of bf16 and f16: with an element of dtype, and with
+// head_dim (64 or 128) and tile as integral constants.
+template <std::size_t kTiles, class F>
+void visit_half_instance(DType dtype, int head_dim, int tile, F&& f) {
+  const auto with_head_dim = [&](auto element, auto its_head_dim) {
+    visit_tile<kTiles>(tile, [&](auto its_tile) { f(element, its_head_dim, its_tile); });
+  };
+  const auto with_element = [&](auto element) {
+    head_dim == 64 ? with_head_dim(element, std::integral_constant<int, 64>{})
+                   : with_head_dim(element, std::integral_constant<int, 128>{});
+  };
+  dtype == DType::bf16 ? with_element(bf16{}) : with_element(f16{});
+}
+
+// Throw InputError when a block of tile `tile` needs more shared memory than the current device
+// has.
+void check_shared_memory(const Kernel& kernel, int tile, std::size_t bytes);
+
+// Return the number of multiprocessors of the current device.
+int multiprocessors();
 
 }  // namespace ringscope::cuda

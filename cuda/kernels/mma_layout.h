@@ -41,9 +41,6 @@ struct SwizzledRows {
   }
 };
 
-// Return which four banks the chunk at this place fills.
-__host__ __device__ constexpr int bank_group(int chunk_place) { return chunk_place % kBankGroups; }
-
 // ---
 // Matrices in the layout of mma.sync. One instruction multiplies A (16 rows x 16 k) with B (16 k x
 // 8 columns) into an f32 accumulator C (16 x 8), spread over the 32 lanes of a warp. With row =

@@ -5,7 +5,6 @@
 //
 //   operand                tile in memory    squares in order    transposed
 //   A                      [row][k]          down, then right    no           load_a
-//   A                      [k][row]          right, then down    yes          load_a_transposed
 //   B of 16 columns        [column][k]       right, then down    no           load_b
 //   B of 16 columns        [k][column]       down, then right    yes          load_b_transposed
 #pragma once
@@ -25,12 +24,6 @@ template <int Columns, class Element>
 __device__ __forceinline__ void load_a(std::uint32_t (&a)[4], const Element* tile, int row,
                                        int column, int lane) {
   ptx::ldmatrix_x4(a, tile + mma::square_place<Columns>(mma::down_then_right(lane), row, column));
-}
-template <int Columns, class Element>
-__device__ __forceinline__ void load_a_transposed(std::uint32_t (&a)[4], const Element* tile,
-                                                  int row, int column, int lane) {
-  ptx::ldmatrix_x4_trans(
-      a, tile + mma::square_place<Columns>(mma::right_then_down(lane), row, column));
 }
 // b[0], b[1] are the B of the product's first 8 columns, b[2], b[3] that of the next 8.
 template <int Columns, class Element>
@@ -53,6 +46,33 @@ __device__ __forceinline__ void accumulators_to_a(std::uint32_t (&a)[4], const f
   a[1] = ptx::pack<Element>(left[2], left[3]);
   a[2] = ptx::pack<Element>(right[0], right[1]);
   a[3] = ptx::pack<Element>(right[2], right[3]);
+}
+
+// Compute sum += weights R for rows [first_row, first_row + Rows) of a swizzled tile: in the
+// forward pass O += P V, in the backward pass gradients += P, dS times the visitors. A warp has
+// kBands bands of 16 rows of weights, which are accumulators, and of sums.
+template <int kBands, int kGroups, int kColumnGroups, class Element>
+__device__ __forceinline__ void add_weighted_rows(float (&sum)[kBands][kColumnGroups][4],
+                                                  const float (&weights)[kBands][kGroups][4],
+                                                  const Element* tile, int first_row, int lane) {
+#pragma unroll
+  for (int n = 0; n < kGroups; n += 2) {
+    std::uint32_t a[kBands][4];
+#pragma unroll
+    for (int band = 0; band < kBands; ++band)
+      accumulators_to_a<Element>(a[band], weights[band][n], weights[band][n + 1]);
+#pragma unroll
+    for (int x = 0; x < kColumnGroups; x += 2) {
+      std::uint32_t b[4];
+      load_b_transposed<kColumnGroups * kMmaColumns>(b, tile, first_row + n * kMmaColumns,
+                                                     x * kMmaColumns, lane);
+#pragma unroll
+      for (int band = 0; band < kBands; ++band) {
+        ptx::mma_m16n8k16<Element>(sum[band][x], a[band], b[0], b[1]);
+        ptx::mma_m16n8k16<Element>(sum[band][x + 1], a[band], b[2], b[3]);
+      }
+    }
+  }
 }
 
 // Start the copy of rows [row, row + Rows) of a matrix [.., Columns] in global memory to a swizzled

@@ -24,6 +24,44 @@ struct RowInterval {
   std::int32_t last;
 };
 
+// Return how many tiles of `tile_rows` rows cover `rows` rows.
+__host__ __device__ constexpr int tiles_for(int rows, int tile_rows) {
+  return (rows + tile_rows - 1) / tile_rows;
+}
+
+// The rows [first, first + rows) of one side (queries or keys) that one block owns, and which rows
+// of the other side, the visitors, they meet. `rows` is at least 1.
+struct RowTile {
+  int first;
+  int rows;
+  RowInterval needed;    // no own row meets a visitor outside
+  RowInterval unmasked;  // every own row meets every visitor inside
+
+  // Return tile `index` of tile_rows rows, of a side of all_rows rows with this table of intervals.
+  // index < tiles_for(all_rows, tile_rows).
+  __host__ __device__ static constexpr RowTile at(int index, int tile_rows, int all_rows,
+                                                  const RowInterval* table) {
+    const int first = index * tile_rows;
+    const int rows = all_rows - first < tile_rows ? all_rows - first : tile_rows;
+    const RowInterval top = table[first], bottom = table[first + rows - 1];
+    return {first, rows, {top.first, bottom.last}, {bottom.first, top.last}};
+  }
+
+  // Tiles [first_visitor, last_visitor) of `tile_rows` visitors must be visited.
+  __host__ __device__ constexpr int first_visitor(int tile_rows) const {
+    return needed.first / tile_rows;
+  }
+  __host__ __device__ constexpr int last_visitor(int tile_rows) const {
+    return needed.first < needed.last ? tiles_for(needed.last, tile_rows)
+                                      : first_visitor(tile_rows);
+  }
+
+  // Whether visitors [begin, end) need no mask. A tile that reaches past the last row needs one.
+  __host__ __device__ constexpr bool is_full(int begin, int end) const {
+    return unmasked.first <= begin && end <= unmasked.last;
+  }
+};
+
 // The kernels count while they compute, with integer atomics, so the order does not matter. Pairs
 // are those of batch entry 0, head 0; tiles are those of all batch entries and heads.
 struct StepCounters {

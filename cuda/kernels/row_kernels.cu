@@ -1,6 +1,7 @@
 #include "cuda/kernels/row_kernels.h"
 
 #include "cuda/base/launch.h"
+#include "cuda/kernels/lanes.h"
 #include "cuda/kernels/row_state.h"
 
 namespace ringscope::cuda {
@@ -15,6 +16,19 @@ unsigned blocks_for(Index count, int each) {
 }
 __device__ Index first_index() { return static_cast<Index>(blockIdx.x) * kThreads + threadIdx.x; }
 __device__ Index index_stride() { return static_cast<Index>(gridDim.x) * kThreads; }
+
+__global__ void allowed_keys(Region region, int rows, RowInterval* table) {
+  for (Index row = first_index(); row < rows; row += index_stride()) {
+    const Interval keys = region.allowed_rows(row);
+    table[row] = {static_cast<std::int32_t>(keys.first), static_cast<std::int32_t>(keys.last)};
+  }
+}
+
+__global__ void allowed_queries(const RowInterval* allowed_keys, int rows_q, RowInterval* table,
+                                int rows_k) {
+  for (Index key = first_index(); key < rows_k; key += index_stride())
+    table[key] = allowed_queries_of(allowed_keys, rows_q, static_cast<int>(key));
+}
 
 // Finish one row per warp, with lanes over head_dim.
 __global__ void finish(ForwardStep step, Index rows) {
@@ -37,7 +51,7 @@ __global__ void delta_of_rows(const T* dout, const float* out, float* delta, Ind
     float sum = 0;
     for (int x = lane; x < head_dim; x += 32)
       sum += to_float(dout[row * head_dim + x]) * out[row * head_dim + x];
-    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(~0u, sum, offset);
+    sum = sum_over_lanes(sum);
     if (lane == 0) delta[row] = sum;
   }
 }
@@ -50,7 +64,28 @@ __global__ void add(float* into, const float* from, Index count) {
   for (Index i = first_index(); i < count; i += index_stride()) into[i] += from[i];
 }
 
+__global__ void sample_rows(SampledRows sampled, const float* row_max, const double* row_sum,
+                            RowSample* to) {
+  const int i = threadIdx.x;
+  if (i >= sampled.count) return;
+  // A subscript unknown at compile time would put rows[] into local memory, so select by hand.
+  const long long row = i == 0 ? sampled.rows[0] : i == 1 ? sampled.rows[1] : sampled.rows[2];
+  to[i].row_max = row_max[row];
+  to[i].row_sum = row_sum[row];
+}
+
 }  // namespace
+
+void launch_allowed_keys(const Region& region, RowInterval* table, cudaStream_t stream) {
+  const int rows = static_cast<int>(region.queries.size());
+  launch(allowed_keys, {blocks_for(rows, kThreads), kThreads}, stream, region, rows, table);
+}
+
+void launch_allowed_queries(const RowInterval* allowed_keys, int rows_q, RowInterval* table,
+                            int rows_k, cudaStream_t stream) {
+  launch(allowed_queries, {blocks_for(rows_k, kThreads), kThreads}, stream, allowed_keys, rows_q,
+         table, rows_k);
+}
 
 void launch_finish(const ForwardStep& step, cudaStream_t stream) {
   ForwardStep last = step;
@@ -73,6 +108,12 @@ void launch_scale(float* values, Index count, float factor, cudaStream_t stream)
 
 void launch_add(float* into, const float* from, Index count, cudaStream_t stream) {
   launch(add, {blocks_for(count, kThreads), kThreads}, stream, into, from, count);
+}
+
+void launch_sample_rows(const SampledRows& rows, const float* row_max, const double* row_sum,
+                        RowSample* to, cudaStream_t stream) {
+  if (rows.count == 0) return;
+  launch(sample_rows, {1, 32}, stream, rows, row_max, row_sum, to);
 }
 
 }  // namespace ringscope::cuda

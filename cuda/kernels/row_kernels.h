@@ -1,14 +1,50 @@
-// The small kernels around the steps. They end a forward pass whose last step had nothing to
-// attend, and begin and end a backward pass. All enqueue on `stream` and throw CudaError.
+// The small kernels around the steps. They fill the tables of intervals that steps read
+// (ring_step.h), end a forward pass whose last step had nothing to attend, begin and end a backward
+// pass, and copy what a recording shows. All enqueue on `stream` and throw CudaError.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include "core/base/dtype.h"
 #include "core/base/math.h"
+#include "core/problem/region.h"
 #include "cuda/kernels/ring_step.h"
 
 namespace ringscope::cuda {
+
+// Set table[i] to the local key rows that local query row i may attend, for all of region.queries.
+// The mask's document_ends, if any, must be device memory.
+void launch_allowed_keys(const Region& region, RowInterval* table, cudaStream_t stream);
+
+// Set table[j] to the query rows that may attend key row j: the same pairs, seen from the key rows
+// [0, rows_k).
+void launch_allowed_queries(const RowInterval* allowed_keys, int rows_q, RowInterval* table,
+                            int rows_k, cudaStream_t stream);
+
+// Find the queries that may attend `key`. Neither end of the intervals ever decreases, so the
+// queries with last > key are all rows from some row on, and those with first <= key all rows up to
+// some row. The result is the rows in both sets. A row without keys is never in both.
+__host__ __device__ constexpr RowInterval allowed_queries_of(const RowInterval* allowed_keys,
+                                                             int rows_q, int key) {
+  int first = 0, last = rows_q;  // first query whose interval ends after key
+  while (first < last) {
+    const int middle = first + (last - first) / 2;
+    if (allowed_keys[middle].last <= key)
+      first = middle + 1;
+    else
+      last = middle;
+  }
+  const int begin = first;
+  last = rows_q;  // first query from there on whose interval begins after key
+  while (first < last) {
+    const int middle = first + (last - first) / 2;
+    if (allowed_keys[middle].first <= key)
+      first = middle + 1;
+    else
+      last = middle;
+  }
+  return {begin, first};
+}
 
 // Do what a step with `last` does after its keys, without any keys: set out to out / row_sum and
 // write lse. With `first` no keys were ever seen, so the state is not read: row_max = -inf, row_sum
@@ -25,5 +61,21 @@ void launch_scale(float* values, Index count, float factor, cudaStream_t stream)
 
 // Add from[i] to into[i], for i < count.
 void launch_add(float* into, const float* from, Index count, cudaStream_t stream);
+
+// Rows on the device: indices into [batch, heads, rows], so they are rows of batch entry 0, head 0.
+struct SampledRows {
+  long long rows[3];
+  int count;
+};
+
+struct RowSample {
+  float row_max;
+  double row_sum;
+};
+
+// Set to[i] to the state of row rows[i], for i < count. `to` may be pinned host memory; the few
+// bytes then cross the bus without a separate copy.
+void launch_sample_rows(const SampledRows& rows, const float* row_max, const double* row_sum,
+                        RowSample* to, cudaStream_t stream);
 
 }  // namespace ringscope::cuda

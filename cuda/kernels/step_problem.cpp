@@ -1,71 +1,12 @@
 #include "cuda/kernels/step_problem.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/error.h"
 #include "cuda/base/check.h"
-#include "cuda/base/device_info.h"
-#include "cuda/kernels/allowed_rows.h"
+#include "cuda/kernels/row_kernels.h"
 
 namespace ringscope::cuda {
-
-namespace {
-
-template <class Kernel>
-[[noreturn]] void refuse(const Kernel& kernel, const std::string& why) {
-  throw InputError(fmt::format("kernel {:02} {}: {}", kernel.number, kernel.name, why));
-}
-
-template <class Kernel>
-void check_launch(const Kernel& kernel, const StepShape& shape, DType dtype, int tile) {
-  // Do not check the architecture, because the driver does.
-  const std::string refused = refusal({.f32 = kernel.limits.f32,
-                                       .half = kernel.limits.half,
-                                       .max_head_dim = kernel.limits.max_head_dim,
-                                       .only_64_and_128 = kernel.limits.only_64_and_128},
-                                      kOldestArchitecture, dtype, shape.head_dim);
-  if (!refused.empty()) refuse(kernel, refused);
-  if (tile < 0 || tile >= static_cast<int>(kernel.tiles.size()))
-    refuse(kernel, fmt::format("has tiles 0 to {}, not {}", kernel.tiles.size() - 1, tile));
-  if (shape.batch < 0 || shape.rows_q < 0 || shape.rows_k < 0 || shape.heads < 1 ||
-      shape.heads_kv < 1 || shape.heads % shape.heads_kv != 0)
-    refuse(kernel,
-           fmt::format("batch {}, heads {}, heads_kv {}, rows_q {}, rows_k {} given", shape.batch,
-                       shape.heads, shape.heads_kv, shape.rows_q, shape.rows_k));
-  if (shape.batch > 65535 || shape.heads > 65535)
-    refuse(kernel,
-           fmt::format("takes a batch and heads up to 65535 (a grid's limit), not {} and {}",
-                       shape.batch, shape.heads));
-}
-
-}  // namespace
-
-void check_forward_launch(const ForwardKernel& kernel, const ForwardStep& step, DType dtype,
-                          int tile) {
-  check_launch(kernel, step.shape, dtype, tile);
-  if (!kernel.carries_state && !(step.first && step.last))
-    refuse(kernel, "carries no state, so it takes no step that is not both the first and the last");
-}
-
-void check_backward_launch(const BackwardKernel& kernel, const BackwardStep& step, DType dtype,
-                           int tile) {
-  check_launch(kernel, step.shape, dtype, tile);
-}
-
-void check_shared_memory(const ForwardKernel& kernel, int tile, std::size_t bytes) {
-  int device = 0, has = 0;
-  RINGSCOPE_CUDA(cudaGetDevice(&device));
-  RINGSCOPE_CUDA(cudaDeviceGetAttribute(&has, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  if (bytes <= static_cast<std::size_t>(has)) return;
-  const TileShape shape = kernel.tiles[static_cast<std::size_t>(tile)];
-  throw InputError(fmt::format(
-      "kernel {:02} {}: tiles of {} x {} need {} bytes of shared memory, the device has "
-      "{}; smaller tiles are accepted",
-      kernel.number, kernel.name, shape.rows, shape.keys, bytes, has));
-}
 
 namespace {
 
@@ -183,14 +124,20 @@ BackwardStep StepProblem::backward() {
   return step;
 }
 
-double StepProblem::flops(KernelPass pass) const {
-  return (pass == KernelPass::forward ? 4 : 10) * pairs_ * shape_.head_dim;
+void StepProblem::launch(const Kernel& kernel, int tile, bool first, bool last,
+                         cudaStream_t stream) {
+  if (pass_ == KernelPass::forward)
+    kernel.launch(forward(first, last), dtype_, tile, stream);
+  else
+    kernel.launch(backward(), dtype_, tile, stream);
 }
 
-void StepProblem::poison(bool state_too) {
-  if (state_too && out_.bytes() > 0)
-    RINGSCOPE_CUDA(cudaMemset(out_.data(), 0xff, static_cast<std::size_t>(out_.bytes())));
-  for (Buffer<float>* written : {&lse_, &dk_, &dv_})
+double StepProblem::flops() const {
+  return (pass_ == KernelPass::forward ? 4 : 10) * pairs_ * shape_.head_dim;
+}
+
+void StepProblem::poison() {
+  for (Buffer<float>* written : {&out_, &lse_, &dk_, &dv_})
     if (written->bytes() > 0)
       RINGSCOPE_CUDA(cudaMemset(written->data(), 0xff, static_cast<std::size_t>(written->bytes())));
   // A cudaMemset may return early, and a timed stream does not wait for the default one.

@@ -1,11 +1,11 @@
-// Helpers of launch functions: they refuse what would otherwise give wrong numbers, and choose the
-// compiled instance for a head_dim.
+// StepProblem is one ring step on made-up numbers in device memory, for timing kernels and for
+// their first launch. Other tests check correctness; here values only have to look real (zeros
+// would run faster).
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <cstddef>
-#include <type_traits>
 #include <vector>
 
 #include "core/base/buffer.h"
@@ -15,32 +15,6 @@
 #include "cuda/kernels/kernel_table.h"
 
 namespace ringscope::cuda {
-
-// Throw InputError when `kernel` does not take dtype, tile or shape.
-void check_forward_launch(const ForwardKernel& kernel, const ForwardStep& step, DType dtype,
-                          int tile);
-void check_backward_launch(const BackwardKernel& kernel, const BackwardStep& step, DType dtype,
-                           int tile);
-
-// Throw InputError when a block of tile `tile` needs more shared memory than the current device
-// has.
-void check_shared_memory(const ForwardKernel& kernel, int tile, std::size_t bytes);
-
-// Call f(std::integral_constant<int, N>) with the smallest N of 64, 128, 256 that holds head_dim,
-// which is at most 256.
-template <class F>
-void visit_head_dim(int head_dim, F&& f) {
-  if (head_dim <= 64)
-    f(std::integral_constant<int, 64>{});
-  else if (head_dim <= 128)
-    f(std::integral_constant<int, 128>{});
-  else
-    f(std::integral_constant<int, 256>{});
-}
-
-// ---
-// StepProblem is one ring step on made-up numbers in device memory, for timing kernels. Other tests
-// check correctness; here values only have to look real (zeros would run faster).
 
 class StepProblem {
  public:
@@ -54,14 +28,16 @@ class StepProblem {
   // Return a step of a ring. With first = last = false it reads and writes its state.
   ForwardStep forward(bool first, bool last);
   BackwardStep backward();
+  // Enqueue a step of the problem's pass by `kernel`. Only a forward step has a first and a last.
+  void launch(const Kernel& kernel, int tile, bool first, bool last, cudaStream_t stream);
 
   // Return the pairs of all batch entries and heads.
   double pairs() const { return pairs_; }
   // Return 4 (backward 10) x pairs x head_dim: the products that the formulas need, not those done.
-  double flops(KernelPass pass) const;
+  double flops() const;
 
-  // Fill the outputs of steps with NaN, with `state_too` also out, for a first forward step.
-  void poison(bool state_too);
+  // Fill the outputs of steps with NaN. Only a first forward step may follow, or a backward step.
+  void poison();
   // Whether any value that a last forward step or a backward step wrote is NaN.
   bool has_nan();
 

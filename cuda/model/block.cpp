@@ -106,20 +106,23 @@ void Fiber::entry(unsigned high, unsigned low) {
   }
 }
 
+void Fiber::start() {
+  State& state = *state_;
+  state.started = true;
+  getcontext(&state.first_entry);
+  state.first_entry.uc_stack.ss_sp = state.stack;
+  state.first_entry.uc_stack.ss_size = stack_bytes;
+  state.first_entry.uc_link = nullptr;
+  const auto self = reinterpret_cast<std::uintptr_t>(this);
+  makecontext(&state.first_entry, reinterpret_cast<void (*)()>(&Fiber::entry), 2,
+              static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
+}
+
 #ifdef RINGSCOPE_FIBER_TSAN
 
 void Fiber::resume() {
   State& state = *state_;
-  if (!state.started) {
-    state.started = true;
-    getcontext(&state.first_entry);
-    state.first_entry.uc_stack.ss_sp = state.stack;
-    state.first_entry.uc_stack.ss_size = stack_bytes;
-    state.first_entry.uc_link = nullptr;
-    const auto self = reinterpret_cast<std::uintptr_t>(this);
-    makecontext(&state.first_entry, reinterpret_cast<void (*)()>(&Fiber::entry), 2,
-                static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
-  }
+  if (!state.started) start();
   state.tsan_outside = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(state.tsan_inside, 0);
   swapcontext(&state.outside_context, &state.first_entry);
@@ -140,14 +143,7 @@ void Fiber::resume() {
 #endif
   if (_setjmp(state.outside) == 0) {
     if (state.started) _longjmp(state.inside, 1);
-    state.started = true;
-    getcontext(&state.first_entry);
-    state.first_entry.uc_stack.ss_sp = state.stack;
-    state.first_entry.uc_stack.ss_size = stack_bytes;
-    state.first_entry.uc_link = nullptr;
-    const auto self = reinterpret_cast<std::uintptr_t>(this);
-    makecontext(&state.first_entry, reinterpret_cast<void (*)()>(&Fiber::entry), 2,
-                static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
+    start();
     setcontext(&state.first_entry);
   }
 #ifdef RINGSCOPE_FIBER_ASAN

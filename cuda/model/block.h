@@ -37,6 +37,7 @@ class Fiber {
  private:
   struct State;
   static void entry(unsigned high, unsigned low);
+  void start();  // prepares the first entry
 
   std::unique_ptr<State> state_;
 };

@@ -20,16 +20,6 @@ struct OpenGroup {
 };
 thread_local OpenGroup open_group;
 
-ncclResult_t injected(NcclModel& model, std::string_view name) {
-  for (auto failure = model.failures.begin(); failure != model.failures.end(); ++failure) {
-    if (failure->name != name || --failure->remaining > 0) continue;
-    const ncclResult_t status = failure->status;
-    model.failures.erase(failure);
-    return status;
-  }
-  return ncclSuccess;
-}
-
 void put_in_progress(NcclModel& model, ncclComm& comm) {
   comm.in_progress = true;
   comm.polls_left = static_cast<int>(model.random.below(static_cast<std::size_t>(model.delay) + 1));
@@ -43,7 +33,7 @@ ncclResult_t call(const char* name, ncclComm_t comm, Allowed allowed,
   Device& device = Device::instance();
   const Device::Lock lock(device.mutex);
   NcclModel& model = NcclModel::instance();
-  if (const ncclResult_t status = injected(model, name); status != ncclSuccess) return status;
+  if (const ncclResult_t status = model.failures.take(name); status != ncclSuccess) return status;
   const auto refuse = [&](const std::string& why, ncclResult_t status) {
     model.complain(fmt::format("{}: the communicator of rank {} {}", name, comm->rank, why));
     return status;
@@ -168,7 +158,7 @@ void reset_nccl() {
   model.cliques.clear();
   model.complaints.clear();
   model.parts.clear();
-  model.failures.clear();
+  model.failures = {};
   model.failing_ranks.clear();
   model.version = NCCL_VERSION_CODE;
   model.registration = true;
@@ -218,7 +208,7 @@ void set_nccl_delay(int polls, std::uint64_t seed) {
   });
 }
 void fail_nccl_call(const std::string& name, int nth, ncclResult_t status) {
-  with_model([&](NcclModel& model) { model.failures.push_back({name, nth, status}); });
+  with_model([&](NcclModel& model) { model.failures.add(name, nth, status); });
 }
 void fail_nccl_rank(int rank, int groups, ncclResult_t status) {
   with_model([&](NcclModel& model) { model.failing_ranks[rank] = {groups, status}; });

@@ -75,12 +75,7 @@ struct NcclModel {
   Random random{1};
   int next_id = 0;
 
-  struct Failure {
-    std::string name;
-    int remaining;
-    ncclResult_t status;
-  };
-  std::vector<Failure> failures;
+  InjectedFailures<ncclResult_t> failures;
   std::map<int, std::pair<int, ncclResult_t>> failing_ranks;  // groups before failure, by rank
 
  private:

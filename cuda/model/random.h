@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/base/random.h"
+
 namespace ringscope::cuda::model {
 
 // SplitMix64.
@@ -11,13 +13,7 @@ class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
 
-  std::uint64_t operator()() {
-    state_ += 0x9e3779b97f4a7c15;
-    std::uint64_t z = state_;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-  }
+  std::uint64_t operator()() { return mix64(state_ += 0x9e3779b97f4a7c15); }
   // Return a number in [0, limit).
   std::size_t below(std::size_t limit) { return (*this)() % limit; }
 

@@ -9,8 +9,7 @@
 //   freeing what is not allocated, or what queued work still names   cudaErrorInvalidValue
 //   a kernel that throws, or writes behind an allocation             cudaErrorLaunchFailure, sticky
 // A sticky error drops all queued work. Every later call returns it, but frees and destroys still
-// work. Host threads may call at once; operations of different streams then run in parallel. A host
-// function of cudaLaunchHostFunc must not wait for other host threads.
+// work. Host threads may call at once; operations of different streams then run in parallel.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -40,8 +39,6 @@ std::string last_fault();
 void set_stream_seed(std::uint64_t seed);
 // Set the device memory in bytes, 8 GiB at the start. Beyond it is cudaErrorMemoryAllocation.
 void set_memory_limit(std::size_t bytes);
-// Set the compute capability, 9.0 at the start.
-void set_compute_capability(int major, int minor);
 // Set the number of devices: 1 at the start, at most 64. With none, calls return cudaErrorNoDevice.
 // With several, using one device's things on another is an error where CUDA forbids it: events,
 // streams of kernels, memory passed to a kernel. The memory limit is that of all devices together.

@@ -13,87 +13,52 @@
 
 #include "cuda/model/builtin.h"
 
+// FORM(name, number, text): errors that the model returns, in CUDA's wording.
+#define RINGSCOPE_CUDA_ERRORS(FORM)                                                   \
+  FORM(cudaSuccess, 0, "no error")                                                    \
+  FORM(cudaErrorInvalidValue, 1, "invalid argument")                                  \
+  FORM(cudaErrorMemoryAllocation, 2, "out of memory")                                 \
+  FORM(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")            \
+  FORM(cudaErrorInsufficientDriver, 35,                                               \
+       "CUDA driver version is insufficient for CUDA runtime version")                \
+  FORM(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                  \
+  FORM(cudaErrorInvalidDevice, 101, "invalid device ordinal")                         \
+  FORM(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                \
+  FORM(cudaErrorNotReady, 600, "device not ready")                                    \
+  FORM(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")      \
+  FORM(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch") \
+  FORM(cudaErrorPeerAccessAlreadyEnabled, 704, "peer access is already enabled")      \
+  FORM(cudaErrorLaunchFailure, 719, "unspecified launch failure")                     \
+  FORM(cudaErrorUnknown, 999, "unknown error")
+
 enum cudaError {
-  cudaSuccess = 0,
-  cudaErrorInvalidValue = 1,
-  cudaErrorMemoryAllocation = 2,
-  cudaErrorInitializationError = 3,
-  cudaErrorInvalidConfiguration = 9,
-  cudaErrorInvalidMemcpyDirection = 21,
-  cudaErrorInsufficientDriver = 35,
-  cudaErrorInvalidDeviceFunction = 98,
-  cudaErrorNoDevice = 100,
-  cudaErrorInvalidDevice = 101,
-  cudaErrorNoKernelImageForDevice = 209,
-  cudaErrorInvalidResourceHandle = 400,
-  cudaErrorNotReady = 600,
-  cudaErrorIllegalAddress = 700,
-  cudaErrorLaunchOutOfResources = 701,
-  cudaErrorLaunchTimeout = 702,
-  cudaErrorPeerAccessAlreadyEnabled = 704,
-  cudaErrorLaunchFailure = 719,
-  cudaErrorNotPermitted = 800,
-  cudaErrorNotSupported = 801,
-  cudaErrorSystemDriverMismatch = 803,
-  cudaErrorUnknown = 999,
+#define RINGSCOPE_ENUMERATOR(name, number, text) name = number,
+  RINGSCOPE_CUDA_ERRORS(RINGSCOPE_ENUMERATOR)
+#undef RINGSCOPE_ENUMERATOR
 };
 using cudaError_t = cudaError;
 
 using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
-using cudaHostFn_t = void (*)(void*);
 
 enum cudaMemcpyKind {
-  cudaMemcpyHostToHost = 0,
   cudaMemcpyHostToDevice = 1,
   cudaMemcpyDeviceToHost = 2,
   cudaMemcpyDeviceToDevice = 3,
-  cudaMemcpyDefault = 4,
 };
 
 inline constexpr unsigned cudaStreamDefault = 0;
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaEventDefault = 0;
-inline constexpr unsigned cudaEventBlockingSync = 1;
 inline constexpr unsigned cudaEventDisableTiming = 2;
-inline constexpr unsigned cudaEventWaitDefault = 0;
-inline constexpr unsigned cudaHostAllocDefault = 0;
 
 enum cudaDeviceAttr {
-  cudaDevAttrMaxThreadsPerBlock = 1,
-  cudaDevAttrMaxSharedMemoryPerBlock = 8,
-  cudaDevAttrWarpSize = 10,
   cudaDevAttrMultiProcessorCount = 16,
-  cudaDevAttrL2CacheSize = 38,
-  cudaDevAttrMaxThreadsPerMultiProcessor = 39,
-  cudaDevAttrComputeCapabilityMajor = 75,
-  cudaDevAttrComputeCapabilityMinor = 76,
-  cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81,
-  cudaDevAttrMaxRegistersPerMultiprocessor = 82,
   cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
-};
-
-struct cudaDeviceProp {
-  char name[256];
-  std::size_t totalGlobalMem;
-  std::size_t sharedMemPerBlock;
-  std::size_t sharedMemPerBlockOptin;
-  std::size_t sharedMemPerMultiprocessor;
-  int regsPerBlock;
-  int regsPerMultiprocessor;
-  int warpSize;
-  int maxThreadsPerBlock;
-  int maxThreadsPerMultiProcessor;
-  int major;
-  int minor;
-  int multiProcessorCount;
-  int l2CacheSize;
-  int memoryBusWidth;
 };
 
 enum cudaFuncAttribute {
   cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
-  cudaFuncAttributePreferredSharedMemoryCarveout = 9,
 };
 
 struct cudaLaunchConfig_t {
@@ -106,24 +71,18 @@ struct cudaLaunchConfig_t {
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
-cudaError_t cudaPeekAtLastError();
 
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer);
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
-cudaError_t cudaDeviceReset();
-cudaError_t cudaRuntimeGetVersion(int* version);
-cudaError_t cudaDriverGetVersion(int* version);
 
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes);
 cudaError_t cudaFree(void* pointer);
 cudaError_t cudaMallocHost(void** pointer, std::size_t bytes);
-cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void* pointer);
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
@@ -143,17 +102,12 @@ cudaError_t cudaMallocHost(T** pointer, std::size_t bytes) {
   return cudaMallocHost(reinterpret_cast<void**>(pointer), bytes);
 }
 
-cudaError_t cudaStreamCreate(cudaStream_t* stream);
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority);
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
-cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument);
 
-cudaError_t cudaEventCreate(cudaEvent_t* event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
@@ -162,24 +116,12 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
 
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value);
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function,
-                                                          int block_threads,
-                                                          std::size_t dynamic_shared_bytes);
 
 template <class... Parameters>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute,
                                  int value) {
   return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
 }
-template <class... Parameters>
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
-                                                          void (*kernel)(Parameters...),
-                                                          int block_threads,
-                                                          std::size_t dynamic_shared_bytes) {
-  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-      blocks, reinterpret_cast<const void*>(kernel), block_threads, dynamic_shared_bytes);
-}
-
 namespace ringscope::cuda::model {
 
 // Enqueue body() for every thread of the grid. `function` is the key of cudaFuncSetAttribute.

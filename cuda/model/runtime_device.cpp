@@ -10,7 +10,6 @@
 namespace ringscope::cuda::model {
 namespace {
 
-constinit thread_local bool in_host_function = false;
 constinit thread_local int current_device = 0;
 
 constexpr std::uintptr_t no_stream = ~std::uintptr_t{0};
@@ -118,7 +117,7 @@ bool Device::run_one(Lock& lock) {
   Stream& stream = streams[key];
   stream.busy = true;  // the operation stays at the head meanwhile
   Operation& operation = stream.queue.front();
-  cudaError_t status = operation.is_kernel ? injected("kernel") : cudaSuccess;
+  cudaError_t status = operation.is_kernel ? failures.take("kernel") : cudaSuccess;
   std::string why = status == cudaSuccess ? "" : "a failure that was asked for";
   if (status == cudaSuccess && operation.run) {
     lock.unlock();
@@ -205,20 +204,6 @@ void Device::break_down(cudaError_t status, const std::string& why) {
   changed_.notify_all();
 }
 
-cudaError_t Device::injected(const std::string& name) {
-  for (auto failure = failures_.begin(); failure != failures_.end(); ++failure) {
-    if (failure->name != name || --failure->remaining > 0) continue;
-    const cudaError_t status = failure->status;
-    failures_.erase(failure);
-    return status;
-  }
-  return cudaSuccess;
-}
-
-void Device::inject(const std::string& name, int nth, cudaError_t status) {
-  failures_.push_back({name, nth, status});
-}
-
 void Device::set_seed(std::uint64_t seed) {
   random_ = Random{seed};
   favourite_ = 0;
@@ -241,15 +226,13 @@ void Device::reset(Lock& lock) {
   events.clear();
   allocations.clear();
   shared_limits.clear();
-  failures_.clear();
+  failures = {};
   closed_gates_ = 0;
   bytes_used = 0;
   memory_limit = default_memory;
   device_count = 1;
   current_device = 0;
   peers.clear();
-  major = 9;
-  minor = 0;
   set_seed(1);
   broken = cudaSuccess;
   fault.clear();
@@ -260,20 +243,11 @@ cudaError_t call(const char* name, bool always,
   if (in_kernel()) throw ModelError(std::string(name) + " called in a kernel");
   Device& device = Device::instance();
   Device::Lock lock(device.mutex);
-  if (in_host_function)
-    return note_error(
-        device.refuse(cudaErrorNotPermitted, std::string(name) + " in a host function"));
-  cudaError_t status = device.injected(name);
+  cudaError_t status = device.failures.take(name);
   if (status != cudaSuccess) return note_error(status);
   if (device.device_count == 0) return note_error(cudaErrorNoDevice);
   if (always || device.broken == cudaSuccess) status = body(device, lock);
   return note_error(device.broken != cudaSuccess ? device.broken : status);
-}
-
-void run_host_function(const std::function<void()>& function) {
-  in_host_function = true;
-  function();
-  in_host_function = false;
 }
 
 }  // namespace ringscope::cuda::model

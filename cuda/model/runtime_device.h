@@ -12,6 +12,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -84,6 +85,32 @@ class Allocation {
   unsigned char* data_;
 };
 
+// Calls that a test wants to fail. Status{} is success.
+template <class Status>
+class InjectedFailures {
+ public:
+  // Make the nth next call of `name` (1: the next) return `status`.
+  void add(const std::string& name, int nth, Status status) { all_.push_back({name, nth, status}); }
+  // Return the status of this call of `name`.
+  Status take(std::string_view name) {
+    for (auto failure = all_.begin(); failure != all_.end(); ++failure) {
+      if (failure->name != name || --failure->remaining > 0) continue;
+      const Status status = failure->status;
+      all_.erase(failure);
+      return status;
+    }
+    return Status{};
+  }
+
+ private:
+  struct Failure {
+    std::string name;
+    int remaining;
+    Status status;
+  };
+  std::vector<Failure> all_;
+};
+
 class Device {
  public:
   using Lock = std::unique_lock<std::mutex>;
@@ -119,10 +146,7 @@ class Device {
   cudaError_t refuse(cudaError_t status, const std::string& why);
   // Make `status` sticky and drop what is queued.
   void break_down(cudaError_t status, const std::string& why);
-  // Return the status that fail_call() has for this call of `name`, or cudaSuccess.
-  cudaError_t injected(const std::string& name);
   void set_seed(std::uint64_t seed);
-  void inject(const std::string& name, int nth, cudaError_t status);
   void reset(Lock& lock);
 
   // By handle; no handle is used twice. Handles below max_devices are the devices' default streams,
@@ -135,18 +159,11 @@ class Device {
   std::size_t memory_limit = default_memory;
   int device_count = 1;
   std::set<std::pair<int, int>> peers;  // (device, device whose memory it may reach)
-  int major = 9;
-  int minor = 0;
   cudaError_t broken = cudaSuccess;
   std::string fault;
+  InjectedFailures<cudaError_t> failures;
 
  private:
-  struct Failure {
-    std::string name;
-    int remaining;
-    cudaError_t status;
-  };
-
   Device() = default;
   std::uintptr_t choose();
   bool any_busy() const;
@@ -158,7 +175,6 @@ class Device {
   std::uintptr_t next_handle_ = 0;
   std::uintptr_t favourite_ = 0;  // stream that runs on while it can
   std::size_t favoured_for_ = 0;  // number of operations
-  std::vector<Failure> failures_;
   long long last_time_ = 0;
   int closed_gates_ = 0;
 };
@@ -170,8 +186,5 @@ cudaError_t call(const char* name, bool always,
 
 // Make `status` this thread's last error, if it is one, and return it.
 cudaError_t note_error(cudaError_t status);
-
-// Run `function` as CUDA runs host functions: calls of the API fail in it.
-void run_host_function(const std::function<void()>& function);
 
 }  // namespace ringscope::cuda::model

@@ -1,4 +1,4 @@
-// Decides which kernels may be launched, and how many blocks fit on a multiprocessor.
+// Decides which kernels may be launched.
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
@@ -63,9 +63,8 @@ using ringscope::cuda::model::call;
 using ringscope::cuda::model::Device;
 using ringscope::cuda::model::max_shared_bytes;
 
-cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute, int value) {
   return call("cudaFuncSetAttribute", false, [&](Device& device, Device::Lock&) {
-    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
     if (value < 0 || value > max_shared_bytes)
       return device.refuse(cudaErrorInvalidValue,
                            fmt::format("{} bytes of shared memory, a block has at most {}", value,
@@ -73,19 +72,4 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
     device.shared_limits[function] = value;
     return cudaSuccess;
   });
-}
-
-// Registers are unknown here, so a kernel counts as needing none.
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*,
-                                                          int block_threads,
-                                                          std::size_t dynamic_shared_bytes) {
-  return call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", false,
-              [&](Device& device, Device::Lock&) {
-                if (block_threads < 1 || block_threads > 1024)
-                  return device.refuse(cudaErrorInvalidValue, "occupancy: no such block");
-                const int warps = (block_threads + 31) / 32;
-                const std::size_t by_shared = 228 * 1024 / (dynamic_shared_bytes + 1024);
-                *blocks = std::min({32, 64 / warps, static_cast<int>(by_shared)});
-                return cudaSuccess;
-              });
 }

@@ -73,20 +73,8 @@ cudaError_t release(Device& device, MemoryKind kind, const char* name, void* poi
 }
 
 bool matches(cudaMemcpyKind kind, Place to, Place from) {
-  const bool to_device = to == Place::device, from_device = from == Place::device;
-  switch (kind) {
-    case cudaMemcpyHostToHost:
-      return !to_device && !from_device;
-    case cudaMemcpyHostToDevice:
-      return to_device && !from_device;
-    case cudaMemcpyDeviceToHost:
-      return !to_device && from_device;
-    case cudaMemcpyDeviceToDevice:
-      return to_device && from_device;
-    case cudaMemcpyDefault:
-      return true;
-  }
-  return false;
+  return (to == Place::device) == (kind != cudaMemcpyDeviceToHost) &&
+         (from == Place::device) == (kind != cudaMemcpyHostToDevice);
 }
 
 // Copy, and return when CUDA would: from pageable memory when it has been read, to pageable memory
@@ -192,10 +180,6 @@ cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) {
   return call("cudaMallocHost", false, [&](Device& device, Device::Lock&) {
     return allocate(device, MemoryKind::pinned, pointer, bytes);
   });
-}
-
-cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned) {
-  return cudaMallocHost(pointer, bytes);
 }
 
 cudaError_t cudaFreeHost(void* pointer) {

@@ -1,8 +1,6 @@
-// What the model's device reports about itself, and the settings of runtime.h.
+// What the model's device reports about itself and its errors, and the settings of runtime.h.
 #include <cuda_runtime.h>
 #include <fmt/format.h>
-
-#include <cstdio>
 
 #include "cuda/model/runtime.h"
 #include "cuda/model/runtime_device.h"
@@ -10,53 +8,9 @@
 namespace ringscope::cuda::model {
 namespace {
 
-constexpr int multiprocessors = 132;
-constexpr int l2_bytes = 50 * 1024 * 1024;
-constexpr int registers = 65536;
-constexpr int cuda_version = 13000;
-
 cudaError_t check_index(Device& device, int index) {
   if (index >= 0 && index < device.device_count) return cudaSuccess;
   return device.refuse(cudaErrorInvalidDevice, fmt::format("there is no device {}", index));
-}
-
-cudaError_t attribute(Device& device, int* value, cudaDeviceAttr which) {
-  switch (which) {
-    case cudaDevAttrMaxThreadsPerBlock:
-      *value = 1024;
-      return cudaSuccess;
-    case cudaDevAttrMaxSharedMemoryPerBlock:
-      *value = default_shared_bytes;
-      return cudaSuccess;
-    case cudaDevAttrWarpSize:
-      *value = 32;
-      return cudaSuccess;
-    case cudaDevAttrMultiProcessorCount:
-      *value = multiprocessors;
-      return cudaSuccess;
-    case cudaDevAttrL2CacheSize:
-      *value = l2_bytes;
-      return cudaSuccess;
-    case cudaDevAttrMaxThreadsPerMultiProcessor:
-      *value = 2048;
-      return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMajor:
-      *value = device.major;
-      return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMinor:
-      *value = device.minor;
-      return cudaSuccess;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-      *value = max_shared_bytes + 1024;
-      return cudaSuccess;
-    case cudaDevAttrMaxRegistersPerMultiprocessor:
-      *value = registers;
-      return cudaSuccess;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = max_shared_bytes;
-      return cudaSuccess;
-  }
-  return device.refuse(cudaErrorInvalidValue, "no such attribute of a device");
 }
 
 template <class F>
@@ -109,19 +63,12 @@ void set_memory_limit(std::size_t bytes) {
   with_device([=](Device& device, Device::Lock&) { device.memory_limit = bytes; });
 }
 
-void set_compute_capability(int major, int minor) {
-  with_device([=](Device& device, Device::Lock&) {
-    device.major = major;
-    device.minor = minor;
-  });
-}
-
 void set_device_count(int count) {
   with_device([=](Device& device, Device::Lock&) { device.device_count = count; });
 }
 
 void fail_call(const std::string& name, int nth, cudaError_t status) {
-  with_device([&](Device& device, Device::Lock&) { device.inject(name, nth, status); });
+  with_device([&](Device& device, Device::Lock&) { device.failures.add(name, nth, status); });
 }
 
 }  // namespace ringscope::cuda::model
@@ -129,6 +76,53 @@ void fail_call(const std::string& name, int nth, cudaError_t status) {
 namespace model = ringscope::cuda::model;
 using model::call;
 using model::Device;
+
+namespace {
+
+struct ErrorText {
+  cudaError_t error;
+  const char* name;
+  const char* text;
+};
+
+constexpr ErrorText error_texts[] = {
+#define RINGSCOPE_ERROR_TEXT(name, number, text) {name, #name, text},
+    RINGSCOPE_CUDA_ERRORS(RINGSCOPE_ERROR_TEXT)
+#undef RINGSCOPE_ERROR_TEXT
+};
+
+const ErrorText& text_of(cudaError_t error) {
+  static constexpr ErrorText unknown{cudaErrorUnknown, "unrecognized error code",
+                                     "unrecognized error code"};
+  for (const ErrorText& text : error_texts)
+    if (text.error == error) return text;
+  return unknown;
+}
+
+constinit thread_local cudaError_t last_error = cudaSuccess;
+
+}  // namespace
+
+namespace ringscope::cuda::model {
+
+cudaError_t note_error(cudaError_t status) {
+  if (status != cudaSuccess && status != cudaErrorNotReady) last_error = status;
+  return status;
+}
+
+}  // namespace ringscope::cuda::model
+
+const char* cudaGetErrorName(cudaError_t error) { return text_of(error).name; }
+const char* cudaGetErrorString(cudaError_t error) { return text_of(error).text; }
+
+// Return the last error. A sticky error belongs to every thread.
+cudaError_t cudaGetLastError() {
+  Device& device = Device::instance();
+  const std::lock_guard lock(device.mutex);
+  const cudaError_t error = device.broken != cudaSuccess ? device.broken : last_error;
+  last_error = cudaSuccess;
+  return error;
+}
 
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 0;
@@ -153,35 +147,12 @@ cudaError_t cudaGetDevice(int* index) {
   });
 }
 
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int index) {
-  return call("cudaGetDeviceProperties", false, [&](Device& device, Device::Lock&) {
-    if (const cudaError_t status = model::check_index(device, index); status != cudaSuccess)
-      return status;
-    *properties = {};
-    std::snprintf(properties->name, sizeof(properties->name), "host model");
-    properties->totalGlobalMem = device.memory_limit;
-    properties->sharedMemPerBlock = model::default_shared_bytes;
-    properties->sharedMemPerBlockOptin = model::max_shared_bytes;
-    properties->sharedMemPerMultiprocessor = model::max_shared_bytes + 1024;
-    properties->regsPerBlock = model::registers;
-    properties->regsPerMultiprocessor = model::registers;
-    properties->warpSize = 32;
-    properties->maxThreadsPerBlock = 1024;
-    properties->maxThreadsPerMultiProcessor = 2048;
-    properties->major = device.major;
-    properties->minor = device.minor;
-    properties->multiProcessorCount = model::multiprocessors;
-    properties->l2CacheSize = model::l2_bytes;
-    properties->memoryBusWidth = 5120;
-    return cudaSuccess;
-  });
-}
-
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int index) {
   return call("cudaDeviceGetAttribute", false, [&](Device& device, Device::Lock&) {
-    if (const cudaError_t status = model::check_index(device, index); status != cudaSuccess)
-      return status;
-    return model::attribute(device, value, which);
+    const cudaError_t status = model::check_index(device, index);
+    if (status == cudaSuccess)
+      *value = which == cudaDevAttrMultiProcessorCount ? 132 : model::max_shared_bytes;
+    return status;
   });
 }
 
@@ -205,20 +176,4 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
     return device.peers.emplace(Device::current(), peer).second ? cudaSuccess
                                                                 : cudaErrorPeerAccessAlreadyEnabled;
   });
-}
-
-cudaError_t cudaDeviceReset() {
-  model::reset_device();
-  return cudaSuccess;
-}
-
-// The version is known without a device.
-cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = model::cuda_version;
-  return cudaSuccess;
-}
-
-cudaError_t cudaDriverGetVersion(int* version) {
-  *version = model::cuda_version;
-  return cudaSuccess;
 }

@@ -18,45 +18,17 @@ cudaError_t no_handle(Device& device, const char* name, const char* kind) {
                        fmt::format("{}: no such {}, or it is destroyed", name, kind));
 }
 
-cudaError_t query(Device& device, Device::Lock& lock, const MarkerPtr& marker) {
-  // Run something, so that a thread that polls gets an answer in the end.
-  if (marker && !marker->done) device.run_one(lock);
-  return !marker || marker->done ? cudaSuccess : cudaErrorNotReady;
-}
+}  // namespace
 
-cudaError_t create_stream(const char* name, cudaStream_t* stream, unsigned flags) {
-  return call(name, false, [&](Device& device, Device::Lock&) {
+// Priorities have no effect, because no program may rely on them.
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  return call("cudaStreamCreateWithPriority", false, [&](Device& device, Device::Lock&) {
     const std::uintptr_t handle = device.new_handle();
     device.streams[handle].device = Device::current();
     device.streams[handle].blocking = (flags & cudaStreamNonBlocking) == 0;
     *stream = reinterpret_cast<cudaStream_t>(handle);
     return cudaSuccess;
   });
-}
-
-cudaError_t create_event(const char* name, cudaEvent_t* event, unsigned flags) {
-  return call(name, false, [&](Device& device, Device::Lock&) {
-    const std::uintptr_t handle = device.new_handle();
-    device.events[handle].device = Device::current();
-    device.events[handle].timing = (flags & cudaEventDisableTiming) == 0;
-    *event = reinterpret_cast<cudaEvent_t>(handle);
-    return cudaSuccess;
-  });
-}
-
-}  // namespace
-
-cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  return create_stream("cudaStreamCreate", stream, cudaStreamDefault);
-}
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  return create_stream("cudaStreamCreateWithFlags", stream, flags);
-}
-
-// Priorities have no effect, because no program may rely on them.
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
-  return create_stream("cudaStreamCreateWithPriority", stream, flags);
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
@@ -87,14 +59,6 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   });
 }
 
-cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  return call("cudaStreamQuery", false, [&](Device& device, Device::Lock& lock) {
-    const Stream* known = device.stream(stream);
-    if (known == nullptr) return no_handle(device, "cudaStreamQuery", "stream");
-    return query(device, lock, MarkerPtr(known->last));
-  });
-}
-
 // Wait for the record that is the latest now. An event without one causes no wait.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   return call("cudaStreamWaitEvent", false, [&](Device& device, Device::Lock&) {
@@ -110,21 +74,6 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   });
 }
 
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
-  return call("cudaLaunchHostFunc", false, [&](Device& device, Device::Lock&) {
-    if (device.stream(stream) == nullptr) return no_handle(device, "cudaLaunchHostFunc", "stream");
-    if (function == nullptr) return device.refuse(cudaErrorInvalidValue, "no host function");
-    Operation operation;
-    operation.name = "cudaLaunchHostFunc";
-    operation.names = {{reinterpret_cast<std::uintptr_t>(argument), 1}};
-    operation.run = [function, argument] {
-      ringscope::cuda::model::run_host_function([&] { function(argument); });
-    };
-    device.enqueue(stream, std::move(operation));
-    return cudaSuccess;
-  });
-}
-
 cudaError_t cudaDeviceSynchronize() {
   return call("cudaDeviceSynchronize", false, [](Device& device, Device::Lock& lock) {
     std::vector<MarkerPtr> lasts;
@@ -135,12 +84,14 @@ cudaError_t cudaDeviceSynchronize() {
   });
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  return create_event("cudaEventCreate", event, cudaEventDefault);
-}
-
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
-  return create_event("cudaEventCreateWithFlags", event, flags);
+  return call("cudaEventCreateWithFlags", false, [&](Device& device, Device::Lock&) {
+    const std::uintptr_t handle = device.new_handle();
+    device.events[handle].device = Device::current();
+    device.events[handle].timing = (flags & cudaEventDisableTiming) == 0;
+    *event = reinterpret_cast<cudaEvent_t>(handle);
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -181,7 +132,10 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return call("cudaEventQuery", false, [&](Device& device, Device::Lock& lock) {
     const Event* known = device.event(event);
     if (known == nullptr) return no_handle(device, "cudaEventQuery", "event");
-    return query(device, lock, MarkerPtr(known->record));
+    // Run something, so that a thread that polls gets an answer in the end.
+    const MarkerPtr record = known->record;
+    if (record && !record->done) device.run_one(lock);
+    return !record || record->done ? cudaSuccess : cudaErrorNotReady;
   });
 }
 

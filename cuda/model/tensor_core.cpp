@@ -10,25 +10,12 @@
 #include <memory>
 #include <vector>
 
-#include "cuda/model/simt.h"
+#include "cuda/model/hopper.h"
 
 namespace ringscope::cuda::model {
 namespace {
 
 constexpr std::size_t chunk_bytes = 16;
-
-bool in_shared(const void* pointer, std::size_t bytes) {
-  const auto at = reinterpret_cast<std::uintptr_t>(pointer);
-  const auto begin = reinterpret_cast<std::uintptr_t>(shared_bytes());
-  return at >= begin && at + bytes <= begin + shared_size();
-}
-
-void check_shared_chunk(const char* instruction, const void* pointer) {
-  if (!in_shared(pointer, chunk_bytes))
-    throw ModelError(fmt::format("{}: an address outside of shared memory", instruction));
-  if (reinterpret_cast<std::uintptr_t>(pointer) % chunk_bytes != 0)
-    throw ModelError(fmt::format("{}: an address that is not a multiple of 16", instruction));
-}
 
 struct AsyncCopy {
   void* shared;
@@ -97,10 +84,12 @@ int conflicts_of(const std::array<const unsigned char*, 8>& rows) {
 }  // namespace
 
 void cp_async_16(void* shared, const void* global, bool valid) {
-  check_shared_chunk("cp.async", shared);
+  check_shared(shared, chunk_bytes, chunk_bytes, "cp.async's target");
   if (reinterpret_cast<std::uintptr_t>(global) % chunk_bytes != 0)
     throw ModelError("cp.async: a global address that is not a multiple of 16");
-  if (valid && in_shared(global, 1)) throw ModelError("cp.async: the source lies in shared memory");
+  const auto* const source = static_cast<const unsigned char*>(global);
+  if (valid && shared_bytes() <= source && source < shared_bytes() + shared_size())
+    throw ModelError("cp.async: the source lies in shared memory");
   copy_groups().add({shared, global, valid});
 }
 
@@ -108,12 +97,10 @@ void cp_async_commit() { copy_groups().commit(); }
 
 void cp_async_wait(int pending) { copy_groups().wait(pending); }
 
-void ldmatrix(std::uint32_t* r, int squares, const void* shared_row, bool transposed) {
-  const bool address_counts = lane() < 8 * squares;
-  if (address_counts) check_shared_chunk("ldmatrix", shared_row);
-  const char* kind = squares == 4 ? (transposed ? "ldmatrix.x4.trans" : "ldmatrix.x4")
-                                  : (transposed ? "ldmatrix.x2.trans" : "ldmatrix.x2");
-  const unsigned char* given = warp_exchange(kind, &shared_row, sizeof shared_row);
+void ldmatrix_x4(std::uint32_t (&r)[4], const void* shared_row, bool transposed) {
+  check_shared(shared_row, chunk_bytes, chunk_bytes, "ldmatrix's row");
+  const unsigned char* given = warp_exchange(transposed ? "ldmatrix.x4.trans" : "ldmatrix.x4",
+                                             &shared_row, sizeof shared_row);
   const auto row_of = [&](int square, int row) {
     const unsigned char* address;
     std::memcpy(&address, given + (8 * square + row) * sizeof address, sizeof address);
@@ -125,7 +112,7 @@ void ldmatrix(std::uint32_t* r, int squares, const void* shared_row, bool transp
     return bits;
   };
   const int across = lane() / 4, along = 2 * (lane() % 4);
-  for (int square = 0; square < squares; ++square) {
+  for (int square = 0; square < 4; ++square) {
     r[square] = transposed ? value(square, along, across) | value(square, along + 1, across) << 16
                            : value(square, across, along) | value(square, across, along + 1) << 16;
     if (lane() != 0) continue;

@@ -1,4 +1,4 @@
-// Models cp.async, ldmatrix and mma.sync (cuda/ptx/tensor_core.h, tensor_core.h), with fragments
+// Models cp.async, ldmatrix and mma.sync (cuda/ptx/tensor_core.h), with fragments
 // laid out as the PTX ISA draws them. Misuse is a ModelError. Threads of a running block call it.
 #pragma once
 
@@ -15,9 +15,8 @@ void cp_async_16(void* shared, const void* global, bool valid);
 void cp_async_commit();
 void cp_async_wait(int pending);
 
-// Load `squares` squares, 4 or 2, into r[0 .. squares). As on a device, the addresses of other
-// lanes are ignored.
-void ldmatrix(std::uint32_t* r, int squares, const void* shared_row, bool transposed);
+// Load four squares.
+void ldmatrix_x4(std::uint32_t (&r)[4], const void* shared_row, bool transposed);
 
 // Compute d += a b. Products are exact in f32 and are added to d one by one, k ascending.
 void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,

@@ -12,21 +12,10 @@ namespace {
 #ifdef RINGSCOPE_MODEL
 
 NcclLibrary open_library() {
-  static const NcclApi api{&ncclGetVersion,
-                           &ncclGetUniqueId,
-                           &ncclCommInitRankConfig,
-                           &ncclCommFinalize,
-                           &ncclCommDestroy,
-                           &ncclCommAbort,
-                           &ncclCommGetAsyncError,
-                           &ncclGetErrorString,
-                           &ncclGetLastError,
-                           &ncclSend,
-                           &ncclRecv,
-                           &ncclGroupStart,
-                           &ncclGroupEnd,
-                           &ncclCommRegister,
+#define RINGSCOPE_ADDRESS(member, function) &function,
+  static const NcclApi api{RINGSCOPE_NCCL_FUNCTIONS(RINGSCOPE_ADDRESS) & ncclCommRegister,
                            &ncclCommDeregister};
+#undef RINGSCOPE_ADDRESS
   return {&api, "", ""};
 }
 
@@ -65,19 +54,9 @@ NcclLibrary open_library() {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)> >(dlsym(library, name));
     if (function == nullptr && needed) missing = name;
   };
-  find(api.get_version, "ncclGetVersion");
-  find(api.get_unique_id, "ncclGetUniqueId");
-  find(api.comm_init_rank_config, "ncclCommInitRankConfig");
-  find(api.comm_finalize, "ncclCommFinalize");
-  find(api.comm_destroy, "ncclCommDestroy");
-  find(api.comm_abort, "ncclCommAbort");
-  find(api.comm_get_async_error, "ncclCommGetAsyncError");
-  find(api.get_error_string, "ncclGetErrorString");
-  find(api.get_last_error, "ncclGetLastError");
-  find(api.send, "ncclSend");
-  find(api.recv, "ncclRecv");
-  find(api.group_start, "ncclGroupStart");
-  find(api.group_end, "ncclGroupEnd");
+#define RINGSCOPE_FIND(member, function) find(api.member, #function);
+  RINGSCOPE_NCCL_FUNCTIONS(RINGSCOPE_FIND)
+#undef RINGSCOPE_FIND
   find(api.comm_register, "ncclCommRegister", false);
   find(api.comm_deregister, "ncclCommDeregister", false);
   if (!missing.empty())

@@ -11,21 +11,27 @@
 
 namespace ringscope::cuda {
 
+// The functions that every NCCL of 2.14 or later has: FORM(member, function).
+#define RINGSCOPE_NCCL_FUNCTIONS(FORM)                \
+  FORM(get_version, ncclGetVersion)                   \
+  FORM(get_unique_id, ncclGetUniqueId)                \
+  FORM(comm_init_rank_config, ncclCommInitRankConfig) \
+  FORM(comm_finalize, ncclCommFinalize)               \
+  FORM(comm_destroy, ncclCommDestroy)                 \
+  FORM(comm_abort, ncclCommAbort)                     \
+  FORM(comm_get_async_error, ncclCommGetAsyncError)   \
+  FORM(get_error_string, ncclGetErrorString)          \
+  FORM(get_last_error, ncclGetLastError)              \
+  FORM(send, ncclSend)                                \
+  FORM(recv, ncclRecv)                                \
+  FORM(group_start, ncclGroupStart)                   \
+  FORM(group_end, ncclGroupEnd)
+
 // Members have NCCL's names without "nccl".
 struct NcclApi {
-  decltype(&::ncclGetVersion) get_version = nullptr;
-  decltype(&::ncclGetUniqueId) get_unique_id = nullptr;
-  decltype(&::ncclCommInitRankConfig) comm_init_rank_config = nullptr;
-  decltype(&::ncclCommFinalize) comm_finalize = nullptr;
-  decltype(&::ncclCommDestroy) comm_destroy = nullptr;
-  decltype(&::ncclCommAbort) comm_abort = nullptr;
-  decltype(&::ncclCommGetAsyncError) comm_get_async_error = nullptr;
-  decltype(&::ncclGetErrorString) get_error_string = nullptr;
-  decltype(&::ncclGetLastError) get_last_error = nullptr;
-  decltype(&::ncclSend) send = nullptr;
-  decltype(&::ncclRecv) recv = nullptr;
-  decltype(&::ncclGroupStart) group_start = nullptr;
-  decltype(&::ncclGroupEnd) group_end = nullptr;
+#define RINGSCOPE_MEMBER(member, function) decltype(&::function) member = nullptr;
+  RINGSCOPE_NCCL_FUNCTIONS(RINGSCOPE_MEMBER)
+#undef RINGSCOPE_MEMBER
   // Null before NCCL 2.19.
   decltype(&::ncclCommRegister) comm_register = nullptr;
   decltype(&::ncclCommDeregister) comm_deregister = nullptr;

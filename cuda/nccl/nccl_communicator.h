@@ -11,6 +11,7 @@
 #pragma once
 
 #include "core/ring/seams.h"
+#include "core/run/run.h"
 #include "core/trace/event.h"
 #include "cuda/base/stream.h"
 #include "cuda/nccl/nccl_world.h"
@@ -24,6 +25,20 @@ namespace ringscope::cuda {
 // 0.
 void split_waiting_from_transfer(Recording& recording);
 
+// Return run(), whose recording, also that of a RunFailure, gets the transfers' times.
+template <class Run>
+RingRun with_transfer_times(Run&& run) {
+  try {
+    RingRun done = run();
+    split_waiting_from_transfer(done.recording);
+    return done;
+  } catch (const RunFailure& failure) {
+    Recording recording = failure.recording();
+    split_waiting_from_transfer(recording);
+    throw RunFailure(failure, std::move(recording));
+  }
+}
+
 // ---
 // NcclCommunicator is a Communicator over NCCL. A hop is one group of a send to the next rank and a
 // receive from the previous one. It runs on its own high-priority stream, beside the kernels.
@@ -36,7 +51,7 @@ void split_waiting_from_transfer(Recording& recording);
 //
 // exchange() enqueues all of it before it returns, so before the kernel of the same step: a grid
 // that fills the GPU would keep a later transfer from starting. (For the same reason a persistent
-// grid leaves multiprocessors to the transfers; nccl_setup.h.)
+// grid leaves multiprocessors to the transfers; nccl_engine.h.)
 //
 // Both sides compute both sizes by formula, and only the blocks are sent, so NCCL cannot notice
 // that ranks disagree. Parts of different sizes or in another order hang until a watchdog misses

@@ -1,48 +1,39 @@
-// Runs ranks on GPUs that NCCL joins. Each rank has a compute stream, a transfer stream, its memory
-// and its clock on its own GPU.
+// Runs ranks on GPUs that NCCL joins. Each rank has its own clock. NCCL's kernels take whole
+// multiprocessors. A persistent grid (07) occupies each one until all work is done, so a transfer
+// that finds none free waits for the whole step. Therefore 07 leaves a margin, which costs its
+// share of the kernel's speed. Other kernels free multiprocessors all the time and need no margin.
 #pragma once
 
+#include <map>
 #include <memory>
 
-#include "core/run/engine.h"
 #include "core/run/faulty_ring.h"
-#include "cuda/kernels/autotune.h"
 #include "cuda/nccl/nccl_world.h"
-#include "cuda/ring/activity.h"
-#include "cuda/ring/choose_kernels.h"
+#include "cuda/nccl/run_on_nccl.h"
+#include "cuda/ring/device_engine.h"
 
 namespace ringscope::cuda {
 
-class NcclEngine : public Engine {
+class NcclEngine : public DeviceEngine {
  public:
-  // All arguments must outlive the engine. `activities` may be null (device_recording.h).
-  // `register_buffers` registers KV buffers and gradients with NCCL where NCCL supports it.
-  NcclEngine(NcclWorld& world, const ChosenKernels& kernels, Autotuner& tuner,
-             ActivityLog* activities, bool register_buffers, RankLives lives)
-      : world_(world),
-        kernels_(kernels),
-        tuner_(tuner),
-        activities_(activities),
-        register_buffers_(register_buffers),
-        lives_(lives) {}
+  // `world` and `setup` must outlive the engine. A process has one margin: that of its last engine.
+  NcclEngine(NcclWorld& world, DeviceSetup& setup, const NcclOptions& options, RankLives lives);
 
   std::string_view name() const override { return "nccl"; }
-  // The memory of the first GPU; memory_of() gives each rank's.
-  MemorySpace& memory() override { return device_memory(); }
   MemorySpace& memory_of(int rank) override { return world_.memory_of(rank); }
   std::string notes() const override;
   bool has_pulses() const override { return true; }
-  std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override;
   void fail(const RunError& error) override { world_.fail(error); }
   void throw_if_failed() override { world_.throw_if_failed(); }
 
  private:
+  int device_of(int rank) override { return world_.device_of(rank); }
+  Link link(Rank& rank) override;
+
   NcclWorld& world_;
-  ChosenKernels kernels_;
-  Autotuner& tuner_;
-  ActivityLog* activities_;
   bool register_buffers_;
   RankLives lives_;
+  std::map<int, DeviceClock> clocks_;  // by rank
 };
 
 }  // namespace ringscope::cuda

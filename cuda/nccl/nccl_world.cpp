@@ -31,12 +31,12 @@ ncclUniqueId new_nccl_id() {
   return id;
 }
 
-NcclWorld::NcclWorld(const ncclUniqueId& id, int world_size, const std::vector<NcclSeat>& seats,
+NcclWorld::NcclWorld(const ncclUniqueId& id, int world_size, const std::vector<RankSeat>& seats,
                      const NcclLimits& limits, GiveUp failed_elsewhere)
     : world_size_(world_size),
       failed_elsewhere_(std::move(failed_elsewhere)),
       give_up_([this] { throw_if_failed(); }) {
-  for (const NcclSeat& seat : seats)
+  for (const RankSeat& seat : seats)
     places_.push_back(
         {seat.rank, seat.device, std::make_unique<MemoryOfDevice>(seat.device), nullptr});
   connect(id, limits);

@@ -10,22 +10,17 @@
 #include <thread>
 #include <vector>
 
-#include "cuda/base/current_device.h"
+#include "cuda/base/device_memory.h"
 #include "cuda/nccl/nccl_connection.h"
+#include "cuda/ring/device_engine.h"
 
 namespace ringscope::cuda {
-
-// A rank of this process, and its GPU.
-struct NcclSeat {
-  int rank = 0;
-  int device = 0;
-};
 
 class NcclWorld {
  public:
   // Connect, with a first small hop because NCCL sets up a channel on first use. `failed_elsewhere`
   // may be empty; it throws the RunError of a run that other processes have ended. Throws RunError.
-  NcclWorld(const ncclUniqueId& id, int world_size, const std::vector<NcclSeat>& seats,
+  NcclWorld(const ncclUniqueId& id, int world_size, const std::vector<RankSeat>& seats,
             const NcclLimits& limits, GiveUp failed_elsewhere = {});
   // Close in good order, or abort after a failure.
   ~NcclWorld();

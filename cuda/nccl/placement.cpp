@@ -1,9 +1,12 @@
 #include "cuda/nccl/placement.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,10 +14,48 @@
 #include "core/base/error.h"
 #include "core/cost/hardware.h"
 #include "core/cost/time.h"
+#include "cuda/base/check.h"
 #include "cuda/base/device_info.h"
 #include "cuda/nccl/nccl_api.h"
 
 namespace ringscope::cuda {
+
+namespace {
+
+// Containers may share a host name, and machines a boot id, so use both.
+std::string machine_name() {
+  std::array<char, 256> host{};
+  static_cast<void>(gethostname(host.data(), host.size() - 1));
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  return std::string(host.data()) + " " + boot;
+}
+
+// Return a name that is the same for one GPU (or part of one) in all processes.
+std::string gpu_name(int device) {
+#ifdef RINGSCOPE_MODEL
+  return fmt::format("model {}", device);
+#else
+  cudaDeviceProp properties{};
+  RINGSCOPE_CUDA(cudaGetDeviceProperties(&properties, device));
+  std::string name;
+  for (const char byte : properties.uuid.bytes)
+    name += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return name;
+#endif
+}
+
+}  // namespace
+
+RankGpus visible_gpus(std::string& why_not) {
+  RankGpus seen{machine_name(), {}};
+  const DeviceQuery first = query_device();
+  why_not = first.why_not;
+  int devices = 0;
+  if (!first.device || cudaGetDeviceCount(&devices) != cudaSuccess) return seen;
+  for (int device = 0; device < devices; ++device) seen.gpus.push_back(gpu_name(device));
+  return seen;
+}
 
 Placement place_ranks(std::span<const RankGpus> ranks) {
   Placement placement;

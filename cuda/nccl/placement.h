@@ -22,6 +22,10 @@ struct RankGpus {
   bool operator==(const RankGpus&) const = default;
 };
 
+// Return this process's machine and GPUs. When no GPU can be used, RankGpus::gpus is empty and
+// `why_not` says why.
+RankGpus visible_gpus(std::string& why_not);
+
 struct Placement {
   std::vector<int> devices;  // one per rank: its GPU's index in its process
   bool shares_gpus = false;  // whether some GPU has several ranks

@@ -14,35 +14,30 @@
 namespace ringscope::cuda {
 
 // ---
-// The messages that the processes of a run exchange before they connect, as lines of text.
+// What a process tells the others before they connect.
 
-struct RankReport {
+struct GpuReport {
   RankGpus gpus;
   int nccl_version = 0;
   std::string why_not;  // one line on why the rank cannot take part; empty when it can
 
-  bool operator==(const RankReport&) const = default;
+  bool operator==(const GpuReport&) const = default;
 };
 
-// Write a report as one line, without its end, and join lines to one text.
-std::string to_line(const RankReport& report);
-std::string joined(const std::vector<std::string>& lines);
-// Throws RunError when `text` is not what joined() made.
-std::vector<RankReport> reports_of(const std::string& text);
+// Pack a report. reports_of() reads the packed reports of all ranks, one after the other, in order
+// of rank. It throws RunError when `bytes` are not that.
+std::string pack(const GpuReport& report);
+std::vector<GpuReport> reports_of(std::string_view bytes, int world_size);
 
 // Throw a RunError naming the lowest rank that cannot take part or has another NCCL than rank 0.
-void check_reports(const std::vector<RankReport>& reports);
-
-std::string to_hex(const ncclUniqueId& id);
-// Throws RunError when `hex` is not an id.
-ncclUniqueId id_of_hex(std::string_view hex);
+void check_reports(const std::vector<GpuReport>& reports);
 
 // ---
 // Readies the processes of a run, one per rank, before they connect. Over the lifeline, they tell
 // each other what they have, learn which GPU each gets, and share NCCL's id.
 
 struct ProcessSeat {
-  NcclSeat seat;
+  RankSeat seat;
   Placement placement;  // of all ranks
 };
 

@@ -45,39 +45,4 @@ __device__ __forceinline__ std::uint32_t pack(float low, float high) {
 #endif
 }
 
-template <class Element>
-__device__ __forceinline__ float to_f32(Element value) {
-  static_assert(is_half_type<Element>);
-#ifndef RINGSCOPE_MODEL
-  if constexpr (std::is_same_v<Element, f16>) {
-    float result;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
-    return result;
-  }
-#endif
-  return value.to_float();
-}
-
-template <class Element>
-__device__ __forceinline__ Element from_f32(float value) {
-  static_assert(is_half_type<Element>);
-#ifdef RINGSCOPE_MODEL
-  return Element::from_float(value);
-#else
-  Element result;
-  if constexpr (std::is_same_v<Element, bf16>)
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
-  else
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
-  return result;
-#endif
-}
-
-// Split a packed register into its two values.
-template <class Element>
-__device__ __forceinline__ void unpack(std::uint32_t pair, float& low, float& high) {
-  low = to_f32(Element{static_cast<std::uint16_t>(pair)});
-  high = to_f32(Element{static_cast<std::uint16_t>(pair >> 16)});
-}
-
 }  // namespace ringscope::cuda::ptx

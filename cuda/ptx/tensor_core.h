@@ -11,9 +11,6 @@
 #include "cuda/model/tensor_core.h"
 #endif
 
-#ifdef RINGSCOPE_MODEL
-#endif
-
 namespace ringscope::cuda::ptx {
 
 // ---
@@ -62,7 +59,7 @@ __device__ __forceinline__ void cp_async_wait() {
 // each, aligned to 16). r[i] becomes columns 2 (lane % 4) and + 1 of row lane / 4 of square i.
 __device__ __forceinline__ void ldmatrix_x4(std::uint32_t (&r)[4], const void* shared_row) {
 #ifdef RINGSCOPE_MODEL
-  model::ldmatrix(r, 4, shared_row, false);
+  model::ldmatrix_x4(r, shared_row, false);
 #else
   const auto row = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared_row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -75,7 +72,7 @@ __device__ __forceinline__ void ldmatrix_x4(std::uint32_t (&r)[4], const void* s
 // Likewise, with every square transposed: r[i] is rows 2 (lane % 4) and + 1 of column lane / 4.
 __device__ __forceinline__ void ldmatrix_x4_trans(std::uint32_t (&r)[4], const void* shared_row) {
 #ifdef RINGSCOPE_MODEL
-  model::ldmatrix(r, 4, shared_row, true);
+  model::ldmatrix_x4(r, shared_row, true);
 #else
   const auto row = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared_row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"

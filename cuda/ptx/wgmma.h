@@ -88,19 +88,14 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
 #define RINGSCOPE_R72 RINGSCOPE_R64 ", %64, %65, %66, %67, %68, %69, %70, %71"
 #define RINGSCOPE_R80 RINGSCOPE_R72 ", %72, %73, %74, %75, %76, %77, %78, %79"
 #define RINGSCOPE_R88 RINGSCOPE_R80 ", %80, %81, %82, %83, %84, %85, %86, %87"
-#define RINGSCOPE_R96 RINGSCOPE_R88 ", %88, %89, %90, %91, %92, %93, %94, %95"
 
 #define RINGSCOPE_F8(i)                                                                       \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
       "+f"(d[i + 6]), "+f"(d[i + 7])
-#define RINGSCOPE_F16 RINGSCOPE_F8(0), RINGSCOPE_F8(8)
-#define RINGSCOPE_F32 RINGSCOPE_F16, RINGSCOPE_F8(16), RINGSCOPE_F8(24)
+#define RINGSCOPE_F32 RINGSCOPE_F8(0), RINGSCOPE_F8(8), RINGSCOPE_F8(16), RINGSCOPE_F8(24)
 #define RINGSCOPE_F40 RINGSCOPE_F32, RINGSCOPE_F8(32)
-#define RINGSCOPE_F48 RINGSCOPE_F40, RINGSCOPE_F8(40)
-#define RINGSCOPE_F64 RINGSCOPE_F48, RINGSCOPE_F8(48), RINGSCOPE_F8(56)
-#define RINGSCOPE_F80 RINGSCOPE_F64, RINGSCOPE_F8(64), RINGSCOPE_F8(72)
-#define RINGSCOPE_F88 RINGSCOPE_F80, RINGSCOPE_F8(80)
-#define RINGSCOPE_F96 RINGSCOPE_F88, RINGSCOPE_F8(88)
+#define RINGSCOPE_F64 RINGSCOPE_F40, RINGSCOPE_F8(40), RINGSCOPE_F8(48), RINGSCOPE_F8(56)
+#define RINGSCOPE_F88 RINGSCOPE_F64, RINGSCOPE_F8(64), RINGSCOPE_F8(72), RINGSCOPE_F8(80)
 
 // One instruction for N columns and COUNT = N/2 accumulators. The inputs' operand numbers follow.
 // `accumulate` is the predicate scale-d; without it D = A B.
@@ -124,14 +119,10 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
 
 // Every size that kernels use: FORM(N, type, N/2, then the operand numbers from N/2 on).
 #define RINGSCOPE_WGMMA_SIZES(FORM, TYPE)                                         \
-  if constexpr (kColumns == 32) FORM(32, TYPE, 16, 16, 17, 18, 19, 20, 21, 22);   \
   if constexpr (kColumns == 64) FORM(64, TYPE, 32, 32, 33, 34, 35, 36, 37, 38);   \
   if constexpr (kColumns == 80) FORM(80, TYPE, 40, 40, 41, 42, 43, 44, 45, 46);   \
-  if constexpr (kColumns == 96) FORM(96, TYPE, 48, 48, 49, 50, 51, 52, 53, 54);   \
   if constexpr (kColumns == 128) FORM(128, TYPE, 64, 64, 65, 66, 67, 68, 69, 70); \
-  if constexpr (kColumns == 160) FORM(160, TYPE, 80, 80, 81, 82, 83, 84, 85, 86); \
-  if constexpr (kColumns == 176) FORM(176, TYPE, 88, 88, 89, 90, 91, 92, 93, 94); \
-  if constexpr (kColumns == 192) FORM(192, TYPE, 96, 96, 97, 98, 99, 100, 101, 102)
+  if constexpr (kColumns == 176) FORM(176, TYPE, 88, 88, 89, 90, 91, 92, 93, 94)
 
 #define RINGSCOPE_WGMMA_SHARED_7(N, TYPE, COUNT, A, B, ACC, TRANS_A, TRANS_B, UNUSED_1, UNUSED_2) \
   RINGSCOPE_WGMMA_SHARED(N, TYPE, COUNT, A, B, ACC, TRANS_A, TRANS_B)
@@ -140,8 +131,7 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
 
 template <int kColumns>
 inline constexpr bool kIsWgmmaSize =
-    kColumns == 32 || kColumns == 64 || kColumns == 80 || kColumns == 96 || kColumns == 128 ||
-    kColumns == 160 || kColumns == 176 || kColumns == 192;
+    kColumns == 64 || kColumns == 80 || kColumns == 128 || kColumns == 176;
 
 // Compute D = A B (+ D when `accumulate`) with both operands in shared memory, given by their
 // descriptors. T is bf16 or f16.
@@ -181,33 +171,5 @@ __device__ __forceinline__ void wgmma_registers(float (&d)[kColumns / 2],
   }
 #endif
 }
-
-#ifndef RINGSCOPE_MODEL
-#undef RINGSCOPE_R8
-#undef RINGSCOPE_R16
-#undef RINGSCOPE_R24
-#undef RINGSCOPE_R32
-#undef RINGSCOPE_R40
-#undef RINGSCOPE_R48
-#undef RINGSCOPE_R56
-#undef RINGSCOPE_R64
-#undef RINGSCOPE_R72
-#undef RINGSCOPE_R80
-#undef RINGSCOPE_R88
-#undef RINGSCOPE_R96
-#undef RINGSCOPE_F8
-#undef RINGSCOPE_F16
-#undef RINGSCOPE_F32
-#undef RINGSCOPE_F40
-#undef RINGSCOPE_F48
-#undef RINGSCOPE_F64
-#undef RINGSCOPE_F80
-#undef RINGSCOPE_F88
-#undef RINGSCOPE_F96
-#undef RINGSCOPE_WGMMA_SHARED
-#undef RINGSCOPE_WGMMA_REGISTERS
-#undef RINGSCOPE_WGMMA_SIZES
-#undef RINGSCOPE_WGMMA_SHARED_7
-#endif
 
 }  // namespace ringscope::cuda::ptx

@@ -2,7 +2,6 @@
 
 #include "cuda/base/check.h"
 #include "cuda/base/range.h"
-#include "cuda/kernels/allowed_rows.h"
 #include "cuda/kernels/row_kernels.h"
 #include "cuda/ring/device_communicator.h"
 
@@ -41,7 +40,7 @@ Completion CudaBackend::attend(const StepInfo& step, const Region& region, const
                                const KvBlock& block, const SoftmaxState& state,
                                const Completion& after) {
   const Range range("attend");
-  const ForwardKernel& kernel = *kernels_.kernels.forward;
+  const Kernel& kernel = *kernels_.kernels.forward;
   const int tile = kernels_.forward_tiles.at(static_cast<std::size_t>(step.step));
   if (skips(step, region, kernel, tile)) {
     wait_on(stream(), after);
@@ -89,7 +88,7 @@ Completion CudaBackend::attend_backward(const StepInfo& step, const Region& regi
                                         const BackwardState& state, const KvGradient& gradient,
                                         const Completion& after) {
   const Range range("attend_backward");
-  const BackwardKernel& kernel = *kernels_.kernels.backward;
+  const Kernel& kernel = *kernels_.kernels.backward;
   const int tile = kernels_.backward_tiles.at(static_cast<std::size_t>(step.step));
   const Index kv_values = params_.kv_values(block.rows);
   if (skips(step, region, kernel, tile)) {
@@ -163,7 +162,6 @@ std::vector<BlockStats> CudaBackend::all_stats(Pass pass) const {
 }
 
 // Whether the step needs no kernel. If so, count the tiles that a kernel would have skipped.
-template <class Kernel>
 bool CudaBackend::skips(const StepInfo& step, const Region& region, const Kernel& kernel,
                         int tile) {
   last_step_ = step;

@@ -13,15 +13,9 @@
 #include "core/ring/seams.h"
 #include "cuda/base/stream.h"
 #include "cuda/kernels/ring_step.h"
-#include "cuda/ring/choose_kernels.h"
+#include "cuda/ring/rank_kernels.h"
 
 namespace ringscope::cuda {
-
-// The kernels that a rank runs and, for each step of a pass, which of the kernel's tiles.
-struct RankKernels {
-  ChosenKernels kernels;
-  std::vector<int> forward_tiles, backward_tiles;
-};
 
 class CudaBackend : public BlockBackend {
  public:
@@ -54,7 +48,6 @@ class CudaBackend : public BlockBackend {
   cudaStream_t stream() const { return stream_.get(); }
 
  private:
-  template <class Kernel>
   bool skips(const StepInfo& step, const Region& region, const Kernel& kernel, int tile);
   Completion end() const;
   Region on_device(const Region& region) const;

@@ -13,7 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/ring/seams.h"
-#include "cuda/base/current_device.h"
+#include "cuda/base/device_memory.h"
 #include "cuda/base/stream.h"
 #include "cuda/ring/device_clock.h"
 

@@ -13,10 +13,10 @@
 #include "core/trace/recorder.h"
 #include "cuda/base/device_memory.h"
 #include "cuda/base/stream.h"
+#include "cuda/kernels/row_kernels.h"
 #include "cuda/ring/activity.h"
 #include "cuda/ring/cuda_backend.h"
 #include "cuda/ring/device_clock.h"
-#include "cuda/ring/sample_rows.h"
 
 namespace ringscope::cuda {
 

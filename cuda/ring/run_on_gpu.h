@@ -2,11 +2,8 @@
 // whose copy engines move the blocks. `ringscope run --backend cuda` calls it.
 #pragma once
 
-#include <vector>
-
 #include "core/run/run.h"
-#include "cuda/base/device_info.h"
-#include "cuda/ring/choose_kernels.h"
+#include "cuda/ring/rank_kernels.h"
 
 namespace ringscope::cuda {
 
@@ -15,7 +12,7 @@ struct GpuOptions {
   // The number of GPUs. Rank r is on GPU r mod gpus.
   int gpus = 1;
   // Run at most one rank's kernel at a time on a GPU, so that the recording shows what each rank's
-  // work takes (kernel_turns.h). Otherwise the ranks' kernels share the GPU.
+  // work takes (device_recording.h). Otherwise the ranks' kernels share the GPU.
   bool take_turns = true;
   // Take kernel times from CUPTI instead of events (activity.h). RunError when CUPTI is missing.
   bool activity_records = false;
@@ -28,14 +25,8 @@ struct GpuOptions {
 RingRun run_on_gpu(const Problem& config, const AttentionInputs& inputs,
                    const Progress& progress = {}, const GpuOptions& options = {});
 
-// Throw InputError when a rank's rows, the batch or the heads exceed what kernels can count.
-void check_gpu_sizes(const Problem& config);
-// Throw RunError when `ranks` together need more memory than `device`, the current one, has free.
-void check_gpu_memory(const Problem& config, const std::vector<int>& ranks,
-                      const DeviceInfo& device);
-
-// Return the bytes of device memory that a rank needs. Unlike predicted_rank_bytes, this leaves out
-// the CPU's tile scratch and includes the kernels' tables.
-Index predicted_gpu_rank_bytes(const Problem& config, int rank);
+// Let this process have 32 of the hardware's queues instead of 8, because streams that share one
+// wait for each other, and each rank has two streams. Call it before anything else uses CUDA.
+void allow_many_streams();
 
 }  // namespace ringscope::cuda

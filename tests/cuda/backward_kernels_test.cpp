@@ -1,111 +1,128 @@
-// Kernels 08 and 09 against the oracle, on the host model and on a GPU.
+// Kernels 08 to 10 against the oracle, on the host model and on a GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
-#include "cuda/kernels/kernels.h"
+#include "tests/cuda/guarded_array.h"
 #include "tests/cuda/ring_step_harness.h"
 
 namespace ringscope::cuda {
 namespace {
 
-#ifdef RINGSCOPE_MODEL
-constexpr bool kOnModel = true;
-#else
-constexpr bool kOnModel = false;
-#endif
-
-std::vector<StepCase> cases_of(const BackwardKernel& kernel, DType dtype,
+std::vector<StepCase> cases_of(const Kernel& kernel, DType dtype,
                                const std::vector<int>& head_dims) {
   return awkward_cases(dtype, head_dims, static_cast<int>(kernel.tiles.size()));
 }
 
 TEST(BackwardTiled, MatchesTheOracleAtAnyHeadDim) {
-  const BackwardKernel& kernel = backward_tiled_kernel();
+  const Kernel& kernel = backward_tiled_kernel();
   if (skip_without_device(kernel.limits)) return;
   for (const StepCase& tested :
        cases_of(kernel, DType::f32, {64, 3, 20, 128, 1, 72, 7, 66, 130, 32, 9}))
-    expect_backward_matches_oracle(kernel, tested);
+    expect_matches_oracle(kernel, tested);
 }
 
 TEST(BackwardTiled, MatchesTheOracleInEveryInstance) {
-  const BackwardKernel& kernel = backward_tiled_kernel();
+  const Kernel& kernel = backward_tiled_kernel();
   if (skip_without_device(kernel.limits)) return;
   for (int tile = 0; tile < static_cast<int>(kernel.tiles.size()); ++tile)
     for (const int head_dim : {64, 128, 192, 253, 256})
-      expect_backward_matches_oracle(kernel, {.seqlen = 100,
-                                              .head_dim = head_dim,
-                                              .mask = "causal",
-                                              .partition = PartitionKind::zigzag,
-                                              .world_size = 2,
-                                              .tile = tile});
+      expect_matches_oracle(kernel, {.seqlen = 100,
+                                     .head_dim = head_dim,
+                                     .mask = "causal",
+                                     .partition = PartitionKind::zigzag,
+                                     .world_size = 2,
+                                     .tile = tile});
 }
+
+class BackwardHalves : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(All, BackwardHalves, testing::Values(DType::bf16, DType::f16),
+                         [](const auto& tested) { return std::string(name_of(tested.param)); });
 
 // The model takes its time for tensor cores: there the types take turns, and most cases have the
 // smaller tile and few heads.
-void expect_halves_match(DType dtype, std::size_t turn) {
-  const BackwardKernel& kernel = backward_tensor_cores_kernel();
+TEST_P(BackwardHalves, TensorCoresMatchTheOracle) {
+  const Kernel& kernel = backward_tensor_cores_kernel();
   if (skip_without_device(kernel.limits)) return;
-  std::vector<StepCase> cases = cases_of(kernel, dtype, {64, 128, 64, 128, 128});
+  std::vector<StepCase> cases = cases_of(kernel, GetParam(), {64, 128, 64, 128, 128});
   for (std::size_t i = 0; i < cases.size(); ++i) {
     StepCase& tested = cases[i];
-    if (kOnModel) {
-      if (i % 2 != turn) continue;
-      tested.tile = i % 5 == 0 ? 0 : 1;
-      tested.batch = 1;
-      if (tested.heads > 2) tested.heads = 2, tested.heads_kv = 1;
-      if (tested.seqlen > 60) tested.world_size = std::min(tested.world_size, 3);
-      if (tested.seqlen > 200) tested.heads = tested.heads_kv = 1;
-      tested.only_step = std::min(tested.only_step, tested.world_size - 1);
-    }
-    expect_backward_matches_oracle(kernel, tested);
+#ifdef RINGSCOPE_MODEL
+    if (i % 2 != (GetParam() == DType::f16)) continue;
+    tested.tile = i % 5 == 0 ? 0 : 1;
+    tested.batch = 1;
+    if (tested.heads > 2) tested.heads = 2, tested.heads_kv = 1;
+    if (tested.seqlen > 60) tested.world_size = std::min(tested.world_size, 3);
+    if (tested.seqlen > 200) tested.heads = tested.heads_kv = 1;
+#endif
+    expect_matches_oracle(kernel, tested);
   }
 }
 
-TEST(BackwardTensorCores, MatchTheOracleInBf16) { expect_halves_match(DType::bf16, 0); }
-TEST(BackwardTensorCores, MatchTheOracleInF16) { expect_halves_match(DType::f16, 1); }
+// As above; a block of 384 or 512 threads takes even longer.
+TEST_P(BackwardHalves, HopperMatchesTheOracle) {
+  const Kernel& kernel = backward_hopper_kernel();
+  if (skip_without_device(kernel.limits)) return;
+  std::vector<StepCase> cases = cases_of(kernel, GetParam(), {64, 128, 128});
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    StepCase& c = cases[i];
+#ifdef RINGSCOPE_MODEL
+    if ((GetParam() == DType::f16) != (i % 3 == 0)) continue;
+    if (c.seqlen > 5) {
+      c.batch = 1;
+      c.heads_kv = c.heads_kv > 1 ? 2 : 1;
+      c.heads = std::min(c.heads, 2 * c.heads_kv);
+    }
+    c.world_size = std::min(c.world_size, c.seqlen > 40 ? 2 : c.seqlen > 5 ? 3 : 5);
+#endif
+    expect_matches_oracle(kernel, c);
+  }
+}
 
-TEST(BackwardTensorCores, MatchTheOracleInEveryInstance) {
-  const BackwardKernel& kernel = backward_tensor_cores_kernel();
+TEST_P(BackwardHalves, TensorCoresMatchTheOracleInEveryInstance) {
+  const Kernel& kernel = backward_tensor_cores_kernel();
   if (skip_without_device(kernel.limits)) return;
   for (int tile = 0; tile < static_cast<int>(kernel.tiles.size()); ++tile)
     for (const int head_dim : {64, 128})
-      for (const DType dtype : {DType::bf16, DType::f16})
-        expect_backward_matches_oracle(kernel, {.heads = 2,
-                                                .heads_kv = 1,
-                                                .seqlen = 210,  // full tiles, partial ones, a tail
-                                                .head_dim = head_dim,
-                                                .mask = "causal",
-                                                .dtype = dtype,
-                                                .tile = tile});
+      expect_matches_oracle(kernel, {.heads = 2,
+                                     .heads_kv = 1,
+                                     .seqlen = 210,  // full tiles, partial ones, a tail
+                                     .head_dim = head_dim,
+                                     .mask = "causal",
+                                     .dtype = GetParam(),
+                                     .tile = tile});
 }
 
-std::vector<std::pair<const BackwardKernel*, StepCase>> a_case_of_each() {
+// Of kernel 10 more visits than stages, full and masked ones, of a group of heads: stages are used
+// again and again.
+TEST(Backward, IsTheSameUnderAllSchedules) {
+  const std::pair<const Kernel*, StepCase> all[] = {
+      {&backward_tiled_kernel(),
+       {.heads = 1, .seqlen = 70, .head_dim = 20, .mask = "causal+window:50", .tile = 2}},
+      {&backward_tensor_cores_kernel(),
+       {.heads = 1, .seqlen = 150, .mask = "causal+window:50", .dtype = DType::bf16, .tile = 1}},
+      {&backward_hopper_kernel(),
+       {.seqlen = 270, .mask = "causal+window:200", .dtype = DType::bf16, .tile = 1}},
+      {&backward_hopper_kernel(),
+       {.seqlen = 270, .head_dim = 128, .mask = "causal+window:200", .dtype = DType::bf16}}};
+  for (const auto& [kernel, tested] : all) {
+    if (skip_without_device(kernel->limits)) return;
+    expect_same_bits_under_all_schedules(*kernel, tested);
+  }
+}
+
+std::vector<std::pair<const Kernel*, StepCase>> a_case_of_each() {
   return {{&backward_tiled_kernel(), {.heads = 1, .seqlen = 70, .head_dim = 20, .tile = 2}},
           {&backward_tensor_cores_kernel(),
            {.heads = 1, .seqlen = 150, .head_dim = 64, .dtype = DType::bf16, .tile = 1}}};
 }
 
-TEST(Backward, IsTheSameUnderAllSchedules) {
-  for (auto [kernel, tested] : a_case_of_each()) {
-    if (skip_without_device(kernel->limits)) return;
-    tested.mask = "causal+window:50";
-    const Tensors<float> in = random_tensors(tested.shape(), tested.seed, tested.dtype);
-    const BackwardRun expected = run_backward(*kernel, tested, in);
-    under_all_schedules([&] {
-      const BackwardRun run = run_backward(*kernel, tested, in);
-      EXPECT_EQ(run.dq, expected.dq);
-      EXPECT_EQ(run.dk, expected.dk);
-      EXPECT_EQ(run.dv, expected.dv);
-    });
-  }
-}
-
 // In step 1 of a causal contiguous ring of two, rank 1 meets rank 0's keys; rank 0 meets none of
-// rank 1's, though the step reaches the kernel: zero gradients there, and for rank 0's queries, which
-// have row_sum 0 in this step.
+// rank 1's, though the step reaches the kernel: zero gradients there, and for rank 0's queries,
+// which have row_sum 0 in this step.
 TEST(Backward, IsZeroWhereNothingAttends) {
   for (auto [kernel, tested] : a_case_of_each()) {
     if (skip_without_device(kernel->limits)) return;
@@ -113,7 +130,7 @@ TEST(Backward, IsZeroWhereNothingAttends) {
     tested.world_size = 2;
     tested.only_step = 1;
     tested.skip_empty = false;
-    expect_backward_matches_oracle(*kernel, tested);
+    expect_matches_oracle(*kernel, tested);
     const Tensors<float> in = random_tensors(tested.shape(), tested.seed, tested.dtype);
     const BackwardRun run = run_backward(*kernel, tested, in);
     const std::size_t half = run.dq.size() / 2;
@@ -140,6 +157,49 @@ TEST(Backward, KeepsNanOfRowsThatDoNotMeetOut) {
       for (std::size_t i = 0; i < gradient->size(); i += 7)
         ASSERT_EQ(std::isfinite((*gradient)[i]), i < clean) << kernel->name << " value " << i;
   }
+}
+
+// What nobody attends has gradient 0, whatever was there before.
+TEST(BackwardHopper, StepWithoutQueriesLeavesZeros) {
+  if (skip_without_device(backward_hopper_kernel().limits)) return;
+  constexpr int kRows = 70, kHeadDim = 64;
+  const GuardedArray<std::uint16_t> k(std::vector<std::uint16_t>(kRows * kHeadDim, 0x3c00));
+  const GuardedArray<RowInterval> allowed(std::vector<RowInterval>(kRows, RowInterval{0, 0}));
+  GuardedArray<float> dk(kRows * kHeadDim), dv(kRows * kHeadDim);
+  GuardedArray<StepCounters> counters(1);
+  BackwardStep step;
+  step.shape = {.rows_q = 0, .rows_k = kRows, .head_dim = kHeadDim};
+  step.k = step.v = k.data();
+  step.allowed_queries = allowed.data();
+  step.dk = dk.data();
+  step.dv = dv.data();
+  step.counters = counters.data();
+  backward_hopper_kernel().launch(step, DType::f16, 0, nullptr);
+  RINGSCOPE_CUDA(cudaDeviceSynchronize());
+  const std::vector<float> zeros(kRows * kHeadDim, 0.0f);
+  EXPECT_EQ(dk.download(), zeros);
+  EXPECT_EQ(dv.download(), zeros);
+  EXPECT_TRUE(dk.guards_intact() && dv.guards_intact());
+}
+
+// One key short of a full tile.
+TEST(BackwardHopper, TileThatIsFullButForItsLastKey) {
+  if (skip_without_device(backward_hopper_kernel().limits)) return;
+  StepCase tested{.seqlen = 150, .head_dim = 128, .mask = "prefix:63", .dtype = DType::bf16};
+  expect_matches_oracle(backward_hopper_kernel(), tested);
+  tested.mask = "prefix:127";
+  tested.tile = 1;
+  expect_matches_oracle(backward_hopper_kernel(), tested);
+}
+
+// All scores are 0: P is the same for all keys that a query may attend.
+TEST(BackwardHopper, ScaleOfZero) {
+  if (skip_without_device(backward_hopper_kernel().limits)) return;
+  expect_matches_oracle(backward_hopper_kernel(), {.seqlen = 150,
+                                                   .mask = "causal",
+                                                   .world_size = 2,
+                                                   .dtype = DType::f16,
+                                                   .score_deviation = 0});
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -16,63 +15,50 @@ namespace {
 
 TEST(KernelTable, IsInOrderAndComplete) {
   int expected = 1;
-  for (const ForwardKernel& kernel : forward_kernels()) {
+  for (const Kernel& kernel : all_kernels()) {
     EXPECT_EQ(kernel.number, expected++) << kernel.name;
-    EXPECT_NE(kernel.launch, nullptr) << kernel.name;
+    EXPECT_NE(kernel.launch_forward != nullptr, kernel.launch_backward != nullptr) << kernel.name;
     EXPECT_FALSE(kernel.tiles.empty()) << kernel.name;
     EXPECT_FALSE(kernel.idea.empty()) << kernel.name;
     EXPECT_EQ(kernel.carries_state, kernel.number != 1) << kernel.name;
-  }
-  EXPECT_EQ(expected, 8);
-  for (const BackwardKernel& kernel : backward_kernels()) {
-    EXPECT_EQ(kernel.number, expected++) << kernel.name;
-    EXPECT_NE(kernel.launch, nullptr) << kernel.name;
-    EXPECT_FALSE(kernel.tiles.empty()) << kernel.name;
-    EXPECT_FALSE(kernel.idea.empty()) << kernel.name;
+    EXPECT_EQ(kernel.pass() == KernelPass::forward, kernel.number < 8) << kernel.name;
   }
   EXPECT_EQ(expected, 11);
+  for (const KernelPass pass : {KernelPass::forward, KernelPass::backward})
+    for (const Kernel& kernel : kernels_of(pass)) EXPECT_EQ(kernel.pass(), pass) << kernel.name;
 }
 
 // 01-04 and 08 take f32 up to 256, the others halves of 64 and 128.
 TEST(KernelTable, TakesWhatTheLadderPromises) {
-  const auto takes = [](const KernelLimits& limits, DType dtype, int head_dim) {
-    return refusal(limits, 90, dtype, head_dim).empty();
-  };
-  const auto check = [&](int number, const KernelLimits& limits) {
-    const bool f32 = number <= 4 || number == 8;
+  for (const Kernel& kernel : all_kernels()) {
+    const auto takes = [&](DType dtype, int head_dim) {
+      return refusal(kernel.limits, 90, dtype, head_dim).empty();
+    };
+    const bool f32 = kernel.number <= 4 || kernel.number == 8;
     for (const int head_dim : {1, 64, 100, 128, 256})
-      EXPECT_EQ(takes(limits, DType::f32, head_dim), f32) << number << " head_dim " << head_dim;
+      EXPECT_EQ(takes(DType::f32, head_dim), f32) << kernel.name << " head_dim " << head_dim;
     for (const int head_dim : {64, 128})
-      if (!f32) {
-        EXPECT_TRUE(takes(limits, DType::bf16, head_dim)) << number;
-        EXPECT_TRUE(takes(limits, DType::f16, head_dim)) << number;
-      }
-    EXPECT_FALSE(takes(limits, DType::f32, 257)) << number;
-    EXPECT_FALSE(takes(limits, DType::bf16, 0)) << number;
-  };
-  for (const ForwardKernel& kernel : forward_kernels()) check(kernel.number, kernel.limits);
-  for (const BackwardKernel& kernel : backward_kernels()) check(kernel.number, kernel.limits);
+      for (const DType dtype : {DType::bf16, DType::f16})
+        EXPECT_EQ(takes(dtype, head_dim), !f32) << kernel.name;
+    EXPECT_FALSE(takes(DType::f32, 257)) << kernel.name;
+    EXPECT_FALSE(takes(DType::bf16, 0)) << kernel.name;
+  }
 }
 
 TEST(KernelTable, RefusesWithReasons) {
-  const KernelLimits any_f32{.f32 = true, .max_head_dim = 256};
-  EXPECT_EQ(refusal(any_f32, 80, DType::f32, 256), "");
-  EXPECT_EQ(refusal(any_f32, 80, DType::f32, 257), "takes head_dim 1 to 256, not 257");
-  EXPECT_EQ(refusal(any_f32, 80, DType::f32, 0), "takes head_dim 1 to 256, not 0");
-  EXPECT_EQ(refusal(any_f32, 80, DType::bf16, 64), "takes f32, not bf16");
-  EXPECT_EQ(refusal(any_f32, 75, DType::f32, 64),
+  const KernelLimits f32{}, hopper{.half = true, .hopper = true}, ampere{.half = true};
+  EXPECT_EQ(refusal(f32, 80, DType::f32, 256), "");
+  EXPECT_EQ(refusal(f32, 80, DType::f32, 257), "takes head_dim 1 to 256, not 257");
+  EXPECT_EQ(refusal(f32, 80, DType::f32, 0), "takes head_dim 1 to 256, not 0");
+  EXPECT_EQ(refusal(f32, 80, DType::bf16, 64), "takes f32, not bf16");
+  EXPECT_EQ(refusal(f32, 75, DType::f32, 64),
             "needs compute capability 8.0 or later, the device has 7.5");
-
-  const KernelLimits hopper{
-      .min_architecture = 90, .exact_architecture = 90, .half = true, .only_64_and_128 = true};
   EXPECT_EQ(refusal(hopper, 90, DType::f16, 64), "");
   EXPECT_EQ(refusal(hopper, 100, DType::bf16, 128),
             "needs compute capability 9.0 alone, the device has 10.0");
   EXPECT_EQ(refusal(hopper, 80, DType::f32, 96),
             "takes bf16 and f16, not f32; takes head_dim 64 and 128, not 96; "
             "needs compute capability 9.0 alone, the device has 8.0");
-
-  const KernelLimits ampere{.min_architecture = 80, .half = true};
   EXPECT_EQ(refusal(ampere, 120, DType::bf16, 64), "");
   EXPECT_EQ(refusal(ampere, 75, DType::bf16, 64),
             "needs compute capability 8.0 or later, the device has 7.5");
@@ -123,11 +109,9 @@ std::vector<StepCase> shape_classes(const KernelLimits& limits, int tiles) {
 #else
   const bool small = std::getenv("RINGSCOPE_SMALL_TESTS") != nullptr;
 #endif
-  std::vector<DType> dtypes;
-  if (limits.f32) dtypes.push_back(DType::f32);
-  if (limits.half) dtypes.insert(dtypes.end(), {DType::bf16, DType::f16});
-  const std::vector<int> head_dims =
-      limits.only_64_and_128 ? std::vector{64, 128} : std::vector{33, 64, 128};
+  const std::vector<DType> dtypes =
+      limits.half ? std::vector{DType::bf16, DType::f16} : std::vector{DType::f32};
+  const std::vector<int> head_dims = limits.half ? std::vector{64, 128} : std::vector{33, 64, 128};
   constexpr const char* kMasks[] = {"causal", "full", "causal+window:100", "prefix:77"};
   constexpr PartitionKind kPartitions[] = {PartitionKind::zigzag, PartitionKind::contiguous,
                                            PartitionKind::striped, PartitionKind::fold};
@@ -156,26 +140,12 @@ std::vector<StepCase> shape_classes(const KernelLimits& limits, int tiles) {
 // One test a kernel; gpu-check reads from them which kernels may be called verified.
 class EveryKernel : public testing::TestWithParam<int> {};
 
-template <class Kernel>
-const Kernel* find(std::span<const Kernel> kernels, int number) {
-  const auto found = std::find_if(kernels.begin(), kernels.end(),
-                                  [&](const Kernel& k) { return k.number == number; });
-  return found == kernels.end() ? nullptr : &*found;
-}
-
 TEST_P(EveryKernel, IsRightOnEveryShapeClass) {
   RecordProperty("kernel", GetParam());
-  if (const ForwardKernel* kernel = find(forward_kernels(), GetParam())) {
-    if (skip_without_device(kernel->limits)) return;
-    for (const StepCase& c : shape_classes(kernel->limits, static_cast<int>(kernel->tiles.size())))
-      expect_forward_matches_oracle(*kernel, c);
-    return;
-  }
-  const BackwardKernel* kernel = find(backward_kernels(), GetParam());
-  ASSERT_NE(kernel, nullptr);
-  if (skip_without_device(kernel->limits)) return;
-  for (const StepCase& c : shape_classes(kernel->limits, static_cast<int>(kernel->tiles.size())))
-    expect_backward_matches_oracle(*kernel, c);
+  const Kernel& kernel = all_kernels()[static_cast<std::size_t>(GetParam()) - 1];
+  if (skip_without_device(kernel.limits)) return;
+  for (const StepCase& c : shape_classes(kernel.limits, static_cast<int>(kernel.tiles.size())))
+    expect_matches_oracle(kernel, c);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ladder, EveryKernel, testing::Range(1, 11), [](const auto& one) {

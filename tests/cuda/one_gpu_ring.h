@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cstdint>
 #include <string>
+#include <vector>
 
+#include "cuda/ring/device_engine.h"
 #include "cuda/ring/run_on_gpu.h"
 #include "tests/core/ring/ring_case.h"
 #include "tests/cuda/ring_step_harness.h"
@@ -21,10 +25,25 @@ inline GpuOptions options_for(DType dtype) {
 }
 
 // Marks the test as skipped where there is no device for them; it is to return then.
-inline bool skip_without_gpu() { return skip_without_device(KernelLimits{.min_architecture = 80}); }
+inline bool skip_without_gpu() { return skip_without_device({}); }
 
 inline RingRun run(const RingReference& problem, const Problem& config) {
   return run_on_gpu(config, problem.inputs, {}, options_for(config.dtype));
+}
+
+// What an engine for virtual ranks on the first GPU takes.
+inline DeviceSetup setup_for(const Problem& config) {
+  std::vector<RankSeat> seats;
+  for (int rank = 0; rank < config.world_size; ++rank) seats.push_back({rank, 0});
+  return DeviceSetup("cuda", config, seats, options_for(config.dtype).kernels, false);
+}
+
+// Every number of a run, bit by bit.
+inline std::vector<std::uint32_t> bits(const AttentionOutputs& outputs) {
+  std::vector<std::uint32_t> all;
+  for (const auto* values : {&outputs.out, &outputs.lse, &outputs.dq, &outputs.dk, &outputs.dv})
+    for (const float x : *values) all.push_back(std::bit_cast<std::uint32_t>(x));
+  return all;
 }
 
 inline std::string described(const RingReference& problem, const Problem& config) {

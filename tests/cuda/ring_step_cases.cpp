@@ -5,11 +5,8 @@
 #include <initializer_list>
 
 #include "cuda/base/check.h"
+#include "cuda/base/device_info.h"
 #include "tests/cuda/ring_step_harness.h"
-
-#ifdef RINGSCOPE_MODEL
-#include "cuda/model/simt.h"
-#endif
 
 namespace ringscope::cuda {
 
@@ -110,30 +107,13 @@ bool skip_without_device(const KernelLimits& limits) {
     RINGSCOPE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
     RINGSCOPE_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
     const int has = 10 * major + minor;
-    const bool exact = limits.exact_architecture > 0;
-    const int needs = exact ? limits.exact_architecture : limits.min_architecture;
-    if (exact ? has != needs : has < needs)
-      reason = fmt::format("compute capability {}.{} is here, {}.{} {} needed", major, minor,
-                           needs / 10, needs % 10, exact ? "exactly" : "at least");
+    if (limits.hopper ? has != 90 : has < kOldestArchitecture)
+      reason = fmt::format("compute capability {}.{} is here, {} needed", major, minor,
+                           limits.hopper ? "9.0 exactly" : "8.0 at least");
   }
   if (reason.empty()) return false;
   [&] { GTEST_SKIP() << reason; }();
   return true;
-#endif
-}
-
-void under_all_schedules(const std::function<void()>& run) {
-#ifdef RINGSCOPE_MODEL
-  for (const auto order : {model::ThreadOrder::ascending, model::ThreadOrder::descending,
-                           model::ThreadOrder::shuffled})
-    for (const bool async_late : {true, false}) {
-      SCOPED_TRACE(fmt::format("order {} async_late {}", static_cast<int>(order), async_late));
-      model::set_schedule({order, async_late, 7});
-      run();
-    }
-  model::set_schedule({});
-#else
-  run();
 #endif
 }
 

@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <limits>
 
 #include "core/ring/ring.h"
-#include "cuda/kernels/allowed_rows.h"
 #include "cuda/kernels/row_kernels.h"
 #include "tests/core/attention/blockwise_run.h"
 #include "tests/core/ring/ring_case.h"
@@ -128,10 +129,6 @@ void expect_counted(const StepCounters& counted, const Region& region, const Til
   EXPECT_LE(visited, enclosed);
 }
 
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
 RingReference reference_of(const StepCase& tested) {
   return RingReference(tested.shape(), tested.dtype, tested.mask, tested.softmax_scale(),
                        tested.seed);
@@ -155,40 +152,52 @@ bool expect_near(const char* name, const RingReference& reference, DType stored_
   return error <= tolerance;
 }
 
-// Runs `run` so often that repeatability shows, which costs time on the model: there only short
-// cases run under every schedule, the others under one of them. Under a schedule that the test has
-// set itself (under_all_schedules) the case runs once, and that schedule stays.
-template <class Run, class Same>
-auto repeated([[maybe_unused]] const StepCase& tested, const Run& run, const Same& same) {
+// All that a run gives, of either pass.
+std::vector<std::vector<float>> run_of(const Kernel& kernel, const StepCase& tested,
+                                       const Tensors<float>& in) {
+  if (kernel.pass() == KernelPass::forward) {
+    ForwardRun run = run_forward(kernel, tested, in);
+    return {std::move(run.out), std::move(run.lse)};
+  }
+  BackwardRun run = run_backward(kernel, tested, in);
+  return {std::move(run.dq), std::move(run.dk), std::move(run.dv)};
+}
+
+bool same_bits(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+  });
+}
+
+// Run so often that repeatability shows, which costs time on the model: there only short cases run
+// under every schedule, the others under one of them.
+std::vector<std::vector<float>> repeated(const Kernel& kernel, const StepCase& tested,
+                                         const Tensors<float>& in) {
 #ifdef RINGSCOPE_MODEL
-  const model::Schedule usual, present = model::schedule();
-  if (present.order != usual.order || present.async_late != usual.async_late ||
-      present.seed != usual.seed)
-    return run();
-  const auto schedules = {
-      usual,
-      model::Schedule{model::ThreadOrder::descending, false, 1},
-      model::Schedule{model::ThreadOrder::shuffled, true, tested.seed},
+  const model::Schedule schedules[] = {
+      {},
+      {model::ThreadOrder::descending, false, 1},
+      {model::ThreadOrder::shuffled, true, tested.seed},
   };
   const bool all = tested.seqlen <= 40;
-  model::set_schedule(schedules.begin()[all ? 0 : tested.seed % schedules.size()]);
-  auto result = run();
-  for (std::size_t i = 1; all && i < schedules.size(); ++i) {
-    model::set_schedule(schedules.begin()[i]);
-    EXPECT_TRUE(same(result, run())) << "another order of threads gives other bits";
+  model::set_schedule(schedules[all ? 0 : tested.seed % std::size(schedules)]);
+  auto result = run_of(kernel, tested, in);
+  for (std::size_t i = 1; all && i < std::size(schedules); ++i) {
+    model::set_schedule(schedules[i]);
+    EXPECT_TRUE(same_bits(result, run_of(kernel, tested, in)))
+        << "another order of threads gives other bits";
   }
-  model::set_schedule(usual);
+  model::set_schedule({});
 #else
-  auto result = run();
-  EXPECT_TRUE(same(result, run())) << "a second run gives other bits";
+  auto result = run_of(kernel, tested, in);
+  EXPECT_TRUE(same_bits(result, run_of(kernel, tested, in))) << "a second run gives other bits";
 #endif
   return result;
 }
 
 }  // namespace
 
-ForwardRun run_forward(const ForwardKernel& kernel, const StepCase& tested,
-                       const Tensors<float>& in) {
+ForwardRun run_forward(const Kernel& kernel, const StepCase& tested, const Tensors<float>& in) {
   testing::Test::RecordProperty("kernel", kernel.number);  // whom gpu-check credits or blames
   const DealtProblem problem(tested, in);
   const Index heads = tested.batch * tested.heads, d = tested.head_dim;
@@ -237,8 +246,7 @@ ForwardRun run_forward(const ForwardKernel& kernel, const StepCase& tested,
   return run;
 }
 
-BackwardRun run_backward(const BackwardKernel& kernel, const StepCase& tested,
-                         const Tensors<float>& in) {
+BackwardRun run_backward(const Kernel& kernel, const StepCase& tested, const Tensors<float>& in) {
   testing::Test::RecordProperty("kernel", kernel.number);  // whom gpu-check credits or blames
   const DealtProblem problem(tested, in);
   const Index heads = tested.batch * tested.heads, heads_kv = tested.batch * tested.heads_kv;
@@ -306,65 +314,65 @@ BackwardRun run_backward(const BackwardKernel& kernel, const StepCase& tested,
   return run;
 }
 
-void expect_forward_matches_oracle(const ForwardKernel& kernel, const StepCase& given) {
+void expect_matches_oracle(const Kernel& kernel, const StepCase& given) {
   StepCase tested = given;
-  if (!kernel.carries_state) {
-    tested.world_size = 1;
-    tested.only_step = std::min(tested.only_step, 0);
-  }
+  if (!kernel.carries_state) tested.world_size = 1;
+  tested.only_step = std::min(tested.only_step, tested.world_size - 1);
   SCOPED_TRACE(to_string(tested));
   const RingReference reference = reference_of(tested);
   const Tensors<float> in = random_tensors(tested.shape(), tested.seed, tested.dtype);
-  const ForwardRun run = repeated(
-      tested, [&] { return run_forward(kernel, tested, in); },
-      [](const ForwardRun& a, const ForwardRun& b) {
-        return same_bits(a.out, b.out) && same_bits(a.lse, b.lse);
-      });
-  std::vector<double> out = reference.oracle.out, lse = reference.oracle.lse;
-  if (tested.only_step >= 0) {
-    const ExactForward exact = exact_forward(tested, in);
-    out = exact.out;
-    lse = exact.lse;
+  const std::vector<std::vector<float>> run = repeated(kernel, tested, in);
+  const BlockwiseRun &single = reference.single, &reversed = reference.single_reversed;
+  const NaiveResult<double>& oracle = reference.oracle;
+  const Index d = tested.head_dim;
+  bool near;
+  if (kernel.pass() == KernelPass::forward) {
+    std::vector<double> out = oracle.out, lse = oracle.lse;
+    if (tested.only_step >= 0) {
+      const ExactForward exact = exact_forward(tested, in);
+      out = exact.out;
+      lse = exact.lse;
+    }
+    near = expect_near("out", reference, tested.dtype, run[0], single.out, reversed.out, oracle.out,
+                       out, d) &
+           expect_near("lse", reference, DType::f32, run[1], single.lse, reversed.lse, oracle.lse,
+                       lse, 1);
+  } else {
+    const Gradients exact = exact_backward(tested, in), plain = plain_backward(tested, in);
+    const auto near_one =
+        [&](const char* name, const std::vector<float>& value, const std::vector<float>& alone,
+            const std::vector<float>& alone_reversed, const std::vector<double>& exact_alone,
+            const std::vector<double>& expected, std::vector<double> plain_value) {
+          for (double& x : plain_value) x = round_to(tested.dtype, static_cast<float>(x));
+          return expect_near(name, reference, tested.dtype, value, alone, alone_reversed,
+                             exact_alone, expected, d, max_abs_error(plain_value, expected));
+        };
+    near = near_one("dq", run[0], single.dq, reversed.dq, oracle.dq, exact.dq, plain.dq) &
+           near_one("dk", run[1], single.dk, reversed.dk, oracle.dk, exact.dk, plain.dk) &
+           near_one("dv", run[2], single.dv, reversed.dv, oracle.dv, exact.dv, plain.dv);
   }
-  const bool near =
-      expect_near("out", reference, tested.dtype, run.out, reference.single.out,
-                  reference.single_reversed.out, reference.oracle.out, out, tested.head_dim) &
-      expect_near("lse", reference, DType::f32, run.lse, reference.single.lse,
-                  reference.single_reversed.lse, reference.oracle.lse, lse, 1);
   if (!near)
     ADD_FAILURE() << "reproduce with: "
                   << reference.command(reference.config(tested.partition, tested.world_size),
                                        "cuda");
 }
 
-void expect_backward_matches_oracle(const BackwardKernel& kernel, const StepCase& given) {
-  StepCase tested = given;
-  tested.only_step = std::min(tested.only_step, tested.world_size - 1);
+void expect_same_bits_under_all_schedules(const Kernel& kernel, const StepCase& tested) {
   SCOPED_TRACE(to_string(tested));
-  const RingReference reference = reference_of(tested);
   const Tensors<float> in = random_tensors(tested.shape(), tested.seed, tested.dtype);
-  const BackwardRun run = repeated(
-      tested, [&] { return run_backward(kernel, tested, in); },
-      [](const BackwardRun& a, const BackwardRun& b) {
-        return same_bits(a.dq, b.dq) && same_bits(a.dk, b.dk) && same_bits(a.dv, b.dv);
-      });
-  const Gradients exact = exact_backward(tested, in), plain = plain_backward(tested, in);
-  const auto near = [&](const char* name, const std::vector<float>& value,
-                        const std::vector<float>& single, const std::vector<float>& reversed,
-                        const std::vector<double>& oracle, const std::vector<double>& expected,
-                        std::vector<double> plain_value) {
-    for (double& x : plain_value) x = round_to(tested.dtype, static_cast<float>(x));
-    return expect_near(name, reference, tested.dtype, value, single, reversed, oracle, expected,
-                       tested.head_dim, max_abs_error(plain_value, expected));
-  };
-  const BlockwiseRun &single = reference.single, &reversed = reference.single_reversed;
-  const NaiveResult<double>& oracle = reference.oracle;
-  if (!(near("dq", run.dq, single.dq, reversed.dq, oracle.dq, exact.dq, plain.dq) &
-        near("dk", run.dk, single.dk, reversed.dk, oracle.dk, exact.dk, plain.dk) &
-        near("dv", run.dv, single.dv, reversed.dv, oracle.dv, exact.dv, plain.dv)))
-    ADD_FAILURE() << "reproduce with: "
-                  << reference.command(reference.config(tested.partition, tested.world_size),
-                                       "cuda");
+  const auto expected = run_of(kernel, tested, in);
+#ifdef RINGSCOPE_MODEL
+  for (const auto order : {model::ThreadOrder::ascending, model::ThreadOrder::descending,
+                           model::ThreadOrder::shuffled})
+    for (const bool async_late : {true, false}) {
+      model::set_schedule({order, async_late, 7});
+      EXPECT_TRUE(same_bits(expected, run_of(kernel, tested, in)))
+          << "order " << static_cast<int>(order) << " async_late " << async_late;
+    }
+  model::set_schedule({});
+#else
+  EXPECT_TRUE(same_bits(expected, run_of(kernel, tested, in)));
+#endif
 }
 
 }  // namespace ringscope::cuda

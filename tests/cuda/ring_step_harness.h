@@ -9,7 +9,6 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -54,10 +53,8 @@ struct BackwardRun {
 
 // Runs the kernel once, under the model's present schedule, and checks everything but the numbers.
 // `in` holds values that tested.dtype can.
-ForwardRun run_forward(const ForwardKernel& kernel, const StepCase& tested,
-                       const Tensors<float>& in);
-BackwardRun run_backward(const BackwardKernel& kernel, const StepCase& tested,
-                         const Tensors<float>& in);
+ForwardRun run_forward(const Kernel& kernel, const StepCase& tested, const Tensors<float>& in);
+BackwardRun run_backward(const Kernel& kernel, const StepCase& tested, const Tensors<float>& in);
 
 // Attention in f64, pair by pair, over the pairs that the case's steps visit.
 struct ExactForward {
@@ -82,8 +79,7 @@ Gradients plain_backward(const StepCase& tested, const Tensors<float>& in);
 // Random inputs from tested.seed. The tolerance is twice the error of the CPU's single-rank
 // blockwise attention in the same dtype, + 1e-6 of the largest value or 1 (f32) or + 2e-3 (halves).
 // A kernel that carries no state is given a world of one rank.
-void expect_forward_matches_oracle(const ForwardKernel& kernel, const StepCase& tested);
-void expect_backward_matches_oracle(const BackwardKernel& kernel, const StepCase& tested);
+void expect_matches_oracle(const Kernel& kernel, const StepCase& tested);
 
 // All masks on all partitions, over world sizes up to 8, lengths from 1 (fewer than ranks) to some
 // tiles and a tail, groups of heads, large scores, a negative scale, empty steps that reach the
@@ -94,7 +90,7 @@ std::vector<StepCase> awkward_cases(DType dtype, const std::vector<int>& head_di
 // with the reason, and is to return. The model takes everything.
 bool skip_without_device(const KernelLimits& limits);
 
-// Calls run() under schedules of the model that differ as much as can be; once on a GPU.
-void under_all_schedules(const std::function<void()>& run);
+// Run the kernel under schedules of the model that differ as much as can be; on a GPU once more.
+void expect_same_bits_under_all_schedules(const Kernel& kernel, const StepCase& tested);
 
 }  // namespace ringscope::cuda

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "cuda/kernels/allowed_rows.h"
-#include "cuda/kernels/query_tile.h"
 #include "tests/cuda/guarded_array.h"
 #include "tests/cuda/ring_step_harness.h"
 
@@ -134,45 +132,6 @@ TEST_F(RowKernels, TablesHoldThePairsOfTheRegion) {
           }
       }
   }
-}
-
-// All tables of 4 rows over 5 keys whose interval ends never decrease, empty ones among them.
-TEST(QueryTileArithmetic, VisitsWhatIsNeededAndKnowsWhatIsFull) {
-  constexpr int kRowsQ = 4, kRowsK = 5;
-  std::vector<std::vector<int>> ascending;
-  for (int a = 0; a <= kRowsK; ++a)
-    for (int b = a; b <= kRowsK; ++b)
-      for (int c = b; c <= kRowsK; ++c)
-        for (int d = c; d <= kRowsK; ++d) ascending.push_back({a, b, c, d});
-  int tables = 0;
-  for (const auto& firsts : ascending)
-    for (const auto& lasts : ascending) {
-      RowInterval table[kRowsQ];
-      bool valid = true;
-      for (int i = 0; i < kRowsQ; ++i) {
-        table[i] = {firsts[i], lasts[i]};
-        valid = valid && firsts[i] <= lasts[i];
-      }
-      if (!valid) continue;
-      ++tables;
-      for (const int tile_rows : {1, 2, 3})
-        for (const int tile_keys : {1, 2, 3})
-          for (int t = 0; t < tiles_for(kRowsQ, tile_rows); ++t) {
-            const QueryTile tile = QueryTile::at(t, tile_rows, kRowsQ, table);
-            for (int key_tile = 0; key_tile < tiles_for(kRowsK, tile_keys); ++key_tile) {
-              const int begin = key_tile * tile_keys;
-              int pairs = 0;
-              for (int i = tile.first_row; i < tile.first_row + tile.rows; ++i)
-                for (int j = begin; j < begin + tile_keys; ++j)
-                  pairs += table[i].first <= j && j < table[i].last ? 1 : 0;
-              const bool visited = tile.first_key_tile(tile_keys) <= key_tile &&
-                                   key_tile < tile.last_key_tile(tile_keys);
-              ASSERT_TRUE(visited || pairs == 0);
-              ASSERT_EQ(tile.is_full(begin, begin + tile_keys), pairs == tile.rows * tile_keys);
-            }
-          }
-    }
-  EXPECT_GT(tables, 1000);
 }
 
 }  // namespace

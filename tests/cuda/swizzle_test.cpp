@@ -39,6 +39,9 @@ TYPED_TEST(Swizzle, GivesEveryValueAPlaceOfItsOwnInItsRow) {
     }
 }
 
+// A chunk of 16 bytes fills one of 8 groups of four banks.
+int bank_group(int chunk_place) { return chunk_place % 8; }
+
 // How many different bank groups chunk `chunk` of rows [row, row + 8) lies in.
 template <class Place>
 int groups_of_column(int row, int chunk, Place place) {

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "cuda/kernels/allowed_rows.h"
+#include "cuda/kernels/row_kernels.h"
 
 namespace ringscope::cuda {
 namespace {
@@ -40,7 +40,7 @@ void expect_right(const std::vector<RowInterval>& table, int columns) {
   for (int tile_rows = 1; tile_rows <= rows + 1; ++tile_rows)
     for (int visitor_rows = 1; visitor_rows <= columns + 1; ++visitor_rows)
       for (int tile = 0; tile < tiles_for(rows, tile_rows); ++tile) {
-        const OwnTile own = OwnTile::at(tile, tile_rows, rows, table.data());
+        const RowTile own = RowTile::at(tile, tile_rows, rows, table.data());
         ASSERT_EQ(own.first, tile * tile_rows);
         ASSERT_EQ(own.rows, std::min(tile_rows, rows - own.first));
         ASSERT_GE(own.first_visitor(visitor_rows), 0);
@@ -53,14 +53,14 @@ void expect_right(const std::vector<RowInterval>& table, int columns) {
               some |= meet(table, row, column);
               all &= meet(table, row, column);
               if (meet(table, row, column)) {
-                ASSERT_GE(column, own.met_by_some.first);
-                ASSERT_LT(column, own.met_by_some.last);
+                ASSERT_GE(column, own.needed.first);
+                ASSERT_LT(column, own.needed.last);
               }
             }
           const bool visits = own.first_visitor(visitor_rows) <= visitor &&
                               visitor < own.last_visitor(visitor_rows);
           ASSERT_TRUE(visits || !some);
-          ASSERT_EQ(own.all_meet(begin, end), all);
+          ASSERT_EQ(own.is_full(begin, end), all);
         }
       }
 }

@@ -16,44 +16,22 @@
 namespace ringscope::cuda {
 namespace {
 
-// A tile's bytes are permuted within each KiB, 16 bytes at a time, so that unit u of row r lies at
-// unit u XOR r mod 8.
-TEST(HopperLayout, SwizzleIsTheCopyEngines) {
-  std::vector<bool> taken(8 * kSwizzleBytes, false);
-  for (std::uint32_t address = 0; address < taken.size(); ++address) {
-    const std::uint32_t row = address / 128, unit = address % 128 / 16, byte = address % 16;
-    const std::uint32_t place = swizzle_128(address);
-    EXPECT_EQ(place, row * 128 + (unit ^ (row % 8)) * 16 + byte);
-    EXPECT_EQ(swizzle_128(place), address);
-    EXPECT_FALSE(taken[place]);
-    taken[place] = true;
-  }
-}
-
-// Eight threads that read one 16-byte unit of eight rows meet all 32 banks, each once.
-TEST(HopperLayout, SwizzleFreesColumnsOfBankConflicts) {
-  for (std::uint32_t unit = 0; unit < 8; ++unit) {
-    std::set<std::uint32_t> banks;
-    for (std::uint32_t row = 0; row < 8; ++row)
-      for (std::uint32_t word = 0; word < 4; ++word)
-        banks.insert(swizzle_128(row * 128 + unit * 16 + word * 4) / 4 % 32);
-    EXPECT_EQ(banks.size(), 32u);
-  }
-}
-
-TEST(HopperLayout, DescriptorsRoundTrip) {
+// The descriptor's fields, where PTX has them.
+TEST(HopperLayout, DescriptorsHoldTheirFields) {
+  const auto field = [](std::uint64_t descriptor, int shift) {
+    return static_cast<std::uint32_t>(descriptor >> shift & 0x3fff) * 16;
+  };
   for (std::uint32_t start : {0u, 16u, 1024u, 0x12340u, 0x3fff0u})
     for (std::uint32_t leading : {16u, 16384u, 22528u})
-      for (std::uint32_t stride : {1024u, 2048u, 0x3fff0u})
-        for (std::uint32_t swizzle : {0u, 1u, 3u}) {
-          const OperandDescriptor descriptor{start, leading, stride, 5, swizzle};
-          EXPECT_EQ(OperandDescriptor::decode(descriptor.encode()), descriptor);
-        }
-  static_assert(OperandDescriptor{}.encode() >> 62 == 1);
-  const OperandDescriptor v = OperandDescriptor::decode(columns_descriptor(2048, 16384));
-  EXPECT_EQ(v, (OperandDescriptor{2048, 16384, 1024}));
-  EXPECT_EQ(OperandDescriptor::decode(advance(columns_descriptor(2048, 16384), 4096)).start_bytes,
-            6144u);
+      for (std::uint32_t stride : {1024u, 2048u, 0x3fff0u}) {
+        const std::uint64_t descriptor = operand_descriptor(start, leading, stride);
+        EXPECT_EQ(field(descriptor, 0), start);
+        EXPECT_EQ(field(descriptor, 16), leading);
+        EXPECT_EQ(field(descriptor, 32), stride);
+        EXPECT_EQ(descriptor >> 46, std::uint64_t{1} << 16) << "no base offset, 128-byte swizzle";
+      }
+  EXPECT_EQ(columns_descriptor(2048, 16384), operand_descriptor(2048, 16384, 1024));
+  EXPECT_EQ(field(advance(columns_descriptor(2048, 16384), 4096), 0), 6144u);
 }
 
 // The fields do not run into each other, whatever is in the one beside.
@@ -86,21 +64,6 @@ TEST(HopperLayout, AccumulatorsCoverTheMatrixAsDefined) {
   }
 }
 
-// Packing accumulators 8 k .. 8 k + 7 in pairs gives the operand of columns 16 k .. 16 k + 15.
-TEST(HopperLayout, PackedAccumulatorsAreTheNextOperand) {
-  std::set<std::pair<int, int>> covered;
-  for (int thread = 0; thread < kWarpgroupThreads; ++thread)
-    for (int k = 0; k < 4; ++k)
-      for (int i = 0; i < 4; ++i)
-        for (int half = 0; half < 2; ++half) {
-          const int from = 8 * k + 2 * i + half;
-          EXPECT_EQ(operand_row(thread, i), accumulator_row(thread, from));
-          EXPECT_EQ(16 * k + operand_column(thread, i, half), accumulator_column(thread, from));
-          covered.emplace(operand_row(thread, i), 16 * k + operand_column(thread, i, half));
-        }
-  EXPECT_EQ(covered.size(), 64u * 64u);
-}
-
 // Where the copy engine puts element (row, column) of a tile of panels, and where a product that
 // starts at piece_offset() looks for it.
 TEST(HopperLayout, PiecesBeginWhereThePanelsSay) {
@@ -121,33 +84,6 @@ TEST(HopperLayout, RegistersOfAllRolesFitTheBlock) {
   };
   EXPECT_TRUE(fits(HopperConfig<bf16, 128, 176, 128, 2>{}));
   EXPECT_TRUE(fits(HopperConfig<bf16, 192, 128, 64, 2>{}));
-}
-
-// Rows that each allow an interval of keys, both ends never decreasing: the tile's key tiles hold
-// all of them, and is_full says of a key tile what each row says.
-TEST(HopperTile, MeetsWhatItsRowsMeet) {
-  std::vector<RowInterval> allowed;
-  for (int i = 0; i < 37; ++i) allowed.push_back({i / 3 * 2, std::min(i + i / 5, 33)});
-  for (const int rows : {1, 4, 16})
-    for (const int keys : {1, 3, 8})
-      for (int t = 0; t * rows < 37; ++t) {
-        const VisitingTile tile(allowed.data(), 37, rows, keys, t);
-        EXPECT_EQ(tile.rows, std::min(rows, 37 - t * rows));
-        int pairs_inside = 0, pairs = 0;
-        for (int i = tile.first_row; i < tile.first_row + tile.rows; ++i)
-          for (int j = 0; j < 40; ++j) {
-            const bool is_allowed = allowed[i].first <= j && j < allowed[i].last;
-            pairs += is_allowed;
-            pairs_inside += is_allowed && tile.first_tile * keys <= j && j < tile.last_tile * keys;
-          }
-        EXPECT_EQ(pairs_inside, pairs);
-        for (int k = tile.first_tile; k < tile.last_tile; ++k) {
-          bool full = true;
-          for (int i = tile.first_row; i < tile.first_row + tile.rows; ++i)
-            full = full && allowed[i].first <= k * keys && (k + 1) * keys <= allowed[i].last;
-          EXPECT_EQ(tile.is_full(k * keys, (k + 1) * keys), full);
-        }
-      }
 }
 
 TEST(PersistentSchedule, EveryItemOnce) {

@@ -194,7 +194,7 @@ TEST_P(HopperModel, CopyMisuse) {
 }
 
 // One product, 64 x kColumns x 16, with operands of small whole numbers, so that sums are exact.
-constexpr int kColumns = 96, kATile = 0, kBTile = 32 * 1024;
+constexpr int kColumns = 80, kATile = 0, kBTile = 32 * 1024;
 
 float a_value(int row, int k) { return static_cast<float>((row * 5 + k * 3) % 7 - 3); }
 float b_value(int k, int column) { return static_cast<float>((k * 11 + column * 2) % 9 - 4); }

@@ -5,18 +5,14 @@
 
 #include <set>
 
-#include "cuda/model/runtime.h"
 #include "tests/core/ring/run_invariants.h"
-#include "tests/cuda_model/wrapped_gpu_run.h"
+#include "tests/cuda/one_gpu_ring.h"
+#include "tests/cuda_model/model_run.h"
 
 namespace ringscope::cuda {
 namespace {
 
-class RingDependencies : public testing::Test {
- protected:
-  void SetUp() override { model::reset_device(); }
-  void TearDown() override { model::reset_device(); }
-};
+class RingDependencies : public ModelTest {};
 
 const RingReference& problem() {
   static const RingReference reference({1, 1, 1, 33, 4}, DType::f32, "causal", 0.5f, 91);
@@ -38,101 +34,31 @@ TEST_F(RingDependencies, RightUnderManyOrdersOfStreams) {
     }
 }
 
-// Which dependency a wrapper leaves out. (finish_backward's own is not among them: by then nothing
-// on the device comes after it.)
-enum class Dropped {
-  nothing,
-  attend_arrived,
-  attend_backward_arrived,
-  add_arrived,
-  hop_arrived,
-  hop_consumed,
-  gradient_hop_summed
-};
-
-class CarelessBackend : public ForwardingBackend {
- public:
-  CarelessBackend(BlockBackend& inner, Dropped dropped)
-      : ForwardingBackend(inner), dropped_(dropped) {}
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
-                    const KvBlock& block, const SoftmaxState& state,
-                    const Completion& after) override {
-    return ForwardingBackend::attend(step, region, q, block, state,
-                                     dropped_ == Dropped::attend_arrived ? nullptr : after);
-  }
-  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
-                             const KvBlock& block, const BackwardState& state,
-                             const KvGradient& gradient, const Completion& after) override {
-    return ForwardingBackend::attend_backward(
-        step, region, q, block, state, gradient,
-        dropped_ == Dropped::attend_backward_arrived ? nullptr : after);
-  }
-  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
-                 const Completion& after) override {
-    return ForwardingBackend::add(step, into, from,
-                                  dropped_ == Dropped::add_arrived ? nullptr : after);
-  }
-
- private:
-  Dropped dropped_;
-};
-
-class CarelessCommunicator : public ForwardingCommunicator {
- public:
-  CarelessCommunicator(Communicator& inner, Dropped dropped)
-      : ForwardingCommunicator(inner), dropped_(dropped) {}
-  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
-    // A block's hop comes after {arrived, consumed}, a gradient's after {summed}.
-    if (hop.payload == Payload::dkv && dropped_ == Dropped::gradient_hop_summed)
-      return ForwardingCommunicator::exchange(hop, {});
-    if (hop.payload == Payload::kv && after.size() == 2) {
-      if (dropped_ == Dropped::hop_arrived)
-        return ForwardingCommunicator::exchange(hop, {after.begin()[1]});
-      if (dropped_ == Dropped::hop_consumed)
-        return ForwardingCommunicator::exchange(hop, {after.begin()[0]});
-    }
-    return ForwardingCommunicator::exchange(hop, after);
-  }
-
- private:
-  Dropped dropped_;
-};
-
 // Whether any of some seeds gives other numbers than the CPU's ring, by more than rounding.
-bool shows(Dropped dropped, int world_size = 4, int kv_buffers = 2) {
+bool shows(Mistake mistake, int world_size = 4, int kv_buffers = 2) {
   Problem config = problem().config(PartitionKind::zigzag, world_size);
   config.kv_buffers = kv_buffers;
   const AttentionOutputs expected = run_on_threads(config, problem().inputs).outputs;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     model::set_stream_seed(seed);
-    const AttentionOutputs outputs =
-        run_wrapped_on_gpu(
-            problem(), config,
-            [&](int, Communicator& inner) { return CarelessCommunicator(inner, dropped); },
-            [&](int, BlockBackend& inner) { return CarelessBackend(inner, dropped); })
-            .outputs;
-    const auto same = [](const std::vector<float>& a, const std::vector<float>& b) {
-      return max_abs_error(a, b) <= 1e-4;
-    };
-    if (!(same(outputs.out, expected.out) && same(outputs.dq, expected.dq) &&
-          same(outputs.dk, expected.dk) && same(outputs.dv, expected.dv)))
-      return true;
+    DeviceSetup setup = setup_for(config);
+    GpuEngine engine(setup, config.world_size, true);
+    if (!same_numbers(run_with_mistake(engine, problem(), config, mistake), expected)) return true;
   }
   return false;
 }
 
 TEST_F(RingDependencies, OneLeftOutShows) {
-  EXPECT_FALSE(shows(Dropped::nothing));
-  EXPECT_TRUE(shows(Dropped::attend_arrived));
-  EXPECT_TRUE(shows(Dropped::attend_backward_arrived));
-  EXPECT_TRUE(shows(Dropped::add_arrived));
-  EXPECT_TRUE(shows(Dropped::hop_arrived));
-  EXPECT_TRUE(shows(Dropped::hop_consumed));
-  EXPECT_TRUE(shows(Dropped::gradient_hop_summed));
+  EXPECT_FALSE(shows(Mistake::nothing));
+  for (const Mistake mistake :
+       {Mistake::attends_before_arrival, Mistake::backward_before_arrival,
+        Mistake::adds_before_arrival, Mistake::sends_before_arrival,
+        Mistake::receives_before_consumed, Mistake::gradient_sent_before_summed})
+    EXPECT_TRUE(shows(mistake)) << "mistake " << static_cast<int>(mistake);
   // Ranks enough that blocks come into used buffers.
-  EXPECT_FALSE(shows(Dropped::nothing, 6, 3));
-  EXPECT_TRUE(shows(Dropped::hop_arrived, 6, 3));
-  EXPECT_TRUE(shows(Dropped::hop_consumed, 6, 3));
+  EXPECT_FALSE(shows(Mistake::nothing, 6, 3));
+  EXPECT_TRUE(shows(Mistake::sends_before_arrival, 6, 3));
+  EXPECT_TRUE(shows(Mistake::receives_before_consumed, 6, 3));
 }
 
 // A block is on its way while the one before it is attended: the copy may be over before the kernel

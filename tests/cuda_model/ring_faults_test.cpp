@@ -2,14 +2,13 @@
 // the call, its place, rank and step, and nothing stays allocated.
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <cstdlib>
-#include <future>
+#include <functional>
 #include <mutex>
 #include <optional>
 
-#include "cuda/model/runtime.h"
-#include "tests/cuda_model/wrapped_gpu_run.h"
+#include "cuda/ring/device_communicator.h"
+#include "tests/cuda/one_gpu_ring.h"
+#include "tests/cuda_model/model_run.h"
 
 namespace ringscope::cuda {
 namespace ring_faults_test {
@@ -21,36 +20,7 @@ const RingReference& problem() {
   return reference;
 }
 
-class RingFaults : public testing::Test {
- protected:
-  void SetUp() override { model::reset_device(); }
-  void TearDown() override { model::reset_device(); }
-};
-
-// Ends the whole program when the ranks hang: their threads cannot be taken back.
-template <class F>
-std::optional<RunError> error_of(F&& run) {
-  auto running = std::async(std::launch::async, [&]() -> std::optional<RunError> {
-    try {
-      run();
-    } catch (const RunError& error) {
-      return error;
-    }
-    return std::nullopt;
-  });
-  if (running.wait_for(std::chrono::seconds(60)) != std::future_status::ready) {
-    ADD_FAILURE() << "ranks still running 60 s after the fault";
-    std::_Exit(1);
-  }
-  return running.get();
-}
-
-void expect_nothing_left() {
-  EXPECT_EQ(model::live_allocations(), 0u);
-  EXPECT_EQ(model::device_bytes(), 0u);
-  EXPECT_EQ(model::live_handles(), 0u);
-  EXPECT_EQ(model::pending_operations(), 0u);
-}
+class RingFaults : public ModelTest {};
 
 TEST_F(RingFaults, NobodysLeavesNothingBehind) {
   for (const Scheme scheme : kRunSchemes) {
@@ -70,11 +40,7 @@ struct Fault {
   Made made;
 };
 
-class RingFaultsOf : public testing::TestWithParam<Fault> {
- protected:
-  void SetUp() override { model::reset_device(); }
-  void TearDown() override { model::reset_device(); }
-};
+class RingFaultsOf : public ModelTest, public testing::WithParamInterface<Fault> {};
 
 // The 1st, 2nd, … call, in growing strides, until a run makes no more of them.
 TEST_P(RingFaultsOf, AnyCallEndsAllAndIsNamed) {
@@ -190,12 +156,14 @@ TEST_F(RingFaults, ALaunchThatFailsIsNamedByItsRankAndStep) {
         model::reset_device();
         std::mutex gate;
         const std::optional<RunError> error = error_of([&] {
-          run_wrapped_on_gpu(
-              problem(), config,
-              [](int, Communicator& inner) { return ForwardingCommunicator(inner); },
+          DeviceSetup setup = setup_for(config);
+          GpuEngine gpu(setup, config.world_size, true);
+          WrappedEngine engine(
+              gpu, [](int, Communicator& inner) { return ForwardingCommunicator(inner); },
               [&](int its_rank, BlockBackend& inner) {
                 return GatedBackend(its_rank, inner, gate, rank, step, pass);
               });
+          run_ranks(config, problem().inputs, engine);
         });
         ASSERT_TRUE(error.has_value());
         EXPECT_EQ(error->rank(), rank);
@@ -263,9 +231,8 @@ TEST_F(RingFaults, TooLittleMemoryIsFoundBeforehand) {
   model::fail_call("cudaMalloc", 1, cudaErrorUnknown);  // is not reached
   const std::optional<RunError> error = error_of([&] { run(problem(), config); });
   ASSERT_TRUE(error.has_value());
-  const std::string text = error->what();
-  for (const char* part : {"out of device memory", "3 ranks", "GiB", "--seqlen", "--backend cpu"})
-    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+  expect_contains(error->what(),
+                  {"out of device memory", "3 ranks", "GiB", "--seqlen", "--backend cpu"});
   expect_nothing_left();
 
   model::reset_device();

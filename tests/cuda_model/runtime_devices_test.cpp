@@ -7,44 +7,30 @@
 namespace ringscope::cuda::model {
 namespace {
 
-class Devices : public testing::Test {
+class Devices : public Runtime {
  protected:
   void SetUp() override {
-    reset_device();
-    cudaGetLastError();
+    Runtime::SetUp();
     set_device_count(2);
   }
-  void TearDown() override { reset_device(); }
-
-  static cudaStream_t stream_of(int device) {
-    cudaStream_t stream = nullptr;
+  // Make something while a device is the thread's, which it stays.
+  template <class Make>
+  static auto on(int device, const Make& make) {
     EXPECT_EQ(cudaSetDevice(device), cudaSuccess);
-    EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-    return stream;
+    return make();
+  }
+  static cudaStream_t stream_of(int device) {
+    return on(device, [] { return new_stream(); });
   }
   static cudaEvent_t event_of(int device) {
-    cudaEvent_t event = nullptr;
-    EXPECT_EQ(cudaSetDevice(device), cudaSuccess);
-    EXPECT_EQ(cudaEventCreate(&event), cudaSuccess);
-    return event;
+    return on(device, [] { return new_event(cudaEventDefault); });
   }
   static int* memory_of(int device) {
-    int* memory = nullptr;
-    EXPECT_EQ(cudaSetDevice(device), cudaSuccess);
-    EXPECT_EQ(cudaMalloc(&memory, sizeof(int)), cudaSuccess);
-    return memory;
+    return on(device, [] { return new_memory<int>(1); });
   }
 };
 
 void set_to(int* value, int to) { *value = to; }
-
-cudaError_t launch_on(cudaStream_t stream, int* value, int to) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(1);
-  config.blockDim = dim3(1);
-  config.stream = stream;
-  return cudaLaunchKernelEx(&config, set_to, value, to);
-}
 
 TEST_F(Devices, AreThoseThatThereAre) {
   int device = -1;
@@ -86,23 +72,23 @@ TEST_F(Devices, EventsBelongToTheStreamsOfTheirs) {
 TEST_F(Devices, KernelsRunOnTheThreadsOwn) {
   int* const memory = memory_of(1);
   const cudaStream_t stream = stream_of(1);
-  EXPECT_EQ(launch_on(stream, memory, 7), cudaSuccess);
+  EXPECT_EQ(launch(set_to, 1, 1, 0, stream, memory, 7), cudaSuccess);
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
   EXPECT_EQ(*memory, 7);
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
-  EXPECT_EQ(launch_on(stream, memory, 8), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(launch(set_to, 1, 1, 0, stream, memory, 8), cudaErrorInvalidResourceHandle);
 }
 
 TEST_F(Devices, AKernelDoesNotReachTheMemoryOfAnother) {
   int* const memory = memory_of(1);
-  EXPECT_EQ(launch_on(stream_of(0), memory, 7), cudaErrorIllegalAddress);
+  EXPECT_EQ(launch(set_to, 1, 1, 0, stream_of(0), memory, 7), cudaErrorIllegalAddress);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
 }
 
 TEST_F(Devices, SynchronizingOneLeavesTheOther) {
   int* const memory = memory_of(1);
   const cudaStream_t stream = stream_of(1);
-  ASSERT_EQ(launch_on(stream, memory, 7), cudaSuccess);
+  ASSERT_EQ(launch(set_to, 1, 1, 0, stream, memory, 7), cudaSuccess);
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(pending_operations(), 1u);

@@ -15,16 +15,22 @@ class Runtime : public testing::Test {
   void SetUp() override { clear(); }
   void TearDown() override { clear(); }
 
-  // A stream that is not ordered with the default stream.
-  static cudaStream_t new_stream() {
+  // A stream that is not ordered with the default stream, unless flags say so.
+  static cudaStream_t new_stream(unsigned flags = cudaStreamNonBlocking) {
     cudaStream_t stream = nullptr;
-    EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    EXPECT_EQ(cudaStreamCreateWithPriority(&stream, flags, 0), cudaSuccess);
     return stream;
   }
   static cudaEvent_t new_event(unsigned flags = cudaEventDisableTiming) {
     cudaEvent_t event = nullptr;
     EXPECT_EQ(cudaEventCreateWithFlags(&event, flags), cudaSuccess);
     return event;
+  }
+  template <class T>
+  static T* new_memory(std::size_t count) {
+    T* memory = nullptr;
+    EXPECT_EQ(cudaMalloc(&memory, count * sizeof(T)), cudaSuccess);
+    return memory;
   }
 
  private:

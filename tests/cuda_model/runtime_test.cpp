@@ -97,9 +97,9 @@ TEST_F(Runtime, CopiesAndFillsStayWithinAllocations) {
   EXPECT_EQ(copy(device, host, 64, cudaMemcpyDeviceToDevice), cudaErrorInvalidValue);
   EXPECT_EQ(copy(device, other, 64, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
   EXPECT_EQ(copy(device, other, 64, cudaMemcpyDeviceToDevice), cudaSuccess);
-  EXPECT_EQ(copy(device, device + 32, 33, cudaMemcpyDefault), cudaErrorInvalidValue) << "overlap";
-  EXPECT_EQ(copy(device, device + 32, 32, cudaMemcpyDefault), cudaSuccess);
-  EXPECT_EQ(copy(pinned, host, 64, cudaMemcpyHostToHost), cudaSuccess);
+  EXPECT_EQ(copy(device, device + 32, 33, cudaMemcpyDeviceToDevice), cudaErrorInvalidValue)
+      << "overlap";
+  EXPECT_EQ(copy(device, device + 32, 32, cudaMemcpyDeviceToDevice), cudaSuccess);
   EXPECT_EQ(copy(nullptr, nullptr, 0, cudaMemcpyDeviceToHost), cudaSuccess);
   EXPECT_EQ(cudaMemset(device, 0, 65), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemset(host, 0, 64), cudaErrorInvalidValue);
@@ -200,9 +200,9 @@ TEST_F(Runtime, WritesBehindAnAllocationAreFound) {
 TEST_F(Runtime, FailsWhenAskedTo) {
   void* memory = nullptr;
   fail_call("cudaMalloc", 2, cudaErrorMemoryAllocation);
-  fail_call("cudaMemset", 1, cudaErrorInvalidDeviceFunction);
+  fail_call("cudaMemset", 1, cudaErrorUnknown);
   EXPECT_EQ(cudaMalloc(&memory, 8), cudaSuccess);
-  EXPECT_EQ(cudaMemset(memory, 0, 8), cudaErrorInvalidDeviceFunction);
+  EXPECT_EQ(cudaMemset(memory, 0, 8), cudaErrorUnknown);
   EXPECT_EQ(cudaMemset(memory, 0, 8), cudaSuccess);
   void* second = nullptr;
   EXPECT_EQ(cudaMalloc(&second, 8), cudaErrorMemoryAllocation);
@@ -220,23 +220,13 @@ TEST_F(Runtime, SaysWhatItIs) {
   int count = -1, value = 0;
   EXPECT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
   EXPECT_EQ(count, 1);
-  set_compute_capability(8, 6);
-  cudaDeviceProp properties{};
-  EXPECT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
-  EXPECT_EQ(std::string(properties.name), "host model");
-  EXPECT_EQ(properties.major * 10 + properties.minor, 86);
-  EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMinor, 0), cudaSuccess);
-  EXPECT_EQ(value, 6);
   EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0),
             cudaSuccess);
   EXPECT_EQ(value, 227 * 1024);
-  EXPECT_EQ(cudaGetDeviceProperties(&properties, 1), cudaErrorInvalidDevice);
+  EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 1),
+            cudaErrorInvalidDevice);
   EXPECT_EQ(cudaSetDevice(1), cudaErrorInvalidDevice);
   EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
-  int blocks = 0;
-  EXPECT_EQ(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, uses_shared, 256, 100 * 1024),
-            cudaSuccess);
-  EXPECT_EQ(blocks, 2);
   set_device_count(0);
   EXPECT_EQ(cudaGetDeviceCount(&count), cudaErrorNoDevice);
   EXPECT_EQ(count, 0);

@@ -22,14 +22,6 @@ TEST_F(Simt, Shuffles) {
       EXPECT_EQ(__shfl_sync(~0u, mine, 33), base + 1);
       EXPECT_EQ(__shfl_xor_sync(~0u, mine, 17), base + (l ^ 17));
       EXPECT_EQ(__shfl_xor_sync(~0u, static_cast<float>(l), 3, 4), static_cast<float>(l ^ 3));
-      EXPECT_EQ(__shfl_down_sync(~0u, l, 3), l + 3 < 32 ? l + 3 : l);
-      EXPECT_EQ(__shfl_down_sync(~0u, l, 3, 8), l % 8 + 3 < 8 ? l + 3 : l);
-      EXPECT_EQ(__shfl_up_sync(~0u, l, 3), l >= 3 ? l - 3 : l);
-      EXPECT_EQ(__ballot_sync(~0u, l % 3 == 0), 0x49249249u);
-      EXPECT_EQ(__any_sync(~0u, l == 31), 1);
-      EXPECT_EQ(__any_sync(~0u, 0), 0);
-      EXPECT_EQ(__all_sync(~0u, l != 31), 0);
-      EXPECT_EQ(__all_sync(~0u, 2), 1);
     });
   }
 }
@@ -78,8 +70,8 @@ TEST_F(Simt, ExchangesOfAWarpgroup) {
 TEST_F(Simt, LanesMustAgree) {
   for (const Schedule& schedule : schedules) {
     set_schedule(schedule);
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "__all_sync", error_of(32, 0, [] {
-                          lane() == 3 ? __any_sync(~0u, 1) : __all_sync(~0u, 1);
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "__shfl_xor_sync", error_of(32, 0, [] {
+                          lane() == 3 ? __shfl_sync(~0u, 1, 0) : __shfl_xor_sync(~0u, 1, 1);
                         }));
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "bytes, while", error_of(32, 0, [] {
                           if (lane() % 2 == 0) {
@@ -124,18 +116,11 @@ TEST_F(Simt, LanesMustAgree) {
 }
 
 TEST_F(Simt, DeviceFunctions) {
-  EXPECT_NEAR(__expf(1.5f), std::exp(1.5), 1e-5);
-  EXPECT_EQ(__expf(-INFINITY), 0.0f);
-  EXPECT_NEAR(__logf(7.0f), std::log(7.0), 1e-5);
-  EXPECT_EQ(__uint_as_float(__float_as_uint(-0.75f)), -0.75f);
   EXPECT_EQ(min(3, -4), -4);
-  EXPECT_EQ(max(3u, 4u), 4u);
-  EXPECT_EQ(__popc(0xf0u), 4);
-  EXPECT_EQ(__clz(1), 31);
-  EXPECT_EQ(__ffs(8), 4);
-  int counter = 5;
-  EXPECT_EQ(atomicAdd(&counter, 3), 5);
-  EXPECT_EQ(counter, 8);
+  EXPECT_EQ(max(3, 4), 4);
+  unsigned long long counter = 5;
+  EXPECT_EQ(atomicAdd(&counter, 3), 5u);
+  EXPECT_EQ(counter, 8u);
   EXPECT_EQ(alignof(float4), 16u);
   EXPECT_EQ(make_float4(1, 2, 3, 4).w, 4.0f);
 }

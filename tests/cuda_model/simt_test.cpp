@@ -237,13 +237,13 @@ TEST_F(Simt, ExceptionsEndTheGridAndUnwindAllThreads) {
     EXPECT_NE(error_of(64, 0,
                        [&] {
                          ++begun;
-                         __trap();
+                         throw ModelError("trapped");
                        }),
               "");
     EXPECT_EQ(begun, 1) << "the others need not begin";
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "block (0,0,0), thread (40,0,0): __trap()",
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "block (0,0,0), thread (40,0,0): trapped",
                         error_of(64, 0, [] {
-                          if (threadIdx.x == 40) __trap();
+                          if (threadIdx.x == 40) throw ModelError("trapped");
                           __syncthreads();
                         }));
   }
@@ -258,11 +258,11 @@ TEST_F(Simt, NothingWaitsWhileUnwinding) {
       wait_until("never", [] { return false; });
     }
   };
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "__trap()", error_of(64, 0, [] {
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "trapped", error_of(64, 0, [] {
                         const Waits waits;
-                        if (threadIdx.x == 5) __trap();
+                        if (threadIdx.x == 5) throw ModelError("trapped");
                         __syncthreads();
-                        __trap();
+                        throw ModelError("trapped");
                       }));
 }
 

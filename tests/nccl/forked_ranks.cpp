@@ -177,14 +177,14 @@ class ForkedRank {
 
  private:
   void run_all() {
-    const std::vector<NcclSeat> seats = {take_process_seat(*line_).seat};
+    const std::vector<RankSeat> seats = {take_process_seat(*line_).seat};
     const Problem& first = cases_.front().config;
     NcclWorld world(share_nccl_id(*line_), first.world_size, seats, {4, first.timeout_s},
                     failure_of(*line_));
     for (std::size_t i = 0; i < cases_.size(); ++i) run_one(i, seats, world);
   }
 
-  void run_one(std::size_t index, const std::vector<NcclSeat>& seats, NcclWorld& world) {
+  void run_one(std::size_t index, const std::vector<RankSeat>& seats, NcclWorld& world) {
     const Problem& config = cases_[index].config;
     NcclOptions options;
     options.kernels = config.dtype == DType::f32 ? KernelWish{4, 8} : KernelWish{5, 9};

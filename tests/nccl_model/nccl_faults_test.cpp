@@ -1,5 +1,5 @@
-// Whatever fails, on whatever rank at whatever time: every communicator is aborted, every rank ends,
-// the error names its rank and step, and nothing is left.
+// Whatever fails, on whatever rank at whatever time: every communicator is aborted, every rank
+// ends, the error names its rank and step, and nothing is left.
 #include <gtest/gtest.h>
 
 #include "core/ring/faults.h"
@@ -22,18 +22,6 @@ Problem config_of(Scheme scheme = Scheme::ring) {
   return config;
 }
 
-void expect_all_aborted() {
-  EXPECT_EQ(model::live_communicators(), 0u);
-  EXPECT_EQ(model::live_allocations(), 0u);
-  EXPECT_EQ(model::live_handles(), 0u);
-  EXPECT_EQ(model::pending_operations(), 0u);
-}
-
-// Complaints are about what was asked for, with the mistake; everything else is used as it must be.
-void expect_no_complaints() {
-  for (const std::string& complaint : model::nccl_complaints()) ADD_FAILURE() << complaint;
-}
-
 struct FailingCall {
   const char* name;
   bool names_rank;  // at whatever time it fails
@@ -48,9 +36,8 @@ TEST_P(NcclCall, ThatFailsAtAnyTimeEndsAll) {
     SCOPED_TRACE(testing::Message() << GetParam().name << " " << nth);
     reset_models();
     model::fail_nccl_call(GetParam().name, nth, ncclSystemError);
-    const auto error = error_of([&] { run(problem(), config_of()); });
-    expect_all_aborted();
-    expect_no_complaints();
+    const auto error = error_of([&] { run_nccl(problem(), config_of()); });
+    expect_nothing_left();
     if (!error) break;
     ++failures;
     const std::string text = error->what();
@@ -80,7 +67,7 @@ class NcclFaults : public NcclTest {};
 // Not worth ending a run for.
 TEST_F(NcclFaults, RegistrationMayFail) {
   model::fail_nccl_call("ncclCommRegister", 2, ncclSystemError);
-  EXPECT_FALSE(error_of([&] { run(problem(), config_of()); }).has_value());
+  EXPECT_FALSE(error_of([&] { run_nccl(problem(), config_of()); }).has_value());
   expect_nothing_left();
 }
 
@@ -91,9 +78,8 @@ TEST_F(NcclFaults, AnErrorThatNcclMeetsByItselfEndsAll) {
       SCOPED_TRACE(testing::Message() << "rank " << rank << " after " << groups << " groups");
       reset_models();
       model::fail_nccl_rank(rank, groups, ncclRemoteError);
-      const auto error = error_of([&] { run(problem(), config_of()); });
-      expect_all_aborted();
-      expect_no_complaints();
+      const auto error = error_of([&] { run_nccl(problem(), config_of()); });
+      expect_nothing_left();
       if (groups > 8) continue;  // a run has 8: the greeting, 2 + 2 of blocks, 3 of gradients
       ASSERT_TRUE(error.has_value());
       EXPECT_EQ(error->rank(), rank);
@@ -102,8 +88,8 @@ TEST_F(NcclFaults, AnErrorThatNcclMeetsByItselfEndsAll) {
     }
 }
 
-// Also while no rank asks NCCL for anything: all wait for their GPUs, one of them for a hop that its
-// peer has not asked for.
+// Also while no rank asks NCCL for anything: all wait for their GPUs, one of them for a hop that
+// its peer has not asked for.
 TEST_F(NcclFaults, AnErrorOfNcclsIsFoundWhileRanksWait) {
   setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
   {
@@ -129,8 +115,7 @@ TEST_F(NcclFaults, AnErrorOfNcclsIsFoundWhileRanksWait) {
     EXPECT_EQ(model::aborted_communicators(), 2u);
     static_cast<void>(cudaDeviceSynchronize());
   }
-  expect_all_aborted();
-  expect_no_complaints();
+  expect_nothing_left();
 }
 
 // A CUDA call that fails while transfers are under way.
@@ -143,9 +128,8 @@ TEST_F(NcclFaults, ACudaErrorEndsAll) {
       SCOPED_TRACE(testing::Message() << call << " " << nth);
       reset_models();
       model::fail_call(call, nth, status);
-      const auto error = error_of([&] { run(problem(), config_of()); });
-      expect_all_aborted();
-      expect_no_complaints();
+      const auto error = error_of([&] { run_nccl(problem(), config_of()); });
+      expect_nothing_left();
       if (!error) break;
       EXPECT_GE(error->rank(), 0) << error->what();
     }
@@ -156,7 +140,7 @@ std::optional<RunError> error_with(Fault fault, int rank, int step, double timeo
   Problem config = config_of();
   config.injection = Injection{fault, rank, step};
   config.timeout_s = timeout_s;
-  return error_of([&] { run(problem(), config); });
+  return error_of([&] { run_nccl(problem(), config); });
 }
 
 TEST_F(NcclFaults, ARankThatDiesAtAnyStepEndsAllAndIsNamed) {
@@ -169,8 +153,7 @@ TEST_F(NcclFaults, ARankThatDiesAtAnyStepEndsAllAndIsNamed) {
       EXPECT_EQ(error->rank(), rank);
       EXPECT_EQ(error->step(), step);
       EXPECT_EQ(model::aborted_communicators(), static_cast<std::size_t>(kWorldSize));
-      expect_all_aborted();
-      expect_no_complaints();
+      expect_nothing_left();
     }
 }
 
@@ -190,7 +173,7 @@ TEST_F(NcclFaults, HangsOnPurposeEnd) {
       EXPECT_EQ(model::aborted_communicators(), static_cast<std::size_t>(kWorldSize));
       // Receives that meet the wrong sends, by their sizes. A circle is no misuse of any one call.
       EXPECT_EQ(model::nccl_complaints().empty(), fault == Fault::send_first);
-      expect_all_aborted();
+      expect_nothing_left(false);
     }
 }
 
@@ -203,7 +186,7 @@ TEST_F(NcclFaults, ASlowRankIsWaitedFor) {
 TEST_F(NcclFaults, ABlockThatIsOverwrittenGivesWrongNumbers) {
   Problem config = config_of();
   config.injection = Injection{Fault::early_reuse, 1, 0};
-  const AttentionOutputs outputs = run(problem(), config).outputs;
+  const AttentionOutputs outputs = run_nccl(problem(), config).outputs;
   EXPECT_GT(max_abs_error(outputs.out, problem().oracle.out), 1e-2);
   expect_nothing_left();
 }
@@ -213,7 +196,7 @@ TEST_F(NcclFaults, AFailedRunLeavesItsRecording) {
   Problem config = config_of();
   config.injection = Injection{Fault::killed_rank, 2, 1};
   try {
-    run(problem(), config);
+    run_nccl(problem(), config);
     ADD_FAILURE() << "nothing failed";
   } catch (const RunFailure& failure) {
     const RunInfo& info = failure.recording().info;

@@ -36,7 +36,7 @@ class NcclModelTest : public NcclTest {
       ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
       config.blocking = 0;
       ASSERT_EQ(ncclCommInitRankConfig(&r.comm, ranks, id, rank, &config), ncclInProgress);
-      ASSERT_EQ(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking), cudaSuccess);
+      ASSERT_EQ(cudaStreamCreateWithPriority(&r.stream, cudaStreamNonBlocking, 0), cudaSuccess);
       ASSERT_EQ(cudaMalloc(&r.sent, kBytes), cudaSuccess);
       ASSERT_EQ(cudaMalloc(&r.received, kBytes), cudaSuccess);
       ASSERT_EQ(cudaMemset(r.sent, 1 + rank, kBytes), cudaSuccess);
@@ -176,9 +176,12 @@ TEST_F(NcclModelTest, BuffersThatAreTouchedOnTheWayAreFound) {
     for (int rank = 0; rank < 2; ++rank) exchange(rank);
     while (state(0) == ncclInProgress) {
     }
-    ASSERT_EQ(cudaStreamQuery(at(0).stream), cudaErrorNotReady);  // runs what can be run
+    cudaEvent_t behind = nullptr;
+    ASSERT_EQ(cudaEventCreateWithFlags(&behind, cudaEventDefault), cudaSuccess);
+    ASSERT_EQ(cudaEventRecord(behind, at(0).stream), cudaSuccess);
+    ASSERT_EQ(cudaEventQuery(behind), cudaErrorNotReady);  // runs what can be run
     cudaStream_t other = nullptr;
-    ASSERT_EQ(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
+    ASSERT_EQ(cudaStreamCreateWithPriority(&other, cudaStreamNonBlocking, 0), cudaSuccess);
     unsigned char* const touched = the_one_sent ? at(0).sent : at(0).received;
     ASSERT_EQ(cudaMemsetAsync(touched, 7, kBytes, other), cudaSuccess);
     ASSERT_EQ(cudaStreamSynchronize(other), cudaSuccess);
@@ -236,7 +239,7 @@ TEST_F(NcclModelTest, NothingMayBeUnderWayWhenOneIsDestroyed) {
 TEST_F(NcclModelTest, AnEventBeforeTheCallIsDoneComesTooEarly) {
   connect(2);
   cudaEvent_t early = nullptr;
-  ASSERT_EQ(cudaEventCreate(&early), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&early, cudaEventDefault), cudaSuccess);
   exchange(0);
   ASSERT_EQ(cudaEventRecord(early, at(0).stream), cudaSuccess);
   EXPECT_EQ(cudaEventSynchronize(early), cudaSuccess);  // the group of rank 1 is not there at all

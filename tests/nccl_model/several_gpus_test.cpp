@@ -1,8 +1,6 @@
-// Ranks on GPUs of their own, by NCCL and by copy engines: what belongs to one GPU is used on that one
-// alone, and the answers are those of virtual ranks on a single GPU, bit for bit.
+// Ranks on GPUs of their own, by NCCL and by copy engines: what belongs to one GPU is used on that
+// one alone, and the answers are those of virtual ranks on a single GPU, bit for bit.
 #include <gtest/gtest.h>
-
-#include <bit>
 
 #include "cuda/ring/run_on_gpu.h"
 #include "tests/core/ring/run_invariants.h"
@@ -10,15 +8,6 @@
 
 namespace ringscope::cuda {
 namespace several_gpus_test {
-
-using Bits = std::vector<std::uint32_t>;
-
-Bits bits(const AttentionOutputs& outputs) {
-  Bits all;
-  for (const auto* values : {&outputs.out, &outputs.lse, &outputs.dq, &outputs.dk, &outputs.dv})
-    for (const float x : *values) all.push_back(std::bit_cast<std::uint32_t>(x));
-  return all;
-}
 
 const RingReference& problem() {
   static const RingReference reference({1, 2, 1, 27, 4}, DType::f32, "causal", 0.5f, 81);
@@ -51,9 +40,9 @@ TEST_P(SeveralGpus, GiveTheBitsOfOne) {
     const Problem config = problem().config(partition, world_size, GetParam());
     SCOPED_TRACE(described(problem(), config));
     use(1, 1);
-    const Bits of_one = bits(run_copies(config, 1).outputs);
+    const auto of_one = bits(run_copies(config, 1).outputs);
     use(world_size, seed++);
-    EXPECT_EQ(bits(run(problem(), config).outputs), of_one) << "by NCCL";
+    EXPECT_EQ(bits(run_nccl(problem(), config).outputs), of_one) << "by NCCL";
     expect_nothing_left();
     use(world_size, seed++);
     EXPECT_EQ(bits(run_copies(config, world_size).outputs), of_one) << "by copies";
@@ -66,13 +55,13 @@ TEST_P(SeveralGpus, KeepTheRulesOfEveryRecording) {
   const Problem config = problem().config(PartitionKind::zigzag, 4, GetParam());
   for (const bool by_nccl : {true, false}) {
     use(4, 7);
-    const RingRun done = by_nccl ? run(problem(), config) : run_copies(config, 4);
+    const RingRun done = by_nccl ? run_nccl(problem(), config) : run_copies(config, 4);
     expect_predicted_pairs(config, done);
     expect_predicted_hops_and_bytes(config, done);
     expect_well_formed_lanes(done);
     expect_every_send_has_its_receive(done);
-    // A copy's times are by the clock of the GPU that receives, a send's by the next rank's then: apart
-    // by the error of clocks.
+    // A copy's times are by the clock of the GPU that receives, a send's by the next rank's then:
+    // apart by the error of clocks.
     if (by_nccl) expect_blocks_attended_after_they_arrived(done);
     EXPECT_EQ(done.peak_bytes, done.predicted_bytes);
   }
@@ -91,7 +80,7 @@ TEST_F(SeveralGpusOptions, FewerGpusThanRanks) {
   expect_nothing_left();
   reset_models();
   model::set_device_count(3);
-  problem().check(config, run(problem(), config));  // the model's NCCL is one that shares GPUs
+  problem().check(config, run_nccl(problem(), config));  // the model's NCCL is one that shares GPUs
   expect_nothing_left();
 }
 

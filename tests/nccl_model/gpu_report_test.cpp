@@ -7,22 +7,21 @@
 namespace ringscope::cuda {
 namespace {
 
-TEST(RankReports, AreReadBackAsTheyWere) {
-  const std::vector<RankReport> reports = {{{"host a boot", {"u0", "u1"}}, 22809, ""},
-                                           {{"host b", {}}, 0, "no NVIDIA driver is there; see, X"},
-                                           {{"c", {"only"}}, 23003, ""}};
-  std::vector<std::string> lines;
-  for (const RankReport& report : reports) {
-    lines.push_back(to_line(report));
-    EXPECT_EQ(lines.back().find('\n'), std::string::npos);
-  }
-  EXPECT_EQ(reports_of(joined(lines)), reports);
-  EXPECT_THROW(reports_of("nonsense\n"), RunError);
+TEST(GpuReports, AreReadBackAsTheyWere) {
+  const std::vector<GpuReport> reports = {{{"host a boot", {"u0", "u1"}}, 22809, ""},
+                                          {{"host b", {}}, 0, "no NVIDIA driver is there; see, X"},
+                                          {{"c", {"only"}}, 23003, ""}};
+  std::string all;
+  for (const GpuReport& report : reports) all += pack(report);
+  EXPECT_EQ(reports_of(all, 3), reports);
+  for (const std::string& other :
+       {std::string("nonsense"), all + "x", all.substr(1), std::string()})
+    EXPECT_THROW(reports_of(other, 3), RunError);
 }
 
-TEST(RankReports, TheRankThatCannotIsNamed) {
-  const RankReport good{{"a", {"0"}}, 22809, ""};
-  const auto rank_of = [&](const std::vector<RankReport>& reports) {
+TEST(GpuReports, TheRankThatCannotIsNamed) {
+  const GpuReport good{{"a", {"0"}}, 22809, ""};
+  const auto rank_of = [&](const std::vector<GpuReport>& reports) {
     try {
       check_reports(reports);
       return -1;
@@ -30,22 +29,12 @@ TEST(RankReports, TheRankThatCannotIsNamed) {
       return error.rank();
     }
   };
-  RankReport other = good, none = good;
+  GpuReport other = good, none = good;
   other.nccl_version = 23003;
   none.why_not = "no GPU";
   EXPECT_EQ(rank_of({good, good}), -1);
   EXPECT_EQ(rank_of({good, other, none}), 1);
   EXPECT_EQ(rank_of({good, good, none}), 2);
-}
-
-TEST(RankReports, IdsTravelAsText) {
-  ncclUniqueId id;
-  for (std::size_t i = 0; i < sizeof(id.internal); ++i) id.internal[i] = static_cast<char>(3 * i);
-  const ncclUniqueId back = id_of_hex(to_hex(id));
-  EXPECT_EQ(std::string(back.internal, sizeof(back.internal)),
-            std::string(id.internal, sizeof(id.internal)));
-  EXPECT_THROW(id_of_hex("12"), RunError);
-  EXPECT_THROW(id_of_hex(std::string(2 * sizeof(id.internal), 'x')), RunError);
 }
 
 // 989.4e12 * 0.71 FLOP/s over 450e9 bytes/s, and twice as many rows for half of the pairs.

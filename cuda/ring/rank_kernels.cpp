@@ -1,0 +1,131 @@
+#include "cuda/ring/rank_kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/ring/ring.h"
+#include "cuda/base/stream.h"
+#include "cuda/kernels/row_kernels.h"
+#include "cuda/kernels/step_problem.h"
+
+namespace ringscope::cuda {
+namespace {
+
+bool has_passed(int number) {
+  const auto runs = verified_runs();
+  return std::any_of(runs.begin(), runs.end(),
+                     [&](const VerifiedRun& run) { return run.number == number; });
+}
+
+const Kernel& choose(KernelPass pass, int number, int architecture, DType dtype, Index head_dim) {
+  const int d = static_cast<int>(std::min<Index>(head_dim, 1 << 20));  // more than any kernel takes
+  const char* const pass_name = pass == KernelPass::forward ? "forward" : "backward";
+  const auto why_not = [&](const Kernel& kernel) {
+    return kernel.carries_state ? refusal(kernel.limits, architecture, dtype, d)
+                                : "does not carry the state of a ring on";
+  };
+  const auto instead = [&] {
+    return fmt::format("kernels that take dtype {}, head_dim {} {} on compute capability {}.{}: {}",
+                       ringscope::name_of(dtype), head_dim, pass_name, architecture / 10,
+                       architecture % 10, kernels_that_take(pass, architecture, dtype, d));
+  };
+
+  const Kernel* best = nullptr;
+  for (const Kernel& kernel : kernels_of(pass)) {
+    if (number != 0 && kernel.number != number) continue;
+    const std::string reason = why_not(kernel);
+    if (!reason.empty()) {
+      if (number == 0) continue;
+      throw InputError(
+          fmt::format("kernel {:02} {} {}; {}", kernel.number, kernel.name, reason, instead()));
+    }
+    if (best == nullptr || has_passed(kernel.number) || !has_passed(best->number)) best = &kernel;
+  }
+  if (best != nullptr) return *best;
+  if (number != 0)
+    throw InputError(
+        fmt::format("kernel: there is no {} kernel {:02}; {}", pass_name, number, instead()));
+  throw InputError(fmt::format(
+      "no {} kernel takes dtype {}, head_dim {} on a device of compute capability {}.{}; f32 takes "
+      "head_dim 1 to 256, bf16 and f16 take 64 and 128; use --backend cpu for others",
+      pass_name, ringscope::name_of(dtype), head_dim, architecture / 10, architecture % 10));
+}
+
+std::vector<int> tiles_of(const Kernel& kernel, const RingProblem& problem, int rank,
+                          Autotuner& tuner) {
+  const AttentionParams& params = problem.params;
+  const RingSchedule ring{rank, problem.partition.world_size};
+  std::vector<int> tiles;
+  for (int step = 0; step < ring.steps(); ++step) {
+    const Region region = problem.region(rank, ring.owner(step));
+    const Index rows_q = region.queries.size(), rows_k = region.keys.size();
+    const StepShape shape{static_cast<int>(params.batch),
+                          static_cast<int>(params.num_heads),
+                          static_cast<int>(params.num_heads_kv),
+                          static_cast<int>(rows_q),
+                          static_cast<int>(rows_k),
+                          static_cast<int>(params.head_dim)};
+    const Index pairs = region.pairs();
+    const double all = static_cast<double>(rows_q) * static_cast<double>(rows_k);
+    tiles.push_back(pairs == 0
+                        ? 0
+                        : tuner.choose(kernel, shape_class_of(shape, params.dtype,
+                                                              static_cast<double>(pairs) / all)));
+  }
+  return tiles;
+}
+
+}  // namespace
+
+ChosenKernels choose_kernels(const KernelWish& wish, int architecture, DType dtype, Index head_dim,
+                             bool backward) {
+  ChosenKernels chosen;
+  chosen.forward = &choose(KernelPass::forward, wish.forward, architecture, dtype, head_dim);
+  if (backward)
+    chosen.backward = &choose(KernelPass::backward, wish.backward, architecture, dtype, head_dim);
+  return chosen;
+}
+
+RankKernels tuned_kernels(const ChosenKernels& kernels, const RingProblem& problem, int rank,
+                          Autotuner& tuner) {
+  RankKernels tuned{kernels, tiles_of(*kernels.forward, problem, rank, tuner), {}};
+  if (kernels.backward != nullptr)
+    tuned.backward_tiles = tiles_of(*kernels.backward, problem, rank, tuner);
+  return tuned;
+}
+
+void warm_up(const RankKernels& kernels, const AttentionParams& params) {
+  const int d = static_cast<int>(params.head_dim);
+  MemoryMeter meter(device_memory());
+  Buffer<RowInterval> allowed(&meter, 1);
+  Buffer<RowSample> sample(&meter, 1);
+  Buffer<float> delta(&meter, 1);
+  const auto launch = [&](const Kernel& kernel, const std::vector<int>& tiles, const auto& more) {
+    StepProblem problem({1, 1, 1, 1, 1, d}, params.dtype, kernel.pass(), {{0, 1}});
+    Stream stream;  // declared after what its work uses, so that it ends first
+    for (const int tile : std::set<int>(tiles.begin(), tiles.end()))
+      problem.launch(kernel, tile, true, true, stream.get());
+    more(problem, stream.get());
+    stream.synchronize();
+  };
+  launch(*kernels.kernels.forward, kernels.forward_tiles, [&](auto& problem, cudaStream_t stream) {
+    const LocalRows row = Partition{PartitionKind::contiguous, 1, 1}.rows_of(0);
+    launch_allowed_keys({Mask{.seqlen = 1}, row, row}, allowed.data(), stream);
+    const ForwardStep step = problem.forward(true, true);
+    launch_sample_rows({{0, 0, 0}, 1}, step.row_max, step.row_sum, sample.data(), stream);
+    launch_finish(step, stream);
+  });
+  if (kernels.kernels.backward == nullptr) return;
+  launch(*kernels.kernels.backward, kernels.backward_tiles,
+         [&](auto& problem, cudaStream_t stream) {
+           const BackwardStep step = problem.backward();
+           launch_delta(step.dout, params.dtype, step.dq, delta.data(), 1, d, stream);
+           launch_add(step.dk, step.dv, d, stream);
+           launch_scale(step.dq, d, 1.0f, stream);
+         });
+}
+
+}  // namespace ringscope::cuda

@@ -1,0 +1,28 @@
+// Step 10 with one wait, arrival or fence left out is found.
+#include "tests/cuda_model/mutants.h"
+
+namespace ringscope::cuda {
+const Kernel& backward_hopper_mutant();
+}
+#define backward_hopper_kernel backward_hopper_mutant
+#include "cuda/kernels/10_backward_hopper.cu"
+constexpr int kNumbered = __COUNTER__ - kFirst;
+#undef backward_hopper_kernel
+
+namespace ringscope::cuda {
+namespace {
+
+// Enough visits for every stage to be used twice.
+TEST(BackwardHopperMutants, EveryBarrierWaitFenceAndSwizzleIsMissed) {
+  const StepCase tested{
+      .heads = 2, .heads_kv = 1, .seqlen = 300, .mask = "causal", .dtype = DType::bf16};
+  const Mutants mutants(backward_hopper_kernel(), backward_hopper_mutant(), tested);
+  EXPECT_EQ(kNumbered, 20);
+  // 10, the wait for dV, is there for its operand's registers alone. 13, that for dK or dQ, comes
+  // before its visitors' stage is released; on the model copies are late whenever products are.
+  mutants.expect_all_found(kNumbered, {10, 13});
+  mutants.expect_swizzle_needed();
+}
+
+}  // namespace
+}  // namespace ringscope::cuda
