@@ -8,27 +8,24 @@
 namespace ringscope::cuda {
 namespace {
 
-void add(const DeviceInfo& device, const ForwardKernel& kernel, int rows, bool causal) {
+void add(const DeviceInfo& device, const Kernel& kernel, int rows, bool causal) {
   for (int tile = 0; tile < static_cast<int>(kernel.tiles.size()); ++tile)
     add_benchmark(
         "carried_state/" + file_name(kernel) + "/bf16/d128/" + std::to_string(rows) +
             (causal ? "/causal/" : "/full/") +
             to_string(kernel.tiles[static_cast<std::size_t>(tile)]),
-        [=, &kernel](benchmark::State& state) {
-          const std::string why = refusal(kernel.limits, device.architecture, DType::bf16, 128);
-          if (!why.empty()) return state.SkipWithError(("skipped: " + why).c_str());
+        device, kernel, DType::bf16, 128, [=, &kernel](benchmark::State& state) {
           StepProblem problem({1, 64, 8, rows, rows, 128}, DType::bf16, KernelPass::forward,
                               square_keys(rows, causal));
           const auto launch = [&](bool whole) {
             return [&, whole](cudaStream_t stream) {
-              kernel.launch(problem.forward(whole, whole), DType::bf16, tile, stream);
+              problem.launch(kernel, tile, whole, whole, stream);
             };
           };
           GpuTimer timer(device);
           const std::vector<double> seconds = timer.medians({launch(true), launch(false)});
           if (problem.has_nan()) return state.SkipWithError("the output has NaN");
           state.SetIterationTime(seconds[1]);
-          state.counters["kernel"] = kernel.number;
           state.counters["carry_cost"] = seconds[1] / seconds[0] - 1;
         });
 }
@@ -41,7 +38,7 @@ int main(int argc, char** argv) {
   return gpu_benchmark_main(argc, argv, [](const DeviceInfo& device) {
     for (const int rows : {16384, 4096})
       for (const bool causal : {false, true})
-        for (const ForwardKernel& kernel : std::views::reverse(forward_kernels()))
+        for (const Kernel& kernel : std::views::reverse(kernels_of(KernelPass::forward)))
           if (kernel.carries_state && kernel.limits.half) add(device, kernel, rows, causal);
   });
 }

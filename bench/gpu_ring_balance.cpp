@@ -36,11 +36,11 @@ struct RingTime {
   double slowest_pairs = 0, mean_pairs = 0;  // the same in pairs
 };
 
-// Time a ring with launch(problem, stream), which takes the first of the kernel's tiles.
-template <class Launch>
-RingTime time_ring(const DeviceInfo& device, PartitionKind kind, KernelPass pass, Launch launch) {
+// Time a ring with the first of the kernel's tiles.
+RingTime time_ring(const DeviceInfo& device, PartitionKind kind, const Kernel& kernel) {
   const Partition partition{kind, Index{kRanks} * kRows, kRanks};
-  StepProblem problem({1, 64, 8, kRows, kRows, 128}, DType::bf16, pass, square_keys(kRows, false));
+  StepProblem problem({1, 64, 8, kRows, kRows, 128}, DType::bf16, kernel.pass(),
+                      square_keys(kRows, false));
   GpuTimer timer(device);
   // Steps that allow the same pairs are measured once.
   std::map<std::vector<std::pair<std::int32_t, std::int32_t>>, double> known;
@@ -54,7 +54,9 @@ RingTime time_ring(const DeviceInfo& device, PartitionKind kind, KernelPass pass
       std::vector<std::pair<std::int32_t, std::int32_t>> id;
       for (const RowInterval& k : keys) id.emplace_back(k.first, k.last);
       const auto [at, is_new] = known.emplace(id, 0.0);
-      if (is_new) at->second = timer.median([&](cudaStream_t stream) { launch(problem, stream); });
+      if (is_new)
+        at->second = timer.median(
+            [&](cudaStream_t stream) { problem.launch(kernel, 0, false, false, stream); });
       slowest = std::max(slowest, at->second);
       sum += at->second;
       slowest_pairs = std::max(slowest_pairs, problem.pairs());
@@ -68,23 +70,21 @@ RingTime time_ring(const DeviceInfo& device, PartitionKind kind, KernelPass pass
   return ring;
 }
 
-template <class Kernel, class Launch>
-void add(const DeviceInfo& device, const Kernel& kernel, KernelPass pass, Launch launch) {
-  add_benchmark("ring_balance/" + file_name(kernel), [=, &kernel](benchmark::State& state) {
-    const std::string why = refusal(kernel.limits, device.architecture, DType::bf16, 128);
-    if (!why.empty()) return state.SkipWithError(("skipped: " + why).c_str());
-    const RingTime zigzag = time_ring(device, PartitionKind::zigzag, pass, launch);
-    const RingTime contiguous = time_ring(device, PartitionKind::contiguous, pass, launch);
-    state.SetIterationTime(zigzag.slowest);
-    state.counters["kernel"] = kernel.number;
-    state.counters["contiguous_over_zigzag"] = contiguous.slowest / zigzag.slowest;
-    state.counters["contiguous_over_zigzag_by_pairs"] =
-        contiguous.slowest_pairs / zigzag.slowest_pairs;
-    state.counters["zigzag_balance"] = zigzag.mean / zigzag.slowest;
-    state.counters["zigzag_ceiling"] = zigzag.mean_pairs / zigzag.slowest_pairs;
-    state.counters["contiguous_balance"] = contiguous.mean / contiguous.slowest;
-    state.counters["contiguous_ceiling"] = contiguous.mean_pairs / contiguous.slowest_pairs;
-  });
+void add(const DeviceInfo& device, const Kernel& kernel) {
+  add_benchmark("ring_balance/" + file_name(kernel), device, kernel, DType::bf16, 128,
+                [=, &kernel](benchmark::State& state) {
+                  const RingTime zigzag = time_ring(device, PartitionKind::zigzag, kernel);
+                  const RingTime contiguous = time_ring(device, PartitionKind::contiguous, kernel);
+                  state.SetIterationTime(zigzag.slowest);
+                  state.counters["contiguous_over_zigzag"] = contiguous.slowest / zigzag.slowest;
+                  state.counters["contiguous_over_zigzag_by_pairs"] =
+                      contiguous.slowest_pairs / zigzag.slowest_pairs;
+                  state.counters["zigzag_balance"] = zigzag.mean / zigzag.slowest;
+                  state.counters["zigzag_ceiling"] = zigzag.mean_pairs / zigzag.slowest_pairs;
+                  state.counters["contiguous_balance"] = contiguous.mean / contiguous.slowest;
+                  state.counters["contiguous_ceiling"] =
+                      contiguous.mean_pairs / contiguous.slowest_pairs;
+                });
 }
 
 }  // namespace
@@ -92,19 +92,8 @@ void add(const DeviceInfo& device, const Kernel& kernel, KernelPass pass, Launch
 
 int main(int argc, char** argv) {
   using namespace ringscope::cuda;
-  using ringscope::DType;
   return gpu_benchmark_main(argc, argv, [](const DeviceInfo& device) {
-    for (const ForwardKernel& kernel : forward_kernels())
-      if (kernel.limits.half)
-        add(device, kernel, KernelPass::forward,
-            [&kernel](StepProblem& problem, cudaStream_t stream) {
-              kernel.launch(problem.forward(false, false), DType::bf16, 0, stream);
-            });
-    for (const BackwardKernel& kernel : backward_kernels())
-      if (kernel.limits.half)
-        add(device, kernel, KernelPass::backward,
-            [&kernel](StepProblem& problem, cudaStream_t stream) {
-              kernel.launch(problem.backward(), DType::bf16, 0, stream);
-            });
+    for (const Kernel& kernel : all_kernels())
+      if (kernel.limits.half) add(device, kernel);
   });
 }

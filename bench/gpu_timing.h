@@ -90,12 +90,23 @@ inline int gpu_benchmark_main(int argc, char** argv,
   return 0;
 }
 
-// Register one benchmark with one iteration, whose manual time is a median.
+// Register one benchmark of a kernel with one iteration, whose manual time is a median. It is skipped
+// where the kernel does not take dtype, head_dim or the device.
 template <class Body>
-void add_benchmark(const std::string& name, Body body) {
+void add_benchmark(const std::string& name, const DeviceInfo& device, const Kernel& kernel,
+                   DType dtype, int head_dim, Body body) {
   benchmark::RegisterBenchmark(name.c_str(),
-                               [body](benchmark::State& state) {
-                                 for (auto _ : state) guarded(state, [&] { body(state); });
+                               [=, &kernel](benchmark::State& state) {
+                                 const std::string why =
+                                     refusal(kernel.limits, device.architecture, dtype, head_dim);
+                                 for (auto _ : state) {
+                                   if (!why.empty()) {
+                                     state.SkipWithError(("skipped: " + why).c_str());
+                                     continue;
+                                   }
+                                   state.counters["kernel"] = kernel.number;
+                                   guarded(state, [&] { body(state); });
+                                 }
                                })
       ->Iterations(1)
       ->UseManualTime()
@@ -103,8 +114,7 @@ void add_benchmark(const std::string& name, Body body) {
 }
 
 // Return "05_tensor_cores".
-template <class Kernel>
-std::string file_name(const Kernel& kernel) {
+inline std::string file_name(const Kernel& kernel) {
   return (kernel.number < 10 ? "0" : "") + std::to_string(kernel.number) + "_" +
          std::string(kernel.name);
 }

@@ -12,7 +12,7 @@
 #include "core/run/run.h"
 #include "cuda/nccl/nccl_communicator.h"
 #include "cuda/nccl/nccl_engine.h"
-#include "cuda/nccl/nccl_setup.h"
+#include "cuda/nccl/placement.h"
 #include "cuda/nccl/process_seat.h"
 
 #ifdef RINGSCOPE_HAS_MPI
@@ -180,9 +180,8 @@ class ThreadRanks : public Ranks {
   bool is_first() const override { return true; }
   bool shares_gpus() const override { return placement_.shares_gpus; }
   RingRun run(const Problem& config, Half half) override {
-    NcclSetup setup(config, seats_, {});
-    NcclEngine engine(*world_, setup.kernels(), setup.tuner(), nullptr, true,
-                      RankLives::in_a_thread);
+    DeviceSetup setup("nccl", config, seats_, {}, false);
+    NcclEngine engine(*world_, setup, NcclOptions{}, RankLives::in_a_thread);
     HalfEngine wished(engine, half);
     if (seqlen_ != config.shape.seqlen) inputs_ = whole_inputs(config.shape);
     seqlen_ = config.shape.seqlen;
@@ -215,9 +214,8 @@ class ProcessRanks : public Ranks {
   bool is_first() const override { return session_.rank() == 0; }
   bool shares_gpus() const override { return place_.placement.shares_gpus; }
   RingRun run(const Problem& config, Half half) override {
-    NcclSetup setup(config, seats_, {});
-    NcclEngine engine(*world_, setup.kernels(), setup.tuner(), nullptr, true,
-                      RankLives::in_a_process);
+    DeviceSetup setup("nccl", config, seats_, {}, false);
+    NcclEngine engine(*world_, setup, NcclOptions{}, RankLives::in_a_process);
     HalfEngine wished(engine, half);
     CheapRows rows(config.shape);
     RingRun done = run_one_rank(session_, config, {.generated = &rows}, false, wished);

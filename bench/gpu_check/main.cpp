@@ -13,10 +13,9 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
-#include <map>
-#include <stdexcept>
 
 #include <rapidjson/document.h>
+#include <CLI/CLI.hpp>
 
 #include "bench/gpu_check/parts.h"
 #include "bench/gpu_check/readers.h"
@@ -33,28 +32,17 @@ struct Options {
   double seconds = 570;
 };
 
+// Throw CLI::ParseError.
 Options read_options(int argc, char** argv) {
   Options options;
-  const std::map<std::string, std::string*> places = {{"--bin", &options.bin},
-                                                      {"--out", &options.out},
-                                                      {"--logs", &options.logs},
-                                                      {"--commit", &options.commit}};
-  for (int i = 1; i < argc; i += 2) {
-    const std::string flag = argv[i];
-    if (i + 1 == argc) throw std::invalid_argument(flag + " needs a value");
-    if (flag == "--seconds") {
-      char* end = nullptr;
-      options.seconds = std::strtod(argv[i + 1], &end);
-      if (*end != '\0' || !(options.seconds >= 1))
-        throw std::invalid_argument(
-            fmt::format("--seconds {}: a number of at least 1", argv[i + 1]));
-    } else if (const auto place = places.find(flag); place != places.end()) {
-      *place->second = argv[i + 1];
-    } else {
-      throw std::invalid_argument(flag + ": takes --bin, --out, --logs, --seconds and --commit");
-    }
-  }
-  if (options.bin.empty()) throw std::invalid_argument("--bin DIR is missing");
+  CLI::App app;
+  app.set_help_flag();
+  app.add_option("--bin", options.bin)->required();
+  app.add_option("--out", options.out);
+  app.add_option("--logs", options.logs);
+  app.add_option("--seconds", options.seconds)->check(CLI::Range(1.0, 1e9));
+  app.add_option("--commit", options.commit);
+  app.parse(argc, argv);
   options.bin = fs::absolute(options.bin).string();
   return options;
 }
@@ -141,7 +129,7 @@ int main(int argc, char** argv) {
   using namespace ringscope::gpu_check;
   try {
     return check(read_options(argc, argv));
-  } catch (const std::invalid_argument& error) {
+  } catch (const CLI::ParseError& error) {
     fmt::print(stderr, "gpu-check: {}\n", error.what());
     return 2;
   } catch (const std::exception& error) {

@@ -219,39 +219,19 @@ Verdict ring(Check& check) {
         fmt::format("{} {} {} x{}{}", c.partition, c.mask, c.dtype, c.world_size,
                     c.kernel == 0 ? "" : fmt::format(" by {} and {}", c.kernel, c.backward_kernel));
     const auto run_with = [&](const std::string& backend, const std::string& log,
-                              const std::vector<std::string>& more) {
-      std::vector<std::string> arguments = {"ringscope",
-                                            "run",
-                                            "--random",
-                                            "--backend",
-                                            backend,
-                                            "--heads",
-                                            "4",
-                                            "--heads-kv",
-                                            "2",
-                                            "--seqlen",
-                                            std::to_string(c.seqlen),
-                                            "--head-dim",
-                                            std::to_string(c.head_dim),
-                                            "--world-size",
-                                            std::to_string(c.world_size),
-                                            "--partition",
-                                            c.partition,
-                                            "--mask",
-                                            c.mask,
-                                            "--dtype",
-                                            c.dtype,
-                                            "--backward",
-                                            "--json"};
-      arguments.insert(arguments.end(), more.begin(), more.end());
+                              const std::string& more) {
+      std::istringstream words(fmt::format(
+          "ringscope run --random --backend {} --heads 4 --heads-kv 2 --seqlen {} --head-dim {} "
+          "--world-size {} --partition {} --mask {} --dtype {} --backward --json {}",
+          backend, c.seqlen, c.head_dim, c.world_size, c.partition, c.mask, c.dtype, more));
+      const std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
       return check.run_program(log, arguments, 30);
     };
     const std::string log = fmt::format("ring-{}", number++);
-    std::vector<std::string> of_gpu = {"--verify"};
-    if (c.kernel != 0)
-      of_gpu.insert(of_gpu.end(), {"--kernel", std::to_string(c.kernel), "--backward-kernel",
-                                   std::to_string(c.backward_kernel)});
-    const Outcome on_gpu = run_with("cuda", log, of_gpu);
+    const std::string kernels = c.kernel == 0 ? ""
+                                              : fmt::format("--kernel {} --backward-kernel {}",
+                                                            c.kernel, c.backward_kernel);
+    const Outcome on_gpu = run_with("cuda", log, "--verify " + kernels);
     if (on_gpu.cut_off) status = worst(status, PartStatus::cut_off);
     const RingReport gpu = read_ring(text_of(check.file(log + ".out")));
     if (on_gpu.status != 0 || !gpu.verified) {
@@ -260,7 +240,7 @@ Verdict ring(Check& check) {
                     tail_of(check.file(log + ".log"), 200));
       continue;
     }
-    run_with("cpu", log + "-cpu", {});
+    run_with("cpu", log + "-cpu", "");
     const RingReport cpu = read_ring(text_of(check.file(log + "-cpu.out")));
     if (!cpu.readable || gpu.pairs != cpu.pairs || gpu.pairs.empty()) {
       status = PartStatus::failed;

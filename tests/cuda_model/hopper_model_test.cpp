@@ -2,10 +2,12 @@
 // allows, and objects to misuse.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/dtype.h"
@@ -38,8 +40,8 @@ std::string complaint(int threads, const std::function<void()>& kernel) {
   return "";
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+void expect_complaint(const std::string& part, int threads, const std::function<void()>& kernel) {
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, part, complaint(threads, kernel));
 }
 
 class HopperModel : public testing::TestWithParam<bool> {
@@ -86,35 +88,30 @@ TEST_P(HopperModel, PhasesAlternate) {
 }
 
 TEST_P(HopperModel, BarrierMisuse) {
-  EXPECT_TRUE(contains(complaint(1, [] { ptx::barrier_arrive(shared_at<ptx::Barrier>(0)); }),
-                       "not initialised"));
-  EXPECT_TRUE(contains(complaint(1, [] { init_one(shared_at<ptx::Barrier>(kShared), 1); }),
-                       "an mbarrier of 8 bytes at"));
-  // Nobody arrives; the bytes never come.
-  EXPECT_TRUE(contains(complaint(1,
-                                 [] {
-                                   auto& barrier = shared_at<ptx::Barrier>(0);
-                                   init_one(barrier, 1);
-                                   ptx::barrier_wait(barrier, 0);
-                                 }),
-                       "phase of parity 0"));
-  EXPECT_TRUE(contains(complaint(1,
-                                 [] {
-                                   auto& barrier = shared_at<ptx::Barrier>(0);
-                                   init_one(barrier, 1);
-                                   ptx::barrier_arrive_expecting(barrier, 64);
-                                   ptx::barrier_wait(barrier, 0);
-                                 }),
-                       "phase of parity 0"));
+  expect_complaint("not initialised", 1, [] { ptx::barrier_arrive(shared_at<ptx::Barrier>(0)); });
+  expect_complaint("an mbarrier of 8 bytes at", 1,
+                   [] { init_one(shared_at<ptx::Barrier>(kShared), 1); });
+  const auto expect_with_barrier = [](const std::string& part,
+                                      const std::function<void(ptx::Barrier&)>& kernel) {
+    expect_complaint(part, 1, [&] {
+      auto& barrier = shared_at<ptx::Barrier>(0);
+      init_one(barrier, 1);
+      kernel(barrier);
+    });
+  };
+  // Nobody arrives.
+  expect_with_barrier("phase of parity 0",
+                      [](ptx::Barrier& barrier) { ptx::barrier_wait(barrier, 0); });
+  // The bytes never come.
+  expect_with_barrier("phase of parity 0", [](ptx::Barrier& barrier) {
+    ptx::barrier_arrive_expecting(barrier, 64);
+    ptx::barrier_wait(barrier, 0);
+  });
   // All have arrived, bytes are still to come, and one more arrives.
-  EXPECT_TRUE(contains(complaint(1,
-                                 [] {
-                                   auto& barrier = shared_at<ptx::Barrier>(0);
-                                   init_one(barrier, 1);
-                                   ptx::barrier_arrive_expecting(barrier, 64);
-                                   ptx::barrier_arrive(barrier);
-                                 }),
-                       "one arrival more"));
+  expect_with_barrier("one arrival more", [](ptx::Barrier& barrier) {
+    ptx::barrier_arrive_expecting(barrier, 64);
+    ptx::barrier_arrive(barrier);
+  });
 }
 
 TEST_P(HopperModel, NamedBarriersTakeArrivals) {
@@ -128,11 +125,9 @@ TEST_P(HopperModel, NamedBarriersTakeArrivals) {
       EXPECT_EQ(before, 32);
     }
   });
-  EXPECT_TRUE(contains(complaint(64,
-                                 [] {
-                                   if (threadIdx.x < 32) ptx::named_barrier_sync(3, 64);
-                                 }),
-                       "barrier 3"));
+  expect_complaint("barrier 3", 64, [] {
+    if (threadIdx.x < 32) ptx::named_barrier_sync(3, 64);
+  });
 }
 
 // 3 heads of 10 rows x 128; element (head, row, column) is its number.
@@ -176,19 +171,20 @@ TEST_P(HopperModel, CopyMisuse) {
   const Source source;
   const TensorMap map =
       make_tensor_map(source.values.data(), Source::kHeads, Source::kRows, Source::kHeadDim, 16);
-  const auto copy_to = [&](int byte, const TensorMap& by) {
-    return complaint(1, [&, byte] {
+  const auto copy_to = [](int byte, const TensorMap& by) {
+    return [byte, &by] {
       auto& full = shared_at<ptx::Barrier>(0);
       init_one(full, 1);
       ptx::barrier_arrive_expecting(full, 4096);
       ptx::tma_load(&shared_at<unsigned char>(byte), by, 0, 0, 0, 0, full);
       ptx::barrier_wait(full, 0);
-    });
+    };
   };
-  EXPECT_EQ(copy_to(1024, map), "");
-  EXPECT_TRUE(contains(copy_to(1024 + 64, map), "not a multiple of 128"));
-  EXPECT_TRUE(contains(copy_to(kShared - 1024, map), "a copied box"));
-  EXPECT_TRUE(contains(copy_to(1024, TensorMap{}), "tensor map of 0 dimensions"));
+  EXPECT_EQ(complaint(1, copy_to(1024, map)), "");
+  expect_complaint("not a multiple of 128", 1, copy_to(1024 + 64, map));
+  expect_complaint("a copied box", 1, copy_to(kShared - 1024, map));
+  const TensorMap none;
+  expect_complaint("tensor map of 0 dimensions", 1, copy_to(1024, none));
   EXPECT_THROW(make_tensor_map(source.values.data() + 1, 1, 8, 64, 8), CudaError);
   EXPECT_THROW(make_tensor_map(source.values.data(), 1, 8, 64, 257), CudaError);
 }
@@ -326,58 +322,57 @@ TEST_P(HopperModel, OrdinaryStoresNeedAFence) {
   });
 }
 
-// What `misuse` of a product, in place of the plain sequence, is told.
-std::string product_complaint(const std::function<void(float (&)[kColumns / 2])>& misuse) {
+using Accumulators = float (&)[kColumns / 2];
+
+// What `kernel`, in place of the plain sequence of a product, is told.
+std::string product_complaint(const std::function<void(Accumulators)>& kernel) {
   return complaint(128, [&] {
     static thread_local std::vector<std::array<float, kColumns / 2>> all(128);
-    auto& d = reinterpret_cast<float(&)[kColumns / 2]>(all[threadIdx.x]);
-    misuse(d);
+    kernel(reinterpret_cast<Accumulators>(all[threadIdx.x]));
   });
 }
 
 TEST_P(HopperModel, ProductMisuse) {
-  using Accumulators = float(&)[kColumns / 2];
-  const auto multiply = [](Accumulators d, std::uint64_t a, std::uint64_t b) {
-    ptx::wgmma_shared<bf16, kColumns>(d, a, b, true);
+  const auto multiply = [](Accumulators d) {
+    ptx::wgmma_shared<bf16, kColumns>(d, descriptor(0), descriptor(kBTile), true);
   };
-  EXPECT_TRUE(contains(
-      product_complaint([&](Accumulators d) { multiply(d, descriptor(0), descriptor(kBTile)); }),
-      "without a wgmma_fence"));
-  EXPECT_TRUE(contains(product_complaint([&](Accumulators d) {
-                         ptx::wgmma_fence();
-                         ptx::wgmma_wait<0>();
-                         multiply(d, descriptor(0), descriptor(kBTile));
-                       }),
-                       "without a wgmma_fence"));
-  EXPECT_TRUE(contains(product_complaint([&](Accumulators d) {
-                         ptx::wgmma_fence();
-                         multiply(d, descriptor(0), descriptor(kBTile));
-                       }),
-                       "did not commit"));
-  EXPECT_TRUE(contains(product_complaint([&](Accumulators d) {
-                         ptx::wgmma_fence();
-                         multiply(d, descriptor(0), descriptor(kBTile));
-                         ptx::wgmma_commit();
-                       }),
-                       "did not wait for"));
-  const auto whole = [&](const auto& a, const auto& b) {
+  const std::pair<const char*, std::function<void(Accumulators)>> sequences[] = {
+      {"without a wgmma_fence", multiply},
+      {"without a wgmma_fence",
+       [&](Accumulators d) {
+         ptx::wgmma_fence();
+         ptx::wgmma_wait<0>();
+         multiply(d);
+       }},
+      {"did not commit",
+       [&](Accumulators d) {
+         ptx::wgmma_fence();
+         multiply(d);
+       }},
+      {"did not wait for", [&](Accumulators d) {
+         ptx::wgmma_fence();
+         multiply(d);
+         ptx::wgmma_commit();
+       }}};
+  for (const auto& [part, sequence] : sequences)
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, part, product_complaint(sequence));
+
+  const auto complaint_about = [](const std::function<std::uint64_t()>& b) {
     return product_complaint([&](Accumulators d) {
       ptx::wgmma_fence();
-      multiply(d, a(), b());
+      ptx::wgmma_shared<bf16, kColumns>(d, descriptor(0), b(), true);
       ptx::wgmma_commit();
       ptx::wgmma_wait<0>();
     });
   };
-  const auto at = [](int byte) { return [byte] { return descriptor(byte); }; };
-  EXPECT_EQ(whole(at(0), at(kBTile)), "");
-  EXPECT_TRUE(contains(whole(at(0), at(kShared - 4096)), "an operand at"));
-  EXPECT_TRUE(contains(whole(at(0), [] { return descriptor(kBTile) & ~(std::uint64_t{3} << 62); }),
-                       "128-byte swizzle"));
-  EXPECT_TRUE(contains(whole(at(0), [] { return descriptor(kBTile) | std::uint64_t{1} << 49; }),
-                       "base offset"));
-  EXPECT_TRUE(
-      contains(whole(at(0), [] { return descriptor(threadIdx.x < 64 ? kBTile : kBTile + 1024); }),
-               "different products"));
+  EXPECT_EQ(complaint_about([] { return descriptor(kBTile); }), "");
+  const std::pair<const char*, std::function<std::uint64_t()>> operands[] = {
+      {"an operand at", [] { return descriptor(kShared - 4096); }},
+      {"128-byte swizzle", [] { return descriptor(kBTile) & ~(std::uint64_t{3} << 62); }},
+      {"base offset", [] { return descriptor(kBTile) | std::uint64_t{1} << 49; }},
+      {"different products", [] { return descriptor(threadIdx.x < 64 ? kBTile : kBTile + 1024); }}};
+  for (const auto& [part, operand] : operands)
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, part, complaint_about(operand));
 }
 
 TEST_P(HopperModel, RegistersMoveBetweenWarpgroups) {
@@ -390,27 +385,20 @@ TEST_P(HopperModel, RegistersMoveBetweenWarpgroups) {
                       }),
             "");
   // 24 + 2 * 248 is more than 512; nobody releases any; fewer is not more.
-  EXPECT_TRUE(contains(complaint(384,
-                                 [] {
-                                   if (threadIdx.x < 128)
-                                     ptx::release_registers<24>();
-                                   else
-                                     ptx::claim_registers<248>();
-                                 }),
-                       "registers that others release"));
-  EXPECT_TRUE(contains(complaint(384,
-                                 [] {
-                                   if (threadIdx.x >= 128) ptx::claim_registers<240>();
-                                 }),
-                       "registers that others release"));
-  EXPECT_TRUE(contains(complaint(384, [] { ptx::claim_registers<160>(); }), "setmaxnreg.inc 160"));
-  EXPECT_TRUE(
-      contains(complaint(128, [] { model::set_max_registers(36, false); }), "a multiple of 8"));
-  EXPECT_TRUE(contains(complaint(256,
-                                 [] {
-                                   if (threadIdx.x < 64) ptx::release_registers<24>();
-                                 }),
-                       "setmaxnreg"));
+  expect_complaint("registers that others release", 384, [] {
+    if (threadIdx.x < 128)
+      ptx::release_registers<24>();
+    else
+      ptx::claim_registers<248>();
+  });
+  expect_complaint("registers that others release", 384, [] {
+    if (threadIdx.x >= 128) ptx::claim_registers<240>();
+  });
+  expect_complaint("setmaxnreg.inc 160", 384, [] { ptx::claim_registers<160>(); });
+  expect_complaint("a multiple of 8", 128, [] { model::set_max_registers(36, false); });
+  expect_complaint("setmaxnreg", 256, [] {
+    if (threadIdx.x < 64) ptx::release_registers<24>();
+  });
 }
 
 }  // namespace hopper_model_test

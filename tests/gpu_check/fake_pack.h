@@ -2,6 +2,7 @@
 // goes wrong in it can be chosen.
 #pragma once
 
+#include <rapidjson/document.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -120,6 +121,18 @@ cat >"$out" <<'END'
             text_of(root / "stderr")};
   }
 
+  // The one results file.
+  rapidjson::Document results() const {
+    rapidjson::Document document;
+    for (const auto& file : std::filesystem::directory_iterator(root / "out"))
+      document.Parse(text_of(file.path()).c_str());
+    return document;
+  }
+  void remove_results() const {
+    std::filesystem::remove_all(root / "out");
+    std::filesystem::create_directory(root / "out");
+  }
+
   std::filesystem::path root;
 
  private:
@@ -178,5 +191,19 @@ case "$FAKE_RING $*" in
 esac
 echo "{\"verify\": {\"pass\": true}, \"ranks\": [{\"pairs_by_step\": [1, $pairs]}]}")";
 };
+
+// How a part ended, and what it says of that.
+inline std::string member_of(const rapidjson::Document& results, const std::string& part,
+                             const char* name) {
+  for (const auto& one : results["parts"].GetArray())
+    if (one["name"].GetString() == part && one.HasMember(name)) return one[name].GetString();
+  return "";
+}
+inline std::string status(const rapidjson::Document& results, const std::string& part) {
+  return member_of(results, part, "status");
+}
+inline std::string detail(const rapidjson::Document& results, const std::string& part) {
+  return member_of(results, part, "detail");
+}
 
 }  // namespace ringscope

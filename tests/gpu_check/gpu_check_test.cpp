@@ -18,23 +18,7 @@ namespace fs = std::filesystem;
 class GpuCheck : public testing::Test {
  protected:
   // The one results file.
-  rapidjson::Document results() const {
-    rapidjson::Document document;
-    for (const auto& file : fs::directory_iterator(pack.root / "out"))
-      document.Parse(text_of(file.path()).c_str());
-    return document;
-  }
-  static std::string status(const rapidjson::Document& results, const std::string& part) {
-    for (const auto& one : results["parts"].GetArray())
-      if (one["name"].GetString() == part) return one["status"].GetString();
-    return "no such part";
-  }
-  static std::string detail(const rapidjson::Document& results, const std::string& part) {
-    for (const auto& one : results["parts"].GetArray())
-      if (one["name"].GetString() == part && one.HasMember("detail"))
-        return one["detail"].GetString();
-    return "";
-  }
+  rapidjson::Document results() const { return pack.results(); }
   static int kernel_passes(const rapidjson::Document& results, int number) {
     for (const auto& one : results["kernels"].GetArray())
       if (one["number"].GetInt() == number) return one["pass"].GetBool() ? 1 : 0;
@@ -96,8 +80,7 @@ TEST_F(GpuCheck, WithoutAGpu) {
 
 TEST_F(GpuCheck, AKernelThatFailsIsNotVerifiedAndTheOthersAre) {
   for (const char* const how : {"fails", "crashes"}) {
-    fs::remove_all(pack.root / "out");
-    fs::create_directory(pack.root / "out");
+    pack.remove_results();
     const Ended ended =
         pack.run("", std::string("FAKE_TESTS=") + how + "=Ladder/EveryKernel.IsRight/05");
     EXPECT_EQ(ended.status, 1) << how;

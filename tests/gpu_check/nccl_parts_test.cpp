@@ -11,21 +11,15 @@ class NcclParts : public testing::Test {
  protected:
   // Of a check with this environment, whose exit status must be as given.
   rapidjson::Document check(const std::string& environment, int status) const {
-    std::filesystem::remove_all(pack.root / "out");
-    std::filesystem::create_directory(pack.root / "out");
+    pack.remove_results();
     const Ended ended = pack.run("", environment);
     EXPECT_EQ(ended.status, status) << environment << ended.out << ended.err;
-    rapidjson::Document document;
-    for (const auto& file : std::filesystem::directory_iterator(pack.root / "out"))
-      document.Parse(text_of(file.path()).c_str());
-    return document;
+    return pack.results();
   }
-  static std::string status(const rapidjson::Document& results, const std::string& part) {
-    for (const auto& one : results["parts"].GetArray())
-      if (one["name"].GetString() == part)
-        return std::string(one["status"].GetString()) +
-               (one.HasMember("detail") ? ": " + std::string(one["detail"].GetString()) : "");
-    return "no such part";
+  // How a part ended, and what it says of that, in one text.
+  static std::string said(const rapidjson::Document& results, const std::string& part) {
+    const std::string more = detail(results, part);
+    return said(results, part) + (more.empty() ? "" : ": " + more);
   }
 
   FakePack pack;
@@ -33,9 +27,9 @@ class NcclParts : public testing::Test {
 
 TEST_F(NcclParts, WhenAllIsWell) {
   const auto results = check("", 0);
-  EXPECT_TRUE(status(results, "NCCL ring").starts_with("passed")) << status(results, "NCCL ring");
-  EXPECT_TRUE(status(results, "NCCL memcheck").starts_with("passed"));
-  EXPECT_EQ(status(results, "NCCL speed"), "passed: not measured: links; not measured: links");
+  EXPECT_TRUE(said(results, "NCCL ring").starts_with("passed")) << said(results, "NCCL ring");
+  EXPECT_TRUE(said(results, "NCCL memcheck").starts_with("passed"));
+  EXPECT_EQ(said(results, "NCCL speed"), "passed: not measured: links; not measured: links");
   int measured = 0;
   for (const auto& one : results["benchmarks"].GetArray())
     measured += std::string(one["name"].GetString()).starts_with("nccl/ring/zigzag/forward");
@@ -44,23 +38,22 @@ TEST_F(NcclParts, WhenAllIsWell) {
 
 TEST_F(NcclParts, WhatIsNotThereIsNoFailure) {
   const auto without = check("FAKE_NCCL=none", 0);
-  EXPECT_EQ(status(without, "NCCL ring"), "not measured: NCCL is not found");
-  EXPECT_TRUE(
-      status(without, "NCCL speed").starts_with("not measured: skipped: NCCL is not found"));
+  EXPECT_EQ(said(without, "NCCL ring"), "not measured: NCCL is not found");
+  EXPECT_TRUE(said(without, "NCCL speed").starts_with("not measured: skipped: NCCL is not found"));
   pack.remove("bin/nccl_tests");
   pack.remove("bin/nccl_ring");
   const auto not_built = check("", 0);
   for (const char* const part : {"NCCL ring", "NCCL memcheck", "NCCL speed"})
-    EXPECT_EQ(status(not_built, part), "not measured: the pack was built without NCCL");
+    EXPECT_EQ(said(not_built, part), "not measured: the pack was built without NCCL");
 }
 
 TEST_F(NcclParts, WhatFailsIsAFailure) {
-  EXPECT_NE(status(check("FAKE_NCCL=fails", 1), "NCCL ring").find("failed: 0 passed, 1 failed"),
+  EXPECT_NE(said(check("FAKE_NCCL=fails", 1), "NCCL ring").find("failed: 0 passed, 1 failed"),
             std::string::npos);
-  EXPECT_NE(status(check("FAKE_NCCL=breaks", 1), "NCCL ring").find("failed: ended by signal"),
+  EXPECT_NE(said(check("FAKE_NCCL=breaks", 1), "NCCL ring").find("failed: ended by signal"),
             std::string::npos);
-  EXPECT_NE(status(check("FAKE_NCCL=finds", 1), "NCCL memcheck").find("failed"), std::string::npos);
-  EXPECT_NE(status(check("FAKE_NCCL=speed-fails", 1), "NCCL speed").find("failed: exit status 3"),
+  EXPECT_NE(said(check("FAKE_NCCL=finds", 1), "NCCL memcheck").find("failed"), std::string::npos);
+  EXPECT_NE(said(check("FAKE_NCCL=speed-fails", 1), "NCCL speed").find("failed: exit status 3"),
             std::string::npos);
 }
 

@@ -19,7 +19,7 @@
 #include "core/process/lifeline.h"
 #include "core/run/rank.h"
 #include "cuda/nccl/nccl_engine.h"
-#include "cuda/nccl/nccl_setup.h"
+#include "cuda/nccl/placement.h"
 #include "cuda/nccl/process_seat.h"
 
 namespace ringscope::cuda {
@@ -188,9 +188,8 @@ class ForkedRank {
     const Problem& config = cases_[index].config;
     NcclOptions options;
     options.kernels = config.dtype == DType::f32 ? KernelWish{4, 8} : KernelWish{5, 9};
-    NcclSetup setup(config, seats, options);
-    NcclEngine engine(world, setup.kernels(), setup.tuner(), nullptr, true,
-                      RankLives::in_a_process);
+    DeviceSetup setup("nccl", config, seats, options.kernels, false);
+    NcclEngine engine(world, setup, options, RankLives::in_a_process);
     const RingProblem problem = config.ring_problem();
     const int number = line_->rank();
     Rank rank(config, problem, number, world.memory_of(number), monotonic_ns());
