@@ -112,6 +112,52 @@ PartStatus worst(PartStatus a, PartStatus b) {
   return a == PartStatus::passed ? b : a;
 }
 
+std::string with_remarks(const std::string& text, const std::vector<std::string>& remarks) {
+  return fmt::format("{}{}{}", text, remarks.empty() ? "" : "; ", fmt::join(remarks, "; "));
+}
+
+std::string to_text(const TestCounts& counts, const std::vector<std::string>& failures) {
+  return with_remarks(
+      fmt::format("{} passed, {} failed, {} skipped", counts.passed, counts.failed, counts.skipped),
+      failures);
+}
+
+// Return the path of a report that a program is to write, without one that is there.
+std::string fresh_report(const Check& check, const std::string& name) {
+  const std::string path = check.file(name + ".json");
+  std::filesystem::remove(path);
+  return path;
+}
+
+// Run a program of Google Benchmark, and add what its report holds to the results, with `suffix` on
+// the names. Return how it ended, and what the report says of its own: problems, or that there is
+// none.
+struct BenchmarkRun {
+  Outcome outcome;
+  bool has_report = false;
+  std::vector<std::string> problems;
+};
+BenchmarkRun run_benchmarks(Check& check, const std::string& name,
+                            std::vector<std::string> arguments, const std::string& suffix,
+                            const Environment& environment) {
+  const std::string report = fresh_report(check, name);
+  arguments.insert(arguments.begin() + 1,
+                   {"--benchmark_out=" + report, "--benchmark_out_format=json"});
+  BenchmarkRun run{check.run_program(name, arguments, check.left(), environment), false, {}};
+  try {
+    for (Measurement& m : read_benchmarks(text_of(report))) {
+      m.name += suffix;
+      if (!m.problem.empty() && !m.problem.starts_with("skipped"))
+        run.problems.push_back(m.name + ": " + m.problem);
+      check.results.ours.push_back(std::move(m));
+    }
+    run.has_report = true;
+  } catch (const std::exception& error) {
+    run.problems.push_back(error.what());
+  }
+  return run;
+}
+
 // --- kernel tests ---
 
 constexpr const char* kLadderTests = "Ladder/EveryKernel.";
@@ -145,7 +191,7 @@ Verdict kernel_tests(Check& check) {
   if (listing.status != 0 || groups.empty())
     return {PartStatus::failed, "cuda_tests lists no tests: " + how_it_ended(listing)};
   Verdict verdict;
-  int passed = 0, failed = 0, skipped = 0;
+  TestCounts counts;
   std::vector<std::string> bad;
   if (std::none_of(groups.begin(), groups.end(), [](const auto& g) { return kernel_of(g) > 0; })) {
     verdict.status = PartStatus::failed;
@@ -158,20 +204,12 @@ Verdict kernel_tests(Check& check) {
       continue;
     }
     const std::string log = fmt::format("tests-{:03}", &group - groups.data());
-    const std::string report_file = check.file(log + ".json");
-    std::filesystem::remove(report_file);
+    const std::string report_file = fresh_report(check, log);
     const Outcome outcome = check.run_program(
         log, {"cuda_tests", "--gtest_filter=" + group, "--gtest_output=json:" + report_file}, 90);
     const TestReport report = read_tests(text_of(report_file));
-    passed += report.passed;
-    failed += report.failed;
-    skipped += report.skipped;
-    for (const auto& [number, tests] : report.kernels) {
-      KernelTests& all = check.results.kernels[number];
-      all.passed += tests.passed;
-      all.failed += tests.failed;
-      all.skipped += tests.skipped;
-    }
+    counts += report.counts;
+    for (const auto& [number, tests] : report.kernels) check.results.kernels[number] += tests;
     if (outcome.status == 0 && report.readable) continue;
     verdict.status =
         worst(verdict.status, outcome.cut_off ? PartStatus::cut_off : PartStatus::failed);
@@ -179,7 +217,7 @@ Verdict kernel_tests(Check& check) {
     if (report.readable) continue;
     // The group ended before its report, so no kernel that it may test has passed. A suite that
     // only lacked time says nothing against a kernel.
-    if (!outcome.cut_off) ++failed;
+    if (!outcome.cut_off) ++counts.failed;
     bad.push_back(group + " " + how_it_ended(outcome) + ": " +
                   tail_of(check.file(log + ".log"), 300));
     if (const int number = kernel_of(group); number > 0) {
@@ -188,8 +226,7 @@ Verdict kernel_tests(Check& check) {
       for (auto& [any, tests] : check.results.kernels) ++tests.failed;
     }
   }
-  verdict.detail = fmt::format("{} passed, {} failed, {} skipped{}{}", passed, failed, skipped,
-                               bad.empty() ? "" : "; ", fmt::join(bad, "; "));
+  verdict.detail = to_text(counts, bad);
   return verdict;
 }
 
@@ -247,8 +284,7 @@ Verdict ring(Check& check) {
       bad.push_back(what + ": its pairs are not those of the CPU's ring");
     }
   }
-  return {status, fmt::format("{} cases{}{}", std::size(kCases), bad.empty() ? "" : "; ",
-                              fmt::join(bad, "; "))};
+  return {status, with_remarks(fmt::format("{} cases", std::size(kCases)), bad)};
 }
 
 // --- benchmarks ---
@@ -256,8 +292,7 @@ Verdict ring(Check& check) {
 Verdict library(Check& check) {
   const std::string python = find_program("python3");
   if (python.empty()) return {PartStatus::not_measured, "there is no python3"};
-  const std::string report = check.file("sdpa.json");
-  std::filesystem::remove(report);
+  const std::string report = fresh_report(check, "sdpa");
   const Outcome outcome = check.run_program(
       "sdpa", {python, check.bin + "/sdpa.py", "--out", report}, 90, {{"PYTHONUNBUFFERED", "1"}});
   LibraryReport found = read_library(text_of(report));
@@ -274,26 +309,15 @@ Verdict library(Check& check) {
 std::function<Verdict(Check&)> benchmarks(const std::string& program, const std::string& group) {
   return [=](Check& check) -> Verdict {
     const std::string name = program + (group.empty() ? "" : "-" + group);
-    const std::string report = check.file(name + ".json");
-    std::filesystem::remove(report);
-    std::vector<std::string> arguments = {program, "--benchmark_out=" + report,
-                                          "--benchmark_out_format=json"};
+    std::vector<std::string> arguments = {program};
     if (!group.empty()) arguments.push_back("--benchmark_filter=^" + group + "/");
-    const Outcome outcome = check.run_program(name, arguments, check.left());
-    std::vector<std::string> bad;
-    try {
-      for (Measurement& m : read_benchmarks(text_of(report))) {
-        if (!m.problem.empty() && !m.problem.starts_with("skipped"))
-          bad.push_back(m.name + ": " + m.problem);
-        check.results.ours.push_back(std::move(m));
-      }
-    } catch (const std::exception& error) {
-      bad.push_back(error.what());
-    }
-    if (outcome.cut_off) return {PartStatus::cut_off, fmt::format("{}", fmt::join(bad, "; "))};
-    if (outcome.status != 0) bad.push_back(how_it_ended(outcome));
-    if (!bad.empty()) return {PartStatus::failed, fmt::format("{}", fmt::join(bad, "; "))};
-    return {};
+    BenchmarkRun run = run_benchmarks(check, name, arguments, "", {});
+    if (!run.outcome.cut_off && run.outcome.status != 0)
+      run.problems.push_back(how_it_ended(run.outcome));
+    const PartStatus status = run.outcome.cut_off    ? PartStatus::cut_off
+                              : run.problems.empty() ? PartStatus::passed
+                                                     : PartStatus::failed;
+    return {status, fmt::format("{}", fmt::join(run.problems, "; "))};
   };
 }
 
@@ -336,8 +360,7 @@ std::function<Verdict(Check&)> sanitizer(const std::string& tool) {
       if (found) ++check.results.kernels[number].failed;
     }
     if (done == 0 && bad.empty()) return {PartStatus::failed, kNoKernelTests};
-    verdict.detail =
-        fmt::format("{} kernels{}{}", done, bad.empty() ? "" : "; ", fmt::join(bad, "; "));
+    verdict.detail = with_remarks(fmt::format("{} kernels", done), bad);
     return verdict;
   };
 }
@@ -359,8 +382,7 @@ std::string find_sanitizer() {
 double Check::left() const { return part_ends - now(); }
 
 Outcome Check::run_program(const std::string& log, std::vector<std::string> arguments,
-                           double limit_s,
-                           std::vector<std::pair<std::string, std::string>> environment) {
+                           double limit_s, Environment environment) {
   if (arguments[0].find('/') == std::string::npos) arguments[0] = bin + "/" + arguments[0];
   return run({std::move(arguments), std::max(0.0, std::min(limit_s, left())), file(log + ".log"),
               file(log + ".out"), std::move(environment)});
@@ -395,8 +417,6 @@ std::vector<PlannedPart> planned_parts() {
 }
 
 namespace {
-
-using Environment = std::vector<std::pair<std::string, std::string>>;
 
 // Return why `program` can't be run at all, or none if it can.
 std::optional<Verdict> absent(const Check& check, const std::string& program) {
@@ -434,8 +454,7 @@ std::string why_skipped(const std::string& said) {
 
 Verdict nccl_tests(Check& check) {
   if (const auto verdict = absent(check, "nccl_tests")) return *verdict;
-  const std::string report_file = check.file("nccl-tests.json");
-  std::filesystem::remove(report_file);
+  const std::string report_file = fresh_report(check, "nccl-tests");
   const Outcome outcome =
       check.run_program("nccl-tests", {"nccl_tests", "--gtest_output=json:" + report_file},
                         check.left(), with_nccl(check));
@@ -444,13 +463,11 @@ Verdict nccl_tests(Check& check) {
   if (!report.readable)
     return {PartStatus::failed,
             how_it_ended(outcome) + ": " + tail_of(check.file("nccl-tests.log"), 300)};
-  if (report.passed + report.failed == 0)
+  if (report.counts.passed + report.counts.failed == 0)
     return {PartStatus::not_measured, why_skipped(text_of(check.file("nccl-tests.out")))};
-  const bool passed = outcome.status == 0 && report.failed == 0;
+  const bool passed = outcome.status == 0 && report.counts.failed == 0;
   return {passed ? PartStatus::passed : PartStatus::failed,
-          fmt::format("{} passed, {} failed, {} skipped{}{}", report.passed, report.failed,
-                      report.skipped, report.failures.empty() ? "" : "; ",
-                      fmt::join(report.failures, "; "))};
+          to_text(report.counts, report.failures)};
 }
 
 Verdict nccl_memcheck(Check& check) {
@@ -490,21 +507,15 @@ Verdict nccl_speed(Check& check) {
   std::vector<std::string> remarks;
   PartStatus status = PartStatus::not_measured;
   for (const bool two : {false, true}) {
-    const std::string name = two ? "nccl-ring-2" : "nccl-ring", report = check.file(name + ".json");
-    std::filesystem::remove(report);
-    std::vector<std::string> arguments = {"nccl_ring", "--benchmark_out=" + report,
-                                          "--benchmark_out_format=json"};
+    const std::string name = two ? "nccl-ring-2" : "nccl-ring";
+    std::vector<std::string> arguments = {"nccl_ring"};
     if (two) arguments.insert(arguments.end(), {"--world-size", "2", "--rows", "2048"});
-    const Outcome outcome = check.run_program(name, arguments, check.left(), environment);
+    const auto [outcome, has_report, problems] =
+        run_benchmarks(check, name, arguments, two ? "/two_ranks" : "", environment);
     const std::string said = text_of(check.file(name + ".out"));
-    try {
-      for (Measurement& m : read_benchmarks(text_of(report))) {
-        if (two) m.name += "/two_ranks";
-        if (!m.problem.empty()) remarks.push_back(m.name + ": " + m.problem);
-        check.results.ours.push_back(std::move(m));
-      }
+    if (has_report) {  // otherwise it was skipped, or did not get so far
+      remarks.insert(remarks.end(), problems.begin(), problems.end());
       if (status == PartStatus::not_measured) status = PartStatus::passed;
-    } catch (const std::exception&) {  // it was skipped, or did not get so far
     }
     if (outcome.cut_off) return {PartStatus::cut_off, how_it_ended(outcome)};
     if (outcome.status != 0) {

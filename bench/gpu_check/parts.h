@@ -14,12 +14,14 @@ namespace ringscope::gpu_check {
 // ---
 // Runs a program with a time limit. Processes that it leaves running are killed.
 
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
 struct Child {
   std::vector<std::string> arguments;  // [0]: the program, looked up in PATH when it has no slash
   double limit_s = 60;
-  std::string log;  // file that gets its stderr, and its stdout unless `out` is given
-  std::string out;  // file that gets its stdout
-  std::vector<std::pair<std::string, std::string>> environment;  // added to our own
+  std::string log;          // file that gets its stderr, and its stdout unless `out` is given
+  std::string out;          // file that gets its stdout
+  Environment environment;  // added to our own
 };
 
 struct Outcome {
@@ -51,7 +53,7 @@ struct Check {
   // Run a program of the pack, or of the machine if its name has a slash, within the time limits of
   // the part and of the whole check. `log` names its files in `logs`.
   Outcome run_program(const std::string& log, std::vector<std::string> arguments, double limit_s,
-                      std::vector<std::pair<std::string, std::string>> environment = {});
+                      Environment environment = {});
   // Return the seconds that are left to the current part.
   double left() const;
   std::string file(const std::string& name) const { return logs + "/" + name; }

@@ -69,11 +69,10 @@ TestReport read_tests(const std::string& json) {
       const bool failed = !elements(*test, "failures").empty();
       const bool skipped = !failed && result == "SKIPPED";
       if (!failed && !skipped && result != "COMPLETED") continue;  // switched off, or filtered out
-      const std::string kernel = string_in(*test, "kernel");
-      KernelTests none;
-      KernelTests& of_kernel = kernel.empty() ? none : report.kernels[std::atoi(kernel.c_str())];
-      ++(failed ? report.failed : skipped ? report.skipped : report.passed);
-      ++(failed ? of_kernel.failed : skipped ? of_kernel.skipped : of_kernel.passed);
+      const TestCounts one{!failed && !skipped, failed, skipped};
+      report.counts += one;
+      if (const std::string kernel = string_in(*test, "kernel"); !kernel.empty())
+        report.kernels[std::atoi(kernel.c_str())] += one;
       if (failed)
         report.failures.push_back(string_in(*test, "classname") + "." + string_in(*test, "name"));
     }

@@ -15,9 +15,9 @@ std::vector<std::string> listed_tests(const std::string& text);
 // A report of --gtest_output=json.
 struct TestReport {
   bool readable = false;
-  int passed = 0, failed = 0, skipped = 0;
-  std::map<int, KernelTests> kernels;  // of tests that recorded the property "kernel"
-  std::vector<std::string> failures;   // names
+  TestCounts counts;
+  std::map<int, TestCounts> kernels;  // of tests that recorded the property "kernel"
+  std::vector<std::string> failures;  // names
 };
 TestReport read_tests(const std::string& json);
 

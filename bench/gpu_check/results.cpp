@@ -33,44 +33,38 @@ void put(Writer& writer, const char* name, bool value) {
   writer.Key(name);
   writer.Bool(value);
 }
-void put_int(Writer& writer, const char* name, int value) {
+void put(Writer& writer, const char* name, int value) {
   writer.Key(name);
   writer.Int(value);
 }
 
-void put(Writer& writer, const char* name, const std::vector<Measurement>& all) {
+// Put an array of objects; members(one) puts those of an element.
+template <class All, class Members>
+void put_objects(Writer& writer, const char* name, const All& all, const Members& members) {
   writer.Key(name);
   writer.StartArray();
-  for (const Measurement& m : all) {
+  for (const auto& one : all) {
     writer.StartObject();
-    put(writer, "name", m.name);
-    if (m.problem.empty()) {
-      put(writer, "ms", m.ms);
-      for (const auto& [figure, value] : m.figures) put(writer, figure.c_str(), value);
-    } else {
-      put(writer, "problem", m.problem);
-    }
+    members(one);
     writer.EndObject();
   }
   writer.EndArray();
 }
 
+void put(Writer& writer, const char* name, const std::vector<Measurement>& all) {
+  put_objects(writer, name, all, [&](const Measurement& m) {
+    put(writer, "name", m.name);
+    if (!m.problem.empty()) return put(writer, "problem", m.problem);
+    put(writer, "ms", m.ms);
+    for (const auto& [figure, value] : m.figures) put(writer, figure.c_str(), value);
+  });
+}
+
 }  // namespace
 
 std::string name_of(PartStatus status) {
-  switch (status) {
-    case PartStatus::passed:
-      return "passed";
-    case PartStatus::failed:
-      return "failed";
-    case PartStatus::cut_off:
-      return "cut off";
-    case PartStatus::not_run:
-      return "not run";
-    case PartStatus::not_measured:
-      return "not measured";
-  }
-  return "?";
+  constexpr const char* kNames[] = {"passed", "failed", "cut off", "not run", "not measured"};
+  return kNames[static_cast<int>(status)];
 }
 
 bool Results::passed() const {
@@ -84,7 +78,7 @@ std::string to_json(const Results& results) {
   Writer writer(buffer);
   writer.SetIndent(' ', 1);
   writer.StartObject();
-  put_int(writer, "format", 1);
+  put(writer, "format", 1);
   put(writer, "commit", results.commit);
   put(writer, "date", results.date);
   put(writer, "time_utc", results.time_utc);
@@ -95,39 +89,25 @@ std::string to_json(const Results& results) {
   device.Parse(results.device_json.c_str());
   if (device.HasParseError()) device.SetNull();
   device.Accept(writer);
-  writer.Key("parts");
-  writer.StartArray();
-  for (const Part& part : results.parts) {
-    writer.StartObject();
+  put_objects(writer, "parts", results.parts, [&](const Part& part) {
     put(writer, "name", part.name);
     put(writer, "status", name_of(part.status));
     put(writer, "seconds", part.seconds);
     if (!part.detail.empty()) put(writer, "detail", part.detail);
-    writer.EndObject();
-  }
-  writer.EndArray();
-  writer.Key("kernels");
-  writer.StartArray();
-  for (const auto& [number, tests] : results.kernels) {
-    writer.StartObject();
-    put_int(writer, "number", number);
+  });
+  put_objects(writer, "kernels", results.kernels, [&](const auto& kernel) {
+    const auto& [number, tests] = kernel;
+    put(writer, "number", number);
     put(writer, "pass", tests.pass());
-    put_int(writer, "tests_passed", tests.passed);
-    put_int(writer, "tests_failed", tests.failed);
-    put_int(writer, "tests_skipped", tests.skipped);
-    writer.EndObject();
-  }
-  writer.EndArray();
-  writer.Key("figures");
-  writer.StartArray();
-  for (const Figure& figure : results.figures) {
-    writer.StartObject();
+    put(writer, "tests_passed", tests.passed);
+    put(writer, "tests_failed", tests.failed);
+    put(writer, "tests_skipped", tests.skipped);
+  });
+  put_objects(writer, "figures", results.figures, [&](const Figure& figure) {
     put(writer, "name", figure.name);
     put(writer, "value", figure.value);
     if (!figure.goal.empty()) put(writer, "goal", figure.goal);
-    writer.EndObject();
-  }
-  writer.EndArray();
+  });
   put(writer, "benchmarks", results.ours);
   put(writer, "library", results.library);
   writer.EndObject();

@@ -18,10 +18,15 @@ struct Part {
   bool is_check = false;  // must pass; other parts measure, as far as time allows
 };
 
-// The test counts of one kernel. The kernel passes if a test passed and none failed.
-struct KernelTests {
+// The test counts of one kernel, or of a report. A kernel passes if a test passed and none failed.
+struct TestCounts {
   int passed = 0, failed = 0, skipped = 0;
   bool pass() const { return passed > 0 && failed == 0; }
+  void operator+=(const TestCounts& more) {
+    passed += more.passed;
+    failed += more.failed;
+    skipped += more.skipped;
+  }
 };
 
 // A benchmark's result, ours or a library's.
@@ -43,7 +48,7 @@ struct Results {
   std::string commit, date, time_utc, device_json;  // device_json: an object, as text
   bool complete = false;
   std::vector<Part> parts;
-  std::map<int, KernelTests> kernels;
+  std::map<int, TestCounts> kernels;
   std::vector<Measurement> ours, library;
   std::vector<Figure> figures;
 
