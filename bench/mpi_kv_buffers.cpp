@@ -23,13 +23,6 @@ void BM_MpiKvBuffers(benchmark::State& state) {
 }
 BENCHMARK(BM_MpiKvBuffers)->Apply(late_arguments);
 
-// A reporter that prints nothing, for all ranks but the first.
-class Silence : public benchmark::BenchmarkReporter {
- public:
-  bool ReportContext(const Context&) override { return true; }
-  void ReportRuns(const std::vector<Run>&) override {}
-};
-
 }  // namespace
 }  // namespace ringscope
 
@@ -44,9 +37,7 @@ int main(int argc, char** argv) {
                  kLateRanks);
     return 2;
   }
-  Silence silence;
-  session->rank() == 0 ? benchmark::RunSpecifiedBenchmarks()
-                       : benchmark::RunSpecifiedBenchmarks(&silence);
+  run_benchmarks(session->rank() == 0);
   session->finish();
   return 0;
 }

@@ -127,13 +127,6 @@ BENCHMARK(BM_MpiRing)
     ->Unit(benchmark::kMillisecond)
     ->Iterations(15);
 
-// A reporter that prints nothing, for all ranks but the first.
-class Silence : public benchmark::BenchmarkReporter {
- public:
-  bool ReportContext(const Context&) override { return true; }
-  void ReportRuns(const std::vector<Run>&) override {}
-};
-
 // Run a small ring, and measure from `begin_ns` until its first message leaves.
 void measure_startup(std::int64_t begin_ns) {
   const Problem config = config_for(64, false);
@@ -163,9 +156,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   measure_startup(begin_ns);
-  Silence silence;
-  session->rank() == 0 ? benchmark::RunSpecifiedBenchmarks()
-                       : benchmark::RunSpecifiedBenchmarks(&silence);
+  run_benchmarks(session->rank() == 0);
   session->finish();
   return 0;
 }

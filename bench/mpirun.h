@@ -1,7 +1,8 @@
-// Lets a program of MPI processes start itself again under mpirun. Its processes are not bound to
-// cores, because threads are not either.
+// Lets a benchmark of MPI processes start itself again under mpirun, and print on one rank alone.
+// Its processes are not bound to cores, because threads are not either.
 #pragma once
 
+#include <benchmark/benchmark.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -12,18 +13,34 @@
 
 namespace ringscope {
 
-// Return true if a launcher started this process, else execute mpirun. Return false without one.
-inline bool launched_with(int ranks, int argc, char** argv) {
-  if (launched_by_mpi()) return true;
+// Execute mpirun. Return only if there is none.
+inline void restart_under_mpirun(int ranks, const std::vector<std::string>& arguments) {
   const std::string count = std::to_string(ranks);
   std::vector<const char*> words = {"mpirun",          "--bind-to", "none",
                                     "--oversubscribe", "-np",       count.c_str()};
   if (::geteuid() == 0) words.push_back("--allow-run-as-root");
-  words.insert(words.end(), argv, argv + argc);
+  for (const std::string& argument : arguments) words.push_back(argument.c_str());
   words.push_back(nullptr);
+  std::fflush(nullptr);
   ::execvp(words[0], const_cast<char**>(words.data()));
+}
+
+// Return true if a launcher started this process, else execute mpirun. Return false without one.
+inline bool launched_with(int ranks, int argc, char** argv) {
+  if (launched_by_mpi()) return true;
+  restart_under_mpirun(ranks, std::vector<std::string>(argv, argv + argc));
   std::printf("%s: skipped, no mpirun on PATH\n", argv[0]);
   return false;
+}
+
+// Run the benchmarks. Ranks but the first print nothing.
+inline void run_benchmarks(bool is_first) {
+  class Silence : public benchmark::BenchmarkReporter {
+   public:
+    bool ReportContext(const Context&) override { return true; }
+    void ReportRuns(const std::vector<Run>&) override {}
+  } silence;
+  is_first ? benchmark::RunSpecifiedBenchmarks() : benchmark::RunSpecifiedBenchmarks(&silence);
 }
 
 }  // namespace ringscope
