@@ -70,8 +70,8 @@ inline void add_ladder(const DeviceInfo& device, const Kernel& kernel) {
     }
 }
 
-// Measure the ladder of a pass. The highest kernels come first, so that the slow ones are missing if
-// time runs out.
+// Measure the ladder of a pass. The highest kernels come first, so that the slow ones are missing
+// if time runs out.
 inline int ladder_main(int argc, char** argv, KernelPass pass) {
   return gpu_benchmark_main(argc, argv, [pass](const DeviceInfo& device) {
     for (const Kernel& kernel : std::views::reverse(kernels_of(pass))) add_ladder(device, kernel);

@@ -90,8 +90,8 @@ inline int gpu_benchmark_main(int argc, char** argv,
   return 0;
 }
 
-// Register one benchmark of a kernel with one iteration, whose manual time is a median. It is skipped
-// where the kernel does not take dtype, head_dim or the device.
+// Register one benchmark of a kernel with one iteration, whose manual time is a median. It is
+// skipped where the kernel does not take dtype, head_dim or the device.
 template <class Body>
 void add_benchmark(const std::string& name, const DeviceInfo& device, const Kernel& kernel,
                    DType dtype, int head_dim, Body body) {

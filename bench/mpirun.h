@@ -14,16 +14,22 @@
 
 namespace ringscope {
 
-// Return true if a launcher started this process, else execute mpirun. Return false without one.
-inline bool launched_with(int ranks, int argc, char** argv) {
-  if (launched_by_mpi()) return true;
+// Execute mpirun. Return only if there is none.
+inline void restart_under_mpirun(int ranks, const std::vector<std::string>& arguments) {
   const std::string count = std::to_string(ranks);
   std::vector<const char*> words = {"mpirun",          "--bind-to", "none",
                                     "--oversubscribe", "-np",       count.c_str()};
   if (::geteuid() == 0) words.push_back("--allow-run-as-root");
-  words.insert(words.end(), argv, argv + argc);
+  for (const std::string& argument : arguments) words.push_back(argument.c_str());
   words.push_back(nullptr);
+  std::fflush(nullptr);
   ::execvp(words[0], const_cast<char**>(words.data()));
+}
+
+// Return true if a launcher started this process, else execute mpirun. Return false without one.
+inline bool launched_with(int ranks, int argc, char** argv) {
+  if (launched_by_mpi()) return true;
+  restart_under_mpirun(ranks, std::vector<std::string>(argv, argv + argc));
   std::printf("%s: skipped, no mpirun on PATH\n", argv[0]);
   return false;
 }

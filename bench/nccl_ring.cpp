@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/mpirun.h"
 #include "bench/nccl_ranks.h"
 #include "core/trace/summary.h"
 #include "cuda/base/device_info.h"
@@ -208,18 +209,8 @@ int run_benchmarks(Ranks& ranks, const Options& options, bool on_threads) {
                                            (on_threads ? " threads" : " processes") +
                                            (ranks.shares_gpus() ? ", sharing GPUs" : ""));
   add_benchmarks(ranks, options.rows, on_threads);
-  // Let only the first rank print.
-  class Silence : public benchmark::BenchmarkReporter {
-   public:
-    bool ReportContext(const Context&) override { return true; }
-    void ReportRuns(const std::vector<Run>&) override {}
-  } silence;
-  if (ranks.is_first()) {
-    benchmark::RunSpecifiedBenchmarks();
-    say_what_was_not_measured(gpus, ranks, on_threads);
-  } else {
-    benchmark::RunSpecifiedBenchmarks(&silence);
-  }
+  ringscope::run_benchmarks(ranks.is_first());
+  if (ranks.is_first()) say_what_was_not_measured(gpus, ranks, on_threads);
   benchmark::Shutdown();
   return 0;
 }
@@ -259,17 +250,6 @@ int run_as_process(const Options& options) {
   }
   session.finish();
   return 0;
-}
-
-// Execute mpirun. Return only if there is none.
-void restart_under_mpirun(int ranks, const std::vector<std::string>& arguments) {
-  const std::string count = std::to_string(ranks);
-  std::vector<const char*> words = {"mpirun", "--oversubscribe", "-np", count.c_str()};
-  if (::geteuid() == 0) words.push_back("--allow-run-as-root");
-  for (const std::string& argument : arguments) words.push_back(argument.c_str());
-  words.push_back(nullptr);
-  std::fflush(nullptr);
-  ::execvp(words[0], const_cast<char**>(words.data()));
 }
 
 #endif

@@ -8,22 +8,20 @@
 
 namespace ringscope::cuda {
 
-#ifdef RINGSCOPE_MODEL
 class Range {
  public:
-  explicit Range(const char*) {}
-  ~Range() {}  // not trivial, so that a variable that only marks a scope does not count as unused
-  Range(const Range&) = delete;
-  Range& operator=(const Range&) = delete;
-};
-#else
-class Range {
- public:
-  explicit Range(const char* name) { nvtxRangePushA(name); }
-  ~Range() { nvtxRangePop(); }
-  Range(const Range&) = delete;
-  Range& operator=(const Range&) = delete;
-};
+  explicit Range([[maybe_unused]] const char* name) {
+#ifndef RINGSCOPE_MODEL
+    nvtxRangePushA(name);
 #endif
+  }
+  ~Range() {
+#ifndef RINGSCOPE_MODEL
+    nvtxRangePop();
+#endif
+  }
+  Range(const Range&) = delete;
+  Range& operator=(const Range&) = delete;
+};
 
 }  // namespace ringscope::cuda

@@ -59,8 +59,8 @@ void visit_hopper_config(const ForwardStep& step, DType dtype, int tile, F&& f) 
   visit_half_instance<std::size(kHopperTiles)>(
       dtype, step.shape.head_dim, tile, [&]<class Element>(Element, auto head_dim, auto number) {
         constexpr TileShape kTile = kHopperTiles[number()];
-        f(HopperConfig < Element, kTile.rows, kTile.keys, head_dim(),
-          head_dim() == 64 ? 4 : 2 > {});
+        constexpr int kStages = head_dim() == 64 ? 4 : 2;
+        f(HopperConfig<Element, kTile.rows, kTile.keys, head_dim(), kStages>{});
       });
 }
 

@@ -19,7 +19,8 @@ DeviceRecordingBackend::DeviceRecordingBackend(CudaBackend& inner, Recorder& rec
                                                const DeviceClock& clock, KernelTurns* turns,
                                                ActivityLog* activities, Engine::Listener listener,
                                                RankPulse* pulse)
-    : inner_(inner),
+    : ForwardingBackend(inner),
+      inner_(inner),
       recorder_(recorder),
       params_(problem.params),
       rank_(rank),
@@ -92,14 +93,6 @@ Completion DeviceRecordingBackend::attend(const StepInfo& step, const Region& re
       compute(step, region, [&] { return inner_.attend(step, region, q, block, state, nullptr); });
   sample(step, region, state);
   return attended;
-}
-
-Completion DeviceRecordingBackend::finish(const QueryBlock& q, const SoftmaxState& state) {
-  return inner_.finish(q, state);
-}
-
-Completion DeviceRecordingBackend::begin_backward(const QueryBlock& q, const BackwardState& state) {
-  return inner_.begin_backward(q, state);
 }
 
 Completion DeviceRecordingBackend::attend_backward(const StepInfo& step, const Region& region,

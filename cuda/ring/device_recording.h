@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/run/engine.h"
+#include "core/run/faulty_ring.h"
 #include "core/run/watchdog.h"
 #include "core/trace/recorder.h"
 #include "cuda/base/device_memory.h"
@@ -54,7 +55,7 @@ class KernelTurns {
 // Writes a compute slice for every block attended, without the wait for its turn, and a wait slice
 // when the compute stream stood still for a block. A forward pass also records the softmax state of
 // three query rows after every step. On a device, a slice's processor time is its length.
-class DeviceRecordingBackend : public BlockBackend {
+class DeviceRecordingBackend : public ForwardingBackend {
  public:
   // `turns` may be null; kernels of different ranks then run at once. `activities` may be null;
   // slices then last from event to event. `listener` may be empty; flush() calls it. `pulse` may be
@@ -69,8 +70,6 @@ class DeviceRecordingBackend : public BlockBackend {
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                     const KvBlock& block, const SoftmaxState& state,
                     const Completion& after) override;
-  Completion finish(const QueryBlock& q, const SoftmaxState& state) override;
-  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override;
   Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
                              const KvBlock& block, const BackwardState& state,
                              const KvGradient& gradient, const Completion& after) override;
@@ -78,7 +77,6 @@ class DeviceRecordingBackend : public BlockBackend {
                  const Completion& after) override;
   Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
                              const Completion& after) override;
-  const BlockStats& last_stats() const override { return inner_.last_stats(); }
 
   // Wait until everything has happened, and record it. Throws a RunError that names rank and step.
   void flush();

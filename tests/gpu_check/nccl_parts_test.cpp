@@ -19,7 +19,7 @@ class NcclParts : public testing::Test {
   // How a part ended, and what it says of that, in one text.
   static std::string said(const rapidjson::Document& results, const std::string& part) {
     const std::string more = detail(results, part);
-    return said(results, part) + (more.empty() ? "" : ": " + more);
+    return status(results, part) + (more.empty() ? "" : ": " + more);
   }
 
   FakePack pack;
