@@ -7,7 +7,7 @@
 
 #include "core/sim/scenario.h"
 #include "core/sim/simulate.h"
-#include "viz/model/trace/recorded_trace.h"
+#include "viz/model/trace/ring_trace.h"
 
 namespace ringscope::viz {
 

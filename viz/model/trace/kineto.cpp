@@ -40,11 +40,11 @@ bool is_nccl_kernel(std::string_view name) {
 }
 
 // Return the message's size in bytes, or 0 if it is unknown.
-std::int64_t message_bytes(const EventFields& fields) {
+std::int64_t message_bytes(const TraceFields& fields) {
   const std::int64_t values = std::max(fields.any_integer(Field::nelems_in).value_or(0),
                                        fields.any_integer(Field::nelems_out).value_or(0));
   std::int64_t bytes = 0;
-  const std::int64_t size = size_of_type(fields.text_or_empty(Field::dtype));
+  const std::int64_t size = size_of_type(fields.text_or_empty(Field::value_type));
   if (values < 0 || __builtin_mul_overflow(values, size, &bytes)) return 0;
   return bytes;
 }
@@ -144,7 +144,7 @@ bool is_profiler_category(std::string_view category) {
 }
 
 void describe_device_slice(std::string_view category, std::string_view name,
-                           const EventFields& fields, Slice& slice) {
+                           const TraceFields& fields, Slice& slice) {
   if (category != "kernel") {
     slice.bytes = std::max<std::int64_t>(fields.any_integer(Field::bytes).value_or(0), 0);
     return;

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/trace/trace_fields.h"
 #include "viz/model/trace/trace.h"
-#include "viz/model/trace/trace_fields.h"
 
 namespace ringscope::viz {
 
@@ -24,7 +24,7 @@ bool is_profiler_category(std::string_view category);
 
 // Set kind, peer and bytes of a device slice.
 void describe_device_slice(std::string_view category, std::string_view name,
-                           const EventFields& fields, Slice& slice);
+                           const TraceFields& fields, Slice& slice);
 
 // A LoadedTrace holds one file's trace and what the file says about the job.
 struct LoadedTrace {

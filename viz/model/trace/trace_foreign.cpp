@@ -22,31 +22,31 @@ std::int64_t number_or(std::int64_t number, const std::string& text, std::int64_
 
 }  // namespace
 
-void ForeignEvents::add(const EventFields& fields, std::uint64_t end) {
+void ForeignEvents::add(const TraceFields& fields) {
   const std::string_view phase = fields.text_or_empty(Field::ph);
   if (phase.size() != 1) return;
   switch (phase[0]) {
     case 'X':
     case 'B':
     case 'E':
-      return add_slice(fields, phase[0], end);
+      return add_slice(fields, phase[0]);
     case 'M':
       return add_metadata(fields);
     case 's':
     case 't':
     case 'f':
-      return add_flow_event(fields, phase[0], end);
+      return add_flow_event(fields, phase[0]);
     default:
       return;
   }
 }
 
-ForeignEvents::Id ForeignEvents::id_of(const EventFields& fields, Field field) {
+ForeignEvents::Id ForeignEvents::id_of(const TraceFields& fields, Field field) {
   if (const auto number = fields.any_integer(field)) return {*number, {}};
   return {0, fields.any_text(field)};
 }
 
-std::uint32_t ForeignEvents::process_of(const EventFields& fields) {
+std::uint32_t ForeignEvents::process_of(const TraceFields& fields) {
   Id id = id_of(fields, Field::pid);
   const auto [found, is_new] =
       process_numbers_.try_emplace(id, static_cast<std::uint32_t>(processes_.size()));
@@ -54,7 +54,7 @@ std::uint32_t ForeignEvents::process_of(const EventFields& fields) {
   return found->second;
 }
 
-std::uint32_t ForeignEvents::thread_of(const EventFields& fields) {
+std::uint32_t ForeignEvents::thread_of(const TraceFields& fields) {
   // Try the last event's thread first, because it is the most likely one.
   if (last_thread_ < threads_.size()) {
     const Thread& last = threads_[last_thread_];
@@ -76,10 +76,10 @@ std::uint32_t ForeignEvents::thread_of(const EventFields& fields) {
   return found->second;
 }
 
-void ForeignEvents::add_slice(const EventFields& fields, char phase, std::uint64_t end) {
+void ForeignEvents::add_slice(const TraceFields& fields, char phase) {
   Slice slice;
   const auto begin = fields.any_time(Field::ts);
-  if (!begin) fail_at(end, "ts missing");
+  if (!begin) fail_at(fields.end(), "ts missing");
   slice.begin_ns = slice.end_ns = *begin;
   const std::uint64_t at = fields.at(Field::ts);
   Thread& thread = threads_[thread_of(fields)];
@@ -99,14 +99,11 @@ void ForeignEvents::add_slice(const EventFields& fields, char phase, std::uint64
     return;
   }
   slice.end_ns += fields.any_time(Field::dur).value_or(0);
-  if (slice.end_ns > kMaxTraceNs)
-    fail_at(
-        fields.at(Field::dur),
-        fmt::format("dur ends later than {} microseconds after the base time", kMaxTraceNs / 1000));
+  fields.require_end(slice.end_ns);
   thread.slices.push_back(slice);
 }
 
-void ForeignEvents::add_metadata(const EventFields& fields) {
+void ForeignEvents::add_metadata(const TraceFields& fields) {
   const std::string_view what = fields.text_or_empty(Field::name);
   const std::string_view name = fields.text_or_empty(Field::given_name);
   const std::int64_t index = fields.any_integer(Field::sort_index).value_or(0);
@@ -121,10 +118,10 @@ void ForeignEvents::add_metadata(const EventFields& fields) {
   }
 }
 
-void ForeignEvents::add_flow_event(const EventFields& fields, char phase, std::uint64_t end) {
+void ForeignEvents::add_flow_event(const TraceFields& fields, char phase) {
   FlowEvent event;
   const auto ts = fields.any_time(Field::ts);
-  if (!ts) fail_at(end, "ts missing");
+  if (!ts) fail_at(fields.end(), "ts missing");
   event.ts = *ts;
   event.thread = thread_of(fields);
   event.key = keys_.number_of(std::string(fields.text_or_empty(Field::cat)) + '\n' +
@@ -229,8 +226,8 @@ void ForeignEvents::make_rows(std::optional<std::int64_t> rank) {
     sort_slices(thread.slices);
     std::int64_t overlap = -1;
     thread.lane = static_cast<std::uint32_t>(trace_.lanes.size());
-    append_lane(trace_, number_or(thread.id.number, thread.id.text, i), std::move(name),
-                rows_of(std::move(thread.slices), overlap));
+    append_lane(trace_, trace_.ranks.size() - 1, number_or(thread.id.number, thread.id.text, i),
+                std::move(name), rows_of(std::move(thread.slices), overlap));
     thread.slices = {};
   }
 }

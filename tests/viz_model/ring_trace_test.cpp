@@ -1,5 +1,5 @@
 // A recording in memory becomes the trace that its file would become.
-#include "viz/model/trace/recorded_trace.h"
+#include "viz/model/trace/ring_trace.h"
 
 #include <gtest/gtest.h>
 
