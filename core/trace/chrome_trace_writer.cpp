@@ -238,30 +238,25 @@ class TraceWriter {
   void end_event() { add_text("}}"); }
 
   void write_names(std::size_t rank) {
-    const auto metadata = [&](std::string_view name, int tid, auto&& write_value) {
+    const auto metadata = [&](std::string_view what, int tid, Field field, const auto& value) {
       begin_event("M");
-      text_member(Field::name, name);
+      text_member(Field::name, what);
       member(Field::pid, rank);
       member(Field::tid, tid);
       open_object(Field::args);
-      write_value();
+      member(field, value);
       end_event();
     };
-    const auto name = [&](std::string_view of, int tid, std::string_view text) {
-      metadata(of, tid, [&] { text_member(Field::given_name, text); });
-    };
-    const auto sort_index = [&](std::string_view of, int tid, std::int64_t index) {
-      metadata(of, tid, [&] { member(Field::sort_index, index); });
-    };
-    name("process_name", 0, fmt::format("rank {}", rank));
-    sort_index("process_sort_index", 0, static_cast<std::int64_t>(rank));
+    metadata("process_name", 0, Field::given_name, fmt::format("rank {}", rank));
+    metadata("process_sort_index", 0, Field::sort_index, rank);
     for (const Lane lane : kAllLanes) {
-      name("thread_name", static_cast<int>(lane), name_of(lane));
-      sort_index("thread_sort_index", static_cast<int>(lane), static_cast<int>(lane));
+      const int tid = static_cast<int>(lane);
+      metadata("thread_name", tid, Field::given_name, lane);
+      metadata("thread_sort_index", tid, Field::sort_index, tid);
     }
     if (recording_.model.empty()) return;
-    name("thread_name", kModelTid, kModelLane);
-    sort_index("thread_sort_index", kModelTid, -1);  // above the ring it contains
+    metadata("thread_name", kModelTid, Field::given_name, std::string(kModelLane));
+    metadata("thread_sort_index", kModelTid, Field::sort_index, -1);  // above the ring it contains
   }
 
   void write_slice(std::size_t rank, const TraceEvent& e) {

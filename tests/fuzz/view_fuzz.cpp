@@ -55,7 +55,8 @@ void check(const Trace& trace) {
     return;
   }
   const auto world_size = static_cast<std::size_t>(trace.run->world_size);
-  require(trace.ranks.size() == world_size && trace.lanes.size() == 4 * world_size);
+  require(trace.ranks.size() == world_size &&
+          trace.lanes.size() == (trace.has_model() ? 5 : 4) * world_size);
   require(step_count(trace) <= 2 * trace.run->world_size && !trace.title().empty());
   require(trace.story.size() <= ringscope::kMaxStorySteps);
   for (const ringscope::StoryStep& told : trace.story)

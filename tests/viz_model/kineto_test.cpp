@@ -1,6 +1,4 @@
 // Traces of PyTorch's profiler: the fields that Kineto writes, on two ranks that pass blocks on.
-#include "viz/model/trace/kineto.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

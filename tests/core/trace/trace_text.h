@@ -41,13 +41,6 @@ inline std::string with_all(std::string text, const std::string& from, const std
   return text;
 }
 
-// `text` with the head of the recording behind its events.
-inline std::string with_head_last(const std::string& text) {
-  const std::size_t events = text.find("\"traceEvents\""), end = text.rfind("\n}");
-  const std::string head = text.substr(2, events - 2);
-  return "{" + text.substr(events, end - events) + ", " + head.substr(0, head.rfind(',')) + "}";
-}
-
 // The InputError that f() throws, "" when it throws none. It is one short line.
 template <class F>
 std::string complaint_of(F&& f) {

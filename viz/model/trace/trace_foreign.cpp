@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <tuple>
 
 #include "core/base/error.h"
@@ -18,6 +20,88 @@ std::string trimmed(std::string text) {
 // Return `otherwise` for what the file names by text, and `number` for the rest.
 std::int64_t number_or(std::int64_t number, const std::string& text, std::int64_t otherwise) {
   return text.empty() ? number : otherwise;
+}
+
+// ---
+// The dialect of PyTorch's profiler (Kineto). The kernel of an NCCL collective carries in its args
+// "Collective name", "dtype", "In msg nelems", "Out msg nelems" and, for point-to-point, "Src Rank"
+// or "Dst Rank", which is the peer's rank in the job. Where the profiler can't tell, because grouped
+// sends and receives are one kernel, only the kernel's name says that it communicates.
+
+constexpr std::string_view kDeviceCategories[] = {"kernel", "gpu_memcpy", "gpu_memset",
+                                                  "gpu_user_annotation"};
+constexpr std::string_view kHostCategories[] = {"cuda_runtime", "cuda_driver", "cpu_op",
+                                                "user_annotation", "python_function"};
+
+// c10's type names and the bytes per value.
+struct TypeSize {
+  std::string_view name;
+  std::int64_t bytes;
+};
+constexpr TypeSize kTypeSizes[] = {
+    {"Float", 4},  {"BFloat16", 2}, {"Half", 2},   {"Double", 8},        {"Long", 8},
+    {"Int", 4},    {"Short", 2},    {"Char", 1},   {"Byte", 1},          {"Bool", 1},
+    {"UInt16", 2}, {"UInt32", 4},   {"UInt64", 8}, {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}};
+
+std::int64_t size_of_type(std::string_view name) {
+  for (const TypeSize& type : kTypeSizes)
+    if (type.name == name) return type.bytes;
+  return 0;
+}
+
+bool is_nccl_kernel(std::string_view name) {
+  return name.find("ncclDevKernel") != std::string_view::npos ||
+         name.find("ncclKernel") != std::string_view::npos;
+}
+
+// Return the message's size in bytes, or 0 if it is unknown.
+std::int64_t message_bytes(const TraceFields& fields) {
+  const std::int64_t values = std::max(fields.any_integer(Field::nelems_in).value_or(0),
+                                       fields.any_integer(Field::nelems_out).value_or(0));
+  std::int64_t bytes = 0;
+  const std::int64_t size = size_of_type(fields.text_or_empty(Field::value_type));
+  if (values < 0 || __builtin_mul_overflow(values, size, &bytes)) return 0;
+  return bytes;
+}
+
+std::int32_t rank_or_unknown(std::optional<std::int64_t> rank) {
+  return rank && *rank >= 0 && *rank <= std::numeric_limits<std::int32_t>::max()
+             ? static_cast<std::int32_t>(*rank)
+             : -1;
+}
+
+// Return whether events of this category run on a device's stream, so that their lane is a stream.
+bool is_device_category(std::string_view category) {
+  return std::find(std::begin(kDeviceCategories), std::end(kDeviceCategories), category) !=
+         std::end(kDeviceCategories);
+}
+
+// Return whether only this profiler uses the category.
+bool is_profiler_category(std::string_view category) {
+  return is_device_category(category) ||
+         std::find(std::begin(kHostCategories), std::end(kHostCategories), category) !=
+             std::end(kHostCategories);
+}
+
+// Set kind, peer and bytes of a device slice.
+void describe_device_slice(std::string_view category, std::string_view name,
+                           const TraceFields& fields, Slice& slice) {
+  if (category != "kernel") {
+    slice.bytes = std::max<std::int64_t>(fields.any_integer(Field::bytes).value_or(0), 0);
+    return;
+  }
+  slice.kind = Kind::compute;
+  const std::string_view collective = fields.text_or_empty(Field::collective);
+  if (collective.empty() && !is_nccl_kernel(name)) return;
+  slice.kind = Kind::communication;
+  slice.bytes = message_bytes(fields);
+  if (collective == "send") {
+    slice.kind = Kind::send;
+    slice.peer = rank_or_unknown(fields.any_integer(Field::dst_rank));
+  } else if (collective == "recv") {
+    slice.kind = Kind::recv;
+    slice.peer = rank_or_unknown(fields.any_integer(Field::src_rank));
+  }
 }
 
 }  // namespace

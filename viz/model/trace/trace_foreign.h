@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/trace/trace_fields.h"
-#include "viz/model/trace/kineto.h"
 #include "viz/model/trace/trace.h"
 #include "viz/model/trace/trace_rows.h"
 

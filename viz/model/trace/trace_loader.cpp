@@ -3,17 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/trace/chrome_trace_reader.h"
-#include "viz/model/trace/kineto.h"
 #include "viz/model/trace/ring_trace.h"
 #include "viz/model/trace/trace_foreign.h"
+#include "viz/model/trace/trace_rows.h"
 
 namespace ringscope::viz {
 namespace {
+
+// What one file says of its trace and of the job that it comes from.
+struct LoadedTrace {
+  Trace trace;
+  TraceHead head;
+  bool profiler =
+      false;  // PyTorch's profiler wrote it; if the head has a rank, it has one RankTrack
+};
 
 // Reads the events of one file: of a recording of ours (RingEvents) or of any other trace.
 class FileEvents final : public RingEvents {
@@ -33,13 +44,11 @@ class FileEvents final : public RingEvents {
       notice_lost_steps(loaded.trace);
     } else {
       loaded.profiler = foreign_.from_profiler();
-      loaded.rank = loaded.profiler ? head.rank : std::nullopt;
-      loaded.world_size = head.world_size;
-      loaded.base_time_ns = head.base_time_ns;
-      loaded.trace = foreign_.finish(loaded.rank, head.end);
+      loaded.trace = foreign_.finish(loaded.profiler ? head.rank : std::nullopt, head.end);
     }
     if (head.cut_short)
       loaded.trace.notices.push_back("the array of events has no end: the file may be cut short");
+    loaded.head = std::move(head);
     return loaded;
   }
 
@@ -91,8 +100,7 @@ class WatchedFile : public FileSource {
 
 LoadedTrace load(TextSource& text, FileEvents& events, const std::string& path,
                  std::size_t chunk = kTraceChunk) {
-  TraceHead head = read_trace(text, events, 0, chunk);
-  LoadedTrace loaded = events.finish(std::move(head));
+  LoadedTrace loaded = events.finish(read_trace(text, events, 0, chunk));
   loaded.trace.path = path;
   return loaded;
 }
@@ -120,6 +128,126 @@ LoadedTrace load_file(const std::string& path, LoadProgress& progress) {
     WatchedFile text(file, events, progress);
     return load(text, events, path);
   });
+}
+
+// ---
+// The files of one job's ranks become one trace.
+
+// Append the slices of `from` to those of `to`, and renumber their rows, lanes, names and flows.
+void append_trace(Trace& to, Trace from, std::int64_t shift_ns, NameTable& names) {
+  const auto first_row = static_cast<std::uint32_t>(to.rows.size());
+  const auto first_lane = static_cast<std::uint32_t>(to.lanes.size());
+  const auto first_rank = static_cast<std::uint32_t>(to.ranks.size());
+  const auto first_flow = static_cast<std::uint32_t>(to.flows.size());
+  std::vector<std::uint32_t> name_of;
+  for (const std::string& name : from.names) name_of.push_back(names.number_of(name));
+  for (RankTrack& rank : from.ranks) {
+    rank.first_lane += first_lane;
+    to.ranks.push_back(std::move(rank));
+  }
+  for (Lane& lane : from.lanes) {
+    lane.rank += first_rank;
+    lane.first_row += first_row;
+    to.lanes.push_back(std::move(lane));
+  }
+  for (Row& row : from.rows) {
+    row.lane += first_lane;
+    for (Slice& slice : row.slices) {
+      slice.begin_ns += shift_ns;
+      slice.end_ns += shift_ns;
+      slice.name = name_of[slice.name];
+      if (slice.flow != 0) slice.flow += first_flow;
+    }
+    to.rows.push_back(std::move(row));
+  }
+  for (Flow flow : from.flows) {
+    flow.from.row += first_row;
+    flow.to.row += first_row;
+    to.flows.push_back(flow);
+  }
+  for (const std::string& notice : from.notices)
+    to.notices.push_back(fmt::format("{}: {}", from.path, notice));
+}
+
+// Messages lists the ends of all messages from one rank to another in order of time.
+struct Messages {
+  std::vector<SliceId> sends, recvs;
+};
+
+void join_messages(Trace& trace) {
+  std::map<std::pair<std::int64_t, std::int64_t>, Messages> messages;  // by {from, to}
+  for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
+    const std::int64_t rank = trace.ranks[trace.rank_of_row(row)].pid;
+    for (std::uint32_t i = 0; i < trace.rows[row].slices.size(); ++i) {
+      const Slice& slice = trace.rows[row].slices[i];
+      if (slice.peer < 0) continue;
+      if (slice.kind == Kind::send) messages[{rank, slice.peer}].sends.push_back({row, i});
+      if (slice.kind == Kind::recv) messages[{slice.peer, rank}].recvs.push_back({row, i});
+    }
+  }
+  const auto by_begin = [&](SliceId a, SliceId b) {
+    return trace.slice(a).begin_ns < trace.slice(b).begin_ns;
+  };
+  for (auto& [ranks, ends] : messages) {
+    if (ends.sends.size() != ends.recvs.size()) {
+      trace.notices.push_back(
+          fmt::format("{} sends of rank {} to rank {}, but {} receives: not joined",
+                      ends.sends.size(), ranks.first, ranks.second, ends.recvs.size()));
+      continue;
+    }
+    std::stable_sort(ends.sends.begin(), ends.sends.end(), by_begin);
+    std::stable_sort(ends.recvs.begin(), ends.recvs.end(), by_begin);
+    for (std::size_t k = 0; k < ends.sends.size(); ++k) {
+      const SliceId from = ends.sends[k], to = ends.recvs[k];
+      trace.flows.push_back({from, to});
+      // A message replaces the launch flow that the slice may have, because it matters more.
+      const auto flow = static_cast<std::uint32_t>(trace.flows.size());
+      trace.rows[from.row].slices[from.index].flow = flow;
+      trace.rows[to.row].slices[to.index].flow = flow;
+    }
+  }
+}
+
+// Return whether two files seem to come from different ranks of one job.
+bool of_one_job(const LoadedTrace& first, const LoadedTrace& second) {
+  const TraceHead &a = first.head, &b = second.head;
+  return first.profiler && second.profiler && a.rank && b.rank && a.world_size && b.world_size &&
+         *a.world_size == *b.world_size && *a.rank != *b.rank &&
+         a.base_time_ns.has_value() == b.base_time_ns.has_value();
+}
+
+// Merge the files (at least one) of a job onto one axis: ranks in order, times moved to the
+// earliest base time. The k-th send of r to s is joined to the k-th receive of s from r if there
+// are equally many of both. Throws InputError if base times are too far apart.
+Trace merge_ranks(std::vector<LoadedTrace> files) {
+  if (files.size() == 1) return std::move(files[0].trace);
+  const auto base = [](const LoadedTrace& file) { return file.head.base_time_ns.value_or(0); };
+  std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
+  for (const LoadedTrace& file : files) earliest = std::min(earliest, base(file));
+  Trace merged;
+  merged.path = files[0].trace.path;
+  const bool aligned = files[0].head.base_time_ns.has_value();
+  std::stable_sort(files.begin(), files.end(), [](const LoadedTrace& a, const LoadedTrace& b) {
+    return *a.head.rank < *b.head.rank;
+  });
+  NameTable names;
+  for (LoadedTrace& file : files) {
+    std::int64_t shift = 0, last = 0;
+    if (__builtin_sub_overflow(base(file), earliest, &shift) ||
+        __builtin_add_overflow(file.trace.end_ns, shift, &last) || last > kMaxTraceNs)
+      throw InputError(fmt::format(
+          "{}: {} given for baseTimeNanoseconds, but {} in another rank's file; one time for all "
+          "accepted",
+          file.trace.path, base(file), earliest));
+    append_trace(merged, std::move(file.trace), shift, names);
+  }
+  merged.names = names.take();
+  if (!aligned)
+    merged.notices.push_back(
+        "the files lack baseTimeNanoseconds: the ranks' clocks are taken to agree");
+  join_messages(merged);
+  measure_extent(merged);
+  return merged;
 }
 
 void refuse_different_world_sizes(const std::vector<Trace>& traces) {
