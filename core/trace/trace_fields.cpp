@@ -21,17 +21,28 @@ constexpr TracePlace kPlaces[] = {
 #undef RINGSCOPE_PLACE
 };
 
-// Return a == b without a call, which would take longer than comparing these short names.
+template <class Word>
+bool same_word(const char* a, const char* b) {
+  Word x, y;
+  std::memcpy(&x, a, sizeof(Word));
+  std::memcpy(&y, b, sizeof(Word));
+  return x == y;
+}
+
+// Return a == b without a call, which would take longer than comparing these short names word by
+// word. The last word overlaps the one before it.
 bool same(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  std::uint64_t x = 0, y = 0;
-  std::size_t i = 0;
-  for (; i + 8 <= a.size(); i += 8) {
-    std::memcpy(&x, a.data() + i, 8);
-    std::memcpy(&y, b.data() + i, 8);
-    if (x != y) return false;
+  const std::size_t size = a.size();
+  if (size != b.size()) return false;
+  if (size >= 8) {
+    for (std::size_t i = 0; i + 8 < size; i += 8)
+      if (!same_word<std::uint64_t>(a.data() + i, b.data() + i)) return false;
+    return same_word<std::uint64_t>(a.data() + size - 8, b.data() + size - 8);
   }
-  for (; i < a.size(); ++i)
+  if (size >= 4)
+    return same_word<std::uint32_t>(a.data(), b.data()) &&
+           same_word<std::uint32_t>(a.data() + size - 4, b.data() + size - 4);
+  for (std::size_t i = 0; i < size; ++i)
     if (a[i] != b[i]) return false;
   return true;
 }
@@ -145,7 +156,8 @@ void TraceFields::set(Field field, JsonToken token, std::string_view text, std::
   if (token == JsonToken::number)
     value.exact = is_time(field) ? read_plain_time(text, value.number) && value.number >= 0
                                  : read_integer(text, value.number);
-  if (!value.exact) value.text.assign(text);
+  const bool has_text = token >= JsonToken::string;  // others begin an object or array
+  if (has_text && !value.exact) value.text.assign(text);
 }
 
 const TraceFields::Value& TraceFields::present(Field field) const {
