@@ -81,7 +81,13 @@ class TraceReader {
   void read_object(TracePlace place, TraceFields& fields) {
     while (json_.next() == JsonToken::key) {
       const Field field = field_of(place, json_.text());
-      read_value(field, json_.next(), fields);
+      const JsonToken token = json_.next();
+      // Most members are numbers and strings of an event; for them, skip the rest.
+      if (token >= JsonToken::string && place >= TracePlace::event) {
+        if (field != Field::none) fields.set(field, token, json_.text(), json_.at());
+      } else {
+        read_value(field, token, fields);
+      }
     }
     fields.end_at(json_.at());
   }
