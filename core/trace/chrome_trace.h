@@ -22,9 +22,11 @@ void write_chrome_trace(const std::string& path, const Recording& recording);
 // Write it into an open file. The caller commits it, so several outputs can appear together.
 void write_chrome_trace(AtomicFile& file, const Recording& recording);
 
-// Read back what write_chrome_trace wrote, except Recording::model. Events of other kinds are
-// passed over. `text` may be hostile: InputError names the byte offset of whatever is wrong
-// (syntax, types, ranges, nesting depth).
+// Return the name that the event has in the file: "attend kv 3", "recv dkv 0 (backward)".
+std::string title_of(const TraceEvent& event);
+
+// Read back what write_chrome_trace wrote. Events of other kinds are passed over. `text` may be
+// hostile: see chrome_trace_reader.h, which reads without holding the text in memory.
 Recording parse_chrome_trace(std::string_view text);
 
 // Read a file. Throw an InputError that names `path`.

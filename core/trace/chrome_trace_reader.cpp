@@ -1,310 +1,431 @@
-// Reads chrome traces in one pass of a SAX parser, which keeps only the current event's fields and
-// the recording. Numbers are taken as text, so times stay exact and nothing overflows unnoticed.
-// The parser does not recurse, and no claim of the file alone makes it allocate: memory is
-// proportional to the text.
-#include <rapidjson/error/en.h>
-#include <rapidjson/memorystream.h>
-#include <rapidjson/reader.h>
+#include "core/trace/chrome_trace_reader.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
+#include <string>
+#include <type_traits>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/trace/chrome_trace.h"
-#include "core/trace/chrome_trace_fields.h"
-#include "core/trace/story_reader.h"
 
 namespace ringscope {
 namespace {
 
-constexpr std::size_t kMaxDepth = 32;
-constexpr std::size_t kMaxBytes = UINT32_MAX;  // because RapidJSON counts in 32 bits
 constexpr std::int64_t kMaxRanks = 1'000'000;
-constexpr std::int64_t kMinBytesPerRank = 64;  // the size of its names alone
+constexpr std::uint64_t kMinBytesPerRank = 64;  // least size of the events that name it
+constexpr int kMaxInt = INT32_MAX;
 
-class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> {
+class TraceReader {
  public:
-  Handler(std::string_view text, const rapidjson::MemoryStream& stream)
-      : stream_(stream),
-        ranks_(std::min(kMaxRanks, static_cast<std::int64_t>(text.size()) / kMinBytesPerRank + 1)) {
-  }
+  TraceReader(TextSource& text, TraceSink& sink, std::int64_t earliest_ns, std::size_t chunk)
+      : json_(text, chunk), text_bytes_(text.size()), sink_(sink), earliest_ns_(earliest_ns) {}
 
-  bool Null() { return Default(); }
-  bool Bool(bool) { return Default(); }
-  bool Default() {
-    set(TraceValue::other, {}, stream_.Tell());
-    return true;
-  }
-  bool RawNumber(const char* text, rapidjson::SizeType length, bool) {
-    set(TraceValue::number, {text, length}, stream_.Tell() - length);
-    return true;
-  }
-  bool String(const char* text, rapidjson::SizeType length, bool) {
-    set(TraceValue::string, {text, length}, stream_.Tell() - length - 2);
-    return true;
-  }
-  bool Key(const char* text, rapidjson::SizeType length, bool) {
-    key_ = key_of(place(), {text, length});
-    return true;
-  }
-
-  bool StartObject() {
-    if (depth_ == 0) {
-      enter(TracePlace::top);
-    } else if (place() == TracePlace::events) {
-      fields_.clear_event();
-      enter(TracePlace::event);
-    } else if (place() == TracePlace::story) {
-      story_.begin_step();
-      enter(TracePlace::story_step);
+  void read() {
+    const JsonToken first = json_.next();
+    if (first == JsonToken::begin_array) {
+      read_events();
+    } else if (first == JsonToken::begin_object) {
+      read_top();
     } else {
-      switch (key_) {
-        case TraceKey::distributed_info:
-          enter(TracePlace::distributed);
-          break;
-        case TraceKey::ring:
-          enter(TracePlace::ring);
-          break;
-        case TraceKey::shape:
-          enter(TracePlace::shape);
-          break;
-        case TraceKey::failure:
-          set(TraceValue::object, {}, stream_.Tell());
-          enter(TracePlace::failure);
-          break;
-        case TraceKey::args:
-          enter(TracePlace::args);
-          break;
-        default:
-          enter_other();
-      }
+      fail_at(json_.at(), "no object or array found; a trace's accepted");
     }
-    return true;
-  }
-  bool EndObject(rapidjson::SizeType) {
-    if (place() == TracePlace::event) finish_event();
-    if (place() == TracePlace::story_step) story_.end_step(stream_.Tell());
-    --depth_;
-    return true;
-  }
-  bool StartArray() {
-    switch (depth_ > 0 && place() != TracePlace::events ? key_ : TraceKey::none) {
-      case TraceKey::trace_events:
-        enter(TracePlace::events);
-        has_events_ = true;
-        break;
-      case TraceKey::story:
-        story_.begin(stream_.Tell());
-        enter(TracePlace::story);
-        break;
-      case TraceKey::clock_offset_ns:
-        enter_list(recording_.info.clock_offset_ns, INT64_MIN);
-        break;
-      case TraceKey::clock_error_ns:
-        enter_list(recording_.info.clock_error_ns, 0);
-        break;
-      case TraceKey::dropped_events:
-        enter_list(recording_.dropped, 0);
-        break;
-      default:
-        enter_other();
-    }
-    return true;
-  }
-  bool EndArray(rapidjson::SizeType) {
-    --depth_;
-    return true;
+    json_.next();  // the end, or an error
+    head_.end_at(json_.at());
+    if (!has_events_) fail_at(head_.end(), "no traceEvents array found; one accepted");
   }
 
-  // Return the recording, once all of it was read.
-  Recording finish() {
-    const std::size_t end = stream_.Tell();
-    if (!has_events_) fail_at(end, "no traceEvents array found; one accepted");
-    fields_.integer(TraceKey::schema_version, 1, 1, end);
-    RunInfo& info = recording_.info;
-    info.backend = fields_.string(TraceKey::backend, end);
-    info.partition = fields_.string(TraceKey::partition, end);
-    info.mask = fields_.string(TraceKey::mask, end);
-    info.scheme = fields_.string(TraceKey::scheme, end);
-    info.dtype = fields_.string(TraceKey::dtype, end);
-    info.kv_buffers = kv_buffers_of(fields_, end);
-    info.world_size = static_cast<int>(fields_.integer(TraceKey::world_size, 1, ranks_, end));
-    info.base_time_ns = fields_.integer(TraceKey::base_time, INT64_MIN, INT64_MAX, end);
-    const auto size = [&](TraceKey key) { return fields_.integer(key, 1, INT64_MAX, end); };
-    info.shape = {size(TraceKey::batch), size(TraceKey::heads), size(TraceKey::heads_kv),
-                  size(TraceKey::seqlen), size(TraceKey::head_dim)};
-    try {
-      validate(info.shape);
-    } catch (const InputError& error) {
-      fail_at(fields_.at(TraceKey::head_dim), error.what());
-    }
-    for (const auto* list : {&info.clock_offset_ns, &info.clock_error_ns, &recording_.dropped})
-      if (!list->empty() && list->size() != static_cast<std::size_t>(info.world_size))
-        fail_at(end, fmt::format("a list for {} ranks in \"ring\"; one for {} accepted",
-                                 list->size(), info.world_size));
-    if (highest_ >= info.world_size)
-      fail_at(highest_at_,
-              fmt::format("{} given where ranks or steps below world_size {} are accepted",
-                          highest_, info.world_size));
-    info.failure = failure_of(fields_, info.world_size, end);
-    info.training = training_of(fields_, end);
-    recording_.events.resize(static_cast<std::size_t>(info.world_size));
-    recording_.story = story_.take(info.world_size);
-    return std::move(recording_);
+  // Return whether the "ring" object that gives the events their meaning came too late for them.
+  bool must_read_again() const { return has_ring_ && !run_; }
+
+  // Begin a recording whose head is that of `known`, an earlier reading.
+  void begin_recording(const TraceReader& known) {
+    run_ = known.run_info();
+    sink_.begin(*run_, known.dropped_);
+  }
+
+  TraceHead finish() {
+    TraceHead head;
+    if (run_) head.story = take_story();
+    head.run = std::move(run_);
+    head.rank = head_.any_integer(Field::own_rank);
+    head.world_size = head_.any_integer(Field::world_size);
+    head.base_time_ns = head_.any_integer(Field::base_time);
+    head.end = head_.end();
+    head.cut_short = json_.cut_short();
+    return head;
   }
 
  private:
-  TracePlace place() const { return places_[depth_ - 1]; }
-
-  void enter(TracePlace place) {
-    if (depth_ == kMaxDepth)
-      fail_at(stream_.Tell(), fmt::format("nested deeper than {} levels", kMaxDepth));
-    places_[depth_++] = place;
-    key_ = TraceKey::none;
-  }
-  void enter_other() {
-    if (depth_ == 0) fail_at(stream_.Tell(), "no object found; one accepted");
-    set(TraceValue::other, {}, stream_.Tell());
-    enter(TracePlace::other);
-  }
-  void enter_list(std::vector<std::int64_t>& list, std::int64_t low) {
-    list.clear();
-    list_ = &list;
-    list_low_ = low;
-    enter(TracePlace::list);
-  }
-
-  // Set a value that is no object or array of interest.
-  void set(TraceValue::Kind kind, std::string_view text, std::size_t at) {
-    if (depth_ == 0) fail_at(at, "no object found; one accepted");
-    if (place() == TracePlace::list) {
-      const TraceValue value{kind, std::string(text), at};
-      list_->push_back(integer_of(value, "a list in \"ring\"", list_low_, INT64_MAX));
-    } else if (place() == TracePlace::story || key_ == TraceKey::story) {
-      story_.refuse(at);
-    } else if (place() == TracePlace::story_step) {
-      if (key_ != TraceKey::none) story_.set(key_, kind, text, at);
-    } else if (key_ != TraceKey::none && place() != TracePlace::events) {
-      fields_.set(key_, kind, text, at);
-    }
-  }
-
-  // Read a rank or step, which must be below world_size. That may come later in the file.
-  std::int32_t below_world_size(TraceKey key, std::size_t end) {
-    const std::int64_t value = fields_.integer(key, 0, ranks_ - 1, end);
-    if (value > highest_) {
-      highest_ = value;
-      highest_at_ = fields_.at(key);
-    }
-    return static_cast<std::int32_t>(value);
-  }
-
-  void finish_event() {
-    const std::string_view phase = fields_.text_or_empty(TraceKey::ph);
-    const std::string_view category = fields_.text_or_empty(TraceKey::cat);
-    if (phase == "X") {
-      for (const Lane lane : kAllLanes)
-        if (category == name_of(lane)) finish_slice(lane, stream_.Tell());
-    } else if (phase == "i" && category == "softmax") {
-      finish_sample(stream_.Tell());
-    }
-  }
-
-  void finish_slice(Lane lane, std::size_t end) {
-    TraceEvent e{.lane = lane};
-    const std::int32_t rank = below_world_size(TraceKey::pid, end);
-    const int tid = static_cast<int>(lane);
-    fields_.integer(TraceKey::tid, tid, tid, end);
-    e.begin_ns = fields_.nanoseconds(TraceKey::ts, -kMaxTraceNs, end);
-    e.end_ns = e.begin_ns + fields_.nanoseconds(TraceKey::dur, 0, end);
-    if (e.end_ns > kMaxTraceNs)
-      fail_at(fields_.at(TraceKey::dur),
-              fmt::format("dur ends later than {} microseconds after the base time",
-                          kMaxTraceNs / 1000));
-    e.pass = fields_.choice(TraceKey::pass, Pass::forward, Pass::backward, end);
-    e.step = below_world_size(TraceKey::step, end);
-    e.kv_owner = below_world_size(TraceKey::kv_owner, end);
-    const auto count = [&](TraceKey key) { return fields_.integer(key, 0, INT64_MAX, end); };
-    if (lane == Lane::compute) {
-      e.pairs = count(TraceKey::pairs);
-      e.flops = count(TraceKey::flops);
-      e.tiles_full = count(TraceKey::tiles_full);
-      e.tiles_partial = count(TraceKey::tiles_partial);
-      e.tiles_skipped = count(TraceKey::tiles_skipped);
-      e.cpu_ns = fields_.nanoseconds(TraceKey::cpu_us, 0, end);
-    } else {
-      e.payload = fields_.choice(TraceKey::payload, Payload::kv, Payload::dkv, end);
-      if (lane == Lane::wait) {
-        e.waiting_for = below_world_size(TraceKey::waiting_for, end);
+  void read_top() {
+    while (json_.next() == JsonToken::key) {
+      const Field field = field_of(TracePlace::top, json_.text());
+      const JsonToken token = json_.next();
+      if (field == Field::trace_events && token == JsonToken::begin_array) {
+        head_.end_at(json_.at());
+        const bool is_complete = has_ring_ && head_.is_object(Field::distributed_info) &&
+                                 head_.any_integer(Field::base_time);
+        if (is_complete && !run_) begin_recording(*this);
+        read_events();
+      } else if (field == Field::story) {
+        read_story(token);
       } else {
-        e.bytes = count(TraceKey::bytes);
-        e.src = below_world_size(TraceKey::src, end);
-        e.dst = below_world_size(TraceKey::dst, end);
-        e.flow = count(TraceKey::flow);
+        read_value(field, token, head_);
       }
     }
-    auto& events = recording_.events;
-    if (events.size() <= static_cast<std::size_t>(rank)) events.resize(rank + std::size_t{1});
-    events[rank].push_back(e);
   }
 
-  void finish_sample(std::size_t end) {
-    recording_.samples.push_back({.rank = below_world_size(TraceKey::pid, end),
-                                  .step = below_world_size(TraceKey::step, end),
-                                  .query = fields_.integer(TraceKey::query, 0, kMaxSeqlen - 1, end),
-                                  .at_ns = fields_.nanoseconds(TraceKey::ts, -kMaxTraceNs, end),
-                                  .row_max = fields_.real(TraceKey::row_max, end),
-                                  .row_sum = fields_.real(TraceKey::row_sum, end),
-                                  .lse = fields_.real(TraceKey::lse, end),
-                                  .lse_error = fields_.real(TraceKey::lse_error, end)});
+  // Read the members of an object into `fields`, also those of the objects in it that are known.
+  void read_object(TracePlace place, TraceFields& fields) {
+    while (json_.next() == JsonToken::key) {
+      const Field field = field_of(place, json_.text());
+      const JsonToken token = json_.next();
+      // Most members are numbers and strings of an event; for them, skip the rest.
+      if (token >= JsonToken::string && place >= TracePlace::event) {
+        if (field != Field::none) fields.set(field, token, json_.text(), json_.at());
+      } else {
+        read_value(field, token, fields);
+      }
+    }
+    fields.end_at(json_.at());
   }
 
-  const rapidjson::MemoryStream& stream_;
-  const std::int64_t ranks_;  // upper bound on a believable world_size
-  TracePlace places_[kMaxDepth] = {};
-  std::size_t depth_ = 0;
-  TraceKey key_ = TraceKey::none;  // in an object: the key of the next value
-  TraceFields fields_;
-  std::vector<std::int64_t>* list_ = nullptr;
-  std::int64_t list_low_ = 0;
-  std::int64_t highest_ = -1;  // the highest rank or step
-  std::size_t highest_at_ = 0;
-  bool has_events_ = false;
-  StoryReader story_;
-  Recording recording_;
+  void read_value(Field field, JsonToken token, TraceFields& fields) {
+    if (field != Field::none) fields.set(field, token, json_.text(), json_.at());
+    const auto read_inside = [&](TracePlace place) {
+      if (token != JsonToken::begin_object) return json_.skip(token);
+      if (place == TracePlace::ring && std::exchange(has_ring_, true))
+        fail_at(json_.at(), "a second \"ring\" object; one accepted");
+      read_object(place, fields);
+    };
+    switch (field) {
+      case Field::distributed_info:
+        return read_inside(TracePlace::distributed);
+      case Field::ring:
+        return read_inside(TracePlace::ring);
+      case Field::shape:
+        return read_inside(TracePlace::shape);
+      case Field::failure:
+        return read_inside(TracePlace::failure);
+      case Field::args:
+        return read_inside(TracePlace::args);
+      case Field::clock_offset_ns:
+        return read_list(field, token, clock_offset_ns_, INT64_MIN);
+      case Field::clock_error_ns:
+        return read_list(field, token, clock_error_ns_, 0);
+      case Field::dropped_events:
+        return read_list(field, token, dropped_, 0);
+      default:
+        json_.skip(token);
+    }
+  }
+
+  // ---
+  // The head of a recording.
+
+  RunInfo run_info() const {
+    head_.integer(Field::schema_version, 1, 1);
+    RunInfo info;
+    info.backend = head_.string(Field::backend);
+    info.partition = head_.string(Field::partition);
+    info.mask = head_.string(Field::mask);
+    info.scheme = head_.string(Field::scheme);
+    info.dtype = head_.string(Field::dtype);
+    if (head_.has(Field::kv_buffers))
+      info.kv_buffers = static_cast<int>(head_.integer(Field::kv_buffers, 1, kMaxInt));
+    // Limit the ranks by the file's size, so that a short file can't claim memory for many.
+    const auto believed =
+        std::min(kMaxRanks, static_cast<std::int64_t>(text_bytes_ / kMinBytesPerRank + 1));
+    info.world_size = static_cast<int>(head_.integer(Field::world_size, 1, believed));
+    info.base_time_ns = head_.integer(Field::base_time, INT64_MIN, INT64_MAX);
+    const auto size = [&](Field field) { return head_.integer(field, 1, INT64_MAX); };
+    info.shape = {size(Field::batch), size(Field::num_heads), size(Field::num_heads_kv),
+                  size(Field::seqlen), size(Field::head_dim)};
+    try {
+      validate(info.shape);
+    } catch (const InputError& error) {
+      fail_at(head_.at(Field::head_dim), error.what());
+    }
+    if (head_.has(Field::failure)) info.failure = failure(info.world_size);
+    if (head_.has(Field::train_step)) info.training = training();
+    info.clock_offset_ns = clock_offset_ns_;
+    info.clock_error_ns = clock_error_ns_;
+    for (const auto* list : {&clock_offset_ns_, &clock_error_ns_, &dropped_})
+      if (!list->empty() && list->size() != static_cast<std::size_t>(info.world_size))
+        fail_at(head_.end(), fmt::format("a list for {} ranks in \"ring\"; one for {} accepted",
+                                         list->size(), info.world_size));
+    return info;
+  }
+
+  RunEnd failure(int world_size) const {
+    if (!head_.is_object(Field::failure)) head_.refuse(Field::failure, "an object");
+    const auto below_world_size = [&](Field field) {
+      return head_.has(field) ? static_cast<int>(head_.integer(field, 0, world_size - 1)) : -1;
+    };
+    return {std::string(head_.string(Field::failure_message)),
+            below_world_size(Field::failure_rank), below_world_size(Field::failure_step)};
+  }
+
+  RecordedLayer training() const {
+    RecordedLayer training{.train_step = head_.integer(Field::train_step, 1, INT64_MAX)};
+    training.layers = static_cast<int>(head_.integer(Field::train_layers, 1, kMaxInt));
+    training.layer = static_cast<int>(head_.integer(Field::train_layer, 0, training.layers - 1));
+    return training;
+  }
+
+  // Read a list of one integer per rank, none below `low`.
+  void read_list(Field field, JsonToken token, std::vector<std::int64_t>& list, std::int64_t low) {
+    if (token != JsonToken::begin_array)
+      fail_at(json_.at(),
+              "no list given for one of \"ring\"; a list with an integer a rank accepted");
+    list.clear();
+    while ((token = json_.next()) != JsonToken::end_array) {
+      head_.set(field, token, json_.text(), json_.at());
+      list.push_back(head_.integer(field, low, INT64_MAX));
+    }
+  }
+
+  // ---
+  // The story. Whether the file is a recording of ours may be known only after it, so what is wrong
+  // with a story is kept until then.
+
+  void read_story(JsonToken token) {
+    if (token != JsonToken::begin_array) {
+      keep_complaint([&] { refuse_story(); });
+      return json_.skip(token);
+    }
+    if (std::exchange(has_story_, true))
+      keep_complaint([&] { fail_at(json_.at(), "a second \"story\"; one accepted"); });
+    while ((token = json_.next()) != JsonToken::end_array) {
+      if (token == JsonToken::begin_object) {
+        fields_.clear();
+        read_object(TracePlace::story_step, fields_);
+        keep_complaint([&] { add_story_step(); });
+      } else {
+        keep_complaint([&] { refuse_story(); });
+        json_.skip(token);
+      }
+    }
+  }
+
+  [[noreturn]] void refuse_story() const {
+    fail_at(json_.at(), "no list of objects given for \"story\"; one accepted");
+  }
+
+  // Call f() unless there was a complaint before, and keep the one that it throws.
+  template <class F>
+  void keep_complaint(F&& f) try {
+    if (!story_complaint_) f();
+  } catch (const InputError& error) {
+    story_complaint_ = error;
+  }
+
+  void add_story_step() {
+    if (story_.size() == kMaxStorySteps)
+      fail_at(json_.at(), fmt::format("a story of more than {} paragraphs", kMaxStorySteps));
+    StoryStep step;
+    step.text = fields_.string(Field::story_text);
+    if (step.text.empty() || step.text.size() > kMaxStoryText)
+      fail_at(fields_.at(Field::story_text),
+              fmt::format("a text of {} bytes given; 1 to {} accepted",
+                          step.text.empty() ? "0" : fmt::format("more than {}", kMaxStoryText),
+                          kMaxStoryText));
+    const auto number = [&](Field field) {
+      if (!fields_.has(field)) return -1;
+      const auto value = static_cast<int>(fields_.integer(field, 0, kMaxInt));
+      if (value > story_highest_) {
+        story_highest_ = value;
+        story_highest_at_ = fields_.at(field);
+      }
+      return value;
+    };
+    if (fields_.has(Field::story_pass)) step.pass = fields_.choice(Field::story_pass, kAllPasses);
+    step.step = number(Field::story_step);
+    step.rank = number(Field::story_rank);
+    if (fields_.has(Field::story_lane)) step.lane = fields_.choice(Field::story_lane, kAllLanes);
+    if (fields_.has(Field::story_figure))
+      step.figure = fields_.choice(Field::story_figure, kAllFigures);
+    story_.push_back(std::move(step));
+  }
+
+  std::vector<StoryStep> take_story() {
+    if (story_complaint_) throw InputError(*story_complaint_);
+    if (story_highest_ >= run_->world_size)
+      fail_at(story_highest_at_,
+              fmt::format("{} given in \"story\"; ranks and steps below world_size {} accepted",
+                          story_highest_, run_->world_size));
+    return std::move(story_);
+  }
+
+  // ---
+  // The events.
+
+  void read_events() {
+    if (std::exchange(has_events_, true))
+      fail_at(json_.at(), "a second \"traceEvents\" array; one accepted");
+    for (JsonToken token; (token = json_.next()) != JsonToken::end_array;) {
+      if (token != JsonToken::begin_object) {
+        json_.skip(token);
+        continue;
+      }
+      fields_.clear();
+      read_object(TracePlace::event, fields_);
+      if (run_) {
+        add_event();
+      } else {
+        sink_.other(fields_);
+      }
+    }
+  }
+
+  // Pass on an event of ours. Others may stand in the file as well.
+  void add_event() {
+    const std::string_view phase = fields_.text_or_empty(Field::ph);
+    const std::string_view category = fields_.text_or_empty(Field::cat);
+    if (phase == "X") {
+      for (const Lane lane : kAllLanes)
+        if (category == name_of(lane)) return add_slice(lane);
+      if (category == kModelLane) add_span();
+    } else if (category == "flow" && (phase == "s" || phase == "f")) {
+      add_flow(phase == "f");
+    } else if (category == "softmax" && phase == "i") {
+      SoftmaxSample sample{.rank = below_world_size(Field::pid)};
+      sample.at_ns = fields_.time(Field::ts, earliest_ns_);
+      for_args_of_sample(sample, [&](Field field, auto& value) { take(field, value); });
+      sink_.sample(sample);
+    }
+  }
+
+  void add_slice(Lane lane) {
+    TraceEvent event{.lane = lane};
+    const int rank = take_place(static_cast<int>(lane), event.begin_ns, event.end_ns);
+    for_args_of_slice(event, [&](Field field, auto& value) { take(field, value); });
+    sink_.slice(rank, event, fields_);
+  }
+
+  void add_span() {
+    ModelSpan span;
+    const int rank = take_place(kModelTid, span.begin_ns, span.end_ns);
+    span.part = fields_.choice(Field::part, kAllModelParts);
+    span.pass = fields_.choice(Field::pass, kAllPasses);
+    if (fields_.has(Field::layer))
+      span.layer = static_cast<int>(fields_.integer(Field::layer, 0, kMaxInt));
+    if (fields_.has(Field::bytes)) take(Field::bytes, span.bytes);
+    sink_.span(rank, span, fields_);
+  }
+
+  void add_flow(bool finish) {
+    FlowEvent event{.id = fields_.integer(Field::id, 1, INT64_MAX),
+                    .ts = fields_.time(Field::ts, earliest_ns_),
+                    .at = fields_.at(Field::id),
+                    .rank = below_world_size(Field::pid),
+                    .finish = finish};
+    const int tid = static_cast<int>(finish ? Lane::recv : Lane::send);
+    fields_.integer(Field::tid, tid, tid);
+    sink_.flow(event);
+  }
+
+  // Take name, rank, lane and times of a slice, and return the rank.
+  int take_place(int tid, std::int64_t& begin_ns, std::int64_t& end_ns) {
+    fields_.string(Field::name);
+    const int rank = below_world_size(Field::pid);
+    fields_.integer(Field::tid, tid, tid);
+    begin_ns = fields_.time(Field::ts, earliest_ns_);
+    end_ns = begin_ns + fields_.time(Field::dur, 0);
+    fields_.require_end(end_ns);
+    return rank;
+  }
+
+  std::int32_t below_world_size(Field field) const {
+    return static_cast<std::int32_t>(fields_.integer(field, 0, run_->world_size - 1));
+  }
+
+  template <class T>
+  void take(Field field, T& value) const {
+    if constexpr (std::is_same_v<T, Pass>) {
+      value = fields_.choice(field, kAllPasses);
+    } else if constexpr (std::is_same_v<T, Payload>) {
+      value = fields_.choice(field, kAllPayloads);
+    } else if constexpr (std::is_same_v<T, float>) {
+      value = fields_.real(field);
+    } else if constexpr (std::is_same_v<T, std::int32_t>) {
+      value = below_world_size(field);
+    } else if (is_time(field)) {
+      value = fields_.time(field, 0);
+    } else {
+      value = fields_.integer(field, 0, field == Field::query ? run_->shape.seqlen - 1 : INT64_MAX);
+    }
+  }
+
+  JsonReader json_;
+  const std::uint64_t text_bytes_;
+  TraceSink& sink_;
+  const std::int64_t earliest_ns_;
+  TraceFields head_;
+  TraceFields fields_;  // of the event or the story's step at hand
+  std::vector<std::int64_t> clock_offset_ns_, clock_error_ns_, dropped_;
+  std::optional<RunInfo> run_;  // set once the events are known to be those of a recording
+  bool has_ring_ = false, has_events_ = false, has_story_ = false;
+  std::vector<StoryStep> story_;
+  std::int64_t story_highest_ = -1;  // the highest rank or step given
+  std::uint64_t story_highest_at_ = 0;
+  std::optional<InputError> story_complaint_;  // the first one
 };
+
+// Gathers a recording in memory.
+class RecordingSink final : public TraceSink {
+ public:
+  void begin(const RunInfo& run, const std::vector<std::int64_t>& dropped) override {
+    recording.events.resize(static_cast<std::size_t>(run.world_size));
+    recording.dropped = dropped;
+  }
+  void slice(int rank, const TraceEvent& event, const TraceFields&) override {
+    recording.events[static_cast<std::size_t>(rank)].push_back(event);
+  }
+  void span(int rank, const ModelSpan& span, const TraceFields&) override {
+    recording.model.resize(recording.events.size());
+    recording.model[static_cast<std::size_t>(rank)].push_back(span);
+  }
+  void sample(const SoftmaxSample& sample) override { recording.samples.push_back(sample); }
+
+  Recording recording;
+};
+
+Recording read_recording(TextSource& text) {
+  RecordingSink sink;
+  TraceHead head = read_trace(text, sink, -kMaxTraceNs);
+  if (!head.run) fail_at(head.end, "no \"ring\" object found; one accepted");
+  sink.recording.info = std::move(*head.run);
+  sink.recording.story = std::move(head.story);
+  return std::move(sink.recording);
+}
 
 }  // namespace
 
+TraceHead read_trace(TextSource& text, TraceSink& sink, std::int64_t earliest_ns,
+                     std::size_t chunk) {
+  if (text.size() == 0) fail_at(0, "an empty file; a JSON trace accepted");
+  TraceReader reader(text, sink, earliest_ns, chunk);
+  reader.read();
+  if (!reader.must_read_again()) return reader.finish();
+  text.rewind();
+  TraceReader again(text, sink, earliest_ns, chunk);
+  again.begin_recording(reader);
+  again.read();
+  return again.finish();
+}
+
 Recording parse_chrome_trace(std::string_view text) {
-  if (text.size() > kMaxBytes)
-    throw InputError(fmt::format("{} bytes given; at most {} accepted", text.size(), kMaxBytes));
-  constexpr unsigned kFlags = rapidjson::kParseIterativeFlag |
-                              rapidjson::kParseValidateEncodingFlag |
-                              rapidjson::kParseNumbersAsStringsFlag;
-  rapidjson::MemoryStream stream(text.data(), text.size());
-  rapidjson::Reader reader;
-  Handler handler(text, stream);
-  const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, handler);
-  if (result.IsError()) fail_at(result.Offset(), rapidjson::GetParseError_En(result.Code()));
-  // The parser takes a zero byte for the end of the text.
-  if (stream.Tell() != text.size())
-    fail_at(stream.Tell(), "a zero byte after the end; nothing accepted");
-  return handler.finish();
+  MemorySource source(text);
+  return read_recording(source);
 }
 
 Recording read_chrome_trace(const std::string& path) try {
   const InputFile file(path, "recorded trace");
-  if (file.size() > static_cast<Index>(kMaxBytes))
-    throw InputError(fmt::format("{} bytes given; at most {} accepted", file.size(), kMaxBytes));
-  try {
-    std::string text(static_cast<std::size_t>(file.size()), '\0');
-    file.read(text.data(), file.size(), 0);
-    return parse_chrome_trace(text);
-  } catch (const std::bad_alloc&) {
-    throw RunError(fmt::format("{}: out of memory: a file of {} bytes", path, file.size()));
-  }
+  FileSource source(file);
+  return read_recording(source);
 } catch (const InputError& error) {
   throw InputError(about_file(path, error.what()));
 }

@@ -11,10 +11,12 @@
 #include <functional>
 #include <ostream>
 #include <tuple>
+#include <type_traits>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/trace/chrome_trace.h"
+#include "core/trace/trace_fields.h"
 
 namespace ringscope {
 namespace {
@@ -51,15 +53,8 @@ std::string json_float(float value) {
   return {text, end};
 }
 
-// Return nanoseconds as microseconds with three decimals.
-std::string microseconds(std::int64_t ns) {
-  const auto u = static_cast<std::uint64_t>(ns);
-  const std::uint64_t size = ns < 0 ? -u : u;
-  return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", size / 1000, size % 1000);
-}
-
-// One end of a flow, which joins the send slice and the recv slice of a message.
-struct FlowEnd {
+// One end of a message, which a flow joins to the other end.
+struct MessageEnd {
   std::int64_t flow;
   Lane lane;
   std::size_t rank;
@@ -90,137 +85,208 @@ class TraceWriter {
   void add(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(buffer_), format, std::forward<Args>(args)...);
   }
+  void add_text(std::string_view text) { buffer_.append(text.data(), text.data() + text.size()); }
   void flush() {
     sink_(std::string_view(buffer_.data(), buffer_.size()));
     buffer_.clear();
   }
-  // Begin an event on a line of its own.
-  template <class... Args>
-  void begin_event(fmt::format_string<Args...> format, Args&&... args) {
-    if (buffer_.size() > (1 << 16)) flush();
-    add("{}", first_event_ ? "\n" : ",\n");
-    first_event_ = false;
-    add(format, std::forward<Args>(args)...);
+
+  // Begin a member of the object at hand.
+  void key(std::string_view name) {
+    add_text(first_member_ ? "\"" : ", \"");
+    first_member_ = false;
+    add_text(name);
+    add_text("\": ");
+  }
+  void open_object() {
+    add_text("{");
+    first_member_ = true;
+  }
+  void close_object() {
+    add_text("}");
+    first_member_ = false;
+  }
+  void open_object(Field field) {
+    key(name_of(field));
+    open_object();
+  }
+  template <class T>
+  void member(Field field, const T& value) {
+    key(name_of(field));
+    if constexpr (std::is_enum_v<T>) {
+      add("\"{}\"", name_of(value));
+    } else if constexpr (std::is_same_v<T, float>) {
+      add_text(json_float(value));
+    } else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) {
+      add("[{}]", fmt::join(value, ", "));
+    } else if constexpr (!std::is_integral_v<T>) {
+      add_text(json_string(value));
+    } else if (is_time(field)) {
+      add_microseconds(value);
+    } else {
+      const fmt::format_int digits(value);
+      buffer_.append(digits.data(), digits.data() + digits.size());
+    }
+  }
+  void add_microseconds(std::int64_t ns) {
+    const auto u = static_cast<std::uint64_t>(ns);
+    const std::uint64_t size = ns < 0 ? -u : u;
+    add("{}{}.{:03}", ns < 0 ? "-" : "", size / 1000, size % 1000);
   }
 
   void write_head() {
     const RunInfo& info = recording_.info;
-    const AttentionShape& s = info.shape;
-    add("{{\n\"schemaVersion\": 1,\n");
-    add("\"distributedInfo\": {{\"backend\": {}, \"rank\": 0, \"world_size\": {}}},\n",
-        json_string(info.backend), info.world_size);
-    add("\"ring\": {{\"schema_version\": 1, \"partition\": {}, \"mask\": {}, \"scheme\": {}, ",
-        json_string(info.partition), json_string(info.mask), json_string(info.scheme));
-    add("\"shape\": {{\"batch\": {}, \"num_heads\": {}, \"num_heads_kv\": {}, \"seqlen\": {}, "
-        "\"head_dim\": {}}}, \"dtype\": {}, ",
-        s.batch, s.num_heads, s.num_heads_kv, s.seqlen, s.head_dim, json_string(info.dtype));
-    if (info.kv_buffers > 0) add("\"kv_buffers\": {}, ", info.kv_buffers);
-    if (info.failure) write_failure(*info.failure);
-    if (info.training)
-      add("\"train_step\": {}, \"layer\": {}, \"layers\": {}, ", info.training->train_step,
-          info.training->layer, info.training->layers);
-    add("\"clock_offset_ns\": [{}], \"clock_error_ns\": [{}], \"dropped_events\": [{}]}},\n",
-        fmt::join(info.clock_offset_ns, ", "), fmt::join(info.clock_error_ns, ", "),
-        fmt::join(recording_.dropped, ", "));
-    write_story();
-    add("\"baseTimeNanoseconds\": {},\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [",
-        info.base_time_ns);
+    add_text("{\n\"schemaVersion\": 1,\n");
+    first_member_ = true;
+    open_object(Field::distributed_info);
+    member(Field::backend, info.backend);
+    member(Field::own_rank, 0);
+    member(Field::world_size, info.world_size);
+    close_object();
+    begin_line();
+    open_object(Field::ring);
+    member(Field::schema_version, 1);
+    member(Field::partition, info.partition);
+    member(Field::mask, info.mask);
+    member(Field::scheme, info.scheme);
+    open_object(Field::shape);
+    member(Field::batch, info.shape.batch);
+    member(Field::num_heads, info.shape.num_heads);
+    member(Field::num_heads_kv, info.shape.num_heads_kv);
+    member(Field::seqlen, info.shape.seqlen);
+    member(Field::head_dim, info.shape.head_dim);
+    close_object();
+    member(Field::dtype, info.dtype);
+    if (info.kv_buffers > 0) member(Field::kv_buffers, info.kv_buffers);
+    if (info.failure) {
+      open_object(Field::failure);
+      member(Field::failure_message, as_utf8(info.failure->message));
+      if (info.failure->rank >= 0) member(Field::failure_rank, info.failure->rank);
+      if (info.failure->step >= 0) member(Field::failure_step, info.failure->step);
+      close_object();
+    }
+    if (info.training) {
+      member(Field::train_step, info.training->train_step);
+      member(Field::train_layer, info.training->layer);
+      member(Field::train_layers, info.training->layers);
+    }
+    member(Field::clock_offset_ns, info.clock_offset_ns);
+    member(Field::clock_error_ns, info.clock_error_ns);
+    member(Field::dropped_events, recording_.dropped);
+    close_object();
+    begin_line();
+    if (!recording_.story.empty()) write_story();
+    member(Field::base_time, info.base_time_ns);
+    add_text(",\n\"displayTimeUnit\": \"ms\"");
+    begin_line();
+    key(name_of(Field::trace_events));
+    add_text("[");
   }
-
-  void write_failure(const RunEnd& failure) {
-    add("\"failure\": {{\"message\": {}", json_string(as_utf8(failure.message)));
-    if (failure.rank >= 0) add(", \"rank\": {}", failure.rank);
-    if (failure.step >= 0) add(", \"step\": {}", failure.step);
-    add("}}, ");
+  // Begin the next member of the outermost object.
+  void begin_line() {
+    add_text(",\n");
+    first_member_ = true;
   }
 
   // Write the story early in the file; other readers pass over it.
   void write_story() {
-    if (recording_.story.empty()) return;
-    add("\"story\": [");
+    key(name_of(Field::story));
+    add_text("[");
     for (const StoryStep& step : recording_.story) {
-      add("{}\n{{\"text\": {}", &step == recording_.story.data() ? "" : ",",
-          json_string(step.text));
-      if (step.pass) add(", \"pass\": \"{}\"", name_of(*step.pass));
-      if (step.step >= 0) add(", \"step\": {}", step.step);
-      if (step.rank >= 0) add(", \"rank\": {}", step.rank);
-      if (step.lane) add(", \"lane\": \"{}\"", name_of(*step.lane));
-      if (step.figure) add(", \"figure\": \"{}\"", name_of(*step.figure));
-      add("}}");
+      add_text(&step == recording_.story.data() ? "\n" : ",\n");
+      open_object();
+      member(Field::story_text, step.text);
+      if (step.pass) member(Field::story_pass, *step.pass);
+      if (step.step >= 0) member(Field::story_step, step.step);
+      if (step.rank >= 0) member(Field::story_rank, step.rank);
+      if (step.lane) member(Field::story_lane, *step.lane);
+      if (step.figure) member(Field::story_figure, *step.figure);
+      close_object();
     }
-    add("\n],\n");
+    add_text("\n]");
+    begin_line();
   }
 
+  // Begin an event on a line of its own.
+  void begin_event(std::string_view phase) {
+    if (buffer_.size() > (1 << 16)) flush();
+    add_text(first_event_ ? "\n" : ",\n");
+    first_event_ = false;
+    open_object();
+    text_member(Field::ph, phase);
+  }
+  // Write a string of ours, which needs no escapes.
+  void text_member(Field field, std::string_view text) {
+    key(name_of(field));
+    add("\"{}\"", text);
+  }
+  void write_subject(std::string_view category, std::string_view name, std::size_t rank, int tid) {
+    text_member(Field::cat, category);
+    text_member(Field::name, name);
+    member(Field::pid, rank);
+    member(Field::tid, tid);
+  }
+  void write_slice_head(std::string_view category, std::string_view name, std::size_t rank, int tid,
+                        std::int64_t begin_ns, std::int64_t end_ns) {
+    begin_event("X");
+    write_subject(category, name, rank, tid);
+    member(Field::ts, begin_ns);
+    member(Field::dur, end_ns - begin_ns);
+    open_object(Field::args);
+  }
+  // End an event and its args.
+  void end_event() { add_text("}}"); }
+
   void write_names(std::size_t rank) {
-    const auto metadata = [&](const char* name, int tid, const std::string& args) {
-      begin_event(R"({{"ph": "M", "name": "{}", "pid": {}, "tid": {}, "args": {{{}}}}})", name,
-                  rank, tid, args);
+    const auto metadata = [&](std::string_view what, int tid, Field field, const auto& value) {
+      begin_event("M");
+      text_member(Field::name, what);
+      member(Field::pid, rank);
+      member(Field::tid, tid);
+      open_object(Field::args);
+      member(field, value);
+      end_event();
     };
-    metadata("process_name", 0, fmt::format(R"("name": "rank {}")", rank));
-    metadata("process_sort_index", 0, fmt::format(R"("sort_index": {})", rank));
+    metadata("process_name", 0, Field::given_name, fmt::format("rank {}", rank));
+    metadata("process_sort_index", 0, Field::sort_index, rank);
     for (const Lane lane : kAllLanes) {
       const int tid = static_cast<int>(lane);
-      metadata("thread_name", tid, fmt::format(R"("name": "{}")", name_of(lane)));
-      metadata("thread_sort_index", tid, fmt::format(R"("sort_index": {})", tid));
+      metadata("thread_name", tid, Field::given_name, lane);
+      metadata("thread_sort_index", tid, Field::sort_index, tid);
     }
     if (recording_.model.empty()) return;
-    metadata("thread_name", kModelTid, fmt::format(R"("name": "{}")", kModelLane));
-    metadata("thread_sort_index", kModelTid, R"("sort_index": -1)");  // above the ring it contains
+    metadata("thread_name", kModelTid, Field::given_name, std::string(kModelLane));
+    metadata("thread_sort_index", kModelTid, Field::sort_index, -1);  // above the ring it contains
   }
 
   void write_slice(std::size_t rank, const TraceEvent& e) {
-    begin_event(R"({{"ph": "X", "cat": "{}", "name": ")", name_of(e.lane));
-    const bool backward = e.pass == Pass::backward;
-    switch (e.lane) {
-      case Lane::compute:
-        add("attend kv {}", e.kv_owner);
-        break;
-      case Lane::wait:
-        add("wait for rank {}", e.waiting_for);
-        break;
-      default:
-        add("{} {} {}", name_of(e.lane), name_of(e.payload), e.kv_owner);
-    }
-    add(R"({}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, )", backward ? " (backward)" : "", rank,
-        static_cast<int>(e.lane), microseconds(e.begin_ns), microseconds(e.end_ns - e.begin_ns));
-    add(R"("args": {{"pass": "{}", "step": {}, "kv_owner": {}, )", name_of(e.pass), e.step,
-        e.kv_owner);
-    switch (e.lane) {
-      case Lane::compute:
-        add(R"("pairs": {}, "flops": {}, "tiles_full": {}, "tiles_partial": {}, )", e.pairs,
-            e.flops, e.tiles_full, e.tiles_partial);
-        add(R"("tiles_skipped": {}, "cpu_us": {}, "stream": 0}}}})", e.tiles_skipped,
-            microseconds(e.cpu_ns));
-        break;
-      case Lane::wait:
-        add(R"("payload": "{}", "waiting_for": {}}}}})", name_of(e.payload), e.waiting_for);
-        break;
-      default:
-        add(R"("payload": "{}", "bytes": {}, "src": {}, "dst": {}, "flow": {}}}}})",
-            name_of(e.payload), e.bytes, e.src, e.dst, e.flow);
-    }
+    write_slice_head(name_of(e.lane), title_of(e), rank, static_cast<int>(e.lane), e.begin_ns,
+                     e.end_ns);
+    for_args_of_slice(e, [&](Field field, const auto& value) { member(field, value); });
+    if (e.lane == Lane::compute) add_text(", \"stream\": 0");
+    end_event();
   }
 
   void write_span(std::size_t rank, const ModelSpan& span) {
-    const bool of_layer = span.layer >= 0;
-    begin_event(R"({{"ph": "X", "cat": "{}", "name": "{}{}{}", "pid": {}, "tid": {}, )", kModelLane,
-                name_of(span.part), of_layer ? fmt::format(" {}", span.layer) : "",
-                span.pass == Pass::backward ? " (backward)" : "", rank, kModelTid);
-    add(R"("ts": {}, "dur": {}, "args": {{"part": "{}", "pass": "{}")", microseconds(span.begin_ns),
-        microseconds(span.end_ns - span.begin_ns), name_of(span.part), name_of(span.pass));
-    if (of_layer) add(R"(, "layer": {})", span.layer);
-    if (span.bytes > 0) add(R"(, "bytes": {})", span.bytes);
-    add("}}}}");
+    const std::string name = fmt::format("{}{}{}", name_of(span.part),
+                                         span.layer >= 0 ? fmt::format(" {}", span.layer) : "",
+                                         span.pass == Pass::backward ? " (backward)" : "");
+    write_slice_head(kModelLane, name, rank, kModelTid, span.begin_ns, span.end_ns);
+    member(Field::part, span.part);
+    member(Field::pass, span.pass);
+    if (span.layer >= 0) member(Field::layer, span.layer);
+    if (span.bytes > 0) member(Field::bytes, span.bytes);
+    end_event();
   }
 
   // Write the flows. A flow that lacks an end (because its event was dropped) is left out.
   void write_flows() {
-    std::vector<FlowEnd> ends;
+    std::vector<MessageEnd> ends;
     for (std::size_t rank = 0; rank < recording_.events.size(); ++rank)
       for (const TraceEvent& e : recording_.events[rank])
         if (e.flow != 0 && (e.lane == Lane::send || e.lane == Lane::recv))
           ends.push_back({e.flow, e.lane, rank, &e});
-    std::stable_sort(ends.begin(), ends.end(), [](const FlowEnd& a, const FlowEnd& b) {
+    std::stable_sort(ends.begin(), ends.end(), [](const MessageEnd& a, const MessageEnd& b) {
       return std::tie(a.flow, a.lane) < std::tie(b.flow, b.lane);
     });
     for (std::size_t i = 0; i + 1 < ends.size(); ++i)
@@ -229,34 +295,37 @@ class TraceWriter {
         write_flow(ends[i], ends[i + 1]);
   }
 
-  void write_flow(const FlowEnd& send, const FlowEnd& recv) {
+  void write_flow(const MessageEnd& send, const MessageEnd& recv) {
     // If the slices overlap, both ends get the same time, because a flow that ends before it starts
     // is not drawn.
     const std::int64_t both = std::max(send.event->begin_ns, recv.event->begin_ns);
     const bool overlap = both < send.event->end_ns && both < recv.event->end_ns;
-    const auto end = [&](const char* phase, const FlowEnd& at) {
-      begin_event(R"({{"ph": {}, "id": {}, "cat": "flow", "name": "{}", )", phase, at.flow,
-                  name_of(send.event->payload));
-      add(R"("pid": {}, "tid": {}, "ts": {}}})", at.rank, static_cast<int>(at.lane),
-          microseconds(overlap ? both : at.event->begin_ns));
-    };
-    end(R"("s")", send);
-    end(R"("f", "bp": "e")", recv);
+    for (const MessageEnd* end : {&send, &recv}) {
+      begin_event(end == &send ? "s" : "f");
+      if (end == &recv) text_member(Field::bp, "e");
+      member(Field::id, end->flow);
+      write_subject("flow", name_of(send.event->payload), end->rank, static_cast<int>(end->lane));
+      member(Field::ts, overlap ? both : end->event->begin_ns);
+      close_object();
+    }
   }
 
   void write_sample(const SoftmaxSample& s) {
-    begin_event(R"({{"ph": "i", "s": "t", "cat": "softmax", "name": "softmax of query {}", )",
-                s.query);
-    add(R"("pid": {}, "tid": 0, "ts": {}, "args": {{"step": {}, "query": {}, )", s.rank,
-        microseconds(s.at_ns), s.step, s.query);
-    add(R"("row_max": {}, "row_sum": {}, "lse": {}, "lse_error": {}}}}})", json_float(s.row_max),
-        json_float(s.row_sum), json_float(s.lse), json_float(s.lse_error));
+    begin_event("i");
+    add_text(", \"s\": \"t\"");
+    write_subject("softmax", fmt::format("softmax of query {}", s.query),
+                  static_cast<std::size_t>(s.rank), 0);
+    member(Field::ts, s.at_ns);
+    open_object(Field::args);
+    for_args_of_sample(s, [&](Field field, const auto& value) { member(field, value); });
+    end_event();
   }
 
   const Sink& sink_;
   const Recording& recording_;
   fmt::memory_buffer buffer_;
   bool first_event_ = true;
+  bool first_member_ = true;
 };
 
 // Throw InputError for a story that the reader would refuse.
@@ -295,6 +364,13 @@ void write_with(const Sink& sink, const Recording& recording) {
 }
 
 }  // namespace
+
+std::string title_of(const TraceEvent& e) {
+  const std::string_view backward = e.pass == Pass::backward ? " (backward)" : "";
+  if (e.lane == Lane::compute) return fmt::format("attend kv {}{}", e.kv_owner, backward);
+  if (e.lane == Lane::wait) return fmt::format("wait for rank {}{}", e.waiting_for, backward);
+  return fmt::format("{} {} {}{}", name_of(e.lane), name_of(e.payload), e.kv_owner, backward);
+}
 
 void write_chrome_trace(std::ostream& out, const Recording& recording) {
   write_with(

@@ -16,6 +16,7 @@ enum class Lane : std::uint8_t { compute, send, recv, wait };
 inline constexpr Lane kAllLanes[] = {Lane::compute, Lane::send, Lane::recv, Lane::wait};
 
 enum class Pass : std::uint8_t { forward, backward };
+inline constexpr Pass kAllPasses[] = {Pass::forward, Pass::backward};
 
 constexpr std::string_view name_of(Lane lane) {
   constexpr std::string_view names[] = {"compute", "send", "recv", "wait"};
@@ -105,6 +106,7 @@ inline constexpr std::size_t kMaxStoryText = 2000;
 
 // What a message holds: a KV block, or the gradient that travels with one.
 enum class Payload : std::uint8_t { kv, dkv };
+inline constexpr Payload kAllPayloads[] = {Payload::kv, Payload::dkv};
 
 constexpr std::string_view name_of(Payload payload) {
   return payload == Payload::kv ? "kv" : "dkv";

@@ -3,6 +3,7 @@
 #include "core/trace/rank_events.h"
 
 #include <cstring>
+#include <tuple>
 #include <type_traits>
 
 #include "core/base/error.h"
@@ -12,22 +13,33 @@ namespace {
 
 constexpr std::uint64_t kFormat = 0x52494e4745560002;  // "RINGEV", 2
 
-// Call f(field) for every field of an event, both to pack and to unpack it.
-template <class Event, class F>
-void for_fields_of_event(Event& e, F&& f) {
-  f(e.lane), f(e.pass), f(e.payload), f(e.step), f(e.kv_owner), f(e.begin_ns), f(e.end_ns);
-  f(e.pairs), f(e.flops), f(e.tiles_full), f(e.tiles_partial), f(e.tiles_skipped), f(e.cpu_ns);
-  f(e.bytes), f(e.src), f(e.dst), f(e.flow), f(e.waiting_for);
+// The fields of what a rank records, both to pack and to unpack them.
+constexpr auto fields_of(const TraceEvent*) {
+  using E = TraceEvent;
+  return std::tuple(&E::lane, &E::pass, &E::payload, &E::step, &E::kv_owner, &E::begin_ns,
+                    &E::end_ns, &E::pairs, &E::flops, &E::tiles_full, &E::tiles_partial,
+                    &E::tiles_skipped, &E::cpu_ns, &E::bytes, &E::src, &E::dst, &E::flow,
+                    &E::waiting_for);
 }
-template <class Sample, class F>
-void for_fields_of_sample(Sample& s, F&& f) {
-  f(s.rank), f(s.step), f(s.query), f(s.at_ns), f(s.row_max), f(s.row_sum), f(s.lse),
-      f(s.lse_error);
+constexpr auto fields_of(const SoftmaxSample*) {
+  using S = SoftmaxSample;
+  return std::tuple(&S::rank, &S::step, &S::query, &S::at_ns, &S::row_max, &S::row_sum, &S::lse,
+                    &S::lse_error);
+}
+constexpr auto fields_of(const ModelSpan*) {
+  using M = ModelSpan;
+  return std::tuple(&M::part, &M::pass, &M::layer, &M::begin_ns, &M::end_ns, &M::bytes);
+}
+constexpr auto fields_of(const RankEvents*) {
+  using R = RankEvents;
+  return std::tuple(&R::dropped, &R::peak_bytes, &R::clock_error_ns, &R::events, &R::samples,
+                    &R::model);
 }
 
-template <class Span, class F>
-void for_fields_of_span(Span& s, F&& f) {
-  f(s.part), f(s.pass), f(s.layer), f(s.begin_ns), f(s.end_ns), f(s.bytes);
+// Call f(field) for every field of `x`.
+template <class T, class F>
+void for_fields(T& x, F&& f) {
+  std::apply([&](auto... field) { (f(x.*field), ...); }, fields_of(&x));
 }
 
 class Packer {
@@ -39,25 +51,13 @@ class Packer {
     bytes.resize(at + sizeof(T));
     std::memcpy(bytes.data() + at, &value, sizeof(T));
   }
+  template <class T>
+  void operator()(const std::vector<T>& list) {
+    (*this)(static_cast<std::uint64_t>(list.size()));
+    for (const T& item : list) for_fields(item, *this);
+  }
   std::string bytes;
 };
-
-// Return the bytes that a packed event, sample or span takes.
-std::size_t packed_bytes(const TraceEvent& event) {
-  Packer add;
-  for_fields_of_event(event, add);
-  return add.bytes.size();
-}
-std::size_t packed_bytes(const SoftmaxSample& sample) {
-  Packer add;
-  for_fields_of_sample(sample, add);
-  return add.bytes.size();
-}
-std::size_t packed_bytes(const ModelSpan& span) {
-  Packer add;
-  for_fields_of_span(span, add);
-  return add.bytes.size();
-}
 
 class Unpacker {
  public:
@@ -76,12 +76,17 @@ class Unpacker {
       left_.remove_prefix(sizeof(T));
     }
   }
-  // Read a count of things of `size` bytes each. Refuse it unless all of them are there.
-  std::size_t count(std::size_t size) {
-    std::uint64_t value = 0;
-    (*this)(value);
-    if (value > left_.size() / size) refuse();
-    return static_cast<std::size_t>(value);
+  // Unpack a list, unless it claims more than is there.
+  template <class T>
+  void operator()(std::vector<T>& list) {
+    Packer one;
+    const T empty{};
+    for_fields(empty, one);
+    std::uint64_t count = 0;
+    (*this)(count);
+    if (count > left_.size() / one.bytes.size()) refuse();
+    list.resize(static_cast<std::size_t>(count));
+    for (T& item : list) for_fields(item, *this);
   }
   void expect_end() const {
     if (!left_.empty()) refuse();
@@ -104,29 +109,17 @@ class Unpacker {
 std::string pack(const RankEvents& of_rank) {
   Packer add;
   add(kFormat);
-  add(of_rank.dropped), add(of_rank.peak_bytes), add(of_rank.clock_error_ns);
-  add(static_cast<std::uint64_t>(of_rank.events.size()));
-  for (const TraceEvent& event : of_rank.events) for_fields_of_event(event, add);
-  add(static_cast<std::uint64_t>(of_rank.samples.size()));
-  for (const SoftmaxSample& sample : of_rank.samples) for_fields_of_sample(sample, add);
-  add(static_cast<std::uint64_t>(of_rank.model.size()));
-  for (const ModelSpan& span : of_rank.model) for_fields_of_span(span, add);
+  for_fields(of_rank, add);
   return std::move(add.bytes);
 }
 
 RankEvents unpack_rank_events(std::string_view bytes) {
   Unpacker take(bytes);
-  RankEvents of_rank;
   std::uint64_t format = 0;
   take(format);
   if (format != kFormat) Unpacker::refuse();
-  take(of_rank.dropped), take(of_rank.peak_bytes), take(of_rank.clock_error_ns);
-  of_rank.events.resize(take.count(packed_bytes(TraceEvent{})));
-  for (TraceEvent& event : of_rank.events) for_fields_of_event(event, take);
-  of_rank.samples.resize(take.count(packed_bytes(SoftmaxSample{})));
-  for (SoftmaxSample& sample : of_rank.samples) for_fields_of_sample(sample, take);
-  of_rank.model.resize(take.count(packed_bytes(ModelSpan{})));
-  for (ModelSpan& span : of_rank.model) for_fields_of_span(span, take);
+  RankEvents of_rank;
+  for_fields(of_rank, take);
   take.expect_end();
   return of_rank;
 }

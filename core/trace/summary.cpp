@@ -1,6 +1,7 @@
 #include "core/trace/summary.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -77,15 +78,10 @@ RankSummary summarize_rank(const std::vector<TraceEvent>& events, bool gradients
   return rank;
 }
 
-double sum(const std::vector<double>& values) {
-  double total = 0;
-  for (const double value : values) total += value;
-  return total;
-}
-
 double imbalance_of_steps(const std::vector<std::vector<double>>& work) {
   std::vector<double> by_rank;
-  for (const auto& steps : work) by_rank.push_back(sum(steps));
+  for (const auto& steps : work)
+    by_rank.push_back(std::accumulate(steps.begin(), steps.end(), 0.0));
   return imbalance(by_rank);
 }
 
@@ -105,7 +101,7 @@ std::int64_t exposed_ns(std::vector<Span> transfers, std::vector<Span> computing
 }
 
 double imbalance(const std::vector<double>& work_by_rank) {
-  const double total = sum(work_by_rank);
+  const double total = std::accumulate(work_by_rank.begin(), work_by_rank.end(), 0.0);
   if (total == 0) return 1;
   return *std::max_element(work_by_rank.begin(), work_by_rank.end()) *
          static_cast<double>(work_by_rank.size()) / total;

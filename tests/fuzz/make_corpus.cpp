@@ -123,12 +123,8 @@ void make_views(const fs::path& folder) {
   recording.dropped.clear();  // then every send must have its receive
   recording.story = {{.text = "a", .step = 1, .rank = 1, .lane = ringscope::Lane::send}};
   write_chrome_trace(ours, recording);
-  std::string text = ours.str();
-  write(folder / "ours", text);
-  const std::size_t events = text.find("\"traceEvents\""), end = text.rfind("\n}");
-  const std::string head = text.substr(2, events - 2);
-  write(folder / "ours_head_last",
-        "{" + text.substr(events, end - events) + ", " + head.substr(0, head.rfind(',')) + "}");
+  write(folder / "ours", ours.str());
+  write(folder / "ours_head_last", ringscope::with_head_last(ours.str()));
   write(folder / "deep", std::string(70, '[') + std::string(70, ']'));
   // Of a failed run, in which a block was sent and never came.
   recording.info.failure = ringscope::RunEnd{"a", 1, -1};

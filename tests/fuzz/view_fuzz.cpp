@@ -6,7 +6,6 @@
 
 #include "core/base/error.h"
 #include "viz/model/trace/trace_loader.h"
-#include "viz/model/trace/trace_reader.h"
 
 namespace {
 
@@ -56,7 +55,8 @@ void check(const Trace& trace) {
     return;
   }
   const auto world_size = static_cast<std::size_t>(trace.run->world_size);
-  require(trace.ranks.size() == world_size && trace.lanes.size() == 4 * world_size);
+  require(trace.ranks.size() == world_size &&
+          trace.lanes.size() == (trace.has_model() ? 5 : 4) * world_size);
   require(step_count(trace) <= 2 * trace.run->world_size && !trace.title().empty());
   require(trace.story.size() <= ringscope::kMaxStorySteps);
   for (const ringscope::StoryStep& told : trace.story)
@@ -77,11 +77,10 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     complaint = error.what();
     for (const char c : complaint) require(c >= ' ' && c <= '~');
   }
-  ringscope::viz::MemoryText cut(text);
   try {
-    chunked = ringscope::viz::read_trace(cut, 1 + size % 61).trace;
+    chunked = ringscope::viz::parse_trace(text, "", 1 + size % 61);
   } catch (const ringscope::InputError& error) {
-    chunked_complaint = std::string("'': ") + error.what();
+    chunked_complaint = error.what();
   }
   require(complaint == chunked_complaint);
   require(trace.rows.size() == chunked.rows.size() && trace.names == chunked.names &&

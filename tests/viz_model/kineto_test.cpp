@@ -1,6 +1,4 @@
 // Traces of PyTorch's profiler: the fields that Kineto writes, on two ranks that pass blocks on.
-#include "viz/model/trace/kineto.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -211,7 +209,7 @@ TEST_F(KinetoFiles, FilesThatAreNotOneJob) {
   EXPECT_EQ(load_traces({zero, zero}).size(), 2u);            // one rank twice
   EXPECT_EQ(load_traces({zero, wide}).size(), 2u);            // another job
   EXPECT_EQ(load_traces({zero, one, zero, one}).size(), 2u);  // two runs
-  const std::string ours = write("ours.json", text_of(whole_recording()));
+  const std::string ours = write("ours.json", trace_text_of(whole_recording()));
   const std::vector<Trace> mixed = load_traces({zero, ours, one});
   ASSERT_EQ(mixed.size(), 2u);
   EXPECT_EQ(mixed[0].ranks.size(), 2u);

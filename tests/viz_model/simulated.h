@@ -5,7 +5,7 @@
 
 #include "core/sim/recording.h"
 #include "core/sim/scenario.h"
-#include "viz/model/trace/recorded_trace.h"
+#include "viz/model/trace/ring_trace.h"
 
 namespace ringscope::viz {
 

@@ -10,7 +10,6 @@
 
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/trace_loader_text.h"
-#include "viz/model/trace/trace_reader.h"
 
 namespace ringscope::viz {
 namespace {
@@ -81,7 +80,7 @@ TEST(TraceLoader, ReadsBackWhatTheRecorderWrote) {
     for (const bool backward : {false, true}) {
       SCOPED_TRACE(testing::Message() << world_size << (backward ? " backward" : ""));
       const Recording recording = whole_recording(world_size, backward);
-      const Trace trace = parse_trace(text_of(recording));
+      const Trace trace = parse_trace(trace_text_of(recording));
       expect_same(trace, recording);
       EXPECT_TRUE(trace.notices.empty());
       EXPECT_EQ(trace.flows.size(),
@@ -94,7 +93,7 @@ TEST(TraceLoader, ReadsBackWhatTheRecorderWrote) {
 }
 
 TEST(TraceLoader, ExtentAndTitle) {
-  const Trace trace = parse_trace(text_of(whole_recording(4, false)), "runs/x.json");
+  const Trace trace = parse_trace(trace_text_of(whole_recording(4, false)), "runs/x.json");
   EXPECT_EQ(trace.begin_ns, 0);              // rank 0's first send
   EXPECT_EQ(trace.end_ns, 3 * 2000 + 1521);  // rank 3's last wait
   EXPECT_EQ(trace.wall_ns(), 7521);
@@ -107,7 +106,7 @@ TEST(TraceLoader, ExtentAndTitle) {
   }
   run.scheme = "allgather";
   EXPECT_EQ(way_of(run), " · allgather");
-  EXPECT_EQ(parse_trace(text_of(whole_recording(1, false))).title(),
+  EXPECT_EQ(parse_trace(trace_text_of(whole_recording(1, false))).title(),
             "zigzag · causal+window:17 · 1 rank");
   EXPECT_EQ(parse_trace(R"([{"ph": "X", "ts": 1}])", "runs/x.json").title(), "x.json");
 }
@@ -115,25 +114,21 @@ TEST(TraceLoader, ExtentAndTitle) {
 TEST(TraceLoader, OrderOfEventsDoesNotMatter) {
   Recording recording = whole_recording(3, true);
   for (auto& events : recording.events) std::shuffle(events.begin(), events.end(), std::mt19937(7));
-  expect_same(parse_trace(text_of(recording)), recording);
+  expect_same(parse_trace(trace_text_of(recording)), recording);
 }
 
 TEST(TraceLoader, RanksWithoutSlicesHaveTheirLanes) {
   Recording recording = whole_recording(3, true);
   for (auto& events : recording.events) events.clear();
   recording.samples.clear();
-  const Trace trace = parse_trace(text_of(recording));
+  const Trace trace = parse_trace(trace_text_of(recording));
   expect_same(trace, recording);
   EXPECT_EQ(trace.wall_ns(), 0);
   EXPECT_EQ(step_count(trace), 0);
 }
 
 TEST(TraceLoader, HeadBehindTheEvents) {
-  std::string text = text_of(whole_recording());
-  const std::size_t events = text.find("\"traceEvents\""), end = text.rfind("\n}");
-  const std::string head = text.substr(2, events - 2);
-  text = "{" + text.substr(events, end - events) + ", " + head.substr(0, head.rfind(',')) + "}";
-  expect_same(parse_trace(text), whole_recording());
+  expect_same(parse_trace(with_head_last(trace_text_of(whole_recording()))), whole_recording());
 }
 
 TEST(TraceLoader, DroppedEventsAreNoticed) {
@@ -143,7 +138,7 @@ TEST(TraceLoader, DroppedEventsAreNoticed) {
   auto& events = recording.events[1];
   events.erase(std::find_if(events.begin(), events.end(),
                             [](const TraceEvent& e) { return e.lane == ringscope::Lane::recv; }));
-  const Trace trace = parse_trace(text_of(recording));
+  const Trace trace = parse_trace(trace_text_of(recording));
   ASSERT_EQ(trace.notices.size(), 1u);
   EXPECT_EQ(trace.notices[0], "4 events found the recorder's buffer full and are missing");
   EXPECT_EQ(trace.flows.size(), 7u);  // of 8
@@ -155,7 +150,7 @@ TEST(TraceLoader, SlicesThatNestGetRowsOfTheirOwn) {
   inner.begin_ns += 100;
   inner.end_ns -= 100;
   recording.events[0].push_back(inner);
-  const Trace trace = parse_trace(text_of(recording));
+  const Trace trace = parse_trace(trace_text_of(recording));
   const Lane& lane = trace.lanes[0];
   ASSERT_EQ(lane.rows, 2u);
   EXPECT_EQ(trace.rows[lane.first_row + 1].depth, 1u);
@@ -167,23 +162,16 @@ TEST(TraceLoader, SlicesThatNestGetRowsOfTheirOwn) {
 TEST(TraceLoader, ChunksOfAnySize) {
   Recording recording = whole_recording(2, true);
   recording.info.mask = "causal \"\\\n \xc3\xa4\xe2\x82\xac";
-  const std::string text = text_of(recording);
+  const std::string text = trace_text_of(recording);
   for (std::size_t chunk : {1, 2, 3, 5, 7, 8, 13, 64, 100, 1000, 4095, 65536}) {
     SCOPED_TRACE(chunk);
-    MemoryText chunked(text);
-    expect_same(read_trace(chunked, chunk).trace, recording);
+    expect_same(parse_trace(text, "", chunk), recording);
   }
   // Complaints name the same byte.
   const std::string bad = with(text, "\"kv_owner\": 1", "\"kv_owner\": 7");
   const std::string at = "byte " + std::to_string(bad.find("\"kv_owner\": 7") + 12) + ": 7 given";
   for (std::size_t chunk : {1, 2, 3, 5, 7, 8, 13, 64, 100, 1000, 4095, 65536}) {
-    MemoryText chunked(bad);
-    try {
-      read_trace(chunked, chunk);
-      ADD_FAILURE() << chunk;
-    } catch (const InputError& error) {
-      EXPECT_EQ(std::string(error.what()).find(at), 0u) << error.what();
-    }
+    expect_part(complaint_of([&] { parse_trace(bad, "", chunk); }), ": " + at);
   }
 }
 
@@ -195,12 +183,7 @@ class TraceFile : public testing::Test {
     return path;
   }
   static std::string complaint(const std::vector<std::string>& paths) {
-    try {
-      load_traces(paths);
-      return "";
-    } catch (const InputError& error) {
-      return error.what();
-    }
+    return complaint_of([&] { load_traces(paths); });
   }
 };
 
@@ -216,7 +199,7 @@ TEST_F(TraceFile, LargeFileWithProgress) {
         if (e.flow != 0) e.flow += 100 * round;
         recording.events[rank].push_back(e);
       }
-  const std::string text = text_of(recording);
+  const std::string text = trace_text_of(recording);
   ASSERT_GT(text.size(), 4 * kTraceChunk);
   const std::string path = write("large.json", text);
   LoadProgress progress;
@@ -240,8 +223,8 @@ TEST_F(TraceFile, LargeFileWithProgress) {
 TEST_F(TraceFile, RecordingsInTheOrderGiven) {
   Recording other = whole_recording();
   other.info.partition = "contiguous";
-  const std::string a = write("a.json", text_of(whole_recording()));
-  const std::string b = write("b.json", text_of(other));
+  const std::string a = write("a.json", trace_text_of(whole_recording()));
+  const std::string b = write("b.json", trace_text_of(other));
   const std::vector<Trace> traces = load_traces({b, a, b});
   ASSERT_EQ(traces.size(), 3u);
   EXPECT_EQ(traces[0].run->partition, "contiguous");
@@ -251,8 +234,8 @@ TEST_F(TraceFile, RecordingsInTheOrderGiven) {
 }
 
 TEST_F(TraceFile, DifferentWorldSizesAreRefused) {
-  const std::string two = write("two.json", text_of(whole_recording(2)));
-  const std::string three = write("three.json", text_of(whole_recording(3)));
+  const std::string two = write("two.json", trace_text_of(whole_recording(2)));
+  const std::string three = write("three.json", trace_text_of(whole_recording(3)));
   const std::string foreign = write("foreign.json", R"([{"ph": "X", "ts": 1}])");
   EXPECT_EQ(complaint({two, foreign, three}), three + ": world_size 3 given, but 2 in " + two +
                                                   "; recordings of one world_size accepted");
@@ -271,7 +254,7 @@ TEST_F(TraceFile, WhatIsNoTrace) {
             packed + ": byte 0: compressed by gzip; an unpacked trace accepted");
   const std::string text = write("text.json", "hello");
   EXPECT_EQ(complaint({text}), text + ": byte 0: a word that JSON does not know");
-  const std::string whole = text_of(whole_recording());
+  const std::string whole = trace_text_of(whole_recording());
   const std::string half = write("half.json", whole.substr(0, whole.size() / 2));
   EXPECT_EQ(complaint({half}).find(half + ": byte " + std::to_string(whole.size() / 2) +
                                    ": the text ends"),

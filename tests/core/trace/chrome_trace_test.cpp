@@ -14,22 +14,16 @@
 #include <sstream>
 
 #include "core/base/error.h"
-#include "tests/core/trace/sample_recording.h"
+#include "tests/core/trace/trace_text.h"
 
 namespace ringscope {
 namespace {
-
-std::string written(const Recording& recording) {
-  std::ostringstream out;
-  write_chrome_trace(out, recording);
-  return out.str();
-}
 
 // The written JSON, with numbers as the text that stands in the file.
 class ChromeTrace : public testing::Test {
  protected:
   void parse(const Recording& recording) {
-    text_ = written(recording);
+    text_ = trace_text_of(recording);
     document_.Parse<rapidjson::kParseNumbersAsStringsFlag>(text_.c_str());
     ASSERT_FALSE(document_.HasParseError()) << document_.GetErrorOffset();
     ASSERT_TRUE(document_["traceEvents"].IsArray());
@@ -239,8 +233,13 @@ TEST_F(ChromeTrace, OneEventALine) {
 TEST(ChromeTraceRoundTrip, Samples) {
   for (const int world_size : {1, 2, 3, 8})
     for (const bool backward : {false, true}) {
-      const Recording recording = sample_recording(world_size, backward);
-      EXPECT_EQ(parse_chrome_trace(written(recording)), recording);
+      Recording recording = sample_recording(world_size, backward);
+      EXPECT_EQ(parse_chrome_trace(trace_text_of(recording)), recording);
+      recording.info.training = RecordedLayer{7, 1, 3};
+      recording.model.resize(static_cast<std::size_t>(world_size));
+      recording.model[0] = {{ModelPart::attention, Pass::backward, 2, 10, 5000},
+                            {ModelPart::reduction, Pass::forward, -1, 5000, 5001, 64}};
+      EXPECT_EQ(parse_chrome_trace(trace_text_of(recording)), recording);
     }
 }
 
@@ -265,7 +264,7 @@ TEST_F(ChromeTrace, FailuresAreSaid) {
 TEST(ChromeTraceRoundTrip, FailuresOfAnyBytes) {
   Recording recording = sample_recording(1, false);
   recording.info.failure = RunEnd{"cannot open \xff\xfe.npy \xc3\xa9", 0, -1};
-  const Recording read = parse_chrome_trace(written(recording));
+  const Recording read = parse_chrome_trace(trace_text_of(recording));
   ASSERT_TRUE(read.info.failure.has_value());
   EXPECT_EQ(read.info.failure->message, "cannot open ??.npy ??");
 }
@@ -273,7 +272,7 @@ TEST(ChromeTraceRoundTrip, FailuresOfAnyBytes) {
 TEST(ChromeTraceRoundTrip, NothingRecorded) {
   Recording recording;
   recording.events.resize(1);
-  EXPECT_EQ(parse_chrome_trace(written(recording)), recording);
+  EXPECT_EQ(parse_chrome_trace(trace_text_of(recording)), recording);
 }
 
 TEST(ChromeTraceRoundTrip, Extremes) {
@@ -290,7 +289,7 @@ TEST(ChromeTraceRoundTrip, Extremes) {
     e.begin_ns = e.end_ns = ns;
     e.cpu_ns = std::abs(ns);
     recording.samples[0].at_ns = ns;
-    EXPECT_EQ(parse_chrome_trace(written(recording)), recording) << ns;
+    EXPECT_EQ(parse_chrome_trace(trace_text_of(recording)), recording) << ns;
   }
 }
 
@@ -304,12 +303,12 @@ TEST(ChromeTraceRoundTrip, FloatsToTheLastBit) {
     recording.samples.push_back(
         {.row_max = value, .row_sum = -value, .lse = 0.0f, .lse_error = -0.0f});
   }
-  const Recording back = parse_chrome_trace(written(recording));
+  const Recording back = parse_chrome_trace(trace_text_of(recording));
   ASSERT_EQ(back, recording);
   EXPECT_TRUE(std::signbit(back.samples.back().lse_error));
 
   recording.samples = {{.lse = std::numeric_limits<float>::quiet_NaN()}};
-  EXPECT_TRUE(std::isnan(parse_chrome_trace(written(recording)).samples[0].lse));
+  EXPECT_TRUE(std::isnan(parse_chrome_trace(trace_text_of(recording)).samples[0].lse));
 }
 
 TEST(ChromeTraceRoundTrip, Strings) {
@@ -321,22 +320,22 @@ TEST(ChromeTraceRoundTrip, Strings) {
     Recording recording = sample_recording(1, false);
     recording.info.backend = recording.info.mask = recording.info.partition = name;
     recording.info.scheme = recording.info.dtype = name;
-    EXPECT_EQ(parse_chrome_trace(written(recording)), recording);
+    EXPECT_EQ(parse_chrome_trace(trace_text_of(recording)), recording);
   }
   Recording recording = sample_recording(1, false);
   recording.info.mask = "\xff";
-  EXPECT_THROW(written(recording), InputError);
+  EXPECT_THROW(trace_text_of(recording), InputError);
 }
 
 TEST(ChromeTraceRoundTrip, ListsMustBeForEveryRank) {
   Recording recording = sample_recording(3, false);
   recording.events.pop_back();
-  EXPECT_THROW(written(recording), InputError);
+  EXPECT_THROW(trace_text_of(recording), InputError);
   recording = sample_recording(3, false);
   recording.dropped.pop_back();
-  EXPECT_THROW(written(recording), InputError);
+  EXPECT_THROW(trace_text_of(recording), InputError);
   recording.dropped.clear();
-  EXPECT_EQ(parse_chrome_trace(written(recording)), recording);
+  EXPECT_EQ(parse_chrome_trace(trace_text_of(recording)), recording);
 }
 
 TEST(ChromeTraceFiles, RoundTripAndErrors) {
@@ -346,13 +345,8 @@ TEST(ChromeTraceFiles, RoundTripAndErrors) {
   const Recording recording = sample_recording(2, true);
   write_chrome_trace(path.string(), recording);
   EXPECT_EQ(read_chrome_trace(path.string()), recording);
-  const auto complaint = [](const std::string& file) -> std::string {
-    try {
-      read_chrome_trace(file);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
+  const auto complaint = [](const std::string& file) {
+    return complaint_of([&] { read_chrome_trace(file); });
   };
   std::ofstream(path, std::ios::app) << "x";
   EXPECT_EQ(complaint(path.string()).find(path.string() + ": byte "), 0u)

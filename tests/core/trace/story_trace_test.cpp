@@ -1,11 +1,7 @@
 // Stories through a trace file: what is written reads back, what is damaged is refused with the byte.
 #include <gtest/gtest.h>
 
-#include <sstream>
-
-#include "core/base/error.h"
-#include "core/trace/chrome_trace.h"
-#include "tests/core/trace/sample_recording.h"
+#include "tests/core/trace/trace_text.h"
 
 namespace ringscope {
 namespace story_trace_test {
@@ -22,30 +18,7 @@ Recording told_recording() {
   return recording;
 }
 
-std::string written(const Recording& recording) {
-  std::ostringstream out;
-  write_chrome_trace(out, recording);
-  return out.str();
-}
-
-std::string told() { return written(told_recording()); }
-
-// `text` with the first `from` replaced, which must be there.
-std::string with(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return at == std::string::npos ? "" : text.replace(at, from.size(), to);
-}
-
-template <class F>
-std::string complaint_of(F&& f) {
-  try {
-    f();
-    return "";
-  } catch (const InputError& error) {
-    return error.what();
-  }
-}
+std::string told() { return trace_text_of(told_recording()); }
 
 std::string complaint(const std::string& text) {
   return complaint_of([&] { parse_chrome_trace(text); });
@@ -54,13 +27,13 @@ std::string complaint(const std::string& text) {
 void expect_complaint_at(const std::string& text, std::size_t at, const std::string& part) {
   const std::string found = complaint(text);
   EXPECT_EQ(found.find("byte " + std::to_string(at) + ": "), 0u) << found << " at " << at;
-  EXPECT_NE(found.find(part), std::string::npos) << "'" << found << "' lacks '" << part << "'";
+  expect_part(found, part);
 }
 
 TEST(Story, ReadsBack) { EXPECT_EQ(parse_chrome_trace(told()), told_recording()); }
 
 TEST(Story, NoneIsNotWritten) {
-  EXPECT_EQ(written(sample_recording(2, true)).find("story"), std::string::npos);
+  EXPECT_EQ(trace_text_of(sample_recording(2, true)).find("story"), std::string::npos);
 }
 
 TEST(Story, StandsBeforeTheEvents) {
@@ -102,7 +75,7 @@ TEST(Story, WhatIsWrongIsNamedWithItsByte) {
     expect_complaint_at(with(text, from, from.substr(0, from.find(": ") + 2) + bad),
                         at + from.find(": ") + 2, part);
   };
-  for (const char* bad : {"2", "-1", "1.5", "99999999999999999999", "\"0\"", "[0]", "{}"}) {
+  for (const char* bad : {"2", "-1", "1.5", "99999999999999999999", "\"0\"", "null", "[0]", "{}"}) {
     value("\"step\": 1, \"rank\"", std::string(bad) + ", \"rank\"", "accepted");
     value("\"rank\": 0, \"lane\"", std::string(bad) + ", \"lane\"", "accepted");
   }
@@ -110,7 +83,7 @@ TEST(Story, WhatIsWrongIsNamedWithItsByte) {
   value("\"rank\": 0, \"lane\"", "2147483647, \"lane\"", "2147483647 given in \"story\"");
   value("\"lane\": \"wait\"", "\"late\"", "one of \"compute\", \"send\", \"recv\", \"wait\"");
   value("\"lane\": \"wait\"", "3", "3 given for lane");
-  value("\"pass\": \"backward\"", "\"sideways\"", "one of \"forward\", \"backward\"");
+  value("\"pass\": \"backward\"", "\"sideways\"", "\"forward\" or \"backward\"");
   value("\"figure\": \"balance\"", "\"table\"", "\"timeline\", \"ring\", \"mask\", \"balance\"");
   value("\"text\": \"All of it.\"", "\"\"", "a text of 0 bytes");
   value("\"text\": \"All of it.\"", "7", "7 given for text; a string");
@@ -123,11 +96,10 @@ TEST(Story, WhatIsWrongIsNamedWithItsByte) {
 TEST(Story, ParagraphsAreLimited) {
   Recording recording = sample_recording(1, false);
   recording.story.assign(kMaxStorySteps, {.text = "x"});
-  const std::string text = written(recording);
+  const std::string text = trace_text_of(recording);
   EXPECT_EQ(parse_chrome_trace(text), recording);
-  EXPECT_NE(complaint(with(text, "{\"text\": \"x\"}", "{\"text\": \"x\"}, {\"text\": \"x\"}"))
-                .find("a story of more than 200 paragraphs"),
-            std::string::npos);
+  expect_part(complaint(with(text, "{\"text\": \"x\"}", "{\"text\": \"x\"}, {\"text\": \"x\"}")),
+              "a story of more than 200 paragraphs");
 }
 
 TEST(Story, DamagedAtEveryByte) {
@@ -140,7 +112,7 @@ TEST(Story, DamagedAtEveryByte) {
                       .rank = 0,
                       .lane = Lane::send,
                       .figure = Figure::mask}};
-  const std::string whole = written(recording);
+  const std::string whole = trace_text_of(recording);
   ASSERT_EQ(complaint(whole), "");
   const std::size_t begin = whole.find("\"story\""), end = whole.find("\"baseTime");
   for (std::size_t at = begin; at < end; ++at)
@@ -157,7 +129,7 @@ TEST(Story, WhatTheReaderWouldRefuseIsNotWritten) {
   const auto refused = [](const StoryStep& step) {
     Recording recording = sample_recording(2, false);
     recording.story = {step};
-    return complaint_of([&] { written(recording); });
+    return complaint_of([&] { trace_text_of(recording); });
   };
   EXPECT_EQ(refused({.text = "x", .step = 1, .rank = 1}), "");
   EXPECT_NE(refused({.text = ""}), "");
@@ -168,7 +140,7 @@ TEST(Story, WhatTheReaderWouldRefuseIsNotWritten) {
   EXPECT_NE(refused({.text = "x", .rank = -2}), "");
   Recording recording = sample_recording(1, false);
   recording.story.assign(kMaxStorySteps + 1, {.text = "x"});
-  EXPECT_NE(complaint_of([&] { written(recording); }), "");
+  EXPECT_NE(complaint_of([&] { trace_text_of(recording); }), "");
 }
 
 }  // namespace story_trace_test

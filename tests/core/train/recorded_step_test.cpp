@@ -175,9 +175,7 @@ TEST(RecordedTrainingStep, CanBeWrittenReadAndPacked) {
   EXPECT_EQ(recording.info.shape, (AttentionShape{2, 2, 1, 31, 8}));
   std::ostringstream out;
   write_chrome_trace(out, recording);
-  Recording without_model = recording;
-  without_model.model.clear();
-  EXPECT_EQ(parse_chrome_trace(out.str()), without_model);
+  EXPECT_EQ(parse_chrome_trace(out.str()), recording);
   for (const char* part : {R"("train_step": 2, "layer": 1, "layers": 3)", R"("name": "embedding")",
                            R"-("name": "MLP 2 (backward)")-", R"("name": "ring 1")",
                            R"("name": "gradient reduction")", R"("name": "AdamW")"})

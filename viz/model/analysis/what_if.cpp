@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/sim/recording.h"
-#include "viz/model/trace/recorded_trace.h"
+#include "viz/model/trace/ring_trace.h"
 
 namespace ringscope::viz {
 namespace {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <tuple>
 
 #include "core/base/error.h"
@@ -20,33 +22,115 @@ std::int64_t number_or(std::int64_t number, const std::string& text, std::int64_
   return text.empty() ? number : otherwise;
 }
 
+// ---
+// The dialect of PyTorch's profiler (Kineto). The kernel of an NCCL collective carries in its args
+// "Collective name", "dtype", "In msg nelems", "Out msg nelems" and, for point-to-point, "Src Rank"
+// or "Dst Rank", which is the peer's rank in the job. Where the profiler can't tell, because grouped
+// sends and receives are one kernel, only the kernel's name says that it communicates.
+
+constexpr std::string_view kDeviceCategories[] = {"kernel", "gpu_memcpy", "gpu_memset",
+                                                  "gpu_user_annotation"};
+constexpr std::string_view kHostCategories[] = {"cuda_runtime", "cuda_driver", "cpu_op",
+                                                "user_annotation", "python_function"};
+
+// c10's type names and the bytes per value.
+struct TypeSize {
+  std::string_view name;
+  std::int64_t bytes;
+};
+constexpr TypeSize kTypeSizes[] = {
+    {"Float", 4},  {"BFloat16", 2}, {"Half", 2},   {"Double", 8},        {"Long", 8},
+    {"Int", 4},    {"Short", 2},    {"Char", 1},   {"Byte", 1},          {"Bool", 1},
+    {"UInt16", 2}, {"UInt32", 4},   {"UInt64", 8}, {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}};
+
+std::int64_t size_of_type(std::string_view name) {
+  for (const TypeSize& type : kTypeSizes)
+    if (type.name == name) return type.bytes;
+  return 0;
+}
+
+bool is_nccl_kernel(std::string_view name) {
+  return name.find("ncclDevKernel") != std::string_view::npos ||
+         name.find("ncclKernel") != std::string_view::npos;
+}
+
+// Return the message's size in bytes, or 0 if it is unknown.
+std::int64_t message_bytes(const TraceFields& fields) {
+  const std::int64_t values = std::max(fields.any_integer(Field::nelems_in).value_or(0),
+                                       fields.any_integer(Field::nelems_out).value_or(0));
+  std::int64_t bytes = 0;
+  const std::int64_t size = size_of_type(fields.text_or_empty(Field::value_type));
+  if (values < 0 || __builtin_mul_overflow(values, size, &bytes)) return 0;
+  return bytes;
+}
+
+std::int32_t rank_or_unknown(std::optional<std::int64_t> rank) {
+  return rank && *rank >= 0 && *rank <= std::numeric_limits<std::int32_t>::max()
+             ? static_cast<std::int32_t>(*rank)
+             : -1;
+}
+
+// Return whether events of this category run on a device's stream, so that their lane is a stream.
+bool is_device_category(std::string_view category) {
+  return std::find(std::begin(kDeviceCategories), std::end(kDeviceCategories), category) !=
+         std::end(kDeviceCategories);
+}
+
+// Return whether only this profiler uses the category.
+bool is_profiler_category(std::string_view category) {
+  return is_device_category(category) ||
+         std::find(std::begin(kHostCategories), std::end(kHostCategories), category) !=
+             std::end(kHostCategories);
+}
+
+// Set kind, peer and bytes of a device slice.
+void describe_device_slice(std::string_view category, std::string_view name,
+                           const TraceFields& fields, Slice& slice) {
+  if (category != "kernel") {
+    slice.bytes = std::max<std::int64_t>(fields.any_integer(Field::bytes).value_or(0), 0);
+    return;
+  }
+  slice.kind = Kind::compute;
+  const std::string_view collective = fields.text_or_empty(Field::collective);
+  if (collective.empty() && !is_nccl_kernel(name)) return;
+  slice.kind = Kind::communication;
+  slice.bytes = message_bytes(fields);
+  if (collective == "send") {
+    slice.kind = Kind::send;
+    slice.peer = rank_or_unknown(fields.any_integer(Field::dst_rank));
+  } else if (collective == "recv") {
+    slice.kind = Kind::recv;
+    slice.peer = rank_or_unknown(fields.any_integer(Field::src_rank));
+  }
+}
+
 }  // namespace
 
-void ForeignEvents::add(const EventFields& fields, std::uint64_t end) {
+void ForeignEvents::add(const TraceFields& fields) {
   const std::string_view phase = fields.text_or_empty(Field::ph);
   if (phase.size() != 1) return;
   switch (phase[0]) {
     case 'X':
     case 'B':
     case 'E':
-      return add_slice(fields, phase[0], end);
+      return add_slice(fields, phase[0]);
     case 'M':
       return add_metadata(fields);
     case 's':
     case 't':
     case 'f':
-      return add_flow_event(fields, phase[0], end);
+      return add_flow_event(fields, phase[0]);
     default:
       return;
   }
 }
 
-ForeignEvents::Id ForeignEvents::id_of(const EventFields& fields, Field field) {
+ForeignEvents::Id ForeignEvents::id_of(const TraceFields& fields, Field field) {
   if (const auto number = fields.any_integer(field)) return {*number, {}};
   return {0, fields.any_text(field)};
 }
 
-std::uint32_t ForeignEvents::process_of(const EventFields& fields) {
+std::uint32_t ForeignEvents::process_of(const TraceFields& fields) {
   Id id = id_of(fields, Field::pid);
   const auto [found, is_new] =
       process_numbers_.try_emplace(id, static_cast<std::uint32_t>(processes_.size()));
@@ -54,7 +138,7 @@ std::uint32_t ForeignEvents::process_of(const EventFields& fields) {
   return found->second;
 }
 
-std::uint32_t ForeignEvents::thread_of(const EventFields& fields) {
+std::uint32_t ForeignEvents::thread_of(const TraceFields& fields) {
   // Try the last event's thread first, because it is the most likely one.
   if (last_thread_ < threads_.size()) {
     const Thread& last = threads_[last_thread_];
@@ -76,10 +160,10 @@ std::uint32_t ForeignEvents::thread_of(const EventFields& fields) {
   return found->second;
 }
 
-void ForeignEvents::add_slice(const EventFields& fields, char phase, std::uint64_t end) {
+void ForeignEvents::add_slice(const TraceFields& fields, char phase) {
   Slice slice;
   const auto begin = fields.any_time(Field::ts);
-  if (!begin) fail_at(end, "ts missing");
+  if (!begin) fail_at(fields.end(), "ts missing");
   slice.begin_ns = slice.end_ns = *begin;
   const std::uint64_t at = fields.at(Field::ts);
   Thread& thread = threads_[thread_of(fields)];
@@ -99,14 +183,11 @@ void ForeignEvents::add_slice(const EventFields& fields, char phase, std::uint64
     return;
   }
   slice.end_ns += fields.any_time(Field::dur).value_or(0);
-  if (slice.end_ns > kMaxTraceNs)
-    fail_at(
-        fields.at(Field::dur),
-        fmt::format("dur ends later than {} microseconds after the base time", kMaxTraceNs / 1000));
+  fields.require_end(slice.end_ns);
   thread.slices.push_back(slice);
 }
 
-void ForeignEvents::add_metadata(const EventFields& fields) {
+void ForeignEvents::add_metadata(const TraceFields& fields) {
   const std::string_view what = fields.text_or_empty(Field::name);
   const std::string_view name = fields.text_or_empty(Field::given_name);
   const std::int64_t index = fields.any_integer(Field::sort_index).value_or(0);
@@ -121,10 +202,10 @@ void ForeignEvents::add_metadata(const EventFields& fields) {
   }
 }
 
-void ForeignEvents::add_flow_event(const EventFields& fields, char phase, std::uint64_t end) {
+void ForeignEvents::add_flow_event(const TraceFields& fields, char phase) {
   FlowEvent event;
   const auto ts = fields.any_time(Field::ts);
-  if (!ts) fail_at(end, "ts missing");
+  if (!ts) fail_at(fields.end(), "ts missing");
   event.ts = *ts;
   event.thread = thread_of(fields);
   event.key = keys_.number_of(std::string(fields.text_or_empty(Field::cat)) + '\n' +
@@ -229,8 +310,8 @@ void ForeignEvents::make_rows(std::optional<std::int64_t> rank) {
     sort_slices(thread.slices);
     std::int64_t overlap = -1;
     thread.lane = static_cast<std::uint32_t>(trace_.lanes.size());
-    append_lane(trace_, number_or(thread.id.number, thread.id.text, i), std::move(name),
-                rows_of(std::move(thread.slices), overlap));
+    append_lane(trace_, trace_.ranks.size() - 1, number_or(thread.id.number, thread.id.text, i),
+                std::move(name), rows_of(std::move(thread.slices), overlap));
     thread.slices = {};
   }
 }

@@ -10,17 +10,16 @@
 #include <utility>
 #include <vector>
 
-#include "viz/model/trace/kineto.h"
+#include "core/trace/trace_fields.h"
 #include "viz/model/trace/trace.h"
-#include "viz/model/trace/trace_fields.h"
 #include "viz/model/trace/trace_rows.h"
 
 namespace ringscope::viz {
 
 class ForeignEvents {
  public:
-  // Add one event, which ends at byte `end`.
-  void add(const EventFields& fields, std::uint64_t end);
+  // Add one event.
+  void add(const TraceFields& fields);
   std::size_t slices() const { return count_; }
   bool from_profiler() const { return from_profiler_; }
   // Return the trace after all events were added. If `rank` is set, all processes belong to it.
@@ -64,12 +63,12 @@ class ForeignEvents {
     bool enclosing = true;  // binds to the slice around it, not to the next one
   };
 
-  static Id id_of(const EventFields& fields, Field field);
-  std::uint32_t process_of(const EventFields& fields);
-  std::uint32_t thread_of(const EventFields& fields);
-  void add_slice(const EventFields& fields, char phase, std::uint64_t end);
-  void add_metadata(const EventFields& fields);
-  void add_flow_event(const EventFields& fields, char phase, std::uint64_t end);
+  static Id id_of(const TraceFields& fields, Field field);
+  std::uint32_t process_of(const TraceFields& fields);
+  std::uint32_t thread_of(const TraceFields& fields);
+  void add_slice(const TraceFields& fields, char phase);
+  void add_metadata(const TraceFields& fields);
+  void add_flow_event(const TraceFields& fields, char phase);
   void close_edges();
   void make_rows(std::optional<std::int64_t> rank);
   std::optional<SliceId> slice_of(const FlowEvent& event, const Trace& trace) const;

@@ -3,74 +3,251 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "viz/model/trace/kineto.h"
-#include "viz/model/trace/trace_reader.h"
+#include "core/trace/chrome_trace_reader.h"
+#include "viz/model/trace/ring_trace.h"
+#include "viz/model/trace/trace_foreign.h"
+#include "viz/model/trace/trace_rows.h"
 
 namespace ringscope::viz {
 namespace {
 
-class FileText : public TraceText {
+// What one file says of its trace and of the job that it comes from.
+struct LoadedTrace {
+  Trace trace;
+  TraceHead head;
+  bool profiler =
+      false;  // PyTorch's profiler wrote it; if the head has a rank, it has one RankTrack
+};
+
+// Reads the events of one file: of a recording of ours (RingEvents) or of any other trace.
+class FileEvents final : public RingEvents {
  public:
-  FileText(const InputFile& file, LoadProgress* progress) : file_(file), progress_(progress) {
-    if (progress_ == nullptr) return;
-    bytes_before_ = progress_->bytes_done;
-    slices_before_ = progress_->slices;
+  void begin(const RunInfo& run, const std::vector<std::int64_t>& dropped) override {
+    foreign_ = {};
+    RingEvents::begin(run, dropped);
   }
-  std::size_t read(char* to, std::size_t size) override {
-    const Index count = std::min<Index>(static_cast<Index>(size), file_.size() - done_);
-    file_.read(to, count, done_);
-    done_ += count;
-    if (progress_ != nullptr) {
-      progress_->bytes_done = bytes_before_ + done_;
-      if (progress_->cancel) throw InputError("loading was cancelled");
+  void other(const TraceFields& fields) override { foreign_.add(fields); }
+  std::size_t slices() const { return RingEvents::slices() + foreign_.slices(); }
+
+  LoadedTrace finish(TraceHead head) {
+    LoadedTrace loaded;
+    if (head.run) {
+      loaded.trace = RingEvents::finish();
+      loaded.trace.story = std::move(head.story);
+      notice_lost_steps(loaded.trace);
+    } else {
+      loaded.profiler = foreign_.from_profiler();
+      loaded.trace = foreign_.finish(loaded.profiler ? head.rank : std::nullopt, head.end);
     }
-    return static_cast<std::size_t>(count);
-  }
-  void rewind() override { done_ = 0; }
-  std::uint64_t size() const override { return static_cast<std::uint64_t>(file_.size()); }
-  void on_slices(std::uint64_t count) override {
-    if (progress_ != nullptr) progress_->slices = slices_before_ + static_cast<std::int64_t>(count);
+    if (head.cut_short)
+      loaded.trace.notices.push_back("the array of events has no end: the file may be cut short");
+    loaded.head = std::move(head);
+    return loaded;
   }
 
  private:
-  const InputFile& file_;
-  LoadProgress* const progress_;
-  Index done_ = 0;
-  std::int64_t bytes_before_ = 0, slices_before_ = 0;
+  // Say so if the story points at steps that were not recorded.
+  static void notice_lost_steps(Trace& trace) {
+    const int forward = forward_step_count(trace), backward = step_count(trace) - forward;
+    std::size_t lost = 0, first = 0;
+    for (std::size_t i = trace.story.size(); i-- > 0;) {
+      const StoryStep& told = trace.story[i];
+      const int steps = told.pass == Pass::forward    ? forward
+                        : told.pass == Pass::backward ? backward
+                                                      : std::max(forward, backward);
+      if (told.step < steps && (!told.pass || steps > 0)) continue;
+      ++lost;
+      first = i + 1;
+    }
+    if (lost > 0)
+      trace.notices.push_back(
+          fmt::format("the story points {} at steps that were not recorded, first in paragraph {}",
+                      lost == 1 ? "once" : fmt::format("{} times", lost), first));
+  }
+
+  ForeignEvents foreign_;
 };
 
-LoadedTrace read_named(TraceText& text, const std::string& path) try {
-  LoadedTrace loaded = read_trace(text);
+// A file whose reading is reported, chunk by chunk.
+class WatchedFile : public FileSource {
+ public:
+  WatchedFile(const InputFile& file, const FileEvents& events, LoadProgress& progress)
+      : FileSource(file),
+        events_(events),
+        progress_(progress),
+        bytes_before_(progress.bytes_done),
+        slices_before_(progress.slices) {}
+  std::size_t read(char* to, std::size_t size) override {
+    const std::size_t count = FileSource::read(to, size);
+    progress_.bytes_done = bytes_before_ + done();
+    progress_.slices = slices_before_ + static_cast<std::int64_t>(events_.slices());
+    if (progress_.cancel) throw InputError("loading was cancelled");
+    return count;
+  }
+
+ private:
+  const FileEvents& events_;
+  LoadProgress& progress_;
+  const std::int64_t bytes_before_, slices_before_;
+};
+
+LoadedTrace load(TextSource& text, FileEvents& events, const std::string& path,
+                 std::size_t chunk = kTraceChunk) {
+  LoadedTrace loaded = events.finish(read_trace(text, events, 0, chunk));
   loaded.trace.path = path;
-  text.on_slices(loaded.trace.slice_count);
   return loaded;
+}
+
+// Call f(file) for the file at `path`, and name it in every complaint.
+template <class F>
+auto with_file(const std::string& path, F&& f) try {
+  return f(InputFile(path, "recorded trace"));
 } catch (const InputError& error) {
   throw InputError(about_file(path, error.what()));
 }
 
-InputFile opened(const std::string& path) try {
-  return InputFile(path, "recorded trace");
-} catch (const InputError& error) {
-  throw InputError(about_file(path, error.what()));
-}
-
-void refuse_compressed(const InputFile& file, const std::string& path) {
+void refuse_compressed(const InputFile& file) {
   char magic[2] = {};
   if (file.size() < 2) return;
   file.read(magic, 2, 0);
   if (magic[0] == '\x1f' && magic[1] == '\x8b')
-    throw InputError(about_file(path, "byte 0: compressed by gzip; an unpacked trace accepted"));
+    fail_at(0, "compressed by gzip; an unpacked trace accepted");
 }
 
-LoadedTrace load_file(const std::string& path, LoadProgress* progress) {
-  const InputFile file = opened(path);
-  refuse_compressed(file, path);
-  FileText text(file, progress);
-  return read_named(text, path);
+LoadedTrace load_file(const std::string& path, LoadProgress& progress) {
+  return with_file(path, [&](const InputFile& file) {
+    refuse_compressed(file);
+    FileEvents events;
+    WatchedFile text(file, events, progress);
+    return load(text, events, path);
+  });
+}
+
+// ---
+// The files of one job's ranks become one trace.
+
+// Append the slices of `from` to those of `to`, and renumber their rows, lanes, names and flows.
+void append_trace(Trace& to, Trace from, std::int64_t shift_ns, NameTable& names) {
+  const auto first_row = static_cast<std::uint32_t>(to.rows.size());
+  const auto first_lane = static_cast<std::uint32_t>(to.lanes.size());
+  const auto first_rank = static_cast<std::uint32_t>(to.ranks.size());
+  const auto first_flow = static_cast<std::uint32_t>(to.flows.size());
+  std::vector<std::uint32_t> name_of;
+  for (const std::string& name : from.names) name_of.push_back(names.number_of(name));
+  for (RankTrack& rank : from.ranks) {
+    rank.first_lane += first_lane;
+    to.ranks.push_back(std::move(rank));
+  }
+  for (Lane& lane : from.lanes) {
+    lane.rank += first_rank;
+    lane.first_row += first_row;
+    to.lanes.push_back(std::move(lane));
+  }
+  for (Row& row : from.rows) {
+    row.lane += first_lane;
+    for (Slice& slice : row.slices) {
+      slice.begin_ns += shift_ns;
+      slice.end_ns += shift_ns;
+      slice.name = name_of[slice.name];
+      if (slice.flow != 0) slice.flow += first_flow;
+    }
+    to.rows.push_back(std::move(row));
+  }
+  for (Flow flow : from.flows) {
+    flow.from.row += first_row;
+    flow.to.row += first_row;
+    to.flows.push_back(flow);
+  }
+  for (const std::string& notice : from.notices)
+    to.notices.push_back(fmt::format("{}: {}", from.path, notice));
+}
+
+// Messages lists the ends of all messages from one rank to another in order of time.
+struct Messages {
+  std::vector<SliceId> sends, recvs;
+};
+
+void join_messages(Trace& trace) {
+  std::map<std::pair<std::int64_t, std::int64_t>, Messages> messages;  // by {from, to}
+  for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
+    const std::int64_t rank = trace.ranks[trace.rank_of_row(row)].pid;
+    for (std::uint32_t i = 0; i < trace.rows[row].slices.size(); ++i) {
+      const Slice& slice = trace.rows[row].slices[i];
+      if (slice.peer < 0) continue;
+      if (slice.kind == Kind::send) messages[{rank, slice.peer}].sends.push_back({row, i});
+      if (slice.kind == Kind::recv) messages[{slice.peer, rank}].recvs.push_back({row, i});
+    }
+  }
+  const auto by_begin = [&](SliceId a, SliceId b) {
+    return trace.slice(a).begin_ns < trace.slice(b).begin_ns;
+  };
+  for (auto& [ranks, ends] : messages) {
+    if (ends.sends.size() != ends.recvs.size()) {
+      trace.notices.push_back(
+          fmt::format("{} sends of rank {} to rank {}, but {} receives: not joined",
+                      ends.sends.size(), ranks.first, ranks.second, ends.recvs.size()));
+      continue;
+    }
+    std::stable_sort(ends.sends.begin(), ends.sends.end(), by_begin);
+    std::stable_sort(ends.recvs.begin(), ends.recvs.end(), by_begin);
+    for (std::size_t k = 0; k < ends.sends.size(); ++k) {
+      const SliceId from = ends.sends[k], to = ends.recvs[k];
+      trace.flows.push_back({from, to});
+      // A message replaces the launch flow that the slice may have, because it matters more.
+      const auto flow = static_cast<std::uint32_t>(trace.flows.size());
+      trace.rows[from.row].slices[from.index].flow = flow;
+      trace.rows[to.row].slices[to.index].flow = flow;
+    }
+  }
+}
+
+// Return whether two files seem to come from different ranks of one job.
+bool of_one_job(const LoadedTrace& first, const LoadedTrace& second) {
+  const TraceHead &a = first.head, &b = second.head;
+  return first.profiler && second.profiler && a.rank && b.rank && a.world_size && b.world_size &&
+         *a.world_size == *b.world_size && *a.rank != *b.rank &&
+         a.base_time_ns.has_value() == b.base_time_ns.has_value();
+}
+
+// Merge the files (at least one) of a job onto one axis: ranks in order, times moved to the
+// earliest base time. The k-th send of r to s is joined to the k-th receive of s from r if there
+// are equally many of both. Throws InputError if base times are too far apart.
+Trace merge_ranks(std::vector<LoadedTrace> files) {
+  if (files.size() == 1) return std::move(files[0].trace);
+  const auto base = [](const LoadedTrace& file) { return file.head.base_time_ns.value_or(0); };
+  std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
+  for (const LoadedTrace& file : files) earliest = std::min(earliest, base(file));
+  Trace merged;
+  merged.path = files[0].trace.path;
+  const bool aligned = files[0].head.base_time_ns.has_value();
+  std::stable_sort(files.begin(), files.end(), [](const LoadedTrace& a, const LoadedTrace& b) {
+    return *a.head.rank < *b.head.rank;
+  });
+  NameTable names;
+  for (LoadedTrace& file : files) {
+    std::int64_t shift = 0, last = 0;
+    if (__builtin_sub_overflow(base(file), earliest, &shift) ||
+        __builtin_add_overflow(file.trace.end_ns, shift, &last) || last > kMaxTraceNs)
+      throw InputError(fmt::format(
+          "{}: {} given for baseTimeNanoseconds, but {} in another rank's file; one time for all "
+          "accepted",
+          file.trace.path, base(file), earliest));
+    append_trace(merged, std::move(file.trace), shift, names);
+  }
+  merged.names = names.take();
+  if (!aligned)
+    merged.notices.push_back(
+        "the files lack baseTimeNanoseconds: the ranks' clocks are taken to agree");
+  join_messages(merged);
+  measure_extent(merged);
+  return merged;
 }
 
 void refuse_different_world_sizes(const std::vector<Trace>& traces) {
@@ -89,25 +266,28 @@ void refuse_different_world_sizes(const std::vector<Trace>& traces) {
 }  // namespace
 
 Trace load_trace(const std::string& path, LoadProgress* progress) {
-  if (progress != nullptr) progress->bytes_total = opened(path).size();
-  return load_file(path, progress).trace;
+  return std::move(load_traces({path}, progress)[0]);
 }
 
-Trace parse_trace(std::string_view text, const std::string& path) {
-  MemoryText memory(text);
-  return read_named(memory, path).trace;
+Trace parse_trace(std::string_view text, const std::string& path, std::size_t chunk) try {
+  FileEvents events;
+  MemorySource source(text);
+  return load(source, events, path, chunk).trace;
+} catch (const InputError& error) {
+  throw InputError(about_file(path, error.what()));
 }
 
 std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgress* progress) {
-  if (progress != nullptr) {
-    std::int64_t total = 0;
-    for (const std::string& path : paths) total += opened(path).size();
-    progress->bytes_total = total;
-  }
+  LoadProgress unwatched;
+  LoadProgress& watched = progress != nullptr ? *progress : unwatched;
+  std::int64_t total = 0;
+  for (const std::string& path : paths)
+    total += with_file(path, [](const InputFile& file) { return file.size(); });
+  watched.bytes_total = total;
   // Group the files that make one trace together, in the order of each group's first file.
   std::vector<std::vector<LoadedTrace>> groups;
   for (const std::string& path : paths) {
-    LoadedTrace file = load_file(path, progress);
+    LoadedTrace file = load_file(path, watched);
     const auto joins = [&](const std::vector<LoadedTrace>& group) {
       return std::all_of(group.begin(), group.end(),
                          [&](const LoadedTrace& other) { return of_one_job(file, other); });

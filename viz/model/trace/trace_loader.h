@@ -7,12 +7,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/trace/chrome_trace_reader.h"
 #include "viz/model/trace/trace.h"
 
 namespace ringscope::viz {
@@ -28,8 +27,10 @@ struct LoadProgress {
 // Load one file. Throws InputError, std::bad_alloc.
 Trace load_trace(const std::string& path, LoadProgress* progress = nullptr);
 
-// Load a text in memory, which error messages call `path`. Throws like load_trace.
-Trace parse_trace(std::string_view text, const std::string& path = "trace");
+// Load a text in memory, which error messages call `path`, in chunks of `chunk` bytes. Throws like
+// load_trace.
+Trace parse_trace(std::string_view text, const std::string& path = "trace",
+                  std::size_t chunk = kTraceChunk);
 
 // Load several files. Profiler traces of different ranks of one job (distributedInfo with one
 // world_size and distinct ranks) become one trace with all ranks on one axis. Every other file is a

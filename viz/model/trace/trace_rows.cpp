@@ -80,15 +80,15 @@ std::vector<std::vector<Slice>> rows_of(std::vector<Slice> slices, std::int64_t&
   return rows;
 }
 
-void append_lane(Trace& trace, std::int64_t tid, std::string name,
+void append_lane(Trace& trace, std::size_t rank, std::int64_t tid, std::string name,
                  std::vector<std::vector<Slice>> rows) {
   const auto lane = static_cast<std::uint32_t>(trace.lanes.size());
-  trace.lanes.push_back({.rank = static_cast<std::uint32_t>(trace.ranks.size() - 1),
+  trace.lanes.push_back({.rank = static_cast<std::uint32_t>(rank),
                          .tid = tid,
                          .name = std::move(name),
                          .first_row = static_cast<std::uint32_t>(trace.rows.size()),
                          .rows = static_cast<std::uint32_t>(rows.size())});
-  ++trace.ranks.back().lanes;
+  ++trace.ranks[rank].lanes;
   for (std::size_t depth = 0; depth < rows.size(); ++depth)
     trace.rows.push_back({lane, static_cast<std::uint32_t>(depth), std::move(rows[depth])});
 }

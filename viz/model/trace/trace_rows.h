@@ -34,8 +34,8 @@ void sort_slices(std::vector<Slice>& slices);
 inline constexpr std::size_t kMaxRows = 1000;
 std::vector<std::vector<Slice>> rows_of(std::vector<Slice> slices, std::int64_t& overlap);
 
-// Append a lane with these rows to the trace and to its last rank.
-void append_lane(Trace& trace, std::int64_t tid, std::string name,
+// Append a lane with these rows to the trace and to its rank at `rank`, which is the last with lanes.
+void append_lane(Trace& trace, std::size_t rank, std::int64_t tid, std::string name,
                  std::vector<std::vector<Slice>> rows);
 
 // Set begin_ns, end_ns and slice_count from the rows.

@@ -1,35 +1,22 @@
 // The scanner and RapidJSON come to the same verdict on the same text.
-#include "viz/model/trace/trace_json.h"
+#include "core/trace/json_reader.h"
 
 #include <gtest/gtest.h>
 #include <rapidjson/memorystream.h>
 #include <rapidjson/reader.h>
 
+#include <algorithm>
 #include <random>
 
-#include "tests/viz_model/trace_loader_text.h"
+#include "tests/core/trace/trace_text.h"
 
-namespace ringscope::viz {
+namespace ringscope {
 namespace {
-
-class Source : public JsonSource {
- public:
-  explicit Source(std::string_view text) : text_(text) {}
-  std::size_t read(char* to, std::size_t size) override {
-    const std::size_t count = text_.copy(to, size, done_);
-    done_ += count;
-    return count;
-  }
-
- private:
-  std::string_view text_;
-  std::size_t done_ = 0;
-};
 
 // All tokens of a text, one a line; "" when it is refused. `beyond_json`: it was taken, but is no
 // JSON.
 std::string scanned(std::string_view text, std::size_t chunk, bool& beyond_json) {
-  Source source(text);
+  MemorySource source(text);
   std::string tokens;
   beyond_json = false;
   try {
@@ -186,7 +173,7 @@ TEST(JsonScanner, AgreesOnRandomTexts) {
     for (std::size_t i = random() % 9 + 1; i > 0; --i) text += words[random() % std::size(words)];
     expect_same_verdict(text);
   }
-  const std::string whole = text_of(whole_recording(1, false));
+  const std::string whole = trace_text_of(whole_recording(1, false));
   expect_same_verdict(whole);
   for (int round = 0; round < 300; ++round) {
     std::string text = whole;
@@ -213,4 +200,4 @@ TEST(JsonScanner, VeryLongTokens) {
 }
 
 }  // namespace
-}  // namespace ringscope::viz
+}  // namespace ringscope

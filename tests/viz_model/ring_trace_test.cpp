@@ -1,14 +1,11 @@
 // A recording in memory becomes the trace that its file would become.
-#include "viz/model/trace/recorded_trace.h"
+#include "viz/model/trace/ring_trace.h"
 
 #include <gtest/gtest.h>
 
-#include <sstream>
-
-#include "core/trace/chrome_trace.h"
 #include "tests/viz_model/recorded.h"
+#include "tests/viz_model/trace_loader_text.h"
 #include "viz/model/session/document.h"
-#include "viz/model/trace/trace_loader.h"
 
 namespace ringscope::viz {
 namespace {
@@ -52,9 +49,7 @@ TEST(RecordedTrace, IsWhatTheLoaderMakesOfTheFile) {
     for (const Scheme scheme : kRunSchemes) {
       Recording recording = record_run(PartitionKind::zigzag, "causal", scheme, 3, backward);
       recording.story = {{.text = "One."}};
-      std::ostringstream text;
-      write_chrome_trace(text, recording);
-      expect_same(to_trace(recording, "made"), parse_trace(text.str(), "made"));
+      expect_same(to_trace(recording, "made"), parse_trace(trace_text_of(recording), "made"));
       EXPECT_EQ(to_trace(recording, "made").path, "made");
     }
 }

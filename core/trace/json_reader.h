@@ -8,22 +8,65 @@
 // array without its closing bracket at the end of the text.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace ringscope::viz {
+#include "core/base/files.h"
+
+namespace ringscope {
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// A JsonSource is where the text comes from.
-class JsonSource {
+// Throw an InputError that names byte `at`.
+[[noreturn]] void fail_at(std::uint64_t at, std::string_view complaint);
+
+// Where a text comes from. It can be read again from its start.
+class TextSource {
  public:
-  virtual ~JsonSource() = default;
+  virtual ~TextSource() = default;
   // Read up to `size` further bytes into `to` and return how many; 0 at the end.
   virtual std::size_t read(char* to, std::size_t size) = 0;
+  virtual void rewind() = 0;
+  virtual std::uint64_t size() const = 0;  // bytes
+};
+
+// A text in memory, which must outlive the source.
+class MemorySource : public TextSource {
+ public:
+  explicit MemorySource(std::string_view text) : text_(text) {}
+  std::size_t read(char* to, std::size_t size) override {
+    const std::size_t count = text_.copy(to, size, done_);
+    done_ += count;
+    return count;
+  }
+  void rewind() override { done_ = 0; }
+  std::uint64_t size() const override { return text_.size(); }
+
+ private:
+  std::string_view text_;
+  std::size_t done_ = 0;
+};
+
+class FileSource : public TextSource {
+ public:
+  explicit FileSource(const InputFile& file) : file_(file) {}
+  std::size_t read(char* to, std::size_t size) override {
+    const Index count = std::min<Index>(static_cast<Index>(size), file_.size() - done_);
+    file_.read(to, count, done_);
+    done_ += count;
+    return static_cast<std::size_t>(count);
+  }
+  void rewind() override { done_ = 0; }
+  std::uint64_t size() const override { return static_cast<std::uint64_t>(file_.size()); }
+  Index done() const { return done_; }
+
+ private:
+  const InputFile& file_;
+  Index done_ = 0;
 };
 
 enum class JsonToken : std::uint8_t {
@@ -43,7 +86,7 @@ class JsonReader {
   static constexpr int kMaxDepth = 64;
   static constexpr std::size_t kMaxToken = std::size_t{1} << 26;  // bytes
 
-  JsonReader(JsonSource& source, std::size_t chunk);
+  JsonReader(TextSource& source, std::size_t chunk);
 
   // Return the next token. Throws InputError that names the byte.
   JsonToken next();
@@ -79,7 +122,7 @@ class JsonReader {
   unsigned hex(const char* p, const char* end) const;
   [[noreturn]] void unexpected(char c, std::string_view accepted) const;
 
-  JsonSource& source_;
+  TextSource& source_;
   const std::size_t chunk_;
   std::vector<char> buffer_;  // the chunk, followed by a zero byte
   const char* cursor_;        // the next byte
@@ -96,4 +139,4 @@ class JsonReader {
   bool cut_short_ = false;
 };
 
-}  // namespace ringscope::viz
+}  // namespace ringscope

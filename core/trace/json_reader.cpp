@@ -1,14 +1,16 @@
-#include "viz/model/trace/trace_json.h"
+#include "core/trace/json_reader.h"
 
 #include <fmt/format.h>
+#include <rapidjson/encodings.h>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 
-#include "core/trace/chrome_trace_fields.h"
+#include "core/base/error.h"
 
-namespace ringscope::viz {
+namespace ringscope {
 namespace {
 
 enum Class : std::uint8_t { kPlain = 1, kWide = 2, kNumber = 4, kLetter = 8, kSpace = 16 };
@@ -60,50 +62,25 @@ bool is_number(std::string_view text) {
   return p == end;
 }
 
-// Return the length in bytes of the well-formed UTF-8 character at `p`, or 0 if there is none.
-std::size_t utf8_length(const char* p, const char* end) {
-  const auto byte = [&](int i) { return static_cast<unsigned char>(p[i]); };
-  const auto follows = [&](int i) { return p + i < end && (byte(i) & 0xC0) == 0x80; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    if (!follows(1) || !follows(2)) return 0;
-    if (first == 0xE0 && byte(1) < 0xA0) return 0;  // overlong
-    if (first == 0xED && byte(1) > 0x9F) return 0;  // surrogates
-    return 3;
+// The two ends that RapidJSON wants of what it decodes and encodes.
+struct Utf8Bytes {
+  const char* at;
+  char Take() { return *at++; }
+};
+struct Appender {
+  std::string* text = nullptr;  // null: nothing is kept
+  void Put(char c) {
+    if (text != nullptr) *text += c;
   }
-  if (first >= 0xF0 && first <= 0xF4) {
-    if (!follows(1) || !follows(2) || !follows(3)) return 0;
-    if (first == 0xF0 && byte(1) < 0x90) return 0;
-    if (first == 0xF4 && byte(1) > 0x8F) return 0;
-    return 4;
-  }
-  return 0;
-}
-
-void append_utf8(std::string& to, unsigned code) {
-  const auto put = [&](unsigned byte) { to += static_cast<char>(byte); };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xC0 | code >> 6);
-    put(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    put(0xE0 | code >> 12);
-    put(0x80 | (code >> 6 & 0x3F));
-    put(0x80 | (code & 0x3F));
-  } else {
-    put(0xF0 | code >> 18);
-    put(0x80 | (code >> 12 & 0x3F));
-    put(0x80 | (code >> 6 & 0x3F));
-    put(0x80 | (code & 0x3F));
-  }
-}
+};
 
 }  // namespace
 
-JsonReader::JsonReader(JsonSource& source, std::size_t chunk)
+void fail_at(std::uint64_t at, std::string_view complaint) {
+  throw InputError(fmt::format("byte {}: {}", at, complaint));
+}
+
+JsonReader::JsonReader(TextSource& source, std::size_t chunk)
     : source_(source), chunk_(std::max<std::size_t>(chunk, 1)), buffer_(chunk_ + 1) {
   cursor_ = limit_ = token_ = buffer_.data();
 }
@@ -258,12 +235,15 @@ void JsonReader::scan_string() {
     }
   }
   const char* const begin = token_ + 1;
-  if (wide)
-    for (const char* p = begin; p < cursor_;) {
-      const std::size_t length = utf8_length(p, cursor_);
-      if (length == 0) fail_at(offset(p), "bytes that are not UTF-8 given; UTF-8 accepted");
-      p += length;
+  if (wide) {
+    Appender nowhere;
+    // A character that the string does not hold whole meets its quote, which is no part of any.
+    for (Utf8Bytes bytes{begin}; bytes.at < cursor_;) {
+      const char* const character = bytes.at;
+      if (!rapidjson::UTF8<>::Validate(bytes, nowhere))
+        fail_at(offset(character), "bytes that are not UTF-8 given; UTF-8 accepted");
     }
+  }
   text_ = {begin, static_cast<std::size_t>(cursor_ - begin)};
   if (escaped) unescape(begin, cursor_);
   ++cursor_;
@@ -271,16 +251,9 @@ void JsonReader::scan_string() {
 
 unsigned JsonReader::hex(const char* p, const char* end) const {
   unsigned code = 0;
-  for (int i = 0; i < 4; ++i, ++p) {
-    const char c = p < end ? *p : '\0';
-    if (is_digit(c)) {
-      code = 16 * code + static_cast<unsigned>(c - '0');
-    } else if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')) {
-      code = 16 * code + static_cast<unsigned>((c | 0x20) - 'a') + 10;
-    } else {
-      fail_at(offset(p), "an escape \\u without four hexadecimal digits");
-    }
-  }
+  const char* const last = end - p < 4 ? end : p + 4;
+  const char* const read = std::from_chars(p, last, code, 16).ptr;
+  if (read - p < 4) fail_at(offset(read), "an escape \\u without four hexadecimal digits");
   return code;
 }
 
@@ -308,7 +281,8 @@ void JsonReader::unescape(const char* p, const char* end) {
       code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
       p += 6;
     }
-    append_utf8(unescaped_, code);
+    Appender unescaped{&unescaped_};
+    rapidjson::UTF8<>::Encode(unescaped, code);
   }
   text_ = unescaped_;
 }
@@ -350,4 +324,4 @@ void JsonReader::scan_word() {
   fail_at(at_, "a word that JSON does not know");
 }
 
-}  // namespace ringscope::viz
+}  // namespace ringscope

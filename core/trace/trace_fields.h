@@ -1,0 +1,231 @@
+// The fields of a trace file: where each stands and what it is called. The writer takes the names
+// from here, and the reader looks them up. TraceFields holds the values of one object of the file
+// and converts them with checks.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/trace/event.h"
+#include "core/trace/json_reader.h"
+
+namespace ringscope {
+
+// The object of the file in which a field stands.
+enum class TracePlace : std::uint8_t {
+  top,
+  distributed,
+  ring,
+  shape,
+  failure,
+  story_step,
+  event,
+  args
+};
+
+// FIELD(place, field, name). The last ones of `event` and `args` are not of our own recordings:
+// metadata's, and those of PyTorch's profiler.
+#define RINGSCOPE_TRACE_FIELDS(FIELD)             \
+  FIELD(top, distributed_info, "distributedInfo") \
+  FIELD(top, ring, "ring")                        \
+  FIELD(top, story, "story")                      \
+  FIELD(top, base_time, "baseTimeNanoseconds")    \
+  FIELD(top, trace_events, "traceEvents")         \
+  FIELD(distributed, backend, "backend")          \
+  FIELD(distributed, own_rank, "rank")            \
+  FIELD(distributed, world_size, "world_size")    \
+  FIELD(ring, schema_version, "schema_version")   \
+  FIELD(ring, partition, "partition")             \
+  FIELD(ring, mask, "mask")                       \
+  FIELD(ring, scheme, "scheme")                   \
+  FIELD(ring, shape, "shape")                     \
+  FIELD(ring, dtype, "dtype")                     \
+  FIELD(ring, kv_buffers, "kv_buffers")           \
+  FIELD(ring, failure, "failure")                 \
+  FIELD(ring, train_step, "train_step")           \
+  FIELD(ring, train_layer, "layer")               \
+  FIELD(ring, train_layers, "layers")             \
+  FIELD(ring, clock_offset_ns, "clock_offset_ns") \
+  FIELD(ring, clock_error_ns, "clock_error_ns")   \
+  FIELD(ring, dropped_events, "dropped_events")   \
+  FIELD(shape, batch, "batch")                    \
+  FIELD(shape, num_heads, "num_heads")            \
+  FIELD(shape, num_heads_kv, "num_heads_kv")      \
+  FIELD(shape, seqlen, "seqlen")                  \
+  FIELD(shape, head_dim, "head_dim")              \
+  FIELD(failure, failure_message, "message")      \
+  FIELD(failure, failure_rank, "rank")            \
+  FIELD(failure, failure_step, "step")            \
+  FIELD(story_step, story_text, "text")           \
+  FIELD(story_step, story_pass, "pass")           \
+  FIELD(story_step, story_step, "step")           \
+  FIELD(story_step, story_rank, "rank")           \
+  FIELD(story_step, story_lane, "lane")           \
+  FIELD(story_step, story_figure, "figure")       \
+  FIELD(event, ph, "ph")                          \
+  FIELD(event, cat, "cat")                        \
+  FIELD(event, name, "name")                      \
+  FIELD(event, pid, "pid")                        \
+  FIELD(event, tid, "tid")                        \
+  FIELD(event, ts, "ts")                          \
+  FIELD(event, dur, "dur")                        \
+  FIELD(event, args, "args")                      \
+  FIELD(event, id, "id")                          \
+  FIELD(event, bp, "bp")                          \
+  FIELD(args, pass, "pass")                       \
+  FIELD(args, step, "step")                       \
+  FIELD(args, kv_owner, "kv_owner")               \
+  FIELD(args, pairs, "pairs")                     \
+  FIELD(args, flops, "flops")                     \
+  FIELD(args, tiles_full, "tiles_full")           \
+  FIELD(args, tiles_partial, "tiles_partial")     \
+  FIELD(args, tiles_skipped, "tiles_skipped")     \
+  FIELD(args, cpu_us, "cpu_us")                   \
+  FIELD(args, payload, "payload")                 \
+  FIELD(args, bytes, "bytes")                     \
+  FIELD(args, src, "src")                         \
+  FIELD(args, dst, "dst")                         \
+  FIELD(args, flow, "flow")                       \
+  FIELD(args, waiting_for, "waiting_for")         \
+  FIELD(args, part, "part")                       \
+  FIELD(args, layer, "layer")                     \
+  FIELD(args, query, "query")                     \
+  FIELD(args, row_max, "row_max")                 \
+  FIELD(args, row_sum, "row_sum")                 \
+  FIELD(args, lse, "lse")                         \
+  FIELD(args, lse_error, "lse_error")             \
+  FIELD(args, given_name, "name")                 \
+  FIELD(args, sort_index, "sort_index")           \
+  FIELD(args, collective, "Collective name")      \
+  FIELD(args, nelems_in, "In msg nelems")         \
+  FIELD(args, nelems_out, "Out msg nelems")       \
+  FIELD(args, value_type, "dtype")                \
+  FIELD(args, src_rank, "Src Rank")               \
+  FIELD(args, dst_rank, "Dst Rank")
+
+enum class Field : std::uint8_t {
+#define RINGSCOPE_ENUMERATOR(place, field, name) field,
+  RINGSCOPE_TRACE_FIELDS(RINGSCOPE_ENUMERATOR) none
+#undef RINGSCOPE_ENUMERATOR
+};
+inline constexpr std::size_t kFieldCount = static_cast<std::size_t>(Field::none);
+
+std::string_view name_of(Field field);
+
+// Return the field of this name in `place`, or Field::none if the reader ignores it.
+Field field_of(TracePlace place, std::string_view name);
+
+// Call f(field, value) for every argument of a slice or sample, in the order of the file. The type
+// of the value says what the file may hold: an int32 is a rank or a step, an int64 counts.
+template <class Event, class F>
+void for_args_of_slice(Event& e, F&& f) {
+  f(Field::pass, e.pass), f(Field::step, e.step), f(Field::kv_owner, e.kv_owner);
+  if (e.lane == Lane::compute) {
+    f(Field::pairs, e.pairs), f(Field::flops, e.flops), f(Field::tiles_full, e.tiles_full);
+    f(Field::tiles_partial, e.tiles_partial), f(Field::tiles_skipped, e.tiles_skipped);
+    f(Field::cpu_us, e.cpu_ns);
+    return;
+  }
+  f(Field::payload, e.payload);
+  if (e.lane == Lane::wait) {
+    f(Field::waiting_for, e.waiting_for);
+  } else {
+    f(Field::bytes, e.bytes), f(Field::src, e.src), f(Field::dst, e.dst), f(Field::flow, e.flow);
+  }
+}
+template <class Sample, class F>
+void for_args_of_sample(Sample& s, F&& f) {
+  f(Field::step, s.step), f(Field::query, s.query), f(Field::row_max, s.row_max);
+  f(Field::row_sum, s.row_sum), f(Field::lse, s.lse), f(Field::lse_error, s.lse_error);
+}
+
+// Return whether the file gives the field in microseconds; we hold it in nanoseconds.
+constexpr bool is_time(Field field) {
+  return field == Field::ts || field == Field::dur || field == Field::cpu_us;
+}
+
+// The largest distance of a time from 0, and the largest duration. With this bound, a begin plus a
+// duration fits in 64 bits, and so does the difference of any two times.
+inline constexpr std::int64_t kMaxTraceNs = 4'500'000'000'000'000'000;
+
+// The values of one object (for the head: of several). Whole numbers and plain times are converted
+// as they come in, and any other value is kept as text.
+class TraceFields {
+ public:
+  void clear() { present_.reset(); }
+  void set(Field field, JsonToken token, std::string_view text, std::uint64_t at);
+  // Say where the object ends: that is the byte which a complaint about a missing field names.
+  void end_at(std::uint64_t end) { end_ = end; }
+  std::uint64_t end() const { return end_; }
+
+  bool has(Field field) const { return present_[static_cast<std::size_t>(field)]; }
+  bool is_string(Field field) const {
+    return has(field) && value(field).token == JsonToken::string;
+  }
+  bool is_object(Field field) const {
+    return has(field) && value(field).token == JsonToken::begin_object;
+  }
+  // Return the field's byte offset, which is meaningful only if the field is there.
+  std::uint64_t at(Field field) const { return value(field).at; }
+  // Return the string, or "" if the value is no string.
+  std::string_view text_or_empty(Field field) const {
+    return is_string(field) ? std::string_view(value(field).text) : std::string_view();
+  }
+
+  // The strict getters throw InputError that names the byte of a missing or wrong value.
+  std::string_view string(Field field) const;
+  std::int64_t integer(Field field, std::int64_t low, std::int64_t high) const;
+  // Return nanoseconds in [low, kMaxTraceNs], from microseconds with at most three decimals.
+  std::int64_t time(Field field, std::int64_t low) const;
+  // Return a number, or the value of one of the strings "inf", "-inf", "nan".
+  float real(Field field) const;
+  // Return the value among `all` whose name_of() is given.
+  template <class T, std::size_t N>
+  T choice(Field field, const T (&all)[N]) const {
+    present(field);
+    const std::string_view given = text_or_empty(field);
+    std::string_view names[N];
+    for (std::size_t i = 0; i < N; ++i) {
+      names[i] = name_of(all[i]);
+      if (given == names[i]) return all[i];
+    }
+    refuse_choice(field, names, N);
+  }
+
+  // The lenient getters take any spelling, also a string, and return none for an absent field.
+  std::optional<std::int64_t> any_integer(Field field) const;
+  // Return nanoseconds. Throw InputError if the value is no time or negative.
+  std::optional<std::int64_t> any_time(Field field) const;
+  // Return the text as the file spells it, also of a number.
+  std::string any_text(Field field) const;
+
+  // Throw InputError if an event that ends at `end_ns` lasts too long.
+  void require_end(std::int64_t end_ns) const;
+
+  // Throw InputError for the field's value. `accepted` says what would have been accepted.
+  [[noreturn]] void refuse(Field field, std::string_view accepted) const;
+
+ private:
+  struct Value {
+    JsonToken token = JsonToken::literal;
+    bool exact = false;  // `number` is the whole value
+    std::int64_t number = 0;
+    std::uint64_t at = 0;
+    std::string text;  // empty for exact numbers
+  };
+  const Value& value(Field field) const { return values_[static_cast<std::size_t>(field)]; }
+  const Value& present(Field field) const;
+  [[noreturn]] void refuse_choice(Field field, const std::string_view* names,
+                                  std::size_t count) const;
+
+  std::bitset<kFieldCount> present_;
+  std::uint64_t end_ = 0;
+  std::array<Value, kFieldCount> values_;
+};
+
+}  // namespace ringscope

@@ -1,0 +1,69 @@
+// Makes the viewer's Trace of one of our recordings, from its file or from memory. Sends are joined
+// to receives by their flow, and a file's flow events must say the same.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/trace/chrome_trace_reader.h"
+#include "viz/model/trace/trace.h"
+#include "viz/model/trace/trace_rows.h"
+
+namespace ringscope::viz {
+
+class RingEvents : public TraceSink {
+ public:
+  RingEvents() = default;
+  // Of these ranks (ascending) alone. Messages may lack an end.
+  RingEvents(const RunInfo& run, const std::vector<int>& ranks);
+
+  // If events were dropped, or if the run failed, messages may lack an end.
+  void begin(const RunInfo& run, const std::vector<std::int64_t>& dropped) override;
+  void slice(int rank, const TraceEvent& event, const TraceFields& fields) override;
+  void span(int rank, const ModelSpan& span, const TraceFields& fields) override;
+  void sample(const SoftmaxSample& sample) override { trace_.samples.push_back(sample); }
+  void flow(const FlowEvent& event) override { flow_events_.push_back(event); }
+
+  // Add a slice or span of the rank at `index`. `flow_at` is the byte that a complaint about the
+  // slice's flow names.
+  void add(std::size_t index, const TraceEvent& event, std::string_view name,
+           std::uint64_t flow_at);
+  void add(std::size_t index, const ModelSpan& span, std::string_view name);
+
+  std::size_t slices() const { return count_; }
+  // Return the trace after all events were added. Throws InputError.
+  Trace finish();
+
+ private:
+  // A MessageEnd is what a send or receive slice says about its message.
+  struct MessageEnd {
+    std::int64_t id = 0;
+    std::uint64_t at = 0;
+    SliceId slice;
+    bool recv = false;
+  };
+
+  void make_rows();
+  void join_messages();
+  void check_flow_events();
+
+  Trace trace_;
+  bool ends_may_lack_ = true;
+  NameTable names_;
+  std::vector<std::vector<Slice>> lanes_;  // [rank][lane]; slice.flow: 1 + index in messages_
+  std::vector<std::vector<Slice>> model_;  // [rank]; empty if no rank has model spans
+  std::vector<MessageEnd> messages_;
+  std::vector<FlowEvent> flow_events_;
+  std::size_t count_ = 0;
+};
+
+// Return the whole recording as a trace called `path`, as the loader would do with its file.
+Trace to_trace(const Recording& recording, std::string path);
+
+// Return a trace of `ranks` (ascending) alone, which keep their names. Messages are joined only
+// between these ranks, so the sample suits the timeline but neither idle times nor balance.
+Trace sample_trace(const Recording& recording, const std::vector<int>& ranks, std::string path);
+
+}  // namespace ringscope::viz
