@@ -1,25 +1,45 @@
-// Parsers for short texts that users write: an enumerator's name, and tables of words.
+// Short texts that users write, read: a name, a number, tables of words. And numbers written for
+// users, with their units.
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "core/base/error.h"
 
 namespace ringscope {
 
+// Return "ring, allgather": the name_of() of every value.
+template <class Values>
+std::string names_of_all(const Values& all) {
+  std::string names;
+  for (const auto& value : all) names += (names.empty() ? "" : ", ") + std::string(name_of(value));
+  return names;
+}
+
 // Return the value among `all` whose name_of() is `text`. Throw an InputError that lists the names.
 template <class E, std::size_t N>
 E parse_name(std::string_view text, const E (&all)[N]) {
-  std::string accepted;
-  for (const E value : all) {
+  for (const E value : all)
     if (text == name_of(value)) return value;
-    accepted += (accepted.empty() ? "" : ", ") + std::string(name_of(value));
-  }
-  throw InputError("'" + std::string(text) + "' given; accepted: " + accepted);
+  throw InputError("'" + std::string(text) + "' given; accepted: " + names_of_all(all));
+}
+
+// Return the number that the whole of `text` spells, or none if it spells none that T holds. A
+// floating-point number may be infinite or NaN.
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
 }
 
 // ---
@@ -29,17 +49,36 @@ E parse_name(std::string_view text, const E (&all)[N]) {
 // such as "file of a topology". Throw an InputError that names `path`.
 std::string read_table(const std::string& path, const std::string& kind);
 
-// Call f(line) for every line of `text`, without its line end.
+// Call f(part) for every part of `text` that ends at `separator` or at the end. A text that ends
+// with `separator` has no empty part after it.
 template <class F>
-void for_each_line(std::string_view text, F&& f) {
+void for_each_part(std::string_view text, char separator, F&& f) {
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::size_t end = std::min(text.find(separator), text.size());
     f(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
 }
 
+// Call f(line) for every line of `text`, without its line end.
+template <class F>
+void for_each_line(std::string_view text, F&& f) {
+  for_each_part(text, '\n', f);
+}
+
 // Return the words of `line` before any '#', split at blanks.
 std::vector<std::string> words_of(std::string_view line);
+
+// ---
+// Numbers for people.
+
+// Return "12.34 ms", in s, ms or us.
+std::string seconds_text(double seconds);
+// Return "12.3 MiB", in powers of 1024, as memory is measured.
+std::string bytes_text(double bytes);
+// Return "1.23 GB", in powers of 1000 from kB to GB, as in data sheets.
+std::string gb_text(double bytes);
+// Return "1 rank", "2 ranks".
+std::string count_text(Index count, std::string_view what);
 
 }  // namespace ringscope

@@ -53,10 +53,6 @@ std::uint8_t sample(const Sampling& sampling, Index vocab, const float* logits,
 
 namespace {
 
-double seconds_since(std::int64_t begin_ns) {
-  return static_cast<double>(monotonic_ns() - begin_ns) * 1e-9;
-}
-
 void require_between(const char* name, Index value, Index least, Index most) {
   if (value < least || value > most)
     throw InputError(fmt::format("{}: {} given, {} to {} accepted", name, value, least, most));

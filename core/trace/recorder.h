@@ -17,6 +17,11 @@ inline std::int64_t monotonic_ns() {
       .count();
 }
 
+// Return the seconds since monotonic_ns() was `begin_ns`.
+inline double seconds_since(std::int64_t begin_ns) {
+  return static_cast<double>(monotonic_ns() - begin_ns) * 1e-9;
+}
+
 // A rank's recorder. Only one thread at a time may use it.
 class Recorder {
  public:
