@@ -15,44 +15,21 @@
 #include <vector>
 
 #include "app/command_line/commands.h"
-#include "app/command_line/ending.h"
-#include "app/command_line/options.h"
 #include "app/process/process_command.h"
 #include "app/report/terminal.h"
 #include "app/run/backend.h"
-#include "app/view/view_command.h"
 
 namespace ringscope {
 namespace {
-
-int dispatch(const Command& command) {
-  if (const auto* help = std::get_if<Help>(&command)) {
-    print_out(help->text);
-    return 0;
-  }
-  if (const auto* groups = std::get_if<GroupsOptions>(&command)) return groups_command(*groups);
-  if (const auto* lesson = std::get_if<LessonOptions>(&command)) return lesson_command(*lesson);
-  if (const auto* plan = std::get_if<PlanOptions>(&command)) return plan_command(*plan);
-  if (const auto* simulate = std::get_if<SimulateOptions>(&command))
-    return simulate_command(*simulate);
-  if (const auto* run = std::get_if<RunOptions>(&command)) return run_command(*run);
-  if (const auto* train = std::get_if<TrainOptions>(&command)) return train_command(*train);
-  if (const auto* generate = std::get_if<GenerateRequest>(&command))
-    return generate_command(*generate);
-  if (const auto* demo = std::get_if<DemoOptions>(&command)) return demo_command(*demo);
-  if (const auto* view = std::get_if<viz::ViewOptions>(&command)) return view_command(*view);
-  return info_command();
-}
 
 int guarded_main(const std::vector<std::string>& arguments) {
   try {
     become_gpu_program(arguments);
     if (asks_for_processes(arguments)) return process_command(arguments);
-    return dispatch(parse_command_line(arguments));
+    return std::visit([](const auto& options) { return carry_out(options); },
+                      parse_command_line(arguments));
   } catch (const std::exception& error) {
-    const Ending ending = ending_of(error);
-    print_error(ending.line);
-    return ending.status;
+    return report_error(error);
   }
 }
 

@@ -1,49 +1,130 @@
-// The entry points of the commands: one function per command runs it, prints its output, and
-// returns the program's exit status. This file does not read the command line, options.h does.
-// Each function throws InputError, RunError and std::bad_alloc.
+// The commands: what each can be asked for, how it declares its flags, and what carries it out.
 #pragma once
 
-#include "app/command_line/options.h"
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "app/command_line/flags.h"
 #include "app/generate/generate_options.h"
-#include "app/groups/groups_options.h"
-#include "app/lesson/lesson_options.h"
 #include "app/plan/plan_options.h"
+#include "app/run/run_options.h"
 #include "app/simulate/simulate_options.h"
 #include "app/train/train_options.h"
+#include "core/base/dtype.h"
+#include "core/model/rank_groups.h"
+#include "viz/window/view.h"
 
 namespace ringscope {
+
+struct DemoOptions {
+  std::string text;  // "": the text that lies beside the program
+  std::string out = "runs/demo";
+  Index seqlen = 8192;
+  bool no_view = false;  // do not open a window, even on a display
+};
+
+struct GroupsOptions {
+  int world_size = 0;  // 0: not given, which is the product of the job's sizes
+  int ranks_a_node = 8;
+  std::optional<int> rank;  // whose groups are listed member by member
+  GroupJob job;             // how the world is split, and what it computes
+  DType dtype = DType::bf16;
+  bool json = false;
+};
+
+struct LessonOptions {
+  std::vector<std::string> words;  // a number; list; glossary and perhaps a term; nothing: list
+
+  bool no_pause = false;
+  bool check = false;                // the learner's exercise instead of the lesson
+  std::optional<std::string> page;   // write Markdown there instead; "-": to stdout
+  std::string out = "runs/lessons";  // folder for recordings
+};
+
+struct InfoOptions {};
+
+// The text of --help or `ringscope help`, which is to be printed.
+struct Help {
+  std::string text;
+};
+
+using Command =
+    std::variant<Help, GroupsOptions, LessonOptions, PlanOptions, RunOptions, DemoOptions,
+                 SimulateOptions, TrainOptions, GenerateRequest, viz::ViewOptions, InfoOptions>;
+
+// Read `arguments` (without the program's name); open no file. Throw InputError naming the flag,
+// the value and what would be accepted, also for flags that contradict each other.
+Command parse_command_line(const std::vector<std::string>& arguments);
+
+// ---
+// Each function adds the flags of a command. It returns what turns them, once they are read, into
+// the command's options, and throws as parse_command_line() does.
+
+using Finish = std::function<Command()>;
+
+Finish declare_demo(CommandFlags& flags);
+Finish declare_generate(CommandFlags& flags);
+Finish declare_groups(CommandFlags& flags);
+Finish declare_lesson(CommandFlags& flags);
+Finish declare_plan(CommandFlags& flags);
+Finish declare_run(CommandFlags& flags);
+Finish declare_simulate(CommandFlags& flags);
+Finish declare_train(CommandFlags& flags);
+Finish declare_view(CommandFlags& flags);
+
+// ---
+// Each function runs a command, prints its output, and returns the program's exit status. It throws
+// InputError, RunError and std::bad_alloc.
+
+// Print the text. Return 0.
+int carry_out(const Help& help);
 
 // Run causal ring attention on a real text, on four ranks in all four partitions. Verify each run
 // against one oracle, record it, and print one table of the differences. Then draw the traces as a
 // picture, and open the viewer if somebody can see it. Return 0, or 1 when a verification failed.
-int demo_command(const DemoOptions& options);
+int carry_out(const DemoOptions& options);
 
 // Continue a text with the model of a checkpoint, with one thread per rank.
-int generate_command(const GenerateRequest& request);
+int carry_out(const GenerateRequest& request);
 
 // Say which ranks work together when heads, rows, layers and batches are split at the same time,
 // where these groups lie, and what they send. Return 0.
-int groups_command(const GroupsOptions& options);
+int carry_out(const GroupsOptions& options);
 
 // Say what this build and this machine can do, and why not the rest. Return 0.
-int info_command();
+int carry_out(const InfoOptions& options);
 
 // Compute by formula what a run will cost on a machine. Return 0 even if the plan can't be carried
 // out, because that is the answer.
-int plan_command(const PlanOptions& options);
+int carry_out(const PlanOptions& options);
 
 // Tell a lesson, list the lessons, show the glossary, or test the learner's version of an exercise.
 // Return 0, or 1 when one of the lesson's checks fails or the exercise is not solved.
-int lesson_command(const LessonOptions& options);
+int carry_out(const LessonOptions& options);
 
 // Train a small language model on a text, with ring attention inside, and one thread per rank.
-int train_command(const TrainOptions& options);
+int carry_out(const TrainOptions& options);
 
 // Run one attention problem on a ring and print the report. Return 0, or 1 when --verify found the
 // numbers wrong.
-int run_command(const RunOptions& options);
+int carry_out(const RunOptions& options);
 
 // Simulate a run on a machine that is not here. Return 0.
-int simulate_command(const SimulateOptions& options);
+int carry_out(const SimulateOptions& options);
+
+// Open the viewer or write a picture. Return 0 when that is done. Throw InputError also in a build
+// without a viewer.
+int carry_out(const viz::ViewOptions& options);
+
+// ---
+// Pages made from the table that reads the command line: a man page, and the scripts with which
+// bash and zsh complete commands, flags and their values.
+
+// Return a page: "man" (troff), "bash", "zsh", or "" for the text of --help. Throw InputError.
+std::string help_page(const std::string& page, const CommandLine& line);
 
 }  // namespace ringscope

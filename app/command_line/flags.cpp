@@ -1,9 +1,9 @@
 #include "app/command_line/flags.h"
 
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace ringscope {
@@ -22,36 +22,24 @@ void refuse_extras(const CLI::App& app, const std::string& command) {
                                command.empty() ? "" : command + " "));
 }
 
-constexpr double kMost = 1e9;
-
-std::optional<double> number_in(const std::string& text) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end || !std::isfinite(value)) return std::nullopt;
-  return value;
-}
-
 }  // namespace
 
-double number_of_flag(const std::string& flag, const std::string& text, Accepted accepted) {
-  const std::optional<double> value = number_in(text);
-  if (value && (accepted == Accepted::above_0  ? *value > 0 && *value <= kMost
-                : accepted == Accepted::from_0 ? *value >= 0 && *value <= kMost
-                                               : *value >= 0 && *value < 1))
+double number_of_flag(const std::string& flag, const std::string& text, const Accepted& accepted) {
+  const auto& [least, most, from_least, to_most, words] = accepted;
+  const std::optional<double> value = parse_number<double>(text);
+  if (value && (*value > least || (from_least && *value == least)) &&
+      (*value < most || (to_most && *value == most)))
     return *value;
-  const char* const words = accepted == Accepted::above_0  ? "a number above 0, up to 1e9"
-                            : accepted == Accepted::from_0 ? "a number from 0 to 1e9"
-                                                           : "a number from 0 to below 1";
   throw InputError(fmt::format("{}: '{}' given; accepted: {}", flag, text, words));
 }
 
-double seconds_of_flag(const std::string& flag, const std::string& text) {
-  const std::optional<double> value = number_in(text);
-  if (value && *value > 0 && *value <= kMost) return *value;
-  throw InputError(
-      fmt::format("{}: '{}' given; accepted: seconds, more than 0, at most {:g}, as in 60 or 0.5",
-                  flag, text, kMost));
+std::optional<std::pair<Index, Index>> sizes_in(const std::string& text) {
+  const std::size_t cross = std::min(text.find('x'), text.size());
+  const auto first = parse_number<Index>(text.substr(0, cross));
+  const auto second =
+      parse_number<Index>(std::string_view(text).substr(std::min(cross + 1, text.size())));
+  if (!first || !second) return std::nullopt;
+  return std::pair{*first, *second};
 }
 
 void contradiction(const std::string& flag, const std::string& why, const std::string& accepted) {
@@ -100,16 +88,15 @@ void CommandFlags::optional_value(const std::string& name, const std::string& ty
       ->expected(0, 1);
 }
 
-void CommandFlags::path(const std::string& name, std::optional<std::string>& target,
-                        const std::string& help) {
-  value(name, "FILE", help, [&target](const std::string& text) { target = text; });
-}
-
-void CommandFlags::size(const std::string& name, std::optional<Index>& target,
-                        const std::string& help) {
-  value(name, "N", help, [&target, name](const std::string& text) {
-    target = integer_of_flag<Index>(name, text, 1, std::numeric_limits<Index>::max());
-  });
+void CommandFlags::one_of(const std::string& name, const std::vector<std::string>& words,
+                          std::optional<std::string>& target, const std::string& help) {
+  value(name, fmt::format("{}", fmt::join(words, "|")), help,
+        [name, words, &target](const std::string& text) {
+          if (std::find(words.begin(), words.end(), text) == words.end())
+            contradiction(name, fmt::format("'{}' given", text),
+                          fmt::format("{}", fmt::join(words, ", ")));
+          target = text;
+        });
 }
 
 void CommandFlags::values(const std::string& name, const std::string& type,

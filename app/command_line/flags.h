@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <functional>
 #include <limits>
 #include <map>
@@ -13,10 +12,12 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/base/math.h"
+#include "core/base/text.h"
 
 namespace CLI {
 class App;
@@ -37,28 +38,56 @@ auto for_flag(const std::string& flag, F&& f) {
   }
 }
 
+// Return f(). Throw its InputError, which names a flag without its dashes, again with them.
+template <class F>
+auto with_dashes(F&& f) {
+  try {
+    return f();
+  } catch (const InputError& error) {
+    throw InputError(std::string("--") + error.what());
+  }
+}
+
 // ---
 // Reading values. Every value is refused in the same way: the message names the flag, the value,
 // and what would be accepted.
 
+// The numbers that a flag takes: from `least` to `most`, and whether these two are among them.
+// `words` say so.
+struct Accepted {
+  double least, most;
+  bool from_least, to_most;
+  const char* words;
+};
+inline constexpr Accepted kAbove0 = {0, 1e9, false, true, "a number above 0, up to 1e9"};
+inline constexpr Accepted kFrom0 = {0, 1e9, true, true, "a number from 0 to 1e9"};
+inline constexpr Accepted kBelow1 = {0, 1, true, false, "a number from 0 to below 1"};
+
+// Return the number in `text`. Throw InputError unless it is accepted; NaN never is.
+double number_of_flag(const std::string& flag, const std::string& text, const Accepted& accepted);
 // Return the integer in `text`. Throw InputError unless it lies in [least, most]. CLI11 does not
 // read numbers here, because it accepts what overflows and does not say what it wanted.
 template <class T>
 T integer_of_flag(const std::string& flag, const std::string& text, T least, T most) {
-  T value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && stop == end && value >= least && value <= most) return value;
+  const std::optional<T> value = parse_number<T>(text);
+  if (value && *value >= least && *value <= most) return *value;
   throw InputError(
       fmt::format("{}: '{}' given; accepted: an integer from {} to {}", flag, text, least, most));
 }
+// Return the two numbers of a text such as "128x64", or none if it is not of this form.
+std::optional<std::pair<Index, Index>> sizes_in(const std::string& text);
 
-// The accepted range of a number that need not be an integer.
-enum class Accepted { above_0, from_0, below_1 };  // (0, 1e9]; [0, 1e9]; [0, 1)
-
-double number_of_flag(const std::string& flag, const std::string& text, Accepted accepted);
-// Return seconds in (0, 1e9], which clocks in nanoseconds can hold.
-double seconds_of_flag(const std::string& flag, const std::string& text);
+// T, or what an optional T holds.
+template <class T>
+struct ValueOf {
+  using Type = T;
+};
+template <class T>
+struct ValueOf<std::optional<T>> {
+  using Type = T;
+};
+template <class T>
+using Value = typename ValueOf<T>::Type;
 
 // Throw InputError "FLAG: WHY; accepted: ..." for flags that don't go together.
 [[noreturn]] void contradiction(const std::string& flag, const std::string& why,
@@ -80,13 +109,34 @@ class CommandFlags {
   // Add a flag whose value may be left out; `read` then takes "".
   void optional_value(const std::string& name, const std::string& type, const std::string& help,
                       std::function<void(const std::string&)> read);
-  void path(const std::string& name, std::optional<std::string>& target, const std::string& help);
-  void size(const std::string& name, std::optional<Index>& target, const std::string& help);
-  // Add a flag that takes an integer from 1.
+  // Add a flag whose value is taken as it is.
   template <class T>
-  void count(const std::string& name, T& target, const std::string& help) {
-    value(name, "N", help, [&target, name](const std::string& text) {
-      target = integer_of_flag<Index>(name, text, 1, Index{std::numeric_limits<int>::max()} + 1);
+  void text(const std::string& name, const std::string& type, T& target, const std::string& help) {
+    value(name, type, help, [&target](const std::string& given) { target = given; });
+  }
+  template <class T>
+  void path(const std::string& name, T& target, const std::string& help) {
+    text(name, "FILE", target, help);
+  }
+  // Add a flag that takes an integer in [least, most].
+  template <class T>
+  void integer(const std::string& name, T& target, const std::string& help, Value<T> least = 1,
+               Value<T> most = std::numeric_limits<Value<T>>::max(),
+               const std::string& type = "N") {
+    value(name, type, help, [&target, name, least, most](const std::string& given) {
+      target = integer_of_flag<Value<T>>(name, given, least, most);
+    });
+  }
+  // Add a flag that takes an integer from 1 to 2^31, the largest of all sizes.
+  void count(const std::string& name, Index& target, const std::string& help) {
+    integer(name, target, help, 1, Index{1} << 31);
+  }
+  // Add a flag that takes a number. The target becomes `unit` times that.
+  template <class T>
+  void number(const std::string& name, T& target, const Accepted& accepted, const std::string& help,
+              double unit = 1, const std::string& type = "X") {
+    value(name, type, help, [&target, name, accepted, unit](const std::string& given) {
+      target = unit * number_of_flag(name, given, accepted);
     });
   }
   // Add a flag that takes a name, which `read` understands.
@@ -105,6 +155,9 @@ class CommandFlags {
       }
     });
   }
+  // Add a flag that takes one of a few words.
+  void one_of(const std::string& name, const std::vector<std::string>& words,
+              std::optional<std::string>& target, const std::string& help);
   // Add a flag that may be given several times and takes all the words up to the next flag.
   void values(const std::string& name, const std::string& type, std::vector<std::string>& target,
               const std::string& help);

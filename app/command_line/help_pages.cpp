@@ -1,4 +1,4 @@
-#include "app/command_line/options.h"
+#include "app/command_line/commands.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,30 +6,34 @@
 #include <algorithm>
 #include <cctype>
 
-#include "app/command_line/ending.h"
+#include "app/report/terminal.h"
 
 namespace ringscope {
 namespace {
 
-// Return the words of a type such as "contiguous|striped|zigzag". Return none where the type stands
-// for a value, such as N or FILE, or where a word has a part to fill in, such as "hybrid:U".
-std::vector<std::string> words_of_type(const std::string& type) {
+// What a flag's value can be, for completion.
+struct Completion {
+  enum class Kind { no_value, words, path, other } kind;
   std::vector<std::string> words;
-  for (std::size_t begin = 0; type.find('|') != std::string::npos && begin <= type.size();) {
-    const std::size_t end = std::min(type.find('|', begin), type.size());
-    words.push_back(type.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  std::erase_if(words, [](const std::string& word) {
-    return std::any_of(word.begin(), word.end(), [](char c) {
-      return std::isupper(static_cast<unsigned char>(c)) != 0 || c == ':' || c == '[';
-    });
-  });
-  return words;
-}
+};
 
-bool takes_path(const std::string& type) {
-  return type.find("FILE") != std::string::npos || type.find("DIR") != std::string::npos;
+// Return the words of a type such as "contiguous|striped|zigzag", but those that have a part to
+// fill in, such as "hybrid:U"; other types stand for values, such as N or FILE.
+Completion completion_of(const std::string& type) {
+  using Kind = Completion::Kind;
+  if (type.empty()) return {Kind::no_value, {}};
+  std::vector<std::string> words;
+  if (type.find('|') != std::string::npos)
+    for_each_part(type, '|', [&](std::string_view word) {
+      if (std::none_of(word.begin(), word.end(), [](char c) {
+            return std::isupper(static_cast<unsigned char>(c)) != 0 || c == ':' || c == '[';
+          }))
+        words.emplace_back(word);
+    });
+  if (!words.empty()) return {Kind::words, words};
+  const bool is_path =
+      type.find("FILE") != std::string::npos || type.find("DIR") != std::string::npos;
+  return {is_path ? Kind::path : Kind::other, {}};
 }
 
 // Escape what troff interprets: backslashes, hyphens, and a dot or apostrophe that begins a line.
@@ -78,14 +82,13 @@ std::string bash_page(const std::vector<DescribedCommand>& commands) {
     for (const DescribedFlag& flag : command.flags) {
       if (!flag.name.starts_with('-')) continue;
       flags += flag.name + " ";
-      const std::vector<std::string> words = words_of_type(flag.type);
-      if (!words.empty())
-        values += fmt::format("    {}:{}) words=\"{}\" ;;\n", command.name, flag.name,
-                              fmt::join(words, " "));
-      else if (takes_path(flag.type))
-        values += fmt::format("    {}:{}) words=FILE ;;\n", command.name, flag.name);
-      else if (!flag.type.empty())
-        values += fmt::format("    {}:{}) words=NONE ;;\n", command.name, flag.name);
+      const auto& [kind, words] = completion_of(flag.type);
+      if (kind == Completion::Kind::no_value) continue;
+      values +=
+          fmt::format("    {}:{}) words={} ;;\n", command.name, flag.name,
+                      kind == Completion::Kind::words ? fmt::format("\"{}\"", fmt::join(words, " "))
+                      : kind == Completion::Kind::path ? "FILE"
+                                                       : "NONE");
     }
     flags += "--help\" ;;\n";
   }
@@ -140,12 +143,12 @@ std::string zsh_page(const std::vector<DescribedCommand>& commands) {
     for (const DescribedFlag& flag : command.flags) {
       if (!flag.name.starts_with('-')) continue;
       cases += fmt::format(" \\\n        '{}[{}]", flag.name, zsh(flag.help));
-      const std::vector<std::string> words = words_of_type(flag.type);
-      if (!words.empty())
+      const auto& [kind, words] = completion_of(flag.type);
+      if (kind == Completion::Kind::words)
         cases += fmt::format(":value:({})", fmt::join(words, " "));
-      else if (takes_path(flag.type))
+      else if (kind == Completion::Kind::path)
         cases += ":file:_files";
-      else if (!flag.type.empty())
+      else if (kind == Completion::Kind::other)
         cases += fmt::format(":{}:", zsh(flag.type));
       cases += "'";
     }
@@ -180,6 +183,11 @@ std::string help_page(const std::string& page, const CommandLine& line) {
   if (page == "bash") return bash_page(line.described());
   if (page == "zsh") return zsh_page(line.described());
   throw InputError(fmt::format("help: '{}' given; accepted: man, bash, zsh", page));
+}
+
+int carry_out(const Help& help) {
+  print_out(help.text);
+  return 0;
 }
 
 }  // namespace ringscope

@@ -22,6 +22,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/program.h"
+#include "core/base/text.h"
 #include "core/run/run.h"
 
 namespace ringscope {
@@ -39,8 +40,8 @@ RunOptions run_options(const DemoOptions& demo, PartitionKind partition) {
   run.heads = kHeads;
   run.head_dim = kHeadDim;
   run.world_size = kWorldSize;
-  run.partition = partition;
-  run.mask = MaskSpec::parse("causal");
+  run.job.partition = partition;
+  run.job.mask = MaskSpec::parse("causal");
   run.trace =
       (std::filesystem::path(demo.out) / (std::string(name_of(partition)) + ".json")).string();
   return run;
@@ -157,9 +158,9 @@ std::string closing_lines(const std::vector<Report>& reports) {
       name_of(worst->config.partition));
   if (kWorldSize > cores())
     text += fmt::format(
-        "Here {} ranks share {} core{}, so busy and waiting times include time without a core; the "
+        "Here {} ranks share {}, so busy and waiting times include time without a core; the "
         "measured ceiling counts processor time.\n",
-        kWorldSize, cores(), cores() == 1 ? "" : "s");
+        kWorldSize, count_text(cores(), "core"));
   return text;
 }
 
@@ -171,7 +172,7 @@ std::string show(const DemoOptions& options) {
                        fmt::join(view.traces, " "), no_viewer);
   const std::string command = fmt::format("{} view {}", own_command(), fmt::join(view.traces, " "));
   view.screenshot = picture_path(options);
-  view_command(view);
+  carry_out(view);
   return fmt::format("All four side by side: {}\nLook closer: {}\n", *view.screenshot, command);
 }
 
@@ -183,7 +184,7 @@ bool somebody_looks(const DemoOptions& options) {
 
 }  // namespace
 
-int demo_command(const DemoOptions& given) {
+int carry_out(const DemoOptions& given) {
   DemoOptions options = given;
   if (options.text.empty()) options.text = own_sources();
   const RunOptions first = run_options(options, kAllPartitions[0]);
@@ -191,10 +192,10 @@ int demo_command(const DemoOptions& given) {
   make_folder(options.out);
   Problem config;
   config.shape = plan.shape;
-  config.mask = first.mask;
+  config.mask = first.job.mask;
   config.world_size = kWorldSize;
   for (const PartitionKind partition : kAllPartitions)
-    check_output_places(run_options(options, partition), plan.files);
+    check_output_places(output_places(run_options(options, partition)), plan.files, false);
   require_writable(picture_path(options));
   require_memory(config, {.verify = true, .keeps_reference = true});
 
@@ -234,12 +235,23 @@ int demo_command(const DemoOptions& given) {
   if (somebody_looks(options)) {
     print_out("The viewer is open; --no-view does without.\n");
     try {
-      view_command(view_options(options));
+      carry_out(view_options(options));
     } catch (const std::exception& error) {
       print_error(error.what());  // the demo itself has succeeded
     }
   }
   return 0;
+}
+
+Finish declare_demo(CommandFlags& flags) {
+  const auto demo = std::make_shared<DemoOptions>();
+  flags.path("--text", demo->text,
+             "the text, at least --seqlen bytes (this program's own sources)");
+  flags.text("--out", "DIR", demo->out,
+             "folder for the traces; made when it is missing (runs/demo)");
+  flags.flag("--no-view", demo->no_view, "don't open the viewer at the end");
+  flags.integer("--seqlen", demo->seqlen, "tokens (8192)");
+  return [demo] { return *demo; };
 }
 
 }  // namespace ringscope

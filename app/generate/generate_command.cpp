@@ -14,15 +14,13 @@
 
 namespace ringscope {
 
-namespace {}  // namespace
-
-int generate_command(const GenerateRequest& request) {
-  const int world_size = request.world_size.value_or(kDefaultWorldSize);
+int carry_out(const GenerateRequest& request) {
+  const int world_size = request.ranks.world_size.value_or(kDefaultWorldSize);
   const GenerateInputs inputs = read_inputs(request, world_size, {});
   if (const std::string remark = remark_on_processes(); !remark.empty()) print_error(remark);
   GenerateOutput output(request, inputs);
-  output.end(generate_on_threads(inputs.checkpoint, {request.partition, world_size}, inputs.options,
-                                 output.on_byte(), output.on_prefill()));
+  output.end(generate_on_threads(inputs.checkpoint, {request.ranks.partition, world_size},
+                                 inputs.options, output.on_byte(), output.on_prefill()));
   return 0;
 }
 
@@ -36,13 +34,13 @@ namespace {
 class GeneratePart : public JobPart {
  public:
   GeneratePart(MpiSession& session, const GenerateRequest& request)
-      : session_(session), line_(session.lifeline()), request_(request) {
+      : JobPart(session), request_(request) {
     inputs_.options = request.options;
   }
 
   // Read the files on rank 0, because no other rank opens any.
   void prepare() override {
-    require_world_size(session_, request_.world_size);
+    require_world_size(session_, request_.ranks.world_size);
     if (is_first()) inputs_ = read_inputs(request_, session_.world_size(), session_.rank());
   }
 
@@ -52,12 +50,12 @@ class GeneratePart : public JobPart {
     inputs_.options.prompt = line_.broadcast(inputs_.options.prompt);
     if (!is_first()) {
       inputs_.checkpoint = checkpoint_from(checkpoint);
-      require_memory_for(inputs_, request_.partition, session_.world_size(), session_.rank());
+      require_memory_for(inputs_, request_.ranks.partition, session_.world_size(), session_.rank());
     }
     agree(line_, {});  // now every rank knows that all have the memory for it
     if (is_first()) output_.emplace(request_, inputs_);
-    generated_ = generate_on_mpi(session_, inputs_.checkpoint, request_.partition, inputs_.options,
-                                 output_ ? output_->on_byte() : OnByte(),
+    generated_ = generate_on_mpi(session_, inputs_.checkpoint, request_.ranks.partition,
+                                 inputs_.options, output_ ? output_->on_byte() : OnByte(),
                                  output_ ? output_->on_prefill() : OnPrefill());
   }
 
@@ -71,10 +69,6 @@ class GeneratePart : public JobPart {
   }
 
  private:
-  bool is_first() const { return session_.rank() == 0; }
-
-  MpiSession& session_;
-  Lifeline& line_;
   const GenerateRequest& request_;
   GenerateInputs inputs_;
   std::optional<GenerateOutput> output_;  // only on rank 0

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "app/run/backend.h"
+#include "app/command_line/option_groups.h"
 #include "core/decode/generate.h"
 
 namespace ringscope {
@@ -13,18 +13,9 @@ struct GenerateRequest {
   std::string checkpoint;                          // a file
   std::optional<std::string> prompt, prompt_file;  // at most one; none: a line's beginning
   GenerateOptions options;                         // without the prompt
-  Backend backend = Backend::cpu;
-  std::optional<int> world_size;  // default 4, or the number of processes started
-  PartitionKind partition = PartitionKind::zigzag;
-  double timeout_s = 60;
+  RankOptions ranks;
   bool json = false;
 };
-
-class CommandFlags;
-
-void add_generate(CommandFlags& flags, GenerateRequest& request);
-// Throw InputError for options that contradict each other.
-void check_generate(const GenerateRequest& request);
 
 // The inputs, read from files.
 struct GenerateInputs {

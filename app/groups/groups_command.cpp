@@ -3,15 +3,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
-#include "app/command_line/flags.h"
-#include "app/groups/groups_options.h"
-#include "app/report/json_writer.h"
+#include "app/command_line/option_groups.h"
+#include "app/report/fields.h"
 #include "app/report/terminal.h"
-#include "app/run/memory.h"
+#include "core/base/text.h"
 #include "core/model/rank_groups.h"
 
 namespace ringscope {
@@ -45,20 +46,24 @@ std::string header_text(const GroupsOptions& options) {
       s.batch, s.num_heads, s.num_heads_kv, s.head_dim, job.width, name_of(options.dtype));
 }
 
-std::string table_text(const GroupsOptions& options, const RankGroups& world) {
-  std::string text =
-      fmt::format("{:<12}{:>8}{:>8}{:>14}{:>14}{:>12}{:>12}  {}\n", "", "groups", "ranks",
-                  "on one node", "across nodes", "sends", "in a step", "what a rank sends");
-  for (const GroupKind& kind : kinds_of(group_traffic(options.job))) {
-    const GroupPlacement lie = placement(world, kind.axes, options.ranks_a_node);
-    text += fmt::format("{:<12}{:>8}{:>8}{:>14}{:>14}", kind.name, lie.inside + lie.crossing,
-                        world.members(0, kind.axes).size(), lie.inside, lie.crossing);
-    if (kind.talk.times > 0)
-      text += fmt::format("{:>12}{:>12}  {}", fmt::format("{:.3g} x", kind.talk.times),
-                          bytes_text(kind.talk.bytes), kind.sends);
-    text += '\n';
+std::vector<Fields> group_fields(const GroupsOptions& options, const RankGroups& world) {
+  std::vector<Fields> groups;
+  for (const auto& [name, axes, sends, talk] : kinds_of(group_traffic(options.job))) {
+    const GroupPlacement lie = placement(world, axes, options.ranks_a_node);
+    const bool talks = talk.times > 0;
+    groups.push_back({{"name", name, "", -12},
+                      {"groups", lie.inside + lie.crossing, "groups", 8},
+                      {"ranks", world.members(0, axes).size(), "ranks", 8},
+                      {"on_one_node", lie.inside, "on one node", 14},
+                      {"across_nodes", lie.crossing, "across nodes", 14},
+                      {"most_nodes", lie.most_nodes},
+                      {"times_a_step", talk.times, "sends", 12,
+                       [&](double times) { return talks ? fmt::format("{:.3g} x", times) : ""; }},
+                      {"bytes_a_step", talk.bytes, "in a step", 12,
+                       [&](double bytes) { return talks ? bytes_text(bytes) : ""; }},
+                      {"", talks ? fmt::format("  {}", sends) : "", "  what a rank sends", 0}});
   }
-  return text;
+  return groups;
 }
 
 std::string rank_text(int rank, const RankGroups& world) {
@@ -77,60 +82,37 @@ std::string groups_text(const GroupsOptions& options, const RankGroups& world) {
   if (options.world_size <= kMostDrawnRanks)
     text += group_drawing(world, options.ranks_a_node) +
             "\nranks with the same letter in a line are a group\n\n";
-  text += table_text(options, world);
+  text += table_text(group_fields(options, world));
   if (options.rank) text += rank_text(*options.rank, world);
   return text;
 }
 
-void put_rank(JsonWriter& json, int rank, const RankGroups& world) {
-  json.key("rank");
-  json.object([&] {
-    json.put("rank", Index{rank});
-    for (const Axis axis : kAllAxes) json.put(name_of(axis), Index{world.indices(rank)[axis]});
-    json.key("members");
-    json.object([&] {
-      for (const GroupKind& kind : kinds_of({}))
-        json.array(kind.name, [&] {
-          for (const int member : world.members(rank, kind.axes)) json.value(Index{member});
-        });
-    });
-  });
+Fields rank_fields(int rank, const RankGroups& world) {
+  Fields fields{{"rank", rank}}, members;
+  for (const Axis axis : kAllAxes) fields.emplace_back(name_of(axis), world.indices(rank)[axis]);
+  for (const GroupKind& kind : kinds_of({}))
+    members.emplace_back(kind.name, world.members(rank, kind.axes));
+  return fields + Fields{{"members", members}};
 }
 
 std::string groups_json(const GroupsOptions& options, const RankGroups& world) {
   const GroupJob& job = options.job;
-  JsonWriter json;
-  json.object([&] {
-    json.put("world_size", Index{options.world_size});
-    for (const Axis axis : kAllAxes) json.put(name_of(axis), Index{job.sizes[axis]});
-    json.put("ranks_a_node", Index{options.ranks_a_node});
-    put_shape(json, job.shape);
-    json.put("layers", job.layers);
-    json.put("width", job.width);
-    json.put("dtype", name_of(options.dtype));
-    json.put("ring_block_bytes", ring_block_bytes(job));
-    json.array("groups", [&] {
-      for (const GroupKind& kind : kinds_of(group_traffic(job)))
-        json.object([&] {
-          const GroupPlacement lie = placement(world, kind.axes, options.ranks_a_node);
-          json.put("name", kind.name);
-          json.put("groups", Index{lie.inside + lie.crossing});
-          json.put("ranks", static_cast<Index>(world.members(0, kind.axes).size()));
-          json.put("on_one_node", Index{lie.inside});
-          json.put("across_nodes", Index{lie.crossing});
-          json.put("most_nodes", Index{lie.most_nodes});
-          json.put("times_a_step", kind.talk.times);
-          json.put("bytes_a_step", kind.talk.bytes);
-        });
-    });
-    if (options.rank) put_rank(json, *options.rank, world);
-  });
-  return json.text() + "\n";
+  Fields fields{{"world_size", options.world_size}};
+  for (const Axis axis : kAllAxes) fields.emplace_back(name_of(axis), job.sizes[axis]);
+  fields = fields + Fields{{"ranks_a_node", options.ranks_a_node},
+                           {"shape", shape_fields(job.shape)},
+                           {"layers", job.layers},
+                           {"width", job.width},
+                           {"dtype", name_of(options.dtype)},
+                           {"ring_block_bytes", ring_block_bytes(job)},
+                           {"groups", group_fields(options, world)}};
+  if (options.rank) fields.emplace_back("rank", rank_fields(*options.rank, world));
+  return json_line(fields);
 }
 
 }  // namespace
 
-int groups_command(const GroupsOptions& options) {
+int carry_out(const GroupsOptions& options) {
   const RankGroups world(options.job.sizes, options.world_size);
   print_out(options.json ? groups_json(options, world) : groups_text(options, world));
   return 0;
@@ -138,75 +120,62 @@ int groups_command(const GroupsOptions& options) {
 
 namespace {
 
-constexpr Index kMostRanks = Index{1} << 16;  // small enough to locate all ranks at once
+constexpr int kMostRanks = 1 << 16;  // few enough to locate all ranks at once
 
-void add_sizes(CommandFlags& flags, GroupsRequest& request) {
-  flags.count("--tensor", request.tensor, "ranks that share the heads of a layer (1)");
-  flags.count("--context", request.context, "ranks that share the rows of a sequence (1)");
-  flags.count("--pipeline", request.pipeline, "stages that share the layers (1)");
-  flags.count("--data", request.data, "replicas, each with sequences of its own (1)");
-  flags.count("--world-size", request.world_size, "ranks: must be the product of these");
-  flags.count("--ranks-a-node", request.ranks_a_node,
-              "consecutive ranks that have fast links to each other (8)");
-  flags.value("--rank", "R", "tell this rank's groups member by member",
-              [&request](const std::string& text) {
-                request.rank = integer_of_flag<Index>("--rank", text, 0, kMostRanks - 1);
-              });
-}
-
-void add_model(CommandFlags& flags, GroupsRequest& request) {
-  flags.count("--seqlen", request.seqlen, "positions of a sequence (32768)");
-  flags.count("--batch", request.batch, "sequences of a replica (1)");
-  flags.count("--heads", request.heads, "query heads (32)");
-  flags.count("--heads-kv", request.heads_kv,
-              "key and value heads, a divisor of the heads (as many)");
-  flags.count("--head-dim", request.head_dim, "values a head (128)");
-  flags.count("--layers", request.layers, "attention layers of all stages (32)");
-  flags.count("--width", request.width, "values of a row between layers (heads x head-dim)");
-  flags.name("--dtype", request.dtype, "f32|bf16|f16",
-             "storage type (bf16); sums of gradients are f32", parse_dtype);
-}
-
-}  // namespace
-
-void add_groups(CommandFlags& flags, GroupsRequest& request) {
-  add_sizes(flags, request);
-  add_model(flags, request);
-  flags.flag("--json", request.json, "print one JSON object");
-}
-
-GroupsOptions checked_groups(const GroupsRequest& request) {
-  const auto rank_count = [](const char* flag, Index value) {
-    return integer_of_flag<int>(flag, std::to_string(value), 1, static_cast<int>(kMostRanks));
-  };
-  GroupsOptions options;
-  options.job.sizes = {
-      {rank_count("--tensor", request.tensor), rank_count("--context", request.context),
-       rank_count("--pipeline", request.pipeline), rank_count("--data", request.data)}};
+// Complete the options. Throw InputError naming the flag or size, the value and what would be
+// accepted: for sizes whose product is not the world, and for heads or layers that can't be split
+// evenly.
+void complete(GroupsOptions& options) {
+  GroupJob& job = options.job;
   // This can't overflow, because each size is at most 2^16.
   Index product = 1;
-  for (const int size : options.job.sizes.numbers) product = min_of(product * size, Index{1} << 40);
+  for (const int size : job.sizes.numbers) product = min_of(product * size, Index{1} << 40);
   if (product > kMostRanks)
     throw InputError(
         fmt::format("tensor x context x pipeline x data: {} ranks given; accepted: up to {}",
                     product, kMostRanks));
-  options.world_size = request.world_size == 0 ? static_cast<int>(product)
-                                               : rank_count("--world-size", request.world_size);
-  const RankGroups checked(options.job.sizes, options.world_size);
-  options.ranks_a_node = static_cast<int>(min_of(request.ranks_a_node, kMostRanks));
-  if (request.rank)
-    options.rank =
-        integer_of_flag<int>("--rank", std::to_string(*request.rank), 0, options.world_size - 1);
-  options.job.shape = {request.batch, request.heads,
-                       request.heads_kv == 0 ? request.heads : request.heads_kv, request.seqlen,
-                       request.head_dim};
-  options.job.width = request.width == 0 ? request.heads * request.head_dim : request.width;
-  options.job.layers = request.layers;
-  options.job.value_bytes = bytes_of(request.dtype);
-  group_traffic(options.job);  // throws for what can't be split
-  options.dtype = request.dtype;
-  options.json = request.json;
-  return options;
+  if (options.world_size == 0) options.world_size = static_cast<int>(product);
+  const RankGroups checked(job.sizes, options.world_size);
+  options.ranks_a_node = std::min(options.ranks_a_node, kMostRanks);
+  if (options.rank)
+    integer_of_flag<int>("--rank", std::to_string(*options.rank), 0, options.world_size - 1);
+  if (job.shape.num_heads_kv == 0) job.shape.num_heads_kv = job.shape.num_heads;
+  if (job.width == 0) job.width = job.shape.num_heads * job.shape.head_dim;
+  job.value_bytes = bytes_of(options.dtype);
+  group_traffic(job);  // throws for what can't be split
+}
+
+}  // namespace
+
+Finish declare_groups(CommandFlags& flags) {
+  const auto options = std::make_shared<GroupsOptions>();
+  GroupJob& job = options->job;
+  job.shape = {.batch = 1, .num_heads = 32, .num_heads_kv = 0, .seqlen = 32768, .head_dim = 128};
+  job.layers = 32;
+  job.width = 0;
+  for (const auto& [flag, axis, help] :
+       {std::tuple{"--tensor", Axis::tensor, "ranks that share the heads of a layer (1)"},
+        {"--context", Axis::context, "ranks that share the rows of a sequence (1)"},
+        {"--pipeline", Axis::pipeline, "stages that share the layers (1)"},
+        {"--data", Axis::data, "replicas, each with sequences of its own (1)"}})
+    flags.integer(flag, job.sizes[axis], help, 1, kMostRanks);
+  flags.integer("--world-size", options->world_size, "ranks: must be the product of these", 1,
+                kMostRanks);
+  flags.integer("--ranks-a-node", options->ranks_a_node,
+                "consecutive ranks that have fast links to each other (8)");
+  flags.integer("--rank", options->rank, "tell this rank's groups member by member", 0,
+                kMostRanks - 1, "R");
+  flags.count("--seqlen", job.shape.seqlen, "positions of a sequence (32768)");
+  flags.count("--batch", job.shape.batch, "sequences of a replica (1)");
+  add_heads(flags, job.shape);
+  flags.count("--layers", job.layers, "attention layers of all stages (32)");
+  flags.count("--width", job.width, "values of a row between layers (heads x head-dim)");
+  add_dtype(flags, options->dtype, "storage type (bf16); sums of gradients are f32");
+  flags.flag("--json", options->json, "print one JSON object");
+  return [options] {
+    complete(*options);
+    return *options;
+  };
 }
 
 }  // namespace ringscope

@@ -4,13 +4,13 @@
 
 #include <string>
 
-#include "app/command_line/ending.h"
+#include "app/report/fields.h"
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
 #include "app/run/backend.h"
-#include "app/run/memory.h"
 #include "app/view/view_command.h"
 #include "core/attention/tile_product.h"
+#include "core/base/text.h"
 
 namespace ringscope {
 namespace {
@@ -44,13 +44,13 @@ std::string build_type() {
   return text;
 }
 
-std::string line(const char* what, const std::string& value) {
-  return fmt::format("{:<14}{}\n", what, value);
+std::string line(std::string_view what, std::string_view value) {
+  return labelled_line(14, what, value);
 }
 
 }  // namespace
 
-int info_command() {
+int carry_out(const InfoOptions&) {
   const MemoryLimit memory = available_memory();
   std::string text;
   text += line("version", version_text());
@@ -61,7 +61,7 @@ int info_command() {
   text += line("cores", std::to_string(cores()));
   text += line("memory", fmt::format("{} {}", bytes_text(memory.bytes), memory.source));
   for (const Backend backend : kAllBackends)
-    text += line(fmt::format("backend {}", name_of(backend)).c_str(), availability(backend));
+    text += line(fmt::format("backend {}", name_of(backend)), availability(backend));
   text += line("dtypes", "f32, bf16, f16 stored; f32 computed with");
   const std::string no_viewer = why_no_viewer();
   if (!no_viewer.empty()) {

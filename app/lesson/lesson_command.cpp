@@ -2,6 +2,7 @@
 // solution of an exercise.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -15,7 +16,6 @@
 #include <filesystem>
 
 #include "app/command_line/commands.h"
-#include "app/lesson/lesson_options.h"
 #include "app/report/terminal.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -28,27 +28,98 @@
 
 namespace ringscope {
 
-// The terminal that the program was started in, through the interface that lessons use.
+namespace {
 
+// Return the terminal's size, or 80 x 24 if there is no terminal.
+winsize size_of_terminal() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
+  if (size.ws_row == 0) size.ws_row = 24;
+  return size;
+}
+
+bool is_set(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+// Read one byte from stdin. Return none at its end.
+std::optional<char> read_byte() {
+  char byte = 0;
+  for (;;) {
+    const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
+    if (count == 1) return byte;
+    if (count == 0 || errno != EINTR) return std::nullopt;
+  }
+}
+
+// Deliver keys one by one and without echo while this object lives. Ctrl-C is delivered as a key
+// too, so that no way out leaves the terminal in this mode.
+class KeyByKey {
+ public:
+  KeyByKey() : good_(::tcgetattr(STDIN_FILENO, &before_) == 0) {
+    if (!good_) return;
+    termios raw = before_;
+    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
+    raw.c_cc[VMIN] = 1;
+    raw.c_cc[VTIME] = 0;
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+  }
+  ~KeyByKey() {
+    if (good_) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+  }
+  KeyByKey(const KeyByKey&) = delete;
+  KeyByKey& operator=(const KeyByKey&) = delete;
+
+ private:
+  termios before_{};
+  bool good_;
+};
+
+// The terminal that the program was started in, through the interface that lessons use.
 class TerminalConsole : public lessons::Console {
  public:
   // If `pauses`, wait for keys and answers, but only if both stdin and stdout are a terminal.
-  explicit TerminalConsole(bool pauses);
+  explicit TerminalConsole(bool pauses) {
+    const bool at_terminal = ::isatty(STDOUT_FILENO) == 1;
+    const char* const term = std::getenv("TERM");
+    colour_ =
+        at_terminal && !is_set("NO_COLOR") && term != nullptr && std::string_view(term) != "dumb";
+    somebody_reads_ = pauses && at_terminal && ::isatty(STDIN_FILENO) == 1;
+  }
 
-  void write(std::string_view text) override;  // throws RunError
-  int width() const override;
-  int height() const override;
+  void write(std::string_view text) override { print_out(text); }  // throws RunError
+  int width() const override { return size_of_terminal().ws_col; }
+  int height() const override { return size_of_terminal().ws_row; }
   bool colour() const override { return colour_; }
   bool somebody_reads() const override { return somebody_reads_; }
-  bool wait_for_key() override;
-  std::optional<std::string> read_line() override;
+
+  bool wait_for_key() override {
+    // A Ctrl-D pressed before this mode began reads as a zero.
+    constexpr char kCtrlC = 3, kCtrlD = 4, kEarlyCtrlD = 0;
+    const KeyByKey keys;
+    for (;;) {
+      const std::optional<char> key = read_byte();
+      if (!key || *key == 'q' || *key == 'Q' || *key == kCtrlC) return false;
+      if (*key == kCtrlD || *key == kEarlyCtrlD) return false;
+      if (*key == ' ' || *key == '\n' || *key == '\r') return true;
+    }
+  }
+
+  std::optional<std::string> read_line() override {
+    std::string line;
+    for (;;) {
+      const std::optional<char> byte = read_byte();
+      if (!byte) return line.empty() ? std::nullopt : std::optional(line);
+      if (*byte == '\n') return line;
+      line += *byte;
+    }
+  }
 
  private:
   bool colour_;
   bool somebody_reads_;
 };
-
-namespace {
 
 using lessons::Lesson;
 
@@ -81,14 +152,13 @@ void show_glossary(const std::vector<std::string>& words) {
     for (const lessons::Entry& entry : lessons::glossary()) show_entry(console, entry);
     return;
   }
-  std::string term = words[1];
-  for (std::size_t i = 2; i < words.size(); ++i) term += " " + words[i];
+  const std::string term = fmt::format("{}", fmt::join(words.begin() + 1, words.end(), " "));
   const lessons::Entry* const entry = lessons::find_entry(term);
   if (entry == nullptr) {
-    std::string known;
-    for (const lessons::Entry& each : lessons::glossary())
-      known += (known.empty() ? "" : ", ") + each.term;
-    throw InputError(fmt::format("lesson glossary: '{}' given; accepted: {}", term, known));
+    std::vector<std::string> known;
+    for (const lessons::Entry& each : lessons::glossary()) known.push_back(each.term);
+    contradiction("lesson glossary", fmt::format("'{}' given", term),
+                  fmt::format("{}", fmt::join(known, ", ")));
   }
   show_entry(console, *entry);
 }
@@ -148,9 +218,35 @@ int check_exercise(const Lesson& lesson) {
   return 1;
 }
 
+// Return the lesson's number, or none for list and glossary. Throw InputError for any other word.
+std::optional<int> lesson_number(const LessonOptions& lesson) {
+  if (lesson.words.empty() || lesson.words[0] == "list" || lesson.words[0] == "glossary")
+    return std::nullopt;
+  const std::optional<int> number = parse_number<int>(lesson.words[0]);
+  if (!number)
+    throw InputError(fmt::format(
+        "lesson '{}' given; accepted: a number of ringscope lesson list, list, glossary",
+        lesson.words[0]));
+  return number;
+}
+
+// Throw InputError for options that contradict each other.
+void check(const LessonOptions& lesson) {
+  const bool is_glossary = !lesson.words.empty() && lesson.words[0] == "glossary";
+  const bool is_lesson = lesson_number(lesson).has_value();
+  if (lesson.words.size() > 1 && !is_glossary)
+    contradiction("lesson", fmt::format("'{}' given after '{}'", lesson.words[1], lesson.words[0]),
+                  "one lesson at a time");
+  if (lesson.check && !is_lesson)
+    contradiction("--check", "given without a lesson", "lesson N --check");
+  if (lesson.check && lesson.page) contradiction("--check", "given beside --page", "one of them");
+  if (lesson.page && lesson.words.size() > 1)
+    contradiction("--page", "given beside a term", "lesson glossary --page FILE");
+}
+
 }  // namespace
 
-int lesson_command(const LessonOptions& options) {
+int carry_out(const LessonOptions& options) {
   const std::optional<int> number = lesson_number(options);
   if (!number) {
     const bool is_glossary = !options.words.empty() && options.words[0] == "glossary";
@@ -172,90 +268,18 @@ int lesson_command(const LessonOptions& options) {
   return 1;
 }
 
-namespace {
-
-// Return the terminal's size, or 80 x 24 if there is no terminal.
-winsize size_of_terminal() {
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
-  if (size.ws_row == 0) size.ws_row = 24;
-  return size;
-}
-
-bool is_set(const char* variable) {
-  const char* const value = std::getenv(variable);
-  return value != nullptr && *value != '\0';
-}
-
-// Read one byte from stdin. Return none at its end.
-std::optional<char> read_byte() {
-  char byte = 0;
-  for (;;) {
-    const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
-    if (count == 1) return byte;
-    if (count == 0 || errno != EINTR) return std::nullopt;
-  }
-}
-
-// Deliver keys one by one and without echo while this object lives. Ctrl-C is delivered as a key
-// too, so that no way out leaves the terminal in this mode.
-class KeyByKey {
- public:
-  KeyByKey() : good_(::tcgetattr(STDIN_FILENO, &before_) == 0) {
-    if (!good_) return;
-    termios raw = before_;
-    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
-    raw.c_cc[VMIN] = 1;
-    raw.c_cc[VTIME] = 0;
-    ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-  }
-  ~KeyByKey() {
-    if (good_) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
-  }
-  KeyByKey(const KeyByKey&) = delete;
-  KeyByKey& operator=(const KeyByKey&) = delete;
-
- private:
-  termios before_{};
-  bool good_;
-};
-
-}  // namespace
-
-TerminalConsole::TerminalConsole(bool pauses) {
-  const bool at_terminal = ::isatty(STDOUT_FILENO) == 1;
-  const char* const term = std::getenv("TERM");
-  colour_ =
-      at_terminal && !is_set("NO_COLOR") && term != nullptr && std::string_view(term) != "dumb";
-  somebody_reads_ = pauses && at_terminal && ::isatty(STDIN_FILENO) == 1;
-}
-
-void TerminalConsole::write(std::string_view text) { print_out(text); }
-
-int TerminalConsole::width() const { return size_of_terminal().ws_col; }
-
-int TerminalConsole::height() const { return size_of_terminal().ws_row; }
-
-bool TerminalConsole::wait_for_key() {
-  // A Ctrl-D pressed before this mode began reads as a zero.
-  constexpr char kCtrlC = 3, kCtrlD = 4, kEarlyCtrlD = 0;
-  const KeyByKey keys;
-  for (;;) {
-    const std::optional<char> key = read_byte();
-    if (!key || *key == 'q' || *key == 'Q' || *key == kCtrlC) return false;
-    if (*key == kCtrlD || *key == kEarlyCtrlD) return false;
-    if (*key == ' ' || *key == '\n' || *key == '\r') return true;
-  }
-}
-
-std::optional<std::string> TerminalConsole::read_line() {
-  std::string line;
-  for (;;) {
-    const std::optional<char> byte = read_byte();
-    if (!byte) return line.empty() ? std::nullopt : std::optional(line);
-    if (*byte == '\n') return line;
-    line += *byte;
-  }
+Finish declare_lesson(CommandFlags& flags) {
+  const auto lesson = std::make_shared<LessonOptions>();
+  flags.words("WHAT", lesson->words,
+              "a lesson's number; list (the default); or glossary, and perhaps a term");
+  flags.flag("--no-pause", lesson->no_pause, "tell all of it at once and ask nothing");
+  flags.flag("--check", lesson->check, "build and test your version of the lesson's exercise");
+  flags.path("--page", lesson->page, "write it as a page of Markdown; -: to stdout");
+  flags.text("--out", "DIR", lesson->out, "folder for recordings (runs/lessons)");
+  return [lesson] {
+    check(*lesson);
+    return *lesson;
+  };
 }
 
 }  // namespace ringscope

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/plan/plan_options.h"
+#include "app/report/fields.h"
 #include "core/cost/amounts.h"
 #include "core/cost/choices.h"
 #include "core/cost/hardware.h"
@@ -14,8 +15,6 @@
 #include "core/sim/search/searched.h"
 
 namespace ringscope {
-
-class JsonWriter;
 
 // Whether compute hides the hops on a ring of the plan's partition, in one pass.
 struct Overlap {
@@ -78,7 +77,16 @@ SearchedRings search_rings(const PlanOptions& options, const Rates& rates);
 Choice choice_of(const SearchedRings& searched, const PlanOptions& options, double memory_bytes);
 std::string searched_text(const SearchedRings& searched);
 std::string searched_explanation(const SearchedRings& searched);
-void put_searched(JsonWriter& json, const SearchedRings& searched);
+Fields searched_fields(const SearchedRings& searched);
+
+// Return a time, all of it and in parts.
+Fields time_fields(double total, double compute, double imbalance, double exposed);
+inline Fields time_fields(const PassTime& pass) {
+  return time_fields(pass.total(), pass.compute, pass.imbalance, pass.exposed);
+}
+inline Fields time_fields(const LayerTime& layer) {
+  return time_fields(layer.total(), layer.compute(), layer.imbalance(), layer.exposed());
+}
 
 // Measure this machine.
 ModelPlan measured_model(const Problem& job, const ModelSizes& sizes);
@@ -87,7 +95,7 @@ StepTime step_time(const Plan& plan);
 // These require a plan with a model.
 std::string model_text(const Plan& plan);
 std::string model_explanation(const Plan& plan);
-void put_model(JsonWriter& json, const Plan& plan);
+Fields model_fields(const Plan& plan);
 
 // Throw InputError for unknown hardware or a bad table. With --measure this takes about 2 s.
 Plan make_plan(const PlanOptions& options);
@@ -95,13 +103,14 @@ Plan make_plan(const PlanOptions& options);
 // Return text for people that ends with a newline.
 std::string plan_text(const Plan& plan);
 
+// Return an entry of the explanation: a number's formula, the formula with numbers, its source.
+std::string entry(std::string_view name, std::string_view formula, std::string_view numbers,
+                  std::string_view source);
+
 // Explain every number of plan_text, line by line; the text ends with a newline.
 std::string plan_explanation(const Plan& plan);
 
 // Return one JSON object and a newline.
 std::string plan_json(const Plan& plan);
-
-// Return "1.23 GB", where 1 GB is 10^9 bytes as in data sheets.
-std::string gb_text(double bytes);
 
 }  // namespace ringscope

@@ -33,9 +33,9 @@ void measure_machine(Plan& plan) {
   const double share_of_core = static_cast<double>(busy) / job.world_size;
   plan.rates.forward_flops *= share_of_core;
   plan.rates.backward_flops *= share_of_core;
-  plan.gpu.name = "this machine's cores";
+  plan.gpu.name = kMeasuredGpu;
   plan.gpu.memory_bytes = static_cast<double>(available_memory().bytes) / job.world_size;
-  plan.link.name = "copying between threads";
+  plan.link.name = kMeasuredLink;
   plan.link.bytes_per_s = plan.rates.bytes_per_s;
   plan.link.latency_s = plan.rates.latency_s;
   if (const auto& model = plan.options.model) plan.model = measured_model(job, *model);
@@ -103,7 +103,7 @@ Plan make_plan(const PlanOptions& options) {
   return plan;
 }
 
-int plan_command(const PlanOptions& options) {
+int carry_out(const PlanOptions& options) {
   const Plan plan = make_plan(options);
   if (options.json) {
     print_out(plan_json(plan));

@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "app/plan/plan.h"
-#include "app/report/json_writer.h"
 #include "app/report/machine.h"
-#include "app/run/report.h"
+#include "core/base/text.h"
 #include "core/cost/measure.h"
 #include "core/model/measure_model.h"
 #include "core/sim/simulate.h"
@@ -40,10 +39,6 @@ double tokens_of(const Plan& plan) {
 double weights_of(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   return model_weights(job.shape, plan.model->sizes, job.layers);
-}
-
-std::string sizes_text(const ModelSizes& sizes) {
-  return fmt::format("width {}, hidden {}, vocab {}", sizes.width, sizes.hidden, sizes.vocab);
 }
 
 // Return whether attention's time is simulated from its tiles, rows and hops, as `simulate
@@ -81,14 +76,7 @@ ModelPlan measured_model(const Problem& job, const ModelSizes& sizes) {
     value->backward /= share_of_core;
   }
   figures.update_s /= share_of_core;
-  const double block_bytes = 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
-  CpuFigures kernels =
-      measure_cpu({.head_dim = job.shape.head_dim,
-                   .dtype = job.dtype,
-                   .backward = job.backward,
-                   .threads = std::min(2 * cores(), job.world_size),
-                   .world_size = std::min(job.world_size, 8),
-                   .block_bytes = static_cast<Index>(std::min(block_bytes, 8.0 * (1 << 20)))});
+  CpuFigures kernels = measured_kernels(job, job.world_size);
   kernels.start_s = 0;  // a rank's thread lasts for all layers
   return {sizes, figures, kernels, {}};
 }
@@ -103,21 +91,25 @@ StepTime step_time(const Plan& plan) {
 std::string model_text(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   const StepTime& step = plan.model->step;
-  const auto layers = static_cast<double>(step.layers);
-  std::string text = fmt::format(
-      "{:<20}{}, {} layer{}; {:.6g} weights\n"
-      "{:<20}{:>12}{:>12}{:>12}\n",
-      "model", sizes_text(plan.model->sizes), job.layers, job.layers == 1 ? "" : "s",
-      weights_of(plan), job.backward ? "time of a step" : "time of a pass", "in all", "a layer",
-      "share");
-  for (const Part& part : parts_of(step)) {
-    if (part.seconds == 0) continue;
-    text += fmt::format("  {:<18}{:>13}{:>12}{:>10.1f} %\n", part.name, seconds_text(part.seconds),
-                        part.of_layers ? seconds_text(part.seconds / layers) : "",
-                        100 * part.seconds / step.total());
-  }
-  return text + fmt::format("  {:<18}{:>13}{:>12}\n", "all of it", seconds_text(step.total()),
-                            seconds_text(step.layer()));
+  const ModelSizes& sizes = plan.model->sizes;
+  std::string text = labelled_line(
+      20, "model",
+      fmt::format("width {}, hidden {}, vocab {}, {}; {:.6g} weights", sizes.width, sizes.hidden,
+                  sizes.vocab, count_text(job.layers, "layer"), weights_of(plan)));
+  text +=
+      fmt::format("{:<20}{:>12}{:>12}{:>12}\n", job.backward ? "time of a step" : "time of a pass",
+                  "in all", "a layer", "share");
+  const auto row = [&](const char* name, double seconds, const std::string& layer,
+                       const std::string& share) {
+    text += fmt::format("  {:<18}{:>13}{:>12}{}\n", name, seconds_text(seconds), layer, share);
+  };
+  for (const Part& part : parts_of(step))
+    if (part.seconds != 0)
+      row(part.name, part.seconds,
+          part.of_layers ? seconds_text(part.seconds / static_cast<double>(step.layers)) : "",
+          fmt::format("{:>12}", percent_text(part.seconds / step.total())));
+  row("all of it", step.total(), seconds_text(step.layer()), "");
+  return text;
 }
 
 std::string model_explanation(const Plan& plan) {
@@ -131,75 +123,70 @@ std::string model_explanation(const Plan& plan) {
       "model: T = b c rows of a rank = {:.0f}, W width, F hidden, V vocab; {}\n", tokens,
       job.backward ? "backward each product costs two, dx = dy w^T and dw = x^T dy"
                    : "the forward pass only");
-  const auto entry = [&text](const char* name, const std::string& formula,
-                             const std::string& numbers, const char* source) {
-    text += fmt::format("{:<18}= {}\n{:<18}= {}   [{}]\n", name, formula, "", numbers, source);
+  const auto add = [&text](std::string_view name, std::string_view formula,
+                           std::string_view numbers, std::string_view source) {
+    text += entry(name, formula, numbers, source);
   };
-  entry("attention",
-        is_simulated(plan) ? "a layer of `simulate --measure`, by tiles, rows and hops"
-                           : "time above",
-        fmt::format("{} a layer", seconds_text(plan.model->step.attention /
-                                               static_cast<double>(plan.model->step.layers))),
-        is_simulated(plan) ? "measured now; short blocks cost more than their FLOPs" : "as above");
-  entry("F of products",
-        measured ? "FLOPs of this model's products / time" : "peak x forward_share",
-        fmt::format("{:.4g} FLOP/s", figures.product_flops),
-        measured ? "measured now" : "table of hardware; as attention's forward pass");
-  entry("projections", "2 T W d (2H + 2G) a layer forward, of Q, K, V and the output",
-        fmt::format("2 x {:.0f} x {} x {} x {} = {:.6g}", tokens, sizes.width, s.head_dim,
-                    2 * (s.num_heads + s.num_heads_kv), projection_flops(s, sizes, tokens)),
-        "two FLOPs a multiply-add: S0, Arithmetic Complexity");
-  entry("MLP", "2 T W 3F a layer forward, gate, up and down",
-        fmt::format("2 x {:.0f} x {} x {} = {:.6g}", tokens, sizes.width, 3 * sizes.hidden,
-                    mlp_flops(sizes, tokens)),
-        "S1 part one 2.2: rows by themselves, nothing is sent");
-  entry("head", "2 T W V forward",
-        fmt::format("2 x {:.0f} x {} x {} = {:.6g}", tokens, sizes.width, sizes.vocab,
-                    head_flops(sizes, tokens)),
-        "once a step; its matrix is the embedding");
+  add("attention",
+      is_simulated(plan) ? "a layer of `simulate --measure`, by tiles, rows and hops"
+                         : "time above",
+      fmt::format("{} a layer", seconds_text(plan.model->step.attention /
+                                             static_cast<double>(plan.model->step.layers))),
+      is_simulated(plan) ? "measured now; short blocks cost more than their FLOPs" : "as above");
+  add("F of products", measured ? "FLOPs of this model's products / time" : "peak x forward_share",
+      fmt::format("{:.4g} FLOP/s", figures.product_flops),
+      measured ? "measured now" : "table of hardware; as attention's forward pass");
+  add("projections", "2 T W d (2H + 2G) a layer forward, of Q, K, V and the output",
+      fmt::format("2 x {:.0f} x {} x {} x {} = {:.6g}", tokens, sizes.width, s.head_dim,
+                  2 * (s.num_heads + s.num_heads_kv), projection_flops(s, sizes, tokens)),
+      "two FLOPs a multiply-add: S0, Arithmetic Complexity");
+  add("MLP", "2 T W 3F a layer forward, gate, up and down",
+      fmt::format("2 x {:.0f} x {} x {} = {:.6g}", tokens, sizes.width, 3 * sizes.hidden,
+                  mlp_flops(sizes, tokens)),
+      "S1 part one 2.2: rows by themselves, nothing is sent");
+  add("head", "2 T W V forward",
+      fmt::format("2 x {:.0f} x {} x {} = {:.6g}", tokens, sizes.width, sizes.vocab,
+                  head_flops(sizes, tokens)),
+      "once a step; its matrix is the embedding");
   const auto value = [&](const char* name, const char* formula, const ValueSeconds& seconds) {
-    entry(name, formula,
-          fmt::format("{:.3g} s forward, {:.3g} s backward a value", seconds.forward,
-                      seconds.backward),
-          measured ? "measured now" : "bytes read and written / memory_gb_per_s");
+    add(name, formula,
+        fmt::format("{:.3g} s forward, {:.3g} s backward a value", seconds.forward,
+                    seconds.backward),
+        measured ? "measured now" : "bytes read and written / memory_gb_per_s");
   };
   value("norms", "2 T W values a layer, T W before the head", figures.norm);
   value("gates", "T F values a layer", figures.gate);
   value("heads", "T (2H + 2G) d values a layer, turned and brought in order", figures.heads);
   value("loss", "T V values", figures.loss);
   if (!job.backward) return text;
-  entry("weights", "V W + W + L (W d (2H + 2G) + 3 W F + 2 W)",
-        fmt::format("{:.6g}, AdamW {:.3g} s each", weights_of(plan), figures.update_s),
-        "every rank holds and updates all of them");
-  entry("gradients", "2 (N-1)/N of 4 bytes a weight / B + 2 (N-1) messages",
-        fmt::format("{:.6g} bytes sent by a rank, {}",
-                    reduction_bytes(weights_of(plan), job.world_size),
-                    seconds_text(plan.model->step.reduction)),
-        "S1 part one 2.3: an all-reduce over the context group; nothing hides it");
+  add("weights", "V W + W + L (W d (2H + 2G) + 3 W F + 2 W)",
+      fmt::format("{:.6g}, AdamW {:.3g} s each", weights_of(plan), figures.update_s),
+      "every rank holds and updates all of them");
+  add("gradients", "2 (N-1)/N of 4 bytes a weight / B + 2 (N-1) messages",
+      fmt::format("{:.6g} bytes sent by a rank, {}",
+                  reduction_bytes(weights_of(plan), job.world_size),
+                  seconds_text(plan.model->step.reduction)),
+      "S1 part one 2.3: an all-reduce over the context group; nothing hides it");
   return text;
 }
 
-void put_model(JsonWriter& json, const Plan& plan) {
+Fields model_fields(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   const ModelSizes& sizes = plan.model->sizes;
-  const ModelFigures& figures = plan.model->figures;
   const StepTime& step = plan.model->step;
-  json.key("model");
-  json.object([&] {
-    json.put("width", sizes.width);
-    json.put("hidden", sizes.hidden);
-    json.put("vocab", sizes.vocab);
-    json.put("layers", job.layers);
-    json.put("weights", weights_of(plan));
-    json.put("product_flops", figures.product_flops);
-    json.put("projection_flops", projection_flops(job.shape, sizes, tokens_of(plan)));
-    json.put("mlp_flops", mlp_flops(sizes, tokens_of(plan)));
-    json.put("head_flops", head_flops(sizes, tokens_of(plan)));
-    for (const Part& part : parts_of(step)) json.put(part.key, part.seconds);
-    json.put("layer_s", step.layer());
-    json.put("total_s", step.total());
-    json.put("attention_share", step.attention_share());
-  });
+  Fields fields{{"width", sizes.width},
+                {"hidden", sizes.hidden},
+                {"vocab", sizes.vocab},
+                {"layers", job.layers},
+                {"weights", weights_of(plan)},
+                {"product_flops", plan.model->figures.product_flops},
+                {"projection_flops", projection_flops(job.shape, sizes, tokens_of(plan))},
+                {"mlp_flops", mlp_flops(sizes, tokens_of(plan))},
+                {"head_flops", head_flops(sizes, tokens_of(plan))}};
+  for (const Part& part : parts_of(step)) fields.emplace_back(part.key, part.seconds);
+  return fields + Fields{{"layer_s", step.layer()},
+                         {"total_s", step.total()},
+                         {"attention_share", step.attention_share()}};
 }
 
 }  // namespace ringscope

@@ -6,21 +6,28 @@
 #include <string_view>
 
 #include "app/plan/plan.h"
-#include "app/report/json_writer.h"
-#include "app/run/report.h"
+#include "app/report/fields.h"
+#include "core/base/text.h"
 #include "core/cost/amounts.h"
 #include "core/cost/time.h"
 #include "core/sim/scenario.h"
 
 namespace ringscope {
 
+Fields time_fields(double total, double compute, double imbalance, double exposed) {
+  return {{"total_s", total, "in all", 12, seconds_text},
+          {"compute_s", compute, "compute", 12, seconds_text},
+          {"imbalance_s", imbalance, "imbalance", 12, seconds_text},
+          {"exposed_s", exposed, "exposed", 12, seconds_text}};
+}
+
 // ---
 // The plan as text: what was asked, feasibility, memory, threshold, time, choices, limits.
 
 namespace {
 
-std::string plan_line(const std::string& what, const std::string& value) {
-  return fmt::format("{:<20}{}\n", what, value);
+std::string plan_line(std::string_view what, std::string_view value) {
+  return labelled_line(20, what, value);
 }
 
 // Return the name of the chosen way.
@@ -33,17 +40,10 @@ std::string way_text(const Plan& plan) {
 
 std::string header_text(const Plan& plan) {
   const Problem& job = plan.chosen.job;
-  const AttentionShape& s = job.shape;
-  return fmt::format(
-      "{} tokens x {} batch, {} heads ({} kv), head_dim {}, {}, mask {}, {}\n"
-      "{} rank{} of {}: {:.4g} TFLOP/s{}, {}; {}: {:.4g} GB/s one way\n\n",
-      s.seqlen, s.batch, s.num_heads, s.num_heads_kv, s.head_dim, name_of(job.dtype),
-      job.mask.name(), job.backward ? "forward and backward" : "forward", job.world_size,
-      job.world_size == 1 ? "" : "s", plan.gpu.name, plan.rates.forward_flops / 1e12,
-      job.backward
-          ? fmt::format(" forward, {:.4g} TFLOP/s backward", plan.rates.backward_flops / 1e12)
-          : "",
-      gb_text(plan.gpu.memory_bytes), plan.link.name, plan.rates.bytes_per_s / 1e9);
+  return fmt::format("{}\n{} of {}: {}, {}; {}: {:.4g} GB/s one way\n\n", problem_text(job),
+                     count_text(job.world_size, "rank"), plan.gpu.name,
+                     flops_text(plan.rates, job.backward), gb_text(plan.gpu.memory_bytes),
+                     plan.link.name, plan.rates.bytes_per_s / 1e9);
 }
 
 std::string feasible_text(const Plan& plan) {
@@ -77,18 +77,15 @@ std::string threshold_text(const Plan& plan) {
   return text;
 }
 
+Fields pass_fields(const char* name, const PassTime& pass) {
+  return Fields{{"", fmt::format("  {}", name), "time of a layer", -20}} + time_fields(pass);
+}
+
 std::string time_text(const Plan& plan) {
   const LayerTime& time = plan.chosen.time;
-  std::string text = fmt::format("{:<20}{:>12}{:>12}{:>12}{:>12}\n", "time of a layer", "in all",
-                                 "compute", "imbalance", "exposed");
-  const auto row = [&text](const char* name, const PassTime& pass) {
-    text += fmt::format("  {:<18}{:>12}{:>12}{:>12}{:>12}\n", name, seconds_text(pass.total()),
-                        seconds_text(pass.compute), seconds_text(pass.imbalance),
-                        seconds_text(pass.exposed));
-  };
-  row("forward", time.forward);
-  if (plan.chosen.job.backward) row("backward", time.backward);
-  return text;
+  std::vector<Fields> passes{pass_fields("forward", time.forward)};
+  if (plan.chosen.job.backward) passes.push_back(pass_fields("backward", time.backward));
+  return table_text(passes);
 }
 
 // Return "*" for the best choice and ">" for another one that was asked for.
@@ -100,24 +97,24 @@ char mark_of(const Plan& plan, std::size_t index) {
 }
 
 std::string choices_text(const Plan& plan) {
-  std::string text =
-      fmt::format("  {:<11}{:<12}{:>12}{:>12}{:>12}{:>12}{:>10}{:>12}\n", "scheme", "partition",
-                  "in all", "compute", "imbalance", "exposed", "ceiling", "memory");
+  std::string text;
   bool sampled = false;
   for (std::size_t i = 0; i < plan.choices.size(); ++i) {
     const Choice& choice = plan.choices[i];
-    const LayerTime& time = choice.time;
     const bool by_heads = choice.job.scheme == Scheme::ulysses;
-    text += fmt::format("{} {:<11}{:<12}", mark_of(plan, i), name_of(choice.job.scheme),
-                        by_heads ? "(by heads)" : name_of(choice.job.partition));
+    const Fields way{
+        {"", fmt::format("{} {}", mark_of(plan, i), name_of(choice.job.scheme)), "  scheme", -13},
+        {"", by_heads ? "(by heads)" : name_of(choice.job.partition), "partition", -12}};
+    const Fields row = way + time_fields(choice.time) +
+                       Fields{{"", choice.balance.ceiling(), "ceiling", 10, ratio_text},
+                              {"", choice.peak_bytes, "memory", 12, gb_text},
+                              {"", choice.obstacle ? "  too much" : "", "", 0}};
+    if (i == 0) text += table_head(row) + "\n";
     if (by_heads && choice.obstacle && choice.obstacle->find("divide") != std::string::npos) {
-      text += "  no: " + *choice.obstacle + "\n";
+      text += table_row(way) + "  no: " + *choice.obstacle + "\n";
       continue;
     }
-    text += fmt::format("{:>12}{:>12}{:>12}{:>12}{:>10.3f}{:>12}{}\n", seconds_text(time.total()),
-                        seconds_text(time.compute()), seconds_text(time.imbalance()),
-                        seconds_text(time.exposed()), choice.balance.ceiling(),
-                        gb_text(choice.peak_bytes), choice.obstacle ? "  too much" : "");
+    text += table_row(row) + "\n";
     sampled = sampled || choice.balance.sampled;
   }
   text +=
@@ -154,12 +151,6 @@ std::string limits_text(const Plan& plan) {
 
 }  // namespace
 
-std::string gb_text(double bytes) {
-  if (bytes >= 0.995e9) return fmt::format("{:.2f} GB", bytes / 1e9);
-  if (bytes >= 0.995e6) return fmt::format("{:.2f} MB", bytes / 1e6);
-  return fmt::format("{:.2f} kB", bytes / 1e3);
-}
-
 std::string plan_text(const Plan& plan) {
   return header_text(plan) + feasible_text(plan) + "\n" + memory_text(plan) + "\n" +
          threshold_text(plan) + "\n" + time_text(plan) + "\n" +
@@ -170,12 +161,12 @@ std::string plan_text(const Plan& plan) {
 // ---
 // The explanation of the plan: each number's formula, with the numbers put in, and its source.
 
-namespace {
-
-std::string entry(const std::string& name, const std::string& formula, const std::string& numbers,
-                  const std::string& source) {
+std::string entry(std::string_view name, std::string_view formula, std::string_view numbers,
+                  std::string_view source) {
   return fmt::format("{:<18}= {}\n{:<18}= {}   [{}]\n", name, formula, "", numbers, source);
 }
+
+namespace {
 
 std::string rates_text(const Plan& plan) {
   const std::string forward = fmt::format("{:.4g} FLOP/s", plan.rates.forward_flops);
@@ -330,114 +321,85 @@ std::string plan_explanation(const Plan& plan) {
 
 namespace {
 
-void put_machine(JsonWriter& json, const Plan& plan) {
-  json.key("machine");
-  json.object([&] {
-    json.put("gpu", std::string_view(plan.gpu.name));
-    json.put("link", std::string_view(plan.link.name));
-    json.put("measured", plan.options.hardware.measure);
-    json.put("forward_flops", plan.rates.forward_flops);
-    json.put("backward_flops", plan.rates.backward_flops);
-    json.put("bytes_per_s", plan.rates.bytes_per_s);
-    json.put("latency_s", plan.rates.latency_s);
-    json.put("memory_bytes", plan.gpu.memory_bytes);
-    json.put("memory_limit_bytes", plan.memory_limit);
-  });
+Fields machine_fields(const Plan& plan) {
+  return {{"gpu", plan.gpu.name},
+          {"link", plan.link.name},
+          {"measured", plan.options.hardware.measure},
+          {"forward_flops", plan.rates.forward_flops},
+          {"backward_flops", plan.rates.backward_flops},
+          {"bytes_per_s", plan.rates.bytes_per_s},
+          {"latency_s", plan.rates.latency_s},
+          {"memory_bytes", plan.gpu.memory_bytes},
+          {"memory_limit_bytes", plan.memory_limit}};
 }
 
-void put_problem(JsonWriter& json, const Problem& job) {
-  json.put("world_size", Index{job.world_size});
-  json.put("mask", std::string_view(job.mask.name()));
-  json.put("dtype", name_of(job.dtype));
-  json.put("backward", job.backward);
-  json.put("layers", job.layers);
-  put_shape(json, job.shape);
-}
-
-void put_pass(JsonWriter& json, std::string_view name, const PassTime& time) {
-  json.key(name);
-  json.object([&] {
-    json.put("total_s", time.total());
-    json.put("compute_s", time.compute);
-    json.put("imbalance_s", time.imbalance);
-    json.put("exposed_s", time.exposed);
-  });
-}
-
-void put_choice(JsonWriter& json, const Choice& choice, std::string_view partition, bool is_best) {
-  json.object([&] {
-    json.put("scheme", name_of(choice.job.scheme));
-    json.put("partition", partition);
-    json.put("best", is_best);
-    json.put("feasible", !choice.obstacle);
-    choice.obstacle ? json.put("why", std::string_view(*choice.obstacle)) : json.null("why");
-    json.put("total_s", choice.time.total());
-    put_pass(json, "forward", choice.time.forward);
-    if (choice.job.backward) put_pass(json, "backward", choice.time.backward);
-    json.put("imbalance", choice.balance.imbalance());
-    json.put("balance_ceiling", choice.balance.ceiling());
-    json.put("sampled", choice.balance.sampled);
-    json.put("peak_bytes", choice.peak_bytes);
-    const Traffic traffic = traffic_of(choice.job, 0);
-    json.put("bytes_sent", traffic.bytes());
-    json.put("hops", traffic.hops);
-  });
+Fields choice_fields(const Choice& choice, std::string_view partition, bool is_best) {
+  const Traffic traffic = traffic_of(choice.job, 0);
+  return {{"scheme", name_of(choice.job.scheme)},
+          {"partition", partition},
+          {"best", is_best},
+          {"feasible", !choice.obstacle},
+          {"why", choice.obstacle},
+          {"total_s", choice.time.total()},
+          {"forward", time_fields(choice.time.forward)},
+          {choice.job.backward ? "backward" : "", time_fields(choice.time.backward)},
+          {"imbalance", choice.balance.imbalance()},
+          {"balance_ceiling", choice.balance.ceiling()},
+          {"sampled", choice.balance.sampled},
+          {"peak_bytes", choice.peak_bytes},
+          {"bytes_sent", traffic.bytes()},
+          {"hops", traffic.hops}};
 }
 
 bool is_same_way(const Problem& a, const Problem& b) {
   return a.scheme == b.scheme && a.partition == b.partition;
 }
 
-void put_overlap(JsonWriter& json, std::string_view name, const Overlap& overlap) {
-  json.key(name);
-  json.object([&] {
-    json.put("threshold_rows", overlap.threshold_rows);
-    json.put("headroom", overlap.headroom);
-  });
+Fields overlap_fields(const Overlap& overlap) {
+  return {{"threshold_rows", overlap.threshold_rows}, {"headroom", overlap.headroom}};
 }
 
 }  // namespace
 
 std::string plan_json(const Plan& plan) {
   const Choice& chosen = plan.chosen;
-  JsonWriter json;
-  json.object([&] {
-    json.put("feasible", !chosen.obstacle);
-    chosen.obstacle ? json.put("why", std::string_view(*chosen.obstacle)) : json.null("why");
-    put_problem(json, chosen.job);
-    put_machine(json, plan);
-    json.key("chosen");
-    put_choice(
-        json, chosen, plan.searched ? kSearched : name_of(chosen.job.partition),
-        !plan.searched && plan.best && is_same_way(plan.choices[*plan.best].job, chosen.job));
-    if (plan.searched) put_searched(json, *plan.searched);
-    json.array("memory", [&] {
-      for (const MemoryPart& part : plan.memory)
-        json.object([&] {
-          json.put("part", std::string_view(part.name));
-          json.put("bytes", part.bytes);
-          json.put("formula", std::string_view(part.formula));
-        });
-    });
-    if (plan.model) put_model(json, plan);
-    json.put("rows", plan.rows);
-    json.put("share", plan.share);
-    if (chosen.job.world_size > 1) {
-      put_overlap(json, "overlap_forward", plan.forward);
-      if (chosen.job.backward) put_overlap(json, "overlap_backward", plan.backward);
-    }
-    json.array("choices", [&] {
-      for (std::size_t i = 0; i < plan.choices.size(); ++i)
-        put_choice(json, plan.choices[i], name_of(plan.choices[i].job.partition), plan.best == i);
-    });
-    json.put("largest_seqlen", plan.largest_seqlen);
-    plan.smallest_world_size ? json.put("smallest_world_size", Index{*plan.smallest_world_size})
-                             : json.null("smallest_world_size");
-    plan.hidden_seqlen ? json.put("hidden_seqlen", *plan.hidden_seqlen)
-                       : json.null("hidden_seqlen");
-    if (plan.options.explain) json.put("explanation", std::string_view(plan_explanation(plan)));
-  });
-  return json.text() + "\n";
+  const Problem& job = chosen.job;
+  const bool is_best =
+      !plan.searched && plan.best && is_same_way(plan.choices[*plan.best].job, job);
+  std::vector<Fields> memory, choices;
+  for (const MemoryPart& part : plan.memory)
+    memory.push_back({{"part", part.name}, {"bytes", part.bytes}, {"formula", part.formula}});
+  for (std::size_t i = 0; i < plan.choices.size(); ++i)
+    choices.push_back(
+        choice_fields(plan.choices[i], name_of(plan.choices[i].job.partition), plan.best == i));
+  const bool has_hops = job.world_size > 1;
+  const Fields fields{
+      {"feasible", !chosen.obstacle},
+      {"why", chosen.obstacle},
+      {"world_size", job.world_size},
+      {"mask", job.mask.name()},
+      {"dtype", name_of(job.dtype)},
+      {"backward", job.backward},
+      {"layers", job.layers},
+      {"shape", shape_fields(job.shape)},
+      {"machine", machine_fields(plan)},
+      {"chosen",
+       choice_fields(chosen, plan.searched ? kSearched : name_of(job.partition), is_best)},
+      {plan.searched ? "searched" : "", plan.searched ? searched_fields(*plan.searched) : Fields()},
+      {"memory", memory},
+      {plan.model ? "model" : "", plan.model ? model_fields(plan) : Fields()},
+      {"rows", plan.rows},
+      {"share", plan.share},
+      {has_hops ? "overlap_forward" : "", overlap_fields(plan.forward)},
+      {has_hops && job.backward ? "overlap_backward" : "", overlap_fields(plan.backward)},
+      {"choices", choices},
+      {"largest_seqlen", plan.largest_seqlen},
+      {"smallest_world_size", plan.smallest_world_size},
+      {"hidden_seqlen", plan.hidden_seqlen},
+      {plan.options.explain ? "explanation" : "",
+       plan.options.explain ? plan_explanation(plan) : ""},
+  };
+  return json_line(fields);
 }
 
 }  // namespace ringscope

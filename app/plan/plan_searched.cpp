@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include "app/plan/plan.h"
-#include "app/report/json_writer.h"
-#include "app/run/report.h"
 #include "core/attention/blockwise.h"
 #include "core/attention/tile_product.h"
 #include "core/cost/choices.h"
@@ -25,6 +23,22 @@ RingInTiles ring_of(std::string_view partition, const Work& work, const Problem&
   Balance balance = balance_of(work);
   const LayerTime time = layer_time(ring, balance, rates);
   return {partition, std::move(balance), time};
+}
+
+// Return the rings' times, of which the last one's row is marked.
+std::vector<Fields> ring_fields(const SearchedRings& searched) {
+  std::vector<Fields> rings;
+  for (const RingInTiles& ring : searched.rings) {
+    const double ceiling = ring.balance.ceiling();
+    const char mark = &ring == &searched.ring() ? '>' : ' ';
+    rings.push_back(
+        Fields{{"partition", ring.partition,
+                fmt::format("  ring, tiles of {}x{}", searched.tile.rows, searched.tile.keys), -25,
+                [mark](std::string_view name) { return fmt::format("{} {}", mark, name); }},
+               {"balance_ceiling", ceiling}} +
+        time_fields(ring.time) + Fields{{"", ceiling, "ceiling", 10, ratio_text}});
+  }
+  return rings;
 }
 
 }  // namespace
@@ -61,16 +75,7 @@ Choice choice_of(const SearchedRings& searched, const PlanOptions& options, doub
 
 std::string searched_text(const SearchedRings& searched) {
   const SearchedPartition& found = searched.found;
-  std::string text =
-      fmt::format("  {:<23}{:>12}{:>12}{:>12}{:>12}{:>10}\n",
-                  fmt::format("ring, tiles of {}x{}", searched.tile.rows, searched.tile.keys),
-                  "in all", "compute", "imbalance", "exposed", "ceiling");
-  for (const RingInTiles& ring : searched.rings)
-    text += fmt::format("{} {:<23}{:>12}{:>12}{:>12}{:>12}{:>10.3f}\n",
-                        &ring == &searched.ring() ? '>' : ' ', ring.partition,
-                        seconds_text(ring.time.total()), seconds_text(ring.time.compute()),
-                        seconds_text(ring.time.imbalance()), seconds_text(ring.time.exposed()),
-                        ring.balance.ceiling());
+  const std::string text = table_text(ring_fields(searched));
   return text +
          fmt::format(
              "searched: {} chunks of {} positions, from {} and {} exchanges tried; ceiling at "
@@ -91,34 +96,19 @@ std::string searched_explanation(const SearchedRings& searched) {
       found.least_slowest);
 }
 
-void put_searched(JsonWriter& json, const SearchedRings& searched) {
+Fields searched_fields(const SearchedRings& searched) {
   const SearchedPartition& found = searched.found;
-  json.key("searched");
-  json.object([&] {
-    json.put("tile_rows", searched.tile.rows);
-    json.put("tile_keys", searched.tile.keys);
-    json.put("chunk_rows", found.chunk_rows);
-    json.put("start", found.start);
-    json.put("exchanges", Index{found.exchanges});
-    json.put("slowest_pairs", found.slowest);
-    json.put("start_slowest_pairs", found.start_slowest);
-    json.put("least_slowest_pairs", found.least_slowest);
-    json.put("most_ceiling", searched.most_ceiling());
-    json.array("rings", [&] {
-      for (const RingInTiles& ring : searched.rings)
-        json.object([&] {
-          json.put("partition", ring.partition);
-          json.put("balance_ceiling", ring.balance.ceiling());
-          json.put("total_s", ring.time.total());
-          json.put("compute_s", ring.time.compute());
-          json.put("imbalance_s", ring.time.imbalance());
-          json.put("exposed_s", ring.time.exposed());
-        });
-    });
-    json.array("rank_of_chunk", [&] {
-      for (const int rank : found.rank_of_chunk) json.value(Index{rank});
-    });
-  });
+  return {{"tile_rows", searched.tile.rows},
+          {"tile_keys", searched.tile.keys},
+          {"chunk_rows", found.chunk_rows},
+          {"start", found.start},
+          {"exchanges", found.exchanges},
+          {"slowest_pairs", found.slowest},
+          {"start_slowest_pairs", found.start_slowest},
+          {"least_slowest_pairs", found.least_slowest},
+          {"most_ceiling", searched.most_ceiling()},
+          {"rings", ring_fields(searched)},
+          {"rank_of_chunk", found.rank_of_chunk}};
 }
 
 }  // namespace ringscope

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "app/command_line/options.h"
+#include "app/command_line/commands.h"
 #include "core/problem/shape.h"
 #include "core/process/agreement.h"
 

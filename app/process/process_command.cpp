@@ -9,17 +9,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <variant>
 
-#include "app/command_line/ending.h"
 #include "app/command_line/flags.h"
 #include "app/process/job_terms.h"
 #include "app/report/terminal.h"
+#include "core/base/text.h"
 #include "core/process/supervisor.h"
 
 namespace ringscope {
@@ -35,10 +34,9 @@ bool works_in_processes(std::string_view command) {
 // Return how long ranks wait for each other before they have read their command lines. A bad
 // --timeout is reported later.
 double timeout_of(const std::vector<std::string>& arguments) {
-  const std::string text = value_before_reading("--timeout", arguments);
-  double seconds = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  return error == std::errc() && seconds > 0 && seconds < 1e9 ? seconds : Problem{}.timeout_s;
+  const double seconds =
+      parse_number<double>(value_before_reading("--timeout", arguments)).value_or(0);
+  return seconds > 0 && seconds < 1e9 ? seconds : Problem{}.timeout_s;
 }
 
 // Return null for a command that needs no ranks.
@@ -127,7 +125,7 @@ class RankOfJob {
     RunError failure = line_.wait_for_failure(kSettleSeconds).value_or(mine);
     if (line_.is_speaker()) {
       if (part_ != nullptr) failure = part_->leave_behind(failure, exception);
-      print_error(ending_of(failure).line);
+      report_error(failure);
     }
     line_.leave_after_failure(kSpeechSeconds);
     std::fflush(nullptr);
@@ -149,9 +147,7 @@ int work(const std::vector<std::string>& arguments, SharedFlag& others_watch) {
     const std::optional<int> status = rank.take_part();
     return status ? *status : rank.conclude();
   } catch (const std::exception& error) {
-    const Ending ending = ending_of(error);
-    print_error(ending.line);
-    return ending.status;
+    return report_error(error);
   }
 }
 
@@ -183,7 +179,7 @@ int process_command(const std::vector<std::string>& arguments) {
         const RunError lost(
             fmt::format("its process ended by signal {} before the ranks had met", signal),
             launched_rank());
-        print_error(ending_of(lost).line);
+        report_error(lost);
       });
 }
 

@@ -7,13 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "app/command_line/options.h"
+#include "app/command_line/commands.h"
 #include "core/mpi/mpi_session.h"
 
 namespace ringscope {
 
 class JobPart {
  public:
+  explicit JobPart(MpiSession& session) : session_(session), line_(session.lifeline()) {}
   virtual ~JobPart() = default;
 
   // Check the input before the ranks know of each other. Throw InputError, RunError.
@@ -26,6 +27,12 @@ class JobPart {
   // Write what a failed job leaves behind, on the rank that speaks. Return the failure, extended if
   // that writing failed. `thrown` is what ended run().
   virtual RunError leave_behind(const RunError& failure, const std::exception& thrown) = 0;
+
+ protected:
+  bool is_first() const { return session_.rank() == 0; }
+
+  MpiSession& session_;
+  Lifeline& line_;
 };
 
 // Throw InputError unless --world-size asks for as many ranks as there are.

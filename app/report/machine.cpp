@@ -95,4 +95,14 @@ MemoryLimit available_memory() {
   return limit;
 }
 
+CpuFigures measured_kernels(const Problem& job, int ranks) {
+  const double block_bytes = 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
+  return measure_cpu({.head_dim = job.shape.head_dim,
+                      .dtype = job.dtype,
+                      .backward = job.backward,
+                      .threads = std::min(2 * cores(), ranks),
+                      .world_size = std::min(job.world_size, 8),
+                      .block_bytes = static_cast<Index>(std::min(block_bytes, 8.0 * (1 << 20)))});
+}
+
 }  // namespace ringscope

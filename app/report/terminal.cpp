@@ -7,11 +7,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/trace/recorder.h"
+#include "cuda/base/build_commit.h"
 
 namespace ringscope {
 
@@ -26,6 +28,34 @@ void print_error(std::string_view message) {
   for (const char c : message) line += (c >= 0 && c < ' ') || c == 0x7f ? '?' : c;
   line += '\n';
   std::fputs(line.c_str(), stderr);
+}
+
+std::string version_text() {
+  const std::string commit = cuda::build_commit();
+  return commit == "unknown" ? RINGSCOPE_VERSION : RINGSCOPE_VERSION ", commit " + commit;
+}
+
+RunError as_run_error(const std::exception& error) {
+  if (const auto* failure = dynamic_cast<const RunError*>(&error)) return *failure;
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+    return RunError("out of memory; give smaller sizes");
+  return RunError(error.what());
+}
+
+int report_error(const std::exception& error) {
+  if (dynamic_cast<const InputError*>(&error) != nullptr) {
+    print_error(error.what());
+    return kBadInput;
+  }
+  const RunError failure = as_run_error(error);
+  std::string where;
+  if (failure.rank() >= 0) {
+    where = fmt::format("rank {}", failure.rank());
+    if (failure.step() >= 0) where += fmt::format(", step {}", failure.step());
+    where += ": ";
+  }
+  print_error(where + failure.what());
+  return kFailed;
 }
 
 namespace {

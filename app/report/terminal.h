@@ -1,11 +1,14 @@
-// The program's output to people: lines on stdout and stderr, and a progress bar.
+// The program's output to people: lines on stdout and stderr, how it ends, and a progress bar.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <string>
 #include <string_view>
+
+#include "core/base/error.h"
 
 namespace ringscope {
 
@@ -14,6 +17,20 @@ void print_out(std::string_view text);
 
 // Print "ringscope: `message`" as one line on stderr, whatever bytes a file name contains.
 void print_error(std::string_view message);
+
+// Return "0.1.0, commit 1a2b3c4d5e6f", or "0.1.0" for a build outside a git checkout.
+std::string version_text();
+
+// ---
+// An error, as the program reports it: an exit status and one line.
+
+inline constexpr int kWrongNumbers = 1, kBadInput = 2, kFailed = 3;
+
+// Return `error` as a RunError. Its message lacks the rank and step, which the RunError holds.
+RunError as_run_error(const std::exception& error);
+// Print the line "ringscope: rank 2, step 1: ...", as far as known. Return the exit status: kBadInput
+// for an InputError, kFailed for anything else.
+int report_error(const std::exception& error);
 
 // ---
 // A progress bar on stderr for long work. It is drawn only on a terminal, a few times a second, and

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 
 #include "app/command_line/flags.h"
@@ -24,37 +25,22 @@
 #ifdef RINGSCOPE_HAS_NCCL
 #include "cuda/nccl/placement.h"
 #include "cuda/nccl/run_on_nccl.h"
-#ifdef RINGSCOPE_HAS_MPI
-#endif
 #endif
 
 namespace ringscope {
 namespace {
 
 bool is_built(Backend backend) {
-  switch (backend) {
-    case Backend::cpu:
-      return true;
-    case Backend::mpi:
 #ifdef RINGSCOPE_HAS_MPI
-      return true;
-#else
-      return false;
+  if (backend == Backend::mpi) return true;
 #endif
-    case Backend::cuda:
 #ifdef RINGSCOPE_HAS_CUDA
-      return true;
-#else
-      return false;
+  if (backend == Backend::cuda) return true;
 #endif
-    case Backend::nccl:
 #ifdef RINGSCOPE_HAS_NCCL
-      return true;
-#else
-      return false;
+  if (backend == Backend::nccl) return true;
 #endif
-  }
-  return false;
+  return backend == Backend::cpu;
 }
 
 std::string mpi_availability() {
@@ -96,11 +82,7 @@ std::optional<fs::path> cuda_compiler() {
     if (const char* const folder = std::getenv(home)) folders.push_back(fs::path(folder) / "bin");
   const char* const path = std::getenv("PATH");
   const std::string_view all = path == nullptr ? "" : path;
-  for (std::size_t begin = 0; begin < all.size();) {
-    const std::size_t end = std::min(all.find(':', begin), all.size());
-    folders.emplace_back(all.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  for_each_part(all, ':', [&](std::string_view folder) { folders.emplace_back(folder); });
   folders.emplace_back("/usr/local/cuda/bin");
   for (const fs::path& folder : folders)
     if (::access((folder / "nvcc").c_str(), X_OK) == 0) return folder / "nvcc";
@@ -170,10 +152,10 @@ void become_gpu_program(const std::vector<std::string>& arguments) {
 }
 
 std::string built_backends() {
-  std::string names;
-  for (const Backend backend : kAllBackends)
-    if (is_built(backend)) names += (names.empty() ? "" : ", ") + std::string(name_of(backend));
-  return names;
+  std::vector<Backend> built;
+  std::copy_if(std::begin(kAllBackends), std::end(kAllBackends), std::back_inserter(built),
+               is_built);
+  return names_of_all(built);
 }
 
 Backend parse_backend(std::string_view text) {

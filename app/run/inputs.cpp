@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "app/command_line/flags.h"
+#include "app/command_line/option_groups.h"
 #include "core/base/error.h"
 #include "core/base/npy.h"
 #include "core/problem/partition.h"
@@ -119,19 +119,6 @@ void remark_on(const char* flag, const NpyArray& array, DType dtype,
                                   too_large, too_large == 1 ? "" : "s", name_of(dtype)));
 }
 
-// Validate and name flags: validate() omits their dashes and calls a product of sizes "tensor".
-void validate_for_flags(const AttentionShape& shape, bool sizes_are_flags) {
-  try {
-    validate(shape);
-  } catch (const InputError& error) {
-    const std::string what = error.what();
-    if (!sizes_are_flags) throw;
-    if (!what.starts_with("tensor")) throw InputError("--" + what);
-    throw InputError(fmt::format("--batch {}, --heads {}, --seqlen {}, --head-dim {}: {}",
-                                 shape.batch, shape.num_heads, shape.seqlen, shape.head_dim, what));
-  }
-}
-
 }  // namespace
 
 InputPlan plan_inputs(const RunOptions& options) {
@@ -143,7 +130,11 @@ InputPlan plan_inputs(const RunOptions& options) {
   } else {
     plan.shape = shape_of(options);
   }
-  validate_for_flags(plan.shape, !options.q.has_value());
+  if (options.q) {
+    validate(plan.shape);
+  } else {
+    validate_for_flags(plan.shape, [&] { validate(plan.shape); });
+  }
   if (options.dout) add_dout(options, plan);
   return plan;
 }
@@ -153,7 +144,7 @@ LoadedInputs load_inputs(const RunOptions& options, const InputPlan& plan) {
   LoadedInputs loaded;
   const auto file = [&](const char* flag, const std::string& path) {
     NpyArray array = for_flag(flag, [&] { return read_npy(path); });
-    remark_on(flag, array, options.dtype, loaded.remarks);
+    remark_on(flag, array, options.job.dtype, loaded.remarks);
     return std::move(array.values);
   };
   AttentionInputs& inputs = loaded.tensors;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/command_line/options.h"
+#include "app/run/run_options.h"
 #include "core/run/rows.h"
 
 namespace ringscope {

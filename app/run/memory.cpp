@@ -17,29 +17,21 @@
 #include "app/report/machine.h"
 #include "app/run/verify.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace ringscope {
 namespace {
 
 // All sums are floating point, which can't overflow; whole bytes don't matter.
 
-double query_values(const AttentionShape& s) {
-  return static_cast<double>(checked_values(s.batch, s.num_heads, s.seqlen, s.head_dim));
-}
-
-double kv_values(const AttentionShape& s) {
-  return static_cast<double>(checked_values(s.batch, s.num_heads_kv, s.seqlen, s.head_dim));
-}
-
 double input_bytes(const Problem& config, bool dout_given) {
-  const double query = query_values(config.shape), kv = kv_values(config.shape);
+  const auto [query, kv, rows] = sizes_of(config.shape);
   return 4 * (query + 2 * kv + (dout_given ? query : 0));
 }
 
 // Return the bytes of the outputs as f32.
 double output_bytes(const Problem& config) {
-  const double query = query_values(config.shape), kv = kv_values(config.shape);
-  const double rows = query / static_cast<double>(config.shape.head_dim);
+  const auto [query, kv, rows] = sizes_of(config.shape);
   return 4 * (query + rows + (config.backward ? query + 2 * kv : 0));
 }
 
@@ -105,11 +97,9 @@ void require_process_memory(const Problem& config, const ProcessMemoryUse& use) 
 
 void require_bytes(double needed) { require(needed, available_memory()); }
 
-std::string bytes_text(double bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"};
-  std::size_t unit = 0;
-  for (; bytes >= 1024 && unit + 1 < std::size(kUnits); ++unit) bytes /= 1024;
-  return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
+TensorSizes sizes_of(const AttentionShape& shape) {
+  const auto seqlen = static_cast<double>(shape.seqlen);
+  return {query_values(shape, seqlen), kv_values(shape, seqlen), row_values(shape, seqlen)};
 }
 
 }  // namespace ringscope

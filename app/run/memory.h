@@ -36,10 +36,13 @@ struct ProcessMemoryUse {
 // unknown here, so each process is compared with what is free now.
 void require_process_memory(const Problem& config, const ProcessMemoryUse& use);
 
+// The values of the whole sequence's queries and keys, and its rows.
+struct TensorSizes {
+  double query, kv, rows;
+};
+TensorSizes sizes_of(const AttentionShape& shape);
+
 // Throw RunError naming both numbers when `needed` bytes are more than there are.
 void require_bytes(double needed);
-
-// Return text such as "12.3 GiB".
-std::string bytes_text(double bytes);
 
 }  // namespace ringscope

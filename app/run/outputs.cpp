@@ -20,18 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<OutputPlace> places_of(const RunOptions& options) {
-  std::vector<OutputPlace> places;
-  for (const auto& [flag, path] : {std::pair{"--out", &options.out},
-                                   {"--lse", &options.lse},
-                                   {"--dq", &options.dq},
-                                   {"--dk", &options.dk},
-                                   {"--dv", &options.dv},
-                                   {"--trace", &options.trace}})
-    if (path->has_value()) places.push_back({flag, **path});
-  return places;
-}
-
 // Return the real folder and name of a file made at `path`, through links that dangle too.
 fs::path real_place(const std::string& path) {
   std::error_code error;
@@ -79,16 +67,19 @@ class Output {
 
 }  // namespace
 
-void check_output_places(const RunOptions& options, const std::vector<std::string>& inputs) {
-  check_output_places(places_of(options), inputs, options.json);
+std::vector<OutputPlace> output_places(const RunOptions& options) {
+  return {{"--out", options.out}, {"--lse", options.lse}, {"--dq", options.dq},
+          {"--dk", options.dk},   {"--dv", options.dv},   {"--trace", options.trace}};
 }
 
 void check_output_places(const std::vector<OutputPlace>& places,
                          const std::vector<std::string>& inputs, bool json) {
   for (std::size_t i = 0; i < places.size(); ++i) {
-    const auto& [flag, path] = places[i];
+    const char* const flag = places[i].flag;
+    if (!places[i].path) continue;
+    const std::string& path = *places[i].path;
     for (std::size_t j = 0; j < i; ++j)
-      if (same_place(path, places[j].path))
+      if (places[j].path && same_place(path, *places[j].path))
         throw InputError(
             fmt::format("{} '{}': the same file as {}; accepted: a file for each output", flag,
                         path, places[j].flag));
@@ -100,7 +91,7 @@ void check_output_places(const std::vector<OutputPlace>& places,
       throw InputError(fmt::format(
           "{} '{}': is stdout, where --json prints; accepted: another file, or no --json", flag,
           path));
-    for_flag(flag, [&path = path] { require_writable(path); });
+    for_flag(flag, [&] { require_writable(path); });
   }
 }
 

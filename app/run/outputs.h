@@ -3,25 +3,28 @@
 // the disk, so that a full disk leaves none of them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "app/command_line/options.h"
+#include "app/run/run_options.h"
 #include "core/run/run.h"
 
 namespace ringscope {
 
-// An output, and the flag that asks for it.
+// An output, and the flag that asks for it; without a path it was not asked for.
 struct OutputPlace {
   const char* flag;
-  std::string path;
+  std::optional<std::string> path;
 };
 
 // Throw InputError for a place that can't be written to, that is also another output or one of the
 // `inputs`, or that is stdout while --json uses it (`json`).
 void check_output_places(const std::vector<OutputPlace>& places,
                          const std::vector<std::string>& inputs, bool json);
-void check_output_places(const RunOptions& options, const std::vector<std::string>& inputs);
+
+// Return the outputs of `run`.
+std::vector<OutputPlace> output_places(const RunOptions& options);
 
 // Write what `options` ask for, with tensors as float64 if `f64`. Throw RunError, for example when
 // the disk is full.

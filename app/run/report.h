@@ -34,7 +34,4 @@ std::string report_text(const Report& report);
 // Return one JSON object and a newline. Numbers that JSON lacks (NaN, infinities) are null.
 std::string report_json(const Report& report);
 
-// Return text such as "12.3 ms".
-std::string seconds_text(double seconds);
-
 }  // namespace ringscope

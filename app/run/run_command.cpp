@@ -11,9 +11,7 @@
 #include <utility>
 
 #include "app/command_line/commands.h"
-#include "app/command_line/ending.h"
 #include "app/command_line/flags.h"
-#include "app/command_line/options.h"
 #include "app/process/process_command.h"
 #include "app/report/terminal.h"
 #include "app/run/backend.h"
@@ -25,45 +23,11 @@
 #include "core/run/run.h"
 
 #ifdef RINGSCOPE_HAS_MPI
-
-#include <optional>
-
 #include "app/process/job_terms.h"
 #include "core/mpi/run_on_mpi.h"
 #endif
 
 namespace ringscope {
-
-// ---
-// The work before and after the ranks' own, wherever the ranks are: the problem that the options
-// describe, the checks before the run, and what is done with the result.
-
-Problem config_of(const RunOptions& options, const AttentionShape& shape, int world_size);
-
-// Throw InputError for what can be refused without the values: mask, fault, places of outputs.
-void check_problem(const RunOptions& options, const Problem& config, const InputPlan& plan);
-
-// Return whether the values of the outputs are needed.
-bool wants_outputs(const RunOptions& options);
-
-// A finished run and its problem.
-struct FinishedRun {
-  const RunOptions& options;
-  const Problem& config;
-  const InputPlan& plan;
-  const RingRun& run;
-  bool finite_inputs;  // no loaded file has NaN, infinities or overflow
-};
-
-// Verify, write the files, print the report. Return the exit status, 0 or kWrongNumbers. --verify
-// needs the `inputs` of the whole sequence and runs them on a single rank with `one_rank`. Throw
-// InputError, RunError.
-int conclude(const FinishedRun& finished, const AttentionInputs& inputs, const Runner& one_rank);
-
-// Write the recording of a failed run if --trace asks for it. Return the failure; its message also
-// says if the trace could not be written.
-RunError with_trace_written(const RunOptions& options, const RunError& failure,
-                            const Recording& recording);
 
 namespace {
 
@@ -87,40 +51,38 @@ void warn_of_overflow(const RingRun& run, DType dtype) {
                               values->size(), why));
 }
 
-}  // namespace
+// ---
+// The work before and after the ranks' own, wherever the ranks are: the problem that the options
+// describe, the checks before the run, and what is done with the result.
 
 Problem config_of(const RunOptions& options, const AttentionShape& shape, int world_size) {
-  Problem config;
+  Problem config = options.job;
   config.shape = shape;
-  config.dtype = options.dtype;
-  config.softmax_scale = options.softmax_scale;
-  config.mask = options.mask;
-  config.partition = options.partition;
   config.world_size = world_size;
-  config.scheme = options.scheme;
-  config.kv_buffers = options.kv_buffers.value_or(config.kv_buffers);
-  config.backward = options.backward;
-  config.timeout_s = options.timeout_s;
-  config.injection = options.injection;
   return config;
 }
 
+// Throw InputError for what can be refused without the values: mask, fault, places of outputs.
 void check_problem(const RunOptions& options, const Problem& config, const InputPlan& plan) {
   for_flag("--mask '" + config.mask.name() + "':",
            [&] { config.mask.for_seqlen(config.shape.seqlen); });
-  try {
-    if (config.injection) check_injection(*config.injection, config.world_size);
-  } catch (const InputError& error) {  // whose message begins with the flag's name
-    throw InputError(std::string("--") + error.what());
-  }
-  check_output_places(options, plan.files);
+  if (config.injection) with_dashes([&] { check_injection(*config.injection, config.world_size); });
+  check_output_places(output_places(options), plan.files, options.json);
 }
 
-bool wants_outputs(const RunOptions& options) {
-  return options.verify || options.out || options.lse || options.dq || options.dk || options.dv;
-}
+// A finished run and its problem.
+struct FinishedRun {
+  const RunOptions& options;
+  const Problem& config;
+  const InputPlan& plan;
+  const RingRun& run;
+  bool finite_inputs;  // no loaded file has NaN, infinities or overflow
+};
 
-int conclude(const FinishedRun& finished, const AttentionInputs& inputs, const Runner& one_rank) {
+// Verify, write the files, print the report. Return the exit status, 0 or kWrongNumbers. --verify
+// needs the `inputs` of the whole sequence and runs them on a single rank. Throw InputError,
+// RunError.
+int conclude(const FinishedRun& finished, const AttentionInputs& inputs) {
   const auto& [options, config, plan, run, finite_inputs] = finished;
   if (finite_inputs) warn_of_overflow(run, config.dtype);
   std::optional<Verdict> verdict;
@@ -128,7 +90,9 @@ int conclude(const FinishedRun& finished, const AttentionInputs& inputs, const R
     ProgressBar bar("reference");
     const std::vector<Index> queries = sampled_queries(
         config.shape.seqlen, options.verify_rows.value_or(config.shape.seqlen), options.seed);
-    verdict = Reference(config, inputs, one_rank, bar.callback(), queries).judge(run.outputs);
+    verdict = Reference(config, inputs, one_rank_runner_of(options.backend, options.cuda),
+                        bar.callback(), queries)
+                  .judge(run.outputs);
   }
   write_outputs(options, config.shape, run, plan.all_f64);
 
@@ -139,6 +103,8 @@ int conclude(const FinishedRun& finished, const AttentionInputs& inputs, const R
   return kWrongNumbers;
 }
 
+// Write the recording of a failed run if --trace asks for it. Return the failure; its message also
+// says if the trace could not be written.
 RunError with_trace_written(const RunOptions& options, const RunError& failure,
                             const Recording& recording) {
   try {
@@ -150,7 +116,9 @@ RunError with_trace_written(const RunOptions& options, const RunError& failure,
   }
 }
 
-int run_command(const RunOptions& options) {
+}  // namespace
+
+int carry_out(const RunOptions& options) {
   const InputPlan plan = plan_inputs(options);
   const Problem config =
       config_of(options, plan.shape, options.world_size.value_or(kDefaultWorldSize));
@@ -172,8 +140,7 @@ int run_command(const RunOptions& options) {
       throw with_trace_written(options, failure, failure.recording());
     }
   }();
-  return conclude({options, config, plan, run, loaded.remarks.empty()}, loaded.tensors,
-                  one_rank_runner_of(options.backend, options.cuda));
+  return conclude({options, config, plan, run, loaded.remarks.empty()}, loaded.tensors);
 }
 
 // ---
@@ -185,8 +152,7 @@ namespace {
 
 class RunPart : public JobPart {
  public:
-  RunPart(MpiSession& session, const RunOptions& options)
-      : session_(session), line_(session.lifeline()), options_(options) {}
+  RunPart(MpiSession& session, const RunOptions& options) : JobPart(session), options_(options) {}
 
   void prepare() override {
     require_world_size(session_, options_.world_size);
@@ -207,8 +173,7 @@ class RunPart : public JobPart {
     if (options_.verify && !facts_.is_scattered)
       generated = whole_inputs(*generated_rows(options_, facts_.shape, facts_.text), facts_.shape);
     return ringscope::conclude({options_, config_, plan_, run_, loaded_.remarks.empty()},
-                               facts_.is_scattered ? loaded_.tensors : generated,
-                               one_rank_runner_of(options_.backend, options_.cuda));
+                               facts_.is_scattered ? loaded_.tensors : generated);
   }
 
   RunError leave_behind(const RunError& failure, const std::exception& thrown) override {
@@ -218,13 +183,12 @@ class RunPart : public JobPart {
   }
 
  private:
-  bool is_first() const { return session_.rank() == 0; }
-
   void prepare_inputs() {
     plan_ = plan_inputs(options_);
     facts_ = {.shape = plan_.shape,
               .is_scattered = !can_be_generated(options_),
-              .gathers_outputs = wants_outputs(options_),
+              .gathers_outputs = options_.verify || options_.out || options_.lse || options_.dq ||
+                                 options_.dk || options_.dv,
               .text = ""};
     config_ = config_of(options_, plan_.shape, session_.world_size());
     check_problem(options_, config_, plan_);
@@ -262,8 +226,6 @@ class RunPart : public JobPart {
         session_, config_, inputs, facts_.gathers_outputs, bar ? bar->callback() : Progress());
   }
 
-  MpiSession& session_;
-  Lifeline& line_;
   const RunOptions& options_;
   JobFacts facts_;
   Problem config_;

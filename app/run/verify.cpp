@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "app/report/machine.h"
+#include "app/run/memory.h"
 
 namespace ringscope {
 namespace {
@@ -246,17 +247,12 @@ Verdict Reference::judge(const AttentionOutputs& outputs) const {
 
 Index reference_bytes(const Problem& config) {
   const AttentionShape& shape = config.shape;
-  const Index query = checked_values(shape.batch, shape.num_heads, shape.seqlen, shape.head_dim);
-  const Index kv = checked_values(shape.batch, shape.num_heads_kv, shape.seqlen, shape.head_dim);
-  const Index rows = query / shape.head_dim;
   // Count in floating point, which can't overflow; a sum beyond 64 bits is far more than any
   // machine has. Each of the oracle's threads holds two blocks of scores in the backward pass, and
   // dK and dV of its current head.
-  const double inputs =
-      static_cast<double>(query) * (config.backward ? 2 : 1) + 2.0 * static_cast<double>(kv);
-  const double outputs = static_cast<double>(query) * (config.backward ? 2 : 1) +
-                         static_cast<double>(rows) +
-                         (config.backward ? 2.0 * static_cast<double>(kv) : 0);
+  const auto [query, kv, rows] = sizes_of(shape);
+  const double inputs = query * (config.backward ? 2 : 1) + 2 * kv;
+  const double outputs = query * (config.backward ? 2 : 1) + rows + (config.backward ? 2 * kv : 0);
   const double block_scores = static_cast<double>(kOracleRows) * static_cast<double>(shape.seqlen);
   const double head_gradients =
       2.0 * static_cast<double>(shape.seqlen) * static_cast<double>(shape.head_dim);

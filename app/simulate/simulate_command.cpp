@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -19,6 +18,7 @@
 #include "core/cost/measure.h"
 #include "core/sim/recording.h"
 #include "core/trace/chrome_trace.h"
+#include "core/trace/recorder.h"
 
 namespace ringscope {
 namespace {
@@ -48,18 +48,9 @@ void measure_machine(const SimulateOptions& options, Setup& setup) {
   scenario.cores = cores();
   if (!options.tiles_given) {
     scenario.granularity = {kTileRows, kVectorWidth};
-    // Use as many threads and blocks as the ring has, limited so that this takes only a moment.
-    // Threads that take turns on a core find its caches full of each other's values.
-    const double block_bytes = 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
-    scenario.cpu = std::make_shared<const CpuFigures>(
-        measure_cpu({.head_dim = job.shape.head_dim,
-                     .dtype = job.dtype,
-                     .backward = job.backward,
-                     .threads = std::min(2 * cores(), most_ranks(options)),
-                     .world_size = std::min(job.world_size, 8),
-                     .block_bytes = static_cast<Index>(std::min(block_bytes, 8.0 * (1 << 20)))}));
+    scenario.cpu = std::make_shared<const CpuFigures>(measured_kernels(job, most_ranks(options)));
   }
-  setup.hardware = {"this machine's cores", "copying between threads",
+  setup.hardware = {kMeasuredGpu, kMeasuredLink,
                     static_cast<double>(available_memory().bytes) / job.world_size};
 }
 
@@ -91,16 +82,13 @@ Setup set_up(const SimulateOptions& options) {
 }
 
 void check_places(const SimulateOptions& options) {
-  std::vector<OutputPlace> places;
-  for (const auto& [flag, path] : {std::pair{"--trace", &options.trace},
-                                   {"--csv", &options.csv},
-                                   {"--picture", &options.picture}})
-    if (path->has_value()) places.push_back({flag, **path});
   std::vector<std::string> inputs;
   for (const auto& input :
        {options.topology, options.between, options.hardware.gpu, options.hardware.link})
     if (input) inputs.push_back(*input);
-  check_output_places(places, inputs, options.json);
+  check_output_places(
+      {{"--trace", options.trace}, {"--csv", options.csv}, {"--picture", options.picture}}, inputs,
+      options.json);
 }
 
 Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
@@ -112,7 +100,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
         "; accepted: ranks, nodes and heads that go together (--scheme all shows what they allow)");
   if (options.trace)
     for_flag("--trace-ranks:", [&] { ranks_to_record(scenario.job, options.trace_ranks); });
-  const auto begin = std::chrono::steady_clock::now();
+  const std::int64_t begin_ns = monotonic_ns();
   Simulated result;
   result.scenario = scenario;
   result.hardware = setup.hardware;
@@ -122,20 +110,16 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   const SimulationRequest request{.job = scenario.job,
                                   .pace = scenario.pace,
                                   .with_path = scenario.job.world_size <= kMostRanksWithPath};
-  const auto took = [&] {
-    result.simulated_in_s =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  };
   if (options.trace) {
     RecordedSimulation recorded =
         record(request, work, machine, partition_name(scenario), options.trace_ranks);
-    took();
+    result.simulated_in_s = seconds_since(begin_ns);
     result.simulation = std::move(recorded.simulation);
     for_flag("--trace", [&] { write_chrome_trace(*options.trace, recorded.recording); });
     for (const auto& events : recorded.recording.events) result.recorded_ranks += !events.empty();
   } else {
     result.simulation = simulate(request, work, machine);
-    took();
+    result.simulated_in_s = seconds_since(begin_ns);
   }
   result.figures = figures_of(scenario, work, machine, result.simulation);
   return result;
@@ -198,7 +182,7 @@ SweepTable sweep(const SimulateOptions& options, const Setup& setup) {
 
 }  // namespace
 
-int simulate_command(const SimulateOptions& options) {
+int carry_out(const SimulateOptions& options) {
   if (options.picture) require_pictures("--picture");
   check_places(options);
   const Setup setup = set_up(options);

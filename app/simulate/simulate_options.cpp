@@ -2,30 +2,26 @@
 
 #include <fmt/ranges.h>
 
-#include <charconv>
-#include <cmath>
+#include <limits>
 #include <utility>
 
-#include "app/command_line/flags.h"
+#include "app/command_line/commands.h"
 #include "core/base/text.h"
 
 namespace ringscope {
 namespace {
 
-constexpr double kMostNumber =
-    1e12;  // of any number here, far from where sums of times would overflow
+// Numbers far from where sums of times would overflow.
+constexpr Accepted kSpeed = {0, 1e12, false, true, "a number above 0, up to 1e+12"};
+constexpr Accepted kDelay = {0, 1e12, true, true, "a number from 0, up to 1e+12"};
 
-// Return a number up to kMostNumber: above 0 if `positive`, else from 0. Throw InputError.
-double number_of_flag(const std::string& flag, const std::string& text, bool positive) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && stop == end && value <= kMostNumber &&
-      (positive ? value > 0 : value >= 0))
-    return value;
-  throw InputError(fmt::format("{}: '{}' given; accepted: a number {} 0, up to {:g}", flag, text,
-                               positive ? "above" : "from", kMostNumber));
-}
+// What the flags give beside the options, before it is known that they fit together.
+struct Given {
+  std::optional<int> nodes, nics;
+  std::optional<Placement> placement;
+  std::optional<std::string> kv_buffers, order;
+  std::vector<std::string> sweep;
+};
 
 // Parse text such as "3:0.5,7:0.8".
 std::vector<Straggler> parse_stragglers(const std::string& text) {
@@ -36,16 +32,14 @@ std::vector<Straggler> parse_stragglers(const std::string& text) {
     const std::string one = text.substr(begin, end - begin);
     const std::size_t colon = one.find(':');
     if (colon == std::string::npos)
-      throw InputError(fmt::format(
-          "--straggler: '{}' given; accepted: RANK:SPEED,..., as in 3:0.5 for half the speed",
-          text));
+      contradiction("--straggler", fmt::format("'{}' given", text),
+                    "RANK:SPEED,..., as in 3:0.5 for half the speed");
     const int rank = integer_of_flag<int>("--straggler", one.substr(0, colon), 0,
                                           std::numeric_limits<int>::max());
     for (const Straggler& other : stragglers)
       if (other.rank == rank)
-        throw InputError(
-            fmt::format("--straggler: rank {} given twice; accepted: each rank once", rank));
-    stragglers.push_back({rank, number_of_flag("--straggler", one.substr(colon + 1), true)});
+        contradiction("--straggler", fmt::format("rank {} given twice", rank), "each rank once");
+    stragglers.push_back({rank, number_of_flag("--straggler", one.substr(colon + 1), kSpeed)});
     begin = end + 1;
   }
   return stragglers;
@@ -54,99 +48,65 @@ std::vector<Straggler> parse_stragglers(const std::string& text) {
 // Parse text such as "128x64".
 Granularity parse_tile(const std::string& text) {
   constexpr Index kLongest = Index{1} << 20;
-  Granularity tile;
-  const char* const end = text.data() + text.size();
-  const auto [cross, error] = std::from_chars(text.data(), end, tile.rows);
-  if (error == std::errc() && cross != end && *cross == 'x') {
-    const auto [stop, second_error] = std::from_chars(cross + 1, end, tile.keys);
-    if (second_error == std::errc() && stop == end && tile.rows >= 1 && tile.keys >= 1 &&
-        tile.rows <= kLongest && tile.keys <= kLongest)
-      return tile;
-  }
-  throw InputError(
-      fmt::format("--tile: '{}' given; accepted: ROWSxKEYS, each from 1 to {}", text, kLongest));
+  const auto tile = sizes_in(text);
+  if (!tile || tile->first < 1 || tile->second < 1 || tile->first > kLongest ||
+      tile->second > kLongest)
+    contradiction("--tile", fmt::format("'{}' given", text),
+                  fmt::format("ROWSxKEYS, each from 1 to {}", kLongest));
+  return {tile->first, tile->second};
 }
 
-void add_ways(CommandFlags& flags, SimulateRequest& request) {
+void add_ways(CommandFlags& flags, SimulateOptions& options, Given& given) {
   flags.value("--partition", "contiguous|striped|zigzag|fold|searched",
               "which rank holds which positions (contiguous)", [&](const std::string& text) {
                 for_flag("--partition:",
-                         [&] { apply(Setting::partition, {text}, request.options.scenario); });
+                         [&] { apply(Setting::partition, {text}, options.scenario); });
               });
   flags.value("--scheme", "ring|allgather|ulysses|two-level|all", "how blocks get around (ring)",
               [&](const std::string& text) {
-                request.options.all_schemes = text == "all";
+                options.all_schemes = text == "all";
                 if (text == "all") return;
                 try {
-                  apply(Setting::scheme, {text}, request.options.scenario);
+                  apply(Setting::scheme, {text}, options.scenario);
                 } catch (const InputError& error) {
                   throw InputError(fmt::format("--scheme: {}, all", error.what()));
                 }
               });
-  flags.value(
-      "--kv-buffers", "K|in-step",
+  flags.text(
+      "--kv-buffers", "K|in-step", given.kv_buffers,
       "ranks run ahead of each other, with so many buffers for blocks, as the real ring with "
       "2 (in-step: all wait for the slowest after every step, as in formulas; with "
-      "--measure: 2)",
-      [&](const std::string& text) { request.kv_buffers = text; });
+      "--measure: 2)");
 }
 
-void add_nodes(CommandFlags& flags, SimulateRequest& request) {
-  flags.value("--nodes", "M", "nodes of world-size / M ranks; --link is then inside them (1)",
-              [&](const std::string& text) {
-                request.nodes =
-                    integer_of_flag<Index>("--nodes", text, 1, std::numeric_limits<int>::max());
-              });
-  flags.value("--between", "NAME|FILE", "the link between nodes",
-              [&](const std::string& text) { request.options.between = text; });
-  flags.value("--nics", "K", "links between nodes that a node has (1)",
-              [&](const std::string& text) {
-                request.nics = integer_of_flag<Index>("--nics", text, 1, 1 << 20);
-              });
-  flags.value("--placement", "block|cyclic", "consecutive ranks on one node, or dealt out (block)",
-              [&](const std::string& text) {
-                request.placement =
-                    for_flag("--placement:", [&] { return parse_name(text, kAllPlacements); });
-              });
-  flags.path("--topology", request.options.topology,
-             "nodes and links from a file instead of --nodes");
-  flags.value(
-      "--order", "rank|topology", "of the ring: by rank, or along short ways (rank)",
-      [&](const std::string& text) {
-        if (text != "rank" && text != "topology")
-          throw InputError(fmt::format("--order: '{}' given; accepted: rank, topology", text));
-        request.options.scenario.order =
-            text == "topology" ? RingOrder::topology : RingOrder::ranks;
-      });
+void add_nodes(CommandFlags& flags, SimulateOptions& options, Given& given) {
+  flags.integer("--nodes", given.nodes,
+                "nodes of world-size / M ranks; --link is then inside them (1)", 1,
+                std::numeric_limits<int>::max(), "M");
+  flags.text("--between", "NAME|FILE", options.between, "the link between nodes");
+  flags.integer("--nics", given.nics, "links between nodes that a node has (1)", 1, 1 << 20, "K");
+  flags.name("--placement", given.placement, "block|cyclic",
+             "consecutive ranks on one node, or dealt out (block)",
+             [](const std::string& text) { return parse_name(text, kAllPlacements); });
+  flags.path("--topology", options.topology, "nodes and links from a file instead of --nodes");
+  flags.one_of("--order", {"rank", "topology"}, given.order,
+               "of the ring: by rank, or along short ways (rank)");
 }
 
 void add_faults(CommandFlags& flags, SimulateOptions& options) {
   Scenario& scenario = options.scenario;
-  const auto number = [&flags](const char* name, const char* type, double& target, double scale,
-                               const char* help) {
-    flags.value(name, type, help, [name, &target, scale](const std::string& text) {
-      target = scale * number_of_flag(name, text, false);
-    });
-  };
   flags.value(
       "--straggler", "RANK:SPEED,...", "ranks that compute at another speed (1)",
       [&scenario](const std::string& text) { scenario.stragglers = parse_stragglers(text); });
-  number("--jitter", "X", scenario.jitter, 1,
-         "every computation takes (1 + X x) times as long, x random with mean 1 (0)");
-  number("--hop-jitter", "X", scenario.hop_jitter, 1, "the same of every hop (0)");
-  flags.value("--seed", "N", "of --jitter and --hop-jitter (0)",
-              [&scenario](const std::string& text) {
-                scenario.seed = integer_of_flag<std::uint64_t>(
-                    "--seed", text, 0, std::numeric_limits<std::uint64_t>::max());
-              });
-  flags.value("--cores", "C",
-              "cores that the ranks share (each has its own; with --measure: this machine's)",
-              [&options](const std::string& text) {
-                options.cores =
-                    integer_of_flag<int>("--cores", text, 1, std::numeric_limits<int>::max());
-              });
-  number("--step-us", "X", scenario.step_s, 1e-6,
-         "microseconds that a step costs a rank besides its pairs (0)");
+  flags.number("--jitter", scenario.jitter, kDelay,
+               "every computation takes (1 + X x) times as long, x random with mean 1 (0)");
+  flags.number("--hop-jitter", scenario.hop_jitter, kDelay, "the same of every hop (0)");
+  flags.integer("--seed", scenario.seed, "of --jitter and --hop-jitter (0)", 0);
+  flags.integer("--cores", options.cores,
+                "cores that the ranks share (each has its own; with --measure: this machine's)", 1,
+                std::numeric_limits<int>::max(), "C");
+  flags.number("--step-us", scenario.step_s, kDelay,
+               "microseconds that a step costs a rank besides its pairs (0)", 1e-6);
   flags.value("--tile", "ROWSxKEYS",
               "what a kernel computes whole where any pair is allowed (1x1; with --measure: this "
               "program's)",
@@ -156,20 +116,18 @@ void add_faults(CommandFlags& flags, SimulateOptions& options) {
               });
 }
 
-void add_outputs(CommandFlags& flags, SimulateRequest& request) {
-  SimulateOptions& options = request.options;
+void add_outputs(CommandFlags& flags, SimulateOptions& options, Given& given) {
   flags.path("--trace", options.trace, "write a recording for view, Chrome Trace Event JSON");
   flags.value("--trace-ranks", "all|K",
               "ranks in it: those on the critical path and a sample (as many as make a file of a "
               "sensible size)",
               [&options](const std::string& text) {
-                options.trace_ranks = text == "all"
-                                          ? std::numeric_limits<int>::max()
-                                          : integer_of_flag<int>("--trace-ranks", text, 1,
-                                                                 std::numeric_limits<int>::max());
+                constexpr int kAll = std::numeric_limits<int>::max();
+                options.trace_ranks =
+                    text == "all" ? kAll : integer_of_flag<int>("--trace-ranks", text, 1, kAll);
               });
   flags.values(
-      "--sweep", "NAME=LIST...", request.sweep,
+      "--sweep", "NAME=LIST...", given.sweep,
       "simulate all combinations: seqlen=8192:131072:*2 world-size=2,4,8 "
       "partition=zigzag,striped; also scheme, mask, kv-buffers, bandwidth (GB/s of --link) "
       "and jitter");
@@ -210,29 +168,31 @@ bool sweeps(const SimulateOptions& options, Setting setting, const std::string& 
   return false;
 }
 
-void set_nodes(const SimulateRequest& request, SimulateOptions& options) {
+void set_nodes(const Given& given, SimulateOptions& options) {
   Scenario& scenario = options.scenario;
-  const bool many = request.nodes.value_or(1) > 1;
+  const bool many = given.nodes.value_or(1) > 1;
+  scenario.order = given.order == "topology" ? RingOrder::topology : RingOrder::ranks;
   if (options.topology) {
     if (options.hardware.measure)
       contradiction("--measure", "given beside --topology", "--gpu NAME beside it");
     if (sweeps(options, Setting::bandwidth))
       contradiction("--sweep bandwidth", "given beside --topology", "one of them");
-    for (const auto& [flag, given] : {std::pair{"--nodes", request.nodes.has_value()},
-                                      {"--between", options.between.has_value()},
-                                      {"--nics", request.nics.has_value()},
-                                      {"--placement", request.placement.has_value()},
-                                      {"--link", options.hardware.link.has_value()}})
-      if (given) contradiction(flag, "given beside --topology", "one of them");
+    for (const auto& [flag, is_given] : {std::pair{"--nodes", given.nodes.has_value()},
+                                         {"--between", options.between.has_value()},
+                                         {"--nics", given.nics.has_value()},
+                                         {"--placement", given.placement.has_value()},
+                                         {"--link", options.hardware.link.has_value()}})
+      if (is_given) contradiction(flag, "given beside --topology", "one of them");
   } else if (many && !options.between) {
-    contradiction("--nodes", fmt::format("{} given without --between", *request.nodes),
+    contradiction("--nodes", fmt::format("{} given without --between", *given.nodes),
                   "it together with --between LINK");
   } else if (!many) {
-    for (const auto& [flag, given] : {std::pair{"--between", options.between.has_value()},
-                                      {"--nics", request.nics.has_value()},
-                                      {"--placement", request.placement.has_value()},
-                                      {"--order topology", scenario.order == RingOrder::topology}})
-      if (given)
+    for (const auto& [flag, is_given] :
+         {std::pair{"--between", options.between.has_value()},
+          {"--nics", given.nics.has_value()},
+          {"--placement", given.placement.has_value()},
+          {"--order topology", scenario.order == RingOrder::topology}})
+      if (is_given)
         contradiction(flag, "given without nodes", "it together with --nodes M or --topology FILE");
   }
   const bool two_level =
@@ -240,68 +200,67 @@ void set_nodes(const SimulateRequest& request, SimulateOptions& options) {
   if (two_level && !many && !options.topology)
     contradiction("--scheme", "two-level given without nodes",
                   "it together with --nodes M and --between LINK, or --topology FILE");
-  scenario.job.nodes = static_cast<int>(request.nodes.value_or(1));
-  scenario.nics = static_cast<int>(request.nics.value_or(1));
-  scenario.placement = request.placement.value_or(Placement::block);
+  scenario.job.nodes = given.nodes.value_or(1);
+  scenario.nics = given.nics.value_or(1);
+  scenario.placement = given.placement.value_or(Placement::block);
 }
 
-void set_pace(const SimulateRequest& request, SimulateOptions& options) {
-  if (!request.kv_buffers) {
+void set_pace(const Given& given, SimulateOptions& options) {
+  if (!given.kv_buffers) {
     // The measured machine runs this program's ring, which has buffers.
     if (options.hardware.measure) options.scenario.pace = Pace::buffers;
     return;
   }
   SweptAxis axis;
   try {
-    axis = parse_sweep("kv-buffers=" + *request.kv_buffers).front();
+    axis = parse_sweep("kv-buffers=" + *given.kv_buffers).front();
   } catch (const InputError&) {
   }
-  if (axis.values.size() != 1 || axis.values.front().text != *request.kv_buffers)
+  if (axis.values.size() != 1 || axis.values.front().text != *given.kv_buffers)
     throw InputError(
         fmt::format("--kv-buffers: '{}' given; accepted: an integer from 2 to 1000000, or in-step",
-                    *request.kv_buffers));
+                    *given.kv_buffers));
   apply(Setting::kv_buffers, axis.values.front(), options.scenario);
   const Scheme scheme = options.scenario.job.scheme;
   if (scheme == Scheme::allgather || scheme == Scheme::ulysses)
     contradiction("--kv-buffers",
-                  fmt::format("{} given with --scheme {}", *request.kv_buffers, name_of(scheme)),
+                  fmt::format("{} given with --scheme {}", *given.kv_buffers, name_of(scheme)),
                   "it with --scheme ring or two-level");
+}
+
+// Throw InputError naming the flag, the value and what would be accepted.
+void complete(SimulateOptions& options, const Given& given, const CommandFlags& flags) {
+  if (!given.sweep.empty())
+    options.sweep = for_flag(
+        "--sweep", [&] { return parse_sweep(fmt::format("{}", fmt::join(given.sweep, " "))); });
+  check_sweep(options, flags);
+  // The checks below use the first of the swept values for all of them.
+  for (const SweptAxis& axis : options.sweep)
+    apply(axis.setting, axis.values.front(), options.scenario);
+  complete_problem("simulate", options.scenario.job);
+  HardwareOptions hardware = options.hardware;
+  if (options.topology && !hardware.measure) hardware.link.emplace();  // the file has the links
+  check_hardware("simulate", hardware);
+  set_nodes(given, options);
+  set_pace(given, options);
 }
 
 }  // namespace
 
-void add_simulate(CommandFlags& flags, SimulateRequest& request) {
-  Problem& job = request.options.scenario.job;
-  job.dtype = DType::bf16;  // unless given
-  add_problem(flags, request.problem, job);
-  add_ways(flags, request);
-  add_hardware(flags, request.options.hardware);
-  add_nodes(flags, request);
-  add_faults(flags, request.options);
-  add_outputs(flags, request);
-}
-
-SimulateOptions checked_simulate(const SimulateRequest& request, const CommandFlags& flags) {
-  SimulateOptions options = request.options;
-  if (!request.sweep.empty())
-    options.sweep = for_flag(
-        "--sweep", [&] { return parse_sweep(fmt::format("{}", fmt::join(request.sweep, " "))); });
-  check_sweep(options, flags);
-  // The checks below use the first of the swept values for all of them.
-  ProblemRequest problem = request.problem;
-  for (const SweptAxis& axis : options.sweep) {
-    const SweptValue& first = axis.values.front();
-    if (axis.setting == Setting::seqlen) problem.seqlen = static_cast<Index>(first.number);
-    if (axis.setting == Setting::world_size) problem.world_size = static_cast<Index>(first.number);
-    apply(axis.setting, first, options.scenario);
-  }
-  set_problem("simulate", problem, options.scenario.job);
-  HardwareOptions hardware = options.hardware;
-  if (options.topology && !hardware.measure) hardware.link.emplace();  // the file has the links
-  check_hardware("simulate", hardware);
-  set_nodes(request, options);
-  set_pace(request, options);
-  return options;
+Finish declare_simulate(CommandFlags& flags) {
+  const auto options = std::make_shared<SimulateOptions>();
+  const auto given = std::make_shared<Given>();
+  options->scenario.job = planned_problem();
+  add_problem(flags, options->scenario.job);
+  add_ways(flags, *options, *given);
+  add_hardware(flags, options->hardware);
+  add_nodes(flags, *options, *given);
+  add_faults(flags, *options);
+  add_outputs(flags, *options, *given);
+  return [options, given, &flags] {
+    complete(*options, *given, flags);
+    return *options;
+  };
 }
 
 }  // namespace ringscope

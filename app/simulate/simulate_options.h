@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/command_line/problem_options.h"
+#include "app/command_line/option_groups.h"
 #include "core/sim/scenario.h"
 #include "core/sim/sweep.h"
 
@@ -27,23 +27,5 @@ struct SimulateOptions {
   std::optional<int> trace_ranks;  // none: as many as fit well into a file
   bool json = false;
 };
-
-class CommandFlags;
-
-// The flags as given, before it is known that they fit together.
-struct SimulateRequest {
-  SimulateOptions options;
-  ProblemRequest problem;
-  std::optional<Index> nodes, nics;
-  std::optional<Placement> placement;
-  std::optional<std::string> kv_buffers;
-  std::vector<std::string> sweep;
-};
-
-// Add the flags, which write to `request` when the command line is read.
-void add_simulate(CommandFlags& flags, SimulateRequest& request);
-
-// Call after reading. Throw InputError naming the flag, the value and what would be accepted.
-SimulateOptions checked_simulate(const SimulateRequest& request, const CommandFlags& flags);
 
 }  // namespace ringscope

@@ -1,16 +1,16 @@
 // Puts a simulation into words, as text and as JSON.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string_view>
 
-#include "app/plan/plan.h"
-#include "app/report/json_writer.h"
-#include "app/run/report.h"
+#include "app/report/fields.h"
 #include "app/simulate/simulate.h"
+#include "core/base/text.h"
 #include "core/cost/amounts.h"
 
 namespace ringscope {
@@ -21,14 +21,12 @@ namespace ringscope {
 namespace {
 
 constexpr int kMostRanksInTable = 16;
+constexpr int kMostRanksInJson = 256;  // that are printed one by one
+constexpr int kMostWithSteps = 64;     // world_size up to which each rank's steps are printed
 constexpr std::size_t kMostRowsOfSweep = 60;
 
-std::string figure_line(const std::string& what, const std::string& value) {
-  return fmt::format("{:<34}{}\n", what, value);
-}
-
-std::string count_text(int count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+std::string figure_line(std::string_view what, std::string_view value) {
+  return labelled_line(34, what, value);
 }
 
 std::string pace_text(const Scenario& scenario) {
@@ -44,28 +42,22 @@ std::string way_text(const Scenario& scenario) {
 }
 
 std::string faults_text(const Scenario& scenario) {
-  std::string text;
-  const auto add = [&text](const std::string& fault) {
-    text += (text.empty() ? "" : "; ") + fault;
-  };
+  std::vector<std::string> faults;
   for (const Straggler& straggler : scenario.stragglers)
     if (scenario.stragglers.size() <= 4)
-      add(fmt::format("rank {} at {:g} of the speed", straggler.rank, straggler.speed));
+      faults.push_back(
+          fmt::format("rank {} at {:g} of the speed", straggler.rank, straggler.speed));
   if (scenario.stragglers.size() > 4)
-    add(count_text(static_cast<int>(scenario.stragglers.size()), "straggler"));
-  if (scenario.jitter > 0) add(fmt::format("jitter {:g} of computing", scenario.jitter));
-  if (scenario.hop_jitter > 0) add(fmt::format("jitter {:g} of hops", scenario.hop_jitter));
+    faults.push_back(count_text(std::ssize(scenario.stragglers), "straggler"));
+  if (scenario.jitter > 0)
+    faults.push_back(fmt::format("jitter {:g} of computing", scenario.jitter));
+  if (scenario.hop_jitter > 0)
+    faults.push_back(fmt::format("jitter {:g} of hops", scenario.hop_jitter));
   if (scenario.cores > 0 && scenario.cores < scenario.job.world_size)
-    add(fmt::format("on {} shared", count_text(scenario.cores, "core")));
-  if (scenario.step_s > 0) add(fmt::format("{} a step", seconds_text(scenario.step_s)));
-  return text.empty() ? "" : text + "\n";
-}
-
-std::string problem_line(const Problem& job) {
-  const AttentionShape& s = job.shape;
-  return fmt::format("{} tokens x {} batch, {} heads ({} kv), head_dim {}, {}, mask {}, {}\n",
-                     s.seqlen, s.batch, s.num_heads, s.num_heads_kv, s.head_dim, name_of(job.dtype),
-                     job.mask.name(), job.backward ? "forward and backward" : "forward");
+    faults.push_back(fmt::format("on {} shared", count_text(scenario.cores, "core")));
+  if (scenario.step_s > 0)
+    faults.push_back(fmt::format("{} a step", seconds_text(scenario.step_s)));
+  return faults.empty() ? "" : fmt::format("{}\n", fmt::join(faults, "; "));
 }
 
 std::string nodes_text(const Scenario& scenario) {
@@ -83,19 +75,14 @@ std::string link_text(const Scenario& scenario, const SimulatedHardware& hardwar
 }
 
 std::string machine_line(const Scenario& scenario, const SimulatedHardware& hardware) {
-  const Rates& rates = scenario.rates;
-  return fmt::format(
-      "{} of {}: {:.4g} TFLOP/s{}; {}{}\n", count_text(scenario.job.world_size, "rank"),
-      hardware.gpu, rates.forward_flops / 1e12,
-      scenario.job.backward
-          ? fmt::format(" forward, {:.4g} TFLOP/s backward", rates.backward_flops / 1e12)
-          : "",
-      link_text(scenario, hardware), nodes_text(scenario));
+  return fmt::format("{} of {}: {}; {}{}\n", count_text(scenario.job.world_size, "rank"),
+                     hardware.gpu, flops_text(scenario.rates, scenario.job.backward),
+                     link_text(scenario, hardware), nodes_text(scenario));
 }
 
 std::string header_text(const Scenario& scenario, const SimulatedHardware& hardware) {
-  return problem_line(scenario.job) + machine_line(scenario, hardware) + faults_text(scenario) +
-         "\n";
+  return problem_text(scenario.job) + "\n" + machine_line(scenario, hardware) +
+         faults_text(scenario) + "\n";
 }
 
 int busiest_rank(const Simulation& simulation) {
@@ -115,15 +102,17 @@ std::string time_text(const Simulated& simulated) {
                                         seconds_text(f.backward_s)));
   const int slowest = busiest_rank(simulation);
   const SimulatedRank& rank = simulation.ranks[static_cast<std::size_t>(slowest)];
-  text += fmt::format("\n{:<34}{:>12}{:>12}{:>12}\n", "", "computing", "waiting", "exposed");
-  const auto row = [&text](const std::string& what, double compute, double wait, double exposed) {
-    text += fmt::format("{:<34}{:>12}{:>12}{:>12}\n", what, seconds_text(compute),
-                        seconds_text(wait), seconds_text(exposed));
+  const auto row = [](const std::string& who, double compute, double wait, double exposed) {
+    return Fields{{"", who, "", -34},
+                  {"", compute, "computing", 12, seconds_text},
+                  {"", wait, "waiting", 12, seconds_text},
+                  {"", exposed, "exposed", 12, seconds_text}};
   };
-  row("mean rank", f.compute_s, f.wait_s, f.mean_exposed_s);
-  row(fmt::format("rank {}, which computes most", slowest), rank.compute_s, rank.wait_s,
-      rank.exposed_s);
-  return text + "\n";
+  return text + "\n" +
+         table_text({row("mean rank", f.compute_s, f.wait_s, f.mean_exposed_s),
+                     row(fmt::format("rank {}, which computes most", slowest), rank.compute_s,
+                         rank.wait_s, rank.exposed_s)}) +
+         "\n";
 }
 
 // Return "the same", or by how much the simulation takes more or less.
@@ -143,8 +132,8 @@ std::string path_text(const Simulated& simulated) {
   if (count == 1) {
     ranks = fmt::format("all on rank {}", path.ranks[0]);
   } else if (count <= 8) {
-    for (std::size_t i = count; i-- > 0;)
-      ranks += fmt::format("{}{}", ranks.empty() ? "through ranks " : ", ", path.ranks[i]);
+    ranks =
+        fmt::format("through ranks {}", fmt::join(path.ranks.rbegin(), path.ranks.rend(), ", "));
   } else {
     ranks = fmt::format("from rank {} to rank {}, through {} ranks", path.ranks.back(),
                         path.ranks.front(), count);
@@ -157,10 +146,9 @@ std::string path_text(const Simulated& simulated) {
 // Return text such as "0, 1, 4, ...".
 std::string ring_text(const std::vector<int>& ring) {
   constexpr std::size_t kMost = 24;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(ring.size(), kMost); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", ring[i]);
-  return ring.size() > kMost ? text + ", ..." : text;
+  const auto end = ring.begin() + std::min(std::ssize(ring), std::ptrdiff_t{kMost});
+  return fmt::format("{}{}", fmt::join(ring.begin(), end, ", "),
+                     ring.size() > kMost ? ", ..." : "");
 }
 
 std::string memory_text(const Figures& figures, const SimulatedHardware& hardware) {
@@ -171,14 +159,13 @@ std::string memory_text(const Figures& figures, const SimulatedHardware& hardwar
 std::string balance_text(const Simulated& simulated) {
   const Figures& f = simulated.figures;
   std::string text =
-      figure_line("imbalance (slowest rank / mean)", fmt::format("{:.3f}", f.imbalance)) +
-      figure_line("balance ceiling (mean / slowest)", fmt::format("{:.3f}", f.balance_ceiling)) +
-      figure_line("efficiency (computing / time)", fmt::format("{:.3f}", f.efficiency)) +
-      figure_line("exposed communication", seconds_text(f.exposed_s));
-  text +=
+      figure_line("imbalance (slowest rank / mean)", ratio_text(f.imbalance)) +
+      figure_line("balance ceiling (mean / slowest)", ratio_text(f.balance_ceiling)) +
+      figure_line("efficiency (computing / time)", ratio_text(f.efficiency)) +
+      figure_line("exposed communication", seconds_text(f.exposed_s)) +
       figure_line("by formula, in step", fmt::format("{}: {}", seconds_text(f.closed_form_s),
-                                                     difference_text(f.wall_s, f.closed_form_s)));
-  text += path_text(simulated);
+                                                     difference_text(f.wall_s, f.closed_form_s))) +
+      path_text(simulated);
   if (!simulated.ring.empty())
     text += figure_line("ring order",
                         ring_text(simulated.ring) + "; ranks are told by their place in it");
@@ -186,60 +173,72 @@ std::string balance_text(const Simulated& simulated) {
   return text;
 }
 
-std::string rank_table(const Simulated& simulated) {
-  const Simulation& simulation = simulated.simulation;
-  if (simulation.ranks.size() > kMostRanksInTable) return "";
-  std::string text = fmt::format("\n{:>5}{:>18}{:>12}{:>12}{:>12}{:>12}{:>12}\n", "rank", "pairs",
-                                 "computing", "waiting", "exposed", "sent", "ends");
-  for (std::size_t r = 0; r < simulation.ranks.size(); ++r) {
-    const SimulatedRank& rank = simulation.ranks[r];
-    text += fmt::format("{:>5}{:>18.0f}{:>12}{:>12}{:>12}{:>12}{:>12}\n", r, rank.pairs,
-                        seconds_text(rank.compute_s), seconds_text(rank.wait_s),
-                        seconds_text(rank.exposed_s), gb_text(rank.bytes_sent),
-                        seconds_text(rank.end_s));
-  }
-  return text;
+Fields rank_fields(const Simulated& simulated, int number) {
+  const Problem& job = simulated.scenario.job;
+  const Work& work = *simulated.work;
+  const SimulatedRank& rank = simulated.simulation.ranks[static_cast<std::size_t>(number)];
+  const double bytes = total_bytes(memory_parts(job, static_cast<double>(work.rows(number))));
+  std::vector<Json> pairs_by_step;
+  const bool has_steps = job.scheme == Scheme::ring || job.scheme == Scheme::allgather;
+  const bool tells_steps = has_steps && job.world_size <= kMostWithSteps;
+  for (int step = 0; tells_steps && step < job.world_size; ++step)
+    pairs_by_step.push_back(work.pairs(number, (number + job.world_size - step) % job.world_size));
+  return {{"rank", number, "rank", 5},
+          {"rows", work.rows(number)},
+          {"pairs", rank.pairs, "pairs", 18, integer_text},
+          {"compute_s", rank.compute_s, "computing", 12, seconds_text},
+          {"wait_s", rank.wait_s, "waiting", 12, seconds_text},
+          {"exposed_s", rank.exposed_s, "exposed", 12, seconds_text},
+          {"bytes_sent", rank.bytes_sent, "sent", 12, gb_text},
+          {"hops", rank.hops},
+          {"peak_bytes", bytes},
+          {"end_s", rank.end_s, "ends", 12, seconds_text},
+          {tells_steps ? "pairs_by_step" : "", pairs_by_step}};
 }
 
-// The values of the swept settings at a point, in columns as wide as their widest.
-class SweepRows {
- public:
-  explicit SweepRows(const SweepTable& table) : table_(table) {
-    for (const SweptAxis& axis : table.axes) {
-      std::size_t width = name_of(axis.setting).size();
-      for (const SweptValue& value : axis.values) width = std::max(width, value.text.size());
-      widths_.push_back(width + 2);
-    }
-  }
-  std::string head() const {
-    std::string text;
-    for (std::size_t i = 0; i < widths_.size(); ++i)
-      text += fmt::format("{:>{}}", name_of(table_.axes[i].setting), widths_[i]);
-    return text;
-  }
-  std::string row(const SweepPoint& point) const {
-    std::string text;
-    for (std::size_t i = 0; i < widths_.size(); ++i)
-      text += fmt::format("{:>{}}", table_.axes[i].values[point.at[i]].text, widths_[i]);
-    return text;
-  }
-
- private:
-  const SweepTable& table_;
-  std::vector<std::size_t> widths_;
-};
-
-std::string figures_head() {
-  return fmt::format("{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}{:>14}\n", "time", "computing", "exposed",
-                     "efficiency", "ceiling", "memory", "by formula");
+// Return all ranks if they are at most `most`, else an even sample.
+std::vector<Fields> sampled_ranks(const Simulated& simulated, int most) {
+  const std::int64_t world_size = simulated.scenario.job.world_size;
+  const std::int64_t count = std::min<std::int64_t>(world_size, most);
+  std::vector<Fields> ranks;
+  for (std::int64_t i = 0; i < count; ++i)
+    ranks.push_back(rank_fields(
+        simulated, count == 1 ? 0 : static_cast<int>(i * (world_size - 1) / (count - 1))));
+  return ranks;
 }
+
+// Return the values of the swept settings at a point, in columns as wide as their widest.
+Fields setting_fields(const SweepTable& table, const SweepPoint& point) {
+  Fields fields;
+  for (std::size_t i = 0; i < table.axes.size(); ++i) {
+    const auto& [setting, values] = table.axes[i];
+    std::size_t width = name_of(setting).size();
+    for (const SweptValue& value : values) width = std::max(width, value.text.size());
+    fields.push_back({"", values[point.at[i]].text, name_of(setting), static_cast<int>(width) + 2});
+  }
+  return fields;
+}
+
+Fields figure_fields(const Figures& f) {
+  return {{"wall_s", f.wall_s, "time", 12, seconds_text},
+          {"forward_s", f.forward_s},
+          {"backward_s", f.backward_s},
+          {"compute_s", f.compute_s, "computing", 12, seconds_text},
+          {"wait_s", f.wait_s},
+          {"exposed_s", f.exposed_s, "exposed", 12, seconds_text},
+          {"efficiency", f.efficiency, "efficiency", 12, ratio_text},
+          {"imbalance", f.imbalance},
+          {"balance_ceiling", f.balance_ceiling, "ceiling", 12, ratio_text},
+          {"closed_form_s", f.closed_form_s},
+          {"peak_bytes", f.peak_bytes, "memory", 12, gb_text},
+          {"", f.closed_form_s, "by formula", 14, seconds_text}};
+}
+
+std::string figures_head() { return table_head(figure_fields({})) + "\n"; }
 
 std::string figures_row(const Figures& f, const std::optional<std::string>& why, double memory) {
   if (why) return "  no: " + *why + "\n";
-  return fmt::format("{:>12}{:>12}{:>12}{:>12.3f}{:>12.3f}{:>12}{:>14}{}\n", seconds_text(f.wall_s),
-                     seconds_text(f.compute_s), seconds_text(f.exposed_s), f.efficiency,
-                     f.balance_ceiling, gb_text(f.peak_bytes), seconds_text(f.closed_form_s),
-                     f.peak_bytes > memory ? "  too much memory" : "");
+  return table_row(figure_fields(f)) + (f.peak_bytes > memory ? "  too much memory\n" : "\n");
 }
 
 }  // namespace
@@ -247,12 +246,14 @@ std::string figures_row(const Figures& f, const std::optional<std::string>& why,
 std::string simulated_text(const Simulated& simulated) {
   const Simulation& simulation = simulated.simulation;
   std::string text = header_text(simulated.scenario, simulated.hardware) + time_text(simulated) +
-                     balance_text(simulated) + rank_table(simulated);
+                     balance_text(simulated);
+  if (simulated.scenario.job.world_size <= kMostRanksInTable)
+    text += "\n" + table_text(sampled_ranks(simulated, kMostRanksInTable));
   text += fmt::format("\n{} steps of ranks simulated in {}\n", simulation.steps,
                       seconds_text(simulated.simulated_in_s));
   if (simulated.recorded_ranks > 0)
     text += fmt::format("{} of {} are in the recording\n", simulated.recorded_ranks,
-                        count_text(static_cast<int>(simulation.ranks.size()), "rank"));
+                        count_text(std::ssize(simulation.ranks), "rank"));
   return text;
 }
 
@@ -282,12 +283,12 @@ std::string ways_text(const std::vector<SimulatedWay>& ways, const SimulatedHard
 }
 
 std::string sweep_text(const SweepTable& table, const SimulatedHardware& hardware) {
-  const SweepRows rows(table);
   const std::size_t count = table.points.size();
   std::string text = fmt::format("{} simulations on {}; {}\n", count, hardware.gpu, hardware.link);
-  text += faults_text(table.points.front().scenario) + "\n" + rows.head() + figures_head();
+  text += faults_text(table.points.front().scenario) + "\n" +
+          table_head(setting_fields(table, table.points.front())) + figures_head();
   for (std::size_t i = 0; i < std::min(count, kMostRowsOfSweep); ++i)
-    text += rows.row(table.points[i]) +
+    text += table_row(setting_fields(table, table.points[i])) +
             figures_row(table.points[i].figures, table.points[i].why, hardware.memory_bytes);
   if (count > kMostRowsOfSweep)
     text += fmt::format("and {} more; --csv FILE writes all\n", count - kMostRowsOfSweep);
@@ -299,184 +300,91 @@ std::string sweep_text(const SweepTable& table, const SimulatedHardware& hardwar
 
 namespace {
 
-constexpr int kMostRanksInJson = 256;  // that are printed one by one
-constexpr int kMostWithSteps = 64;     // world_size up to which each rank's steps are printed
-
-std::string_view pace_name(const Scenario& scenario) {
-  return has_buffers(scenario) ? "buffers" : "in-step";
-}
-
-void put_way(JsonWriter& json, const Scenario& scenario) {
+Fields way_fields(const Scenario& scenario) {
   const Problem& job = scenario.job;
-  json.put("world_size", Index{job.world_size});
-  json.put("partition", partition_name(scenario));
-  json.put("mask", std::string_view(job.mask.name()));
-  json.put("scheme", name_of(job.scheme));
-  json.put("pace", pace_name(scenario));
-  has_buffers(scenario) ? json.put("kv_buffers", Index{job.kv_buffers}) : json.null("kv_buffers");
-  json.put("dtype", name_of(job.dtype));
-  put_shape(json, job.shape);
-  json.put("backward", job.backward);
+  const bool buffers = has_buffers(scenario);
+  return {{"world_size", job.world_size},
+          {"partition", partition_name(scenario)},
+          {"mask", job.mask.name()},
+          {"scheme", name_of(job.scheme)},
+          {"pace", buffers ? "buffers" : "in-step"},
+          {"kv_buffers", buffers ? std::optional(job.kv_buffers) : std::nullopt},
+          {"dtype", name_of(job.dtype)},
+          {"shape", shape_fields(job.shape)},
+          {"backward", job.backward}};
 }
 
-void put_machine(JsonWriter& json, const Scenario& scenario, const SimulatedHardware& hardware) {
-  json.key("machine");
-  json.object([&] {
-    json.put("gpu", std::string_view(hardware.gpu));
-    json.put("link", std::string_view(hardware.link));
-    json.put("forward_flops", scenario.rates.forward_flops);
-    json.put("backward_flops", scenario.rates.backward_flops);
-    json.put("bytes_per_s", scenario.rates.bytes_per_s);
-    json.put("latency_s", scenario.rates.latency_s);
-    json.put("memory_bytes", hardware.memory_bytes);
-    json.put("nodes", Index{scenario.job.nodes});
-    if (scenario.job.nodes > 1 && !scenario.topology) {
-      json.put("between", std::string_view(scenario.between.name));
-      json.put("between_bytes_per_s", scenario.between.bytes_per_s);
-      json.put("nics", Index{scenario.nics});
-      json.put("placement", name_of(scenario.placement));
-    }
-    json.put("order",
-             std::string_view(scenario.order == RingOrder::topology ? "topology" : "rank"));
-    json.put("cores", Index{scenario.cores});
-    json.put("step_s", scenario.step_s);
-    json.put("tile_rows", scenario.granularity.rows);
-    json.put("tile_keys", scenario.granularity.keys);
-    json.put("jitter", scenario.jitter);
-    json.put("hop_jitter", scenario.hop_jitter);
-    put_seed(json, scenario.seed);
-    json.array("stragglers", [&] {
-      for (const Straggler& straggler : scenario.stragglers)
-        json.object([&] {
-          json.put("rank", Index{straggler.rank});
-          json.put("speed", straggler.speed);
-        });
-    });
-  });
+Fields machine_fields(const Scenario& scenario, const SimulatedHardware& hardware) {
+  const bool has_nodes = scenario.job.nodes > 1 && !scenario.topology;
+  std::vector<Fields> stragglers;
+  for (const Straggler& straggler : scenario.stragglers)
+    stragglers.push_back({{"rank", straggler.rank}, {"speed", straggler.speed}});
+  return {{"gpu", hardware.gpu},
+          {"link", hardware.link},
+          {"forward_flops", scenario.rates.forward_flops},
+          {"backward_flops", scenario.rates.backward_flops},
+          {"bytes_per_s", scenario.rates.bytes_per_s},
+          {"latency_s", scenario.rates.latency_s},
+          {"memory_bytes", hardware.memory_bytes},
+          {"nodes", scenario.job.nodes},
+          {has_nodes ? "between" : "", scenario.between.name},
+          {has_nodes ? "between_bytes_per_s" : "", scenario.between.bytes_per_s},
+          {has_nodes ? "nics" : "", scenario.nics},
+          {has_nodes ? "placement" : "", name_of(scenario.placement)},
+          {"order", scenario.order == RingOrder::topology ? "topology" : "rank"},
+          {"cores", scenario.cores},
+          {"step_s", scenario.step_s},
+          {"tile_rows", scenario.granularity.rows},
+          {"tile_keys", scenario.granularity.keys},
+          {"jitter", scenario.jitter},
+          {"hop_jitter", scenario.hop_jitter},
+          {"seed", seed_text(scenario.seed)},
+          {"stragglers", stragglers}};
 }
 
-void put_figures(JsonWriter& json, const Figures& f) {
-  json.put("wall_s", f.wall_s);
-  json.put("forward_s", f.forward_s);
-  json.put("backward_s", f.backward_s);
-  json.put("compute_s", f.compute_s);
-  json.put("wait_s", f.wait_s);
-  json.put("exposed_s", f.exposed_s);
-  json.put("efficiency", f.efficiency);
-  json.put("imbalance", f.imbalance);
-  json.put("balance_ceiling", f.balance_ceiling);
-  json.put("closed_form_s", f.closed_form_s);
-  json.put("peak_bytes", f.peak_bytes);
+// Return whether the way is possible, and its figures.
+Fields outcome_fields(const std::optional<std::string>& why, const Figures& figures) {
+  return Fields{{"why_not", why}} + (why ? Fields() : figure_fields(figures));
 }
 
-void put_rank(JsonWriter& json, const Simulated& simulated, int number) {
-  const Problem& job = simulated.scenario.job;
-  const Work& work = *simulated.work;
-  const SimulatedRank& rank = simulated.simulation.ranks[static_cast<std::size_t>(number)];
-  json.object([&] {
-    json.put("rank", Index{number});
-    json.put("rows", work.rows(number));
-    json.put("pairs", rank.pairs);
-    json.put("compute_s", rank.compute_s);
-    json.put("wait_s", rank.wait_s);
-    json.put("exposed_s", rank.exposed_s);
-    json.put("bytes_sent", rank.bytes_sent);
-    json.put("hops", rank.hops);
-    json.put("peak_bytes", total_bytes(memory_parts(job, static_cast<double>(work.rows(number)))));
-    json.put("end_s", rank.end_s);
-    const bool has_steps = job.scheme == Scheme::ring || job.scheme == Scheme::allgather;
-    if (!has_steps || job.world_size > kMostWithSteps) return;
-    json.array("pairs_by_step", [&] {
-      for (int step = 0; step < job.world_size; ++step)
-        json.value(work.pairs(number, (number + job.world_size - step) % job.world_size));
-    });
-  });
-}
-
-void put_path(JsonWriter& json, const CriticalPath& path) {
-  json.key("critical_path");
-  json.object([&] {
-    json.put("compute_s", path.compute_s);
-    json.put("hop_s", path.hop_s);
-    json.array("ranks", [&] {
-      for (const int rank : path.ranks) json.value(Index{rank});
-    });
-  });
-}
-
-// Put whether the way is possible, and its figures.
-void put_outcome(JsonWriter& json, const std::optional<std::string>& why, const Figures& figures) {
-  why ? json.put("why_not", std::string_view(*why)) : json.null("why_not");
-  if (!why) put_figures(json, figures);
-}
-
-// Return all ranks if they are at most `most`, else an even sample.
-std::vector<int> told_ranks(int world_size, int most) {
-  const int count = std::min(world_size, most);
-  std::vector<int> ranks;
-  for (std::int64_t i = 0; i < count; ++i)
-    ranks.push_back(
-        count == 1 ? 0 : static_cast<int>(i * (std::int64_t{world_size} - 1) / (count - 1)));
-  return ranks;
-}
+const Fields kBackend{{"backend", "sim"}};
 
 }  // namespace
 
 std::string simulated_json(const Simulated& simulated) {
   const Scenario& scenario = simulated.scenario;
-  JsonWriter json;
-  json.object([&] {
-    json.put("backend", std::string_view("sim"));
-    put_way(json, scenario);
-    put_machine(json, scenario, simulated.hardware);
-    put_figures(json, simulated.figures);
-    json.array("ranks", [&] {
-      for (const int rank : told_ranks(scenario.job.world_size, kMostRanksInJson))
-        put_rank(json, simulated, rank);
-    });
-    if (!simulated.simulation.path.ranks.empty()) put_path(json, simulated.simulation.path);
-    json.array("ring_order", [&] {
-      for (const int rank : simulated.ring) json.value(Index{rank});
-    });
-    json.put("recorded_ranks", Index{simulated.recorded_ranks});
-    json.put("steps", simulated.simulation.steps);
-    json.put("simulated_in_s", simulated.simulated_in_s);
-  });
-  return json.text() + "\n";
+  const CriticalPath& path = simulated.simulation.path;
+  return json_line(
+      kBackend + way_fields(scenario) +
+      Fields{{"machine", machine_fields(scenario, simulated.hardware)}} +
+      figure_fields(simulated.figures) +
+      Fields{{"ranks", sampled_ranks(simulated, kMostRanksInJson)},
+             {path.ranks.empty() ? "" : "critical_path",
+              Fields{{"compute_s", path.compute_s}, {"hop_s", path.hop_s}, {"ranks", path.ranks}}},
+             {"ring_order", simulated.ring},
+             {"recorded_ranks", simulated.recorded_ranks},
+             {"steps", simulated.simulation.steps},
+             {"simulated_in_s", simulated.simulated_in_s}});
 }
 
 std::string ways_json(const std::vector<SimulatedWay>& ways, const SimulatedHardware& hardware) {
-  JsonWriter json;
-  json.object([&] {
-    json.put("backend", std::string_view("sim"));
-    put_machine(json, ways.front().scenario, hardware);
-    json.array("schemes", [&] {
-      for (const SimulatedWay& way : ways)
-        json.object([&] {
-          put_way(json, way.scenario);
-          put_outcome(json, way.why, way.figures);
-        });
-    });
-  });
-  return json.text() + "\n";
+  std::vector<Fields> schemes;
+  for (const SimulatedWay& way : ways)
+    schemes.push_back(way_fields(way.scenario) + outcome_fields(way.why, way.figures));
+  return json_line(kBackend + Fields{{"machine", machine_fields(ways.front().scenario, hardware)},
+                                     {"schemes", schemes}});
 }
 
 std::string sweep_json(const SweepTable& table, const SimulatedHardware& hardware) {
-  JsonWriter json;
-  json.object([&] {
-    json.put("backend", std::string_view("sim"));
-    put_machine(json, table.points.front().scenario, hardware);
-    json.array("sweep", [&] {
-      for (const SweepPoint& point : table.points)
-        json.object([&] {
-          put_way(json, point.scenario);
-          json.put("bytes_per_s", point.scenario.rates.bytes_per_s);
-          json.put("jitter", point.scenario.jitter);
-          put_outcome(json, point.why, point.figures);
-        });
-    });
-  });
-  return json.text() + "\n";
+  std::vector<Fields> points;
+  for (const SweepPoint& point : table.points)
+    points.push_back(way_fields(point.scenario) +
+                     Fields{{"bytes_per_s", point.scenario.rates.bytes_per_s},
+                            {"jitter", point.scenario.jitter}} +
+                     outcome_fields(point.why, point.figures));
+  return json_line(kBackend +
+                   Fields{{"machine", machine_fields(table.points.front().scenario, hardware)},
+                          {"sweep", points}});
 }
 
 }  // namespace ringscope

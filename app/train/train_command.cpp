@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "app/command_line/commands.h"
-#include "app/command_line/ending.h"
 #include "app/command_line/flags.h"
 #include "app/process/process_command.h"
 #include "app/report/terminal.h"
@@ -17,30 +16,11 @@
 #include "core/trace/recorder.h"
 
 #ifdef RINGSCOPE_HAS_MPI
-
-#include <optional>
-
 #include "core/process/agreement.h"
 #include "core/train/train_on_mpi.h"
 #endif
 
 namespace ringscope {
-
-// Write the files, generate text from the model and print the report, wherever the ranks were.
-// `seconds` lasts from the first step to the last. Try all of them, then throw RunError for the
-// first that failed.
-void conclude_training(const TrainOptions& options, const TrainSetup& setup, TrainJournal& journal,
-                       const FinishedTraining& finished, double seconds);
-
-// Measures a run's time by the monotonic clock.
-class Stopwatch {
- public:
-  Stopwatch();
-  double seconds() const;
-
- private:
-  std::int64_t begin_ns_;
-};
 
 namespace {
 
@@ -69,11 +49,9 @@ Generated sample_of(const TrainSetup& setup, const Checkpoint& model) {
       });
 }
 
-}  // namespace
-
-Stopwatch::Stopwatch() : begin_ns_(monotonic_ns()) {}
-double Stopwatch::seconds() const { return static_cast<double>(monotonic_ns() - begin_ns_) * 1e-9; }
-
+// Write the files, generate text from the model and print the report, wherever the ranks were.
+// `seconds` lasts from the first step to the last. Try all of them, then throw RunError for the
+// first that failed.
 void conclude_training(const TrainOptions& options, const TrainSetup& setup, TrainJournal& journal,
                        const FinishedTraining& finished, double seconds) {
   std::optional<RunError> first_failure;
@@ -103,29 +81,34 @@ void conclude_training(const TrainOptions& options, const TrainSetup& setup, Tra
   if (first_failure) throw *first_failure;
 }
 
-int train_command(const TrainOptions& options) {
-  const int world_size = options.world_size.value_or(kDefaultTrainingRanks);
+// Return what training calls after each step.
+auto on_step(const TrainSetup& setup, TrainJournal& journal, ProgressBar& bar) {
+  return [&](const StepReport& report, const TrainingRank& rank_0) {
+    journal.note(report, rank_0);
+    if (const auto progress = bar.callback()) progress(share_done(setup.plan, report.step));
+  };
+}
+
+}  // namespace
+
+int carry_out(const TrainOptions& options) {
+  const int world_size = options.ranks.world_size.value_or(kDefaultTrainingRanks);
   TrainSetup setup;
   set_up(options, world_size, setup);
   require_training_memory(setup, world_size);
   if (const std::string remark = remark_on_processes(); !remark.empty()) print_error(remark);
 
   TrainJournal journal(options, setup);
-  const Stopwatch watch;
+  const std::int64_t begin_ns = monotonic_ns();
   std::optional<ProgressBar> bar("training");
   const FinishedTraining finished = [&] {
     try {
-      return run_training_on_threads(setup.plan, setup.text,
-                                     [&](const StepReport& report, const TrainingRank& rank_0) {
-                                       journal.note(report, rank_0);
-                                       if (const auto progress = bar->callback())
-                                         progress(share_done(setup.plan, report.step));
-                                     });
+      return run_training_on_threads(setup.plan, setup.text, on_step(setup, journal, *bar));
     } catch (const std::exception& error) {
       throw journal.close_failed(as_run_error(error));
     }
   }();
-  const double seconds = watch.seconds();
+  const double seconds = seconds_since(begin_ns);
   bar.reset();
   conclude_training(options, setup, journal, finished, seconds);
   return 0;
@@ -141,10 +124,10 @@ namespace {
 class TrainPart : public JobPart {
  public:
   TrainPart(MpiSession& session, const TrainOptions& options)
-      : session_(session), line_(session.lifeline()), options_(options) {}
+      : JobPart(session), options_(options) {}
 
   void prepare() override {
-    require_world_size(session_, options_.world_size);
+    require_world_size(session_, options_.ranks.world_size);
     if (!is_first()) return;
     set_up(options_, session_.world_size(), setup_);
     require_training_memory(setup_, 1);
@@ -161,16 +144,13 @@ class TrainPart : public JobPart {
       require_training_memory(setup_, 1);
     }
     agree(line_, {});  // now every rank knows that all have the memory for it
-    const Stopwatch watch;
+    const std::int64_t begin_ns = monotonic_ns();
     std::optional<ProgressBar> bar;
     if (is_first()) bar.emplace("training");
-    finished_ = run_training_on_mpi(session_, setup_.plan, setup_.text,
-                                    [&](const StepReport& report, const TrainingRank& rank_0) {
-                                      journal_->note(report, rank_0);
-                                      if (const auto progress = bar->callback())
-                                        progress(share_done(setup_.plan, report.step));
-                                    });
-    seconds_ = watch.seconds();
+    finished_ =
+        run_training_on_mpi(session_, setup_.plan, setup_.text,
+                            is_first() ? AfterStep(on_step(setup_, *journal_, *bar)) : AfterStep());
+    seconds_ = seconds_since(begin_ns);
   }
 
   int conclude() override {
@@ -183,10 +163,6 @@ class TrainPart : public JobPart {
   }
 
  private:
-  bool is_first() const { return session_.rank() == 0; }
-
-  MpiSession& session_;
-  Lifeline& line_;
   const TrainOptions& options_;
   TrainSetup setup_;
   FinishedTraining finished_;

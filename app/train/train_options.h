@@ -5,9 +5,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "app/run/backend.h"
+#include "app/command_line/option_groups.h"
 #include "core/train/training_run.h"
 
 namespace ringscope {
@@ -15,8 +16,8 @@ namespace ringscope {
 // The settings that were given, by their flags. The others come from the checkpoint that a run
 // resumes, or else from TrainingSettings.
 struct GivenSettings {
-  std::map<std::string, Index> shape;   // "--layers", ...
-  std::map<std::string, double> adamw;  // "--lr", ...
+  std::map<std::string, std::optional<Index>> shape;   // "--layers", ...
+  std::map<std::string, std::optional<double>> adamw;  // "--lr", ...
   std::optional<Index> warmup_steps, batch, seqlen;
   std::optional<MaskSpec> mask;
   std::optional<std::uint64_t> seed;
@@ -27,10 +28,7 @@ struct TrainOptions {
   GivenSettings given;
   Index steps = 400;  // those of the checkpoint included
 
-  Backend backend = Backend::cpu;
-  std::optional<int> world_size;  // default 2, or the number of processes started
-  PartitionKind partition = PartitionKind::zigzag;
-  double timeout_s = 60;
+  RankOptions ranks;
 
   std::optional<std::string> loss_csv, picture, checkpoint, resume, trace;
   std::optional<Index> checkpoint_every, trace_step;
@@ -41,12 +39,7 @@ struct TrainOptions {
   std::optional<double> temperature;
 };
 
-class CommandFlags;
-
-void add_train(CommandFlags& flags, TrainOptions& train);
-
-// Throw InputError for options that contradict each other.
-void check_train(const TrainOptions& train);
+inline constexpr int kDefaultTrainingRanks = 2;
 
 // Return the settings of a run that resumes from `start`, or begins if `start` is null. Throw
 // InputError naming the flag, its value and what is accepted, also where a size differs from that
@@ -54,9 +47,7 @@ void check_train(const TrainOptions& train);
 TrainingSettings settings_of(const GivenSettings& given, const Checkpoint* start,
                              const std::string& resume);
 
-// For comparing the settings of two ranks: return the given settings by flag; return all flags of
-// settings, in a fixed order.
-std::map<std::string, std::string> texts_of(const GivenSettings& given);
-std::vector<std::string> setting_flags();
+// Return all settings by flag, for comparing those of two ranks; "not given" stands for the rest.
+std::vector<std::pair<std::string, std::string>> texts_of(const GivenSettings& given);
 
 }  // namespace ringscope

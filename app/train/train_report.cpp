@@ -1,4 +1,5 @@
 #include "app/train/train_report.h"
+#include "app/report/terminal.h"
 
 #include <fmt/format.h>
 
@@ -8,13 +9,10 @@
 #include <numeric>
 #include <optional>
 
-#include "app/command_line/ending.h"
 #include "app/command_line/flags.h"
 #include "app/generate/generate_output.h"
-#include "app/report/json_writer.h"
-#include "app/report/machine.h"
-#include "app/run/memory.h"
-#include "app/run/report.h"
+#include "app/report/fields.h"
+#include "core/base/text.h"
 
 namespace ringscope {
 
@@ -23,10 +21,11 @@ namespace {
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kLastLosses = 10;
 
-double a_step(double sum, const RankCosts& costs) {
-  return costs.steps == 0 ? 0 : sum / static_cast<double>(costs.steps);
+// Return a step's share of a sum over steps.
+template <class T>
+T a_step(T sum, const RankCosts& costs) {
+  return costs.steps == 0 ? T(0) : sum / static_cast<T>(costs.steps);
 }
-double a_step(Index sum, const RankCosts& costs) { return a_step(static_cast<double>(sum), costs); }
 
 // Return attention's share of the time in steps.
 double attention_share(const RankCosts& costs) {
@@ -36,11 +35,10 @@ double attention_share(const RankCosts& costs) {
 
 std::string head_lines(const TrainReport& report) {
   const TrainingPlan& plan = report.setup.plan;
-  const int ranks = plan.deal.world_size;
-  return fmt::format("{}\n{} on {} rank{}, {}; {} sequences of {} bytes a step, mask {}\n\n",
-                     model_text(plan), name_of(report.options.backend), ranks,
-                     ranks == 1 ? "" : "s", name_of(plan.deal.partition), plan.settings.batch,
-                     plan.settings.seqlen, plan.settings.mask);
+  return fmt::format("{}\n{} on {}, {}; {} sequences of {} bytes a step, mask {}\n\n",
+                     model_text(plan), name_of(report.options.ranks.backend),
+                     count_text(plan.deal.world_size, "rank"), name_of(plan.deal.partition),
+                     plan.settings.batch, plan.settings.seqlen, plan.settings.mask);
 }
 
 std::string loss_lines(const TrainReport& report) {
@@ -60,24 +58,36 @@ std::string loss_lines(const TrainReport& report) {
                                                       report.last_losses()));
 }
 
+Fields rank_fields(const TrainReport& report, std::size_t rank) {
+  const RankCosts& costs = report.finished.ranks[rank];
+  return {{"rank", rank, "rank", 5},
+          {"step_s", a_step(costs.seconds, costs), "step", 12, seconds_text},
+          {"attention_forward_s", a_step(costs.attention.forward, costs), "attention forward", 20,
+           seconds_text},
+          {"attention_backward_s", a_step(costs.attention.backward, costs), "attention backward",
+           20, seconds_text},
+          {"attention_share", attention_share(costs), "share", 8, percent_text},
+          {"bytes_sent", a_step(costs.sent_bytes(), costs), "sent a step", 14, bytes_text},
+          {"attention_forward_bytes", a_step(costs.forward_bytes, costs)},
+          {"attention_backward_bytes", a_step(costs.backward_bytes, costs)},
+          {"reduction_bytes", a_step(costs.reduction_bytes, costs)},
+          {"peak_bytes", costs.peak_bytes, "peak", 12, bytes_text}};
+}
+
+std::vector<Fields> all_rank_fields(const TrainReport& report) {
+  std::vector<Fields> ranks;
+  for (std::size_t r = 0; r < report.finished.ranks.size(); ++r)
+    ranks.push_back(rank_fields(report, r));
+  return ranks;
+}
+
 std::string cost_lines(const TrainReport& report) {
-  const std::vector<RankCosts>& ranks = report.finished.ranks;
   std::string text = fmt::format("time             {} in all; {} a step, {:.0f} bytes/s\n\n",
                                  seconds_text(report.seconds), seconds_text(report.step_s),
-                                 report.step_tokens() / report.step_s);
-  text += fmt::format("{:>5}{:>12}{:>20}{:>20}{:>8}{:>14}{:>12}\n", "rank", "step",
-                      "attention forward", "attention backward", "share", "sent a step", "peak");
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const RankCosts& costs = ranks[r];
-    text += fmt::format("{:>5}{:>12}{:>20}{:>20}{:>6.1f} %{:>14}{:>12}\n", r,
-                        seconds_text(a_step(costs.seconds, costs)),
-                        seconds_text(a_step(costs.attention.forward, costs)),
-                        seconds_text(a_step(costs.attention.backward, costs)),
-                        100 * attention_share(costs), bytes_text(a_step(costs.sent_bytes(), costs)),
-                        bytes_text(static_cast<double>(costs.peak_bytes)));
-  }
-  double forward = 0, backward = 0, reduction = 0;
-  for (const RankCosts& costs : ranks) {
+                                 report.step_tokens() / report.step_s) +
+                     table_text(all_rank_fields(report));
+  Index forward = 0, backward = 0, reduction = 0;
+  for (const RankCosts& costs : report.finished.ranks) {
     forward += a_step(costs.forward_bytes, costs);
     backward += a_step(costs.backward_bytes, costs);
     reduction += a_step(costs.reduction_bytes, costs);
@@ -86,52 +96,30 @@ std::string cost_lines(const TrainReport& report) {
       "\non the wire a step, all ranks: {} for attention forward, {} backward, {} to add up "
       "gradients\n",
       bytes_text(forward), bytes_text(backward), bytes_text(reduction));
-  if (report.options.backend == Backend::cpu && report.setup.plan.deal.world_size > cores())
-    text += fmt::format("{} ranks share {} core{}, so times include time without a core\n",
-                        report.setup.plan.deal.world_size, cores(), cores() == 1 ? "" : "s");
+  if (report.options.ranks.backend == Backend::cpu)
+    text += shared_cores_text(report.setup.plan.deal.world_size, "times include");
   return text;
 }
 
-void put_settings(JsonWriter& json, const TrainingPlan& plan) {
-  const TrainingSettings& s = plan.settings;
-  json.key("settings");
-  json.object([&] {
-    for (const auto& [name, value] : {std::pair{"layers", s.shape.layers},
-                                      {"width", s.shape.width},
-                                      {"heads", s.shape.num_heads},
-                                      {"heads_kv", s.shape.num_heads_kv},
-                                      {"head_dim", s.shape.head_dim},
-                                      {"hidden", s.shape.hidden},
-                                      {"weights", ModelWeights(s.shape).layout.size()},
-                                      {"batch", s.batch},
-                                      {"seqlen", s.seqlen}})
-      json.put(name, value);
-    json.put("mask", std::string_view(s.mask));
-    for (const auto& [name, value] : {std::pair{"lr", s.adam.rate},
-                                      {"beta1", s.adam.beta1},
-                                      {"beta2", s.adam.beta2},
-                                      {"epsilon", s.adam.epsilon},
-                                      {"weight_decay", s.adam.decay},
-                                      {"max_grad_norm", s.adam.longest_gradient}})
-      json.put(name, value);
-    json.put("warmup_steps", s.adam.warmup_steps);
-    put_seed(json, s.seed);
-  });
-}
-
-void put_rank(JsonWriter& json, Index rank, const RankCosts& costs) {
-  json.object([&] {
-    json.put("rank", rank);
-    json.put("step_s", a_step(costs.seconds, costs));
-    json.put("attention_forward_s", a_step(costs.attention.forward, costs));
-    json.put("attention_backward_s", a_step(costs.attention.backward, costs));
-    json.put("attention_share", attention_share(costs));
-    json.put("bytes_sent", costs.steps == 0 ? 0 : costs.sent_bytes() / costs.steps);
-    json.put("attention_forward_bytes", costs.steps == 0 ? 0 : costs.forward_bytes / costs.steps);
-    json.put("attention_backward_bytes", costs.steps == 0 ? 0 : costs.backward_bytes / costs.steps);
-    json.put("reduction_bytes", costs.steps == 0 ? 0 : costs.reduction_bytes / costs.steps);
-    json.put("peak_bytes", costs.peak_bytes);
-  });
+Fields settings_fields(const TrainingSettings& s) {
+  return {{"layers", s.shape.layers},
+          {"width", s.shape.width},
+          {"heads", s.shape.num_heads},
+          {"heads_kv", s.shape.num_heads_kv},
+          {"head_dim", s.shape.head_dim},
+          {"hidden", s.shape.hidden},
+          {"weights", ModelWeights(s.shape).layout.size()},
+          {"batch", s.batch},
+          {"seqlen", s.seqlen},
+          {"mask", s.mask},
+          {"lr", s.adam.rate},
+          {"beta1", s.adam.beta1},
+          {"beta2", s.adam.beta2},
+          {"epsilon", s.adam.epsilon},
+          {"weight_decay", s.adam.decay},
+          {"max_grad_norm", s.adam.longest_gradient},
+          {"warmup_steps", s.adam.warmup_steps},
+          {"seed", seed_text(s.seed)}};
 }
 
 }  // namespace
@@ -159,9 +147,9 @@ TrainReport make_train_report(const TrainOptions& options, const TrainSetup& set
 
 std::string model_text(const TrainingPlan& plan) {
   const ModelShape& s = plan.settings.shape;
-  return fmt::format("{} layer{} of {}, {} head{} ({} kv) of {}, MLP of {}: {:.2f} million weights",
-                     s.layers, s.layers == 1 ? "" : "s", s.width, s.num_heads,
-                     s.num_heads == 1 ? "" : "s", s.num_heads_kv, s.head_dim, s.hidden,
+  return fmt::format("{} of {}, {} ({} kv) of {}, MLP of {}: {:.2f} million weights",
+                     count_text(s.layers, "layer"), s.width, count_text(s.num_heads, "head"),
+                     s.num_heads_kv, s.head_dim, s.hidden,
                      static_cast<double>(ModelWeights(s).layout.size()) * 1e-6);
 }
 
@@ -184,39 +172,32 @@ std::string sample_text(const TrainReport& report) {
 std::string train_json(const TrainReport& report) {
   const TrainingPlan& plan = report.setup.plan;
   const bool any = !report.losses.empty();
-  JsonWriter json;
-  json.object([&] {
-    json.put("backend", name_of(report.options.backend));
-    json.put("world_size", Index{plan.deal.world_size});
-    json.put("partition", name_of(plan.deal.partition));
-    json.put("steps", plan.steps);
-    json.put("steps_before", plan.steps_before());
-    put_settings(json, plan);
-    json.put("text_bytes", static_cast<Index>(report.setup.text.size()));
-    json.put("unigram_entropy", report.unigram_entropy);
-    json.put("loss_first", any ? report.losses.front() : kNone);
-    json.put("loss_last", any ? report.losses.back() : kNone);
-    json.put("loss_last_mean", report.last_losses());
-    json.put("wall_s", report.seconds);
-    json.put("step_s", any ? report.step_s : kNone);
-    json.put("tokens_per_s", any ? report.step_tokens() / report.step_s : kNone);
-    Index sent = 0;
-    for (const RankCosts& costs : report.finished.ranks)
-      sent += costs.steps == 0 ? 0 : costs.sent_bytes() / costs.steps;
-    json.put("bytes_sent", sent);
-    json.array("ranks", [&] {
-      for (std::size_t r = 0; r < report.finished.ranks.size(); ++r)
-        put_rank(json, static_cast<Index>(r), report.finished.ranks[r]);
-    });
-    if (report.sample) {
-      const std::string& prompt = report.setup.sample->prompt;
-      json.put("prompt", std::string_view(shown(prompt)));
-      json.put("sample", std::string_view(shown(*report.sample)));
-      json.put("prompt_hex", std::string_view(hex(prompt)));
-      json.put("sample_hex", std::string_view(hex(*report.sample)));
-    }
-  });
-  return json.text() + "\n";
+  Index sent = 0;
+  for (const RankCosts& costs : report.finished.ranks) sent += a_step(costs.sent_bytes(), costs);
+  Fields fields{{"backend", name_of(report.options.ranks.backend)},
+                {"world_size", plan.deal.world_size},
+                {"partition", name_of(plan.deal.partition)},
+                {"steps", plan.steps},
+                {"steps_before", plan.steps_before()},
+                {"settings", settings_fields(plan.settings)},
+                {"text_bytes", report.setup.text.size()},
+                {"unigram_entropy", report.unigram_entropy},
+                {"loss_first", any ? report.losses.front() : kNone},
+                {"loss_last", any ? report.losses.back() : kNone},
+                {"loss_last_mean", report.last_losses()},
+                {"wall_s", report.seconds},
+                {"step_s", any ? report.step_s : kNone},
+                {"tokens_per_s", any ? report.step_tokens() / report.step_s : kNone},
+                {"bytes_sent", sent},
+                {"ranks", all_rank_fields(report)}};
+  if (report.sample) {
+    const std::string& prompt = report.setup.sample->prompt;
+    fields = fields + Fields{{"prompt", shown(prompt)},
+                             {"sample", shown(*report.sample)},
+                             {"prompt_hex", hex(prompt)},
+                             {"sample_hex", hex(*report.sample)}};
+  }
+  return json_line(fields);
 }
 
 namespace {

@@ -24,7 +24,7 @@ void plan_training(const TrainOptions& options, int world_size, TrainSetup& setu
   const Checkpoint* const start = setup.start ? &*setup.start : nullptr;
   TrainingPlan& plan = setup.plan;
   plan.settings = settings_of(options.given, start, options.resume.value_or(""));
-  plan.deal = {options.partition, world_size};
+  plan.deal = {options.ranks.partition, world_size};
   plan.start = start;
   plan.steps = options.steps;
   if (plan.steps < plan.steps_before())
@@ -38,11 +38,7 @@ void plan_training(const TrainOptions& options, int world_size, TrainSetup& setu
                       *options.trace, plan.steps_before()));
     plan.recorded_step = options.trace_step.value_or(plan.steps);
   }
-  try {
-    validate(plan);
-  } catch (const InputError& error) {
-    throw InputError(std::string("--") + error.what());
-  }
+  with_dashes([&] { validate(plan); });
 }
 
 void plan_sample(const TrainOptions& options, TrainSetup& setup) {
@@ -63,14 +59,11 @@ void require_length(const TrainOptions& options, const TrainingSettings& setting
 
 void check_places(const TrainOptions& options) {
   if (options.picture) require_pictures("--picture", "--loss-csv FILE");
-  std::vector<OutputPlace> places;
-  for (const auto& [flag, path] : {std::pair{"--loss-csv", &options.loss_csv},
-                                   {"--picture", &options.picture},
-                                   {"--trace", &options.trace}})
-    if (path->has_value()) places.push_back({flag, **path});
+  std::vector<OutputPlace> places{
+      {"--loss-csv", options.loss_csv}, {"--picture", options.picture}, {"--trace", options.trace}};
   // A run may write its checkpoint to the file that it resumes from.
   if (options.resume) check_output_places(places, {*options.resume}, options.json);
-  if (options.checkpoint) places.push_back({"--checkpoint", *options.checkpoint});
+  places.push_back({"--checkpoint", options.checkpoint});
   check_output_places(places, {options.text}, options.json);
 }
 

@@ -13,8 +13,6 @@
 
 namespace ringscope {
 
-inline constexpr int kDefaultTrainingRanks = 2;
-
 struct TrainSetup {
   TrainingPlan plan;                // refers to start
   std::optional<Checkpoint> start;  // of --resume

@@ -6,7 +6,6 @@
 
 #include "core/sim/sweep.h"
 #include "core/train/loss_csv.h"
-#include "viz/window/view.h"
 
 namespace ringscope {
 
@@ -24,17 +23,10 @@ void write_sweep_picture(const SweepTable& table, const std::string& machine,
 // Throw as viz::write_loss_picture() does.
 void write_loss_picture(const LossCurve& curve, const std::string& path);
 
-// ---
-// `ringscope view` opens the viewer, in builds that have it.
-
 // Return why there is no viewer and how to get it, or "" where there is one.
 const char* why_no_viewer();
 
 // Return whether a window could be opened here.
 bool can_show_windows();
-
-// Return 0 when the window was closed or the picture written. Throw InputError, RunError,
-// std::bad_alloc. Throw InputError also in a build without a viewer.
-int view_command(const viz::ViewOptions& options);
 
 }  // namespace ringscope

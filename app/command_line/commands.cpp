@@ -1,0 +1,73 @@
+#include "app/command_line/commands.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string_view>
+
+namespace ringscope {
+namespace {
+
+struct CommandEntry {
+  const char *name, *help;
+  const char* page;  // of the documentation
+  Finish (*declare)(CommandFlags& flags);
+};
+
+constexpr CommandEntry kCommands[] = {
+    {"run", "run attention on a ring of ranks", "app/run/run.md", declare_run},
+    {"info", "what this build and this machine can do, and why not the rest", "README.md",
+     [](CommandFlags&) -> Finish { return [] { return InfoOptions{}; }; }},
+    {"demo", "one text, causal, in all four partitions, verified", "README.md", declare_demo},
+    {"view", "replay recordings", "app/view/view.md", declare_view},
+    {"plan", "what a run will cost on a machine, by formula", "app/plan/plan.md", declare_plan},
+    {"lesson", "ring attention step by step, in lessons that run", "lessons/README.md",
+     declare_lesson},
+    {"groups", "ranks split by heads, rows, layers and batches at once", "app/plan/plan.md",
+     declare_groups},
+    {"train", "a small language model on a text, with the ring inside", "app/train/train.md",
+     declare_train},
+    {"generate", "text from a checkpoint of train", "app/train/train.md", declare_generate},
+    {"simulate", "a run on a machine that is not here, event by event", "app/simulate/simulate.md",
+     declare_simulate}};
+constexpr std::string_view kHelp = "help";
+
+// Return "run, info, ...".
+std::string known_commands() {
+  std::string names;
+  for (const CommandEntry& command : kCommands) names += std::string(command.name) + ", ";
+  return names.append(kHelp);
+}
+
+void require_known_command(const std::string& name) {
+  if (name == kHelp || std::any_of(std::begin(kCommands), std::end(kCommands),
+                                   [&](const CommandEntry& entry) { return entry.name == name; }))
+    return;
+  throw InputError(fmt::format("command '{}' given; accepted: {}", name, known_commands()));
+}
+
+}  // namespace
+
+Command parse_command_line(const std::vector<std::string>& arguments) {
+  CommandLine line("Ring attention, run, recorded and verified.", "ringscope");
+  std::map<std::string_view, Finish> finish;
+  for (const CommandEntry& command : kCommands)
+    finish[command.name] =
+        command.declare(line.add_command(command.name, command.help, command.page));
+  std::vector<std::string> pages;
+  line.add_command(std::string(kHelp), "this text; or what --help texts become: man, bash, zsh",
+                   "README.md")
+      .words("PAGE", pages, "man, bash or zsh: a man page, completion for a shell");
+  finish[kHelp] = [&] { return Help{help_page(pages.empty() ? "" : pages.front(), line)}; };
+
+  if (!arguments.empty()) {
+    if (!arguments.front().starts_with('-')) require_known_command(arguments.front());
+    if (const std::optional<std::string> help = line.read(arguments)) return Help{*help};
+    const std::string command = line.command();
+    line.require_no_extras();
+    if (!command.empty()) return finish.at(command)();
+  }
+  throw InputError("no command given; accepted: " + known_commands() + "; see ringscope --help");
+}
+
+}  // namespace ringscope

@@ -1,0 +1,101 @@
+#include "app/command_line/option_groups.h"
+
+#include "core/base/dtype.h"
+#include "core/problem/partition.h"
+
+namespace ringscope {
+
+void add_heads(CommandFlags& flags, AttentionShape& shape) {
+  flags.count("--heads", shape.num_heads, fmt::format("query heads ({})", shape.num_heads));
+  flags.count("--heads-kv", shape.num_heads_kv,
+              "key and value heads, a divisor of the heads (as many)");
+  flags.count("--head-dim", shape.head_dim, fmt::format("values a head ({})", shape.head_dim));
+}
+
+void add_dtype(CommandFlags& flags, DType& dtype, const std::string& help) {
+  flags.name("--dtype", dtype, "f32|bf16|f16", help, parse_dtype);
+}
+
+void add_partition(CommandFlags& flags, PartitionKind& partition, const std::string& help) {
+  flags.name("--partition", partition, "contiguous|striped|zigzag|fold", help, parse_partition);
+}
+
+void add_kv_buffers(CommandFlags& flags, int& kv_buffers, const std::string& help) {
+  flags.integer("--kv-buffers", kv_buffers, help, 2, std::numeric_limits<int>::max(), "K");
+}
+
+void add_world_size(CommandFlags& flags, std::optional<int>& world_size, int otherwise) {
+  flags.integer("--world-size", world_size,
+                fmt::format("ranks ({}; a process a rank: as many as were started)", otherwise));
+}
+
+void add_timeout(CommandFlags& flags, double& timeout_s, const std::string& help) {
+  constexpr Accepted kSeconds = {0, 1e9, false, true,
+                                 "seconds, more than 0, at most 1e+09, as in 60 or 0.5"};
+  flags.number("--timeout", timeout_s, kSeconds, help, 1, "SECONDS");
+}
+
+Problem planned_problem() {
+  Problem job;
+  job.shape = {.batch = 1, .num_heads = 32, .num_heads_kv = 0, .seqlen = 0, .head_dim = 128};
+  job.world_size = 0;
+  job.dtype = DType::bf16;
+  return job;
+}
+
+void add_problem(CommandFlags& flags, Problem& job) {
+  flags.integer("--world-size", job.world_size, "ranks");
+  flags.count("--seqlen", job.shape.seqlen, "positions");
+  flags.count("--batch", job.shape.batch, "batch entries (1)");
+  add_heads(flags, job.shape);
+  add_dtype(flags, job.dtype, "storage type (bf16)");
+  add_mask(flags, job.mask, "full");
+  flags.flag("--backward", job.backward, "the backward pass too");
+}
+
+void complete_problem(const std::string& command, Problem& job) {
+  if (job.shape.seqlen == 0)
+    throw InputError(fmt::format("{}: no --seqlen given; accepted: --seqlen N", command));
+  if (job.world_size == 0)
+    throw InputError(fmt::format("{}: no --world-size given; accepted: --world-size N", command));
+  if (job.shape.num_heads_kv == 0) job.shape.num_heads_kv = job.shape.num_heads;
+  validate(job.shape);
+  for_flag("--mask '" + job.mask.name() + "':", [&] { job.mask.for_seqlen(job.shape.seqlen); });
+}
+
+void add_hardware(CommandFlags& flags, HardwareOptions& hardware) {
+  flags.text("--gpu", "NAME|FILE", hardware.gpu,
+             "what a rank computes with: A100, H100, H200, B200, ...");
+  flags.text("--link", "NAME|FILE", hardware.link, "from a rank to the next: NVLink4, PCIe5, ...");
+  flags.flag("--measure", hardware.measure,
+             "take this machine instead: measure its cores and memory, a few seconds");
+}
+
+void check_hardware(const std::string& command, const HardwareOptions& hardware) {
+  const auto& [gpu, link, measure] = hardware;
+  constexpr const char* kAccepted = "--gpu with --link, or --measure";
+  if (measure && (gpu || link))
+    contradiction(gpu ? "--gpu" : "--link", "given beside --measure", kAccepted);
+  if (!measure && !(gpu && link))
+    contradiction(command, fmt::format("no {} given", gpu ? "--link" : "--gpu"), kAccepted);
+}
+
+void add_ranks(CommandFlags& flags, RankOptions& ranks, int otherwise, const std::string& dealt) {
+  flags.name("--backend", ranks.backend, "cpu|mpi", "a thread a rank, or a process a rank (cpu)",
+             parse_backend);
+  add_world_size(flags, ranks.world_size, otherwise);
+  add_partition(flags, ranks.partition, "which rank holds which " + dealt + " (zigzag)");
+}
+
+void add_timeout(CommandFlags& flags, RankOptions& ranks) {
+  add_timeout(flags, ranks.timeout_s,
+              "of --backend mpi: end when a rank gives no sign of life, or nothing moves, for so "
+              "long (60)");
+}
+
+void check_ranks(const RankOptions& ranks) {
+  if (ranks.backend != Backend::cpu && ranks.backend != Backend::mpi)
+    contradiction("--backend", fmt::format("'{}' given", name_of(ranks.backend)), "cpu, mpi");
+}
+
+}  // namespace ringscope

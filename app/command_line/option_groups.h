@@ -1,0 +1,86 @@
+// The flags that several commands share: a problem, the hardware that computes it, and the ranks
+// that work on it. Each function adds flags, which write to its arguments when the command line is
+// read.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "app/command_line/flags.h"
+#include "app/run/backend.h"
+#include "core/problem/mask.h"
+#include "core/ring/problem.h"
+
+namespace ringscope {
+
+// Add --heads, --heads-kv and --head-dim. The help shows the defaults that `shape` has.
+void add_heads(CommandFlags& flags, AttentionShape& shape);
+void add_dtype(CommandFlags& flags, DType& dtype, const std::string& help);
+
+// Add --mask. `otherwise` is the default, for the help.
+template <class T>
+void add_mask(CommandFlags& flags, T& mask, const std::string& otherwise) {
+  flags.name(
+      "--mask", mask, "MASK",
+      "full, causal, window:W, prefix:P, documents:L1,L2,..., joined by + (" + otherwise + ")",
+      MaskSpec::parse);
+}
+
+void add_partition(CommandFlags& flags, PartitionKind& partition, const std::string& help);
+void add_kv_buffers(CommandFlags& flags, int& kv_buffers, const std::string& help);
+// Add --world-size, for ranks that are `otherwise` threads or as many processes as were started.
+void add_world_size(CommandFlags& flags, std::optional<int>& world_size, int otherwise);
+void add_timeout(CommandFlags& flags, double& timeout_s, const std::string& help);
+
+// Call `validate`, which names a size as its flag does, but without dashes, and calls a product of
+// `sizes` "tensor". Throw its InputError again with the flags' names.
+template <class F>
+void validate_for_flags(const AttentionShape& sizes, F&& validate) {
+  try {
+    validate();
+  } catch (const InputError& error) {
+    const std::string what = error.what();
+    if (!what.starts_with("tensor")) throw InputError("--" + what);
+    throw InputError(fmt::format("--batch {}, --heads {}, --seqlen {}, --head-dim {}: {}",
+                                 sizes.batch, sizes.num_heads, sizes.seqlen, sizes.head_dim, what));
+  }
+}
+
+// ---
+// A problem to be planned or simulated.
+
+// Return a problem with the sizes of a 7B model's attention. 0 stands for sizes not given: seqlen,
+// ranks, and heads-kv, which are then as many as heads.
+Problem planned_problem();
+// Add the flags of a problem, except partition and scheme.
+void add_problem(CommandFlags& flags, Problem& job);
+// Throw InputError for a size that `command` lacks, and for an impossible shape or mask.
+void complete_problem(const std::string& command, Problem& job);
+
+// GPU and link, each a name or a file; or a measurement of this machine.
+struct HardwareOptions {
+  std::optional<std::string> gpu, link;
+  bool measure = false;
+};
+
+void add_hardware(CommandFlags& flags, HardwareOptions& hardware);
+// Throw InputError unless exactly one was given: gpu and link, or measure.
+void check_hardware(const std::string& command, const HardwareOptions& hardware);
+
+// ---
+// The ranks of `train` and `generate`: threads or processes.
+
+struct RankOptions {
+  Backend backend = Backend::cpu;
+  std::optional<int> world_size;  // default: that of the command, or the processes started
+  PartitionKind partition = PartitionKind::zigzag;
+  double timeout_s = 60;
+};
+
+// Add all but --timeout. `dealt` is what the ranks hold.
+void add_ranks(CommandFlags& flags, RankOptions& ranks, int otherwise, const std::string& dealt);
+void add_timeout(CommandFlags& flags, RankOptions& ranks);
+// Throw InputError for a backend of other commands.
+void check_ranks(const RankOptions& ranks);
+
+}  // namespace ringscope

@@ -1,0 +1,108 @@
+#include "app/report/fields.h"
+
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+#include <cmath>
+
+#include "app/report/machine.h"
+#include "core/base/text.h"
+
+namespace ringscope {
+namespace {
+
+// Return what `write` writes with RapidJSON.
+template <class Write>
+std::string written(Write&& write) {
+  rapidjson::StringBuffer buffer;
+  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
+  write(writer);
+  return {buffer.GetString(), buffer.GetSize()};
+}
+
+std::string aligned(std::string_view text, int width) {
+  return width < 0 ? fmt::format("{:<{}}", text, -width) : fmt::format("{:>{}}", text, width);
+}
+
+}  // namespace
+
+Json::Json(double value)
+    : text_(std::isfinite(value) ? written([&](auto& writer) { writer.Double(value); }) : "null") {}
+
+Json::Json(std::string_view value)
+    : text_(written([&](auto& writer) {
+        writer.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
+      })) {}
+
+Json::Json(const Fields& fields) : text_("{") {
+  for (const Field& field : fields) {
+    if (field.key.empty()) continue;
+    if (text_.size() > 1) text_ += ',';
+    text_ += Json(field.key).text_ + ":" + field.value.text_;
+  }
+  text_ += '}';
+}
+
+Fields operator+(Fields a, const Fields& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::string table_head(const Fields& row) {
+  std::string line;
+  for (const Field& field : row) line += aligned(field.head, field.width);
+  return line;
+}
+
+std::string table_row(const Fields& row) {
+  std::string line;
+  for (const Field& field : row) line += aligned(field.text, field.width);
+  return line;
+}
+
+std::string table_text(const std::vector<Fields>& rows) {
+  std::string text = rows.empty() ? "" : table_head(rows.front()) + "\n";
+  for (const Fields& row : rows) {
+    const std::string line = table_row(row);
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+std::string labelled_line(int width, std::string_view label, std::string_view value) {
+  return fmt::format("{:<{}}{}\n", label, width, value);
+}
+
+std::string ratio_text(double ratio) { return fmt::format("{:.3f}", ratio); }
+std::string percent_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
+std::string integer_text(double number) { return fmt::format("{:.0f}", number); }
+std::string digits_text(double number) { return fmt::format("{:.3g}", number); }
+
+Fields shape_fields(const AttentionShape& shape) {
+  return {{"batch", shape.batch},
+          {"num_heads", shape.num_heads},
+          {"num_heads_kv", shape.num_heads_kv},
+          {"seqlen", shape.seqlen},
+          {"head_dim", shape.head_dim}};
+}
+
+std::string problem_text(const Problem& job) {
+  const AttentionShape& s = job.shape;
+  return fmt::format("{} tokens x {} batch, {} heads ({} kv), head_dim {}, {}, mask {}, {}",
+                     s.seqlen, s.batch, s.num_heads, s.num_heads_kv, s.head_dim, name_of(job.dtype),
+                     job.mask.name(), job.backward ? "forward and backward" : "forward");
+}
+
+std::string flops_text(const Rates& rates, bool backward) {
+  const std::string forward = fmt::format("{:.4g} TFLOP/s", rates.forward_flops / 1e12);
+  if (!backward) return forward;
+  return fmt::format("{} forward, {:.4g} TFLOP/s backward", forward, rates.backward_flops / 1e12);
+}
+
+std::string shared_cores_text(int ranks, std::string_view consequence) {
+  if (ranks <= cores()) return "";
+  return fmt::format("{} ranks share {}, so {} time without a core\n", ranks,
+                     count_text(cores(), "core"), consequence);
+}
+
+}  // namespace ringscope

@@ -1,0 +1,169 @@
+#include "app/run/run_options.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "app/command_line/commands.h"
+#include "app/command_line/option_groups.h"
+#include "core/base/text.h"
+
+namespace ringscope {
+namespace {
+
+using GivenPath = std::pair<const char*, const std::optional<std::string>&>;
+
+void add_inputs(CommandFlags& flags, RunOptions& run) {
+  flags.path("--q", run.q, "queries, .npy [batch, heads, seqlen, head_dim]");
+  flags.path("--k", run.k, "keys, .npy [batch, heads-kv, seqlen, head_dim]");
+  flags.path("--v", run.v, "values, .npy, shaped like the keys");
+  flags.path("--text", run.text, "embed the bytes of a file instead");
+  flags.flag("--random", run.random, "draw from N(0, 1) instead");
+  flags.integer("--seed", run.seed, "of --random and --verify-rows (0)", 0);
+  flags.integer("--batch", run.batch,
+                "batch entries (1), for --text and --random as the next four");
+  flags.integer("--heads", run.heads, "query heads (4)");
+  flags.integer("--heads-kv", run.heads_kv,
+                "key and value heads, a divisor of the heads (as many)");
+  flags.integer("--seqlen", run.seqlen,
+                "positions (1024; of a text: all of it, divided by --batch)");
+  flags.integer("--head-dim", run.head_dim, "values a head (64)");
+}
+
+void add_ring(CommandFlags& flags, RunOptions& run) {
+  flags.name("--backend", run.backend, "cpu|mpi|cuda|nccl",
+             "what computes and communicates (cpu); this build has: " + built_backends(),
+             parse_backend);
+  constexpr const char* kKernel =
+      " kernel of --backend cuda and nccl, by its number in info (the best)";
+  flags.integer("--kernel", run.cuda.forward_kernel, std::string("forward") + kKernel, 1, 99);
+  flags.integer("--backward-kernel", run.cuda.backward_kernel, std::string("backward") + kKernel, 1,
+                99);
+  flags.flag(
+      "--cupti", run.cuda.cupti,
+      "of --backend cuda and nccl: kernels' times from CUPTI's activity records, not from events");
+  flags.integer("--gpus", run.cuda.gpus,
+                "of --backend cuda: deal the ranks over N GPUs, blocks moved by copy engines (1)",
+                1, 64);
+  add_world_size(flags, run.world_size, kDefaultWorldSize);
+  add_partition(flags, run.job.partition, "which rank holds which positions (contiguous)");
+  flags.name("--scheme", run.job.scheme, "ring|allgather", "how key-value blocks get around (ring)",
+             parse_scheme);
+  add_kv_buffers(flags, run.job.kv_buffers,
+                 "of a ring: buffers that a rank's key-value blocks take turns in; more than 2 let "
+                 "ranks run ahead of late ones (2)");
+  add_mask(flags, run.job.mask, "full");
+  add_dtype(flags, run.job.dtype, "storage type (f32)");
+  constexpr double kMost = std::numeric_limits<float>::max();
+  flags.number("--scale", run.job.softmax_scale,
+               {-kMost, kMost, true, true, "a finite number that f32 can hold"},
+               "softmax scale (1/sqrt(head_dim))");
+}
+
+void add_outputs(CommandFlags& flags, RunOptions& run) {
+  flags.path("--out", run.out, "write the output, .npy");
+  flags.path("--lse", run.lse, "write the log-sum-exp, .npy [batch, heads, seqlen]");
+  flags.flag("--backward", run.job.backward, "compute the gradients too");
+  flags.path("--dout", run.dout, "gradient of the output, .npy shaped like the queries (ones)");
+  flags.path("--dq", run.dq, "write the gradient of the queries, .npy");
+  flags.path("--dk", run.dk, "write the gradient of the keys, .npy");
+  flags.path("--dv", run.dv, "write the gradient of the values, .npy");
+  flags.path("--trace", run.trace, "write the recording, Chrome Trace Event JSON");
+  flags.flag("--verify", run.verify,
+             "compare with naive attention in f64; exit status 1 when it differs");
+  flags.integer(
+      "--verify-rows", run.verify_rows,
+      "compare a sample of N query rows of each head (--seed draws it), and not dk and dv");
+  flags.flag("--json", run.json, "print the summary as one JSON object");
+  add_timeout(flags, run.job.timeout_s,
+              "end the run when a rank gives no sign of life, or nothing moves, for so long (60)");
+  flags.name("--inject", run.job.injection, "KIND[@RANK[:STEP]]",
+             "a mistake or lateness on purpose: " + names_of_all(kAllFaults) +
+                 " (of the last rank, from step 0; jitter: of all)",
+             parse_injection);
+}
+
+void check_source(const RunOptions& run, bool seed_given) {
+  const bool files = run.q || run.k || run.v;
+  const char* const of_files = run.q ? "--q" : run.k ? "--k" : "--v";
+  const char* const given = files ? of_files : run.text ? "--text" : "--random";
+  const int sources = files + run.text.has_value() + run.random;
+  constexpr const char* kOneOf = "one of --q with --k and --v, --text, --random";
+  if (sources == 0) contradiction("run", "no input given", kOneOf);
+  if (sources > 1)
+    contradiction(given, fmt::format("given beside {}", files && run.text ? "--text" : "--random"),
+                  kOneOf);
+  if (files) {
+    for (const auto& [flag, path] : {GivenPath{"--q", run.q}, {"--k", run.k}, {"--v", run.v}})
+      if (!path)
+        contradiction(flag, fmt::format("missing beside {}", given), "--q, --k and --v together");
+    for (const auto& [flag, size] : {std::pair{"--batch", run.batch},
+                                     {"--heads", run.heads},
+                                     {"--heads-kv", run.heads_kv},
+                                     {"--seqlen", run.seqlen},
+                                     {"--head-dim", run.head_dim}})
+      if (size)
+        contradiction(flag, fmt::format("{} given beside --q", *size),
+                      "--text or --random; .npy files bring their own sizes");
+  }
+  if (seed_given && !run.random && !run.verify_rows)
+    contradiction("--seed", "given without --random and without --verify-rows",
+                  "--random --seed N, --verify-rows N --seed N");
+}
+
+void check_backend(const RunOptions& run) {
+  const CudaChoice& cuda = run.cuda;
+  const std::string backend = fmt::format("given with --backend {}", name_of(run.backend));
+  if (cuda.gpus != 0 && run.backend != Backend::cuda)
+    contradiction("--gpus", backend, "it together with --backend cuda");
+  if (is_on_gpus(run.backend)) {
+    if (cuda.backward_kernel != 0 && !run.job.backward)
+      contradiction("--backward-kernel", "given without --backward", "it together with --backward");
+  } else {
+    for (const auto& [flag, given] : {std::pair{"--kernel", cuda.forward_kernel != 0},
+                                      {"--backward-kernel", cuda.backward_kernel != 0},
+                                      {"--cupti", cuda.cupti}})
+      if (given) contradiction(flag, backend, "it together with --backend cuda or nccl");
+  }
+  if (const auto& injection = run.job.injection) {
+    const std::string given = fmt::format("'{}' {}", to_string(*injection), backend);
+    if (run.backend == Backend::cuda)
+      contradiction("--inject", given, "it with --backend cpu, mpi or nccl");
+    if (run.backend == Backend::nccl && delays_computing(injection->fault))
+      contradiction("--inject", given, "it with --backend cpu or mpi");
+  }
+}
+
+void check(RunOptions& run, const CommandFlags& flags) {
+  check_source(run, flags.given("--seed"));
+  if (!run.job.backward)
+    for (const auto& [flag, path] :
+         {GivenPath{"--dout", run.dout}, {"--dq", run.dq}, {"--dk", run.dk}, {"--dv", run.dv}})
+      if (path)
+        contradiction(flag, fmt::format("'{}' given without --backward", *path),
+                      "it together with --backward");
+  check_backend(run);
+  if (flags.given("--kv-buffers") && run.job.scheme != Scheme::ring)
+    contradiction(
+        "--kv-buffers",
+        fmt::format("{} given with --scheme {}", run.job.kv_buffers, name_of(run.job.scheme)),
+        "it with --scheme ring; the other scheme holds all blocks");
+  if (run.verify_rows) run.verify = true;
+}
+
+}  // namespace
+
+Finish declare_run(CommandFlags& flags) {
+  const auto run = std::make_shared<RunOptions>();
+  add_inputs(flags, *run);
+  add_ring(flags, *run);
+  add_outputs(flags, *run);
+  return [run, &flags] {
+    check(*run, flags);
+    return *run;
+  };
+}
+
+}  // namespace ringscope

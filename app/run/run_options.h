@@ -1,0 +1,36 @@
+// The options of `ringscope run`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "app/run/backend.h"
+#include "core/ring/problem.h"
+
+namespace ringscope {
+
+// An empty optional was not given.
+struct RunOptions {
+  // The source of Q, K and V: exactly one of three.
+  std::optional<std::string> q, k, v;
+  std::optional<std::string> text;
+  bool random = false;
+  std::uint64_t seed = 0;
+
+  // Only for text and random inputs.
+  std::optional<Index> batch, heads, heads_kv, seqlen, head_dim;
+
+  Backend backend = Backend::cpu;
+  CudaChoice cuda;
+  std::optional<int> world_size;  // default 4, or the number of processes started
+  Problem job;                    // without shape and ranks
+
+  std::optional<std::string> dout;
+  std::optional<std::string> out, lse, dq, dk, dv, trace;
+  bool verify = false;
+  std::optional<Index> verify_rows;  // of each head; default all
+  bool json = false;
+};
+
+}  // namespace ringscope
