@@ -27,14 +27,8 @@ class GenerateCommandTest : public ProgramTest {
     return checkpoint;
   }
 
-  void expect_refused(const Strings& arguments, const Strings& named, int status = 2) const {
-    const ProgramResult result = run(Strings{"generate"} + arguments);
-    EXPECT_EQ(result.status, status) << result.err;
-    expect_one_line(result);
-    for (const std::string& part : named)
-      EXPECT_NE(result.err.find(part), std::string::npos)
-          << "'" << part << "' is not in: " << result.err;
-    EXPECT_EQ(result.out, "");
+  void expect_refused(const Strings& arguments, const Strings& named) const {
+    ProgramTest::expect_refused("generate" + arguments, named);
   }
 };
 
@@ -56,20 +50,18 @@ TEST_F(GenerateCommandTest, PrintsThePromptAndWhatFollows) {
   EXPECT_TRUE(printed.size() == 6 + text.size() + 1 || text.ends_with('\n')) << printed;
   EXPECT_EQ(printed.back(), '\n');
 
-  EXPECT_EQ(run_well(command + Strings{"--world-size", "3", "--partition", "fold", "--merge",
-                                       "tree", "--backend", "cpu"}),
+  EXPECT_EQ(run_well(command + "--world-size 3 --partition fold --merge tree --backend cpu"),
             printed);
   write_text("p.txt", "a ring");
-  EXPECT_EQ(run_well({"generate", "--checkpoint", "c", "--prompt-file", "p.txt", "--bytes", "40"}),
-            printed);
-  EXPECT_NE(run_well(command + Strings{"--seed", "1"}), printed);
-  EXPECT_NE(run_well(command + Strings{"--temperature", "0"}), printed);
+  EXPECT_EQ(run_well("generate --checkpoint c --prompt-file p.txt --bytes 40"), printed);
+  EXPECT_NE(run_well(command + "--seed 1"), printed);
+  EXPECT_NE(run_well(command + "--temperature 0"), printed);
 }
 
 // Without a prompt it begins a line, of which nothing is printed.
 TEST_F(GenerateCommandTest, NeedsNoPrompt) {
   const Checkpoint checkpoint = write_checkpoint();
-  const Strings command{"generate", "--checkpoint", "c", "--bytes", "1", "--temperature", "0"};
+  const Strings command = "generate --checkpoint c --bytes 1 --temperature 0";
   const rapidjson::Document json = run_for_json(command);
   EXPECT_STREQ(json["prompt_hex"].GetString(), "0a");
   EXPECT_TRUE(json["decode"]["bytes_per_s"].IsNull());  // the prompt's logits are enough
@@ -93,8 +85,7 @@ TEST_F(GenerateCommandTest, ShowsWhatIsNoTextAsDigits) {
   std::string prompt, expected;
   for (const auto& [bytes, shown] : all) prompt += bytes + "|", expected += shown + "|";
   write_text("p", prompt);
-  const Strings command{"generate", "--checkpoint",  "c", "--prompt-file", "p", "--bytes",
-                        "300",      "--temperature", "1"};
+  const Strings command = "generate --checkpoint c --prompt-file p --bytes 300 --temperature 1";
   const std::string printed = run_well(command);
   EXPECT_EQ(printed.substr(0, expected.size()), expected);
   int digits = 0;
@@ -153,91 +144,77 @@ TEST_F(GenerateCommandTest, JsonSaysWhatWentOverTheWire) {
 // More than a double holds.
 TEST_F(GenerateCommandTest, JsonHasTheWholeSeed) {
   write_checkpoint();
-  const rapidjson::Document json = run_for_json(
-      {"generate", "--checkpoint", "c", "--bytes", "1", "--seed", "12345678901234567891"});
+  const rapidjson::Document json =
+      run_for_json("generate --checkpoint c --bytes 1 --seed 12345678901234567891");
   ASSERT_TRUE(json["seed"].IsString());
   EXPECT_STREQ(json["seed"].GetString(), "12345678901234567891");
 }
 
 TEST_F(GenerateCommandTest, RefusesBadInput) {
   write_checkpoint();
-  const Strings with{"--checkpoint", "c"};
-  expect_refused({}, {"--checkpoint"});
-  expect_refused({"--checkpoint", "no/such"}, {"--checkpoint", "no/such", "No such file"});
-  expect_refused({"--checkpoint", "."}, {"--checkpoint", "is a directory"});
+  const Strings with = "--checkpoint c";
+  expect_refused({}, "--checkpoint");
+  expect_refused("--checkpoint no/such", {"--checkpoint", "no/such", "No such file"});
+  expect_refused("--checkpoint .", {"--checkpoint", "is a directory"});
   write_text("text", std::string(1000, 'x'));
-  expect_refused({"--checkpoint", "text"}, {"--checkpoint", "text", "not a checkpoint"});
+  expect_refused("--checkpoint text", {"--checkpoint", "text", "not a checkpoint"});
   std::string bytes = contents_of(path("c"));
   write_text("cut", bytes.substr(0, bytes.size() / 2));
-  expect_refused({"--checkpoint", "cut"}, {"--checkpoint", "cut", "cut short"});
+  expect_refused("--checkpoint cut", {"--checkpoint", "cut", "cut short"});
   bytes[bytes.size() / 2] ^= 4;
   write_text("flipped", bytes);
-  expect_refused({"--checkpoint", "flipped"}, {"--checkpoint", "flipped", "damaged"});
+  expect_refused("--checkpoint flipped", "--checkpoint flipped damaged");
   write_checkpoint("full", 256, "full");
-  expect_refused({"--checkpoint", "full"}, {"--checkpoint 'full'", "mask", "causal accepted"});
+  expect_refused("--checkpoint full", {"--checkpoint 'full'", "mask", "causal accepted"});
   write_checkpoint("few", 17);
-  expect_refused({"--checkpoint", "few", "--prompt", "z"}, {"few", "122 given", "below 17"});
+  expect_refused("--checkpoint few --prompt z", {"few", "122 given", "below 17"});
 
   expect_refused(with + Strings{"--prompt", ""}, {"--prompt", "a byte or more"});
-  expect_refused(with + Strings{"--prompt", "a", "--prompt-file", "text"}, {"--prompt-file"});
-  expect_refused(with + Strings{"--prompt-file", "none"}, {"--prompt-file", "none"});
+  expect_refused(with + "--prompt a --prompt-file text", "--prompt-file");
+  expect_refused(with + "--prompt-file none", "--prompt-file none");
   write_text("empty", "");
-  expect_refused(with + Strings{"--prompt-file", "empty"}, {"--prompt-file", "empty", "accepted"});
+  expect_refused(with + "--prompt-file empty", "--prompt-file empty accepted");
   std::filesystem::resize_file(path("text"), (1 << 20) + 1);
-  expect_refused(with + Strings{"--prompt-file", "text"},
-                 {"--prompt-file", "1048577", "1 to 1048576"});
+  expect_refused(with + "--prompt-file text", {"--prompt-file", "1048577", "1 to 1048576"});
   for (const char* count : {"0", "-1", "1000001", "many", "99999999999999999999"})
     expect_refused(with + Strings{"--bytes", count}, {"--bytes", count, "from 1 to 1000000"});
   for (const char* temperature : {"-0.5", "nan", "inf", "warm", "1e400"})
     expect_refused(with + Strings{"--temperature", temperature},
                    {"--temperature", temperature, "a number from 0"});
-  expect_refused(with + Strings{"--world-size", "257"}, {"--world-size", "257", "1 to 256"});
+  expect_refused(with + "--world-size 257", {"--world-size", "257", "1 to 256"});
   for (const char* ranks : {"0", "-3", "two"})
     expect_refused(with + Strings{"--world-size", ranks}, {"--world-size", ranks, "from 1 to"});
-  expect_refused(with + Strings{"--partition", "odd"}, {"--partition", "odd", "zigzag"});
-  expect_refused(with + Strings{"--merge", "star"}, {"--merge", "star", "ring, tree"});
-  expect_refused(with + Strings{"--seed", "x"}, {"--seed", "'x'"});
-  expect_refused(with + Strings{"--backend", "abacus"}, {"--backend", "abacus"});
-  expect_refused(with + Strings{"--width", "3"}, {"--width"});
+  expect_refused(with + "--partition odd", "--partition odd zigzag");
+  expect_refused(with + "--merge star", {"--merge", "star", "ring, tree"});
+  expect_refused(with + "--seed x", "--seed 'x'");
+  expect_refused(with + "--backend abacus", "--backend abacus");
+  expect_refused(with + "--width 3", "--width");
 }
 
 TEST_F(GenerateCommandTest, SaysThatNobodyCanReadIt) {
   write_checkpoint();
-  const ProgramResult result = run({"generate", "--checkpoint", "c", "--bytes", "5"}, "/dev/full");
-  EXPECT_EQ(result.status, 3);
-  expect_one_line(result);
-  EXPECT_NE(result.err.find("stdout: writing failed"), std::string::npos) << result.err;
+  const ProgramResult result = run("generate --checkpoint c --bytes 5", "/dev/full");
+  expect_ended(result, 3, {"stdout: writing failed"});
 }
 
 class GenerateOnMpiTest : public GenerateCommandTest {
  protected:
   void SetUp() override {
-    // As in MpiCommandTest.
-    ::setenv("LSAN_OPTIONS", "detect_leaks=0", 1);
-    if (run_well({"info"}).find("backend mpi   yes") == std::string::npos)
-      GTEST_SKIP() << "this build has no MPI";
-    if (run_words({"/bin/sh", "-c", "command -v mpirun"}).status != 0)
-      GTEST_SKIP() << "no mpirun here";
+    if (const std::string why = why_no_mpi(); !why.empty()) GTEST_SKIP() << why;
   }
-  void TearDown() override { ::unsetenv("LSAN_OPTIONS"); }
 
   // Rank 0 and the others with arguments of their own behind the common ones.
   ProgramResult mpirun(const Strings& common, const Strings& of_0, const Strings& of_others) const {
     const Strings program = Strings{RINGSCOPE_PROGRAM, "generate", "--backend", "mpi"} + common;
-    return run_words(Strings{"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1",
-                             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-                             "OMPI_MCA_rmaps_base_oversubscribe=1",
-                             "OMPI_MCA_odls_base_sigkill_timeout=0", "mpirun", "-np", "1"} +
-                     program + of_0 + Strings{":", "-np", "2"} + program + of_others);
+    return ProgramTest::mpirun("-np 1" + program + of_0 + ": -np 2" + program + of_others);
   }
 
   void expect_said_once(const ProgramResult& result, int status, const std::string& part) const {
     EXPECT_EQ(result.status, status) << result.err;
     EXPECT_EQ(result.out, "");
-    const std::size_t at = result.err.find("ringscope: ");
-    ASSERT_NE(at, std::string::npos) << result.err;
-    EXPECT_EQ(result.err.find("ringscope: ", at + 1), std::string::npos) << result.err;
-    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+    const Strings lines = lines_of_ours(result.err);
+    ASSERT_EQ(lines.size(), 1u) << result.err;
+    expect_has(lines[0], {part});
   }
 };
 
@@ -245,24 +222,20 @@ class GenerateOnMpiTest : public GenerateCommandTest {
 TEST_F(GenerateOnMpiTest, SaysWhatThreadsSay) {
   write_checkpoint();
   write_text("p", "the ring turns");
-  const Strings common{"--bytes", "30", "--merge", "tree", "--partition", "contiguous"};
-  const ProgramResult result =
-      mpirun(common, {"--checkpoint", "c", "--prompt-file", "p"},
-             {"--checkpoint", "not/there", "--prompt-file", "not/there/either"});
+  const Strings common = "--bytes 30 --merge tree --partition contiguous";
+  const ProgramResult result = mpirun(common, "--checkpoint c --prompt-file p",
+                                      "--checkpoint not/there --prompt-file not/there/either");
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.err, "");
-  EXPECT_EQ(result.out,
-            run_well(Strings{"generate", "--checkpoint", "c", "--prompt-file", "p"} + common));
+  EXPECT_EQ(result.out, run_well(Strings("generate --checkpoint c --prompt-file p") + common));
 }
 
 TEST_F(GenerateOnMpiTest, WhatIsWrongIsSaidOnce) {
   write_checkpoint();
-  const Strings good{"--checkpoint", "c"};
-  expect_said_once(mpirun({}, {"--checkpoint", "none"}, good), 2,
-                   "--checkpoint none: No such file");
-  expect_said_once(mpirun(good, {}, {"--bytes", "0"}), 2, "--bytes: '0' given");
-  expect_said_once(mpirun(good, {}, {"--seed", "3"}), 3,
-                   "rank 1 has --seed 3, rank 0 has --seed 0");
+  const Strings good = "--checkpoint c";
+  expect_said_once(mpirun({}, "--checkpoint none", good), 2, "--checkpoint none: No such file");
+  expect_said_once(mpirun(good, {}, "--bytes 0"), 2, "--bytes: '0' given");
+  expect_said_once(mpirun(good, {}, "--seed 3"), 3, "rank 1 has --seed 3, rank 0 has --seed 0");
 }
 
 }  // namespace

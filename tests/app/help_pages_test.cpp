@@ -20,7 +20,7 @@ class HelpPagesTest : public ProgramTest {
     return words;
   }
   std::set<std::string> commands() const {
-    const std::string help = run_well({"--help"});
+    const std::string help = run_well("--help");
     return found(help.substr(help.find("Subcommands:")), "\n  ([a-z]+) ");
   }
   std::set<std::string> flags_of(const std::string& command) const {
@@ -29,8 +29,8 @@ class HelpPagesTest : public ProgramTest {
 };
 
 TEST_F(HelpPagesTest, NameEveryCommandAndFlag) {
-  const std::string man = run_well({"help", "man"}), bash = run_well({"help", "bash"}),
-                    zsh = run_well({"help", "zsh"});
+  const std::string man = run_well("help man"), bash = run_well("help bash"),
+                    zsh = run_well("help zsh");
   ASSERT_GT(commands().size(), 8u);
   for (const std::string& command : commands()) {
     SCOPED_TRACE(command);
@@ -51,7 +51,7 @@ TEST_F(HelpPagesTest, NameEveryCommandAndFlag) {
 }
 
 TEST_F(HelpPagesTest, BashCompletesCommandsFlagsAndValues) {
-  write_text("completion", run_well({"help", "bash"}));
+  write_text("completion", run_well("help bash"));
   const auto completed = [&](const std::string& words, int at) {
     const std::string command = "bash -c 'source \"" + path("completion") + "\"; COMP_WORDS=(" +
                                 words + "); COMP_CWORD=" + std::to_string(at) +

@@ -25,8 +25,7 @@ TEST_F(NonFiniteTest, NanWhereTheReferenceIsFiniteIsNotVerified) {
   write_tensor("q.npy", {1, 2, 5, 3}, [](Index i) { return i % 3 == 0 ? 1e20 : 0.0; });
   write_tensor("k.npy", {1, 2, 5, 3}, [](Index i) { return i % 3 == 0 ? 1e20 : 0.0; });
   write_tensor("v.npy", {1, 2, 5, 3}, [](Index i) { return 0.1 * static_cast<double>(i % 7); });
-  const ProgramResult result =
-      run({"run", "--q", "q.npy", "--k", "k.npy", "--v", "v.npy", "--out", "o.npy", "--verify"});
+  const ProgramResult result = run("run --q q.npy --k k.npy --v v.npy --out o.npy --verify");
   EXPECT_EQ(result.status, 1) << result.err;
   for (const float x : read_values("o.npy", 30)) EXPECT_TRUE(std::isnan(x));
 }
@@ -40,11 +39,11 @@ TEST_F(NonFiniteTest, NonFiniteValuesArePassedOn) {
   // query 4 only.
   write_tensor("k.npy", {1, 2, 5, 3}, [&](Index i) { return i == 0 ? nan : 0.1f; });
   write_tensor("v.npy", {1, 2, 5, 3}, [&](Index i) { return i == 27 || i == 28 ? inf : 0.1f; });
-  const ProgramResult result = run({"run", "--q", "q.npy", "--k", "k.npy", "--v", "v.npy", "--out",
-                                    "o.npy", "--mask", "causal", "--verify", "--world-size", "3"});
+  const ProgramResult result =
+      run("run --q q.npy --k k.npy --v v.npy --out o.npy --mask causal --verify --world-size 3");
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_NE(result.err.find("--k: 1 NaN and 0 infinite"), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("--v: 0 NaN and 2 infinite"), std::string::npos) << result.err;
+  expect_has(result.err, {"--k: 1 NaN and 0 infinite"});
+  expect_has(result.err, {"--v: 0 NaN and 2 infinite"});
   const std::vector<float> out = read_values("o.npy", 30);
   for (int i = 0; i < 15; ++i) EXPECT_TRUE(std::isnan(out[i])) << i;
   for (int i = 15; i < 27; ++i) EXPECT_TRUE(std::isfinite(out[i])) << i;
@@ -62,14 +61,11 @@ TEST_F(NonFiniteTest, ValuesTooLargeArePassedOnAsInfinite) {
   values[5] = 70000;  // too large for f16
   write_text("v.npy", npy_header({1, 2, 5, 3}, true) +
                           std::string(reinterpret_cast<const char*>(values.data()), 240));
-  const std::vector<std::string> arguments{"run",   "--q", "q.npy", "--k",
-                                           "k.npy", "--v", "v.npy", "--dtype"};
+  const Strings arguments = "run --q q.npy --k k.npy --v v.npy --dtype";
   const std::string infinite = "ringscope: --v: 0 NaN and 1 infinite values in it, passed on\n";
   for (const auto& [dtype, too_large] :
        {std::pair{"f32", "1 value"}, {"bf16", "1 value"}, {"f16", "2 values"}}) {
-    std::vector<std::string> with_dtype = arguments;
-    with_dtype.push_back(dtype);
-    const ProgramResult result = run(with_dtype);
+    const ProgramResult result = run(arguments + dtype);
     EXPECT_EQ(result.status, 0);
     EXPECT_EQ(result.err, infinite + "ringscope: --v: " + too_large + " too large for " + dtype +
                               ", passed on as infinite\n");
@@ -83,8 +79,7 @@ TEST_F(NonFiniteTest, NothingButNaNDoesNotVerify) {
   for (const Index nans : {16, 8}) {
     write_tensor("q.npy", {1, 2, 4, 2}, [&](Index i) { return i < nans ? nan : 1.0f; });
     write_tensor("k.npy", {1, 2, 4, 2}, [](Index i) { return 0.25 * static_cast<double>(i % 3); });
-    std::vector<std::string> arguments{"run",   "--q", "q.npy", "--k",
-                                       "k.npy", "--v", "k.npy", "--verify"};
+    const Strings arguments = "run --q q.npy --k k.npy --v k.npy --verify";
     const bool nothing = nans == 16;
     const ProgramResult table = run(arguments);
     EXPECT_EQ(table.status, nothing ? 1 : 0);
@@ -93,13 +88,9 @@ TEST_F(NonFiniteTest, NothingButNaNDoesNotVerify) {
               nothing)
         << table.err;
     EXPECT_EQ(table.out.find("WRONG") != std::string::npos, nothing) << table.out;
-    EXPECT_NE(table.out.find(", " + std::to_string(nans) + " NaN or infinite"), std::string::npos)
-        << table.out;
+    expect_has(table.out, {", " + std::to_string(nans) + " NaN or infinite"});
 
-    arguments.push_back("--json");
-    rapidjson::Document json;
-    json.Parse(run(arguments).out.c_str());
-    ASSERT_FALSE(json.HasParseError());
+    const rapidjson::Document json = json_of(run(arguments + "--json").out);
     EXPECT_EQ(json["verify"]["pass"].GetBool(), !nothing);
     EXPECT_EQ(json["verify"]["out"]["pass"].GetBool(), !nothing);
     EXPECT_EQ(json["verify"]["out"]["non_finite"].GetInt(), nans);
@@ -109,8 +100,7 @@ TEST_F(NonFiniteTest, NothingButNaNDoesNotVerify) {
 
 TEST_F(NonFiniteTest, ScoresThatOverflowAreTold) {
   const ProgramResult result =
-      run({"run", "--random", "--seqlen", "4", "--heads", "1", "--head-dim", "8", "--scale", "1e38",
-           "--lse", "lse.npy", "--out", "o.npy"});
+      run("run --random --seqlen 4 --heads 1 --head-dim 8 --scale 1e38 --lse lse.npy --out o.npy");
   EXPECT_EQ(result.status, 0);
   const auto expect_told = [&](const std::string& name, const std::vector<float>& values) {
     const auto count =

@@ -21,8 +21,17 @@
 
 namespace ringscope {
 
-// Words of a command line.
-using Strings = std::vector<std::string>;
+// Words of a command line, or of what it is to say. A text stands for its words: "run --random" is
+// the same as {"run", "--random"}.
+struct Strings : std::vector<std::string> {
+  using std::vector<std::string>::vector;
+  Strings(const std::vector<std::string>& words) : std::vector<std::string>(words) {}
+  Strings(const std::string& text) {
+    std::istringstream words(text);
+    for (std::string word; words >> word;) push_back(word);
+  }
+  Strings(const char* text) : Strings(std::string(text)) {}
+};
 
 inline Strings operator+(Strings a, const Strings& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -41,6 +50,41 @@ inline std::string contents_of(const std::string& path) {
   return text.str();
 }
 
+inline void expect_has(const std::string& text, const Strings& parts) {
+  for (const std::string& part : parts)
+    EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
+}
+
+// "ringscope: " and one line, with all `parts`.
+inline void expect_one_line(const ProgramResult& result, const Strings& parts = {}) {
+  EXPECT_EQ(result.err.rfind("ringscope: ", 0), 0u) << result.err;
+  ASSERT_FALSE(result.err.empty());
+  EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
+  expect_has(result.err, parts);
+}
+
+// An exit status, and one line with all `parts` on stderr.
+inline void expect_ended(const ProgramResult& result, int status, const Strings& parts) {
+  EXPECT_EQ(result.status, status) << result.err;
+  expect_one_line(result, parts);
+}
+
+inline rapidjson::Document json_of(const std::string& text) {
+  rapidjson::Document json;
+  json.Parse(text.c_str(), text.size());  // one object, or it is an error
+  EXPECT_FALSE(json.HasParseError()) << text;
+  return json;
+}
+
+// Lines that the program said, of whatever rank; a launcher says more.
+inline Strings lines_of_ours(const std::string& err) {
+  std::istringstream text(err);
+  Strings lines;
+  for (std::string line; std::getline(text, line);)
+    if (line.starts_with("ringscope: ")) lines.push_back(line);
+  return lines;
+}
+
 // Every test gets an empty folder of its own.
 class ProgramTest : public testing::Test {
  protected:
@@ -50,6 +94,7 @@ class ProgramTest : public testing::Test {
     folder_ = pattern;
   }
   ~ProgramTest() override {
+    if (looks_for_no_leaks_) ::unsetenv("LSAN_OPTIONS");
     std::error_code ignored;  // what can not be removed is left to the system
     std::filesystem::remove_all(folder_, ignored);
   }
@@ -94,42 +139,67 @@ class ProgramTest : public testing::Test {
 
   // Runs the program in the test's folder and waits for its end. `stdout_path`: where stdout goes
   // instead.
-  ProgramResult run(const std::vector<std::string>& arguments,
-                    const std::string& stdout_path = "") const {
-    std::vector<std::string> words{RINGSCOPE_PROGRAM};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    return run_words(words, stdout_path);
+  ProgramResult run(const Strings& arguments, const std::string& stdout_path = "") const {
+    return run_words(Strings{RINGSCOPE_PROGRAM} + arguments, stdout_path);
   }
 
   // Runs it, expects success and silence on stderr, and returns what stdout said.
-  std::string run_well(const std::vector<std::string>& arguments) const {
+  std::string run_well(const Strings& arguments) const {
     const ProgramResult result = run(arguments);
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.err, "");
     return result.out;
   }
   // The same with --json.
-  rapidjson::Document run_for_json(std::vector<std::string> arguments) const {
-    arguments.push_back("--json");
-    rapidjson::Document json;
-    const std::string out = run_well(arguments);
-    json.Parse(out.c_str(), out.size());
-    EXPECT_FALSE(json.HasParseError()) << out;
-    return json;
+  rapidjson::Document run_for_json(const Strings& arguments) const {
+    return json_of(run_well(arguments + "--json"));
+  }
+
+  // Runs it and expects refusal with `status`: one line with all `parts`, nothing on stdout, and no
+  // file that was not there before.
+  void expect_refused(const Strings& arguments, const Strings& parts, int status = 2) const {
+    std::string command = "ringscope";
+    for (const std::string& argument : arguments) command += " " + argument;
+    SCOPED_TRACE(command);
+    const std::set<std::string> before = files();
+    const ProgramResult result = run(arguments);
+    expect_ended(result, status, parts);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(files(), before);
   }
 
   // Like run, in a shell that has executed `preparation`, such as "ulimit -f 8".
-  ProgramResult run_after(const std::string& preparation,
-                          const std::vector<std::string>& arguments) const {
-    std::vector<std::string> words{"/bin/sh", "-c", preparation + " && exec \"$0\" \"$@\"",
-                                   RINGSCOPE_PROGRAM};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    return run_words(words, "");
+  ProgramResult run_after(const std::string& preparation, const Strings& arguments) const {
+    return run_words(
+        Strings{"/bin/sh", "-c", preparation + " && exec \"$0\" \"$@\"", RINGSCOPE_PROGRAM} +
+        arguments);
+  }
+
+  bool has_viewer() const { return info_has("view          yes"); }
+  bool info_has(const std::string& part) const {
+    return run_well("info").find(part) != std::string::npos;
+  }
+
+  // Why there can be no processes of ranks here, or "".
+  std::string why_no_mpi() {
+    // MPI has unloaded its parts when leaks are looked for, so that theirs have no name by which
+    // they could be suppressed. tests/core/mpi looks for ours before that.
+    looks_for_no_leaks_ = ::setenv("LSAN_OPTIONS", "detect_leaks=0", 1) == 0;
+    if (!info_has("backend mpi   yes")) return "this build has no MPI";
+    return run_words({"/bin/sh", "-c", "command -v mpirun"}).status == 0 ? "" : "no mpirun here";
+  }
+  // Runs mpirun, whose `arguments` are "-np 2" and the program with its own.
+  ProgramResult mpirun(const Strings& arguments) const {
+    return run_words(Strings{"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1",
+                             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                             "OMPI_MCA_rmaps_base_oversubscribe=1",
+                             // Of Open MPI: what is left of a failed job is killed at once.
+                             "OMPI_MCA_odls_base_sigkill_timeout=0", "mpirun"} +
+                     arguments);
   }
 
   // Runs any program (words[0]: its path) in the test's folder.
-  ProgramResult run_words(std::vector<std::string> words,
-                          const std::string& stdout_path = "") const {
+  ProgramResult run_words(Strings words, const std::string& stdout_path = "") const {
     // Beside the folder, so that files() does not show them.
     const std::string out = stdout_path.empty() ? folder_ + ".stdout" : stdout_path;
     const std::string err = folder_ + ".stderr";
@@ -163,13 +233,15 @@ class ProgramTest : public testing::Test {
   }
 
   std::string folder_;
+  bool looks_for_no_leaks_ = false;
 };
 
-// "ringscope: " and one line.
-inline void expect_one_line(const ProgramResult& result) {
-  EXPECT_EQ(result.err.rfind("ringscope: ", 0), 0u) << result.err;
-  ASSERT_FALSE(result.err.empty());
-  EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
-}
+// Tests of commands that say of all bad input what would be accepted.
+class AcceptingProgramTest : public ProgramTest {
+ protected:
+  void expect_refused(const Strings& arguments, const Strings& parts) const {
+    ProgramTest::expect_refused(arguments, parts + "accepted");
+  }
+};
 
 }  // namespace ringscope

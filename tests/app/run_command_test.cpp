@@ -16,8 +16,6 @@
 namespace ringscope {
 namespace {
 
-using Strings = std::vector<std::string>;
-
 class RunCommandTest : public ProgramTest {};
 
 void expect_near(const std::vector<float>& got, const std::vector<double>& expected,
@@ -37,11 +35,10 @@ TEST_F(RunCommandTest, OutputsAreAttentionOfTheFiles) {
   write_tensor("k.npy", kv, value(RandomTensor::k));
   write_tensor("v.npy", kv, value(RandomTensor::v));
   write_tensor("do.npy", query, value(RandomTensor::dout));
-  run_well({"run",     "--q",    "q.npy",        "--k",        "k.npy",       "--v",
-            "v.npy",   "--dout", "do.npy",       "--backward", "--mask",      "causal+window:20",
-            "--scale", "0.3",    "--world-size", "3",          "--partition", "zigzag",
-            "--out",   "o.npy",  "--lse",        "lse.npy",    "--dq",        "dq.npy",
-            "--dk",    "dk.npy", "--dv",         "dv.npy"});
+  run_well(
+      "run --q q.npy --k k.npy --v v.npy --dout do.npy --backward --mask causal+window:20 --scale "
+      "0.3 --world-size 3 --partition zigzag --out o.npy --lse lse.npy --dq dq.npy --dk dk.npy "
+      "--dv dv.npy");
 
   const auto doubles = [&](const std::string& name) {
     const std::vector<float> values = read_npy(path(name)).values;
@@ -71,7 +68,7 @@ TEST_F(RunCommandTest, OutputsAreAttentionOfTheFiles) {
 
 TEST_F(RunCommandTest, OutputsAreFloat64WhenAllInputsAre) {
   const auto value = [](Index i) { return 0.25 * static_cast<double>(i % 5); };
-  const Strings arguments{"run", "--q", "q.npy", "--k", "k.npy", "--v", "v.npy", "--out", "o.npy"};
+  const Strings arguments = "run --q q.npy --k k.npy --v v.npy --out o.npy";
   for (const bool v_is_f64 : {true, false}) {
     write_tensor("q.npy", {1, 1, 6, 2}, value, true);
     write_tensor("k.npy", {1, 1, 6, 2}, value, true);
@@ -83,8 +80,9 @@ TEST_F(RunCommandTest, OutputsAreFloat64WhenAllInputsAre) {
 
 TEST_F(RunCommandTest, RandomInputsAreTheDocumentedOnes) {
   // With one position, the output is V itself.
-  run_well({"run", "--random", "--seed", "12345678901234567890", "--seqlen", "1", "--heads", "3",
-            "--head-dim", "4", "--world-size", "2", "--out", "o.npy"});
+  run_well(
+      "run --random --seed 12345678901234567890 --seqlen 1 --heads 3 --head-dim 4 --world-size 2 "
+      "--out o.npy");
   const std::vector<float> out = read_npy(path("o.npy")).values;
   for (Index i = 0; i < 12; ++i)
     EXPECT_EQ(out[i], static_cast<float>(normal(12345678901234567890u, RandomTensor::v, i))) << i;
@@ -92,10 +90,8 @@ TEST_F(RunCommandTest, RandomInputsAreTheDocumentedOnes) {
 
 TEST_F(RunCommandTest, JsonHasAllKeys) {
   const rapidjson::Document json = run_for_json(
-      {"run",          "--random", "--seqlen",    "130",     "--heads", "4",
-       "--heads-kv",   "2",        "--head-dim",  "8",       "--batch", "2",
-       "--world-size", "3",        "--partition", "striped", "--mask",  "window:9+causal",
-       "--dtype",      "bf16",     "--backward",  "--verify"});
+      "run --random --seqlen 130 --heads 4 --heads-kv 2 --head-dim 8 --batch 2 --world-size 3 "
+      "--partition striped --mask window:9+causal --dtype bf16 --backward --verify");
   for (const char* key : {"backend", "world_size", "partition", "mask", "scheme", "dtype", "shape",
                           "wall_s", "ranks", "imbalance", "balance_ceiling", "exposed_s", "verify",
                           "softmax_scale", "vector_width", "measured"})
@@ -146,20 +142,17 @@ TEST_F(RunCommandTest, JsonHasAllKeys) {
 }
 
 TEST_F(RunCommandTest, JsonLeavesOutWhatWasNotAskedFor) {
-  const rapidjson::Document json = run_for_json({"run", "--random", "--seqlen", "16"});
+  const rapidjson::Document json = run_for_json("run --random --seqlen 16");
   EXPECT_FALSE(json.HasMember("verify"));
-  const rapidjson::Document forward =
-      run_for_json({"run", "--random", "--seqlen", "16", "--verify"});
+  const rapidjson::Document forward = run_for_json("run --random --seqlen 16 --verify");
   EXPECT_TRUE(forward["verify"].HasMember("out"));
   EXPECT_FALSE(forward["verify"].HasMember("dq"));
 }
 
 TEST_F(RunCommandTest, TableForPeopleNamesEveryRank) {
-  const std::string text =
-      run_well({"run", "--random", "--seqlen", "50", "--world-size", "3", "--verify"});
-  for (const char* part : {"rank", "pairs", "busy", "waiting", "sent", "peak", "imbalance",
-                           "balance ceiling", "exposed communication", "tolerance", "good"})
-    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in:\n" << text;
+  const std::string text = run_well("run --random --seqlen 50 --world-size 3 --verify");
+  expect_has(text, {"rank", "pairs", "busy", "waiting", "sent", "peak", "imbalance",
+                    "balance ceiling", "exposed communication", "tolerance", "good"});
   EXPECT_EQ(text.find("WRONG"), std::string::npos);
 }
 
@@ -169,23 +162,17 @@ TEST_F(RunCommandTest, VerifyFailsWhenSingleRankIsWrongToo) {
   write_tensor("q.npy", {1, 1, 64, 16}, [](Index) { return 4096.0; });
   write_tensor("k.npy", {1, 1, 64, 16}, [](Index i) { return 4096 + (i * 7 % 5 - 2) * 0x1p-11; });
   write_tensor("v.npy", {1, 1, 64, 16}, [](Index i) { return normal(1, RandomTensor::v, i); });
-  const Strings arguments{"run",     "--q", "q.npy",    "--k",   "k.npy", "--v",     "v.npy",
-                          "--scale", "1",   "--verify", "--out", "o.npy", "--trace", "t.json"};
+  const Strings arguments =
+      "run --q q.npy --k k.npy --v v.npy --scale 1 --verify --out o.npy --trace t.json";
   const ProgramResult table = run(arguments);
-  EXPECT_EQ(table.status, 1);
-  expect_one_line(table);
-  EXPECT_NE(table.err.find("out is off by"), std::string::npos) << table.err;
-  EXPECT_NE(table.err.find("tolerance"), std::string::npos) << table.err;
-  EXPECT_NE(table.out.find("WRONG"), std::string::npos);
+  expect_ended(table, 1, {"out is off by"});
+  expect_has(table.err, "tolerance");
+  expect_has(table.out, "WRONG");
   EXPECT_EQ(files(), (std::set<std::string>{"q.npy", "k.npy", "v.npy", "o.npy", "t.json"}));
 
-  Strings for_json = arguments;
-  for_json.push_back("--json");
-  const ProgramResult result = run(for_json);
+  const ProgramResult result = run(arguments + "--json");
   EXPECT_EQ(result.status, 1);
-  rapidjson::Document json;
-  json.Parse(result.out.c_str());
-  ASSERT_FALSE(json.HasParseError());
+  const rapidjson::Document json = json_of(result.out);
   EXPECT_FALSE(json["verify"]["pass"].GetBool());
   EXPECT_GT(json["verify"]["out"]["max_abs"].GetDouble(),
             json["verify"]["out"]["tolerance"].GetDouble());
@@ -198,16 +185,14 @@ TEST_F(RunCommandTest, InfiniteErrorFailsAndIsNull) {
   write_tensor("v.npy", {1, 1, 4, 2}, [](Index) { return 60000.0; });
   write_tensor("do.npy", {1, 1, 4, 2}, [](Index) { return 60000.0; });
   const ProgramResult result =
-      run({"run", "--q", "q.npy", "--k", "q.npy", "--v", "v.npy", "--dtype", "f16", "--backward",
-           "--dout", "do.npy", "--mask", "causal", "--verify", "--json"});
+      run("run --q q.npy --k q.npy --v v.npy --dtype f16 --backward --dout do.npy --mask causal "
+          "--verify --json");
   EXPECT_EQ(result.status, 1);
   EXPECT_NE(result.err.find("dv: 2 of 8 values are NaN or infinite: beyond what f16 can hold"),
             std::string::npos)
       << result.err;
-  EXPECT_NE(result.err.find("--verify: dv is off by inf"), std::string::npos) << result.err;
-  rapidjson::Document json;
-  json.Parse(result.out.c_str());
-  ASSERT_FALSE(json.HasParseError()) << result.out;
+  expect_has(result.err, {"--verify: dv is off by inf"});
+  const rapidjson::Document json = json_of(result.out);
   EXPECT_TRUE(json["verify"]["out"]["pass"].GetBool());
   EXPECT_FALSE(json["verify"]["dv"]["pass"].GetBool());
   EXPECT_TRUE(json["verify"]["dv"]["max_abs"].IsNull());
@@ -223,8 +208,9 @@ TEST_F(RunCommandTest, LargeScoresVerify) {
         run_well({"run", "--random", "--seed", seed, "--seqlen", "100", "--mask", mask, "--scale",
                   scale, "--world-size", "1", "--backward", "--verify"});
       }
-  run_well({"run", "--random", "--seed", "4", "--heads", "1", "--world-size", "1", "--seqlen", "2",
-            "--head-dim", "128", "--scale", "1", "--dtype", "bf16", "--backward", "--verify"});
+  run_well(
+      "run --random --seed 4 --heads 1 --world-size 1 --seqlen 2 --head-dim 128 --scale 1 --dtype "
+      "bf16 --backward --verify");
 }
 
 // The cap grows with the largest score that there can be, known here in closed form.
@@ -258,17 +244,14 @@ TEST_F(RunCommandTest, ScaleOfZeroIsNotTheDefault) {
   // All weights are equal: the output is the mean of V.
   write_tensor("q.npy", {1, 1, 4, 1}, [](Index i) { return static_cast<double>(i); });
   write_tensor("v.npy", {1, 1, 4, 1}, [](Index i) { return static_cast<double>(i * i); });
-  run_well(
-      {"run", "--q", "q.npy", "--k", "q.npy", "--v", "v.npy", "--scale", "0", "--out", "o.npy"});
+  run_well("run --q q.npy --k q.npy --v v.npy --scale 0 --out o.npy");
   for (const float x : read_values("o.npy", 4)) EXPECT_EQ(x, 3.5f);
 }
 
 TEST_F(RunCommandTest, InfoSaysWhatThereIs) {
-  const std::string text = run_well({"info"});
-  for (const char* part :
-       {"version", "compiler", "floats wide", "cores", "memory", "backend cpu   yes",
-        "backend mpi   ", "backend cuda", "backend nccl", "view", "lesson"})
-    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in:\n" << text;
+  const std::string text = run_well("info");
+  expect_has(text, {"version", "compiler", "floats wide", "cores", "memory", "backend cpu   yes",
+                    "backend mpi   ", "backend cuda", "backend nccl", "view", "lesson"});
 }
 
 TEST_F(RunCommandTest, DemoComparesAllPartitions) {
@@ -276,12 +259,12 @@ TEST_F(RunCommandTest, DemoComparesAllPartitions) {
   for (int i = 0; i < 100; ++i)
     text += "word " + std::to_string(i * i) + " and the ring goes round\n";
   write_text("t.txt", text);
-  const std::string out = run_well({"demo", "--text", "t.txt", "--out", "a/b", "--seqlen", "1000"});
+  const std::string out = run_well("demo --text t.txt --out a/b --seqlen 1000");
   for (const char* partition : {"contiguous", "striped", "zigzag", "fold"}) {
     EXPECT_NE(out.find(std::string("\n") + partition), std::string::npos) << out;
     EXPECT_TRUE(std::filesystem::is_regular_file(path(std::string("a/b/") + partition + ".json")));
   }
-  EXPECT_NE(out.find("all query rows"), std::string::npos) << out;
+  expect_has(out, {"all query rows"});
   std::size_t verified = 0;
   for (std::size_t at = 0; (at = out.find("verified", at)) != std::string::npos; ++at) ++verified;
   EXPECT_EQ(verified, 4u) << out;
@@ -289,14 +272,13 @@ TEST_F(RunCommandTest, DemoComparesAllPartitions) {
 
 TEST_F(RunCommandTest, DemoSaysWhichShareItVerifies) {
   write_text("t.txt", std::string(2000, 'x') + std::string(2000, 'y'));
-  const std::string out =
-      run_well({"demo", "--text", "t.txt", "--out", "d", "--seqlen", "3000", "--no-view"});
-  EXPECT_NE(out.find("a random 1024 of 3000 query rows of each head"), std::string::npos) << out;
+  const std::string out = run_well("demo --text t.txt --out d --seqlen 3000 --no-view");
+  expect_has(out, {"a random 1024 of 3000 query rows of each head"});
 }
 
 TEST_F(RunCommandTest, VerifiesASampleOfTheRows) {
-  const Strings command = {"run",    "--random", "--seqlen",   "300",           "--heads", "2",
-                           "--mask", "causal",   "--backward", "--verify-rows", "7"};
+  const Strings command =
+      "run --random --seqlen 300 --heads 2 --mask causal --backward --verify-rows 7";
   const auto json = run_for_json(command);
   EXPECT_EQ(json["verify"]["query_rows"].GetInt(), 7);
   EXPECT_EQ(json["verify"]["seqlen"].GetInt(), 300);
@@ -304,33 +286,29 @@ TEST_F(RunCommandTest, VerifiesASampleOfTheRows) {
   for (const char* tensor : {"out", "lse", "dq"}) EXPECT_TRUE(json["verify"].HasMember(tensor));
   for (const char* tensor : {"dk", "dv"}) EXPECT_FALSE(json["verify"].HasMember(tensor));
   const std::string text = run_well(command);
-  EXPECT_NE(text.find("compared: 7 of 300 query rows"), std::string::npos) << text;
-  EXPECT_NE(text.find("dk and dv are not compared"), std::string::npos) << text;
+  expect_has(text, {"compared: 7 of 300 query rows"});
+  expect_has(text, {"dk and dv are not compared"});
   // More rows than there are: all, and then everything is compared.
-  const auto all =
-      run_for_json({"run", "--random", "--seqlen", "30", "--backward", "--verify-rows", "31"});
+  const auto all = run_for_json("run --random --seqlen 30 --backward --verify-rows 31");
   EXPECT_EQ(all["verify"]["query_rows"].GetInt(), 30);
   EXPECT_TRUE(all["verify"].HasMember("dk"));
-  const ProgramResult none = run({"run", "--random", "--verify-rows", "0"});
+  const ProgramResult none = run("run --random --verify-rows 0");
   EXPECT_EQ(none.status, 2);
-  EXPECT_NE(none.err.find("--verify-rows"), std::string::npos) << none.err;
+  expect_has(none.err, "--verify-rows");
 }
 
 // A block that is overwritten before it has left spoils rows of every query that attends it.
 TEST_F(RunCommandTest, ASampleFindsWhatIsWrongEverywhere) {
   const ProgramResult result =
-      run({"run", "--random", "--seqlen", "512", "--inject", "early-reuse", "--verify-rows", "16"});
+      run("run --random --seqlen 512 --inject early-reuse --verify-rows 16");
   EXPECT_EQ(result.status, 1);
-  EXPECT_NE(result.err.find("--verify: "), std::string::npos) << result.err;
+  expect_has(result.err, {"--verify: "});
 }
 
 TEST_F(RunCommandTest, DemoRefusesAFolderThatCannotBe) {
   write_text("t.txt", std::string(100, 'x'));
-  const ProgramResult result =
-      run({"demo", "--text", "t.txt", "--out", "t.txt", "--seqlen", "100"});
-  EXPECT_EQ(result.status, 2);
-  expect_one_line(result);
-  EXPECT_NE(result.err.find("--out 't.txt'"), std::string::npos) << result.err;
+  const ProgramResult result = run("demo --text t.txt --out t.txt --seqlen 100");
+  expect_ended(result, 2, {"--out 't.txt'"});
 }
 
 }  // namespace

@@ -11,8 +11,6 @@
 namespace ringscope {
 namespace {
 
-using Strings = std::vector<std::string>;
-
 const std::string kText =
     "the ring turns and every rank sends its block on, while other words (queue, lane, 42) pass "
     "by; "
@@ -103,11 +101,9 @@ TEST_F(TextInputTest, LengthIsThatOfTheFileDividedByTheBatch) {
 TEST_F(TextInputTest, WindowsAreIndependent) {
   write_text("both.txt", kText.substr(0, 100));
   write_text("second.txt", kText.substr(50, 50));
-  const Strings rest{"--seqlen", "50", "--mask", "causal", "--head-dim", "16", "--out", "o.npy"};
-  const auto outputs = [&](Strings arguments) {
-    arguments.insert(arguments.end(), rest.begin(), rest.end());
-    const ProgramResult result = run(arguments);
-    EXPECT_EQ(result.status, 0) << result.err;
+  const Strings rest = "--seqlen 50 --mask causal --head-dim 16 --out o.npy";
+  const auto outputs = [&](const Strings& arguments) {
+    run_well(arguments + rest);
     return read_npy(path("o.npy")).values;
   };
   const std::vector<float> both = outputs({"run", "--text", "both.txt", "--batch", "2"});
@@ -119,8 +115,8 @@ TEST_F(TextInputTest, WindowsAreIndependent) {
 
 TEST_F(TextInputTest, HeadsDiffer) {
   write_text("t.txt", kText);
-  const ProgramResult result = run({"run", "--text", "t.txt", "--heads", "4", "--heads-kv", "2",
-                                    "--head-dim", "8", "--mask", "causal", "--lse", "lse.npy"});
+  const ProgramResult result =
+      run("run --text t.txt --heads 4 --heads-kv 2 --head-dim 8 --mask causal --lse lse.npy");
   ASSERT_EQ(result.status, 0) << result.err;
   const std::size_t rows = kText.size();
   const std::vector<float> lse = read_values("lse.npy", 4 * rows);

@@ -14,7 +14,7 @@ namespace {
 
 TEST_F(TrainCommandTest, WritesTheLossOfEveryStepAndSaysWhatItCost) {
   const rapidjson::Document json =
-      run_for_json(kTiny + Strings{"--steps", "12", "--loss-csv", "l.csv", "--world-size", "3"});
+      run_for_json(kTiny + "--steps 12 --loss-csv l.csv --world-size 3");
   const std::vector<double> curve = losses("l.csv");
   ASSERT_EQ(curve.size(), 12u);
   EXPECT_EQ(bytes("l.csv").rfind("step,loss\n1,", 0), 0u);
@@ -37,14 +37,13 @@ TEST_F(TrainCommandTest, WritesTheLossOfEveryStepAndSaysWhatItCost) {
     sent += rank["bytes_sent"].GetInt64();
   }
   EXPECT_EQ(json["bytes_sent"].GetInt64(), sent);
-  const std::string said = run_well(kTiny + Strings{"--steps", "2"});
-  for (const char* part : {"unigram entropy", "loss", "a step", "on the wire"})
-    EXPECT_NE(said.find(part), std::string::npos) << part << " is not in:\n" << said;
+  const std::string said = run_well(kTiny + "--steps 2");
+  expect_has(said, {"unigram entropy", "loss", "a step", "on the wire"});
 }
 
 // Whoever computes, and whichever rows.
 TEST_F(TrainCommandTest, LossesAreThoseOfOneRankWhateverTheRing) {
-  run_well(kTiny + Strings{"--steps", "6", "--world-size", "1", "--loss-csv", "one.csv"});
+  run_well(kTiny + "--steps 6 --world-size 1 --loss-csv one.csv");
   const std::vector<double> one = losses("one.csv");
   ASSERT_EQ(one.size(), 6u);
   for (const char* ranks : {"2", "4"})
@@ -59,54 +58,45 @@ TEST_F(TrainCommandTest, LossesAreThoseOfOneRankWhateverTheRing) {
 }
 
 TEST_F(TrainCommandTest, StoppedAndTakenUpAgainIsAsIfItHadNotStopped) {
-  run_well(kTiny +
-           Strings{"--steps", "8", "--checkpoint", "whole.ckpt", "--loss-csv", "whole.csv"});
-  run_well(kTiny + Strings{"--steps", "5", "--checkpoint", "half.ckpt", "--loss-csv", "half.csv"});
+  run_well(kTiny + "--steps 8 --checkpoint whole.ckpt --loss-csv whole.csv");
+  run_well(kTiny + "--steps 5 --checkpoint half.ckpt --loss-csv half.csv");
   EXPECT_NE(bytes("half.ckpt"), bytes("whole.ckpt"));
   EXPECT_EQ(losses("half.csv").size(), 5u);
   // Rows beyond the checkpoint, as of a run that was killed later, are replaced.
   write_text("half.csv", bytes("half.csv") + "6,99\n7,99\n");
   // No setting is given: they are the checkpoint's.
-  run_well({"train", "--text", "t.txt", "--resume", "half.ckpt", "--steps", "8", "--checkpoint",
-            "half.ckpt", "--loss-csv", "half.csv"});
+  run_well(
+      "train --text t.txt --resume half.ckpt --steps 8 --checkpoint half.ckpt --loss-csv half.csv");
   EXPECT_TRUE(bytes("half.ckpt") == bytes("whole.ckpt"));
   EXPECT_EQ(bytes("half.csv"), bytes("whole.csv"));
   // Nothing is left to do.
-  run_well({"train", "--text", "t.txt", "--resume", "half.ckpt", "--steps", "8", "--checkpoint",
-            "same.ckpt"});
+  run_well("train --text t.txt --resume half.ckpt --steps 8 --checkpoint same.ckpt");
   EXPECT_TRUE(bytes("same.ckpt") == bytes("whole.ckpt"));
 }
 
 TEST_F(TrainCommandTest, IsTakenUpByOtherRanksAndWithOtherSettings) {
-  run_well(kTiny + Strings{"--steps", "3", "--checkpoint", "c.ckpt"});
-  const Strings resume{"train", "--text", "t.txt", "--resume", "c.ckpt", "--steps", "5"};
-  const rapidjson::Document other =
-      run_for_json(resume + Strings{"--world-size", "5", "--partition", "striped"});
+  run_well(kTiny + "--steps 3 --checkpoint c.ckpt");
+  const Strings resume = "train --text t.txt --resume c.ckpt --steps 5";
+  const rapidjson::Document other = run_for_json(resume + "--world-size 5 --partition striped");
   EXPECT_EQ(other["steps_before"].GetInt(), 3);
   const rapidjson::Document same = run_for_json(resume);
   EXPECT_NEAR(other["loss_last"].GetDouble(), same["loss_last"].GetDouble(),
               1e-4 * same["loss_last"].GetDouble());
   // A size of the model may be said again; other settings may change.
-  const rapidjson::Document changed =
-      run_for_json(resume + Strings{"--layers", "1", "--lr", "0.5", "--batch", "3"});
+  const rapidjson::Document changed = run_for_json(resume + "--layers 1 --lr 0.5 --batch 3");
   EXPECT_EQ(changed["settings"]["lr"].GetDouble(), 0.5);
   EXPECT_EQ(changed["settings"]["batch"].GetInt(), 3);
   EXPECT_EQ(changed["settings"]["width"].GetInt(), 16);
-  expect_refused(resume + Strings{"--width", "24"},
-                 {"--width", "24", "c.ckpt", "has 16", "accepted"});
-  expect_refused(resume + Strings{"--heads-kv", "2"}, {"--heads-kv", "2", "has 1"});
-  expect_refused({"train", "--text", "t.txt", "--resume", "c.ckpt", "--steps", "2"},
-                 {"--steps", "2", "has done 3"});
+  expect_refused(resume + "--width 24", {"--width", "24", "c.ckpt", "has 16", "accepted"});
+  expect_refused(resume + "--heads-kv 2", {"--heads-kv", "2", "has 1"});
+  expect_refused("train --text t.txt --resume c.ckpt --steps 2", {"--steps", "2", "has done 3"});
 }
 
 // A disk that has room for the losses alone: they are kept.
 TEST_F(TrainCommandTest, WhatCannotBeSavedEndsTheRun) {
-  const ProgramResult result =
-      run_after("ulimit -f 1", kTiny + Strings{"--steps", "6", "--checkpoint", "c.ckpt",
-                                               "--checkpoint-every", "4", "--loss-csv", "l.csv"});
-  EXPECT_EQ(result.status, 3);
-  expect_one_line(result);
-  EXPECT_NE(result.err.find("--checkpoint"), std::string::npos) << result.err;
+  const ProgramResult result = run_after(
+      "ulimit -f 1", kTiny + "--steps 6 --checkpoint c.ckpt --checkpoint-every 4 --loss-csv l.csv");
+  expect_ended(result, 3, "--checkpoint");
   EXPECT_EQ(losses("l.csv").size(), 4u);
   EXPECT_EQ(files().count("c.ckpt"), 0u);
 }
@@ -114,8 +104,8 @@ TEST_F(TrainCommandTest, WhatCannotBeSavedEndsTheRun) {
 // Killed wherever it is: what it saved is whole, and going on from there leads to where it was led.
 TEST_F(TrainCommandTest, GoesOnAfterBeingKilled) {
   ASSERT_NO_FATAL_FAILURE(run_until_there_is(
-      "c.ckpt", kTiny + Strings{"--steps", "1000000", "--checkpoint", "c.ckpt",
-                                "--checkpoint-every", "1", "--loss-csv", "l.csv"}));
+      "c.ckpt",
+      kTiny + "--steps 1000000 --checkpoint c.ckpt --checkpoint-every 1 --loss-csv l.csv"));
   const Index step = load_checkpoint(path("c.ckpt")).step;
   EXPECT_GE(read_loss_csv(path("l.csv")).size(), static_cast<std::size_t>(step));
   const std::string steps = std::to_string(step + 2);
@@ -127,8 +117,7 @@ TEST_F(TrainCommandTest, GoesOnAfterBeingKilled) {
 }
 
 TEST_F(TrainCommandTest, LosesFewLossesWhenItIsKilled) {
-  ASSERT_NO_FATAL_FAILURE(
-      run_until_there_is("l.csv", kTiny + Strings{"--steps", "1000000", "--loss-csv", "l.csv"}));
+  ASSERT_NO_FATAL_FAILURE(run_until_there_is("l.csv", kTiny + "--steps 1000000 --loss-csv l.csv"));
   const std::size_t kept = losses("l.csv").size();
   EXPECT_GE(kept, 100u);
   EXPECT_EQ(kept % 100, 0u);
@@ -136,7 +125,7 @@ TEST_F(TrainCommandTest, LosesFewLossesWhenItIsKilled) {
 
 // A pipe's reader gets one table, of the steps of this run.
 TEST_F(TrainCommandTest, WritesLossesToAPipeOnce) {
-  run_well(kTiny + Strings{"--steps", "1", "--checkpoint", "c.ckpt"});
+  run_well(kTiny + "--steps 1 --checkpoint c.ckpt");
   const ProgramResult result =
       run_words({"/bin/sh", "-c",
                  "mkfifo p && { timeout 20 cat p > l.csv & } && timeout 20 \"$0\" \"$@\"; s=$?; "
@@ -153,12 +142,9 @@ TEST_F(TrainCommandTest, WritesLossesToAPipeOnce) {
 TEST_F(TrainCommandTest, AFailingOutputCostsNoOther) {
   if (!std::filesystem::is_character_file("/dev/full")) GTEST_SKIP() << "no /dev/full";
   const ProgramResult at_end =
-      run(kTiny + Strings{"--steps", "2", "--loss-csv", "/dev/full", "--checkpoint", "c.ckpt",
-                          "--trace", "t.json", "--sample", "5"});
-  EXPECT_EQ(at_end.status, 3);
-  expect_one_line(at_end);
-  EXPECT_NE(at_end.err.find("--loss-csv /dev/full"), std::string::npos) << at_end.err;
-  EXPECT_NE(at_end.out.find("on the wire"), std::string::npos) << at_end.out;
+      run(kTiny + "--steps 2 --loss-csv /dev/full --checkpoint c.ckpt --trace t.json --sample 5");
+  expect_ended(at_end, 3, {"--loss-csv /dev/full"});
+  expect_has(at_end.out, {"on the wire"});
   EXPECT_EQ(files().count("t.json"), 1u);
   Checkpoint checkpoint = load_checkpoint(path("c.ckpt"));
   EXPECT_EQ(checkpoint.step, 2);
@@ -171,11 +157,9 @@ TEST_F(TrainCommandTest, AFailingOutputCostsNoOther) {
   write_loss_csv(path("l.csv"), before);
   const ProgramResult on_the_way =
       run_after("ulimit -f 200",
-                {"train", "--text", "t.txt", "--resume", "c.ckpt", "--steps", "30003",
-                 "--checkpoint", "c.ckpt", "--checkpoint-every", "1", "--loss-csv", "l.csv"});
-  EXPECT_EQ(on_the_way.status, 3);
-  expect_one_line(on_the_way);
-  EXPECT_NE(on_the_way.err.find("--loss-csv l.csv"), std::string::npos) << on_the_way.err;
+                "train --text t.txt --resume c.ckpt --steps 30003 --checkpoint c.ckpt "
+                "--checkpoint-every 1 --loss-csv l.csv");
+  expect_ended(on_the_way, 3, {"--loss-csv l.csv"});
   EXPECT_EQ(load_checkpoint(path("c.ckpt")).step, 30001);
   EXPECT_EQ(read_loss_csv(path("l.csv")), before);
 }
@@ -192,9 +176,9 @@ TEST_F(TrainCommandTest, RecordsAStepDrawsTheCurveAndWritesText) {
   EXPECT_GE(json["sample"].GetStringLength(), 20u);
   EXPECT_STREQ(json["prompt_hex"].GetString(), "726f756e642022");
   EXPECT_EQ(json["sample_hex"].GetStringLength(), 2 * 20u);
-  expect_refused(kTiny + Strings{"--steps", "4", "--trace", "u.json", "--trace-step", "5"},
+  expect_refused(kTiny + "--steps 4 --trace u.json --trace-step 5",
                  {"--trace-step", "5", "1 to 4"});
-  const ProgramResult drawn = run(kTiny + Strings{"--steps", "4", "--picture", "p.png"});
+  const ProgramResult drawn = run(kTiny + "--steps 4 --picture p.png");
   if (drawn.status == 2 && drawn.err.find("--picture") != std::string::npos)
     GTEST_SKIP() << "this build cannot draw";
   EXPECT_EQ(drawn.status, 0) << drawn.err;
@@ -209,29 +193,28 @@ TEST_F(TrainCommandTest, RefusesTextsThatAreTooShort) {
   const auto with_text = [](const std::string& file) {
     Strings arguments = kTiny;
     arguments[2] = file;
-    return arguments + Strings{"--steps", "1", "--loss-csv", "l.csv"};
+    return arguments + "--steps 1 --loss-csv l.csv";
   };
-  expect_refused(with_text("empty.txt"), {"--text", "empty.txt", "empty"});
+  expect_refused(with_text("empty.txt"), "--text empty.txt empty");
   expect_refused(with_text("byte.txt"), {"--text", "byte.txt", "1 byte ", "31"});
   expect_refused(with_text("short.txt"), {"--text", "short.txt", "30 bytes", "31"});
-  expect_refused(with_text("none.txt"), {"--text", "none.txt"});
-  expect_refused(with_text("."), {"--text", "directory"});
+  expect_refused(with_text("none.txt"), "--text none.txt");
+  expect_refused(with_text("."), "--text directory");
   run_well(with_text("enough.txt"));
 }
 
 TEST_F(TrainCommandTest, RefusesTextsThatTheModelHasNoBytesFor) {
   save_checkpoint(path("17.ckpt"), small_checkpoint(17));
-  expect_refused({"train", "--text", "t.txt", "--resume", "17.ckpt", "--steps", "8"},
+  expect_refused("train --text t.txt --resume 17.ckpt --steps 8",
                  {"--text", "t.txt", "a byte of 114 at 0", "below 17"});
 }
 
 TEST_F(TrainCommandTest, RefusesWhatIsNoCheckpoint) {
-  run_well(kTiny + Strings{"--steps", "1", "--checkpoint", "c.ckpt"});
+  run_well(kTiny + "--steps 1 --checkpoint c.ckpt");
   const std::string whole = bytes("c.ckpt");
   const auto refused = [&](const std::string& content, const std::string& why) {
     write_text("bad.ckpt", content);
-    expect_refused({"train", "--text", "t.txt", "--resume", "bad.ckpt"},
-                   {"--resume", "bad.ckpt", why});
+    expect_refused("train --text t.txt --resume bad.ckpt", {"--resume", "bad.ckpt", why});
   };
   refused("", "0 bytes");
   refused(text_, "not a checkpoint");
@@ -239,7 +222,7 @@ TEST_F(TrainCommandTest, RefusesWhatIsNoCheckpoint) {
   std::string flipped = whole;
   flipped[whole.size() / 2] = static_cast<char>(flipped[whole.size() / 2] ^ 4);
   refused(flipped, "checksum");
-  expect_refused({"train", "--text", "t.txt", "--resume", "none.ckpt"}, {"--resume", "none.ckpt"});
+  expect_refused("train --text t.txt --resume none.ckpt", "--resume none.ckpt");
 }
 
 TEST_F(TrainCommandTest, RefusesPlacesThatCannotBeWrittenTo) {
@@ -247,62 +230,58 @@ TEST_F(TrainCommandTest, RefusesPlacesThatCannotBeWrittenTo) {
     expect_refused(kTiny + Strings{flag, "no/such/folder"}, {flag, "no/such/folder"});
     expect_refused(kTiny + Strings{flag, "t.txt"}, {flag, "t.txt", "input"});
   }
-  expect_refused(kTiny + Strings{"--loss-csv", "x", "--checkpoint", "./x"}, {"--checkpoint", "x"});
-  run_well(kTiny + Strings{"--steps", "1", "--checkpoint", "c.ckpt"});
+  expect_refused(kTiny + "--loss-csv x --checkpoint ./x", "--checkpoint x");
+  run_well(kTiny + "--steps 1 --checkpoint c.ckpt");
   write_text("diary.csv", "dear diary\n");
-  const Strings resume{"train", "--text", "t.txt", "--resume", "c.ckpt"};
-  expect_refused(resume + Strings{"--loss-csv", "diary.csv"},
-                 {"--loss-csv", "diary.csv", "line 1"});
+  const Strings resume = "train --text t.txt --resume c.ckpt";
+  expect_refused(resume + "--loss-csv diary.csv", {"--loss-csv", "diary.csv", "line 1"});
   EXPECT_EQ(bytes("diary.csv"), "dear diary\n");
-  expect_refused(resume + Strings{"--loss-csv", "c.ckpt"}, {"--loss-csv", "c.ckpt"});
+  expect_refused(resume + "--loss-csv c.ckpt", "--loss-csv c.ckpt");
 }
 
 TEST_F(TrainCommandTest, RefusesSettingsThatCannotBe) {
-  const auto with = [](const Strings& more) { return Strings{"train", "--text", "t.txt"} + more; };
-  expect_refused({"train"}, {"--text"});
-  expect_refused(with({"--heads", "4", "--heads-kv", "3"}), {"--heads-kv", "3", "divisor"});
-  expect_refused(with({"--head-dim", "7"}), {"--head-dim", "7", "even"});
-  expect_refused(with({"--layers", "0"}), {"--layers", "'0'"});
-  expect_refused(with({"--lr", "nan"}), {"--lr", "'nan'", "accepted"});
-  expect_refused(with({"--lr", "-1"}), {"--lr", "'-1'"});
-  expect_refused(with({"--beta1", "1"}), {"--beta1", "'1'", "below 1"});
-  expect_refused(with({"--epsilon", "inf"}), {"--epsilon", "'inf'"});
-  expect_refused(with({"--weight-decay", "1x"}), {"--weight-decay", "'1x'"});
-  expect_refused(with({"--temperature", "0.5"}), {"--temperature", "--sample"});
-  expect_refused(with({"--sample", "9", "--temperature", "nan"}), {"--temperature", "'nan'"});
-  expect_refused(with({"--sample", "9", "--prompt", ""}), {"--prompt"});
-  expect_refused(with({"--world-size", "0"}), {"--world-size", "'0'"});
-  expect_refused(with({"--partition", "ring"}), {"--partition", "'ring'", "zigzag"});
-  expect_refused(with({"--mask", "casual"}), {"--mask", "casual"});
-  expect_refused(with({"--mask", "causal+documents:3,4"}), {"--mask", "documents"});
-  expect_refused(with({"--backend", "cuda"}), {"--backend", "cuda", "cpu"});
-  expect_refused(with({"--checkpoint-every", "5"}), {"--checkpoint-every", "--checkpoint FILE"});
-  expect_refused(with({"--trace-step", "5"}), {"--trace-step", "--trace FILE"});
-  expect_refused(with({"--dtype", "bf16"}), {"--dtype"});
+  const auto with = [](const Strings& more) { return Strings("train --text t.txt") + more; };
+  expect_refused("train", "--text");
+  expect_refused(with({"--sample", "9", "--prompt", ""}), "--prompt");
+  const std::pair<const char*, Strings> refused[] = {
+      {"--heads 4 --heads-kv 3", "--heads-kv 3 divisor"},
+      {"--head-dim 7", "--head-dim 7 even"},
+      {"--layers 0", "--layers '0'"},
+      {"--lr nan", "--lr 'nan' accepted"},
+      {"--lr -1", "--lr '-1'"},
+      {"--beta1 1", {"--beta1", "'1'", "below 1"}},
+      {"--epsilon inf", "--epsilon 'inf'"},
+      {"--weight-decay 1x", "--weight-decay '1x'"},
+      {"--temperature 0.5", "--temperature --sample"},
+      {"--sample 9 --temperature nan", "--temperature 'nan'"},
+      {"--world-size 0", "--world-size '0'"},
+      {"--partition ring", "--partition 'ring' zigzag"},
+      {"--mask casual", "--mask casual"},
+      {"--mask causal+documents:3,4", "--mask documents"},
+      {"--backend cuda", "--backend cuda cpu"},
+      {"--checkpoint-every 5", {"--checkpoint-every", "--checkpoint FILE"}},
+      {"--trace-step 5", {"--trace-step", "--trace FILE"}},
+      {"--dtype bf16", "--dtype"}};
+  for (const auto& [more, named] : refused) expect_refused(with(more), named);
   // The machine's memory is asked before it is taken.
-  const Strings wide{"--layers", "16", "--width",  "1", "--heads", "64", "--head-dim",   "1024",
-                     "--batch",  "1",  "--seqlen", "1", "--steps", "1",  "--world-size", "1"};
-  for (const Strings& large :
-       {Strings{"--world-size", "2000000000"}, wide + Strings{"--sample", "1000000"}}) {
+  const Strings wide =
+      "--layers 16 --width 1 --heads 64 --head-dim 1024 --batch 1 --seqlen 1 --steps 1 "
+      "--world-size 1";
+  for (const Strings& large : {Strings("--world-size 2000000000"), wide + "--sample 1000000"}) {
     const ProgramResult result = run(with(large));
-    EXPECT_EQ(result.status, 3);
-    expect_one_line(result);
-    EXPECT_NE(result.err.find("memory"), std::string::npos) << result.err;
+    expect_ended(result, 3, "memory");
     EXPECT_EQ(result.out, "");
   }
 }
 
 // What was learned before is not lost, and nothing useless takes its place.
 TEST_F(TrainCommandTest, EndsWhenTrainingHasDiverged) {
-  const Strings arguments = kTiny + Strings{"--checkpoint", "m.ckpt", "--loss-csv", "l.csv"};
-  run_well(arguments + Strings{"--steps", "3"});
+  const Strings arguments = kTiny + "--checkpoint m.ckpt --loss-csv l.csv";
+  run_well(arguments + "--steps 3");
   const std::vector<double> good = losses("l.csv");
-  const ProgramResult result =
-      run(kTiny + Strings{"--resume", "m.ckpt", "--checkpoint", "m.ckpt", "--loss-csv", "l.csv",
-                          "--steps", "40", "--weight-decay", "1e9"});
-  EXPECT_EQ(result.status, 3);
-  expect_one_line(result);
-  EXPECT_NE(result.err.find("diverged: at step "), std::string::npos) << result.err;
+  const ProgramResult result = run(
+      kTiny + "--resume m.ckpt --checkpoint m.ckpt --loss-csv l.csv --steps 40 --weight-decay 1e9");
+  expect_ended(result, 3, {"diverged: at step "});
   const std::vector<double> kept = losses("l.csv");
   ASSERT_GE(kept.size(), good.size());
   for (std::size_t i = 0; i < kept.size(); ++i) {
@@ -311,31 +290,29 @@ TEST_F(TrainCommandTest, EndsWhenTrainingHasDiverged) {
       EXPECT_EQ(kept[i], good[i]);
     }
   }
-  run_well(kTiny + Strings{"--resume", "m.ckpt", "--steps", "4", "--weight-decay", "0.01"});
+  run_well(kTiny + "--resume m.ckpt --steps 4 --weight-decay 0.01");
 }
 
 // The loss is a number, but what the update makes of a weight is none: that is not saved.
 TEST_F(TrainCommandTest, EndsWhenAWeightOverflows) {
-  run_well(kTiny + Strings{"--steps", "1", "--checkpoint", "m.ckpt"});
+  run_well(kTiny + "--steps 1 --checkpoint m.ckpt");
   Checkpoint large = load_checkpoint(path("m.ckpt"));
   large.values[0] = 1e22f;  // of a byte that the text has not
   save_checkpoint(path("large.ckpt"), large);
-  const ProgramResult result = run({"train", "--text", "t.txt", "--resume", "large.ckpt", "--steps",
-                                    "2", "--warmup-steps", "0", "--lr", "1e9", "--weight-decay",
-                                    "1e9", "--checkpoint", "end.ckpt", "--checkpoint-every", "1"});
-  EXPECT_EQ(result.status, 3);
-  expect_one_line(result);
-  EXPECT_NE(result.err.find("diverged: at step 2 weights"), std::string::npos) << result.err;
+  const ProgramResult result =
+      run("train --text t.txt --resume large.ckpt --steps 2 --warmup-steps 0 --lr 1e9 "
+          "--weight-decay 1e9 --checkpoint end.ckpt --checkpoint-every 1");
+  expect_ended(result, 3, {"diverged: at step 2 weights"});
   EXPECT_EQ(files().count("end.ckpt"), 0u);
 }
 
 // More ranks than positions: some have none.
 TEST_F(TrainCommandTest, RanksMayHaveNothingToDo) {
-  Strings arguments = kTiny + Strings{"--steps", "2", "--loss-csv", "l.csv", "--world-size"};
+  Strings arguments = kTiny + "--steps 2 --loss-csv l.csv --world-size";
   arguments[18] = "3";  // --seqlen
-  run_well(arguments + Strings{"1"});
+  run_well(arguments + "1");
   const std::vector<double> one = losses("l.csv");
-  run_well(arguments + Strings{"7"});
+  run_well(arguments + "7");
   EXPECT_NEAR(losses("l.csv").at(1), one.at(1), 1e-4 * one.at(1));
 }
 

@@ -60,14 +60,6 @@ void redirect(const std::string& to, int descriptor) {
   if (file < 0 || ::dup2(file, descriptor) < 0) ::_exit(127);
 }
 
-Strings lines_of_ours(const std::string& err) {
-  std::istringstream text(err);
-  Strings lines;
-  for (std::string line; std::getline(text, line);)
-    if (line.starts_with("ringscope: ")) lines.push_back(line);
-  return lines;
-}
-
 }  // namespace
 
 std::string JobEnd::text() const {
