@@ -15,20 +15,6 @@ namespace ringscope {
 
 // Add --heads, --heads-kv and --head-dim. The help shows the defaults that `shape` has.
 void add_heads(CommandFlags& flags, AttentionShape& shape);
-// Call `validate`, which names a size as its flag does, but without dashes, and calls a product of
-// `sizes` "tensor". Throw its InputError again with the flags' names.
-template <class F>
-void validate_for_flags(const AttentionShape& sizes, F&& validate) {
-  try {
-    validate();
-  } catch (const InputError& error) {
-    const std::string what = error.what();
-    if (!what.starts_with("tensor")) throw InputError("--" + what);
-    throw InputError(fmt::format("--batch {}, --heads {}, --seqlen {}, --head-dim {}: {}",
-                                 sizes.batch, sizes.num_heads, sizes.seqlen, sizes.head_dim, what));
-  }
-}
-
 void add_dtype(CommandFlags& flags, DType& dtype, const std::string& help);
 
 // Add --mask. `otherwise` is the default, for the help.
@@ -45,6 +31,20 @@ void add_kv_buffers(CommandFlags& flags, int& kv_buffers, const std::string& hel
 // Add --world-size, for ranks that are `otherwise` threads or as many processes as were started.
 void add_world_size(CommandFlags& flags, std::optional<int>& world_size, int otherwise);
 void add_timeout(CommandFlags& flags, double& timeout_s, const std::string& help);
+
+// Call `validate`, which names a size as its flag does, but without dashes, and calls a product of
+// `sizes` "tensor". Throw its InputError again with the flags' names.
+template <class F>
+void validate_for_flags(const AttentionShape& sizes, F&& validate) {
+  try {
+    validate();
+  } catch (const InputError& error) {
+    const std::string what = error.what();
+    if (!what.starts_with("tensor")) throw InputError("--" + what);
+    throw InputError(fmt::format("--batch {}, --heads {}, --seqlen {}, --head-dim {}: {}",
+                                 sizes.batch, sizes.num_heads, sizes.seqlen, sizes.head_dim, what));
+  }
+}
 
 // ---
 // A problem to be planned or simulated.

@@ -22,6 +22,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/program.h"
+#include "core/base/text.h"
 #include "core/run/run.h"
 
 namespace ringscope {

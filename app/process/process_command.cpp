@@ -18,6 +18,7 @@
 #include "app/command_line/flags.h"
 #include "app/process/job_terms.h"
 #include "app/report/terminal.h"
+#include "core/base/text.h"
 #include "core/process/supervisor.h"
 
 namespace ringscope {

@@ -17,6 +17,7 @@
 #include "app/report/machine.h"
 #include "app/run/verify.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace ringscope {
 namespace {

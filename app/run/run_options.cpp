@@ -8,6 +8,7 @@
 
 #include "app/command_line/commands.h"
 #include "app/command_line/option_groups.h"
+#include "core/base/text.h"
 
 namespace ringscope {
 namespace {

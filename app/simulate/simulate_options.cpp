@@ -250,6 +250,7 @@ void complete(SimulateOptions& options, const Given& given, const CommandFlags& 
 Finish declare_simulate(CommandFlags& flags) {
   const auto options = std::make_shared<SimulateOptions>();
   const auto given = std::make_shared<Given>();
+  options->scenario.job = planned_problem();
   add_problem(flags, options->scenario.job);
   add_ways(flags, *options, *given);
   add_hardware(flags, options->hardware);

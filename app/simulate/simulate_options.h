@@ -16,7 +16,7 @@ struct SimulateOptions {
   std::optional<std::string> between;   // a link by name or file
   std::optional<std::string> topology;  // a file
   // Rates, topology and links are filled in later, as are cores and granularity if measured.
-  Scenario scenario = {.job = planned_problem()};
+  Scenario scenario;
   std::optional<int> cores;
   bool tiles_given = false;
 

@@ -1,5 +1,5 @@
 // Parsers for short texts that users write: a name, a number, parts with separators, tables of
-// words.
+// words. And numbers written for users, with their units.
 #pragma once
 
 #include <algorithm>
@@ -71,5 +71,17 @@ void for_each_line(std::string_view text, F&& f) {
 
 // Return the words of `line` before any '#', split at blanks.
 std::vector<std::string> words_of(std::string_view line);
+
+// ---
+// Numbers for people.
+
+// Return "12.34 ms", in s, ms or us.
+std::string seconds_text(double seconds);
+// Return "12.3 MiB", in powers of 1024, as memory is measured.
+std::string bytes_text(double bytes);
+// Return "1.23 GB", in powers of 1000 from kB to GB, as in data sheets.
+std::string gb_text(double bytes);
+// Return "1 rank", "2 ranks".
+std::string count_text(Index count, std::string_view what);
 
 }  // namespace ringscope

@@ -103,10 +103,7 @@ TEST_F(BadInputTest, FlagsThatContradictEachOther) {
   write_good_files();
   write_text("t.txt", "some text that is long enough for a run");
   const Strings files = "run --q q.npy --k k.npy --v v.npy";
-  const auto with = [&](Strings more) {
-    more.insert(more.begin(), files.begin(), files.end());
-    return more;
-  };
+  const auto with = [&](const Strings& more) { return files + more; };
   expect_refused(with("--text t.txt"), "--q --text");
   expect_refused(with("--random"), "--q --random");
   expect_refused("run --text t.txt --random", "--text --random");
@@ -124,9 +121,7 @@ TEST_F(BadInputTest, NpyFiles) {
   const std::string good = contents_of(path("k.npy"));
   const auto with_k = [&](const std::function<void()>& write, const Strings& named) {
     write();
-    Strings all{"--k", "k.npy"};
-    all.insert(all.end(), named.begin(), named.end());
-    expect_files_refused(all);
+    expect_files_refused("--k k.npy" + named);
   };
   with_k([&] { std::filesystem::remove(path("k.npy")); }, {});
   with_k([&] { std::filesystem::create_directory(path("k.npy")); }, "directory");

@@ -12,16 +12,9 @@ namespace {
 
 class FaultCommandTest : public ProgramTest {
  protected:
-  ProgramResult run_with(const std::string& fault, Strings more = {}) const {
-    Strings arguments{"run",      "--random", "--seqlen",     "64", "--head-dim", "4",
-                      "--inject", fault,      "--world-size", "3",  "--timeout",  "0.5"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run(arguments);
-  }
-  void expect_said(const ProgramResult& result, int status, const std::string& part) const {
-    EXPECT_EQ(result.status, status) << result.err;
-    expect_one_line(result);
-    EXPECT_NE(result.err.find(part), std::string::npos) << part << " is not in: " << result.err;
+  ProgramResult run_with(const std::string& fault, const Strings& more = {}) const {
+    return run("run --random --seqlen 64 --head-dim 4 --world-size 3 --timeout 0.5 --inject " +
+               fault + more);
   }
 };
 
@@ -30,17 +23,16 @@ TEST_F(FaultCommandTest, ThatNoHopWouldMeetAreRefused) {
                                     {"slow-rank@0:2", "steps 0 to 1"},
                                     {"sleepy", "unposted-recv, send-first, wrong-count"}}) {
     const ProgramResult result = run_with(fault, "--out o.npy");
-    expect_said(result, 2, part);
-    expect_has(result.err, "--inject");
+    expect_ended(result, 2, {part, "--inject"});
     EXPECT_EQ(result.out, "");
   }
-  expect_said(run("run --random --world-size 1 --inject slow-rank"), 2, "at least 2 ranks");
+  expect_ended(run("run --random --world-size 1 --inject slow-rank"), 2, {"at least 2 ranks"});
   EXPECT_TRUE(files().empty());
 }
 
 TEST_F(FaultCommandTest, TimeoutsAreSeconds) {
   for (const char* value : {"0", "-1", "nan", "inf", "x", "1s", "1e10", ""})
-    expect_said(run({"run", "--random", "--timeout", value}), 2, "--timeout");
+    expect_ended(run({"run", "--random", "--timeout", value}), 2, "--timeout");
 }
 
 TEST_F(FaultCommandTest, EndTheRunAndLeaveItsRecording) {
@@ -49,25 +41,24 @@ TEST_F(FaultCommandTest, EndTheRunAndLeaveItsRecording) {
     const auto begin = std::chrono::steady_clock::now();
     const ProgramResult result = run_with(fault, "--trace t.json --out o.npy");
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
-    expect_said(result, 3, "rank 1");
+    expect_ended(result, 3, {"rank 1"});
     EXPECT_EQ(result.out, "");
     EXPECT_EQ(files(), std::set<std::string>{"t.json"});
     const Recording recording = read_chrome_trace(path("t.json"));
     ASSERT_TRUE(recording.info.failure.has_value());
     EXPECT_EQ(recording.info.failure->rank, 1);
-    EXPECT_NE(result.err.find(recording.info.failure->message), std::string::npos) << result.err;
+    expect_has(result.err, {recording.info.failure->message});
     std::filesystem::remove(path("t.json"));
   }
 }
 
 TEST_F(FaultCommandTest, WithoutARoomForItsRecordingTheFailureIsStillSaid) {
   const ProgramResult result = run_with("killed-rank@1:1", "--trace /dev/full");
-  expect_said(result, 3, "no trace of it: --trace /dev/full");
-  expect_has(result.err, {"rank 1, step 1"});
+  expect_ended(result, 3, {"no trace of it: --trace /dev/full", "rank 1, step 1"});
 }
 
 TEST_F(FaultCommandTest, WrongNumbersAreFound) {
-  expect_said(run_with("early-reuse@1", "--verify"), 1, "--verify: out is off by");
+  expect_ended(run_with("early-reuse@1", "--verify"), 1, {"--verify: out is off by"});
 }
 
 TEST_F(FaultCommandTest, SlownessAloneIsNoFailure) {

@@ -26,6 +26,10 @@ class GenerateCommandTest : public ProgramTest {
     save_checkpoint(path(name), checkpoint);
     return checkpoint;
   }
+
+  void expect_refused(const Strings& arguments, const Strings& named) const {
+    ProgramTest::expect_refused("generate" + arguments, named);
+  }
 };
 
 TEST_F(GenerateCommandTest, PrintsThePromptAndWhatFollows) {

@@ -11,7 +11,7 @@ Strings groups_with(const Strings& more) {
   return "groups --tensor 2 --context 4 --data 2 --pipeline 2 --heads-kv 8" + more;
 }
 
-class GroupsCommandTest : public ProgramTest {};
+class GroupsCommandTest : public AcceptingProgramTest {};
 
 TEST_F(GroupsCommandTest, DrawsAWorldAndTellsARanksGroups) {
   const std::string out = run_well(groups_with("--rank 21"));

@@ -65,9 +65,7 @@ TEST_F(NonFiniteTest, ValuesTooLargeArePassedOnAsInfinite) {
   const std::string infinite = "ringscope: --v: 0 NaN and 1 infinite values in it, passed on\n";
   for (const auto& [dtype, too_large] :
        {std::pair{"f32", "1 value"}, {"bf16", "1 value"}, {"f16", "2 values"}}) {
-    Strings with_dtype = arguments;
-    with_dtype.push_back(dtype);
-    const ProgramResult result = run(with_dtype);
+    const ProgramResult result = run(arguments + dtype);
     EXPECT_EQ(result.status, 0);
     EXPECT_EQ(result.err, infinite + "ringscope: --v: " + too_large + " too large for " + dtype +
                               ", passed on as infinite\n");
@@ -81,7 +79,7 @@ TEST_F(NonFiniteTest, NothingButNaNDoesNotVerify) {
   for (const Index nans : {16, 8}) {
     write_tensor("q.npy", {1, 2, 4, 2}, [&](Index i) { return i < nans ? nan : 1.0f; });
     write_tensor("k.npy", {1, 2, 4, 2}, [](Index i) { return 0.25 * static_cast<double>(i % 3); });
-    Strings arguments{"run", "--q", "q.npy", "--k", "k.npy", "--v", "k.npy", "--verify"};
+    const Strings arguments = "run --q q.npy --k k.npy --v k.npy --verify";
     const bool nothing = nans == 16;
     const ProgramResult table = run(arguments);
     EXPECT_EQ(table.status, nothing ? 1 : 0);
@@ -90,13 +88,9 @@ TEST_F(NonFiniteTest, NothingButNaNDoesNotVerify) {
               nothing)
         << table.err;
     EXPECT_EQ(table.out.find("WRONG") != std::string::npos, nothing) << table.out;
-    EXPECT_NE(table.out.find(", " + std::to_string(nans) + " NaN or infinite"), std::string::npos)
-        << table.out;
+    expect_has(table.out, {", " + std::to_string(nans) + " NaN or infinite"});
 
-    arguments.push_back("--json");
-    rapidjson::Document json;
-    json.Parse(run(arguments).out.c_str());
-    ASSERT_FALSE(json.HasParseError());
+    const rapidjson::Document json = json_of(run(arguments + "--json").out);
     EXPECT_EQ(json["verify"]["pass"].GetBool(), !nothing);
     EXPECT_EQ(json["verify"]["out"]["pass"].GetBool(), !nothing);
     EXPECT_EQ(json["verify"]["out"]["non_finite"].GetInt(), nans);

@@ -13,7 +13,7 @@ const Strings kPlan = "plan --gpu H100 --link NVLink4 --world-size 8 --seqlen 13
 
 Strings plan_with(const Strings& more) { return kPlan + more; }
 
-class PlanCommandTest : public ProgramTest {};
+class PlanCommandTest : public AcceptingProgramTest {};
 
 TEST_F(PlanCommandTest, SaysWhatPeopleAskFor) {
   const std::string out = run_well(plan_with("--mask causal --heads-kv 8"));
@@ -29,7 +29,7 @@ TEST_F(PlanCommandTest, ExplainAddsFormulasAndSources) {
   for (const char* word : {"(F/B) (e/2) (G/H) / share", "4 b H d pairs", "10 b H d pairs",
                            "2 x 2 b c d G e", "S0", "S1", "table of hardware"})
     EXPECT_EQ(out.find(word) != std::string::npos, std::string(word) != "2 x 2 b c d G e") << word;
-  EXPECT_NE(run_well(plan_with("--explain")).find("2 x 2 b c d G e"), std::string::npos);
+  expect_has(run_well(plan_with("--explain")), {"2 x 2 b c d G e"});
 }
 
 // Every number from the formulas, written out here.
@@ -65,11 +65,10 @@ TEST_F(PlanCommandTest, C20_ContiguousCausalReaches53Percent) {
 
 TEST_F(PlanCommandTest, SearchesAPartitionWhenAskedTo) {
   const Strings documents = plan_with("--mask causal+documents:50000,40000,20000,15000,6072");
-  EXPECT_NE(run_well(documents).find("--partition searched"), std::string::npos);
+  expect_has(run_well(documents), {"--partition searched"});
   EXPECT_EQ(run_well(plan_with("--mask causal")).find("searched"), std::string::npos);
 
-  Strings searched = documents;
-  searched.insert(searched.end(), {"--partition", "searched"});
+  const Strings searched = documents + "--partition searched";
   const auto json = run_for_json(searched);
   EXPECT_STREQ(json["chosen"]["partition"].GetString(), "searched");
   const auto& found = json["searched"];
@@ -99,10 +98,9 @@ TEST_F(PlanCommandTest, PredictsTheMemoryOfARealRun) {
       "plan --gpu laptop-2core --link memcpy-2core --seqlen 101 --world-size 3 --heads 4 "
       "--heads-kv 2 --head-dim 8 --dtype f32 --mask causal --backward --partition fold --scheme "
       "ring");
-  const ProgramResult real =
-      run("run --random --seqlen 101 --world-size 3 --heads 4 --heads-kv 2 --head-dim 8 --mask "
-          "causal --backward --partition fold --json");
-  const rapidjson::Document run = json_of(real.out);
+  const auto run = run_for_json(
+      "run --random --seqlen 101 --world-size 3 --heads 4 --heads-kv 2 --head-dim 8 --mask causal "
+      "--backward --partition fold");
   double peak = 0;
   for (const auto& rank : run["ranks"].GetArray())
     peak = std::max(peak, rank["peak_bytes"].GetDouble());
@@ -119,7 +117,7 @@ TEST_F(PlanCommandTest, WhatDoesNotFitIsAnAnswer) {
   expect_has(out, {"no: "});
   const auto json = run_for_json(large);
   EXPECT_FALSE(json["feasible"].GetBool());
-  EXPECT_NE(std::string(json["why"].GetString()).find("memory"), std::string::npos);
+  expect_has(json["why"].GetString(), "memory");
   // What it says would fit does.
   const int more = json["smallest_world_size"].GetInt();
   EXPECT_GT(more, 8);
@@ -136,7 +134,7 @@ TEST_F(PlanCommandTest, WhatDoesNotFitIsAnAnswer) {
 TEST_F(PlanCommandTest, UlyssesWithHeadsThatDoNotDivideIsNotFeasible) {
   const auto json = run_for_json(plan_with("--heads-kv 4 --scheme ulysses"));
   EXPECT_FALSE(json["feasible"].GetBool());
-  EXPECT_NE(std::string(json["why"].GetString()).find("divide"), std::string::npos);
+  expect_has(json["why"].GetString(), "divide");
 }
 
 TEST_F(PlanCommandTest, MemoryFractionCounts) {
@@ -149,7 +147,7 @@ TEST_F(PlanCommandTest, MemoryFractionCounts) {
 TEST_F(PlanCommandTest, OneRankHasNothingToSend) {
   Strings alone = kPlan;
   alone[6] = "1";
-  EXPECT_NE(run_well(alone).find("nothing to send"), std::string::npos);
+  expect_has(run_well(alone), {"nothing to send"});
   EXPECT_EQ(run_for_json(alone)["chosen"]["bytes_sent"].GetDouble(), 0);
 }
 
@@ -177,9 +175,7 @@ TEST_F(PlanCommandTest, TimesAWholeStepOfAModel) {
   EXPECT_NEAR(total, step["total_s"].GetDouble(), 1e-9 * total);
   EXPECT_NEAR(step["attention_share"].GetDouble(), step["attention_s"].GetDouble() / total, 1e-9);
 
-  Strings explained = model;
-  explained.push_back("--explain");
-  const std::string out = run_well(plan_with(explained));
+  const std::string out = run_well(plan_with(model + "--explain"));
   expect_has(out, {"all of it", "MLP", "AdamW", "2 T W d (2H + 2G)", "2 T W 3F"});
   // Without a model not a word of it; layers also without a backward pass with one.
   EXPECT_EQ(run_well(plan_with("--explain")).find("MLP"), std::string::npos);
@@ -249,26 +245,28 @@ TEST_F(PlanCommandTest, RefusesBadUsage) {
     expect_refused(without, flag);
   }
   expect_refused("plan", "--seqlen");
-  expect_refused(plan_with("--measure"), "--measure");
-  expect_refused(plan_with("--heads-kv 5"), "heads-kv 5");
-  expect_refused(plan_with("--mask documents:1,2"), "--mask 131072");
-  expect_refused(plan_with("--mask round"), "--mask round");
-  expect_refused(plan_with("--scheme star"), "--scheme star ulysses");
-  expect_refused(plan_with("--partition odd"), "--partition odd zigzag");
-  expect_refused(plan_with("--heads 0"), "--heads '0'");
-  expect_refused(plan_with("--heads -1"), "--heads '-1'");
-  expect_refused(plan_with("--batch 1e3"), "--batch '1e3'");
-  expect_refused(plan_with("--layers 2"), "--layers --backward");
-  expect_refused(plan_with("--width 64"), "--hidden --width --vocab");
-  expect_refused(plan_with("--width 64 --vocab 256"), "--hidden");
-  expect_refused(plan_with("--width 0"), "--width '0'");
+  const std::pair<const char*, const char*> refused[] = {
+      {"--measure", "--measure"},
+      {"--heads-kv 5", "heads-kv 5"},
+      {"--mask documents:1,2", "--mask 131072"},
+      {"--mask round", "--mask round"},
+      {"--scheme star", "--scheme star ulysses"},
+      {"--partition odd", "--partition odd zigzag"},
+      {"--heads 0", "--heads '0'"},
+      {"--heads -1", "--heads '-1'"},
+      {"--batch 1e3", "--batch '1e3'"},
+      {"--layers 2", "--layers --backward"},
+      {"--width 64", "--hidden --width --vocab"},
+      {"--width 64 --vocab 256", "--hidden"},
+      {"--width 0", "--width '0'"},
+      {"--json=yes", "--json"},
+      {"--json --json", "--json"},
+      {"--heads", "--heads"},
+      {"--unknown", "--unknown"},
+      {"extra", "extra"}};
+  for (const auto& [more, named] : refused) expect_refused(plan_with(more), named);
   for (const char* fraction : {"0", "-1", "1.1", "nan", "inf", "half"})
     expect_refused(plan_with({"--memory-fraction", fraction}), {"--memory-fraction", fraction});
-  expect_refused(plan_with("--json=yes"), "--json");
-  expect_refused(plan_with("--json --json"), "--json");
-  expect_refused(plan_with("--heads"), "--heads");
-  expect_refused(plan_with("--unknown"), "--unknown");
-  expect_refused(plan_with("extra"), "extra");
   Strings f32 = plan_with("--dtype f32");
   f32[2] = "TPUv4";
   expect_refused(f32, "--dtype TPUv4");

@@ -170,9 +170,7 @@ TEST_F(RunCommandTest, VerifyFailsWhenSingleRankIsWrongToo) {
   expect_has(table.out, "WRONG");
   EXPECT_EQ(files(), (std::set<std::string>{"q.npy", "k.npy", "v.npy", "o.npy", "t.json"}));
 
-  Strings for_json = arguments;
-  for_json.push_back("--json");
-  const ProgramResult result = run(for_json);
+  const ProgramResult result = run(arguments + "--json");
   EXPECT_EQ(result.status, 1);
   const rapidjson::Document json = json_of(result.out);
   EXPECT_FALSE(json["verify"]["pass"].GetBool());

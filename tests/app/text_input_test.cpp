@@ -102,10 +102,8 @@ TEST_F(TextInputTest, WindowsAreIndependent) {
   write_text("both.txt", kText.substr(0, 100));
   write_text("second.txt", kText.substr(50, 50));
   const Strings rest = "--seqlen 50 --mask causal --head-dim 16 --out o.npy";
-  const auto outputs = [&](Strings arguments) {
-    arguments.insert(arguments.end(), rest.begin(), rest.end());
-    const ProgramResult result = run(arguments);
-    EXPECT_EQ(result.status, 0) << result.err;
+  const auto outputs = [&](const Strings& arguments) {
+    run_well(arguments + rest);
     return read_npy(path("o.npy")).values;
   };
   const std::vector<float> both = outputs({"run", "--text", "both.txt", "--batch", "2"});

@@ -242,25 +242,27 @@ TEST_F(TrainCommandTest, RefusesPlacesThatCannotBeWrittenTo) {
 TEST_F(TrainCommandTest, RefusesSettingsThatCannotBe) {
   const auto with = [](const Strings& more) { return Strings("train --text t.txt") + more; };
   expect_refused("train", "--text");
-  expect_refused(with("--heads 4 --heads-kv 3"), "--heads-kv 3 divisor");
-  expect_refused(with("--head-dim 7"), "--head-dim 7 even");
-  expect_refused(with("--layers 0"), "--layers '0'");
-  expect_refused(with("--lr nan"), "--lr 'nan' accepted");
-  expect_refused(with("--lr -1"), "--lr '-1'");
-  expect_refused(with("--beta1 1"), {"--beta1", "'1'", "below 1"});
-  expect_refused(with("--epsilon inf"), "--epsilon 'inf'");
-  expect_refused(with("--weight-decay 1x"), "--weight-decay '1x'");
-  expect_refused(with("--temperature 0.5"), "--temperature --sample");
-  expect_refused(with("--sample 9 --temperature nan"), "--temperature 'nan'");
   expect_refused(with({"--sample", "9", "--prompt", ""}), "--prompt");
-  expect_refused(with("--world-size 0"), "--world-size '0'");
-  expect_refused(with("--partition ring"), "--partition 'ring' zigzag");
-  expect_refused(with("--mask casual"), "--mask casual");
-  expect_refused(with("--mask causal+documents:3,4"), "--mask documents");
-  expect_refused(with("--backend cuda"), "--backend cuda cpu");
-  expect_refused(with("--checkpoint-every 5"), {"--checkpoint-every", "--checkpoint FILE"});
-  expect_refused(with("--trace-step 5"), {"--trace-step", "--trace FILE"});
-  expect_refused(with("--dtype bf16"), "--dtype");
+  const std::pair<const char*, Strings> refused[] = {
+      {"--heads 4 --heads-kv 3", "--heads-kv 3 divisor"},
+      {"--head-dim 7", "--head-dim 7 even"},
+      {"--layers 0", "--layers '0'"},
+      {"--lr nan", "--lr 'nan' accepted"},
+      {"--lr -1", "--lr '-1'"},
+      {"--beta1 1", {"--beta1", "'1'", "below 1"}},
+      {"--epsilon inf", "--epsilon 'inf'"},
+      {"--weight-decay 1x", "--weight-decay '1x'"},
+      {"--temperature 0.5", "--temperature --sample"},
+      {"--sample 9 --temperature nan", "--temperature 'nan'"},
+      {"--world-size 0", "--world-size '0'"},
+      {"--partition ring", "--partition 'ring' zigzag"},
+      {"--mask casual", "--mask casual"},
+      {"--mask causal+documents:3,4", "--mask documents"},
+      {"--backend cuda", "--backend cuda cpu"},
+      {"--checkpoint-every 5", {"--checkpoint-every", "--checkpoint FILE"}},
+      {"--trace-step 5", {"--trace-step", "--trace FILE"}},
+      {"--dtype bf16", "--dtype"}};
+  for (const auto& [more, named] : refused) expect_refused(with(more), named);
   // The machine's memory is asked before it is taken.
   const Strings wide =
       "--layers 16 --width 1 --heads 64 --head-dim 1024 --batch 1 --seqlen 1 --steps 1 "

@@ -9,7 +9,7 @@
 #include "core/ring/ring.h"
 #include "core/trace/event.h"
 #include "viz/model/session/session.h"
-#include "viz/model/trace/recorded_trace.h"
+#include "viz/model/trace/ring_trace.h"
 
 namespace ringscope::viz {
 
