@@ -145,8 +145,8 @@ TEST(RankGroups, RefuseWhatCannotBeDealtOut) {
             }),
             "tensor: -2 given, at least 1 accepted");
   // The product in 32 bits would be 4.
-  EXPECT_NE(input_error_of([] { RankGroups({{4, (1 << 30) + 1, 1, 1}}, 4); }), "accepted");
-  EXPECT_NE(input_error_of([] { RankGroups({{1 << 30, 1 << 30, 1 << 30, 1}}, 4); }), "accepted");
+  EXPECT_NE(input_error_of([] { RankGroups({{4, (1 << 30) + 1, 1, 1}}, 4); }), "");
+  EXPECT_NE(input_error_of([] { RankGroups({{1 << 30, 1 << 30, 1 << 30, 1}}, 4); }), "");
   EXPECT_EQ(input_error_of([] {
               placement(groups_of({{2, 1, 1, 1}}), Axis::data, 0);
             }),
@@ -174,8 +174,8 @@ TEST(GroupDrawing, HasALetterForEachGroup) {
 TEST(GroupDrawing, HasLettersForAsManyGroupsAsThereMayBe) {
   const std::string text = group_drawing(groups_of({{52, 1, 1, 2}}), 52);
   EXPECT_TRUE(text.ends_with("XYZ | abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")) << text;
-  EXPECT_NE(input_error_of([] { group_drawing(groups_of({{53, 1, 1, 2}}), 53); }), "accepted");
-  EXPECT_NE(input_error_of([] { group_drawing(groups_of({{2, 1, 1, 1}}), 0); }), "accepted");
+  EXPECT_NE(input_error_of([] { group_drawing(groups_of({{53, 1, 1, 2}}), 53); }), "");
+  EXPECT_NE(input_error_of([] { group_drawing(groups_of({{2, 1, 1, 1}}), 0); }), "");
 }
 
 TEST(RankGroups, RefuseHeadsThatDoNotDivide) {
@@ -185,9 +185,9 @@ TEST(RankGroups, RefuseHeadsThatDoNotDivide) {
             "tensor: 2 given for 8 heads and 1 kv heads, a divisor of both accepted: 1");
   EXPECT_EQ(input_error_of([] { check_tensor_heads(8, 8, 3); }),
             "tensor: 3 given for 8 heads and 8 kv heads, a divisor of both accepted: 1, 2, 4, 8");
-  EXPECT_NE(input_error_of([] { check_tensor_heads(8, 8, 0); }), "accepted");
+  EXPECT_NE(input_error_of([] { check_tensor_heads(8, 8, 0); }), "");
   for (const int size : {1, 2, 4})
-    EXPECT_EQ(input_error_of([&] { check_tensor_heads(8, 4, size); }), "accepted");
+    EXPECT_EQ(input_error_of([&] { check_tensor_heads(8, 4, size); }), "");
 }
 
 struct Seated {
