@@ -54,10 +54,11 @@ void lesson_16(Page& page) {
   //
   // A weight's gradient is a sum over all rows, of all ranks. Each rank adds up over its own; then
   // these are added up over the ranks, and all get the result: an *all-reduce*. It is a ring, too.
-  // Each of N chunks collects its sum in N - 1 hops, as dK and dV did:
+  // Each of N chunks collects its sum in the first N - 1 hops, as dK and dV did:
   page.region("core/model/replica.cpp", "collect");
 
-  // In N - 1 more hops the whole chunks go round. Then all ranks change their weights alike.
+  // In the other N - 1 hops the whole chunks go round, each to its home on every rank. Then all ranks
+  // change their weights alike.
   page.predict("How many numbers does each of four ranks send, for every weight of the model?",
                "numbers", 1.5);
 

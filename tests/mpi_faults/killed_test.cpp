@@ -102,7 +102,7 @@ class Stopped : public FaultTest {
   // `process(job, rank)`: the one to stop.
   template <class F>
   void expect_end_when_stopped(const F& process) {
-    constexpr double kTimeout = 1;
+    constexpr double kTimeoutSeconds = 1;
     for_each(3, 3, [&](std::size_t i) {
       const int rank = static_cast<int>(i);
       SCOPED_TRACE("rank " + std::to_string(rank));
@@ -111,7 +111,7 @@ class Stopped : public FaultTest {
       ASSERT_TRUE(job->wait_for_ring(3)) << job->end().text();
       job->strike(process(*job, rank), SIGSTOP);
       const JobEnd end = job->end();
-      expect_failed(end, kTimeout + kEndSeconds,
+      expect_failed(end, kTimeoutSeconds + kEndSeconds,
                     {"rank " + std::to_string(rank) + ", step ", ": no sign of life for 1 s"});
       EXPECT_EQ(job->files(),
                 rank == 0 ? std::set<std::string>{} : std::set<std::string>{"t.json"});

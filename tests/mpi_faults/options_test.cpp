@@ -25,15 +25,15 @@ TEST_F(OtherOption, OfAnyRankIsNamed) {
       {"--backward", {"--backward"}, "", ""},
       {"--timeout", {"--timeout", "7"}, "7", "5"},
       {"--inject", {"--inject", "slow-rank@1"}, "slow-rank@1", ""}};
-  constexpr int kRanks = 3;
+  constexpr int kOddRanks = 3;
   for_each(options.size(), 4, [&](std::size_t i) {
     const Option& option = options[i];
-    const auto odd = i % kRanks;
+    const auto odd = i % kOddRanks;
     SCOPED_TRACE(option.name + " of rank " + std::to_string(odd));
     const std::vector<std::pair<std::string, std::string>> common = {
         {"--seqlen", "61"}, {"--head-dim", "8"}, {"--timeout", "5"}};
-    std::vector<Strings> arguments(kRanks, Strings{"--random"});
-    for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    std::vector<Strings> arguments(kOddRanks, Strings{"--random"});
+    for (std::size_t rank = 0; rank < kOddRanks; ++rank) {
       for (const auto& [name, value] : common)
         if (rank != odd || name != option.name)
           arguments[rank] = arguments[rank] + Strings{name, value};

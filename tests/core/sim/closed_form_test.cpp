@@ -17,7 +17,7 @@ constexpr const char* kMasks[] = {
     "causal+documents:50,1,10,36",
     "documents:36,50,11+window:30",
 };
-constexpr Index kSeqlen = 97;
+constexpr Index kPositions = 97;
 
 // In which neither computing nor sending always wins.
 const Rates kRates{1e10, 7e9, 3e8, 2e-6};
@@ -32,7 +32,7 @@ void for_jobs(F&& f) {
             SCOPED_TRACE(testing::Message()
                          << mask << ", " << name_of(partition) << ", " << world_size << " ranks, "
                          << name_of(dtype) << ", " << num_heads_kv << " kv heads");
-            f(Problem{.shape = {2, 6, num_heads_kv, kSeqlen, 16},
+            f(Problem{.shape = {2, 6, num_heads_kv, kPositions, 16},
                       .dtype = dtype,
                       .mask = MaskSpec::parse(mask),
                       .partition = partition,
