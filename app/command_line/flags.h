@@ -180,7 +180,7 @@ class CommandFlags {
   std::set<std::string> repeated_;            // flags that may be given several times
 };
 
-// A command and its flags, as the pages of help_pages.h describe them.
+// A command and its flags, as help pages describe them.
 struct DescribedFlag {
   std::string name, type, help;  // type: of the value; "": takes none
 };

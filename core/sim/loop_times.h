@@ -13,6 +13,10 @@
 //                  ends before the others'. This is what the closed form assumes (core/cost/time.h).
 //                  Blocks then have two buffers, whatever the job says.
 //
+// Exposed time counts the hops that were asked for when a rank began to wait. In a two-level ring a
+// hop between nodes may begin before the turn in which it is asked for; waits before that turn don't
+// count it.
+//
 // With more than two buffers, backward, gradients may wait for blocks that nobody needs yet, which
 // were asked for before them.
 #pragma once

@@ -1,6 +1,6 @@
 // A partition found by search, for masks that none of the four fixed ones was made for: windows,
 // prefixes, documents, and their combinations. The sequence is cut into chunks of whole tiles
-// (chunks.h). They are dealt so that the slowest rank's computed pairs, summed over the steps of a
+// (ring_deal.h). They are dealt so that the slowest rank's computed pairs, summed over the steps of a
 // ring, are as few as the search can find; the result need not be optimal.
 //
 // A fixed partition that scatters single positions (striped, fold) is even, but its tiles span many

@@ -169,7 +169,12 @@ void expect_same_run(const Problem& job, const Machine& machine) {
     EXPECT_EQ(a.hops, b.hops);
     EXPECT_NEAR(a.compute_s, b.compute_s, close);
     EXPECT_NEAR(a.wait_s, b.wait_s, close) << "rank " << rank;
-    EXPECT_NEAR(a.exposed_s, b.exposed_s, close) << "rank " << rank;
+    // What moves between nodes before its turn is asked for later than it begins (loop_times.h).
+    if (job.scheme == Scheme::two_level) {
+      EXPECT_LE(b.exposed_s, a.exposed_s + close) << "rank " << rank;
+    } else {
+      EXPECT_NEAR(a.exposed_s, b.exposed_s, close) << "rank " << rank;
+    }
   }
 }
 
