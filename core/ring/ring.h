@@ -54,19 +54,16 @@ class KvHops {
 };
 
 // --- Ring attention, written once over the two seams: the communicator moves blocks, the backend
-// attends them, and recording is a decorator around either.
-
-// Each of the two functions runs one rank's part. `mine` holds Q and the rank's own KV block; for
-// backward also dO and what forward left there. out and lse, or dq and the returned gradient, are
-// complete when the backend's last operation is, for which the caller waits.
+// attends them, and recording is a decorator around either. Each function runs one rank's part.
+// `mine` holds Q and the rank's own KV block; for backward also dO and what forward left there. out
+// and lse, or dq and the returned gradient, are complete when the backend's last operation is.
 
 // Run N steps with N-1 hops: at step t this rank attends the block of owner (rank - t) mod N.
 void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                   RankMemory& mine);
 
 // Run N steps. The KV blocks make N-1 hops again. Their gradients follow one step behind and make
-// N, of which the last brings each home; a rank alone makes none. Return the gradient of the rank's
-// own block.
+// N, of which the last brings each home; a rank alone makes none. Return the own block's gradient.
 KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                          RankMemory& mine);
 

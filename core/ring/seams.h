@@ -54,15 +54,13 @@ inline void wait_for(const Completion& completion) {
 // The first seam: who moves blocks. Threads implement it (thread_communicator.h), and so do MPI
 // processes, virtual ranks on one GPU, and NCCL.
 
-// A rank's hops of one way run in the order of their start; those of different ways run side by side.
-// Only a two-level ring has hops between nodes apart.
+// Hops of one way run in the order of their start, those of different ways (two_level.h) at once.
 enum class Way { ring, between_nodes };
 
-// One hop: send a KV block, or a gradient, to one rank, the next of the ring unless `to` says
-// otherwise, while receiving one from another, the previous unless `from` does. Both ends start it
-// as their hop of the same number. The hop of step t sends what belongs to step t and brings what
-// step t + 1 needs; owners are the ranks that the blocks belong to. Pointers are the host's or a
-// device's, as the communicator expects. Sizes are in bytes and may be 0.
+// One hop: send a KV block, or a gradient, to the next rank while receiving one from the previous
+// rank, unless `to` and `from` name others. The hop of step t sends what belongs to step t and
+// brings what step t + 1 needs; owners are the ranks that the blocks belong to. Pointers are the
+// host's or a device's, as the communicator expects. Sizes are in bytes and may be 0.
 struct Exchange {
   Pass pass = Pass::forward;
   Payload payload = Payload::kv;
@@ -75,16 +73,13 @@ struct Exchange {
   Index recv_bytes = 0;
   Way way = Way::ring;
   int to = -1, from = -1;
-  // Deliberate mistakes (faults.h). With unposted_recv the receive is never posted; with send_first
-  // it is posted only after the sent block has been taken.
+  // Deliberate mistakes (faults.h): the receive is never posted, or only after the sent block left.
   bool unposted_recv = false;
   bool send_first = false;
 
-  // Return the ranks that `rank` of `world_size` sends to and receives from.
-  int receiver(int rank, int world_size) const { return to >= 0 ? to : (rank + 1) % world_size; }
-  int sender(int rank, int world_size) const {
-    return from >= 0 ? from : (rank + world_size - 1) % world_size;
-  }
+  // Return where `rank` of `n` sends, and from where it receives.
+  int receiver(int rank, int n) const { return to >= 0 ? to : (rank + 1) % n; }
+  int sender(int rank, int n) const { return from >= 0 ? from : (rank + n - 1) % n; }
 };
 
 class Communicator {

@@ -57,8 +57,7 @@ void lesson_16(Page& page) {
   // Each of N chunks collects its sum in the first N - 1 hops, as dK and dV did:
   page.region("core/model/replica.cpp", "collect");
 
-  // In the other N - 1 hops the whole chunks go round, each to its home on every rank. Then all ranks
-  // change their weights alike.
+  // In the others the whole chunks go round. Then all ranks change their weights alike.
   page.predict("How many numbers does each of four ranks send, for every weight of the model?",
                "numbers", 1.5);
 

@@ -16,7 +16,7 @@ TEST_F(OtherOption, OfAnyRankIsNamed) {
       {"--mask", {"--mask", "causal"}, "causal", "full"},
       {"--partition", {"--partition", "zigzag"}, "zigzag", "contiguous"},
       {"--scheme", {"--scheme", "allgather"}, "allgather", "ring"},
-      {"--kv-buffers", {"--kv-buffers", "3"}, "3", "not given"},
+      {"--kv-buffers", {"--kv-buffers", "3"}, "3", "2"},
       {"--dtype", {"--dtype", "bf16"}, "bf16", "f32"},
       {"--seqlen", {"--seqlen", "60"}, "60", "61"},
       {"--head-dim", {"--head-dim", "4"}, "4", "8"},

@@ -1,6 +1,7 @@
 // Recordings of real runs, made on the spot, and traces of slices thrown at random.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -50,7 +51,6 @@ inline Trace random_trace(std::uint32_t seed) {
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   const int world_size = 1 + below(5);
   HandMade made(world_size, "contiguous", "causal", below(3) == 0 ? "allgather" : "ring");
-  std::int64_t sends = 1, recvs = 1;
   for (int rank = 0; rank < world_size; ++rank)
     for (const RingLane lane : kAllLanes) {
       std::int64_t now = below(20);
@@ -69,12 +69,27 @@ inline Trace random_trace(std::uint32_t seed) {
         e.src = lane == RingLane::send ? rank : below(world_size);
         e.dst = lane == RingLane::recv ? rank : below(world_size);
         e.waiting_for = below(world_size);
-        // A flow's ends are one send and one receive, of whatever ranks.
-        if (lane == RingLane::send || lane == RingLane::recv)
-          e.flow = (lane == RingLane::send ? sends : recvs)++;
         made.recording().events[static_cast<std::size_t>(rank)].push_back(e);
       }
     }
+  // A flow joins a send and a receive, of whatever ranks and times, that agree on the message.
+  std::vector<TraceEvent*> sends, receives;
+  for (auto& of_rank : made.recording().events)
+    for (TraceEvent& e : of_rank) {
+      if (e.lane == RingLane::send) sends.push_back(&e);
+      if (e.lane == RingLane::recv) receives.push_back(&e);
+    }
+  std::shuffle(receives.begin(), receives.end(), random);
+  for (std::size_t i = 0; i < std::min(sends.size(), receives.size()); ++i) {
+    TraceEvent &sent = *sends[i], &received = *receives[i];
+    const auto begin_ns = received.begin_ns, end_ns = received.end_ns;
+    sent.dst = received.dst;
+    sent.flow = static_cast<std::int64_t>(i) + 1;
+    received = sent;
+    received.lane = RingLane::recv;
+    received.begin_ns = begin_ns;
+    received.end_ns = end_ns;
+  }
   return made.trace();
 }
 
