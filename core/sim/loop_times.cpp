@@ -176,7 +176,8 @@ class Simulator : public Communicator, public BlockBackend {
   std::vector<Moment> link_free_[2];              // by way
   std::vector<TimeSpan> sent_;                    // the hop under way
   std::vector<std::vector<TimeSpan>> transfers_;  // that may overlap later waits
-  int kv_hops_ = 0, gradient_hops_ = 0;           // of a rank
+  int slowest_ = 0;                      // the rank that computed until last, in the last step
+  int kv_hops_ = 0, gradient_hops_ = 0;  // of a rank
 };
 
 // Run a pass from where the ranks are. Return when the last one ends.
@@ -216,18 +217,18 @@ Completion Simulator::exchange(const Exchange& hop, std::initializer_list<Comple
   const auto moved = std::make_shared<SimulatedEnd>(begin_);
   std::vector<Moment>& ends =
       moved->ends;  // first when ranks are ready, in the end when they are done
-  for (const Completion& earlier : after)
-    if (earlier != nullptr)
-      for (int rank = 0; rank < n_; ++rank)
-        ends[at(rank)] =
-            later(ends[at(rank)], static_cast<const SimulatedEnd&>(*earlier).ends[at(rank)]);
-
   std::vector<Moment>& link_free = link_free_[static_cast<int>(hop.way)];
-  Moment all_ready;
-  if (in_step_) {
-    all_ready = now_[at(slowest(now_))];
-    all_ready = later(all_ready, ends[at(slowest(ends))]);
-    all_ready = later(all_ready, link_free[at(slowest(link_free))]);
+  // In step, all hops of a way end together, and computations have ended when the slowest has.
+  Moment all_ready = later(now_[at(slowest_)], link_free[0]);
+  for (const Completion& earlier : after) {
+    if (earlier == nullptr) continue;
+    const auto& end = static_cast<const SimulatedEnd&>(*earlier);
+    if (in_step_) {
+      if (!end.awaited.empty()) all_ready = later(all_ready, end.ends[0]);
+    } else {
+      for (int rank = 0; rank < n_; ++rank)
+        ends[at(rank)] = later(ends[at(rank)], end.ends[at(rank)]);
+    }
   }
   const int to_of_0 = hop.receiver(0, n_), from_of_0 = hop.sender(0, n_);
   for (int rank = 0; rank < n_; ++rank) {
@@ -261,6 +262,7 @@ Completion Simulator::exchange(const Exchange& hop, std::initializer_list<Comple
 Completion Simulator::compute(const StepInfo& step, const Completion& after) {
   await(step, Payload::kv, after);
   double all_pairs = 0, most_pairs = 0;
+  slowest_ = 0;
   for (int rank = 0; rank < n_; ++rank) {
     const int owner = turns_[at(rank)](step.kv_owner);
     const Computation computation = account_.computation(rank, step.step, owner);
@@ -269,6 +271,7 @@ Completion Simulator::compute(const StepInfo& step, const Completion& after) {
     now.at += computation.seconds;
     now.compute_s += computation.seconds;
     chains_.extend(now, rank);
+    if (now.at > now_[at(slowest_)].at) slowest_ = rank;
     all_pairs += computation.pairs;
     most_pairs = std::max(most_pairs, computation.pairs);
   }
@@ -282,7 +285,7 @@ void Simulator::await(const StepInfo& step, Payload payload, const Completion& a
   auto& hop = static_cast<SimulatedEnd&>(*after);
   // A computation came before in any case.
   if (hop.awaited.empty() || std::exchange(hop.was_awaited, true)) return;
-  const int last = in_step_ ? slowest(now_) : 0;
+  const int last = slowest_;
   const Moment all_here = now_[at(last)];
   for (int rank = 0; rank < n_; ++rank) {
     const Moment& end = hop.ends[at(rank)];
