@@ -3,17 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace ringscope {
 namespace {
 
 // Read all of `text` as a number >= 0. Return false when it is not one.
 bool read_number(std::string_view text, int& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && number >= 0;
+  number = parse_number<int>(text).value_or(-1);
+  return number >= 0;
 }
 
 }  // namespace

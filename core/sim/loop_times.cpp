@@ -78,7 +78,7 @@ class Turn {
 // The ends of all ranks' counterparts of one operation.
 class SimulatedEnd : public PendingOperation {
  public:
-  explicit SimulatedEnd(const std::vector<Moment>& ends_) : ends(ends_) {}
+  explicit SimulatedEnd(const std::vector<Moment>& moments) : ends(moments) {}
   bool done() const override { return false; }
   void wait() override {}
   TransferTimes times() const override { return {}; }
@@ -203,7 +203,7 @@ double Simulator::run_pass(Pass pass) {
   const int last = slowest(now_);
   for (int rank = 0; rank < n_; ++rank) {
     const StepInfo step{pass, n_ - 1, RingSchedule{rank, n_}.owner(n_ - 1), true};
-    if (in_step_) idle_until(rank, Moment(now_[at(last)]), step, Payload::kv, last);
+    if (in_step_) idle_until(rank, now_[at(last)], step, Payload::kv, last);
     account_.ended(rank, now_[at(rank)].at);
     transfers_[at(rank)].clear();
   }
@@ -215,8 +215,7 @@ double Simulator::run_pass(Pass pass) {
 Completion Simulator::exchange(const Exchange& hop, std::initializer_list<Completion> after) {
   (hop.payload == Payload::kv ? kv_hops_ : gradient_hops_) += 1;
   const auto moved = std::make_shared<SimulatedEnd>(begin_);
-  std::vector<Moment>& ends =
-      moved->ends;  // first when ranks are ready, in the end when they are done
+  std::vector<Moment>& ends = moved->ends;  // until the hops are known, when ranks are ready
   std::vector<Moment>& link_free = link_free_[static_cast<int>(hop.way)];
   // In step, all hops of a way end together, and computations have ended when the slowest has.
   Moment all_ready = later(now_[at(slowest_)], link_free[0]);
@@ -285,13 +284,12 @@ void Simulator::await(const StepInfo& step, Payload payload, const Completion& a
   auto& hop = static_cast<SimulatedEnd&>(*after);
   // A computation came before in any case.
   if (hop.awaited.empty() || std::exchange(hop.was_awaited, true)) return;
-  const int last = slowest_;
-  const Moment all_here = now_[at(last)];
+  const Moment all_here = now_[at(slowest_)];
   for (int rank = 0; rank < n_; ++rank) {
     const Moment& end = hop.ends[at(rank)];
     const StepInfo mine{step.pass, step.step, turns_[at(rank)](step.kv_owner), step.last};
     if (in_step_ && !(end.at > all_here.at)) {
-      idle_until(rank, all_here, mine, payload, last);
+      idle_until(rank, all_here, mine, payload, slowest_);
     } else {
       idle_until(rank, end, mine, payload, hop.awaited[at(rank)]);
     }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
@@ -47,11 +46,8 @@ std::optional<Numbers> numbers_of(Setting setting) {
 }
 
 std::optional<double> as_number(std::string_view text) {
-  double value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || stop != text.data() + text.size() || !std::isfinite(value))
-    return std::nullopt;
-  return value;
+  const auto value = parse_number<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 double number_in(const Numbers& numbers, Setting setting, std::string_view text) {

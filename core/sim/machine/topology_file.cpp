@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -25,15 +24,6 @@ constexpr int kMostLinkNames = 64;   // each may lead to a file
 constexpr const char* kLines =
     "node NAME ranks N link LINK, switch NAME, join A B LINK [COUNT], slow RANK SPEED";
 constexpr const char* kLinkForms = "a link's name, GB_PER_S or GB_PER_S,LATENCY_US";
-
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number value{};
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return value;
-}
 
 // Parse a file line by line. Errors name the current line, unless line_ is set to another.
 class TopologyParser {
@@ -176,7 +166,7 @@ class TopologyParser {
   }
 
   int integer(const char* field, const std::string& text, int least, int most) const {
-    const std::optional<int> value = number_in<int>(text);
+    const std::optional<int> value = parse_number<int>(text);
     if (!value || *value < least || *value > most)
       fail(fmt::format("{}: '{}' given; accepted: an integer from {} to {}", field, text, least,
                        most));
@@ -184,7 +174,7 @@ class TopologyParser {
   }
 
   double number(const char* field, std::string_view text, double least, double most) const {
-    const std::optional<double> value = number_in<double>(text);
+    const std::optional<double> value = parse_number<double>(text);
     if (!value || !(*value >= least && *value <= most))
       fail(fmt::format("{}: '{}' given; accepted: a number from {:g} to {:g}", field, text, least,
                        most));

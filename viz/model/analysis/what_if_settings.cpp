@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace ringscope::viz {
 namespace {
@@ -23,19 +23,14 @@ constexpr std::string_view kSettingNames[] = {"bandwidth", "latency", "flops",  
 }
 
 double number(std::string_view name, std::string_view text, const Bounds& bounds) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && stop == end && value >= bounds.least && value <= bounds.most)
-    return value;
+  const auto value = parse_number<double>(text);
+  if (value && *value >= bounds.least && *value <= bounds.most) return *value;
   refuse(name, text, fmt::format("a number from {:.4g} to {:.4g}", bounds.least, bounds.most));
 }
 
 int integer(std::string_view name, std::string_view text, int least, int most) {
-  int value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && stop == end && value >= least && value <= most) return value;
+  const auto value = parse_number<int>(text);
+  if (value && *value >= least && *value <= most) return *value;
   refuse(name, text, fmt::format("an integer from {} to {}", least, most));
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "core/base/text.h"
+
 namespace ringscope::viz {
 namespace {
 
@@ -29,10 +31,7 @@ std::optional<double> number(std::string_view text, std::string_view& rest) {
 }
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return parse_number<std::int64_t>(text);
 }
 
 // Parse "1ms", "250us" or "3". Without a unit it is nanoseconds.
