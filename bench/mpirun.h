@@ -34,6 +34,17 @@ inline bool launched_with(int ranks, int argc, char** argv) {
   return false;
 }
 
+// Run the registered benchmarks. Where `prints` is false, as on all ranks but the first, print
+// nothing.
+inline void run_registered_benchmarks(bool prints) {
+  class Silence : public benchmark::BenchmarkReporter {
+   public:
+    bool ReportContext(const Context&) override { return true; }
+    void ReportRuns(const std::vector<Run>&) override {}
+  } silence;
+  prints ? benchmark::RunSpecifiedBenchmarks() : benchmark::RunSpecifiedBenchmarks(&silence);
+}
+
 // Run the registered benchmarks on `ranks` processes, after begin(session). Only the first rank
 // prints. Return the exit status of main.
 inline int mpi_benchmark_main(int ranks, int argc, char** argv,
@@ -46,13 +57,7 @@ inline int mpi_benchmark_main(int ranks, int argc, char** argv,
     return 2;
   }
   begin(session);
-  class Silence : public benchmark::BenchmarkReporter {
-   public:
-    bool ReportContext(const Context&) override { return true; }
-    void ReportRuns(const std::vector<Run>&) override {}
-  } silence;
-  session.rank() == 0 ? benchmark::RunSpecifiedBenchmarks()
-                      : benchmark::RunSpecifiedBenchmarks(&silence);
+  run_registered_benchmarks(session.rank() == 0);
   session.finish();
   return 0;
 }

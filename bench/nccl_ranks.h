@@ -69,7 +69,7 @@ class IdleBackend : public BlockBackend {
 // An engine that does only one half of the work.
 class HalfEngine : public Engine {
  public:
-  HalfEngine(Engine& whole, Half half) : whole_(whole), half_(half) {}
+  HalfEngine(Engine& whole, Half kept) : whole_(whole), half_(kept) {}
 
   std::string_view name() const override { return whole_.name(); }
   MemorySpace& memory() override { return whole_.memory(); }
@@ -85,8 +85,8 @@ class HalfEngine : public Engine {
  private:
   class HalfRank : public RankEngine {
    public:
-    HalfRank(std::unique_ptr<RankEngine> whole, Half half)
-        : whole_(std::move(whole)), half_(half), standing_(whole_->communicator()) {}
+    HalfRank(std::unique_ptr<RankEngine> whole, Half kept)
+        : whole_(std::move(whole)), half_(kept), standing_(whole_->communicator()) {}
     // Call both getters, because they select the rank's GPU for its thread.
     Communicator& communicator() override {
       Communicator& moving = whole_->communicator();
@@ -160,7 +160,7 @@ class Ranks {
   virtual bool is_first() const = 0;
   virtual bool shares_gpus() const = 0;
   // Run the ring. The first rank's result has the recording.
-  virtual RingRun run(const Problem& config, Half half) = 0;
+  virtual RingRun run(const Problem& config, Half kept) = 0;
 };
 
 class ThreadRanks : public Ranks {
@@ -179,10 +179,10 @@ class ThreadRanks : public Ranks {
   int world_size() const override { return world_size_; }
   bool is_first() const override { return true; }
   bool shares_gpus() const override { return placement_.shares_gpus; }
-  RingRun run(const Problem& config, Half half) override {
+  RingRun run(const Problem& config, Half kept) override {
     DeviceSetup setup("nccl", config, seats_, {}, false);
     NcclEngine engine(*world_, setup, NcclOptions{}, RankLives::in_a_thread);
-    HalfEngine wished(engine, half);
+    HalfEngine wished(engine, kept);
     if (seqlen_ != config.shape.seqlen) inputs_ = whole_inputs(config.shape);
     seqlen_ = config.shape.seqlen;
     RingRun done = run_ranks(config, inputs_, wished);
@@ -213,10 +213,10 @@ class ProcessRanks : public Ranks {
   int world_size() const override { return session_.world_size(); }
   bool is_first() const override { return session_.rank() == 0; }
   bool shares_gpus() const override { return place_.placement.shares_gpus; }
-  RingRun run(const Problem& config, Half half) override {
+  RingRun run(const Problem& config, Half kept) override {
     DeviceSetup setup("nccl", config, seats_, {}, false);
     NcclEngine engine(*world_, setup, NcclOptions{}, RankLives::in_a_process);
-    HalfEngine wished(engine, half);
+    HalfEngine wished(engine, kept);
     CheapRows rows(config.shape);
     RingRun done = run_one_rank(session_, config, {.generated = &rows}, false, wished);
     split_waiting_from_transfer(done.recording);

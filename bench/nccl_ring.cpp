@@ -199,7 +199,7 @@ void say_what_was_not_measured(int gpus, const Ranks& ranks, bool on_threads) {
   say("links between machines, unless mpirun has started ranks on several");
 }
 
-int run_benchmarks(Ranks& ranks, const Options& options, bool on_threads) {
+int measure(Ranks& ranks, const Options& options, bool on_threads) {
   int gpus = 0;
   static_cast<void>(cudaGetDeviceCount(&gpus));
   benchmark::AddCustomContext("gpu", to_string(*query_device().device));
@@ -209,7 +209,7 @@ int run_benchmarks(Ranks& ranks, const Options& options, bool on_threads) {
                                            (on_threads ? " threads" : " processes") +
                                            (ranks.shares_gpus() ? ", sharing GPUs" : ""));
   add_benchmarks(ranks, options.rows, on_threads);
-  ringscope::run_benchmarks(ranks.is_first());
+  run_registered_benchmarks(ranks.is_first());
   if (ranks.is_first()) say_what_was_not_measured(gpus, ranks, on_threads);
   benchmark::Shutdown();
   return 0;
@@ -244,7 +244,7 @@ int run_as_process(const Options& options) {
   }
   try {
     ProcessRanks ranks(session, place);
-    run_benchmarks(ranks, options, false);
+    measure(ranks, options, false);
   } catch (const std::exception& error) {
     end_all(line, error);
   }
@@ -264,7 +264,7 @@ int run_on_threads_here(const Options& options, const std::vector<std::string>& 
   const int n = options.world_size > 0 ? options.world_size : gpus;
   try {
     ThreadRanks ranks(n);
-    return run_benchmarks(ranks, options, true);
+    return measure(ranks, options, true);
   } catch (const RunError& error) {
 #ifdef RINGSCOPE_HAS_MPI
     if (n > gpus) restart_under_mpirun(n, arguments);
