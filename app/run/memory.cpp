@@ -18,6 +18,7 @@
 #include "app/run/verify.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/ring/loop_counts.h"
 
 namespace ringscope {
 namespace {
@@ -44,9 +45,15 @@ double ranks_bytes(const Problem& config) {
 }
 
 // Count the events of every step, in both passes: at most a compute slice and, for each of two
-// payloads, a wait, a send and a recv. Each pass ends with one more wait.
+// payloads, a wait, a send and a recv. Each pass ends with one more wait. In other schemes than the
+// ring, count what rank 0 does, of which all ranks do as much.
 double recording_bytes(const Problem& config) {
   const double ranks = config.world_size;
+  if (!is_plain(config)) {
+    const LoopCounts counts = count_loop(config, 0);
+    return ranks * (static_cast<double>(counts.events * sizeof(TraceEvent)) +
+                    static_cast<double>(counts.samples * sizeof(SoftmaxSample)));
+  }
   return ranks * (2 * (7 * ranks + 1) * static_cast<double>(sizeof(TraceEvent)) +
                   3 * ranks * static_cast<double>(sizeof(SoftmaxSample)));
 }

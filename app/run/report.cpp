@@ -83,8 +83,7 @@ Report make_report(const Problem& config, const RingRun& run, std::optional<Verd
   for (int rank = 0; rank < config.world_size; ++rank) {
     Index pairs = 0;
     work.emplace_back();
-    for (int step = 0; step < config.world_size; ++step) {
-      const Index in_step = predicted_pairs(config, rank, step);
+    for (const Index in_step : predicted_pairs(config, rank)) {
       pairs += in_step;
       work.back().push_back(static_cast<double>(in_step));
     }
@@ -104,7 +103,7 @@ std::string report_json(const Report& report) {
       {"world_size", config.world_size},
       {"partition", name_of(config.partition)},
       {"mask", config.mask.name()},
-      {"scheme", name_of(config.scheme)},
+      {"scheme", config.scheme_name()},
       {config.scheme == Scheme::ring ? "kv_buffers" : "", config.used_kv_buffers()},
       {"dtype", name_of(config.dtype)},
       {"shape", shape_fields(config.shape)},
@@ -132,7 +131,7 @@ std::string header_line(const Report& report) {
   const Problem& config = report.config;
   return fmt::format(
       "{}\n{}, {}, {}, {}{}: {}\n\n", problem_text(config), report.backend,
-      count_text(config.world_size, "rank"), name_of(config.partition), name_of(config.scheme),
+      count_text(config.world_size, "rank"), name_of(config.partition), config.scheme_name(),
       config.used_kv_buffers() > 2 ? fmt::format(", {} KV buffers", config.used_kv_buffers()) : "",
       seconds_text(report.wall_s));
 }

@@ -66,6 +66,7 @@ Problem config_of(const RunOptions& options, const AttentionShape& shape, int wo
 void check_problem(const RunOptions& options, const Problem& config, const InputPlan& plan) {
   for_flag("--mask '" + config.mask.name() + "':",
            [&] { config.mask.for_seqlen(config.shape.seqlen); });
+  with_dashes([&] { check_scheme(config); });
   if (config.injection) with_dashes([&] { check_injection(*config.injection, config.world_size); });
   check_output_places(output_places(options), plan.files, options.json);
 }

@@ -9,6 +9,7 @@
 #include "app/command_line/commands.h"
 #include "app/command_line/option_groups.h"
 #include "core/base/text.h"
+#include "core/ring/loop_counts.h"
 
 namespace ringscope {
 namespace {
@@ -49,8 +50,13 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
                 1, 64);
   add_world_size(flags, run.world_size, kDefaultWorldSize);
   add_partition(flags, run.job.partition, "which rank holds which positions (contiguous)");
-  flags.name("--scheme", run.job.scheme, "ring|allgather", "how key-value blocks get around (ring)",
-             parse_scheme);
+  flags.value(
+      "--scheme", kSchemeNames,
+      "what travels between the ranks, and how (ring): SLICES shares of the kv heads one after "
+      "the other, groups of U ranks that exchange heads, M nodes, a grid of ranks",
+      [&run](const std::string& text) {
+        for_flag("--scheme", [&] { set_scheme(run.job, text); });
+      });
   add_kv_buffers(flags, run.job.kv_buffers,
                  "of a ring: buffers that a rank's key-value blocks take turns in; more than 2 let "
                  "ranks run ahead of late ones (2)");
@@ -145,11 +151,16 @@ void check(RunOptions& run, const CommandFlags& flags) {
         contradiction(flag, fmt::format("'{}' given without --backward", *path),
                       "it together with --backward");
   check_backend(run);
-  if (flags.given("--kv-buffers") && run.job.scheme != Scheme::ring)
+  const Scheme scheme = run.job.scheme;
+  if (flags.given("--kv-buffers") && scheme != Scheme::ring && scheme != Scheme::two_level)
+    contradiction("--kv-buffers",
+                  fmt::format("{} given with --scheme {}", run.job.kv_buffers, name_of(scheme)),
+                  "it with --scheme ring or two-level; the others have as many as they need");
+  if (is_on_gpus(run.backend) && !is_plain(run.job))
     contradiction(
-        "--kv-buffers",
-        fmt::format("{} given with --scheme {}", run.job.kv_buffers, name_of(run.job.scheme)),
-        "it with --scheme ring; the other scheme holds all blocks");
+        "--scheme",
+        fmt::format("'{}' given with --backend {}", name_of(scheme), name_of(run.backend)),
+        "ring and allgather on GPUs; the others with --backend cpu or mpi");
   if (run.verify_rows) run.verify = true;
 }
 

@@ -62,14 +62,14 @@ void add_ways(CommandFlags& flags, SimulateOptions& options, Given& given) {
                 for_flag("--partition:",
                          [&] { apply(Setting::partition, {text}, options.scenario); });
               });
-  flags.value("--scheme", "ring|allgather|ulysses|two-level|all", "how blocks get around (ring)",
-              [&](const std::string& text) {
+  flags.value("--scheme", std::string(kSchemeNames) + "|all",
+              "what travels between the ranks, and how (ring)", [&](const std::string& text) {
                 options.all_schemes = text == "all";
                 if (text == "all") return;
                 try {
                   apply(Setting::scheme, {text}, options.scenario);
                 } catch (const InputError& error) {
-                  throw InputError(fmt::format("--scheme: {}, all", error.what()));
+                  throw InputError(fmt::format("--scheme {}; or all", error.what()));
                 }
               });
   flags.text(
@@ -197,10 +197,15 @@ void set_nodes(const Given& given, SimulateOptions& options) {
   }
   const bool two_level =
       scenario.job.scheme == Scheme::two_level || sweeps(options, Setting::scheme, "two-level");
-  if (two_level && !many && !options.topology)
+  if (two_level && !many && !options.topology && scenario.job.nodes == 1)
     contradiction("--scheme", "two-level given without nodes",
-                  "it together with --nodes M and --between LINK, or --topology FILE");
-  scenario.job.nodes = given.nodes.value_or(1);
+                  "two-level:M, or --nodes M and --between LINK, or --topology FILE");
+  if (given.nodes && scenario.job.nodes > 1 && *given.nodes != scenario.job.nodes)
+    contradiction(
+        "--nodes",
+        fmt::format("{} given with --scheme {}", *given.nodes, scenario.job.scheme_name()),
+        "the same number");
+  scenario.job.nodes = given.nodes.value_or(scenario.job.nodes);
   scenario.nics = given.nics.value_or(1);
   scenario.placement = given.placement.value_or(Placement::block);
 }
@@ -222,7 +227,7 @@ void set_pace(const Given& given, SimulateOptions& options) {
                     *given.kv_buffers));
   apply(Setting::kv_buffers, axis.values.front(), options.scenario);
   const Scheme scheme = options.scenario.job.scheme;
-  if (scheme == Scheme::allgather || scheme == Scheme::ulysses)
+  if (scheme != Scheme::ring && scheme != Scheme::two_level)
     contradiction("--kv-buffers",
                   fmt::format("{} given with --scheme {}", *given.kv_buffers, name_of(scheme)),
                   "it with --scheme ring or two-level");

@@ -12,6 +12,7 @@
 #include "app/simulate/simulate.h"
 #include "core/base/text.h"
 #include "core/cost/amounts.h"
+#include "core/ring/loop_counts.h"
 
 namespace ringscope {
 
@@ -35,10 +36,11 @@ std::string pace_text(const Scenario& scenario) {
 
 std::string way_text(const Scenario& scenario) {
   const Problem& job = scenario.job;
-  const std::string scheme(name_of(job.scheme));
+  const std::string scheme = job.scheme_name();
   if (job.scheme == Scheme::ulysses) return scheme;
   const std::string way = fmt::format("{}, {}", partition_name(scenario), scheme);
-  return job.scheme == Scheme::allgather ? way : way + ", " + pace_text(scenario);
+  const bool is_ring = job.scheme == Scheme::ring || job.scheme == Scheme::two_level;
+  return is_ring ? way + ", " + pace_text(scenario) : way;
 }
 
 std::string faults_text(const Scenario& scenario) {
@@ -163,8 +165,11 @@ std::string balance_text(const Simulated& simulated) {
       figure_line("balance ceiling (mean / slowest)", ratio_text(f.balance_ceiling)) +
       figure_line("efficiency (computing / time)", ratio_text(f.efficiency)) +
       figure_line("exposed communication", seconds_text(f.exposed_s)) +
-      figure_line("by formula, in step", fmt::format("{}: {}", seconds_text(f.closed_form_s),
-                                                     difference_text(f.wall_s, f.closed_form_s))) +
+      (f.closed_form_s == 0
+           ? ""
+           : figure_line("by formula, in step",
+                         fmt::format("{}: {}", seconds_text(f.closed_form_s),
+                                     difference_text(f.wall_s, f.closed_form_s)))) +
       path_text(simulated);
   if (!simulated.ring.empty())
     text += figure_line("ring order",
@@ -179,7 +184,7 @@ Fields rank_fields(const Simulated& simulated, int number) {
   const SimulatedRank& rank = simulated.simulation.ranks[static_cast<std::size_t>(number)];
   const double bytes = total_bytes(memory_parts(job, static_cast<double>(work.rows(number))));
   std::vector<Json> pairs_by_step;
-  const bool has_steps = job.scheme == Scheme::ring || job.scheme == Scheme::allgather;
+  const bool has_steps = is_plain(job);
   const bool tells_steps = has_steps && job.world_size <= kMostWithSteps;
   for (int step = 0; tells_steps && step < job.world_size; ++step)
     pairs_by_step.push_back(work.pairs(number, (number + job.world_size - step) % job.world_size));
@@ -306,7 +311,7 @@ Fields way_fields(const Scenario& scenario) {
   return {{"world_size", job.world_size},
           {"partition", partition_name(scenario)},
           {"mask", job.mask.name()},
-          {"scheme", name_of(job.scheme)},
+          {"scheme", job.scheme_name()},
           {"pace", buffers ? "buffers" : "in-step"},
           {"kv_buffers", buffers ? std::optional(job.kv_buffers) : std::nullopt},
           {"dtype", name_of(job.dtype)},

@@ -45,7 +45,7 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
 void finish_attention(const AttentionParams& params, const QueryBlock& q,
                       const SoftmaxState& state);
 
-// Set delta = rowsum(dout * out) and dq = 0.
+// Set delta = rowsum(dout * out), unless state.out is null because delta is known, and dq = 0.
 void begin_backward(const AttentionParams& params, const QueryBlock& q, const BackwardState& state);
 
 // Recompute the block's P from the final row_max and row_sum (S1, part two, 8), add the block's

@@ -17,15 +17,16 @@ namespace ringscope {
 void begin_backward(const AttentionParams& params, const QueryBlock& q,
                     const BackwardState& state) {
   const Index d = params.head_dim;
-  visit_dtype(params.dtype, [&]<class Stored>(Stored) {
-    const Stored* dout = static_cast<const Stored*>(q.dout);
-    for (Index i = 0; i < row_values(params, q.rows); ++i) {
-      double sum = 0;  // f64, rounded once, because dP - delta is often a small difference
-      for (Index x = 0; x < d; ++x)
-        sum += static_cast<double>(to_float(dout[i * d + x])) * state.out[i * d + x];
-      state.delta[i] = static_cast<float>(sum);
-    }
-  });
+  if (state.out != nullptr)
+    visit_dtype(params.dtype, [&]<class Stored>(Stored) {
+      const Stored* dout = static_cast<const Stored*>(q.dout);
+      for (Index i = 0; i < row_values(params, q.rows); ++i) {
+        double sum = 0;  // f64, rounded once, because dP - delta is often a small difference
+        for (Index x = 0; x < d; ++x)
+          sum += static_cast<double>(to_float(dout[i * d + x])) * state.out[i * d + x];
+        state.delta[i] = static_cast<float>(sum);
+      }
+    });
   for (Index i = 0; i < query_values(params, q.rows); ++i) state.dq[i] = 0;
 }
 

@@ -16,6 +16,18 @@ struct AttentionParams : AttentionShape {
   double softmax_scale = 1.0;  // multiplies Q K^T
 };
 
+// Consecutive query heads, and the kv heads that they read.
+struct HeadShare {
+  Index first = 0, num_heads = 0;
+  Index first_kv = 0, num_heads_kv = 0;
+
+  AttentionParams of(AttentionParams params) const {
+    params.num_heads = num_heads;
+    params.num_heads_kv = num_heads_kv;
+    return params;
+  }
+};
+
 inline double default_softmax_scale(Index head_dim) {
   return 1.0 / std::sqrt(static_cast<double>(head_dim));
 }

@@ -23,6 +23,8 @@ namespace ringscope {
 enum class Tag : int { offer = 1, place, block, clock, rows };
 
 constexpr int number_of(Tag tag) { return static_cast<int>(tag); }
+// Return the tag of hops of one way, which no other way shares.
+constexpr int number_of(Tag tag, Way way) { return number_of(tag) + 8 * static_cast<int>(way); }
 
 // Throw RunError when `code` is not MPI_SUCCESS. (MPI_COMM_WORLD returns errors; see MpiSession.)
 inline void check_mpi(int code, const char* call) {

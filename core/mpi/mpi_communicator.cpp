@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <system_error>
 #include <utility>
@@ -14,31 +15,36 @@
 namespace ringscope {
 
 struct MpiCommunicator::Work {
-  Sending sending;
-  Receiving receiving;
+  struct Halves {
+    Sending sending;
+    Receiving receiving;
+  };
+  std::vector<Halves> ways;
   bool closed = false;  // no more hops are coming; guarded by the mutex
   Patience patience{20};
+
+  // Return whether `what` holds for any half of any way.
+  template <class What>
+  bool any(const What& what) const {
+    return std::any_of(ways.begin(), ways.end(),
+                       [&](const Halves& way) { return what(way.sending) || what(way.receiving); });
+  }
+  bool is_idle() const {
+    return !any([](const HopHalf& half) { return !half.is_idle(); });
+  }
 };
-
-namespace {
-
-MpiNeighbours neighbours_of(const RingSchedule& ring, const std::vector<int>& world_ranks) {
-  if (world_ranks.empty()) return {ring.rank, ring.send_rank(), ring.recv_rank()};
-  return {world_ranks[ring.rank], world_ranks[ring.send_rank()], world_ranks[ring.recv_rank()]};
-}
-
-}  // namespace
 
 MpiCommunicator::MpiCommunicator(MpiWaits& waits, int rank, int world_size, Options options)
     : waits_(waits),
       rank_(rank),
       world_size_(world_size),
       options_(std::move(options)),
-      neighbours_(neighbours_of({rank, world_size}, options_.world_ranks)) {
+      self_(world_rank(rank)),
+      work_(std::make_unique<Work>()) {
   const Index most = options_.message_bytes;
-  const int self = neighbours_.self;
-  work_.reset(new Work{{waits, self, neighbours_.send_rank, most, options_.pulse},
-                       {waits, self, neighbours_.recv_rank, most, options_.pulse}});
+  for (int way = 0; way < kWays; ++way)
+    work_->ways.push_back({{waits, self_, static_cast<Way>(way), most, options_.pulse},
+                           {waits, self_, static_cast<Way>(way), most, options_.pulse}});
 }
 
 MpiCommunicator::~MpiCommunicator() {
@@ -48,21 +54,24 @@ MpiCommunicator::~MpiCommunicator() {
     waits_.has_work_.notify_all();
   }
   if (progress_.joinable()) progress_.join();
-  if (work_->sending.has_requests() || work_->receiving.has_requests())
+  if (work_->any([](const HopHalf& half) { return half.has_requests(); }))
     keep_until_exit(std::move(work_));
 }
 
 Completion MpiCommunicator::exchange(const Exchange& hop, std::initializer_list<Completion> after) {
-  auto started = std::make_shared<MpiHop>(waits_, neighbours_, hop, after, options_.pulse);
+  const MpiPeers peers{self_, world_rank(hop.receiver(rank_, world_size_)),
+                       world_rank(hop.sender(rank_, world_size_))};
+  auto started = std::make_shared<MpiHop>(waits_, peers, hop, after, options_.pulse);
   const std::lock_guard lock(waits_.mutex_);
   if (waits_.failure_) throw *waits_.failure_;
-  work_->sending.add(started);
-  work_->receiving.add(started);
+  Work::Halves& way = work_->ways[static_cast<std::size_t>(hop.way)];
+  way.sending.add(started);
+  way.receiving.add(started);
   waits_.has_work_.notify_all();
   try {
     if (!progress_.joinable()) progress_ = std::thread([this] { run_progress(); });
   } catch (const std::system_error& error) {
-    throw RunError(std::string("cannot start a thread: ") + error.what(), neighbours_.self);
+    throw RunError(std::string("cannot start a thread: ") + error.what(), self_);
   }
   return started;
 }
@@ -73,21 +82,23 @@ void MpiCommunicator::run_progress() try {
     bool moved = false;
     {
       const std::lock_guard turn(waits_.calls_);
-      const bool sent = work_->sending.look(), received = work_->receiving.look();
-      moved = sent || received;
+      for (Work::Halves& way : work_->ways) {
+        const bool sent = way.sending.look(), received = way.receiving.look();
+        moved = moved || sent || received;
+      }
     }
     if (!wait_for_work(moved)) return;
-    if (work_->sending.is_idle() && work_->receiving.is_idle()) {
+    if (work_->is_idle()) {
       const std::lock_guard turn(waits_.calls_);
       // A message that MPI has accepted may not have left yet.
       int found = 0;
-      check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, number_of(Tag::block), MPI_COMM_WORLD, &found,
+      check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, number_of(Tag::block, Way::ring), MPI_COMM_WORLD, &found,
                            MPI_STATUS_IGNORE),
                 "MPI_Iprobe");
     }
   }
 } catch (const std::exception&) {
-  const RunError error = handled_error(neighbours_.self);
+  const RunError error = handled_error(self_);
   waits_.fail(error);
   if (options_.on_failure) options_.on_failure(error);
 }
@@ -97,13 +108,14 @@ bool MpiCommunicator::wait_for_work(bool moved) {
   Work& work = *work_;
   std::unique_lock lock(waits_.mutex_);
   if (waits_.failure_) return false;
-  if (moved || work.sending.has_new_hop() || work.receiving.has_new_hop()) {
+  if (moved || work.any([](const HopHalf& half) { return half.has_new_hop(); })) {
     work.patience.renew();
     return true;
   }
-  const bool idle = work.sending.is_idle() && work.receiving.is_idle();
+  const bool idle = work.is_idle();
   if (idle && work.closed) return false;
-  const bool hurry = waits_.waiting_ > 0 || work.sending.is_moving() || work.receiving.is_moving();
+  const bool hurry =
+      waits_.waiting_ > 0 || work.any([](const HopHalf& half) { return half.is_moving(); });
   const auto pause = work.patience.pause(std::chrono::microseconds(hurry  ? 100
                                                                    : idle ? 2000
                                                                           : 500));

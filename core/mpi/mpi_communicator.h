@@ -2,7 +2,7 @@
 // thread that makes all its calls. It starts transfers, looks whether they have ended, and sleeps
 // in between, so that it takes hardly any time from the thread that computes.
 //
-// A hop is one send to the next rank and, side by side, one receive from the previous one:
+// A hop is one send to a rank, by default the next, and, side by side, one receive from another:
 //
 //   sender      block is there  -> offer -------------------> ...           both known: block ->
 //   receiver    buffer is free, its receive posted -> place -> ...          both known: block comes
@@ -10,7 +10,8 @@
 // Offer and place are notes of what the one side is about to send and the other expects. They are
 // compared before any data moves, so a mismatch is an error that names both ranks, never a
 // truncated message. They also tell when both sides were ready, which is when the transfer begins;
-// the time before was waiting. A rank's sends follow the order of its hops, and so do its receives.
+// the time before was waiting. Within a way, a rank's sends follow the order of its hops, and so do its
+// receives; different ways have tags of their own and move side by side.
 #pragma once
 
 #include <functional>
@@ -60,6 +61,10 @@ class MpiCommunicator : public Communicator {
  private:
   struct Work;
 
+  int world_rank(int rank) const {
+    return options_.world_ranks.empty() ? rank
+                                        : options_.world_ranks[static_cast<std::size_t>(rank)];
+  }
   void run_progress();
   bool wait_for_work(bool moved);
 
@@ -67,7 +72,7 @@ class MpiCommunicator : public Communicator {
   const int rank_;
   const int world_size_;
   const Options options_;
-  const MpiNeighbours neighbours_;
+  const int self_;  // in MPI_COMM_WORLD
   std::unique_ptr<Work> work_;
   std::thread progress_;
 };

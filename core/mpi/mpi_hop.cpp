@@ -31,6 +31,7 @@ bool HopHalf::look() {
     if (hops_.empty()) return false;
     hop_ = std::move(hops_.front());
     hops_.pop_front();
+    peer_ = peer_of(*hop_);
   }
   bool moved = false;
   with_step_in_errors(rank_, hop_->exchange.step, [&] {
@@ -82,10 +83,10 @@ bool HopHalf::look_for_blocks() {
 }
 
 void HopHalf::exchange_notes(Tag mine, Tag theirs) {
-  check_mpi(MPI_Irecv(&theirs_, sizeof theirs_, MPI_BYTE, peer_, number_of(theirs), MPI_COMM_WORLD,
-                      &note_),
+  check_mpi(MPI_Irecv(&theirs_, sizeof theirs_, MPI_BYTE, peer_, number_of(theirs, way_),
+                      MPI_COMM_WORLD, &note_),
             "MPI_Irecv");
-  check_mpi(MPI_Isend(&mine_, sizeof mine_, MPI_BYTE, peer_, number_of(mine), MPI_COMM_WORLD,
+  check_mpi(MPI_Isend(&mine_, sizeof mine_, MPI_BYTE, peer_, number_of(mine, way_), MPI_COMM_WORLD,
                       &requests_.emplace_back(MPI_REQUEST_NULL)),
             "MPI_Isend");
 }
@@ -106,7 +107,7 @@ void Sending::agreed(const Exchange& hop) {
   compare(theirs_, peer_, mine_, rank_);
   in_messages(hop.send_bytes, [&](Index from, int bytes, MPI_Request* request) {
     check_mpi(MPI_Isend(static_cast<const std::byte*>(hop.send) + from, bytes, MPI_BYTE, peer_,
-                        number_of(Tag::block), MPI_COMM_WORLD, request),
+                        number_of(Tag::block, way_), MPI_COMM_WORLD, request),
               "MPI_Isend");
   });
 }
@@ -124,7 +125,7 @@ bool Receiving::may_start(MpiHop& hop) const {
 void Receiving::start(const Exchange& hop) {
   in_messages(hop.recv_bytes, [&](Index from, int bytes, MPI_Request* request) {
     check_mpi(MPI_Irecv(static_cast<std::byte*>(hop.recv) + from, bytes, MPI_BYTE, peer_,
-                        number_of(Tag::block), MPI_COMM_WORLD, request),
+                        number_of(Tag::block, way_), MPI_COMM_WORLD, request),
               "MPI_Irecv");
   });
   mine_ = note_of(hop, hop.recv_bytes, hop.recv_owner);
@@ -156,11 +157,11 @@ Awaited MpiHop::awaited() const {
   for (const Completion& earlier : after)
     if (earlier != nullptr && !earlier->done()) return earlier->awaited();
   lock.lock();
-  int awaited = neighbours_.self;
+  int awaited = peers.self;
   if (!sent_ && (received_ || exchange.send_first)) {
-    awaited = neighbours_.send_rank;
+    awaited = peers.to;
   } else if (!received_ && !exchange.unposted_recv) {
-    awaited = neighbours_.recv_rank;
+    awaited = peers.from;
   }
   return {awaited, exchange.step};
 }

@@ -42,22 +42,18 @@ class MpiWaits {
   std::optional<RunError> failure_;
 };
 
-// A rank and its neighbours in its ring, by their numbers in MPI_COMM_WORLD.
-struct MpiNeighbours {
-  int self = 0, send_rank = 0, recv_rank = 0;
+// The two ends of a rank's hop and the rank itself, by their numbers in MPI_COMM_WORLD.
+struct MpiPeers {
+  int self = 0, to = 0, from = 0;
 };
 
 // One hop. The mutex of the waits guards what is not const or marked otherwise.
 class MpiHop : public PendingOperation, public std::enable_shared_from_this<MpiHop> {
  public:
   // `pulse`, which may be null, shows when a thread waits for the hop.
-  MpiHop(MpiWaits& waits, const MpiNeighbours& neighbours, const Exchange& its_exchange,
+  MpiHop(MpiWaits& waits, const MpiPeers& its_peers, const Exchange& its_exchange,
          std::initializer_list<Completion> after, RankPulse* pulse)
-      : exchange(its_exchange),
-        waits_(waits),
-        neighbours_(neighbours),
-        pulse_(pulse),
-        after_(after) {}
+      : exchange(its_exchange), peers(its_peers), waits_(waits), pulse_(pulse), after_(after) {}
 
   bool done() const override {
     const std::lock_guard lock(waits_.mutex_);
@@ -65,7 +61,7 @@ class MpiHop : public PendingOperation, public std::enable_shared_from_this<MpiH
   }
   void wait() override {
     if (done()) return;
-    const ShownWait shown(pulse_, shared_from_this(), neighbours_.recv_rank);
+    const ShownWait shown(pulse_, shared_from_this(), peers.from);
     std::unique_lock lock(waits_.mutex_);
     if (is_done()) return;
     ++waits_.waiting_;
@@ -96,6 +92,7 @@ class MpiHop : public PendingOperation, public std::enable_shared_from_this<MpiH
   }
 
   const Exchange exchange;
+  const MpiPeers peers;
 
  private:
   bool is_done() const { return sent_ && received_; }
@@ -110,7 +107,6 @@ class MpiHop : public PendingOperation, public std::enable_shared_from_this<MpiH
   }
 
   MpiWaits& waits_;
-  const MpiNeighbours neighbours_;
   RankPulse* const pulse_;
   std::vector<Completion> after_;
   bool sent_ = false;
@@ -132,12 +128,12 @@ struct HopNote {
   std::string text(const HopNote& other) const;
 };
 
-// One half of a rank's hops, one hop after the other. The progress thread uses it; new hops are
+// One half of a rank's hops of one way, one hop after the other. The progress thread uses it; new hops are
 // added under the mutex of the waits.
 class HopHalf {
  public:
-  HopHalf(MpiWaits& waits, int rank, int peer, Index message_bytes, RankPulse* pulse)
-      : rank_(rank), peer_(peer), message_bytes_(message_bytes), waits_(waits), pulse_(pulse) {}
+  HopHalf(MpiWaits& waits, int rank, Way way, Index message_bytes, RankPulse* pulse)
+      : rank_(rank), way_(way), message_bytes_(message_bytes), waits_(waits), pulse_(pulse) {}
   virtual ~HopHalf() = default;
 
   // Do what can be done now, and return whether there was anything. Throw RunError.
@@ -154,6 +150,8 @@ class HopHalf {
   enum class Stage { not_ready, agreeing, moving };
 
   virtual bool may_start(MpiHop& hop) const { return hop.is_ready(); }
+  // Return the rank at the other end of `hop`.
+  virtual int peer_of(const MpiHop& hop) const = 0;
   // Post what needs no word from the peer, and set mine_.
   virtual void start(const Exchange& hop) = 0;
   // Go on after the peer's note has come, which is theirs_.
@@ -171,8 +169,10 @@ class HopHalf {
   // Throw the RunError that both sides find, in the same words.
   void compare(const HopNote& place, int receiver, const HopNote& offer, int sender) const;
 
-  const int rank_, peer_;
+  const int rank_;
+  const Way way_;
   const Index message_bytes_;
+  int peer_ = -1;  // of the hop under way
   HopNote mine_, theirs_;
 
  private:
@@ -195,6 +195,7 @@ class Sending : public HopHalf {
   using HopHalf::HopHalf;
 
  private:
+  int peer_of(const MpiHop& hop) const override { return hop.peers.to; }
   void start(const Exchange& hop) override;
   void agreed(const Exchange& hop) override;
   void finished(MpiHop& hop, std::int64_t begin, std::int64_t end) override;
@@ -205,6 +206,7 @@ class Receiving : public HopHalf {
   using HopHalf::HopHalf;
 
  private:
+  int peer_of(const MpiHop& hop) const override { return hop.peers.from; }
   bool may_start(MpiHop& hop) const override;
   void start(const Exchange& hop) override;
   void agreed(const Exchange& hop) override;

@@ -1,5 +1,7 @@
 #include "core/ring/cpu_backend.h"
 
+#include "core/attention/online_softmax.h"
+
 namespace ringscope {
 
 Completion CpuBackend::begin(const QueryBlock& q, const SoftmaxState& state) {
@@ -37,6 +39,31 @@ Completion CpuBackend::add(const StepInfo&, const KvGradient& into, const KvGrad
                            const Completion& after) {
   wait_for(after);
   for (Index i = 0; i < 2 * kv_values(params_, into.rows); ++i) into.data[i] += from.data[i];
+  return nullptr;
+}
+
+Completion CpuBackend::merge(const StepInfo&, const QueryBlock& q, const SoftmaxState& into,
+                             const SoftmaxState& from, const Completion& after) {
+  wait_for(after);
+  const Index d = params_.head_dim;
+  for (Index row = 0; row < row_values(params_, q.rows); ++row) {
+    float* const out = into.out_accum + row * d;
+    const float* const other = from.out_accum + row * d;
+    const float new_max = max_of(into.row_max[row], from.row_max[row]);
+    const double mine = rescale_factor<double>(into.row_max[row], new_max);
+    const double theirs = rescale_factor<double>(from.row_max[row], new_max);
+    into.row_sum[row] = mine * into.row_sum[row] + theirs * from.row_sum[row];
+    for (Index x = 0; x < d; ++x)
+      out[x] = static_cast<float>(mine) * out[x] + static_cast<float>(theirs) * other[x];
+    into.row_max[row] = new_max;
+  }
+  return nullptr;
+}
+
+Completion CpuBackend::add_dq(const StepInfo&, const QueryBlock& q, const BackwardState& into,
+                              const BackwardState& from, const Completion& after) {
+  wait_for(after);
+  for (Index i = 0; i < query_values(params_, q.rows); ++i) into.dq[i] += from.dq[i];
   return nullptr;
 }
 

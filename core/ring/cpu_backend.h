@@ -31,6 +31,12 @@ class CpuBackend : public BlockBackend {
   Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
                              const Completion& after) override;
 
+  void use_heads(const HeadShare& share) override { params_ = share.of(params_); }
+  Completion merge(const StepInfo& step, const QueryBlock& q, const SoftmaxState& into,
+                   const SoftmaxState& from, const Completion& after) override;
+  Completion add_dq(const StepInfo& step, const QueryBlock& q, const BackwardState& into,
+                    const BackwardState& from, const Completion& after) override;
+
   const BlockStats& last_stats() const override { return last_stats_; }
 
  private:

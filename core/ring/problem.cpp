@@ -1,5 +1,7 @@
 #include "core/ring/problem.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
@@ -8,7 +10,138 @@
 
 namespace ringscope {
 
-Scheme parse_scheme(std::string_view text) { return parse_name(text, kRunSchemes); }
+HeadShare share_of_heads(const AttentionShape& shape, Index shares, Index share) {
+  const Index kv_heads = shape.num_heads_kv, per_kv_head = shape.group_size();
+  if (shares <= kv_heads) {
+    const Run kv = balanced_chunk(kv_heads, shares, share);
+    return {kv.first * per_kv_head, kv.count * per_kv_head, kv.first, kv.count};
+  }
+  Index kv_head = 0;
+  while (balanced_chunk(shares, kv_heads, kv_head + 1).first <= share && kv_head + 1 < kv_heads)
+    ++kv_head;
+  const Run sharers = balanced_chunk(shares, kv_heads, kv_head);
+  const Run heads = balanced_chunk(per_kv_head, sharers.count, share - sharers.first);
+  return {kv_head * per_kv_head + heads.first, heads.count, kv_head, 1};
+}
+
+Index pairs_of_share(const AttentionShape& shape, Index pairs, const HeadShare& share) {
+  const Index heads = shape.num_heads;
+  return pairs * (share.first + share.num_heads) / heads - pairs * share.first / heads;
+}
+
+void set_scheme(Problem& job, std::string_view text) {
+  const auto refuse = [&] {
+    throw InputError(
+        fmt::format("'{}' given; accepted: {}, with numbers of at least 1", text, kSchemeNames));
+  };
+  const auto number = [&](std::string_view digits) {
+    const auto value = parse_number<int>(digits);
+    if (!value || *value < 1) refuse();
+    return *value;
+  };
+  const auto colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  const bool has_number = colon != text.npos;
+  const std::string_view numbers = has_number ? text.substr(colon + 1) : "";
+  job.slices = job.group = job.grid_rows = 1;
+  job.grid_columns = 0;
+  const auto set = [&](Scheme scheme, bool takes_number, bool may_lack_it = false) {
+    if (name != name_of(scheme)) return false;
+    if (takes_number ? !has_number && !may_lack_it : has_number) refuse();
+    job.scheme = scheme;
+    return true;
+  };
+  if (set(Scheme::ring, false) || set(Scheme::ulysses, false) ||
+      set(Scheme::bidirectional, false) || set(Scheme::pass_q, false))
+    return;
+  if (set(Scheme::allgather, true, true)) {
+    if (has_number) job.slices = number(numbers);
+  } else if (set(Scheme::hybrid, true)) {
+    job.group = number(numbers);
+  } else if (set(Scheme::two_level, true)) {
+    job.nodes = number(numbers);
+  } else if (set(Scheme::mesh, true)) {
+    const auto times = numbers.find('x');
+    if (times == numbers.npos) refuse();
+    job.grid_rows = number(numbers.substr(0, times));
+    job.grid_columns = number(numbers.substr(times + 1));
+  } else {
+    refuse();
+  }
+}
+
+namespace {
+
+std::string divisors_text(int n) {
+  std::string text;
+  for (int k = 1; k <= n; ++k)
+    if (n % k == 0) text += (text.empty() ? "" : ", ") + std::to_string(k);
+  return text;
+}
+
+}  // namespace
+
+void check_scheme(const Problem& job) {
+  const AttentionShape& shape = job.shape;
+  const int n = job.world_size;
+  const auto refuse = [&](const std::string& accepted) {
+    throw InputError(fmt::format(
+        "scheme: '{}' given for {} rank{}, {} heads and {} kv heads; accepted: {}",
+        job.scheme_name(), n, n == 1 ? "" : "s", shape.num_heads, shape.num_heads_kv, accepted));
+  };
+  switch (job.scheme) {
+    case Scheme::ring:
+    case Scheme::bidirectional:
+    case Scheme::pass_q:
+      return;
+    case Scheme::allgather:
+      if (job.slices > shape.num_heads_kv)
+        refuse(fmt::format("allgather:1 to allgather:{}", shape.num_heads_kv));
+      return;
+    case Scheme::ulysses:
+      if (n > shape.num_heads) refuse(fmt::format("1 to {} ranks", shape.num_heads));
+      return;
+    case Scheme::hybrid:
+      if (n % job.group != 0) refuse(fmt::format("hybrid:U with U one of {}", divisors_text(n)));
+      if (job.group > shape.num_heads)
+        refuse(fmt::format("hybrid:U with U up to {}", shape.num_heads));
+      return;
+    case Scheme::two_level:
+      if (n % job.nodes != 0) refuse(fmt::format("two-level:M with M one of {}", divisors_text(n)));
+      return;
+    case Scheme::mesh:
+      if (n % job.grid_rows != 0 ||
+          (job.grid_columns != 0 && n / job.grid_rows != job.grid_columns))
+        refuse(fmt::format("mesh:RxC with R one of {} and R x C = {}", divisors_text(n), n));
+  }
+}
+
+std::string Problem::scheme_name() const {
+  const std::string name(name_of(scheme));
+  switch (scheme) {
+    case Scheme::allgather:
+      return slices == 1 ? name : fmt::format("{}:{}", name, slices);
+    case Scheme::hybrid:
+      return fmt::format("{}:{}", name, group);
+    case Scheme::two_level:
+      return fmt::format("{}:{}", name, nodes);
+    case Scheme::mesh:
+      return fmt::format("{}:{}x{}", name, grid_rows,
+                         grid_columns != 0 ? grid_columns : world_size / grid_rows);
+    default:
+      return name;
+  }
+}
+
+int Problem::heads_group() const {
+  return scheme == Scheme::ulysses ? world_size : scheme == Scheme::hybrid ? group : 1;
+}
+
+int RingProblem::head_shares() const {
+  if (partition.world_size == 1) return 1;
+  if (scheme == Scheme::ulysses) return partition.world_size;
+  return scheme == Scheme::hybrid ? group : scheme == Scheme::allgather ? slices : 1;
+}
 
 int Problem::used_kv_buffers() const {
   return scheme == Scheme::ring ? std::min(kv_buffers, world_size) : 0;
@@ -19,7 +152,14 @@ double Problem::scale() const {
 }
 
 RingProblem Problem::ring_problem() const {
-  return {{shape, dtype, scale()}, mask.for_seqlen(shape.seqlen), partition_of_sequence(), nodes};
+  return {{shape, dtype, scale()},
+          mask.for_seqlen(shape.seqlen),
+          partition_of_sequence(),
+          scheme,
+          nodes,
+          slices,
+          group,
+          grid_rows};
 }
 
 int Problem::ranks_a_node() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "core/attention/views.h"
@@ -17,21 +18,34 @@ namespace ringscope {
 
 // ring and allgather are those of core/ring/ring.h. ulysses exchanges sequence shares for head
 // shares and back, by two all-to-alls per pass (S3, related work; S1, part one, 7.2 calls its ring
-// an all-to-all, but a ring is point-to-point). In two_level, every step of a ring of nodes is a
-// ring of the ranks inside each node (core/ring/two_level.h).
-enum class Scheme { ring, allgather, ulysses, two_level };
+// an all-to-all, but a ring is point-to-point), and hybrid does so in groups that form a ring. In
+// two_level, every step of a ring of nodes is a ring of the ranks inside each node. The heads of the
+// files in core/ring say what each scheme moves.
+enum class Scheme { ring, allgather, ulysses, two_level, hybrid, bidirectional, pass_q, mesh };
 
-// The schemes that need no nodes, and those that run; the others are planned and simulated.
+// The schemes that need no number, which plans and simulations compare, and those whose hops all go
+// to the next rank, which run on every backend.
 inline constexpr Scheme kAllSchemes[] = {Scheme::ring, Scheme::allgather, Scheme::ulysses};
 inline constexpr Scheme kRunSchemes[] = {Scheme::ring, Scheme::allgather};
 
+// The names that the program accepts.
+inline constexpr char kSchemeNames[] =
+    "ring|bidirectional|pass-q|allgather[:SLICES]|ulysses|hybrid:U|two-level:M|mesh:RxC";
+
 constexpr std::string_view name_of(Scheme scheme) {
-  constexpr std::string_view names[] = {"ring", "allgather", "ulysses", "two-level"};
+  constexpr std::string_view names[] = {"ring",   "allgather",     "ulysses", "two-level",
+                                        "hybrid", "bidirectional", "pass-q",  "mesh"};
   return names[static_cast<int>(scheme)];
 }
 
-// Return the scheme of kRunSchemes that `text` names. Throw an InputError that lists them.
-Scheme parse_scheme(std::string_view text);
+// Return share `share` of the heads, of `shares` in all, which are at most num_heads. Where there are
+// enough kv heads, a share has whole ones, as evenly as they divide; otherwise several shares have the
+// same kv head and divide its query heads.
+HeadShare share_of_heads(const AttentionShape& shape, Index shares, Index share);
+
+// Return the pairs of a block that count for a share of the heads: where ranks divide the heads, a
+// block's pairs are divided with them, and the shares of all heads add up to the block's pairs.
+Index pairs_of_share(const AttentionShape& shape, Index pairs, const HeadShare& share);
 
 // ---
 // One attention problem on a ring. It is the same on all ranks and enough to compute any rank's
@@ -41,7 +55,13 @@ struct RingProblem {
   AttentionParams params;
   Mask mask;
   Partition partition;
-  int nodes = 1;  // two_level
+  Scheme scheme = Scheme::ring;
+  int nodes = 1;                             // two_level
+  int slices = 1, group = 1, grid_rows = 1;  // as in Problem
+
+  // Return in how many shares of the heads a rank's tensors lie, one share after the other.
+  int head_shares() const;
+  HeadShare heads_of(int share) const { return share_of_heads(params, head_shares(), share); }
 
   Index rows(int rank) const { return partition.rows_of(rank).size(); }
   // Return what `rank`'s queries may attend of `owner`'s keys.
@@ -69,7 +89,11 @@ struct Problem {
   bool backward = false;
   int kv_buffers = 2;  // ring only: buffers that KV blocks rotate through; > 2 let ranks run ahead
   int nodes = 1;       // two_level: each has world_size / nodes ranks
-  Index layers = 1;    // the bill of a backward pass keeps the forward state of each
+  int slices = 1;      // allgather: shares of the heads that are gathered one after the other
+  int group = 1;       // hybrid: ranks that exchange heads
+  int grid_rows = 1;   // mesh: of world_size / grid_rows ranks each, which is
+  int grid_columns = 0;  // this if it was given
+  Index layers = 1;      // the bill of a backward pass keeps the forward state of each
 
   double timeout_s = 60;  // seconds without a sign of life or progress (core/run/watchdog.h)
   std::optional<Injection> injection = std::nullopt;  // a deliberate fault
@@ -79,11 +103,23 @@ struct Problem {
   double scale() const;  // softmax_scale, or its default
   Partition partition_of_sequence() const { return {partition, shape.seqlen, world_size}; }
   RingProblem ring_problem() const;  // points into this object's mask
+  // Return the scheme with its numbers, as set_scheme() reads it.
+  std::string scheme_name() const;
+  // Return the ranks that exchange heads: 1 in schemes that do not.
+  int heads_group() const;
   // two_level. Throw an InputError when nodes don't divide world_size.
   int ranks_a_node() const;
   Index rows(int rank) const { return partition_of_sequence().rows_of(rank).size(); }
   double max_rows() const { return static_cast<double>(partition_of_sequence().max_rows()); }
   double storage_bytes() const { return bytes_of(dtype); }  // of a value of Q, K, V
 };
+
+// Set the job's scheme and its numbers from `text`, one of kSchemeNames; mesh:RxC also asks for a
+// world_size of R C, which check_scheme() compares. Throw InputError.
+void set_scheme(Problem& job, std::string_view text);
+
+// Throw an InputError that says what would be accepted when the scheme's numbers don't fit the ranks
+// or the heads.
+void check_scheme(const Problem& job);
 
 }  // namespace ringscope

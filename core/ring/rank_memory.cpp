@@ -13,6 +13,86 @@ using Kind = MemoryPart::Kind;
 
 constexpr int kStatisticsBytes = 4 + 8 + 4;  // row_max and lse are f32, row_sum is f64
 
+// What a rank holds besides its own tensors: slots for queries and their dO and delta; slots for
+// states and dQ; buffers for blocks of K and V and for their gradients. A slot has room for
+// max_rows rows of `heads` heads, a buffer for extra_kv_rows() rows of `kv_heads` kv heads.
+struct Extras {
+  int q = 0, states = 0, kv = 0, gradients = 0;
+  Index heads = 0, kv_heads = 0;
+};
+
+bool has_extras(const Problem& job) {
+  if (job.world_size == 1) return false;
+  switch (job.scheme) {
+    case Scheme::ring:
+    case Scheme::two_level:
+      return false;
+    case Scheme::allgather:
+      return job.slices > 1;
+    case Scheme::hybrid:
+      return job.group > 1;
+    default:
+      return true;
+  }
+}
+
+Extras extras_of(const Problem& job) {
+  const AttentionShape& s = job.shape;
+  const int n = job.world_size;
+  const auto turns = [](int steps) { return std::min(steps - 1, 2); };  // after the own block's
+  Extras x{.heads = s.num_heads, .kv_heads = s.num_heads_kv};
+  // The largest share: the first where whole kv heads are shared out, otherwise one of a kv head with
+  // the fewest members.
+  const auto share_heads = [&](Index shares) {
+    x.kv_heads = ceil_div(s.num_heads_kv, shares);
+    x.heads = shares <= s.num_heads_kv
+                  ? x.kv_heads * s.group_size()
+                  : ceil_div(s.group_size(), max_of(shares / s.num_heads_kv, 1));
+  };
+  switch (job.scheme) {
+    case Scheme::ulysses:
+    case Scheme::hybrid: {
+      const int group = job.heads_group(), groups = n / group;
+      share_heads(group);
+      x.q = x.states = group - 1;
+      x.kv = group - 1 + group * turns(groups);
+      x.gradients = (groups == 1 ? group - 1 : 3 * group) + 1;
+      break;
+    }
+    case Scheme::allgather:
+      share_heads(job.slices);
+      x.kv = n - 1;
+      x.gradients = n;
+      break;
+    case Scheme::bidirectional:
+      x.kv = 2 * turns(n);
+      x.gradients = 6;
+      break;
+    case Scheme::pass_q:
+      x.q = turns(n);
+      x.states = 3;
+      x.gradients = 1;
+      break;
+    case Scheme::mesh: {
+      const int rows = job.grid_rows, columns = n / rows;
+      x.q = columns - 1;
+      x.states = columns > 1 ? columns : 0;
+      x.kv = turns(rows);
+      x.gradients = (rows > 1 ? 3 : 0) + (columns > 1 ? 1 : 0);
+      break;
+    }
+    default:
+      break;
+  }
+  return x;
+}
+
+Index extra_kv_rows(const Problem& job) {
+  const Index rows = job.partition_of_sequence().max_rows();
+  // The larger half of a block that is cut at an even row.
+  return job.scheme == Scheme::bidirectional ? min_of(rows, rows / 2 + 2) : rows;
+}
+
 // Collects the parts of a bill.
 class Bill {
  public:
@@ -20,8 +100,8 @@ class Bill {
       : job_(job), rows_(rows), e_(job.storage_bytes()), block_(block_values(job.max_rows())) {}
 
   std::vector<MemoryPart> parts() {
-    if (job_.scheme == Scheme::ulysses) {
-      add_share_of_heads();
+    if (has_extras(job_)) {
+      add_own_and_extras();
     } else {
       add_query_side(rows_, "b c d H", "b c H");
       if (job_.scheme == Scheme::allgather) {
@@ -107,18 +187,39 @@ class Bill {
     if (n > 1) add(Kind::gradients, "incoming dK, dV, f32", block_ * 4, "8 b c d G");
   }
 
-  // Ulysses: a rank holds the whole sequence of its share of the heads, and what is in transit
-  // either way.
-  void add_share_of_heads() {
+  // Add the rank's own tensors and, behind the queries' own, the slots for those from elsewhere.
+  void add_own_and_extras() {
     const AttentionShape& s = job_.shape;
-    const double share = static_cast<double>(s.seqlen) / job_.world_size;
-    add_query_side(share, "b S d H/N", "b S H/N");
-    add(Kind::kv, "K, V", block_values(share) * e_, "2 b S d G/N e");
-    if (job_.backward) add(Kind::gradients, "dK, dV, f32", block_values(share) * 4, "8 b S d G/N");
-    if (job_.world_size > 1)
-      add(Kind::kv, "on their way: Q, K, V or O",
-          std::max(query_values(s, rows_) + block_values(rows_), 2 * query_values(s, rows_)) * e_,
-          "max(b c d (H+2G), 2 b c d H) e");
+    const Extras x = extras_of(job_);
+    const auto d = static_cast<double>(s.head_dim), batch = static_cast<double>(s.batch);
+    const double own_rows = row_values(s, rows_);
+    const double slot_rows = batch * static_cast<double>(x.heads) * job_.max_rows();
+    const auto add_rows = [&](Kind kind, const char* name, int slots, double bytes_of_row,
+                              const std::string& unit) {
+      add(kind, name, (own_rows + slots * slot_rows) * bytes_of_row,
+          slots == 0 ? fmt::format("b c H {}", unit)
+                     : fmt::format("(b c H + {} b c {}) {}", slots, x.heads, unit));
+    };
+    add_rows(Kind::q, "Q", x.q, d * e_, "d e");
+    add_rows(Kind::out_accum, "output, f32", x.states, d * 4, "4 d");
+    add_rows(Kind::statistics, "row statistics", x.states, kStatisticsBytes, "16");
+    if (job_.backward) {
+      add_rows(Kind::dout, "dO", x.q, d * e_, "d e");
+      add_rows(Kind::dq, "dQ, f32", x.states, d * 4, "4 d");
+      add_rows(Kind::delta, "row sums of dO O", x.q, 4, "4");
+    }
+    const double extra =
+        2 * batch * static_cast<double>(x.kv_heads) * static_cast<double>(extra_kv_rows(job_)) * d;
+    const std::string formula = fmt::format("b {} d {}", extra_kv_rows(job_), x.kv_heads);
+    add(Kind::kv, "own KV block", block_ * e_, "2 b c d G e");
+    if (x.kv > 0)
+      add_buffers(Kind::kv_inside, "KV blocks from elsewhere", x.kv, extra * e_,
+                  ("2 " + formula + " e").c_str());
+    if (!job_.backward) return;
+    add(Kind::gradients, "own dK, dV, f32", block_ * 4, "8 b c d G");
+    if (x.gradients > 0)
+      add_buffers(Kind::gradients, "dK, dV, f32: summed, sent, incoming, one share", x.gradients,
+                  extra * 4, ("8 " + formula).c_str());
   }
 
   const Problem& job_;
@@ -150,7 +251,13 @@ RankMemory::RankMemory(const Problem& problem, int rank, MemorySpace& space)
       backward_(problem.backward),
       kv_buffers_(std::min(problem.kv_buffers, problem.world_size)),
       ranks_per_node_(problem.scheme == Scheme::two_level ? problem.ranks_a_node()
-                                                          : problem.world_size) {
+                                                          : problem.world_size),
+      own_rows_of_heads_(row_values(problem.shape, rows_)),
+      head_dim_(problem.shape.head_dim),
+      storage_bytes_(bytes_of(problem.dtype)) {
+  if (has_extras(problem))
+    slot_rows_ =
+        problem.shape.batch * extras_of(problem).heads * problem.partition_of_sequence().max_rows();
   const auto allocate = [&]<class T>(Buffer<T>& buffer, double bytes) {
     if (!(bytes < 0x1p63)) throw std::bad_alloc();
     buffer = {&meter_, static_cast<Index>(bytes) / static_cast<Index>(sizeof(T))};
@@ -206,7 +313,7 @@ Index RankMemory::predicted_bytes(const Problem& problem, int rank) {
 }
 
 std::byte* RankMemory::own_kv() {
-  return scheme_ == Scheme::allgather ? kv_of_owner(rank_) : kv_at_step(0);
+  return scheme_ == Scheme::allgather && kv_inside_.empty() ? kv_of_owner(rank_) : kv_at_step(0);
 }
 
 std::byte* RankMemory::kv_at_step(int step) {

@@ -41,6 +41,7 @@ inline constexpr const char* kMemoryLetters =
 //   ring           KV buffers that the blocks rotate through: 2, current and incoming, or more;
 //                  with backward also the rank's own block, kept for its second trip
 //   all-gather     KV blocks of all owners
+//   others         the rank's own blocks, and what kExtras in the .cpp lists
 //   with backward  dO, dQ, delta; f32 gradients of KV blocks: being summed, being sent, incoming
 //                  (all-gather: those of all owners, and the incoming one)
 std::vector<MemoryPart> memory_parts(const Problem& job, double rows);
@@ -80,6 +81,28 @@ class RankMemory {
     return kv_inside_.empty() ? gradients_.back().data() : gradients_[2].data();
   }
 
+  // --- What the other schemes hold (Bill::extras() in the .cpp). Positions in the query side's buffers
+  // count rows of heads. Slot 0 begins where the rank's own queries do, the others hold queries that
+  // came from elsewhere.
+  Index slot(int i) const { return i == 0 ? 0 : own_rows_of_heads_ + (i - 1) * slot_rows_; }
+  QueryBlock query_block(Index at, Index rows) {
+    return {q.data() + at * head_dim_ * storage_bytes_,
+            backward_ ? dout.data() + at * head_dim_ * storage_bytes_ : nullptr, rows};
+  }
+  SoftmaxState softmax_state(Index at) {
+    return {row_max.data() + at, row_sum.data() + at, out_accum.data() + at * head_dim_,
+            lse.data() + at};
+  }
+  BackwardState backward_state(Index at) {
+    return {row_max.data() + at, row_sum.data() + at, out_accum.data() + at * head_dim_,
+            delta.data() + at, dq.data() + at * head_dim_};
+  }
+  // Return extra buffer i for KV blocks or gradients, in the order of the bill.
+  std::byte* extra_kv(int i) { return kv_inside_[static_cast<std::size_t>(i)].data(); }
+  float* extra_gradient(int i) { return gradients_[static_cast<std::size_t>(1 + i)].data(); }
+  // Return the buffer for the gradient of the rank's own block.
+  float* own_gradient() { return gradients_[0].data(); }
+
   // Return what a two-level ring (two_level.h) holds at step (outer, inner): the block, and the
   // gradient sum that came from another node or goes there.
   std::byte* kv_at_turn(int outer, int inner);
@@ -105,6 +128,7 @@ class RankMemory {
   Scheme scheme_;
   bool backward_;
   int kv_buffers_, ranks_per_node_;
+  Index own_rows_of_heads_, slot_rows_ = 0, head_dim_, storage_bytes_;
   std::vector<Buffer<std::byte>> kv_, kv_inside_;  // kv_inside_: those inside a node (two-level)
   std::vector<Buffer<float>> gradients_;
 };

@@ -57,6 +57,18 @@ class NamingBackend : public BlockBackend {
                              const Completion& after) override {
     return in_step(step.step, [&] { return inner_.finish_backward(step, q, state, after); });
   }
+  void use_heads(const HeadShare& share) override { inner_.use_heads(share); }
+  void await(const StepInfo& step, Payload payload, const Completion& after) override {
+    with_step_in_errors(rank_, step.step, [&] { inner_.await(step, payload, after); });
+  }
+  Completion merge(const StepInfo& step, const QueryBlock& q, const SoftmaxState& into,
+                   const SoftmaxState& from, const Completion& after) override {
+    return in_step(step.step, [&] { return inner_.merge(step, q, into, from, after); });
+  }
+  Completion add_dq(const StepInfo& step, const QueryBlock& q, const BackwardState& into,
+                    const BackwardState& from, const Completion& after) override {
+    return in_step(step.step, [&] { return inner_.add_dq(step, q, into, from, after); });
+  }
   const BlockStats& last_stats() const override { return inner_.last_stats(); }
 
  private:
@@ -73,27 +85,51 @@ class NamingBackend : public BlockBackend {
 
 }  // namespace
 
-bool has_two_levels(Scheme scheme, const RingProblem& problem) {
-  return scheme == Scheme::two_level && problem.nodes > 1 &&
-         problem.nodes < problem.partition.world_size;
+namespace {
+
+struct Loop {
+  decltype(&ring_forward) forward;
+  decltype(&ring_backward) backward;
+};
+
+// Return the loop of a scheme. One rank alone, or one level of two, is the flat ring.
+Loop loop_of(Scheme scheme, const RingProblem& problem) {
+  constexpr Loop ring{ring_forward, ring_backward};
+  const int n = problem.partition.world_size;
+  if (scheme == Scheme::allgather) return {allgather_forward, allgather_backward};
+  if (n == 1) return ring;
+  switch (scheme) {
+    case Scheme::two_level:
+      return problem.nodes > 1 && problem.nodes < n ? Loop{two_level_forward, two_level_backward}
+                                                    : ring;
+    case Scheme::ulysses:
+    case Scheme::hybrid:
+      return problem.head_shares() > 1 ? Loop{hybrid_forward, hybrid_backward} : ring;
+    case Scheme::bidirectional:
+      return {bidirectional_forward, bidirectional_backward};
+    case Scheme::pass_q:
+      return {pass_q_forward, pass_q_backward};
+    case Scheme::mesh:
+      return {mesh_forward, mesh_backward};
+    default:
+      return ring;
+  }
 }
+
+}  // namespace
 
 void run_forward(Scheme scheme, Communicator& comm, BlockBackend& backend,
                  const RingProblem& problem, RankMemory& mine) {
   NamingCommunicator hops(comm);
   NamingBackend blocks(backend, comm);
-  if (has_two_levels(scheme, problem)) return two_level_forward(hops, blocks, problem, mine);
-  if (scheme == Scheme::allgather) return allgather_forward(hops, blocks, problem, mine);
-  ring_forward(hops, blocks, problem, mine);
+  loop_of(scheme, problem).forward(hops, blocks, problem, mine);
 }
 
 KvGradient run_backward(Scheme scheme, Communicator& comm, BlockBackend& backend,
                         const RingProblem& problem, RankMemory& mine) {
   NamingCommunicator hops(comm);
   NamingBackend blocks(backend, comm);
-  if (has_two_levels(scheme, problem)) return two_level_backward(hops, blocks, problem, mine);
-  if (scheme == Scheme::allgather) return allgather_backward(hops, blocks, problem, mine);
-  return ring_backward(hops, blocks, problem, mine);
+  return loop_of(scheme, problem).backward(hops, blocks, problem, mine);
 }
 
 }  // namespace ringscope

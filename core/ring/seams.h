@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <string>
 
 #include "core/attention/views.h"
+#include "core/base/error.h"
 #include "core/base/math.h"
 #include "core/problem/region.h"
 #include "core/trace/event.h"
@@ -54,8 +56,10 @@ inline void wait_for(const Completion& completion) {
 // The first seam: who moves blocks. Threads implement it (thread_communicator.h), and so do MPI
 // processes, virtual ranks on one GPU, and NCCL.
 
-// Hops of one way run in the order of their start, those of different ways (two_level.h) at once.
-enum class Way { ring, between_nodes };
+// Hops of one way run in the order of their start, those of different ways at once: around the ring
+// or inside a group of ranks; between nodes or groups; and against the ring's direction.
+enum class Way { ring, between_nodes, backwards };
+inline constexpr int kWays = 3;
 
 // One hop: send a KV block, or a gradient, to the next rank while receiving one from the previous
 // rank, unless `to` and `from` name others. The hop of step t sends what belongs to step t and
@@ -121,7 +125,7 @@ class BlockBackend {
   // Turn out_accum, in place, into the output, still in f32, and write lse.
   virtual Completion finish(const QueryBlock& q, const SoftmaxState& state) = 0;
 
-  // Compute delta and zero dq (backward).
+  // Compute delta, unless state.out is null because delta came along, and zero dq (backward).
   virtual Completion begin_backward(const QueryBlock& q, const BackwardState& state) = 0;
   // Add this block's share to state.dq, and overwrite `gradient` with these queries' share of the
   // block's gradient.
@@ -137,8 +141,34 @@ class BlockBackend {
   virtual Completion finish_backward(const StepInfo& step, const QueryBlock& q,
                                      const BackwardState& state, const Completion& after) = 0;
 
+  // --- What some schemes need besides. A backend that lacks an operation throws a RunError.
+
+  // Let all operations from now on be over `share` of the heads alone, in all blocks.
+  virtual void use_heads(const HeadShare& /*share*/) { lacks("shares of heads"); }
+  // Let all operations from now on come after `after`.
+  virtual void await(const StepInfo& /*step*/, Payload /*payload*/, const Completion& after) {
+    wait_for(after);
+  }
+  // Merge the state of other keys into `into`, once `after` has happened.
+  virtual Completion merge(const StepInfo& /*step*/, const QueryBlock& /*q*/,
+                           const SoftmaxState& /*into*/, const SoftmaxState& /*from*/,
+                           const Completion& /*after*/) {
+    lacks("merges of states");
+  }
+  // Compute into.dq += from.dq, once `after` has happened.
+  virtual Completion add_dq(const StepInfo& /*step*/, const QueryBlock& /*q*/,
+                            const BackwardState& /*into*/, const BackwardState& /*from*/,
+                            const Completion& /*after*/) {
+    lacks("sums of query gradients");
+  }
+
   // Return what the last attend or attend_backward counted; valid once its completion has happened.
   virtual const BlockStats& last_stats() const = 0;
+
+ private:
+  [[noreturn]] static void lacks(const char* what) {
+    throw RunError(std::string("this backend has no ") + what);
+  }
 };
 
 }  // namespace ringscope

@@ -66,7 +66,7 @@ class ThreadHop : public PendingOperation {
 
 ThreadRing::ThreadRing(int world_size) : seats_(static_cast<std::size_t>(world_size)) {}
 
-void ThreadRing::Seat::forget_done() {
+void ThreadRing::Hops::forget_done() {
   for (; !hops.empty() && hops.front()->is_done(); ++forgotten) hops.pop_front();
 }
 
@@ -82,11 +82,16 @@ void ThreadRing::throw_if_failed() {
 }
 
 ThreadCommunicator::ThreadCommunicator(ThreadRing& ring, int rank) : ring_(ring), rank_(rank) {
-  if (ring.world_size() == 1) return;
+  if (ring.world_size() > 1) start_engine(Way::ring);
+}
+
+void ThreadCommunicator::start_engine(Way way) {
+  std::thread& engine = engines_[static_cast<std::size_t>(way)];
+  if (engine.joinable()) return;
   try {
-    engine_ = std::thread([this] { run_engine(); });
+    engine = std::thread([this, way] { run_engine(way); });
   } catch (const std::system_error& error) {
-    throw RunError(std::string("cannot start a thread: ") + error.what(), rank);
+    throw RunError(std::string("cannot start a thread: ") + error.what(), rank_);
   }
 }
 
@@ -96,7 +101,8 @@ ThreadCommunicator::~ThreadCommunicator() {
     ring_.seats_[rank_].closed = true;
     ring_.seats_[rank_].changed.notify_all();
   }
-  if (engine_.joinable()) engine_.join();
+  for (std::thread& engine : engines_)
+    if (engine.joinable()) engine.join();
   std::unique_lock lock(ring_.mutex_);
   ThreadRing::Seat& mine = ring_.seats_[rank_];
   mine.changed.wait(lock, [&] { return mine.readers == 0; });
@@ -106,27 +112,30 @@ Completion ThreadCommunicator::exchange(const Exchange& hop,
                                         std::initializer_list<Completion> after) {
   auto started = std::make_shared<ThreadHop>(ring_, rank_, hop, after);
   ThreadRing::Seat& mine = ring_.seats_[rank_];
+  start_engine(hop.way);
   {
     const std::lock_guard lock(ring_.mutex_);
     if (ring_.failure_) throw *ring_.failure_;
-    mine.hops.push_back(started);
+    mine.ways[static_cast<std::size_t>(hop.way)].hops.push_back(started);
   }
   mine.changed.notify_all();
   return started;
 }
 
-// Hop i of this rank receives what hop i of its sender sends.
-void ThreadCommunicator::run_engine() try {
+// Hop i of a way of this rank receives what hop i of that way of its sender sends.
+void ThreadCommunicator::run_engine(Way way) try {
   ThreadRing::Seat& mine = ring_.seats_[rank_];
+  ThreadRing::Hops& my_hops = mine.ways[static_cast<std::size_t>(way)];
   for (std::size_t i = 0;; ++i) {
     std::unique_lock lock(ring_.mutex_);
-    mine.changed.wait(lock, [&] { return mine.has(i) || mine.closed || ring_.failure_; });
-    if (ring_.failure_ || !mine.has(i)) return;
-    const std::shared_ptr<ThreadHop> hop = mine.hop(i);
+    mine.changed.wait(lock, [&] { return my_hops.has(i) || mine.closed || ring_.failure_; });
+    if (ring_.failure_ || !my_hops.has(i)) return;
+    const std::shared_ptr<ThreadHop> hop = my_hops.hop(i);
     const Exchange& in = hop->exchange_;
     const int from = in.sender(rank_, ring_.world_size());
     const int to = in.receiver(rank_, ring_.world_size());
     ThreadRing::Seat& theirs = ring_.seats_[from];
+    ThreadRing::Hops& their_hops = theirs.ways[static_cast<std::size_t>(way)];
 
     lock.unlock();
     for (const Completion& dependency : hop->after_) wait_for(dependency);
@@ -140,10 +149,10 @@ void ThreadCommunicator::run_engine() try {
 
     mine.changed.wait(lock, [&] {
       return ring_.failure_ || (!in.unposted_recv && (!in.send_first || hop->sent_) &&
-                                theirs.has(i) && theirs.hop(i)->ready_);
+                                their_hops.has(i) && their_hops.hop(i)->ready_);
     });
     if (ring_.failure_) return;
-    const std::shared_ptr<ThreadHop> peer = theirs.hop(i);
+    const std::shared_ptr<ThreadHop> peer = their_hops.hop(i);
     const Exchange& out = peer->exchange_;
     if (in.recv_bytes != out.send_bytes || in.recv_owner != out.send_owner ||
         in.payload != out.payload || out.receiver(from, ring_.world_size()) != rank_)
@@ -169,8 +178,8 @@ void ThreadCommunicator::run_engine() try {
     peer->times_.send_begin = begin;
     peer->times_.send_end = end;
     peer->times_.last_peer = rank_;
-    mine.forget_done();
-    theirs.forget_done();
+    my_hops.forget_done();
+    their_hops.forget_done();
     lock.unlock();
     mine.changed.notify_all();
     theirs.changed.notify_all();

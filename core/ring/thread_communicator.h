@@ -1,11 +1,12 @@
-// Communicator between threads of one process. Each rank has a copy engine, a thread that pulls
-// blocks from another rank's memory in the order in which they were asked for, whatever their way. Communication
-// thus runs beside computation, as on a GPU's copy engine or NCCL's stream. (A single rank has
+// Communicator between threads of one process. Each rank has a copy engine for each way that it
+// uses, a thread that pulls blocks from other ranks' memory in the order in which they were asked for.
+// Communication thus runs beside computation, as on a GPU's copy engine or NCCL's stream. (A single rank has
 // nothing to copy.)
 //
 // It cannot deadlock, because every wait ends with what it waits for or with the failure of a rank.
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -36,20 +37,23 @@ class ThreadRing {
   friend class ThreadCommunicator;
   friend class ThreadHop;
 
-  // One rank's hops, numbered in the order of their start. Hops that are over on both sides are
-  // forgotten, because a training run starts millions.
-  struct Seat {
-    std::condition_variable changed;
+  // One rank's hops of one way, numbered in the order of their start. Hops that are over on both sides
+  // are forgotten, because a training run starts millions.
+  struct Hops {
     std::deque<std::shared_ptr<class ThreadHop>> hops;
     std::size_t forgotten = 0;  // hops before the first in `hops`
-    bool closed = false;        // no more hops will come
-    int readers = 0;            // copy engines that are copying one of its blocks
 
     // Return whether hop i was started.
     bool has(std::size_t i) const { return forgotten + hops.size() > i; }
     // Return hop i, which was started and has not been forgotten.
     const std::shared_ptr<class ThreadHop>& hop(std::size_t i) const { return hops[i - forgotten]; }
     void forget_done();
+  };
+  struct Seat {
+    std::condition_variable changed;
+    std::array<Hops, kWays> ways;
+    bool closed = false;  // no more hops will come
+    int readers = 0;      // copy engines that are copying one of its blocks
   };
 
   std::mutex mutex_;  // guards everything below, and all hops' states
@@ -61,18 +65,19 @@ class ThreadRing {
 class ThreadCommunicator : public Communicator {
  public:
   ThreadCommunicator(ThreadRing& ring, int rank);
-  ~ThreadCommunicator() override;  // waits for the copy engine to finish the hops asked for
+  ~ThreadCommunicator() override;  // waits for the copy engines to finish the hops asked for
 
   int rank() const override { return rank_; }
   int world_size() const override { return ring_.world_size(); }
   Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override;
 
  private:
-  void run_engine();
+  void start_engine(Way way);
+  void run_engine(Way way);
 
   ThreadRing& ring_;
   int rank_;
-  std::thread engine_;
+  std::array<std::thread, kWays> engines_;
 };
 
 }  // namespace ringscope

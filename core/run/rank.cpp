@@ -2,22 +2,79 @@
 
 #include <algorithm>
 
+#include "core/ring/loop_counts.h"
 #include "core/ring/schemes.h"
 
 namespace ringscope {
 
+namespace {
+
+// Return how many events and samples a rank records at most. A pass of a ring records at most one
+// compute slice per step, a wait, a send and a recv for each of two payloads per step, and one wait
+// at its end, and so does one of an all-gather. Other loops are counted.
+LoopCounts recorded_at_most(const Problem& config, int rank) {
+  if (!is_plain(config)) return count_loop(config, rank);
+  const auto n = static_cast<std::size_t>(config.world_size);
+  LoopCounts counts;
+  counts.events = 2 * (7 * n + 1);
+  counts.samples = 3 * n;
+  return counts;
+}
+
+// A stretch of a head's rows that lie one after the other in a rank's tensor, `at` rows from its
+// beginning.
+struct Stretch {
+  Index at, first, end;
+};
+
+// Call f(stretch) for where `piece`'s rows lie. Tensors lie share of the heads after share, and keys
+// that go both ways round half of the rows after the other; K and V of each alternate.
+template <class F>
+void for_each_stretch(const RingProblem& problem, const RowsOfHead& piece, F&& f) {
+  const AttentionParams& p = problem.params;
+  const bool is_kv = is_key_side(piece.tensor);
+  const bool is_value = piece.tensor == Tensor::v || piece.tensor == Tensor::dv;
+  const Index heads = is_kv ? p.num_heads_kv : p.num_heads, rows = piece.rows.size();
+  const Index entry = piece.head / heads, head = piece.head % heads;
+  if (is_kv && problem.scheme == Scheme::bidirectional && problem.partition.world_size > 1) {
+    const Index cut = rows_of_first_half(piece.rows);
+    const auto half = [&](Index begin, Index end) {
+      const Index first = max_of(piece.first, begin), last = min_of(piece.end, end);
+      const Index place = 2 * p.batch * heads * begin +
+                          ((is_value ? p.batch * heads : 0) + piece.head) * (end - begin);
+      if (first < last) f(Stretch{place + first - begin, first, last});
+    };
+    half(0, cut);
+    half(cut, rows);
+    return;
+  }
+  const int shares = problem.head_shares();
+  for (int number = 0; number < shares; ++number) {
+    const HeadShare share = problem.heads_of(number);
+    const Index first = is_kv ? share.first_kv : share.first;
+    const Index count = is_kv ? share.num_heads_kv : share.num_heads;
+    if (head < first || head >= first + count) continue;
+    Index place = p.batch * first + entry * count + head - first;
+    if (is_kv) place += p.batch * (first + (is_value ? count : 0));
+    return f(Stretch{place * rows + piece.first, piece.first, piece.end});
+  }
+}
+
+}  // namespace
+
 Rank::Rank(const Problem& config, const RingProblem& problem, int rank, MemorySpace& space,
            std::int64_t origin_ns)
+    : Rank(config, problem, rank, space, origin_ns, recorded_at_most(config, rank)) {}
+
+Rank::Rank(const Problem& config, const RingProblem& problem, int rank, MemorySpace& space,
+           std::int64_t origin_ns, const LoopCounts& most)
     : config_(config),
       problem_(problem),
       rank_(rank),
       rows_(problem.partition.rows_of(rank)),
       space_(space),
       memory_(config, rank, space),
-      // A pass records at most one compute slice per step, a wait, a send and a recv for each of
-      // two payloads per step, and one wait at its end.
-      recorder_(2 * (7 * static_cast<std::size_t>(config.world_size) + 1),
-                3 * static_cast<std::size_t>(config.world_size), origin_ns) {}
+      recorder_(most.events, most.samples, origin_ns) {}
 
 void Rank::take_inputs(RowSource& inputs) {
   const AttentionShape& shape = config_.shape;
@@ -30,14 +87,17 @@ void Rank::take_inputs(RowSource& inputs) {
         pulse_.tick();
         const Index count = piece.count() * shape.head_dim;
         std::transform(values.begin(), values.begin() + count, stored.begin(), from_float<Stored>);
-        const Index at = (piece.head * rows_.size() + piece.first) * shape.head_dim;
-        constexpr auto kBytes = static_cast<Index>(sizeof(Stored));
-        space_.copy_in(local + at * kBytes, stored.data(), count * kBytes);
+        for_each_stretch(problem_, piece, [&](const Stretch& stretch) {
+          const Index width = shape.head_dim * static_cast<Index>(sizeof(Stored));
+          space_.copy_in(local + stretch.at * width,
+                         stored.data() + (stretch.first - piece.first) * shape.head_dim,
+                         (stretch.end - stretch.first) * width);
+        });
       });
     };
     take(Tensor::q, memory_.q.data());
     take(Tensor::k, memory_.own_kv());
-    take(Tensor::v, memory_.own_kv() + problem_.kv_bytes(rank_) / 2);
+    take(Tensor::v, memory_.own_kv());
     if (config_.backward) take(Tensor::dout, memory_.dout.data());
   });
 }
@@ -60,9 +120,12 @@ void Rank::give_outputs(RowSink& outputs) const {
   const auto give = [&](Tensor tensor, const float* local) {
     const Index width = width_of(shape, tensor);
     for_each_piece(shape, tensor, rows_, [&](const RowsOfHead& piece) {
-      const Index at = (piece.head * rows_.size() + piece.first) * width;
       const Index count = piece.count() * width;
-      space_.copy_out(values.data(), local + at, count * static_cast<Index>(sizeof(float)));
+      for_each_stretch(problem_, piece, [&](const Stretch& stretch) {
+        space_.copy_out(values.data() + (stretch.first - piece.first) * width,
+                        local + stretch.at * width,
+                        (stretch.end - stretch.first) * width * static_cast<Index>(sizeof(float)));
+      });
       if (tensor != Tensor::lse)
         for (Index i = 0; i < count; ++i) values[i] = round_to(config_.dtype, values[i]);
       outputs.put(piece, values.data());
@@ -74,7 +137,7 @@ void Rank::give_outputs(RowSink& outputs) const {
   if (!config_.backward) return;
   give(Tensor::dq, memory_.dq.data());
   give(Tensor::dk, home_.data);
-  give(Tensor::dv, home_.data + kv_values(problem_.params, home_.rows));
+  give(Tensor::dv, home_.data);
 }
 
 }  // namespace ringscope

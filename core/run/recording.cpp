@@ -1,6 +1,8 @@
 #include "core/run/recording.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/attention/online_softmax.h"
 
@@ -15,13 +17,13 @@ TraceEvent wait_event(const StepInfo& step, Payload payload) {
 }
 
 TraceEvent compute_event(const StepInfo& step, const AttentionParams& params,
-                         const BlockStats& stats) {
+                         const BlockStats& stats, const HeadShare& share) {
   TraceEvent event{
       .lane = Lane::compute, .pass = step.pass, .step = step.step, .kv_owner = step.kv_owner};
-  event.pairs = stats.pairs;
+  event.pairs = pairs_of_share(params, stats.pairs, share);
   // Forward has two products of 2 * head_dim operations per pair; backward has five.
   event.flops = (step.pass == Pass::forward ? 4 : 10) * params.head_dim * params.batch *
-                params.num_heads * stats.pairs;
+                share.num_heads * stats.pairs;
   event.tiles_full = stats.tiles_full;
   event.tiles_partial = stats.tiles_partial;
   event.tiles_skipped = stats.tiles_skipped;
@@ -56,6 +58,7 @@ RecordingBackend::RecordingBackend(BlockBackend& inner, Recorder& recorder,
     : ForwardingBackend(inner),
       recorder_(recorder),
       params_(params),
+      share_{0, params.num_heads, 0, params.num_heads_kv},
       ring_(ring),
       listener_(std::move(listener)),
       pulse_(pulse) {}
@@ -85,7 +88,7 @@ void RecordingBackend::record_compute(const StepInfo& step, Attend&& attend) {
   const std::int64_t cpu_begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), begin = recorder_.now_ns();
   wait_for(attend());
   const std::int64_t end = recorder_.now_ns(), cpu_end = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-  TraceEvent event = compute_event(step, params_, inner_.last_stats());
+  TraceEvent event = compute_event(step, params_, inner_.last_stats(), share_);
   event.begin_ns = begin;
   event.end_ns = end;
   event.cpu_ns = cpu_end - cpu_begin;
@@ -155,6 +158,35 @@ Completion RecordingCommunicator::exchange(const Exchange& hop,
   return completion;
 }
 
+namespace {
+
+// Make the slices of a lane nest or lie apart, as a recording's must: ranks send and receive several
+// ways at once, and to several peers. Where two overlap, the one that began later begins when the other ends.
+void nest(std::vector<TraceEvent>& slices) {
+  const auto is_later = [](const TraceEvent& a, const TraceEvent& b) {
+    return a.begin_ns != b.begin_ns ? a.begin_ns > b.begin_ns : a.end_ns < b.end_ns;
+  };
+  std::vector<TraceEvent> nested;
+  std::vector<std::int64_t> open;  // the ends of the slices around the next one
+  std::make_heap(slices.begin(), slices.end(), is_later);
+  while (!slices.empty()) {
+    std::pop_heap(slices.begin(), slices.end(), is_later);
+    TraceEvent& next = slices.back();
+    while (!open.empty() && open.back() <= next.begin_ns) open.pop_back();
+    if (!open.empty() && open.back() < next.end_ns) {
+      next.begin_ns = open.back();
+      std::push_heap(slices.begin(), slices.end(), is_later);
+      continue;
+    }
+    open.push_back(next.end_ns);
+    nested.push_back(next);
+    slices.pop_back();
+  }
+  slices = std::move(nested);
+}
+
+}  // namespace
+
 void RecordingCommunicator::flush() {
   for (; recorded_ < pending_.size(); ++recorded_) {
     const Pending& pending = pending_[recorded_];
@@ -164,8 +196,25 @@ void RecordingCommunicator::flush() {
     }
     record(pending.hop, pending.completion->times(), true);
   }
+  give_slices();
   pending_.clear();
   recorded_ = 0;
+}
+
+void RecordingCommunicator::give_slices() {
+  const bool may_overlap = std::any_of(pending_.begin(), pending_.end(),
+                                       [](const Pending& pending) { return pending.hop.to >= 0; });
+  if (may_overlap) {
+    const auto received = std::stable_partition(slices_.begin(), slices_.end(),
+                                                [](const auto& e) { return e.lane == Lane::send; });
+    std::vector<TraceEvent> others(received, slices_.end());
+    slices_.erase(received, slices_.end());
+    nest(slices_);
+    nest(others);
+    slices_.insert(slices_.end(), others.begin(), others.end());
+  }
+  for (const TraceEvent& slice : slices_) recorder_.record(slice);
+  slices_.clear();
 }
 
 void RecordingCommunicator::flush_what_happened() {
@@ -175,6 +224,7 @@ void RecordingCommunicator::flush_what_happened() {
     record(pending.hop, happened ? pending.completion->times() : pending.completion->times_so_far(),
            happened);
   }
+  give_slices();
 }
 
 void RecordingCommunicator::record(const Exchange& hop, const TransferTimes& times, bool happened) {
@@ -199,7 +249,7 @@ void RecordingCommunicator::record(const Exchange& hop, const TransferTimes& tim
     sent.src = rank();
     sent.dst = hop.receiver(rank(), world_size());
     sent.flow = flow_from(rank());
-    recorder_.record(sent);
+    slices_.push_back(sent);
   }
   if (happened || times.recv_end != 0) {
     TraceEvent received = slice(Lane::recv, hop.recv_owner, times.recv_begin, times.recv_end);
@@ -207,7 +257,7 @@ void RecordingCommunicator::record(const Exchange& hop, const TransferTimes& tim
     received.src = hop.sender(rank(), world_size());
     received.dst = rank();
     received.flow = flow_from(received.src);
-    recorder_.record(received);
+    slices_.push_back(received);
   }
 }
 

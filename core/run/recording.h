@@ -15,9 +15,9 @@
 namespace ringscope {
 
 TraceEvent wait_event(const StepInfo& step, Payload payload);
-// Return a compute slice with the work that `stats` counted.
+// Return a compute slice with the work that `stats` counted for `share` of the heads.
 TraceEvent compute_event(const StepInfo& step, const AttentionParams& params,
-                         const BlockStats& stats);
+                         const BlockStats& stats, const HeadShare& share);
 
 // Call f(row) for the local rows whose softmax state is kept: the first, middle and last row, each
 // once if they exist.
@@ -70,6 +70,18 @@ class ForwardingBackend : public BlockBackend {
                              const Completion& after) override {
     return inner_.finish_backward(step, q, state, after);
   }
+  void use_heads(const HeadShare& share) override { inner_.use_heads(share); }
+  void await(const StepInfo& step, Payload payload, const Completion& after) override {
+    inner_.await(step, payload, after);
+  }
+  Completion merge(const StepInfo& step, const QueryBlock& q, const SoftmaxState& into,
+                   const SoftmaxState& from, const Completion& after) override {
+    return inner_.merge(step, q, into, from, after);
+  }
+  Completion add_dq(const StepInfo& step, const QueryBlock& q, const BackwardState& into,
+                    const BackwardState& from, const Completion& after) override {
+    return inner_.add_dq(step, q, into, from, after);
+  }
   const BlockStats& last_stats() const override { return inner_.last_stats(); }
 
  protected:
@@ -99,6 +111,24 @@ class RecordingBackend : public ForwardingBackend {
                  const Completion& after) override;
   Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
                              const Completion& after) override;
+  void use_heads(const HeadShare& share) override {
+    share_ = share;
+    inner_.use_heads(share);
+  }
+  void await(const StepInfo& step, Payload payload, const Completion& after) override {
+    record_wait(step, payload, after);
+    inner_.await(step, payload, after);
+  }
+  Completion merge(const StepInfo& step, const QueryBlock& q, const SoftmaxState& into,
+                   const SoftmaxState& from, const Completion& after) override {
+    record_wait(step, Payload::dkv, after);
+    return inner_.merge(step, q, into, from, after);
+  }
+  Completion add_dq(const StepInfo& step, const QueryBlock& q, const BackwardState& into,
+                    const BackwardState& from, const Completion& after) override {
+    record_wait(step, Payload::dkv, after);
+    return inner_.add_dq(step, q, into, from, after);
+  }
 
  private:
   void record_wait(const StepInfo& step, Payload payload, const Completion& after);
@@ -108,6 +138,7 @@ class RecordingBackend : public ForwardingBackend {
 
   Recorder& recorder_;
   AttentionParams params_;
+  HeadShare share_;
   RingSchedule ring_;
   Listener listener_;
   RankPulse* pulse_;
@@ -137,13 +168,15 @@ class RecordingCommunicator : public Communicator {
   };
 
   void record(const Exchange& hop, const TransferTimes& times, bool happened);
+  void give_slices();
 
   Communicator& inner_;
   Recorder& recorder_;
   RankPulse* pulse_;
   std::vector<Pending> pending_;
-  std::size_t recorded_ = 0;  // how many of pending_ are recorded
-  std::int64_t flows_ = 0;    // hops recorded so far, including earlier flushes
+  std::vector<TraceEvent> slices_;  // of transfers, until a flush has them all
+  std::size_t recorded_ = 0;        // how many of pending_ are recorded
+  std::int64_t flows_ = 0;          // hops recorded so far, including earlier flushes
 };
 
 }  // namespace ringscope

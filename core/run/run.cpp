@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include "core/attention/blockwise.h"
 #include "core/base/error.h"
+#include "core/ring/loop_counts.h"
 #include "core/ring/ring.h"
 #include "core/run/cpu_engine.h"
 #include "core/run/rank.h"
@@ -21,10 +21,7 @@ namespace ringscope {
 void check_config(const Problem& config) {
   validate(config.shape);
   require_between("world-size", config.world_size, 1);
-  if (std::find(std::begin(kRunSchemes), std::end(kRunSchemes), config.scheme) ==
-      std::end(kRunSchemes))
-    throw InputError("scheme: '" + std::string(name_of(config.scheme)) +
-                     "' given, ring and allgather run");
+  check_scheme(config);
   require_between("kv-buffers", config.kv_buffers, 2);
   if (!(config.timeout_s > 0 && std::isfinite(config.timeout_s)))
     throw InputError("timeout: " + std::to_string(config.timeout_s) +
@@ -38,7 +35,7 @@ Recording empty_recording(const Problem& config, std::string_view backend) {
   info.backend = backend;
   info.partition = name_of(config.partition);
   info.mask = config.mask.name();
-  info.scheme = name_of(config.scheme);
+  info.scheme = config.scheme_name();
   info.dtype = name_of(config.dtype);
   info.shape = config.shape;
   info.kv_buffers = config.used_kv_buffers();
@@ -204,6 +201,14 @@ RingRun run_on_threads(const Problem& config, const AttentionInputs& inputs,
 Index predicted_rank_bytes(const Problem& config, int rank) {
   return RankMemory::predicted_bytes(config, rank) +
          BlockwiseScratch::bytes(config.shape.head_dim, config.backward);
+}
+
+std::vector<Index> predicted_pairs(const Problem& config, int rank) {
+  if (!is_plain(config)) return count_loop(config, rank).pairs_by_step;
+  std::vector<Index> pairs;
+  for (int step = 0; step < config.world_size; ++step)
+    pairs.push_back(predicted_pairs(config, rank, step));
+  return pairs;
 }
 
 Index predicted_pairs(const Problem& config, int rank, int step) {

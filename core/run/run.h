@@ -71,7 +71,10 @@ RingRun run_on_threads(const Problem& config, const AttentionInputs& inputs,
 // grows with the square of the rows.
 Index predicted_rank_bytes(const Problem& config, int rank);
 
-// Return the unmasked pairs of (rank, step), from the closed forms.
+// Return the unmasked pairs that `rank` attends at each step of its loop.
+std::vector<Index> predicted_pairs(const Problem& config, int rank);
+
+// Return the unmasked pairs of (rank, step) in a ring or an all-gather, from the closed forms.
 Index predicted_pairs(const Problem& config, int rank, int step);
 
 }  // namespace ringscope

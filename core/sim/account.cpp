@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/cost/amounts.h"
+#include "core/ring/loop_counts.h"
 
 namespace ringscope {
 namespace {
@@ -76,7 +77,8 @@ Account::Account(const SimulationRequest& request, const Work& work, const Machi
       world_size_(request.job.world_size),
       kv_bytes_a_row_(2 * kv_values(job_.shape, 1) * job_.storage_bytes()),
       gradient_bytes_a_row_(2 * kv_values(job_.shape, 1) * 4),
-      has_events_(!request.recorded.empty() && request.sink != nullptr) {
+      has_events_(!request.recorded.empty() && request.sink != nullptr),
+      numbers_hops_(!is_plain(job_) && job_.scheme != Scheme::two_level) {
   check(request, work, machine);
   result.ranks.resize(static_cast<std::size_t>(world_size_));
   if (has_events_) lane_ends_ns_.assign(static_cast<std::size_t>(world_size_) * kLanes, 0);
@@ -116,8 +118,8 @@ void Account::record_wait(int rank, int step, int owner, Payload payload, TimeSp
 }
 
 void Account::record_hop(int rank, Lane lane, const Hop& hop, TimeSpan span) {
-  if (job_.scheme != Scheme::two_level) return give_hop(rank, lane, hop, span);
-  auto& of_ranks = slices_[lane == Lane::send ? 0 : 1][static_cast<int>(hop.way)];
+  if (is_plain(job_)) return give_hop(rank, lane, hop, span);
+  auto& of_ranks = slices_[lane == Lane::send ? 0 : 1][hop.way == Way::ring ? 0 : 1];
   of_ranks.resize(result.ranks.size());
   of_ranks[static_cast<std::size_t>(rank)].push_back({span, hop});
 }
@@ -131,7 +133,7 @@ void Account::give_hop(int rank, Lane lane, const Hop& hop, TimeSpan span) {
   event.bytes = static_cast<std::int64_t>(hop.bytes);
   event.src = hop.sender;
   event.dst = hop.receiver;
-  event.flow = 1 + (kind * n + hop.step) * n + hop.sender;
+  event.flow = hop.number != 0 ? hop.number : 1 + (kind * n + hop.step) * n + hop.sender;
   give(rank, event, span);
 }
 
@@ -163,6 +165,12 @@ void Account::end_pass() {
     inside.resize(result.ranks.size());
     between.resize(result.ranks.size());
     for (std::size_t rank = 0; rank < inside.size(); ++rank) {
+      const auto is_earlier = [](const Slice& a, const Slice& b) {
+        return std::pair(a.span.begin, a.span.end) < std::pair(b.span.begin, b.span.end);
+      };
+      // Messages from several ranks come in no order.
+      std::stable_sort(inside[rank].begin(), inside[rank].end(), is_earlier);
+      std::stable_sort(between[rank].begin(), between[rank].end(), is_earlier);
       std::size_t next = 0;
       for (Slice& slice : between[rank])
         slice.span = longest_free_part(slice.span, inside[rank], next);
@@ -170,10 +178,7 @@ void Account::end_pass() {
       const auto here = static_cast<std::ptrdiff_t>(all.size());
       all.insert(all.end(), between[rank].begin(), between[rank].end());
       between[rank].clear();
-      std::inplace_merge(
-          all.begin(), all.begin() + here, all.end(), [](const Slice& a, const Slice& b) {
-            return std::pair(a.span.begin, a.span.end) < std::pair(b.span.begin, b.span.end);
-          });
+      std::inplace_merge(all.begin(), all.begin() + here, all.end(), is_earlier);
       for (const Slice& slice : all) give_hop(static_cast<int>(rank), lane, slice.hop, slice.span);
     }
   }

@@ -40,6 +40,7 @@ struct Hop {
   int owner = 0;  // of the block
   double bytes = 0;
   Way way = Way::ring;
+  std::int64_t number = 0;  // if not 0, no other hop's: ranks send several of one step and payload
 };
 
 class Account {
@@ -50,13 +51,16 @@ class Account {
   int world_size() const { return world_size_; }
   const Problem& job() const { return job_; }
   const Machine& machine() const { return machine_; }
+  const Granularity& granularity() const { return work_.granularity(); }
 
   void begin_pass(Pass pass, double origin_s);
   Pass pass() const { return pass_; }
 
   // Return what `rank` computes with the block of `owner` at `step` of the current pass.
   Computation computation(int rank, int step, int owner) const {
-    const WorkAmount amount = work_.of(rank, owner);
+    return computation(rank, step, work_.of(rank, owner));
+  }
+  Computation computation(int rank, int step, const WorkAmount& amount) const {
     double effective = amount.computed;
     if (!machine_.speed.empty()) effective /= machine_.speed[static_cast<std::size_t>(rank)];
     if (machine_.jitter > 0)
@@ -100,7 +104,8 @@ class Account {
   }
   // Add time during which `rank` communicates while it waits or is idle.
   void exposed(int rank, double seconds) { at(rank).exposed_s += seconds; }
-  void moved(const Hop& hop, TimeSpan span) {
+  void moved(Hop hop, TimeSpan span) {
+    if (numbers_hops_) hop.number = ++moved_hops_;
     at(hop.sender).bytes_sent += hop.bytes;
     if (has_events_ && is_recorded(hop.sender)) record_hop(hop.sender, Lane::send, hop, span);
     if (has_events_ && is_recorded(hop.receiver)) record_hop(hop.receiver, Lane::recv, hop, span);
@@ -127,7 +132,8 @@ class Account {
  private:
   SimulatedRank& at(int rank) { return result.ranks[static_cast<std::size_t>(rank)]; }
   Path path_of(const Hop& hop) const {
-    if (job_.scheme != Scheme::two_level) return machine_.path_to_next(hop.sender);
+    if (job_.scheme == Scheme::ring || job_.scheme == Scheme::allgather || job_.nodes == 1)
+      return machine_.path_to_next(hop.sender);
     const int per_node = world_size_ / job_.nodes;
     return hop.sender / per_node == hop.receiver / per_node
                ? machine_.path_to_next_here(hop.sender)
@@ -151,7 +157,8 @@ class Account {
   double all_pairs_ = 0;  // forward only
   double flops_a_pair_ = 0, flops_a_second_ = 1;
   double kv_bytes_a_row_, gradient_bytes_a_row_;
-  bool has_events_;
+  bool has_events_, numbers_hops_;
+  std::int64_t moved_hops_ = 0;
   std::vector<std::int64_t> lane_ends_ns_;  // [rank][lane]: end of the last slice
   // A rank's hops of different ways run at the same time, but a recording has one lane for sends and
   // one for receives, whose slices must not overlap. Hops of the ring are shown as they are. A hop

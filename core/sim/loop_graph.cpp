@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/ring/loop_counts.h"
 #include "core/ring/problem.h"
 #include "core/ring/schemes.h"
 
@@ -44,8 +45,14 @@ class TaskRecorder {
   int rank() const { return rank_; }
 
   // Note a computation. It also comes after the one before it.
-  Completion compute(Kind kind, const StepInfo& step, const Completion& after) {
-    LoopTask task{.kind = kind, .pass = step.pass, .step = step.step, .owner = step.kv_owner};
+  Completion compute(Kind kind, const StepInfo& step, const Completion& after,
+                     const WorkAmount& work = {}, Payload payload = Payload::kv) {
+    LoopTask task{.kind = kind,
+                  .pass = step.pass,
+                  .payload = payload,
+                  .step = step.step,
+                  .owner = step.kv_owner,
+                  .work = work};
     if (kind == Kind::add || (kind == Kind::finish && after != nullptr))
       task.payload = Payload::dkv;
     const Completion written = write(task, {after});
@@ -103,15 +110,19 @@ class WritingCommunicator : public Communicator {
 
 class WritingBackend : public BlockBackend {
  public:
-  explicit WritingBackend(TaskRecorder& recorder) : recorder_(recorder) {}
+  WritingBackend(TaskRecorder& recorder, const Problem& job, const Granularity& granularity)
+      : recorder_(recorder),
+        shape_(job.shape),
+        granularity_(granularity),
+        share_(share_of_heads(job.shape, 1, 0)) {}
 
   Completion begin(const QueryBlock&, const SoftmaxState&) override {
     return recorder_.compute(Kind::begin, {.kv_owner = recorder_.rank()}, nullptr);
   }
-  Completion attend(const StepInfo& step, const Region&, const QueryBlock&, const KvBlock&,
+  Completion attend(const StepInfo& step, const Region& region, const QueryBlock&, const KvBlock&,
                     const SoftmaxState&, const Completion& after) override {
     last_ = step;
-    return recorder_.compute(Kind::attend, step, after);
+    return recorder_.compute(Kind::attend, step, after, work_of(region));
   }
   Completion finish(const QueryBlock&, const SoftmaxState&) override {
     return recorder_.compute(Kind::finish, {.step = last_.step, .kv_owner = recorder_.rank()},
@@ -121,10 +132,10 @@ class WritingBackend : public BlockBackend {
     return recorder_.compute(Kind::begin, {.pass = Pass::backward, .kv_owner = recorder_.rank()},
                              nullptr);
   }
-  Completion attend_backward(const StepInfo& step, const Region&, const QueryBlock&, const KvBlock&,
-                             const BackwardState&, const KvGradient&,
+  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock&,
+                             const KvBlock&, const BackwardState&, const KvGradient&,
                              const Completion& after) override {
-    return recorder_.compute(Kind::attend, step, after);
+    return recorder_.compute(Kind::attend, step, after, work_of(region));
   }
   Completion add(const StepInfo& step, const KvGradient&, const KvGradient&,
                  const Completion& after) override {
@@ -134,21 +145,44 @@ class WritingBackend : public BlockBackend {
                              const Completion& after) override {
     return recorder_.compute(Kind::finish, {step.pass, step.step, recorder_.rank(), true}, after);
   }
+  void use_heads(const HeadShare& share) override { share_ = share; }
+  void await(const StepInfo& step, Payload payload, const Completion& after) override {
+    if (after != nullptr) recorder_.compute(Kind::await, step, after, {}, payload);
+  }
+  Completion merge(const StepInfo& step, const QueryBlock&, const SoftmaxState&,
+                   const SoftmaxState&, const Completion& after) override {
+    return recorder_.compute(Kind::add, step, after);
+  }
+  Completion add_dq(const StepInfo& step, const QueryBlock&, const BackwardState&,
+                    const BackwardState&, const Completion& after) override {
+    return recorder_.compute(Kind::add, step, after);
+  }
   const BlockStats& last_stats() const override { return stats_; }
 
  private:
+  WorkAmount work_of(const Region& region) const {
+    const auto part = static_cast<double>(share_.num_heads) / static_cast<double>(shape_.num_heads);
+    const double pairs = part * static_cast<double>(region.pairs());
+    if (granularity_.rows == 1 && granularity_.keys == 1) return {pairs, pairs};
+    return {pairs, part * static_cast<double>(computed_pairs(region, granularity_))};
+  }
+
   TaskRecorder& recorder_;
+  AttentionShape shape_;
+  Granularity granularity_;
+  HeadShare share_;
   StepInfo last_;
   BlockStats stats_;
 };
 
-Notes notes_of_rank(const Problem& config, const RingProblem& problem, int rank) {
+Notes notes_of_rank(const Problem& config, const RingProblem& problem, int rank,
+                    const Granularity& granularity) {
   NoMemory memory;
   RankMemory mine(config, rank, memory);
   Notes notes;
   TaskRecorder recorder(notes, rank);
   WritingCommunicator comm(recorder, config.world_size);
-  WritingBackend backend(recorder);
+  WritingBackend backend(recorder, config, granularity);
   run_forward(config.scheme, comm, backend, problem, mine);
   if (config.backward) run_backward(config.scheme, comm, backend, problem, mine);
   return notes;
@@ -173,7 +207,7 @@ class GraphBuilder {
     tasks.reserve(static_cast<std::size_t>(count_));
     for (std::size_t r = 0; r < notes_.size(); ++r) {
       std::size_t hop = 0;
-      std::int32_t before[2] = {-1, -1};  // by way: the hop before
+      std::int32_t before[kWays] = {-1, -1, -1};  // by way: the hop before
       for (const Note& note : notes_[r]) {
         const auto number = static_cast<std::int32_t>(tasks.size());
         LoopTask& task = tasks.emplace_back(note.task);
@@ -241,8 +275,7 @@ std::vector<std::int32_t> order_of(const std::vector<LoopTask>& tasks) {
 }
 
 void check_graph(const Problem& job) {
-  if (job.scheme == Scheme::ulysses)
-    throw InputError("scheme: 'ulysses' has no loop of its own; accepted: the others");
+  check_scheme(job);
   if (job.world_size > kMostGraphRanks)
     throw InputError(
         fmt::format("world-size: {} ranks are too many to follow task by task; "
@@ -252,16 +285,23 @@ void check_graph(const Problem& job) {
 
 }  // namespace
 
+Computation computation_of(const Account& account, const LoopTask& task) {
+  // The account's own amounts may be of a searched partition, which the loops don't know.
+  return is_plain(account.job()) || account.job().scheme == Scheme::two_level
+             ? account.computation(task.rank, task.step, task.owner)
+             : account.computation(task.rank, task.step, task.work);
+}
+
 Hop hop_of(const LoopTask& task) {
   return {task.payload, task.step, task.rank, task.to, task.owner, task.bytes, task.way};
 }
 
-LoopGraph graph_of_loops(const Problem& job) {
+LoopGraph graph_of_loops(const Problem& job, const Granularity& granularity) {
   check_graph(job);
   const RingProblem problem = job.ring_problem();
   std::vector<Notes> notes;
   for (int rank = 0; rank < job.world_size; ++rank)
-    notes.push_back(notes_of_rank(job, problem, rank));
+    notes.push_back(notes_of_rank(job, problem, rank, granularity));
   LoopGraph graph;
   graph.world_size = job.world_size;
   graph.tasks = GraphBuilder(std::move(notes)).tasks();
@@ -303,7 +343,7 @@ class PassBooks {
   double keep() {
     const auto n = static_cast<std::size_t>(graph_.world_size);
     std::vector<std::vector<TimeSpan>> transfers(n), computing(n);
-    std::vector<double> idle_since(n, 0), most_pairs(n, 0);
+    std::vector<double> idle_since(n, 0), pairs_of(n * n, 0);  // pairs_of: [step][rank]
     double end = 0, all_pairs = 0;
     int hops[2] = {0, 0};  // of rank 0, by payload
     for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
@@ -322,12 +362,11 @@ class PassBooks {
       account_.waited(task.rank, task.step, task.owner, task.payload,
                       {idle_since[rank], span.begin}, awaited_by(task));
       if (task.kind == Kind::attend) {
-        const double pairs = account_.computation(task.rank, task.step, task.owner).pairs;
+        const double pairs = computation_of(account_, task).pairs;
         account_.computed(task.rank, task.step, task.owner, span.begin, {pairs, span.seconds()});
         computing[rank].push_back(span);
         all_pairs += pairs;
-        double& most = most_pairs[static_cast<std::size_t>(task.step)];
-        most = std::max(most, pairs);
+        pairs_of[static_cast<std::size_t>(task.step) * n + rank] += pairs;
       }
       if (task.kind == Kind::finish) account_.ended(task.rank, span.end);
       idle_since[rank] = span.end;
@@ -336,8 +375,10 @@ class PassBooks {
     for (std::size_t r = 0; r < n; ++r)
       account_.exposed(static_cast<int>(r), time_outside(std::move(transfers[r]), computing[r]));
     account_.hopped(hops[static_cast<int>(Payload::kv)], hops[static_cast<int>(Payload::dkv)]);
-    if (account_.pass() == Pass::forward)
-      account_.step_of(all_pairs, std::accumulate(most_pairs.begin(), most_pairs.end(), 0.0));
+    double most_pairs = 0;  // of the slowest rank, step by step
+    for (auto step = pairs_of.begin(); step != pairs_of.end(); step += graph_.world_size)
+      most_pairs += *std::max_element(step, step + graph_.world_size);
+    if (account_.pass() == Pass::forward) account_.step_of(all_pairs, most_pairs);
     account_.end_pass();
     return end;
   }

@@ -18,7 +18,7 @@
 namespace ringscope {
 
 struct LoopTask {
-  enum class Kind : std::uint8_t { begin, attend, add, finish, hop };
+  enum class Kind : std::uint8_t { begin, attend, add, await, finish, hop };
 
   Kind kind = Kind::attend;
   Pass pass = Pass::forward;
@@ -26,6 +26,7 @@ struct LoopTask {
   std::int32_t rank = 0;          // of a hop: the sender
   std::int32_t step = 0;
   std::int32_t owner = 0;  // of the block; begin, finish: the rank
+  WorkAmount work = {};    // of an attention
   // Of a hop.
   double bytes = 0;
   Way way = Way::ring;
@@ -40,6 +41,9 @@ struct LoopTask {
   bool is_hop() const { return kind == Kind::hop; }
 };
 
+// Return what the task of an attention computes.
+Computation computation_of(const Account& account, const LoopTask& task);
+
 // Return a hop's task as the account has it.
 Hop hop_of(const LoopTask& task);
 
@@ -50,9 +54,10 @@ struct LoopGraph {
   std::vector<std::int32_t> order;
 };
 
-// Return the graph of both passes of `job` (backward if it says so). Throw InputError for ulysses, a
-// mask that doesn't fit, and beyond kMostGraphRanks; std::bad_alloc.
-LoopGraph graph_of_loops(const Problem& job);
+// Return the graph of both passes of `job` (backward if it says so), whose kernels compute tiles of
+// `granularity`. Throw InputError for a mask that doesn't fit and beyond kMostGraphRanks;
+// std::bad_alloc.
+LoopGraph graph_of_loops(const Problem& job, const Granularity& granularity = {});
 
 inline constexpr int kMostGraphRanks = 512;
 

@@ -173,7 +173,7 @@ class Simulator : public Communicator, public BlockBackend {
   std::vector<Turn> turns_;
   std::vector<Moment> now_;                       // the end of what was computed last
   std::vector<Moment> begin_;                     // of the pass
-  std::vector<Moment> link_free_[2];              // by way
+  std::vector<Moment> link_free_[kWays];          // by way
   std::vector<TimeSpan> sent_;                    // the hop under way
   std::vector<std::vector<TimeSpan>> transfers_;  // that may overlap later waits
   int slowest_ = 0;                      // the rank that computed until last, in the last step

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/ring/loop_counts.h"
 
 namespace ringscope {
 namespace {
@@ -14,7 +15,7 @@ RunInfo info_of(const Problem& job, std::string_view partition) {
   info.backend = "sim";
   info.partition = partition;
   info.mask = job.mask.name();
-  info.scheme = name_of(job.scheme);
+  info.scheme = job.scheme_name();
   info.dtype = name_of(job.dtype);
   info.shape = job.shape;
   info.world_size = job.world_size;
@@ -40,6 +41,8 @@ void take_evenly(const std::vector<int>& all, int count, std::vector<bool>& take
 // A step has its computation, the waits for its block and (backward) for its gradient, and both
 // ends of each hop.
 double events_of_rank(const Problem& job) {
+  if (!is_plain(job) && job.scheme != Scheme::two_level && job.scheme != Scheme::ulysses)
+    return static_cast<double>(count_loop(job, 0).events) + 4;
   return static_cast<double>(job.world_size) * (job.backward ? 4.0 + 7.0 : 4.0) + 4;
 }
 

@@ -8,11 +8,17 @@
 #include "core/cost/amounts.h"
 #include "core/cost/choices.h"
 #include "core/cost/time.h"
+#include "core/ring/loop_counts.h"
 #include "core/sim/loop_graph.h"
 #include "core/sim/search/searched.h"
 
 namespace ringscope {
 namespace {
+
+// Return whether the loops of all ranks are followed, because they are not turned copies of one.
+bool is_followed(const Problem& job) {
+  return !is_plain(job) && job.scheme != Scheme::two_level && job.scheme != Scheme::ulysses;
+}
 
 // Return whether ranks run as core/ring does, each as far ahead as it can.
 bool is_loop(const Scenario& scenario) {
@@ -50,8 +56,20 @@ std::optional<std::string> obstacle(const Scenario& scenario) {
   } else if (job.scheme == Scheme::two_level && job.world_size % job.nodes != 0) {
     return fmt::format("two-level: {} nodes don't divide {} ranks", job.nodes, job.world_size);
   }
+  if (is_followed(job)) {
+    try {
+      check_scheme(job);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    if (job.world_size > kMostGraphRanks)
+      return fmt::format("{} is followed for up to {} ranks, {} given", job.scheme_name(),
+                         kMostGraphRanks, job.world_size);
+    if (scenario.searched)
+      return fmt::format("a partition is searched for a ring, {} given", job.scheme_name());
+  }
   if (scenario.cores > 0 && scenario.cores < job.world_size) {
-    if (!is_loop(scenario))
+    if (!is_loop(scenario) && !is_followed(job))
       return "cores are shared in a ring with --kv-buffers and in allgather only";
     if (job.world_size > kMostGraphRanks)
       return fmt::format("cores are shared by up to {} ranks, {} given", kMostGraphRanks,
@@ -73,7 +91,8 @@ double block_bytes(const Problem& job) {
 
 // Return the topology, or none where all links of a rank are alike.
 std::shared_ptr<const Topology> topology_of(const Scenario& scenario) {
-  if (scenario.topology || scenario.job.nodes == 1) return scenario.topology;
+  if (scenario.topology || scenario.job.nodes == 1 || scenario.between.bytes_per_s == 0)
+    return scenario.topology;
   return std::make_shared<const Topology>(
       Topology::uniform({.world_size = scenario.job.world_size,
                          .nodes = scenario.job.nodes,
@@ -181,8 +200,9 @@ Figures figures_of(const Scenario& scenario, const Work& work, const Machine& ma
   figures.efficiency = figures.wall_s > 0 ? figures.compute_s / figures.wall_s : 1;
   figures.imbalance = simulation.imbalance();
   figures.balance_ceiling = simulation.balance_ceiling();
-  figures.closed_form_s =
-      closed_form_s(job, scenario.searched ? balance_of(work) : balance_of(job), machine);
+  if (!is_followed(scenario.job))
+    figures.closed_form_s =
+        closed_form_s(job, scenario.searched ? balance_of(work) : balance_of(job), machine);
   figures.peak_bytes = peak_bytes(job);
   return figures;
 }

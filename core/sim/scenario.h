@@ -80,7 +80,7 @@ struct Figures {
   double mean_exposed_s = 0;
   double efficiency = 0;  // compute / wall
   double imbalance = 1, balance_ceiling = 1;
-  double closed_form_s = 0;  // the same job in step, with equal ranks and the slowest link
+  double closed_form_s = 0;  // the same job in step, with equal ranks and the slowest link; 0: none
   double peak_bytes = 0;     // of the rank that holds most
 };
 

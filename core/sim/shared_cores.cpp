@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/cost/amounts.h"
+#include "core/ring/loop_counts.h"
 #include "core/sim/loop_graph.h"
 
 namespace ringscope {
@@ -150,8 +151,7 @@ std::vector<double> task_seconds(const LoopGraph& graph, Account& account) {
     for (std::size_t i = 0; i < seconds.size(); ++i) {
       const LoopTask& task = graph.tasks[i];
       if (task.pass != pass) continue;
-      if (task.kind == LoopTask::Kind::attend)
-        seconds[i] = account.computation(task.rank, task.step, task.owner).seconds;
+      if (task.kind == LoopTask::Kind::attend) seconds[i] = computation_of(account, task).seconds;
       if (task.is_hop()) seconds[i] = account.hop_seconds(hop_of(task));
     }
   }
@@ -164,11 +164,12 @@ Simulation simulate_on_shared_cores(const SimulationRequest& request, const Work
   if (request.job.scheme == Scheme::ring && request.pace == Pace::in_step)
     throw InputError("cores: ranks that share them are in no step; accepted: with buffers");
   Account account(request, work, machine);
-  const LoopGraph graph = graph_of_loops(request.job);
+  const LoopGraph graph =
+      graph_of_loops(request.job, is_plain(request.job) ? Granularity{} : account.granularity());
   const TaskCosts costs = machine.cpu != nullptr ? cpu_costs(graph, request.job, *machine.cpu)
                                                  : TaskCosts{task_seconds(graph, account), false};
-  write_results(account, graph, times_on_shared_cores(graph, costs, machine.cores),
-                request.with_path);
+  const int cores = machine.cores > 0 ? machine.cores : machine.world_size;
+  write_results(account, graph, times_on_shared_cores(graph, costs, cores), request.with_path);
   return std::move(account.result);
 }
 
@@ -201,6 +202,8 @@ TaskCosts cpu_costs(const LoopGraph& graph, const Problem& job, const CpuFigures
     const LoopTask& task = graph.tasks[i];
     double& seconds = costs.seconds[i];
     switch (task.kind) {
+      case Kind::await:
+        break;
       case Kind::begin:
         seconds = task.pass == Pass::forward ? figures.start_s : 0;
         break;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/ring/loop_counts.h"
 #include "core/sim/account.h"
 #include "core/sim/loop_times.h"
 #include "core/sim/shared_cores.h"
@@ -35,6 +36,12 @@ double Simulation::exposed_s() const {
 Simulation simulate(const SimulationRequest& request, const Work& work, const Machine& machine) {
   const Problem& job = request.job;
   if (job.scheme == Scheme::ulysses) return simulate_ulysses(request, work, machine);
+  if (!is_plain(job) && job.scheme != Scheme::two_level) {
+    if (machine.cpu != nullptr)
+      throw InputError(fmt::format(
+          "scheme: '{}' given for a measured CPU; accepted: ring, allgather", job.scheme_name()));
+    return simulate_on_shared_cores(request, work, machine);
+  }
   const bool in_step = request.pace == Pace::in_step;
   const bool shares_cores = machine.cores > 0 && machine.cores < job.world_size;
   if (job.scheme == Scheme::two_level) {

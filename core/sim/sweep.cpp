@@ -15,8 +15,6 @@ namespace {
 constexpr std::string_view kSeparators = " \t\n;,";
 constexpr int kMostRounded = 100000;  // numbers of a range that may round to the same value
 
-constexpr Scheme kSchemes[] = {Scheme::ring, Scheme::allgather, Scheme::ulysses, Scheme::two_level};
-
 // The numbers that a setting accepts.
 struct Numbers {
   bool whole = true;
@@ -218,7 +216,11 @@ void apply(Setting setting, const SweptValue& value, Scenario& scenario) {
       if (!scenario.searched) job.partition = partition_of(value.text);
       break;
     case Setting::scheme:
-      job.scheme = parse_name(value.text, kSchemes);
+      if (value.text == name_of(Scheme::two_level)) {
+        job.scheme = Scheme::two_level;  // of the machine's nodes
+      } else {
+        set_scheme(job, value.text);
+      }
       break;
     case Setting::mask:
       job.mask = MaskSpec::parse(value.text);

@@ -162,7 +162,7 @@ void DeviceRecordingBackend::flush_wait(const Slice& slice) {
 
 void DeviceRecordingBackend::flush_compute(const Slice& slice, const BlockStats& stats,
                                            std::span<const Activity> kernels) {
-  TraceEvent event = compute_event(slice.step, params_, stats);
+  TraceEvent event = compute_event(slice.step, params_, stats, share_of_heads(params_, 1, 0));
   event.begin_ns = recorded_ns(slice.begin);
   event.end_ns = recorded_ns(slice.end);
   narrow(event, recorder_.origin_ns(), kernels);

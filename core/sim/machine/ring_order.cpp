@@ -184,7 +184,7 @@ RoundCost cost_of_round(const Topology& topology, const std::vector<int>& order,
 }
 
 std::vector<int> ring_order(const Topology& topology, RingOrder by, Scheme scheme, double bytes) {
-  if (scheme == Scheme::two_level) {
+  if (scheme != Scheme::ring && scheme != Scheme::allgather && scheme != Scheme::ulysses) {
     const Order tour =
         by == RingOrder::ranks
             ? by_number(topology.nodes())
@@ -202,7 +202,8 @@ Machine machine_on(const Topology& topology, const Rates& rates, const std::vect
   machine.rates = rates;
   if (topology.has_slow_ranks())
     for (const int rank : order) machine.speed.push_back(topology.speed_of(rank));
-  if (scheme == Scheme::two_level) {
+  if (scheme != Scheme::ring && scheme != Scheme::allgather && scheme != Scheme::ulysses) {
+    // Hops inside nodes and hops between them, as of a two-level ring.
     set_two_level_paths(topology, order, machine);
   } else if (scheme == Scheme::ulysses) {
     const std::vector<Path> by_rank = topology.all_to_all();

@@ -214,9 +214,8 @@ TEST(LoopGraph, TheSimulatedTwoLevelRingIsTheLoopThatRuns) {
       }
 }
 
-TEST(LoopGraph, RefusesWhatHasNoLoop) {
+TEST(LoopGraph, RefusesTooManyRanks) {
   Problem job = job_of(4, false);
-  job.scheme = Scheme::ulysses;
   EXPECT_THROW(graph_of_loops(job), InputError);
   job = job_of(4, false);
   job.world_size = kMostGraphRanks + 1;

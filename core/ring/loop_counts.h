@@ -1,0 +1,27 @@
+// Counts what a rank's loop asks for, by running it over seams that do nothing: what a run will
+// compute and send, known before it starts and without its memory.
+#pragma once
+
+#include <vector>
+
+#include "core/ring/problem.h"
+
+namespace ringscope {
+
+struct LoopCounts {
+  std::vector<Index> pairs_by_step;  // forward, per batch entry and head of the whole problem
+  double forward_bytes = 0, backward_bytes = 0;  // sent
+  int messages = 0;                              // sent, in both passes
+  // The most that a recording has of them.
+  std::size_t events = 0, samples = 0;
+};
+
+// Return whether the job is a ring or an all-gather of whole blocks, whose counts have closed forms.
+constexpr bool is_plain(const Problem& job) {
+  return job.scheme == Scheme::ring || (job.scheme == Scheme::allgather && job.slices == 1);
+}
+
+// Count what `rank` does in both passes (backward if the job says so).
+LoopCounts count_loop(const Problem& job, int rank);
+
+}  // namespace ringscope

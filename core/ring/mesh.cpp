@@ -1,0 +1,199 @@
+#include "core/ring/mesh.h"
+
+#include "core/ring/query_messages.h"
+
+namespace ringscope {
+
+namespace {
+
+// A rank's place in the grid, and where the blocks of its row and column lie.
+class Cell {
+ public:
+  Cell(const Communicator& comm, const RingProblem& problem, RankMemory& mine)
+      : problem_(problem), mine_(mine), rank_(comm.rank()), rows_(problem.grid_rows) {
+    columns_ = comm.world_size() / rows_;
+  }
+
+  int rank() const { return rank_; }
+  int rows() const { return rows_; }
+  int columns() const { return columns_; }
+  // Return the rank `k` places to the left in the row, or up in the column; both may be negative.
+  int left(int k) const {
+    return rank_ - rank_ % columns_ + (rank_ % columns_ + columns_ - k % columns_) % columns_;
+  }
+  int up(int k) const {
+    return (rank_ / columns_ + rows_ - k % rows_) % rows_ * columns_ + rank_ % columns_;
+  }
+  StepInfo step(Pass pass, int i, int j) const {
+    const int number = i * columns_ + j;
+    return {pass, number, up(i), number == rows_ * columns_ - 1};
+  }
+
+  // Return where the queries of the rank j places to the left lie, and the states that come in.
+  Index queries_at(int j) const { return mine_.slot(j % columns_); }
+  Index incoming_states() const { return mine_.slot(columns_); }
+  QueryBlock queries(int j) const {
+    return mine_.query_block(queries_at(j), problem_.rows(left(j)));
+  }
+  std::byte* kv(int i) const { return i == 0 ? mine_.own_kv() : mine_.extra_kv((i - 1) % 2); }
+  KvBlock block(int i) const { return {kv(i), problem_.rows(up(i))}; }
+  // Return the sum of the gradients of step i's block, where that of the earlier ranks comes in, and
+  // what is added to it.
+  KvGradient sum(int i) const {
+    return {rows_ == 1 ? mine_.own_gradient() : mine_.extra_gradient(i % 2), problem_.rows(up(i))};
+  }
+  KvGradient incoming(int i) const {
+    return {i == rows_ ? mine_.own_gradient() : mine_.extra_gradient(2), problem_.rows(up(i))};
+  }
+  KvGradient one_share(int i) const {
+    return {mine_.extra_gradient(rows_ == 1 ? 0 : 3), problem_.rows(up(i))};
+  }
+
+ private:
+  const RingProblem& problem_;
+  RankMemory& mine_;
+  int rank_, rows_, columns_ = 1;
+};
+
+// Bring the queries of the row's other ranks, and return when each is there.
+std::vector<Completion> gather_queries(QueryMessages& messages, const Cell& cell, bool with_q,
+                                       const Completion& ready) {
+  std::vector<Completion> here(cell.columns());
+  here[0] = ready;
+  for (int j = 0; j + 1 < cell.columns(); ++j)
+    here[j + 1] = messages.move_queries(
+        {j, cell.queries_at(j), cell.left(j), cell.queries_at(j + 1), cell.left(j + 1)}, with_q,
+        {here[j]});
+  return here;
+}
+
+// Move the results for the queries of every owner round the row to it: the next rank adds what it has
+// to what comes in, by `add`(j, incoming's arrival), which returns when that is done.
+template <class Add>
+void return_results(QueryMessages& messages, const Cell& cell, int step, Completion ready,
+                    const Add& add) {
+  for (int j = 1; j < cell.columns(); ++j) {
+    const Completion here = messages.move_results(
+        {step, cell.queries_at(j), cell.left(j), cell.incoming_states(), cell.left(j + 1)},
+        {ready});
+    ready = add(j + 1, here);
+  }
+}
+
+// Moves what goes round the column.
+class ColumnMessages {
+ public:
+  ColumnMessages(Communicator& comm, const RingProblem& problem, const Cell& cell, Pass pass)
+      : comm_(comm), problem_(problem), cell_(cell), pass_(pass) {}
+
+  Completion move(int i, Payload payload, const void* send, void* recv,
+                  std::initializer_list<Completion> after) {
+    const auto bytes = [&](int owner) {
+      return payload == Payload::kv ? problem_.kv_bytes(owner) : problem_.gradient_bytes(owner);
+    };
+    return comm_.exchange({.pass = pass_,
+                           .payload = payload,
+                           .step = i * cell_.columns(),
+                           .send_owner = cell_.up(i),
+                           .send = send,
+                           .send_bytes = bytes(cell_.up(i)),
+                           .recv_owner = cell_.up(i + 1),
+                           .recv = recv,
+                           .recv_bytes = bytes(cell_.up(i + 1)),
+                           .way = Way::between_nodes,
+                           .to = cell_.up(cell_.rows() - 1),
+                           .from = cell_.up(1)},
+                          after);
+  }
+  // Bring the block of step i + 1 into the buffer of step i - 1, which was sent on when that of step
+  // i, at `here`, had arrived.
+  Completion start_next(int i, const Completion& here, const Completion& attended) {
+    if (i + 1 == cell_.rows()) return {};
+    return move(i, Payload::kv, cell_.kv(i), cell_.kv(i + 1), {here, attended});
+  }
+
+ private:
+  Communicator& comm_;
+  const RingProblem& problem_;
+  const Cell& cell_;
+  Pass pass_;
+};
+
+}  // namespace
+
+void mesh_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
+                  RankMemory& mine) {
+  const Cell cell(comm, problem, mine);
+  QueryMessages row(comm, problem, mine, Pass::forward, cell.left(cell.columns() - 1),
+                    cell.left(1));
+  ColumnMessages column(comm, problem, cell, Pass::forward);
+  const auto state = [&](int j) { return mine.softmax_state(cell.queries_at(j)); };
+
+  const std::vector<Completion> queries_here = gather_queries(row, cell, true, {});
+  for (int j = 0; j < cell.columns(); ++j) backend.begin(cell.queries(j), state(j));
+  Completion here, next, attended;
+  for (int i = 0; i < cell.rows(); ++i) {
+    next = column.start_next(i, here, attended);
+    for (int j = 0; j < cell.columns(); ++j) {
+      const StepInfo step = cell.step(Pass::forward, i, j);
+      if (i == 0) backend.await(step, Payload::kv, queries_here[j]);
+      attended = backend.attend(step, problem.region(cell.left(j), step.kv_owner), cell.queries(j),
+                                cell.block(i), state(j), here);
+    }
+    here = next;
+  }
+
+  const StepInfo last{Pass::forward, comm.world_size() - 1, cell.rank(), true};
+  return_results(row, cell, last.step, attended, [&](int j, const Completion& states_here) {
+    return backend.merge(last, cell.queries(j), state(j),
+                         mine.softmax_state(cell.incoming_states()), states_here);
+  });
+  backend.finish(cell.queries(0), state(0));
+}
+
+KvGradient mesh_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
+                         RankMemory& mine) {
+  const Cell cell(comm, problem, mine);
+  QueryMessages row(comm, problem, mine, Pass::backward, cell.left(cell.columns() - 1),
+                    cell.left(1));
+  ColumnMessages column(comm, problem, cell, Pass::backward);
+  const auto state = [&](int j) {
+    BackwardState of_queries = mine.backward_state(cell.queries_at(j));
+    if (j > 0) of_queries.out = nullptr;  // stays with its owner: delta comes along
+    return of_queries;
+  };
+
+  Completion attended = backend.begin_backward(cell.queries(0), state(0));
+  const std::vector<Completion> queries_here = gather_queries(row, cell, false, attended);
+  for (int j = 1; j < cell.columns(); ++j) backend.begin_backward(cell.queries(j), state(j));
+  Completion here = attended, next, sum_here;
+  for (int i = 0; i < cell.rows(); ++i) {
+    next = column.start_next(i, here, attended);
+    const KvGradient sum = cell.sum(i);
+    Completion summed;
+    for (int j = 0; j < cell.columns(); ++j) {
+      const StepInfo step = cell.step(Pass::backward, i, j);
+      if (i == 0) backend.await(step, Payload::kv, queries_here[j]);
+      attended = summed = backend.attend_backward(step, problem.region(cell.left(j), step.kv_owner),
+                                                  cell.queries(j), cell.block(i), state(j),
+                                                  j == 0 ? sum : cell.one_share(i), here);
+      if (j > 0) summed = backend.add(step, sum, cell.one_share(i), attended);
+    }
+    const StepInfo step = cell.step(Pass::backward, i, cell.columns() - 1);
+    if (i > 0) summed = backend.add(step, sum, cell.incoming(i), sum_here);
+    sum_here = cell.rows() == 1
+                   ? summed
+                   : column.move(i, Payload::dkv, sum.data, cell.incoming(i + 1).data, {summed});
+    here = next;
+  }
+
+  const StepInfo last{Pass::backward, comm.world_size() - 1, cell.rank(), true};
+  return_results(row, cell, last.step, attended, [&](int j, const Completion& dq_here) {
+    return backend.add_dq(last, cell.queries(j), state(j),
+                          mine.backward_state(cell.incoming_states()), dq_here);
+  });
+  backend.finish_backward(last, cell.queries(0), state(0), sum_here);
+  return {mine.own_gradient(), problem.rows(cell.rank())};
+}
+
+}  // namespace ringscope

@@ -1,0 +1,91 @@
+#include "core/ring/pass_q.h"
+
+#include "core/ring/query_messages.h"
+
+namespace ringscope {
+
+namespace {
+
+// Where the queries of a step lie, the state that is computed for them, and that of the earlier ranks:
+// in the end, both are the rank's own.
+struct Slots {
+  const RankMemory& mine;
+  int last_step;
+
+  Index queries(int step) const { return mine.slot(step == 0 ? 0 : 1 + (step - 1) % 2); }
+  Index computed(int step) const { return mine.slot(1 + step % 2); }
+  Index incoming(int step) const { return mine.slot(step > last_step ? 0 : 3); }
+};
+
+}  // namespace
+
+void pass_q_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
+                    RankMemory& mine) {
+  const RingSchedule ring{comm.rank(), comm.world_size()};
+  const Slots at{mine, ring.steps() - 1};
+  const KvBlock block{mine.own_kv(), problem.rows(ring.rank)};
+  QueryMessages messages(comm, problem, mine, Pass::forward, ring.send_rank(), ring.recv_rank());
+
+  Completion here, next, attended, states_here;
+  for (int step = 0; step < ring.steps(); ++step) {
+    const int owner = ring.owner(step), next_owner = ring.owner(step + 1);
+    here = next;
+    if (!ring.is_last(step))
+      next =
+          messages.move_queries({step, at.queries(step), owner, at.queries(step + 1), next_owner},
+                                true, {here, attended});
+    const StepInfo info{Pass::forward, step, ring.rank, ring.is_last(step)};
+    const QueryBlock q = mine.query_block(at.queries(step), problem.rows(owner));
+    const SoftmaxState computed = mine.softmax_state(at.computed(step));
+    backend.begin(q, computed);
+    attended = backend.attend(info, problem.region(owner, ring.rank), q, block, computed, here);
+    Completion merged = attended;
+    if (step > 0)
+      merged = backend.merge(info, q, computed, mine.softmax_state(at.incoming(step)), states_here);
+    states_here = messages.move_results(
+        {step, at.computed(step), owner, at.incoming(step + 1), next_owner}, {merged});
+  }
+  backend.await({Pass::forward, ring.steps() - 1, ring.rank, true}, Payload::dkv, states_here);
+  backend.finish(mine.query_block(), mine.softmax_state());
+}
+
+KvGradient pass_q_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
+                           RankMemory& mine) {
+  const RingSchedule ring{comm.rank(), comm.world_size()};
+  const Slots at{mine, ring.steps() - 1};
+  const KvBlock block{mine.own_kv(), problem.rows(ring.rank)};
+  const KvGradient own{mine.own_gradient(), block.rows};
+  const KvGradient one_share{mine.extra_gradient(0), block.rows};
+  QueryMessages messages(comm, problem, mine, Pass::backward, ring.send_rank(), ring.recv_rank());
+  Completion attended = backend.begin_backward(mine.query_block(), mine.backward_state());
+
+  Completion here = attended, next = attended, dq_here;
+  for (int step = 0; step < ring.steps(); ++step) {
+    const int owner = ring.owner(step), next_owner = ring.owner(step + 1);
+    here = next;
+    if (!ring.is_last(step))
+      next =
+          messages.move_queries({step, at.queries(step), owner, at.queries(step + 1), next_owner},
+                                true, {here, attended});
+    const StepInfo info{Pass::backward, step, ring.rank, ring.is_last(step)};
+    const QueryBlock q = mine.query_block(at.queries(step), problem.rows(owner));
+    BackwardState state = mine.backward_state(at.queries(step));
+    state.out = nullptr;  // stays at home: delta came with the queries
+    state.dq = mine.backward_state(at.computed(step)).dq;
+    backend.begin_backward(q, state);
+    attended = backend.attend_backward(info, problem.region(owner, ring.rank), q, block, state,
+                                       step == 0 ? own : one_share, here);
+    Completion summed = attended;
+    if (step > 0) {
+      backend.add(info, own, one_share, attended);
+      summed = backend.add_dq(info, q, state, mine.backward_state(at.incoming(step)), dq_here);
+    }
+    dq_here = messages.move_results(
+        {step, at.computed(step), owner, at.incoming(step + 1), next_owner}, {summed});
+  }
+  backend.finish_backward({Pass::backward, ring.steps() - 1, ring.rank, true}, mine.query_block(),
+                          mine.backward_state(), dq_here);
+  return own;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,75 @@
+// Moves blocks of queries and what belongs to them, for the schemes whose queries travel. Each tensor
+// is a message of its own, because the tensors lie apart; the last one's arrival is that of all,
+// because the hops of a way happen in their order.
+#pragma once
+
+#include "core/ring/ring.h"
+
+namespace ringscope {
+
+class QueryMessages {
+ public:
+  // Move from ranks of a ring to their next ones, `to` and `from` of this rank's.
+  QueryMessages(Communicator& comm, const RingProblem& problem, RankMemory& mine, Pass pass, int to,
+                int from)
+      : comm_(comm), problem_(problem), mine_(mine), pass_(pass), to_(to), from_(from) {}
+
+  // What is sent and received: at which rows of heads (RankMemory::slot), and whose rows.
+  struct Ends {
+    int step = 0;
+    Index send_at = 0;
+    int send_owner = 0;
+    Index recv_at = 0;
+    int recv_owner = 0;
+  };
+
+  // Move Q, or in the backward pass, where Q may have stayed, dO, the row statistics and delta.
+  Completion move_queries(const Ends& ends, bool with_q, std::initializer_list<Completion> after) {
+    const Index d = problem_.params.head_dim, e = bytes_of(problem_.params.dtype);
+    Completion arrived;
+    if (with_q) arrived = move(ends, Payload::kv, mine_.q.data(), d * e, after);
+    if (pass_ == Pass::forward) return arrived;
+    move(ends, Payload::kv, mine_.dout.data(), d * e, after);
+    move(ends, Payload::kv, mine_.row_max.data(), sizeof(float), after);
+    move(ends, Payload::kv, mine_.row_sum.data(), sizeof(double), after);
+    return move(ends, Payload::kv, mine_.delta.data(), sizeof(float), after);
+  }
+  // Move softmax states, or dQ.
+  Completion move_results(const Ends& ends, std::initializer_list<Completion> after) {
+    const Index width = problem_.params.head_dim * static_cast<Index>(sizeof(float));
+    if (pass_ == Pass::backward) return move(ends, Payload::dkv, mine_.dq.data(), width, after);
+    move(ends, Payload::dkv, mine_.row_max.data(), sizeof(float), after);
+    move(ends, Payload::dkv, mine_.row_sum.data(), sizeof(double), after);
+    return move(ends, Payload::dkv, mine_.out_accum.data(), width, after);
+  }
+
+ private:
+  template <class T>
+  Completion move(const Ends& ends, Payload payload, T* base, Index row_bytes,
+                  std::initializer_list<Completion> after) {
+    std::byte* const bytes = reinterpret_cast<std::byte*>(base);
+    const auto size = [&](int owner) {
+      return row_values(problem_.params, problem_.rows(owner)) * row_bytes;
+    };
+    return comm_.exchange({.pass = pass_,
+                           .payload = payload,
+                           .step = ends.step,
+                           .send_owner = ends.send_owner,
+                           .send = bytes + ends.send_at * row_bytes,
+                           .send_bytes = size(ends.send_owner),
+                           .recv_owner = ends.recv_owner,
+                           .recv = bytes + ends.recv_at * row_bytes,
+                           .recv_bytes = size(ends.recv_owner),
+                           .to = to_,
+                           .from = from_},
+                          after);
+  }
+
+  Communicator& comm_;
+  const RingProblem& problem_;
+  RankMemory& mine_;
+  Pass pass_;
+  int to_, from_;
+};
+
+}  // namespace ringscope

@@ -1,0 +1,299 @@
+// The schemes that are not one ring: each on threads against the f64 oracle, forward and backward,
+// with what the heads of their files say that a rank sends, and the bill's memory.
+#include "core/ring/schemes.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <random>
+
+#include "core/ring/loop_counts.h"
+#include "tests/core/ring/ring_case.h"
+#include "tests/core/ring/run_invariants.h"
+
+namespace ringscope {
+namespace {
+
+Problem with_scheme(Problem job, const std::string& scheme) {
+  set_scheme(job, scheme);
+  return job;
+}
+
+// What a rank sends in both passes.
+struct Sent {
+  Index messages = 0, forward_bytes = 0, backward_bytes = 0;
+};
+
+Sent expected_of_hybrid(const Problem& job, int rank) {
+  const AttentionShape& s = job.shape;
+  const int n = job.world_size, group = job.heads_group(), groups = n / group;
+  const Index e = bytes_of(job.dtype), row = s.batch * s.head_dim, mine = job.rows(rank);
+  const auto heads_of = [&](int r) { return share_of_heads(s, group, r % group); };
+  const HeadShare share = heads_of(rank);
+  Sent sent;
+  for (int peer = rank / group * group; peer < (rank / group + 1) * group; ++peer) {
+    if (peer == rank) continue;
+    const HeadShare theirs = heads_of(peer);
+    sent.forward_bytes += mine * row * (theirs.num_heads + 2 * theirs.num_heads_kv) * e;
+    sent.forward_bytes += 4 * job.rows(peer) * s.batch * share.num_heads * (s.head_dim + 1);
+    sent.backward_bytes += mine * row * theirs.num_heads * e;
+    sent.backward_bytes += 4 * job.rows(peer) * row * (share.num_heads + 2 * share.num_heads_kv);
+    sent.messages += 4 + 3;
+  }
+  if (groups == 1) return sent;
+  for (int owner = 0; owner < n; ++owner) {
+    const Index block = 2 * job.rows(owner) * row * share.num_heads_kv;
+    sent.backward_bytes += 4 * block;
+    ++sent.messages;
+    if (owner / group == (rank / group + 1) % groups) continue;  // its blocks have been everywhere
+    sent.forward_bytes += block * e;
+    sent.backward_bytes += block * e;
+    sent.messages += 2;
+  }
+  return sent;
+}
+
+Sent expected_both_ways(const Problem& job, int rank) {
+  const AttentionShape& s = job.shape;
+  const Index e = bytes_of(job.dtype), row = 2 * s.batch * s.num_heads_kv * s.head_dim;
+  const int n = job.world_size;
+  Sent sent{6 * n - 4, 0, 4 * row * s.seqlen};
+  const Partition partition = job.partition_of_sequence();
+  for (int half = 0; half < 2; ++half) {
+    const int home_next = (rank + (half == 0 ? 1 : n - 1)) % n;
+    for (int owner = 0; owner < n; ++owner) {
+      if (owner == home_next) continue;
+      sent.forward_bytes += row * e * half_of(partition.rows_of(owner), half).size();
+    }
+  }
+  sent.backward_bytes += sent.forward_bytes;
+  return sent;
+}
+
+Sent expected_of_pass_q(const Problem& job, int rank) {
+  const AttentionShape& s = job.shape;
+  const Index e = bytes_of(job.dtype), heads = s.batch * s.num_heads, d = s.head_dim;
+  const int n = job.world_size;
+  const Index passed = s.seqlen - job.rows((rank + 1) % n);
+  return {4 * n + 6 * (n - 1), heads * (passed * d * e + s.seqlen * (4 * d + 12)),
+          heads * (passed * (2 * d * e + 16) + s.seqlen * 4 * d)};
+}
+
+Sent expected_of_mesh(const Problem& job, int rank) {
+  const AttentionShape& s = job.shape;
+  const int rows = job.grid_rows, columns = job.world_size / rows;
+  const Index e = bytes_of(job.dtype), heads = s.batch * s.num_heads, d = s.head_dim;
+  const Index kv_row = 2 * s.batch * s.num_heads_kv * d;
+  Index row = 0, column = 0;
+  for (int j = 0; j < columns; ++j) row += job.rows(rank / columns * columns + j);
+  for (int i = 0; i < rows; ++i) column += job.rows(i * columns + rank % columns);
+  const Index to_right = rank / columns * columns + (rank + 1) % columns;
+  const Index queries = row - job.rows(static_cast<int>(to_right)), states = row - job.rows(rank);
+  const Index blocks = column - job.rows((rank + columns) % job.world_size);
+  Sent sent;
+  sent.messages = (columns - 1) * (1 + 3 + 4 + 1) + 2 * (rows - 1) + (rows > 1 ? rows : 0);
+  sent.forward_bytes = heads * (queries * d * e + states * (4 * d + 12)) + blocks * kv_row * e;
+  sent.backward_bytes = heads * (queries * (d * e + 16) + states * 4 * d) + blocks * kv_row * e +
+                        (rows > 1 ? column * kv_row * 4 : 0);
+  return sent;
+}
+
+Sent expected_of_slices(const Problem& job, int rank) {
+  const AttentionShape& s = job.shape;
+  const Index e = bytes_of(job.dtype), row = 2 * s.batch * s.num_heads_kv * s.head_dim;
+  const Index passed = s.seqlen - job.rows((rank + 1) % job.world_size);
+  return {3 * job.slices * (job.world_size - 1), passed * row * e,
+          passed * row * e + (s.seqlen - job.rows(rank)) * row * 4};
+}
+
+// Return what the job's rank sends, if the job's loop is not that of a ring or of two levels.
+std::optional<Sent> expected_of(const Problem& job, int rank) {
+  if (job.world_size == 1) return Sent{};
+  switch (job.scheme) {
+    case Scheme::ulysses:
+    case Scheme::hybrid:
+      if (job.heads_group() == 1) return {};
+      return expected_of_hybrid(job, rank);
+    case Scheme::bidirectional:
+      return expected_both_ways(job, rank);
+    case Scheme::pass_q:
+      return expected_of_pass_q(job, rank);
+    case Scheme::mesh:
+      return expected_of_mesh(job, rank);
+    case Scheme::allgather:
+      return expected_of_slices(job, rank);
+    default:
+      return {};
+  }
+}
+
+void check_books(const Problem& job, const RingRun& run) {
+  EXPECT_EQ(run.peak_bytes, run.predicted_bytes);
+  EXPECT_EQ(run.recording.dropped, std::vector<Index>(run.recording.dropped.size(), 0));
+  const RunSummary summary = summarize(run.recording);
+  Index total = 0;
+  for (int rank = 0; rank < job.world_size; ++rank) {
+    const RankSummary& mine = summary.ranks[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(mine.pairs_by_step, predicted_pairs(job, rank)) << "rank " << rank;
+    total += mine.pairs;
+    const LoopCounts counts = count_loop(job, rank);
+    EXPECT_EQ(static_cast<double>(mine.bytes_sent), counts.forward_bytes + counts.backward_bytes);
+    const std::optional<Sent> sent = expected_of(job, rank);
+    if (!sent) continue;
+    EXPECT_EQ(counts.messages, sent->messages) << "rank " << rank;
+    EXPECT_EQ(counts.forward_bytes, static_cast<double>(sent->forward_bytes)) << "rank " << rank;
+    EXPECT_EQ(counts.backward_bytes, static_cast<double>(sent->backward_bytes)) << "rank " << rank;
+  }
+  const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
+  Index all = 0;
+  for (Index i = 0; i < mask.seqlen; ++i) all += mask.allowed_keys(i).size();
+  EXPECT_EQ(total, all);
+  expect_every_send_has_its_receive(run);
+  expect_well_formed_lanes(run);
+  expect_trace_read_back_as_it_was(run);
+}
+
+struct SchemeCase {
+  const char* scheme;
+  int world_size;
+};
+
+constexpr SchemeCase kSchemeCases[] = {
+    {"ulysses", 2},       {"ulysses", 3},       {"ulysses", 6},       {"hybrid:2", 2},
+    {"hybrid:2", 4},      {"hybrid:3", 6},      {"hybrid:2", 8},      {"hybrid:5", 10},
+    {"hybrid:1", 3},      {"bidirectional", 2}, {"bidirectional", 3}, {"bidirectional", 7},
+    {"pass-q", 2},        {"pass-q", 3},        {"pass-q", 8},        {"mesh:1x3", 3},
+    {"mesh:3x1", 3},      {"mesh:2x2", 4},      {"mesh:2x3", 6},      {"mesh:4x3", 12},
+    {"allgather:2", 2},   {"allgather:2", 5},   {"two-level:2", 6},   {"two-level:3", 6},
+    {"bidirectional", 1}, {"pass-q", 1},        {"mesh:1x1", 1},      {"allgather:2", 1},
+    {"ulysses", 1},       {"two-level:1", 4},
+};
+
+class SchemesOnThreads : public testing::TestWithParam<SchemeCase> {};
+
+TEST_P(SchemesOnThreads, AgreeWithTheOracleAndTheirBooks) {
+  // Six heads of two kv heads: shares are uneven from four ranks on, and kv heads shared from three.
+  const AttentionShape shape{2, 6, 2, 61, 8};
+  for (const char* mask : {"full", "causal", "causal+window:9", "prefix:20+documents:30,1,30"}) {
+    const RingReference reference(shape, DType::f32, mask, default_softmax_scale(shape.head_dim),
+                                  7);
+    for (const PartitionKind partition : kAllPartitions) {
+      const Problem job =
+          with_scheme(reference.config(partition, GetParam().world_size), GetParam().scheme);
+      SCOPED_TRACE(testing::Message() << mask << ", " << name_of(partition) << ", "
+                                      << job.scheme_name() << " on " << job.world_size);
+      const RingRun run = run_on_threads(job, reference.inputs);
+      reference.check(job, run);
+      check_books(job, run);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SchemesOnThreads, testing::ValuesIn(kSchemeCases),
+                         [](const auto& given) {
+                           std::string name = std::string(given.param.scheme) + "_on_" +
+                                              std::to_string(given.param.world_size);
+                           for (char& c : name)
+                             if (c == ':' || c == '-') c = '_';
+                           return name;
+                         });
+
+// Draw a scheme that the ranks and heads allow.
+std::string drawn_scheme(std::mt19937_64& engine, const AttentionShape& shape, int n) {
+  std::vector<std::string> schemes{"bidirectional", "pass-q"};
+  if (n <= shape.num_heads) schemes.push_back("ulysses");
+  for (int slices = 2; slices <= shape.num_heads_kv; ++slices)
+    schemes.push_back("allgather:" + std::to_string(slices));
+  for (int part = 1; part <= n; ++part) {
+    if (n % part != 0) continue;
+    schemes.push_back("two-level:" + std::to_string(part));
+    schemes.push_back("mesh:" + std::to_string(part) + "x" + std::to_string(n / part));
+    if (part <= shape.num_heads) schemes.push_back("hybrid:" + std::to_string(part));
+  }
+  return schemes[std::uniform_int_distribution<std::size_t>(0, schemes.size() - 1)(engine)];
+}
+
+TEST(SchemesRandom, AgreeWithTheOracle) {
+  const char* given = std::getenv("RINGSCOPE_TEST_SEED");
+  const std::uint64_t seed =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  std::printf("RINGSCOPE_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  std::mt19937_64 engine(seed);
+  const auto between = [&](Index low, Index high) {
+    return std::uniform_int_distribution<Index>(low, high)(engine);
+  };
+  constexpr const char* kDrawnMasks[] = {"full", "causal", "causal+window:17", "window:5",
+                                         "prefix:30"};
+  for (int n = 0; n < 80; ++n) {
+    const Index heads_kv = between(1, 4);
+    const AttentionShape shape{between(1, 2), heads_kv * between(1, 4), heads_kv, between(1, 200),
+                               between(1, 40)};
+    const RingReference reference(shape, kAllDTypes[between(0, 2)], kDrawnMasks[between(0, 4)],
+                                  default_softmax_scale(shape.head_dim), between(0, 1 << 30));
+    const int world_size = static_cast<int>(between(1, 12));
+    const Problem job = with_scheme(reference.config(kAllPartitions[between(0, 3)], world_size),
+                                    drawn_scheme(engine, shape, world_size));
+    SCOPED_TRACE(testing::Message() << job.scheme_name() << " on " << world_size);
+    const RingRun run = run_on_threads(job, reference.inputs);
+    reference.check(job, run);
+    check_books(job, run);
+    if (HasFailure()) FAIL() << "case " << n << " of RINGSCOPE_TEST_SEED=" << seed;
+  }
+}
+
+TEST(SchemeNames, AreReadAndPrinted) {
+  Problem job{.shape = {1, 4, 4, 16, 8}, .world_size = 8};
+  for (const char* name : {"ring", "bidirectional", "pass-q", "allgather", "allgather:2", "ulysses",
+                           "hybrid:2", "two-level:4", "mesh:2x4"})
+    EXPECT_EQ(with_scheme(job, name).scheme_name(), name);
+  for (const char* name : {"", "rings", "ring:2", "hybrid", "hybrid:", "hybrid:0", "hybrid:-2",
+                           "hybrid:2x", "two-level", "mesh", "mesh:4", "mesh:0x8", "mesh:2x",
+                           "allgather:", "allgather:0", "ulysses:4", "pass-q:1"})
+    EXPECT_THROW(with_scheme(job, name), InputError) << name;
+}
+
+TEST(SchemeNames, ThatDoNotFitAreRefused) {
+  Problem job{.shape = {1, 6, 2, 16, 8}, .world_size = 8};
+  const auto complaint = [&](const char* name) -> std::string {
+    try {
+      check_scheme(with_scheme(job, name));
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const auto& [name, accepted] :
+       {std::pair{"ulysses", "accepted: 1 to 6 ranks"},
+        {"hybrid:3", "accepted: hybrid:U with U one of 1, 2, 4, 8"},
+        {"hybrid:8", "accepted: hybrid:U with U up to 6"},
+        {"two-level:3", "accepted: two-level:M with M one of 1, 2, 4, 8"},
+        {"mesh:2x3", "accepted: mesh:RxC with R one of 1, 2, 4, 8 and R x C = 8"},
+        {"allgather:3", "accepted: allgather:1 to allgather:2"}})
+    EXPECT_NE(complaint(name).find(accepted), std::string::npos) << complaint(name);
+}
+
+TEST(ShareOfHeads, CoversEveryHeadOnceWithItsKvHead) {
+  for (Index heads_kv = 1; heads_kv <= 6; ++heads_kv)
+    for (Index per_kv = 1; per_kv <= 5; ++per_kv)
+      for (Index shares = 1; shares <= heads_kv * per_kv; ++shares) {
+        const AttentionShape shape{1, heads_kv * per_kv, heads_kv, 1, 1};
+        Index next = 0, pairs = 0;
+        for (Index i = 0; i < shares; ++i) {
+          const HeadShare share = share_of_heads(shape, shares, i);
+          EXPECT_EQ(share.first, next);
+          EXPECT_GE(share.num_heads, 1);
+          ASSERT_EQ(share.num_heads % share.num_heads_kv, 0);
+          for (Index h = 0; h < share.num_heads; ++h)
+            EXPECT_EQ((share.first + h) / per_kv,
+                      share.first_kv + h / (share.num_heads / share.num_heads_kv));
+          next += share.num_heads;
+          pairs += pairs_of_share(shape, 1001, share);
+        }
+        EXPECT_EQ(next, shape.num_heads);
+        EXPECT_EQ(pairs, 1001);
+      }
+}
+
+}  // namespace
+}  // namespace ringscope
