@@ -6,12 +6,11 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <string>
 
 #include "core/attention/views.h"
-#include "core/base/error.h"
 #include "core/base/math.h"
 #include "core/problem/region.h"
+#include "core/ring/scheme_seams.h"
 #include "core/trace/event.h"
 
 namespace ringscope {
@@ -55,11 +54,6 @@ inline void wait_for(const Completion& completion) {
 // ---
 // The first seam: who moves blocks. Threads implement it (thread_communicator.h), and so do MPI
 // processes, virtual ranks on one GPU, and NCCL.
-
-// Hops of one way run in the order of their start, those of different ways at once: around the ring
-// or inside a group of ranks; between nodes or groups; and against the ring's direction.
-enum class Way { ring, between_nodes, backwards };
-inline constexpr int kWays = 3;
 
 // One hop: send a KV block, or a gradient, to the next rank while receiving one from the previous
 // rank, unless `to` and `from` name others. The hop of step t sends what belongs to step t and
@@ -112,10 +106,8 @@ struct StepInfo {
   bool last = false;  // no later block is attended in this pass
 };
 
-class BlockBackend {
+class BlockBackend : public SchemeBackend {
  public:
-  virtual ~BlockBackend() = default;
-
   // Set `state` to that of no keys seen (forward).
   virtual Completion begin(const QueryBlock& q, const SoftmaxState& state) = 0;
   // Update `state` with the keys of `block` that `region` allows.
@@ -141,34 +133,8 @@ class BlockBackend {
   virtual Completion finish_backward(const StepInfo& step, const QueryBlock& q,
                                      const BackwardState& state, const Completion& after) = 0;
 
-  // --- What some schemes need besides. A backend that lacks an operation throws a RunError.
-
-  // Let all operations from now on be over `share` of the heads alone, in all blocks.
-  virtual void use_heads(const HeadShare& /*share*/) { lacks("shares of heads"); }
-  // Let all operations from now on come after `after`.
-  virtual void await(const StepInfo& /*step*/, Payload /*payload*/, const Completion& after) {
-    wait_for(after);
-  }
-  // Merge the state of other keys into `into`, once `after` has happened.
-  virtual Completion merge(const StepInfo& /*step*/, const QueryBlock& /*q*/,
-                           const SoftmaxState& /*into*/, const SoftmaxState& /*from*/,
-                           const Completion& /*after*/) {
-    lacks("merges of states");
-  }
-  // Compute into.dq += from.dq, once `after` has happened.
-  virtual Completion add_dq(const StepInfo& /*step*/, const QueryBlock& /*q*/,
-                            const BackwardState& /*into*/, const BackwardState& /*from*/,
-                            const Completion& /*after*/) {
-    lacks("sums of query gradients");
-  }
-
   // Return what the last attend or attend_backward counted; valid once its completion has happened.
   virtual const BlockStats& last_stats() const = 0;
-
- private:
-  [[noreturn]] static void lacks(const char* what) {
-    throw RunError(std::string("this backend has no ") + what);
-  }
 };
 
 }  // namespace ringscope

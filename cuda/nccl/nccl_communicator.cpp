@@ -163,6 +163,7 @@ NcclCommunicator::~NcclCommunicator() { connection_.forget(); }
 Completion NcclCommunicator::exchange(const Exchange& hop,
                                       std::initializer_list<Completion> after) {
   const Range range("exchange");
+  require_neighbours(hop);
   world_.throw_if_failed();
   const RingSchedule ring{rank_, world_size()};
   auto started = std::make_shared<NcclHop>(world_, ring, hop.step, clock_);

@@ -185,6 +185,7 @@ bool DeviceRing::enqueue_next_copy(int rank) {
 Completion DeviceCommunicator::exchange(const Exchange& hop,
                                         std::initializer_list<Completion> after) {
   const Range range("exchange");
+  require_neighbours(hop);
   if (hop.unposted_recv || hop.send_first)
     throw RunError(
         "a hop with a mistake on purpose was asked for; ranks of one process on GPUs make none");

@@ -89,7 +89,9 @@ TEST_F(BadInputTest, Names) {
   expect_random_refused("--partition diagonal",
                         {"--partition", "'diagonal'", "contiguous, striped, zigzag, fold"});
   expect_random_refused("--dtype f64", {"--dtype", "'f64'", "f32, bf16, f16"});
-  expect_random_refused("--scheme star", {"--scheme", "'star'", "ring, allgather"});
+  expect_random_refused("--scheme star", {"--scheme", "'star'", "ring|bidirectional"});
+  expect_random_refused("--scheme hybrid:3 --world-size 4",
+                        {"--scheme", "'hybrid:3'", "accepted: hybrid:U with U one of 1, 2, 4"});
   expect_random_refused("--backend tpu", {"--backend", "tpu", "accepted: cpu"});
   for (const char* mask : {"diagonal", "window:0", "window:-1", "window:x", "prefix:-3",
                            "documents:4,0", "causal+causal", ""})

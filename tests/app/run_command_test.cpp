@@ -240,6 +240,24 @@ TEST_F(RunCommandTest, EveryPartitionAndSchemeVerifies) {
       }
 }
 
+TEST_F(RunCommandTest, EverySchemeWithANumberVerifiesAndIsNamed) {
+  for (const char* scheme : {"bidirectional", "pass-q", "allgather:2", "ulysses", "hybrid:2",
+                             "two-level:2", "mesh:2x2"}) {
+    const rapidjson::Document json = run_for_json(
+        {"run", "--random", "--seqlen", "33", "--mask", "causal", "--partition", "zigzag",
+         "--heads-kv", "2", "--scheme", scheme, "--world-size", "4", "--backward", "--verify"});
+    EXPECT_TRUE(json["verify"]["pass"].GetBool()) << scheme;
+    EXPECT_STREQ(json["scheme"].GetString(), scheme);
+    Index pairs = 0;
+    for (const auto& rank : json["ranks"].GetArray()) {
+      EXPECT_EQ(rank["pairs"].GetInt64(), rank["predicted_pairs"].GetInt64()) << scheme;
+      EXPECT_EQ(rank["peak_bytes"].GetInt64(), rank["predicted_peak_bytes"].GetInt64()) << scheme;
+      pairs += rank["pairs"].GetInt64();
+    }
+    EXPECT_EQ(pairs, 33 * 34 / 2) << scheme;
+  }
+}
+
 TEST_F(RunCommandTest, ScaleOfZeroIsNotTheDefault) {
   // All weights are equal: the output is the mean of V.
   write_tensor("q.npy", {1, 1, 4, 1}, [](Index i) { return static_cast<double>(i); });

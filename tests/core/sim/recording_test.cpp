@@ -8,6 +8,8 @@
 #include <numeric>
 #include <sstream>
 
+#include "core/cost/amounts.h"
+#include "core/ring/loop_counts.h"
 #include "core/sim/scenario.h"
 #include "core/trace/chrome_trace.h"
 #include "core/trace/summary.h"
@@ -38,6 +40,36 @@ RecordedSimulation recorded(const Scenario& scenario, std::optional<int> asked =
 int ranks_with_events(const Recording& recording) {
   return static_cast<int>(std::count_if(recording.events.begin(), recording.events.end(),
                                         [](const auto& events) { return !events.empty(); }));
+}
+
+// The loops of all ranks are followed, so the simulation moves what the run does.
+TEST(SimRecording, OfEverySchemeMovesAndComputesWhatItsLoopAsksFor) {
+  for (const char* scheme : {"bidirectional", "pass-q", "allgather:2", "hybrid:2", "hybrid:4",
+                             "mesh:2x2", "mesh:4x1", "mesh:1x4"}) {
+    SCOPED_TRACE(scheme);
+    Scenario scenario = scenario_of(4, Scheme::ring, Pace::buffers, true);
+    set_scheme(scenario.job, scheme);
+    ASSERT_FALSE(obstacle(scenario));
+    const auto [simulation, recording] = recorded(scenario);
+    EXPECT_EQ(recording.info.scheme, scheme);
+    std::ostringstream text;
+    write_chrome_trace(text, recording);
+    EXPECT_EQ(parse_chrome_trace(text.str()), recording);
+    double pairs = 0;
+    for (int r = 0; r < 4; ++r) {
+      const SimulatedRank& rank = simulation.ranks[static_cast<std::size_t>(r)];
+      const LoopCounts counts = count_loop(scenario.job, r);
+      EXPECT_EQ(rank.bytes_sent, counts.forward_bytes + counts.backward_bytes);
+      EXPECT_LE(recording.events[static_cast<std::size_t>(r)].size(), counts.events + 4);
+      pairs += rank.pairs;
+    }
+    EXPECT_DOUBLE_EQ(pairs, total_pairs(scenario.job));
+    std::map<Index, int> flows;
+    for (const auto& events : recording.events)
+      for (const TraceEvent& event : events)
+        if (event.flow != 0) ++flows[event.flow];
+    for (const auto& [flow, slices] : flows) EXPECT_EQ(slices, 2) << flow;
+  }
 }
 
 TEST(SimRecording, ReadsBackAndAddsUpToTheSimulation) {

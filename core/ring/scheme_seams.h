@@ -1,0 +1,46 @@
+// What schemes beyond the ring ask of the seams (seams.h) besides: ways, shares of heads, and results
+// of queries that other ranks have computed. Communicators and backends that have none of it refuse.
+#pragma once
+
+#include <memory>
+
+#include "core/attention/views.h"
+#include "core/trace/event.h"
+
+namespace ringscope {
+
+struct Exchange;
+struct StepInfo;
+class PendingOperation;
+
+// Hops of one way run in the order of their start, those of different ways at once: around the ring
+// or inside a group of ranks; between nodes or groups; and against the ring's direction.
+enum class Way { ring, between_nodes, backwards };
+inline constexpr int kWays = 3;
+
+// Throw a RunError for a hop that does not go to the next rank, in a communicator with no others.
+void require_neighbours(const Exchange& hop);
+
+// Operations of a backend. A backend that lacks one throws a RunError.
+class SchemeBackend {
+ public:
+  virtual ~SchemeBackend() = default;
+
+  // Let all operations from now on be over `share` of the heads alone, in all blocks.
+  virtual void use_heads(const HeadShare& share);
+  // Let all operations from now on come after `after`.
+  virtual void await(const StepInfo& step, Payload payload,
+                     const std::shared_ptr<PendingOperation>& after);
+  // Merge the state of other keys into `into`, once `after` has happened.
+  virtual std::shared_ptr<PendingOperation> merge(const StepInfo& step, const QueryBlock& q,
+                                                  const SoftmaxState& into,
+                                                  const SoftmaxState& from,
+                                                  const std::shared_ptr<PendingOperation>& after);
+  // Compute into.dq += from.dq, once `after` has happened.
+  virtual std::shared_ptr<PendingOperation> add_dq(const StepInfo& step, const QueryBlock& q,
+                                                   const BackwardState& into,
+                                                   const BackwardState& from,
+                                                   const std::shared_ptr<PendingOperation>& after);
+};
+
+}  // namespace ringscope
