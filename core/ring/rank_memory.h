@@ -41,7 +41,7 @@ inline constexpr const char* kMemoryLetters =
 //   ring           KV buffers that the blocks rotate through: 2, current and incoming, or more;
 //                  with backward also the rank's own block, kept for its second trip
 //   all-gather     KV blocks of all owners
-//   others         the rank's own blocks, and what kExtras in the .cpp lists
+//   others         the rank's own blocks, and what extras_of() in the .cpp counts
 //   with backward  dO, dQ, delta; f32 gradients of KV blocks: being summed, being sent, incoming
 //                  (all-gather: those of all owners, and the incoming one)
 std::vector<MemoryPart> memory_parts(const Problem& job, double rows);
@@ -81,7 +81,7 @@ class RankMemory {
     return kv_inside_.empty() ? gradients_.back().data() : gradients_[2].data();
   }
 
-  // --- What the other schemes hold (Bill::extras() in the .cpp). Positions in the query side's buffers
+  // --- What the other schemes hold (extras_of() in the .cpp). Positions in the query side's buffers
   // count rows of heads. Slot 0 begins where the rank's own queries do, the others hold queries that
   // came from elsewhere.
   Index slot(int i) const { return i == 0 ? 0 : own_rows_of_heads_ + (i - 1) * slot_rows_; }

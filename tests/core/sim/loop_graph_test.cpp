@@ -51,7 +51,7 @@ std::set<std::string> names_of(const LoopGraph& graph, const std::vector<std::in
   std::set<std::string> names;
   for (const std::int32_t number : after) {
     const LoopTask& task = graph.tasks[static_cast<std::size_t>(number)];
-    constexpr const char* kinds[] = {"begin", "attend", "add", "finish", "hop"};
+    constexpr const char* kinds[] = {"begin", "attend", "add", "await", "finish", "hop"};
     const std::string what = task.is_hop() ? std::string(name_of(task.payload)) : "";
     names.insert(std::string(kinds[static_cast<int>(task.kind)]) + what + " r" +
                  std::to_string(task.rank) + " t" + std::to_string(task.step));
