@@ -71,6 +71,7 @@ TEST_P(EveryLesson, IntroducesAtMostTwoTermsAllInTheGlossary) {
 }
 
 TEST_P(EveryLesson, SaysWhatOthersCallIt) {
+  EXPECT_NE(lesson().elsewhere, "") << "no section in lessons/elsewhere.txt";
   for (const std::string& term : terms_in(lesson().elsewhere)) {
     const Entry* const entry = find_entry(term);
     ASSERT_NE(entry, nullptr) << "'" << term << "' is not in lessons/glossary.txt";
