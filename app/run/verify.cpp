@@ -96,6 +96,7 @@ void reverse_rows(std::vector<float>& tensor, Index width) {
 AttentionOutputs one_rank_outputs(Problem config, const AttentionInputs& inputs,
                                   const Runner& runner, bool reversed) {
   config.world_size = 1;
+  config.partition = PartitionKind::contiguous;
   config.injection.reset();
   if (!reversed) return std::move(runner(config, inputs, {}).outputs);
   AttentionInputs mirrored = inputs;
@@ -260,6 +261,7 @@ Index reference_bytes(const Problem& config) {
                          (config.backward ? 2 * block_scores + head_gradients : block_scores);
   Problem one_rank = config;
   one_rank.world_size = 1;
+  one_rank.partition = PartitionKind::contiguous;
   const double oracle = 8 * (inputs + outputs + scratch);
   const double comparison =
       (8 + 4) * outputs + 4 * inputs + static_cast<double>(predicted_rank_bytes(one_rank, 0));

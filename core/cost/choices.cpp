@@ -16,6 +16,13 @@ namespace {
 
 bool fits(const Problem& job, double memory_bytes) { return peak_bytes(job) <= memory_bytes; }
 
+// Return `job` with a partition that any seqlen and world_size have. An assignment is only for its
+// own, and is taken to be as even as the fixed partitions.
+Problem for_any_size(Problem job) {
+  if (job.partition == PartitionKind::dealt) job.partition = PartitionKind::contiguous;
+  return job;
+}
+
 // Return the largest x in [low, high] for which holds(x). It must hold for `low`, and for nothing
 // above an x for which it does not hold.
 template <class Holds>
@@ -33,7 +40,7 @@ Index last_that(Index low, Index high, Holds&& holds) {
 
 std::optional<int> smallest_divisor(const Problem& job, double memory_bytes) {
   const Index heads = std::gcd(job.shape.num_heads, job.shape.num_heads_kv);
-  Problem tried = job;
+  Problem tried = for_any_size(job);
   for (Index n = 1; n <= heads && n <= std::numeric_limits<int>::max(); ++n) {
     // Divisors above the root are computed from the other factor, so many heads take no time.
     if (n > heads / n) n = heads / (heads / n);
@@ -64,7 +71,7 @@ std::optional<std::string> obstacle(const Problem& job, double memory_bytes) {
 
 Index largest_seqlen(const Problem& job, double memory_bytes) {
   return last_that(0, kMaxSeqlen, [&](Index seqlen) {
-    Problem tried = job;
+    Problem tried = for_any_size(job);
     tried.shape.seqlen = seqlen;
     return fits(tried, memory_bytes);
   });
@@ -75,7 +82,7 @@ std::optional<int> smallest_world_size(const Problem& job, double memory_bytes) 
   // In a two-level ring the search counts ranks per node.
   const int nodes = job.scheme == Scheme::two_level ? job.nodes : 1;
   const auto too_few = [&](Index ranks) {
-    Problem tried = job;
+    Problem tried = for_any_size(job);
     tried.world_size = static_cast<int>(ranks) * nodes;
     return !fits(tried, memory_bytes);
   };
@@ -123,6 +130,12 @@ std::vector<Choice> all_choices(const Problem& job, const Rates& rates, double m
   tried.partition = PartitionKind::contiguous;
   tried.scheme = Scheme::ulysses;
   choices.push_back(judge(tried, rates, memory_bytes));
+  if (job.partition != PartitionKind::dealt) return choices;
+  tried.partition = job.partition;
+  for (const Scheme scheme : {Scheme::ring, Scheme::allgather}) {
+    tried.scheme = scheme;
+    choices.push_back(judge(tried, rates, memory_bytes));
+  }
   return choices;
 }
 

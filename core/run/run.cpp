@@ -38,6 +38,8 @@ Recording empty_recording(const Problem& config, std::string_view backend) {
   info.backend = backend;
   info.partition = name_of(config.partition);
   info.mask = config.mask.name();
+  info.mask_slices = config.mask.slice_numbers();
+  info.partition_runs = config.partition.numbers();
   info.scheme = name_of(config.scheme);
   info.dtype = name_of(config.dtype);
   info.shape = config.shape;

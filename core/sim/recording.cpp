@@ -14,6 +14,8 @@ RunInfo info_of(const Problem& job, std::string_view partition) {
   info.backend = "sim";
   info.partition = partition;
   info.mask = job.mask.name();
+  info.mask_slices = job.mask.slice_numbers();
+  info.partition_runs = job.partition.numbers();
   info.scheme = name_of(job.scheme);
   info.dtype = name_of(job.dtype);
   info.shape = job.shape;
