@@ -148,7 +148,7 @@ TEST(Pieces, AnAssignmentGivesEachPositionToItsRank) {
       for (Index begin = 0; begin <= rows.size(); ++begin)
         for (Index end = begin; end <= rows.size(); ++end) {
           Index row = begin, run_count = 0;
-          rows.for_runs(begin, end, [&](const Run& run) {
+          rows.for_runs(begin, end, [&](const auto& run) {
             ++run_count;
             for (Index k = 0; k < run.count; ++k) ASSERT_EQ(run.position(k), held[row++]);
           });
