@@ -1,7 +1,10 @@
 #include "app/command_line/option_groups.h"
 
+#include "core/attention/blockwise.h"
+#include "core/attention/tile_product.h"
 #include "core/base/dtype.h"
 #include "core/problem/partition.h"
+#include "core/sim/search/searched.h"
 
 namespace ringscope {
 
@@ -18,6 +21,21 @@ void add_dtype(CommandFlags& flags, DType& dtype, const std::string& help) {
 
 void add_partition(CommandFlags& flags, PartitionKind& partition, const std::string& help) {
   flags.name("--partition", partition, "contiguous|striped|zigzag|fold", help, parse_partition);
+}
+
+void add_partition(CommandFlags& flags, PartitionSpec& partition, const std::string& help) {
+  flags.name("--partition", partition,
+             "contiguous|striped|zigzag|fold|documents:P|file:RANKS.npy|searched", help,
+             PartitionSpec::parse);
+}
+
+void deal_out(Problem& job) {
+  for_flag("--partition '" + job.partition.name() + "':", [&] {
+    if (!job.partition.is_searched()) return job.deal_out();
+    constexpr Granularity kTile = {kTileRows, kVectorWidth};
+    const auto found = search_partition({.job = job, .granularity = kTile});
+    job.partition.take(found.assignment(job.world_size));
+  });
 }
 
 void add_kv_buffers(CommandFlags& flags, int& kv_buffers, const std::string& help) {

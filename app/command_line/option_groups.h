@@ -22,11 +22,17 @@ template <class T>
 void add_mask(CommandFlags& flags, T& mask, const std::string& otherwise) {
   flags.name(
       "--mask", mask, "MASK",
-      "full, causal, window:W, prefix:P, documents:L1,L2,..., joined by + (" + otherwise + ")",
+      "full, causal, window:W, sink:K, prefix:P, documents:L1,L2,..., ranges:FILE, joined by + (" +
+          otherwise + ")",
       MaskSpec::parse);
 }
 
+// Add --partition: a fixed one, or any.
 void add_partition(CommandFlags& flags, PartitionKind& partition, const std::string& help);
+void add_partition(CommandFlags& flags, PartitionSpec& partition, const std::string& help);
+// Deal the positions of `job` out as its partition says, if need be after a search. Throw an
+// InputError that names the flag.
+void deal_out(Problem& job);
 void add_kv_buffers(CommandFlags& flags, int& kv_buffers, const std::string& help);
 // Add --world-size, for ranks that are `otherwise` threads or as many processes as were started.
 void add_world_size(CommandFlags& flags, std::optional<int>& world_size, int otherwise);

@@ -220,7 +220,7 @@ int carry_out(const DemoOptions& given) {
       ProgressBar bar(std::string(name_of(partition)));
       return run_on_threads(config, inputs, bar.callback());
     }();
-    write_outputs(run_options(options, partition), config.shape, run, false);
+    write_outputs(run_options(options, partition), config, run, false);
     reports.push_back(make_report(config, run, reference.judge(run.outputs)));
     print_out(table_row(reports.back()));
   }

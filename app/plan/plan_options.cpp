@@ -16,11 +16,7 @@ void set_partition(const std::string& text, PlanOptions& plan) {
   plan.searched = text == kSearched;
   plan.partition.reset();
   if (plan.searched) return;
-  try {
-    plan.partition = parse_partition(text);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("--partition: {}, {}", error.what(), kSearched));
-  }
+  plan.partition = for_flag("--partition:", [&] { return PartitionSpec::parse(text); });
 }
 
 std::optional<ModelSizes> checked_model(const ModelSizes& model) {
@@ -39,6 +35,10 @@ std::optional<ModelSizes> checked_model(const ModelSizes& model) {
 
 void complete(PlanOptions& plan, const ModelSizes& model) {
   complete_problem("plan", plan.job);
+  if (plan.partition == PartitionKind::dealt) {
+    plan.job.partition = *plan.partition;
+    deal_out(plan.job);
+  }
   check_hardware("plan", plan.hardware);
   plan.model = checked_model(model);
   if (!plan.model)
@@ -74,7 +74,7 @@ Finish declare_plan(CommandFlags& flags) {
   flags.count("--layers", plan->job.layers,
               "layers, whose activations are kept for the backward pass (1)");
   flags.value(
-      "--partition", "contiguous|striped|zigzag|fold|searched",
+      "--partition", "contiguous|striped|zigzag|fold|documents:P|file:RANKS.npy|searched",
       "which rank holds which positions (the best of the first four); searched: one made for "
       "the mask, which takes a second or two",
       [plan](const std::string& text) { set_partition(text, *plan); });

@@ -68,8 +68,13 @@ class Output {
 }  // namespace
 
 std::vector<OutputPlace> output_places(const RunOptions& options) {
-  return {{"--out", options.out}, {"--lse", options.lse}, {"--dq", options.dq},
-          {"--dk", options.dk},   {"--dv", options.dv},   {"--trace", options.trace}};
+  return {{"--out", options.out},
+          {"--lse", options.lse},
+          {"--dq", options.dq},
+          {"--dk", options.dk},
+          {"--dv", options.dv},
+          {"--trace", options.trace},
+          {"--write-partition", options.write_partition}};
 }
 
 void check_output_places(const std::vector<OutputPlace>& places,
@@ -95,8 +100,8 @@ void check_output_places(const std::vector<OutputPlace>& places,
   }
 }
 
-void write_outputs(const RunOptions& options, const AttentionShape& shape, const RingRun& run,
-                   bool f64) {
+void write_outputs(const RunOptions& options, const Problem& config, const RingRun& run, bool f64) {
+  const AttentionShape& shape = config.shape;
   std::vector<Output> files;
   const auto write_tensor = [&](const char* flag, const std::optional<std::string>& path,
                                 const std::vector<Index>& sizes, const std::vector<float>& values) {
@@ -115,6 +120,10 @@ void write_outputs(const RunOptions& options, const AttentionShape& shape, const
   if (options.trace)
     files.emplace_back("--trace", *options.trace).write([&](AtomicFile& file) {
       write_chrome_trace(file, run.recording);
+    });
+  if (options.write_partition)
+    files.emplace_back("--write-partition", *options.write_partition).write([&](AtomicFile& file) {
+      write_partition(file, config.partition_of_sequence());
     });
   for (Output& file : files) file.write([](AtomicFile& f) { f.sync(); });
   for (Output& file : files) file.write([](AtomicFile& f) { f.commit(); });

@@ -28,8 +28,7 @@ std::vector<OutputPlace> output_places(const RunOptions& options);
 
 // Write what `options` ask for, with tensors as float64 if `f64`. Throw RunError, for example when
 // the disk is full.
-void write_outputs(const RunOptions& options, const AttentionShape& shape, const RingRun& run,
-                   bool f64);
+void write_outputs(const RunOptions& options, const Problem& config, const RingRun& run, bool f64);
 
 // Write the recording alone, if `options` ask for it. Throw as write_outputs does.
 void write_trace(const RunOptions& options, const Recording& recording);

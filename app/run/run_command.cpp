@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "app/command_line/commands.h"
 #include "app/command_line/flags.h"
+#include "app/command_line/option_groups.h"
 #include "app/process/process_command.h"
 #include "app/report/terminal.h"
 #include "app/run/backend.h"
@@ -32,12 +34,16 @@ namespace ringscope {
 namespace {
 
 // Print a warning for NaN and infinities from finite inputs, which would otherwise go unseen.
-void warn_of_overflow(const RingRun& run, DType dtype) {
-  const auto non_finite = [](const std::vector<float>& values) {
-    return std::count_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
-  };
+void warn_of_overflow(const RingRun& run, DType dtype, const MaskSpec& mask) {
   const AttentionOutputs& outputs = run.outputs;
-  // Every query attends at least to itself, so only a score can make lse infinite or NaN.
+  // A query attends at least to itself, so only a score can make lse infinite or NaN. Under a
+  // ranges mask it may attend nothing, and its lse is then -inf.
+  const auto non_finite = [&](const std::vector<float>& values) {
+    const bool may_be_empty = &values == &outputs.lse && mask.has_ranges();
+    return std::count_if(values.begin(), values.end(), [&](float x) {
+      return !std::isfinite(x) && !(may_be_empty && x == -std::numeric_limits<float>::infinity());
+    });
+  };
   const std::string why = non_finite(outputs.lse) > 0
                               ? "scores beyond what f32 can hold"
                               : fmt::format("beyond what {} can hold", name_of(dtype));
@@ -55,17 +61,17 @@ void warn_of_overflow(const RingRun& run, DType dtype) {
 // The work before and after the ranks' own, wherever the ranks are: the problem that the options
 // describe, the checks before the run, and what is done with the result.
 
+// Throw InputError for a mask and a partition that don't fit.
 Problem config_of(const RunOptions& options, const AttentionShape& shape, int world_size) {
   Problem config = options.job;
   config.shape = shape;
   config.world_size = world_size;
+  deal_out(config);
   return config;
 }
 
-// Throw InputError for what can be refused without the values: mask, fault, places of outputs.
+// Throw InputError for what can be refused without the values: fault, places of outputs.
 void check_problem(const RunOptions& options, const Problem& config, const InputPlan& plan) {
-  for_flag("--mask '" + config.mask.name() + "':",
-           [&] { config.mask.for_seqlen(config.shape.seqlen); });
   with_dashes([&] { check_scheme(config); });
   if (config.injection) with_dashes([&] { check_injection(*config.injection, config.world_size); });
   check_output_places(output_places(options), plan.files, options.json);
@@ -85,7 +91,7 @@ struct FinishedRun {
 // RunError.
 int conclude(const FinishedRun& finished, const AttentionInputs& inputs) {
   const auto& [options, config, plan, run, finite_inputs] = finished;
-  if (finite_inputs) warn_of_overflow(run, config.dtype);
+  if (finite_inputs) warn_of_overflow(run, config.dtype, config.mask);
   std::optional<Verdict> verdict;
   if (options.verify) {
     ProgressBar bar("reference");
@@ -95,7 +101,7 @@ int conclude(const FinishedRun& finished, const AttentionInputs& inputs) {
                         bar.callback(), queries)
                   .judge(run.outputs);
   }
-  write_outputs(options, config.shape, run, plan.all_f64);
+  write_outputs(options, config, run, plan.all_f64);
 
   const Report report = make_report(config, run, std::move(verdict));
   print_out(options.json ? report_json(report) : report_text(report));

@@ -49,7 +49,6 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
                 "of --backend cuda: deal the ranks over N GPUs, blocks moved by copy engines (1)",
                 1, 64);
   add_world_size(flags, run.world_size, kDefaultWorldSize);
-  add_partition(flags, run.job.partition, "which rank holds which positions (contiguous)");
   flags.value(
       "--scheme", kSchemeNames,
       "what travels between the ranks, and how (ring): SLICES shares of the kv heads one after "
@@ -57,6 +56,12 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
       [&run](const std::string& text) {
         for_flag("--scheme", [&] { set_scheme(run.job, text); });
       });
+  add_partition(
+      flags, run.job.partition,
+      "which rank holds which positions (contiguous); documents:P deals each document out by "
+      "P, contiguous or zigzag");
+  flags.path("--write-partition", run.write_partition,
+             "write the rank of each position, .npy, as file: reads it");
   add_kv_buffers(flags, run.job.kv_buffers,
                  "of a ring: buffers that a rank's key-value blocks take turns in; more than 2 let "
                  "ranks run ahead of late ones (2)");
@@ -121,6 +126,15 @@ void check_source(const RunOptions& run, bool seed_given) {
 
 void check_backend(const RunOptions& run) {
   const CudaChoice& cuda = run.cuda;
+  if (is_on_gpus(run.backend)) {
+    const std::string given = fmt::format("' given with --backend {}", name_of(run.backend));
+    if (run.job.partition == PartitionKind::dealt)
+      contradiction("--partition", "'" + run.job.partition.name() + given,
+                    "contiguous, striped, zigzag and fold there");
+    if (run.job.mask.is_in_pieces())
+      contradiction("--mask", "'" + run.job.mask.name() + given,
+                    "masks without sink and ranges there");
+  }
   const std::string backend = fmt::format("given with --backend {}", name_of(run.backend));
   if (cuda.gpus != 0 && run.backend != Backend::cuda)
     contradiction("--gpus", backend, "it together with --backend cuda");

@@ -97,6 +97,7 @@ AttentionOutputs one_rank_outputs(Problem config, const AttentionInputs& inputs,
                                   const Runner& runner, bool reversed) {
   config.world_size = 1;
   config.scheme = Scheme::ring;
+  config.partition = PartitionKind::contiguous;
   config.injection.reset();
   if (!reversed) return std::move(runner(config, inputs, {}).outputs);
   AttentionInputs mirrored = inputs;
@@ -262,6 +263,7 @@ Index reference_bytes(const Problem& config) {
   Problem one_rank = config;
   one_rank.world_size = 1;
   one_rank.scheme = Scheme::ring;
+  one_rank.partition = PartitionKind::contiguous;
   const double oracle = 8 * (inputs + outputs + scratch);
   const double comparison =
       (8 + 4) * outputs + 4 * inputs + static_cast<double>(predicted_rank_bytes(one_rank, 0));

@@ -17,6 +17,7 @@
 #include "core/base/files.h"
 #include "core/cost/measure.h"
 #include "core/sim/recording.h"
+#include "core/sim/search/searched.h"
 #include "core/trace/chrome_trace.h"
 #include "core/trace/recorder.h"
 
@@ -86,9 +87,11 @@ void check_places(const SimulateOptions& options) {
   for (const auto& input :
        {options.topology, options.between, options.hardware.gpu, options.hardware.link})
     if (input) inputs.push_back(*input);
-  check_output_places(
-      {{"--trace", options.trace}, {"--csv", options.csv}, {"--picture", options.picture}}, inputs,
-      options.json);
+  check_output_places({{"--trace", options.trace},
+                       {"--csv", options.csv},
+                       {"--picture", options.picture},
+                       {"--write-partition", options.write_partition}},
+                      inputs, options.json);
 }
 
 Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
@@ -104,7 +107,17 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   Simulated result;
   result.scenario = scenario;
   result.hardware = setup.hardware;
-  const Work& work = result.work.emplace(work_of(scenario));
+  Problem dealt = scenario.job;
+  if (scenario.searched) {
+    const SearchedPartition found = search_partition(
+        {.job = dealt, .granularity = scenario.granularity, .seed = scenario.seed});
+    result.work = found.work;
+    dealt.partition = PartitionSpec::parse(kSearched);
+    dealt.partition.take(found.assignment(dealt.world_size));
+  } else {
+    result.work = work_of(scenario);
+  }
+  const Work& work = *result.work;
   const Machine machine = machine_of(scenario);
   result.ring = ring_of(scenario);
   const SimulationRequest request{.job = scenario.job,
@@ -114,6 +127,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
     RecordedSimulation recorded =
         record(request, work, machine, partition_name(scenario), options.trace_ranks);
     result.simulated_in_s = seconds_since(begin_ns);
+    recorded.recording.info.partition_runs = dealt.partition.numbers();
     result.simulation = std::move(recorded.simulation);
     for_flag("--trace", [&] { write_chrome_trace(*options.trace, recorded.recording); });
     for (const auto& events : recorded.recording.events) result.recorded_ranks += !events.empty();
@@ -122,6 +136,12 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
     result.simulated_in_s = seconds_since(begin_ns);
   }
   result.figures = figures_of(scenario, work, machine, result.simulation);
+  if (options.write_partition)
+    for_flag("--write-partition", [&] {
+      AtomicFile file(*options.write_partition);
+      write_partition(file, dealt.partition_of_sequence());
+      file.commit();
+    });
   return result;
 }
 

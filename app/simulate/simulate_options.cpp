@@ -57,11 +57,13 @@ Granularity parse_tile(const std::string& text) {
 }
 
 void add_ways(CommandFlags& flags, SimulateOptions& options, Given& given) {
-  flags.value("--partition", "contiguous|striped|zigzag|fold|searched",
+  flags.value("--partition", "contiguous|striped|zigzag|fold|documents:P|file:RANKS.npy|searched",
               "which rank holds which positions (contiguous)", [&](const std::string& text) {
                 for_flag("--partition:",
                          [&] { apply(Setting::partition, {text}, options.scenario); });
               });
+  flags.path("--write-partition", options.write_partition,
+             "write the rank of each position, .npy, as file: reads it");
   flags.value("--scheme", std::string(kSchemeNames) + "|all",
               "what travels between the ranks, and how (ring)", [&](const std::string& text) {
                 options.all_schemes = text == "all";
@@ -150,11 +152,12 @@ void check_sweep(const SimulateOptions& options, const CommandFlags& flags) {
     if (path->has_value() && !sweeps)
       contradiction(flag, fmt::format("'{}' given without --sweep", **path),
                     "it together with --sweep");
-  if (options.trace && (sweeps || options.all_schemes))
-    contradiction(
-        "--trace",
-        fmt::format("'{}' given beside {}", *options.trace, sweeps ? "--sweep" : "--scheme all"),
-        "it with one simulation");
+  for (const auto& [flag, path] :
+       {std::pair{"--trace", &options.trace}, {"--write-partition", &options.write_partition}})
+    if (path->has_value() && (sweeps || options.all_schemes))
+      contradiction(
+          flag, fmt::format("'{}' given beside {}", **path, sweeps ? "--sweep" : "--scheme all"),
+          "it with one simulation");
   if (sweeps && options.all_schemes)
     contradiction("--scheme", "'all' given beside --sweep", "--sweep scheme=ring,allgather,...");
   if (options.trace_ranks && !options.trace)
@@ -243,6 +246,7 @@ void complete(SimulateOptions& options, const Given& given, const CommandFlags& 
   for (const SweptAxis& axis : options.sweep)
     apply(axis.setting, axis.values.front(), options.scenario);
   complete_problem("simulate", options.scenario.job);
+  if (!options.scenario.searched) deal_out(options.scenario.job);
   HardwareOptions hardware = options.hardware;
   if (options.topology && !hardware.measure) hardware.link.emplace();  // the file has the links
   check_hardware("simulate", hardware);

@@ -139,8 +139,9 @@ TrainingSettings settings_of(const GivenSettings& given, const Checkpoint* start
   settings.seqlen = given.seqlen.value_or(settings.seqlen);
   if (given.mask) settings.mask = given.mask->name();
   settings.seed = given.seed.value_or(settings.seed);
-  for_flag("--mask '" + settings.mask + "':",
-           [&] { MaskSpec::parse(settings.mask).for_seqlen(settings.seqlen); });
+  for_flag("--mask '" + settings.mask + "':", [&] {
+    (given.mask ? *given.mask : MaskSpec::parse(settings.mask)).for_seqlen(settings.seqlen);
+  });
   const ModelShape& shape = settings.shape;
   validate_for_flags(
       {settings.batch, shape.num_heads, shape.num_heads_kv, settings.seqlen, shape.head_dim},

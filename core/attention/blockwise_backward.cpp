@@ -100,8 +100,8 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
                                  state.row_max[first_row + i], state.row_sum[first_row + i],
                                  state.delta[first_row + i]);
             if (!mask.has_holes()) continue;
-            fill_outside(scores + i * kTileKeys, columns, mask.allowed[i], 0.0f);
-            fill_outside(dscores + i * kTileKeys, columns, mask.allowed[i], 0.0f);
+            fill_outside(scores + i * kTileKeys, mask, i, 0.0f);
+            fill_outside(dscores + i * kTileKeys, mask, i, 0.0f);
           }
           const Interval seen = mask.columns;
           float* const p = scores + seen.first;
@@ -124,7 +124,7 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
                                           stride, dq, d, rows.size(), d, seen.size());
           const auto for_keys_of = [&](Index i, auto&& add) {
             for (Index j = mask.allowed[i].first; j < mask.allowed[i].last; ++j)
-              add(j - seen.first);
+              if (mask.allows(i, j)) add(j - seen.first);
           };
           from_dout.for_each([&](Index i, Index x, float value) {
             for_keys_of(i,
@@ -136,8 +136,7 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
           });
           from_keys.for_each([&](Index j, Index x, float value) {
             for (Index i = 0; i < rows.size(); ++i)
-              if (mask.allowed[i].contains(seen.first + j))
-                dq[i * d + x] += ds[i * kTileKeys + j] * value;
+              if (mask.allows(i, seen.first + j)) dq[i * d + x] += ds[i * kTileKeys + j] * value;
           });
         }
       }

@@ -102,7 +102,7 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
           float* const out = state.out_accum + first_row * d;
           for (Index i = 0; i < rows.size(); ++i) {
             if (mask.has_holes())
-              fill_outside(scores + i * kTileKeys, columns, mask.allowed[i], kMinusInfinity<float>);
+              fill_outside(scores + i * kTileKeys, mask, i, kMinusInfinity<float>);
             softmax_row(scores + i * kTileKeys, columns, state.row_max[first_row + i],
                         state.row_sum[first_row + i], out + i * d, d);
           }
@@ -114,7 +114,7 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
                                           d, rows.size(), d, seen.size());
           taken_out.for_each([&](Index key_row, Index x, float value) {
             for (Index i = 0; i < rows.size(); ++i)
-              if (mask.allowed[i].contains(seen.first + key_row))
+              if (mask.allows(i, seen.first + key_row))
                 out[i * d + x] += scores[i * kTileKeys + seen.first + key_row] * value;
           });
         }

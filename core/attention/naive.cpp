@@ -182,14 +182,37 @@ class Operand {
 // One block of query rows of one head, and the keys that it may attend.
 struct RowBlock {
   Interval queries;
-  Interval keys;                  // the hull of `allowed`
-  std::vector<Interval> allowed;  // by row of the block
+  Interval keys;                               // the hull of `allowed`
+  std::vector<std::vector<Interval>> allowed;  // by row of the block: ascending, disjoint
 
   // Make the block of rows [first, last). `positions` are the global positions of all query rows.
   RowBlock(const Mask& mask, const std::vector<Index>& positions, Index first, Index last)
-      : queries{first, last} {
-    for (Index i = first; i < last; ++i) allowed.push_back(mask.allowed_keys(positions[i]));
-    keys = {allowed.front().first, allowed.back().last};
+      : queries{first, last}, keys{mask.seqlen, 0} {
+    for (Index i = first; i < last; ++i) {
+      std::vector<Interval>& of_row = allowed.emplace_back();
+      mask.for_allowed(positions[i], [&](Interval interval) { of_row.push_back(interval); });
+      if (of_row.empty()) continue;
+      keys = {min_of(keys.first, of_row.front().first), max_of(keys.last, of_row.back().last)};
+    }
+    if (keys.size() == 0) keys = {0, 0};
+  }
+  // Return the hull of the keys that row i may attend.
+  Interval hull(Index i) const {
+    if (allowed[i].empty()) return {keys.first, keys.first};
+    return {allowed[i].front().first, allowed[i].back().last};
+  }
+  bool allows(Index i, Index key) const {
+    for (const Interval& interval : allowed[i])
+      if (interval.contains(key)) return true;
+    return false;
+  }
+  // Write `value` to the keys of `row`, row i of a matrix of the block, that lie between the
+  // intervals that it may attend.
+  template <class Row, class T>
+  void fill_gaps(Index i, Row&& row, T value) const {
+    for (std::size_t k = 1; k < allowed[i].size(); ++k)
+      row.segment(allowed[i][k - 1].last - keys.first, allowed[i][k].first - allowed[i][k - 1].last)
+          .setConstant(value);
   }
   Index rows() const { return queries.size(); }
   Index columns() const { return keys.size(); }
@@ -202,7 +225,7 @@ void add_product_of_block(const RowBlock& block, const View<T>& weights, const O
   add_multiplied(read_only(weights), rows_of(operand.finite(), block.keys), into);
   operand.for_non_finite_rows(block.keys, [&](Index key) {
     for (Index i = 0; i < block.rows(); ++i)
-      if (block.allowed[i].contains(key))
+      if (block.allows(i, key))
         operand.add_non_finite(weights(i, key - block.keys.first), key, into.row(i));
   });
 }
@@ -215,8 +238,9 @@ void add_transposed_product_of_block(const RowBlock& block, const View<T>& weigh
                            rows_of(View<T>(into.data(), into.rows(), into.cols()), block.keys));
   operand.for_non_finite_rows(block.queries, [&](Index query) {
     const Index i = query - block.queries.first;
-    for (Index key = block.allowed[i].first; key < block.allowed[i].last; ++key)
-      operand.add_non_finite(weights(i, key - block.keys.first), query, into.row(key));
+    for (const Interval& keys : block.allowed[i])
+      for (Index key = keys.first; key < keys.last; ++key)
+        operand.add_non_finite(weights(i, key - block.keys.first), query, into.row(key));
   });
 }
 
@@ -228,11 +252,11 @@ auto exp_or_zero(const Row& x) {
   return (x < smallest).select(T(0), x.exp());
 }
 
-// Return the part of row i of `matrix` that the mask allows, as an array. Write zeros outside of
-// it.
+// Return the part of row i of `matrix` between the first and the last key that the mask allows, as
+// an array. Write zeros outside of it.
 template <class T>
 auto allowed_part(const RowBlock& block, Index i, View<T>& matrix) {
-  const Index begin = block.allowed[i].first - block.keys.first, size = block.allowed[i].size();
+  const Index begin = block.hull(i).first - block.keys.first, size = block.hull(i).size();
   matrix.row(i).head(begin).setZero();
   matrix.row(i).tail(block.columns() - begin - size).setZero();
   return matrix.row(i).segment(begin, size).array();
@@ -383,9 +407,15 @@ class NaiveAttention {
     View<T> p = scores(block, q_[head], k_[kv_head], scratch.first);
     T* lse = result_.lse.data() + head * rows() + block.queries.first;
     for (Index i = 0; i < block.rows(); ++i) {
+      constexpr T kMinusInfinite = -std::numeric_limits<T>::infinity();
+      block.fill_gaps(i, p.row(i), kMinusInfinite);
       auto row = allowed_part(block, i, p);
+      if (row.size() == 0) {
+        lse[i] = kMinusInfinite;
+        continue;
+      }
       const T row_max = row.template maxCoeff<Eigen::PropagateNaN>();
-      const T shift = row_max == -std::numeric_limits<T>::infinity() ? T(0) : row_max;
+      const T shift = row_max == kMinusInfinite ? T(0) : row_max;
       row = exp_or_zero(row - shift);
       const T row_sum = row.sum();
       if (row_sum != T(0)) row /= row_sum;
@@ -412,6 +442,8 @@ class NaiveAttention {
       const bool no_keys = lse[i] == -std::numeric_limits<T>::infinity();
       p_row = exp_or_zero(p_row - (no_keys ? T(0) : lse[i]));
       ds_row = p_row * (ds_row - dout.row(i).dot(out.row(i)));
+      block.fill_gaps(i, p.row(i), T(0));
+      block.fill_gaps(i, ds.row(i), T(0));
     }
 
     if (has_every_query()) add_transposed_product_of_block(block, p, dout_[head], dv);

@@ -72,9 +72,27 @@ TileMask::TileMask(const Region& region, Interval rows, Interval keys)
   }
   columns = {keys.size(), 0};
   for (Index i = 0; i < rows.size(); ++i) {
-    const Interval local = region.allowed_rows(rows.first + i);
-    allowed[i] = {clamp(local.first - keys.first, 0, keys.size()),
-                  clamp(local.last - keys.first, 0, keys.size())};
+    const auto within = [&](Interval local) {
+      return Interval{clamp(local.first - keys.first, 0, keys.size()),
+                      clamp(local.last - keys.first, 0, keys.size())};
+    };
+    if (region.mask.is_in_pieces()) {
+      region.for_allowed_rows(rows.first + i, [&](Interval local) {
+        const Interval piece = within(local);
+        if (piece.size() == 0) return;
+        if (allowed[i].size() == 0) {
+          allowed[i] = piece;
+          return;
+        }
+        if (piece.first > allowed[i].last) {
+          gaps.push_back({i, {allowed[i].last, piece.first}});
+          pairs -= gaps.back().second.size();
+        }
+        allowed[i].last = piece.last;
+      });
+    } else {
+      allowed[i] = within(region.allowed_rows(rows.first + i));
+    }
     if (allowed[i].size() == 0) continue;
     columns.first = min_of(columns.first, allowed[i].first);
     columns.last = max_of(columns.last, allowed[i].last);

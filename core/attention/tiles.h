@@ -28,14 +28,24 @@ inline const void* offset_by(const void* tensor, DType dtype, Index values) {
 }
 
 // A tile of local rows x local keys, and the interval of keys (counted from the tile's first) that
-// each row may attend. `columns` is the hull of those intervals; nothing is computed outside of it.
+// each row may attend, less the gaps in it, which only masks in pieces have. `columns` is the hull
+// of the intervals; nothing is computed outside of it.
 struct TileMask {
   TileClass tile_class = TileClass::empty;
   Interval columns;
   Interval allowed[kTileRows];
+  std::vector<std::pair<Index, Interval>> gaps;  // row, keys; ascending
   Index pairs = 0;
 
   TileMask(const Region& region, Interval rows, Interval keys);
+
+  // Return whether row i of the tile may attend key j of it.
+  bool allows(Index i, Index j) const {
+    if (!allowed[i].contains(j)) return false;
+    for (const auto& [row, keys] : gaps)
+      if (row == i && keys.contains(j)) return false;
+    return true;
+  }
 
   // Return whether some pair in the computed columns (vector_columns()) is not allowed.
   bool has_holes() const { return tile_class == TileClass::partial || vector_columns() != columns; }
@@ -45,12 +55,16 @@ struct TileMask {
   }
 };
 
-// Write `value` to the columns of one row of a tile that are computed but not allowed.
-inline void fill_outside(float* row, Interval computed, Interval allowed, float value) {
+// Write `value` to the columns of row i of a tile, at `row`, that are computed but not allowed.
+inline void fill_outside(float* row, const TileMask& mask, Index i, float value) {
+  const Interval computed = mask.vector_columns(), allowed = mask.allowed[i];
   const Index end = min_of(max_of(allowed.first, computed.first), computed.last);
   for (Index j = computed.first; j < end; ++j) row[j] = value;
   for (Index j = max_of(max_of(allowed.last, end), computed.first); j < computed.last; ++j)
     row[j] = value;
+  for (const auto& [gap_row, keys] : mask.gaps)
+    if (gap_row == i)
+      for (Index j = keys.first; j < keys.last; ++j) row[j] = value;
 }
 
 // Count a tile under its class, and add its pairs.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -23,7 +24,9 @@ static_assert(std::endian::native == std::endian::little,
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kMaxHeader = 1 << 16;                // a 4-D array's has about 128 bytes
 constexpr std::size_t kMaxPrefix = kMagic.size() + 2 + 4;  // magic, version, length
-constexpr std::string_view kAcceptedShape = "4 accepted: [batch, heads, seqlen, head_dim]";
+
+// What an array may hold: 4-D floats, or a list of integers.
+enum class Content { floats, integers };
 
 // Return `text` on one line, shortened, with unprintable characters replaced.
 std::string quoted(std::string_view text) {
@@ -37,8 +40,10 @@ Index value_bytes(bool f64) { return f64 ? 8 : 4; }
 // Reads the dict literal. Every function leaves the cursor after what it has read.
 class DictParser {
  public:
-  explicit DictParser(std::string_view text) : text_(text) {}
+  DictParser(std::string_view text, Content content)
+      : text_(text), integers_(content == Content::integers), dimensions_(integers_ ? 1 : 4) {}
 
+  // Return the header. That of a list has its length in front of three sizes of 1.
   NpyHeader parse() {
     expect('{', "a dict");
     while (!accept('}')) {
@@ -68,6 +73,9 @@ class DictParser {
     require(has_shape_, "shape");
     return header_;
   }
+  // Return the bytes of an integer, and whether it has a sign.
+  std::size_t integer_bytes() const { return integer_bytes_; }
+  bool is_signed() const { return is_signed_; }
 
  private:
   [[noreturn]] void malformed(std::string_view expected) const {
@@ -109,16 +117,33 @@ class DictParser {
   void parse_descr() {
     skip_space();
     if (at_ < text_.size() && text_[at_] == '[') {  // a list of fields
-      throw InputError(fmt::format("dtype {} given; '<f4' or '<f8' accepted",
-                                   quoted(text_.substr(at_, text_.find(']', at_) - at_ + 1))));
+      throw InputError(fmt::format("dtype {} given; {} accepted",
+                                   quoted(text_.substr(at_, text_.find(']', at_) - at_ + 1)),
+                                   accepted_dtypes()));
     }
     const std::string_view descr = string();
+    if (integers_) return parse_integer(descr);
     if (descr == "<f4" || descr == "=f4") return;
     header_.is_f64 = descr == "<f8" || descr == "=f8";
     if (header_.is_f64) return;
-    const bool big_endian = descr.starts_with('>');
-    throw InputError(fmt::format("dtype '{}' {}given; '<f4' or '<f8' accepted", quoted(descr),
-                                 big_endian ? "(big-endian) " : ""));
+    refuse_dtype(descr);
+  }
+
+  void parse_integer(std::string_view descr) {
+    const bool is_ordered = descr.size() == 3 && std::strchr("<=|", descr[0]) != nullptr;
+    if (!is_ordered || (descr[1] != 'i' && descr[1] != 'u') ||
+        std::strchr("1248", descr[2]) == nullptr || (descr[0] == '|' && descr[2] != '1'))
+      refuse_dtype(descr);
+    is_signed_ = descr[1] == 'i';
+    integer_bytes_ = static_cast<std::size_t>(descr[2] - '0');
+  }
+
+  std::string_view accepted_dtypes() const {
+    return integers_ ? "integers such as '<i4' or '<i8'" : "'<f4' or '<f8'";
+  }
+  [[noreturn]] void refuse_dtype(std::string_view descr) const {
+    throw InputError(fmt::format("dtype '{}' {}given; {} accepted", quoted(descr),
+                                 descr.starts_with('>') ? "(big-endian) " : "", accepted_dtypes()));
   }
 
   void parse_order() {
@@ -160,16 +185,18 @@ class DictParser {
     std::size_t count = 0;
     while (!accept(')')) {
       const Index value = size();
-      if (count < 4) header_.shape[count] = value;
+      if (count < dimensions_) header_.shape[count] = value;
       ++count;
       if (accept(',')) continue;
       expect(')', "',' or ')'");
       break;
     }
     const std::string given = quoted(text_.substr(begin, at_ - begin));
-    if (count != 4)
-      throw InputError(fmt::format("{} dimension{} {} given; {}", count, count == 1 ? "" : "s",
-                                   given, kAcceptedShape));
+    if (count != dimensions_)
+      throw InputError(fmt::format(
+          "{} dimension{} {} given; {}", count, count == 1 ? "" : "s", given,
+          integers_ ? "1 accepted: [seqlen]" : "4 accepted: [batch, heads, seqlen, head_dim]"));
+    std::fill(header_.shape.begin() + static_cast<std::ptrdiff_t>(count), header_.shape.end(), 1);
     for (const Index value : header_.shape)
       if (value < 1)
         throw InputError(fmt::format("shape {} given; sizes of at least 1 accepted", given));
@@ -177,6 +204,10 @@ class DictParser {
 
   std::string_view text_;
   std::size_t at_ = 0;
+  bool integers_;
+  std::size_t dimensions_;
+  std::size_t integer_bytes_ = 8;
+  bool is_signed_ = true;
   NpyHeader header_;
   bool has_descr_ = false, has_order_ = false, has_shape_ = false;
 };
@@ -221,9 +252,13 @@ NpyHeader header_of(const InputFile& file) {
   return header;
 }
 
-}  // namespace
+// The dict of a file image, and where the values begin.
+struct Dict {
+  std::string_view text;
+  Index data_offset;  // bytes
+};
 
-NpyHeader parse_npy_header(std::string_view text) {
+Dict dict_of(std::string_view text) {
   const auto need = [&](std::size_t bytes) {
     if (text.size() < bytes)
       throw InputError(fmt::format("truncated: {} bytes found, at least {} needed for the header",
@@ -250,9 +285,24 @@ NpyHeader parse_npy_header(std::string_view text) {
     throw InputError(
         fmt::format("header of {} bytes given; at most {} accepted", length, kMaxHeader));
   need(begin + length);
+  return {text.substr(begin, length), static_cast<Index>(begin + length)};
+}
 
-  NpyHeader header = DictParser(text.substr(begin, length)).parse();
-  header.data_offset = static_cast<Index>(begin + length);
+// Return the integer that the `bytes` bytes at `from` are. A large unsigned one becomes negative.
+Index integer_at(const char* from, std::size_t bytes, bool is_signed) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, from, bytes);
+  const std::size_t unused = 64 - 8 * bytes;
+  if (!is_signed) return static_cast<Index>(value);
+  return static_cast<Index>(value << unused) >> unused;
+}
+
+}  // namespace
+
+NpyHeader parse_npy_header(std::string_view text) {
+  const Dict dict = dict_of(text);
+  NpyHeader header = DictParser(dict.text, Content::floats).parse();
+  header.data_offset = dict.data_offset;
   const auto& s = header.shape;
   const Index bytes = checked_product(checked_values(s[0], s[1], s[2], s[3]),
                                       value_bytes(header.is_f64), "tensor size in bytes");
@@ -270,6 +320,27 @@ NpyArray parse_npy(std::string_view text) {
   NpyArray array = allocate(header);
   convert(text.data() + header.data_offset, header.values(), array, 0);
   return array;
+}
+
+std::vector<Index> parse_npy_integers(std::string_view text) {
+  const Dict dict = dict_of(text);
+  DictParser parser(dict.text, Content::integers);
+  const Index count = parser.parse().shape[0];
+  const std::size_t bytes = parser.integer_bytes();
+  const auto found = text.size() - static_cast<std::size_t>(dict.data_offset);
+  if (static_cast<std::uint64_t>(count) != found / bytes || found % bytes != 0)
+    throw InputError(fmt::format("{} bytes of values found; {} integers of {} byte{} accepted",
+                                 found, count, bytes, bytes == 1 ? "" : "s"));
+  std::vector<Index> values;
+  values.reserve(static_cast<std::size_t>(count));
+  const char* from = text.data() + dict.data_offset;
+  for (Index i = 0; i < count; ++i, from += bytes) {
+    values.push_back(integer_at(from, bytes, parser.is_signed()));
+    if (!parser.is_signed() && values.back() < 0)
+      throw InputError(fmt::format("value {} given at {}; integers below 2^63 accepted",
+                                   static_cast<std::uint64_t>(values.back()), i));
+  }
+  return values;
 }
 
 NpyHeader read_npy_header(const std::string& path) {
@@ -300,9 +371,10 @@ NpyArray read_npy(const std::string& path) {
   });
 }
 
-std::string npy_header(const std::vector<Index>& shape, bool f64) {
-  std::string dict =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", f64 ? "<f8" : "<f4");
+namespace {
+
+std::string header_with(std::string_view descr, const std::vector<Index>& shape) {
+  std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", descr);
   for (std::size_t i = 0; i < shape.size(); ++i)
     dict += fmt::format("{}{}", i == 0 ? "" : ", ", shape[i]);
   dict += shape.size() == 1 ? ",), }" : "), }";
@@ -316,6 +388,18 @@ std::string npy_header(const std::vector<Index>& shape, bool f64) {
   header += static_cast<char>(dict.size() & 0xff);
   header += static_cast<char>(dict.size() >> 8);
   return header + dict;
+}
+
+}  // namespace
+
+std::string npy_header(const std::vector<Index>& shape, bool f64) {
+  return header_with(f64 ? "<f8" : "<f4", shape);
+}
+
+void write_npy_integers(AtomicFile& file, const std::vector<Index>& shape,
+                        const std::vector<Index>& values) {
+  file.write(header_with("<i8", shape));
+  file.write({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Index)});
 }
 
 void write_npy(AtomicFile& file, const std::vector<Index>& shape, const float* values, bool f64) {

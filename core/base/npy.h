@@ -1,5 +1,5 @@
-// NumPy's .npy files, versions 1 to 3. Only the C-ordered 4-D float32 and float64 arrays that
-// attention takes can be read; arrays of any rank can be written.
+// NumPy's .npy files, versions 1 to 3. The C-ordered 4-D float32 and float64 arrays that attention
+// takes can be read, and 1-D arrays of integers; arrays of any rank can be written.
 #pragma once
 
 #include <array>
@@ -45,6 +45,14 @@ NpyHeader read_npy_header(const std::string& path);
 
 // Read `path`. Throw an InputError that names it, or RunError when memory does not suffice.
 NpyArray read_npy(const std::string& path);
+
+// Read a whole file image of a 1-D array of integers, signed or unsigned, of 8 to 64 bits. Throw
+// InputError as parse_npy does, and for a value that does not fit in 64 bits with a sign.
+std::vector<Index> parse_npy_integers(std::string_view text);
+
+// Write integers of 64 bits into an open file, as write_npy does.
+void write_npy_integers(AtomicFile& file, const std::vector<Index>& shape,
+                        const std::vector<Index>& values);
 
 // Return the version 1.0 header of a C-ordered array of any rank, padded to 64-byte alignment.
 std::string npy_header(const std::vector<Index>& shape, bool f64);

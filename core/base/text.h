@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,6 +45,15 @@ std::optional<T> parse_number(std::string_view text) {
 
 // Return the parts of `text` between separators, at least one, which may be empty.
 std::vector<std::string_view> split(std::string_view text, char separator);
+
+// Return a hash (FNV-1a, over whole numbers) by which processes see that they hold the same.
+template <class Numbers>
+std::uint64_t hash_of(const Numbers& numbers) {
+  std::uint64_t hash = 14695981039346656037u;
+  for (const auto number : numbers)
+    hash = (hash ^ static_cast<std::uint64_t>(number)) * 1099511628211u;
+  return hash;
+}
 
 // ---
 // Tables are lines of words, with comments after '#'.

@@ -22,11 +22,12 @@ TileAmounts tile_amounts(const Region& region) {
   std::vector<bool> is_loaded(static_cast<std::size_t>(ceil_div(keys, kTileKeys)), false);
   for (Index row = 0; row < queries; row += kTileRows) {
     const Interval rows{row, min_of(row + kTileRows, queries)};
-    // All rows' intervals lie between the first row's begin and the last row's end.
-    const Interval first = region.allowed_rows(rows.first);
-    const Interval last = region.allowed_rows(rows.last - 1);
-    if (first.first >= last.last) continue;
-    for (Index tile = first.first / kTileKeys; tile * kTileKeys < last.last; ++tile) {
+    // All rows' intervals lie between the first row's begin and the last row's end, but for a mask
+    // in pieces.
+    Interval hull{0, keys};
+    if (!region.mask.is_in_pieces())
+      hull = {region.allowed_rows(rows.first).first, region.allowed_rows(rows.last - 1).last};
+    for (Index tile = hull.first / kTileKeys; tile * kTileKeys < hull.last; ++tile) {
       const Interval tile_keys{tile * kTileKeys, min_of((tile + 1) * kTileKeys, keys)};
       const TileMask mask(region, rows, tile_keys);
       if (mask.tile_class == TileClass::empty) continue;

@@ -27,6 +27,8 @@ constexpr Index kMostEffort = 160'000;  // about 10 ms
 // striped or folded region visit every document, those of a chunk only the ones that they meet.
 Index effort_of(const Problem& job, const Mask& mask) {
   switch (job.partition) {
+    case PartitionKind::dealt:
+      return 1;  // samples would not do, because ranks need not be alike
     case PartitionKind::striped:
       return 1 + mask.num_documents;
     case PartitionKind::fold:
@@ -38,6 +40,7 @@ Index effort_of(const Problem& job, const Mask& mask) {
 
 bool can_count_all(const Problem& job, const Mask& mask) {
   const Index n = job.world_size;
+  if (job.partition == PartitionKind::dealt || mask.num_slices > 0) return true;
   return n <= 2 || (n <= kMostExactRanks && n * n * effort_of(job, mask) <= kMostEffort);
 }
 

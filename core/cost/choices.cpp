@@ -14,6 +14,13 @@ namespace ringscope {
 
 namespace {
 
+// Return `job` with a partition that any seqlen and world_size have. An assignment is only for its
+// own, and is taken to be as even as the fixed partitions.
+Problem for_any_size(Problem job) {
+  if (job.partition == PartitionKind::dealt) job.partition = PartitionKind::contiguous;
+  return job;
+}
+
 // Return the largest x in [low, high] for which holds(x). It must hold for `low`, and for nothing
 // above an x for which it does not hold.
 template <class Holds>
@@ -32,7 +39,7 @@ Index last_that(Index low, Index high, Holds&& holds) {
 std::optional<int> smallest_divisor(const Problem& job, double memory_bytes,
                                     const MemoryOf& memory_of) {
   const Index heads = std::gcd(job.shape.num_heads, job.shape.num_heads_kv);
-  Problem tried = job;
+  Problem tried = for_any_size(job);
   for (Index n = 1; n <= heads && n <= std::numeric_limits<int>::max(); ++n) {
     // Divisors above the root are computed from the other factor, so many heads take no time.
     if (n > heads / n) n = heads / (heads / n);
@@ -69,7 +76,7 @@ std::optional<std::string> obstacle(const Problem& job, double memory_bytes,
 
 Index largest_seqlen(const Problem& job, double memory_bytes, const MemoryOf& memory_of) {
   return last_that(0, kMaxSeqlen, [&](Index seqlen) {
-    Problem tried = job;
+    Problem tried = for_any_size(job);
     tried.shape.seqlen = seqlen;
     return memory_of(tried) <= memory_bytes;
   });
@@ -81,7 +88,7 @@ std::optional<int> smallest_world_size(const Problem& job, double memory_bytes,
   // In a two-level ring the search counts ranks per node.
   const int nodes = job.scheme == Scheme::two_level ? job.nodes : 1;
   const auto too_few = [&](Index ranks) {
-    Problem tried = job;
+    Problem tried = for_any_size(job);
     tried.world_size = static_cast<int>(ranks) * nodes;
     return !(memory_of(tried) <= memory_bytes);
   };
@@ -131,6 +138,12 @@ std::vector<Choice> all_choices(const Problem& job, const Rates& rates, double m
   tried.partition = PartitionKind::contiguous;
   tried.scheme = Scheme::ulysses;
   choices.push_back(judge(tried, rates, memory_bytes, memory_of));
+  if (job.partition != PartitionKind::dealt) return choices;
+  tried.partition = job.partition;
+  for (const Scheme scheme : {Scheme::ring, Scheme::allgather}) {
+    tried.scheme = scheme;
+    choices.push_back(judge(tried, rates, memory_bytes, memory_of));
+  }
   return choices;
 }
 

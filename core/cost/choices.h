@@ -53,7 +53,7 @@ Choice judge(const Problem& job, const Rates& rates, double memory_bytes,
 
 // Judge `job` in all partitions as a ring and as an all-gather, and once with Ulysses. Under
 // Ulysses every rank computes on the whole sequence, so the partition makes no difference and is
-// reported as contiguous.
+// reported as contiguous. If the partition of `job` is none of the fixed ones, judge it as well.
 std::vector<Choice> all_choices(const Problem& job, const Rates& rates, double memory_bytes,
                                 const MemoryOf& memory_of = peak_bytes);
 

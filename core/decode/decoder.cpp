@@ -33,6 +33,10 @@ RankBytes prompt_rows(const std::uint8_t* prompt, Index batch, Index seqlen,
 }
 
 void require_no_later_keys(const Mask& mask, Index prompt) {
+  if (mask.is_in_pieces())
+    throw InputError(
+        "mask: a text is gone on with where a byte sees one interval of others; "
+        "masks without sink and ranges accepted");
   if (mask.causal || (mask.prefix >= 0 && mask.prefix <= prompt)) return;
   throw InputError(
       "mask: a text is gone on with where no byte sees later ones; causal accepted, or a prefix "

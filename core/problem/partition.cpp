@@ -1,9 +1,180 @@
 #include "core/problem/partition.h"
 
+#include <algorithm>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/npy.h"
 #include "core/base/text.h"
 
 namespace ringscope {
+namespace {
+
+constexpr std::string_view kDocuments = "documents:", kFile = "file:";
+
+// Append `count` positions of `rank`.
+void append(std::vector<DealtRun>& runs, int rank, Index count) {
+  if (count == 0) return;
+  if (!runs.empty() && runs.back().rank == rank) {
+    runs.back().count += count;
+  } else {
+    runs.push_back({rank, count});
+  }
+}
+
+[[noreturn]] void refuse_rank(Index rank, Index position, const std::string& accepted) {
+  throw InputError("rank " + std::to_string(rank) + " of position " + std::to_string(position) +
+                   " given; accepted: " + accepted);
+}
+
+std::vector<DealtRun> runs_of_file(const std::string& path) {
+  const std::string image = read_file(path, ".npy file");
+  return with_path_in_errors(path, [&] {
+    std::vector<DealtRun> runs;
+    Index position = 0;
+    for (const Index rank : parse_npy_integers(image)) {
+      if (rank < 0 || rank > std::numeric_limits<int>::max())
+        refuse_rank(rank, position, "ranks from 0 to world_size - 1");
+      append(runs, static_cast<int>(rank), 1);
+      ++position;
+    }
+    return runs;
+  });
+}
+
+// Return each document of `mask` dealt to all ranks by `kind`, which is contiguous or zigzag.
+std::vector<DealtRun> runs_of_documents(const Mask& mask, PartitionKind kind, int world_size) {
+  const Index n = world_size, chunks = kind == PartitionKind::zigzag ? 2 * n : n;
+  std::vector<DealtRun> runs;
+  for (Index d = 0; d < mask.num_documents; ++d)
+    for (Index k = 0; k < chunks; ++k)
+      append(runs, static_cast<int>(k < n ? k : chunks - 1 - k),
+             balanced_chunk(mask.document(d).size(), chunks, k).count);
+  return runs;
+}
+
+}  // namespace
 
 PartitionKind parse_partition(std::string_view text) { return parse_name(text, kAllPartitions); }
+
+Assignment::Assignment(const std::vector<DealtRun>& runs, int world_size)
+    : of_rank_(static_cast<std::size_t>(world_size)) {
+  std::vector<Index> held(of_rank_.size(), 0);
+  for (const DealtRun& run : runs) {
+    if (run.rank < 0 || run.rank >= world_size)
+      refuse_rank(run.rank, seqlen_,
+                  world_size == 1 ? "rank 0" : "ranks from 0 to " + std::to_string(world_size - 1));
+    const auto rank = static_cast<std::size_t>(run.rank);
+    const bool goes_on = !runs_.empty() && runs_.back().rank == run.rank;
+    append(runs_, run.rank, run.count);
+    if (!goes_on && run.count > 0) of_rank_[rank].push_back({seqlen_, held[rank]});
+    held[rank] += run.count;
+    seqlen_ += run.count;
+  }
+  for (std::size_t rank = 0; rank < held.size(); ++rank)
+    of_rank_[rank].push_back({seqlen_, held[rank]});
+  max_rows_ = *std::max_element(held.begin(), held.end());
+}
+
+LocalRows Assignment::rows_of(int rank) const {
+  const std::vector<Stretch>& stretches = of_rank_[static_cast<std::size_t>(rank)];
+  LocalRows rows;
+  rows.stretches = stretches.data();
+  rows.num_stretches = static_cast<Index>(stretches.size()) - 1;
+  return rows;
+}
+
+PartitionSpec PartitionSpec::parse(std::string_view text) {
+  for (const PartitionKind kind : kAllPartitions)
+    if (text == name_of(kind)) return kind;
+  PartitionSpec spec(PartitionKind::dealt);
+  spec.name_ = text;
+  const bool is_file = text.starts_with(kFile) && text.size() > kFile.size();
+  if (!is_file && text != "searched" && text != "documents:contiguous" &&
+      text != "documents:zigzag")
+    throw InputError("'" + std::string(text) + "' given; accepted: " + kAcceptedPartitions);
+  if (is_file)
+    spec.file_runs_ = std::make_shared<const std::vector<DealtRun>>(
+        runs_of_file(std::string(text.substr(kFile.size()))));
+  return spec;
+}
+
+PartitionSpec PartitionSpec::recorded(std::string_view text, const std::vector<Index>& numbers,
+                                      Index seqlen, int world_size) {
+  if (numbers.empty()) return parse_partition(text);
+  PartitionSpec spec(PartitionKind::dealt);
+  spec.name_ = text;
+  std::vector<DealtRun> runs;
+  Index left = seqlen;
+  for (std::size_t at = 0; at + 1 < numbers.size(); at += 2) {
+    const Index rank = numbers[at], count = numbers[at + 1];
+    if (rank < 0 || rank >= world_size || count < 1 || count > left) break;
+    left -= count;
+    runs.push_back({static_cast<int>(rank), count});
+  }
+  if (left > 0 || numbers.size() != 2 * runs.size())
+    throw InputError(
+        "a deal of other positions than 0 to seqlen - 1 given; accepted: pairs of a "
+        "rank and a number of positions");
+  spec.assignment_ = std::make_shared<const Assignment>(runs, world_size);
+  return spec;
+}
+
+std::vector<Index> PartitionSpec::numbers() const {
+  std::vector<Index> numbers;
+  if (assignment_ == nullptr) return numbers;
+  for (const DealtRun& run : assignment_->runs()) {
+    numbers.push_back(run.rank);
+    numbers.push_back(run.count);
+  }
+  return numbers;
+}
+
+std::string PartitionSpec::identity() const {
+  if (file_runs_ == nullptr) return name_;
+  std::vector<Index> numbers;
+  for (const DealtRun& run : *file_runs_) numbers.insert(numbers.end(), {run.rank, run.count});
+  return name_ + " with the hash " + std::to_string(hash_of(numbers));
+}
+
+void PartitionSpec::deal_out(const Mask& mask, int world_size) {
+  if (kind_ != PartitionKind::dealt || is_searched()) return;
+  std::vector<DealtRun> runs;
+  if (file_runs_ != nullptr) {
+    runs = *file_runs_;
+    Index length = 0;
+    for (const DealtRun& run : runs) length += run.count;
+    if (length != mask.seqlen)
+      throw InputError("an array of " + std::to_string(length) +
+                       " ranks given; accepted: one for each of the " +
+                       std::to_string(mask.seqlen) + " positions");
+  } else if (mask.num_documents > 0) {
+    runs = runs_of_documents(mask, parse_partition(name_.substr(kDocuments.size())), world_size);
+  } else {
+    throw InputError(
+        "a mask without documents given; accepted: it together with --mask documents:L1,L2,...");
+  }
+  assignment_ = std::make_shared<const Assignment>(runs, world_size);
+}
+
+Partition PartitionSpec::of(Index seqlen, int world_size) const {
+  if (kind_ != PartitionKind::dealt) return {kind_, seqlen, world_size};
+  if (assignment_ == nullptr || assignment_->seqlen() != seqlen ||
+      assignment_->world_size() != world_size)
+    throw InputError("partition: '" + name_ + "' given, which is not dealt out to " +
+                     std::to_string(world_size) + " ranks; accepted: a fixed partition");
+  return {kind_, seqlen, world_size, assignment_.get()};
+}
+
+void write_partition(AtomicFile& file, const Partition& partition) {
+  std::vector<Index> ranks(static_cast<std::size_t>(partition.seqlen));
+  for (int rank = 0; rank < partition.world_size; ++rank) {
+    const LocalRows rows = partition.rows_of(rank);
+    for (Index row = 0; row < rows.size(); ++row)
+      ranks[static_cast<std::size_t>(rows.global_position(row))] = rank;
+  }
+  write_npy_integers(file, {partition.seqlen}, ranks);
+}
 
 }  // namespace ringscope

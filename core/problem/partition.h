@@ -1,5 +1,5 @@
-// Which global positions a rank holds. Every partition gives a rank one or two arithmetic runs
-// (first, first + stride, …) in ascending order. Both directions of the mapping "local row <->
+// Which global positions a rank holds. The four fixed partitions give a rank one or two arithmetic
+// runs (first, first + stride, …) in ascending order. Both directions of the mapping "local row <->
 // global position" are therefore a few integer operations, with no table and nothing to send.
 //
 //   contiguous   rank r holds chunk r of N                        one run, stride 1
@@ -11,13 +11,23 @@
 //
 // If the chunks don't divide the sequence, the first (seqlen mod chunks) of them are longer by one
 // row. Any seqlen >= 0 and world_size >= 1 works, and a rank may hold nothing.
+//
+// Any other way is an Assignment, a table of the stretches of neighbouring positions that a rank
+// holds; then the mapping is a binary search. Assignments come from a file, from a partition applied to
+// each document by itself, and from a search.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/math.h"
+#include "core/problem/mask.h"
 
 namespace ringscope {
+
+class AtomicFile;
 
 // An arithmetic run of `count` positions: first, first + stride, ….
 struct Run {
@@ -35,16 +45,32 @@ struct Run {
   }
 };
 
+// Neighbouring positions from `first` on, which are the local rows from `local_first` on.
+struct Stretch {
+  Index first = 0;
+  Index local_first = 0;
+};
+
 // The global positions of one rank's local rows 0, 1, …, ascending. The two runs have one stride
-// and either follow each other or alternate (runs[0]: even local rows, runs[1]: odd).
+// and either follow each other or alternate (runs[0]: even local rows, runs[1]: odd). If there are
+// stretches, they replace the runs; one entry more ends their table, {seqlen, size}.
 struct LocalRows {
   Run runs[2];
   bool alternating = false;
+  const Stretch* stretches = nullptr;
+  Index num_stretches = 0;
 
-  constexpr Index size() const { return runs[0].count + runs[1].count; }
+  constexpr bool is_dealt() const { return stretches != nullptr; }
+  constexpr Index size() const {
+    return is_dealt() ? stretches[num_stretches].local_first : runs[0].count + runs[1].count;
+  }
 
   // Return the global position of local_row, which is in [0, size()).
   constexpr Index global_position(Index local_row) const {
+    if (is_dealt()) {
+      const Stretch& stretch = stretches[stretch_of(local_row)];
+      return stretch.first + local_row - stretch.local_first;
+    }
     if (alternating) return runs[local_row & 1].position(local_row >> 1);
     return local_row < runs[0].count ? runs[0].position(local_row)
                                      : runs[1].position(local_row - runs[0].count);
@@ -53,6 +79,12 @@ struct LocalRows {
   // Return how many local rows lie at global positions < global_position. This is also the first
   // local row at or after it.
   constexpr Index rows_below(Index global_position) const {
+    if (is_dealt()) {
+      const Index k = last_at_or_before(&Stretch::first, global_position);
+      if (k < 0) return 0;
+      return min_of(stretches[k].local_first + global_position - stretches[k].first,
+                    stretches[k + 1].local_first);
+    }
     return runs[0].rows_below(global_position) + runs[1].rows_below(global_position);
   }
 
@@ -65,22 +97,90 @@ struct LocalRows {
     const Index offset = k == 0 ? 0 : runs[0].count;
     return run.slice(clamp(begin - offset, 0, run.count), clamp(end - offset, 0, run.count));
   }
+
+  // Return how many runs for_runs has for the local rows [begin, end), or a few more.
+  constexpr Index num_runs(Index begin, Index end) const {
+    if (!is_dealt()) return 2;
+    return begin < end ? stretch_of(end - 1) - stretch_of(begin) + 1 : 0;
+  }
+  // Call f(run) for the runs that the local rows [begin, end) are, all of one stride.
+  template <class F>
+  constexpr void for_runs(Index begin, Index end, F&& f) const {
+    if (!is_dealt()) {
+      f(run_within(0, begin, end));
+      return f(run_within(1, begin, end));
+    }
+    if (begin >= end) return;
+    for (Index k = stretch_of(begin); k < num_stretches && stretches[k].local_first < end; ++k) {
+      const Stretch& stretch = stretches[k];
+      const Index from = max_of(begin, stretch.local_first);
+      f(Run{stretch.first + from - stretch.local_first, 1,
+            min_of(end, stretches[k + 1].local_first) - from});
+    }
+  }
+  constexpr Index stride() const { return is_dealt() ? 1 : runs[0].stride; }
+
+ private:
+  // Return the last stretch whose member is at most `value`, or -1.
+  constexpr Index last_at_or_before(Index Stretch::*member, Index value) const {
+    Index low = 0, high = num_stretches;  // the number of such stretches lies in [low, high]
+    while (low < high) {
+      const Index middle = low + (high - low) / 2;
+      if (stretches[middle].*member <= value) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low - 1;
+  }
+  constexpr Index stretch_of(Index local_row) const {
+    return last_at_or_before(&Stretch::local_first, local_row);
+  }
+};
+
+// Consecutive positions that one rank holds.
+struct DealtRun {
+  int rank = 0;
+  Index count = 0;
+
+  bool operator==(const DealtRun&) const = default;
+};
+
+// Any assignment of the positions 0, 1, … to ranks.
+class Assignment {
+ public:
+  // `runs` follow each other from position 0 on. Throw an InputError that names the first rank
+  // outside 0 … world_size - 1.
+  Assignment(const std::vector<DealtRun>& runs, int world_size);
+
+  Index seqlen() const { return seqlen_; }
+  int world_size() const { return static_cast<int>(of_rank_.size()); }
+  LocalRows rows_of(int rank) const;
+  Index max_rows() const { return max_rows_; }
+  // Return the assignment as runs, of which neighbours have different ranks.
+  const std::vector<DealtRun>& runs() const { return runs_; }
+
+ private:
+  Index seqlen_ = 0, max_rows_ = 0;
+  std::vector<DealtRun> runs_;
+  std::vector<std::vector<Stretch>> of_rank_;
 };
 
 // ---
-// The four partitions. The head of this file says which positions each gives to a rank.
+// The four fixed partitions, which the head of this file defines, and `dealt`, which has a table.
 
-enum class PartitionKind { contiguous, striped, zigzag, fold };
+enum class PartitionKind { contiguous, striped, zigzag, fold, dealt };
 
 inline constexpr PartitionKind kAllPartitions[] = {
     PartitionKind::contiguous, PartitionKind::striped, PartitionKind::zigzag, PartitionKind::fold};
 
 constexpr std::string_view name_of(PartitionKind kind) {
-  constexpr std::string_view names[] = {"contiguous", "striped", "zigzag", "fold"};
+  constexpr std::string_view names[] = {"contiguous", "striped", "zigzag", "fold", "dealt"};
   return names[static_cast<int>(kind)];
 }
 
-// Return the kind that `text` names. Throw an InputError that lists the accepted names.
+// Return the fixed kind that `text` names. Throw an InputError that lists the accepted names.
 PartitionKind parse_partition(std::string_view text);
 
 // Return chunk k of `chunks` balanced chunks, as a run of positions.
@@ -93,6 +193,7 @@ struct Partition {
   PartitionKind kind = PartitionKind::contiguous;
   Index seqlen = 0;
   int world_size = 1;
+  const Assignment* assignment = nullptr;  // dealt
 
   // Return the rows that `rank` in [0, world_size) holds.
   constexpr LocalRows rows_of(int rank) const {
@@ -107,18 +208,75 @@ struct Partition {
             false};
       case PartitionKind::fold:
         return {{strided(rank, 2 * n), strided(2 * n - 1 - rank, 2 * n)}, true};
+      case PartitionKind::dealt:
+        return assignment->rows_of(rank);
       default:
         return {{balanced_chunk(seqlen, n, rank), {seqlen, 1, 0}}, false};
     }
   }
 
-  // Return the most rows that any rank holds, which is ceil(seqlen / world_size) for every kind.
-  constexpr Index max_rows() const { return ceil_div(seqlen, world_size); }
+  // Return the most rows that any rank holds: ceil(seqlen / world_size) for the fixed kinds.
+  constexpr Index max_rows() const {
+    return kind == PartitionKind::dealt ? assignment->max_rows() : ceil_div(seqlen, world_size);
+  }
 
  private:
   constexpr Run strided(Index first, Index stride) const {
     return {first, stride, Run{first, stride, seqlen}.rows_below(seqlen)};
   }
 };
+
+// ---
+// Partitions as people write them: a fixed one, `documents:P`, `file:RANKS.npy`, `searched`. The
+// last three become positions only when assignment() or take() is called.
+
+inline constexpr const char* kAcceptedPartitions =
+    "contiguous, striped, zigzag, fold, documents:contiguous, documents:zigzag, file:RANKS.npy, "
+    "searched";
+
+class PartitionSpec {
+ public:
+  PartitionSpec(PartitionKind kind = PartitionKind::contiguous)  // NOLINT: a kind is a partition
+      : name_(name_of(kind)), kind_(kind) {}
+
+  // Parse `text`, and read the file that it names: an array [seqlen] of integers, the rank of each
+  // position. Throw an InputError that names the value and what is accepted.
+  static PartitionSpec parse(std::string_view text);
+  // Return the partition of a recording, with the runs of its deal as rank, count, rank, count, ….
+  // Throw InputError if they don't make up `seqlen` positions.
+  static PartitionSpec recorded(std::string_view text, const std::vector<Index>& numbers,
+                                Index seqlen, int world_size);
+
+  operator PartitionKind() const { return kind_; }  // NOLINT: as above
+  const std::string& name() const { return name_; }
+  bool is_searched() const { return name_ == "searched"; }
+  const Assignment* assignment() const { return assignment_.get(); }
+  // Return the deal's runs as numbers, as recorded() takes them. Empty for a fixed partition.
+  std::vector<Index> numbers() const;
+  // Return a text that differs where the name or a file's contents differ.
+  std::string identity() const;
+
+  // Deal the positions of a sequence out, unless the partition is fixed or searched. Throw
+  // InputError for a file of another length or with a rank outside, and for a mask that has no
+  // documents to deal.
+  void deal_out(const Mask& mask, int world_size);
+  // Take the deal that a search found.
+  void take(std::shared_ptr<const Assignment> found) { assignment_ = std::move(found); }
+  // Return the partition, which points into this object. Throw InputError for positions that have
+  // not been dealt, or have been for another sequence.
+  Partition of(Index seqlen, int world_size) const;
+
+ private:
+  std::string name_;
+  PartitionKind kind_;
+  std::shared_ptr<const std::vector<DealtRun>> file_runs_;
+  std::shared_ptr<const Assignment> assignment_;
+};
+
+inline std::string_view name_of(const PartitionSpec& partition) { return partition.name(); }
+
+// Write the rank of each position as an integer array [seqlen], .npy, which `file:` reads back.
+// The caller commits the file. Throw RunError as AtomicFile::write does.
+void write_partition(AtomicFile& file, const Partition& partition);
 
 }  // namespace ringscope

@@ -83,7 +83,7 @@ struct Problem {
   DType dtype = DType::f32;
   std::optional<double> softmax_scale = std::nullopt;  // default: 1 / sqrt(head_dim)
   MaskSpec mask = {};
-  PartitionKind partition = PartitionKind::contiguous;
+  PartitionSpec partition = {};  // dealt out before it is used, if it is not a fixed one
   int world_size = 1;
   Scheme scheme = Scheme::ring;
   bool backward = false;
@@ -101,12 +101,15 @@ struct Problem {
   // Return the KV buffers that a rank really has: at most world_size, and 0 in an all-gather.
   int used_kv_buffers() const;
   double scale() const;  // softmax_scale, or its default
-  Partition partition_of_sequence() const { return {partition, shape.seqlen, world_size}; }
-  RingProblem ring_problem() const;  // points into this object's mask
   // Return the scheme with its numbers, as set_scheme() reads it.
   std::string scheme_name() const;
   // Return the ranks that exchange heads: 1 in schemes that do not.
   int heads_group() const;
+  Partition partition_of_sequence() const { return partition.of(shape.seqlen, world_size); }
+  // Deal the positions out as the partition says; a searched one waits for its search. Throw
+  // InputError as PartitionSpec::deal_out.
+  void deal_out() { partition.deal_out(mask.for_seqlen(shape.seqlen), world_size); }
+  RingProblem ring_problem() const;  // points into this object's mask and partition
   // two_level. Throw an InputError when nodes don't divide world_size.
   int ranks_a_node() const;
   Index rows(int rank) const { return partition_of_sequence().rows_of(rank).size(); }

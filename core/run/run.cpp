@@ -36,6 +36,8 @@ Recording empty_recording(const Problem& config, std::string_view backend) {
   info.partition = name_of(config.partition);
   info.mask = config.mask.name();
   info.scheme = config.scheme_name();
+  info.mask_slices = config.mask.slice_numbers();
+  info.partition_runs = config.partition.numbers();
   info.dtype = name_of(config.dtype);
   info.shape = config.shape;
   info.kv_buffers = config.used_kv_buffers();

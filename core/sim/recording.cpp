@@ -16,6 +16,8 @@ RunInfo info_of(const Problem& job, std::string_view partition) {
   info.partition = partition;
   info.mask = job.mask.name();
   info.scheme = job.scheme_name();
+  info.mask_slices = job.mask.slice_numbers();
+  info.partition_runs = job.partition.numbers();
   info.dtype = name_of(job.dtype);
   info.shape = job.shape;
   info.world_size = job.world_size;

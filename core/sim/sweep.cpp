@@ -158,14 +158,6 @@ class AxisReader {
 
 bool is_name_character(char c) { return (c >= 'a' && c <= 'z') || c == '-' || c == '_'; }
 
-PartitionKind partition_of(const std::string& text) {
-  try {
-    return parse_partition(text);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("{}, {}", error.what(), kSearched));
-  }
-}
-
 }  // namespace
 
 std::vector<SweptAxis> parse_sweep(std::string_view text) {
@@ -213,7 +205,7 @@ void apply(Setting setting, const SweptValue& value, Scenario& scenario) {
       break;
     case Setting::partition:
       scenario.searched = value.text == kSearched;
-      if (!scenario.searched) job.partition = partition_of(value.text);
+      if (!scenario.searched) job.partition = PartitionSpec::parse(value.text);
       break;
     case Setting::scheme:
       if (value.text == name_of(Scheme::two_level)) {
@@ -300,7 +292,7 @@ std::vector<SweepColumn> all_columns() {
 
 bool same_work(const Scenario& a, const Scenario& b) {
   return a.searched == b.searched && a.job.shape.seqlen == b.job.shape.seqlen &&
-         a.job.world_size == b.job.world_size && a.job.partition == b.job.partition &&
+         a.job.world_size == b.job.world_size && a.job.partition.name() == b.job.partition.name() &&
          a.job.mask.name() == b.job.mask.name();
 }
 
@@ -336,6 +328,7 @@ SweepTable points_of(const Scenario& base, const std::vector<SweptAxis>& axes) {
       apply(axes[i].setting, axes[i].values[at[i]], point.scenario);
     validate(point.scenario.job.shape);
     point.scenario.job.mask.for_seqlen(point.scenario.job.shape.seqlen);
+    if (!point.scenario.searched) point.scenario.job.deal_out();
     check(point.scenario);
     point.why = obstacle(point.scenario);
     table.points.push_back(std::move(point));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/sim/search/owner_stretches.h"
@@ -48,16 +49,42 @@ class GroupCounter {
   Index keys_ = 0;
 };
 
+// Return the keys of the groups that any of `rows` may attend a key of, whatever the mask.
+Index keys_in_groups(const Region& region, Interval rows, Index keys_a_group) {
+  std::vector<Interval> groups;
+  for (Index i = rows.first; i < rows.last; ++i)
+    region.for_allowed_rows(i, [&](Interval keys) {
+      const Interval here{keys.first / keys_a_group, (keys.last - 1) / keys_a_group + 1};
+      if (!groups.empty() && groups.back() == here) return;
+      groups.push_back(here);
+    });
+  std::sort(groups.begin(), groups.end(),
+            [](const Interval& a, const Interval& b) { return a.first < b.first; });
+  Index next = 0, keys = 0;
+  for (const Interval& here : groups) {
+    const Index from = max_of(here.first, next);
+    if (from >= here.last) continue;
+    next = here.last;
+    keys += min_of(next * keys_a_group, region.keys.size()) - from * keys_a_group;
+  }
+  return keys;
+}
+
 }  // namespace
 
 Index computed_pairs(const Region& region, const Granularity& granularity) {
   if (granularity.rows == 1 && granularity.keys == 1) return region.pairs();
   const Index rows = region.queries.size();
-  if (region.tile_class({0, rows}, {0, region.keys.size()}) == TileClass::full)
-    return rows * region.keys.size();
+  const TileClass all = region.tile_class({0, rows}, {0, region.keys.size()});
+  if (all == TileClass::empty) return 0;
+  if (all == TileClass::full) return rows * region.keys.size();
   Index computed = 0;
   for (Index begin = 0; begin < rows; begin += granularity.rows) {
     const Index end = min_of(begin + granularity.rows, rows);
+    if (region.mask.is_in_pieces()) {
+      computed += (end - begin) * keys_in_groups(region, {begin, end}, granularity.keys);
+      continue;
+    }
     GroupCounter groups(region, granularity.keys);
     groups.take(begin, end);
     computed += (end - begin) * groups.keys();
@@ -66,7 +93,10 @@ Index computed_pairs(const Region& region, const Granularity& granularity) {
 }
 
 Work::Work(const Problem& job, Granularity granularity)
-    : mask_spec_(job.mask), partition_(job.partition_of_sequence()), granularity_(granularity) {
+    : mask_spec_(job.mask),
+      partition_spec_(job.partition),
+      partition_(job.partition_of_sequence()),
+      granularity_(granularity) {
   const auto check = [](Index value, const char* name) {
     if (value < 1)
       throw InputError(std::string(name) + " of a tile: " + std::to_string(value) +

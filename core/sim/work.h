@@ -28,7 +28,8 @@ struct WorkAmount {
   double computed = 0;  // at least `pairs`
 };
 
-// Return the pairs that a kernel computes of a region, in O(rows / granularity.rows).
+// Return the pairs that a kernel computes of a region, in O(rows / granularity.rows), and in
+// O(rows) under a mask in pieces.
 Index computed_pairs(const Region& region, const Granularity& granularity);
 
 class Work {
@@ -80,7 +81,8 @@ class Work {
   std::vector<double> pairs_, computed_;  // computed_ is empty when it would be the same
   // What the stretches are counted from.
   MaskSpec mask_spec_;
-  Partition partition_;
+  PartitionSpec partition_spec_;
+  Partition partition_;  // points into partition_spec_, whose tables are shared by all copies
   Granularity granularity_;
 };
 

@@ -111,6 +111,10 @@ class TraceReader {
         return read_inside(TracePlace::failure);
       case Field::args:
         return read_inside(TracePlace::args);
+      case Field::mask_slices:
+        return read_list(field, token, mask_slices_, 0);
+      case Field::partition_runs:
+        return read_list(field, token, partition_runs_, 0);
       case Field::clock_offset_ns:
         return read_list(field, token, clock_offset_ns_, INT64_MIN);
       case Field::clock_error_ns:
@@ -150,6 +154,8 @@ class TraceReader {
     }
     if (head_.has(Field::failure)) info.failure = failure(info.world_size);
     if (head_.has(Field::train_step)) info.training = training();
+    info.mask_slices = mask_slices_;
+    info.partition_runs = partition_runs_;
     info.clock_offset_ns = clock_offset_ns_;
     info.clock_error_ns = clock_error_ns_;
     for (const auto* list : {&clock_offset_ns_, &clock_error_ns_, &dropped_})
@@ -366,6 +372,7 @@ class TraceReader {
   TraceFields head_;
   TraceFields fields_;  // of the event or the story's step at hand
   std::vector<std::int64_t> clock_offset_ns_, clock_error_ns_, dropped_;
+  std::vector<std::int64_t> mask_slices_, partition_runs_;
   std::optional<RunInfo> run_;  // set once the events are known to be those of a recording
   bool has_ring_ = false, has_events_ = false, has_story_ = false;
   std::vector<StoryStep> story_;

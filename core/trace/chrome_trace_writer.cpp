@@ -148,6 +148,8 @@ class TraceWriter {
     member(Field::schema_version, 1);
     member(Field::partition, info.partition);
     member(Field::mask, info.mask);
+    if (!info.mask_slices.empty()) member(Field::mask_slices, info.mask_slices);
+    if (!info.partition_runs.empty()) member(Field::partition_runs, info.partition_runs);
     member(Field::scheme, info.scheme);
     open_object(Field::shape);
     member(Field::batch, info.shape.batch);

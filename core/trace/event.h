@@ -169,6 +169,9 @@ struct RunInfo {
   std::string backend = "cpu";
   std::string partition = "contiguous";
   std::string mask = "full";
+  // Of a ranges mask: its slices (MaskSpec::slice_numbers). Of a partition that is not a fixed one:
+  // its runs (PartitionSpec::numbers). Otherwise empty.
+  std::vector<std::int64_t> mask_slices, partition_runs;
   std::string scheme = "ring";
   std::string dtype = "f32";
   int kv_buffers = 0;  // ring only: how many the blocks rotate through; 0: not given, means two

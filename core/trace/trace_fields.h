@@ -42,6 +42,8 @@ enum class TracePlace : std::uint8_t {
   FIELD(ring, schema_version, "schema_version")   \
   FIELD(ring, partition, "partition")             \
   FIELD(ring, mask, "mask")                       \
+  FIELD(ring, mask_slices, "mask_slices")         \
+  FIELD(ring, partition_runs, "partition_runs")   \
   FIELD(ring, scheme, "scheme")                   \
   FIELD(ring, shape, "shape")                     \
   FIELD(ring, dtype, "dtype")                     \

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/problem/mask.h"
 
 namespace ringscope {
@@ -11,6 +12,10 @@ void validate(const TrainingSettings& settings) {
   validate(settings.adam);
   validate(AttentionShape{settings.batch, settings.shape.num_heads, settings.shape.num_heads_kv,
                           settings.seqlen, settings.shape.head_dim});
+  // A checkpoint keeps the mask as text, and must not name files to be read.
+  if (settings.mask.find("ranges:") != std::string::npos)
+    throw InputError("mask: '" + settings.mask +
+                     "' given; masks without ranges accepted, because a checkpoint keeps its mask");
   MaskSpec::parse(settings.mask).for_seqlen(settings.seqlen);
 }
 

@@ -13,6 +13,11 @@ OwnerStretches::OwnerStretches(const Mask& mask, const Partition& partition)
       change_(is_begin_.size(), 0) {}
 
 const std::vector<OwnerStretch>& OwnerStretches::of(int rank) {
+  if (is_counted_one_by_one()) {
+    for (int owner = 1; owner < partition_.world_size; ++owner) add(owner, 0);
+    count_pairs(rank);
+    return stretches_;
+  }
   // A stretch begins where blocks become shorter.
   if (is_in_chunks()) {
     add_chunk(partition_.seqlen % chunks());
@@ -89,8 +94,9 @@ void OwnerStretches::count_pairs(int rank) {
   std::sort(begins_.begin(), begins_.end());
   for (const int owner : begins_) {
     const auto at = static_cast<std::size_t>(owner);
-    stretches_.push_back(
-        {owner, is_in_chunks() ? pairs_with(owner) : stretches_.back().pairs + change_[at]});
+    stretches_.push_back({owner, is_in_chunks() || is_counted_one_by_one()
+                                     ? pairs_with(owner)
+                                     : stretches_.back().pairs + change_[at]});
     is_begin_[at] = false;
     change_[at] = 0;
   }

@@ -8,6 +8,8 @@
 //   striped              floor(p / N) + [o < p mod N]
 //   fold                 2 floor(p / 2N) + [o < p mod 2N] + [2N-1-o < p mod 2N]
 //
+// Where positions are dealt out by a table, or the mask is in pieces, each owner is a stretch.
+//
 // From owner to owner this changes only at one or two of them. Bounds are constant or move along
 // with their query, piece by piece. Moving on by the stride of the rows changes no remainder, and
 // in chunks a piece crosses few of them.
@@ -44,6 +46,9 @@ class OwnerStretches {
   void count_pairs(int rank);
   Index chunks() const;
   Index chunk_of(Index position) const;
+  bool is_counted_one_by_one() const {
+    return partition_.kind == PartitionKind::dealt || mask_.is_in_pieces();
+  }
   bool is_in_chunks() const {
     return partition_.kind == PartitionKind::contiguous || partition_.kind == PartitionKind::zigzag;
   }

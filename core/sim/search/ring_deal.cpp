@@ -5,7 +5,11 @@
 namespace ringscope {
 
 Chunks::Chunks(const Mask& mask, Index rows, Granularity granularity)
-    : mask_(mask), rows_(rows), granularity_(granularity) {
+    : mask_(mask),
+      rows_(rows),
+      granularity_(granularity),
+      count_(static_cast<int>(ceil_div(mask.seqlen, rows))) {
+  if (mask.is_in_pieces()) return;
   for (Index first = 0; first < mask.seqlen; first += rows) {
     first_.push_back(mask.allowed_keys(first));
     last_.push_back(mask.allowed_keys(min_of(first + rows, mask.seqlen) - 1));
@@ -14,6 +18,7 @@ Chunks::Chunks(const Mask& mask, Index rows, Granularity granularity)
 
 // The ends of the rows' intervals never decrease from row to row.
 Chunks::Allowed Chunks::allowed(int queries, int keys) const {
+  if (mask_.is_in_pieces()) return Allowed::some;
   const Interval k = positions(keys);
   const Interval &first = first_[queries], &last = last_[queries];
   if (last.last <= k.first || k.last <= first.first) return Allowed::none;

@@ -22,7 +22,7 @@ class Chunks {
   // chunk may be shorter. What `mask` points to must outlive this.
   Chunks(const Mask& mask, Index rows, Granularity granularity);
 
-  int count() const { return static_cast<int>(first_.size()); }
+  int count() const { return count_; }
   Index rows() const { return rows_; }
   Interval positions(int chunk) const {
     return {chunk * rows_, min_of((chunk + 1) * rows_, mask_.seqlen)};
@@ -43,7 +43,9 @@ class Chunks {
   Mask mask_;
   Index rows_;
   Granularity granularity_;
-  std::vector<Interval> first_, last_;  // keys of a chunk's first row and of its last
+  int count_;
+  // Keys of a chunk's first row and of its last; empty under a mask in pieces.
+  std::vector<Interval> first_, last_;
 };
 
 // ---

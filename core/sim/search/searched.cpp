@@ -254,6 +254,14 @@ std::vector<Interval> SearchedPartition::positions_of(int rank) const {
   return positions;
 }
 
+std::shared_ptr<const Assignment> SearchedPartition::assignment(int world_size) const {
+  std::vector<DealtRun> runs;
+  for (std::size_t chunk = 0; chunk < rank_of_chunk.size(); ++chunk)
+    runs.push_back({rank_of_chunk[chunk],
+                    min_of(chunk_rows, seqlen - static_cast<Index>(chunk) * chunk_rows)});
+  return std::make_shared<const Assignment>(runs, world_size);
+}
+
 SearchedPartition search_partition(const SearchRequest& request) {
   const Problem& job = request.job;
   const int n = job.world_size;

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -57,6 +58,8 @@ struct SearchedPartition {
 
   // Return the positions that `rank` holds, ascending, with neighbouring chunks joined.
   std::vector<Interval> positions_of(int rank) const;
+  // Return the same for all `world_size` ranks, as runs take it.
+  std::shared_ptr<const Assignment> assignment(int world_size) const;
 };
 
 // Search a partition. Throw InputError for a mask that does not fit, more than kMostSearchedRanks

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -332,6 +333,51 @@ TEST(Npy, FileErrorsNameThePath) {
   expect_error(file.path(), "too long");
   file.write(image(dict_of("'<i4'", "(1, 1, 2, 1)"), 8));
   expect_error(file.path(), "dtype '<i4'");
+}
+
+TEST(NpyIntegers, OfAllWidths) {
+  const std::vector<Index> expected = {0, 1, 7};
+  const auto read = [](const std::string& descr, const std::string& values) {
+    return parse_npy_integers(image(dict_of(descr, "(3,)")) + values);
+  };
+  EXPECT_EQ(read("'|i1'", bytes_of_values<std::int8_t>({0, 1, 7})), expected);
+  EXPECT_EQ(read("'|u1'", bytes_of_values<std::uint8_t>({0, 1, 7})), expected);
+  EXPECT_EQ(read("'<i2'", bytes_of_values<std::int16_t>({0, 1, 7})), expected);
+  EXPECT_EQ(read("'<u2'", bytes_of_values<std::uint16_t>({0, 1, 7})), expected);
+  EXPECT_EQ(read("'<i4'", bytes_of_values<std::int32_t>({0, 1, 7})), expected);
+  EXPECT_EQ(read("'=u4'", bytes_of_values<std::uint32_t>({0, 1, 7})), expected);
+  EXPECT_EQ(read("'<i8'", bytes_of_values<std::int64_t>({0, 1, 7})), expected);
+  EXPECT_EQ(read("'<u8'", bytes_of_values<std::uint64_t>({0, 1, 7})), expected);
+  EXPECT_EQ(read("'|i1'", bytes_of_values<std::int8_t>({-1, -128, 127})),
+            (std::vector<Index>{-1, -128, 127}));
+}
+
+TEST(NpyIntegers, RefusesEverythingElse) {
+  const std::string data = bytes_of_values<std::int64_t>({0, 1, 7});
+  const std::pair<std::string, const char*> cases[] = {
+      {"", "not a .npy file"},
+      {image(dict_of("'<f8'", "(3,)")) + data, "dtype '<f8' given; integers such as"},
+      {image(dict_of("'>i8'", "(3,)")) + data, "dtype '>i8' (big-endian) given"},
+      {image(dict_of("'|b1'", "(24,)")) + data, "dtype '|b1' given"},
+      {image(dict_of("'|i8'", "(3,)")) + data, "dtype '|i8' given"},
+      {image(dict_of("'<i3'", "(8,)")) + data, "dtype '<i3' given"},
+      {image(dict_of("'<i88'", "(3,)")) + data, "dtype '<i88' given"},
+      {image(dict_of("''", "(3,)")) + data, "dtype '' given"},
+      {image(dict_of("'<i8'", "(1, 3)")) + data, "2 dimensions (1, 3) given; 1 accepted: [seqlen]"},
+      {image(dict_of("'<i8'", "()")) + data, "0 dimensions () given"},
+      {image(dict_of("'<i8'", "(0,)")), "shape (0,) given"},
+      {image(dict_of("'<i8'", "(-3,)")) + data, "shape (-3,) given"},
+      {image(dict_of("'<i8'", "(4,)")) + data, "24 bytes of values found; 4 integers of 8 bytes"},
+      {image(dict_of("'<i8'", "(2,)")) + data, "24 bytes of values found; 2 integers of 8 bytes"},
+      {image(dict_of("'<i8'", "(3,)")) + data.substr(1), "23 bytes of values found; 3 integers"},
+      {image(dict_of("'<i8'", "(2305843009213693955,)")) + data, "24 bytes of values found"},
+      {image(dict_of("'<i8'", "(3,)", "True")) + data, "Fortran order given"},
+      {image(dict_of("'<u8'", "(1,)")) + std::string(8, '\xff'),
+       "value 18446744073709551615 given at 0; integers below 2^63"},
+  };
+  for (const auto& [text, wrong] : cases)
+    expect_contains(
+        input_error_of([&, bytes = std::string_view(text)] { parse_npy_integers(bytes); }), wrong);
 }
 
 }  // namespace

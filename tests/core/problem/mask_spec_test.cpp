@@ -2,9 +2,14 @@
 #include "core/problem/mask.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <fstream>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "tests/core/base/thrown.h"
@@ -50,6 +55,8 @@ TEST(MaskSpec, NameIsCanonicalAndReadsBack) {
       {"prefix:0", "prefix:0"},
       {"documents:100,28+causal", "causal+documents:100,28"},
       {"documents:1+window:2+prefix:3+causal+full", "causal+prefix:3+window:2+documents:1"},
+      {"sink:3+documents:9+window:2", "window:2+sink:3+documents:9"},
+      {"sink:0+window:2", "window:2+sink:0"},
   };
   for (const auto& [given, canonical] : cases) {
     EXPECT_EQ(MaskSpec::parse(given).name(), canonical);
@@ -87,6 +94,15 @@ TEST(MaskSpec, RefusesWhatItDoesNotKnow) {
       "prefix",
       "prefix:-1",
       "prefix:x",
+      "sink",
+      "sink:",
+      "sink:2",
+      "causal+sink:2",
+      "window:3+sink:-1",
+      "window:3+sink:x",
+      "window:3+sink:9223372036854775808",
+      "ranges",
+      "ranges:",
       "documents",
       "documents:",
       "documents:,",
@@ -109,6 +125,52 @@ TEST(MaskSpec, RefusesDocumentsThatDoNotSumUp) {
   const MaskSpec spec = MaskSpec::parse("causal+documents:100,28");
   EXPECT_NO_THROW(spec.for_seqlen(128));
   for (const Index seqlen : {1, 100, 127, 129}) EXPECT_THROW(spec.for_seqlen(seqlen), InputError);
+}
+
+// A file of slices, and what is wrong with it.
+TEST(MaskSpec, SlicesOfAFile) {
+  const std::string accepted = "; accepted: q0 q1 k0 k1 full|causal|inverse";
+  const std::pair<const char*, std::string> cases[] = {
+      {"0 4 0 4 causal\n4 9 0 9 full # the rest\n\n", ""},
+      {"0 4 0 4 full\n0 4 4 8 inverse", ""},
+      {"", ": no slice found"},
+      {"# nothing\n", ": no slice found"},
+      {"0 4 0 4", ", line 1: '0 4 0 4' given" + accepted},
+      {"\n0 4 0 4 half", ", line 2: '0 4 0 4 half' given" + accepted},
+      {"0 4 0 4 full 5", ", line 1: '0 4 0 4 full 5' given" + accepted},
+      {"0 4 4 4 full", ", line 1: '0 4 4 4 full' given" + accepted},
+      {"4 0 0 4 full", ", line 1: '4 0 0 4 full' given" + accepted},
+      {"-1 4 0 4 full", ", line 1: '-1 4 0 4 full' given" + accepted},
+      {"0 9223372036854775808 0 4 full", ", line 1: '0 9223372036854775808 0 4 full' given"},
+      {"0 4 0 4.5 full", ", line 1: '0 4 0 4.5 full' given" + accepted},
+      {"0 4 0 4 full\xff", ", line 1: '0 4 0 4 full?' given" + accepted},
+      {"0 4 0 4 full\n3 5 3 5 full", ", lines 1 and 2: slices that overlap given"},
+      {"0 9 5 6 full\n1 2 0 2 full\n1 2 2 9 full", ", lines 1 and 3: slices that overlap given"},
+      {"0 9 0 9 causal\n4 5 4 5 causal", ", lines 1 and 2: slices that overlap given"},
+  };
+  const std::string path = testing::TempDir() + "ringscope_slices_" + std::to_string(::getpid());
+  for (const auto& [text, wrong] : cases) {
+    SCOPED_TRACE(text);
+    std::ofstream(path) << text;
+    const std::string found = input_error_of([&] { MaskSpec::parse("causal+ranges:" + path); });
+    EXPECT_EQ(found.substr(0, wrong.empty() ? std::string::npos : (path + wrong).size()),
+              wrong.empty() ? "" : path + wrong);
+  }
+  std::ofstream(path) << "0 4 0 9223372036854775807 causal";
+  const MaskSpec outside = MaskSpec::parse("ranges:" + path);
+  EXPECT_EQ(input_error_of([&] { outside.for_seqlen(9); }),
+            "slice '0 4 0 9223372036854775807 causal' given; accepted: slices within seqlen (9)");
+  std::remove(path.c_str());
+  EXPECT_NE(input_error_of([&] { MaskSpec::parse("ranges:" + path); }), "");
+  // A recording brings its slices along, and names no file that is opened.
+  const MaskSpec recorded = MaskSpec::recorded("ranges:" + path, {0, 2, 0, 3, 2});
+  EXPECT_EQ(recorded.name(), "ranges:" + path);
+  EXPECT_FALSE(recorded.for_seqlen(3).allows(1, 0));
+  EXPECT_TRUE(recorded.for_seqlen(3).allows(1, 1));
+  const std::vector<Index> impossible[] = {
+      {}, {0, 2, 0, 3}, {0, 2, 0, 3, 3}, {0, 2, 0, 3, -1}, {2, 2, 0, 3, 0}, {-1, 2, 0, 3, 0}};
+  for (const std::vector<Index>& numbers : impossible)
+    EXPECT_THROW(MaskSpec::recorded("ranges:x", numbers), InputError);
 }
 
 }  // namespace

@@ -5,8 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
+#include <string>
 #include <vector>
+
+#include "core/base/error.h"
 
 namespace ringscope {
 namespace {
@@ -32,6 +36,8 @@ Index defined_rank(PartitionKind kind, Index position, Index seqlen, Index n) {
     }
     case PartitionKind::fold:
       return position / n % 2 == 0 ? position % n : n - 1 - position % n;
+    case PartitionKind::dealt:
+      break;  // pieces_test.cpp
   }
   return -1;
 }
@@ -146,6 +152,53 @@ static_assert(Partition{PartitionKind::zigzag, 16, 4}.rows_of(0).rows_below(15) 
 static_assert(Partition{PartitionKind::fold, 16, 4}.rows_of(3).global_position(1) == 4);
 static_assert(Partition{PartitionKind::fold, 3, 8}.rows_of(7).size() == 0);
 static_assert(Partition{PartitionKind::zigzag, 10, 4}.max_rows() == 3);
+
+// Each document by itself is dealt out as the partition deals a sequence of its length.
+TEST(PartitionSpec, DocumentsAreDealtOutOneByOne) {
+  const std::vector<Index> lengths = {5, 1, 12, 30, 2};
+  const MaskSpec spec = MaskSpec::parse("causal+documents:5,1,12,30,2");
+  const Mask mask = spec.for_seqlen(50);
+  for (const PartitionKind kind : {PartitionKind::contiguous, PartitionKind::zigzag})
+    for (int n = 1; n <= 6; ++n) {
+      PartitionSpec partition = PartitionSpec::parse("documents:" + std::string(name_of(kind)));
+      partition.deal_out(mask, n);
+      const Partition dealt = partition.of(50, n);
+      for (int rank = 0; rank < n; ++rank) {
+        std::vector<Index> expected;
+        Index begin = 0;
+        for (const Index length : lengths) {
+          for (Index p = 0; p < length; ++p)
+            if (defined_rank(kind, p, length, n) == rank) expected.push_back(begin + p);
+          begin += length;
+        }
+        EXPECT_EQ(positions_of(dealt.rows_of(rank)), expected) << n << " ranks, rank " << rank;
+      }
+    }
+}
+
+TEST(PartitionSpec, RecordedNumbersGiveTheSamePositions) {
+  const std::vector<Index> numbers = {2, 3, 0, 1, 2, 4};
+  PartitionSpec spec = PartitionSpec::recorded("file:any", numbers, 8, 3);
+  EXPECT_EQ(spec.numbers(), numbers);
+  EXPECT_EQ(spec.name(), "file:any");
+  EXPECT_EQ(positions_of(spec.of(8, 3).rows_of(2)), (std::vector<Index>{0, 1, 2, 4, 5, 6, 7}));
+  EXPECT_EQ(spec.of(8, 3).rows_of(1).size(), 0);
+  EXPECT_THROW(static_cast<void>(spec.of(9, 3)), InputError);
+  EXPECT_THROW(static_cast<void>(spec.of(8, 4)), InputError);
+}
+
+TEST(PartitionSpec, RefusesRecordedNumbersThatAreNoAssignment) {
+  const std::vector<Index> cases[] = {
+      {0},          {0, 7},         {0, 9},
+      {3, 8},       {-1, 8},        {0, 4, 1, 5},
+      {0, 8, 1, 0}, {0, 8, 1},      {0, 4, 1, -4, 0, 8},
+      {0, 4, 1},    {0, INT64_MAX}, {0, 4, 1, INT64_MAX},
+  };
+  for (const std::vector<Index>& numbers : cases)
+    EXPECT_THROW(PartitionSpec::recorded("file:any", numbers, 8, 3), InputError)
+        << testing::PrintToString(numbers);
+  EXPECT_THROW(PartitionSpec::recorded("file:any", {}, 8, 3), InputError);
+}
 
 }  // namespace
 }  // namespace ringscope

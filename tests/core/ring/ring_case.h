@@ -71,7 +71,8 @@ struct RingReference {
     return 1e-6 * std::max(1.0, max_abs_error(expected, std::vector<double>(expected.size(), 0.0)));
   }
 
-  Problem config(PartitionKind partition, int world_size, Scheme scheme = Scheme::ring) const {
+  Problem config(const PartitionSpec& partition, int world_size,
+                 Scheme scheme = Scheme::ring) const {
     return {.shape = shape,
             .dtype = dtype,
             .softmax_scale = scale,

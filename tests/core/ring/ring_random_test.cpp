@@ -2,10 +2,16 @@
 // it.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <random>
+#include <string>
+#include <vector>
 
+#include "core/base/files.h"
 #include "tests/core/ring/ring_case.h"
 
 namespace ringscope {
@@ -30,7 +36,11 @@ class Draw {
     std::vector<std::string> parts;
     if (chance(0.5)) parts.push_back("causal");
     if (chance(0.25)) parts.push_back("prefix:" + std::to_string(between(0, seqlen + 2)));
-    if (chance(0.3)) parts.push_back("window:" + std::to_string(size(seqlen + 2)));
+    if (chance(0.3)) {
+      parts.push_back("window:" + std::to_string(size(seqlen + 2)));
+      if (chance(0.5)) parts.push_back("sink:" + std::to_string(size(seqlen)));
+    }
+    if (chance(0.2)) parts.push_back("ranges:" + slices(seqlen));
     if (chance(0.3)) {
       std::string lengths;
       for (Index left = seqlen; left > 0;) {
@@ -46,7 +56,49 @@ class Draw {
     return text;
   }
 
+  // Write a file of slices that don't overlap. Return its path.
+  std::string slices(Index seqlen) {
+    const std::string path = file_name("slices");
+    std::ofstream file(path);
+    for (Index q0 = 0, band = 0; q0 < seqlen; q0 += band) {
+      band = size(seqlen - q0);
+      for (Index k0 = between(0, seqlen / 2), width = 0; k0 < seqlen; k0 += width + between(0, 3)) {
+        width = size(seqlen - k0);
+        const char* const kinds[] = {"full", "causal", "inverse"};
+        file << q0 << ' ' << q0 + band << ' ' << k0 << ' ' << k0 + width << ' ' << one_of(kinds)
+             << '\n';
+      }
+    }
+    return path;
+  }
+
+  // Any partition of a sequence with this mask; of a file, too.
+  PartitionSpec partition(const MaskSpec& mask, Index seqlen, int world_size) {
+    PartitionSpec drawn = one_of(kAllPartitions);
+    if (mask.for_seqlen(seqlen).num_documents > 0 && chance(0.5)) {
+      drawn = PartitionSpec::parse(chance(0.5) ? "documents:zigzag" : "documents:contiguous");
+    } else if (chance(0.4)) {
+      std::vector<DealtRun> runs;
+      const Index longest = size(seqlen);
+      for (Index left = seqlen; left > 0; left -= runs.back().count)
+        runs.push_back({static_cast<int>(between(0, world_size - 1)), min_of(left, size(longest))});
+      const Assignment assignment(runs, world_size);
+      const std::string path = file_name("ranks") + ".npy";
+      AtomicFile file(path);
+      write_partition(file, {PartitionKind::dealt, seqlen, world_size, &assignment});
+      file.commit();
+      drawn = PartitionSpec::parse("file:" + path);
+    }
+    drawn.deal_out(mask.for_seqlen(seqlen), world_size);
+    return drawn;
+  }
+
  private:
+  // Files stay, because a failure prints a command that reads them; the next case replaces them.
+  static std::string file_name(const std::string& what) {
+    return testing::TempDir() + "ringscope_" + what + "_" + std::to_string(::getpid());
+  }
+
   std::mt19937_64 engine_;
 };
 
@@ -65,8 +117,10 @@ TEST(RingRandom, AgreesWithTheOracle) {
         default_softmax_scale(shape.head_dim) * static_cast<float>(draw.between(1, 12)) / 4.0f;
     const RingReference reference(shape, draw.one_of(kAllDTypes), draw.mask(seqlen), scale,
                                   static_cast<std::uint64_t>(draw.between(0, 1 << 30)));
-    Problem config = reference.config(draw.one_of(kAllPartitions), static_cast<int>(draw.size(20)),
-                                      draw.one_of(kRunSchemes));
+    const int world_size = static_cast<int>(draw.size(20));
+    Problem config =
+        reference.config(draw.partition(MaskSpec::parse(reference.mask), seqlen, world_size),
+                         world_size, draw.one_of(kRunSchemes));
     config.kv_buffers = static_cast<int>(1 + draw.size(5));
     reference.check(config);
     if (HasFailure()) FAIL() << "case " << n << " of RINGSCOPE_TEST_SEED=" << seed;

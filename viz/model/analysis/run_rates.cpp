@@ -57,8 +57,12 @@ Problem job_of(const RunInfo& run) {
   job.shape = run.shape;
   validate(job.shape);
   job.dtype = parse_dtype(run.dtype);
-  job.mask = MaskSpec::parse(run.mask);
+  job.mask = MaskSpec::recorded(run.mask, {});
   static_cast<void>(job.mask.for_seqlen(run.shape.seqlen));  // throws if it does not fit
+  if (!run.partition_runs.empty())
+    throw InputError(fmt::format("partition '{}' is not one of the fixed ones", run.partition));
+  if (!run.mask_slices.empty())
+    throw InputError(fmt::format("mask '{}' has slices of its own", run.mask));
   job.partition = parse_partition(run.partition);
   job.world_size = run.world_size;
   job.kv_buffers = std::max(run.kv_buffers, 2);

@@ -45,6 +45,8 @@ RunInfo info_of(const Scenario& scenario) {
   info.backend = "sim";
   info.partition = name_of(job.partition);
   info.mask = job.mask.name();
+  info.mask_slices = job.mask.slice_numbers();
+  info.partition_runs = job.partition.numbers();
   info.scheme = name_of(job.scheme);
   info.dtype = name_of(job.dtype);
   info.shape = job.shape;

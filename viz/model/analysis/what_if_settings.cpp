@@ -74,7 +74,7 @@ void read(WhatIfSettings& settings, int ranks, std::string_view name, std::strin
   } else if (name == "partition") {
     settings.partition = parse_partition(value);
   } else if (name == "mask") {
-    settings.mask = MaskSpec::parse(value).name();
+    settings.mask = MaskSpec::recorded(value, {}).name();  // opens no file
   } else if (name == "scheme") {
     read_scheme(settings, value);
   } else if (name == "kv-buffers") {
@@ -183,7 +183,7 @@ Scenario scenario_of(const RunRates& rates, const WhatIfSettings& settings) {
   Problem& job = scenario.job;
   job.world_size = settings.world_size;
   job.partition = settings.partition;
-  job.mask = MaskSpec::parse(settings.mask);
+  job.mask = MaskSpec::recorded(settings.mask, {});
   job.kv_buffers = settings.kv_buffers;
   job.scheme = settings.way == Way::allgather ? Scheme::allgather
                : settings.way == Way::ulysses ? Scheme::ulysses

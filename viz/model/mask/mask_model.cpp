@@ -40,12 +40,13 @@ std::optional<MaskModel> mask_model(const Trace& trace) {
   if (!trace.is_ring()) return std::nullopt;
   try {
     MaskModel model;
-    model.spec = MaskSpec::parse(trace.run->mask);
-    model.partition = {parse_partition(trace.run->partition), trace.run->shape.seqlen,
-                       trace.run->world_size};
-    if (model.partition.seqlen < 1 || model.partition.seqlen > kMaxSeqlen ||
-        model.partition.world_size < 1)
+    const RunInfo& run = *trace.run;
+    if (run.shape.seqlen < 1 || run.shape.seqlen > kMaxSeqlen || run.world_size < 1)
       return std::nullopt;
+    model.spec = MaskSpec::recorded(run.mask, run.mask_slices);
+    model.partition_spec = PartitionSpec::recorded(run.partition, run.partition_runs,
+                                                   run.shape.seqlen, run.world_size);
+    model.partition = model.partition_spec.of(run.shape.seqlen, run.world_size);
     static_cast<void>(model.mask());  // throws if documents don't sum up to seqlen
     return model;
   } catch (const InputError&) {

@@ -18,7 +18,8 @@ namespace ringscope::viz {
 // they mean nothing here, as in a foreign trace or a version with other masks or partitions.
 struct MaskModel {
   MaskSpec spec;
-  Partition partition;
+  PartitionSpec partition_spec;
+  Partition partition;  // points into partition_spec, whose table all copies share
 
   Mask mask() const { return spec.for_seqlen(partition.seqlen); }
   Region region(const Mask& m, int rank, int owner) const {

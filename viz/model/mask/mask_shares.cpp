@@ -28,6 +28,11 @@ PictureSide::PictureSide(const Partition& partition, MaskOrder order, int pixels
       Index until = std::min(end, block + block_size);
       // Don't cross from one chunk of a zigzag rank to the other, because they lie far apart.
       const LocalRows held = partition.rows_of(rank);
+      if (held.is_dealt()) {
+        parts_.push_back({pixel, rank, begin - block, until - block});
+        begin = until;
+        continue;
+      }
       const Index second_chunk = block + held.runs[0].count;
       if (order == MaskOrder::local && !held.alternating && begin < second_chunk)
         until = std::min(until, second_chunk);
@@ -83,6 +88,7 @@ std::pair<int, int> PictureSide::block(int rank) const {
 
 PairSums::PairSums(const Mask& mask) : mask_(mask), everything_{0, 1, mask.seqlen} {
   sums_.push_back(0);
+  if (mask.is_in_pieces()) return;
   for (Index d = 0; d < mask.num_documents; ++d)
     sums_.push_back(sums_.back() + in_document(d, {0, mask.seqlen}, {0, mask.seqlen}));
 }
@@ -146,6 +152,13 @@ void MaskShares::line(int y, std::vector<double>& shares) const {
 
 void MaskShares::add_pairs(const PictureSide::Part& queries, const Region& region,
                            std::size_t first, std::size_t last, std::vector<double>& pairs) const {
+  if (mask_.is_in_pieces()) {
+    for (std::size_t k = first; k < last; ++k) {
+      const PictureSide::Part& part = keys_.parts()[k];
+      pairs[static_cast<std::size_t>(part.pixel)] += counted(queries, part, region);
+    }
+    return;
+  }
   const Interval top = region.allowed_rows(queries.begin);
   const Interval bottom = region.allowed_rows(queries.end - 1);
   const auto height = static_cast<double>(queries.end - queries.begin);
@@ -164,6 +177,8 @@ void MaskShares::add_pairs(const PictureSide::Part& queries, const Region& regio
 
 double MaskShares::counted(const PictureSide::Part& queries, const PictureSide::Part& keys,
                            const Region& region) const {
+  if (mask_.is_in_pieces() || region.queries.is_dealt())
+    return static_cast<double>(region.pairs({queries.begin, queries.end}, {keys.begin, keys.end}));
   if (group_ == 0) {
     // A part's rows are neighbours in the sequence, too.
     const auto positions = [](const LocalRows& rows, const PictureSide::Part& part) {

@@ -1,7 +1,8 @@
 // Computes each pixel's share of allowed query-key pairs for a picture of the whole matrix, for any
 // seqlen. It is exact, or as exact as colours show where striped or fold put hundreds of rows in a
 // pixel. Along a line of pixels the share is 0, changes, is 1, changes, and is 0 again, because a
-// query's allowed keys are one interval; only pixels where it changes need counting.
+// query's allowed keys are one interval; only pixels where it changes need counting. Under a mask
+// in pieces every pixel is counted.
 #pragma once
 
 #include <utility>

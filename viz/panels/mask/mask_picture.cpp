@@ -45,6 +45,7 @@ namespace {
 struct PaintKey {
   std::string mask;
   PartitionKind partition = PartitionKind::contiguous;
+  const Assignment* assignment = nullptr;
   Index seqlen = 0;
   int world_size = 0, width = 0, height = 0, only_rank = -1;
   MaskOrder order = MaskOrder::global;
@@ -81,8 +82,9 @@ void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, 
     return std::clamp(static_cast<int>(std::lround(length * of_scale)), 1, kMaxSide);
   };
   const Partition& partition = document.mask->partition;
-  PaintKey key{document.mask->spec.name(),
+  PaintKey key{document.mask->spec.identity(),
                partition.kind,
+               partition.assignment,
                partition.seqlen,
                partition.world_size,
                pixels(box.width(), scale.x),
@@ -112,6 +114,9 @@ double local_begin(const MaskModel& model, int rank) {
          static_cast<double>(std::max<Index>(model.partition.seqlen, 1));
 }
 
+// More outlines than that would hide what they outline.
+constexpr Index kMostRuns = 64;
+
 std::vector<Box> region_boxes(const MaskModel& model, MaskOrder order, const Box& picture, int rank,
                               int owner) {
   // Return the parts of the axis that `who` has, as shares of its length.
@@ -123,16 +128,16 @@ std::vector<Box> region_boxes(const MaskModel& model, MaskOrder order, const Box
     }
     const auto all = static_cast<double>(std::max<Index>(model.partition.seqlen, 1));
     const LocalRows rows = model.partition.rows_of(who);
-    for (const Run& run : rows.runs) {
-      if (run.count == 0) continue;
-      if (run.stride != 1) return std::vector<std::pair<double, double>>();
+    if (rows.stride() != 1 || rows.num_runs(0, rows.size()) > kMostRuns) return found;
+    rows.for_runs(0, rows.size(), [&](const Run& run) {
+      if (run.count == 0) return;
       const auto begin = static_cast<double>(run.first),
                  end = begin + static_cast<double>(run.count);
       if (!found.empty() && found.back().second == begin / all)
         found.back().second = end / all;
       else
         found.emplace_back(begin / all, end / all);
-    }
+    });
     return found;
   };
   std::vector<Box> boxes;
