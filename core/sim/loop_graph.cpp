@@ -322,8 +322,10 @@ class PassBooks {
       account_.waited(task.rank, task.step, task.owner, task.payload,
                       {idle_since[rank], span.begin}, awaited_by(task));
       if (task.kind == Kind::attend) {
-        const double pairs = account_.computation(task.rank, task.step, task.owner).pairs;
-        account_.computed(task.rank, task.step, task.owner, span.begin, {pairs, span.seconds()});
+        const Computation alone = account_.computation(task.rank, task.step, task.owner);
+        const double pairs = alone.pairs;
+        account_.computed(task.rank, task.step, task.owner, span.begin,
+                          {pairs, span.seconds(), alone.seconds});
         computing[rank].push_back(span);
         all_pairs += pairs;
         double& most = most_pairs[static_cast<std::size_t>(task.step)];
