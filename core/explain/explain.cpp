@@ -9,56 +9,12 @@
 #include <optional>
 #include <utility>
 
-#include "core/explain/run_times.h"
+#include "core/explain/fitted_run.h"
 
 namespace ringscope {
 namespace {
 
-constexpr double kLeastSlowness = 1.03;  // of a rank or link that is called slow, simulated
-constexpr double kLeastSlownessOfReal = 1.2;
-constexpr double kAlike = 1.25;        // ranks or links so near to each other are one group
-constexpr double kBeyondChance = 5;    // standard errors
-constexpr double kOwnCore = 0.9;       // least processor time of a computation with its own core
-constexpr double kBusyCores = 0.75;    // least use of cores that are said to be shared
-constexpr int kMostSharedRanks = 512;  // the simulator's limit
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-// Return the value below which `share` of the values lie. The values are put in another order.
-double quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  const auto at = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), values.begin() + at, values.end());
-  return values[static_cast<std::size_t>(at)];
-}
-double median(const std::vector<double>& values) {
-  if (values.size() % 2 == 1 || values.empty()) return quantile(values, 0.5);
-  std::vector<double> sorted = values;
-  std::sort(sorted.begin(), sorted.end());
-  return (sorted[sorted.size() / 2 - 1] + sorted[sorted.size() / 2]) / 2;
-}
-double low_median(const std::vector<double>& values) { return quantile(values, 0.5); }
-
-// Return the least that a time takes which chance only lengthens, from draws of it. The least of n
-// exponential draws is 1/n of their mean too large.
-double least_of(const std::vector<double>& values) {
-  const double least = quantile(values, 0);
-  if (values.size() < 2) return least;
-  const double bias =
-      (median(values) - least) / (std::log(2.0) * static_cast<double>(values.size()));
-  return std::max(0.0, least - bias);
-}
-
-// Return the standard error of a median of `count` values that scatter like `values`.
-double scatter_of(const std::vector<std::vector<double>>& groups) {
-  std::vector<double> off;
-  for (const auto& group : groups) {
-    const double middle = median(group);
-    // A group of two says less than half about its scatter.
-    const double scale = group.size() > 2 ? 1.0 : 2.0;
-    for (const double value : group) off.push_back(scale * std::abs(value - middle));
-  }
-  return 1.4826 * 1.25 * quantile(off, 0.5);
-}
+constexpr double kAlike = 1.25;  // ranks or links so near to each other are one group
 
 std::string times_of(double factor) { return fmt::format("{:.2f} times", factor); }
 
@@ -66,10 +22,9 @@ std::string ms_of(double seconds) { return fmt::format("{:.3g} ms", 1e3 * second
 
 // ---
 
-class Explainer {
+class Explainer : private FittedRun {
  public:
-  explicit Explainer(const Recording& recording)
-      : recording_(recording), times_(recording), n_(times_.ranks()), replay_(times_) {}
+  explicit Explainer(const Recording& recording) : FittedRun(recording), replay_(times_) {}
 
   Explanation explain() {
     Explanation result;
@@ -78,10 +33,6 @@ class Explainer {
       result.findings.push_back(fault());
       return result;
     }
-    find_sharing();
-    take_base();
-    fit_computing();
-    fit_hops();
     wall_ = replay_.wall_s(base_);
     fit_ = wall_ > 0 ? std::clamp(1 - std::abs(wall_ - times_.wall_s()) / times_.wall_s(), 0.3, 1.0)
                      : 0.3;
@@ -108,326 +59,11 @@ class Explainer {
   }
 
  private:
-  using Steps = std::vector<double>;
-
-  std::size_t at(int row, int column) const {
-    return static_cast<std::size_t>(row) * static_cast<std::size_t>(n_) +
-           static_cast<std::size_t>(column);
-  }
-  // Call f(pass, index, step) for all computations, recorded or not.
-  template <class F>
-  void for_steps(F&& f) const {
-    for (const Pass pass : kAllPasses)
-      for (std::size_t i = 0; i < times_.steps(pass).size(); ++i) f(pass, i, times_.steps(pass)[i]);
-  }
-  template <class F>
-  void for_hops(F&& f) const {
-    for (const Pass pass : kAllPasses)
-      for (const Payload payload : kAllPayloads)
-        for (const Way way : {Way::ring, Way::between_nodes})
-          if (!times_.hops(pass, payload, way).empty())
-            f(pass, payload, way, times_.hops(pass, payload, way));
-  }
-  int rank_of(std::size_t index) const { return static_cast<int>(index) / n_; }
-  static std::size_t of(Pass pass) { return static_cast<std::size_t>(pass); }
-
-  double& base_step(ReplayTimes& times, Pass pass, std::size_t i) {
-    return times.steps[of(pass)][i];
-  }
-  std::vector<double>& hops_of(ReplayTimes& times, Pass pass, Payload payload, Way way) const {
-    return times.hops[of(pass)][static_cast<std::size_t>(payload)][static_cast<std::size_t>(way)];
-  }
-
   // Add a finding if the run takes less time with `without`.
   void add(Diagnosis finding, const ReplayTimes& without, double noise_share) {
     finding.saved_s = std::max(0.0, wall_ - replay_.wall_s(without));
     finding.confidence = fit_ * std::clamp(1 - noise_share, 0.2, 1.0);
     findings_.push_back(std::move(finding));
-  }
-
-  // ---
-  // What the machine does when nothing is wrong.
-
-  // Find out whether ranks shared cores: computations then have less processor time than wall time,
-  // and all cores are busy while more ranks than cores compute. A rank that sleeps leaves them idle.
-  void find_sharing() {
-    double spent = 0, lasted = 0;
-    std::vector<std::pair<std::int64_t, int>> changes;
-    for (const auto& events : recording_.events)
-      for (const TraceEvent& e : events) {
-        if (e.lane != Lane::compute || e.end_ns <= e.begin_ns || e.pairs <= 0) continue;
-        spent += 1e-9 * static_cast<double>(e.cpu_ns);
-        lasted += 1e-9 * static_cast<double>(e.end_ns - e.begin_ns);
-        changes.emplace_back(e.begin_ns, 1);
-        changes.emplace_back(e.end_ns, -1);
-      }
-    if (!(spent > 0) || spent >= kOwnCore * lasted) return;
-    std::sort(changes.begin(), changes.end());
-    std::vector<double> at_once(static_cast<std::size_t>(n_) + 1);
-    int busy = 0;
-    for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
-      busy = std::clamp(busy + changes[i].second, 0, n_);
-      at_once[static_cast<std::size_t>(busy)] +=
-          1e-9 * static_cast<double>(changes[i + 1].first - changes[i].first);
-    }
-    const auto capacity = [&](int cores) {
-      double sum = 0;
-      for (int k = 1; k <= n_; ++k)
-        sum += at_once[static_cast<std::size_t>(k)] * std::min(k, cores);
-      return sum;
-    };
-    int cores = times_.info().machine ? times_.info().machine->cores : 0;
-    if (cores == 0) {
-      cores = 1;
-      while (cores < n_ &&
-             std::abs(capacity(cores + 1) - spent) < std::abs(capacity(cores) - spent))
-        ++cores;
-    }
-    if (cores >= n_ || spent < kBusyCores * capacity(cores)) return;
-    cores_ = cores;
-    given_ = std::min(1.0, spent / capacity(cores));
-  }
-
-  bool shares_cores() const { return cores_ > 0; }
-
-  // Return what a computation takes on a core of its own.
-  double alone(const RankStep& step) const {
-    return shares_cores() ? step.cpu / given_ + step.around : step.all();
-  }
-
-  void take_base() {
-    base_.cores = shares_cores() && n_ <= kMostSharedRanks ? cores_ : 0;
-    for_steps([&](Pass pass, std::size_t, const RankStep& step) {
-      base_.steps[of(pass)].push_back(base_.cores > 0 ? alone(step) : step.all());
-    });
-    for_hops([&](Pass pass, Payload payload, Way way, const std::vector<RecordedHop>& hops) {
-      auto& table = hops_of(base_, pass, payload, way);
-      for (const RecordedHop& hop : hops) table.push_back(hop.known ? hop.seconds : kNan);
-    });
-  }
-
-  // Fit what a rank takes for a pair, and for a step besides, when nothing holds it up.
-  void fit_computing() {
-    const bool simulated = times_.is_simulated();
-    const auto& machine = times_.info().machine;
-    std::vector<std::vector<double>> around(static_cast<std::size_t>(n_));
-    for_steps([&](Pass, std::size_t i, const RankStep& step) {
-      if (step.known)
-        around[static_cast<std::size_t>(rank_of(i))].push_back(step.around - step.lead);
-    });
-    if (!simulated) {
-      std::vector<double> of_ranks;
-      for (const auto& mine : around)
-        if (!mine.empty()) of_ranks.push_back(median(mine));
-      fixed_ = low_median(of_ranks);
-    }
-    for (const Pass pass : kAllPasses) {
-      if (!times_.has(pass)) continue;
-      const double flops =
-          !machine ? 0
-                   : static_cast<double>(pass == Pass::forward ? machine->forward_flops
-                                                               : machine->backward_flops);
-      if (simulated && flops > 0) {
-        pair_s_[of(pass)] = times_.flops_a_pair(pass) / flops;
-        knows_rates_ = true;
-        continue;
-      }
-      std::vector<double> of_ranks;
-      for (const auto& mine : paces(pass, simulated ? 0 : fixed_))
-        if (!mine.empty()) of_ranks.push_back(simulated ? least_of(mine) : median(mine));
-      pair_s_[of(pass)] = low_median(of_ranks);
-    }
-    if (simulated) fit_step();
-    fit_ranks();
-    // Ranks that were not recorded take what they should.
-    for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-      if (!step.known) base_step(base_, pass, i) = expected(pass, i, step);
-    });
-  }
-
-  // Return the seconds per pair of every rank's computations beyond `fixed` seconds a step. Small
-  // ones are left out.
-  std::vector<std::vector<double>> paces(Pass pass, double fixed) const {
-    std::vector<double> works;
-    for (const RankStep& step : times_.steps(pass))
-      if (step.known && step.work > 0) works.push_back(step.work);
-    const double enough = 0.25 * median(works);
-    std::vector<std::vector<double>> result(static_cast<std::size_t>(n_));
-    for (std::size_t i = 0; i < times_.steps(pass).size(); ++i) {
-      const RankStep& step = times_.steps(pass)[i];
-      if (!step.known || step.work <= 0 || step.work < enough) continue;
-      result[static_cast<std::size_t>(rank_of(i))].push_back((alone(step) - fixed) / step.work);
-    }
-    return result;
-  }
-
-  // Fit what a simulated step costs besides its pairs: what every step takes longer than its pairs
-  // at the least or, where the rates are unknown, where a line through the least times begins.
-  void fit_step() {
-    std::vector<double> rest;
-    if (knows_rates_) {
-      for_steps([&](Pass pass, std::size_t, const RankStep& step) {
-        if (step.known && step.pairs > 0)
-          rest.push_back(alone(step) - pair_s_[of(pass)] * step.work);
-      });
-      if (rest.empty()) return;
-      const double least = quantile(rest, 0);
-      const double bias =
-          (low_median(rest) - least) / (std::log(2.0) * static_cast<double>(rest.size()));
-      // A nanosecond is what rounding adds.
-      if (least - bias > 4 * bias + 2e-9) fixed_ = least - bias;
-      return;
-    }
-    const Pass pass = Pass::forward;
-    double low = std::numeric_limits<double>::infinity(), high = 0;
-    for (const RankStep& step : times_.steps(pass))
-      if (step.known && step.pairs > 0)
-        low = std::min(low, step.work), high = std::max(high, step.work);
-    if (!(high > low)) return;
-    std::vector<double> at_low, at_high;
-    for (const RankStep& step : times_.steps(pass)) {
-      if (!step.known || step.pairs <= 0) continue;
-      if (step.work - low < 0.1 * (high - low)) at_low.push_back(alone(step));
-      if (high - step.work < 0.1 * (high - low)) at_high.push_back(alone(step));
-    }
-    const double slope = (least_of(at_high) - least_of(at_low)) / (high - low);
-    const double doubt =
-        (2e-9 + (median(at_low) - quantile(at_low, 0)) + (median(at_high) - quantile(at_high, 0))) /
-        (high - low) * low;
-    const double fixed = least_of(at_low) - slope * low;
-    if (!(slope > 0) || fixed < 4 * doubt) return;
-    fixed_ = fixed;
-    for (const Pass each : kAllPasses) {
-      std::vector<double> of_ranks;
-      for (const auto& mine : paces(each, fixed_))
-        if (!mine.empty()) of_ranks.push_back(least_of(mine));
-      if (!of_ranks.empty()) pair_s_[of(each)] = low_median(of_ranks);
-    }
-  }
-
-  double should(Pass pass, const RankStep& step) const {
-    const bool has_step = !times_.is_simulated() || step.pairs > 0;
-    return pair_s_[of(pass)] * step.work + (has_step ? fixed_ : 0);
-  }
-
-  // Return what a computation takes on its rank without chance.
-  double expected(Pass pass, std::size_t i, const RankStep& step) const {
-    const auto rank = static_cast<std::size_t>(rank_of(i));
-    const bool has_step = !times_.is_simulated() || step.pairs > 0;
-    return pair_s_[of(pass)] * step.work * slowness_[rank] + (has_step ? fixed_ : 0) + extra_[rank];
-  }
-
-  // Find ranks that are slower than others: simulated ones by a factor, real ones also by time that
-  // they lose at every step.
-  void fit_ranks() {
-    slowness_.assign(static_cast<std::size_t>(n_), 1);
-    extra_.assign(static_cast<std::size_t>(n_), 0);
-    std::vector<std::vector<double>> of_ranks(static_cast<std::size_t>(n_));
-    double mean = 0, count = 0;
-    std::vector<double> works;
-    for_steps([&](Pass, std::size_t, const RankStep& step) {
-      if (step.known && step.work > 0) works.push_back(step.work);
-    });
-    const double enough = 0.25 * median(works);
-    for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-      if (!step.known) return;
-      auto& mine = of_ranks[static_cast<std::size_t>(rank_of(i))];
-      const double time = alone(step) - step.lead;
-      if (!times_.is_simulated()) {
-        mine.push_back(time - should(pass, step));
-        mean += should(pass, step), ++count;
-      } else if (step.work >= enough && step.work > 0) {
-        mine.push_back((time - fixed_) / (pair_s_[of(pass)] * step.work));
-      }
-    });
-    const double scatter = scatter_of(of_ranks);
-    std::vector<double> middles;
-    for (const auto& mine : of_ranks)
-      if (!mine.empty()) middles.push_back(median(mine));
-    const double usual = low_median(middles);
-    for (int rank = 0; rank < n_; ++rank) {
-      const auto& mine = of_ranks[static_cast<std::size_t>(rank)];
-      if (mine.empty()) continue;
-      const double off = median(mine) - usual;
-      const double error = scatter / std::sqrt(static_cast<double>(mine.size()));
-      if (std::abs(off) < kBeyondChance * error) continue;
-      if (times_.is_simulated()) {
-        const double factor = usual > 0 ? median(mine) / usual : 1;
-        if (std::abs(std::log(factor)) > std::log(kLeastSlowness))
-          slowness_[static_cast<std::size_t>(rank)] = factor;
-      } else if (off > (kLeastSlownessOfReal - 1) * mean / std::max(1.0, count)) {
-        extra_[static_cast<std::size_t>(rank)] = off;
-      }
-    }
-    rank_scatter_ = scatter;
-  }
-
-  // ---
-  // Links.
-
-  // What a link takes for the hops of one kind.
-  struct LinkTimes {
-    Pass pass;
-    Payload payload;
-    Way way;
-    int from, to;
-    std::vector<double> seconds;  // for as many bytes as the largest hop of the kind has
-    double middle = 0;
-  };
-
-  void fit_hops() {
-    for_hops([&](Pass pass, Payload payload, Way way, const std::vector<RecordedHop>& hops) {
-      double most = 0;
-      for (const RecordedHop& hop : hops)
-        if (hop.known) most = std::max(most, hop.bytes);
-      std::vector<LinkTimes> links(static_cast<std::size_t>(n_));
-      for (std::size_t i = 0; i < hops.size(); ++i) {
-        const RecordedHop& hop = hops[i];
-        if (!hop.known || !(hop.bytes > 0)) continue;
-        const int from = static_cast<int>(i % static_cast<std::size_t>(n_));
-        LinkTimes& link = links[static_cast<std::size_t>(from)];
-        link = {pass, payload, way, from, hop.to, std::move(link.seconds), 0};
-        link.seconds.push_back(hop.seconds * most / hop.bytes);
-      }
-      std::vector<double> middles;
-      std::vector<std::vector<double>> groups;
-      for (LinkTimes& link : links) {
-        if (link.seconds.empty()) continue;
-        link.middle = median(link.seconds);
-        middles.push_back(link.middle);
-        groups.push_back(link.seconds);
-      }
-      if (middles.empty()) return;
-      const double usual = quantile(middles, 0.25), scatter = scatter_of(groups);
-      auto& table = hops_of(base_, pass, payload, way);
-      for (std::size_t i = 0; i < table.size(); ++i) {
-        // A hop of a rank that was not recorded takes as long as most do.
-        const bool last = i / static_cast<std::size_t>(n_) + 1 >= static_cast<std::size_t>(n_);
-        if (std::isnan(table[i]) && !times_.is_whole() && !(last && payload == Payload::kv))
-          table[i] = usual;
-      }
-      const double least = times_.is_simulated() ? kLeastSlowness : 2 * kLeastSlownessOfReal - 1;
-      for (LinkTimes& link : links) {
-        if (link.seconds.empty()) continue;
-        const double error = scatter / std::sqrt(static_cast<double>(link.seconds.size()));
-        const bool slow =
-            link.middle > least * usual && link.middle - usual >= kBeyondChance * error;
-        links_.push_back({link, slow ? link.middle / std::max(usual, 1e-12) : 1});
-      }
-    });
-  }
-
-  struct FittedLink {
-    LinkTimes link;
-    double slowness = 1;
-  };
-
-  // Return the slowness of the link from `from` to `to`, the largest of all kinds of hops.
-  double slowness_of(int from, int to) const {
-    double most = 1;
-    for (const FittedLink& fitted : links_)
-      if (fitted.link.from == from && fitted.link.to == to) most = std::max(most, fitted.slowness);
-    return most;
   }
 
   // ---
@@ -491,7 +127,8 @@ class Explainer {
     for (int rank = 0; rank < n_; ++rank) {
       const auto r = static_cast<std::size_t>(rank);
       if (slowness_[r] > 1) slow.emplace_back(slowness_[r], rank);
-      if (extra_[r] > 0) slow.emplace_back(1 + extra_[r] / std::max(mean, 1e-12), rank);
+      if (const double extra = extra_of(rank); extra > 0)
+        slow.emplace_back(1 + extra / std::max(mean, 1e-12), rank);
     }
     std::sort(slow.begin(), slow.end(), [](const auto& a, const auto& b) {
       return std::pair(-a.first, a.second) < std::pair(-b.first, b.second);
@@ -509,7 +146,7 @@ class Explainer {
         speed_up(healthy_, rank);
       }
       const auto& [factor, rank] = slow[group.front()];
-      const double extra = extra_[static_cast<std::size_t>(rank)];
+      const double extra = extra_of(rank);
       Diagnosis finding{.cause = Cause::slow_rank, .rank = rank};
       finding.evidence =
           extra > 0 ? fmt::format("Rank {} loses {} at every step that the others don't lose.",
@@ -528,6 +165,15 @@ class Explainer {
     }
   }
 
+  // Return the most that a rank loses at a step.
+  double extra_of(int rank) const {
+    double most = 0;
+    for (const auto& extra : extra_)
+      for (int step = 0; step < n_ && !extra.empty(); ++step)
+        most = std::max(most, extra[at(rank, step)]);
+    return most;
+  }
+
   // Make a slow rank as fast as the others.
   void speed_up(ReplayTimes& times, int rank) {
     const auto r = static_cast<std::size_t>(rank);
@@ -535,7 +181,8 @@ class Explainer {
       if (rank_of(i) != rank || !step.known) return;
       double& time = base_step(times, pass, i);
       const double fixed = step.pairs > 0 ? fixed_ : 0;
-      if (extra_[r] > 0) time = std::max(time - extra_[r], std::min(time, should(pass, step)));
+      if (const double extra = extra_[of(pass)][i]; extra > 0)
+        time = std::max(time - extra, std::min(time, should(pass, step)));
       if (slowness_[r] > 1 && time > fixed) time = (time - fixed) / slowness_[r] + fixed;
     });
   }
@@ -622,9 +269,8 @@ class Explainer {
     if (times_.is_simulated()) return alone(step) - expected(pass, i, step);
     // What is not processor time was not spent on pairs. Where cores are shared, the scheduler took
     // it, and only what lies between computations is left to chance.
-    const auto rank = static_cast<std::size_t>(rank_of(i));
     const double lost = shares_cores() ? 0 : std::max(0.0, step.seconds - step.cpu);
-    return std::max(0.0, lost + step.around - fixed_ - extra_[rank]);
+    return std::max(0.0, lost + step.around - fixed_ - extra_[of(pass)][i]);
   }
 
   void late_start() {
@@ -792,19 +438,9 @@ class Explainer {
     return finding;
   }
 
-  const Recording& recording_;
-  RunTimes times_;
-  int n_;
   Replay replay_;
-  ReplayTimes base_, healthy_;
+  ReplayTimes healthy_;  // without any of the causes
   double wall_ = 0, fit_ = 1;
-  int cores_ = 0;  // that ranks share; 0: each has its own
-  double given_ = 1;
-  double pair_s_[2] = {}, fixed_ = 0;
-  bool knows_rates_ = false;
-  double rank_scatter_ = 0;
-  std::vector<double> slowness_, extra_;  // by rank
-  std::vector<FittedLink> links_;
   std::size_t once_ = SIZE_MAX;  // the forward computation that was held up once
   std::vector<Diagnosis> findings_;
 };

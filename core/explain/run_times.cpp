@@ -50,7 +50,7 @@ RunTimes::RunTimes(const Recording& recording)
     for (const TraceEvent& e : events) {
       begin_ns_ = std::min(begin_ns_, e.begin_ns);
       end_ns = std::max(end_ns, e.end_ns);
-      if (e.lane != Lane::compute || e.step >= ranks_) continue;
+      if (!is_step(e)) continue;
       steps(e.pass).resize(place(ranks_, 0));
       if (e.pairs > 0)
         flops_a_pair_[static_cast<int>(e.pass)] =
@@ -70,7 +70,7 @@ RunTimes::RunTimes(const Recording& recording)
 void RunTimes::read_rank(int rank, const std::vector<TraceEvent>& events) {
   std::vector<const TraceEvent*> thread;
   for (const TraceEvent& e : events)
-    if ((e.lane == Lane::compute && e.step < ranks_) || e.lane == Lane::wait) thread.push_back(&e);
+    if (is_step(e) || e.lane == Lane::wait) thread.push_back(&e);
   std::stable_sort(thread.begin(), thread.end(), [](const TraceEvent* a, const TraceEvent* b) {
     return std::pair(a->begin_ns, a->end_ns) < std::pair(b->begin_ns, b->end_ns);
   });
@@ -78,7 +78,9 @@ void RunTimes::read_rank(int rank, const std::vector<TraceEvent>& events) {
   RankStep* last = nullptr;
   double lead = 0;
   for (const TraceEvent* e : thread) {
-    const double gap = seconds_of(std::max<std::int64_t>(0, e->begin_ns - now));
+    // In a training step the rest of the model lies between, which is no part of the ring.
+    const double gap =
+        info_->training ? 0 : seconds_of(std::max<std::int64_t>(0, e->begin_ns - now));
     now = std::max(now, e->end_ns);
     (last != nullptr ? last->around : lead) += gap;
     if (e->lane == Lane::wait) continue;
@@ -111,7 +113,8 @@ void RunTimes::read_hops(const Recording& recording) {
   std::map<Key, Ends> all;
   for (const auto& events : recording.events)
     for (const TraceEvent& e : events) {
-      if ((e.lane != Lane::send && e.lane != Lane::recv) || e.step > ranks_) continue;
+      const bool is_hop = e.lane == Lane::send || e.lane == Lane::recv;
+      if (!is_hop || e.step < 0 || e.step > ranks_ || !is_rank(e.src) || !is_rank(e.dst)) continue;
       // A receive slice has the receiver's number of the hop, which is the sender's.
       Ends& ends = all[{e.pass, e.payload, e.step, e.src, e.dst}];
       ends.begin_ns = std::max(ends.begin_ns, e.begin_ns);
@@ -158,7 +161,9 @@ void RunTimes::predict_work() {
       step.work = step.pairs;
       if (!work) continue;
       const int back = behind[static_cast<std::size_t>(at)];
-      const int owner = step.known ? step.owner : back < 0 ? rank : (rank - back + ranks_) % ranks_;
+      const int owner = step.known && is_rank(step.owner) ? step.owner
+                        : back < 0                        ? rank
+                                                          : (rank - back + ranks_) % ranks_;
       const WorkAmount amount = work->of(rank, owner);
       if (!step.known) step.pairs = amount.pairs;
       if (step.pairs > 0) step.work = std::max(amount.computed, amount.pairs);
@@ -200,10 +205,11 @@ void Replay::measure_rest() {
 
 std::optional<Simulation> Replay::simulation(const ReplayTimes& changed) const {
   if (!work_) return std::nullopt;
+  const auto n = static_cast<std::size_t>(times_.ranks());
   auto known = std::make_shared<KnownTimes>();
   for (int pass = 0; pass < 2; ++pass) {
     known->compute[pass] = changed.steps[pass];
-    known->compute[pass].resize(times_.steps(Pass::forward).size());
+    known->compute[pass].resize(n * n);
     for (int payload = 0; payload < 2; ++payload)
       for (int way = 0; way < 2; ++way)
         known->hop[pass][payload][way] = changed.hops[pass][payload][way];

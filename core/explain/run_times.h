@@ -65,6 +65,10 @@ class RunTimes {
   double flops_a_pair(Pass pass) const { return flops_a_pair_[static_cast<int>(pass)]; }
 
  private:
+  bool is_rank(int rank) const { return rank >= 0 && rank < ranks_; }
+  bool is_step(const TraceEvent& e) const {
+    return e.lane == Lane::compute && e.step >= 0 && e.step < ranks_;
+  }
   void read_rank(int rank, const std::vector<TraceEvent>& events);
   void read_hops(const Recording& recording);
   void predict_work();
