@@ -20,6 +20,7 @@ constexpr CommandEntry kCommands[] = {
      [](CommandFlags&) -> Finish { return [] { return InfoOptions{}; }; }},
     {"demo", "one text, causal, in all four partitions, verified", "README.md", declare_demo},
     {"view", "replay recordings", "app/view/view.md", declare_view},
+    {"explain", "why a recorded run took as long as it did", "app/view/view.md", declare_explain},
     {"plan", "what a run will cost on a machine, by formula", "app/plan/plan.md", declare_plan},
     {"lesson", "ring attention step by step, in lessons that run", "lessons/README.md",
      declare_lesson},
@@ -46,6 +47,24 @@ void require_known_command(const std::string& name) {
   throw InputError(fmt::format("command '{}' given; accepted: {}", name, known_commands()));
 }
 
+// Note the words of the command line in options that keep them. The name of the recording itself is
+// left out, so that equal runs give equal files.
+Command with_command_line(Command command, const std::vector<std::string>& arguments) {
+  std::string words = "ringscope";
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--trace")
+      ++i;
+    else if (!arguments[i].starts_with("--trace="))
+      words += " " + arguments[i];
+  }
+  std::visit(
+      [&](auto& options) {
+        if constexpr (requires { options.command; }) options.command = words;
+      },
+      command);
+  return command;
+}
+
 }  // namespace
 
 Command parse_command_line(const std::vector<std::string>& arguments) {
@@ -65,7 +84,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     if (const std::optional<std::string> help = line.read(arguments)) return Help{*help};
     const std::string command = line.command();
     line.require_no_extras();
-    if (!command.empty()) return finish.at(command)();
+    if (!command.empty()) return with_command_line(finish.at(command)(), arguments);
   }
   throw InputError("no command given; accepted: " + known_commands() + "; see ringscope --help");
 }

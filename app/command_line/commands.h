@@ -27,6 +27,11 @@ struct DemoOptions {
   bool no_view = false;  // do not open a window, even on a display
 };
 
+struct ExplainOptions {
+  std::vector<std::string> traces;
+  bool json = false;
+};
+
 struct GroupsOptions {
   int world_size = 0;  // 0: not given, which is the product of the job's sizes
   int ranks_a_node = 8;
@@ -52,9 +57,9 @@ struct Help {
   std::string text;
 };
 
-using Command =
-    std::variant<Help, GroupsOptions, LessonOptions, PlanOptions, RunOptions, DemoOptions,
-                 SimulateOptions, TrainOptions, GenerateRequest, viz::ViewOptions, InfoOptions>;
+using Command = std::variant<Help, ExplainOptions, GroupsOptions, LessonOptions, PlanOptions,
+                             RunOptions, DemoOptions, SimulateOptions, TrainOptions,
+                             GenerateRequest, viz::ViewOptions, InfoOptions>;
 
 // Read `arguments` (without the program's name); open no file. Throw InputError naming the flag,
 // the value and what would be accepted, also for flags that contradict each other.
@@ -67,6 +72,7 @@ Command parse_command_line(const std::vector<std::string>& arguments);
 using Finish = std::function<Command()>;
 
 Finish declare_demo(CommandFlags& flags);
+Finish declare_explain(CommandFlags& flags);
 Finish declare_generate(CommandFlags& flags);
 Finish declare_groups(CommandFlags& flags);
 Finish declare_lesson(CommandFlags& flags);
@@ -87,6 +93,9 @@ int carry_out(const Help& help);
 // against one oracle, record it, and print one table of the differences. Then draw the traces as a
 // picture, and open the viewer if somebody can see it. Return 0, or 1 when a verification failed.
 int carry_out(const DemoOptions& options);
+
+// Say why recorded runs took as long as they did. Return 0.
+int carry_out(const ExplainOptions& options);
 
 // Continue a text with the model of a checkpoint, with one thread per rank.
 int carry_out(const GenerateRequest& request);

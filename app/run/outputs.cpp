@@ -132,7 +132,9 @@ void write_outputs(const RunOptions& options, const Problem& config, const RingR
 void write_trace(const RunOptions& options, const Recording& recording) {
   if (!options.trace) return;
   Output file("--trace", *options.trace);
-  file.write([&](AtomicFile& f) { write_chrome_trace(f, recording); });
+  Recording named = recording;
+  named.info.command = options.command;
+  file.write([&](AtomicFile& f) { write_chrome_trace(f, named); });
   file.write([](AtomicFile& f) { f.commit(); });
 }
 

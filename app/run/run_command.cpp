@@ -139,7 +139,7 @@ int carry_out(const RunOptions& options) {
   if (const std::string remark = remark_on_processes(); !remark.empty()) print_error(remark);
 
   const Runner runner = runner_of(options.backend, options.cuda);
-  const RingRun run = [&] {
+  RingRun run = [&] {
     ProgressBar bar("attention");
     try {
       return runner(config, loaded.tensors, bar.callback());
@@ -147,6 +147,7 @@ int carry_out(const RunOptions& options) {
       throw with_trace_written(options, failure, failure.recording());
     }
   }();
+  run.recording.info.command = options.command;
   return conclude({options, config, plan, run, loaded.remarks.empty()}, loaded.tensors);
 }
 
@@ -173,6 +174,7 @@ class RunPart : public JobPart {
     if (!is_first()) require_process_memory(config_, memory_use());
     agree(line_, {});  // now every rank knows that all have the memory for it
     run_ = run_rank();
+    run_.recording.info.command = options_.command;
   }
 
   int conclude() override {

@@ -31,6 +31,7 @@ struct RunOptions {
   bool verify = false;
   std::optional<Index> verify_rows;  // of each head; default all
   bool json = false;
+  std::string command;  // the words of the command line, for the recording
 };
 
 }  // namespace ringscope

@@ -129,6 +129,11 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
     result.simulated_in_s = seconds_since(begin_ns);
     recorded.recording.info.partition_runs = dealt.partition.numbers();
     result.simulation = std::move(recorded.simulation);
+    RunMachine& head = *recorded.recording.info.machine;
+    head.device = setup.hardware.gpu;
+    head.link = setup.hardware.link;
+    if (scenario.job.nodes > 1) head.between = scenario.between.name;
+    recorded.recording.info.command = options.command;
     for_flag("--trace", [&] { write_chrome_trace(*options.trace, recorded.recording); });
     for (const auto& events : recorded.recording.events) result.recorded_ranks += !events.empty();
   } else {

@@ -26,6 +26,7 @@ struct SimulateOptions {
   std::optional<std::string> trace, csv, picture, write_partition;
   std::optional<int> trace_ranks;  // none: as many as fit well into a file
   bool json = false;
+  std::string command;  // the words of the command line, for the recording
 };
 
 }  // namespace ringscope

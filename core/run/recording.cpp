@@ -72,9 +72,10 @@ void RecordingBackend::record_wait(const StepInfo& step, Payload payload, const 
     const ShownWait shown(pulse_, after, ring_.recv_rank());
     after->wait();
   } catch (...) {
+    // The rank itself is named where its own half of the hop is missing: it waits for nobody else.
     const int awaited = after->awaited().rank;
     event.end_ns = recorder_.now_ns();
-    event.waiting_for = awaited >= 0 && awaited != ring_.rank ? awaited : ring_.recv_rank();
+    event.waiting_for = awaited >= 0 ? awaited : ring_.recv_rank();
     recorder_.record(event);
     throw;
   }

@@ -42,6 +42,11 @@ Recording empty_recording(const Problem& config, std::string_view backend) {
   info.shape = config.shape;
   info.kv_buffers = config.used_kv_buffers();
   info.world_size = config.world_size;
+  if (backend == "cpu") {
+    RunMachine& machine = info.machine.emplace();
+    machine.device = "CPU";
+    machine.cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  }
   info.clock_offset_ns.assign(static_cast<std::size_t>(config.world_size), 0);
   info.clock_error_ns.assign(static_cast<std::size_t>(config.world_size), 0);
   info.base_time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(

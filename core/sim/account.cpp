@@ -99,15 +99,20 @@ void Account::give(int rank, TraceEvent& event, TimeSpan span) {
   event.begin_ns = std::max(to_ns(origin_s_ + span.begin), lane_end);
   event.end_ns = std::max(to_ns(origin_s_ + span.end), event.begin_ns);
   lane_end = event.end_ns;
-  if (event.lane == Lane::compute) event.cpu_ns = event.end_ns - event.begin_ns;
+  if (event.lane == Lane::compute) {
+    const std::int64_t all = event.end_ns - event.begin_ns;
+    event.cpu_ns = event.cpu_ns < 0 ? all : std::min(event.cpu_ns, all);
+  }
   request_.sink(rank, event);
 }
 
-void Account::record_compute(int rank, int step, int owner, TimeSpan span, double pairs) {
+void Account::record_compute(int rank, int step, int owner, double begin,
+                             const Computation& computation) {
   TraceEvent event{.lane = Lane::compute, .step = step, .kv_owner = owner};
-  event.pairs = static_cast<std::int64_t>(pairs);
-  event.flops = static_cast<std::int64_t>(flops_of_pairs(job_.shape, pairs, pass_));
-  give(rank, event, span);
+  event.pairs = static_cast<std::int64_t>(computation.pairs);
+  event.flops = static_cast<std::int64_t>(flops_of_pairs(job_.shape, computation.pairs, pass_));
+  event.cpu_ns = computation.cpu_seconds < 0 ? -1 : to_ns(computation.cpu_seconds);
+  give(rank, event, {begin, begin + computation.seconds});
 }
 
 void Account::record_wait(int rank, int step, int owner, Payload payload, TimeSpan span,

@@ -30,6 +30,7 @@ struct TimeSpan {
 struct Computation {
   double pairs = 0;
   double seconds = 0;
+  double cpu_seconds = -1;  // on a processor of its own; below 0: all of `seconds`
 };
 
 // A message. Its bytes count for the sender.
@@ -61,6 +62,8 @@ class Account {
     return computation(rank, step, work_.of(rank, owner));
   }
   Computation computation(int rank, int step, const WorkAmount& amount) const {
+    if (machine_.known != nullptr)
+      return {amount.pairs, machine_.known->compute[static_cast<int>(pass_)][place(rank, step)]};
     double effective = amount.computed;
     if (!machine_.speed.empty()) effective /= machine_.speed[static_cast<std::size_t>(rank)];
     if (machine_.jitter > 0)
@@ -74,6 +77,13 @@ class Account {
   }
   // Return how long a hop takes.
   double hop_seconds(const Hop& hop) const {
+    if (machine_.known != nullptr) {
+      const std::vector<double>& known =
+          machine_.known->hop[static_cast<int>(pass_)][static_cast<int>(hop.payload)]
+                             [static_cast<int>(hop.way)];
+      const std::size_t at = place(hop.step, hop.sender);
+      if (at < known.size() && !std::isnan(known[at])) return known[at];
+    }
     const double seconds = path_of(hop).seconds(hop.bytes);
     if (!(machine_.hop_jitter > 0)) return seconds;
     const JitterOf what = hop.payload == Payload::kv ? JitterOf::kv_hop : JitterOf::gradient_hop;
@@ -93,8 +103,7 @@ class Account {
     mine.compute_s += computation.seconds;
     if (pass_ == Pass::forward) mine.pairs += computation.pairs;
     ++result.steps;
-    if (has_events_ && is_recorded(rank))
-      record_compute(rank, step, owner, {begin, begin + computation.seconds}, computation.pairs);
+    if (has_events_ && is_recorded(rank)) record_compute(rank, step, owner, begin, computation);
   }
   void waited(int rank, int step, int owner, Payload payload, TimeSpan span, int waiting_for) {
     if (!(span.end > span.begin)) return;
@@ -139,10 +148,14 @@ class Account {
                ? machine_.path_to_next_here(hop.sender)
                : machine_.path_to_next_node(hop.sender);
   }
+  std::size_t place(int row, int column) const {
+    return static_cast<std::size_t>(row) * static_cast<std::size_t>(world_size_) +
+           static_cast<std::size_t>(column);
+  }
   bool is_recorded(int rank) const { return request_.recorded[static_cast<std::size_t>(rank)]; }
   // Send `event` to the sink. Slices of a lane never overlap, whatever rounding does.
   void give(int rank, TraceEvent& event, TimeSpan span);
-  void record_compute(int rank, int step, int owner, TimeSpan span, double pairs);
+  void record_compute(int rank, int step, int owner, double begin, const Computation& computation);
   void record_wait(int rank, int step, int owner, Payload payload, TimeSpan span, int waiting_for);
   void record_hop(int rank, Lane lane, const Hop& hop, TimeSpan span);
   void give_hop(int rank, Lane lane, const Hop& hop, TimeSpan span);

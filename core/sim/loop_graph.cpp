@@ -362,8 +362,10 @@ class PassBooks {
       account_.waited(task.rank, task.step, task.owner, task.payload,
                       {idle_since[rank], span.begin}, awaited_by(task));
       if (task.kind == Kind::attend) {
-        const double pairs = computation_of(account_, task).pairs;
-        account_.computed(task.rank, task.step, task.owner, span.begin, {pairs, span.seconds()});
+        const Computation alone = computation_of(account_, task);
+        const double pairs = alone.pairs;
+        account_.computed(task.rank, task.step, task.owner, span.begin,
+                          {pairs, span.seconds(), alone.seconds});
         computing[rank].push_back(span);
         all_pairs += pairs;
         pairs_of[static_cast<std::size_t>(task.step) * n + rank] += pairs;

@@ -28,6 +28,21 @@ RunInfo info_of(const Problem& job, std::string_view partition) {
   return info;
 }
 
+RunMachine head_of(const Problem& job, const Work& work, const Machine& machine) {
+  RunMachine head;
+  head.nodes = job.nodes;
+  head.cores = machine.cores;
+  if (machine.cpu != nullptr) return head;  // its computations have no one rate
+  const auto rate = [](double flops) {
+    return static_cast<std::int64_t>(std::clamp(flops, 1.0, 9e18));
+  };
+  head.forward_flops = rate(machine.rates.forward_flops);
+  head.backward_flops = rate(machine.rates.backward_flops);
+  head.tile_rows = work.granularity().rows;
+  head.tile_keys = work.granularity().keys;
+  return head;
+}
+
 // Take `count` of `all`, evenly spaced, with the first and the last.
 void take_evenly(const std::vector<int>& all, int count, std::vector<bool>& taken) {
   const auto size = static_cast<std::int64_t>(all.size());
@@ -91,6 +106,7 @@ RecordedSimulation record(SimulationRequest request, const Work& work, const Mac
   RecordedSimulation result;
   Recording& recording = result.recording;
   recording.info = info_of(job, partition);
+  recording.info.machine = head_of(job, work, machine);
   const bool rings = job.scheme == Scheme::ring || job.scheme == Scheme::two_level;
   if (rings && request.pace == Pace::buffers) recording.info.kv_buffers = job.kv_buffers;
   recording.events.resize(static_cast<std::size_t>(job.world_size));

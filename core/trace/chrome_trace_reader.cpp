@@ -156,6 +156,8 @@ class TraceReader {
     if (head_.has(Field::train_step)) info.training = training();
     info.mask_slices = mask_slices_;
     info.partition_runs = partition_runs_;
+    if (head_.has(Field::device)) info.machine = machine(info.world_size);
+    if (head_.has(Field::command)) info.command = head_.string(Field::command);
     info.clock_offset_ns = clock_offset_ns_;
     info.clock_error_ns = clock_error_ns_;
     for (const auto* list : {&clock_offset_ns_, &clock_error_ns_, &dropped_})
@@ -172,6 +174,21 @@ class TraceReader {
     };
     return {std::string(head_.string(Field::failure_message)),
             below_world_size(Field::failure_rank), below_world_size(Field::failure_step)};
+  }
+
+  RunMachine machine(int world_size) const {
+    RunMachine machine{.device = std::string(head_.string(Field::device))};
+    if (head_.has(Field::link)) machine.link = head_.string(Field::link);
+    if (head_.has(Field::between)) machine.between = head_.string(Field::between);
+    machine.nodes = static_cast<int>(head_.integer(Field::nodes, 1, world_size));
+    if (head_.has(Field::cores))
+      machine.cores = static_cast<int>(head_.integer(Field::cores, 1, kMaxInt));
+    if (!head_.has(Field::forward_flops)) return machine;
+    machine.forward_flops = head_.integer(Field::forward_flops, 1, INT64_MAX);
+    machine.backward_flops = head_.integer(Field::backward_flops, 0, INT64_MAX);
+    machine.tile_rows = head_.integer(Field::tile_rows, 1, 1 << 20);
+    machine.tile_keys = head_.integer(Field::tile_keys, 1, 1 << 20);
+    return machine;
   }
 
   RecordedLayer training() const {

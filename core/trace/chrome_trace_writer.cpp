@@ -172,6 +172,8 @@ class TraceWriter {
       member(Field::train_layer, info.training->layer);
       member(Field::train_layers, info.training->layers);
     }
+    if (info.machine) write_machine(*info.machine);
+    if (!info.command.empty()) member(Field::command, as_utf8(info.command));
     member(Field::clock_offset_ns, info.clock_offset_ns);
     member(Field::clock_error_ns, info.clock_error_ns);
     member(Field::dropped_events, recording_.dropped);
@@ -184,6 +186,19 @@ class TraceWriter {
     key(name_of(Field::trace_events));
     add_text("[");
   }
+  void write_machine(const RunMachine& machine) {
+    member(Field::device, as_utf8(machine.device));
+    if (!machine.link.empty()) member(Field::link, as_utf8(machine.link));
+    if (!machine.between.empty()) member(Field::between, as_utf8(machine.between));
+    member(Field::nodes, machine.nodes);
+    if (machine.cores > 0) member(Field::cores, machine.cores);
+    if (machine.forward_flops <= 0) return;
+    member(Field::forward_flops, machine.forward_flops);
+    member(Field::backward_flops, machine.backward_flops);
+    member(Field::tile_rows, machine.tile_rows);
+    member(Field::tile_keys, machine.tile_keys);
+  }
+
   // Begin the next member of the outermost object.
   void begin_line() {
     add_text(",\n");

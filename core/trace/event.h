@@ -164,6 +164,18 @@ struct RunEnd {
   bool operator==(const RunEnd&) const = default;
 };
 
+// The machine of a run, as far as it is known. Rates are 0 where they are not.
+struct RunMachine {
+  std::string device, link, between;  // names of a rank's hardware, of links inside a node and between nodes
+  int nodes = 1;
+  int cores = 0;                     // that the ranks share; 0: each has its own, or it is unknown
+  std::int64_t forward_flops = 0;    // FLOP/s that a rank's kernel should reach
+  std::int64_t backward_flops = 0;
+  std::int64_t tile_rows = 1, tile_keys = 1;  // what the kernel computes whole
+
+  bool operator==(const RunMachine&) const = default;
+};
+
 // The facts that the events alone do not give. Strings use the command line's spellings.
 struct RunInfo {
   std::string backend = "cpu";
@@ -182,6 +194,8 @@ struct RunInfo {
   std::vector<std::int64_t> clock_error_ns;   // one per rank, bounds what is left
   std::optional<RunEnd> failure;
   std::optional<RecordedLayer> training;  // of a training step: which ring this is
+  std::optional<RunMachine> machine;
+  std::string command;  // the command line that made the recording; "" if it is not known
 
   bool operator==(const RunInfo&) const = default;
 };

@@ -52,6 +52,16 @@ enum class TracePlace : std::uint8_t {
   FIELD(ring, train_step, "train_step")           \
   FIELD(ring, train_layer, "layer")               \
   FIELD(ring, train_layers, "layers")             \
+  FIELD(ring, device, "device")                   \
+  FIELD(ring, link, "link")                       \
+  FIELD(ring, between, "between")                 \
+  FIELD(ring, nodes, "nodes")                     \
+  FIELD(ring, cores, "cores")                     \
+  FIELD(ring, forward_flops, "forward_flops")     \
+  FIELD(ring, backward_flops, "backward_flops")   \
+  FIELD(ring, tile_rows, "tile_rows")             \
+  FIELD(ring, tile_keys, "tile_keys")             \
+  FIELD(ring, command, "command")                 \
   FIELD(ring, clock_offset_ns, "clock_offset_ns") \
   FIELD(ring, clock_error_ns, "clock_error_ns")   \
   FIELD(ring, dropped_events, "dropped_events")   \

@@ -95,7 +95,7 @@ TEST(Layers, SeeOnlyWhatLiesBelow) {
                                                             {"core/run"},
                                                             {"core/cost", "core/process"},
                                                             {"core/model", "core/mpi", "core/sim"},
-                                                            {"core/train"},
+                                                            {"core/explain", "core/train"},
                                                             {"core/decode"}};
   std::set<std::pair<std::string, std::string>> allowed;
   std::vector<std::string> core;

@@ -70,6 +70,11 @@ class Person {
     input_.keys.push_back(key);
     settle();
   }
+  // The first frame comes `seconds` after the last one.
+  void press(const Key& key, float seconds) {
+    input_.keys.push_back(key);
+    pass(seconds);
+  }
   void press(SpecialKey key, bool shift = false) { press(Key{.special = key, .shift = shift}); }
   void resize(int width, int height) {
     input_.width = width;

@@ -42,6 +42,15 @@ TEST(Viewer, SpaceAndTheButtonPlayAndPause) {
   EXPECT_TRUE(session.playback.playing());
 }
 
+// While nothing moves no frame is drawn, so the first one after a pause comes late.
+TEST(Viewer, APauseIsNotPlayed) {
+  Person person = one();
+  person.pass(40);
+  person.press(Key{.character = U' '}, 40);
+  EXPECT_TRUE(person.session().playback.playing());
+  EXPECT_LT(person.session().playback.position(), 0.05 * person.session().length());
+}
+
 // Every rank's wait for step t + 1 begins at 100 t + 60 units, and the last slice ends at 360.
 TEST(Viewer, StepsByKeyAndButton) {
   Person person = one();

@@ -67,7 +67,30 @@ TEST(Comparison, HeadlineFromWhatIsPredicted) {
   EXPECT_EQ(compare({&first}).headline, "");
   // Of other work, ceilings say nothing.
   const Document other = make_document(HandMade(2, "zigzag", "full").trace());
-  EXPECT_EQ(compare({&first, &other}).headline, "");
+  const Comparison unequal = compare({&first, &other});
+  EXPECT_EQ(unequal.headline,
+            "These runs differ in mask, so their figures are shown without ratios and without a "
+            "best.");
+  for (const ComparedFigure& line : unequal.figures) {
+    EXPECT_EQ(line.best, -1) << line.name;
+    for (const std::string& ratio : line.ratios) EXPECT_EQ(ratio, "") << line.name;
+  }
+}
+
+// Columns have names that differ, and what was only predicted is never the best of the recordings.
+TEST(Comparison, NamesTellRecordingsApart) {
+  Document first = two_ranks("zigzag", 20), second = two_ranks("zigzag", 30),
+           predicted = two_ranks("zigzag", 10), other = two_ranks("contiguous", 40);
+  first.trace.path = "runs/a.json";
+  second.trace.path = "runs/b.json";
+  predicted.trace.path = std::string(kPredictedPath) + "1";
+  const Comparison compared = compare({&first, &second, &other, &predicted});
+  EXPECT_EQ(compared.names,
+            (std::vector<std::string>{"zigzag \u00b7 a.json", "zigzag \u00b7 b.json", "contiguous",
+                                      "zigzag, predicted"}));
+  for (const ComparedFigure& line : compared.figures) EXPECT_NE(line.best, 3) << line.name;
+  second.trace.path = first.trace.path;
+  EXPECT_NE(compare({&first, &second}).names[0], compare({&first, &second}).names[1]);
 }
 
 TEST(Comparison, SlotsAreMatchedByRankStepAndOwner) {

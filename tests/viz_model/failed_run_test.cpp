@@ -91,7 +91,7 @@ TEST(FailedRun, LeadsToWhoWaitedLongest) {
   ASSERT_TRUE(place && place->slice);
   EXPECT_EQ(place->rank, 1);
   EXPECT_EQ(trace.rank_of_row(place->slice->row), 0u);
-  EXPECT_EQ(place->at_ns, 900'000);
+  EXPECT_EQ(place->at_ns, 200'000);
   EXPECT_FALSE(failure_place(parse_trace(trace_text_of(whole_recording())), {}));
 }
 
@@ -138,6 +138,18 @@ TEST(FailedRun, SaysWhoWaitedInVain) {
           "The run ended before its time: the figures are of what was recorded until then."}));
 }
 
+// The banner says that it waits for nobody, and so does everything else.
+TEST(FailedRun, WhoWaitsForItselfWaitsForNobody) {
+  HandMade made(2);
+  made.recording().info.failure =
+      RunEnd{"no progress for 1 s; others wait for it, and it waits for nobody", 1, 0};
+  made.compute(0, 0, 0, 10).compute(1, 0, 0, 10).wait(1, 1, 10, 1000);
+  made.recording().events[1].back().waiting_for = 1;
+  const Document document = make_document(made.trace());
+  EXPECT_EQ(document.findings[0],
+            "Rank 1 waited in step 1 for its own part of the hop, in vain: 990 ns.");
+}
+
 TEST(FailedRun, OfManyRanksNamesAFew) {
   HandMade made(9);
   made.recording().info.failure = RunEnd{"killed", 0, 1};
@@ -168,11 +180,12 @@ TEST(FailedRun, StepsEndWhereTheRunDid) {
 
 TEST(FailedRun, IsOpenedWhereItFailed) {
   Session session = session_of(a_death().trace());
-  EXPECT_EQ(session.playback.position(), 900'000);
+  EXPECT_EQ(session.playback.position(), 200'000);
   EXPECT_EQ(session.selected_rank, 1);
+  EXPECT_EQ(session.view.end, 250'000);  // what led to it, and not the time-out
   session.seek(0);
   EXPECT_TRUE(session.go_to_failure());
-  EXPECT_EQ(session.playback.position(), 900'000);
+  EXPECT_EQ(session.playback.position(), 200'000);
 }
 
 // A story knows better where to begin.

@@ -117,9 +117,9 @@ TEST(Session, PlaysAndSteps) {
   session.run(Command::play_pause);
   advance(session, 1);
   EXPECT_DOUBLE_EQ(session.playback.position(), 40'000);
-  // Rank 0 begins to wait for its next block at 100 us, rank 1 to compute at 200.
+  // Rank 0 begins to wait for its next block at 100 us; that rank 1 begins at 200 is another's step.
   for (const auto& [command, position] : {std::pair{Command::step_forward, 100'000},
-                                          {Command::step_forward, 200'000},
+                                          {Command::step_forward, 400'000},
                                           {Command::step_back, 100'000},
                                           {Command::to_end, 400'000},
                                           {Command::to_start, 0}}) {
@@ -401,22 +401,38 @@ Axis two_rank_axis() {
                   .trace());
 }
 
-// Expect where a step from each position leads: on, or back.
-void expect_steps(AxisMode mode, const std::vector<std::pair<double, double>>& on,
+// Expect where a step of `rank` from each position leads: on, or back.
+void expect_steps(int rank, AxisMode mode, const std::vector<std::pair<double, double>>& on,
                   const std::vector<std::pair<double, double>>& back) {
   const Axis axis = two_rank_axis();
-  for (const auto& [from, to] : on) EXPECT_EQ(next_step(axis, mode, 2, from), to) << from;
-  for (const auto& [from, to] : back) EXPECT_EQ(previous_step(axis, mode, 2, from), to) << from;
+  for (const auto& [from, to] : on) EXPECT_EQ(next_step(axis, mode, rank, from), to) << from;
+  for (const auto& [from, to] : back) EXPECT_EQ(previous_step(axis, mode, rank, from), to) << from;
 }
 
-TEST(Playback, StepsInTimeAreTheMomentsAtWhichAnyRankBeginsOne) {
-  expect_steps(AxisMode::time, {{0, 40}, {40, 70}, {55, 70}, {70, 100}, {100, 100}},
-               {{100, 70}, {70, 40}, {41, 40}, {40, 0}, {0, 0}});
+TEST(Playback, StepsInTimeAreTheMomentsAtWhichTheRankBeginsOne) {
+  expect_steps(0, AxisMode::time, {{0, 40}, {40, 100}, {100, 100}}, {{100, 40}, {41, 40}, {40, 0}});
+  expect_steps(1, AxisMode::time, {{0, 70}, {55, 70}, {70, 100}}, {{100, 70}, {70, 0}, {0, 0}});
+}
+
+// The arrow keys stop where the bar has its ticks: at the steps of the selected rank.
+TEST(Playback, StepsOfTheSelectedRankByKey) {
+  Session session = session_of(HandMade(2)
+                                   .compute(0, 0, 0, 40)
+                                   .compute(0, 1, 40, 100)
+                                   .compute(1, 0, 0, 60)
+                                   .wait(1, 1, 70, 80)
+                                   .compute(1, 1, 80, 100)
+                                   .trace());
+  session.run(Command::step_forward);
+  EXPECT_EQ(session.playback.position(), 40);
+  session.select_rank(1);
+  session.run(Command::step_forward);
+  EXPECT_EQ(session.playback.position(), 70);
 }
 
 TEST(Playback, StepsOnTheStepAxisAreWholeNumbers) {
   // 1 - 1e-12 is as good as 1.
-  expect_steps(AxisMode::steps, {{0, 1}, {0.5, 1}, {1 - 1e-12, 2}, {2, 2}},
+  expect_steps(0, AxisMode::steps, {{0, 1}, {0.5, 1}, {1 - 1e-12, 2}, {2, 2}},
                {{2, 1}, {1.5, 1}, {1 + 1e-12, 0}, {0, 0}});
 }
 

@@ -96,12 +96,13 @@ void draw_speed(const PanelContext& context) {
 // Describe the playhead's position. `brief` 1 omits the number of steps, and 2 also the step.
 std::string words(const Session& session, int brief) {
   const Axis& axis = session.document().axis;
+  const int rank = std::max(session.selected_rank, 0);
   const double position = session.playback.position();
   std::string step;
   if (axis.steps() > 0) {
     const int at = session.axis_mode == AxisMode::steps
                        ? std::clamp(static_cast<int>(position), 0, axis.steps() - 1)
-                       : axis.step_at(0, axis.time_at(AxisMode::time, 0, position));
+                       : axis.step_at(rank, axis.time_at(AxisMode::time, rank, position));
     const bool backward = axis.is_backward(at);
     const int count = backward ? axis.steps() - axis.forward_steps() : axis.forward_steps();
     step = words_of_step(backward ? Pass::backward : Pass::forward, axis.ring_step(at));
@@ -110,7 +111,7 @@ std::string words(const Session& session, int brief) {
   if (session.axis_mode == AxisMode::steps) return step;
   const std::string time =
       fmt::format("{} of {}", time_text(position), time_text(session.length()));
-  return step.empty() || brief > 1 ? time : fmt::format("{} \u00b7 rank 0: {}", time, step);
+  return step.empty() || brief > 1 ? time : fmt::format("{} \u00b7 rank {}: {}", time, rank, step);
 }
 
 void draw_bar(const PanelContext& context, float width) {
@@ -133,11 +134,13 @@ void draw_bar(const PanelContext& context, float width) {
   draw_list().AddRectFilled({x0, y - 2}, {x, y + 2}, palette.accent, 2);
 
   const Axis& axis = session.document().axis;
+  const int rank = std::max(session.selected_rank, 0);  // whose steps the arrow keys go to as well
   if (length > 0 && room / static_cast<float>(std::max(1, axis.steps())) >= 6) {
     for (int step = 1; step < axis.steps(); ++step) {
-      const double position = session.axis_mode == AxisMode::steps
-                                  ? step
-                                  : axis.position(AxisMode::time, 0, axis.step_begin_ns(0, step));
+      const double position =
+          session.axis_mode == AxisMode::steps
+              ? step
+              : axis.position(AxisMode::time, rank, axis.step_begin_ns(rank, step));
       const float tick = x0 + room * static_cast<float>(position / length);
       const bool first_backward = step == axis.forward_steps();
       const float reach = first_backward ? 8.0f : 5.0f;

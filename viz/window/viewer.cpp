@@ -220,7 +220,7 @@ void Viewer::feed(const FrameInput& input) {
   feed_keys(input);
 }
 
-void Viewer::draw_root(const FrameInput& input) {
+void Viewer::draw_root(const FrameInput& input, bool was_playing) {
   const Theme theme = session_ ? session_->theme : Theme::dark;
   const Palette& palette = palette_of(theme);
   apply_style(ImGui::GetStyle(), palette, theme);
@@ -228,7 +228,8 @@ void Viewer::draw_root(const FrameInput& input) {
   if (loading_ != nullptr) {
     draw_loading(*loading_, imgui_->fonts(), palette);
   } else if (session_) {
-    advance(*session_, input.seconds);
+    // A pause may last for hours, in which no frame is drawn, and is no part of what is played.
+    if (was_playing) advance(*session_, input.seconds);
     const PanelContext context{*session_, textures_, imgui_->fonts(), palette};
     draw_workspace(context, splits);
     if (session_->show_help) draw_help(context);
@@ -244,10 +245,11 @@ void Viewer::draw_root(const FrameInput& input) {
 const ImDrawData& Viewer::frame(const FrameInput& input) {
   imgui_->make_current();
   if (settling_ > 0) --settling_;
+  const bool was_playing = session_ && session_->playback.playing();
   feed(input);
   ImGui::NewFrame();
   ImGui::PushFont(imgui_->fonts().text);
-  draw_root(input);
+  draw_root(input, was_playing);
   ImGui::PopFont();
   ImGui::Render();
   return *ImGui::GetDrawData();

@@ -68,7 +68,7 @@ class Viewer {
   void feed(const FrameInput& input);
   void feed_keys(const FrameInput& input);
   bool feed_text(const Key& key, char32_t character);
-  void draw_root(const FrameInput& input);
+  void draw_root(const FrameInput& input, bool was_playing);
 
   std::optional<Session> session_;
   TextureStore& textures_;

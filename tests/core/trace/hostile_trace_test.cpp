@@ -210,6 +210,24 @@ TEST(HostileTrace, KvBuffers) {
     expect_complaint(with_buffers(bad), "given for kv_buffers; an integer from 1 to 2147483647");
 }
 
+TEST(HostileTrace, Machines) {
+  Recording recording = sample_recording(3, true);
+  recording.info.machine =
+      RunMachine{"H100", "NVLink4", "InfiniBand", 3, 2, 1'000'000, 900'000, 16, 8};
+  recording.info.command = "ringscope simulate --gpu \"H100\"";
+  std::ostringstream out;
+  write_chrome_trace(out, recording);
+  EXPECT_EQ(parse_chrome_trace(out.str()).info, recording.info);
+  for (const auto& [from, to, part] :
+       {std::tuple{"\"device\": \"H100\"", "\"device\": 7", "given for device"},
+        {"\"nodes\": 3", "\"nodes\": 4", "4 given for nodes"},
+        {"\"cores\": 2", "\"cores\": 0", "0 given for cores"},
+        {"\"forward_flops\": 1000000", "\"forward_flops\": 0.5", "given for forward_flops"},
+        {"\"tile_rows\": 16", "\"tile_rows\": 9999999", "given for tile_rows"},
+        {"\"nodes\": 3", "\"_nodes\": 3", "nodes missing"}})
+    expect_complaint(with(out.str(), from, to), part);
+}
+
 TEST(HostileTrace, Shapes) {
   expect_complaint(with(sample(), "\"num_heads_kv\": 2", "\"num_heads_kv\": 3"),
                    "a divisor of heads");

@@ -19,9 +19,28 @@ using Documents = std::vector<const Document*>;
 
 enum class Better : std::uint8_t { lower, higher };
 
+bool is_predicted(const Document& document) {
+  return document.trace.path.starts_with(kPredictedPath);
+}
+
+// Return what differs between the problems of recordings, or "" where their figures may be compared.
+std::string difference_of(const Documents& documents) {
+  std::vector<std::string> different;
+  const auto compare_by = [&](const char* name, auto&& of) {
+    for (const Document* d : documents)
+      if (of(*d) != of(*documents[0])) return different.emplace_back(name), void();
+  };
+  compare_by("shape", [](const Document& d) { return d.trace.run->shape; });
+  compare_by("mask", [](const Document& d) { return d.trace.run->mask; });
+  compare_by("dtype", [](const Document& d) { return d.trace.run->dtype; });
+  compare_by("passes", [](const Document& d) { return d.axis.steps() > d.axis.forward_steps(); });
+  return different.empty() ? "" : listed(different, " and ");
+}
+
 // Return a line, with each value's ratio to the first recording's where that helps (`relative`).
+// The best one is a recording, not a prediction, and there is none among unequal problems.
 template <class Value, class Text>
-ComparedFigure figure(const std::string& name, Better better, bool relative,
+ComparedFigure figure(const std::string& name, Better better, bool relative, bool equal,
                       const Documents& documents, Value&& value, Text&& text) {
   ComparedFigure made;
   made.name = name;
@@ -30,17 +49,21 @@ ComparedFigure figure(const std::string& name, Better better, bool relative,
     made.values.push_back(x);
     made.texts.push_back(text(x));
     const bool compares =
-        relative && x > 0 && made.values[0] > 0 && made.texts.back() != made.texts[0];
+        relative && equal && x > 0 && made.values[0] > 0 && made.texts.back() != made.texts[0];
     const std::string ratio = compares ? words_of_factor(x / made.values[0]) : "0";
     made.ratios.push_back(ratio == "0" ? "" : ratio + "x");
   }
   if (std::count(made.texts.begin(), made.texts.end(), made.texts[0]) ==
       static_cast<std::ptrdiff_t>(made.texts.size()))
     return made;
-  const auto best = better == Better::lower
-                        ? std::min_element(made.values.begin(), made.values.end())
-                        : std::max_element(made.values.begin(), made.values.end());
-  made.best = static_cast<int>(best - made.values.begin());
+  if (!equal) return made;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    if (is_predicted(*documents[i])) continue;
+    const double x = made.values[i];
+    const double best = made.best < 0 ? x : made.values[static_cast<std::size_t>(made.best)];
+    if (made.best < 0 || (better == Better::lower ? x < best : x > best))
+      made.best = static_cast<int>(i);
+  }
   return made;
 }
 
@@ -53,8 +76,9 @@ double bytes_sent(const Document& document) {
 
 std::vector<ComparedFigure> figures_of(const Documents& documents) {
   std::vector<ComparedFigure> figures;
+  const bool equal = difference_of(documents).empty();
   const auto add = [&](const char* name, Better better, bool relative, auto&& value, auto&& text) {
-    figures.push_back(figure(name, better, relative, documents, value, text));
+    figures.push_back(figure(name, better, relative, equal, documents, value, text));
   };
   const auto time = [&](const char* name, auto&& ns) {
     add(name, Better::lower, true, ns, words_of_time);
@@ -142,7 +166,31 @@ std::string name_among(const Document& document, const Documents& documents) {
   std::string name = run.partition;
   if (differs([](const RunInfo& r) { return r.scheme; })) name += " by " + run.scheme;
   if (differs([](const RunInfo& r) { return r.mask; })) name += ", " + run.mask;
+  if (differs([](const RunInfo& r) { return r.shape.seqlen; }))
+    name += fmt::format(", {} rows", run.shape.seqlen);
+  if (differs([](const RunInfo& r) { return r.kv_buffers; }) && run.kv_buffers > 0)
+    name += fmt::format(", {} buffers", run.kv_buffers);
   return name;
+}
+
+// Return names that are all different: what differs, and the file where that is not enough.
+std::vector<std::string> names_of(const Documents& documents) {
+  std::vector<std::string> names;
+  for (const Document* d : documents)
+    names.push_back(name_among(*d, documents) + (is_predicted(*d) ? ", predicted" : ""));
+  const std::vector<std::string> short_names = names;
+  const auto shared = [](const std::vector<std::string>& all, const std::string& name) {
+    return std::count(all.begin(), all.end(), name) > 1;
+  };
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!shared(short_names, names[i])) continue;
+    const std::string& path = documents[i]->trace.path;
+    names[i] += " \u00b7 " + path.substr(path.find_last_of('/') + 1);
+  }
+  const std::vector<std::string> with_files = names;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (shared(with_files, names[i])) names[i] += fmt::format(" ({})", i + 1);
+  return names;
 }
 
 std::string headline_of(const Documents& documents) {
@@ -186,6 +234,13 @@ Comparison compare(const std::vector<const Document*>& documents) {
   comparison.figures = figures_of(ours);
   comparison.steps = steps_of(ours);
   comparison.headline = headline_of(ours);
+  comparison.names = names_of(ours);
+  if (const std::string different = difference_of(ours); !different.empty()) {
+    comparison.unequal = different;
+    comparison.headline = fmt::format(
+        "These runs differ in {}, so their figures are shown without ratios and without a best.",
+        different);
+  }
   return comparison;
 }
 

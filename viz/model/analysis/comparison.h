@@ -26,6 +26,10 @@ struct MatchedStep {
 };
 
 struct Comparison {
+  std::vector<std::string>
+      names;  // one per recording, all different: what tells it from the others
+  std::string
+      unequal;  // why figures have no ratios and no best one: "of unequal problems: ..." or ""
   std::vector<ComparedFigure> figures;
   std::vector<MatchedStep> steps;  // by rank, then step
   std::string headline;  // "zigzag could finish 1.75 times sooner than contiguous: ..." or ""

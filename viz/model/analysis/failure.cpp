@@ -84,9 +84,8 @@ std::optional<FailurePlace> failure_place(const Trace& trace, const std::vector<
       });
   if (!waits.empty()) {
     place.slice = own != waits.end() ? *own : *longest;
-    // Look late in the wait, when most other ranks wait as well.
-    const Slice& wait = trace.slice(*place.slice);
-    place.at_ns = wait.end_ns - wait.duration_ns() / 8;
+    // Look where the wait begins: what led to it is just before, and then nothing happens.
+    place.at_ns = trace.slice(*place.slice).begin_ns;
   } else if (place.rank >= 0) {
     place.at_ns = last_seen_ns(trace, place.rank).value_or(trace.begin_ns);
   }
@@ -115,9 +114,15 @@ std::vector<std::string> findings_of_failure(const Trace& trace,
   });
   for (std::size_t i = 0; i < std::min(longest.size(), kMostWaits); ++i) {
     const Slice& wait = trace.slice(longest[i]);
-    sentences.push_back(fmt::format(
-        "Rank {} waited for rank {} in {}, in vain: {}.", trace.rank_of_row(longest[i].row),
-        wait.peer, words_of_step(wait.pass, wait.step), words_of_time(wait.duration_ns())));
+    const auto waiting = static_cast<int>(trace.rank_of_row(longest[i].row));
+    const std::string step = words_of_step(wait.pass, wait.step);
+    const std::string time = words_of_time(wait.duration_ns());
+    sentences.push_back(
+        wait.peer == waiting
+            ? fmt::format("Rank {} waited in {} for its own part of the hop, in vain: {}.", waiting,
+                          step, time)
+            : fmt::format("Rank {} waited for rank {} in {}, in vain: {}.", waiting, wait.peer,
+                          step, time));
   }
   if (longest.size() > kMostWaits)
     sentences.push_back(fmt::format("So did {} more ranks.", longest.size() - kMostWaits));

@@ -18,7 +18,7 @@ std::vector<SliceId> unfinished_waits(const Trace& trace);
 struct FailurePlace {
   std::optional<SliceId> slice;  // a wait that was broken off
   int rank = -1;                 // the rank that failed, if known
-  std::int64_t at_ns = 0;        // a moment at which everything is over but the waiting
+  std::int64_t at_ns = 0;        // where the wait begins
 };
 // Return the failed rank's own unfinished wait, or else the longest, or else the moment at which
 // the failed rank was last seen. Return none for a run that ended well.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/explain/explain.h"
 #include "core/trace/summary.h"
 #include "viz/model/analysis/balance.h"
 #include "viz/model/analysis/failure.h"
@@ -20,11 +21,39 @@ namespace ringscope::viz {
 
 namespace {
 
-constexpr double kEven = 0.97;         // balance ceiling from which work counts as even
-constexpr double kSharedCores = 0.85;  // least ratio of processor time to wall time of computing
-                                       // without shared cores
-constexpr double kSlowRank = 1.5;      // time per pair, relative to the fastest rank
+constexpr double kEven = 0.97;               // balance ceiling from which work counts as even
+constexpr std::size_t kMostExplained = 512;  // ranks, and below slices, of which causes are sought
+constexpr std::size_t kMostSlices = 3'000'000;
+constexpr std::size_t kMostCauses = 2;         // sentences
 constexpr std::int64_t kMaxRegions = 1 << 16;  // closed forms that a sentence may cost
+
+// Return the recording that a trace of ours was made of, as far as its times go.
+Recording recording_of(const Trace& trace) {
+  Recording recording;
+  recording.info = *trace.run;
+  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank) {
+    auto& events = recording.events.emplace_back();
+    for (const RingLane lane : kAllLanes)
+      for (const Slice& slice : trace.slices_of(rank, lane)) {
+        TraceEvent& event = events.emplace_back();
+        event = {.lane = lane,
+                 .pass = slice.pass,
+                 .payload = slice.payload,
+                 .step = slice.step,
+                 .kv_owner = slice.kv_owner,
+                 .begin_ns = slice.begin_ns,
+                 .end_ns = slice.end_ns,
+                 .pairs = slice.pairs,
+                 .flops = slice.flops};
+        event.cpu_ns = slice.cpu_ns;
+        event.bytes = slice.bytes;
+        event.src = lane == RingLane::recv ? slice.peer : rank;
+        event.dst = lane == RingLane::recv ? rank : slice.peer;
+        event.waiting_for = slice.peer;
+      }
+  }
+  return recording;
+}
 
 std::string in_mask(const std::string& mask) {
   return mask == "full" ? "without a mask" : "with a " + mask + " mask";
@@ -43,10 +72,6 @@ class Findings {
  public:
   Findings(const Trace& trace, const IdleReport& idle)
       : trace_(trace), idle_(idle), balance_(balance_of(trace)) {
-    for (const WorkCell& cell : balance_.cells) {
-      cpu_ += static_cast<double>(cell.cpu_ns);
-      attend_ += static_cast<double>(cell.compute_ns);
-    }
     for (int rank = 0; rank < balance_.ranks; ++rank)
       pairs_.push_back(balance_.pairs_of(rank, balance_.steps));
   }
@@ -56,12 +81,8 @@ class Findings {
     if (trace_.has_model()) sentences_.push_back(words_of_training(trace_));
     who_waits();
     where_time_goes();
+    why();
     how_even();
-    if (cores_are_shared()) {
-      shared_cores();
-    } else {
-      slow_rank();
-    }
     return std::move(sentences_);
   }
 
@@ -97,32 +118,28 @@ class Findings {
 
   void where_time_goes() {
     std::string text =
-        fmt::format("Ranks compute {} of the time",
+        fmt::format("Ranks compute {} of the time.",
                     words_of_share(idle_.total_ns(Heading::compute) / idle_.ranks_ns()));
     const double link = idle_.total_ns(Heading::link);
-    const std::pair<double, const char*> headings[] = {
-        {idle_.total_ns(Heading::imbalance), "to imbalance"},
-        {idle_.total_ns(Heading::late), "to ranks that come late"},
-        {link, "to links"},
-        {idle_.total_ns(Heading::overhead), "to overhead"}};
-    const auto* largest = std::max_element(std::begin(headings), std::end(headings));
-    if (largest->first > 0)
-      text += fmt::format("; most of the rest is lost {}: {}", largest->second,
-                          words_of_share(largest->first / idle_.ranks_ns()));
-    text += ".";
-    if (largest->first > 0.05 * idle_.ranks_ns()) {
-      if (largest->first == link && reduction() > 0.5 * link)
-        text += " Most of that is adding up the gradients.";
-      else if (largest->first == link)
-        text += trace_.run->scheme == "allgather"
-                    ? " Nothing is computed while blocks are gathered; the ring scheme would hide "
-                      "that."
-                    : " Blocks take longer to arrive than to attend: more rows a rank would hide "
-                      "the transfers.";
-      if (largest->first == idle_.total_ns(Heading::overhead))
-        text += " It is much beside so little work: longer sequences would make it matter less.";
-    }
+    if (link > 0.05 * idle_.ranks_ns() && reduction() > 0.5 * link)
+      text += " Most of the rest is adding up the gradients.";
     sentences_.push_back(text);
+  }
+
+  // Say what cost the most. Uneven work is left to how_even(), which says what would mend it.
+  void why() {
+    if (idle_.ranks.size() > kMostExplained || trace_.slice_count > kMostSlices) return;
+    const Explanation why = explain(recording_of(trace_));
+    std::size_t said = 0;
+    for (const Diagnosis& found : why.findings)
+      if (found.cause != Cause::imbalance && said++ < kMostCauses)
+        sentences_.push_back(sentence_of(found));
+    if (said == 0 && why.exposed_s >= 0.05 * why.wall_s)
+      sentences_.push_back(
+          trace_.run->scheme == "allgather"
+              ? "Nothing is computed while blocks are gathered; the ring scheme would hide that."
+              : "Blocks take longer to arrive than to attend: more rows a rank would hide the "
+                "transfers.");
   }
 
   void how_even() {
@@ -184,41 +201,10 @@ class Findings {
     return names;
   }
 
-  // Report a rank that is much slower than others. Ranks with little work tell too little.
-  void slow_rank() {
-    const double enough = 0.5 * sum_of_pairs() / static_cast<double>(pairs_.size());
-    std::vector<std::pair<double, int>> paces;  // time per pair
-    for (int rank = 0; rank < balance_.ranks; ++rank) {
-      const double pairs = pairs_[static_cast<std::size_t>(rank)];
-      if (pairs <= 0 || pairs < enough) continue;
-      double busy = 0;
-      for (int step = 0; step < balance_.steps; ++step)
-        if (balance_.at(rank, step).pairs > 0)
-          busy += static_cast<double>(balance_.at(rank, step).compute_ns);
-      paces.emplace_back(busy / pairs, rank);
-    }
-    if (paces.empty()) return;
-    const auto [fastest, slowest] = std::minmax_element(paces.begin(), paces.end());
-    if (slowest->first >= kSlowRank * fastest->first && fastest->first > 0)
-      sentences_.push_back(fmt::format(
-          "Rank {} is slow: a pair takes it {} times as long as rank {}.", slowest->second,
-          words_of_factor(slowest->first / fastest->first), fastest->second));
-  }
-
-  bool cores_are_shared() const { return cpu_ > 0 && cpu_ < kSharedCores * attend_; }
-
-  void shared_cores() {
-    sentences_.push_back(fmt::format(
-        "Ranks shared processor cores: they had one for {} of the time that they computed, so "
-        "compare pairs and processor time, not wall time.",
-        words_of_share(cpu_ / attend_)));
-  }
-
   const Trace& trace_;
   const IdleReport& idle_;
   WorkTable balance_;
-  double attend_ = 0, cpu_ = 0;  // in compute slices, all ranks, ns
-  std::vector<double> pairs_;    // [rank], both passes; empty for a table too large to show
+  std::vector<double> pairs_;  // [rank], both passes; empty for a table too large to show
   double better_ceiling_ = 0;
   std::vector<std::string> sentences_;
 };

@@ -191,7 +191,25 @@ class Pieces {
       const auto [under_way, arrived] = until(transfer.end_ns);
       add(under_way, arrived, rank, Heading::link);
     }
-    add(begin, end, rank, Heading::overhead);
+    cut_rest(rank, wait.peer, begin, end);
+  }
+
+  // [begin, end): cut up the time in which `rank` waits on although its block is there. In a
+  // simulation in step that is for the slowest rank or hop, whose sender the wait names.
+  void cut_rest(int rank, int peer, std::int64_t begin, std::int64_t end) {
+    if (begin >= end) return;
+    if (trace_.run->backend != "sim" || !is_rank(peer) || peer == rank)
+      return add(begin, end, rank, Heading::overhead);
+    const std::vector<Slice>& sends = dependencies_.slices(peer, RingLane::send);
+    for (std::size_t i = advanced(sends, 0, begin); i < sends.size() && begin < end; ++i) {
+      if (sends[i].begin_ns >= end) break;
+      cut_pending(rank, peer, begin, sends[i].begin_ns);
+      begin = std::max(begin, sends[i].begin_ns);
+      const std::int64_t until = std::min(end, sends[i].end_ns);
+      add(begin, until, rank, Heading::link);
+      begin = std::max(begin, until);
+    }
+    cut_pending(rank, peer, begin, end);
   }
 
   // [begin, end): cut up the time in which `rank` waits for `peer`, which is not ready to send.

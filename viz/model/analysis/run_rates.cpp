@@ -50,7 +50,8 @@ constexpr double kNowAndThen = 0.01;        // share of the time that is ignored
 constexpr double kAssumedBytesPerS = 1e10;  // of a link without a recorded hop
 constexpr double kMostBytesPerS = 1e15;     // of a link whose hops took no time
 constexpr double kMostStep = 1e-4, kMostLatency = 1e-2;  // seconds
-constexpr double kOutlier = 3;  // a hop so many times as long as usual was held up
+constexpr double kSlowLink = 2;  // times as long as most, from which a link counts as slow
+constexpr double kOutlier = 3;   // a hop so many times as long as usual was held up
 
 Problem job_of(const RunInfo& run) {
   Problem job;
@@ -121,8 +122,13 @@ Sharing sharing_of(const Trace& trace) {
   const int ranks = static_cast<int>(std::count(computes.begin(), computes.end(), true));
   const auto at = [&](int k) { return time[static_cast<std::size_t>(k)]; };
   Sharing sharing;
+  const int given = trace.run->machine ? trace.run->machine->cores : 0;
   if (!(spent > 0) || spent >= kOwnCore * lasted) {
     if (trace.run->backend == "sim") return sharing;
+    if (given > 0) {
+      if (given < ranks) sharing.cores = given;
+      return sharing;
+    }
     double busy = 0, at_least = 0;
     for (int k = 1; k <= ranks; ++k) busy += at(k);
     int most = ranks;
@@ -135,8 +141,8 @@ Sharing sharing_of(const Trace& trace) {
     for (int k = 1; k <= ranks; ++k) sum += at(k) * std::min(k, cores);
     return sum;
   };
-  sharing.cores = 1;
-  while (sharing.cores < ranks &&
+  sharing.cores = given > 0 ? std::min(given, ranks) : 1;
+  while (given == 0 && sharing.cores < ranks &&
          std::abs(expected(sharing.cores + 1) - spent) < std::abs(expected(sharing.cores) - spent))
     ++sharing.cores;
   sharing.given = spent / expected(sharing.cores);
@@ -232,12 +238,45 @@ void measure_computing(const Trace& trace, RunRates& rates) {
       machine.stragglers.push_back({static_cast<int>(rank), 1 / slowness[rank]});
 }
 
+// Find links that take much longer than most for the same bytes, such as those between nodes.
+void find_slow_links(const Trace& trace, RunRates& rates) {
+  const std::size_t ranks = trace.ranks.size();
+  std::vector<std::vector<double>> paces(ranks);
+  for_each_slice(trace, RingLane::recv, [&](int rank, const Slice& recv) {
+    const Transfer transfer = transfer_of(trace, recv);
+    const auto next = (static_cast<std::size_t>(std::max(transfer.src, 0)) + 1) % ranks;
+    if (recv.bytes > 0 && transfer.src >= 0 && next == static_cast<std::size_t>(rank))
+      paces[static_cast<std::size_t>(transfer.src)].push_back(
+          static_cast<double>(transfer.end_ns - transfer.begin_ns) /
+          static_cast<double>(recv.bytes));
+  });
+  std::vector<double> middles;
+  for (auto& pace : paces) {
+    if (pace.empty()) return;
+    std::sort(pace.begin(), pace.end());
+    middles.push_back(pace[(pace.size() - 1) / 2]);
+  }
+  std::vector<double> sorted = middles;
+  std::sort(sorted.begin(), sorted.end());
+  const double usual = sorted[(sorted.size() - 1) / 4];
+  if (!(usual > 0) || sorted.back() < kSlowLink * usual) return;
+  for (const double middle : middles)
+    rates.link_slowness.push_back(middle < kSlowLink * usual ? 1 : middle / usual);
+  const auto slow = std::count_if(rates.link_slowness.begin(), rates.link_slowness.end(),
+                                  [](double slowness) { return slowness > 1; });
+  rates.remarks.push_back(fmt::format("{} of {} links take up to {} times as long as the others.",
+                                      slow, ranks, words_of_factor(sorted.back() / usual)));
+}
+
 void measure_links(const Trace& trace, RunRates& rates) {
+  find_slow_links(trace, rates);
   std::vector<Measured> hops;
   for_each_slice(trace, RingLane::recv, [&](int, const Slice& recv) {
     const Transfer transfer = transfer_of(trace, recv);
     const auto ns = static_cast<double>(transfer.end_ns - transfer.begin_ns);
-    if (recv.bytes > 0) hops.push_back({static_cast<double>(recv.bytes), 1e-9 * ns});
+    const bool slow = !rates.link_slowness.empty() && transfer.src >= 0 &&
+                      rates.link_slowness[static_cast<std::size_t>(transfer.src)] > 1;
+    if (recv.bytes > 0 && !slow) hops.push_back({static_cast<double>(recv.bytes), 1e-9 * ns});
   });
   Rates& machine = rates.scenario.rates;
   if (hops.empty()) {

@@ -48,6 +48,8 @@ struct RunRates {
   std::string refusal;  // why nothing can be said; "" if all of this holds
   // It has no jitter, and the slow rank is as fast as the others.
   Scenario scenario;
+  // [rank]: how many times as long as most links the one to the next rank takes; empty: all are alike.
+  std::vector<double> link_slowness;
   int slow_rank = -1;  // the slowest one that is not nearly like the others; -1: none
   double slowdown = 1;
   std::vector<std::string> remarks;  // where the rates come from, if that is unusual

@@ -72,7 +72,8 @@ RunFigures figures_of(const Simulation& run) {
 }
 
 // Throws what simulate() throws.
-void simulate_into(Prediction& prediction, const Scenario& scenario, const std::string& name) {
+void simulate_into(Prediction& prediction, const Scenario& scenario,
+                   const std::vector<double>& link_slowness, const std::string& name) {
   const Problem& job = scenario.job;
   const bool shared = scenario.cores > 0 && scenario.cores < job.world_size;
   const bool loop = job.scheme == Scheme::allgather ||
@@ -90,7 +91,13 @@ void simulate_into(Prediction& prediction, const Scenario& scenario, const std::
   request.sink = [&recording](int rank, const TraceEvent& event) {
     recording.events[static_cast<std::size_t>(rank)].push_back(event);
   };
-  prediction.figures = figures_of(simulate(request, work_of(scenario), machine_of(scenario)));
+  Machine machine = machine_of(scenario);
+  // Slow links are known between the recorded ranks only.
+  if (link_slowness.size() == static_cast<std::size_t>(job.world_size))
+    for (const double slowness : link_slowness)
+      machine.to_next.push_back(
+          {scenario.rates.bytes_per_s / slowness, scenario.rates.latency_s * slowness});
+  prediction.figures = figures_of(simulate(request, work_of(scenario), machine));
   prediction.whole = job.world_size <= kWhole;
   std::vector<int> ranks;
   for (int rank = 0; rank < job.world_size; ++rank)
@@ -101,7 +108,7 @@ void simulate_into(Prediction& prediction, const Scenario& scenario, const std::
 
 std::string fresh_name() {
   static std::atomic<int> count{0};
-  return fmt::format("predicted {}", ++count);
+  return fmt::format("{}{}", kPredictedPath, ++count);
 }
 
 }  // namespace
@@ -110,7 +117,7 @@ Prediction predict(const RunRates& rates, const WhatIfSettings& settings, const 
   Prediction prediction;
   prediction.settings = settings;
   try {
-    simulate_into(prediction, scenario_of(rates, settings), name);
+    simulate_into(prediction, scenario_of(rates, settings), rates.link_slowness, name);
   } catch (const InputError& error) {
     prediction.refusal = error.what();
   } catch (const std::bad_alloc&) {

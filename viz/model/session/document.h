@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,9 @@
 #include "viz/model/trace/trace.h"
 
 namespace ringscope::viz {
+
+// What the path of a prediction begins with, which is no file.
+inline constexpr std::string_view kPredictedPath = "predicted ";
 
 struct Document {
   Trace trace;

@@ -43,33 +43,23 @@ void Playback::advance(double seconds, AxisMode mode, double length) {
   playing_ = false;
 }
 
-double next_step(const Axis& axis, AxisMode mode, int ranks, double position) {
+double next_step(const Axis& axis, AxisMode mode, int rank, double position) {
   const double end = axis.length(mode);
   if (mode == AxisMode::steps) return std::min(end, std::floor(position + slack(mode)) + 1);
-  double next = end;
-  for (int rank = 0; rank < ranks; ++rank)
-    for (int step = 0; step < axis.steps(); ++step) {
-      const double begin = axis.position(mode, rank, axis.step_begin_ns(rank, step));
-      if (begin > position + slack(mode)) {
-        next = std::min(next, begin);
-        break;  // later steps begin later
-      }
-    }
-  return next;
+  for (int step = 0; step < axis.steps(); ++step) {
+    const double begin = axis.position(mode, rank, axis.step_begin_ns(rank, step));
+    if (begin > position + slack(mode)) return begin;
+  }
+  return end;
 }
 
-double previous_step(const Axis& axis, AxisMode mode, int ranks, double position) {
+double previous_step(const Axis& axis, AxisMode mode, int rank, double position) {
   if (mode == AxisMode::steps) return std::max(0.0, std::ceil(position - slack(mode)) - 1);
-  double previous = 0;
-  for (int rank = 0; rank < ranks; ++rank)
-    for (int step = axis.steps() - 1; step >= 0; --step) {
-      const double begin = axis.position(mode, rank, axis.step_begin_ns(rank, step));
-      if (begin < position - slack(mode)) {
-        previous = std::max(previous, begin);
-        break;  // earlier steps begin earlier
-      }
-    }
-  return previous;
+  for (int step = axis.steps() - 1; step >= 0; --step) {
+    const double begin = axis.position(mode, rank, axis.step_begin_ns(rank, step));
+    if (begin < position - slack(mode)) return begin;
+  }
+  return 0;
 }
 
 Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
@@ -157,6 +147,13 @@ void Session::select_rank(int rank) {
 void Session::reveal(SliceId slice) {
   select(slice);
   bring_into_view(slice);
+  // All panels show the playhead's moment. Unless it is in the slice already, go to its beginning.
+  const Slice& s = document().trace.slice(slice);
+  const double begin = document().axis.position(axis_mode, selected_rank, s.begin_ns);
+  const double end = document().axis.position(axis_mode, selected_rank, s.end_ns);
+  if (playback.position() >= begin && playback.position() < end) return;
+  playback.pause();
+  seek(begin);
 }
 
 void Session::bring_into_view(SliceId slice) {
@@ -247,7 +244,14 @@ bool Session::go_to_failure() {
   select(place->slice);
   if (place->rank >= 0) select_rank(place->rank);
   const int rank = std::max(selected_rank, 0);
-  seek(document().axis.position(axis_mode, rank, place->at_ns));
+  const double position = document().axis.position(axis_mode, rank, place->at_ns);
+  seek(position);
+  // A time-out may be a thousand times as long as the run. Show what led to it, and its beginning.
+  if (position > 0 && position < length() / 2) {
+    TimelineView start = fitted(length());
+    start.end = std::min(length(), 1.25 * position);
+    set_view(start);
+  }
   return true;
 }
 

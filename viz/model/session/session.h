@@ -45,9 +45,9 @@ class Playback {
 };
 
 // Return the beginning of the next (previous) step after (before) `position`: the next whole number
-// in steps mode, and the next moment at which any rank begins a step in time mode.
-double next_step(const Axis& axis, AxisMode mode, int ranks, double position);
-double previous_step(const Axis& axis, AxisMode mode, int ranks, double position);
+// in steps mode, and the next moment at which `rank` begins a step in time mode.
+double next_step(const Axis& axis, AxisMode mode, int rank, double position);
+double previous_step(const Axis& axis, AxisMode mode, int rank, double position);
 
 // ---
 // Holds what the user is looking at: one selection, one playhead and one set of switches that all
@@ -111,7 +111,7 @@ class Session {
   void select(std::optional<SliceId> slice);
   // Select the slice or, if there is none, only the rank.
   void select_in_rank(std::optional<SliceId> slice, int rank);
-  // Select the slice and bring it into view.
+  // Select the slice, bring it into view, and move the playhead to it.
   void reveal(SliceId slice);
   void bring_into_view(SliceId slice);
   void select_rank(int rank);

@@ -49,9 +49,9 @@ void step(Session& session, bool forward) {
     const double by = kJumpStep * session.length();
     return session.seek(forward ? position + by : position - by);
   }
-  const int ranks = static_cast<int>(document.trace.ranks.size());
-  session.seek(forward ? next_step(document.axis, session.axis_mode, ranks, position)
-                       : previous_step(document.axis, session.axis_mode, ranks, position));
+  const int rank = std::max(session.selected_rank, 0);
+  session.seek(forward ? next_step(document.axis, session.axis_mode, rank, position)
+                       : previous_step(document.axis, session.axis_mode, rank, position));
 }
 
 // Go to the selection's neighbour by `neighbour`, or to the first slice if none is selected.

@@ -67,8 +67,13 @@ CompareLayout compare_layout(ImVec2 top_left, ImVec2 room, int columns, int rank
 
 namespace {
 
-std::string short_title(const Trace& trace) {
-  return trace.is_ring() ? trace.run->partition : trace.title();
+// Return what tells a recording from the others; one that is not ours has its file's name.
+std::string short_title(const Session& session, std::size_t index) {
+  const auto is_ring = [&](std::size_t i) { return session.documents[i].trace.is_ring(); };
+  if (!is_ring(index)) return session.documents[index].trace.title();
+  std::size_t ring = 0;
+  for (std::size_t i = 0; i < index; ++i) ring += is_ring(i) ? 1 : 0;
+  return session.comparison.names[ring];
 }
 
 void draw_title(const PanelContext& context, std::size_t index, const CompareColumn& column) {
@@ -79,7 +84,7 @@ void draw_title(const PanelContext& context, std::size_t index, const CompareCol
   const float left = column.mask.x0, room = column.title.x1 - left - 12;
   if (touched.hovered) fill(column.title, with_alpha(palette.text, 0.05), 8);
   draw_text(context.fonts.title, {left, column.title.y0 + 8}, {0, 0}, palette.text,
-            short_title(trace), room);
+            short_title(session, index), room);
   std::string about = trace.path;
   if (trace.is_ring())
     about = fmt::format("{} · {} · {} ranks{}", trace.run->mask, trace.run->dtype,
@@ -152,7 +157,7 @@ void draw_slot_tooltip(const PanelContext& context, int rank, int step) {
             : fmt::format("{} pairs   {}   waits {}", count_text(found->pairs[i]),
                           time_text(std::max<std::int64_t>(found->compute_ns[i], 0)),
                           time_text(std::max<std::int64_t>(found->wait_ns[i], 0)));
-    rows.emplace_back(short_title(document.trace), text);
+    rows.emplace_back(session.comparison.names[i], text);
     ++i;
   }
   draw_tooltip(context, fmt::format("rank {}, step {}, KV {}", rank, step, found->owner), rows);

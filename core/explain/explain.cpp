@@ -1,0 +1,482 @@
+#include "core/explain/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "core/explain/fitted_run.h"
+
+namespace ringscope {
+namespace {
+
+constexpr double kAlike = 1.25;  // ranks or links so near to each other are one group
+
+std::string times_of(double factor) { return fmt::format("{:.2f} times", factor); }
+
+std::string ms_of(double seconds) { return fmt::format("{:.3g} ms", 1e3 * seconds); }
+
+// ---
+
+class Explainer : private FittedRun {
+ public:
+  explicit Explainer(const Recording& recording) : FittedRun(recording), replay_(times_) {}
+
+  Explanation explain() {
+    Explanation result;
+    result.wall_s = times_.wall_s();
+    if (times_.info().failure) {
+      result.findings.push_back(fault());
+      return result;
+    }
+    wall_ = replay_.wall_s(base_);
+    fit_ = wall_ > 0 ? std::clamp(1 - std::abs(wall_ - times_.wall_s()) / times_.wall_s(), 0.3, 1.0)
+                     : 0.3;
+    healthy_ = base_;
+    sharing();
+    slow_ranks();
+    slow_links();
+    step_overhead();
+    late_start();
+    jitter();
+    imbalance();
+    for (Diagnosis& finding : findings_) {
+      finding.share = times_.wall_s() > 0 ? finding.saved_s / times_.wall_s() : 0;
+      if (finding.share >= kLeastShare) result.findings.push_back(std::move(finding));
+    }
+    std::stable_sort(result.findings.begin(), result.findings.end(),
+                     [](const Diagnosis& a, const Diagnosis& b) { return a.saved_s > b.saved_s; });
+    ReplayTimes without_hops = healthy_;
+    for (auto& by_payload : without_hops.hops)
+      for (auto& by_way : by_payload)
+        for (auto& table : by_way) std::fill(table.begin(), table.end(), 0.0);
+    result.exposed_s = std::max(0.0, replay_.wall_s(healthy_) - replay_.wall_s(without_hops));
+    return result;
+  }
+
+ private:
+  // Add a finding if the run takes less time with `without`.
+  void add(Diagnosis finding, const ReplayTimes& without, double noise_share) {
+    finding.saved_s = std::max(0.0, wall_ - replay_.wall_s(without));
+    finding.confidence = fit_ * std::clamp(1 - noise_share, 0.2, 1.0);
+    findings_.push_back(std::move(finding));
+  }
+
+  // ---
+  // The causes, each removed alone; healthy_ is without all of them.
+
+  void sharing() {
+    if (!shares_cores()) return;
+    ReplayTimes without = base_;
+    without.cores = 0;
+    for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+      if (step.known) base_step(without, pass, i) = alone(step);
+    });
+    healthy_ = without;
+    double spent = 0, lasted = 0;
+    for_steps([&](Pass, std::size_t, const RankStep& step) {
+      spent += step.cpu, lasted += step.seconds;
+    });
+    add({.cause = Cause::shared_cores,
+         .evidence =
+             fmt::format("{} ranks share {} {}: while they compute, they have one for {:.0f} "
+                         "% of the time.",
+                         n_, cores_, cores_ == 1 ? "core" : "cores", 100 * spent / lasted)},
+        without, 0.05);
+  }
+
+  // Split ids, sorted by falling slowness, into groups that are about as slow as each other.
+  static std::vector<std::vector<std::size_t>> groups_of(const std::vector<double>& slowness) {
+    std::vector<std::vector<std::size_t>> groups;
+    double first = 0;
+    for (std::size_t i = 0; i < slowness.size(); ++i) {
+      if (groups.empty() || first > kAlike * slowness[i]) {
+        groups.emplace_back();
+        first = slowness[i];
+      }
+      groups.back().push_back(i);
+    }
+    return groups;
+  }
+
+  static std::string others_of(const std::vector<std::string>& names) {
+    if (names.size() < 2) return "";
+    const std::size_t shown = std::min<std::size_t>(names.size() - 1, 4);
+    std::string text;
+    for (std::size_t i = 1; i <= shown; ++i)
+      text += fmt::format("{}{}",
+                          i == 1                                    ? ""
+                          : i == shown && shown + 1 == names.size() ? " and "
+                                                                    : ", ",
+                          names[i]);
+    if (shown + 1 < names.size()) text += fmt::format(" and {} more", names.size() - 1 - shown);
+    return text;
+  }
+
+  void slow_ranks() {
+    std::vector<std::pair<double, int>> slow;
+    double mean = 0, count = 0;
+    for_steps([&](Pass pass, std::size_t, const RankStep& step) {
+      if (step.known) mean += should(pass, step), ++count;
+    });
+    mean /= std::max(1.0, count);
+    for (int rank = 0; rank < n_; ++rank) {
+      const auto r = static_cast<std::size_t>(rank);
+      if (slowness_[r] > 1) slow.emplace_back(slowness_[r], rank);
+      if (const double extra = extra_of(rank); extra > 0)
+        slow.emplace_back(1 + extra / std::max(mean, 1e-12), rank);
+    }
+    std::sort(slow.begin(), slow.end(), [](const auto& a, const auto& b) {
+      return std::pair(-a.first, a.second) < std::pair(-b.first, b.second);
+    });
+    std::vector<double> factors;
+    for (const auto& [factor, rank] : slow) factors.push_back(factor);
+    ReplayTimes without = base_;
+    double before = wall_;
+    for (const auto& group : groups_of(factors)) {
+      std::vector<std::string> names;
+      for (const std::size_t i : group) {
+        const int rank = slow[i].second;
+        names.push_back(fmt::format("{}", rank));
+        speed_up(without, rank);
+        speed_up(healthy_, rank);
+      }
+      const auto& [factor, rank] = slow[group.front()];
+      const double extra = extra_of(rank);
+      Diagnosis finding{.cause = Cause::slow_rank, .rank = rank};
+      finding.evidence =
+          extra > 0 ? fmt::format("Rank {} loses {} at every step that the others don't lose.",
+                                  rank, ms_of(extra))
+                    : fmt::format("Rank {} takes {} as long as most for the same pairs.", rank,
+                                  times_of(factor));
+      if (names.size() > 1)
+        finding.evidence +=
+            fmt::format(" {} {} about as slow.",
+                        names.size() == 2 ? "Rank " + names[1] : "Ranks " + others_of(names),
+                        names.size() == 2 ? "is" : "are");
+      const double after = replay_.wall_s(without);
+      add(std::move(finding), without, 0.05);
+      findings_.back().saved_s = std::max(0.0, before - after);
+      before = after;
+    }
+  }
+
+  // Return the most that a rank loses at a step.
+  double extra_of(int rank) const {
+    double most = 0;
+    for (const auto& extra : extra_)
+      for (int step = 0; step < n_ && !extra.empty(); ++step)
+        most = std::max(most, extra[at(rank, step)]);
+    return most;
+  }
+
+  // Make a slow rank as fast as the others.
+  void speed_up(ReplayTimes& times, int rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+      if (rank_of(i) != rank || !step.known) return;
+      double& time = base_step(times, pass, i);
+      const double fixed = step.pairs > 0 ? fixed_ : 0;
+      if (const double extra = extra_[of(pass)][i]; extra > 0)
+        time = std::max(time - extra, std::min(time, should(pass, step)));
+      if (slowness_[r] > 1 && time > fixed) time = (time - fixed) / slowness_[r] + fixed;
+    });
+  }
+
+  void slow_links() {
+    struct Slow {
+      double factor;
+      int from, to;
+    };
+    std::vector<Slow> slow;
+    for (const FittedLink& fitted : links_) {
+      if (!(fitted.slowness > 1)) continue;
+      const auto same = std::find_if(slow.begin(), slow.end(), [&](const Slow& s) {
+        return s.from == fitted.link.from && s.to == fitted.link.to;
+      });
+      if (same == slow.end()) {
+        slow.push_back({fitted.slowness, fitted.link.from, fitted.link.to});
+      } else {
+        same->factor = std::max(same->factor, fitted.slowness);
+      }
+    }
+    std::stable_sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) {
+      // Equal links differ by rounding.
+      return std::abs(a.factor - b.factor) > 1e-3 * a.factor ? a.factor > b.factor
+                                                             : a.from < b.from;
+    });
+    std::vector<double> factors;
+    for (const Slow& link : slow) factors.push_back(link.factor);
+    ReplayTimes without = base_;
+    double before = wall_;
+    for (const auto& group : groups_of(factors)) {
+      std::vector<std::string> names;
+      for (const std::size_t i : group) {
+        names.push_back(fmt::format("{} to {}", slow[i].from, slow[i].to));
+        widen(without, slow[i].from, slow[i].to);
+        widen(healthy_, slow[i].from, slow[i].to);
+      }
+      const Slow& worst = slow[group.front()];
+      Diagnosis finding{.cause = Cause::slow_link, .from = worst.from, .to = worst.to};
+      finding.evidence = fmt::format(
+          "The link from rank {} to rank {} takes {} as long as most for the same bytes.",
+          worst.from, worst.to, times_of(worst.factor));
+      if (names.size() > 1)
+        finding.evidence += fmt::format(
+            " {} {}.", names.size() == 2 ? "So does the link from" : "So do the links from",
+            others_of(names));
+      const double after = replay_.wall_s(without);
+      add(std::move(finding), without, 0.05);
+      findings_.back().saved_s = std::max(0.0, before - after);
+      before = after;
+    }
+  }
+
+  void widen(ReplayTimes& times, int from, int to) {
+    for (const FittedLink& fitted : links_) {
+      const LinkTimes& link = fitted.link;
+      if (link.from != from || link.to != to || !(fitted.slowness > 1)) continue;
+      auto& table = hops_of(times, link.pass, link.payload, link.way);
+      for (std::size_t i = static_cast<std::size_t>(from); i < table.size();
+           i += static_cast<std::size_t>(n_))
+        table[i] /= fitted.slowness;
+    }
+  }
+
+  void step_overhead() {
+    if (!(fixed_ > 0)) return;
+    const auto remove = [&](ReplayTimes& times) {
+      for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+        double& time = base_step(times, pass, i);
+        if (!times_.is_simulated() || step.pairs > 0) time = std::max(0.0, time - fixed_);
+      });
+    };
+    ReplayTimes without = base_;
+    remove(without);
+    remove(healthy_);
+    add({.cause = Cause::step_overhead,
+         .evidence = fmt::format("Every step costs {} besides its pairs.", ms_of(fixed_))},
+        without, 0.05);
+  }
+
+  // Return how much longer than it should a computation took.
+  double excess(Pass pass, std::size_t i, const RankStep& step) const {
+    if (!step.known) return 0;
+    if (times_.is_simulated()) return alone(step) - expected(pass, i, step);
+    // What is not processor time was not spent on pairs. Where cores are shared, the scheduler took
+    // it, and only what lies between computations is left to chance.
+    const double lost = shares_cores() ? 0 : std::max(0.0, step.seconds - step.cpu);
+    return std::max(0.0, lost + step.around - fixed_ - extra_[of(pass)][i]);
+  }
+
+  void late_start() {
+    double total = 0, most = 0;
+    std::size_t where = 0;
+    const Pass pass = Pass::forward;
+    for_steps([&](Pass each, std::size_t i, const RankStep& step) {
+      const double off = std::max(0.0, excess(each, i, step));
+      total += off;
+      if (each == pass && off > most) most = off, where = i;
+    });
+    if (most < kLeastShare * times_.wall_s() || total - most > 0.25 * most) return;
+    const bool first = static_cast<int>(where % static_cast<std::size_t>(n_)) == 0;
+    ReplayTimes without = base_;
+    for (ReplayTimes* times : {&without, &healthy_})
+      base_step(*times, pass, where) = std::max(0.0, base_step(*times, pass, where) - most);
+    once_ = where;
+    add({.cause = first ? Cause::late_start : Cause::jitter,
+         .rank = rank_of(where),
+         .evidence =
+             first ? fmt::format("Rank {} begins {} late, and is as fast as the others from "
+                                 "then on.",
+                                 rank_of(where), ms_of(most))
+                   : fmt::format("Rank {} is held up once, for {} at step {}.", rank_of(where),
+                                 ms_of(most), where % static_cast<std::size_t>(n_))},
+        without, total > 0 ? (total - most) / total : 0);
+  }
+
+  void jitter() {
+    double total = 0, all = 0;
+    std::vector<double> by_rank(static_cast<std::size_t>(n_));
+    ReplayTimes without = base_;
+    for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+      const double off = pass == Pass::forward && once_ == i ? 0 : excess(pass, i, step);
+      if (times_.is_simulated() ? std::abs(off) <= 2e-9 : off <= 0) return;
+      total += std::abs(off);
+      by_rank[static_cast<std::size_t>(rank_of(i))] += std::abs(off);
+      for (ReplayTimes* times : {&without, &healthy_}) {
+        double& time = base_step(*times, pass, i);
+        time = std::max(0.0, time - off);
+      }
+    });
+    for_steps([&](Pass pass, std::size_t i, const RankStep&) { all += base_.steps[of(pass)][i]; });
+    const double computing = total / std::max(all, 1e-12);
+    double hop_share = 0;
+    if (times_.is_simulated()) hop_share = steady_hops(without);
+    if (computing < 0.003 && hop_share < 0.003) return;
+    Diagnosis finding{.cause = Cause::jitter};
+    const auto most = std::max_element(by_rank.begin(), by_rank.end());
+    if (total > 0 && *most > 0.6 * total && n_ > 2 && computing > hop_share)
+      finding.rank = static_cast<int>(most - by_rank.begin());
+    if (computing >= hop_share) {
+      finding.evidence = fmt::format(
+          "Computations take {:.0f} % longer than they should, unequally from step to step.",
+          100 * total / std::max(all - total, 1e-12));
+    } else {
+      finding.evidence =
+          fmt::format("Hops take {:.0f} % longer than they should, unequally from step to step.",
+                      100 * hop_share / std::max(1 - hop_share, 1e-12));
+    }
+    add(std::move(finding), without, 0.1);
+    // With a sample of the ranks, the slowest of each step may not be among them, but without jitter
+    // all steps are as long as in the sample.
+    if (!times_.is_whole()) {
+      const double missing = times_.wall_s() - wall_;
+      if (missing > 0.02 * times_.wall_s()) findings_.back().saved_s += missing;
+    }
+  }
+
+  // Give every hop what its link takes at the least. Return the share of all hops' time that goes.
+  double steady_hops(ReplayTimes& without) {
+    double total = 0, all = 0;
+    std::vector<ReplayTimes*> both{&without, &healthy_};
+    for (const FittedLink& fitted : links_) {
+      const LinkTimes& link = fitted.link;
+      // Hops between nodes of a two-level ring are shown where the lane is free.
+      if (times_.ranks_a_node() > 0) continue;
+      const double least = least_of(link.seconds);
+      for (ReplayTimes* times : both) {
+        auto& table = hops_of(*times, link.pass, link.payload, link.way);
+        const auto& hops = times_.hops(link.pass, link.payload, link.way);
+        double most = 0;
+        for (const RecordedHop& hop : hops) most = std::max(most, hop.bytes);
+        for (std::size_t i = static_cast<std::size_t>(link.from); i < table.size();
+             i += static_cast<std::size_t>(n_)) {
+          if (!hops[i].known || !(hops[i].bytes > 0)) continue;
+          const double steady = least * hops[i].bytes / most;
+          const double rate = times == &healthy_ ? 1 / fitted.slowness : 1;
+          if (times == &without) {
+            all += hops[i].seconds;
+            total += std::max(0.0, hops[i].seconds - steady);
+          }
+          table[i] = std::min(table[i], steady * rate);
+        }
+      }
+    }
+    return total / std::max(all, 1e-12);
+  }
+
+  void imbalance() {
+    ReplayTimes without = base_;
+    std::vector<double> by_rank(static_cast<std::size_t>(n_));
+    double all = 0;
+    for (const Pass pass : kAllPasses) {
+      const auto& steps = times_.steps(pass);
+      if (steps.empty()) continue;
+      double mean = 0;
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        mean += steps[i].work / static_cast<double>(steps.size());
+        by_rank[static_cast<std::size_t>(rank_of(i))] += steps[i].pairs;
+        all += steps[i].pairs;
+      }
+      RankStep even;
+      even.work = even.pairs = mean;
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        const double now = expected(pass, i, steps[i]), then = expected(pass, i, even);
+        for (ReplayTimes* times : {&without, &healthy_}) {
+          double& time = base_step(*times, pass, i);
+          // Whatever else holds a computation up does so in proportion to it.
+          time = !(now > 0) || steps[i].work <= 0 ? time - now + then
+                 : times_.is_simulated()          ? time * then / now
+                                                  : std::max(0.0, time - now) + then;
+        }
+      }
+    }
+    if (!(all > 0)) return;
+    const auto [least, most] = std::minmax_element(by_rank.begin(), by_rank.end());
+    const double mean = all / n_;
+    Diagnosis finding{.cause = Cause::imbalance, .rank = static_cast<int>(most - by_rank.begin())};
+    if (*most > 1.02 * mean) {
+      finding.evidence = fmt::format("Rank {} has {} the mean pairs, rank {} has {}.", finding.rank,
+                                     times_of(*most / mean), least - by_rank.begin(),
+                                     *least > 0 ? times_of(*least / mean) + " the mean" : "none");
+    } else {
+      finding.rank = -1;
+      finding.evidence = "All ranks have as many pairs in all, but not step by step.";
+    }
+    add(std::move(finding), without, 0.05);
+  }
+
+  // ---
+
+  // Return what a failed run lost: the time from its last progress to its end.
+  Diagnosis fault() const {
+    const RunEnd& end = *times_.info().failure;
+    std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = INT64_MIN,
+                 progress = INT64_MIN;
+    int silent = -1;
+    std::int64_t silent_since = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t rank = 0; rank < recording_.events.size(); ++rank) {
+      std::int64_t seen = INT64_MIN;
+      for (const TraceEvent& e : recording_.events[rank]) {
+        first = std::min(first, e.begin_ns);
+        last = std::max(last, e.end_ns);
+        if (e.lane != Lane::wait) progress = std::max(progress, e.end_ns);
+        seen = std::max(seen, e.lane == Lane::wait ? e.begin_ns : e.end_ns);
+      }
+      if (seen < silent_since) silent_since = seen, silent = static_cast<int>(rank);
+    }
+    Diagnosis finding{.cause = Cause::fault, .rank = end.rank >= 0 ? end.rank : silent};
+    finding.saved_s = 1e-9 * static_cast<double>(last - std::max(progress, first));
+    finding.share = times_.wall_s() > 0 ? finding.saved_s / times_.wall_s() : 0;
+    finding.confidence = end.rank >= 0 ? 0.95 : 0.5;
+    finding.evidence = fmt::format("The run failed: {}.", end.message);
+    return finding;
+  }
+
+  Replay replay_;
+  ReplayTimes healthy_;  // without any of the causes
+  double wall_ = 0, fit_ = 1;
+  std::size_t once_ = SIZE_MAX;  // the forward computation that was held up once
+  std::vector<Diagnosis> findings_;
+};
+
+}  // namespace
+
+Explanation explain(const Recording& recording) { return Explainer(recording).explain(); }
+
+std::string sentence_of(const Diagnosis& finding) {
+  const auto subject = [&]() -> std::string {
+    switch (finding.cause) {
+      case Cause::imbalance:
+        return "Ranks have unequal work";
+      case Cause::slow_rank:
+        return fmt::format("Rank {} is slow", finding.rank);
+      case Cause::slow_link:
+        return fmt::format("The link from rank {} to rank {} is slow", finding.from, finding.to);
+      case Cause::shared_cores:
+        return "Ranks share cores";
+      case Cause::step_overhead:
+        return "Every step has an overhead";
+      case Cause::jitter:
+        return finding.rank >= 0 ? fmt::format("Rank {} is held up now and then", finding.rank)
+                                 : "Steps take longer at random";
+      case Cause::late_start:
+        return fmt::format("Rank {} starts late", finding.rank);
+      case Cause::fault:
+        return finding.rank >= 0 ? fmt::format("Rank {} failed", finding.rank) : "The run failed";
+    }
+    return "";
+  };
+  if (finding.cause == Cause::fault)
+    return fmt::format("{}. {} Nothing happened in the last {} of the run.", subject(),
+                       finding.evidence, ms_of(finding.saved_s));
+  return fmt::format("{}, which costs {} ({:.0f} % of the time). {}", subject(),
+                     ms_of(finding.saved_s), 100 * finding.share, finding.evidence);
+}
+
+}  // namespace ringscope

@@ -1,0 +1,69 @@
+// Says why a recorded run took as long as it did. Each cause is found in the recorded times, removed
+// from them, and the run's own loop is replayed without it (run_times.h): what the replay saves is
+// what the cause cost. So a wait counts for what made the awaited rank or block late, however many
+// ranks pass the delay on, and not for the rank that it names.
+//
+//   imbalance      ranks have unequal pairs; without it every step has the mean work
+//   slow-rank      a rank takes longer than the others for the same pairs, or loses time at every step
+//   slow-link      a link moves the same bytes more slowly than most
+//   shared-cores   more ranks compute at once than there are cores
+//   step-overhead  a step costs time besides its pairs, on every rank
+//   jitter         computations or hops take longer at random
+//   late-start     one rank begins late, and is as fast as the others from then on
+//   fault          the run failed
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/trace/event.h"
+
+namespace ringscope {
+
+enum class Cause {
+  imbalance,
+  slow_rank,
+  slow_link,
+  shared_cores,
+  step_overhead,
+  jitter,
+  late_start,
+  fault
+};
+inline constexpr int kCauseCount = 8;
+
+constexpr std::string_view name_of(Cause cause) {
+  constexpr std::string_view names[kCauseCount] = {"imbalance",    "slow-rank",     "slow-link",
+                                                   "shared-cores", "step-overhead", "jitter",
+                                                   "late-start",   "fault"};
+  return names[static_cast<int>(cause)];
+}
+
+struct Diagnosis {
+  Cause cause = Cause::imbalance;
+  int rank = -1;              // -1: no one rank
+  int from = -1, to = -1;     // the ends of a link; -1: none
+  double saved_s = 0;         // how much sooner the run would end without the cause
+  double share = 0;           // of the wall time
+  double confidence = 0;      // 0 to 1
+  std::string evidence = {};  // sentences that say what was seen
+};
+
+struct Explanation {
+  double wall_s = 0;
+  // The most important first. Each saves at least kLeastShare of the wall time, except a fault.
+  std::vector<Diagnosis> findings;
+  // Time for which no computation hides the blocks' way, although nothing is wrong with any link.
+  double exposed_s = 0;
+};
+
+inline constexpr double kLeastShare = 0.01;
+
+// Explain a recording. Throw InputError for one without events and beyond kMostExplainedRanks.
+Explanation explain(const Recording& recording);
+
+// Return what a finding says, as one paragraph: what it is, what it costs, what was seen.
+std::string sentence_of(const Diagnosis& finding);
+
+}  // namespace ringscope

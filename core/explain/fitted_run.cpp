@@ -1,0 +1,359 @@
+#include "core/explain/fitted_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace ringscope {
+
+double quantile_of(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  const auto at = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), values.begin() + at, values.end());
+  return values[static_cast<std::size_t>(at)];
+}
+double median_of(const std::vector<double>& values) {
+  if (values.size() % 2 == 1 || values.empty()) return quantile_of(values, 0.5);
+  std::vector<double> sorted = values;
+  std::sort(sorted.begin(), sorted.end());
+  return (sorted[sorted.size() / 2 - 1] + sorted[sorted.size() / 2]) / 2;
+}
+double least_of(const std::vector<double>& values) {
+  const double least = quantile_of(values, 0);
+  if (values.size() < 2) return least;
+  const double bias =
+      (median_of(values) - least) / (std::log(2.0) * static_cast<double>(values.size()));
+  return std::max(0.0, least - bias);
+}
+
+namespace {
+
+constexpr double kLeastSlowness = 1.03;  // of a rank or link that is called slow, simulated
+constexpr double kLeastSlownessOfReal = 1.2;
+constexpr double kBeyondChance = 5;    // standard errors
+constexpr double kOwnCore = 0.9;       // least processor time of a computation with its own core
+constexpr double kBusyCores = 0.75;    // least use of cores that are said to be shared
+constexpr int kMostSharedRanks = 512;  // the simulator's limit
+
+double low_median(const std::vector<double>& values) { return quantile_of(values, 0.5); }
+
+// Return the standard error of a median of `count` values that scatter like `values`.
+double scatter_of(const std::vector<std::vector<double>>& groups) {
+  std::vector<double> off;
+  for (const auto& group : groups) {
+    const double middle = median_of(group);
+    // A group of two says less than half about its scatter.
+    const double scale = group.size() > 2 ? 1.0 : 2.0;
+    for (const double value : group) off.push_back(scale * std::abs(value - middle));
+  }
+  return 1.4826 * 1.25 * quantile_of(off, 0.5);
+}
+
+using ByRank = std::vector<std::vector<double>>;
+
+// Return what each rank's median is above that of most, and 0 where chance may be the reason.
+std::vector<double> distances(const ByRank& of_ranks, double& usual) {
+  std::vector<double> middles;
+  for (const auto& mine : of_ranks)
+    if (!mine.empty()) middles.push_back(median_of(mine));
+  usual = low_median(middles);
+  const double scatter = scatter_of(of_ranks);
+  std::vector<double> result;
+  for (const auto& mine : of_ranks) {
+    const double off = mine.empty() ? 0 : median_of(mine) - usual;
+    const double error = scatter / std::sqrt(std::max(1.0, static_cast<double>(mine.size())));
+    result.push_back(std::abs(off) < kBeyondChance * error ? 0 : off);
+  }
+  return result;
+}
+
+// Return what a rank loses at every step from `from` on, if that is about the same at three steps
+// or more, and nothing like it before.
+double steady_loss(const std::vector<double>& mine, double usual, std::size_t& from) {
+  from = mine.size();
+  double least = std::numeric_limits<double>::infinity(), most = 0, sum = 0;
+  while (from > 0) {
+    const double off = mine[from - 1] - usual;
+    if (std::max(most, off) > 1.5 * std::min(least, off) || off <= 0) break;
+    least = std::min(least, off), most = std::max(most, off), sum += off;
+    --from;
+  }
+  const std::size_t count = mine.size() - from;
+  for (std::size_t step = 0; step < from; ++step)
+    if (mine[step] - usual > 0.5 * least) return 0;
+  return count >= 3 ? sum / static_cast<double>(count) : 0;
+}
+
+}  // namespace
+
+FittedRun::FittedRun(const Recording& recording)
+    : recording_(recording), times_(recording), n_(times_.ranks()) {
+  if (times_.info().failure) return;  // half a run says little about its machine
+  find_sharing();
+  take_base();
+  fit_computing();
+  fit_hops();
+}
+
+// Find out whether ranks shared cores: computations then have less processor time than wall time,
+// and all cores are busy while more ranks than cores compute. A rank that sleeps leaves them idle.
+void FittedRun::find_sharing() {
+  double spent = 0, lasted = 0;
+  std::vector<std::pair<std::int64_t, int>> changes;
+  for (const auto& events : recording_.events)
+    for (const TraceEvent& e : events) {
+      if (e.lane != Lane::compute || e.end_ns <= e.begin_ns || e.pairs <= 0) continue;
+      spent += 1e-9 * static_cast<double>(e.cpu_ns);
+      lasted += 1e-9 * static_cast<double>(e.end_ns - e.begin_ns);
+      changes.emplace_back(e.begin_ns, 1);
+      changes.emplace_back(e.end_ns, -1);
+    }
+  if (!(spent > 0) || spent >= kOwnCore * lasted) return;
+  std::sort(changes.begin(), changes.end());
+  std::vector<double> at_once(static_cast<std::size_t>(n_) + 1);
+  int busy = 0;
+  for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
+    busy = std::clamp(busy + changes[i].second, 0, n_);
+    at_once[static_cast<std::size_t>(busy)] +=
+        1e-9 * static_cast<double>(changes[i + 1].first - changes[i].first);
+  }
+  const auto capacity = [&](int cores) {
+    double sum = 0;
+    for (int k = 1; k <= n_; ++k) sum += at_once[static_cast<std::size_t>(k)] * std::min(k, cores);
+    return sum;
+  };
+  int cores = times_.info().machine ? times_.info().machine->cores : 0;
+  if (cores == 0) {
+    cores = 1;
+    while (cores < n_ && std::abs(capacity(cores + 1) - spent) < std::abs(capacity(cores) - spent))
+      ++cores;
+  }
+  if (cores >= n_ || spent < kBusyCores * capacity(cores)) return;
+  cores_ = cores;
+  given_ = std::min(1.0, spent / capacity(cores));
+}
+
+void FittedRun::take_base() {
+  base_.cores = shares_cores() && n_ <= kMostSharedRanks ? cores_ : 0;
+  for_steps([&](Pass pass, std::size_t, const RankStep& step) {
+    base_.steps[of(pass)].push_back(base_.cores > 0 ? alone(step) : step.all());
+  });
+  for_hops([&](Pass pass, Payload payload, Way way, const std::vector<RecordedHop>& hops) {
+    auto& table = hops_of(base_, pass, payload, way);
+    for (const RecordedHop& hop : hops)
+      table.push_back(hop.known ? hop.seconds : std::numeric_limits<double>::quiet_NaN());
+  });
+}
+
+// Fit what a rank takes for a pair, and for a step besides, when nothing holds it up.
+void FittedRun::fit_computing() {
+  const bool simulated = times_.is_simulated();
+  const auto& machine = times_.info().machine;
+  std::vector<std::vector<double>> around(static_cast<std::size_t>(n_));
+  for_steps([&](Pass, std::size_t i, const RankStep& step) {
+    if (step.known) around[static_cast<std::size_t>(rank_of(i))].push_back(step.around - step.lead);
+  });
+  if (!simulated) {
+    std::vector<double> of_ranks;
+    for (const auto& mine : around)
+      if (!mine.empty()) of_ranks.push_back(median_of(mine));
+    fixed_ = low_median(of_ranks);
+  }
+  for (const Pass pass : kAllPasses) {
+    if (!times_.has(pass)) continue;
+    const double flops = !machine
+                             ? 0
+                             : static_cast<double>(pass == Pass::forward ? machine->forward_flops
+                                                                         : machine->backward_flops);
+    if (simulated && flops > 0) {
+      pair_s_[of(pass)] = times_.flops_a_pair(pass) / flops;
+      knows_rates_ = true;
+      continue;
+    }
+    std::vector<double> of_ranks;
+    for (const auto& mine : paces(pass, simulated ? 0 : fixed_))
+      if (!mine.empty()) of_ranks.push_back(simulated ? least_of(mine) : median_of(mine));
+    pair_s_[of(pass)] = low_median(of_ranks);
+  }
+  if (simulated) fit_step();
+  fit_ranks();
+  // Ranks that were not recorded take what they should.
+  for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+    if (!step.known) base_step(base_, pass, i) = expected(pass, i, step);
+  });
+}
+
+// Return the seconds per pair of every rank's computations beyond `fixed` seconds a step. Small
+// ones are left out.
+std::vector<std::vector<double>> FittedRun::paces(Pass pass, double fixed) const {
+  std::vector<double> works;
+  for (const RankStep& step : times_.steps(pass))
+    if (step.known && step.work > 0) works.push_back(step.work);
+  const double enough = 0.25 * median_of(works);
+  std::vector<std::vector<double>> result(static_cast<std::size_t>(n_));
+  for (std::size_t i = 0; i < times_.steps(pass).size(); ++i) {
+    const RankStep& step = times_.steps(pass)[i];
+    if (!step.known || step.work <= 0 || step.work < enough) continue;
+    result[static_cast<std::size_t>(rank_of(i))].push_back((alone(step) - fixed) / step.work);
+  }
+  return result;
+}
+
+// Fit what a simulated step costs besides its pairs: what every step takes longer than its pairs
+// at the least or, where the rates are unknown, where a line through the least times begins.
+void FittedRun::fit_step() {
+  std::vector<double> rest;
+  if (knows_rates_) {
+    for_steps([&](Pass pass, std::size_t, const RankStep& step) {
+      if (step.known && step.pairs > 0) rest.push_back(alone(step) - pair_s_[of(pass)] * step.work);
+    });
+    if (rest.empty()) return;
+    const double least = quantile_of(rest, 0);
+    const double bias =
+        (low_median(rest) - least) / (std::log(2.0) * static_cast<double>(rest.size()));
+    // A nanosecond is what rounding adds.
+    if (least - bias > 4 * bias + 2e-9) fixed_ = least - bias;
+    return;
+  }
+  const Pass pass = Pass::forward;
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  for (const RankStep& step : times_.steps(pass))
+    if (step.known && step.pairs > 0)
+      low = std::min(low, step.work), high = std::max(high, step.work);
+  if (!(high > low)) return;
+  std::vector<double> at_low, at_high;
+  for (const RankStep& step : times_.steps(pass)) {
+    if (!step.known || step.pairs <= 0) continue;
+    if (step.work - low < 0.1 * (high - low)) at_low.push_back(alone(step));
+    if (high - step.work < 0.1 * (high - low)) at_high.push_back(alone(step));
+  }
+  const double slope = (least_of(at_high) - least_of(at_low)) / (high - low);
+  const double doubt = (2e-9 + (median_of(at_low) - quantile_of(at_low, 0)) +
+                        (median_of(at_high) - quantile_of(at_high, 0))) /
+                       (high - low) * low;
+  const double fixed = least_of(at_low) - slope * low;
+  if (!(slope > 0) || fixed < 4 * doubt) return;
+  fixed_ = fixed;
+  for (const Pass each : kAllPasses) {
+    std::vector<double> of_ranks;
+    for (const auto& mine : paces(each, fixed_))
+      if (!mine.empty()) of_ranks.push_back(least_of(mine));
+    if (!of_ranks.empty()) pair_s_[of(each)] = low_median(of_ranks);
+  }
+}
+
+double FittedRun::should(Pass pass, const RankStep& step) const {
+  const bool has_step = !times_.is_simulated() || step.pairs > 0;
+  return pair_s_[of(pass)] * step.work + (has_step ? fixed_ : 0);
+}
+
+// Return what a computation takes on its rank without chance.
+double FittedRun::expected(Pass pass, std::size_t i, const RankStep& step) const {
+  const auto rank = static_cast<std::size_t>(rank_of(i));
+  const bool has_step = !times_.is_simulated() || step.pairs > 0;
+  return pair_s_[of(pass)] * step.work * slowness_[rank] + (has_step ? fixed_ : 0) +
+         extra_[of(pass)][i];
+}
+
+// Find ranks that are slower than others: simulated ones by a factor, real ones by time that they
+// lose at every step.
+void FittedRun::fit_ranks() {
+  slowness_.assign(static_cast<std::size_t>(n_), 1);
+  for (const Pass pass : kAllPasses) extra_[of(pass)].assign(times_.steps(pass).size(), 0);
+  times_.is_simulated() ? fit_factors() : fit_extras();
+}
+
+void FittedRun::fit_factors() {
+  std::vector<double> works;
+  for_steps([&](Pass, std::size_t, const RankStep& step) {
+    if (step.known && step.work > 0) works.push_back(step.work);
+  });
+  const double enough = 0.25 * median_of(works);
+  ByRank of_ranks(static_cast<std::size_t>(n_));
+  for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+    if (step.known && step.work >= enough && step.work > 0)
+      of_ranks[static_cast<std::size_t>(rank_of(i))].push_back((alone(step) - step.lead - fixed_) /
+                                                               (pair_s_[of(pass)] * step.work));
+  });
+  double usual = 0;
+  const std::vector<double> off = distances(of_ranks, usual);
+  for (std::size_t rank = 0; rank < off.size(); ++rank) {
+    const double factor = usual > 0 ? 1 + off[rank] / usual : 1;
+    if (std::abs(std::log(factor)) > std::log(kLeastSlowness)) slowness_[rank] = factor;
+  }
+}
+
+// A pass has its own loss, because a rank that is late with every hop is late twice as often where
+// gradients move as well. A rank may also begin to lose time later than at the first step.
+void FittedRun::fit_extras() {
+  for (const Pass pass : kAllPasses) {
+    const auto& steps = times_.steps(pass);
+    if (steps.empty()) continue;
+    ByRank of_ranks(static_cast<std::size_t>(n_));
+    double mean = 0;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      mean += should(pass, steps[i]) / static_cast<double>(steps.size());
+      if (steps[i].known)
+        of_ranks[static_cast<std::size_t>(rank_of(i))].push_back(alone(steps[i]) - steps[i].lead -
+                                                                 should(pass, steps[i]));
+    }
+    double usual = 0;
+    const std::vector<double> off = distances(of_ranks, usual);
+    for (int rank = 0; rank < n_; ++rank) {
+      const auto& mine = of_ranks[static_cast<std::size_t>(rank)];
+      double extra = off[static_cast<std::size_t>(rank)];
+      std::size_t from = 0;
+      if (!(extra > (kLeastSlownessOfReal - 1) * mean)) extra = steady_loss(mine, usual, from);
+      if (!(extra > (kLeastSlownessOfReal - 1) * mean)) continue;
+      for (std::size_t step = from; step < mine.size(); ++step)
+        extra_[of(pass)][at(rank, static_cast<int>(step))] = extra;
+    }
+  }
+}
+
+// ---
+// Links.
+
+void FittedRun::fit_hops() {
+  for_hops([&](Pass pass, Payload payload, Way way, const std::vector<RecordedHop>& hops) {
+    double most = 0;
+    for (const RecordedHop& hop : hops)
+      if (hop.known) most = std::max(most, hop.bytes);
+    std::vector<LinkTimes> links(static_cast<std::size_t>(n_));
+    for (std::size_t i = 0; i < hops.size(); ++i) {
+      const RecordedHop& hop = hops[i];
+      if (!hop.known || !(hop.bytes > 0)) continue;
+      const int from = static_cast<int>(i % static_cast<std::size_t>(n_));
+      LinkTimes& link = links[static_cast<std::size_t>(from)];
+      link = {pass, payload, way, from, hop.to, std::move(link.seconds), 0};
+      link.seconds.push_back(hop.seconds * most / hop.bytes);
+    }
+    std::vector<double> middles;
+    std::vector<std::vector<double>> groups;
+    for (LinkTimes& link : links) {
+      if (link.seconds.empty()) continue;
+      link.middle = median_of(link.seconds);
+      middles.push_back(link.middle);
+      groups.push_back(link.seconds);
+    }
+    if (middles.empty()) return;
+    const double usual = quantile_of(middles, 0.25), scatter = scatter_of(groups);
+    auto& table = hops_of(base_, pass, payload, way);
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      // A hop of a rank that was not recorded takes as long as most do.
+      const bool last = i / static_cast<std::size_t>(n_) + 1 >= static_cast<std::size_t>(n_);
+      if (std::isnan(table[i]) && !times_.is_whole() && !(last && payload == Payload::kv))
+        table[i] = usual;
+    }
+    const double least = times_.is_simulated() ? kLeastSlowness : 2 * kLeastSlownessOfReal - 1;
+    for (LinkTimes& link : links) {
+      if (link.seconds.empty()) continue;
+      const double error = scatter / std::sqrt(static_cast<double>(link.seconds.size()));
+      const bool slow = link.middle > least * usual && link.middle - usual >= kBeyondChance * error;
+      links_.push_back({link, slow ? link.middle / std::max(usual, 1e-12) : 1});
+    }
+  });
+}
+
+}  // namespace ringscope

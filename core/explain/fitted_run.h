@@ -1,0 +1,104 @@
+// Reads from a recorded run what its machine does when nothing is wrong, and what deviates from
+// that: how long a pair takes, what a step costs besides, whether ranks share cores, which ranks and
+// links are slower than the others. It judges only what chance does not explain.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/explain/run_times.h"
+
+namespace ringscope {
+
+// Return the value below which `share` of the values lie, 0 for no values.
+double quantile_of(std::vector<double> values, double share);
+double median_of(const std::vector<double>& values);
+
+// Return the least that a time takes which chance only lengthens, from draws of it. The least of n
+// exponential draws is 1/n of their mean too large.
+double least_of(const std::vector<double>& values);
+
+// ---
+
+class FittedRun {
+ public:
+  explicit FittedRun(const Recording& recording);
+
+ protected:
+  // What a link takes for the hops of one kind.
+  struct LinkTimes {
+    Pass pass;
+    Payload payload;
+    Way way;
+    int from, to;
+    std::vector<double> seconds;  // for as many bytes as the largest hop of the kind has
+    double middle = 0;
+  };
+
+  struct FittedLink {
+    LinkTimes link;
+    double slowness = 1;
+  };
+
+  std::size_t at(int row, int column) const {
+    return static_cast<std::size_t>(row) * static_cast<std::size_t>(n_) +
+           static_cast<std::size_t>(column);
+  }
+  // Call f(pass, index, step) for all computations, recorded or not.
+  template <class F>
+  void for_steps(F&& f) const {
+    for (const Pass pass : kAllPasses)
+      for (std::size_t i = 0; i < times_.steps(pass).size(); ++i) f(pass, i, times_.steps(pass)[i]);
+  }
+  template <class F>
+  void for_hops(F&& f) const {
+    for (const Pass pass : kAllPasses)
+      for (const Payload payload : kAllPayloads)
+        for (const Way way : {Way::ring, Way::between_nodes})
+          if (!times_.hops(pass, payload, way).empty())
+            f(pass, payload, way, times_.hops(pass, payload, way));
+  }
+  int rank_of(std::size_t index) const { return static_cast<int>(index) / n_; }
+  static std::size_t of(Pass pass) { return static_cast<std::size_t>(pass); }
+
+  double& base_step(ReplayTimes& times, Pass pass, std::size_t i) {
+    return times.steps[of(pass)][i];
+  }
+  std::vector<double>& hops_of(ReplayTimes& times, Pass pass, Payload payload, Way way) const {
+    return times.hops[of(pass)][static_cast<std::size_t>(payload)][static_cast<std::size_t>(way)];
+  }
+
+  // Return what a computation takes on a core of its own.
+  double alone(const RankStep& step) const {
+    return shares_cores() ? step.cpu / given_ + step.around : step.all();
+  }
+  bool shares_cores() const { return cores_ > 0; }
+  // Return what a computation takes on a usual rank without chance, and on its own rank.
+  double should(Pass pass, const RankStep& step) const;
+  double expected(Pass pass, std::size_t i, const RankStep& step) const;
+
+  const Recording& recording_;
+  RunTimes times_;
+  int n_;
+  ReplayTimes base_;                   // the recorded times, for a replay
+  int cores_ = 0;                      // that ranks share; 0: each has its own
+  double given_ = 1;                   // the share of these cores' time that the ranks got
+  double pair_s_[2] = {}, fixed_ = 0;  // seconds of a pair, by pass, and of a step besides
+  bool knows_rates_ = false;
+  std::vector<double> slowness_;  // by rank
+  std::vector<double> extra_[2];  // by pass and [rank][step]: seconds that a slow rank loses there
+  std::vector<FittedLink> links_;
+
+ private:
+  void find_sharing();
+  void take_base();
+  void fit_computing();
+  void fit_step();
+  void fit_ranks();
+  void fit_factors();
+  void fit_extras();
+  void fit_hops();
+  std::vector<std::vector<double>> paces(Pass pass, double fixed) const;
+};
+
+}  // namespace ringscope

@@ -1,0 +1,122 @@
+// The times of a recorded run as tables, and the run's own graph to replay them in. A replay runs
+// the scheme's loop through the simulator (core/sim) with the recorded times, some of which a caller
+// has changed, and says how long the run would then have taken.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/ring/seams.h"
+#include "core/sim/simulate.h"
+#include "core/trace/event.h"
+
+namespace ringscope {
+
+// One rank's computation at one step. Seconds.
+struct RankStep {
+  double seconds = 0;  // of the computation
+  double cpu = 0;      // processor time in it
+  double around = 0;   // from there to the next wait or computation; of a rank's first step also
+                       // what lies before it
+  double lead = 0;     // the part of `around` that lies before the rank's first step
+  double pairs = 0;
+  double work = 0;  // pairs that the kernel computes
+  int owner = -1;
+  bool known = false;  // whether it was recorded
+
+  double all() const { return seconds + around; }
+};
+
+// One hop: both of its ends had begun, and the block was on its way for so many seconds.
+struct RecordedHop {
+  double seconds = 0;
+  double bytes = 0;
+  int to = -1;  // the receiver
+  bool known = false;
+};
+
+class RunTimes {
+ public:
+  // Read a recording. Throw InputError for one that has nothing to explain: no events, or more than
+  // kMostExplainedRanks.
+  explicit RunTimes(const Recording& recording);
+
+  const RunInfo& info() const { return *info_; }
+  int ranks() const { return ranks_; }
+  bool has(Pass pass) const { return !steps_[static_cast<int>(pass)].empty(); }
+  bool is_simulated() const { return info_->backend == "sim"; }
+  int ranks_a_node() const { return ranks_a_node_; }  // two-level only, otherwise 0
+  bool is_whole() const { return is_whole_; }         // every rank was recorded
+  double wall_s() const { return wall_s_; }
+
+  // Tables, empty for what was not recorded: [rank][step], and [step][sender].
+  std::vector<RankStep>& steps(Pass pass) { return steps_[static_cast<int>(pass)]; }
+  const std::vector<RankStep>& steps(Pass pass) const { return steps_[static_cast<int>(pass)]; }
+  std::vector<RecordedHop>& hops(Pass pass, Payload payload, Way way) {
+    return hops_[static_cast<int>(pass)][static_cast<int>(payload)][static_cast<int>(way)];
+  }
+  const std::vector<RecordedHop>& hops(Pass pass, Payload payload, Way way) const {
+    return hops_[static_cast<int>(pass)][static_cast<int>(payload)][static_cast<int>(way)];
+  }
+
+  // Return the floating-point operations of a pair in a pass, 0 if none was counted.
+  double flops_a_pair(Pass pass) const { return flops_a_pair_[static_cast<int>(pass)]; }
+
+ private:
+  bool is_rank(int rank) const { return rank >= 0 && rank < ranks_; }
+  bool is_step(const TraceEvent& e) const {
+    return e.lane == Lane::compute && e.step >= 0 && e.step < ranks_;
+  }
+  void read_rank(int rank, const std::vector<TraceEvent>& events);
+  void read_hops(const Recording& recording);
+  void predict_work();
+  std::size_t place(int row, int column) const {
+    return static_cast<std::size_t>(row) * static_cast<std::size_t>(ranks_) +
+           static_cast<std::size_t>(column);
+  }
+
+  const RunInfo* info_;
+  int ranks_ = 1;
+  int ranks_a_node_ = 0;  // two-level only
+  bool is_whole_ = true;
+  double wall_s_ = 0;
+  std::int64_t begin_ns_ = 0;
+  double flops_a_pair_[2] = {};
+  std::vector<RankStep> steps_[2];
+  std::vector<RecordedHop> hops_[2][2][2];
+};
+
+inline constexpr int kMostExplainedRanks = 2048;
+
+// ---
+// Replaying.
+
+// The times of one replay, in the order of RunTimes.
+struct ReplayTimes {
+  std::vector<double> steps[2];
+  std::vector<double> hops[2][2][2];
+  int cores = 0;  // that ranks share; 0: each has its own
+};
+
+class Replay {
+ public:
+  // `times` must outlive this.
+  explicit Replay(const RunTimes& times);
+
+  // Return the seconds of the run with `changed` times.
+  double wall_s(const ReplayTimes& changed) const;
+  // Return the whole simulation; nothing for a scheme whose loop is not simulated.
+  std::optional<Simulation> simulation(const ReplayTimes& changed) const;
+
+ private:
+  void measure_rest();
+
+  const RunTimes& times_;
+  SimulationRequest request_;
+  std::optional<Work> work_;  // none for a scheme whose loop is not simulated
+  double flat_s_ = 0;         // of such a run: what lies outside the slowest ranks' steps
+};
+
+}  // namespace ringscope

@@ -1,0 +1,67 @@
+// `ringscope explain` as a program: simulated and real runs with faults on purpose, as text and JSON.
+#include <gtest/gtest.h>
+#include <rapidjson/document.h>
+
+#include "tests/app/program.h"
+
+namespace ringscope {
+namespace {
+
+class ExplainCommandTest : public AcceptingProgramTest {
+ protected:
+  std::string trace() const { return path("trace.json"); }
+};
+
+TEST_F(ExplainCommandTest, NamesCauseRankAndTime) {
+  run_well(
+      "simulate --gpu H100 --link NVLink4 --world-size 8 --seqlen 131072 --mask causal "
+      "--partition zigzag --straggler 5:0.5 --trace " +
+      trace());
+  const auto json = run_for_json("explain " + trace());
+  ASSERT_EQ(json["findings"].Size(), 1u);
+  const auto& found = json["findings"][0];
+  EXPECT_STREQ(found["cause"].GetString(), "slow-rank");
+  EXPECT_EQ(found["rank"].GetInt(), 5);
+  EXPECT_NEAR(found["share"].GetDouble(), 0.5, 0.01);
+  EXPECT_NEAR(found["ms"].GetDouble(), 0.5 * json["wall_ms"].GetDouble(), 0.5);
+  EXPECT_GT(found["confidence"].GetDouble(), 0.5);
+  EXPECT_FALSE(found.HasMember("link"));
+  expect_has(run_well("explain " + trace()),
+             Strings({"1. Rank 5 is slow, which costs", "2.00 times as long as most"}));
+}
+
+TEST_F(ExplainCommandTest, RealRunsWithFaultsOnPurpose) {
+  const struct {
+    const char *inject, *cause;
+    int rank, status;
+  } cases[] = {{"straggler@1", "slow-rank", 1, 0},
+               {"slow-rank@2", "slow-rank", 2, 0},
+               {"jitter", "jitter", -1, 0},
+               {"unposted-recv@1:1", "fault", 1, 3}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.inject);
+    const ProgramResult run = this->run(
+        Strings("run --random --world-size 4 --seqlen 256 --heads 1 --head-dim 16 --backward "
+                "--timeout 1 --trace " +
+                trace() + " --inject ") +
+        Strings(c.inject));
+    EXPECT_EQ(run.status, c.status) << run.err;
+    const auto json = run_for_json("explain " + trace());
+    ASSERT_GE(json["findings"].Size(), 1u);
+    const auto& first = json["findings"][0];
+    EXPECT_STREQ(first["cause"].GetString(), c.cause);
+    if (c.rank >= 0) {
+      EXPECT_EQ(first["rank"].GetInt(), c.rank);
+    }
+  }
+}
+
+TEST_F(ExplainCommandTest, SaysWhatIsAccepted) {
+  expect_refused("explain", {"no trace given"});
+  expect_refused("explain " + path("none.json"), {"none.json", "accepted"});
+  write_text("text.json", "hello");
+  expect_refused("explain " + path("text.json"), {"text.json"});
+}
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,253 @@
+// Explanations of simulated runs whose fault is known: the first finding names it, and its time is
+// what the same simulation takes less without the fault.
+#include "core/explain/explain.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/random.h"
+#include "core/explain/run_times.h"
+#include "core/sim/recording.h"
+#include "core/sim/scenario.h"
+
+namespace ringscope {
+namespace {
+
+// A job, a machine with a fault, and the same without it.
+struct FaultyCase {
+  Cause cause = Cause::slow_rank;
+  int rank = -1;
+  SimulationRequest request;
+  Granularity tile;
+  Machine machine;
+  PartitionKind even;  // the partition without the fault
+  Machine healthy;
+};
+
+double draw(std::uint64_t seed, int what, double low, double high) {
+  return low +
+         (high - low) * unit_interval(random_bits(seed, 77, static_cast<std::uint64_t>(what)));
+}
+int draw_int(std::uint64_t seed, int what, int low, int high) {
+  return low + static_cast<int>(draw(seed, what, 0, 0.999999) * (high - low + 1));
+}
+
+Machine h100s(int world_size) {
+  Machine machine;
+  machine.world_size = world_size;
+  machine.rates = {6.2e14, 5.2e14, 4.5e11, 3e-6};
+  return machine;
+}
+
+FaultyCase faulty_case(Cause cause, std::uint64_t seed) {
+  constexpr int kSizes[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256};
+  FaultyCase made;
+  made.cause = cause;
+  Problem& job = made.request.job;
+  job.world_size = kSizes[draw_int(seed, 0, 0, cause == Cause::shared_cores ? 8 : 11)];
+  job.shape = {.batch = 1,
+               .num_heads = 16,
+               .num_heads_kv = draw_int(seed, 1, 0, 1) == 0 ? 16 : 4,
+               .seqlen = job.world_size * (1024 << draw_int(seed, 2, 0, 3)),
+               .head_dim = 128};
+  job.dtype = DType::bf16;
+  job.backward = draw_int(seed, 3, 0, 1) == 1;
+  const int mask = draw_int(seed, 4, 0, 2);
+  if (mask > 0) job.mask = MaskSpec::parse("causal");
+  job.partition = mask == 1 ? PartitionKind::zigzag : PartitionKind::striped;
+  made.even = job.partition;
+  made.request.pace = draw_int(seed, 5, 0, 1) == 0 ? Pace::in_step : Pace::buffers;
+  job.kv_buffers = made.request.pace == Pace::buffers ? draw_int(seed, 6, 2, 4) : 2;
+  made.healthy = made.machine = h100s(job.world_size);
+  Machine& machine = made.machine;
+  const auto n = static_cast<std::size_t>(job.world_size);
+  made.rank = draw_int(seed, 7, 0, job.world_size - 1);
+  const auto rank = static_cast<std::size_t>(made.rank);
+  switch (cause) {
+    case Cause::slow_rank:
+      machine.speed.assign(n, 1);
+      machine.speed[rank] = draw(seed, 8, 0.4, 0.9);
+      break;
+    case Cause::slow_link:
+      machine.to_next.assign(n, {machine.rates.bytes_per_s, machine.rates.latency_s});
+      machine.to_next[rank].bytes_per_s /= draw(seed, 8, 8, 40);
+      break;
+    case Cause::imbalance:
+      job.mask = MaskSpec::parse("causal");
+      job.partition = PartitionKind::contiguous;
+      made.even = PartitionKind::zigzag;
+      made.rank = job.world_size - 1;
+      break;
+    case Cause::shared_cores:
+      made.request.pace = Pace::buffers;
+      machine.cores = std::max(1, static_cast<int>(job.world_size * draw(seed, 8, 0.2, 0.8)));
+      break;
+    case Cause::step_overhead:
+      made.healthy.step_s = 0;
+      machine.step_s = draw(seed, 8, 5e-5, 5e-4);
+      break;
+    case Cause::jitter:
+      machine.jitter = draw(seed, 8, 0.1, 0.6);
+      machine.seed = seed;
+      break;
+    default:
+      break;
+  }
+  return made;
+}
+
+TEST(Explain, NamesTheFaultOfSimulatedRuns) {
+  constexpr Cause kCauses[] = {Cause::slow_rank,    Cause::slow_link,     Cause::imbalance,
+                               Cause::shared_cores, Cause::step_overhead, Cause::jitter};
+  int cases = 0, right = 0;
+  std::ostringstream missed;
+  for (std::uint64_t seed = 0; cases < 300; ++seed) {
+    const Cause cause = kCauses[seed % std::size(kCauses)];
+    FaultyCase made = faulty_case(cause, seed);
+    const Problem& job = made.request.job;
+    const Work work(job, made.tile);
+    const RecordedSimulation recorded =
+        record(made.request, work, made.machine, name_of(job.partition), std::nullopt);
+    const double wall = recorded.simulation.wall_s();
+    SimulationRequest even = made.request;
+    even.job.partition = made.even;
+    const double saved = wall - simulate(even, Work(even.job, made.tile), made.healthy).wall_s();
+    if (saved < 0.02 * wall) continue;  // no fault worth the name
+    ++cases;
+    const Explanation why = explain(recorded.recording);
+    const Diagnosis first = why.findings.empty() ? Diagnosis{} : why.findings.front();
+    const bool names_rank = cause != Cause::slow_rank || first.rank == made.rank;
+    const bool names_link =
+        cause != Cause::slow_link ||
+        (first.from == made.rank && first.to == (made.rank + 1) % job.world_size);
+    const bool good = !why.findings.empty() && first.cause == cause && names_rank && names_link &&
+                      std::abs(first.saved_s - saved) <= 0.1 * saved;
+    right += good;
+    if (good) continue;
+    missed << "\nseed " << seed << ": " << name_of(cause) << " of " << job.world_size << ", "
+           << name_of(job.partition) << ' ' << job.mask.name() << ", saves " << 1e3 * saved
+           << " of " << 1e3 * wall << " ms; found";
+    for (const Diagnosis& found : why.findings)
+      missed << ' ' << name_of(found.cause) << ' ' << found.rank << ' ' << 1e3 * found.saved_s;
+  }
+  RecordProperty("cases", cases);
+  RecordProperty("right", right);
+  EXPECT_GE(right, 0.99 * cases) << missed.str();
+}
+
+Recording recording_of(const FaultyCase& made, std::optional<int> ranks = std::nullopt) {
+  const Problem& job = made.request.job;
+  return record(made.request, Work(job, made.tile), made.machine, name_of(job.partition), ranks)
+      .recording;
+}
+
+TEST(Explain, FindsNothingInHealthyRuns) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    FaultyCase made = faulty_case(Cause::slow_rank, seed);
+    made.machine = made.healthy;
+    for (const Diagnosis& found : explain(recording_of(made)).findings)
+      ADD_FAILURE() << "seed " << seed << ": " << found.evidence;
+  }
+}
+
+// A recording of many ranks holds a sample of them, and the slow one among it.
+TEST(Explain, NamesAStragglerAmongManyRanks) {
+  FaultyCase made = faulty_case(Cause::slow_rank, 1);
+  Problem& job = made.request.job;
+  job.world_size = 512;
+  job.shape.seqlen = 512 * 8192;
+  job.partition = PartitionKind::zigzag;
+  job.mask = MaskSpec::parse("causal");
+  made.machine = h100s(512);
+  made.machine.speed.assign(512, 1);
+  made.machine.speed[137] = 0.7;
+  const Explanation why = explain(recording_of(made));
+  ASSERT_EQ(why.findings.size(), 1u);
+  EXPECT_EQ(why.findings[0].cause, Cause::slow_rank);
+  EXPECT_EQ(why.findings[0].rank, 137);
+  EXPECT_NEAR(why.findings[0].share, 0.3, 0.01);
+}
+
+// Eight nodes of eight ranks, whose links between them are the only slow ones: every rank waits for
+// them, and for nothing else.
+TEST(Explain, BlamesTheLinksBetweenNodes) {
+  for (const Pace pace : {Pace::in_step, Pace::buffers}) {
+    FaultyCase made = faulty_case(Cause::slow_rank, 1);
+    Problem& job = made.request.job;
+    job.world_size = 64;
+    job.shape.seqlen = 64 * 8192;
+    job.backward = false;
+    made.request.pace = pace;
+    made.machine = h100s(64);
+    made.machine.to_next.assign(64, {4.5e11, 3e-6});
+    for (std::size_t rank = 7; rank < 64; rank += 8) made.machine.to_next[rank] = {5e9, 5e-6};
+    const Explanation why = explain(recording_of(made));
+    ASSERT_EQ(why.findings.size(), 1u);
+    EXPECT_EQ(why.findings[0].cause, Cause::slow_link);
+    EXPECT_EQ(why.findings[0].from, 7);
+    EXPECT_EQ(why.findings[0].to, 8);
+    EXPECT_NE(why.findings[0].evidence.find("15 to 16"), std::string::npos);
+  }
+}
+
+// One rank begins `late` seconds after the others.
+TEST(Explain, FindsALateStart) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    FaultyCase made = faulty_case(Cause::slow_rank, seed);
+    made.machine = made.healthy;
+    Problem& job = made.request.job;
+    if (job.world_size > 64) continue;  // a sample may leave the late rank out
+    auto known = std::make_shared<KnownTimes>();
+    const Recording healthy = recording_of(made);
+    for (std::size_t rank = 0; rank < healthy.events.size(); ++rank)
+      for (const TraceEvent& e : healthy.events[rank]) {
+        auto& table = known->compute[static_cast<std::size_t>(e.pass)];
+        table.resize(healthy.events.size() * healthy.events.size());
+        if (e.lane == Lane::compute)
+          table[rank * healthy.events.size() + static_cast<std::size_t>(e.step)] =
+              1e-9 * static_cast<double>(e.end_ns - e.begin_ns);
+      }
+    const double wall = explain(healthy).wall_s, late = draw(seed, 8, 0.1, 0.5) * wall;
+    known->compute[0][static_cast<std::size_t>(made.rank) * healthy.events.size()] += late;
+    made.machine.known = known;
+    const Explanation why = explain(recording_of(made));
+    if (why.wall_s - wall < 0.02 * wall) continue;  // its links take longer than that
+    ASSERT_FALSE(why.findings.empty()) << seed;
+    EXPECT_EQ(why.findings[0].cause, Cause::late_start) << seed;
+    EXPECT_EQ(why.findings[0].rank, made.rank) << seed;
+    EXPECT_NEAR(why.findings[0].saved_s, why.wall_s - wall, 0.1 * (why.wall_s - wall)) << seed;
+  }
+}
+
+TEST(Explain, BlamesTheFaultOfAFailedRun) {
+  FaultyCase made = faulty_case(Cause::slow_rank, 3);
+  Recording recording = recording_of(made);
+  recording.info.failure = RunEnd{"no progress for 60 s", 1, 0};
+  const std::int64_t end_ns = recording.events[0].back().end_ns;
+  recording.events[0].push_back(
+      {.lane = Lane::wait, .begin_ns = end_ns, .end_ns = end_ns + 60'000'000'000});
+  const Explanation why = explain(recording);
+  ASSERT_EQ(why.findings.size(), 1u);
+  EXPECT_EQ(why.findings[0].cause, Cause::fault);
+  EXPECT_EQ(why.findings[0].rank, 1);
+  EXPECT_NEAR(why.findings[0].saved_s, 60, 1);
+}
+
+TEST(Explain, RefusesWhatHasNothingToExplain) {
+  Recording empty;
+  empty.events.resize(1);
+  EXPECT_THROW(explain(empty), InputError);
+  empty.info.world_size = kMostExplainedRanks + 1;
+  EXPECT_THROW(explain(empty), InputError);
+}
+
+}  // namespace
+}  // namespace ringscope
