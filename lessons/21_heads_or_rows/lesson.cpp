@@ -85,7 +85,7 @@ void lesson_21(Page& page) {
     std::vector<Cell> cells = {n};
     for (const Index heads_kv : {32, 8, 1}) {
       const double ratio = n * heads_kv / (32.0 + heads_kv);
-      cells.emplace_back(fmt::format(heads_kv % n == 0 ? "{:.2f}" : "({:.2f})", ratio));
+      cells.push_back(heads_kv % n == 0 ? fixed(ratio, 2) : "(" + fixed(ratio, 2).kept + ")");
       const Problem ring = job_of(8192, n, heads_kv), swap = job_of(8192, n, heads_kv, kSwap);
       const double bytes_of_swap = traffic_of(swap, 0).forward_bytes;
       if (heads_kv % n == 0)

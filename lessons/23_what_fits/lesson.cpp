@@ -73,8 +73,8 @@ void lesson_23(Page& page) {
   //+
   page.table(steps);
 
-  // (Activations are counted with the ring's buffers, and what libraries and fragments take is not
-  // counted. Leave a fifth of the memory free for it.)
+  // (Activations are counted with the ring's buffers, which have one layer's Q, K, V and out once
+  // more. What libraries and fragments take is not counted. Leave a fifth of the memory free for it.)
   //
   // ## What breaks if only the ring is longer?
   //
