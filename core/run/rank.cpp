@@ -21,16 +21,16 @@ LoopCounts recorded_at_most(const Problem& config, int rank) {
   return counts;
 }
 
-// A stretch of a head's rows that lie one after the other in a rank's tensor, `at` rows from its
+// A portion of a head's rows that lie one after the other in a rank's tensor, `at` rows from its
 // beginning.
-struct Stretch {
+struct Portion {
   Index at, first, end;
 };
 
-// Call f(stretch) for where `piece`'s rows lie. Tensors lie share of the heads after share, and keys
+// Call f(portion) for where `piece`'s rows lie. Tensors lie share of the heads after share, and keys
 // that go both ways round half of the rows after the other; K and V of each alternate.
 template <class F>
-void for_each_stretch(const RingProblem& problem, const RowsOfHead& piece, F&& f) {
+void for_each_portion(const RingProblem& problem, const RowsOfHead& piece, F&& f) {
   const AttentionParams& p = problem.params;
   const bool is_kv = is_key_side(piece.tensor);
   const bool is_value = piece.tensor == Tensor::v || piece.tensor == Tensor::dv;
@@ -42,7 +42,7 @@ void for_each_stretch(const RingProblem& problem, const RowsOfHead& piece, F&& f
       const Index first = max_of(piece.first, begin), last = min_of(piece.end, end);
       const Index place = 2 * p.batch * heads * begin +
                           ((is_value ? p.batch * heads : 0) + piece.head) * (end - begin);
-      if (first < last) f(Stretch{place + first - begin, first, last});
+      if (first < last) f(Portion{place + first - begin, first, last});
     };
     half(0, cut);
     half(cut, rows);
@@ -56,7 +56,7 @@ void for_each_stretch(const RingProblem& problem, const RowsOfHead& piece, F&& f
     if (head < first || head >= first + count) continue;
     Index place = p.batch * first + entry * count + head - first;
     if (is_kv) place += p.batch * (first + (is_value ? count : 0));
-    return f(Stretch{place * rows + piece.first, piece.first, piece.end});
+    return f(Portion{place * rows + piece.first, piece.first, piece.end});
   }
 }
 
@@ -87,11 +87,11 @@ void Rank::take_inputs(RowSource& inputs) {
         pulse_.tick();
         const Index count = piece.count() * shape.head_dim;
         std::transform(values.begin(), values.begin() + count, stored.begin(), from_float<Stored>);
-        for_each_stretch(problem_, piece, [&](const Stretch& stretch) {
+        for_each_portion(problem_, piece, [&](const Portion& portion) {
           const Index width = shape.head_dim * static_cast<Index>(sizeof(Stored));
-          space_.copy_in(local + stretch.at * width,
-                         stored.data() + (stretch.first - piece.first) * shape.head_dim,
-                         (stretch.end - stretch.first) * width);
+          space_.copy_in(local + portion.at * width,
+                         stored.data() + (portion.first - piece.first) * shape.head_dim,
+                         (portion.end - portion.first) * width);
         });
       });
     };
@@ -121,10 +121,10 @@ void Rank::give_outputs(RowSink& outputs) const {
     const Index width = width_of(shape, tensor);
     for_each_piece(shape, tensor, rows_, [&](const RowsOfHead& piece) {
       const Index count = piece.count() * width;
-      for_each_stretch(problem_, piece, [&](const Stretch& stretch) {
-        space_.copy_out(values.data() + (stretch.first - piece.first) * width,
-                        local + stretch.at * width,
-                        (stretch.end - stretch.first) * width * static_cast<Index>(sizeof(float)));
+      for_each_portion(problem_, piece, [&](const Portion& portion) {
+        space_.copy_out(values.data() + (portion.first - piece.first) * width,
+                        local + portion.at * width,
+                        (portion.end - portion.first) * width * static_cast<Index>(sizeof(float)));
       });
       if (tensor != Tensor::lse)
         for (Index i = 0; i < count; ++i) values[i] = round_to(config_.dtype, values[i]);
