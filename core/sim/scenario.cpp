@@ -60,7 +60,12 @@ std::optional<std::string> obstacle(const Scenario& scenario) {
     try {
       check_scheme(job);
     } catch (const InputError& error) {
-      return error.what();
+      // Who asks says what is accepted.
+      std::string why = error.what();
+      const std::string_view accepted = "; accepted: ";
+      if (const auto at = why.find(accepted); at != why.npos)
+        why.replace(at, accepted.size(), "; it takes ");
+      return why;
     }
     if (job.world_size > kMostGraphRanks)
       return fmt::format("{} is followed for up to {} ranks, {} given", job.scheme_name(),
