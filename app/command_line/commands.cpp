@@ -21,6 +21,8 @@ constexpr CommandEntry kCommands[] = {
     {"demo", "one text, causal, in all four partitions, verified", "README.md", declare_demo},
     {"view", "replay recordings", "app/view/view.md", declare_view},
     {"plan", "what a run will cost on a machine, by formula", "app/plan/plan.md", declare_plan},
+    {"positions", "who holds what, in the conventions of several libraries", "app/run/run.md",
+     declare_positions},
     {"lesson", "ring attention step by step, in lessons that run", "lessons/README.md",
      declare_lesson},
     {"groups", "ranks split by heads, rows, layers and batches at once", "app/plan/plan.md",
