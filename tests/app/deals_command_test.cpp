@@ -32,7 +32,7 @@ TEST_F(DealsCommandTest, RunsAnyPartitionUnderAnyMask) {
   write_text("slices.txt",
              "0 100 0 100 causal\n100 200 0 30 full # a sink\n150 200 100 200 inverse\n");
   for (const char* mask :
-       {"causal+window:20+sink:3", "ranges:slices.txt", "documents:70,130+window:9+sink:80"})
+       {"causal+window:20+sink:3", "ranges:slices.txt", "window:9+sink:80+documents:70,130"})
     for (const char* partition : {"zigzag", "file:ranks.npy", "searched"}) {
       const auto json = run_for_json(
           Strings("run --random --seqlen 200 --heads 2 --head-dim 8 --backward --verify") +
