@@ -22,6 +22,8 @@ constexpr CommandEntry kCommands[] = {
     {"view", "replay recordings", "app/view/view.md", declare_view},
     {"explain", "why a recorded run took as long as it did", "app/view/view.md", declare_explain},
     {"plan", "what a run will cost on a machine, by formula", "app/plan/plan.md", declare_plan},
+    {"positions", "who holds what, in the conventions of several libraries", "app/run/run.md",
+     declare_positions},
     {"lesson", "ring attention step by step, in lessons that run", "lessons/README.md",
      declare_lesson},
     {"groups", "ranks split by heads, rows, layers and batches at once", "app/plan/plan.md",

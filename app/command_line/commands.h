@@ -16,6 +16,7 @@
 #include "app/train/train_options.h"
 #include "core/base/dtype.h"
 #include "core/model/rank_groups.h"
+#include "core/problem/conventions.h"
 #include "viz/window/view.h"
 
 namespace ringscope {
@@ -52,16 +53,24 @@ struct LessonOptions {
 
 struct InfoOptions {};
 
+struct PositionsOptions {
+  Problem job;  // its shape has a seqlen alone
+  std::optional<int> rank;
+  Convention convention = Convention::ringscope;
+  std::optional<std::string> out;
+  bool json = false;
+};
+
 // The text of --help or `ringscope help`, which is to be printed.
 struct Help {
   std::string text;
 };
 
 using Command = std::variant<Help, ExplainOptions, GroupsOptions, LessonOptions, PlanOptions,
-                             RunOptions, DemoOptions, SimulateOptions, TrainOptions,
-                             GenerateRequest, viz::ViewOptions, InfoOptions>;
+                             PositionsOptions, RunOptions, DemoOptions, SimulateOptions,
+                             TrainOptions, GenerateRequest, viz::ViewOptions, InfoOptions>;
 
-// Read `arguments` (without the program's name); open no file. Throw InputError naming the flag,
+// Read `arguments` (without the program's name), and the files of a mask and a partition. Throw InputError naming the flag,
 // the value and what would be accepted, also for flags that contradict each other.
 Command parse_command_line(const std::vector<std::string>& arguments);
 
@@ -77,6 +86,7 @@ Finish declare_generate(CommandFlags& flags);
 Finish declare_groups(CommandFlags& flags);
 Finish declare_lesson(CommandFlags& flags);
 Finish declare_plan(CommandFlags& flags);
+Finish declare_positions(CommandFlags& flags);
 Finish declare_run(CommandFlags& flags);
 Finish declare_simulate(CommandFlags& flags);
 Finish declare_train(CommandFlags& flags);
@@ -110,6 +120,9 @@ int carry_out(const InfoOptions& options);
 // Compute by formula what a run will cost on a machine. Return 0 even if the plan can't be carried
 // out, because that is the answer.
 int carry_out(const PlanOptions& options);
+
+// Say which positions each rank holds, and what goes with them. Return 0.
+int carry_out(const PositionsOptions& options);
 
 // Tell a lesson, list the lessons, show the glossary, or test the learner's version of an exercise.
 // Return 0, or 1 when one of the lesson's checks fails or the exercise is not solved.

@@ -34,7 +34,7 @@ void deal_out(Problem& job) {
     if (!job.partition.is_searched()) return job.deal_out();
     constexpr Granularity kTile = {kTileRows, kVectorWidth};
     const auto found = search_partition({.job = job, .granularity = kTile});
-    job.partition.take(found.assignment(job.world_size));
+    job.partition.take(found.assignment(job.world_size), found.bound());
   });
 }
 

@@ -116,6 +116,7 @@ std::string report_json(const Report& report) {
       {"balance_ceiling", summary.balance_ceiling},
       {"predicted_balance_ceiling", report.predicted_balance_ceiling},
       {"exposed_s", summary.exposed_s},
+      {config.partition.bound() ? "searched" : "", bound_fields(config.partition.bound())},
       {"measured", Fields{{"imbalance", summary.measured_imbalance},
                           {"balance_ceiling", summary.measured_balance_ceiling}}},
       {report.verdict ? "verify" : "", report.verdict ? verdict_fields(*report.verdict) : Fields()},
@@ -161,6 +162,7 @@ std::string report_text(const Report& report) {
   text +=
       fmt::format("balance ceiling (mean / slowest)  {:.3f} predicted, {:.3f} by processor time\n",
                   report.predicted_balance_ceiling, summary.measured_balance_ceiling);
+  text += bound_text(report.config.partition.bound());
   text += fmt::format("exposed communication             {}\n", seconds_text(summary.exposed_s));
   if (report.backend == "cpu")
     text += shared_cores_text(report.config.world_size, "busy, waiting and exposed times include");

@@ -113,7 +113,8 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
         {.job = dealt, .granularity = scenario.granularity, .seed = scenario.seed});
     result.work = found.work;
     dealt.partition = PartitionSpec::parse(kSearched);
-    dealt.partition.take(found.assignment(dealt.world_size));
+    dealt.partition.take(found.assignment(dealt.world_size), found.bound());
+    result.searched = found.bound();
   } else {
     result.work = work_of(scenario);
   }

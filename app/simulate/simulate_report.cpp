@@ -170,7 +170,7 @@ std::string balance_text(const Simulated& simulated) {
            : figure_line("by formula, in step",
                          fmt::format("{}: {}", seconds_text(f.closed_form_s),
                                      difference_text(f.wall_s, f.closed_form_s)))) +
-      path_text(simulated);
+      bound_text(simulated.searched) + path_text(simulated);
   if (!simulated.ring.empty())
     text += figure_line("ring order",
                         ring_text(simulated.ring) + "; ranks are told by their place in it");
@@ -363,7 +363,8 @@ std::string simulated_json(const Simulated& simulated) {
       kBackend + way_fields(scenario) +
       Fields{{"machine", machine_fields(scenario, simulated.hardware)}} +
       figure_fields(simulated.figures) +
-      Fields{{"ranks", sampled_ranks(simulated, kMostRanksInJson)},
+      Fields{{simulated.searched ? "searched" : "", bound_fields(simulated.searched)},
+             {"ranks", sampled_ranks(simulated, kMostRanksInJson)},
              {path.ranks.empty() ? "" : "critical_path",
               Fields{{"compute_s", path.compute_s}, {"hop_s", path.hop_s}, {"ranks", path.ranks}}},
              {"ring_order", simulated.ring},

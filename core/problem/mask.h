@@ -218,6 +218,7 @@ class MaskSpec {
   // Return the slices as five numbers each: q0, q1, k0, k1, and 0 full, 1 causal, 2 inverse.
   const std::vector<Index>& slice_numbers() const { return slice_numbers_; }
   bool has_ranges() const { return !slice_numbers_.empty(); }
+  bool has_documents() const { return !document_ends_.empty(); }
   bool is_in_pieces() const { return sink_ > 0 || has_ranges(); }
 
  private:

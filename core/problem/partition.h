@@ -18,6 +18,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -234,6 +235,16 @@ inline constexpr const char* kAcceptedPartitions =
     "contiguous, striped, zigzag, fold, documents:contiguous, documents:zigzag, file:RANKS.npy, "
     "searched";
 
+// How good a searched partition is: the computed pairs of the slowest rank, summed over the steps
+// of a ring, and a number that no deal of the same chunks can be below.
+struct SearchBound {
+  double slowest = 0;
+  double least = 0;
+
+  // Return how far above the best deal this one is at most, as a share of it.
+  double gap() const { return least > 0 ? slowest / least - 1 : 0; }
+};
+
 class PartitionSpec {
  public:
   PartitionSpec(PartitionKind kind = PartitionKind::contiguous)  // NOLINT: a kind is a partition
@@ -260,8 +271,12 @@ class PartitionSpec {
   // InputError for a file of another length or with a rank outside, and for a mask that has no
   // documents to deal.
   void deal_out(const Mask& mask, int world_size);
-  // Take the deal that a search found.
-  void take(std::shared_ptr<const Assignment> found) { assignment_ = std::move(found); }
+  // Take the deal that a search found, and how good it is.
+  void take(std::shared_ptr<const Assignment> found, const SearchBound& bound) {
+    assignment_ = std::move(found);
+    bound_ = bound;
+  }
+  const std::optional<SearchBound>& bound() const { return bound_; }
   // Return the partition, which points into this object. Throw InputError for positions that have
   // not been dealt, or have been for another sequence.
   Partition of(Index seqlen, int world_size) const;
@@ -271,6 +286,7 @@ class PartitionSpec {
   PartitionKind kind_;
   std::shared_ptr<const std::vector<DealtRun>> file_runs_;
   std::shared_ptr<const Assignment> assignment_;
+  std::optional<SearchBound> bound_;
 };
 
 inline std::string_view name_of(const PartitionSpec& partition) { return partition.name(); }

@@ -49,6 +49,10 @@ void make_npy(const fs::path& folder) {
         npy_image(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 1, 1, 1)}", 4));
   write(folder / "big_endian",
         npy_image(1, "{'descr': '>f4', 'fortran_order': False, 'shape': (1, 1, 1, 1)}", 4));
+  write(folder / "integers",
+        npy_image(1, "{'descr': '<i4', 'fortran_order': False, 'shape': (2,)}", 8));
+  write(folder / "unsigned",
+        npy_image(1, "{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }", 3));
   write(folder / "fields",
         npy_image(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", 4));
 }

@@ -1,4 +1,4 @@
-// Whatever the .npy reader accepts, written and read again, is the same to the last bit.
+// Whatever the .npy readers accept, written and read again, is the same to the last bit.
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -34,6 +34,13 @@ bool same(const NpyArray& a, const NpyArray& b) {
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  try {
+    const std::vector<ringscope::Index> integers = ringscope::parse_npy_integers(text);
+    if (integers.empty() || integers.size() > size) std::abort();
+  } catch (const ringscope::InputError& error) {
+    for (const char c : std::string_view(error.what()))
+      if (c < ' ' || c > '~') std::abort();
+  }
   try {
     const NpyArray array = ringscope::parse_npy(text);
     if (!same(ringscope::parse_npy(image_of(array)), array)) std::abort();

@@ -58,6 +58,7 @@ struct SearchedPartition {
 
   // Return the positions that `rank` holds, ascending, with neighbouring chunks joined.
   std::vector<Interval> positions_of(int rank) const;
+  SearchBound bound() const { return {slowest, least_slowest}; }
   // Return the same for all `world_size` ranks, as runs take it.
   std::shared_ptr<const Assignment> assignment(int world_size) const;
 };

@@ -1,0 +1,170 @@
+// `ringscope positions`: who holds what, in the conventions of this project and of other libraries.
+#include "app/command_line/commands.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/command_line/option_groups.h"
+#include "app/report/fields.h"
+#include "app/report/terminal.h"
+#include "app/run/outputs.h"
+#include "core/base/files.h"
+#include "core/base/npy.h"
+#include "core/base/text.h"
+
+namespace ringscope {
+
+namespace {
+
+// Return "0-3 9 -", where '-' alone is a number below 0.
+std::string ranges_text(const std::vector<Index>& numbers) {
+  std::string text;
+  for (std::size_t at = 0; at < numbers.size();) {
+    std::size_t end = at + 1;
+    while (end < numbers.size() && numbers[at] >= 0 && numbers[end] == numbers[end - 1] + 1) ++end;
+    if (!text.empty()) text += ' ';
+    text += numbers[at] < 0 ? "-"
+            : end - at == 1 ? fmt::format("{}", numbers[at])
+                            : fmt::format("{}-{}", numbers[at], numbers[end - 1]);
+    at = end;
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::vector<int> ranks_of(const PositionsOptions& options) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < options.job.world_size; ++rank)
+    if (!options.rank || rank == *options.rank) ranks.push_back(rank);
+  return ranks;
+}
+
+std::string positions_text(const PositionsOptions& options, const std::vector<FedRows>& fed) {
+  std::string text =
+      fmt::format("{} positions on {}, {}, mask {}, as {} has them\n", options.job.shape.seqlen,
+                  count_text(options.job.world_size, "rank"), options.job.partition.name(),
+                  options.job.mask.name(), name_of(options.convention));
+  const std::vector<int> ranks = ranks_of(options);
+  for (std::size_t k = 0; k < ranks.size(); ++k) {
+    text += fmt::format("\nrank {}, {}\n", ranks[k],
+                        count_text(static_cast<Index>(fed[k].positions.size()), "row"));
+    for (const auto& [name, numbers] : {std::pair{"positions", &fed[k].positions},
+                                        {"labels", &fed[k].labels},
+                                        {"rope", &fed[k].rope_positions}})
+      text += fmt::format("  {:<12}{}\n", name, ranges_text(*numbers));
+    text += "  cu_seqlens  ";
+    for (const Index end : fed[k].cu_seqlens) text += fmt::format("{} ", end);
+    text.back() = '\n';
+  }
+  return text + "\n-  padding, or the last row of a document, which predicts nothing\n";
+}
+
+std::string positions_json(const PositionsOptions& options, const std::vector<FedRows>& fed) {
+  const Problem& job = options.job;
+  const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
+  const std::vector<int> ranks = ranks_of(options);
+  std::vector<Fields> of_ranks;
+  for (std::size_t k = 0; k < ranks.size(); ++k)
+    of_ranks.push_back({{"rank", ranks[k]},
+                        {"positions", fed[k].positions},
+                        {"cu_seqlens", fed[k].cu_seqlens},
+                        {"labels", fed[k].labels},
+                        {"rope_positions", fed[k].rope_positions}});
+  return json_line(
+      {{"convention", name_of(options.convention)},
+       {"seqlen", job.shape.seqlen},
+       {"world_size", job.world_size},
+       {"partition", job.partition.name()},
+       {"mask", job.mask.name()},
+       {"cu_seqlens", padded_cu_seqlens(Convention::ringscope, mask, job.world_size)},
+       {"cu_seqlens_padded", padded_cu_seqlens(options.convention, mask, job.world_size)},
+       {"ranks", of_ranks}});
+}
+
+// Write the positions: [rows] of one rank, or [world_size, most rows], filled up with kPadding.
+void write_positions(const PositionsOptions& options, const std::vector<FedRows>& fed) {
+  std::size_t most = 0;
+  for (const FedRows& rows : fed) most = std::max(most, rows.positions.size());
+  std::vector<Index> values, shape = {static_cast<Index>(most)};
+  for (const FedRows& rows : fed) {
+    values.insert(values.end(), rows.positions.begin(), rows.positions.end());
+    values.resize(values.size() + most - rows.positions.size(), kPadding);
+  }
+  if (!options.rank) shape.insert(shape.begin(), static_cast<Index>(fed.size()));
+  AtomicFile file(*options.out);
+  write_npy_integers(file, shape, values);
+  file.commit();
+}
+
+}  // namespace
+
+int carry_out(const PositionsOptions& options) {
+  check_output_places({{"--out", options.out}}, {}, options.json);
+  Problem job = options.job;
+  deal_out(job);
+  const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
+  std::vector<FedRows> fed;
+  for (const int rank : ranks_of(options))
+    fed.push_back(fed_rows(options.convention, mask, job.partition_of_sequence(), rank));
+  if (options.out) for_flag("--out", [&] { write_positions(options, fed); });
+  print_out(options.json ? positions_json(options, fed) : positions_text(options, fed));
+  return 0;
+}
+
+namespace {
+
+constexpr Index kMostPositions = Index{1} << 24;  // that are listed
+
+// Throw InputError naming the flag, the value and what would be accepted.
+void complete(PositionsOptions& options, bool partition_given) {
+  complete_problem("positions", options.job);
+  const Problem& job = options.job;
+  const std::string convention = fmt::format("with --convention {}", name_of(options.convention));
+  if (job.shape.seqlen > kMostPositions || job.world_size > kMostPositions)
+    contradiction("positions",
+                  fmt::format("{} positions on {} given", job.shape.seqlen,
+                              count_text(job.world_size, "rank")),
+                  fmt::format("up to {} of either", kMostPositions));
+  if (options.rank)
+    integer_of_flag<int>("--rank", std::to_string(*options.rank), 0, job.world_size - 1);
+  if (options.convention == Convention::ringscope) return;
+  const bool has_documents = job.mask.has_documents();
+  if (options.convention == Convention::pytorch && has_documents)
+    contradiction("--mask", fmt::format("'{}' given {}", job.mask.name(), convention),
+                  "a mask without documents, because head-tail balancing has one sequence");
+  const std::string deal = has_documents ? "documents:zigzag" : "zigzag";
+  if (partition_given && job.partition.name() != "zigzag" && job.partition.name() != deal)
+    contradiction("--partition", fmt::format("'{}' given {}", job.partition.name(), convention),
+                  "zigzag");
+  options.job.partition = PartitionSpec::parse(deal);
+}
+
+}  // namespace
+
+Finish declare_positions(CommandFlags& flags) {
+  const auto options = std::make_shared<PositionsOptions>();
+  options->job = planned_problem();
+  Problem& job = options->job;
+  flags.count("--seqlen", job.shape.seqlen, "positions");
+  flags.integer("--world-size", job.world_size, "ranks");
+  add_partition(flags, job.partition, "which rank holds which positions (contiguous)");
+  add_mask(flags, job.mask, "full");
+  flags.integer("--rank", options->rank, "this rank alone (all)", 0);
+  flags.name("--convention", options->convention,
+             "ringscope|ring-flash-attention|transformer-engine|pytorch",
+             "whose; the others' chunks are zigzag, of documents padded to 2N rows (ringscope)",
+             [](const std::string& text) { return parse_name(text, kAllConventions); });
+  flags.path("--out", options->out,
+             "write the positions, .npy integers [rows] of a rank, or [ranks, rows] with -1 where "
+             "there is none");
+  flags.flag("--json", options->json, "print one JSON object");
+  return [options, &flags] {
+    complete(*options, flags.given("--partition"));
+    return *options;
+  };
+}
+
+}  // namespace ringscope

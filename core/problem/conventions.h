@@ -1,0 +1,55 @@
+// What each rank feeds into a model, in the conventions of this project and of three libraries:
+// which positions it holds, where documents begin among its rows, which position's token each row
+// is to predict, and where rotary embeddings take it to be.
+//
+// The libraries cut a sequence (each document of a packed one) into 2N chunks for N ranks, of which
+// rank r holds chunks r and 2N-1-r. They demand that 2N divides its length, so the rows are padded.
+//
+//   ring-flash-attention   zigzag_ring_flash_attn_varlen; cu_seqlens / N
+//   TransformerEngine      THD format, thd_partition_indices_kernel (common/fused_attn); its
+//                          cu_seqlens / N, of padded documents
+//   PyTorch                context_parallel with _HeadTailLoadBalancer, one sequence only
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "core/problem/mask.h"
+#include "core/problem/partition.h"
+
+namespace ringscope {
+
+enum class Convention { ringscope, ring_flash_attention, transformer_engine, pytorch };
+
+inline constexpr Convention kAllConventions[] = {
+    Convention::ringscope, Convention::ring_flash_attention, Convention::transformer_engine,
+    Convention::pytorch};
+
+constexpr std::string_view name_of(Convention convention) {
+  constexpr std::string_view names[] = {"ringscope", "ring-flash-attention", "transformer-engine",
+                                        "pytorch"};
+  return names[static_cast<int>(convention)];
+}
+
+inline constexpr Index kPadding = -1;    // a position that no token has
+inline constexpr Index kNoLabel = -100;  // what PyTorch's cross_entropy ignores
+
+// By row, unless a comment says otherwise.
+struct FedRows {
+  std::vector<Index> positions;
+  // One entry more than documents: how many rows come before each document, the last one: all.
+  std::vector<Index> cu_seqlens;
+  // The position whose token the row predicts: the next one of its document, wherever that lies.
+  std::vector<Index> labels;
+  std::vector<Index> rope_positions;
+};
+
+// Return the rows of `rank`. Its partition matters in this project's convention only. Rotary
+// positions count from the start of the sequence here and in PyTorch, from that of the document in
+// the others. Padding has kPadding, kNoLabel and rotary position 0.
+FedRows fed_rows(Convention convention, const Mask& mask, const Partition& partition, int rank);
+
+// Return the ends of the documents, with 0 in front, as long as `convention` pads them.
+std::vector<Index> padded_cu_seqlens(Convention convention, const Mask& mask, int world_size);
+
+}  // namespace ringscope

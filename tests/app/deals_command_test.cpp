@@ -1,0 +1,116 @@
+// Partitions of files, of documents and of a search, masks in pieces, and `ringscope positions`, as
+// the program takes them.
+#include <gtest/gtest.h>
+#include <rapidjson/document.h>
+
+#include <string>
+#include <vector>
+
+#include "core/base/files.h"
+#include "core/base/npy.h"
+#include "tests/app/program.h"
+
+namespace ringscope {
+namespace {
+
+class DealsCommandTest : public AcceptingProgramTest {
+ protected:
+  void write_ranks(const std::string& name, const std::vector<Index>& ranks) const {
+    AtomicFile file(path(name));
+    write_npy_integers(file, {static_cast<Index>(ranks.size())}, ranks);
+    file.commit();
+  }
+  std::vector<Index> dealt(Index seqlen) const {
+    std::vector<Index> ranks;
+    for (Index p = 0; p < seqlen; ++p) ranks.push_back(p * p % 7 % 3);  // rank 3 holds nothing
+    return ranks;
+  }
+};
+
+TEST_F(DealsCommandTest, RunsAnyPartitionUnderAnyMask) {
+  write_ranks("ranks.npy", dealt(200));
+  write_text("slices.txt",
+             "0 100 0 100 causal\n100 200 0 30 full # a sink\n150 200 100 200 inverse\n");
+  for (const char* mask :
+       {"causal+window:20+sink:3", "ranges:slices.txt", "window:9+sink:80+documents:70,130"})
+    for (const char* partition : {"zigzag", "file:ranks.npy", "searched"}) {
+      const auto json = run_for_json(
+          Strings("run --random --seqlen 200 --heads 2 --head-dim 8 --backward --verify") +
+          Strings{"--mask", mask, "--partition", partition});
+      EXPECT_TRUE(json["verify"]["pass"].GetBool()) << mask << " " << partition;
+      EXPECT_STREQ(json["partition"].GetString(), partition);
+      EXPECT_STREQ(json["mask"].GetString(), mask);
+    }
+}
+
+TEST_F(DealsCommandTest, WhatIsWrittenIsReadBack) {
+  write_ranks("ranks.npy", dealt(200));
+  const Strings job = "--seqlen 200 --mask causal --world-size 4";
+  const Strings machine = "--gpu H100 --link NVLink4";
+  run_well("run --random" + job + "--partition file:ranks.npy --write-partition again.npy");
+  EXPECT_EQ(read_file(path("again.npy"), "file"), read_file(path("ranks.npy"), "file"));
+  run_well("simulate" + job + machine + "--tile 8x8 --partition searched --write-partition s.npy");
+  const auto searched =
+      run_for_json("simulate" + job + machine + "--tile 8x8 --partition searched");
+  const auto file = run_for_json("simulate" + job + machine + "--tile 8x8 --partition file:s.npy");
+  EXPECT_EQ(searched["wall_s"].GetDouble(), file["wall_s"].GetDouble());
+  EXPECT_TRUE(
+      run_for_json("run --random --verify" + job + "--partition file:s.npy")["verify"]["pass"]
+          .GetBool());
+}
+
+TEST_F(DealsCommandTest, PositionsOfARank) {
+  const auto json = run_for_json(
+      "positions --seqlen 11 --world-size 2 --mask documents:3,8 --rank 1 --out p.npy "
+      "--convention transformer-engine");
+  const auto list = [](const rapidjson::Value& values) {
+    std::vector<Index> numbers;
+    for (const auto& value : values.GetArray()) numbers.push_back(value.GetInt64());
+    return numbers;
+  };
+  ASSERT_EQ(json["ranks"].Size(), 1u);
+  const std::vector<Index> positions = {1, 2, 5, 6, 7, 8};
+  EXPECT_EQ(list(json["ranks"][0]["positions"]), positions);
+  EXPECT_EQ(parse_npy_integers(read_file(path("p.npy"), "file")), positions);
+  EXPECT_EQ(list(json["cu_seqlens"]), (std::vector<Index>{0, 3, 11}));
+  EXPECT_EQ(list(json["cu_seqlens_padded"]), (std::vector<Index>{0, 4, 12}));
+  EXPECT_NE(run_well("positions --seqlen 10 --world-size 2 --partition zigzag")
+                .find("positions   0-2 8-9\n"),
+            std::string::npos);
+}
+
+TEST_F(DealsCommandTest, RefusesWhatDoesNotFit) {
+  write_ranks("ranks.npy", dealt(200));
+  write_text("slices.txt", "0 9 0 9 full\n3 4 3 4 full\n");
+  write_text("outside.txt", "0 9 0 201 full\n");
+  const struct {
+    Strings arguments;
+    const char* wrong;
+  } cases[] = {
+      {"run --random --seqlen 199 --partition file:ranks.npy",
+       "an array of 200 ranks given; accepted: one for each of the 199 positions"},
+      {"run --random --seqlen 200 --world-size 2 --partition file:ranks.npy",
+       "rank 2 of position 3 given; accepted: ranks from 0 to 1"},
+      {"run --random --seqlen 200 --partition file:none.npy", "none.npy"},
+      {"run --random --seqlen 200 --partition documents:zigzag", "a mask without documents given"},
+      {"run --random --seqlen 200 --mask documents:200 --partition documents:fold",
+       "'documents:fold' given; accepted: contiguous, striped"},
+      {"run --random --seqlen 200 --mask ranges:slices.txt",
+       "slices.txt, lines 1 and 2: slices that overlap given"},
+      {"run --random --seqlen 200 --mask ranges:outside.txt",
+       "slice '0 9 0 201 full' given; accepted: slices within seqlen (200)"},
+      {"run --random --seqlen 200 --mask causal+sink:4", "accepted: sink:K together with window:W"},
+      {"positions --seqlen 9 --world-size 2 --convention tensorflow", "'tensorflow' given"},
+      {"positions --seqlen 9 --world-size 2 --convention pytorch --partition fold",
+       "'fold' given with --convention pytorch"},
+      {"positions --seqlen 9 --world-size 2 --convention pytorch --mask documents:9",
+       "head-tail balancing has one sequence"},
+      {"positions --seqlen 9 --world-size 2 --rank 2", "--rank"},
+      {"positions --world-size 2", "no --seqlen given"},
+      {"train --mask ranges:slices.txt", "--mask"},
+  };
+  for (const auto& [arguments, wrong] : cases) expect_refused(arguments, {wrong, "accepted"});
+}
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,88 @@
+// What ranks feed into a model: an example worked by hand, and what must hold for any.
+#include "core/problem/conventions.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace ringscope {
+namespace {
+
+using Numbers = std::vector<Index>;
+
+// Documents of 3 and 8 positions on 2 ranks: 4 chunks each, of 1 row (the fourth is padding) and 2.
+TEST(Conventions, PaddedDocumentsOnTwoRanks) {
+  const MaskSpec spec = MaskSpec::parse("causal+documents:3,8");
+  const Mask mask = spec.for_seqlen(11);
+  const Partition any{PartitionKind::contiguous, 11, 2};
+  for (const Convention convention :
+       {Convention::ring_flash_attention, Convention::transformer_engine}) {
+    const FedRows first = fed_rows(convention, mask, any, 0);
+    EXPECT_EQ(first.positions, (Numbers{0, -1, 3, 4, 9, 10}));
+    EXPECT_EQ(first.cu_seqlens, (Numbers{0, 2, 6}));
+    EXPECT_EQ(first.labels, (Numbers{1, -100, 4, 5, 10, -100}));
+    EXPECT_EQ(first.rope_positions, (Numbers{0, 0, 0, 1, 6, 7}));
+    const FedRows second = fed_rows(convention, mask, any, 1);
+    EXPECT_EQ(second.positions, (Numbers{1, 2, 5, 6, 7, 8}));
+    EXPECT_EQ(second.labels, (Numbers{2, -100, 6, 7, 8, 9}));
+    EXPECT_EQ(second.rope_positions, (Numbers{1, 2, 2, 3, 4, 5}));
+    EXPECT_EQ(padded_cu_seqlens(convention, mask, 2), (Numbers{0, 4, 12}));
+  }
+  EXPECT_EQ(padded_cu_seqlens(Convention::ringscope, mask, 2), (Numbers{0, 3, 11}));
+  const FedRows ours = fed_rows(Convention::ringscope, mask, any, 0);
+  EXPECT_EQ(ours.positions, (Numbers{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(ours.cu_seqlens, (Numbers{0, 3, 6}));
+  EXPECT_EQ(ours.labels, (Numbers{1, 2, -100, 4, 5, 6}));
+  EXPECT_EQ(ours.rope_positions, ours.positions);
+}
+
+// The example in the comment of PyTorch's _HeadTailLoadBalancer: [0, 7, 1, 6, 2, 5, 3, 4] are the
+// chunks of four ranks.
+TEST(Conventions, HeadAndTailOfPyTorch) {
+  const Mask mask{.seqlen = 8, .causal = true};
+  for (int rank = 0; rank < 4; ++rank) {
+    const FedRows rows = fed_rows(Convention::pytorch, mask, {PartitionKind::zigzag, 8, 4}, rank);
+    EXPECT_EQ(rows.positions, (Numbers{rank, 7 - rank}));
+    EXPECT_EQ(rows.cu_seqlens, (Numbers{0, 2}));
+    EXPECT_EQ(rows.rope_positions, rows.positions);
+  }
+}
+
+TEST(Conventions, EveryPositionOnceAndEveryLabelTheNextOfItsDocument) {
+  const MaskSpec spec = MaskSpec::parse("documents:1,9,4,17");
+  const Mask mask = spec.for_seqlen(31);
+  for (const Convention convention : kAllConventions)
+    for (int n = 1; n <= 9; ++n) {
+      PartitionSpec partition = PartitionSpec::parse("documents:zigzag");
+      partition.deal_out(mask, n);
+      Numbers seen;
+      for (int rank = 0; rank < n; ++rank) {
+        const FedRows rows = fed_rows(convention, mask, partition.of(31, n), rank);
+        ASSERT_EQ(rows.labels.size(), rows.positions.size());
+        ASSERT_EQ(rows.rope_positions.size(), rows.positions.size());
+        ASSERT_EQ(rows.cu_seqlens.size(), 5u);
+        ASSERT_EQ(rows.cu_seqlens.back(), static_cast<Index>(rows.positions.size()));
+        for (std::size_t row = 0; row < rows.positions.size(); ++row) {
+          const Index position = rows.positions[row];
+          if (position == kPadding) {
+            EXPECT_EQ(rows.labels[row], kNoLabel);
+            continue;
+          }
+          seen.push_back(position);
+          const Index d = mask.document_of(position);
+          EXPECT_LE(rows.cu_seqlens[d], static_cast<Index>(row));
+          EXPECT_LT(static_cast<Index>(row), rows.cu_seqlens[d + 1]);
+          const bool last = position + 1 == mask.document(d).last;
+          EXPECT_EQ(rows.labels[row], last ? kNoLabel : position + 1);
+        }
+      }
+      std::sort(seen.begin(), seen.end());
+      Numbers all;
+      for (Index p = 0; p < 31; ++p) all.push_back(p);
+      EXPECT_EQ(seen, all) << name_of(convention) << ", " << n << " ranks";
+    }
+}
+
+}  // namespace
+}  // namespace ringscope
