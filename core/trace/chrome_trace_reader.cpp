@@ -171,7 +171,8 @@ class TraceReader {
   }
 
   RunMachine machine(int world_size) const {
-    RunMachine machine{.device = std::string(head_.string(Field::device))};
+    RunMachine machine;
+    machine.device = head_.string(Field::device);
     if (head_.has(Field::link)) machine.link = head_.string(Field::link);
     if (head_.has(Field::between)) machine.between = head_.string(Field::between);
     machine.nodes = static_cast<int>(head_.integer(Field::nodes, 1, world_size));
