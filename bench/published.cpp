@@ -345,7 +345,11 @@ int main(int argc, char** argv) {
   app.add_option("--csv", csv, "measurements (bench/published/runs.csv)");
   app.add_option("--page", page, "write them as a page, Markdown");
   app.add_flag("--json", json, "print one JSON object");
+  app.allow_extras();  // `./ringscope bench` gives all programs the same flags
   return run_program(app, argc, argv, [&] {
+    for (const std::string& extra : app.remaining())
+      if (!extra.starts_with("--benchmark_"))
+        throw InputError("'" + extra + "' given; accepted: --csv FILE, --json, --page FILE");
     const Scoreboard board = score(csv);
     if (!page.empty()) write_file(page, board_page(board));
     const std::string text = json ? board_json(board) : board_text(board);

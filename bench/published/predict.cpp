@@ -364,7 +364,7 @@ const std::vector<MachineFigures>& published_machines() {
   // clang-format off
   static const std::vector<MachineFigures> all = {
       {"MagiAttention, H100", "MagiAttention", "H100", "", {650e12, 60}, {605e12, 650},
-       340e9, 40e9, 2.7e12, 22, 3.5e-4,
+       340e9, 40e9, 2.7e12, 15, 5e-4,
        "8xH100 65536 causal fwd zigzag ring p2p|8xH100 65536 varlen_causal fwd ulysses",
        "its kernel figures: FA3 and FFA at 1k to 32k positions", {648e12, 150}, {570e12, 550}},
       {"MagiAttention, B200", "MagiAttention", "B200", "", {1330e12, 250}, {900e12, 450},
@@ -404,7 +404,7 @@ const std::vector<MachineFigures>& published_machines() {
        "32xH100 (DGX) 32768 causal training step zigzag ring, TP2 DP8 CP2",
        "cuDNN's kernels; the rate of products is fitted",
        {683e12, 0}},
-      {"AI_analysis, L20", "AI_analysis", "L20", "", {100e12, 300}, {85e12, 300}, 21e9, 10e9,
+      {"AI_analysis, L20", "AI_analysis", "L20", "", {100e12, 300}, {85e12, 300}, 19e9, 10e9,
        0.7e12, 10, 3e-4, "8xL20 4096 causal fwd zigzag ring|8xL20 32768 causal fwd ulysses 8",
        "NVIDIA's L20 data sheet: 119.5 TFLOP/s"},
       {"pith-train", "pith-train", "", "", {1400e12, 200}, {1300e12, 400}, 340e9, 40e9, 5e12, 9,

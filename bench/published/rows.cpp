@@ -78,7 +78,7 @@ PublishedRow row_of(const std::vector<std::string>& fields, int line) {
   row.line = line;
   row.source = fields[0], row.hardware = fields[1], row.link = fields[2];
   row.world_size = static_cast<int>(count_in(fields[3], line, kColumns[3], 2048, std::nullopt));
-  row.seqlen = count_in(fields[4], line, kColumns[4], Index{1} << 32, std::nullopt);
+  row.seqlen = count_in(fields[4], line, kColumns[4], Index{1} << 30, std::nullopt);
   row.batch = count_in(fields[5], line, kColumns[5], 1 << 20, 1);
   row.heads = count_in(fields[6], line, kColumns[6], 1 << 16, std::nullopt);
   row.kv_heads = count_in(fields[7], line, kColumns[7], row.heads, row.heads);
