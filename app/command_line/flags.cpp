@@ -30,7 +30,7 @@ std::size_t distance_of(std::string_view a, std::string_view b) {
 std::string near_match(const CLI::App& app, const std::string& mistyped) {
   const std::string name = mistyped.substr(0, mistyped.find('='));
   std::string best;
-  std::size_t least = name.size() < 6 ? 2 : 3;  // nothing that takes as many changes
+  std::size_t least = name.size() < 8 ? 2 : 3;  // nothing that takes as many changes
   for (const CLI::Option* option : app.get_options())
     for (const std::string& known : option->get_lnames())
       if (const std::size_t distance = distance_of(name, "--" + known); distance < least) {
