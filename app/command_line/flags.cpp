@@ -4,10 +4,41 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 namespace ringscope {
 namespace {
+
+// Return the number of characters to insert, delete or replace to turn `a` into `b`.
+std::size_t distance_of(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t above_left = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = above_left + (a[i] == b[j] ? 0 : 1);
+      above_left = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+// Return "--flag, or " for the flag of `app` that a mistyped one comes closest to, or "".
+std::string near_match(const CLI::App& app, const std::string& mistyped) {
+  const std::string name = mistyped.substr(0, mistyped.find('='));
+  std::string best;
+  std::size_t least = name.size() < 8 ? 2 : 3;  // nothing that takes as many changes
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& known : option->get_lnames())
+      if (const std::size_t distance = distance_of(name, "--" + known); distance < least) {
+        least = distance;
+        best = "--" + known + ", or ";
+      }
+  return best;
+}
 
 // Throw InputError for the first argument that `command` left unread. `command` is the name in
 // "ringscope run", or "" for the program.
@@ -17,8 +48,9 @@ void refuse_extras(const CLI::App& app, const std::string& command) {
                                   [](const std::string& extra) { return extra != "--"; });
   if (found == extras.end()) return;
   const std::string& first = *found;
-  throw InputError(fmt::format("{} '{}' given; accepted: see ringscope {}--help",
+  throw InputError(fmt::format("{} '{}' given; accepted: {}see ringscope {}--help",
                                first.starts_with('-') ? "unknown flag" : "argument", first,
+                               first.starts_with("--") ? near_match(app, first) : "",
                                command.empty() ? "" : command + " "));
 }
 

@@ -74,6 +74,9 @@ int carry_out(const InfoOptions&) {
   text += line("lesson", "yes: ringscope lesson list");
   text += line("plan", "yes: by formula, for hardware by name, from a file, or measured here");
   text += line("simulate", "yes: on hardware by name, from a file, or measured here");
+  text += line("train", "yes: on threads or MPI processes, as backends are");
+  text += line("generate", "yes: from a checkpoint of train");
+  text += line("groups", "yes: ranks split by heads, rows, layers and batches");
   text += cuda_details();
   text += link_details();
   print_out(text);

@@ -209,12 +209,14 @@ SweepTable sweep(const SimulateOptions& options, const Setup& setup) {
 }  // namespace
 
 int carry_out(const SimulateOptions& options) {
-  if (options.picture) require_pictures("--picture");
+  if (options.picture) require_pictures("--picture", *options.picture);
   check_places(options);
   const Setup setup = set_up(options);
   if (!options.sweep.empty()) {
     const SweepTable table = sweep(options, setup);
-    print_out(options.json ? sweep_json(table, setup.hardware) : sweep_text(table, setup.hardware));
+    if (options.csv != "/dev/stdout")
+      print_out(options.json ? sweep_json(table, setup.hardware)
+                             : sweep_text(table, setup.hardware));
   } else if (options.all_schemes) {
     const auto ways = simulate_all(setup);
     print_out(options.json ? ways_json(ways, setup.hardware) : ways_text(ways, setup.hardware));

@@ -133,7 +133,8 @@ void add_outputs(CommandFlags& flags, SimulateOptions& options, Given& given) {
       "simulate all combinations: seqlen=8192:131072:*2 world-size=2,4,8 "
       "partition=zigzag,striped; also scheme, mask, kv-buffers, bandwidth (GB/s of --link) "
       "and jitter");
-  flags.path("--csv", options.csv, "write the sweep's table, CSV");
+  flags.path("--csv", options.csv,
+             "write the sweep's table, CSV (-: to stdout, instead of the text)");
   flags.path("--picture", options.picture, "write the sweep's curves, PNG");
   flags.flag("--json", options.json, "print one JSON object");
 }
@@ -241,6 +242,7 @@ void complete(SimulateOptions& options, const Given& given, const CommandFlags& 
   if (!given.sweep.empty())
     options.sweep = for_flag(
         "--sweep", [&] { return parse_sweep(fmt::format("{}", fmt::join(given.sweep, " "))); });
+  if (options.csv == "-") options.csv = "/dev/stdout";
   check_sweep(options, flags);
   // The checks below use the first of the swept values for all of them.
   for (const SweptAxis& axis : options.sweep)

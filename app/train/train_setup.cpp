@@ -60,7 +60,7 @@ void require_length(const TrainOptions& options, const TrainingSettings& setting
 }
 
 void check_places(const TrainOptions& options) {
-  if (options.picture) require_pictures("--picture", "--loss-csv FILE");
+  if (options.picture) require_pictures("--picture", *options.picture, "--loss-csv FILE");
   std::vector<OutputPlace> places{
       {"--loss-csv", options.loss_csv}, {"--picture", options.picture}, {"--trace", options.trace}};
   // A run may write its checkpoint to the file that it resumes from.

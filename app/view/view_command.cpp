@@ -15,9 +15,13 @@
 
 namespace ringscope {
 
-void require_pictures(const std::string& flag, const std::string& instead) {
+void require_pictures(const std::string& flag, const std::string& path,
+                      const std::string& instead) {
   const std::string why = why_no_viewer();
   if (!why.empty()) throw InputError(flag + ": " + why + "; accepted: " + instead);
+  for (const char* const ending : {".svg", ".pdf", ".jpg", ".jpeg", ".gif", ".eps", ".ps", ".webp"})
+    if (path.ends_with(ending))
+      throw InputError(flag + " '" + path + "': pictures are PNG; accepted: a name with .png");
 }
 
 #ifdef RINGSCOPE_HAS_VIEWER
@@ -56,11 +60,11 @@ int carry_out(const viz::ViewOptions&) {
 }
 
 void write_sweep_picture(const SweepTable&, const std::string&, const std::string&) {
-  require_pictures("--picture");
+  require_pictures("--picture", "");
 }
 
 void write_loss_picture(const LossCurve&, const std::string&) {
-  require_pictures("--picture", "--loss-csv FILE");
+  require_pictures("--picture", "", "--loss-csv FILE");
 }
 
 #endif

@@ -12,9 +12,10 @@ namespace ringscope {
 // ---
 // The pictures that commands write, in builds with a viewer, which draws them.
 
-// Throw InputError that names `flag` in a build without a viewer. `instead` is a flag that gives
-// the same numbers without one.
-void require_pictures(const std::string& flag, const std::string& instead = "--csv FILE");
+// Throw InputError that names `flag` in a build without a viewer, where `instead` is a flag that
+// gives the same numbers, and for a `path` whose ending is that of another format than PNG.
+void require_pictures(const std::string& flag, const std::string& path,
+                      const std::string& instead = "--csv FILE");
 
 // `machine` names the simulated hardware. Throw as viz::write_sweep_picture() does.
 void write_sweep_picture(const SweepTable& table, const std::string& machine,

@@ -373,5 +373,23 @@ TEST_F(SimulateCommandTest, FullDiskLeavesNothing) {
   EXPECT_TRUE(files().empty());
 }
 
+TEST_F(SimulateCommandTest, WritesItsTableToStdoutAndPicturesAsPng) {
+  const Strings sweep =
+      "simulate --gpu H100 --link NVLink4 --world-size 4 --sweep seqlen=1024,2048";
+  const std::string csv = run_well(sweep + "--csv -");
+  EXPECT_EQ(csv.find("seqlen"), csv.find_first_of("s"));
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 3);
+  EXPECT_EQ(files().count("-"), 0u);
+  expect_refused(sweep + "--csv - --json", "--csv stdout");
+  expect_refused(sweep + "--picture x.svg", "--picture x.svg .png");
+}
+
+TEST_F(SimulateCommandTest, NamesTheFlagThatAMistypedOneComesClosestTo) {
+  expect_refused("simulate --world-sise 4", "unknown --world-sise --world-size");
+  expect_refused("plan --sqlen=4", "unknown --sqlen --seqlen");
+  const ProgramResult far = run("simulate --nothing-like-it 4");
+  EXPECT_EQ(far.err.find("or see"), std::string::npos) << far.err;
+}
+
 }  // namespace
 }  // namespace ringscope

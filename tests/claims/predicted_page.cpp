@@ -312,6 +312,9 @@ What Ringscope's formulas and its simulator say of runs that others measured, on
 project does not have, each beside what was measured; and what a searched partition gains. A test
 (`./ringscope test -L claims`) asserts the numbers.
 
+[The scoreboard](../bench/published/scoreboard.md) holds the simulator to 360 published measurements,
+row by row; `build/release/bench/published --csv FILE` does the same with any others.
+
 )";
 
 constexpr const char* kEightHead =

@@ -1,0 +1,359 @@
+// How good the simulator's predictions are, of runs that others measured: every row of a CSV of
+// published measurements is simulated from what its source gives of one device and its links
+// (bench/published/predict.h), and predictions are compared with what was measured.
+//
+//   build/release/bench/published [--csv FILE] [--json] [--page FILE]
+//
+// Without --csv it takes bench/published/runs.csv. Rows that gave a kernel's speed, and those that a
+// machine's two costs were fitted on, are marked, and are not counted. Two rows are a comparable
+// pair where only the scheme differs and the figures differ by more than they can be read, and by
+// more than 2 %. The last line is `MAPE x %, y of z pairs ranked as published`.
+
+#include <fmt/format.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bench/programs.h"
+#include "bench/published/predict.h"
+#include "core/base/files.h"
+#include "core/base/text.h"
+
+namespace ringscope {
+namespace {
+
+struct Scored {
+  const PublishedRow* row = nullptr;
+  double published = 0;  // after misread_by()
+  double predicted = 0;
+  double misread = 1;
+  RowUse use = RowUse::predicted;
+
+  double ratio() const { return predicted / published; }
+  double error() const { return std::abs(ratio() - 1); }
+  bool counts() const { return use == RowUse::predicted; }
+};
+
+struct Pairs {
+  int right = 0, all = 0;
+};
+
+struct Mean {
+  double error = 0, ratio = 0;  // sums
+  int rows = 0;
+  const Scored* worst = nullptr;
+
+  void add(const Scored& scored) {
+    error += scored.error(), ratio += scored.ratio(), ++rows;
+    if (worst == nullptr || scored.error() > worst->error()) worst = &scored;
+  }
+  double mape() const { return rows == 0 ? 0 : 100 * error / rows; }
+};
+
+struct Scoreboard {
+  std::vector<PublishedRow> rows;
+  std::vector<Scored> scored;
+  std::vector<std::pair<const PublishedRow*, std::string>> unpredicted;  // and why
+  Mean all;
+  double raw_error = 0;  // as all.error, had no axis been read again
+  Pairs pairs;
+};
+
+// Return by how much a figure that was read off a picture may be wrong, in the file's unit.
+double reading_error(const PublishedRow& row) {
+  double error = 0;
+  const std::size_t at = row.note.find("+-");
+  if (at != row.note.npos) std::sscanf(row.note.c_str() + at, "+-%lf", &error);
+  return std::isfinite(error) ? error : 0;
+}
+
+// Rows that differ only in their schemes have the same key.
+auto key_of(const PublishedRow& r) {
+  return std::tie(r.source, r.hardware, r.world_size, r.seqlen, r.batch, r.heads, r.kv_heads,
+                  r.head_dim, r.dtype, r.mask, r.pass, r.metric);
+}
+
+bool is_comparable(const Scored& a, const Scored& b) {
+  constexpr double kSame = 0.02;
+  const double difference = std::abs(a.published - b.published);
+  const double read = (reading_error(*a.row) + reading_error(*b.row)) / a.misread;
+  return a.row->scheme != b.row->scheme && (a.counts() || b.counts()) && a.use != RowUse::kernel &&
+         b.use != RowUse::kernel && difference > read &&
+         difference > kSame * std::min(a.published, b.published);
+}
+
+Pairs rank_pairs(const std::vector<Scored>& scored) {
+  std::map<decltype(key_of(*scored[0].row)), std::vector<const Scored*>> groups;
+  for (const Scored& one : scored) groups[key_of(*one.row)].push_back(&one);
+  Pairs pairs;
+  for (const auto& [key, group] : groups) {
+    if (group.size() > 1000) continue;  // no paper; pairs would take long
+    for (std::size_t i = 0; i < group.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j) {
+        if (!is_comparable(*group[i], *group[j])) continue;
+        ++pairs.all;
+        if ((group[i]->published - group[j]->published) *
+                (group[i]->predicted - group[j]->predicted) >
+            0)
+          ++pairs.right;
+      }
+  }
+  return pairs;
+}
+
+Scoreboard score(const std::string& csv) {
+  Scoreboard board;
+  board.rows = read_published(csv);
+  for (const PublishedRow& row : board.rows) {
+    std::string why_not = "no value";
+    const std::optional<double> predicted = row.value ? predict(row, why_not) : std::nullopt;
+    if (!predicted || !(*predicted > 0) || !std::isfinite(*predicted)) {
+      board.unpredicted.emplace_back(&row, predicted ? "no number comes out" : why_not);
+      continue;
+    }
+    const double misread = misread_by(row);
+    board.scored.push_back({&row, *row.value / misread, *predicted, misread, use_of(row)});
+  }
+  for (const Scored& scored : board.scored)
+    if (scored.counts()) {
+      board.all.add(scored);
+      board.raw_error += std::abs(scored.predicted / *scored.row->value - 1);
+    }
+  if (!board.scored.empty()) board.pairs = rank_pairs(board.scored);
+  return board;
+}
+
+std::string summary_line(const Scoreboard& board) {
+  return fmt::format("MAPE {:.1f} %, {} of {} pairs ranked as published", board.all.mape(),
+                     board.pairs.right, board.pairs.all);
+}
+
+// ---
+// Tables.
+
+// Return the scheme without its source's own words.
+std::string scheme_family(const PublishedRow& row) {
+  for (const char* const word : {"kernel", "TP", "magi", "hybrid_dcp", "allgather", "usp", "2d"})
+    if (row.has(word)) return word == std::string("TP") ? "training step" : word;
+  if (row.has("ulysses") && !row.has("ulysses 1 x")) return "ulysses";
+  for (const char* const word : {"zigzag", "striped", "contiguous"})
+    if (row.has(word)) return std::string(word) + " ring";
+  return "ring";
+}
+
+std::map<std::string, Mean> means_by(const Scoreboard& board,
+                                     std::string (*key)(const PublishedRow&)) {
+  std::map<std::string, Mean> means;
+  for (const Scored& scored : board.scored)
+    if (scored.counts()) means[key(*scored.row)].add(scored);
+  return means;
+}
+
+struct Grouping {
+  const char* name;
+  std::string (*key)(const PublishedRow&);
+};
+
+constexpr Grouping kGroupings[] = {
+    {"source", [](const PublishedRow& row) { return row.source; }},
+    {"scheme", scheme_family},
+    {"machine", [](const PublishedRow& row) { return std::string(machine_of(row).name); }},
+    {"devices", [](const PublishedRow& row) { return fmt::format("{:4}", row.world_size); }}};
+
+std::string row_text(const Scored& scored) {
+  const PublishedRow& row = *scored.row;
+  return fmt::format("line {}: {}, {} x {} of {}, {}, {} {}: {:.4g} predicted, {:.4g} published",
+                     row.line, row.scheme, row.seqlen, row.heads, row.head_dim, row.mask, row.pass,
+                     row.metric, scored.predicted, scored.published);
+}
+
+const char* mark_of(const Scored& scored) {
+  switch (scored.use) {
+    case RowUse::kernel:
+      return "kernel";
+    case RowUse::fitted:
+      return "fitted";
+    default:
+      return "";
+  }
+}
+
+// Return what was done to the rows, a sentence a line.
+std::vector<std::string> remarks(const Scoreboard& board) {
+  int kernels = 0, fitted = 0, misread = 0;
+  for (const Scored& scored : board.scored) {
+    kernels += scored.use == RowUse::kernel;
+    fitted += scored.use == RowUse::fitted;
+    misread += scored.misread != 1;
+  }
+  std::vector<std::string> lines{
+      fmt::format("{} rows: {} predicted, {} are kernels by themselves, {} are fitted on, {} can't "
+                  "be predicted.",
+                  board.rows.size(), board.all.rows, kernels, fitted, board.unpredicted.size())};
+  if (misread > 0)
+    lines.push_back(
+        fmt::format("{} rows were read off figures as if each gridline were 100 TFLOP/s, where it "
+                    "is 50 or 200; "
+                    "they are taken by the figures' labels (without that the MAPE is {:.1f} %).",
+                    misread, 100 * board.raw_error / std::max(1, board.all.rows)));
+  if (!board.unpredicted.empty())
+    lines.push_back(fmt::format("Not predicted, among others: line {}, {}.",
+                                board.unpredicted[0].first->line, board.unpredicted[0].second));
+  return lines;
+}
+
+std::string board_text(const Scoreboard& board) {
+  std::string text;
+  for (const Grouping& grouping : kGroupings) {
+    text += fmt::format("{:<72}{:>6}{:>9}{:>12}{:>8}\n", "by " + std::string(grouping.name), "rows",
+                        "MAPE", "pred/publ", "worst");
+    for (const auto& [name, mean] : means_by(board, grouping.key))
+      text += fmt::format("  {:<70}{:>6}{:>7.1f} %{:>12.2f}{:>8.2f}\n", name.substr(0, 68),
+                          mean.rows, mean.mape(), mean.ratio / mean.rows, mean.worst->ratio());
+    text += "\n";
+  }
+  if (board.all.worst != nullptr) text += "worst row: " + row_text(*board.all.worst) + "\n";
+  for (const std::string& line : remarks(board)) text += line + "\n";
+  return text + summary_line(board) + "\n";
+}
+
+std::string board_json(const Scoreboard& board) {
+  rapidjson::StringBuffer buffer;
+  rapidjson::Writer<rapidjson::StringBuffer, rapidjson::UTF8<>, rapidjson::UTF8<>,
+                    rapidjson::CrtAllocator>
+      json(buffer);
+  const auto number = [&](const char* key, double value) { json.Key(key), json.Double(value); };
+  const auto text = [&](const char* key, std::string_view value) {
+    json.Key(key);
+    std::string ascii(value);  // the file may hold any bytes
+    for (char& c : ascii)
+      if (static_cast<unsigned char>(c) >= 128) c = '?';
+    json.String(ascii.data(), static_cast<rapidjson::SizeType>(ascii.size()));
+  };
+  json.StartObject();
+  number("mape_percent", board.all.mape());
+  number("mape_percent_as_read", 100 * board.raw_error / std::max(1, board.all.rows));
+  json.Key("pairs"), json.Int(board.pairs.all);
+  json.Key("pairs_ranked_as_published"), json.Int(board.pairs.right);
+  text("summary", summary_line(board));
+  for (const Grouping& grouping : kGroupings) {
+    json.Key(("by_" + std::string(grouping.name)).c_str());
+    json.StartArray();
+    for (const auto& [name, mean] : means_by(board, grouping.key)) {
+      json.StartObject();
+      text(grouping.name, name);
+      json.Key("rows"), json.Int(mean.rows);
+      number("mape_percent", mean.mape());
+      number("predicted_over_published", mean.ratio / mean.rows);
+      json.Key("worst_line"), json.Int(mean.worst->row->line);
+      json.EndObject();
+    }
+    json.EndArray();
+  }
+  json.Key("rows");
+  json.StartArray();
+  for (const Scored& scored : board.scored) {
+    json.StartObject();
+    json.Key("line"), json.Int(scored.row->line);
+    text("source", scored.row->source);
+    text("scheme", scored.row->scheme);
+    text("machine", machine_of(*scored.row).name);
+    text("metric", scored.row->metric);
+    number("published", *scored.row->value);
+    number("misread_by", scored.misread);
+    number("predicted", scored.predicted);
+    number("predicted_over_published", scored.ratio());
+    text("use", scored.counts() ? "predicted" : mark_of(scored));
+    json.EndObject();
+  }
+  json.EndArray();
+  json.EndObject();
+  return std::string(buffer.GetString(), buffer.GetSize()) + "\n";
+}
+
+// Return a page: what is done, the machines, the tables, and every row.
+std::string board_page(const Scoreboard& board) {
+  std::string page =
+      R"(<!-- Written by `build/release/bench/published --page FILE`: edit bench/published.cpp. -->
+# Predictions held to account
+
+What others measured, beside what is simulated from one device's kernel and the links.
+`build/release/bench/published --csv FILE` does this for any file of the form of [runs.csv](runs.csv).
+
+A device is known by four figures of its kernels (the rate of a long row and the keys' worth of time
+that a row takes besides, forward and backward), three rates (links inside a node, to other nodes,
+memory), and two costs that are fitted on one row each: the bytes of memory traffic that a ring step
+has besides the kernel, and the seconds that a call takes besides. Tiles of 128 rows, the halves of
+zigzag, hops that wait for their link, all-to-alls and gathers follow from the row itself. There is
+no figure for any row. Sources whose machines are not in the table get defaults. What the
+implementations share (traffic of a backward step over a forward one, copies around an all-to-all,
+what unequal documents cost subgroups of ranks) is written in [predict.cpp](predict.cpp); it was
+chosen with these rows in view, so only rows from elsewhere are a test of it. The documents of
+MagiAttention's packs are those that its sampler draws with its seed ([packs.csv](packs.csv)).
+
+)";
+  for (const std::string& line : remarks(board)) page += line + "\n";
+  if (board.all.worst != nullptr) page += "\nThe worst is " + row_text(*board.all.worst) + ".\n";
+  page += "\n**" + summary_line(board) + "**\n";
+  for (const Grouping& grouping : kGroupings) {
+    page += fmt::format(
+        "\n## By {0}\n\n| {0} | rows | MAPE | mean of predicted / published | worst "
+        "|\n|---|---|---|---|---|\n",
+        grouping.name);
+    for (const auto& [name, mean] : means_by(board, grouping.key))
+      page += fmt::format("| {} | {} | {:.1f} % | {:.2f} | {:.2f} |\n", name, mean.rows,
+                          mean.mape(), mean.ratio / mean.rows, mean.worst->ratio());
+  }
+  page +=
+      "\n## Machines\n\n| machine | kernel forward, backward, TFLOP/s | keys besides | link, "
+      "network, "
+      "memory, GB/s | fitted: bytes a value | fitted: a call | figures from "
+      "|\n|---|---|---|---|---|---|---|\n";
+  for (const MachineFigures& m : published_machines())
+    page += fmt::format(
+        "| {} | {:.0f}, {:.0f} | {:.0f}, {:.0f} | {:.0f}, {:.0f}, {:.0f} | {:g} | {:.2f} ms | {} "
+        "|\n",
+        m.name, m.forward.flops / 1e12, m.backward.flops / 1e12, m.forward.start_keys,
+        m.backward.start_keys, m.link_bytes_per_s / 1e9, m.network_bytes_per_s / 1e9,
+        m.memory_bytes_per_s / 1e9, m.step_bytes, m.call_s * 1e3, m.given_by);
+  page +=
+      "\n## Every row\n\n| line | machine | devices | tokens | mask | pass | scheme | metric | "
+      "published "
+      "| predicted | ratio | |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+  for (const Scored& s : board.scored)
+    page += fmt::format(
+        "| {} | {} | {} | {} | {} | {} | {} | {} | {:.4g} | {:.4g} | {:.2f} | {} |\n", s.row->line,
+        machine_of(*s.row).name, s.row->world_size, s.row->seqlen, s.row->mask, s.row->pass,
+        s.row->scheme, s.row->metric, s.published, s.predicted, s.ratio(), mark_of(s));
+  return page;
+}
+
+}  // namespace
+}  // namespace ringscope
+
+int main(int argc, char** argv) {
+  using namespace ringscope;
+  CLI::App app("compares simulations with published measurements");
+  std::string csv = RINGSCOPE_SOURCE_DIR "/bench/published/runs.csv", page;
+  bool json = false;
+  app.add_option("--csv", csv, "measurements (bench/published/runs.csv)");
+  app.add_option("--page", page, "write them as a page, Markdown");
+  app.add_flag("--json", json, "print one JSON object");
+  app.allow_extras();  // `./ringscope bench` gives all programs the same flags
+  return run_program(app, argc, argv, [&] {
+    for (const std::string& extra : app.remaining())
+      if (!extra.starts_with("--benchmark_"))
+        throw InputError("'" + extra + "' given; accepted: --csv FILE, --json, --page FILE");
+    const Scoreboard board = score(csv);
+    if (!page.empty()) write_file(page, board_page(board));
+    const std::string text = json ? board_json(board) : board_text(board);
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+      throw RunError("cannot write to standard output");
+  });
+}

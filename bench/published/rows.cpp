@@ -1,0 +1,244 @@
+#include "bench/published/rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/random.h"
+#include "core/base/text.h"
+
+namespace ringscope {
+namespace {
+
+constexpr const char* kColumns[] = {
+    "source",   "hardware", "link", "world_size", "seqlen", "batch",  "heads", "kv_heads",
+    "head_dim", "dtype",    "mask", "pass",       "scheme", "metric", "value", "note"};
+constexpr Index kMostBytes = Index{16} << 20;
+constexpr Index kMostRows = 100'000;
+
+// Return the fields of the next record and move `at` behind it. A quoted field may hold commas,
+// doubled quotes and line ends, which `line` counts.
+std::vector<std::string> next_record(const std::string& text, std::size_t& at, int& line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '\n') ++line;
+    if (quoted) {
+      if (c != '"') {
+        fields.back() += c;
+      } else if (at + 1 < text.size() && text[at + 1] == '"') {
+        fields.back() += text[++at];
+      } else {
+        quoted = false;
+      }
+    } else if (c == '"' && fields.back().empty()) {
+      quoted = true;
+    } else if (c == ',') {
+      fields.emplace_back();
+    } else if (c == '\n') {
+      ++at;
+      return fields;
+    } else if (c != '\r') {
+      fields.back() += c;
+    }
+  }
+  if (quoted) throw InputError(fmt::format("line {}: a quote that does not end", line));
+  return fields;
+}
+
+[[noreturn]] void refuse(int line, const char* column, const std::string& text,
+                         const std::string& accepted) {
+  std::string shown = text.substr(0, 40);
+  for (char& c : shown)
+    if (static_cast<unsigned char>(c) < 32) c = '?';
+  throw InputError(
+      fmt::format("line {}: {} '{}' given; accepted: {}", line, column, shown, accepted));
+}
+
+// Return a whole number from 1 to `most`, or `otherwise` for an empty field.
+Index count_in(const std::string& text, int line, const char* column, Index most,
+               std::optional<Index> otherwise) {
+  if (otherwise && (text.empty() || text == "-")) return *otherwise;
+  const auto count = parse_number<Index>(text);
+  if (!count || *count < 1 || *count > most)
+    refuse(line, column, text, fmt::format("a whole number from 1 to {}", most));
+  return *count;
+}
+
+PublishedRow row_of(const std::vector<std::string>& fields, int line) {
+  PublishedRow row;
+  row.line = line;
+  row.source = fields[0], row.hardware = fields[1], row.link = fields[2];
+  row.world_size = static_cast<int>(count_in(fields[3], line, kColumns[3], 2048, std::nullopt));
+  row.seqlen = count_in(fields[4], line, kColumns[4], Index{1} << 30, std::nullopt);
+  row.batch = count_in(fields[5], line, kColumns[5], 1 << 20, 1);
+  row.heads = count_in(fields[6], line, kColumns[6], 1 << 16, std::nullopt);
+  row.kv_heads = count_in(fields[7], line, kColumns[7], row.heads, row.heads);
+  row.head_dim = count_in(fields[8], line, kColumns[8], 1 << 12, 128);
+  row.dtype = fields[9], row.mask = fields[10], row.pass = fields[11];
+  row.scheme = fields[12], row.metric = fields[13], row.note = fields[15];
+  if (fields[14].empty()) return row;
+  row.value = parse_number<double>(fields[14]);
+  if (!row.value || !(*row.value > 0) || !std::isfinite(*row.value))
+    refuse(line, "value", fields[14], "a number above 0, or nothing");
+  return row;
+}
+
+}  // namespace
+
+std::vector<PublishedRow> read_published(const std::string& path) {
+  const std::string text = read_file(path, "CSV of measurements", kMostBytes);
+  return with_path_in_errors(path, [&] {
+    std::size_t at = text.rfind("\xEF\xBB\xBF", 0) == 0 ? 3 : 0;
+    int line = 1;
+    const std::vector<std::string> header = next_record(text, at, line);
+    if (!std::equal(header.begin(), header.end(), std::begin(kColumns), std::end(kColumns)))
+      refuse(1, "header", header.front(), "source,hardware,link,world_size,...,value,note");
+    std::vector<PublishedRow> rows;
+    while (at < text.size()) {
+      const int begin = line;
+      const std::vector<std::string> fields = next_record(text, at, line);
+      if (fields.size() == 1 && fields[0].empty()) continue;
+      if (fields.size() != std::size(kColumns))
+        throw InputError(fmt::format("line {}: {} fields; accepted: {}", begin, fields.size(),
+                                     std::size(kColumns)));
+      rows.push_back(row_of(fields, begin));
+      if (static_cast<Index>(rows.size()) > kMostRows)
+        throw InputError(fmt::format("line {}: too many rows; accepted: {}", begin, kMostRows));
+    }
+    if (rows.empty()) throw InputError("no row; accepted: one or more");
+    return rows;
+  });
+}
+
+// ---
+// Layouts.
+
+namespace {
+
+// How many documents of which length MagiAttention's benchmark draws from: the middles of the
+// intervals in exps/dist_attn/benchmark/datasets/default/doc_length_distribution.csv@2c64135.
+struct Bin {
+  double length, count;
+};
+constexpr Bin kBins[] = {{5, 30254},     {30, 391188},    {75, 699596},    {150, 1377757},
+                         {350, 3794735}, {762, 3316785},  {1536, 2106566}, {3072, 988525},
+                         {6144, 410002}, {12288, 173574}, {24576, 115007}, {49152, 18428},
+                         {98304, 22513}, {163840, 18284}};
+constexpr int kPacks = 20;
+constexpr std::uint64_t kSeed = 42;
+
+// Draw packs of documents of at most a quarter of the sequence, longer ones cut into pieces. What
+// does not fit at a pack's end begins the next one.
+std::vector<Layout> drawn_packs(double positions) {
+  const double longest = std::max(1.0, std::floor(positions / 4));
+  std::vector<Bin> pieces;
+  double all = 0;
+  for (const Bin& bin : kBins) {
+    const double whole = std::floor(bin.length / longest);
+    const double rest = bin.length - whole * longest;
+    if (whole > 0) pieces.push_back({longest, whole * bin.count});
+    if (rest > 0) pieces.push_back({rest, bin.count});
+  }
+  for (const Bin& piece : pieces) all += piece.count;
+  std::vector<Layout> packs;
+  double left_over = 0;
+  std::uint64_t draws = 0;
+  for (int pack = 0; pack < kPacks; ++pack) {
+    Layout& layout = packs.emplace_back();
+    double room = positions;
+    while (room > 0) {
+      double length = left_over;
+      left_over = 0;
+      if (length == 0) {
+        double place = static_cast<double>(mix64(kSeed + mix64(draws++)) >> 11) * 0x1p-53 * all;
+        std::size_t i = 0;
+        while (i + 1 < pieces.size() && place >= pieces[i].count) place -= pieces[i++].count;
+        length = pieces[i].length;
+      }
+      left_over = std::max(0.0, length - room);
+      layout.push_back(length - left_over);
+      room -= layout.back();
+    }
+  }
+  return packs;
+}
+
+// Return the lists in brackets, each scaled to `positions`.
+std::vector<Layout> lists_in(const std::string& note, double positions) {
+  std::vector<Layout> layouts;
+  for (std::size_t at = 0; (at = note.find('[', at)) != note.npos; ++at) {
+    Layout layout;
+    double sum = 0;
+    const std::string inside = note.substr(at + 1, note.find(']', at) - at - 1);
+    for (const std::string_view part : split(inside, ','))
+      if (const auto length = parse_number<double>(part); length && *length > 0) {
+        layout.push_back(*length);
+        sum += *length;
+      }
+    if (layout.empty() || !std::isfinite(sum)) continue;
+    for (double& length : layout) length *= positions / sum;
+    layouts.push_back(std::move(layout));
+  }
+  return layouts;
+}
+
+// Return the packs that the source's sampler draws with its seed (42, of numpy's default generator),
+// for the sequences that its figures have, or none for others. packs.csv holds them.
+const std::vector<Layout>& published_packs(Index positions) {
+  static const std::map<Index, std::vector<Layout>> all = [] {
+    std::map<Index, std::vector<Layout>> packs;
+    const std::string path = RINGSCOPE_SOURCE_DIR "/bench/published/packs.csv";
+    bool is_header = true;
+    const std::string text = read_file(path, "CSV of packs");
+    for (const std::string_view line : split(text, '\n')) {
+      const std::vector<std::string_view> fields = split(line, ',');
+      if (std::exchange(is_header, false) || fields.size() != 4) continue;
+      std::vector<Index> numbers;
+      for (const std::string_view field : fields)
+        numbers.push_back(parse_number<Index>(field).value_or(0));
+      std::vector<Layout>& of_positions = packs[numbers[0]];
+      of_positions.resize(std::max(of_positions.size(), static_cast<std::size_t>(numbers[1] + 1)));
+      of_positions.back().insert(of_positions.back().end(), static_cast<std::size_t>(numbers[3]),
+                                 static_cast<double>(numbers[2]));
+    }
+    return packs;
+  }();
+  static const std::vector<Layout> none;
+  const auto found = all.find(positions);
+  return found == all.end() ? none : found->second;
+}
+
+constexpr const char* kFourLayouts = "[8192] [256,7392,544] [4096,4096] [3104,3200,1600,160,128]";
+
+}  // namespace
+
+std::vector<Layout> layouts_of(const PublishedRow& row) {
+  const auto positions = static_cast<double>(row.seqlen);
+  const auto in_mask = [&](const char* word) { return row.mask.find(word) != row.mask.npos; };
+  if (in_mask("varlen")) {
+    const std::vector<Layout>& packs = published_packs(row.seqlen);
+    return packs.empty() ? drawn_packs(positions) : packs;
+  }
+  if (!in_mask("documents")) return {{positions}};
+  if (auto lists = lists_in(row.note, positions); !lists.empty()) return lists;
+  if (in_mask("4 layouts")) return lists_in(kFourLayouts, positions);
+  int segments = 8;
+  double filled = 100;
+  const std::size_t at = row.mask.find('(');
+  if (at != row.mask.npos)
+    std::sscanf(row.mask.c_str() + at, "(%d segments, %lf %%", &segments, &filled);
+  segments = std::clamp(segments, 1, 1 << 16);
+  filled = filled > 0 && filled <= 100 ? filled : 100;
+  return {Layout(static_cast<std::size_t>(segments), positions * filled / 100 / segments)};
+}
+
+}  // namespace ringscope

@@ -1,0 +1,188 @@
+// bench/published as a program: its score on the project's own measurements, files that it does not
+// know, and files that are wrong.
+#include <gtest/gtest.h>
+#include <rapidjson/document.h>
+#include <sys/wait.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace ringscope {
+namespace published_test {
+
+constexpr const char* kRuns = RINGSCOPE_SOURCE_DIR "/bench/published/runs.csv";
+constexpr const char* kHeader =
+    "source,hardware,link,world_size,seqlen,batch,heads,kv_heads,head_dim,dtype,mask,pass,scheme,"
+    "metric,value,note\n";
+
+struct Ended {
+  int status = -1;
+  std::string out, err;
+};
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+class Published : public testing::Test {
+ protected:
+  Published() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "ringscope-published-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~Published() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string file(const std::string& text) const {
+    std::ofstream(path("in.csv"), std::ios::binary) << text;
+    return path("in.csv");
+  }
+  Ended run(const std::string& arguments) const {
+    const std::string command = std::string("'") + RINGSCOPE_PUBLISHED + "' " + arguments + " >'" +
+                                path("out") + "' 2>'" + path("err") + "'";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(path("out")),
+            text_of(path("err"))};
+  }
+  Ended run_on(const std::string& csv, const std::string& more = "") const {
+    return run("--csv '" + csv + "' " + more);
+  }
+  rapidjson::Document json_of(const std::string& csv) const {
+    const Ended ended = run_on(csv, "--json");
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    rapidjson::Document json;
+    json.Parse(ended.out.c_str());
+    EXPECT_FALSE(json.HasParseError()) << ended.out;
+    return json;
+  }
+
+ private:
+  std::string folder_;
+};
+
+struct LastLine {
+  double mape = -1;
+  int right = -1, pairs = -1;
+};
+
+LastLine last_line(const std::string& out) {
+  LastLine line;
+  const std::size_t at = out.rfind('\n', out.size() - 2);
+  const std::string last = out.substr(at == out.npos ? 0 : at + 1);
+  int length = 0;
+  std::sscanf(last.c_str(), "MAPE %lf %%, %d of %d pairs ranked as published\n%n", &line.mape,
+              &line.right, &line.pairs, &length);
+  EXPECT_EQ(static_cast<std::size_t>(length), last.size()) << last;
+  return line;
+}
+
+TEST_F(Published, PredictsWhatWasMeasured) {
+  const Ended ended = run("");
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  const LastLine line = last_line(ended.out);
+  EXPECT_LE(line.mape, 10);
+  EXPECT_GT(line.mape, 0);
+  EXPECT_GE(line.right, 0.92 * line.pairs);
+  EXPECT_GT(line.pairs, 500);
+  EXPECT_EQ(run_on(kRuns).out, ended.out);
+}
+
+// The last line again from the rows, and the rows that were fitted on: they fit, and do not count.
+TEST_F(Published, CountsNoRowThatItWasFittedOn) {
+  const auto json = json_of(kRuns);
+  double sum = 0;
+  int predicted = 0, fitted = 0;
+  for (const auto& row : json["rows"].GetArray()) {
+    const double published = row["published"].GetDouble() / row["misread_by"].GetDouble();
+    const double error = std::abs(row["predicted"].GetDouble() / published - 1);
+    EXPECT_NEAR(row["predicted_over_published"].GetDouble(),
+                row["predicted"].GetDouble() / published, 1e-12);
+    const std::string use = row["use"].GetString();
+    if (use == "predicted") {
+      sum += error;
+      ++predicted;
+    } else if (use == "fitted") {
+      ++fitted;
+      EXPECT_LE(error, 0.15) << row["line"].GetInt();
+    }
+  }
+  EXPECT_NEAR(json["mape_percent"].GetDouble(), 100 * sum / predicted, 1e-9);
+  EXPECT_GT(predicted, 300);
+  EXPECT_GT(fitted, 20);
+}
+
+// Machines, schemes, masks and metrics that nobody has heard of, and figures left out.
+TEST_F(Published, TakesWhatItDoesNotKnow) {
+  const std::string text =
+      std::string(kHeader) +
+      "\"a, \"\"b\"\"\",8xQ9,,8,65536,,32,,,,causal,fwd,new ring,ms,12,\r\n"
+      "s,8xQ9,?,8,65536,1,32,8,128,bf16,causal,fwd,zigzag ring,ms,10,\n"
+      "s,8xQ9,?,8,65536,1,32,8,128,bf16,causal,fwd,contiguous ring,ms,20,\n"
+      "s,8xQ9,?,8,65536,1,32,8,128,bf16,causal,fwd,ulysses 8,ms,,no value\n"
+      "s,8xQ9,?,8,65536,1,32,8,128,bf16,causal,fwd,allgather,parsecs,3,\n"
+      "s,1024xQ9,?,1024,1048576,1,32,8,128,bf16,full,fwd+bwd,ulysses 8 x ring 128,s,1,\n"
+      "s,64xH100,?,64,524288,1,64,8,128,bf16,varlen_full,bwd,striped,TFLOP/s/GPU,100,\n"
+      "s,4xH100,?,4,3,1,1,1,1,bf16,causal+documents (3 segments),fwd,zigzag,us,1,";
+  const auto json = json_of(file(text));
+  EXPECT_EQ(json["rows"].Size(), 6u);
+  EXPECT_STREQ(json["rows"][0]["source"].GetString(), "a, \"b\"");
+  for (const auto& row : json["rows"].GetArray()) EXPECT_GT(row["predicted"].GetDouble(), 0);
+  EXPECT_EQ(json["pairs"].GetInt(), 1);
+  EXPECT_EQ(json["pairs_ranked_as_published"].GetInt(), 1);  // contiguous is slower
+  const LastLine line = last_line(run_on(path("in.csv")).out);
+  EXPECT_EQ(line.pairs, 1);
+}
+
+TEST_F(Published, RefusesWhatIsNoMeasurement) {
+  const std::string row = "s,8xH100,?,8,65536,1,32,8,128,bf16,causal,fwd,zigzag,ms,1,\n";
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = row;
+    return kHeader + changed.replace(changed.find(from), from.size(), to);
+  };
+  const std::pair<std::string, const char*> refused[] = {
+      {"", "header"},
+      {kHeader, "no row"},
+      {"a,b\n1,2\n", "header"},
+      {kHeader + std::string("1,2,3\n"), "line 2"},
+      {with(",8,65536", ",0,65536"), "world_size"},
+      {with(",8,65536", ",99999,65536"), "world_size"},
+      {with("65536", "-3"), "seqlen"},
+      {with("65536", "99999999999999999999"), "seqlen"},
+      {with("65536", ""), "seqlen"},
+      {with("65536", "1e9"), "seqlen"},
+      {with(",32,8,128", ",4,8,128"), "kv_heads"},
+      {with("ms,1", "ms,nan"), "value"},
+      {with("ms,1", "ms,-1"), "value"},
+      {with("ms,1", "ms,inf"), "value"},
+      {with("zigzag", "\"zigzag"), "quote"},
+      {std::string(100, '\0'), "header"},
+  };
+  for (const auto& [text, named] : refused) {
+    const Ended ended = run_on(file(text));
+    EXPECT_EQ(ended.status, 2) << text;
+    EXPECT_EQ(ended.out, "");
+    EXPECT_NE(ended.err.find(named), ended.err.npos) << ended.err;
+    EXPECT_EQ(ended.err.find('\n'), ended.err.size() - 1) << ended.err;
+  }
+  EXPECT_EQ(run_on(path("none.csv")).status, 2);
+  EXPECT_EQ(run_on("/").status, 2);
+  EXPECT_EQ(run("--cvs x").status, 2);
+}
+
+TEST_F(Published, WritesThePageThatIsThere) {
+  ASSERT_EQ(run("--page '" + path("page.md") + "'").status, 0);
+  EXPECT_TRUE(text_of(path("page.md")) ==
+              text_of(RINGSCOPE_SOURCE_DIR "/bench/published/scoreboard.md"))
+      << "write it with: build/release/bench/published --page bench/published/scoreboard.md";
+}
+
+}  // namespace published_test
+}  // namespace ringscope
