@@ -6,11 +6,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <utility>
 
+#include "core/base/dtype.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 
@@ -23,7 +26,8 @@ static_assert(std::endian::native == std::endian::little,
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kMaxHeader = 1 << 16;                // a 4-D array's has about 128 bytes
 constexpr std::size_t kMaxPrefix = kMagic.size() + 2 + 4;  // magic, version, length
-constexpr std::string_view kAcceptedShape = "4 accepted: [batch, heads, seqlen, head_dim]";
+constexpr std::string_view kAcceptedTypes =
+    "'<f4', '<f8', '<f2' or bf16 ('<V2' of ml_dtypes, '<u2' of view(torch.uint16)) accepted";
 
 // Return `text` on one line, shortened, with unprintable characters replaced.
 std::string quoted(std::string_view text) {
@@ -32,12 +36,11 @@ std::string quoted(std::string_view text) {
   return text.size() > 60 ? result + "..." : result;
 }
 
-Index value_bytes(bool f64) { return f64 ? 8 : 4; }
-
 // Reads the dict literal. Every function leaves the cursor after what it has read.
 class DictParser {
  public:
-  explicit DictParser(std::string_view text) : text_(text) {}
+  DictParser(std::string_view text, const NpyDimensions& dimensions)
+      : text_(text), dimensions_(dimensions) {}
 
   NpyHeader parse() {
     expect('{', "a dict");
@@ -109,16 +112,23 @@ class DictParser {
   void parse_descr() {
     skip_space();
     if (at_ < text_.size() && text_[at_] == '[') {  // a list of fields
-      throw InputError(fmt::format("dtype {} given; '<f4' or '<f8' accepted",
-                                   quoted(text_.substr(at_, text_.find(']', at_) - at_ + 1))));
+      throw InputError(
+          fmt::format("dtype {} given; {}",
+                      quoted(text_.substr(at_, text_.find(']', at_) - at_ + 1)), kAcceptedTypes));
     }
     const std::string_view descr = string();
-    if (descr == "<f4" || descr == "=f4") return;
-    header_.is_f64 = descr == "<f8" || descr == "=f8";
-    if (header_.is_f64) return;
-    const bool big_endian = descr.starts_with('>');
-    throw InputError(fmt::format("dtype '{}' {}given; '<f4' or '<f8' accepted", quoted(descr),
-                                 big_endian ? "(big-endian) " : ""));
+    constexpr std::pair<std::string_view, NpyType> kTypes[] = {
+        {"<f4", NpyType::f32},  {"=f4", NpyType::f32},  {"<f8", NpyType::f64},
+        {"=f8", NpyType::f64},  {"<f2", NpyType::f16},  {"=f2", NpyType::f16},
+        {"<V2", NpyType::bf16}, {"|V2", NpyType::bf16}, {"<u2", NpyType::bf16},
+        {"<i2", NpyType::bf16}};
+    for (const auto& [name, type] : kTypes)
+      if (descr == name) {
+        header_.type = type;
+        return;
+      }
+    throw InputError(fmt::format("dtype '{}' {}given; {}", quoted(descr),
+                                 descr.starts_with('>') ? "(big-endian) " : "", kAcceptedTypes));
   }
 
   void parse_order() {
@@ -167,19 +177,29 @@ class DictParser {
       break;
     }
     const std::string given = quoted(text_.substr(begin, at_ - begin));
-    if (count != 4)
+    const auto& [least, most, words] = dimensions_;
+    if (count < static_cast<std::size_t>(least) || count > static_cast<std::size_t>(most))
       throw InputError(fmt::format("{} dimension{} {} given; {}", count, count == 1 ? "" : "s",
-                                   given, kAcceptedShape));
+                                   given, words));
+    header_.dimensions = static_cast<int>(count);
+    std::rotate(header_.shape.begin(), header_.shape.begin() + count, header_.shape.end());
+    std::fill_n(header_.shape.begin(), 4 - count, 1);
     for (const Index value : header_.shape)
       if (value < 1)
         throw InputError(fmt::format("shape {} given; sizes of at least 1 accepted", given));
   }
 
   std::string_view text_;
+  const NpyDimensions& dimensions_;
   std::size_t at_ = 0;
   NpyHeader header_;
   bool has_descr_ = false, has_order_ = false, has_shape_ = false;
 };
+
+std::string_view name_of(NpyType type) {
+  constexpr std::string_view names[] = {"float32", "float64", "float16", "bf16"};
+  return names[static_cast<int>(type)];
+}
 
 // Throw InputError unless a file of `found` bytes holds exactly what its header says.
 void check_file_size(const NpyHeader& header, Index found) {
@@ -188,42 +208,56 @@ void check_file_size(const NpyHeader& header, Index found) {
   if (found != needed)
     throw InputError(fmt::format("{}: {} bytes found, {} needed for shape ({}, {}, {}, {}) of {}",
                                  found < needed ? "truncated" : "too long", found, needed, s[0],
-                                 s[1], s[2], s[3], header.is_f64 ? "float64" : "float32"));
+                                 s[1], s[2], s[3], name_of(header.type)));
 }
 
 // Convert `count` values as stored in a file to f32, rounding, into array.values from `begin` on.
-void convert(const char* bytes, Index count, NpyArray& array, Index begin) {
+void convert(const char* bytes, Index count, NpyType type, NpyArray& array, Index begin) {
   float* const values = array.values.data() + begin;
-  if (!array.was_f64) {
-    std::memcpy(values, bytes, static_cast<std::size_t>(count) * sizeof(float));
-    return;
-  }
-  for (Index i = 0; i < count; ++i) {
-    double value;
-    std::memcpy(&value, bytes + i * 8, sizeof(value));
-    values[i] = static_cast<float>(value);
-    array.too_large += std::isinf(values[i]) && std::isfinite(value);
+  const auto each = [&]<class Stored>(Stored stored, const auto& to_value) {
+    for (Index i = 0; i < count; ++i) {
+      std::memcpy(&stored, bytes + i * static_cast<Index>(sizeof(Stored)), sizeof(Stored));
+      values[i] = to_value(stored);
+    }
+  };
+  switch (type) {
+    case NpyType::f32:
+      std::memcpy(values, bytes, static_cast<std::size_t>(count) * sizeof(float));
+      break;
+    case NpyType::f64:
+      each(double{}, [&](double value) {
+        const auto rounded = static_cast<float>(value);
+        array.too_large += std::isinf(rounded) && std::isfinite(value);
+        return rounded;
+      });
+      break;
+    case NpyType::f16:
+      each(f16{}, [](f16 value) { return value.to_float(); });
+      break;
+    case NpyType::bf16:
+      each(bf16{}, [](bf16 value) { return value.to_float(); });
+      break;
   }
 }
 
 NpyArray allocate(const NpyHeader& header) {
-  NpyArray array{header.shape, header.is_f64, {}, 0};
+  NpyArray array{header.shape, header.is_f64(), {}, 0};
   array.values.resize(static_cast<std::size_t>(header.values()));
   return array;
 }
 
 // Return the header of `file`. Throw InputError if the file's size does not match it.
-NpyHeader header_of(const InputFile& file) {
+NpyHeader header_of(const InputFile& file, const NpyDimensions& dimensions) {
   std::string start(static_cast<std::size_t>(min_of(file.size(), kMaxPrefix + kMaxHeader)), '\0');
   file.read(start.data(), static_cast<Index>(start.size()), 0);
-  const NpyHeader header = parse_npy_header(start);
+  const NpyHeader header = parse_npy_header(start, dimensions);
   check_file_size(header, file.size());
   return header;
 }
 
 }  // namespace
 
-NpyHeader parse_npy_header(std::string_view text) {
+NpyHeader parse_npy_header(std::string_view text, const NpyDimensions& dimensions) {
   const auto need = [&](std::size_t bytes) {
     if (text.size() < bytes)
       throw InputError(fmt::format("truncated: {} bytes found, at least {} needed for the header",
@@ -251,11 +285,11 @@ NpyHeader parse_npy_header(std::string_view text) {
         fmt::format("header of {} bytes given; at most {} accepted", length, kMaxHeader));
   need(begin + length);
 
-  NpyHeader header = DictParser(text.substr(begin, length)).parse();
+  NpyHeader header = DictParser(text.substr(begin, length), dimensions).parse();
   header.data_offset = static_cast<Index>(begin + length);
   const auto& s = header.shape;
   const Index bytes = checked_product(checked_values(s[0], s[1], s[2], s[3]),
-                                      value_bytes(header.is_f64), "tensor size in bytes");
+                                      header.value_bytes(), "tensor size in bytes");
   if (bytes > INT64_MAX - header.data_offset)
     throw InputError(
         fmt::format("tensor size in bytes: {} does not fit in 64 bits with the header; "
@@ -268,18 +302,19 @@ NpyArray parse_npy(std::string_view text) {
   const NpyHeader header = parse_npy_header(text);
   check_file_size(header, static_cast<Index>(text.size()));
   NpyArray array = allocate(header);
-  convert(text.data() + header.data_offset, header.values(), array, 0);
+  convert(text.data() + header.data_offset, header.values(), header.type, array, 0);
   return array;
 }
 
-NpyHeader read_npy_header(const std::string& path) {
-  return with_path_in_errors(path, [&] { return header_of(InputFile(path, ".npy file")); });
+NpyHeader read_npy_header(const std::string& path, const NpyDimensions& dimensions) {
+  return with_path_in_errors(
+      path, [&] { return header_of(InputFile(path, ".npy file"), dimensions); });
 }
 
-NpyArray read_npy(const std::string& path) {
+NpyArray read_npy(const std::string& path, const NpyDimensions& dimensions) {
   return with_path_in_errors(path, [&] {
     const InputFile file(path, ".npy file");
-    const NpyHeader header = header_of(file);
+    const NpyHeader header = header_of(file, dimensions);
     NpyArray array = [&] {
       try {
         return allocate(header);
@@ -292,9 +327,9 @@ NpyArray read_npy(const std::string& path) {
     std::vector<char> piece(static_cast<std::size_t>(min_of(kPiece, header.values()) * 8));
     for (Index done = 0; done < header.values(); done += kPiece) {
       const Index count = min_of(kPiece, header.values() - done);
-      const Index item = value_bytes(header.is_f64);
+      const Index item = header.value_bytes();
       file.read(piece.data(), count * item, header.data_offset + done * item);
-      convert(piece.data(), count, array, done);
+      convert(piece.data(), count, header.type, array, done);
     }
     return array;
   });
