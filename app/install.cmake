@@ -28,7 +28,8 @@ install(FILES ${demo_text} DESTINATION ${CMAKE_INSTALL_DATADIR}/ringscope)
 file(GLOB_RECURSE documents CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/app/*.md
      ${PROJECT_SOURCE_DIR}/bench/*.md ${PROJECT_SOURCE_DIR}/core/*.md ${PROJECT_SOURCE_DIR}/cuda/*.md
      ${PROJECT_SOURCE_DIR}/lessons/*.md ${PROJECT_SOURCE_DIR}/viz/*.png)
-foreach(document README.md CONTRIBUTING.md ${documents})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+foreach(document README.md CONTRIBUTING.md NOTICE CITATION.cff ${documents})
   get_filename_component(folder ${document} DIRECTORY)
   install(FILES ${PROJECT_SOURCE_DIR}/${document} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
 endforeach()

@@ -15,8 +15,9 @@ void add(const DeviceInfo& device, const Kernel& kernel, int rows, bool causal) 
             (causal ? "/causal/" : "/full/") +
             to_string(kernel.tiles[static_cast<std::size_t>(tile)]),
         device, kernel, DType::bf16, 128, [=, &kernel](benchmark::State& state) {
-          StepProblem problem({1, 64, 8, rows, rows, 128}, DType::bf16, KernelPass::forward,
-                              square_keys(rows, causal));
+          StepProblem problem(
+              {1, timed_heads(64), timed_heads(8), timed_rows(rows), timed_rows(rows), 128},
+              DType::bf16, KernelPass::forward, square_keys(timed_rows(rows), causal));
           const auto launch = [&](bool whole) {
             return [&, whole](cudaStream_t stream) {
               problem.launch(kernel, tile, whole, whole, stream);

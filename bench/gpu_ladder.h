@@ -2,9 +2,11 @@
 // full and causal. Each step is a whole attention, first and last at once.
 //
 // A name is main/05_tensor_cores/bf16/d128/8192/causal/128x64. "main" marks the shapes that are
-// compared with a library's kernels, "more" the rest.
+// compared with a library's kernels, "more" the rest. "agreement" times nothing: it compares a
+// kernel's results with those of the pass's lowest kernel for 16 bits, and with its own.
 #pragma once
 
+#include <cmath>
 #include <ranges>
 #include <string>
 #include <vector>
@@ -19,31 +21,38 @@ struct LadderShape {
   DType dtype;
   int head_dim, rows, heads, heads_kv;
   bool causal;
+  // Return the step's shape, and the keys of its rows.
+  StepShape step() const {
+    return {1,       timed_heads(heads), timed_heads(heads_kv), timed_rows(rows), timed_rows(rows),
+            head_dim};
+  }
+  std::vector<RowInterval> keys() const { return square_keys(timed_rows(rows), causal); }
 };
 
 // f32 kernels are some hundred times slower, so fewer heads fill the GPU and keep the time short.
+// Heads are grouped as in large models, and for one shape as in most published tables.
 inline std::vector<LadderShape> ladder_shapes(bool half) {
   std::vector<LadderShape> shapes;
-  if (!half) {
-    for (const bool causal : {false, true})
-      shapes.push_back({true, DType::f32, 128, 4096, 16, 2, causal});
-    for (const bool causal : {false, true})
-      shapes.push_back({false, DType::f32, 64, 4096, 16, 2, causal});
-    return shapes;
-  }
-  for (const int rows : {8192, 4096, 16384})
-    for (const bool causal : {false, true})
-      shapes.push_back({true, DType::bf16, 128, rows, 64, 8, causal});
   for (const bool causal : {false, true}) {
+    if (!half) {
+      shapes.push_back({true, DType::f32, 128, 4096, 16, 2, causal});
+      shapes.push_back({false, DType::f32, 64, 4096, 16, 2, causal});
+      continue;
+    }
+    for (const int rows : {8192, 4096, 16384})
+      shapes.push_back({true, DType::bf16, 128, rows, 64, 8, causal});
+    shapes.push_back({true, DType::bf16, 128, 16384, 16, 16, causal});
     shapes.push_back({false, DType::bf16, 64, 8192, 64, 8, causal});
     shapes.push_back({false, DType::f16, 128, 8192, 64, 8, causal});
   }
   return shapes;
 }
 
+// Return "bf16/d128/8192/causal", or "…/causal-mha" where each head of Q has K and V of its own.
 inline std::string to_string(const LadderShape& shape) {
   return std::string(name_of(shape.dtype)) + "/d" + std::to_string(shape.head_dim) + "/" +
-         std::to_string(shape.rows) + (shape.causal ? "/causal" : "/full");
+         std::to_string(shape.rows) + (shape.causal ? "/causal" : "/full") +
+         (shape.heads == shape.heads_kv ? "-mha" : "");
 }
 
 // Add a benchmark per shape and tile.
@@ -55,10 +64,7 @@ inline void add_ladder(const DeviceInfo& device, const Kernel& kernel) {
                                to_string(kernel.tiles[static_cast<std::size_t>(tile)]);
       add_benchmark(
           name, device, kernel, shape.dtype, shape.head_dim, [=, &kernel](benchmark::State& state) {
-            const StepShape step{1,          shape.heads, shape.heads_kv,
-                                 shape.rows, shape.rows,  shape.head_dim};
-            StepProblem problem(step, shape.dtype, kernel.pass(),
-                                square_keys(shape.rows, shape.causal));
+            StepProblem problem(shape.step(), shape.dtype, kernel.pass(), shape.keys());
             problem.poison();
             GpuTimer timer(device);
             const double seconds = timer.median(
@@ -70,11 +76,73 @@ inline void add_ladder(const DeviceInfo& device, const Kernel& kernel) {
     }
 }
 
+// Return the results of one launch.
+inline std::vector<std::vector<float>> results_of(StepProblem& problem, const Kernel& kernel,
+                                                  int tile) {
+  problem.poison();
+  Stream stream;
+  problem.launch(kernel, tile, true, true, stream.get());
+  stream.synchronize();
+  return problem.outputs();
+}
+
+// Return the largest difference of two results, in units of what two kernels that round P and dS to
+// bf16 (8 bits) may differ by: twice 2^-8 of the value, and of the root of the mean square. NaN
+// gives NaN.
+inline double difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double squares = 0, most = 0;
+  for (const float x : b) squares += static_cast<double>(x) * x;
+  const double rms = std::sqrt(squares / static_cast<double>(std::max<std::size_t>(b.size(), 1)));
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    const double allowed = 0x1p-7 * (std::abs(static_cast<double>(b[i])) + rms);
+    const double share = std::abs(static_cast<double>(a[i]) - b[i]) / allowed;
+    if (!(share <= most)) most = share;
+    if (std::isnan(most)) return most;
+  }
+  return most;
+}
+
+// Add a comparison per shape and tile, on the shapes that are timed.
+inline void add_agreement(const DeviceInfo& device, const Kernel& kernel, const Kernel& lowest) {
+  for (const LadderShape& shape : ladder_shapes(true)) {
+    if (shape.rows != 8192 || shape.dtype != DType::bf16) continue;
+    for (int tile = 0; tile < static_cast<int>(kernel.tiles.size()); ++tile)
+      add_benchmark("agreement/" + file_name(kernel) + "/" + to_string(shape) + "/" +
+                        to_string(kernel.tiles[static_cast<std::size_t>(tile)]),
+                    device, kernel, shape.dtype, shape.head_dim,
+                    [=, &kernel, &lowest](benchmark::State& state) {
+                      StepProblem problem(shape.step(), shape.dtype, kernel.pass(), shape.keys());
+                      const auto ours = results_of(problem, kernel, tile);
+                      if (results_of(problem, kernel, tile) != ours)
+                        return state.SkipWithError("the same launch gives other bits");
+                      const auto theirs = results_of(problem, lowest, 0);
+                      double most = 0;
+                      for (std::size_t i = 0; i < ours.size(); ++i) {
+                        const double share = difference(ours[i], theirs[i]);
+                        if (!(share <= most)) most = share;
+                      }
+                      if (!(most <= 1))
+                        return state.SkipWithError(
+                            ("differs from kernel " + std::to_string(lowest.number) + " by " +
+                             std::to_string(most) + " times what rounding may do")
+                                .c_str());
+                      state.SetIterationTime(1e-9);
+                      state.counters["of_tolerance"] = most;
+                    });
+  }
+}
+
 // Measure the ladder of a pass. The highest kernels come first, so that the slow ones are missing
 // if time runs out.
 inline int ladder_main(int argc, char** argv, KernelPass pass) {
   return gpu_benchmark_main(argc, argv, [pass](const DeviceInfo& device) {
-    for (const Kernel& kernel : std::views::reverse(kernels_of(pass))) add_ladder(device, kernel);
+    const auto kernels = kernels_of(pass);
+    const auto lowest =
+        std::ranges::find_if(kernels, [](const Kernel& k) { return k.limits.half; });
+    for (const Kernel& kernel : std::views::reverse(kernels)) {
+      if (kernel.limits.half) add_agreement(device, kernel, *lowest);
+      add_ladder(device, kernel);
+    }
   });
 }
 

@@ -17,7 +17,7 @@ namespace ringscope::cuda {
 namespace {
 
 constexpr int kRanks = 8;
-constexpr int kRows = 8192;  // per rank
+constexpr int kRows = timed_rows(8192);  // per rank
 
 std::vector<RowInterval> allowed_keys(const Partition& partition, int rank, int owner) {
   const Region region{Mask{.seqlen = Index{kRanks} * kRows, .causal = true},
@@ -39,8 +39,8 @@ struct RingTime {
 // Time a ring with the first of the kernel's tiles.
 RingTime time_ring(const DeviceInfo& device, PartitionKind kind, const Kernel& kernel) {
   const Partition partition{kind, Index{kRanks} * kRows, kRanks};
-  StepProblem problem({1, 64, 8, kRows, kRows, 128}, DType::bf16, kernel.pass(),
-                      square_keys(kRows, false));
+  StepProblem problem({1, timed_heads(64), timed_heads(8), kRows, kRows, 128}, DType::bf16,
+                      kernel.pass(), square_keys(kRows, false));
   GpuTimer timer(device);
   // Steps that allow the same pairs are measured once.
   std::map<std::vector<std::pair<std::int32_t, std::int32_t>>, double> known;

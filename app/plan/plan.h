@@ -53,7 +53,7 @@ struct Plan {
   Gpu gpu;
   Link link;
   Rates rates;
-  double memory_limit = 0;  // bytes per rank that attention may take
+  double memory_limit = 0;  // bytes per rank that all of it may take
 
   std::optional<SearchedRings> searched;  // with --partition searched
 
@@ -72,6 +72,9 @@ struct Plan {
 
 // Search for a partition of `options`' job. Tiles are those of the GPU kernels, or of the CPU
 // kernel if this machine is measured.
+// Return the bill of the rank with `rows` rows: attention, and the model around it if there is one.
+std::vector<MemoryPart> memory_bill(const PlanOptions& options, const Problem& job, double rows);
+
 SearchedRings search_rings(const PlanOptions& options, const Rates& rates);
 // Return the found partition as a choice, judged like the others.
 Choice choice_of(const SearchedRings& searched, const PlanOptions& options, double memory_bytes);

@@ -1,5 +1,7 @@
 #include "app/command_line/commands.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -83,23 +85,34 @@ void find_overlap(Plan& plan) {
 
 }  // namespace
 
+std::vector<MemoryPart> memory_bill(const PlanOptions& options, const Problem& job, double rows) {
+  if (!options.model) return memory_parts(job, rows);
+  return model_memory_parts(job, *options.model, options.model_memory, rows);
+}
+
 Plan make_plan(const PlanOptions& options) {
   Plan plan;
   plan.options = options;
   options.hardware.measure ? measure_machine(plan) : look_up_machine(plan);
   plan.memory_limit = options.memory_fraction * plan.gpu.memory_bytes;
-  plan.choices = all_choices(options.job, plan.rates, plan.memory_limit);
+  const MemoryOf memory_of = [&](const Problem& job) {
+    return total_bytes(memory_bill(options, job, job.max_rows()));
+  };
+  plan.choices = all_choices(options.job, plan.rates, plan.memory_limit, memory_of);
   plan.best = best_choice(plan.choices);
   if (options.searched) plan.searched = search_rings(options, plan.rates);
   plan.chosen =
       plan.searched ? choice_of(*plan.searched, options, plan.memory_limit) : choose(plan);
   const Problem& job = plan.chosen.job;
+  if (const auto why = options.scheme ? impossible(job) : std::nullopt)
+    throw InputError(fmt::format("--scheme '{}': {}; accepted: a world-size that does, or {}",
+                                 name_of(job.scheme), *why, "--scheme ring or allgather"));
   plan.rows = plan.searched ? plan.searched->rows : job.max_rows();
-  plan.memory = memory_parts(job, plan.rows);
+  plan.memory = memory_bill(options, job, plan.rows);
   find_overlap(plan);
   if (plan.model) plan.model->step = step_time(plan);
-  plan.largest_seqlen = largest_seqlen(job, plan.memory_limit);
-  plan.smallest_world_size = smallest_world_size(job, plan.memory_limit);
+  plan.largest_seqlen = largest_seqlen(job, plan.memory_limit, memory_of);
+  plan.smallest_world_size = smallest_world_size(job, plan.memory_limit, memory_of);
   return plan;
 }
 

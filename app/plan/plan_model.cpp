@@ -28,6 +28,7 @@ std::vector<Part> parts_of(const StepTime& step) {
           {"MLP", "mlp_s", step.mlp, true},
           {"norms, gates, heads", "values_s", step.values, true},
           {"head and loss", "head_s", step.head, false},
+          {"computed again", "recomputed_s", step.recomputed, true},
           {"gradients added up", "reduction_s", step.reduction, false},
           {"AdamW", "update_s", step.update, false}};
 }
@@ -39,6 +40,24 @@ double tokens_of(const Plan& plan) {
 double weights_of(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   return model_weights(job.shape, plan.model->sizes, job.layers);
+}
+
+double tokens_per_s(const Plan& plan) {
+  const AttentionShape& s = plan.chosen.job.shape;
+  return static_cast<double>(s.batch * s.seqlen) / plan.model->step.total();
+}
+
+// Return the model's FLOP/s of one rank.
+double model_flops_per_s(const Plan& plan) {
+  const Problem& job = plan.chosen.job;
+  return model_flops(job, plan.model->sizes) / job.world_size / plan.model->step.total();
+}
+
+// Return the share of the device's peak that these are, or none for a machine that was measured,
+// whose peak is not known.
+std::optional<double> mfu_of(const Plan& plan) {
+  if (plan.options.hardware.measure) return std::nullopt;
+  return model_flops_per_s(plan) / plan.gpu.peak_flops(plan.chosen.job.dtype);
 }
 
 // Return whether attention's time is simulated from its tiles, rows and hops, as `simulate
@@ -85,7 +104,8 @@ StepTime step_time(const Plan& plan) {
   const ModelPlan& model = *plan.model;
   const double attention_s =
       is_simulated(plan) ? simulated_seconds(plan) : plan.chosen.time.total();
-  return step_time(plan.chosen.job, model.sizes, plan.rows, attention_s, model.figures, plan.rates);
+  return step_time(plan.chosen.job, model.sizes, plan.rows, attention_s, model.figures, plan.rates,
+                   plan.options.model_memory.recompute, plan.chosen.time.forward.total());
 }
 
 std::string model_text(const Plan& plan) {
@@ -109,6 +129,9 @@ std::string model_text(const Plan& plan) {
           part.of_layers ? seconds_text(part.seconds / static_cast<double>(step.layers)) : "",
           fmt::format("{:>12}", percent_text(part.seconds / step.total())));
   row("all of it", step.total(), seconds_text(step.layer()), "");
+  text += fmt::format("  {:<18}{:.6g} tokens/s, {:.4g} FLOP/s a rank{}\n", "throughput",
+                      tokens_per_s(plan), model_flops_per_s(plan),
+                      mfu_of(plan) ? ", MFU " + percent_text(*mfu_of(plan)) : "");
   return text;
 }
 
@@ -161,7 +184,7 @@ std::string model_explanation(const Plan& plan) {
   if (!job.backward) return text;
   add("weights", "V W + W + L (W d (2H + 2G) + 3 W F + 2 W)",
       fmt::format("{:.6g}, AdamW {:.3g} s each", weights_of(plan), figures.update_s),
-      "every rank holds and updates all of them");
+      "every rank updates all of them");
   add("gradients", "2 (N-1)/N of 4 bytes a weight / B + 2 (N-1) messages",
       fmt::format("{:.6g} bytes sent by a rank, {}",
                   reduction_bytes(weights_of(plan), job.world_size),
@@ -186,7 +209,12 @@ Fields model_fields(const Plan& plan) {
   for (const Part& part : parts_of(step)) fields.emplace_back(part.key, part.seconds);
   return fields + Fields{{"layer_s", step.layer()},
                          {"total_s", step.total()},
-                         {"attention_share", step.attention_share()}};
+                         {"attention_share", step.attention_share()},
+                         {"tokens_per_s", tokens_per_s(plan)},
+                         {"model_flops", model_flops(job, sizes)},
+                         {"mfu", mfu_of(plan)},
+                         {"recompute", name_of(plan.options.model_memory.recompute)},
+                         {"zero_stage", plan.options.model_memory.zero_stage}};
 }
 
 }  // namespace ringscope

@@ -41,6 +41,16 @@ void complete(PlanOptions& plan, const ModelSizes& model) {
   complete_problem("plan", plan.job);
   check_hardware("plan", plan.hardware);
   plan.model = checked_model(model);
+  if (!plan.model)
+    for (const auto& [flag, given] :
+         {std::pair{"--recompute", plan.model_memory.recompute != Recompute::none},
+          {"--zero", plan.model_memory.zero_stage > 0}})
+      if (given)
+        contradiction(flag, "given without a model", "it with --width, --hidden and --vocab");
+  if (plan.model && !plan.job.backward &&
+      (plan.model_memory.recompute != Recompute::none || plan.model_memory.zero_stage > 0))
+    contradiction(plan.model_memory.zero_stage > 0 ? "--zero" : "--recompute",
+                  "given without --backward", "it with --backward");
   if (plan.job.layers > 1 && !plan.job.backward && !plan.model)
     contradiction(
         "--layers", fmt::format("'{}' given without --backward", plan.job.layers),
@@ -72,14 +82,23 @@ Finish declare_plan(CommandFlags& flags) {
              [](const std::string& text) { return parse_name(text, kAllSchemes); });
   add_kv_buffers(flags, plan->job.kv_buffers,
                  "of a ring: buffers that a rank's blocks take turns in, as memory goes (2)");
-  flags.count("--width", model->width,
-              "of the rows between layers: times a whole step of a model, with the next two");
+  flags.count(
+      "--width", model->width,
+      "of the rows between layers: counts a whole model, its memory and the time of a step, "
+      "with the next two");
   flags.count("--hidden", model->hidden, "of the rows inside its MLP, which has three matrices");
   flags.count("--vocab", model->vocab, "tokens that it tells apart");
+  flags.name("--recompute", plan->model_memory.recompute, "none|attention|layer",
+             "what the model's backward pass computes again instead of keeping it (none)",
+             [](const std::string& text) { return parse_name(text, kAllRecomputes); });
+  flags.integer("--zero", plan->model_memory.zero_stage,
+                "stage of ZeRO: 1 deals out the optimizer's states over the ranks, 2 gradients as "
+                "well, 3 weights as well (0)",
+                0, 3);
   add_hardware(flags, plan->hardware);
   flags.number("--memory-fraction", plan->memory_fraction,
                {0, 1, false, true, "a number above 0 and up to 1"},
-               "of the device's memory that attention may take (0.9)");
+               "of the device's memory that all of it may take (0.9)");
   flags.flag("--explain", plan->explain, "say how every number comes about");
   flags.flag("--json", plan->json, "print one JSON object");
   return [plan, model] {

@@ -10,13 +10,14 @@ namespace ringscope {
 
 struct PlanOptions {
   HardwareOptions hardware;
-  double memory_fraction = 0.9;  // of a device's memory that attention may take
+  double memory_fraction = 0.9;  // of a device's memory that all of it may take
 
   Problem job = planned_problem();  // partition and scheme: those of the answer, unless given
   std::optional<PartitionKind> partition;
   bool searched = false;  // search for a ring's partition instead of naming one
   std::optional<Scheme> scheme;
   std::optional<ModelSizes> model;  // around the attention
+  ModelMemory model_memory;
 
   bool explain = false;
   bool json = false;

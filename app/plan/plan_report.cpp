@@ -42,7 +42,7 @@ std::string header_text(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   return fmt::format("{}\n{} of {}: {}, {}; {}: {:.4g} GB/s one way\n\n", problem_text(job),
                      count_text(job.world_size, "rank"), plan.gpu.name,
-                     flops_text(plan.rates, job.backward), gb_text(plan.gpu.memory_bytes),
+                     flops_text(plan.rates, job.backward), gib_text(plan.gpu.memory_bytes),
                      plan.link.name, plan.rates.bytes_per_s / 1e9);
 }
 
@@ -50,14 +50,15 @@ std::string feasible_text(const Plan& plan) {
   const Choice& chosen = plan.chosen;
   if (chosen.obstacle)
     return plan_line("feasible", fmt::format("no: {}; {}", way_text(plan), *chosen.obstacle));
-  return plan_line("feasible", fmt::format("yes: {}; {} of {} a rank", way_text(plan),
-                                           gb_text(chosen.peak_bytes), gb_text(plan.memory_limit)));
+  return plan_line("feasible",
+                   fmt::format("yes: {}; {} of {} a rank", way_text(plan),
+                               gib_text(chosen.peak_bytes), gib_text(plan.memory_limit)));
 }
 
 std::string memory_text(const Plan& plan) {
-  std::string text = plan_line("memory a rank", gb_text(plan.chosen.peak_bytes));
+  std::string text = plan_line("memory a rank", gib_text(plan.chosen.peak_bytes));
   for (const MemoryPart& part : plan.memory)
-    text += fmt::format("  {:<34}{:>12}\n", part.name, gb_text(part.bytes));
+    text += fmt::format("  {:<34}{:>12}\n", part.name, gib_text(part.bytes));
   return text;
 }
 
@@ -107,7 +108,7 @@ std::string choices_text(const Plan& plan) {
         {"", by_heads ? "(by heads)" : name_of(choice.job.partition), "partition", -12}};
     const Fields row = way + time_fields(choice.time) +
                        Fields{{"", choice.balance.ceiling(), "ceiling", 10, ratio_text},
-                              {"", choice.peak_bytes, "memory", 12, gb_text},
+                              {"", choice.peak_bytes, "memory", 12, gib_text},
                               {"", choice.obstacle ? "  too much" : "", "", 0}};
     if (i == 0) text += table_head(row) + "\n";
     if (by_heads && choice.obstacle && choice.obstacle->find("divide") != std::string::npos) {
@@ -130,14 +131,15 @@ std::string choices_text(const Plan& plan) {
 std::string limits_text(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   const std::string way = way_text(plan);
-  std::string text = plan_line(
-      "largest seqlen", plan.largest_seqlen == 0
-                            ? "none: the memory holds not even one position"
-                            : fmt::format("{}{} in {} a rank, {}",
-                                          plan.largest_seqlen == kMaxSeqlen ? "at least " : "",
-                                          plan.largest_seqlen, gb_text(plan.memory_limit), way));
+  std::string text =
+      plan_line(plan.chosen.obstacle ? "would fit: seqlen" : "largest seqlen",
+                plan.largest_seqlen == 0
+                    ? "none: the memory holds not even one position"
+                    : fmt::format("{}{} in {} a rank, {}",
+                                  plan.largest_seqlen == kMaxSeqlen ? "at least " : "",
+                                  plan.largest_seqlen, gib_text(plan.memory_limit), way));
   text += plan_line(
-      "smallest world_size",
+      plan.chosen.obstacle ? "would fit: ranks" : "smallest world_size",
       plan.smallest_world_size
           ? fmt::format("{} for {} tokens, {}", *plan.smallest_world_size, job.shape.seqlen, way)
           : fmt::format("none: no number of ranks will do for {} tokens, {}", job.shape.seqlen,
@@ -233,7 +235,10 @@ std::string memory_lines(const Plan& plan) {
     text += fmt::format("  {:<34}= {} = {:.0f} bytes\n", part.name, part.formula, part.bytes);
   return text +
          "  [S0, Memory Complexity: 6 d c values, the output as stored; here it is summed in "
-         "f32]\n";
+         "f32]\n" +
+         (plan.model ? "  [P weights, W width, F hidden, V vocab, T = b c; ZeRO, section 3.1: 16 "
+                       "bytes a weight]\n"
+                     : "");
 }
 
 std::string threshold_lines(const Plan& plan) {
@@ -296,7 +301,7 @@ std::string limit_lines(const Plan& plan) {
   std::string text;
   text += entry("largest seqlen", "the largest S with memory(S) <= fraction x device memory",
                 fmt::format("{} in {:.3g} x {}", plan.largest_seqlen, plan.options.memory_fraction,
-                            gb_text(plan.gpu.memory_bytes)),
+                            gib_text(plan.gpu.memory_bytes)),
                 "C52: about N times that of one rank");
   text += entry("smallest N", "the smallest N with memory(N) <= fraction x device memory",
                 plan.smallest_world_size ? std::to_string(*plan.smallest_world_size) : "none",

@@ -5,6 +5,7 @@
 #include "app/plan/plan.h"
 #include "core/attention/blockwise.h"
 #include "core/attention/tile_product.h"
+#include "core/base/text.h"
 #include "core/cost/choices.h"
 #include "core/sim/scenario.h"
 
@@ -65,11 +66,11 @@ Choice choice_of(const SearchedRings& searched, const PlanOptions& options, doub
   Problem job = options.job;
   job.scheme = Scheme::ring;
   job.partition = PartitionKind::contiguous;
-  const double bytes = total_bytes(memory_parts(job, searched.rows));
+  const double bytes = total_bytes(memory_bill(options, job, searched.rows));
   Choice choice{job, searched.ring().balance, searched.ring().time, bytes, std::nullopt};
   if (bytes > memory_bytes)
-    choice.obstacle = fmt::format("memory: {:.2f} GB needed a rank, {:.2f} GB there", bytes / 1e9,
-                                  memory_bytes / 1e9);
+    choice.obstacle =
+        fmt::format("memory: {} needed a rank, {} there", gib_text(bytes), gib_text(memory_bytes));
   return choice;
 }
 

@@ -25,7 +25,7 @@ void add_terms(Terms& terms, const TrainOptions& train) {
   const Terms settings = texts_of(train.given);
   terms.insert(terms.end(), settings.begin(), settings.end());
   terms.insert(terms.end(), {{"--partition", std::string(name_of(train.ranks.partition))},
-                             {"--steps", std::to_string(train.steps)},
+                             {"--steps", train.steps ? std::to_string(*train.steps) : "not given"},
                              {"--resume", text_of(train.resume.has_value())},
                              {"--trace", text_of(train.trace.has_value())},
                              {"--trace-step", text_of(train.trace_step)},

@@ -152,7 +152,7 @@ std::string ring_text(const std::vector<int>& ring) {
 }
 
 std::string memory_text(const Figures& figures, const SimulatedHardware& hardware) {
-  return fmt::format("{} of {}{}", gb_text(figures.peak_bytes), gb_text(hardware.memory_bytes),
+  return fmt::format("{} of {}{}", gib_text(figures.peak_bytes), gib_text(hardware.memory_bytes),
                      figures.peak_bytes > hardware.memory_bytes ? ": too much" : "");
 }
 
@@ -189,7 +189,7 @@ Fields rank_fields(const Simulated& simulated, int number) {
           {"compute_s", rank.compute_s, "computing", 12, seconds_text},
           {"wait_s", rank.wait_s, "waiting", 12, seconds_text},
           {"exposed_s", rank.exposed_s, "exposed", 12, seconds_text},
-          {"bytes_sent", rank.bytes_sent, "sent", 12, gb_text},
+          {"bytes_sent", rank.bytes_sent, "sent", 12, gib_text},
           {"hops", rank.hops},
           {"peak_bytes", bytes},
           {"end_s", rank.end_s, "ends", 12, seconds_text},
@@ -230,7 +230,7 @@ Fields figure_fields(const Figures& f) {
           {"imbalance", f.imbalance},
           {"balance_ceiling", f.balance_ceiling, "ceiling", 12, ratio_text},
           {"closed_form_s", f.closed_form_s},
-          {"peak_bytes", f.peak_bytes, "memory", 12, gb_text},
+          {"peak_bytes", f.peak_bytes, "memory", 12, gib_text},
           {"", f.closed_form_s, "by formula", 14, seconds_text}};
 }
 

@@ -53,7 +53,7 @@ Generated sample_of(const TrainSetup& setup, const Checkpoint& model) {
 // `seconds` lasts from the first step to the last. Try all of them, then throw RunError for the
 // first that failed.
 void conclude_training(const TrainOptions& options, const TrainSetup& setup, TrainJournal& journal,
-                       const FinishedTraining& finished, double seconds) {
+                       FinishedTraining& finished, double seconds) {
   std::optional<RunError> first_failure;
   const auto attempt = [&](const auto& f) {
     try {
@@ -101,7 +101,7 @@ int carry_out(const TrainOptions& options) {
   TrainJournal journal(options, setup);
   const std::int64_t begin_ns = monotonic_ns();
   std::optional<ProgressBar> bar("training");
-  const FinishedTraining finished = [&] {
+  FinishedTraining finished = [&] {
     try {
       return run_training_on_threads(setup.plan, setup.text, on_step(setup, journal, *bar));
     } catch (const std::exception& error) {

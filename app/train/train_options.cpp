@@ -86,8 +86,10 @@ Finish declare_train(CommandFlags& flags) {
   flags.path("--text", train->text, "what to learn: each byte of a file is a token");
   flags.require("--text");
   flags.integer("--steps", train->steps,
-                fmt::format("in all, those of --resume included ({})", train->steps), 0,
-                std::numeric_limits<int>::max(), "K");
+                fmt::format("in all, those of --resume included ({}, or what the checkpoint's run "
+                            "was to do)",
+                            kDefaultSteps),
+                0, std::numeric_limits<int>::max(), "K");
   add_ranks(flags, train->ranks, kDefaultTrainingRanks, "positions");
   add_settings(flags, train->given);
 

@@ -26,7 +26,7 @@ struct GivenSettings {
 struct TrainOptions {
   std::string text;
   GivenSettings given;
-  Index steps = 400;  // those of the checkpoint included
+  std::optional<Index> steps;  // those of the checkpoint included; see kDefaultSteps
 
   RankOptions ranks;
 
@@ -40,6 +40,7 @@ struct TrainOptions {
 };
 
 inline constexpr int kDefaultTrainingRanks = 2;
+inline constexpr Index kDefaultSteps = 400;  // of a run that does not resume
 
 // Return the settings of a run that resumes from `start`, or begins if `start` is null. Throw
 // InputError naming the flag, its value and what is accepted, also where a size differs from that

@@ -217,7 +217,7 @@ void TrainJournal::write_losses() const {
 // Write the losses first. If the process ends in between, the file has too many rows, which a
 // resumed run replaces, but none are missing. Write the checkpoint even if the losses could not be
 // written, because it is the purpose of training.
-void TrainJournal::write(bool losses, const Checkpoint* checkpoint) {
+void TrainJournal::write(bool losses, Checkpoint* checkpoint) {
   std::optional<RunError> failed;
   const auto attempt = [&](const auto& write_one) {
     try {
@@ -229,6 +229,8 @@ void TrainJournal::write(bool losses, const Checkpoint* checkpoint) {
   if (losses) attempt([&] { write_losses(); });
   if (checkpoint != nullptr)
     attempt([&] {
+      checkpoint->planned_steps = setup_.plan.steps;
+      checkpoint->text_mark = setup_.text_mark;
       for_flag("--checkpoint", [&] { save_checkpoint(*options_.checkpoint, *checkpoint); });
       saved_step_ = checkpoint->step;
     });
@@ -245,7 +247,7 @@ void TrainJournal::note(const StepReport& report, const TrainingRank& rank_0) {
         checkpoint ? &*checkpoint : nullptr);
 }
 
-void TrainJournal::close(const Checkpoint& end) {
+void TrainJournal::close(Checkpoint& end) {
   write(true, options_.checkpoint && saved_step_ != end.step ? &end : nullptr);
 }
 

@@ -52,7 +52,7 @@ class TrainJournal {
   // Record a step; training calls this after each. Throw RunError when a file can't be written.
   void note(const StepReport& report, const TrainingRank& rank_0);
   // Write what the last step left to be written. Throw RunError.
-  void close(const Checkpoint& end);
+  void close(Checkpoint& end);
   // Write the losses so far when the run has failed; call this instead of close(). Return the
   // failure, whose message also says if they could not be written.
   RunError close_failed(const RunError& failure) const;
@@ -62,8 +62,9 @@ class TrainJournal {
 
  private:
   void write_losses() const;
-  // `checkpoint` may be null, for none. Throw RunError.
-  void write(bool losses, const Checkpoint* checkpoint);
+  // Complete `checkpoint` by what the run was to do and its text. It may be null, for none. Throw
+  // RunError.
+  void write(bool losses, Checkpoint* checkpoint);
 
   const TrainOptions& options_;
   const TrainSetup& setup_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/command_line/flags.h"
+#include "app/report/terminal.h"
 #include "app/run/memory.h"
 #include "app/run/outputs.h"
 #include "app/view/view_command.h"
@@ -26,7 +27,8 @@ void plan_training(const TrainOptions& options, int world_size, TrainSetup& setu
   plan.settings = settings_of(options.given, start, options.resume.value_or(""));
   plan.deal = {options.ranks.partition, world_size};
   plan.start = start;
-  plan.steps = options.steps;
+  const Index planned = start == nullptr ? 0 : start->planned_steps;
+  plan.steps = options.steps.value_or(planned > 0 ? planned : kDefaultSteps);
   if (plan.steps < plan.steps_before())
     throw InputError(fmt::format(
         "--steps: {} given, the checkpoint '{}' has done {}; accepted: {} or more, in all",
@@ -98,6 +100,10 @@ void set_up(const TrainOptions& options, int world_size, TrainSetup& setup) {
   setup.text = for_flag("--text", [&] { return read_text(options.text, length); });
   for_flag("--text '" + options.text + "':",
            [&] { require_known_bytes(setup.text, setup.plan.settings.shape.vocab); });
+  setup.text_mark = text_mark(setup.text);
+  if (setup.start && setup.start->text_mark != 0 && setup.start->text_mark != setup.text_mark)
+    print_error(fmt::format("warning: --text '{}' is not the text that '{}' was trained on",
+                            options.text, *options.resume));
 }
 
 void set_up_from(const TrainOptions& options, int world_size, std::string text,

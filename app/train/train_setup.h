@@ -17,6 +17,7 @@ struct TrainSetup {
   TrainingPlan plan;                // refers to start
   std::optional<Checkpoint> start;  // of --resume
   std::string text;
+  std::uint64_t text_mark = 0;  // of the text
   // Whether --loss-csv is a file or will be one, so that each writing replaces the last. A pipe or
   // a terminal gets everything once, at the end.
   bool losses_are_kept = false;

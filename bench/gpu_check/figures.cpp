@@ -100,7 +100,7 @@ std::vector<Figure> figures_of(const std::vector<Measurement>& ours,
   std::vector<Figure> figures;
   for (const bool backward : {false, true})
     for (const int rows : {4096, 8192, 16384})
-      for (const char* const mask : {"full", "causal"})
+      for (const char* const mask : {"full", "causal", "full-mha", "causal-mha"})
         compare(ours, library, backward, fmt::format("bf16/d128/{}/{}", rows, mask),
                 rows == 4096 ? "" : (backward ? ">= 0.9" : ">= 1.0"), figures);
   for (const char* const shape : {"f32/d128/4096/full", "bf16/d128/8192/full"})

@@ -1,7 +1,10 @@
 // gpu_check checks and measures everything on a GPU within ten minutes, from a pack (a folder with
 // the programs in bin/). The most important parts come first.
 //
-//   gpu_check --bin DIR [--out FILE-OR-FOLDER] [--logs DIR] [--seconds N] [--commit ID]
+//   gpu_check --bin DIR [--out FILE-OR-FOLDER] [--logs DIR] [--seconds N] [--commit ID] [--small]
+//
+// The programs' output becomes one archive beside the results. --small rehearses a check with the
+// model of a GPU.
 //
 // Exit status: 0 all checks passed and nothing failed, 1 otherwise, 2 bad usage, 3 no GPU or
 // nothing can be written.
@@ -25,11 +28,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kLeftForTheLast = 5;  // seconds, to write and to let programs end
+constexpr double kLeftForTheLast = 10;  // seconds, to write and to let programs end
 
 struct Options {
   std::string bin, out = ".", logs, commit = "unknown";
   double seconds = 570;
+  bool small = false;
 };
 
 // Throw CLI::ParseError.
@@ -42,6 +46,7 @@ Options read_options(int argc, char** argv) {
   app.add_option("--logs", options.logs);
   app.add_option("--seconds", options.seconds)->check(CLI::Range(1.0, 1e9));
   app.add_option("--commit", options.commit);
+  app.add_flag("--small", options.small);
   app.parse(argc, argv);
   options.bin = fs::absolute(options.bin).string();
   return options;
@@ -70,6 +75,20 @@ std::string place_for(const std::string& out, const Results& results) {
   return path;
 }
 
+// Put the programs' output into FILE.logs.tar.gz beside FILE.json. Return its path, or the folder's
+// where there is no tar.
+std::string archive_logs(Check& check, const std::string& results) {
+  const std::string archive = fs::path(results).replace_extension(".logs.tar.gz").string();
+  const std::string tar = find_program("tar");
+  if (tar.empty()) return check.logs;
+  check.part_ends = check.now() + 20;
+  const Outcome outcome = check.run_program(
+      "tar",
+      {tar, "--exclude=./tar.*", "-czf", fs::absolute(archive).string(), "-C", check.logs, "."},
+      20);
+  return outcome.status == 0 ? archive : check.logs;
+}
+
 int check(const Options& options) {
   const auto begin = std::chrono::steady_clock::now();
   Check check;
@@ -77,6 +96,7 @@ int check(const Options& options) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
   check.bin = options.bin;
+  check.small = options.small;
   check.logs = options.logs.empty()
                    ? (fs::temp_directory_path() / fmt::format("gpu-check-{}", getpid())).string()
                    : options.logs;
@@ -96,6 +116,7 @@ int check(const Options& options) {
   }
   const std::string path = place_for(options.out, results);
   const std::vector<PlannedPart> plan = planned_parts();
+  check.save = [&] { write_results(results, path); };
   for (const PlannedPart& planned : plan)
     results.parts.push_back(
         {planned.name, PartStatus::not_run, 0, "no time was left", planned.is_check});
@@ -104,6 +125,9 @@ int check(const Options& options) {
     if (ends - began < 2) break;
     check.part_ends = std::min(began + plan[i].limit_s, ends);
     fmt::print(stderr, "gpu-check: {}\n", plan[i].name);
+    results.parts[i].status = PartStatus::cut_off;
+    results.parts[i].detail = "was running when the check ended";
+    check.save();
     Verdict verdict;
     try {
       verdict = plan[i].run(check);
@@ -114,11 +138,11 @@ int check(const Options& options) {
                         plan[i].is_check};
     results.figures = figures_of(results.ours, results.library);
     results.complete = i + 1 == plan.size();
-    write_results(results, path);
+    check.save();
   }
-  write_results(results, path);
+  check.save();
   fmt::print("{}{}\n{} (logs: {})\n", to_text(results),
-             results.passed() ? "all passed" : "not all passed", path, check.logs);
+             results.passed() ? "all passed" : "not all passed", path, archive_logs(check, path));
   return results.passed() ? 0 : 1;
 }
 

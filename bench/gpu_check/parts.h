@@ -12,26 +12,26 @@
 namespace ringscope::gpu_check {
 
 // ---
-// Runs a program with a time limit. Processes that it leaves running are killed.
+// Runs programs with a time limit each. Processes that they leave running are killed.
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
-
-struct Child {
-  std::vector<std::string> arguments;  // [0]: the program, looked up in PATH when it has no slash
-  double limit_s = 60;
-  std::string log;          // file that gets its stderr, and its stdout unless `out` is given
-  std::string out;          // file that gets its stdout
-  Environment environment;  // added to our own
-};
 
 struct Outcome {
   int status = -1;  // exit status; 128 + signal; 127 when it could not be started
   bool cut_off = false;
+  bool left_behind = false;  // it does not end, even killed; a driver that hangs can hold it
+  bool skipped = false;      // there was no time left to start it
   double seconds = 0;
 };
 
-// Run a program to its end. Throw std::runtime_error when no process can be made.
-Outcome run(const Child& child);
+// A program of the pack, or of the machine if arguments[0] has a slash. `log` names its files in
+// Check::logs: log.log for stderr, log.out for stdout.
+struct Program {
+  std::string log;
+  std::vector<std::string> arguments;
+  double limit_s = 60;
+  Environment environment;  // added to our own
+};
 
 // Return the whole file, or its last `bytes` bytes; "" if there is no file.
 std::string text_of(const std::string& path);
@@ -46,14 +46,18 @@ std::string find_program(const std::string& name);
 
 // The state that the parts share.
 struct Check {
-  std::string bin;   // folder of the programs
-  std::string logs;  // folder for their output
+  std::string bin;     // folder of the programs
+  std::string logs;    // folder for their output
+  bool small = false;  // small problems, for a pack whose kernels run on the model of a GPU
   Results results;
+  std::function<void()> save;  // write the results so far
 
-  // Run a program of the pack, or of the machine if its name has a slash, within the time limits of
-  // the part and of the whole check. `log` names its files in `logs`.
+  // Run a program within the time limits of the part and of the whole check.
   Outcome run_program(const std::string& log, std::vector<std::string> arguments, double limit_s,
                       Environment environment = {});
+  // Run programs, `at_once` of them side by side, and call ended(index, outcome) after each.
+  void run_programs(const std::vector<Program>& programs, int at_once,
+                    const std::function<void(std::size_t, const Outcome&)>& ended);
   // Return the seconds that are left to the current part.
   double left() const;
   std::string file(const std::string& name) const { return logs + "/" + name; }

@@ -70,7 +70,7 @@ def attention(torch, backend, q, k, v, causal):
         return calling(k, v), (q, k, v), False
 
 
-def measure(torch, device, shapes, heads, heads_kv, product_size, add):
+def measure(torch, device, shapes, product_size, add):
     timer = Timer(torch, device)
     if device == "cuda":
         backends = {"cudnn": torch.nn.attention.SDPBackend.CUDNN_ATTENTION,
@@ -87,11 +87,11 @@ def measure(torch, device, shapes, heads, heads_kv, product_size, add):
         return torch.randn(*shape, dtype=torch.bfloat16, device=device, requires_grad=True)
 
     matrix_product(f"matmul/bf16/{product_size}")
-    for rows, head_dim, causal in shapes:
+    for rows, head_dim, causal, heads, heads_kv in shapes:
         q, k, v = draw(1, heads, rows, head_dim), draw(1, heads_kv, rows, head_dim), draw(1, heads_kv, rows, head_dim)
         dout = torch.randn(1, heads, rows, head_dim, dtype=torch.bfloat16, device=device)
         pairs = heads * (rows * (rows + 1) // 2 if causal else rows * rows)
-        shape = f"bf16/d{head_dim}/{rows}/{'causal' if causal else 'full'}"
+        shape = f"bf16/d{head_dim}/{rows}/{'causal' if causal else 'full'}{'-mha' if heads == heads_kv else ''}"
         for name, backend in backends.items():
             try:
                 call, inputs, takes_groups = attention(torch, backend, q, k, v, causal)
@@ -143,11 +143,12 @@ def main():
 
     torch.manual_seed(1)
     if arguments.device == "cuda":
-        shapes = [(rows, 128, causal) for rows in (8192, 16384, 4096) for causal in (False, True)]
-        shapes += [(8192, 64, causal) for causal in (False, True)]
-        measure(torch, "cuda", shapes, 64, 8, 8192, add)
+        shapes = [(rows, 128, causal, 64, 8) for rows in (8192, 16384, 4096) for causal in (False, True)]
+        shapes += [(16384, 128, causal, 16, 16) for causal in (False, True)]
+        shapes += [(8192, 64, causal, 64, 8) for causal in (False, True)]
+        measure(torch, "cuda", shapes, 8192, add)
     else:
-        measure(torch, "cpu", [(64, 16, False), (64, 16, True)], 4, 2, 128, add)
+        measure(torch, "cpu", [(64, 16, False, 4, 2), (64, 16, True, 4, 4)], 128, add)
 
 
 if __name__ == "__main__":

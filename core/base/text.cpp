@@ -48,10 +48,11 @@ std::string bytes_text(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
 }
 
-std::string gb_text(double bytes) {
-  if (bytes >= 0.995e9) return fmt::format("{:.2f} GB", bytes / 1e9);
-  if (bytes >= 0.995e6) return fmt::format("{:.2f} MB", bytes / 1e6);
-  return fmt::format("{:.2f} kB", bytes / 1e3);
+std::string gib_text(double bytes) {
+  constexpr double kKib = 1024, kMib = 1024 * kKib, kGib = 1024 * kMib;
+  if (bytes >= 0.995 * kGib) return fmt::format("{:.2f} GiB", bytes / kGib);
+  if (bytes >= 0.995 * kMib) return fmt::format("{:.2f} MiB", bytes / kMib);
+  return fmt::format("{:.2f} KiB", bytes / kKib);
 }
 
 std::string count_text(Index count, std::string_view what) {

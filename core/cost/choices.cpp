@@ -8,13 +8,11 @@
 #include <numeric>
 #include <utility>
 
-#include "core/cost/amounts.h"
+#include "core/base/text.h"
 
 namespace ringscope {
 
 namespace {
-
-bool fits(const Problem& job, double memory_bytes) { return peak_bytes(job) <= memory_bytes; }
 
 // Return the largest x in [low, high] for which holds(x). It must hold for `low`, and for nothing
 // above an x for which it does not hold.
@@ -31,7 +29,8 @@ Index last_that(Index low, Index high, Holds&& holds) {
   return low;
 }
 
-std::optional<int> smallest_divisor(const Problem& job, double memory_bytes) {
+std::optional<int> smallest_divisor(const Problem& job, double memory_bytes,
+                                    const MemoryOf& memory_of) {
   const Index heads = std::gcd(job.shape.num_heads, job.shape.num_heads_kv);
   Problem tried = job;
   for (Index n = 1; n <= heads && n <= std::numeric_limits<int>::max(); ++n) {
@@ -39,14 +38,14 @@ std::optional<int> smallest_divisor(const Problem& job, double memory_bytes) {
     if (n > heads / n) n = heads / (heads / n);
     if (heads % n != 0) continue;
     tried.world_size = static_cast<int>(n);
-    if (fits(tried, memory_bytes)) return tried.world_size;
+    if (memory_of(tried) <= memory_bytes) return tried.world_size;
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<std::string> obstacle(const Problem& job, double memory_bytes) {
+std::optional<std::string> impossible(const Problem& job) {
   const AttentionShape& s = job.shape;
   if (job.scheme == Scheme::ulysses)
     for (const auto& [name, heads] :
@@ -56,28 +55,35 @@ std::optional<std::string> obstacle(const Problem& job, double memory_bytes) {
                            heads, name, job.world_size);
   if (job.scheme == Scheme::two_level && (job.nodes < 1 || job.world_size % job.nodes != 0))
     return fmt::format("{} ranks do not divide by {} nodes", job.world_size, job.nodes);
-  const double needed = peak_bytes(job);
-  if (needed <= memory_bytes) return std::nullopt;
-  return fmt::format("memory: {:.2f} GB needed a rank, {:.2f} GB there", needed / 1e9,
-                     memory_bytes / 1e9);
+  return std::nullopt;
 }
 
-Index largest_seqlen(const Problem& job, double memory_bytes) {
+std::optional<std::string> obstacle(const Problem& job, double memory_bytes,
+                                    const MemoryOf& memory_of) {
+  if (auto why = impossible(job)) return why;
+  const double needed = memory_of(job);
+  if (needed <= memory_bytes) return std::nullopt;
+  return fmt::format("memory: {} needed a rank, {} there", gib_text(needed),
+                     gib_text(memory_bytes));
+}
+
+Index largest_seqlen(const Problem& job, double memory_bytes, const MemoryOf& memory_of) {
   return last_that(0, kMaxSeqlen, [&](Index seqlen) {
     Problem tried = job;
     tried.shape.seqlen = seqlen;
-    return fits(tried, memory_bytes);
+    return memory_of(tried) <= memory_bytes;
   });
 }
 
-std::optional<int> smallest_world_size(const Problem& job, double memory_bytes) {
-  if (job.scheme == Scheme::ulysses) return smallest_divisor(job, memory_bytes);
+std::optional<int> smallest_world_size(const Problem& job, double memory_bytes,
+                                       const MemoryOf& memory_of) {
+  if (job.scheme == Scheme::ulysses) return smallest_divisor(job, memory_bytes, memory_of);
   // In a two-level ring the search counts ranks per node.
   const int nodes = job.scheme == Scheme::two_level ? job.nodes : 1;
   const auto too_few = [&](Index ranks) {
     Problem tried = job;
     tried.world_size = static_cast<int>(ranks) * nodes;
-    return !fits(tried, memory_bytes);
+    return !(memory_of(tried) <= memory_bytes);
   };
   // With seqlen or more ranks, a rank holds one row.
   const Index most =
@@ -96,33 +102,35 @@ constexpr PartitionKind kByContiguity[] = {PartitionKind::contiguous, PartitionK
                                            PartitionKind::fold, PartitionKind::striped};
 
 Choice judge_balanced(const Problem& job, const Balance& balance, const Rates& rates,
-                      double memory_bytes) {
-  return {job, balance, layer_time(job, balance, rates), peak_bytes(job),
-          obstacle(job, memory_bytes)};
+                      double memory_bytes, const MemoryOf& memory_of) {
+  return {job, balance, layer_time(job, balance, rates), memory_of(job),
+          obstacle(job, memory_bytes, memory_of)};
 }
 
 }  // namespace
 
-Choice judge(const Problem& job, const Rates& rates, double memory_bytes) {
-  return judge_balanced(job, balance_of(job), rates, memory_bytes);
+Choice judge(const Problem& job, const Rates& rates, double memory_bytes,
+             const MemoryOf& memory_of) {
+  return judge_balanced(job, balance_of(job), rates, memory_bytes, memory_of);
 }
 
-std::vector<Choice> all_choices(const Problem& job, const Rates& rates, double memory_bytes) {
+std::vector<Choice> all_choices(const Problem& job, const Rates& rates, double memory_bytes,
+                                const MemoryOf& memory_of) {
   std::vector<Choice> rings, gathered;
   Problem tried = job;
   for (const PartitionKind partition : kByContiguity) {
     tried.partition = partition;
     tried.scheme = Scheme::ring;
     const Balance balance = balance_of(tried);
-    rings.push_back(judge_balanced(tried, balance, rates, memory_bytes));
+    rings.push_back(judge_balanced(tried, balance, rates, memory_bytes, memory_of));
     tried.scheme = Scheme::allgather;
-    gathered.push_back(judge_balanced(tried, balance, rates, memory_bytes));
+    gathered.push_back(judge_balanced(tried, balance, rates, memory_bytes, memory_of));
   }
   std::vector<Choice> choices = std::move(rings);
   std::move(gathered.begin(), gathered.end(), std::back_inserter(choices));
   tried.partition = PartitionKind::contiguous;
   tried.scheme = Scheme::ulysses;
-  choices.push_back(judge(tried, rates, memory_bytes));
+  choices.push_back(judge(tried, rates, memory_bytes, memory_of));
   return choices;
 }
 

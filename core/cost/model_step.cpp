@@ -1,5 +1,9 @@
 #include "core/cost/model_step.h"
 
+#include <fmt/format.h>
+
+#include "core/cost/amounts.h"
+
 namespace ringscope {
 namespace {
 
@@ -31,6 +35,54 @@ double model_weights(const AttentionShape& heads, const ModelSizes& model, Index
   return width * static_cast<double>(model.vocab) + width + static_cast<double>(layers) * of_layer;
 }
 
+std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes& model,
+                                           const ModelMemory& memory, double rows) {
+  Problem attention = job;
+  // A layer that is computed again keeps its Q, K, V and O only meanwhile.
+  if (memory.recompute != Recompute::none) attention.layers = 1;
+  std::vector<MemoryPart> parts = memory_parts(attention, rows);
+  const auto add = [&](const char* name, double bytes, std::string formula) {
+    if (bytes > 0)
+      parts.push_back({MemoryPart::Kind::other, name, bytes, std::move(formula), 1, false});
+  };
+  const double weights = model_weights(job.shape, model, job.layers), n = job.world_size;
+  const double e = job.storage_bytes(), tokens = static_cast<double>(job.shape.batch) * rows;
+  const auto layers = static_cast<double>(job.layers), width = static_cast<double>(model.width);
+  const auto hidden = static_cast<double>(model.hidden);
+  const auto of_weights = [&](const char* name, double bytes, const char* formula, int from_stage) {
+    const bool dealt = memory.zero_stage >= from_stage;
+    add(name, bytes * weights / (dealt ? n : 1), fmt::format("{} P{}", formula, dealt ? "/N" : ""));
+  };
+  of_weights("weights", e, "e", 3);
+  if (job.backward) {
+    of_weights("gradients of weights", e, "e", 2);
+    of_weights("optimizer: moments, f32 weights", e < kF32Bytes ? 12 : 8,
+               e < kF32Bytes ? "12" : "8", 1);
+  }
+  const bool keeps_layers = job.backward && memory.recompute != Recompute::layer;
+  const double kept = keeps_layers ? layers : 1;
+  add("residual stream and norms", kept * 4 * width * tokens * e,
+      keeps_layers ? "L 4 W T e" : "4 W T e");
+  add("MLP: gate, up, their product", kept * 3 * hidden * tokens * e,
+      keeps_layers ? "L 3 F T e" : "3 F T e");
+  if (job.backward && !keeps_layers)
+    add("inputs of layers", layers * width * tokens * e, "L W T e");
+  add("logits, f32", kF32Bytes * static_cast<double>(model.vocab) * tokens, "4 V T");
+  return parts;
+}
+
+double model_flops(const Problem& job, const ModelSizes& model) {
+  const double tokens = static_cast<double>(job.shape.batch * job.shape.seqlen);
+  const double products =
+      static_cast<double>(job.layers) *
+          (projection_flops(job.shape, model, tokens) + mlp_flops(model, tokens)) +
+      head_flops(model, tokens);
+  // The backward pass has twice the products. Of attention's five, S = Q K^T is computed again.
+  const double attention =
+      static_cast<double>(job.layers) * flops_of_pairs(job.shape, total_pairs(job), Pass::forward);
+  return (job.backward ? 3 : 1) * (products + attention);
+}
+
 double reduction_bytes(double weights, int world_size) {
   return 2 * (world_size - 1.0) / world_size * kF32Bytes * (weights + 1);
 }
@@ -53,7 +105,8 @@ ModelFigures model_figures(const Gpu& gpu, DType dtype) {
 }
 
 StepTime step_time(const Problem& job, const ModelSizes& model, double rows, double attention_s,
-                   const ModelFigures& figures, const Rates& rates) {
+                   const ModelFigures& figures, const Rates& rates, Recompute recompute,
+                   double attention_forward_s) {
   const double tokens = static_cast<double>(job.shape.batch) * rows;
   const auto layers = static_cast<double>(job.layers);
   const auto width = static_cast<double>(model.width);
@@ -73,6 +126,13 @@ StepTime step_time(const Problem& job, const ModelSizes& model, double rows, dou
   time.head = product(head_flops(model, tokens)) + values(width, figures.norm) +
               values(static_cast<double>(model.vocab), figures.loss);
   if (!job.backward) return time;
+  if (recompute != Recompute::none) time.recomputed = layers * attention_forward_s;
+  if (recompute == Recompute::layer)
+    time.recomputed += (time.projections + time.mlp) / passes +
+                       layers * tokens *
+                           (2 * width * figures.norm.forward +
+                            static_cast<double>(model.hidden) * figures.gate.forward +
+                            values_in_heads(job.shape) * figures.heads.forward);
   const double weights = model_weights(job.shape, model, job.layers);
   time.update = weights * figures.update_s;
   if (job.world_size > 1)

@@ -22,8 +22,12 @@
 //   update  each weight: clearing its gradient, AdamW
 #pragma once
 
+#include <string_view>
+#include <vector>
+
 #include "core/cost/time.h"
 #include "core/ring/problem.h"
+#include "core/ring/rank_memory.h"
 
 namespace ringscope {
 
@@ -41,6 +45,40 @@ double head_flops(const ModelSizes& model, double tokens);
 
 // Return the number of weights, P.
 double model_weights(const AttentionShape& heads, const ModelSizes& model, Index layers);
+
+// ---
+// The memory of a rank that trains a model, or only runs it forward, as one bill. With e bytes of a
+// stored value and T rows of a rank:
+//
+//   weights      e P
+//   gradients    e P
+//   optimizer    12 P: weights and AdamW's two moments in f32; 8 P where weights are f32 anyway
+//   activations  (4 W + 3 F) T e a layer: the residual stream and its norm, twice; gate, up and
+//                their product; besides, Q, K, V, O of attention's own bill (memory_parts)
+//   logits       4 V T, once, in f32; their gradient takes their place
+//
+// In 16 bits the first three are the 16 bytes a weight of the ZeRO paper (Rajbhandari et al., 2020,
+// section 3.1). Its stages deal out the optimizer's states over the N ranks (1), the gradients (2)
+// and the weights (3).
+
+// What the backward pass computes again instead of keeping it: nothing, attention, or whole layers,
+// of which only the input is kept (W T e a layer).
+enum class Recompute { none, attention, layer };
+inline constexpr Recompute kAllRecomputes[] = {Recompute::none, Recompute::attention,
+                                               Recompute::layer};
+constexpr std::string_view name_of(Recompute recompute) {
+  constexpr std::string_view kNames[] = {"none", "attention", "layer"};
+  return kNames[static_cast<int>(recompute)];
+}
+
+struct ModelMemory {
+  int zero_stage = 0;  // 0 to 3: how much is dealt out over the ranks
+  Recompute recompute = Recompute::none;
+};
+
+// Return the whole bill of a rank with `rows` rows: attention's parts, then the model's.
+std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes& model,
+                                           const ModelMemory& memory, double rows);
 
 // Return the bytes that a rank sends to sum the gradients and one more value, the loss: 2 (N-1)/N
 // of their bytes, up to the rounding of chunks.
@@ -70,24 +108,31 @@ struct StepTime {
   double attention = 0;    // of all layers, as the next three
   double projections = 0;  // their products
   double mlp = 0;
-  double values = 0;     // norms, gates, heads
-  double head = 0;       // with the last norm and the loss
-  double reduction = 0;  // of gradients; nothing is computed meanwhile
+  double values = 0;      // norms, gates, heads
+  double head = 0;        // with the last norm and the loss
+  double recomputed = 0;  // what the backward pass computes again
+  double reduction = 0;   // of gradients; nothing is computed meanwhile
   double update = 0;
 
   double layer() const {
     return (attention + projections + mlp + values) / static_cast<double>(layers);
   }
   double total() const {
-    return attention + projections + mlp + values + head + reduction + update;
+    return attention + projections + mlp + values + head + recomputed + reduction + update;
   }
   double attention_share() const { return attention / total(); }
 };
 
 // Return the time of a step on the rank with the most rows. It holds `rows` rows of a sequence, and
-// `attention_s` is the time of one layer from layer_time() or a simulation. All other work is the
+// `attention_s` is the time of one layer from layer_time() or a simulation, of which
+// `attention_forward_s` is the forward pass. All other work is the
 // same for every row, so the rank with the most rows determines the time.
 StepTime step_time(const Problem& job, const ModelSizes& model, double rows, double attention_s,
-                   const ModelFigures& figures, const Rates& rates);
+                   const ModelFigures& figures, const Rates& rates,
+                   Recompute recompute = Recompute::none, double attention_forward_s = 0);
+
+// Return the FLOPs of a step of the whole model, over all ranks, that do not depend on how it is
+// computed: what MFU counts (PaLM paper, appendix B). Nothing that is computed again is in it.
+double model_flops(const Problem& job, const ModelSizes& model);
 
 }  // namespace ringscope

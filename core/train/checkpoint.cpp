@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <stdexcept>
@@ -18,7 +19,7 @@ static_assert(std::endian::native == std::endian::little);
 using Word = std::uint64_t;
 
 constexpr Index kWordBytes = sizeof(Word);
-constexpr char kCheckpointMagic[] = "rscp 001";  // one word
+constexpr char kCheckpointMagic[] = "rscp 002";  // one word
 constexpr Index kMaxMaskBytes = 1 << 20;         // documents may be many
 
 // Call f on every number of the header behind the magic number, in the order of the file.
@@ -43,7 +44,7 @@ void from_word(Word word, Word& value) { value = word; }
 void from_word(Word word, bool& value) { value = word != 0; }
 
 Index header_words() {
-  Index words = 3;  // magic, step, length of the mask's text
+  Index words = 5;  // magic, step, planned steps, mark of the text, length of the mask's text
   TrainingSettings settings;
   for_header(settings, [&](auto&) { ++words; });
   return words;
@@ -80,12 +81,15 @@ Word magic() {
 
 // Return the sizes that the header gives; throw InputError.
 Sizes read_header(const std::vector<Word>& words, Checkpoint& to, Index& mask_bytes) {
-  if (words[0] != magic()) throw InputError("not a checkpoint; one that training wrote accepted");
+  if (words[0] != magic())
+    throw InputError("not a checkpoint; one that this version's training wrote accepted");
   std::size_t at = 1;
   from_word(words[at++], to.step);
+  from_word(words[at++], to.planned_steps);
+  from_word(words[at++], to.text_mark);
   from_word(words[at++], mask_bytes);
   for_header(to.settings, [&](auto& value) { from_word(words[at++], value); });
-  if (to.step < 0) throw InputError("damaged: a negative number of steps");
+  if (to.step < 0 || to.planned_steps < 0) throw InputError("damaged: a negative number of steps");
   if (mask_bytes < 0 || mask_bytes > kMaxMaskBytes) throw InputError("damaged: the mask's length");
   return sizes_of(mask_bytes, ModelWeights(to.settings.shape).layout.size());
 }
@@ -126,6 +130,16 @@ Checkpoint read(Index size, const ReadBytes& read_bytes) {
 
 }  // namespace
 
+std::uint64_t text_mark(std::string_view text) {
+  Word mark = text.size();
+  for (std::size_t at = 0; at < text.size(); at += sizeof(Word)) {
+    Word word = 0;
+    std::memcpy(&word, text.data() + at, std::min(sizeof word, text.size() - at));
+    mark = mix64(mark ^ word);
+  }
+  return mark == 0 ? 1 : mark;
+}
+
 std::string to_bytes(const Checkpoint& checkpoint) {
   const auto weights =
       static_cast<std::size_t>(ModelWeights(checkpoint.settings.shape).layout.size());
@@ -140,6 +154,8 @@ std::string to_bytes(const Checkpoint& checkpoint) {
   std::size_t at = 0;
   words[at++] = magic();
   words[at++] = word_of(checkpoint.step);
+  words[at++] = word_of(checkpoint.planned_steps);
+  words[at++] = checkpoint.text_mark;
   words[at++] = mask.size();
   for_header(checkpoint.settings, [&](const auto& value) { words[at++] = word_of(value); });
   char* const bytes = reinterpret_cast<char*>(words.data());

@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "cuda/base/hang_record.h"
+
 namespace ringscope::cuda {
 
 namespace {
@@ -23,8 +25,10 @@ std::string message(cudaError_t status, const char* expression, const char* file
   return std::string(expression) + ": " + cudaGetErrorString(status) + " (" +
          cudaGetErrorName(status) + "), " + std::string(from_root(file)) + ":" +
          std::to_string(line) +
-         (is_late(status) ? "; work enqueued before has failed: CUDA_LAUNCH_BLOCKING=1 shows which"
-                          : "");
+         (is_late(status)
+              ? "; work enqueued before has failed: CUDA_LAUNCH_BLOCKING=1 shows which" +
+                    hang_reports()
+              : "");
 }
 
 }  // namespace

@@ -91,6 +91,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
 }
 
 void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  arm_hang_record("06_hopper");
   visit_hopper_config(step, dtype, tile, [&]<class Config>(Config) {
     const dim3 grid(tiles_for(step.shape.rows_q, Config::kRows), step.shape.heads,
                     step.shape.batch);

@@ -211,6 +211,7 @@ void launch_on_all(const ForwardStep& step, DType dtype, int tile, cudaStream_t 
 
 void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int blocks,
                            cudaStream_t stream) {
+  arm_hang_record("07_hopper_overlap");
   visit_hopper_config(step, dtype, tile, [&]<class Config>(Config) {
     const int row_tiles = tiles_for(step.shape.rows_q, Config::kRows);
     const int items = row_tiles * step.shape.batch * step.shape.heads;

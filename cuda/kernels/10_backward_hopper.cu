@@ -288,6 +288,7 @@ constexpr Sizes kSizes[][2] = {{{192, 64, 4, 4}, {128, 64, 4, 3}},  // [tile][he
                                {{128, 128, 3, 4}, {128, 80, 4, 2}}};
 
 void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  arm_hang_record("10_backward_hopper");
   visit_half_instance<std::size(kTiles)>(
       dtype, step.shape.head_dim, tile, [&]<class Element>(Element, auto head_dim, auto number) {
         constexpr Sizes kOf = kSizes[number()][head_dim() / 128];

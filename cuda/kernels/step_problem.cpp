@@ -140,6 +140,8 @@ void StepProblem::poison() {
   for (Buffer<float>* written : {&out_, &lse_, &dk_, &dv_})
     if (written->bytes() > 0)
       RINGSCOPE_CUDA(cudaMemset(written->data(), 0xff, static_cast<std::size_t>(written->bytes())));
+  if (dq_.bytes() > 0)  // a step adds to it
+    RINGSCOPE_CUDA(cudaMemset(dq_.data(), 0, static_cast<std::size_t>(dq_.bytes())));
   // A cudaMemset may return early, and a timed stream does not wait for the default one.
   RINGSCOPE_CUDA(cudaStreamSynchronize(nullptr));
 }
@@ -147,6 +149,17 @@ void StepProblem::poison() {
 bool StepProblem::has_nan() {
   if (pass_ == KernelPass::forward) return any_nan(out_) || any_nan(lse_);
   return any_nan(dq_) || any_nan(dk_) || any_nan(dv_);
+}
+
+std::vector<std::vector<float>> StepProblem::outputs() {
+  std::vector<std::vector<float>> values;
+  for (const Buffer<float>* written : pass_ == KernelPass::forward
+                                          ? std::vector<const Buffer<float>*>{&out_, &lse_}
+                                          : std::vector<const Buffer<float>*>{&dq_, &dk_, &dv_}) {
+    values.emplace_back(static_cast<std::size_t>(written->size()));
+    device_memory().copy_out(values.back().data(), written->data(), written->bytes());
+  }
+  return values;
 }
 
 bool StepProblem::any_nan(Buffer<float>& values) {

@@ -38,8 +38,11 @@ class StepProblem {
 
   // Fill the outputs of steps with NaN. Only a first forward step may follow, or a backward step.
   void poison();
-  // Whether any value that a last forward step or a backward step wrote is NaN.
+  // Return whether any value that a last forward step or a backward step wrote is NaN.
   bool has_nan();
+  // Return what such a step wrote: out and lse, or dq, dk and dv. dq is added to, so it is zeroed
+  // by poison().
+  std::vector<std::vector<float>> outputs();
 
  private:
   template <class T>

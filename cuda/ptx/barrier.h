@@ -12,6 +12,8 @@
 
 #include <cstdint>
 
+#include "cuda/base/hang_record.h"
+
 #ifdef RINGSCOPE_MODEL
 #include "cuda/model/hopper.h"
 #endif
@@ -76,22 +78,71 @@ __device__ __forceinline__ void barrier_arrive_expecting(Barrier& barrier, std::
 #endif
 }
 
+#ifndef RINGSCOPE_MODEL
+// Where this source file's kernels report a wait that does not end: memory of the host, or null.
+// arm_hang_record (cuda/base/hang_record.h) sets it.
+[[maybe_unused]] static __device__ HangRecord* hang_record = nullptr;
+
+#endif
+
 // Wait until the phase of that parity is over. After it, what was written before the arrivals and
 // what the copies brought is visible.
+//
+// A wait of 9 to 13 seconds ends the kernel with an error (%globaltimer_hi counts 4.3 s). The first
+// thread that comes there writes a HangRecord, and the others give it time. All of it is one
+// statement, because a loop or a call that the compiler sees costs registers that a producer does
+// not have.
 __device__ __forceinline__ void barrier_wait(Barrier& barrier, std::uint32_t parity) {
 #ifdef RINGSCOPE_MODEL
   model::mbarrier_wait(&barrier.bits, parity);
 #else
   asm volatile(
       "{\n"
-      ".reg .pred done;\n"
+      ".reg .pred done, goes_on;\n"
+      ".reg .u32 began, value;\n"
+      ".reg .u64 record;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra over;\n"
+      "mov.u32 began, %%globaltimer_hi;\n"
       "again:\n"
       "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
       "@done bra over;\n"
-      "bra again;\n"
+      "mov.u32 value, %%globaltimer_hi;\n"
+      "sub.u32 value, value, began;\n"
+      "setp.le.u32 goes_on, value, 2;\n"
+      "@goes_on bra again;\n"
+      "ld.global.u64 record, [%2];\n"
+      "setp.eq.u64 done, record, 0;\n"
+      "@done bra over_and_out;\n"
+      "atom.exch.b32 value, [record], 1;\n"
+      "setp.ne.u32 done, value, 0;\n"
+      "@done bra another_writes;\n"
+      "mov.u32 value, %%ctaid.x;\n"
+      "st.u32 [record+8], value;\n"
+      "mov.u32 value, %%ctaid.y;\n"
+      "st.u32 [record+12], value;\n"
+      "mov.u32 value, %%tid.x;\n"
+      "st.u32 [record+16], value;\n"
+      "st.u32 [record+20], %0;\n"
+      "st.u32 [record+24], %1;\n"
+      "fence.sc.sys;\n"
+      "mov.u32 value, 1;\n"
+      "st.u32 [record+4], value;\n"
+      "fence.sc.sys;\n"
+      "bra over_and_out;\n"
+      "another_writes:\n"
+      "mov.u32 began, %%globaltimer_lo;\n"
+      "sleeps:\n"
+      "nanosleep.u32 1000000;\n"
+      "mov.u32 value, %%globaltimer_lo;\n"
+      "sub.u32 value, value, began;\n"
+      "setp.le.u32 goes_on, value, 100000000;\n"
+      "@goes_on bra sleeps;\n"
+      "over_and_out:\n"
+      "trap;\n"
       "over:\n"
       "}" ::"r"(shared_address(&barrier)),
-      "r"(parity)
+      "r"(parity), "l"(&hang_record)
       : "memory");
 #endif
 }

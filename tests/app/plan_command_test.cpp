@@ -131,10 +131,61 @@ TEST_F(PlanCommandTest, WhatDoesNotFitIsAnAnswer) {
   EXPECT_TRUE(run_for_json(shorter)["feasible"].GetBool());
 }
 
-TEST_F(PlanCommandTest, UlyssesWithHeadsThatDoNotDivideIsNotFeasible) {
-  const auto json = run_for_json(plan_with("--heads-kv 4 --scheme ulysses"));
+// A scheme that can't run is no answer that a largest seqlen could follow.
+TEST_F(PlanCommandTest, RefusesUlyssesWithHeadsThatDoNotDivide) {
+  expect_refused(plan_with("--heads-kv 4 --scheme ulysses"), "--scheme 'ulysses' divide accepted");
+  // Among others it is a line of the table.
+  expect_has(run_well(plan_with("--heads-kv 4")), {"ulysses", "do not divide"});
+}
+
+// Weights, gradients and moments of Llama 3 8B, and the MLP's activations, written out here.
+TEST_F(PlanCommandTest, CountsAWholeModelsMemory) {
+  const Strings llama =
+      "plan --gpu H100 --link NVLink4 --world-size 16 --seqlen 1048576 --layers 32 --width 4096 "
+      "--hidden 14336 --vocab 128256 --heads-kv 8 --mask causal --backward";
+  const auto json = run_for_json(llama);
   EXPECT_FALSE(json["feasible"].GetBool());
-  expect_has(json["why"].GetString(), "divide");
+  expect_has(json["why"].GetString(), "memory");
+  const auto bytes_of = [](const rapidjson::Value& plan, const std::string& what) {
+    for (const auto& part : plan["memory"].GetArray())
+      if (std::string(part["part"].GetString()).find(what) == 0) return part["bytes"].GetDouble();
+    return 0.0;
+  };
+  const double weights =
+      128256.0 * 4096 + 4096 + 32 * (4096.0 * 128 * (64 + 16) + 3.0 * 4096 * 14336 + 2 * 4096);
+  const auto of_weights = [&](const rapidjson::Value& plan) {
+    return bytes_of(plan, "weights") + bytes_of(plan, "gradients of weights") +
+           bytes_of(plan, "optimizer");
+  };
+  EXPECT_DOUBLE_EQ(of_weights(json), 16 * weights);
+  EXPECT_NEAR(of_weights(json), 120e9, 3e9);
+  EXPECT_DOUBLE_EQ(bytes_of(json, "MLP"), 32.0 * 3 * 14336 * 65536 * 2);  // 180 GB
+  EXPECT_DOUBLE_EQ(bytes_of(json, "logits"), 4.0 * 128256 * 65536);
+  double sum = 0;
+  for (const auto& part : json["memory"].GetArray()) sum += part["bytes"].GetDouble();
+  EXPECT_DOUBLE_EQ(sum, json["chosen"]["peak_bytes"].GetDouble());
+  expect_has(run_well(llama), {"feasible", "no: ", "would fit", "MLP", "optimizer"});
+
+  const auto sharded = run_for_json(llama + "--zero 3 --recompute layer");
+  EXPECT_DOUBLE_EQ(of_weights(sharded), weights);  // 16 bytes over 16 ranks
+  EXPECT_DOUBLE_EQ(bytes_of(sharded, "MLP"), 3.0 * 14336 * 65536 * 2);
+  EXPECT_DOUBLE_EQ(bytes_of(sharded, "inputs of layers"), 32.0 * 4096 * 65536 * 2);
+  EXPECT_GT(sharded["model"]["recomputed_s"].GetDouble(), 0);
+  for (int stage = 0; stage < 3; ++stage) {
+    const double dealt = stage == 0 ? 0 : stage == 1 ? 12 : 14;  // bytes a weight
+    EXPECT_DOUBLE_EQ(of_weights(run_for_json(llama + Strings{"--zero", std::to_string(stage)})),
+                     (16 - dealt + dealt / 16) * weights);
+  }
+  // A wider model needs more; what it says would fit does.
+  EXPECT_LT(run_for_json(llama + "--memory-fraction 1")["largest_seqlen"].GetDouble(), 1048576);
+  const auto fits = run_for_json(llama + "--zero 3 --recompute layer --memory-fraction 0.9");
+  EXPECT_GT(fits["largest_seqlen"].GetDouble(), 100000);
+  EXPECT_LT(fits["model"]["mfu"].GetDouble(), 0.65);
+  EXPECT_GT(fits["model"]["mfu"].GetDouble(), 0.1);
+  expect_refused(kPlan + "--zero 1", "--zero --width");
+  expect_refused(kPlan + "--recompute layer", "--recompute --width");
+  expect_refused(llama + "--zero 4", "--zero '4'");
+  expect_refused(llama + "--recompute some", "--recompute 'some' layer");
 }
 
 TEST_F(PlanCommandTest, MemoryFractionCounts) {

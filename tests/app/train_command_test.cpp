@@ -74,6 +74,30 @@ TEST_F(TrainCommandTest, StoppedAndTakenUpAgainIsAsIfItHadNotStopped) {
   EXPECT_TRUE(bytes("same.ckpt") == bytes("whole.ckpt"));
 }
 
+// A run that was killed at step 4 of 7 goes on to step 7.
+TEST_F(TrainCommandTest, ResumesToTheStepsThatItWasToDo) {
+  run_well(kTiny + "--steps 7 --checkpoint whole.ckpt");
+  run_well(kTiny + "--steps 4 --checkpoint c.ckpt");
+  Checkpoint killed = load_checkpoint(path("c.ckpt"));
+  EXPECT_EQ(killed.planned_steps, 4);
+  killed.planned_steps = 7;
+  save_checkpoint(path("c.ckpt"), killed);
+  const rapidjson::Document resumed =
+      run_for_json("train --text t.txt --resume c.ckpt --checkpoint c.ckpt");
+  EXPECT_EQ(resumed["steps"].GetInt(), 7);
+  EXPECT_TRUE(bytes("c.ckpt") == bytes("whole.ckpt"));
+}
+
+TEST_F(TrainCommandTest, WarnsOfAnotherText) {
+  run_well(kTiny + "--steps 2 --checkpoint c.ckpt");
+  const ProgramResult same = run("train --text t.txt --resume c.ckpt --steps 3");
+  EXPECT_EQ(same.err.find("warning"), std::string::npos) << same.err;
+  write_text("other.txt", bytes("t.txt") + "?");
+  const ProgramResult other = run("train --text other.txt --resume c.ckpt --steps 3");
+  EXPECT_EQ(other.status, 0);
+  expect_has(other.err, {"warning", "--text", "other.txt", "c.ckpt"});
+}
+
 TEST_F(TrainCommandTest, IsTakenUpByOtherRanksAndWithOtherSettings) {
   run_well(kTiny + "--steps 3 --checkpoint c.ckpt");
   const Strings resume = "train --text t.txt --resume c.ckpt --steps 5";

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "cuda/base/check.h"
+#include "cuda/base/hang_record.h"
+
 namespace ringscope::cuda {
 namespace {
 
@@ -55,6 +58,26 @@ TEST(DeviceInfo, SaysEitherADeviceOrWhyNot) {
   ASSERT_TRUE(query.device);
   EXPECT_EQ(query.device->name, "host model");
 #endif
+}
+
+// What a kernel wrote before it ended is in the error that its end becomes.
+TEST(HangRecords, AreNamedByLateErrors) {
+  if (!query_device().device) GTEST_SKIP() << "memory that a device can write needs one";
+  const auto text = [](cudaError_t status) {
+    return std::string(CudaError(status, "launch", "x.cu", 7).what());
+  };
+  HangRecord* const record = hang_record_of("00_made_up");
+  EXPECT_EQ(record, hang_record_of("00_made_up"));
+  EXPECT_EQ(text(cudaErrorLaunchFailure).find("hung"), std::string::npos);
+  *record = {1, 1, 3, 2, 128, 1024, 1};
+  EXPECT_NE(
+      text(cudaErrorLaunchFailure)
+          .find("; 00_made_up hung: block (3, 2), thread 128 waits at shared address 1024 for "
+                "parity 1"),
+      std::string::npos)
+      << text(cudaErrorLaunchFailure);
+  EXPECT_EQ(text(cudaErrorInvalidValue).find("hung"), std::string::npos);
+  *record = {};
 }
 
 }  // namespace

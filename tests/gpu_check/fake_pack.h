@@ -82,6 +82,7 @@ END)");
 case "$FAKE_SANITIZER $*" in *nccl_tests*)
   [ "$FAKE_NCCL" != finds ] || echo 'ERROR SUMMARY: 3 errors'
   echo 'ERROR SUMMARY: 0 errors'; echo '[  PASSED  ] 1 test.'; exit 0 ;; "finds "*racecheck*/05*) echo 'ERROR SUMMARY: 1 error'; exit 86 ;;
+ "finds_06 "*racecheck*/06*) echo 'ERROR SUMMARY: 1 error'; exit 86 ;;
  "breaks "*racecheck*/05*) echo 'no connection'; exit 1 ;; esac
 exit 0)");
   }
@@ -121,11 +122,12 @@ cat >"$out" <<'END'
             text_of(root / "stderr")};
   }
 
-  // The one results file.
-  rapidjson::Document results() const {
+  // The results file of this name, or the last one that is there.
+  rapidjson::Document results(const std::string& name = "") const {
     rapidjson::Document document;
     for (const auto& file : std::filesystem::directory_iterator(root / "out"))
-      document.Parse(text_of(file.path()).c_str());
+      if (file.path().extension() == ".json" && (name.empty() || file.path().filename() == name))
+        document.Parse(text_of(file.path()).c_str());
     return document;
   }
   void remove_results() const {

@@ -60,7 +60,7 @@ TEST_F(GpuCheck, NamesItsFileByGpuAndDateAndOverwritesNone) {
   ASSERT_EQ(pack.run().status, 0);
   std::vector<std::string> names;
   for (const auto& file : fs::directory_iterator(pack.root / "out"))
-    names.push_back(file.path().filename().string());
+    if (file.path().extension() == ".json") names.push_back(file.path().filename().string());
   std::sort(names.begin(), names.end());
   ASSERT_EQ(names.size(), 2u);
   EXPECT_TRUE(names[0].starts_with("nvidia-fake-1-2")) << names[0];
@@ -109,10 +109,51 @@ TEST_F(GpuCheck, WhatHangsIsCutOffAndLeavesAFile) {
   const auto r = results();
   ASSERT_TRUE(r.IsObject()) << ended.out << ended.err;
   EXPECT_FALSE(r["complete"].GetBool());
-  EXPECT_EQ(status(r, "kernel tests"), "cut off");
+  EXPECT_EQ(status(r, "smoke"), "cut off");
   EXPECT_EQ(status(r, "more backward"), "not run");
-  EXPECT_EQ(kernel_passes(r, 2), 1);
   EXPECT_EQ(kernel_passes(r, 5), 0);
+}
+
+// A test that waits for the test before it would never end.
+TEST_F(GpuCheck, KernelsAreTriedSideBySide) {
+  pack.program("bin/cuda_tests",
+               "case \"$*\" in *06*) touch \"$0.met\" ;; *02*) [ -e \"$0.met\" ] || "
+               "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.5; [ ! -e \"$0.met\" ] || break; done; "
+               "[ -e \"$0.met\" ] || exit 1 ;; esac\nexec \"$0.of_before\" \"$@\"");
+  FakePack plain;
+  fs::copy(plain.root / "bin/cuda_tests", pack.root / "bin/cuda_tests.of_before");
+  EXPECT_EQ(pack.run().status, 0);
+  EXPECT_EQ(status(results(), "smoke"), "passed") << detail(results(), "smoke");
+}
+
+TEST_F(GpuCheck, LogsBecomeOneArchiveBesideTheResults) {
+  const Ended ended = pack.run("--out run.json");
+  EXPECT_EQ(ended.status, 0);
+  const std::string list = "tar -tzf '" + (pack.root / "out/run.logs.tar.gz").string() + "' >'" +
+                           (pack.root / "list").string() + "'";
+  ASSERT_EQ(std::system(list.c_str()), 0);
+  EXPECT_NE(text_of(pack.root / "list").find("./device.out\n"), std::string::npos);
+  EXPECT_NE(ended.out.find("run.logs.tar.gz"), std::string::npos) << ended.out;
+}
+
+// What has run counts, also when the check is killed from outside.
+TEST_F(GpuCheck, ResultsAreWrittenAfterEachGroup) {
+  pack.run("--seconds 30", "FAKE_TESTS='hangs=Backward.*' timeout -s KILL 8");
+  const auto r = results();
+  ASSERT_TRUE(r.IsObject());
+  EXPECT_EQ(status(r, "kernel tests"), "cut off");
+  EXPECT_EQ(detail(r, "kernel tests"), "was running when the check ended");
+  EXPECT_EQ(kernel_passes(r, 2), 1);
+}
+
+TEST_F(GpuCheck, KernelsThatDisagreeAreNotVerified) {
+  pack.benchmarks("gpu_backward",
+                  R"({"name": "agreement/09_backward_tensor_cores/bf16/d128/8192/full/64x64",
+                      "error_occurred": true, "error_message": "differs from kernel 8"})");
+  EXPECT_EQ(pack.run().status, 1);
+  EXPECT_EQ(status(results(), "agreement"), "failed");
+  EXPECT_EQ(kernel_passes(results(), 9), 0);
+  EXPECT_EQ(kernel_passes(results(), 5), 1);
 }
 
 // Nothing is known against any kernel then.
@@ -129,14 +170,14 @@ TEST_F(GpuCheck, ASuiteThatHangsLeavesTheKernelsVerified) {
 }
 
 TEST_F(GpuCheck, WhatMeasuresMayLackTime) {
-  pack.program("path/python3", "sleep 100");
+  pack.program("bin/gpu_carried_state", "sleep 100");
   const Ended ended = pack.run("--seconds 10");
   EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
   const auto r = results();
   EXPECT_TRUE(r["passed"].GetBool());
   EXPECT_FALSE(r["complete"].GetBool());
   EXPECT_EQ(status(r, "ring"), "passed");
-  EXPECT_EQ(status(r, "library"), "cut off");
+  EXPECT_EQ(status(r, "carried state"), "cut off");
   EXPECT_EQ(status(r, "more backward"), "not run");
 }
 
@@ -151,6 +192,7 @@ for a; do
   esac
 done)");
   EXPECT_EQ(pack.run().status, 1);
+  EXPECT_EQ(status(results(), "smoke"), "failed");
   EXPECT_EQ(status(results(), "kernel tests"), "failed");
   EXPECT_EQ(detail(results(), "kernel tests"),
             "1 passed, 0 failed, 0 skipped; no kernel tests found");
@@ -183,6 +225,13 @@ TEST_F(GpuCheck, WhatTheSanitizerFindsUnverifiesTheKernel) {
   EXPECT_EQ(status(results(), "memcheck"), "passed");
   EXPECT_EQ(kernel_passes(results(), 5), 0);
   EXPECT_EQ(kernel_passes(results(), 2), 1);
+}
+
+// racecheck does not know how they share memory.
+TEST_F(GpuCheck, RacecheckOnlyAdvisesForHopperKernels) {
+  EXPECT_EQ(pack.run("", "FAKE_SANITIZER=finds_06").status, 0);
+  EXPECT_EQ(status(results(), "racecheck"), "passed");
+  EXPECT_NE(detail(results(), "racecheck").find("kernel 06 (advice)"), std::string::npos);
 }
 
 TEST_F(GpuCheck, ASanitizerThatBreaksSaysNothingOfTheKernel) {
@@ -288,6 +337,42 @@ TEST_F(VerifiedRuns, OddFilesCountForNothing) {
   add("date.json", "yesterday", R"({"number": 5, "pass": true})");
   add("number.json", "2026-02-01", R"({"number": "5;6", "pass": true}, {"pass": true}, 3)");
   EXPECT_EQ(configured().find("{5"), std::string::npos);
+}
+
+// The whole check with the real programs, whose kernels run on the model of a GPU, down to the
+// kernel table of the next build.
+TEST_F(VerifiedRuns, RehearsalOnTheModelOfAGpu) {
+  const FakePack pack;
+  for (const char* const name : {"gpu_device", "gpu_forward", "gpu_backward", "gpu_carried_state",
+                                 "gpu_ring_balance", "ringscope"})
+    pack.program(std::string("bin/") + name,
+                 std::string("exec '" RINGSCOPE_REHEARSAL "/") + name + "' \"$@\"");
+  pack.program("bin/cuda_tests", R"(
+case "$*" in *--gtest_list_tests*) set -- "$@" '--gtest_filter=Ladder/EveryKernel.*:RowKernels.*' ;; esac
+exec ')" RINGSCOPE_MODEL_TESTS R"(' "$@")");
+  pack.remove("bin/nccl_tests");
+  pack.remove("bin/nccl_ring");
+  const Ended ended = pack.run("--small --seconds 500 --out run.json", "FAKE_TORCH=no");
+  EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+  const auto r = pack.results("run.json");
+  ASSERT_TRUE(r.IsObject());
+  EXPECT_TRUE(r["complete"].GetBool()) << ended.out;
+  for (const auto& part : r["parts"].GetArray())
+    EXPECT_TRUE(std::string(part["status"].GetString()) == "passed" ||
+                std::string(part["status"].GetString()) == "not measured")
+        << ended.out;
+
+  std::string report = text_of(pack.root / "out/run.json");
+  std::ofstream(root / "bench/results/run.json") << report;
+  EXPECT_EQ(configured().find("host model"), std::string::npos) << "a model verifies nothing";
+  const std::string name = "host model";
+  report.replace(report.find(name), name.size(), "NVIDIA H1");
+  std::ofstream(root / "bench/results/run.json") << report;
+  const std::string source = configured();
+  for (int number = 1; number <= 10; ++number)
+    EXPECT_NE(source.find("{" + std::to_string(number) + ", \"NVIDIA H1\""), std::string::npos)
+        << number << "\n"
+        << source;
 }
 
 }  // namespace

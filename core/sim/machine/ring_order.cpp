@@ -208,7 +208,9 @@ Machine machine_on(const Topology& topology, const Rates& rates, const std::vect
     const std::vector<Path> by_rank = topology.all_to_all();
     for (const int rank : order) machine.to_all.push_back(by_rank[static_cast<std::size_t>(rank)]);
   } else {
-    machine.to_next = topology.round(messages_to_next(order));
+    machine.to_next =
+        topology.round(messages_to_next(order),
+                       scheme == Scheme::allgather ? Spread::all_links : Spread::one_link);
   }
   return machine;
 }

@@ -182,23 +182,30 @@ Path Topology::path(int from_rank, int to_rank) const {
 }
 
 // `loads` is the number of messages on each directed join.
-Path Topology::share(int from_node, int to_node, const std::vector<int>& loads) const {
+Path Topology::share(int from_node, int to_node, const std::vector<int>& loads,
+                     Spread spread) const {
   if (from_node == to_node) return path_inside(from_node);
   Path path = path_between_nodes(from_node, to_node);
+  // What is spread reaches the other links of its node through the links inside.
+  if (spread == Spread::all_links)
+    path.bytes_per_s =
+        std::min(path_inside(from_node).bytes_per_s, path_inside(to_node).bytes_per_s);
   for_joins(from_node, to_node, [&](int directed) {
-    if (loads[at(directed)] > join_of(directed).count)
+    if (spread == Spread::all_links || loads[at(directed)] > join_of(directed).count)
       path.bytes_per_s = std::min(path.bytes_per_s, width_of(directed) / loads[at(directed)]);
   });
   return path;
 }
 
-std::vector<Path> Topology::round(const std::vector<std::pair<int, int>>& messages) const {
+std::vector<Path> Topology::round(const std::vector<std::pair<int, int>>& messages,
+                                  Spread spread) const {
   std::vector<int> loads(2 * joins_.size(), 0);
   for (const auto& [from, to] : messages)
     for_joins(node_of(from), node_of(to), [&](int directed) { ++loads[at(directed)]; });
   std::vector<Path> paths;
   paths.reserve(messages.size());
-  for (const auto& [from, to] : messages) paths.push_back(share(node_of(from), node_of(to), loads));
+  for (const auto& [from, to] : messages)
+    paths.push_back(share(node_of(from), node_of(to), loads, spread));
   return paths;
 }
 
@@ -209,7 +216,8 @@ std::vector<Path> Topology::round_of_nodes(const std::vector<int>& tour, int mes
     for_joins(tour[k], next(k), [&](int directed) { loads[at(directed)] += messages; });
   std::vector<Path> paths;
   paths.reserve(tour.size());
-  for (std::size_t k = 0; k < tour.size(); ++k) paths.push_back(share(tour[k], next(k), loads));
+  for (std::size_t k = 0; k < tour.size(); ++k)
+    paths.push_back(share(tour[k], next(k), loads, Spread::one_link));
   return paths;
 }
 

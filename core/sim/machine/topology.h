@@ -7,7 +7,8 @@
 //   the least, over the joins on its path, of  link's rate x min(1, links / messages)
 //
 // where `messages` are those of the round that take the join in the same direction, and `links` are
-// those side by side in it: a message goes through one of them. Latencies add up along the path.
+// those side by side in it: a message goes through one of them, but a collective spreads its
+// messages over all of them (Spread). Latencies add up along the path.
 //
 // A message has this share at all times, as if all of them moved: it does not get more when some
 // are over early or have not begun. That is pessimistic for ranks out of step, but keeps all times
@@ -35,6 +36,10 @@ inline constexpr Placement kAllPlacements[] = {Placement::block, Placement::cycl
 constexpr std::string_view name_of(Placement placement) {
   return placement == Placement::block ? "block" : "cyclic";
 }
+
+// How a message uses links side by side. one_link: as a send and a receive do. all_links: as an
+// all-gather of a library does, which runs a ring over each network interface (NCCL's channels).
+enum class Spread { one_link, all_links };
 
 // Equal nodes around one switch that is never the bottleneck.
 struct UniformCluster {
@@ -71,7 +76,8 @@ class Topology {
   int joins_between_nodes(int from, int to) const;
 
   // Return the path of each message when all move at once. A message is (from rank, to rank).
-  std::vector<Path> round(const std::vector<std::pair<int, int>>& messages) const;
+  std::vector<Path> round(const std::vector<std::pair<int, int>>& messages,
+                          Spread spread = Spread::one_link) const;
 
   // Do the same for nodes in a ring, where each sends `messages` to the next one at once. Return
   // the path of one of them, by place in `tour`.
@@ -127,7 +133,7 @@ class Topology {
   void see_whether_all_nodes_are_alike();
   template <class F>
   void for_joins(int from_node, int to_node, F&& f) const;
-  Path share(int from_node, int to_node, const std::vector<int>& loads) const;
+  Path share(int from_node, int to_node, const std::vector<int>& loads, Spread spread) const;
   class AllToAll;
 
   std::vector<Vertex> vertices_;

@@ -107,6 +107,23 @@ TEST(Topology, RoundsOfNodesAreRoundsOfTheirRanks) {
   }
 }
 
+// An all-gather runs a ring over every network interface, a send and a receive take one of them.
+TEST(Topology, SpreadsACollectiveOverAllNics) {
+  for (const int nics : {1, 2, 4, 8}) {
+    const Topology topology = uniform(16, 2, Placement::block, nics);
+    const auto rate = [&](Spread spread) {
+      return topology.round(to_next(16), spread)[7].bytes_per_s;  // to the other node
+    };
+    EXPECT_EQ(rate(Spread::one_link), kBetween.bytes_per_s);
+    EXPECT_EQ(rate(Spread::all_links), nics * kBetween.bytes_per_s);
+    EXPECT_EQ(topology.round(to_next(16), Spread::all_links)[0].bytes_per_s, kInside.bytes_per_s);
+  }
+  // More links between nodes than the links inside can fill.
+  EXPECT_EQ(
+      uniform(16, 2, Placement::block, 64).round(to_next(16), Spread::all_links)[7].bytes_per_s,
+      kInside.bytes_per_s);
+}
+
 // From the definition: each of the N (N-1) messages walks its way; a rank has sent all of its bytes
 // when its most crowded link is through.
 TEST(Topology, AllToAllIsWhatACountOfAllMessagesSays) {
