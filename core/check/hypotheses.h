@@ -103,11 +103,18 @@ std::vector<Hypothesis> hypotheses_of(const Knowledge& known,
   return hypotheses;
 }
 
+Values scaled(const Values& values, double factor);
+// Set out and lse from a row's m, l and unnormalised output.
+void finish_row(double m, double l, const Values& acc, Guess& guess);
+
 // Return the softmax of `scores` over the keys with a weight above 0, which is how often each key
 // counts, as the output row and lse of kv head `kv_head`. `key_source`, unless empty, says from
 // which position a key's V comes.
 void attend_row(const Knowledge& known, const Values& scores, const Values& weights, Index kv_head,
                 Guess& guess, const std::vector<Index>& key_source = {});
+
+// Return, for every position, the position at the same local row of the rank `distance` further.
+std::vector<Index> rows_of_rank_beyond(const Deal& deal, int distance);
 
 // Right rows at wrong places: which position's row lies at a position.
 struct WrongSource {
