@@ -111,21 +111,24 @@ class Search {
   }
 
   struct Score {
-    double share = 1;  // of the squared error that is left
-    int rank = -1;     // whose rows it explains, if one rank's alone
+    double share = 1;             // of the squared error that is left
+    int rank = -1;                // whose rows it explains, if one rank's alone
+    bool has_exceptions = false;  // ranks of which it explains less than nothing
   };
   // Return how much of the right ones' distances is left if every rank's rows are taken from the
   // nearer of both: a mistake may have been made by some of the ranks.
   Score score(const Distances& of, const Distances& right) const {
-    Score result{0, -1};
+    Score result{0, -1, false};
     std::vector<double> was(slot(known_.ranks())), is = was;
     for (const int part : parts_) {
-      double before = 0, after = 0;
+      double before = 0, after = 0, without_exceptions = 0;
       for (std::size_t rank = 0; rank < was.size(); ++rank) {
         const double r = right[slot(part)][rank], h = std::min(of[slot(part)][rank], r);
         before += r;
         after += h;
+        without_exceptions += of[slot(part)][rank];
       }
+      if (!(without_exceptions <= after + 0.01 * before)) result.has_exceptions = true;
       if (before > 0) {
         result.share += after / before / static_cast<double>(parts_.size());
         for (std::size_t rank = 0; rank < was.size(); ++rank) {
@@ -400,7 +403,9 @@ std::vector<Suspect> diagnose(const CheckedProblem& problem, const CheckedInputs
       const Hypothesis& hypothesis = table[which[slot(i)]];
       const Search::Score score = search.score(search.distances(&hypothesis, screening), right);
       const double floor = 1e-9;  // below it, both are right
-      scored[slot(i)] = {which[slot(i)], score, (score.share + floor) * hypothesis.penalty};
+      const double exceptions = score.has_exceptions ? 1.1 : 1;
+      scored[slot(i)] = {which[slot(i)], score,
+                         (score.share + floor) * hypothesis.penalty * exceptions};
     });
     std::stable_sort(scored.begin(), scored.end(),
                      [](const Scored& a, const Scored& b) { return a.ranked < b.ranked; });
@@ -508,7 +513,7 @@ std::vector<Suspect> find_hop_rounding(const CheckedProblem& problem, const Chec
       if (of.expected == 0 || of.found == 0) continue;
       const double slope = of.both / of.expected,
                    correlation = of.both / std::sqrt(of.expected * of.found);
-      if (slope > 0.5 && slope < 1.6 && correlation > 0.4)
+      if (slope > 0.5 && slope < 1.6 && correlation > 0.2)
         suspects.push_back({Mistake::rounds_each_hop, -1, correlation, hypothesis.how});
     }
   }
