@@ -29,6 +29,8 @@
 //
 // V rows that no row of a tile may attend are zeros in shared memory. Within a tile that is needed
 // in part, a forbidden pair has P = 0, so a NaN in V reaches all rows of the warp that meets it.
+#include <algorithm>
+
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/kernel_table.h"
@@ -234,17 +236,17 @@ __device__ __forceinline__ void negate(typename I::Element* q) {
   for (int i = threadIdx.x; i < I::kRows * I::kHeadDim; i += I::kThreads) q[i].bits ^= 0x8000u;
 }
 
-// Grid: heads x batch x row tiles. Blocks start in this order, heads fastest.
+// Grid: heads x batch x row tiles, from end_tile - 1 down. Blocks start in this order, heads fastest.
 template <class I>
 __global__ void __launch_bounds__(I::kThreads, I::kBlocks)
-    tensor_cores(const ForwardStep step, const float exponent_scale) {
+    tensor_cores(const ForwardStep step, const float exponent_scale, const int end_tile) {
   using Element = typename I::Element;
   Storage<I>& shared = shared_memory<Storage<I>>();
   const StepShape& shape = step.shape;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int head = blockIdx.x, batch = blockIdx.y;
   const RowTile tile =
-      RowTile::at(gridDim.z - 1 - blockIdx.z, I::kRows, shape.rows_q, step.allowed_keys);
+      RowTile::at(end_tile - 1 - blockIdx.z, I::kRows, shape.rows_q, step.allowed_keys);
   const int first_tile = tile.first_visitor(I::kKeys), last_tile = tile.last_visitor(I::kKeys);
   const std::int64_t first_query = row_index(shape, batch, head, 0);
   const std::int64_t first_key = key_index(shape, batch, head, 0);
@@ -320,15 +322,20 @@ __global__ void __launch_bounds__(I::kThreads, I::kBlocks)
 
 constexpr TileShape kTiles[] = {{64, 64}, {128, 32}, {128, 64}, {128, 96}};
 
+constexpr int kMaxGridZ = 65535;
+
 void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
   const StepShape& shape = step.shape;
   visit_half_instance<std::size(kTiles)>(
       dtype, shape.head_dim, tile, [&]<class Element>(Element, auto head_dim, auto number) {
         constexpr TileShape kTile = kTiles[number()];
         using I = Instance<Element, head_dim(), kTile.rows, kTile.keys>;
-        const dim3 grid(shape.heads, shape.batch, tiles_for(shape.rows_q, I::kRows));
-        launch(tensor_cores<I>, {grid, I::kThreads, sizeof(Storage<I>)}, stream, step,
-               exponent_scale_of(step.softmax_scale));
+        // A folded index would cost registers that the larger tiles do not have.
+        for (int end = tiles_for(shape.rows_q, I::kRows); end > 0; end -= kMaxGridZ) {
+          const dim3 grid(shape.heads, shape.batch, std::min(end, kMaxGridZ));
+          launch(tensor_cores<I>, {grid, I::kThreads, sizeof(Storage<I>)}, stream, step,
+                 exponent_scale_of(step.softmax_scale), end);
+        }
       });
 }
 

@@ -63,13 +63,14 @@ struct Work {
   static __device__ __forceinline__ Work of_block(const BackwardStep& step) {
     constexpr bool kKeysOwn = Config::kKeysOwn;
     const StepShape& shape = step.shape;
-    // Under a causal mask the first keys and the last queries meet most, so they start first.
-    const int tile = static_cast<int>(kKeysOwn ? blockIdx.y : gridDim.y - 1 - blockIdx.y);
-    const int own_head = static_cast<int>(blockIdx.x), batch = static_cast<int>(blockIdx.z);
+    const int own_rows = kKeysOwn ? shape.rows_k : shape.rows_q;
+    const auto [block, own_head] =
+        TileAndHead::of(blockIdx.x, kKeysOwn ? shape.heads_kv : shape.heads);
+    const int tile = own_tile_of(Config::kOwner, block, tiles_for(own_rows, Config::kOwn));
+    const int batch = static_cast<int>(blockIdx.y);
     const int group = shape.heads / shape.heads_kv;
     Work work;
-    work.own = RowTile::at(tile, Config::kOwn, kKeysOwn ? shape.rows_k : shape.rows_q,
-                           table_of(Config::kOwner, step));
+    work.own = RowTile::at(tile, Config::kOwn, own_rows, table_of(Config::kOwner, step));
     work.first_tile = work.own.first_visitor(Config::kVisit);
     work.last_tile = work.own.last_visitor(Config::kVisit);
     work.own_matrix = batch * (kKeysOwn ? shape.heads_kv : shape.heads) + own_head;
@@ -212,7 +213,7 @@ __device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
   if constexpr (kKeysOwn) ptx::wgmma_done(rows.second);
 }
 
-// Grid: own heads, own tiles, batch.
+// Grid: own heads of own tiles, batch (TileAndHead).
 template <class Config>
 __global__ void __launch_bounds__(Config::kThreads, 1)
     backward_hopper(const BackwardStep step, const float exponent_scale,
@@ -268,7 +269,8 @@ void launch_owner(const BackwardStep& step, cudaStream_t stream) {
     maps.visitors[i] = make_tensor_map(visiting.tensors[i], batch * visiting.heads, visiting.rows,
                                        Config::kHeadDim, Config::kVisit);
   }
-  const dim3 grid(own.heads, tiles_for(own.rows, Config::kOwn), step.shape.batch);
+  const dim3 grid =
+      TileAndHead::grid(tiles_for(own.rows, Config::kOwn), own.heads, step.shape.batch);
   using Storage = BackwardHopperStorage<Config>;
   static_assert(sizeof(Storage) <= 227 * 1024);
   launch(backward_hopper<Config>, {grid, dim3(Config::kThreads), sizeof(Storage)}, stream, step,

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "core/base/error.h"
@@ -51,6 +53,11 @@ void check_launch(const Kernel& kernel, const StepShape& shape, DType dtype, int
     refuse(kernel,
            fmt::format("batch {}, heads {}, heads_kv {}, rows_q {}, rows_k {} given", shape.batch,
                        shape.heads, shape.heads_kv, shape.rows_q, shape.rows_k));
+  const std::int64_t smallest_tiles =
+      (std::int64_t{std::max(shape.rows_q, shape.rows_k)} + 31) / 32;
+  if (smallest_tiles * shape.heads > std::numeric_limits<std::int32_t>::max())
+    refuse(kernel, fmt::format("takes heads x rows up to 2^36 (a grid's limit), not {} x {}",
+                               shape.heads, std::max(shape.rows_q, shape.rows_k)));
   if (shape.batch > 65535 || shape.heads > 65535)
     refuse(kernel,
            fmt::format("takes a batch and heads up to 65535 (a grid's limit), not {} and {}",

@@ -62,6 +62,23 @@ struct RowTile {
   }
 };
 
+// What a block owns when all heads of one tile stand side by side, so that they share the other side
+// in L2. Tiles and heads fold into the grid's x, which takes 2^31 - 1 blocks; y and z take 65535.
+struct TileAndHead {
+  int tile, head;
+
+  // Return the grid of `tiles` x `heads` x `batch` blocks. Throw nothing: check_launch has refused
+  // more than 2^31 - 1 tiles x heads.
+  static dim3 grid(int tiles, int heads, int batch) {
+    return dim3(static_cast<unsigned>(tiles) * static_cast<unsigned>(heads),
+                static_cast<unsigned>(batch));
+  }
+  static __host__ __device__ constexpr TileAndHead of(unsigned block, int heads) {
+    const unsigned tile = block / static_cast<unsigned>(heads);
+    return {static_cast<int>(tile), static_cast<int>(block - tile * static_cast<unsigned>(heads))};
+  }
+};
+
 // The kernels count while they compute, with integer atomics, so the order does not matter. Pairs
 // are those of batch entry 0, head 0; tiles are those of all batch entries and heads.
 struct StepCounters {

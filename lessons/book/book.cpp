@@ -27,6 +27,7 @@ class Book : public Page {
     writer_.begin(lesson_);
     lesson_.run(*this);
     show_until(lesson_.source.line_count + 1);
+    if (!lesson_.elsewhere.empty()) writer_.prose("## Elsewhere\n\n" + lesson_.elsewhere);
     for (const Asked& asked : asked_)
       if (!asked.answered)
         throw std::logic_error("'" + asked.question.text + "' is never answered");

@@ -13,15 +13,31 @@
 namespace ringscope::lessons {
 namespace {
 
+// Return the text below the line "## NN" of lessons/elsewhere.txt, up to the next one.
+std::string elsewhere_of(const std::string& label) {
+  std::string section;
+  bool inside = false;
+  for (const std::string& line : lines_of(embedded_text("lessons/elsewhere.txt"))) {
+    if (line.starts_with("## "))
+      inside = line == "## " + label;
+    else if (inside)
+      section += line + "\n";
+  }
+  const std::size_t first = section.find_first_not_of('\n');
+  if (first == std::string::npos) return "";
+  return section.substr(first, section.find_last_not_of('\n') + 1 - first) + "\n";
+}
+
 std::vector<Lesson> read_lessons() {
   std::vector<Lesson> lessons;
   for (const EmbeddedLesson& embedded : embedded_lessons()) {
-    Lesson lesson{embedded.number, embedded.folder, embedded.run, {}};
+    Lesson lesson{embedded.number, embedded.folder, embedded.run, {}, {}};
     try {
       lesson.source = parse_lesson(embedded_text(lesson.path()), lesson.number);
     } catch (const std::logic_error& error) {
       throw std::logic_error(lesson.path() + ": " + error.what());
     }
+    lesson.elsewhere = elsewhere_of(lesson.label());
     lessons.push_back(std::move(lesson));
   }
   return lessons;
@@ -64,6 +80,22 @@ double reading_minutes(const Lesson& lesson) {
   for (std::sregex_iterator match(text.begin(), text.end(), region), end; match != end; ++match)
     minutes += static_cast<double>(count_lines(region_of((*match)[1], (*match)[2]).text)) * 4 / 60;
   return minutes;
+}
+
+std::string Way::numbers() const { return fmt::format("{}", fmt::join(lessons, ", ")); }
+
+const std::vector<Way>& ways_through() {
+  static const std::vector<Way> ways = {
+      {"The idea",
+       "why a ring gives exactly what one machine would, and keeps all ranks busy",
+       {19, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 21}},
+      {"Systems",
+       "what a run costs, what fits, what hangs, and who is slow",
+       {19, 3, 5, 6, 7, 9, 12, 21, 22, 15, 24, 16, 17, 23, 18}},
+      {"GPUs",
+       "how a kernel keeps its units busy, and which numbers may have sixteen bits",
+       {1, 2, 3, 4, 13, 14, 20, 6, 12}}};
+  return ways;
 }
 
 std::string_view embedded_text(std::string_view path) {

@@ -1,10 +1,12 @@
 // The lessons, and the files of the project that are built into the program: the lessons' sources,
-// the files whose regions they list, and the glossary. lessons/book/embed.cmake generates them.
+// the files whose regions they list, the glossary, and what each lesson's subject is called elsewhere.
+// lessons/book/embed.cmake generates them.
 #pragma once
 
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lessons/book/source.h"
 
@@ -17,6 +19,7 @@ struct Lesson {
   std::string folder;  // such as 01_naive_attention
   void (*run)(Page&) = nullptr;
   LessonSource source;
+  std::string elsewhere;  // Markdown: the lesson's section of lessons/elsewhere.txt, or empty
 
   std::string path() const { return "lessons/" + folder + "/lesson.cpp"; }
   std::string label() const;  // 01
@@ -31,6 +34,18 @@ const Lesson& lesson_of_number(int number);
 // Return the minutes that reading takes: 200 words per minute, 4 s per line of code, and half a
 // minute of thought per question.
 double reading_minutes(const Lesson& lesson);
+
+// An order in which to read some of the lessons, for readers who want one thing.
+struct Way {
+  const char* name;
+  const char* aim;
+  std::vector<int> lessons;
+
+  std::string numbers() const;  // "19, 1, 2"
+};
+
+// Return the ways through the lessons. Every lesson is on one of them.
+const std::vector<Way>& ways_through();
 
 // ---
 // Built-in files.

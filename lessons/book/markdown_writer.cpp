@@ -179,8 +179,11 @@ std::string page_of(const Lesson& lesson, int& failed) {
 std::string contents_page() {
   std::string text =
       "<!-- Made by the target lesson_pages. -->\n\n# Lessons\n\n"
-      "From two matrix products to the timeline of a ring, in order; each knows only what came "
-      "before it.\n`./ringscope lesson N` steps through lesson N and asks for predictions; the "
+      "Lessons 1 to 18 lead from two matrix products to a model that writes; each knows only what "
+      "came before it.\nThose from 19 on take up one question each. [Three "
+      "ways](#three-ways-through) "
+      "lead through all of them.\n`./ringscope lesson N` steps through lesson N and asks for "
+      "predictions; the "
       "pages here are the same text.\nEach ends with an exercise: edit its `exercise.h`, then "
       "`./ringscope lesson N --check`.\nWords are explained in the [glossary](glossary.md).\n\n"
       "| | lesson | | minutes |\n|---:|---|---|---:|\n";
@@ -188,6 +191,16 @@ std::string contents_page() {
     text += fmt::format("| {} | [{}]({}/README.md) | {} | {:.0f} |\n", lesson.label(),
                         lesson.source.title, lesson.folder, lesson.source.summary,
                         std::ceil(reading_minutes(lesson)));
+  text += "\n## Three ways through\n\n";
+  for (const Way& way : ways_through()) {
+    text += fmt::format("- **{}**: {}. Read", way.name, way.aim);
+    for (const int number : way.lessons)
+      for (const Lesson& lesson : all_lessons())
+        if (lesson.number == number)
+          text += fmt::format("{} [{}]({}/README.md)", number == way.lessons[0] ? "" : ",",
+                              lesson.label(), lesson.folder);
+    text += ".\n";
+  }
   return text;
 }
 

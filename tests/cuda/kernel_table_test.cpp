@@ -100,6 +100,18 @@ TEST(KernelTable, StandsInThePage) {
 }
 #endif
 
+// More tiles than a grid's second and third dimensions take.
+TEST(Grids, TakeAsManyTilesAsRowsAreAdmitted) {
+  const int tiles = (1 << 30) / 64;
+  const dim3 grid = TileAndHead::grid(tiles, 64, 3);
+  EXPECT_EQ(grid.x, 64u * static_cast<unsigned>(tiles));
+  EXPECT_EQ(grid.y, 3u);
+  EXPECT_EQ(grid.z, 1u);
+  const auto [tile, head] = TileAndHead::of(grid.x - 1, 64);
+  EXPECT_EQ(tile, tiles - 1);
+  EXPECT_EQ(head, 63);
+}
+
 // What gpu-check calls shape classes: the kernel's dtypes and head_dims, all kinds of masks and
 // partitions, lengths that no tile divides, grouped heads. The host model and tools that slow a GPU
 // down a hundredfold get a taste of it.

@@ -23,6 +23,7 @@ constexpr const char* kRemake =
 
 std::string committed(const std::string& path) { return contents_of(kRoot + "/" + path); }
 
+// Return the terms that a lesson introduces, without those of its section "Elsewhere".
 std::vector<std::string> new_terms(const Lesson& lesson) {
   std::set<std::string> terms;
   for (const Piece& piece : lesson.source.pieces)
@@ -69,6 +70,15 @@ TEST_P(EveryLesson, IntroducesAtMostTwoTermsAllInTheGlossary) {
   }
 }
 
+TEST_P(EveryLesson, SaysWhatOthersCallIt) {
+  EXPECT_NE(lesson().elsewhere, "") << "no section in lessons/elsewhere.txt";
+  for (const std::string& term : terms_in(lesson().elsewhere)) {
+    const Entry* const entry = find_entry(term);
+    ASSERT_NE(entry, nullptr) << "'" << term << "' is not in lessons/glossary.txt";
+    EXPECT_EQ(entry->lesson, lesson().number) << term;
+  }
+}
+
 TEST_P(EveryLesson, ShowsAllOfItsPictures) {
   const std::string folder = kRoot + "/lessons/" + lesson().folder;
   const std::string text = committed(lesson().path());
@@ -106,6 +116,13 @@ TEST(Contents, NumbersCountUpFromOne) {
   for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(numbers[i], static_cast<int>(i) + 1);
 }
 
+TEST(Contents, EveryLessonIsOnAWayAndEveryWayLeadsToLessons) {
+  const std::vector<int> numbers = numbers_of_lessons();
+  std::set<int> on_a_way;
+  for (const Way& way : ways_through()) on_a_way.insert(way.lessons.begin(), way.lessons.end());
+  EXPECT_EQ(on_a_way, std::set<int>(numbers.begin(), numbers.end()));
+}
+
 TEST(Glossary, PageIsUpToDate) {
   EXPECT_EQ(committed("lessons/glossary.md"), glossary_page())
       << "lessons/glossary.md is stale" << kRemake;
@@ -119,8 +136,9 @@ TEST(Glossary, EveryTermIsIntroducedByItsLessonAndDefinedWhereItSays) {
     EXPECT_NE(committed(entry.file).find(entry.name), std::string::npos)
         << entry.term << ": no '" << entry.name << "' in " << entry.file;
     bool introduced = false;
-    for (const std::string& term : new_terms(lesson_of_number(entry.lesson)))
-      introduced |= find_entry(term) == &entry;
+    const Lesson& lesson = lesson_of_number(entry.lesson);
+    for (const auto& terms : {new_terms(lesson), terms_in(lesson.elsewhere)})
+      for (const std::string& term : terms) introduced |= find_entry(term) == &entry;
     EXPECT_TRUE(introduced) << "lesson " << entry.lesson << " does not introduce '" << entry.term
                             << "'";
   }

@@ -73,7 +73,7 @@ void from_elsewhere(Page& page) {
 #line 74 "tests/lessons/weave_test.cpp"
 // clang-format on
 
-Lesson lesson_that(void (*run)(Page&)) { return {2, "02_woven", run, parse_lesson(kText, 2)}; }
+Lesson lesson_that(void (*run)(Page&)) { return {2, "02_woven", run, parse_lesson(kText, 2), ""}; }
 
 // Expect all of `parts` in `text`, in this order.
 void expect_in_order(const std::string& text, const std::vector<std::string>& parts) {

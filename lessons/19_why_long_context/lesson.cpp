@@ -1,0 +1,150 @@
+// # Why long context, and why exact
+// > What a model can't see, it can't use. Windows and linear attention make a long text cheap by
+// > forgetting some of it; a ring forgets nothing, and shares the cost.
+//
+// **You know** that attention averages the values of all keys, weighted by how well they agree with
+// a query (lesson 1; this lesson can also be read first). **You will see** what is lost if a model
+// sees only the end of a text, or a summary of fixed size, what it costs to see everything, and
+// which of the other lessons to read for what you want.
+//
+// ## A test of memory
+//
+// A novel, the sources of a program, the files of a law suit: a question about such a text can ask
+// for any line of it. So here is a text in which every line is a fact. Line j has a key, 64 random
+// signs, and a value: yes or no, +1 or -1. Whoever has read all S lines is given one of the keys,
+// and must say yes or no. A guess is right half of the time.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <vector>
+
+#include "core/cost/hardware.h"
+#include "lessons/book/lesson.h"
+#include "lessons/book/page.h"
+#include "lessons/book/tables.h"
+
+namespace ringscope::lessons::chapter_19 {
+void lesson_19(Page& page) {
+  // Three ways to answer: *exact attention* weighs all S values by softmax, as all other lessons
+  // do. A **window** is the same for the last 64 lines, and sees no others. *Linear attention*
+  // leaves exp out, and then the sum can be taken in another order:
+  //
+  //     exact    answer = sum over j of  exp(q · k_j / 8) v_j  / sum over j of exp(q · k_j / 8)
+  //     linear   answer = sum over j of  (q · k_j) v_j  =  q · (sum over j of k_j v_j)
+  //
+  // What stands in the last bracket doesn't depend on the question. It is 64 numbers, however many
+  // lines were read, and each new line is just added to it. This is the whole test:
+  //-
+  constexpr Index kDim = 64;
+  const auto signs = [](RandomTensor tensor, Index count) {
+    std::vector<int> all;
+    for (const double x : random_values<double>(tensor, count)) all.push_back(x < 0 ? -1 : 1);
+    return all;
+  };
+  //+
+  const auto right = [&](Index lines, Index every) {
+    const std::vector<int> keys = signs(RandomTensor::k, lines * kDim);
+    const std::vector<int> facts = signs(RandomTensor::v, lines);
+    std::vector<int> sums(kDim);
+    for (Index j = 0; j < lines; ++j)
+      for (Index x = 0; x < kDim; ++x) sums[x] += facts[j] * keys[j * kDim + x];
+    std::vector<double> score(3);  // exact, window, linear
+    double questions = 0;
+    for (Index asked = 0; asked < lines; asked += every, ++questions) {
+      const int* const query = &keys[asked * kDim];
+      double exact = 0, linear = 0;
+      for (Index j = 0; j < lines; ++j) {
+        double agreement = 0;
+        for (Index x = 0; x < kDim; ++x) agreement += query[x] * keys[j * kDim + x];
+        exact += std::exp(agreement / 8) * facts[j];
+      }
+      for (Index x = 0; x < kDim; ++x) linear += query[x] * sums[x];
+      score[0] += exact * facts[asked] > 0;
+      score[1] += asked >= lines - 64 ? 1 : 0.5;  // seen, or guessed
+      score[2] += linear == 0 ? 0.5 : linear * facts[asked] > 0;
+    }
+    for (double& each : score) each /= questions;
+    return score;
+  };
+
+  const Guess guess = page.predict(
+      "1,024 lines, any of them asked for: how often is the window of 64 lines right?", "%");
+  page.answer(guess, 100 * right(1024, 1)[1], 0.03);
+  //-
+  Table recall({"lines", "exact", "window of 64", "linear, 64 numbers"});
+  std::vector<std::vector<double>> scores;
+  for (const Index lines : {16, 64, 256, 1024, 4096}) {
+    scores.push_back(right(lines, lines > 1024 ? 16 : 1));
+    recall.row(lines, percent(scores.back()[0]), percent(scores.back()[1]),
+               percent(scores.back()[2]));
+  }
+  //+
+  page.table(recall);
+
+  // The window knows its own lines and no others. The sum knows a few lines well, and the more are
+  // added to it, the more each drowns in the others: with 4,096 lines it hardly beats guessing.
+  // Exact attention remembers each line by itself, because exp lets the one key that fits outweigh
+  // thousands that don't.
+  //
+  // ## What breaks if the summary is larger?
+  //
+  // Nothing, and that is the trade: d numbers hold about d / 4 lines well, so a summary as good as
+  // exact attention is as large as the text. Models mix them: most layers see a window, or keep a
+  // summary, and a few see everything. Those few are the ones that need a ring.
+  //
+  // ## What exactness costs
+  //
+  // A model has 32 layers, each with 32 query heads and 8 heads of K and V, of 128 numbers of two
+  // bytes, and reads S tokens under a causal mask. It keeps K and V of every token, and computes
+  // 4 · 128 operations for every pair and head (lesson 12). On one H100, at the share of its peak
+  // that attention reaches:
+  const Gpu gpu = find_gpu("H100");
+  const auto cache = [](double tokens) { return 32 * tokens * 8 * 2 * 128 * 2; };
+  const auto hours = [&](double tokens) {
+    const double flops = 32 * 32 * 4.0 * 128 * tokens * tokens / 2;
+    return flops / (gpu.peak_flops(DType::bf16) * gpu.forward_share) / 3600;
+  };
+  //-
+  Table costs({"tokens", "K and V of all layers", "attention on one GPU", "on 8", "on 64"});
+  const auto time = [](double h) {
+    return h < 1.0 / 60 ? fmt::format("{:.3g} s", 3600 * h) : fmt::format("{:.1f} min", 60 * h);
+  };
+  for (const double tokens : {8192.0, 131072.0, 1048576.0})
+    costs.row(static_cast<Index>(tokens), bytes(cache(tokens)), time(hours(tokens)),
+              time(hours(tokens) / 8), time(hours(tokens) / 64));
+  //+
+  page.table(costs);
+
+  // Eight times the text is eight times the memory and 64 times the work. A million tokens
+  // don't fit one GPU, and take it 7.5 minutes before it writes a word. So N GPUs share memory and
+  // work, and **Ring Attention** is how: each keeps a part of the text, and the keys and values go round. The answer
+  // is the one that a single machine would give; only memory and time are divided by N.
+  page.predict("64 GPUs: how much of the cache of a million tokens has each?", "GiB",
+               cache(1048576) / 64 / 0x1p30, 0.02);
+
+  // ## A map
+  //
+  // There are three ways through the lessons. Each starts with what it is for:
+  //-
+  Table ways({"way", "you learn", "lessons"});
+  for (const Way& way : ways_through()) ways.row(way.name, way.aim, way.numbers());
+  //+
+  page.table(ways);
+
+  // ## Checks
+  page.check("Exact attention answers every question", scores[0][0] == 1 && scores[4][0] == 1);
+  page.check("64 numbers hold 16 lines, not 64", scores[0][2] > 0.9 && scores[1][2] < 0.9);
+  page.check("With 4,096 lines a summary of 64 numbers is right at most 3 times in 5",
+             scores[4][2] < 0.6);
+  page.equal("Eight times the text is 64 times the work", hours(8 * 8192.0) / hours(8192), 64);
+  page.check("One GPU can't hold a million tokens", cache(1048576) > gpu.memory_bytes);
+  page.equal("and would take 7.5 minutes", fixed(60 * hours(1048576), 1), "7.5");
+
+  // ## Exercise
+  //
+  // Write linear attention as a memory of fixed size, with `remember` and `recall`, for values of
+  // several numbers: `lessons/19_why_long_context/exercise.h`. `./ringscope lesson 19 --check`
+  // compares it with the sum over all keys.
+}
+
+}  // namespace ringscope::lessons::chapter_19

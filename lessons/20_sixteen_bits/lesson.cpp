@@ -1,0 +1,150 @@
+// # Sixteen bits: what may be rounded, and when
+// > A sum that is kept in bf16 stops growing at 256 ones. So inputs and results may have sixteen
+// > bits, but whatever is added up on its way through a ring must have more.
+//
+// **You know** the carried state m, l, out_accum (lesson 3), the ring that carries it on from block
+// to block (6), and that tensor cores multiply 16-bit numbers and add in f32 (14). **You will see**
+// where a sum in sixteen bits stands still, what that does to attention, and which of a ring's
+// numbers must therefore stay in f32.
+//
+// ## Counting to a thousand
+//
+// Models store numbers in *bf16*: the upper half of an f32. It keeps the f32's range, up to
+// 3.4 · 10³⁸, but only 8 significant bits in place of 24. So it has every whole number up to 256;
+// then the next one is 258. *f16* has 11 significant bits. Add 1,000 ones, and round
+// the sum after each:
+#include <cmath>
+#include <vector>
+
+#include "core/attention/online_softmax.h"
+#include "core/base/dtype.h"
+#include "lessons/book/page.h"
+#include "lessons/book/tables.h"
+
+namespace ringscope::lessons::chapter_20 {
+void lesson_20(Page& page) {
+  const Guess guess = page.predict("A thousand ones, added up in bf16. What comes out?", "");
+  const auto count_up = [](DType dtype, int ones) {
+    float sum = 0;
+    for (int i = 0; i < ones; ++i) sum = round_to(dtype, sum + 1);
+    return sum;
+  };
+  page.answer(guess, double{count_up(DType::bf16, 1000)}, 0);
+
+  // 256 + 1 lies in the middle between 256 and 258, and ties go to the even last bit: to 256. From
+  // there on each one that is added is rounded away. Nothing warns you, and nothing is infinite.
+  //-
+  Table types({"type", "1,000 ones", "10,000 ones", "36.881 is stored as", "70,000 is stored as"});
+  for (const DType dtype : kAllDTypes)
+    types.row(std::string(name_of(dtype)), double{count_up(dtype, 1000)},
+              double{count_up(dtype, 10000)}, fixed(double{round_to(dtype, 36.881f)}, 3),
+              double{round_to(dtype, 70000)});
+  //+
+  page.table(types);
+
+  // f16 counts to 2,048, but ends at 65,504, and small gradients vanish in it. So training uses bf16.
+  //
+  // ## Four keys again
+  //
+  // 36.881 was the output of lesson 3's four keys. Stored in bf16 it is 37: a number that is
+  // rounded once is off by 1 part in 512 at most. Q, K, V and the final output may be rounded so.
+  //
+  // The trouble is with sums. Take a row of equal scores, so each key adds exp(0) = 1 to l, and
+  // all values are 1. The output should be 1. Let l be a bf16 number, rounded at every key, and
+  // out_accum an f32:
+  const auto short_of_l = [](Index keys) {
+    float l = 0, out_accum = 0;
+    for (Index j = 0; j < keys; ++j, out_accum += 1) l = round_to(DType::bf16, l + 1);
+    return double{out_accum / l};
+  };
+  //-
+  Table sums({"keys", "output, l in bf16", "output, l and out_accum in bf16"});
+  for (const Index keys : {256, 1024, 4096, 65536}) sums.row(keys, short_of_l(keys), 1);
+  //+
+  page.predict("4,096 equal keys, l in bf16: which output, in place of 1?", "", short_of_l(4096));
+  page.table(sums);
+
+  // The last column looks right, and that is worse: both sums stand still at 256, so the output is
+  // that of the first 256 keys, and all others are ignored. With equal values nobody notices.
+  //
+  // ## What breaks if a ring rounds at every hop?
+  //
+  // A ring gets a block at a time, so its sums are f32 inside a kernel. But some rings call a
+  // finished kernel for each block, take its output in bf16, and merge outputs in bf16. Then the
+  // state is rounded once a hop, and more ranks mean more rounding. Here are 32 rows over 4,096
+  // random keys, in N blocks. The error is the root of its mean square, as a share of the
+  // outputs':
+  const Index keys = 4096, rows = 32;
+  const auto error = [&](Index blocks, DType state) {
+    double off = 0, all = 0;
+    for (Index i = 0; i < rows; ++i) {
+      const auto s = random_values(RandomTensor::q, keys, i + 1);
+      const auto v = random_values(RandomTensor::v, keys, i + 1);
+      RowState<double> exact;
+      std::vector<double> exact_out = {0};
+      const std::vector<double> s64(s.begin(), s.end()), v64(v.begin(), v.end());
+      carry_on<double>(exact, exact_out, s64, v64.data());
+      RowState<float> row;
+      std::vector<float> out = {0};
+      for (Index first = 0; first < keys; first += keys / blocks) {
+        carry_on<float>(row, out, std::span(s).subspan(first, keys / blocks), &v[first]);
+        row.row_sum = round_to(state, row.row_sum);
+        out[0] = round_to(state, out[0]);
+      }
+      const double truth = exact_out[0] / exact.row_sum;
+      off += std::pow(double{out[0] / row.row_sum} - truth, 2);
+      all += truth * truth;
+    }
+    return std::sqrt(off / all);
+  };
+  //-
+  Table hops({"N", "state in f32", "state rounded to bf16 at each hop"});
+  std::vector<double> rounded;
+  for (const Index blocks : {1, 8, 64, 512}) {
+    rounded.push_back(error(blocks, DType::bf16));
+    hops.row(blocks, rounding(error(blocks, DType::f32), 1e-5),
+             measured(percent(rounded.back(), 2).shown));
+  }
+  //+
+  page.table(hops);
+
+  // (The last column depends a little on the processor, so a page leaves it out. Run the lesson to
+  // see it.) In f32 the error doesn't grow with the ranks. Rounded at each hop it does: 64 blocks
+  // are more than 3 times as far off as one, and 512 more than 10 times. A test on two ranks finds
+  // nothing wrong.
+  //
+  // ## What stays in f32
+  //
+  // - **Scores, m, l and out_accum**, inside kernels and between hops.
+  // - **lse**, which backward subtracts from scores before exp. For 4,096 equal keys it is
+  //   ln 4,096 = 8.318; bf16 has 8.3125, and every weight is then off by the same 0.5 %:
+  const double lse = std::log(4096.0);
+  const double factor = std::exp(lse - double{round_to(DType::bf16, static_cast<float>(lse))});
+  page.value("all weights, times", fixed(factor, 4));
+
+  // - **dK and dV on their way**: N ranks add to them, which is a sum like any other (lesson 10).
+  //   That is why a backward hop of bf16 K and V carries twice their bytes in gradients besides.
+  // - **The weights' gradients and their sum over ranks**, and the optimizer's copy of the weights:
+  //   a step of a thousandth of a weight is less than bf16's last bit.
+  //
+  // Q, K, V, P as a factor of P V, and the output may have sixteen bits, because each is rounded
+  // once, and then only multiplied.
+  //
+  // ## Checks
+  page.equal("bf16 stops at 256, f16 at 2,048",
+             count_up(DType::bf16, 10000) + 10000 * count_up(DType::f16, 10000),
+             256.0 + 10000 * 2048.0);
+  page.check("f16 has no 70,000", std::isinf(round_to(DType::f16, 70000)));
+  page.equal("36.881 becomes 37", double{round_to(DType::bf16, 36.881f)}, 37);
+  page.check("64 hops are 3 times as far off as one, 512 hops 10 times",
+             rounded[2] > 3 * rounded[0] && rounded[3] > 10 * rounded[0]);
+  page.equal("lse loses 0.5 %", fixed(factor, 4), "1.0053");
+  page.equal("A weight of 1 and a thousandth is 1", double{round_to(DType::bf16, 1.001f)}, 1);
+
+  // ## Exercise
+  //
+  // Write the rounding to bf16 by its bits, and a sum that stays right although it stores nothing
+  // but bf16: `lessons/20_sixteen_bits/exercise.h`, tried by `./ringscope lesson 20 --check`.
+}
+
+}  // namespace ringscope::lessons::chapter_20

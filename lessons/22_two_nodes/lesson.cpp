@@ -1,0 +1,149 @@
+// # Two nodes: the slowest hop decides
+// > All ranks of a ring hop at once, so all wait for the one hop that leaves the node. A second ring
+// > inside the first takes that hop less often; buffers hide chance, but not a slow rank.
+//
+// **You know** the ring's hops and buffers (lesson 6), and that a hop hides behind computing if it
+// is shorter (12). **You will see** what becomes of a ring over two nodes, with links of different
+// speeds, with ranks that are now and then late, and with one that always is. Everything here is
+// simulated: the loop is the one that runs, and only its times are made up.
+//
+// ## Two of eight hops are slow
+//
+// A **node** is a machine with several GPUs: four here, joined by NVLink. Between nodes there is a
+// network, and a card for it in each node. The ring goes through ranks 0 to 3, over to 4, on to 7,
+// and back to 0.
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "core/sim/recording.h"
+#include "core/sim/scenario.h"
+#include "lessons/book/page.h"
+#include "lessons/book/tables.h"
+
+namespace ringscope::lessons::chapter_22 {
+void lesson_22(Page& page) {
+  Scenario ring;
+  ring.job.shape = {1, 32, 8, 8 * 4096, 128};  // 8 heads of K and V: grouped heads
+  ring.job.dtype = DType::bf16;
+  ring.job.mask = MaskSpec::parse("causal");
+  ring.job.partition = PartitionKind::zigzag;
+  ring.job.world_size = 8;
+  ring.job.nodes = 2;
+  ring.rates = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
+  ring.between = find_link("InfiniBand-NDR");
+
+  // A block has 4,096 rows: 16 MiB. How long does it travel, and how long does a step compute?
+  //-
+  const auto ms = [](double seconds) { return fmt::format("{:.3f} ms", 1e3 * seconds); };
+  const double block = kv_hop_bytes(ring.job), inside = ring.rates.bytes_per_s;
+  const double step = compute_seconds(ring.job, ring.rates, Pass::forward, 4096.0 * 4096 / 2);
+  const double slow = block / ring.between.bytes_per_s;
+  //+
+  page.value("a step computes for", ms(step));
+  page.value("a hop inside a node takes", ms(block / inside));
+  page.value("a hop to the other node", ms(slow));
+
+  // Six of the eight hops of a round are nearly free, and two take longer than the step. Nobody can
+  // begin the next step without the next block, and after a few steps everybody waits for the two.
+  const Guess guess = page.predict("Seven hops, eight steps: how long does the ring take?", "ms");
+  const auto run = [](const Scenario& scenario) {
+    return run_scenario(scenario, work_of(scenario));
+  };
+  const double flat = run(ring).wall_s;
+  page.answer(guess, 1e3 * flat, 0.1);
+
+  // That is seven slow hops, and the last step, for nothing is sent any more beside that one. The
+  // mean of the links doesn't count, and neither do six good ones: **the slowest hop decides**.
+  //
+  // ## A ring of rings
+  //
+  // The block that leaves the node has been needed by four ranks there, and will be by four here. A
+  // *two-level ring* makes use of that. Inside each node the four blocks go round in a small ring,
+  // four steps. Meanwhile each rank sends its block to its partner in the other node, and the next
+  // four steps are done with those. So a block crosses once in four steps, not in each.
+  Scenario two_level = ring;
+  two_level.job.scheme = Scheme::two_level;
+  //-
+  Table schemes({"scheme", "network cards a node", "whole run", "of it computing"});
+  Scenario four_cards = ring, nested_four = two_level;
+  four_cards.nics = nested_four.nics = 4;
+  for (const Scenario* s : {&ring, &two_level, &four_cards, &nested_four})
+    schemes.row(std::string(name_of(s->job.scheme)), s->nics, ms(run(*s).wall_s),
+                percent(8 * step / run(*s).wall_s));
+  const double nested_4 = run(nested_four).wall_s, flat_4 = run(four_cards).wall_s;
+  //+
+  page.table(schemes);
+
+  // With one card four blocks cross at once and share it. That is four slow hops in place of seven,
+  // and four steps run beside them. With a card for each GPU the crossing hides altogether. A flat
+  // ring can't use those cards, because only one rank of a node ever sends out of it.
+  //
+  // ## What breaks if a rank is late?
+  //
+  // A rank may be late by chance, each time another: an interrupt, a clock that drops. That is
+  // **jitter**. Or it is always the same one, a *straggler*: a card that runs hot. Back on one node,
+  // where hops are cheap, all ranks may begin each step together, as our formulas assume. Or each
+  // begins when its block is there, and may be ahead by as many blocks as it has buffers for:
+  const auto run_with = [&](int buffers, double jitter, double speed_of_5) {
+    Scenario some = ring;
+    some.job.nodes = 1;
+    some.pace = buffers == 0 ? Pace::in_step : Pace::buffers;
+    if (buffers > 0) some.job.kv_buffers = buffers;
+    some.jitter = jitter;
+    some.stragglers = {{5, speed_of_5}};
+    double sum = 0;
+    for (some.seed = 0; some.seed < 12; ++some.seed) sum += run(some).wall_s / 12;
+    return sum;
+  };
+  //-
+  const double calm = run_with(2, 0, 1);
+  Table late({"ranks", "steps 50 % longer in the mean, by chance", "rank 5 at 80 % of its speed"});
+  std::vector<double> chance, always;
+  for (const int buffers : {0, 2, 3, 8}) {
+    chance.push_back(run_with(buffers, 0.5, 1) / calm);
+    always.push_back(run_with(buffers, 0, 0.8) / calm);
+    late.row(buffers == 0 ? "in step" : fmt::format("{} buffers", buffers),
+             fmt::format("{:.2f} times", chance.back()),
+             fmt::format("{:.2f} times", always.back()));
+  }
+  //+
+  page.predict("Rank 5 has 80 % of the others' speed. How long is the run, with 8 buffers?",
+               "times", always.back(), 0.02);
+  page.table(late);
+
+  // In step, every step waits for the unluckiest rank of that step. With two buffers a rank that was
+  // late is not waited for at once, and may be early next time: that is most of what can be had.
+  // The rest is one rank's bad luck over all its steps, and no buffer changes that. A straggler is
+  // late at every step, its work must be done, and the run ends with it. Give it fewer rows, or
+  // replace it. (Deeper buffers do help where the work itself is uneven, step by step: lesson 11.)
+  //
+  // ## In the viewer
+  //
+  // Why did everybody wait? Look for the long hops, and for the ranks that they leave from.
+  RecordedSimulation recorded =
+      record({.job = ring.job}, work_of(ring), machine_of(ring), "zigzag", {});
+  page.trace(
+      std::move(recorded.recording),
+      {{.text = "The sends of ranks 3 and 7 are as long as a step and the wait after it. All "
+                "others are short, and all ranks wait.",
+        .figure = Figure::timeline}});
+  page.picture("two_nodes.png", "Eight ranks on two nodes: all wait for the hops of ranks 3 and 7");
+
+  // ## Checks
+  page.equal("Flat, it is seven slow hops and a step", fixed(1e3 * flat, 3),
+             fixed(1e3 * (7 * slow + step), 3));
+  page.check("With four cards two levels hide the network, and a flat ring doesn't",
+             nested_4 < 1.01 * 8 * step && flat_4 > 1.4 * 8 * step);
+  page.check("With two buffers, a run with jitter takes a fifth less than in step",
+             chance[1] < 0.8 * chance[0]);
+  page.check("and six more buffers next to nothing", chance[3] > 0.95 * chance[1]);
+  page.equal("No buffer helps against a straggler", fixed(always[3], 2), "1.25");
+
+  // ## Exercise
+  //
+  // Write the times of a flat and of a two-level ring, and what a straggler leaves of a ring's
+  // speed: `lessons/22_two_nodes/exercise.h`, tried by `./ringscope lesson 22 --check`.
+}
+
+}  // namespace ringscope::lessons::chapter_22

@@ -1,0 +1,150 @@
+// # Someone else's trace: who is slow?
+// > A profile shows kernels, not reasons. Count them to see what scheme it is, intersect them to
+// > see whether it overlaps, and look for the shortest communication to find the slow rank.
+//
+// **You know** our recordings, whose wait slices name a rank (lessons 6 and 15), other schemes (5 and
+// 21), and overlap (12). **You will see** three questions that a profile without such names answers.
+//
+// ## What a profile has
+//
+// PyTorch's profiler writes a file for each rank. It lists kernels: a name, a beginning, an end, and
+// the **stream**, a queue whose kernels run in order: one for attention, one for communication.
+// Nothing says which step it is, or who waits for whom. A send and a receive that are started
+// together are one kernel, `ncclDevKernel_SendRecv`. It begins when its rank has come so far, and
+// ends when both neighbours have come, too, and the bytes have moved.
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lessons/book/page.h"
+#include "lessons/book/tables.h"
+
+namespace ringscope::lessons::chapter_24 {
+struct Kernel {
+  std::string name;
+  double begin, end;  // microseconds
+};
+using Profile = std::vector<Kernel>;  // of one rank
+
+// So this is a ring as a profiler would see it, over eight layers. `attention` is how long a block
+// takes each rank. A careless program starts the attention only after the transfer:
+static std::vector<Profile> profiles_of(const std::vector<double>& attention, double hop,
+                                        bool overlaps) {
+  const std::size_t n = attention.size();
+  std::vector<Profile> profiles(n);
+  std::vector<double> ready(n);
+  for (std::size_t step = 0; step < 8 * n; ++step) {
+    const std::vector<double> began = ready;
+    for (std::size_t r = 0; r < n; ++r) {
+      const bool moves = step % n + 1 < n;  // after a layer's last step nothing is sent
+      const double all_there = std::max({began[(r + n - 1) % n], began[r], began[(r + 1) % n]});
+      const double moved = moves ? all_there + hop : began[r];
+      const double from = overlaps ? began[r] : moved, to = from + attention[r];
+      if (moves) profiles[r].push_back({"ncclDevKernel_SendRecv", began[r], moved});
+      profiles[r].push_back({"flash_fwd_kernel", from, to});
+      ready[r] = std::max(moved, to);
+    }
+  }
+  return profiles;
+}
+
+void lesson_24(Page& page) {
+  const auto fine = profiles_of({100, 100, 125, 100}, 20, true);
+  const auto careless = profiles_of({100, 100, 125, 100}, 20, false);
+  //-
+  Table first({"rank 0, first layer", "begins, µs", "ends, µs"});
+  for (const Kernel& k : std::span(fine[0]).first(7)) first.row(k.name, k.begin, k.end);
+  //+
+  page.table(first);
+
+  // ## Is it a ring?
+  //
+  // Count, for one layer of a forward pass over N ranks:
+  //-
+  Table schemes({"scheme", "attention kernels", "communication kernels"});
+  schemes.row("ring", "N", "N - 1 SendRecv");
+  schemes.row("all-gather", "1, or N", "AllGather, and no SendRecv");
+  schemes.row("Ulysses", "1", "a few SendRecv: an all-to-all is made of them");
+  //+
+  page.table(schemes);
+
+  // Look for parts of names, since they change: `ncclKernel_` became `ncclDevKernel_`, and attention
+  // may be `flash_fwd_kernel`, `cudnn_…_flash_fprop…` or `_attn_fwd`.
+  page.predict("A trace of 8 ranks and 32 layers, forward only: how many SendRecv on each rank?",
+               "", 32 * 7, 0);
+
+  // ## Does it overlap?
+  //
+  // Two streams are no proof. Take the time during which a SendRecv and an attention kernel run:
+  const auto overlapped = [](const Profile& profile) {
+    double both = 0, all = 0;
+    for (const Kernel& hop : profile) {
+      if (hop.name.find("SendRecv") == std::string::npos) continue;
+      all += hop.end - hop.begin;
+      for (const Kernel& k : profile)
+        if (k.name.find("flash") != std::string::npos)
+          both += std::max(0.0, std::min(hop.end, k.end) - std::max(hop.begin, k.begin));
+    }
+    return both / all;
+  };
+  page.value("on rank 2", percent(overlapped(fine[2])));
+  page.value("in the careless program", percent(overlapped(careless[2])));
+
+  // ## Who is slow?
+  //
+  // One rank's SendRecv kernels are much shorter than the others'.
+  const auto total = [](const Profile& profile, const char* part) {
+    double count = 0, time = 0;
+    for (const Kernel& k : profile)
+      if (k.name.find(part) != std::string::npos) ++count, time += k.end - k.begin;
+    return std::pair(count, time);
+  };
+  const Guess guess = page.predict("Rank 2 is slow. Whose SendRecv kernels are the shortest?", "");
+  //-
+  Table ranks({"rank", "attention, µs", "SendRecv, µs", "last kernel ends, µs"});
+  std::vector<double> sending;
+  for (int rank = 0; rank < 4; ++rank) {
+    sending.push_back(total(fine[rank], "SendRecv").second);
+    ranks.row(rank, total(fine[rank], "flash").second, sending[rank], fine[rank].back().end);
+  }
+  const auto shortest = std::min_element(sending.begin(), sending.end()) - sending.begin();
+  //+
+  page.answer(guess, static_cast<double>(shortest), 0);
+  page.table(ranks);
+
+  // A SendRecv that begins early waits inside itself for the one that comes late. So long transfers
+  // are the **victims'**. The slow rank waits for nobody, and its own are as short as the bytes allow:
+  // 20 µs each, the link's true speed. A faster network for the others would change nothing.
+  //
+  // ## What breaks if the clocks differ?
+  //
+  // Each rank has its own clock, off by microseconds or milliseconds. Within one file all of the
+  // above still holds. Between two files only this does: no transfer ends before the neighbour's has
+  // begun, either way. Over all transfers that bounds how far rank 2's clock is ahead of rank 1's:
+  double least = -1e9, most = 1e9;
+  for (std::size_t i = 0; i < fine[1].size(); ++i) {
+    if (fine[1][i].name.find("SendRecv") == std::string::npos) continue;
+    least = std::max(least, fine[2][i].begin - fine[1][i].end);
+    most = std::min(most, fine[2][i].end - fine[1][i].begin);
+  }
+  page.print(numbers({least, most}, 0) + " µs");
+
+  // The viewer reads PyTorch's files too: `./ringscope view rank*.pt.trace.json`.
+  //
+  // ## Checks
+  page.check("In 8 layers there are 32 attention kernels and 24 SendRecv on a rank",
+             total(fine[1], "flash").first == 32 && total(fine[1], "SendRecv").first == 24);
+  page.check("The careless program never overlaps", overlapped(careless[2]) == 0);
+  page.check("The good one always does, on the slow rank", overlapped(fine[2]) == 1);
+  page.check("The slow rank has the shortest transfers, 20 µs each",
+             shortest == 2 && sending[2] == 24 * 20);
+  page.check("All others' are longer", std::count(sending.begin(), sending.end(), 480) == 1);
+
+  // ## Exercise
+  //
+  // Write the three answers for profiles of other rings: `lessons/24_a_strange_trace/exercise.h`,
+  // tried by `./ringscope lesson 24 --check`.
+}
+
+}  // namespace ringscope::lessons::chapter_24
