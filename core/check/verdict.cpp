@@ -86,8 +86,8 @@ TensorCheck check_tensor(const std::string& name, const std::vector<double>& ora
     return check;
   }
   const double unit = half_unit_of(dtype);
-  check.tolerance = (is_gradient ? 16 : 6) * unit * scale + check.exact_tolerance;
-  check.rms_tolerance = (is_gradient ? 4 : 2.2) * std::sqrt(rounding / count) +
+  check.tolerance = (is_gradient ? 8 : 6) * unit * scale + check.exact_tolerance;
+  check.rms_tolerance = 2.2 * std::sqrt(rounding / count) +
                         (is_gradient ? 0.05 * unit * scale : 0) + check.exact_tolerance;
   return check;
 }
