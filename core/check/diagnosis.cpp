@@ -176,8 +176,8 @@ class Search {
     return sum;
   }
 
-  // Choose up to three heads of the parts and, for each and every rank, rows: the worst ones, and as
-  // many evenly spread. Call f(head, position, screens).
+  // Choose up to three heads of the parts and, for each and every rank, rows: the worst ones, and
+  // as many evenly spread. Call f(head, position, screens).
   template <class F>
   void choose(const std::vector<int>& parts, Index heads, F&& f) const {
     if (parts.empty()) return;

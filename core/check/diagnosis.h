@@ -26,15 +26,15 @@ struct DiagnosisOptions {
 
 // Return the mistakes that explain how `mine` differs from `oracle`, the likeliest first, each kind
 // once. Tensors that `mine` lacks are empty. `wrong` names the tensors that don't pass: out, lse,
-// dq, dk or dv; when out or lse is among them, the gradients are not looked at, because they follow.
+// dq, dk or dv. When out or lse is among them, the gradients are left aside, because they follow.
 std::vector<Suspect> diagnose(const CheckedProblem& problem, const CheckedInputs& inputs,
                               const NaiveResult<double>& oracle, const NaiveResult<double>& mine,
                               const std::vector<std::string>& wrong,
                               const DiagnosisOptions& options);
 
 // Return the suspicion that the accumulator was rounded at every hop, or none. It sees this in
-// outputs that are as near to the oracle as 16 bits can be in a single element: the roundings of the
-// hops leave a pattern that the rounding of the result alone does not have.
+// outputs whose every element is as near to the oracle as 16 bits can be: the roundings of the hops
+// leave a pattern that the rounding of the result alone does not have.
 std::vector<Suspect> find_hop_rounding(const CheckedProblem& problem, const CheckedInputs& inputs,
                                        const NaiveResult<double>& oracle,
                                        const NaiveResult<double>& mine,

@@ -47,12 +47,13 @@ TEST_F(CheckCommandTest, CallsARightResultExact) {
 
 TEST_F(CheckCommandTest, NamesTheRankWhoseRowsAreOthers) {
   std::vector<float> out = values("o.npy");
-  // Rank 1 of 4 holds positions 8 to 15 and 45 to 52 (7 or 8 rows a chunk).
+  // Rank 1 of 4 holds positions 8 to 15 and 46 to 52; it gets those of rank 2, 16 to 23 and 39 to 45.
   for (Index head = 0; head < 8; ++head)
-    for (Index row = 8; row < 16; ++row)
+    for (Index row = 8; row < 53; ++row)
       for (Index c = 0; c < 8; ++c)
-        out[static_cast<std::size_t>((head * 60 + row) * 8 + c)] =
-            out[static_cast<std::size_t>((head * 60 + row + 8) * 8 + c)];
+        if (row < 16 || row >= 46)
+          out[static_cast<std::size_t>((head * 60 + row) * 8 + c)] =
+              out[static_cast<std::size_t>((head * 60 + (row < 16 ? row + 8 : row - 7)) * 8 + c)];
   write_tensor("mine.npy", {2, 4, 60, 8},
                [&](Index i) { return out[static_cast<std::size_t>(i)]; });
   const ProgramResult result =
