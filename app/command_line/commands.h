@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "app/check/check_options.h"
 #include "app/command_line/flags.h"
 #include "app/generate/generate_options.h"
 #include "app/plan/plan_options.h"
@@ -66,9 +67,10 @@ struct Help {
   std::string text;
 };
 
-using Command = std::variant<Help, ExplainOptions, GroupsOptions, LessonOptions, PlanOptions,
-                             PositionsOptions, RunOptions, DemoOptions, SimulateOptions,
-                             TrainOptions, GenerateRequest, viz::ViewOptions, InfoOptions>;
+using Command =
+    std::variant<Help, CheckOptions, ExplainOptions, GroupsOptions, LessonOptions, PlanOptions,
+                 PositionsOptions, RunOptions, DemoOptions, SimulateOptions, TrainOptions,
+                 GenerateRequest, viz::ViewOptions, InfoOptions>;
 
 // Read `arguments` (without the program's name), and the files of a mask and a partition. Throw InputError naming the flag,
 // the value and what would be accepted, also for flags that contradict each other.
@@ -80,6 +82,7 @@ Command parse_command_line(const std::vector<std::string>& arguments);
 
 using Finish = std::function<Command()>;
 
+Finish declare_check(CommandFlags& flags);
 Finish declare_demo(CommandFlags& flags);
 Finish declare_explain(CommandFlags& flags);
 Finish declare_generate(CommandFlags& flags);
@@ -98,6 +101,10 @@ Finish declare_view(CommandFlags& flags);
 
 // Print the text. Return 0.
 int carry_out(const Help& help);
+
+// Say whether a user's attention outputs are right, and which mistake they look like. Return 0, or
+// 1 when they are wrong.
+int carry_out(const CheckOptions& options);
 
 // Run causal ring attention on a real text, on four ranks in all four partitions. Verify each run
 // against one oracle, record it, and print one table of the differences. Then draw the traces as a

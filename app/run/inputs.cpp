@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -22,53 +23,86 @@ struct NamedHeader {
   const char* flag;
   const std::string& path;
   NpyHeader header;
+  std::array<Index, 4> sizes;  // [batch, heads, seqlen, head_dim], whatever the layout
 };
 
-NamedHeader header_of(const char* flag, const std::string& path) {
-  return {flag, path, for_flag(flag, [&] { return read_npy_header(path); })};
+NpyDimensions dimensions_of(Layout layout) {
+  switch (layout) {
+    case Layout::bshd:
+      return {4, 4, "4 accepted: [batch, seqlen, heads, head_dim]"};
+    case Layout::thd:
+      return {3, 3, "3 accepted: [seqlen, heads, head_dim]"};
+    default:
+      return {};
+  }
+}
+
+// Return [batch, heads, seqlen, head_dim] of a file's shape.
+std::array<Index, 4> canonical_sizes(Layout layout, std::array<Index, 4> shape) {
+  if (layout != Layout::bhsd) std::swap(shape[1], shape[2]);
+  return shape;
+}
+
+NamedHeader header_of(const char* flag, const std::string& path, Layout layout) {
+  const NpyHeader header =
+      for_flag(flag, [&] { return read_npy_header(path, dimensions_of(layout)); });
+  return {flag, path, header, canonical_sizes(layout, header.shape)};
 }
 
 std::string described(const NamedHeader& file) {
+  const auto& shape = file.header.shape;
   return fmt::format("{} {} has shape ({})", file.flag, file.path,
-                     fmt::join(file.header.shape, ", "));
+                     fmt::join(shape.end() - file.header.dimensions, shape.end(), ", "));
 }
 
 // Throw InputError unless the sizes of `axes` are equal in `file` and `other`.
 void require_equal_sizes(const NamedHeader& file, const NamedHeader& other,
                          std::initializer_list<int> axes, const char* accepted) {
   for (const int axis : axes)
-    if (file.header.shape[axis] != other.header.shape[axis])
+    if (file.sizes[axis] != other.sizes[axis])
       throw InputError(
           fmt::format("{} but {}; accepted: {}", described(file), described(other), accepted));
 }
 
 InputPlan plan_files(const RunOptions& options) {
-  const NamedHeader q = header_of("--q", *options.q), k = header_of("--k", *options.k),
-                    v = header_of("--v", *options.v);
-  require_equal_sizes(k, q, {0, 2, 3}, "equal batch, seqlen and head_dim");
+  const NamedHeader q = header_of("--q", *options.q, options.layout),
+                    k = header_of("--k", *options.k, options.layout),
+                    v = header_of("--v", *options.v, options.layout);
+  // With fewer key heads, [batch, seqlen, heads, head_dim] shows here.
+  const bool looks_like_bshd = options.layout == Layout::bhsd && k.sizes[1] == q.sizes[1];
+  require_equal_sizes(k, q, {0, 2, 3},
+                      looks_like_bshd ? "equal batch, seqlen and head_dim; or --layout bshd, if "
+                                        "the axes are [batch, seqlen, heads, head_dim]"
+                                      : "equal batch, seqlen and head_dim");
   require_equal_sizes(v, k, {0, 1, 2, 3}, "equal shapes");
-  if (q.header.shape[1] % k.header.shape[1] != 0)
+  if (q.sizes[1] % k.sizes[1] != 0)
     throw InputError(
         fmt::format("{} but {}; accepted: a number of key heads that divides the query heads",
                     described(k), described(q)));
   InputPlan plan;
-  plan.shape = {q.header.shape[0], q.header.shape[1], k.header.shape[1], q.header.shape[2],
-                q.header.shape[3]};
-  plan.all_f64 = q.header.is_f64 && k.header.is_f64 && v.header.is_f64;
+  plan.shape = {q.sizes[0], q.sizes[1], k.sizes[1], q.sizes[2], q.sizes[3]};
+  plan.all_f64 = q.header.is_f64() && k.header.is_f64() && v.header.is_f64();
+  constexpr Index kManyHeads = 16;
+  if (options.layout == Layout::bhsd && plan.shape.num_heads > kManyHeads &&
+      plan.shape.num_heads > 2 * plan.shape.seqlen)
+    plan.doubt = fmt::format(
+        "{}, which is read as {} heads of {} positions; if it is [batch, seqlen, heads, head_dim], "
+        "say --layout bshd",
+        described(q), plan.shape.num_heads, plan.shape.seqlen);
   plan.files = {q.path, k.path, v.path};
   return plan;
 }
 
 void add_dout(const RunOptions& options, InputPlan& plan) {
-  const NamedHeader dout = header_of("--dout", *options.dout);
+  const NamedHeader dout = header_of("--dout", *options.dout, options.layout);
   const std::array<Index, 4> expected{plan.shape.batch, plan.shape.num_heads, plan.shape.seqlen,
                                       plan.shape.head_dim};
-  if (dout.header.shape != expected)
+  if (dout.sizes != expected)
     throw InputError(
         fmt::format("{} but {} ({}); accepted: equal shapes", described(dout),
                     options.q ? "--q " + *options.q + " has shape" : "the queries have shape",
                     fmt::join(expected, ", ")));
-  plan.all_f64 = plan.all_f64 && dout.header.is_f64;
+  plan.all_f64 = plan.all_f64 && dout.header.is_f64();
   plan.files.push_back(dout.path);
 }
 
@@ -119,7 +153,39 @@ void remark_on(const char* flag, const NpyArray& array, DType dtype,
                                   too_large, too_large == 1 ? "" : "s", name_of(dtype)));
 }
 
+// Return `values` [a, b, c, width] as [a, c, b, width].
+std::vector<float> with_axes_swapped(Index a, Index b, Index c, Index width,
+                                     const std::vector<float>& values) {
+  std::vector<float> result(values.size());
+  for (Index x = 0; x < a; ++x)
+    for (Index y = 0; y < b; ++y)
+      for (Index z = 0; z < c; ++z)
+        std::copy_n(values.begin() + ((x * b + y) * c + z) * width, width,
+                    result.begin() + ((x * c + z) * b + y) * width);
+  return result;
+}
+
 }  // namespace
+
+std::array<Index, 4> sizes_of_file(const char* flag, const std::string& path, Layout layout) {
+  return header_of(flag, path, layout).sizes;
+}
+
+std::vector<float> read_tensor(const char* flag, const std::string& path, Layout layout) {
+  NpyArray array = for_flag(flag, [&] { return read_npy(path, dimensions_of(layout)); });
+  return from_layout(layout, canonical_sizes(layout, array.shape), std::move(array.values));
+}
+
+std::vector<float> from_layout(Layout layout, const std::array<Index, 4>& sizes,
+                               std::vector<float> values) {
+  if (layout == Layout::bhsd) return values;
+  return with_axes_swapped(sizes[0], sizes[2], sizes[1], sizes[3], values);
+}
+std::vector<float> to_layout(Layout layout, const std::array<Index, 4>& sizes,
+                             std::vector<float> values) {
+  if (layout == Layout::bhsd) return values;
+  return with_axes_swapped(sizes[0], sizes[1], sizes[2], sizes[3], values);
+}
 
 InputPlan plan_inputs(const RunOptions& options) {
   InputPlan plan;
@@ -143,9 +209,10 @@ LoadedInputs load_inputs(const RunOptions& options, const InputPlan& plan) {
   const AttentionShape& shape = plan.shape;
   LoadedInputs loaded;
   const auto file = [&](const char* flag, const std::string& path) {
-    NpyArray array = for_flag(flag, [&] { return read_npy(path); });
+    NpyArray array = for_flag(flag, [&] { return read_npy(path, dimensions_of(options.layout)); });
     remark_on(flag, array, options.job.dtype, loaded.remarks);
-    return std::move(array.values);
+    return from_layout(options.layout, canonical_sizes(options.layout, array.shape),
+                       std::move(array.values));
   };
   AttentionInputs& inputs = loaded.tensors;
   if (options.q) {

@@ -2,6 +2,7 @@
 // that impossible ones are refused before anything is read or allocated. Then come the values.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,7 +17,22 @@ struct InputPlan {
   AttentionShape shape;
   bool all_f64 = false;            // every file holds float64, so outputs do too
   std::vector<std::string> files;  // to be read
+  std::string doubt;               // a line about a shape that looks like another layout, or ""
 };
+
+// Read the header of the file that `flag` names, and return the sizes [batch, heads, seqlen,
+// head_dim] that it has in the layout. Throw InputError.
+std::array<Index, 4> sizes_of_file(const char* flag, const std::string& path, Layout layout);
+
+// Read a file in the layout, into the order [batch, heads, seqlen, head_dim]. Throw InputError.
+std::vector<float> read_tensor(const char* flag, const std::string& path, Layout layout);
+
+// Return a tensor of `sizes` [batch, heads, seqlen, width] that is ordered as the layout says in the
+// order of bhsd, or the other way round.
+std::vector<float> from_layout(Layout layout, const std::array<Index, 4>& sizes,
+                               std::vector<float> values);
+std::vector<float> to_layout(Layout layout, const std::array<Index, 4>& sizes,
+                             std::vector<float> values);
 
 // Throw InputError naming flag, file, value and what would be accepted.
 InputPlan plan_inputs(const RunOptions& options);

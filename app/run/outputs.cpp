@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <utility>
 
 #include "app/command_line/flags.h"
+#include "app/run/inputs.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/npy.h"
@@ -110,13 +112,22 @@ void write_outputs(const RunOptions& options, const Problem& config, const RingR
       write_npy(file, sizes, values.data(), f64);
     });
   };
-  const std::vector<Index> query{shape.batch, shape.num_heads, shape.seqlen, shape.head_dim};
-  const std::vector<Index> kv{shape.batch, shape.num_heads_kv, shape.seqlen, shape.head_dim};
-  write_tensor("--out", options.out, query, run.outputs.out);
+  // Rows go out in the layout in which they came in.
+  const auto write_rows = [&](const char* flag, const std::optional<std::string>& path, Index heads,
+                              const std::vector<float>& values) {
+    if (!path) return;
+    const std::array<Index, 4> sizes{shape.batch, heads, shape.seqlen, shape.head_dim};
+    std::vector<Index> axes(sizes.begin(), sizes.end());
+    if (options.layout != Layout::bhsd) std::swap(axes[1], axes[2]);
+    if (options.layout == Layout::thd) axes.erase(axes.begin());
+    if (options.layout == Layout::bhsd) return write_tensor(flag, path, axes, values);
+    write_tensor(flag, path, axes, to_layout(options.layout, sizes, values));
+  };
+  write_rows("--out", options.out, shape.num_heads, run.outputs.out);
   write_tensor("--lse", options.lse, {shape.batch, shape.num_heads, shape.seqlen}, run.outputs.lse);
-  write_tensor("--dq", options.dq, query, run.outputs.dq);
-  write_tensor("--dk", options.dk, kv, run.outputs.dk);
-  write_tensor("--dv", options.dv, kv, run.outputs.dv);
+  write_rows("--dq", options.dq, shape.num_heads, run.outputs.dq);
+  write_rows("--dk", options.dk, shape.num_heads_kv, run.outputs.dk);
+  write_rows("--dv", options.dv, shape.num_heads_kv, run.outputs.dv);
   if (options.trace)
     files.emplace_back("--trace", *options.trace).write([&](AtomicFile& file) {
       write_chrome_trace(file, run.recording);

@@ -49,6 +49,8 @@ Fields tensor_fields(const TensorVerdict& t) {
       {"pass", t.pass()},
       {"max_abs", t.error.max_abs, "absolute", 13, digits_text},
       {"max_rel", t.error.max_rel, "relative", 13, digits_text},
+      {"rms", t.error.rms, "rms", 13, digits_text},
+      {"rms_tolerance", t.rms_tolerance},
       {"non_finite", non_finite},
       {"tolerance", t.tolerance, "tolerance", 13, digits_text},
       {"one_rank_max_abs", t.one_rank_error},

@@ -135,6 +135,7 @@ int carry_out(const RunOptions& options) {
                           .ranks_elsewhere = is_on_gpus(options.backend)});
 
   const LoadedInputs loaded = load_inputs(options, plan);
+  if (!plan.doubt.empty()) print_error(plan.doubt);
   for (const std::string& remark : loaded.remarks) print_error(remark);
   if (const std::string remark = remark_on_processes(); !remark.empty()) print_error(remark);
 
@@ -168,6 +169,7 @@ class RunPart : public JobPart {
   }
 
   void run() override {
+    if (!plan_.doubt.empty()) print_error(plan_.doubt);
     for (const std::string& remark : loaded_.remarks) print_error(remark);
     facts_ = job_facts_from(line_.broadcast(is_first() ? to_bytes(facts_) : ""));
     config_ = config_of(options_, facts_.shape, session_.world_size());

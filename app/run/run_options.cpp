@@ -17,9 +17,7 @@ namespace {
 using GivenPath = std::pair<const char*, const std::optional<std::string>&>;
 
 void add_inputs(CommandFlags& flags, RunOptions& run) {
-  flags.path("--q", run.q, "queries, .npy [batch, heads, seqlen, head_dim]");
-  flags.path("--k", run.k, "keys, .npy [batch, heads-kv, seqlen, head_dim]");
-  flags.path("--v", run.v, "values, .npy, shaped like the keys");
+  add_tensors(flags, run);
   flags.path("--text", run.text, "embed the bytes of a file instead");
   flags.flag("--random", run.random, "draw from N(0, 1) instead");
   flags.integer("--seed", run.seed, "of --random and --verify-rows (0)", 0);
@@ -102,6 +100,8 @@ void check_source(const RunOptions& run, bool seed_given) {
   const char* const given = files ? of_files : run.text ? "--text" : "--random";
   const int sources = files + run.text.has_value() + run.random;
   constexpr const char* kOneOf = "one of --q with --k and --v, --text, --random";
+  if (run.layout != Layout::bhsd && !files)
+    contradiction("--layout", "given without --q", "it together with --q, --k and --v");
   if (sources == 0) contradiction("run", "no input given", kOneOf);
   if (sources > 1)
     contradiction(given, fmt::format("given beside {}", files && run.text ? "--text" : "--random"),
@@ -179,6 +179,23 @@ void check(RunOptions& run, const CommandFlags& flags) {
 }
 
 }  // namespace
+
+Layout parse_layout(std::string_view text) {
+  if (text == "bhsd") return Layout::bhsd;
+  if (text == "bshd") return Layout::bshd;
+  if (text == "thd") return Layout::thd;
+  throw InputError(fmt::format("'{}' given; accepted: bhsd, bshd, thd", text));
+}
+
+void add_tensors(CommandFlags& flags, RunOptions& run) {
+  flags.path("--q", run.q, "queries, .npy [batch, heads, seqlen, head_dim]");
+  flags.path("--k", run.k, "keys, .npy [batch, heads-kv, seqlen, head_dim]");
+  flags.path("--v", run.v, "values, .npy, shaped like the keys");
+  flags.name("--layout", run.layout, "bhsd|bshd|thd",
+             "order of the axes in the files: b batch, h heads, s seqlen, d head_dim; thd: no "
+             "batch (bhsd)",
+             parse_layout);
+}
 
 Finish declare_run(CommandFlags& flags) {
   const auto run = std::make_shared<RunOptions>();

@@ -4,16 +4,25 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "app/run/backend.h"
 #include "core/ring/problem.h"
 
 namespace ringscope {
 
+// The order of the axes of the files of Q, K, V and of all that has their rows: [batch, heads,
+// seqlen, head_dim], [batch, seqlen, heads, head_dim], or [seqlen, heads, head_dim] without a batch.
+enum class Layout { bhsd, bshd, thd };
+
+// Return the layout that `text` names. Throw an InputError that lists the accepted names.
+Layout parse_layout(std::string_view text);
+
 // An empty optional was not given.
 struct RunOptions {
   // The source of Q, K and V: exactly one of three.
   std::optional<std::string> q, k, v;
+  Layout layout = Layout::bhsd;
   std::optional<std::string> text;
   bool random = false;
   std::uint64_t seed = 0;
@@ -33,5 +42,9 @@ struct RunOptions {
   bool json = false;
   std::string command;  // the words of the command line, for the recording
 };
+
+class CommandFlags;
+// Add --q, --k, --v and --layout.
+void add_tensors(CommandFlags& flags, RunOptions& run);
 
 }  // namespace ringscope

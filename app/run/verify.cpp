@@ -20,6 +20,7 @@ constexpr Index kOracleRows = 64;  // query rows at a time
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kHarmlessScore = 1000;  // the largest B at which the caps do not grow
 constexpr double kMostForOut = 0.25;
+constexpr double kMostRms = 1.25;  // of one rank's, in bf16 and f16
 
 double slack_of(DType dtype) { return dtype == DType::f32 ? 1e-6 : 2e-3; }
 
@@ -151,9 +152,10 @@ std::vector<NamedTensors> pairs_of(const NaiveResult<double>& oracle,
 }  // namespace
 
 TensorError compare(const std::vector<double>& reference, const std::vector<float>& values) {
-  if (reference.size() != values.size()) return {kInfinity, kInfinity, 0, 0};
+  if (reference.size() != values.size()) return {kInfinity, kInfinity, kInfinity, 0, 0};
   const double floor = 1e-3 * largest_finite(reference);
   TensorError error;
+  double squares = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double expected = reference[i], got = values[i];
     const bool finite = std::isfinite(expected);
@@ -164,13 +166,15 @@ TensorError compare(const std::vector<double>& reference, const std::vector<floa
     }
     const double distance = std::abs(got - expected);
     if (!std::isfinite(distance)) {
-      error.max_abs = error.max_rel = kInfinity;
+      error.max_abs = error.max_rel = squares = kInfinity;
       continue;
     }
     error.max_abs = std::max(error.max_abs, distance);
+    squares += distance * distance;
     // An all-zero reference gives no scale, so any distance is infinitely far.
     error.max_rel = std::max(error.max_rel, distance / std::max(std::abs(expected), floor));
   }
+  error.rms = std::sqrt(squares / static_cast<double>(std::max<Index>(error.compared, 1)));
   return error;
 }
 
@@ -182,6 +186,11 @@ bool Verdict::pass() const {
 std::string Verdict::complaint() const {
   for (const TensorVerdict& t : tensors) {
     if (t.pass()) continue;
+    if (t.error.max_abs <= t.tolerance && t.error.compared > 0)
+      return fmt::format(
+          "--verify: {} is off by {:.3g} (root mean square), tolerance {:.3g}; is an accumulator "
+          "rounded at every hop?",
+          t.name, t.error.rms, t.rms_tolerance);
     if (t.error.max_abs <= t.tolerance)
       return fmt::format(
           "--verify: {}: nothing to compare, every value of the reference is NaN or infinite",
@@ -219,9 +228,11 @@ Reference::Reference(const Problem& config, const AttentionInputs& inputs, const
     const AttentionOutputs outputs = one_rank_outputs(config, inputs, runner, reversed);
     std::size_t tensor = 0;
     for (const NamedTensors& pair : pairs_of(oracle_, outputs, seqlen_, queries_)) {
-      const double error = compare(pair.reference, pair.values).max_abs;
-      if (tensor == one_rank_errors_.size()) one_rank_errors_.push_back(error);
-      one_rank_errors_[tensor] = std::max(one_rank_errors_[tensor], error);
+      const TensorError error = compare(pair.reference, pair.values);
+      one_rank_errors_.resize(std::max(one_rank_errors_.size(), tensor + 1));
+      one_rank_rms_.resize(one_rank_errors_.size());
+      one_rank_errors_[tensor] = std::max(one_rank_errors_[tensor], error.max_abs);
+      one_rank_rms_[tensor] = std::max(one_rank_rms_[tensor], error.rms);
       ++tensor;
     }
   }
@@ -242,6 +253,9 @@ Verdict Reference::judge(const AttentionOutputs& outputs) const {
     tensor.cap = (pair.name == "out" ? std::min(relative_cap, kMostForOut) : relative_cap) *
                  std::max(1.0, largest);
     tensor.tolerance = std::min(2 * tensor.one_rank_error + slack_of(dtype_, largest), tensor.cap);
+    tensor.rms_tolerance = dtype_ == DType::f32 ? kInfinity
+                                                : kMostRms * one_rank_rms_[verdict.tensors.size()] +
+                                                      slack_of(DType::f32, largest);
     verdict.tensors.push_back(tensor);
   }
   return verdict;
@@ -276,9 +290,14 @@ std::string tolerance_source(DType dtype) {
       "max(1, largest |reference|), where B = |scale| x largest row norm of Q x largest row norm "
       "of K "
       "bounds every |score| (f32 loses a digit of a score for every digit that it grows); for out "
-      "at most {:g} x max(1, largest |reference|)",
+      "at most {:g} x max(1, largest |reference|){}",
       slack_of(dtype), dtype == DType::f32 ? " x max(1, largest |reference|)" : "",
-      relative_cap_of(dtype), kHarmlessScore, kMostForOut);
+      relative_cap_of(dtype), kHarmlessScore, kMostForOut,
+      dtype == DType::f32
+          ? ""
+          : fmt::format("; root mean square: {:g} x that of a single rank + {:g} x max(1, largest "
+                        "|reference|)",
+                        kMostRms, slack_of(DType::f32)));
 }
 
 }  // namespace ringscope

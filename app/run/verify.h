@@ -8,6 +8,10 @@
 //     f32:        2 x (error of one rank) + 1e-6 x max(1, largest |reference|)
 //     bf16, f16:  2 x (error of one rank) + 2e-3
 //
+// In bf16 and f16 the largest error lets an accumulator pass that is rounded at every hop, because
+// the roundings average out. The root mean square does not: from 4 ranks on it grows to 1.5 times that
+// of rounding once. So the root mean square may be 1.25 times that of one rank, plus f32's slack.
+//
 // The largest error of a run is partly luck. Therefore one rank computes twice, the second time
 // with the coordinates of every row in reverse order (the same problem, rounded differently), and
 // the larger error counts. One rank may be wrong as well, so the tolerance never exceeds a cap:
@@ -40,6 +44,7 @@ namespace ringscope {
 // and not in compared, because it proves little.
 struct TensorError {
   double max_abs = 0;
+  double rms = 0;  // root mean square of the finite elements' errors
   // |x - reference| / max(|reference|, a thousandth of the largest |reference|)
   double max_rel = 0;
   Index compared = 0;    // elements that are finite in the reference
@@ -55,8 +60,11 @@ struct TensorVerdict {
   double tolerance = 0;  // on max_abs
   double one_rank_error = 0;
   double cap = 0;
+  double rms_tolerance = 0;  // infinite in f32
 
-  bool pass() const { return error.compared > 0 && error.max_abs <= tolerance; }
+  bool pass() const {
+    return error.compared > 0 && error.max_abs <= tolerance && error.rms <= rms_tolerance;
+  }
 };
 
 struct Verdict {
@@ -92,7 +100,8 @@ class Reference {
   std::vector<Index> queries_;  // none: all
   double score_bound_ = 0;      // B
   NaiveResult<double> oracle_;
-  std::vector<double> one_rank_errors_;  // in the order of Verdict::tensors
+  // In the order of Verdict::tensors.
+  std::vector<double> one_rank_errors_, one_rank_rms_;
 };
 
 // Return the most bytes that a Reference holds while it is made.

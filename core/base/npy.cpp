@@ -11,7 +11,9 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <utility>
 
+#include "core/base/dtype.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 
@@ -24,9 +26,8 @@ static_assert(std::endian::native == std::endian::little,
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kMaxHeader = 1 << 16;                // a 4-D array's has about 128 bytes
 constexpr std::size_t kMaxPrefix = kMagic.size() + 2 + 4;  // magic, version, length
-
-// What an array may hold: 4-D floats, or a list of integers.
-enum class Content { floats, integers };
+constexpr std::string_view kAcceptedTypes =
+    "'<f4', '<f8', '<f2' or bf16 ('<V2' of ml_dtypes, '<u2' of view(torch.uint16)) accepted";
 
 // Return `text` on one line, shortened, with unprintable characters replaced.
 std::string quoted(std::string_view text) {
@@ -35,15 +36,18 @@ std::string quoted(std::string_view text) {
   return text.size() > 60 ? result + "..." : result;
 }
 
-Index value_bytes(bool f64) { return f64 ? 8 : 4; }
+// The dimensions of a list.
+constexpr NpyDimensions kList = {1, 1, "1 accepted: [seqlen]"};
 
 // Reads the dict literal. Every function leaves the cursor after what it has read.
 class DictParser {
  public:
-  DictParser(std::string_view text, Content content)
-      : text_(text), integers_(content == Content::integers), dimensions_(integers_ ? 1 : 4) {}
+  // Take a list of integers, or floats of `dimensions`.
+  explicit DictParser(std::string_view text) : DictParser(text, kList, true) {}
+  DictParser(std::string_view text, const NpyDimensions& dimensions, bool integers = false)
+      : text_(text), dimensions_(dimensions), integers_(integers) {}
 
-  // Return the header. That of a list has its length in front of three sizes of 1.
+  // Return the header, with sizes of 1 in front of fewer dimensions than four.
   NpyHeader parse() {
     expect('{', "a dict");
     while (!accept('}')) {
@@ -117,33 +121,40 @@ class DictParser {
   void parse_descr() {
     skip_space();
     if (at_ < text_.size() && text_[at_] == '[') {  // a list of fields
-      throw InputError(fmt::format("dtype {} given; {} accepted",
+      throw InputError(fmt::format("dtype {} given; {}",
                                    quoted(text_.substr(at_, text_.find(']', at_) - at_ + 1)),
-                                   accepted_dtypes()));
+                                   accepted_types()));
     }
     const std::string_view descr = string();
     if (integers_) return parse_integer(descr);
-    if (descr == "<f4" || descr == "=f4") return;
-    header_.is_f64 = descr == "<f8" || descr == "=f8";
-    if (header_.is_f64) return;
-    refuse_dtype(descr);
+    constexpr std::pair<std::string_view, NpyType> kTypes[] = {
+        {"<f4", NpyType::f32},  {"=f4", NpyType::f32},  {"<f8", NpyType::f64},
+        {"=f8", NpyType::f64},  {"<f2", NpyType::f16},  {"=f2", NpyType::f16},
+        {"<V2", NpyType::bf16}, {"|V2", NpyType::bf16}, {"<u2", NpyType::bf16},
+        {"<i2", NpyType::bf16}};
+    for (const auto& [name, type] : kTypes)
+      if (descr == name) {
+        header_.type = type;
+        return;
+      }
+    refuse_type(descr);
   }
 
   void parse_integer(std::string_view descr) {
     const bool is_ordered = descr.size() == 3 && std::strchr("<=|", descr[0]) != nullptr;
     if (!is_ordered || (descr[1] != 'i' && descr[1] != 'u') ||
         std::strchr("1248", descr[2]) == nullptr || (descr[0] == '|' && descr[2] != '1'))
-      refuse_dtype(descr);
+      refuse_type(descr);
     is_signed_ = descr[1] == 'i';
     integer_bytes_ = static_cast<std::size_t>(descr[2] - '0');
   }
 
-  std::string_view accepted_dtypes() const {
-    return integers_ ? "integers such as '<i4' or '<i8'" : "'<f4' or '<f8'";
+  std::string_view accepted_types() const {
+    return integers_ ? "integers such as '<i4' or '<i8' accepted" : kAcceptedTypes;
   }
-  [[noreturn]] void refuse_dtype(std::string_view descr) const {
-    throw InputError(fmt::format("dtype '{}' {}given; {} accepted", quoted(descr),
-                                 descr.starts_with('>') ? "(big-endian) " : "", accepted_dtypes()));
+  [[noreturn]] void refuse_type(std::string_view descr) const {
+    throw InputError(fmt::format("dtype '{}' {}given; {}", quoted(descr),
+                                 descr.starts_with('>') ? "(big-endian) " : "", accepted_types()));
   }
 
   void parse_order() {
@@ -185,32 +196,39 @@ class DictParser {
     std::size_t count = 0;
     while (!accept(')')) {
       const Index value = size();
-      if (count < dimensions_) header_.shape[count] = value;
+      if (count < header_.shape.size()) header_.shape[count] = value;
       ++count;
       if (accept(',')) continue;
       expect(')', "',' or ')'");
       break;
     }
     const std::string given = quoted(text_.substr(begin, at_ - begin));
-    if (count != dimensions_)
-      throw InputError(fmt::format(
-          "{} dimension{} {} given; {}", count, count == 1 ? "" : "s", given,
-          integers_ ? "1 accepted: [seqlen]" : "4 accepted: [batch, heads, seqlen, head_dim]"));
-    std::fill(header_.shape.begin() + static_cast<std::ptrdiff_t>(count), header_.shape.end(), 1);
+    const auto& [least, most, words] = dimensions_;
+    if (count < static_cast<std::size_t>(least) || count > static_cast<std::size_t>(most))
+      throw InputError(
+          fmt::format("{} dimension{} {} given; {}", count, count == 1 ? "" : "s", given, words));
+    header_.dimensions = static_cast<int>(count);
+    std::rotate(header_.shape.begin(), header_.shape.begin() + count, header_.shape.end());
+    std::fill_n(header_.shape.begin(), 4 - count, 1);
     for (const Index value : header_.shape)
       if (value < 1)
         throw InputError(fmt::format("shape {} given; sizes of at least 1 accepted", given));
   }
 
   std::string_view text_;
-  std::size_t at_ = 0;
+  const NpyDimensions& dimensions_;
   bool integers_;
-  std::size_t dimensions_;
+  std::size_t at_ = 0;
   std::size_t integer_bytes_ = 8;
   bool is_signed_ = true;
   NpyHeader header_;
   bool has_descr_ = false, has_order_ = false, has_shape_ = false;
 };
+
+std::string_view name_of(NpyType type) {
+  constexpr std::string_view names[] = {"float32", "float64", "float16", "bf16"};
+  return names[static_cast<int>(type)];
+}
 
 // Throw InputError unless a file of `found` bytes holds exactly what its header says.
 void check_file_size(const NpyHeader& header, Index found) {
@@ -219,35 +237,49 @@ void check_file_size(const NpyHeader& header, Index found) {
   if (found != needed)
     throw InputError(fmt::format("{}: {} bytes found, {} needed for shape ({}, {}, {}, {}) of {}",
                                  found < needed ? "truncated" : "too long", found, needed, s[0],
-                                 s[1], s[2], s[3], header.is_f64 ? "float64" : "float32"));
+                                 s[1], s[2], s[3], name_of(header.type)));
 }
 
 // Convert `count` values as stored in a file to f32, rounding, into array.values from `begin` on.
-void convert(const char* bytes, Index count, NpyArray& array, Index begin) {
+void convert(const char* bytes, Index count, NpyType type, NpyArray& array, Index begin) {
   float* const values = array.values.data() + begin;
-  if (!array.was_f64) {
-    std::memcpy(values, bytes, static_cast<std::size_t>(count) * sizeof(float));
-    return;
-  }
-  for (Index i = 0; i < count; ++i) {
-    double value;
-    std::memcpy(&value, bytes + i * 8, sizeof(value));
-    values[i] = static_cast<float>(value);
-    array.too_large += std::isinf(values[i]) && std::isfinite(value);
+  const auto each = [&]<class Stored>(Stored stored, const auto& to_value) {
+    for (Index i = 0; i < count; ++i) {
+      std::memcpy(&stored, bytes + i * static_cast<Index>(sizeof(Stored)), sizeof(Stored));
+      values[i] = to_value(stored);
+    }
+  };
+  switch (type) {
+    case NpyType::f32:
+      std::memcpy(values, bytes, static_cast<std::size_t>(count) * sizeof(float));
+      break;
+    case NpyType::f64:
+      each(double{}, [&](double value) {
+        const auto rounded = static_cast<float>(value);
+        array.too_large += std::isinf(rounded) && std::isfinite(value);
+        return rounded;
+      });
+      break;
+    case NpyType::f16:
+      each(f16{}, [](f16 value) { return value.to_float(); });
+      break;
+    case NpyType::bf16:
+      each(bf16{}, [](bf16 value) { return value.to_float(); });
+      break;
   }
 }
 
 NpyArray allocate(const NpyHeader& header) {
-  NpyArray array{header.shape, header.is_f64, {}, 0};
+  NpyArray array{header.shape, header.is_f64(), {}, 0};
   array.values.resize(static_cast<std::size_t>(header.values()));
   return array;
 }
 
 // Return the header of `file`. Throw InputError if the file's size does not match it.
-NpyHeader header_of(const InputFile& file) {
+NpyHeader header_of(const InputFile& file, const NpyDimensions& dimensions) {
   std::string start(static_cast<std::size_t>(min_of(file.size(), kMaxPrefix + kMaxHeader)), '\0');
   file.read(start.data(), static_cast<Index>(start.size()), 0);
-  const NpyHeader header = parse_npy_header(start);
+  const NpyHeader header = parse_npy_header(start, dimensions);
   check_file_size(header, file.size());
   return header;
 }
@@ -299,13 +331,13 @@ Index integer_at(const char* from, std::size_t bytes, bool is_signed) {
 
 }  // namespace
 
-NpyHeader parse_npy_header(std::string_view text) {
+NpyHeader parse_npy_header(std::string_view text, const NpyDimensions& dimensions) {
   const Dict dict = dict_of(text);
-  NpyHeader header = DictParser(dict.text, Content::floats).parse();
+  NpyHeader header = DictParser(dict.text, dimensions).parse();
   header.data_offset = dict.data_offset;
   const auto& s = header.shape;
-  const Index bytes = checked_product(checked_values(s[0], s[1], s[2], s[3]),
-                                      value_bytes(header.is_f64), "tensor size in bytes");
+  const Index bytes = checked_product(checked_values(s[0], s[1], s[2], s[3]), header.value_bytes(),
+                                      "tensor size in bytes");
   if (bytes > INT64_MAX - header.data_offset)
     throw InputError(
         fmt::format("tensor size in bytes: {} does not fit in 64 bits with the header; "
@@ -318,14 +350,14 @@ NpyArray parse_npy(std::string_view text) {
   const NpyHeader header = parse_npy_header(text);
   check_file_size(header, static_cast<Index>(text.size()));
   NpyArray array = allocate(header);
-  convert(text.data() + header.data_offset, header.values(), array, 0);
+  convert(text.data() + header.data_offset, header.values(), header.type, array, 0);
   return array;
 }
 
 std::vector<Index> parse_npy_integers(std::string_view text) {
   const Dict dict = dict_of(text);
-  DictParser parser(dict.text, Content::integers);
-  const Index count = parser.parse().shape[0];
+  DictParser parser(dict.text);
+  const Index count = parser.parse().shape[3];
   const std::size_t bytes = parser.integer_bytes();
   const auto found = text.size() - static_cast<std::size_t>(dict.data_offset);
   if (static_cast<std::uint64_t>(count) != found / bytes || found % bytes != 0)
@@ -343,14 +375,15 @@ std::vector<Index> parse_npy_integers(std::string_view text) {
   return values;
 }
 
-NpyHeader read_npy_header(const std::string& path) {
-  return with_path_in_errors(path, [&] { return header_of(InputFile(path, ".npy file")); });
+NpyHeader read_npy_header(const std::string& path, const NpyDimensions& dimensions) {
+  return with_path_in_errors(path,
+                             [&] { return header_of(InputFile(path, ".npy file"), dimensions); });
 }
 
-NpyArray read_npy(const std::string& path) {
+NpyArray read_npy(const std::string& path, const NpyDimensions& dimensions) {
   return with_path_in_errors(path, [&] {
     const InputFile file(path, ".npy file");
-    const NpyHeader header = header_of(file);
+    const NpyHeader header = header_of(file, dimensions);
     NpyArray array = [&] {
       try {
         return allocate(header);
@@ -363,9 +396,9 @@ NpyArray read_npy(const std::string& path) {
     std::vector<char> piece(static_cast<std::size_t>(min_of(kPiece, header.values()) * 8));
     for (Index done = 0; done < header.values(); done += kPiece) {
       const Index count = min_of(kPiece, header.values() - done);
-      const Index item = value_bytes(header.is_f64);
+      const Index item = header.value_bytes();
       file.read(piece.data(), count * item, header.data_offset + done * item);
-      convert(piece.data(), count, array, done);
+      convert(piece.data(), count, header.type, array, done);
     }
     return array;
   });

@@ -1,5 +1,7 @@
-// NumPy's .npy files, versions 1 to 3. The C-ordered 4-D float32 and float64 arrays that attention
-// takes can be read, and 1-D arrays of integers; arrays of any rank can be written.
+// NumPy's .npy files, versions 1 to 3. The C-ordered float arrays that attention takes can be read,
+// of 4 dimensions or as many as the caller allows, and 1-D arrays of integers; arrays of any rank
+// can be written. NumPy has no bf16 of its own: ml_dtypes writes it as '<V2', and torch's
+// view(torch.uint16) as '<u2'.
 #pragma once
 
 #include <array>
@@ -21,30 +23,43 @@ struct NpyArray {
   Index too_large = 0;  // finite f64 values beyond f32's range, infinite in `values`
 };
 
+// The types that a file may hold.
+enum class NpyType { f32, f64, f16, bf16 };
+
+// The numbers of dimensions that a caller takes, and what they are, for messages. Sizes of 1 stand
+// in front of a shape of fewer than 4 dimensions.
+struct NpyDimensions {
+  int least = 4, most = 4;
+  std::string_view words = "4 accepted: [batch, heads, seqlen, head_dim]";
+};
+
 // The facts of a header, so that sizes can be checked before anything is allocated.
 struct NpyHeader {
   std::array<Index, 4> shape{};
-  bool is_f64 = false;
+  int dimensions = 4;  // in the file
+  NpyType type = NpyType::f32;
   Index data_offset = 0;  // bytes
 
+  bool is_f64() const { return type == NpyType::f64; }
+  Index value_bytes() const { return is_f64() ? 8 : type == NpyType::f32 ? 4 : 2; }
   Index values() const { return shape[0] * shape[1] * shape[2] * shape[3]; }
-  Index file_bytes() const { return data_offset + values() * (is_f64 ? 8 : 4); }  // fits in 64 bits
+  Index file_bytes() const { return data_offset + values() * value_bytes(); }  // fits in 64 bits
 };
 
 // Read a header from the file's first bytes (`text` may be longer), which may be hostile. Throw
 // InputError if it is not .npy, if the version, dtype, order or number of dimensions is not
 // accepted, if a size is below 1, or on overflow.
-NpyHeader parse_npy_header(std::string_view text);
+NpyHeader parse_npy_header(std::string_view text, const NpyDimensions& dimensions = {});
 
 // Read a whole file image. Throw InputError as above, and if it is shorter or longer than its shape
 // says.
 NpyArray parse_npy(std::string_view text);
 
 // Read the header of `path` and check it against the file's size. Throw InputError naming `path`.
-NpyHeader read_npy_header(const std::string& path);
+NpyHeader read_npy_header(const std::string& path, const NpyDimensions& dimensions = {});
 
 // Read `path`. Throw an InputError that names it, or RunError when memory does not suffice.
-NpyArray read_npy(const std::string& path);
+NpyArray read_npy(const std::string& path, const NpyDimensions& dimensions = {});
 
 // Read a whole file image of a 1-D array of integers, signed or unsigned, of 8 to 64 bits. Throw
 // InputError as parse_npy does, and for a value that does not fit in 64 bits with a sign.

@@ -34,25 +34,26 @@ inline constexpr int kMaxLines = 700;
 inline constexpr int kMaxFiles = 40;
 
 // From the lowest to the highest. Layers of one row do not see each other.
-inline const std::vector<std::vector<std::string>> kRows = {{"core/base"},
-                                                            {"core/problem"},
-                                                            {"core/attention"},
-                                                            {"core/trace", "core/reference"},
-                                                            {"core/ring"},
-                                                            {"core/run"},
-                                                            {"core/cost", "core/process"},
-                                                            {"core/model", "core/mpi", "core/sim"},
-                                                            {"core/explain", "core/train"},
-                                                            {"core/decode"},
-                                                            {"viz/model", "cuda/model"},
-                                                            {"viz/panels", "cuda/base"},
-                                                            {"viz/window", "cuda/ptx"},
-                                                            {"cuda/kernels"},
-                                                            {"cuda/ring"},
-                                                            {"cuda/nccl"},
-                                                            {"lessons"},
-                                                            {"bench", "tests"},
-                                                            {"app"}};
+inline const std::vector<std::vector<std::string>> kRows = {
+    {"core/base"},
+    {"core/problem"},
+    {"core/attention"},
+    {"core/trace", "core/reference"},
+    {"core/ring"},
+    {"core/run"},
+    {"core/check", "core/cost", "core/process"},
+    {"core/model", "core/mpi", "core/sim"},
+    {"core/explain", "core/train"},
+    {"core/decode"},
+    {"viz/model", "cuda/model"},
+    {"viz/panels", "cuda/base"},
+    {"viz/window", "cuda/ptx"},
+    {"cuda/kernels"},
+    {"cuda/ring"},
+    {"cuda/nccl"},
+    {"lessons"},
+    {"bench", "tests"},
+    {"app"}};
 
 struct Layer {
   std::string name;

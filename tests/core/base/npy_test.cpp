@@ -155,17 +155,41 @@ TEST(Npy, MalformedDicts) {
   expect_complaint(image("{'\n\x1b[2J': 1}", 8), "??[2J");
 }
 
+// 1, -2 and 0.5 in 16 bits, as NumPy, ml_dtypes and torch's views write them.
+TEST(Npy, ReadsValuesOf16Bits) {
+  const std::vector<float> expected{1, -2, 0.5f};
+  for (const auto& [descr, bits] :
+       {std::pair{"'<f2'", std::vector<std::uint16_t>{0x3c00, 0xc000, 0x3800}},
+        {"'<V2'", {0x3f80, 0xc000, 0x3f00}},
+        {"'|V2'", {0x3f80, 0xc000, 0x3f00}},
+        {"'<u2'", {0x3f80, 0xc000, 0x3f00}},
+        {"'<i2'", {0x3f80, 0xc000, 0x3f00}}}) {
+    std::string text = image(dict_of(descr, "(1, 1, 3, 1)"), 0);
+    text.append(reinterpret_cast<const char*>(bits.data()), 2 * bits.size());
+    EXPECT_EQ(parse_npy(text).values, expected) << descr;
+    EXPECT_THROW(parse_npy(text + "x"), InputError);
+  }
+}
+
+TEST(Npy, FewerDimensionsStandBehindSizesOfOne) {
+  const std::string three = image(dict_of("'<f4'", "(5, 2, 3)"), 30 * 4);
+  EXPECT_THROW(parse_npy_header(three), InputError);
+  const NpyHeader header = parse_npy_header(three, {2, 4, "2 to 4 accepted"});
+  EXPECT_EQ(header.shape, (std::array<Index, 4>{1, 5, 2, 3}));
+  EXPECT_EQ(header.dimensions, 3);
+  EXPECT_EQ(header.values(), 30);
+}
+
 TEST(Npy, DtypesAreNamed) {
   const auto with = [](const std::string& descr) {
     return image(dict_of(descr, "(1, 1, 2, 1)"), 8);
   };
-  expect_complaint(with("'<i8'"), "dtype '<i8' given; '<f4' or '<f8' accepted");
-  expect_complaint(with("'>f4'"), "dtype '>f4' (big-endian) given; '<f4' or '<f8' accepted");
+  expect_complaint(with("'<i8'"), "dtype '<i8' given; '<f4', '<f8', '<f2' or bf16");
+  expect_complaint(with("'>f4'"), "dtype '>f4' (big-endian) given; '<f4', '<f8', '<f2' or bf16");
   expect_complaint(with("[('a', '<f4'), ('b', '<f4')]"),
                    "dtype [('a', '<f4'), ('b', '<f4')] given");
-  for (const char* other :
-       {"''", "'f4'", "'|f4'", "'<f2'", "'<f16'", "'<c8'", "'|O'", "'<f44'", "[("})
-    expect_complaint(with(other), "'<f4' or '<f8' accepted");
+  for (const char* other : {"''", "'f4'", "'|f4'", "'<f16'", "'<c8'", "'|O'", "'<f44'", "[("})
+    expect_complaint(with(other), "'<f4', '<f8', '<f2' or bf16");
 }
 
 TEST(Npy, ShapesAreNamed) {

@@ -1,0 +1,423 @@
+// Carries out `ringscope check`: reads a user's inputs and outputs, computes the oracle, and says
+// whether the outputs are right, where they are not, and which mistake they look like.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/command_line/commands.h"
+#include "app/command_line/option_groups.h"
+#include "app/report/fields.h"
+#include "app/report/machine.h"
+#include "app/report/terminal.h"
+#include "app/run/inputs.h"
+#include "app/run/outputs.h"
+#include "app/view/view_command.h"
+#include "core/base/npy.h"
+#include "core/check/error_map.h"
+#include "core/check/verdict.h"
+#ifdef RINGSCOPE_HAS_VIEWER
+#include "viz/window/png.h"
+#endif
+
+namespace ringscope {
+namespace {
+
+constexpr int kDefaultCheckedRanks = 4;
+
+std::vector<double> in_f64(const std::vector<float>& values) {
+  return {values.begin(), values.end()};
+}
+
+std::vector<double> stored_in(DType dtype, const std::vector<double>& values) {
+  std::vector<double> result = values;
+  for (double& x : result) x = static_cast<double>(round_to(dtype, static_cast<float>(x)));
+  return result;
+}
+
+// ---
+// Reading.
+
+struct NamedFile {
+  const char* flag;
+  const std::optional<std::string>& path;
+};
+
+// Read a tensor with the rows of the queries or of the keys.
+std::vector<double> read_rows(const NamedFile& file, const RunOptions& run,
+                              const std::array<Index, 4>& expected) {
+  const auto sizes = sizes_of_file(file.flag, *file.path, run.layout);
+  if (sizes != expected)
+    throw InputError(fmt::format(
+        "{} {}: {} heads x {} positions x {} x batch {} found; accepted: the {} of {}, "
+        "{} heads x {} positions x {} x batch {}",
+        file.flag, *file.path, sizes[1], sizes[2], sizes[3], sizes[0], "sizes",
+        std::string_view(file.flag).ends_with("k") || std::string_view(file.flag).ends_with("v")
+            ? "the keys"
+            : "the queries",
+        expected[1], expected[2], expected[3], expected[0]));
+  return in_f64(read_tensor(file.flag, *file.path, run.layout));
+}
+
+// Read an lse: [batch, heads, seqlen], [batch, seqlen, heads], either with a last axis of 1, or one
+// of them without its batch.
+std::vector<double> read_lse(const std::string& path, const AttentionShape& shape) {
+  const NpyDimensions dimensions{2, 4, "2 to 4 accepted: [batch, heads, seqlen]"};
+  const NpyArray array = for_flag("--lse", [&] { return read_npy(path, dimensions); });
+  std::vector<Index> sizes(array.shape.begin(), array.shape.end());
+  if (sizes.back() == 1 && sizes != std::vector<Index>{1, 1, 1, 1} &&
+      !(shape.seqlen == 1 && sizes[0] == 1))
+    sizes.pop_back();
+  else
+    sizes.erase(sizes.begin());
+  if (sizes == std::vector<Index>{shape.batch, shape.num_heads, shape.seqlen})
+    return in_f64(array.values);
+  if (sizes == std::vector<Index>{shape.batch, shape.seqlen, shape.num_heads})
+    return in_f64(
+        from_layout(Layout::bshd, {shape.batch, shape.num_heads, shape.seqlen, 1}, array.values));
+  throw InputError(
+      fmt::format("--lse {}: shape ({}) given; accepted: [batch, heads, seqlen] = ({}, {}, {})",
+                  path, fmt::join(array.shape, ", "), shape.batch, shape.num_heads, shape.seqlen));
+}
+
+// Everything that a check works with.
+struct Checked {
+  Problem config;
+  CheckedProblem problem;
+  CheckedInputs inputs;
+  NaiveResult<double> mine;
+  DiagnosisOptions options;
+  std::string judged_as;  // why in this dtype
+};
+
+bool all_stored_in(DType dtype, const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [dtype](double x) {
+    return !std::isfinite(x) || static_cast<double>(round_to(dtype, static_cast<float>(x))) == x;
+  });
+}
+
+// Return the dtype by whose rounding the outputs are judged, and why.
+std::pair<DType, std::string> dtype_of(const CheckOptions& options,
+                                       const NaiveResult<double>& mine) {
+  if (options.dtype) return {*options.dtype, ""};
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    const auto& seen = !mine.out.empty()  ? mine.out
+                       : !mine.dq.empty() ? mine.dq
+                       : !mine.dk.empty() ? mine.dk
+                                          : mine.dv;
+    if (!seen.empty() && all_stored_in(dtype, seen))
+      return {dtype, fmt::format("every value fits in {}, so the outputs are judged by its "
+                                 "rounding (--dtype f32 for f32's)",
+                                 name_of(dtype))};
+  }
+  return {DType::f32, ""};
+}
+
+Checked read_all(const CheckOptions& options) {
+  const RunOptions& run = options.run;
+  const InputPlan plan = plan_inputs(run);
+  Checked checked;
+  Problem& config = checked.config;
+  config = run.job;
+  config.shape = plan.shape;
+  config.world_size = run.world_size.value_or(kDefaultCheckedRanks);
+  config.backward = run.dq || run.dk || run.dv;
+  for_flag("--mask '" + config.mask.name() + "':",
+           [&] { config.mask.for_seqlen(config.shape.seqlen); });
+  if (options.picture) {
+    require_pictures("--picture", "--json");
+    std::vector<std::string> files = plan.files;
+    for (const auto& file :
+         {run.out, run.lse, run.dq, run.dk, run.dv, options.q_unrotated, options.k_unrotated})
+      if (file) files.push_back(*file);
+    check_output_places({{"--picture", options.picture}}, files, options.json);
+  }
+  if (!plan.doubt.empty()) print_error(plan.doubt);
+
+  const AttentionShape& shape = config.shape;
+  const std::array<Index, 4> query{shape.batch, shape.num_heads, shape.seqlen, shape.head_dim},
+      kv{shape.batch, shape.num_heads_kv, shape.seqlen, shape.head_dim};
+  const LoadedInputs loaded = load_inputs(run, plan);
+  for (const std::string& remark : loaded.remarks) print_error(remark);
+  checked.inputs = {
+      in_f64(loaded.tensors.q), in_f64(loaded.tensors.k), in_f64(loaded.tensors.v), {}};
+  if (config.backward)
+    checked.inputs.dout =
+        run.dout ? in_f64(loaded.tensors.dout) : std::vector<double>(checked.inputs.q.size(), 1.0);
+  const auto rows = [&](const char* flag, const std::optional<std::string>& path,
+                        const std::array<Index, 4>& sizes, std::vector<double>& into) {
+    if (path) into = read_rows({flag, path}, run, sizes);
+  };
+  rows("--out", run.out, query, checked.mine.out);
+  rows("--dq", run.dq, query, checked.mine.dq);
+  rows("--dk", run.dk, kv, checked.mine.dk);
+  rows("--dv", run.dv, kv, checked.mine.dv);
+  rows("--q-unrotated", options.q_unrotated, query, checked.options.q_unrotated);
+  rows("--k-unrotated", options.k_unrotated, kv, checked.options.k_unrotated);
+  if (run.lse) checked.mine.lse = read_lse(*run.lse, shape);
+
+  std::tie(config.dtype, checked.judged_as) = dtype_of(options, checked.mine);
+  checked.options.dtype = config.dtype;
+  checked.options.threads = cores();
+  if (options.rope_base) checked.options.rope_bases = {*options.rope_base};
+  checked.problem = {shape, config.mask, config.scale(), config.partition_of_sequence()};
+  return checked;
+}
+
+// ---
+// Judging.
+
+struct Judged {
+  CheckVerdict verdict;
+  NaiveResult<double> oracle;
+};
+
+Judged judge(const Checked& checked, const CheckedInputs& inputs) {
+  ProgressBar bar("reference");
+  const NaiveOptions options{64, cores(), {}, bar.callback()};
+  const CheckedProblem& problem = checked.problem;
+  Judged judged;
+  judged.oracle = naive_attention<double>(
+      problem.shape, problem.mask.for_seqlen(problem.shape.seqlen), problem.softmax_scale,
+      inputs.q.data(), inputs.k.data(), inputs.v.data(),
+      checked.config.backward ? inputs.dout.data() : nullptr, options);
+  judged.verdict = check_outputs(problem, inputs, judged.oracle, checked.mine, checked.options);
+  return judged;
+}
+
+// Judge the outputs by the inputs as 16 bits hold them. Where the inputs' files hold more, the code
+// may have computed with that, so the outputs may be right by either.
+Judged judge(Checked& checked) {
+  const DType dtype = checked.config.dtype;
+  CheckedInputs stored = checked.inputs;
+  for (auto* tensor : {&stored.q, &stored.k, &stored.v, &stored.dout})
+    *tensor = stored_in(dtype, *tensor);
+  const bool equal = stored.q == checked.inputs.q && stored.k == checked.inputs.k &&
+                     stored.v == checked.inputs.v && stored.dout == checked.inputs.dout;
+  Judged judged = judge(checked, stored);
+  if (equal || judged.verdict.result != CheckResult::wrong) {
+    checked.inputs = std::move(stored);
+    return judged;
+  }
+  Judged as_given = judge(checked, checked.inputs);
+  if (as_given.verdict.result != CheckResult::wrong) return as_given;
+  checked.inputs = std::move(stored);
+  return judged;
+}
+
+// ---
+// Reporting.
+
+std::optional<int> rank_of(const Suspect& suspect) {
+  return suspect.rank < 0 ? std::nullopt : std::optional(suspect.rank);
+}
+
+Fields check_fields(const TensorCheck& t) {
+  return {{"", t.name, "tensor", -8},
+          {"pass", t.passes()},
+          {"max_abs", t.max_abs, "largest error", 15, digits_text},
+          {"tolerance", t.tolerance, "tolerance", 13, digits_text},
+          {"rms", t.rms, "rms error", 13, digits_text},
+          {"rms_tolerance", t.rms_tolerance, "tolerance", 13, digits_text},
+          {"exact_tolerance", t.exact_tolerance},
+          {"non_finite", t.disagreeing_non_finite},
+          {"",
+           t.is_exact() ? "  exact"
+           : t.passes() ? "  as good as it can be"
+                        : "  WRONG",
+           "", 0}};
+}
+
+std::string report_json(const Checked& checked, const CheckVerdict& verdict,
+                        const std::vector<ErrorMap>& maps) {
+  Fields tensors, map_fields;
+  for (const TensorCheck& t : verdict.tensors) tensors.emplace_back(t.name, check_fields(t));
+  for (const ErrorMap& map : maps)
+    map_fields.emplace_back(map.tensor, Fields{{"by_rank_and_chunk", map.by_rank_and_chunk},
+                                               {"by_head", map.by_head},
+                                               {"by_rank_and_step", map.by_rank_and_step}});
+  std::vector<Fields> suspects;
+  for (const Suspect& suspect : verdict.suspects)
+    suspects.push_back({{"mistake", name_of(suspect.mistake)},
+                        {"rank", rank_of(suspect)},
+                        {"confidence", suspect.confidence},
+                        {"how", suspect.how},
+                        {"verify", explanation_of(suspect.mistake)}});
+  const Problem& config = checked.config;
+  return json_line({{"verdict", name_of(verdict.result)},
+                    {"dtype", name_of(config.dtype)},
+                    {"shape", shape_fields(config.shape)},
+                    {"world_size", config.world_size},
+                    {"partition", name_of(config.partition)},
+                    {"mask", config.mask.name()},
+                    {"softmax_scale", config.scale()},
+                    {"tensors", tensors},
+                    {"rms_error", map_fields},
+                    {"suspects", suspects}});
+}
+
+// Return a map's numbers as a table for people.
+std::string map_text(const ErrorMap& map) {
+  std::string text = fmt::format(
+      "\nrms error of {}, by rank and chunk{}\n", map.tensor,
+      map.by_rank_and_step.empty() ? ""
+                                   : "; and the share of it that the block of each step explains");
+  for (std::size_t rank = 0; rank < map.by_rank_and_chunk.size(); ++rank) {
+    text += fmt::format("  rank {:<4}", rank);
+    for (const double error : map.by_rank_and_chunk[rank]) text += fmt::format("{:>11.3g}", error);
+    if (rank < map.by_rank_and_step.size()) {
+      text += "   steps";
+      for (const double share : map.by_rank_and_step[rank])
+        text += fmt::format("{:>6.0f} %", 100 * share);
+    }
+    text += "\n";
+  }
+  text += "by head";
+  constexpr std::size_t kShown = 16;
+  for (std::size_t head = 0; head < map.by_head.size() && head < kShown; ++head)
+    text += fmt::format("{:>10.3g}", map.by_head[head]);
+  if (map.by_head.size() > kShown)
+    text += fmt::format("  and {} more", map.by_head.size() - kShown);
+  return text + "\n";
+}
+
+std::string report_text(const Checked& checked, const CheckVerdict& verdict,
+                        const std::vector<ErrorMap>& maps) {
+  const Problem& config = checked.config;
+  std::string text = fmt::format("{}, {} on {} ranks\n", problem_text(config),
+                                 name_of(config.partition), config.world_size);
+  if (!checked.judged_as.empty()) text += checked.judged_as + "\n";
+  std::vector<Fields> rows;
+  for (const TensorCheck& t : verdict.tensors) rows.push_back(check_fields(t));
+  text += "\n" + table_text(rows) + "\n";
+  switch (verdict.result) {
+    case CheckResult::exact:
+      return text + "exact: the outputs are right to the rounding of f32\n";
+    case CheckResult::rounding:
+      return text +
+             fmt::format("rounding: the outputs are as good as {} can be\n", name_of(config.dtype));
+    case CheckResult::wrong:
+      break;
+  }
+  text += "wrong: the outputs differ by more than rounding\n";
+  for (const ErrorMap& map : maps) text += map_text(map);
+  if (verdict.suspects.empty()) return text + "\nNo known mistake explains the error.\n";
+  const Suspect& first = verdict.suspects.front();
+  text += fmt::format("\nlikely mistake: {}{}, {:.0f} % sure\n  {}\n  {}\n", name_of(first.mistake),
+                      first.rank < 0 ? "" : fmt::format(", on rank {}", first.rank),
+                      100 * first.confidence, first.how, explanation_of(first.mistake));
+  for (std::size_t i = 1; i < verdict.suspects.size() && i < 4; ++i)
+    text += fmt::format("less likely: {}, {:.0f} % ({})\n", name_of(verdict.suspects[i].mistake),
+                        100 * verdict.suspects[i].confidence, verdict.suspects[i].how);
+  return text;
+}
+
+// ---
+// The picture: a band per tensor; in it a row per rank and chunk, a column per head. Brightness is
+// the logarithm of the error over the tolerance.
+#ifdef RINGSCOPE_HAS_VIEWER
+void write_picture(const std::string& path, const std::vector<ErrorMap>& maps) {
+  constexpr int kCell = 24, kGap = 12;
+  int width = 0, height = kGap;
+  for (const ErrorMap& map : maps) {
+    width = std::max(width, static_cast<int>(map.cells.front().size()) * kCell);
+    height += static_cast<int>(map.cells.size()) * kCell + kGap;
+  }
+  const viz::Palette& palette = viz::palette_of(viz::Theme::dark);
+  viz::Image image(width + 2 * kGap, height, palette.background);
+  int y = kGap;
+  for (const ErrorMap& map : maps) {
+    for (const auto& row : map.cells) {
+      int x = kGap;
+      for (const double over_tolerance : row) {
+        const double share =
+            std::isfinite(over_tolerance)
+                ? std::clamp((std::log10(std::max(over_tolerance, 1e-9)) + 2) / 6, 0.0, 1.0)
+                : 1.0;
+        image.fill(x, y, x + kCell - 1, y + kCell - 1,
+                   over_tolerance <= 1 ? viz::mix(palette.panel, palette.accent, share)
+                                       : viz::mix(palette.panel, palette.warning, share));
+        x += kCell;
+      }
+      y += kCell;
+    }
+    y += kGap;
+  }
+  viz::write_png(path, image);
+}
+#else
+void write_picture(const std::string&, const std::vector<ErrorMap>&) {}
+#endif
+
+}  // namespace
+
+Finish declare_check(CommandFlags& flags) {
+  const auto check = std::make_shared<CheckOptions>();
+  RunOptions& run = check->run;
+  flags.path("--out", run.out, "your output, .npy with the axes of the queries");
+  flags.path("--lse", run.lse, "your log-sum-exp, .npy [batch, heads, seqlen]");
+  flags.path("--dq", run.dq, "your gradient of the queries");
+  flags.path("--dk", run.dk, "your gradient of the keys");
+  flags.path("--dv", run.dv, "your gradient of the values");
+  add_tensors(flags, run);
+  flags.path("--dout", run.dout, "gradient of the output that yours came from (ones)");
+  add_mask(flags, run.job.mask, "full");
+  add_partition(flags, run.job.partition, "which of your ranks holds which positions (contiguous)");
+  flags.integer("--world-size", run.world_size,
+                fmt::format("your ranks ({})", kDefaultCheckedRanks), 1, 4096);
+  constexpr double kMost = std::numeric_limits<float>::max();
+  flags.number("--scale", run.job.softmax_scale,
+               {-kMost, kMost, true, true, "a finite number that f32 can hold"},
+               "softmax scale (1/sqrt(head_dim))");
+  flags.one_of("--reference", {"mine-is-bf16", "mine-is-f16", "mine-is-f32"}, check->reference,
+               "what you computed in, which says how much rounding is right (as the values look)");
+  flags.name("--dtype", check->dtype, "f32|bf16|f16", "the same", parse_dtype);
+  flags.path("--q-unrotated", check->q_unrotated, "queries before the rotary embedding");
+  flags.path("--k-unrotated", check->k_unrotated, "keys before the rotary embedding");
+  flags.number("--rope", check->rope_base, kAbove0,
+               "base of the rotary angles, for trying positions of other deals (10000)", 1, "BASE");
+  flags.path("--picture", check->picture, "draw the errors by rank, chunk and head, PNG");
+  flags.flag("--json", check->json, "print the verdict as one JSON object");
+  return [check] {
+    const RunOptions& given = check->run;
+    if (!given.out && !given.lse && !given.dq && !given.dk && !given.dv)
+      contradiction("check", "no output of yours given", "--out MINE.npy, --lse, --dq, --dk, --dv");
+    for (const auto& [flag, path] :
+         {std::pair{"--q", &given.q}, {"--k", &given.k}, {"--v", &given.v}})
+      if (!*path) contradiction("check", fmt::format("no {} given", flag), "--q, --k and --v");
+    if (given.dout && !given.dq && !given.dk && !given.dv)
+      contradiction("--dout", "given without a gradient of yours", "it with --dq, --dk or --dv");
+    if (check->reference) {
+      const DType dtype = parse_dtype(check->reference->substr(8));
+      if (check->dtype && *check->dtype != dtype)
+        contradiction("--dtype",
+                      fmt::format("{} given beside --reference {}", name_of(*check->dtype),
+                                  *check->reference),
+                      "one of them");
+      check->dtype = dtype;
+    }
+    return *check;
+  };
+}
+
+int carry_out(const CheckOptions& options) {
+  Checked checked = read_all(options);
+  const Judged judged = judge(checked);
+  const CheckVerdict& verdict = judged.verdict;
+  std::vector<ErrorMap> maps;
+  if (verdict.result == CheckResult::wrong || options.picture)
+    maps = error_maps(checked.problem, checked.inputs, judged.oracle, checked.mine, verdict,
+                      checked.options);
+  if (options.picture) for_flag("--picture", [&] { write_picture(*options.picture, maps); });
+  print_out(options.json ? report_json(checked, verdict, maps)
+                         : report_text(checked, verdict, maps));
+  return verdict.result == CheckResult::wrong ? kWrongNumbers : 0;
+}
+
+}  // namespace ringscope

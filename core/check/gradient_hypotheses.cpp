@@ -1,0 +1,273 @@
+// The table of mistakes that leave out and lse right and change gradients: in what a rank adds to
+// the travelling dK and dV, in where they end, and in dQ.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "core/check/hypotheses.h"
+
+namespace ringscope {
+namespace {
+
+double rounded_as(DType dtype, double value) {
+  return static_cast<double>(round_to(dtype, static_cast<float>(value)));
+}
+
+void add_to(Values& sum, double factor, const Values& values) {
+  for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += factor * values[c];
+}
+
+Values times(double factor, const double* values, Index width) {
+  Values result(values, values + width);
+  for (double& x : result) x *= factor;
+  return result;
+}
+
+class GradientTable {
+ public:
+  explicit GradientTable(const Knowledge& known) : known_(known) {}
+
+  std::vector<Hypothesis> all() {
+    add_hops();
+    add_shares();
+    add_factors();
+    add_places();
+    add_roundings(known_.ranks());
+    add_heads();
+    return std::move(table_);
+  }
+  std::vector<Hypothesis> roundings() {
+    add_roundings(known_.ranks() - 1);
+    return std::move(table_);
+  }
+
+ private:
+  void add(Hypothesis hypothesis) { table_.push_back(std::move(hypothesis)); }
+
+  Values right(const Values& tensor, Index head, Index position) const {
+    return times(1, known_.row_of(tensor, head, position), known_.width());
+  }
+
+  // Set dk and dv of a row to the sum of the shares, each times factor(rank).
+  template <class Factor>
+  void sum_shares(const KeyRow& row, Factor&& factor, Guess& guess) const {
+    guess.dk = guess.dv = Values(slot(known_.width()));
+    const Index group = known_.problem.shape.group_size();
+    for (std::size_t h = 0; h < row.heads.size(); ++h)
+      if (row.heads[h] / group == row.kv_head)
+        for (int rank = 0; rank < known_.ranks(); ++rank) {
+          add_to(*guess.dk, factor(rank), row.dk[h][slot(rank)]);
+          add_to(*guess.dv, factor(rank), row.dv[h][slot(rank)]);
+        }
+  }
+
+  // dK and dV of another owner, because the last hop is missing or one too many is made; or without
+  // the share of the rank that the missing hop would have reached.
+  void add_hops() {
+    const int n = known_.ranks();
+    if (n < 2) return;
+    for (const int by : std::set<int>{1, n - 1}) {
+      add({Mistake::gradient_one_hop_short,
+           by == 1 ? "rank r holds dK and dV of owner r + 1, because the hop home is missing"
+                   : "rank r holds dK and dV of owner r - 1, one hop beyond home",
+           {},
+           [this, by, n](const KeyRow& row, Guess& guess) {
+             const auto& rows = known_.deal.positions[slot((row.place.rank + by) % n)];
+             // A shorter chunk leaves its last row empty.
+             guess.dk = guess.dv = Values(slot(known_.width()));
+             if (row.place.local_row >= std::ssize(rows)) return;
+             const Index from = rows[slot(row.place.local_row)];
+             guess.dk = right(known_.oracle.dk, row.kv_head, from);
+             guess.dv = right(known_.oracle.dv, row.kv_head, from);
+           }});
+    }
+    for (int step = 0; step < n; ++step)
+      add({Mistake::gradient_one_hop_short,
+           fmt::format("dK and dV lack the share of the rank {} after their owner",
+                       step == 0 ? "0 hops" : fmt::format("{} hop{}", step, step == 1 ? "" : "s")),
+           {},
+           [this, step, n](const KeyRow& row, Guess& guess) {
+             const int lacking = (row.place.rank + step) % n;
+             sum_shares(
+                 row, [&](int rank) { return rank == lacking ? 0 : 1; }, guess);
+           },
+           step == n - 1 ? 1 : 1.02});
+  }
+
+  void add_shares() {
+    for (const auto& [mistake, count, word] :
+         {std::tuple{Mistake::missing_block, 0, "missing"},
+          std::tuple{Mistake::doubled_block, 2, "counted twice"}})
+      for (int strange = 0; strange < known_.ranks(); ++strange)
+        add({mistake,
+             fmt::format("in the gradients, rank {}'s share of dK and dV, or the block of owner {} "
+                         "in dQ, is {}",
+                         strange, strange, word),
+             [strange, count](const QueryRow& row, Guess& guess) {
+               if (row.dq_shares.empty()) return;
+               guess.dq = Values(row.dq_shares.front().size());
+               for (int owner = 0; owner < std::ssize(row.dq_shares); ++owner)
+                 add_to(*guess.dq, owner == strange ? count : 1, row.dq_shares[slot(owner)]);
+             },
+             [this, strange, count](const KeyRow& row, Guess& guess) {
+               sum_shares(
+                   row, [&](int rank) { return rank == strange ? count : 1; }, guess);
+             },
+             1.05});
+  }
+
+  // Every gradient times a factor, or dQ and dK, or each alone.
+  void add_factors() {
+    const double scale = known_.problem.softmax_scale;
+    const auto ranks = static_cast<double>(known_.ranks());
+    const auto group = static_cast<double>(known_.problem.shape.group_size());
+    const auto add_factor = [&](Mistake mistake, double factor, bool dq, bool dk, bool dv,
+                                const std::string& how, double penalty) {
+      if (factor == 1) return;
+      Hypothesis h{mistake, how, {}, {}, penalty};
+      if (dq)
+        h.query = [this, factor](const QueryRow& row, Guess& guess) {
+          guess.dq = times(factor, known_.row_of(known_.oracle.dq, row.head, row.position),
+                           known_.width());
+        };
+      if (dk || dv)
+        h.key = [this, factor, dk, dv](const KeyRow& row, Guess& guess) {
+          const auto of = [&](const Values& tensor) {
+            return times(factor, known_.row_of(tensor, row.kv_head, row.position), known_.width());
+          };
+          if (dk) guess.dk = of(known_.oracle.dk);
+          if (dv) guess.dv = of(known_.oracle.dv);
+        };
+      add(std::move(h));
+    };
+    for (const auto& [count, of] :
+         {std::pair{ranks, "ranks"}, std::pair{group, "heads of a group"}}) {
+      const std::string how = fmt::format("are divided by the number of {} ({:g})", of, count);
+      add_factor(Mistake::mean_instead_of_sum, 1 / count, false, true, true, "dK and dV " + how, 1);
+      add_factor(Mistake::mean_instead_of_sum, 1 / count, true, true, true, "all gradients " + how,
+                 1.01);
+      add_factor(Mistake::mean_instead_of_sum, 1 / count, true, false, false, "dQ's sums " + how,
+                 1.01);
+    }
+    for (const auto& [factor, how] : {std::pair{1 / scale, "lack the softmax scale"},
+                                      std::pair{scale, "have the softmax scale twice"},
+                                      std::pair{std::log(2.0), "have a factor ln(2)"},
+                                      std::pair{1 / std::log(2.0), "have a factor log2(e)"}}) {
+      add_factor(Mistake::scale, factor, true, true, false, fmt::format("dQ and dK {}", how), 1.02);
+      add_factor(Mistake::scale, factor, true, false, false, fmt::format("dQ's values {}", how),
+                 1.03);
+      add_factor(Mistake::scale, factor, false, true, false, fmt::format("dK's values {}", how),
+                 1.03);
+    }
+  }
+
+  void add_places() {
+    for (const auto& [how, source, penalty] : wrong_sources(known_)) {
+      bool changes = false;
+      for (Index i = 0; i < known_.seqlen(); ++i) changes = changes || source[slot(i)] != i;
+      if (!changes) continue;
+      add({Mistake::rows_of_other_rank, "in the gradients, " + how,
+           [this, source = source](const QueryRow& row, Guess& guess) {
+             guess.dq = right(known_.oracle.dq, row.head, source[slot(row.position)]);
+           },
+           [this, source = source](const KeyRow& row, Guess& guess) {
+             guess.dk = right(known_.oracle.dk, row.kv_head, source[slot(row.position)]);
+             guess.dv = right(known_.oracle.dv, row.kv_head, source[slot(row.position)]);
+           },
+           penalty * 1.05});
+    }
+  }
+
+  // Travelling sums of 16 bits, which gather a share a hop, for each head or for the whole group.
+  // The first `roundings` sums are rounded.
+  void add_roundings(int roundings) {
+    const int n = known_.ranks();
+    for (const DType dtype : {DType::bf16, DType::f16})
+      for (const bool by_head : {false, true}) {
+        if (by_head && known_.problem.shape.group_size() == 1) continue;
+        add({Mistake::rounds_each_hop,
+             fmt::format("the travelling dK and dV, and dQ, are rounded to {} at every hop",
+                         name_of(dtype)),
+             [dtype, n, roundings](const QueryRow& row, Guess& guess) {
+               if (row.dq_shares.empty()) return;
+               guess.dq = Values(row.dq_shares.front().size());
+               for (int step = 0; step < n; ++step) {
+                 add_to(*guess.dq, 1, row.dq_shares[slot((row.place.rank - step + n) % n)]);
+                 if (step >= roundings) continue;
+                 for (double& x : *guess.dq) x = rounded_as(dtype, x);
+               }
+             },
+             [this, dtype, by_head, n, roundings](const KeyRow& row, Guess& guess) {
+               guess.dk = guess.dv = Values(slot(known_.width()));
+               const Index group = known_.problem.shape.group_size();
+               const auto gather = [&](const std::vector<std::vector<Values>>& shares,
+                                       Values& into) {
+                 Values sum(into.size());
+                 const auto round_all = [&](int step) {
+                   if (step >= roundings) return;
+                   for (double& x : sum) x = rounded_as(dtype, x);
+                 };
+                 const auto own = [&](std::size_t h) {
+                   return row.heads[h] / group == row.kv_head;
+                 };
+                 if (!by_head) {
+                   for (int step = 0; step < n; ++step) {
+                     for (std::size_t h = 0; h < row.heads.size(); ++h)
+                       if (own(h)) add_to(sum, 1, shares[h][slot((row.place.rank + step) % n)]);
+                     round_all(step);
+                   }
+                   into = sum;
+                   return;
+                 }
+                 for (std::size_t h = 0; h < row.heads.size(); ++h) {
+                   if (!own(h)) continue;
+                   sum.assign(sum.size(), 0);
+                   for (int step = 0; step < n; ++step) {
+                     add_to(sum, 1, shares[h][slot((row.place.rank + step) % n)]);
+                     round_all(step);
+                   }
+                   add_to(into, 1, sum);
+                 }
+               };
+               gather(row.dk, *guess.dk);
+               gather(row.dv, *guess.dv);
+             },
+             by_head ? 1.02 : 1});
+      }
+  }
+
+  // The gradients of query heads, added up for the kv head h mod G.
+  void add_heads() {
+    const AttentionShape& shape = known_.problem.shape;
+    if (shape.group_size() == 1 || shape.num_heads_kv == 1) return;
+    add({Mistake::kv_head_mapping,
+         "dK and dV of query head h are added to kv head h mod G, and not h / group",
+         {},
+         [this, &shape](const KeyRow& row, Guess& guess) {
+           guess.dk = guess.dv = Values(slot(known_.width()));
+           for (std::size_t h = 0; h < row.heads.size(); ++h)
+             if (row.heads[h] % shape.num_heads % shape.num_heads_kv ==
+                 row.kv_head % shape.num_heads_kv)
+               for (int rank = 0; rank < known_.ranks(); ++rank) {
+                 add_to(*guess.dk, 1, row.dk[h][slot(rank)]);
+                 add_to(*guess.dv, 1, row.dv[h][slot(rank)]);
+               }
+         }});
+  }
+
+  const Knowledge& known_;
+  std::vector<Hypothesis> table_;
+};
+
+}  // namespace
+
+std::vector<Hypothesis> gradient_rounding_hypotheses(const Knowledge& known) {
+  return hypotheses_of(known, &GradientTable::roundings);
+}
+std::vector<Hypothesis> gradient_hypotheses(const Knowledge& known) {
+  return hypotheses_of(known, &GradientTable::all);
+}
+
+}  // namespace ringscope

@@ -1,0 +1,103 @@
+// The mistakes that context-parallel attention is made with, by name, and a ring that makes them.
+// Whoever looks for a mistake in given numbers (diagnosis.h) shares the names with this ring and
+// nothing else, so that each can test the other.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/attention/naive.h"
+#include "core/base/dtype.h"
+#include "core/problem/mask.h"
+#include "core/problem/partition.h"
+#include "core/problem/shape.h"
+
+namespace ringscope {
+
+enum class Mistake {
+  rows_of_other_rank,      // a rank's rows are those of another rank's chunk, or of another deal
+  rope_positions,          // rotary angles of the positions of another deal
+  merge_without_max,       // partial results are merged as if they had one row maximum
+  rounds_each_hop,         // the accumulator is rounded to 16 bits at every hop
+  missing_block,           // a KV block is not attended
+  doubled_block,           // a KV block is attended twice
+  scale,                   // another softmax scale
+  mask_off_by_one,         // an end of the mask is one position away
+  causal_in_local_order,   // the causal mask compares local rows instead of positions
+  kv_head_mapping,         // query head h reads kv head h mod G instead of h / group
+  gradient_one_hop_short,  // dK and dV stop one hop before their owner
+  mean_instead_of_sum      // parts are averaged where they are to be added
+};
+
+inline constexpr Mistake kAllMistakes[] = {Mistake::rows_of_other_rank,
+                                           Mistake::rope_positions,
+                                           Mistake::merge_without_max,
+                                           Mistake::rounds_each_hop,
+                                           Mistake::missing_block,
+                                           Mistake::doubled_block,
+                                           Mistake::scale,
+                                           Mistake::mask_off_by_one,
+                                           Mistake::causal_in_local_order,
+                                           Mistake::kv_head_mapping,
+                                           Mistake::gradient_one_hop_short,
+                                           Mistake::mean_instead_of_sum};
+
+constexpr std::string_view name_of(Mistake mistake) {
+  constexpr std::string_view names[] = {"rows-of-other-rank",
+                                        "rope-positions",
+                                        "merge-without-max",
+                                        "rounds-each-hop",
+                                        "missing-block",
+                                        "doubled-block",
+                                        "scale",
+                                        "mask-off-by-one",
+                                        "causal-in-local-order",
+                                        "kv-head-mapping",
+                                        "gradient-one-hop-short",
+                                        "mean-instead-of-sum"};
+  return names[static_cast<int>(mistake)];
+}
+
+// An attention problem whose answer is in question, and the partition that computed it.
+struct CheckedProblem {
+  AttentionShape shape;
+  MaskSpec mask;
+  double softmax_scale = 1;
+  Partition partition;
+};
+
+// Tensors as in naive.h. An empty dout stands for a forward pass alone.
+struct CheckedInputs {
+  std::vector<double> q, k, v, dout;
+};
+
+// How the two halves of a rotary pair lie in a row: (x, x + D/2) or (2x, 2x + 1).
+enum class RopePairs { halves, neighbours };
+
+// Turn a row of `head_dim` values by the rotary angles of `position`, which may be negative and
+// then turns back: pair x by position / base^(2x / head_dim).
+void rotate_row(double* row, Index head_dim, double position, double base, RopePairs pairs);
+
+// What a mistaken ring does. The rank that a mistake strikes is -1 for all ranks.
+struct MistakenRing {
+  std::optional<Mistake> mistake;  // none: a correct ring
+  int rank = -1;
+  int owner = 0;                    // missing_block, doubled_block
+  int variant = 0;                  // of the ways to make the mistake, from 0 to variants_of() - 1
+  double factor = 2;                // scale
+  DType hop_dtype = DType::bf16;    // rounds_each_hop
+  DType weight_dtype = DType::f32;  // of softmax weights in products, as tensor cores take them
+  double rope_base = 10000;
+};
+
+// Return the number of ways in which make_mistake() can make a mistake.
+int variants_of(Mistake mistake);
+
+// Return what a ring of problem.partition's ranks computes in f64 while it makes the mistake:
+// out, lse, and the gradients if there is a dout. rope_positions takes q and k as turned by their
+// true positions and turns them on to wrong ones.
+NaiveResult<double> make_mistake(const CheckedProblem& problem, const CheckedInputs& inputs,
+                                 const MistakenRing& ring);
+
+}  // namespace ringscope

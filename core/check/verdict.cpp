@@ -1,0 +1,123 @@
+#include "core/check/verdict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace ringscope {
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+double largest_norm(const std::vector<double>& tensor, Index width) {
+  double largest = 0;
+  for (std::size_t row = 0; row + static_cast<std::size_t>(width) <= tensor.size();
+       row += static_cast<std::size_t>(width)) {
+    double sum = 0;
+    for (std::size_t c = row; c < row + static_cast<std::size_t>(width); ++c)
+      sum += tensor[c] * tensor[c];
+    if (std::isfinite(sum)) largest = std::max(largest, std::sqrt(sum));
+  }
+  return largest;
+}
+
+// What the tolerances are made of.
+struct Sizes {
+  double score_bound = 0, growth = 0;
+  double dq = 0, dk = 0, dv = 0;  // the products of the norms that a gradient is made of
+};
+
+Sizes sizes_of(const CheckedProblem& problem, const CheckedInputs& inputs) {
+  const Index width = problem.shape.head_dim;
+  const double scale = std::abs(problem.softmax_scale);
+  const double q = largest_norm(inputs.q, width), k = largest_norm(inputs.k, width);
+  Sizes sizes;
+  sizes.score_bound = scale * q * k;
+  sizes.growth =
+      16 + 4 * sizes.score_bound + std::sqrt(static_cast<double>(problem.shape.seqlen)) / 2;
+  if (inputs.dout.empty()) return sizes;
+  const double dout = largest_norm(inputs.dout, width), v = largest_norm(inputs.v, width);
+  const double a_value = 1 / std::sqrt(static_cast<double>(width));
+  sizes.dq = scale * dout * v * k * a_value;
+  sizes.dk = scale * dout * v * q * a_value;
+  sizes.dv = dout * a_value;
+  return sizes;
+}
+
+double half_unit_of(DType dtype) { return dtype == DType::f16 ? 0x1p-11 : 0x1p-9; }
+
+TensorCheck check_tensor(const std::string& name, const std::vector<double>& oracle,
+                         const std::vector<double>& mine, const Sizes& sizes, DType dtype) {
+  TensorCheck check;
+  check.name = name;
+  double largest = 0, squares = 0, rounding = 0;
+  bool stored_in_16_bits = true;
+  for (std::size_t i = 0; i < oracle.size(); ++i) {
+    const double right = oracle[i], given = mine[i];
+    if (std::isfinite(right)) largest = std::max(largest, std::abs(right));
+    const auto rounded = static_cast<double>(round_to(dtype, static_cast<float>(right)));
+    if (std::isfinite(right) && std::isfinite(rounded))
+      rounding += (rounded - right) * (rounded - right);
+    if (right == given || (std::isnan(right) && std::isnan(given))) continue;
+    if (!std::isfinite(right) || !std::isfinite(given)) {
+      ++check.disagreeing_non_finite;
+      check.max_abs = squares = kInfinite;
+      continue;
+    }
+    stored_in_16_bits = stored_in_16_bits &&
+                        static_cast<double>(round_to(dtype, static_cast<float>(given))) == given;
+    check.max_abs = std::max(check.max_abs, std::abs(given - right));
+    squares += (given - right) * (given - right);
+  }
+  const auto count = static_cast<double>(std::max<std::size_t>(oracle.size(), 1));
+  check.rms = std::sqrt(squares / count);
+  const bool is_gradient = name.starts_with("d");
+  const double made_of = name == "dq" ? sizes.dq : name == "dk" ? sizes.dk : sizes.dv;
+  const double scale = is_gradient     ? std::max(largest, 0.1 * made_of)
+                       : name == "lse" ? std::max(largest, 1.0)
+                                       : largest;
+  check.exact_tolerance = 0x1p-24 * sizes.growth * scale;
+  check.tolerance = check.rms_tolerance = check.exact_tolerance;
+  if (dtype == DType::f32) return check;
+  if (name == "lse" && !stored_in_16_bits) {
+    // The lse is summed and kept in f32, from scores in f32.
+    check.tolerance = check.rms_tolerance = 16 * check.exact_tolerance;
+    return check;
+  }
+  const double unit = half_unit_of(dtype);
+  check.tolerance = (is_gradient ? 8 : 6) * unit * scale + check.exact_tolerance;
+  check.rms_tolerance = 2.2 * std::sqrt(rounding / count) +
+                        (is_gradient ? 0.05 * unit * scale : 0) + check.exact_tolerance;
+  return check;
+}
+
+}  // namespace
+
+CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& inputs,
+                           const NaiveResult<double>& oracle, const NaiveResult<double>& mine,
+                           const DiagnosisOptions& options) {
+  CheckVerdict verdict;
+  const Sizes sizes = sizes_of(problem, inputs);
+  std::vector<std::string> wrong;
+  for (const auto& [name, right, given] :
+       {std::tuple{"out", &oracle.out, &mine.out}, std::tuple{"lse", &oracle.lse, &mine.lse},
+        std::tuple{"dq", &oracle.dq, &mine.dq}, std::tuple{"dk", &oracle.dk, &mine.dk},
+        std::tuple{"dv", &oracle.dv, &mine.dv}}) {
+    if (given->empty()) continue;
+    verdict.tensors.push_back(check_tensor(name, *right, *given, sizes, options.dtype));
+    const TensorCheck& check = verdict.tensors.back();
+    if (!check.is_exact()) verdict.result = std::max(verdict.result, CheckResult::rounding);
+    if (!check.passes()) wrong.push_back(name);
+  }
+  if (!wrong.empty()) {
+    verdict.result = CheckResult::wrong;
+    verdict.suspects = diagnose(problem, inputs, oracle, mine, wrong, options);
+  } else if (verdict.result == CheckResult::rounding) {
+    verdict.suspects = find_hop_rounding(problem, inputs, oracle, mine, options);
+    if (!verdict.suspects.empty()) verdict.result = CheckResult::wrong;
+  }
+  return verdict;
+}
+
+}  // namespace ringscope

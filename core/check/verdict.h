@@ -1,0 +1,52 @@
+// Judges given attention outputs: exact to f32's rounding, as good as 16 bits can be, or wrong. The
+// tolerances come from the formats and the sizes of the inputs alone, because the code that made
+// the outputs is not here to be run on a single rank.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/check/diagnosis.h"
+
+namespace ringscope {
+
+enum class CheckResult { exact, rounding, wrong };
+
+constexpr std::string_view name_of(CheckResult result) {
+  constexpr std::string_view names[] = {"exact", "rounding", "wrong"};
+  return names[static_cast<int>(result)];
+}
+
+// A tensor's distance from the oracle. A NaN or infinity agrees with the same value alone; one that
+// disagrees makes the distances infinite.
+struct TensorCheck {
+  std::string name;  // out, lse, dq, dk or dv
+  double max_abs = 0, rms = 0;
+  double tolerance = 0, rms_tolerance = 0;
+  double exact_tolerance = 0;  // on max_abs, in f32
+  Index disagreeing_non_finite = 0;
+
+  bool is_exact() const { return max_abs <= exact_tolerance; }
+  bool passes() const { return is_exact() || (max_abs <= tolerance && rms <= rms_tolerance); }
+};
+
+struct CheckVerdict {
+  CheckResult result = CheckResult::exact;
+  std::vector<TensorCheck> tensors;
+  std::vector<Suspect> suspects;  // only if wrong
+};
+
+// Judge `mine`, and look for the mistake if it is wrong. Tensors that `mine` lacks are empty.
+//
+// In f32 an element may be off by 2^-24 x (16 + 4 B + sqrt(seqlen) / 2) x L, where B = scale x
+// largest row norm of Q x largest row norm of K bounds every score, and L is the tensor's largest
+// value (for gradients, if that is more, a tenth of the product of the norms that a gradient is made
+// of). In 16 bits it may be off by 6 half units of L's last place (gradients: 8), and the root mean
+// square by 2.2 times that of rounding the oracle once: softmax weights of 16 bits add as much as
+// that, and so do partial outputs of 16 bits that are merged in f32.
+CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& inputs,
+                           const NaiveResult<double>& oracle, const NaiveResult<double>& mine,
+                           const DiagnosisOptions& options);
+
+}  // namespace ringscope

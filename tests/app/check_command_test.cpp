@@ -1,0 +1,159 @@
+// `ringscope check`: outputs of `ringscope run`, right and spoiled, in the layouts and types that
+// users have; and the layouts of run itself.
+#include <cmath>
+#include <cstdint>
+
+#include "core/base/dtype.h"
+#include "tests/app/program.h"
+
+namespace ringscope {
+namespace check_command_test {
+
+class CheckCommandTest : public AcceptingProgramTest {
+ protected:
+  // Write Q, K and V of 2 batch entries, 4 heads (2 kv), 60 positions and head_dim 8, and what run
+  // makes of them.
+  void SetUp() override {
+    for (const char* name : {"q", "k", "v"}) {
+      const Index heads = *name == 'q' ? 4 : 2;
+      write_tensor(std::string(name) + ".npy", {2, heads, 60, 8}, [&](Index i) {
+        return std::sin(0.37 * static_cast<double>(i) * (1 + i % 13) + *name);
+      });
+    }
+    run_well("run " + inputs + problem +
+             " --backward --out o.npy --lse l.npy --dq dq.npy --dk dk.npy --dv dv.npy");
+  }
+
+  std::vector<float> values(const std::string& name, Index heads = 4) const {
+    return read_values(name, static_cast<std::size_t>(2 * heads * 60 * 8));
+  }
+
+  const std::string inputs = "--q q.npy --k k.npy --v v.npy ";
+  const std::string problem = "--mask causal --partition zigzag --world-size 4";
+};
+
+TEST_F(CheckCommandTest, CallsARightResultExact) {
+  const auto json = run_for_json(
+      "check --out o.npy --lse l.npy --dq dq.npy --dk dk.npy --dv dv.npy " + inputs + problem);
+  EXPECT_STREQ(json["verdict"].GetString(), "exact");
+  EXPECT_TRUE(json["suspects"].Empty());
+  for (const char* tensor : {"out", "lse", "dq", "dk", "dv"}) {
+    EXPECT_LE(json["tensors"][tensor]["max_abs"].GetDouble(),
+              json["tensors"][tensor]["tolerance"].GetDouble());
+    EXPECT_LE(json["tensors"][tensor]["rms"].GetDouble(),
+              json["tensors"][tensor]["max_abs"].GetDouble());
+  }
+}
+
+TEST_F(CheckCommandTest, NamesTheRankWhoseRowsAreOthers) {
+  std::vector<float> out = values("o.npy");
+  // Rank 1 of 4 holds positions 8 to 15 and 46 to 52; it gets those of rank 2, 16 to 23 and 39 to 45.
+  for (Index head = 0; head < 8; ++head)
+    for (Index row = 8; row < 53; ++row)
+      for (Index c = 0; c < 8; ++c)
+        if (row < 16 || row >= 46)
+          out[static_cast<std::size_t>((head * 60 + row) * 8 + c)] =
+              out[static_cast<std::size_t>((head * 60 + (row < 16 ? row + 8 : row - 7)) * 8 + c)];
+  write_tensor("mine.npy", {2, 4, 60, 8},
+               [&](Index i) { return out[static_cast<std::size_t>(i)]; });
+  const ProgramResult result =
+      run("check --json --picture map.png --out mine.npy " + inputs + problem);
+  EXPECT_EQ(result.status, 1) << result.err;
+  const auto json = json_of(result.out);
+  EXPECT_STREQ(json["verdict"].GetString(), "wrong");
+  ASSERT_FALSE(json["suspects"].Empty());
+  EXPECT_STREQ(json["suspects"][0]["mistake"].GetString(), "rows-of-other-rank");
+  EXPECT_EQ(json["suspects"][0]["rank"].GetInt(), 1);
+  EXPECT_GT(json["rms_error"]["out"]["by_rank_and_chunk"][1][0].GetDouble(), 0.01);
+  EXPECT_LE(json["rms_error"]["out"]["by_rank_and_chunk"][2][0].GetDouble(), 1e-5);
+  if (has_viewer()) {
+    EXPECT_TRUE(files().contains("map.png"));
+  }
+
+  const ProgramResult text = run("check --out mine.npy " + inputs + problem);
+  EXPECT_EQ(text.status, 1);
+  expect_has(text.out, {"wrong", "rank 1", "likely mistake: rows-of-other-rank, on rank 1"});
+}
+
+TEST_F(CheckCommandTest, NamesAWrongScaleAndMask) {
+  run_well("run " + inputs + problem + " --scale 0.5 --out scaled.npy");
+  run_well("run " + inputs + "--mask causal+window:9 --out window.npy");
+  for (const auto& [arguments, mistake] :
+       {std::pair{"--out scaled.npy --mask causal", "scale"},
+        {"--out window.npy --mask causal+window:8", "mask-off-by-one"}}) {
+    const ProgramResult result = run("check --json " + inputs + arguments);
+    EXPECT_EQ(result.status, 1) << result.err;
+    const auto json = json_of(result.out);
+    ASSERT_FALSE(json["suspects"].Empty()) << mistake;
+    EXPECT_STREQ(json["suspects"][0]["mistake"].GetString(), mistake);
+  }
+}
+
+// bf16 outputs are rounding by their own looks, and by the flags that say so; not if f32 is asked
+// for.
+TEST_F(CheckCommandTest, JudgesBf16ByItsRounding) {
+  run_well("run " + inputs + problem + " --dtype bf16 --out o16.npy");
+  const std::vector<float> out = values("o16.npy");
+  std::string bits;
+  for (const float x : out) {
+    const std::uint16_t word = bf16::from_float(x).bits;
+    bits.append(reinterpret_cast<const char*>(&word), 2);
+  }
+  std::string header = npy_header({2, 4, 60, 8}, false);
+  header.replace(header.find("<f4"), 3, "<u2");
+  write_text("bits.npy", header + bits);
+  for (const char* arguments : {"--out o16.npy", "--out bits.npy", "--out o16.npy --dtype bf16",
+                                "--out bits.npy --reference mine-is-bf16"}) {
+    const auto json = run_for_json("check " + inputs + problem + " " + arguments);
+    EXPECT_STREQ(json["verdict"].GetString(), "rounding") << arguments;
+    EXPECT_STREQ(json["dtype"].GetString(), "bf16");
+  }
+  EXPECT_EQ(run("check " + inputs + problem + " --out o16.npy --dtype f32").status, 1);
+}
+
+TEST_F(CheckCommandTest, TakesOtherLayouts) {
+  // The same tensors as [batch, seqlen, heads, head_dim].
+  const auto turned = [&](const std::string& name, Index heads) {
+    const std::vector<float> from = values(name, heads);
+    write_tensor("t" + name, {2, 60, heads, 8}, [&](Index i) {
+      const Index c = i % 8, head = i / 8 % heads, row = i / 8 / heads % 60, b = i / 8 / heads / 60;
+      return from[static_cast<std::size_t>(((b * heads + head) * 60 + row) * 8 + c)];
+    });
+  };
+  turned("q.npy", 4);
+  turned("o.npy", 4);
+  for (const char* name : {"k.npy", "v.npy"}) turned(name, 2);
+  const std::string turned_inputs = "--q tq.npy --k tk.npy --v tv.npy --layout bshd ";
+  EXPECT_STREQ(run_for_json("check --out to.npy " + turned_inputs + problem)["verdict"].GetString(),
+               "exact");
+  run_well("run " + turned_inputs + problem + " --out again.npy");
+  EXPECT_EQ(contents_of(path("again.npy")), contents_of(path("to.npy")));
+
+  // Without a word of the layout: the key heads show that something is off.
+  expect_refused("run --q tq.npy --k tk.npy --v tv.npy", {"--layout bshd"});
+  write_tensor("x.npy", {1, 90, 4, 8}, [](Index i) { return 0.01 * static_cast<double>(i % 17); });
+  const ProgramResult doubted = run("run --q x.npy --k x.npy --v x.npy");
+  EXPECT_EQ(doubted.status, 0);
+  expect_has(doubted.err, {"90 heads of 4 positions", "--layout bshd"});
+
+  write_tensor("y.npy", {90, 4, 8}, [](Index i) { return 0.01 * static_cast<double>(i % 17); });
+  run_well("run --layout thd --q y.npy --k y.npy --v y.npy --out yo.npy");
+  EXPECT_STREQ(
+      run_for_json("check --layout thd --q y.npy --k y.npy --v y.npy --out yo.npy")["verdict"]
+          .GetString(),
+      "exact");
+}
+
+TEST_F(CheckCommandTest, RefusesBadInput) {
+  expect_refused("check " + inputs, {"--out"});
+  expect_refused("check --out o.npy --q q.npy --k k.npy", {"--v"});
+  expect_refused("check --out dk.npy " + inputs, {"--out", "dk.npy", "4 heads"});
+  expect_refused("check --lse o.npy " + inputs, {"--lse", "(2, 4, 60, 8)"});
+  expect_refused("check --out o.npy --reference yours " + inputs, {"--reference", "mine-is-bf16"});
+  expect_refused("check --out o.npy --reference mine-is-bf16 --dtype f32 " + inputs, {"--dtype"});
+  expect_refused("check --out o.npy --layout hbsd " + inputs, {"--layout", "bshd"});
+  expect_refused("check --out o.npy --dout o.npy " + inputs, {"--dout"});
+}
+
+}  // namespace check_command_test
+}  // namespace ringscope
