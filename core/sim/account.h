@@ -141,7 +141,8 @@ class Account {
  private:
   SimulatedRank& at(int rank) { return result.ranks[static_cast<std::size_t>(rank)]; }
   Path path_of(const Hop& hop) const {
-    if (job_.scheme == Scheme::ring || job_.scheme == Scheme::allgather || job_.nodes == 1)
+    if (job_.scheme != Scheme::two_level &&
+        (job_.scheme == Scheme::ring || job_.scheme == Scheme::allgather || job_.nodes == 1))
       return machine_.path_to_next(hop.sender);
     const int per_node = world_size_ / job_.nodes;
     return hop.sender / per_node == hop.receiver / per_node

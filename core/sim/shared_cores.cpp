@@ -168,7 +168,8 @@ Simulation simulate_on_shared_cores(const SimulationRequest& request, const Work
       graph_of_loops(request.job, is_plain(request.job) ? Granularity{} : account.granularity());
   const TaskCosts costs = machine.cpu != nullptr ? cpu_costs(graph, request.job, *machine.cpu)
                                                  : TaskCosts{task_seconds(graph, account), false};
-  const int cores = machine.cores > 0 ? machine.cores : machine.world_size;
+  const bool follows_gpus = machine.cores == 0 && !is_plain(request.job);
+  const int cores = follows_gpus ? machine.world_size : machine.cores;
   write_results(account, graph, times_on_shared_cores(graph, costs, cores), request.with_path);
   return std::move(account.result);
 }
