@@ -61,7 +61,8 @@ TEST_F(HelpPagesTest, BashCompletesCommandsFlagsAndValues) {
   };
   EXPECT_EQ(completed("ringscope sim", 1), "simulate\n");
   EXPECT_EQ(completed("ringscope run --parti", 2), "--partition\n");
-  EXPECT_EQ(completed("ringscope run --partition \"\"", 3), "contiguous striped zigzag fold searched\n");
+  EXPECT_EQ(completed("ringscope run --partition \"\"", 3),
+            "contiguous striped zigzag fold searched\n");
   EXPECT_EQ(completed("ringscope run --seqlen \"\"", 3), "\n");
   EXPECT_EQ(completed("ringscope run --dtype b", 3), "bf16\n");
 }
