@@ -194,11 +194,11 @@ struct RowBlock {
       if (of_row.empty()) continue;
       keys = {min_of(keys.first, of_row.front().first), max_of(keys.last, of_row.back().last)};
     }
-    if (keys.size() == 0) keys = {0, 0};
+    if (keys.size() == 0) keys = {0, 1};
   }
-  // Return the hull of the keys that row i may attend.
+  // Return the hull of the keys that row i may attend; a key that is a gap if there are none.
   Interval hull(Index i) const {
-    if (allowed[i].empty()) return {keys.first, keys.first};
+    if (allowed[i].empty()) return {keys.first, keys.first + 1};
     return {allowed[i].front().first, allowed[i].back().last};
   }
   bool allows(Index i, Index key) const {
@@ -210,6 +210,7 @@ struct RowBlock {
   // intervals that it may attend.
   template <class Row, class T>
   void fill_gaps(Index i, Row&& row, T value) const {
+    if (allowed[i].empty()) row(0) = value;
     for (std::size_t k = 1; k < allowed[i].size(); ++k)
       row.segment(allowed[i][k - 1].last - keys.first, allowed[i][k].first - allowed[i][k - 1].last)
           .setConstant(value);
@@ -253,12 +254,13 @@ auto exp_or_zero(const Row& x) {
 }
 
 // Return the part of row i of `matrix` between the first and the last key that the mask allows, as
-// an array. Write zeros outside of it.
+// an array. Write zeros outside of it, and -inf into its gaps.
 template <class T>
 auto allowed_part(const RowBlock& block, Index i, View<T>& matrix) {
   const Index begin = block.hull(i).first - block.keys.first, size = block.hull(i).size();
   matrix.row(i).head(begin).setZero();
   matrix.row(i).tail(block.columns() - begin - size).setZero();
+  block.fill_gaps(i, matrix.row(i), -std::numeric_limits<T>::infinity());
   return matrix.row(i).segment(begin, size).array();
 }
 
@@ -407,15 +409,9 @@ class NaiveAttention {
     View<T> p = scores(block, q_[head], k_[kv_head], scratch.first);
     T* lse = result_.lse.data() + head * rows() + block.queries.first;
     for (Index i = 0; i < block.rows(); ++i) {
-      constexpr T kMinusInfinite = -std::numeric_limits<T>::infinity();
-      block.fill_gaps(i, p.row(i), kMinusInfinite);
       auto row = allowed_part(block, i, p);
-      if (row.size() == 0) {
-        lse[i] = kMinusInfinite;
-        continue;
-      }
       const T row_max = row.template maxCoeff<Eigen::PropagateNaN>();
-      const T shift = row_max == kMinusInfinite ? T(0) : row_max;
+      const T shift = row_max == -std::numeric_limits<T>::infinity() ? T(0) : row_max;
       row = exp_or_zero(row - shift);
       const T row_sum = row.sum();
       if (row_sum != T(0)) row /= row_sum;

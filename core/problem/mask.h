@@ -90,9 +90,9 @@ struct Mask {
     return {d == 0 ? 0 : document_ends[d - 1], document_ends[d]};
   }
 
+  // The next two are for masks that are not in pieces.
   // [allowed_keys
-  // Return the keys that a query at global position i may attend, given the document that holds i,
-  // of a mask that is not in pieces.
+  // Return the keys that a query at global position i may attend, given the document that holds i.
   constexpr Interval allowed_keys(Index i, Interval document) const {
     Interval keys = document;
     if (prefix >= 0) keys.last = min_of(keys.last, max_of(i + 1, prefix));
