@@ -130,6 +130,7 @@ Checked read_all(const CheckOptions& options) {
   config.backward = run.dq || run.dk || run.dv;
   for_flag("--mask '" + config.mask.name() + "':",
            [&] { config.mask.for_seqlen(config.shape.seqlen); });
+  deal_out(config);
   if (options.picture) {
     require_pictures("--picture", "--json");
     std::vector<std::string> files = plan.files;

@@ -82,6 +82,7 @@ LocalRows Assignment::rows_of(int rank) const {
   LocalRows rows;
   rows.stretches = stretches.data();
   rows.num_stretches = static_cast<Index>(stretches.size()) - 1;
+  rows.end_row = stretches.back().local_first;
   return rows;
 }
 

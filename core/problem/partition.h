@@ -54,23 +54,35 @@ struct Stretch {
 
 // The global positions of one rank's local rows 0, 1, …, ascending. The two runs have one stride
 // and either follow each other or alternate (runs[0]: even local rows, runs[1]: odd). If there are
-// stretches, they replace the runs; one entry more ends their table, {seqlen, size}.
+// stretches, they replace the runs; one entry more ends their table, {seqlen, rows in it}, and the
+// local rows are [first_row, end_row) of it.
 struct LocalRows {
   Run runs[2];
   bool alternating = false;
   const Stretch* stretches = nullptr;
   Index num_stretches = 0;
+  Index first_row = 0, end_row = 0;
 
   constexpr bool is_dealt() const { return stretches != nullptr; }
   constexpr Index size() const {
-    return is_dealt() ? stretches[num_stretches].local_first : runs[0].count + runs[1].count;
+    return is_dealt() ? end_row - first_row : runs[0].count + runs[1].count;
+  }
+  // Return the local rows [begin, end) by themselves. Where two runs alternate, begin is even.
+  constexpr LocalRows part(Index begin, Index end) const {
+    LocalRows rows = *this;
+    rows.first_row = first_row + begin;
+    rows.end_row = first_row + end;
+    if (!is_dealt())
+      for (int k = 0; k < 2; ++k) rows.runs[k] = run_within(k, begin, end);
+    return rows;
   }
 
   // Return the global position of local_row, which is in [0, size()).
   constexpr Index global_position(Index local_row) const {
     if (is_dealt()) {
-      const Stretch& stretch = stretches[stretch_of(local_row)];
-      return stretch.first + local_row - stretch.local_first;
+      const Index row = first_row + local_row;
+      const Stretch& stretch = stretches[stretch_of(row)];
+      return stretch.first + row - stretch.local_first;
     }
     if (alternating) return runs[local_row & 1].position(local_row >> 1);
     return local_row < runs[0].count ? runs[0].position(local_row)
@@ -83,8 +95,9 @@ struct LocalRows {
     if (is_dealt()) {
       const Index k = last_at_or_before(&Stretch::first, global_position);
       if (k < 0) return 0;
-      return min_of(stretches[k].local_first + global_position - stretches[k].first,
-                    stretches[k + 1].local_first);
+      const Index row = min_of(stretches[k].local_first + global_position - stretches[k].first,
+                               stretches[k + 1].local_first);
+      return clamp(row - first_row, 0, size());
     }
     return runs[0].rows_below(global_position) + runs[1].rows_below(global_position);
   }
@@ -102,7 +115,7 @@ struct LocalRows {
   // Return how many runs for_runs has for the local rows [begin, end), or a few more.
   constexpr Index num_runs(Index begin, Index end) const {
     if (!is_dealt()) return 2;
-    return begin < end ? stretch_of(end - 1) - stretch_of(begin) + 1 : 0;
+    return begin < end ? stretch_of(first_row + end - 1) - stretch_of(first_row + begin) + 1 : 0;
   }
   // Call f(run) for the runs that the local rows [begin, end) are, all of one stride.
   template <class F>
@@ -112,6 +125,8 @@ struct LocalRows {
       return f(run_within(1, begin, end));
     }
     if (begin >= end) return;
+    begin += first_row;
+    end += first_row;
     for (Index k = stretch_of(begin); k < num_stretches && stretches[k].local_first < end; ++k) {
       const Stretch& stretch = stretches[k];
       const Index from = max_of(begin, stretch.local_first);

@@ -20,7 +20,7 @@ constexpr Index rows_of_first_half(const LocalRows& rows) {
 constexpr LocalRows half_of(const LocalRows& rows, int half) {
   const Index cut = rows_of_first_half(rows);
   const Index begin = half == 0 ? 0 : cut, end = half == 0 ? cut : rows.size();
-  return {{rows.run_within(0, begin, end), rows.run_within(1, begin, end)}, rows.alternating};
+  return rows.part(begin, end);
 }
 
 // Each function runs one rank's part, as those of ring.h do. There is more than one rank.

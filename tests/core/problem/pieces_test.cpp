@@ -147,6 +147,12 @@ TEST(Pieces, AnAssignmentGivesEachPositionToItsRank) {
       for (Index row = 0; row < rows.size(); ++row) ASSERT_EQ(rows.global_position(row), held[row]);
       for (Index begin = 0; begin <= rows.size(); ++begin)
         for (Index end = begin; end <= rows.size(); ++end) {
+          const LocalRows part = rows.part(begin, end);
+          ASSERT_EQ(part.size(), end - begin);
+          for (Index i = 0; i < part.size(); ++i)
+            ASSERT_EQ(part.global_position(i), held[begin + i]);
+          for (Index p = -1; p <= seqlen; ++p)
+            ASSERT_EQ(part.rows_below(p), clamp(rows.rows_below(p) - begin, 0, end - begin));
           Index row = begin, run_count = 0;
           rows.for_runs(begin, end, [&](const auto& run) {
             ++run_count;
