@@ -18,8 +18,8 @@ namespace ringscope::viz {
 // they mean nothing here, as in a foreign trace or a version with other masks or partitions.
 struct MaskModel {
   MaskSpec spec;
-  PartitionSpec partition_spec;
-  Partition partition;  // points into partition_spec, whose table all copies share
+  Partition partition;  // points into the table of partition_spec, which all copies share
+  PartitionSpec partition_spec = {};
 
   Mask mask() const { return spec.for_seqlen(partition.seqlen); }
   Region region(const Mask& m, int rank, int owner) const {
