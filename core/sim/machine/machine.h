@@ -29,9 +29,9 @@ inline double jitter_draw(std::uint64_t seed, JitterOf what, Pass pass, int rank
 // Times that a run took, for simulating it again with some of them changed. Each table is empty
 // where rates and paths are to say.
 struct KnownTimes {
-  std::vector<double> compute[2];       // by pass: seconds of [rank][step]
-  std::vector<double> hop[2][2][2];     // by pass, payload and way (core/ring/seams.h): seconds of
-                                        // [step][sender]; NaN: by the path
+  std::vector<double> compute[2];    // by pass: seconds of [rank][step]
+  std::vector<double> hop[2][2][2];  // by pass, payload and way (core/ring/seams.h): seconds of
+                                     // [step][sender]; NaN: by the path
 };
 
 // ---
