@@ -128,8 +128,6 @@ Checked read_all(const CheckOptions& options) {
   config.shape = plan.shape;
   config.world_size = run.world_size.value_or(kDefaultCheckedRanks);
   config.backward = run.dq || run.dk || run.dv;
-  for_flag("--mask '" + config.mask.name() + "':",
-           [&] { config.mask.for_seqlen(config.shape.seqlen); });
   deal_out(config);
   if (options.picture) {
     require_pictures("--picture", "--json");

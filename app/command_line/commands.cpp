@@ -16,11 +16,11 @@ struct CommandEntry {
 
 constexpr CommandEntry kCommands[] = {
     {"run", "run attention on a ring of ranks", "app/run/run.md", declare_run},
-    {"check", "are my attention's outputs right, and if not, what did I do?", "app/check/check.md",
-     declare_check},
     {"info", "what this build and this machine can do, and why not the rest", "README.md",
      [](CommandFlags&) -> Finish { return [] { return InfoOptions{}; }; }},
     {"demo", "one text, causal, in all four partitions, verified", "README.md", declare_demo},
+    {"check", "are my attention's outputs right, and if not, what did I do?", "app/check/check.md",
+     declare_check},
     {"view", "replay recordings", "app/view/view.md", declare_view},
     {"explain", "why a recorded run took as long as it did", "app/view/view.md", declare_explain},
     {"plan", "what a run will cost on a machine, by formula", "app/plan/plan.md", declare_plan},

@@ -30,6 +30,7 @@ void add_partition(CommandFlags& flags, PartitionSpec& partition, const std::str
 }
 
 void deal_out(Problem& job) {
+  for_flag("--mask '" + job.mask.name() + "':", [&] { job.mask.for_seqlen(job.shape.seqlen); });
   for_flag("--partition '" + job.partition.name() + "':", [&] {
     if (!job.partition.is_searched()) return job.deal_out();
     constexpr Granularity kTile = {kTileRows, kVectorWidth};

@@ -60,7 +60,7 @@ TEST_F(ExplainCommandTest, SaysWhatIsAccepted) {
   expect_refused("explain", {"no trace given"});
   expect_refused("explain " + path("none.json"), {"none.json", "accepted"});
   write_text("text.json", "hello");
-  expect_refused("explain " + path("text.json"), {"text.json"});
+  expect_refused("explain " + path("text.json"), {"text.json", "byte 0"});
 }
 
 }  // namespace

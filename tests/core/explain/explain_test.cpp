@@ -205,6 +205,8 @@ TEST(Explain, FindsALateStart) {
     made.machine = made.healthy;
     Problem& job = made.request.job;
     if (job.world_size > 64) continue;  // a sample may leave the late rank out
+    // Two computations a rank don't tell a late start from a slow rank.
+    if (job.world_size == 2 && !job.backward) continue;
     auto known = std::make_shared<KnownTimes>();
     const Recording healthy = recording_of(made);
     for (std::size_t rank = 0; rank < healthy.events.size(); ++rank)
