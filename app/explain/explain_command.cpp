@@ -9,6 +9,7 @@
 #include "app/command_line/commands.h"
 #include "app/report/terminal.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/explain/explain.h"
 #include "core/trace/chrome_trace.h"
 
@@ -16,16 +17,16 @@ namespace ringscope {
 namespace {
 
 std::string text_of(const Explanation& why) {
-  std::string text = fmt::format("The run took {:.4g} ms.\n", 1e3 * why.wall_s);
+  std::string text = fmt::format("The run took {}.\n", seconds_text(why.wall_s));
   int number = 0;
   for (const Diagnosis& finding : why.findings)
     text += fmt::format("{}. {}\n", ++number, sentence_of(finding));
   if (why.findings.empty()) text += "Nothing that can be mended costs 1 % of it.\n";
   if (why.exposed_s >= kLeastShare * why.wall_s)
     text += fmt::format(
-        "Without all that, {:.3g} ms would still be lost to the way of the blocks, which takes "
+        "Without all that, {} would still be lost to the way of the blocks, which takes "
         "longer than the computation beside it. Faster links or more rows a rank would hide it.\n",
-        1e3 * why.exposed_s);
+        seconds_text(why.exposed_s));
   return text;
 }
 

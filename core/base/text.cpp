@@ -38,7 +38,8 @@ std::vector<std::string> words_of(std::string_view line) {
 std::string seconds_text(double seconds) {
   if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
   if (seconds >= 1e-3) return fmt::format("{:.2f} ms", seconds * 1e3);
-  return fmt::format("{:.1f} us", seconds * 1e6);
+  if (seconds >= 1e-7 || seconds <= 0) return fmt::format("{:.1f} us", seconds * 1e6);
+  return fmt::format("{:.0f} ns", seconds * 1e9);
 }
 
 std::string bytes_text(double bytes) {

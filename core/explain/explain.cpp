@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/text.h"
 #include "core/explain/fitted_run.h"
 
 namespace ringscope {
@@ -17,8 +18,6 @@ namespace {
 constexpr double kAlike = 1.25;  // ranks or links so near to each other are one group
 
 std::string times_of(double factor) { return fmt::format("{:.2f} times", factor); }
-
-std::string ms_of(double seconds) { return fmt::format("{:.3g} ms", 1e3 * seconds); }
 
 // ---
 
@@ -150,7 +149,7 @@ class Explainer : private FittedRun {
       Diagnosis finding{.cause = Cause::slow_rank, .rank = rank};
       finding.evidence =
           extra > 0 ? fmt::format("Rank {} loses {} at every step that the others don't lose.",
-                                  rank, ms_of(extra))
+                                  rank, seconds_text(extra))
                     : fmt::format("Rank {} takes {} as long as most for the same pairs.", rank,
                                   times_of(factor));
       if (names.size() > 1)
@@ -259,7 +258,7 @@ class Explainer : private FittedRun {
     remove(without);
     remove(healthy_);
     add({.cause = Cause::step_overhead,
-         .evidence = fmt::format("Every step costs {} besides its pairs.", ms_of(fixed_))},
+         .evidence = fmt::format("Every step costs {} besides its pairs.", seconds_text(fixed_))},
         without, 0.05);
   }
 
@@ -293,9 +292,9 @@ class Explainer : private FittedRun {
          .evidence =
              first ? fmt::format("Rank {} begins {} late, and is as fast as the others from "
                                  "then on.",
-                                 rank_of(where), ms_of(most))
+                                 rank_of(where), seconds_text(most))
                    : fmt::format("Rank {} is held up once, for {} at step {}.", rank_of(where),
-                                 ms_of(most), where % static_cast<std::size_t>(n_))},
+                                 seconds_text(most), where % static_cast<std::size_t>(n_))},
         without, total > 0 ? (total - most) / total : 0);
   }
 
@@ -474,9 +473,9 @@ std::string sentence_of(const Diagnosis& finding) {
   };
   if (finding.cause == Cause::fault)
     return fmt::format("{}. {} Nothing happened in the last {} of the run.", subject(),
-                       finding.evidence, ms_of(finding.saved_s));
+                       finding.evidence, seconds_text(finding.saved_s));
   return fmt::format("{}, which costs {} ({:.0f} % of the time). {}", subject(),
-                     ms_of(finding.saved_s), 100 * finding.share, finding.evidence);
+                     seconds_text(finding.saved_s), 100 * finding.share, finding.evidence);
 }
 
 }  // namespace ringscope

@@ -321,7 +321,7 @@ void JsonReader::scan_word() {
   for (const std::string_view known :
        {"true", "false", "null", "NaN", "nan", "Infinity", "Inf", "inf"})
     if (text_ == known) return;
-  fail_at(at_, "a word that JSON does not know");
+  fail_at(at_, "a word that JSON does not know; true, false and null accepted");
 }
 
 }  // namespace ringscope

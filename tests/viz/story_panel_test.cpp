@@ -243,7 +243,7 @@ TEST(Failure, IsShownAboveAndLeadsToItsPlace) {
   HandMade made = failed_ranks();
   Person person(session_of(made.trace()), 1280, 720);
   const float top = timeline_state().body.y0;
-  const double place = 832.5 * kUs;
+  const double place = 360 * kUs;  // where the wait that did not end begins
   EXPECT_EQ(person.session().playback.position(), place);
   person.session().seek(0);
   person.session().select_rank(-1);

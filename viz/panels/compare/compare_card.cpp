@@ -73,7 +73,8 @@ std::string short_title(const Session& session, std::size_t index) {
   if (!is_ring(index)) return session.documents[index].trace.title();
   std::size_t ring = 0;
   for (std::size_t i = 0; i < index; ++i) ring += is_ring(i) ? 1 : 0;
-  return session.comparison.names[ring];
+  const std::vector<std::string>& names = session.comparison.names;  // none of a single recording
+  return ring < names.size() ? names[ring] : session.documents[index].trace.run->partition;
 }
 
 void draw_title(const PanelContext& context, std::size_t index, const CompareColumn& column) {
