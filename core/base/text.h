@@ -85,7 +85,7 @@ std::vector<std::string> words_of(std::string_view line);
 // ---
 // Numbers for people.
 
-// Return "12.34 ms", in s, ms or us.
+// Return "12.34 ms", in s, ms, us or ns.
 std::string seconds_text(double seconds);
 // Return "12.3 MiB", in powers of 1024, as memory is measured.
 std::string bytes_text(double bytes);

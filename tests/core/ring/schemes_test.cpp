@@ -225,7 +225,7 @@ TEST(SchemesRandom, AgreeWithTheOracle) {
   };
   constexpr const char* kDrawnMasks[] = {"full", "causal", "causal+window:17", "window:5",
                                          "prefix:30"};
-  for (int n = 0; n < 80; ++n) {
+  for (int n = 0; n < (kThreadSanitizer ? 25 : 80); ++n) {
     const Index heads_kv = between(1, 4);
     const AttentionShape shape{between(1, 2), heads_kv * between(1, 4), heads_kv, between(1, 200),
                                between(1, 40)};

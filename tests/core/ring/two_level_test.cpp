@@ -19,7 +19,8 @@ TEST(TwoLevelRing, AgreesWithTheOracle) {
       for (const auto& [nodes, per_node] :
            {std::pair{1, 3}, {3, 1}, {2, 2}, {2, 4}, {4, 2}, {3, 3}, {9, 8}})
         for (const int kv_buffers : {2, 3, 80}) {
-          if (nodes == 9 && kv_buffers == 3) continue;  // more ranks than rows take their time
+          // More ranks than rows take their time.
+          if (nodes == 9 && (kv_buffers == 3 || kThreadSanitizer)) continue;
           Problem config = reference.config(partition, nodes * per_node, Scheme::two_level);
           config.nodes = nodes;
           config.kv_buffers = kv_buffers;
