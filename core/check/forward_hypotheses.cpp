@@ -79,14 +79,14 @@ class ForwardTable {
           std::tuple{Mistake::doubled_block, 2, "is attended twice"}}) {
       for (int owner = 0; owner < n; ++owner)
         add(mistake, fmt::format("the block of owner {} {}", owner, word),
-            [owner, times](const QueryRow& row, Guess& guess) {
+            [owner, times = times](const QueryRow& row, Guess& guess) {
               merge_parts(
                   row, [&](int o) { return o == owner ? times : 1; }, guess);
             });
       for (int step = 0; step < n; ++step)
         add(
             mistake, fmt::format("the block of ring step {} {}", step, word),
-            [step, times, n](const QueryRow& row, Guess& guess) {
+            [step, times = times, n](const QueryRow& row, Guess& guess) {
               const int owner = owner_at(row.place.rank, step, n);
               merge_parts(
                   row, [&](int o) { return o == owner ? times : 1; }, guess);
@@ -99,7 +99,7 @@ class ForwardTable {
           add(
               mistake,
               fmt::format("the {} chunk of owner {} {}", upper ? "upper" : "lower", owner, word),
-              [this, owner, upper, times](const QueryRow& row, Guess& guess) {
+              [this, owner, upper, times = times](const QueryRow& row, Guess& guess) {
                 const auto& rows = known_.deal.positions[slot(owner)];
                 Values weights = row.allowed;
                 for (std::size_t i = 0; i < rows.size(); ++i)

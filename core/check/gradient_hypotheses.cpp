@@ -105,13 +105,13 @@ class GradientTable {
              fmt::format("in the gradients, rank {}'s share of dK and dV, or the block of owner {} "
                          "in dQ, is {}",
                          strange, strange, word),
-             [strange, count](const QueryRow& row, Guess& guess) {
+             [strange, count = count](const QueryRow& row, Guess& guess) {
                if (row.dq_shares.empty()) return;
                guess.dq = Values(row.dq_shares.front().size());
                for (int owner = 0; owner < std::ssize(row.dq_shares); ++owner)
                  add_to(*guess.dq, owner == strange ? count : 1, row.dq_shares[slot(owner)]);
              },
-             [this, strange, count](const KeyRow& row, Guess& guess) {
+             [this, strange, count = count](const KeyRow& row, Guess& guess) {
                sum_shares(
                    row, [&](int rank) { return rank == strange ? count : 1; }, guess);
              },

@@ -136,12 +136,12 @@ class Simulator : public Communicator, public BlockBackend {
   }
   Completion add(const StepInfo& step, const KvGradient&, const KvGradient&,
                  const Completion& after) override {
-    await(step, Payload::dkv, after);
+    wait_out(step, Payload::dkv, after);
     return now();
   }
   Completion finish_backward(const StepInfo& step, const QueryBlock&, const BackwardState&,
                              const Completion& after) override {
-    await({step.pass, step.step, 0, true}, Payload::dkv, after);
+    wait_out({step.pass, step.step, 0, true}, Payload::dkv, after);
     return now();
   }
   const BlockStats& last_stats() const override { return stats_; }
@@ -150,7 +150,7 @@ class Simulator : public Communicator, public BlockBackend {
   double run_pass(Pass pass);
   Completion now() const { return std::make_shared<SimulatedEnd>(now_); }
   Completion compute(const StepInfo& step, const Completion& after);
-  void await(const StepInfo& step, Payload payload, const Completion& after);
+  void wait_out(const StepInfo& step, Payload payload, const Completion& after);
   void idle_until(int rank, const Moment& until, const StepInfo& step, Payload payload,
                   int awaited);
   // Keep a transfer that may overlap a later wait; forget those that can't.
@@ -259,7 +259,7 @@ Completion Simulator::exchange(const Exchange& hop, std::initializer_list<Comple
 }
 
 Completion Simulator::compute(const StepInfo& step, const Completion& after) {
-  await(step, Payload::kv, after);
+  wait_out(step, Payload::kv, after);
   double all_pairs = 0, most_pairs = 0;
   slowest_ = 0;
   for (int rank = 0; rank < n_; ++rank) {
@@ -279,7 +279,7 @@ Completion Simulator::compute(const StepInfo& step, const Completion& after) {
 }
 
 // Let every rank wait for its hop, if that is what it comes after.
-void Simulator::await(const StepInfo& step, Payload payload, const Completion& after) {
+void Simulator::wait_out(const StepInfo& step, Payload payload, const Completion& after) {
   if (after == nullptr) return;
   auto& hop = static_cast<SimulatedEnd&>(*after);
   // A computation came before in any case.
