@@ -9,20 +9,20 @@ namespace ringscope::cuda {
 
 namespace {
 
-struct Records {
+struct HangRecords {
   std::mutex mutex;
   std::map<std::string, volatile HangRecord*> by_kernel;
 };
 
-Records& records() {
-  static Records* const all = new Records;  // read while errors are reported at the program's end
+HangRecords& all_hang_records() {
+  static HangRecords* const all = new HangRecords;  // read while errors are reported at the program's end
   return *all;
 }
 
 }  // namespace
 
 HangRecord* hang_record_of(const char* kernel) {
-  Records& all = records();
+  HangRecords& all = all_hang_records();
   const std::lock_guard lock(all.mutex);
   volatile HangRecord*& record = all.by_kernel[kernel];
   if (record == nullptr) {
@@ -35,7 +35,7 @@ HangRecord* hang_record_of(const char* kernel) {
 }
 
 std::string hang_reports() {
-  Records& all = records();
+  HangRecords& all = all_hang_records();
   const std::lock_guard lock(all.mutex);
   std::string text;
   for (const auto& [kernel, record] : all.by_kernel)
