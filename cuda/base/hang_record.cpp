@@ -15,7 +15,8 @@ struct HangRecords {
 };
 
 HangRecords& all_hang_records() {
-  static HangRecords* const all = new HangRecords;  // read while errors are reported at the program's end
+  // Never deleted, because errors are reported at the program's end, too.
+  static HangRecords* const all = new HangRecords;
   return *all;
 }
 
