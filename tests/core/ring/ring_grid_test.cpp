@@ -42,9 +42,11 @@ TEST_P(RingGrid, AgreesWithTheOracle) {
     expect_accurate(reference.single, reference.oracle, dtype);
     for (const PartitionKind partition : kAllPartitions)
       for (const int world_size : {1, 2, 3, 4, 5, 7, 8, 16}) {
-        // How values are stored and which ranks they pass do not meet anywhere; 16 ranks take more
-        // time than all the others together.
-        if (world_size == 16 && dtype != DType::f32) continue;
+        // How values are stored and which ranks they pass do not meet anywhere, and neither do the
+        // ranks and the group of heads; 16 ranks take more time than all the others together.
+        if (world_size == 16 && (dtype != DType::f32 || group != 2)) continue;
+        // Rows beyond a tile are the block's affair; two rings of them are enough.
+        if (seqlen == 1000 && world_size != 3 && world_size != 8) continue;
         reference.check(reference.config(partition, world_size));
       }
   }
