@@ -28,7 +28,10 @@ struct GroupKind {
 
 std::vector<GroupKind> kinds_of(const GroupTraffic& traffic) {
   return {{"tensor", {Axis::tensor}, "sums of y and of dx", traffic.tensor},
-          {"context", {Axis::context}, "hops of K and V, of dK and dV", traffic.context},
+          {"context",
+           {Axis::context},
+           "hops of K and V, of dK and dV, or the scheme's",
+           traffic.context},
           {"pipeline", {Axis::pipeline}, "rows to a stage, or dx", traffic.pipeline},
           {"data", {Axis::data}, "", {}},
           {"gradients", kGradientAxes, "sum over context x data", traffic.gradients}};
@@ -104,6 +107,7 @@ std::string groups_json(const GroupsOptions& options, const RankGroups& world) {
                            {"layers", job.layers},
                            {"width", job.width},
                            {"dtype", name_of(options.dtype)},
+                           {"scheme", job.scheme},
                            {"ring_block_bytes", ring_block_bytes(job)},
                            {"groups", group_fields(options, world)}};
   if (options.rank) fields.emplace_back("rank", rank_fields(*options.rank, world));
@@ -170,6 +174,12 @@ Finish declare_groups(CommandFlags& flags) {
   add_heads(flags, job.shape);
   flags.count("--layers", job.layers, "attention layers of all stages (32)");
   flags.count("--width", job.width, "values of a row between layers (heads x head-dim)");
+  flags.value("--scheme", kSchemeNames, "of a context group (ring)",
+              [&job](const std::string& text) {
+                Problem named;
+                for_flag("--scheme", [&] { set_scheme(named, text); });
+                job.scheme = text;
+              });
   add_dtype(flags, options->dtype, "storage type (bf16); sums of gradients are f32");
   flags.flag("--json", options->json, "print one JSON object");
   return [options] {

@@ -13,6 +13,8 @@
 #include "core/cost/choices.h"
 #include "core/cost/measure.h"
 #include "core/cost/time.h"
+#include "core/ring/loop_counts.h"
+#include "core/sim/scenario.h"
 
 namespace ringscope {
 namespace {
@@ -44,13 +46,32 @@ void measure_machine(Plan& plan) {
 }
 
 bool is_asked_for(const Choice& choice, const PlanOptions& options) {
-  const bool right_scheme = !options.scheme || choice.job.scheme == *options.scheme;
+  const bool right_scheme =
+      !options.scheme_given || choice.job.scheme_name() == options.job.scheme_name();
   // Leave Ulysses out if a partition was asked for, because it makes no difference to Ulysses.
   const bool right_partition =
       !options.partition ||
-      (choice.job.scheme == Scheme::ulysses ? options.scheme.has_value()
+      (choice.job.scheme == Scheme::ulysses ? options.scheme_given
                                             : choice.job.partition == *options.partition);
   return right_scheme && right_partition;
+}
+
+// Return the choices of the schemes that need no number and, if another one was asked for, of that
+// scheme in every partition.
+std::vector<Choice> all_choices(const PlanOptions& options, const Rates& rates, double memory_bytes,
+                                const MemoryOf& memory_of) {
+  Problem tried = options.job;
+  set_scheme(tried, name_of(Scheme::ring));
+  std::vector<Choice> choices = all_choices(tried, rates, memory_bytes, memory_of);
+  if (is_plain(options.job) || options.job.scheme == Scheme::ulysses) return choices;
+  std::vector<PartitionSpec> partitions(std::begin(kAllPartitions), std::end(kAllPartitions));
+  if (options.job.partition == PartitionKind::dealt) partitions.push_back(options.job.partition);
+  tried = options.job;
+  for (const PartitionSpec& partition : partitions) {
+    tried.partition = partition;
+    choices.push_back(judge_by_simulation(tried, rates, memory_bytes, memory_of));
+  }
+  return choices;
 }
 
 Choice choose(const Plan& plan) {
@@ -98,13 +119,15 @@ Plan make_plan(const PlanOptions& options) {
   const MemoryOf memory_of = [&](const Problem& job) {
     return total_bytes(memory_bill(options, job, job.max_rows()));
   };
-  plan.choices = all_choices(options.job, plan.rates, plan.memory_limit, memory_of);
+  if (options.scheme_given && !is_plain(options.job) && options.job.scheme != Scheme::ulysses)
+    with_dashes([&] { check_scheme(options.job); });
+  plan.choices = all_choices(options, plan.rates, plan.memory_limit, memory_of);
   plan.best = best_choice(plan.choices);
   if (options.searched) plan.searched = search_rings(options, plan.rates);
   plan.chosen =
       plan.searched ? choice_of(*plan.searched, options, plan.memory_limit) : choose(plan);
   const Problem& job = plan.chosen.job;
-  if (const auto why = options.scheme ? impossible(job) : std::nullopt)
+  if (const auto why = options.scheme_given ? impossible(job) : std::nullopt)
     throw InputError(fmt::format("--scheme '{}': {}; accepted: a world-size that does, or {}",
                                  name_of(job.scheme), *why, "--scheme ring or allgather"));
   plan.rows = plan.searched ? plan.searched->rows : job.max_rows();

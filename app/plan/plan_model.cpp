@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/cost/measure.h"
 #include "core/model/measure_model.h"
+#include "core/ring/loop_counts.h"
 #include "core/sim/simulate.h"
 
 namespace ringscope {
@@ -65,8 +66,7 @@ std::optional<double> mfu_of(const Plan& plan) {
 // them would take long.
 bool is_simulated(const Plan& plan) {
   const Problem& job = plan.chosen.job;
-  const bool has_loop = job.scheme == Scheme::ring || job.scheme == Scheme::allgather;
-  return plan.model->kernels && !plan.searched && has_loop && job.world_size <= 64 &&
+  return plan.model->kernels && !plan.searched && is_plain(job) && job.world_size <= 64 &&
          job.shape.seqlen <= (1 << 17);
 }
 

@@ -55,9 +55,9 @@ void complete(PlanOptions& plan, const ModelSizes& model) {
     contradiction(
         "--layers", fmt::format("'{}' given without --backward", plan.job.layers),
         "it together with --backward, for which layers keep their activations, or with --width");
-  if (plan.searched && plan.scheme.value_or(Scheme::ring) != Scheme::ring)
+  if (plan.searched && plan.job.scheme != Scheme::ring)
     contradiction("--partition",
-                  fmt::format("'{}' given with --scheme {}", kSearched, name_of(*plan.scheme)),
+                  fmt::format("'{}' given with --scheme {}", kSearched, plan.job.scheme_name()),
                   "it with --scheme ring, whose steps it is searched for");
   if (plan.searched && plan.job.world_size > kMostSearchedRanks)
     contradiction("--partition",
@@ -78,8 +78,12 @@ Finish declare_plan(CommandFlags& flags) {
       "which rank holds which positions (the best of the first four); searched: one made for "
       "the mask, which takes a second or two",
       [plan](const std::string& text) { set_partition(text, *plan); });
-  flags.name("--scheme", plan->scheme, "ring|allgather|ulysses", "how blocks get around (the best)",
-             [](const std::string& text) { return parse_name(text, kAllSchemes); });
+  flags.value("--scheme", kSchemeNames,
+              "how blocks get around (the best of ring, allgather and ulysses)",
+              [plan](const std::string& text) {
+                for_flag("--scheme", [&] { set_scheme(plan->job, text); });
+                plan->scheme_given = true;
+              });
   add_kv_buffers(flags, plan->job.kv_buffers,
                  "of a ring: buffers that a rank's blocks take turns in, as memory goes (2)");
   flags.count(

@@ -14,8 +14,8 @@ struct PlanOptions {
 
   Problem job = planned_problem();  // partition and scheme: those of the answer, unless given
   std::optional<PartitionSpec> partition;
-  bool searched = false;  // search for a ring's partition instead of naming one
-  std::optional<Scheme> scheme;
+  bool searched = false;            // search for a ring's partition instead of naming one
+  bool scheme_given = false;        // of `job`
   std::optional<ModelSizes> model;  // around the attention
   ModelMemory model_memory;
 

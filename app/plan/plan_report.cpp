@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/cost/amounts.h"
 #include "core/cost/time.h"
+#include "core/ring/loop_counts.h"
 #include "core/sim/scenario.h"
 
 namespace ringscope {
@@ -35,7 +36,7 @@ std::string way_text(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   if (job.scheme == Scheme::ulysses) return "ulysses";
   return fmt::format("{}, {}", plan.searched ? kSearched : name_of(job.partition),
-                     name_of(job.scheme));
+                     job.scheme_name());
 }
 
 std::string header_text(const Plan& plan) {
@@ -89,12 +90,16 @@ std::string time_text(const Plan& plan) {
   return table_text(passes);
 }
 
+bool is_same_way(const Problem& a, const Problem& b) {
+  return a.scheme_name() == b.scheme_name() && a.partition == b.partition;
+}
+
 // Return "*" for the best choice and ">" for another one that was asked for.
 char mark_of(const Plan& plan, std::size_t index) {
   if (plan.best == index) return '*';
   if (plan.searched) return ' ';
   const Problem &job = plan.choices[index].job, &chosen = plan.chosen.job;
-  return job.scheme == chosen.scheme && job.partition == chosen.partition ? '>' : ' ';
+  return is_same_way(job, chosen) ? '>' : ' ';
 }
 
 std::string choices_text(const Plan& plan) {
@@ -104,7 +109,7 @@ std::string choices_text(const Plan& plan) {
     const Choice& choice = plan.choices[i];
     const bool by_heads = choice.job.scheme == Scheme::ulysses;
     const Fields way{
-        {"", fmt::format("{} {}", mark_of(plan, i), name_of(choice.job.scheme)), "  scheme", -13},
+        {"", fmt::format("{} {}", mark_of(plan, i), choice.job.scheme_name()), "  scheme", -16},
         {"", by_heads ? "(by heads)" : name_of(choice.job.partition), "partition", -12}};
     const Fields row = way + time_fields(choice.time) +
                        Fields{{"", choice.balance.ceiling(), "ceiling", 10, ratio_text},
@@ -214,15 +219,18 @@ std::string work_text(const Plan& plan) {
 std::string traffic_text(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   const Traffic traffic = traffic_of(job, 0);
-  const char* const forward = job.scheme == Scheme::ulysses ? "(N-1)/N of Q, K, V and of the output"
-                                                            : "2 b d G e (S - rows of one rank)";
+  const char* const forward = is_followed(job) ? "all messages of the scheme's loop"
+                              : job.scheme == Scheme::ulysses
+                                  ? "(N-1)/N of Q, K, V and of the output"
+                                  : "2 b d G e (S - rows of one rank)";
   std::string text =
       entry("bytes sent", forward, fmt::format("{:.6g} forward by rank 0", traffic.forward_bytes),
             "S0, Communication Complexity; S1 part one 4.4 counts a hop too many");
   if (job.backward)
     text += entry("bytes back",
-                  job.scheme == Scheme::ulysses ? "(N-1)/N of dO and of dQ, dK, dV"
-                                                : "K, V again, and dK, dV in f32",
+                  is_followed(job)                ? "all messages of the scheme's loop"
+                  : job.scheme == Scheme::ulysses ? "(N-1)/N of dO and of dQ, dK, dV"
+                                                  : "K, V again, and dK, dV in f32",
                   fmt::format("{:.6g} backward by rank 0, {:.0f} hops in all",
                               traffic.backward_bytes, traffic.hops),
                   "S1 part two 8.2, put right: gradients follow their block");
@@ -277,6 +285,9 @@ std::string pass_line(const Plan& plan, Pass pass) {
                                           seconds_text(time.exposed), seconds_text(time.total()));
   const std::string hop =
       seconds_text(job.world_size == 1 ? 0 : hop_seconds(job, plan.rates, pass, plan.rows));
+  if (is_followed(job) || job.scheme == Scheme::two_level)
+    return entry(name, "the scheme's loop, simulated; imbalance: neither computing nor moving",
+                 numbers, "core/sim, as `simulate` says");
   switch (job.scheme) {
     case Scheme::ring:
       return entry(name,
@@ -340,7 +351,7 @@ Fields machine_fields(const Plan& plan) {
 
 Fields choice_fields(const Choice& choice, std::string_view partition, bool is_best) {
   const Traffic traffic = traffic_of(choice.job, 0);
-  return {{"scheme", name_of(choice.job.scheme)},
+  return {{"scheme", choice.job.scheme_name()},
           {"partition", partition},
           {"best", is_best},
           {"feasible", !choice.obstacle},
@@ -354,10 +365,6 @@ Fields choice_fields(const Choice& choice, std::string_view partition, bool is_b
           {"peak_bytes", choice.peak_bytes},
           {"bytes_sent", traffic.bytes()},
           {"hops", traffic.hops}};
-}
-
-bool is_same_way(const Problem& a, const Problem& b) {
-  return a.scheme == b.scheme && a.partition == b.partition;
 }
 
 Fields overlap_fields(const Overlap& overlap) {

@@ -6,6 +6,7 @@
 #include "core/attention/tiles.h"
 #include "core/cost/time.h"
 #include "core/problem/region.h"
+#include "core/ring/loop_counts.h"
 #include "core/ring/two_level.h"
 
 namespace ringscope {
@@ -118,6 +119,10 @@ Traffic ulysses_traffic(const Problem& job, int rank) {
 
 Traffic traffic_of(const Problem& job, int rank) {
   if (job.world_size == 1) return {};
+  if (is_followed(job)) {
+    const LoopCounts counts = count_loop(job, rank);
+    return {counts.forward_bytes, counts.backward_bytes, static_cast<double>(counts.messages)};
+  }
   if (job.scheme == Scheme::ulysses) return ulysses_traffic(job, rank);
   if (job.scheme == Scheme::two_level) return two_level_traffic(job, rank);
   const double n = job.world_size;

@@ -56,6 +56,7 @@ TileAmounts tile_amounts(const Region& region);
 //              Backward, of dO, then of its shares of dQ, dK and dV, rounded to the storage type.
 //              (Q, K, V and O stay in memory, so nothing is sent twice.) Not counted is that the loop
 //              (core/ring/hybrid.h) returns results in f32, and lse with the output.
+//   others     What their loops ask for (core/ring/loop_counts.h), message by message.
 //
 // With G kv heads for H query heads a ring sends G/H of the bytes (S1, part two, 12.3: C48).
 
@@ -63,6 +64,7 @@ struct Traffic {
   double forward_bytes = 0;   // sent by one rank
   double backward_bytes = 0;  // 0 without backward
   // Ring and all-gather: steps at whose end blocks moved on. Ulysses: all-to-alls of N-1 messages.
+  // Others: messages.
   double hops = 0;
 
   double bytes() const { return forward_bytes + backward_bytes; }

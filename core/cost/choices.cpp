@@ -85,8 +85,11 @@ Index largest_seqlen(const Problem& job, double memory_bytes, const MemoryOf& me
 std::optional<int> smallest_world_size(const Problem& job, double memory_bytes,
                                        const MemoryOf& memory_of) {
   if (job.scheme == Scheme::ulysses) return smallest_divisor(job, memory_bytes, memory_of);
-  // In a two-level ring the search counts ranks per node.
-  const int nodes = job.scheme == Scheme::two_level ? job.nodes : 1;
+  // The search counts nodes, groups or rows of the grid, which have equally many ranks.
+  const int nodes = job.scheme == Scheme::two_level ? job.nodes
+                    : job.scheme == Scheme::hybrid  ? job.group
+                    : job.scheme == Scheme::mesh    ? job.grid_rows
+                                                    : 1;
   const auto too_few = [&](Index ranks) {
     Problem tried = for_any_size(job);
     tried.world_size = static_cast<int>(ranks) * nodes;

@@ -32,7 +32,8 @@ Index largest_seqlen(const Problem& job, double memory_bytes,
                      const MemoryOf& memory_of = peak_bytes);
 
 // Return the smallest world_size that fits when all else stays equal. It divides the heads
-// (Ulysses) or is a multiple of the nodes (two-level rings). Return none when nothing fits.
+// (Ulysses) or is a multiple of the nodes (two-level rings), of a group (hybrid) or of the grid's rows
+// (mesh). Return none when nothing fits.
 std::optional<int> smallest_world_size(const Problem& job, double memory_bytes,
                                        const MemoryOf& memory_of = peak_bytes);
 

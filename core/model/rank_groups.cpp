@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/problem/shape.h"
+#include "core/ring/loop_counts.h"
 
 namespace ringscope {
 
@@ -192,6 +193,29 @@ double block_values(const GroupJob& job) {
          job.sizes[Axis::tensor] * static_cast<double>(shape.head_dim);
 }
 
+// Return what a rank of a context group sends in a layer, averaged over the group.
+Talk scheme_talk(const GroupJob& job) {
+  Problem layer{.shape = job.shape,
+                .dtype = job.value_bytes == bytes_of(DType::f32) ? DType::f32 : DType::bf16,
+                .world_size = job.sizes[Axis::context],
+                .backward = true};
+  layer.shape.num_heads /= job.sizes[Axis::tensor];
+  layer.shape.num_heads_kv /= job.sizes[Axis::tensor];
+  set_scheme(layer, job.scheme);
+  check_scheme(layer);
+  const int n = layer.world_size;
+  if (n > kMostCountedRanks)
+    throw InputError(fmt::format("context: {} given with scheme {}; accepted: up to {}", n,
+                                 job.scheme, kMostCountedRanks));
+  Talk talk;
+  for (int rank = 0; rank < n; ++rank) {
+    const LoopCounts counts = count_loop(layer, rank);
+    talk.times += static_cast<double>(counts.messages) / n;
+    talk.bytes += (counts.forward_bytes + counts.backward_bytes) / n;
+  }
+  return talk;
+}
+
 }  // namespace
 
 GroupTraffic group_traffic(const GroupJob& job) {
@@ -207,10 +231,14 @@ GroupTraffic group_traffic(const GroupJob& job) {
                             cp * width * static_cast<double>(job.value_bytes);
   GroupTraffic traffic;
   if (tp > 1) traffic.tensor = {2 * layers, 2 * layers * sum_bytes(rows_bytes, tp)};
-  if (cp > 1)
+  if (job.scheme != name_of(Scheme::ring)) {
+    const Talk talk = scheme_talk(job);
+    traffic.context = {layers * talk.times, layers * talk.bytes};
+  } else if (cp > 1) {
     traffic.context = {(3 * cp - 2) * layers,
                        layers * (2 * (cp - 1) * ring_block_bytes(job) +
                                  cp * block_values(job) * kGradientSumBytes)};
+  }
   const double neighbours = 2 * (pp - 1) / pp;  // number of stages beside a stage, on average
   traffic.pipeline = {neighbours, neighbours * rows_bytes};
   if (cp * dp > 1) traffic.gradients = {1, sum_bytes(weights * kGradientSumBytes, cp * dp)};

@@ -121,6 +121,8 @@ std::string group_drawing(const RankGroups& groups, int ranks_a_node);
 //             previous one; the ends do half of it
 //   gradients one sum a step over n = CP x DP        2 (n-1)/n  weights 4
 //
+// Another scheme than the ring sends over CP what its loop asks for (core/ring/loop_counts.h).
+//
 // (S1, part two, 13 says which group should have the fastest links, but not what it sends.)
 
 struct GroupJob {
@@ -129,11 +131,12 @@ struct GroupJob {
   Index layers = 1;      // over all stages
   Index value_bytes = 4;
   PerAxis sizes{{1, 1, 1, 1}};
+  std::string scheme = "ring";  // of a context group, with its numbers
 };
 
 // How often a rank sends something, and how many bytes in all, averaged over the ranks.
 struct Talk {
-  double times = 0;  // sums over a group; hops of the ring; messages between stages
+  double times = 0;  // sums over a group; hops of the ring, or a scheme's messages; rows to a stage
   double bytes = 0;
 };
 
@@ -141,8 +144,10 @@ struct GroupTraffic {
   Talk tensor, context, pipeline, gradients;
 };
 
-// Return the traffic of one step. Throw InputError as validate() and check_tensor_heads() do, for a
-// size below 1, and when there are more stages than layers.
+// Return the traffic of one step. Throw InputError as validate(), check_tensor_heads() and
+// check_scheme() do, for a size below 1, more stages than layers, and more than kMostCountedRanks in a
+// context group of another scheme than the ring.
+inline constexpr int kMostCountedRanks = 512;
 GroupTraffic group_traffic(const GroupJob& job);
 
 // Return the bytes of the K and V block that a rank passes on in one hop.

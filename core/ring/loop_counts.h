@@ -21,6 +21,12 @@ constexpr bool is_plain(const Problem& job) {
   return job.scheme == Scheme::ring || (job.scheme == Scheme::allgather && job.slices == 1);
 }
 
+// Return whether the loops of all ranks are followed, because they are not turned copies of one and
+// their traffic has no closed form here.
+constexpr bool is_followed(const Problem& job) {
+  return !is_plain(job) && job.scheme != Scheme::two_level && job.scheme != Scheme::ulysses;
+}
+
 // Count what `rank` does in both passes (backward if the job says so).
 LoopCounts count_loop(const Problem& job, int rank);
 

@@ -15,11 +15,6 @@
 namespace ringscope {
 namespace {
 
-// Return whether the loops of all ranks are followed, because they are not turned copies of one.
-bool is_followed(const Problem& job) {
-  return !is_plain(job) && job.scheme != Scheme::two_level && job.scheme != Scheme::ulysses;
-}
-
 // Return whether ranks run as core/ring does, each as far ahead as it can.
 bool is_loop(const Scenario& scenario) {
   const Scheme scheme = scenario.job.scheme;
@@ -216,6 +211,34 @@ Figures run_scenario(const Scenario& scenario, const Work& work) {
   const Machine machine = machine_of(scenario);
   const SimulationRequest request{.job = scenario.job, .pace = scenario.pace};
   return figures_of(scenario, work, machine, simulate(request, work, machine));
+}
+
+Choice judge_by_simulation(const Problem& job, const Rates& rates, double memory_bytes,
+                           const MemoryOf& memory_of) {
+  Scenario scenario;
+  scenario.job = job;
+  scenario.rates = rates;
+  Choice choice{job, {}, {}, memory_of(job), obstacle(job, memory_bytes, memory_of)};
+  if (auto why = obstacle(scenario)) choice.obstacle = std::move(why);
+  if (impossible(job) || obstacle(scenario)) return choice;
+  const Work work = work_of(scenario);
+  PassTime before;  // of the passes so far
+  for (const Pass pass : kAllPasses) {
+    if (pass == Pass::backward && !job.backward) break;
+    scenario.job.backward = pass == Pass::backward;
+    const Machine machine = machine_of(scenario);
+    const Simulation simulation =
+        simulate({.job = scenario.job, .pace = scenario.pace}, work, machine);
+    const Figures figures = figures_of(scenario, work, machine, simulation);
+    PassTime& time = pass == Pass::forward ? choice.time.forward : choice.time.backward;
+    time = {figures.compute_s - before.compute, 0, figures.mean_exposed_s - before.exposed,
+            figures.wall_s - before.wall};
+    time.imbalance = std::max(0.0, time.wall - time.compute - time.exposed);
+    before = time;
+    const double mean = simulation.mean_step_pairs;
+    choice.balance = {{{1, simulation.slowest_step_pairs, false}}, mean, mean * figures.imbalance};
+  }
+  return choice;
 }
 
 }  // namespace ringscope

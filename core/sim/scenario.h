@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/cost/choices.h"
 #include "core/cost/measure.h"
 #include "core/cost/time.h"
 #include "core/sim/machine/ring_order.h"
@@ -90,5 +91,10 @@ Figures figures_of(const Scenario& scenario, const Work& work, const Machine& ma
 
 // Simulate `scenario`. `work` is work_of(scenario). Throw as simulate() does.
 Figures run_scenario(const Scenario& scenario, const Work& work);
+
+// Do what judge() in core/cost/choices.h does for a scheme without a closed form, by simulating its
+// loop. Of a pass's time, what ranks neither compute nor communicate counts as imbalance.
+Choice judge_by_simulation(const Problem& job, const Rates& rates, double memory_bytes,
+                           const MemoryOf& memory_of);
 
 }  // namespace ringscope

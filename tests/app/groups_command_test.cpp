@@ -68,6 +68,9 @@ TEST_F(GroupsCommandTest, SaysWhatIsAccepted) {
   refused("--tensor 0", "--tensor: '0'");
   refused("--ranks-a-node 0", "--ranks-a-node: '0'");
   refused("--heads 6 --heads-kv 4", "heads-kv");
+  refused("--scheme star", "--scheme 'star' given");
+  refused("--context 6 --scheme mesh:2x2", "scheme: 'mesh:2x2' given for 6 ranks");
+  refused("--context 1024 --scheme pass-q", "context: 1024 given");
   refused("extra", "extra");
 }
 

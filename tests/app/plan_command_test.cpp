@@ -131,6 +131,42 @@ TEST_F(PlanCommandTest, WhatDoesNotFitIsAnAnswer) {
   EXPECT_TRUE(run_for_json(shorter)["feasible"].GetBool());
 }
 
+// plan, simulate, groups and run say the same of a scheme, wherever they say it.
+TEST_F(PlanCommandTest, AgreesWithSimulateGroupsAndRunOnEveryScheme) {
+  const Strings machine = "--gpu H100 --link NVLink4";
+  const Strings job =
+      "--world-size 4 --seqlen 104 --heads 8 --heads-kv 4 --head-dim 8 --dtype bf16 --backward "
+      "--mask causal --partition zigzag";
+  for (const char* scheme : {"ring", "bidirectional", "pass-q", "allgather", "allgather:2",
+                             "ulysses", "hybrid:2", "two-level:2", "mesh:2x2", "mesh:4x1"}) {
+    SCOPED_TRACE(scheme);
+    const Strings of_scheme = job + "--scheme" + scheme;
+    const auto planned = run_for_json("plan" + machine + of_scheme);
+    Strings nodes = of_scheme;
+    const auto simulated = run_for_json("simulate" + machine + nodes);
+    const auto& chosen = planned["chosen"];
+    EXPECT_STREQ(chosen["scheme"].GetString(), scheme);
+    EXPECT_NEAR(chosen["total_s"].GetDouble(), simulated["wall_s"].GetDouble(), 1e-15);
+    EXPECT_EQ(chosen["balance_ceiling"].GetDouble(), simulated["balance_ceiling"].GetDouble());
+    EXPECT_EQ(chosen["bytes_sent"].GetDouble(), simulated["ranks"][0]["bytes_sent"].GetDouble());
+    EXPECT_EQ(chosen["peak_bytes"].GetDouble(), simulated["peak_bytes"].GetDouble());
+    if (std::string(scheme) == "ulysses") continue;  // whose closed form rounds results
+    const auto run = run_for_json("run --random" + of_scheme);
+    EXPECT_EQ(chosen["bytes_sent"].GetDouble(), run["ranks"][0]["bytes_sent"].GetDouble());
+    double peak = 0, sent = 0;
+    for (const auto& rank : run["ranks"].GetArray()) {
+      peak = std::max(peak, rank["peak_bytes"].GetDouble());
+      sent += rank["bytes_sent"].GetDouble();
+    }
+    EXPECT_EQ(chosen["peak_bytes"].GetDouble(), peak);
+    const auto groups = run_for_json(
+        "groups --context 4 --seqlen 104 --heads 8 --heads-kv 4 --head-dim 8 --layers 1 --scheme" +
+        Strings(scheme));
+    EXPECT_NEAR(groups["groups"][1]["bytes_a_step"].GetDouble(), sent / 4, 1e-6);
+  }
+  expect_refused("plan" + machine + job + "--scheme mesh:3x2", "--scheme: 'mesh:3x2' 2, 4");
+}
+
 // A scheme that can't run is no answer that a largest seqlen could follow.
 TEST_F(PlanCommandTest, RefusesUlyssesWithHeadsThatDoNotDivide) {
   expect_refused(plan_with("--heads-kv 4 --scheme ulysses"), "--scheme 'ulysses' divide accepted");
