@@ -135,9 +135,8 @@ TEST_F(PlanCommandTest, WhatDoesNotFitIsAnAnswer) {
 TEST_F(PlanCommandTest, AgreesWithSimulateGroupsAndRunOnEveryScheme) {
   const Strings machine = "--gpu H100 --link NVLink4";
   const Strings any_heads =
-      "--world-size 4 --seqlen 104 --head-dim 8 --dtype bf16 --backward --mask causal --partition "
-      "zigzag";
-  const Strings job = any_heads + "--heads 8 --heads-kv 4";
+      "--world-size 4 --seqlen 104 --head-dim 8 --dtype bf16 --backward --mask causal";
+  const Strings job = any_heads + "--partition zigzag --heads 8 --heads-kv 4";
   for (const char* scheme : {"ring", "bidirectional", "pass-q", "allgather", "allgather:2",
                              "ulysses", "hybrid:2", "two-level:2", "mesh:2x2", "mesh:4x1"}) {
     SCOPED_TRACE(scheme);
