@@ -152,29 +152,6 @@ void sweep(MpiSession& session) {
         }
         all.check(config);
       }
-  // Deals of documents, and one of no regularity, as of a file.
-  std::vector<Index> ranks_and_counts;
-  for (Index p = 0; p < 61; ++p) {
-    ranks_and_counts.push_back(p * p % 7 % session.world_size());
-    ranks_and_counts.push_back(1);
-  }
-  for (const char* partition : {"documents:contiguous", "documents:zigzag", "file:ranks.npy"})
-    for (const char* scheme : {"ring", "allgather", "bidirectional", "pass-q"}) {
-      Problem config;
-      config.shape = {1, 4, 2, 61, 8};
-      config.dtype = kAllDTypes[++turn % 3];
-      config.mask = MaskSpec::parse("causal+documents:30,1,30");
-      config.backward = true;
-      config.world_size = session.world_size();
-      set_scheme(config, scheme);
-      config.partition =
-          PartitionSpec::recorded(partition, ranks_and_counts, 61, config.world_size);
-      if (std::string_view(partition).starts_with("documents")) {
-        config.partition = PartitionSpec::parse(partition);
-        config.deal_out();
-      }
-      all.check(config);
-    }
   // Rows that need several messages on their way in and out; without a backward pass.
   Problem large;
   large.shape = {1, 2, 2, 1500, 64};
