@@ -63,6 +63,9 @@ std::vector<Choice> all_choices(const PlanOptions& options, const Rates& rates, 
   Problem tried = options.job;
   set_scheme(tried, name_of(Scheme::ring));
   std::vector<Choice> choices = all_choices(tried, rates, memory_bytes, memory_of);
+  for (Choice& choice : choices)
+    if (is_followed(choice.job))
+      choice = judge_by_simulation(choice.job, rates, memory_bytes, memory_of);
   if (is_plain(options.job) || options.job.scheme == Scheme::ulysses) return choices;
   std::vector<PartitionSpec> partitions(std::begin(kAllPartitions), std::end(kAllPartitions));
   if (options.job.partition == PartitionKind::dealt) partitions.push_back(options.job.partition);
@@ -80,7 +83,7 @@ Choice choose(const Plan& plan) {
                [&](const Choice& choice) { return is_asked_for(choice, plan.options); });
   if (const auto best = best_choice(asked_for)) return asked_for[*best];
   // If no choice is feasible, return the one that would be the fastest, with its obstacle. Ulysses
-  // keeps its obstacle, because it may be meaningless with heads that do not divide.
+  // keeps its obstacle, because it may be meaningless with too few heads.
   std::vector<Choice> unhindered = asked_for;
   for (Choice& choice : unhindered)
     if (choice.job.scheme != Scheme::ulysses) choice.obstacle.reset();
@@ -119,17 +122,13 @@ Plan make_plan(const PlanOptions& options) {
   const MemoryOf memory_of = [&](const Problem& job) {
     return total_bytes(memory_bill(options, job, job.max_rows()));
   };
-  if (options.scheme_given && !is_plain(options.job) && options.job.scheme != Scheme::ulysses)
-    with_dashes([&] { check_scheme(options.job); });
+  if (options.scheme_given) with_dashes([&] { check_scheme(options.job); });
   plan.choices = all_choices(options, plan.rates, plan.memory_limit, memory_of);
   plan.best = best_choice(plan.choices);
   if (options.searched) plan.searched = search_rings(options, plan.rates);
   plan.chosen =
       plan.searched ? choice_of(*plan.searched, options, plan.memory_limit) : choose(plan);
   const Problem& job = plan.chosen.job;
-  if (const auto why = options.scheme_given ? impossible(job) : std::nullopt)
-    throw InputError(fmt::format("--scheme '{}': {}; accepted: a world-size that does, or {}",
-                                 name_of(job.scheme), *why, "--scheme ring or allgather"));
   plan.rows = plan.searched ? plan.searched->rows : job.max_rows();
   plan.memory = memory_bill(options, job, plan.rows);
   find_overlap(plan);

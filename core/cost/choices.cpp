@@ -54,12 +54,9 @@ std::optional<int> smallest_divisor(const Problem& job, double memory_bytes,
 
 std::optional<std::string> impossible(const Problem& job) {
   const AttentionShape& s = job.shape;
-  if (job.scheme == Scheme::ulysses)
-    for (const auto& [name, heads] :
-         {std::pair{"heads", s.num_heads}, {"kv heads", s.num_heads_kv}})
-      if (heads % job.world_size != 0)
-        return fmt::format("{} {} do not divide by {} ranks, and ulysses deals out whole heads",
-                           heads, name, job.world_size);
+  if (job.scheme == Scheme::ulysses && job.world_size > s.num_heads)
+    return fmt::format("{} heads do not suffice for {} ranks, and ulysses deals out whole heads",
+                       s.num_heads, job.world_size);
   if (job.scheme == Scheme::two_level && (job.nodes < 1 || job.world_size % job.nodes != 0))
     return fmt::format("{} ranks do not divide by {} nodes", job.world_size, job.nodes);
   return std::nullopt;

@@ -18,7 +18,7 @@ namespace ringscope {
 using MemoryOf = std::function<double(const Problem& job)>;
 
 // Return why `job` can't run whatever the memory, or none when it can. Ulysses assigns whole heads
-// to ranks, so world_size must divide both heads and heads-kv. The nodes of a two-level ring are
+// to ranks, so world_size is at most the number of heads. The nodes of a two-level ring are
 // equal, so they must divide world_size.
 std::optional<std::string> impossible(const Problem& job);
 
@@ -32,7 +32,7 @@ Index largest_seqlen(const Problem& job, double memory_bytes,
                      const MemoryOf& memory_of = peak_bytes);
 
 // Return the smallest world_size that fits when all else stays equal. It divides the heads
-// (Ulysses) or is a multiple of the nodes (two-level rings), of a group (hybrid) or of the grid's rows
+// (Ulysses, so that all ranks hold as much) or is a multiple of the nodes (two-level rings), of a group (hybrid) or of the grid's rows
 // (mesh). Return none when nothing fits.
 std::optional<int> smallest_world_size(const Problem& job, double memory_bytes,
                                        const MemoryOf& memory_of = peak_bytes);

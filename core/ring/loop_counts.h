@@ -22,9 +22,12 @@ constexpr bool is_plain(const Problem& job) {
 }
 
 // Return whether the loops of all ranks are followed, because they are not turned copies of one and
-// their traffic has no closed form here.
+// their traffic has no closed form here. Ulysses has one where every rank gets as many heads.
 constexpr bool is_followed(const Problem& job) {
-  return !is_plain(job) && job.scheme != Scheme::two_level && job.scheme != Scheme::ulysses;
+  if (job.scheme == Scheme::ulysses)
+    return job.shape.num_heads % job.world_size != 0 ||
+           job.shape.num_heads_kv % job.world_size != 0;
+  return !is_plain(job) && job.scheme != Scheme::two_level;
 }
 
 // Count what `rank` does in both passes (backward if the job says so).

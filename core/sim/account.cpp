@@ -123,7 +123,8 @@ void Account::record_wait(int rank, int step, int owner, Payload payload, TimeSp
 }
 
 void Account::record_hop(int rank, Lane lane, const Hop& hop, TimeSpan span) {
-  if (is_plain(job_) || job_.scheme == Scheme::ulysses) return give_hop(rank, lane, hop, span);
+  if (is_plain(job_) || (job_.scheme == Scheme::ulysses && !is_followed(job_)))
+    return give_hop(rank, lane, hop, span);
   auto& of_ranks = slices_[lane == Lane::send ? 0 : 1][hop.way == Way::ring ? 0 : 1];
   of_ranks.resize(result.ranks.size());
   of_ranks[static_cast<std::size_t>(rank)].push_back({span, hop});

@@ -141,6 +141,7 @@ class Account {
  private:
   SimulatedRank& at(int rank) { return result.ranks[static_cast<std::size_t>(rank)]; }
   Path path_of(const Hop& hop) const {
+    if (job_.scheme == Scheme::ulysses) return machine_.path_to_all(hop.sender);
     if (job_.scheme != Scheme::two_level &&
         (job_.scheme == Scheme::ring || job_.scheme == Scheme::allgather || job_.nodes == 1))
       return machine_.path_to_next(hop.sender);

@@ -219,8 +219,11 @@ Choice judge_by_simulation(const Problem& job, const Rates& rates, double memory
   scenario.job = job;
   scenario.rates = rates;
   Choice choice{job, {}, {}, memory_of(job), obstacle(job, memory_bytes, memory_of)};
-  if (auto why = obstacle(scenario)) choice.obstacle = std::move(why);
-  if (impossible(job) || obstacle(scenario)) return choice;
+  if (impossible(job)) return choice;
+  if (auto why = obstacle(scenario)) {
+    choice.obstacle = std::move(why);
+    return choice;
+  }
   const Work work = work_of(scenario);
   PassTime before;  // of the passes so far
   for (const Pass pass : kAllPasses) {

@@ -35,7 +35,8 @@ double Simulation::exposed_s() const {
 
 Simulation simulate(const SimulationRequest& request, const Work& work, const Machine& machine) {
   const Problem& job = request.job;
-  if (job.scheme == Scheme::ulysses) return simulate_ulysses(request, work, machine);
+  if (job.scheme == Scheme::ulysses && !is_followed(job))
+    return simulate_ulysses(request, work, machine);
   if (!is_plain(job) && job.scheme != Scheme::two_level) {
     if (machine.cpu != nullptr)
       throw InputError(fmt::format(

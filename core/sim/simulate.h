@@ -5,7 +5,8 @@
 //                     together, and it lasts as long as the slowest rank or hop
 //   K buffers         what real rings do: a rank begins a step when its block is there (loop_times.h)
 //   on shared cores   more ranks than processors, or measured costs (shared_cores.h)
-//   ulysses           has no loop yet: all-to-all to heads, compute, all-to-all back (ulysses.h)
+//   ulysses           where heads divide, in closed form: all-to-all to heads, compute, all-to-all
+//                     back (ulysses.h); otherwise its loop
 //
 // All times grow with all durations, so a faster link or rank never makes a run longer. More buffers
 // never lengthen a forward pass, but may lengthen a backward pass (loop_times.h).

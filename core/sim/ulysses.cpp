@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/cost/amounts.h"
-#include "core/cost/choices.h"
 #include "core/cost/time.h"
 #include "core/sim/account.h"
 
@@ -126,8 +124,6 @@ WorkAmount whole_sequence(const Problem& job, const Granularity& granularity) {
 Simulation simulate_ulysses(const SimulationRequest& request, const Work& work,
                             const Machine& machine) {
   const Problem& job = request.job;
-  if (const auto why_not = obstacle(job, std::numeric_limits<double>::infinity()))
-    throw InputError(fmt::format("ulysses: {}; accepted: world-size that does", *why_not));
   if (machine.cores > 0 && machine.cores < job.world_size)
     throw InputError(
         fmt::format("cores: {} given for {} ranks; accepted for ulysses: at least as many",

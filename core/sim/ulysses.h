@@ -14,7 +14,7 @@
 
 namespace ringscope {
 
-// Do what simulate() does for Scheme::ulysses. Throw InputError for heads that do not divide.
+// Do what simulate() does for Scheme::ulysses, when the ranks divide both numbers of heads.
 Simulation simulate_ulysses(const SimulationRequest& request, const Work& work,
                             const Machine& machine);
 

@@ -159,10 +159,10 @@ TEST_F(SimulateCommandTest, TakesATopologyFromAFile) {
 }
 
 TEST_F(SimulateCommandTest, AllSchemesSideBySide) {
-  const Strings all =
-      simulate_with("--nodes 2 --between InfiniBand-NDR --scheme all --heads-kv 4 --kv-buffers 3");
+  const Strings all = simulate_with(
+      "--nodes 2 --between InfiniBand-NDR --scheme all --heads 4 --heads-kv 4 --kv-buffers 3");
   const std::string out = run_well(all);
-  expect_has(out, {"ring", "in step", "3 buffers", "two-level", "allgather", "ulysses", "divide",
+  expect_has(out, {"ring", "in step", "3 buffers", "two-level", "allgather", "ulysses", "takes",
                    "* the fastest that fits"});
   const auto json = run_for_json(all);
   ASSERT_EQ(json["schemes"].Size(), 6u);
@@ -302,7 +302,7 @@ TEST_F(SimulateCommandTest, RefusesBadUsage) {
       {"--partition odd", "--partition 'odd' zigzag searched"},
       {"--mask documents:1,2", "--mask 32768"},
       {"--kv-buffers 2 --scheme ulysses", "--kv-buffers ulysses"},
-      {"--scheme ulysses --heads-kv 4", "divide"},
+      {"--scheme ulysses --heads 4 --heads-kv 4", "1 to 4 ranks"},
       {"--cores 0", "--cores '0'"},
       {"--cores 2", "cores kv-buffers"},
       {"--seed -1", "--seed '-1'"},

@@ -133,10 +133,10 @@ TEST(SweepPicture, NamesAloneGiveBars) {
 
 TEST(SweepPicture, WhatCantBeDoneIsLeftOut) {
   const SweepPicture picture =
-      picture_of(table_of("world-size=4,5 seqlen=512,1024 scheme=ulysses"), "");
+      picture_of(table_of("world-size=4,9 seqlen=512,1024 scheme=ulysses"), "");
   ASSERT_EQ(picture.maps.size(), 1u);
   EXPECT_FALSE(std::isnan(picture.maps[0].values[0][0]));
-  EXPECT_TRUE(std::isnan(picture.maps[0].values[1][0]));  // 8 heads for 5 ranks
+  EXPECT_TRUE(std::isnan(picture.maps[0].values[1][0]));  // 8 heads for 9 ranks
   const auto& curves = picture.curves[1].curves;
   EXPECT_TRUE(std::all_of(curves.begin(), curves.end(),
                           [](const Curve& curve) { return curve.points.size() == 1; }));
@@ -146,7 +146,7 @@ TEST(SweepPicture, WhatCantBeDoneIsLeftOut) {
 TEST(SweepPicture, IsDrawn) {
   for (const char* sweep : {"seqlen=1024:8192:*2 world-size=2,4 partition=zigzag,striped",
                             "jitter=0,0.1,0.2 kv-buffers=in-step,2,4", "bandwidth=1:64:*2",
-                            "mask=full,causal", "seqlen=1024", "scheme=ulysses world-size=3,5"}) {
+                            "mask=full,causal", "seqlen=1024", "scheme=ulysses world-size=9,10"}) {
     const SweepTable table = table_of(sweep);
     const Image image = sweep_image(table, "a machine");
     ASSERT_EQ(image.width, 1600);

@@ -27,7 +27,7 @@ TEST(WhatIfPanel, DrawsWhatCanNotBe) {
   Stage stage(draw_open, documents_of(simulated_trace(simulated_scenario(4))), 1600, 780);
   stage.picture();
   stage.session.what_if->settings.way = Way::ulysses;
-  stage.session.what_if->settings.world_size = 3;
+  stage.session.what_if->settings.world_size = 9;
   stage.picture();
   EXPECT_NE(stage.session.what_if->shown()->refusal, "");
   EXPECT_EQ(stage.box_of_picture("what if predicted").width(), 0);
