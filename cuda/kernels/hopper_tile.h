@@ -287,7 +287,7 @@ __device__ __forceinline__ void negate_q(HopperStorage<Config>& shared, int warp
         shared.q + (panel * Config::kRows + warpgroup * kWarpgroupRows) * kPanelColumns);
     for (int i = threadIdx.x % kWarpgroupThreads; i < kWarpgroupRows * kPanelColumns / 2;
          i += kWarpgroupThreads)
-      words[i] ^= 0x80008000u;
+      ptx::store_for_async(words[i], words[i] ^ 0x80008000u);
   }
   ptx::fence_proxy_async();
   ptx::named_barrier_sync(barrier, kWarpgroupThreads);

@@ -47,6 +47,20 @@ void count_bytes(Mbarrier& barrier, std::int64_t bytes) {
   barrier.bytes = sum;
 }
 
+// Count bytes that a copy has brought.
+void land(std::uint64_t* object, std::int64_t bytes) {
+  Mbarrier barrier = load(object);
+  count_bytes(barrier, -bytes);
+  store(object, barrier);
+}
+
+// Throw unless the copy engine may count bytes at `object`.
+void check_copies_to(const std::uint64_t* object) {
+  load(object);
+  if (!hopper_thread().block->known_barriers.contains(object))
+    throw ModelError("a copy counts its bytes at an mbarrier made without a fence_barrier_init");
+}
+
 // The facts of a copy, because the tensor map may be gone when the copy happens.
 struct Copy {
   std::shared_ptr<HopperBlock> block;
@@ -61,9 +75,7 @@ struct Copy {
       for (int z = 0; z < map.box[2]; ++z)
         for (int y = 0; y < map.box[1]; ++y)
           for (int x = 0; x < map.box[0]; ++x, offset += 2) copy_element({x, y, z, w}, offset);
-    Mbarrier barrier = load(object);
-    count_bytes(barrier, -offset);
-    store(object, barrier);
+    land(object, offset);
   }
 
   void copy_element(const std::array<int, 4>& in_box, std::int64_t offset) const {
@@ -101,6 +113,9 @@ void mbarrier_init(std::uint64_t* object, int arrivals) {
   barrier.mark = initialised;
   barrier.arrivals = barrier.pending = static_cast<std::uint64_t>(arrivals);
   std::memcpy(object, &barrier, 8);
+  HopperThread& mine = hopper_thread();
+  mine.block->known_barriers.erase(object);
+  mine.made_barriers.push_back(object);
 }
 
 void mbarrier_arrive(std::uint64_t* object, std::uint32_t expected_bytes) {
@@ -119,7 +134,11 @@ void mbarrier_wait(std::uint64_t* object, std::uint32_t parity) {
              [object, parity] { return load(object).parity != parity; });
 }
 
-void fence_barrier_init() {}
+void fence_barrier_init() {
+  HopperThread& mine = hopper_thread();
+  mine.block->known_barriers.insert(mine.made_barriers.begin(), mine.made_barriers.end());
+  mine.made_barriers.clear();
+}
 
 void named_barrier_sync(int id, int threads) {
   if (id == 0) throw ModelError("named barrier 0 is that of __syncthreads");
@@ -131,7 +150,18 @@ void named_barrier_arrive(int id, int threads) {
   block_barrier_arrive(id, threads);
 }
 
-void fence_proxy_async() { hopper_thread().block->fenced = true; }
+void stored_for_async(const void* place, std::size_t bytes) {
+  check_shared(place, bytes, 1, "a store");
+  hopper_thread().stored.emplace_back(static_cast<const unsigned char*>(place) - shared_bytes(),
+                                      bytes);
+}
+
+void fence_proxy_async() {
+  HopperThread& mine = hopper_thread();
+  for (const auto& [place, bytes] : mine.stored)
+    std::memcpy(mine.block->async_view.data() + place, shared_bytes() + place, bytes);
+  mine.stored.clear();
+}
 
 void tma_load(void* to, const TensorMap& map, const std::array<int, 4>& at, int rank,
               std::uint64_t* object) {
@@ -140,7 +170,7 @@ void tma_load(void* to, const TensorMap& map, const std::array<int, 4>& at, int 
   std::size_t bytes = 2;
   for (const int extent : map.box) bytes *= static_cast<std::size_t>(extent);
   check_shared(to, bytes, 128, "a copied box");
-  load(object);
+  check_copies_to(object);
   const Copy copy{hopper_thread().block, static_cast<unsigned char*>(to), map, at, object};
   defer([copy] { copy.perform(); });
 }

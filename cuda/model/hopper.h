@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "cuda/model/simt.h"
@@ -29,8 +31,9 @@ void fence_barrier_init();
 void named_barrier_sync(int id, int threads);
 void named_barrier_arrive(int id, int threads);
 
-// Let the copy engine and WGMMA see shared memory as it is at this call, and what copies bring
-// later. (A device is stricter: each thread's fence covers only its own stores.)
+// Note that this thread has written bytes that the copy engine or WGMMA will read, and let these see
+// what it noted before, as it is now. They see nothing else but what copies bring.
+void stored_for_async(const void* place, std::size_t bytes);
 void fence_proxy_async();
 
 // Copy when the schedule performs asynchronous effects, then count the bytes at `object`.
@@ -70,9 +73,9 @@ void set_max_registers(int count, bool more);
 inline constexpr std::uint32_t shared_window = 1024;
 
 struct HopperBlock {
-  std::vector<unsigned char> async_view;  // shared memory as copies and WGMMA see it
-  bool fenced = false;                    // a fence_proxy_async came since the view's renewal
-  std::vector<int> registers;             // registers per thread, by warpgroup
+  std::vector<unsigned char> async_view;          // shared memory as copies and WGMMA see it
+  std::vector<int> registers;                     // registers per thread, by warpgroup
+  std::set<const std::uint64_t*> known_barriers;  // to the copy engine
 };
 
 // Lives to the end of the block, and keeps the block's state alive.
@@ -82,6 +85,8 @@ class HopperThread : public ThreadState {
 
   std::shared_ptr<HopperBlock> block;
   bool fenced = false;  // a wgmma_fence came since the last wait
+  std::vector<std::pair<std::size_t, std::size_t>> stored;  // for others, unfenced: place, bytes
+  std::vector<const std::uint64_t*> made_barriers;          // unfenced
   std::vector<WgmmaProduct> open;
   std::deque<std::vector<WgmmaProduct>> groups;  // committed, oldest first; empty when done
 };

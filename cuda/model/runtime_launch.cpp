@@ -1,12 +1,26 @@
 // Decides which kernels may be launched.
 #include <cuda_runtime.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include "cuda/model/runtime_device.h"
 
 namespace ringscope::cuda::model {
+namespace {
+
+// Whether an argument's word is the address of memory of this process. Two small numbers in one word
+// hardly ever are: a program's memory lies where the upper would be above 20,000.
+bool is_host_memory(std::uintptr_t word) {
+  if (word >> 32 == 0 || word >> 47 != 0) return false;
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  unsigned char resident;
+  return mincore(reinterpret_cast<void*>(word / page * page), 1, &resident) == 0;
+}
+
+}  // namespace
 
 cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, const void* function,
                            std::vector<std::uintptr_t> words, std::function<void()> body) {
@@ -22,6 +36,10 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, const void* functio
                                        stream->device, Device::current()));
     for (const std::uintptr_t word : words) {
       const Allocation* named = device.allocation_at(reinterpret_cast<const void*>(word));
+      if (named == nullptr && is_host_memory(word)) {
+        device.break_down(cudaErrorIllegalAddress, "a kernel is given memory of the host");
+        return cudaErrorIllegalAddress;
+      }
       if (named == nullptr || named->kind() != MemoryKind::device ||
           named->device() == stream->device)
         continue;

@@ -141,10 +141,7 @@ void perform(HopperThread& mine, const Products& products) {
         agree = same(products[i], (*others)[i]);
       if (!agree) throw ModelError("wgmma: the warpgroup's threads ask for different products");
     }
-    HopperBlock& block = *mine.block;
-    if (block.fenced) block.async_view.assign(shared_bytes(), shared_bytes() + shared_size());
-    block.fenced = false;
-    for (std::size_t i = 0; i < products.size(); ++i) multiply(threads, i, block.async_view);
+    for (std::size_t i = 0; i < products.size(); ++i) multiply(threads, i, mine.block->async_view);
   }
   warpgroup_exchange("wgmma, done", nullptr, 0);
 }

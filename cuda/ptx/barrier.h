@@ -147,6 +147,15 @@ __device__ __forceinline__ void barrier_wait(Barrier& barrier, std::uint32_t par
 #endif
 }
 
+// Set a place in shared memory that the copy engine or WGMMA will read, after a fence_proxy_async.
+template <class T>
+__device__ __forceinline__ void store_for_async(T& place, const T& value) {
+  place = value;
+#ifdef RINGSCOPE_MODEL
+  model::stored_for_async(&place, sizeof(T));
+#endif
+}
+
 // Order this thread's ordinary stores to shared memory before later reads by the copy engine and by
 // WGMMA. Each writing thread calls it before the barrier that notifies the reader.
 __device__ __forceinline__ void fence_proxy_async() {

@@ -183,6 +183,15 @@ TEST_P(HopperModel, CopyMisuse) {
   EXPECT_EQ(complaint(1, copy_to(1024, map)), "");
   expect_complaint("not a multiple of 128", 1, copy_to(1024 + 64, map));
   expect_complaint("a copied box", 1, copy_to(kShared - 1024, map));
+  expect_complaint("made without a fence_barrier_init", 32, [&map] {
+    auto& full = shared_at<ptx::Barrier>(0);
+    if (threadIdx.x == 0) ptx::barrier_init(full, 1);
+    __syncwarp();
+    if (threadIdx.x != 0) ptx::fence_barrier_init();  // of another's barrier: in vain
+    __syncwarp();
+    if (threadIdx.x != 0) return;
+    ptx::tma_load(&shared_at<unsigned char>(1024), map, 0, 0, 0, 0, full);
+  });
   const TensorMap none;
   expect_complaint("tensor map of 0 dimensions", 1, copy_to(1024, none));
   EXPECT_THROW(make_tensor_map(source.values.data() + 1, 1, 8, 64, 8), CudaError);
@@ -198,7 +207,7 @@ float b_value(int k, int column) { return static_cast<float>((k * 11 + column * 
 // Writes element (row, column) of a swizzled panel at `byte`.
 void put(int byte, int row, int column, float value) {
   const int place = byte + row * 128 + ((column / 8) ^ (row % 8)) * 16 + column % 8 * 2;
-  shared_at<bf16>(place) = bf16::from_float(value);
+  ptx::store_for_async(shared_at<bf16>(place), bf16::from_float(value));
 }
 
 // By the block's first thread.
@@ -308,10 +317,12 @@ TEST_P(HopperModel, WaitingForTheOlderGroup) {
   });
 }
 
-// Stores that no fence_proxy_async follows are not seen: the memory's poison is.
+// Stores that no fence_proxy_async of the same thread follows are not seen: the memory's poison is.
 TEST_P(HopperModel, OrdinaryStoresNeedAFence) {
   run_block(128, [] {
     if (threadIdx.x == 0) fill_operands(false, false);
+    model::block_barrier(0, 128);
+    if (threadIdx.x != 0) ptx::fence_proxy_async();
     model::block_barrier(0, 128);
     float d[kColumns / 2] = {};
     ptx::wgmma_fence();

@@ -83,6 +83,12 @@ struct Numbered {
   static void proxy_fence() {
     if (kNumber != left_out) fence_proxy_async();
   }
+  static void meeting(int id, int threads) {
+    if (kNumber != left_out) named_barrier_sync(id, threads);
+  }
+  static void init_fence() {
+    if (kNumber != left_out) fence_barrier_init();
+  }
   static void product_fence() {
     if (kNumber != left_out) wgmma_fence();
   }
@@ -185,6 +191,8 @@ constexpr int kFirst = __COUNTER__ + 1;
 #define wgmma_wait RINGSCOPE_NEXT::template product_wait
 #define cp_async_wait RINGSCOPE_NEXT::template copy_wait
 #define make_tensor_map mutated_tensor_map
+#define named_barrier_sync RINGSCOPE_NEXT::meeting
+#define fence_barrier_init RINGSCOPE_NEXT::init_fence
 #ifdef RINGSCOPE_NUMBERED
 #define HopperConfig RINGSCOPE_NUMBERED(HopperConfig)
 #define HopperStorage RINGSCOPE_NUMBERED(HopperStorage)

@@ -2,6 +2,9 @@
 // refuses it, and copies go between them.
 #include <gtest/gtest.h>
 
+#include "core/problem/partition.h"
+#include "cuda/base/check.h"
+#include "cuda/kernels/row_kernels.h"
 #include "tests/cuda_model/runtime_harness.h"
 
 namespace ringscope::cuda::model {
@@ -83,6 +86,27 @@ TEST_F(Devices, AKernelDoesNotReachTheMemoryOfAnother) {
   int* const memory = memory_of(1);
   EXPECT_EQ(launch(set_to, 1, 1, 0, stream_of(0), memory, 7), cudaErrorIllegalAddress);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+}
+
+TEST_F(Devices, AKernelDoesNotReachTheMemoryOfTheHost) {
+  int of_host = 0;
+  EXPECT_EQ(launch(set_to, 1, 1, 0, stream_of(0), &of_host, 7), cudaErrorIllegalAddress);
+  EXPECT_EQ(of_host, 0);
+}
+
+// A backend that left the documents' ends where the mask has them.
+TEST_F(Devices, DocumentsEndsMustNotBeTheHosts) {
+  auto* const table = on(0, [] { return new_memory<RowInterval>(4); });
+  auto* const ends = on(0, [] { return new_memory<Index>(2); });
+  const Index of_host[] = {1, 4};
+  ASSERT_EQ(cudaMemcpy(ends, of_host, sizeof(of_host), cudaMemcpyHostToDevice), cudaSuccess);
+  const LocalRows rows = Partition{PartitionKind::contiguous, 4, 1}.rows_of(0);
+  const auto make_table = [&](const Index* where) {
+    const Mask mask{.seqlen = 4, .document_ends = where, .num_documents = 2};
+    launch_allowed_keys({mask, rows, rows}, table, nullptr);
+  };
+  EXPECT_NO_THROW(make_table(ends));
+  EXPECT_THROW(make_table(of_host), CudaError);
 }
 
 TEST_F(Devices, SynchronizingOneLeavesTheOther) {
