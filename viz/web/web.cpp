@@ -12,6 +12,7 @@
 
 #include "core/base/text.h"
 #include "viz/model/figures/figures.h"
+#include "viz/model/session/story.h"
 #include "viz/window/open_session.h"
 #include "viz/window/software_renderer.h"
 #include "viz/window/viewer.h"
