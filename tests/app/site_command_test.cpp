@@ -45,7 +45,7 @@ class SiteTest : public ProgramTest {
 
 void SiteTest::expect_all_parts() {
   for (const fs::directory_entry& lesson : fs::directory_iterator(RINGSCOPE_SOURCE_DIR "/lessons"))
-    if (fs::exists(lesson.path() / "lesson.cpp")) {
+    if (fs::exists(lesson.path() / "exercise.h")) {
       const std::string page = "lessons/" + lesson.path().filename().string() + "/index.html";
       ASSERT_TRUE(pages_.contains(page)) << page;
       EXPECT_NE(pages_[page].find("class=\"predict\""), std::string::npos) << page;
