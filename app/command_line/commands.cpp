@@ -34,7 +34,8 @@ constexpr CommandEntry kCommands[] = {
      declare_train},
     {"generate", "text from a checkpoint of train", "app/train/train.md", declare_generate},
     {"simulate", "a run on a machine that is not here, event by event", "app/simulate/simulate.md",
-     declare_simulate}};
+     declare_simulate},
+    {"site", "lessons, viewer and reference as pages for a browser", "README.md", declare_site}};
 constexpr std::string_view kHelp = "help";
 
 // Return "run, info, ...".
@@ -78,9 +79,9 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     finish[command.name] =
         command.declare(line.add_command(command.name, command.help, command.page));
   std::vector<std::string> pages;
-  line.add_command(std::string(kHelp), "this text; or what --help texts become: man, bash, zsh",
-                   "README.md")
-      .words("PAGE", pages, "man, bash or zsh: a man page, completion for a shell");
+  line.add_command(std::string(kHelp),
+                   "this text; or what --help texts become: man, markdown, bash, zsh", "README.md")
+      .words("PAGE", pages, "man, markdown, bash or zsh: a page, completion for a shell");
   finish[kHelp] = [&] { return Help{help_page(pages.empty() ? "" : pages.front(), line)}; };
 
   if (!arguments.empty()) {

@@ -62,6 +62,10 @@ struct PositionsOptions {
   bool json = false;
 };
 
+struct SiteOptions {
+  std::string folder;
+};
+
 // The text of --help or `ringscope help`, which is to be printed.
 struct Help {
   std::string text;
@@ -70,7 +74,7 @@ struct Help {
 using Command =
     std::variant<Help, CheckOptions, ExplainOptions, GroupsOptions, LessonOptions, PlanOptions,
                  PositionsOptions, RunOptions, DemoOptions, SimulateOptions, TrainOptions,
-                 GenerateRequest, viz::ViewOptions, InfoOptions>;
+                 GenerateRequest, SiteOptions, viz::ViewOptions, InfoOptions>;
 
 // Read `arguments` (without the program's name), and the files of a mask and a partition. Throw InputError naming the flag,
 // the value and what would be accepted, also for flags that contradict each other.
@@ -92,6 +96,7 @@ Finish declare_plan(CommandFlags& flags);
 Finish declare_positions(CommandFlags& flags);
 Finish declare_run(CommandFlags& flags);
 Finish declare_simulate(CommandFlags& flags);
+Finish declare_site(CommandFlags& flags);
 Finish declare_train(CommandFlags& flags);
 Finish declare_view(CommandFlags& flags);
 
@@ -145,15 +150,19 @@ int carry_out(const RunOptions& options);
 // Simulate a run on a machine that is not here. Return 0.
 int carry_out(const SimulateOptions& options);
 
+// Write the lessons, the viewer and the reference as pages for a browser. Return 0.
+int carry_out(const SiteOptions& options);
+
 // Open the viewer or write a picture. Return 0 when that is done. Throw InputError also in a build
 // without a viewer.
 int carry_out(const viz::ViewOptions& options);
 
 // ---
-// Pages made from the table that reads the command line: a man page, and the scripts with which
-// bash and zsh complete commands, flags and their values.
+// Pages made from the table that reads the command line: a man page, the site's page of it, and the
+// scripts with which bash and zsh complete commands, flags and their values.
 
-// Return a page: "man" (troff), "bash", "zsh", or "" for the text of --help. Throw InputError.
+// Return a page: "man" (troff), "markdown", "bash", "zsh", or "" for the text of --help. Throw
+// InputError.
 std::string help_page(const std::string& page, const CommandLine& line);
 
 }  // namespace ringscope

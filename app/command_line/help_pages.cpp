@@ -74,6 +74,25 @@ std::string man_page(const std::vector<DescribedCommand>& commands) {
          "what is accepted\n.TP\n3\nsomething failed while running\n";
 }
 
+std::string markdown_page(const std::vector<DescribedCommand>& commands) {
+  const auto cell = [](const std::string& text) {
+    std::string escaped;
+    for (const char c : text) escaped += c == '|' ? "\\|" : std::string(1, c);
+    return escaped;
+  };
+  std::string page =
+      "# Commands\n\nEvery command with its flags, as `ringscope COMMAND --help` lists them.\n";
+  for (const DescribedCommand& command : commands) {
+    page +=
+        fmt::format("\n## {}\n\n`ringscope {}`: {}.\n", command.name, command.name, command.help);
+    if (!command.flags.empty()) page += "\n| flag | what it does |\n|---|---|\n";
+    for (const DescribedFlag& flag : command.flags)
+      page += fmt::format("| `{}{}` | {} |\n", flag.name,
+                          flag.type.empty() ? "" : " " + cell(flag.type), cell(flag.help));
+  }
+  return page;
+}
+
 std::string bash_page(const std::vector<DescribedCommand>& commands) {
   std::string names, flags, values;
   for (const DescribedCommand& command : commands) {
@@ -180,9 +199,10 @@ _ringscope "$@"
 std::string help_page(const std::string& page, const CommandLine& line) {
   if (page.empty()) return line.help();
   if (page == "man") return man_page(line.described());
+  if (page == "markdown") return markdown_page(line.described());
   if (page == "bash") return bash_page(line.described());
   if (page == "zsh") return zsh_page(line.described());
-  throw InputError(fmt::format("help: '{}' given; accepted: man, bash, zsh", page));
+  throw InputError(fmt::format("help: '{}' given; accepted: man, bash, zsh, markdown", page));
 }
 
 int carry_out(const Help& help) {

@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <limits>
 #include <string>
 
 #include "app/command_line/commands.h"
+#include "app/site/viewer_page.h"
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
+#include "viz/model/trace/trace_loader.h"
 
 #ifdef RINGSCOPE_HAS_VIEWER
 #include "viz/window/still.h"
@@ -24,6 +28,26 @@ void require_pictures(const std::string& flag, const std::string& path,
       throw InputError(flag + " '" + path + "': pictures are PNG; accepted: a name with .png");
 }
 
+namespace {
+
+// Write the viewer and its recordings as one page. Throw InputError, also for a recording that the viewer refuses.
+void write_page(const viz::ViewOptions& options) {
+  const std::string script = web_script();
+  if (script.empty())
+    throw InputError(
+        "--html: the viewer for browsers is not built; accepted: --screenshot OUT.png, or a build "
+        "of "
+        "./ringscope site where there is emscripten (Debian package emscripten)");
+  std::vector<EmbeddedRecording> recordings;
+  for (const std::string& trace : options.traces)
+    recordings.push_back(
+        {std::filesystem::path(trace).filename().string(), read_file(trace, "trace file")});
+  viz::load_traces(options.traces, nullptr);
+  write_file(*options.html, viewer_page(script, recordings));
+}
+
+}  // namespace
+
 #ifdef RINGSCOPE_HAS_VIEWER
 
 const char* why_no_viewer() { return ""; }
@@ -31,7 +55,10 @@ const char* why_no_viewer() { return ""; }
 bool can_show_windows() { return viz::display_is_there(); }
 
 int carry_out(const viz::ViewOptions& options) {
-  viz::view(options);
+  if (options.html)
+    write_page(options);
+  else
+    viz::view(options);
   return 0;
 }
 
@@ -53,7 +80,11 @@ const char* why_no_viewer() {
 
 bool can_show_windows() { return false; }
 
-int carry_out(const viz::ViewOptions&) {
+int carry_out(const viz::ViewOptions& options) {
+  if (options.html) {
+    write_page(options);
+    return 0;
+  }
   throw InputError(std::string("view: ") + why_no_viewer() +
                    "; accepted: run, info, demo, lesson, plan, simulate; a trace opens in "
                    "https://ui.perfetto.dev too");
@@ -73,6 +104,8 @@ Finish declare_view(CommandFlags& flags) {
   const auto view = std::make_shared<viz::ViewOptions>();
   flags.words("TRACE", view->traces, "recordings of run --trace, or other Chrome traces");
   flags.path("--screenshot", view->screenshot, "write a picture, PNG, and open no window");
+  flags.path("--html", view->html,
+             "write a page that holds the recordings and the viewer, and open no window");
   flags.value("--size", "WxH", "of the picture (1600x900)", [view](const std::string& text) {
     const auto size = sizes_in(text);
     if (!size || size->first < 320 || size->first > 7680 || size->second < 240 ||
@@ -101,6 +134,8 @@ Finish declare_view(CommandFlags& flags) {
     if (flags.given("--size") && !view->screenshot)
       contradiction("--size", "given without --screenshot",
                     "it together with --screenshot OUT.png");
+    if (view->html && view->screenshot)
+      contradiction("--html", "given beside --screenshot", "one of them");
     return *view;
   };
 }

@@ -170,9 +170,9 @@ class MarkdownWriter : public Writer {
 
 }  // namespace
 
-std::string page_of(const Lesson& lesson, int& failed) {
+std::string page_of(const Lesson& lesson, int& failed, const std::string& trace_folder) {
   MarkdownWriter writer;
-  failed = tell(lesson, writer, "").failed;
+  failed = tell(lesson, writer, trace_folder).failed;
   return writer.page();
 }
 

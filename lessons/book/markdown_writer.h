@@ -8,8 +8,9 @@
 
 namespace ringscope::lessons {
 
-// Return a lesson's page. `failed` receives the number of failed checks.
-std::string page_of(const Lesson& lesson, int& failed);
+// Return a lesson's page. `failed` receives the number of failed checks. Recordings are made in
+// `trace_folder` if it is given.
+std::string page_of(const Lesson& lesson, int& failed, const std::string& trace_folder = "");
 // Return lessons/README.md and lessons/glossary.md.
 std::string contents_page();
 std::string glossary_page();

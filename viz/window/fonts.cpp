@@ -4,10 +4,22 @@
 
 // The compiler's assembler copies in the files that CMake found.
 #ifdef RINGSCOPE_FONT
-#define RINGSCOPE_INCLUDE_FILE(symbol, path)                                          \
-  asm(".pushsection .rodata\n.balign 8\n" #symbol ":\n.incbin \"" path "\"\n" #symbol \
-      "_end:\n"                                                                       \
-      ".byte 0\n.popsection\n");                                                      \
+#ifdef __wasm__
+#define RINGSCOPE_SECTION(symbol) ".section .rodata." symbol ",\"\",@\n.p2align 3\n"
+#define RINGSCOPE_SYMBOL(symbol) ".type " symbol ",@object\n" symbol ":\n"
+#define RINGSCOPE_SIZE(symbol) ".size " symbol ", . - " symbol "\n"
+#define RINGSCOPE_SECTION_END ".text\n"
+#else
+#define RINGSCOPE_SECTION(symbol) ".pushsection .rodata\n.balign 8\n"
+#define RINGSCOPE_SYMBOL(symbol) symbol ":\n"
+#define RINGSCOPE_SIZE(symbol) ""
+#define RINGSCOPE_SECTION_END ".popsection\n"
+#endif
+#define RINGSCOPE_INCLUDE_FILE(symbol, path)                                              \
+  asm(RINGSCOPE_SECTION(#symbol)                                                          \
+          RINGSCOPE_SYMBOL(#symbol) ".incbin \"" path "\"\n" RINGSCOPE_SIZE(#symbol)      \
+              RINGSCOPE_SYMBOL(#symbol "_end") ".byte 0\n" RINGSCOPE_SIZE(#symbol "_end") \
+                  RINGSCOPE_SECTION_END);                                                 \
   extern "C" const unsigned char symbol[], symbol##_end[]
 RINGSCOPE_INCLUDE_FILE(ringscope_font_text, RINGSCOPE_FONT);
 RINGSCOPE_INCLUDE_FILE(ringscope_font_title, RINGSCOPE_FONT_TITLE);

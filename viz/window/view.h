@@ -13,6 +13,7 @@ namespace ringscope::viz {
 struct ViewOptions {
   std::vector<std::string> traces;        // at least one
   std::optional<std::string> screenshot;  // write a PNG instead of opening a window
+  std::optional<std::string> html;        // write a page that holds the recordings and the viewer
   int width = 1600, height = 900;
   std::optional<int> step;             // put the playhead at this ring step
   std::optional<int> story;            // the story's paragraph, from 1; 0 hides the story

@@ -33,6 +33,34 @@ struct FrameInput {
   std::u32string characters;  // typed text, for text fields
 };
 
+// ---
+// What happens to a window, passed on to frames. No event is lost, however short: a click whose press
+// and release arrive together is spread over two frames.
+
+struct InputEvent {
+  enum Kind { move, button, scroll, key, text } kind = move;
+  float x = 0, y = 0;  // move: the position; scroll: the amount
+  int button_number = 0;
+  bool pressed = false;
+  Key key_pressed{};
+  char32_t character = 0;
+};
+
+class InputQueue {
+ public:
+  void push(const InputEvent& event) { events_.push_back(event); }
+  bool empty() const { return events_.empty(); }
+
+  // Take the events that fit into the next frame. It stops before a movement or a second button
+  // event once it has taken a button event, and in a drag before a button event once it has taken a
+  // movement. The caller sets size, time and modifiers.
+  FrameInput take();
+
+ private:
+  std::deque<InputEvent> events_;
+  FrameInput held_;  // what lasts from frame to frame: mouse position and buttons
+};
+
 class Viewer {
  public:
   // `textures` must outlive it. `scale` is the number of screen pixels per pixel of FrameInput.

@@ -1,8 +1,6 @@
-// Passes a window's events on to frames. No event is lost, however short: a click whose press and
-// release arrive together is spread over two frames.
+// The window of the desktop, which passes its events on to the viewer's queue.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,30 +11,6 @@
 struct GLFWwindow;
 
 namespace ringscope::viz {
-
-struct InputEvent {
-  enum Kind { move, button, scroll, key, text } kind = move;
-  float x = 0, y = 0;  // move: the position; scroll: the amount
-  int button_number = 0;
-  bool pressed = false;
-  Key key_pressed{};
-  char32_t character = 0;
-};
-
-class InputQueue {
- public:
-  void push(const InputEvent& event) { events_.push_back(event); }
-  bool empty() const { return events_.empty(); }
-
-  // Take the events that fit into the next frame. It stops before a movement or a second button
-  // event once it has taken a button event, and in a drag before a button event once it has taken a
-  // movement. The caller sets size, time and modifiers.
-  FrameInput take();
-
- private:
-  std::deque<InputEvent> events_;
-  FrameInput held_;  // what lasts from frame to frame: mouse position and buttons
-};
 
 // ---
 // A listener receives what GLFW reports about a window, and fills the queue above.

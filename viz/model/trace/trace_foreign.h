@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,10 @@ class ForeignEvents {
   struct Id {
     std::int64_t number = 0;
     std::string text;  // if empty, the number counts
-    auto operator<=>(const Id&) const = default;
+    bool operator==(const Id&) const = default;
+    bool operator<(const Id& other) const {
+      return std::tie(number, text) < std::tie(other.number, other.text);
+    }
   };
   struct Process {
     Id id;

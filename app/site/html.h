@@ -1,0 +1,31 @@
+// Turns the project's Markdown into HTML: headings, paragraphs, lists, tables, listings, quotes, folded answers,
+// pictures and links. It knows what the project's own pages use, not all of Markdown, and reads trusted text alone.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ringscope {
+
+struct Heading {
+  std::string id, html;  // `html` is its text, ready for a page
+  int level = 0;
+};
+
+struct HtmlText {
+  std::string title;  // plain text of the first heading, which the body contains as well
+  std::string body;
+  std::vector<Heading> headings;
+};
+
+// Return the address that a link or a picture gets, or "" for none; then only its text stays.
+using Resolve = std::function<std::string(const std::string& target)>;
+
+HtmlText html_of(std::string_view markdown, const Resolve& resolve);
+
+// Return `text` with the characters that HTML interprets replaced, also quotes.
+std::string escaped(std::string_view text);
+
+}  // namespace ringscope

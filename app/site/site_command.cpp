@@ -1,0 +1,502 @@
+// `ringscope site`: the lessons, the glossary, the claims, the reference and the viewer as pages that need no server.
+// The lessons are told anew, so that their numbers and recordings belong together. The other pages are the project's
+// own Markdown, which lies in the source folder or beside the installed program. Whatever a page links to comes along.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "app/command_line/commands.h"
+#include "app/report/terminal.h"
+#include "app/site/html.h"
+#include "app/site/viewer_page.h"
+#include "core/base/files.h"
+#include "lessons/book/lesson.h"
+#include "lessons/book/markdown_writer.h"
+
+namespace ringscope {
+namespace {
+
+namespace fs = std::filesystem;
+using lessons::Lesson;
+
+constexpr const char* kMark = "ringscope-site.txt";  // by which a former site is known
+
+// Return the folder of the project's pages, in the source folder or as installed.
+fs::path folder_of_pages() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const fs::path& folder :
+       {program.parent_path() / "share/doc/ringscope", fs::path(RINGSCOPE_SOURCE_DIR)})
+    if (fs::exists(folder / "lessons/claims.md", error)) return folder;
+  throw InputError(
+      "site: the project's pages are neither in the source folder nor in share/doc/ringscope; "
+      "accepted: a program that is installed with its documentation");
+}
+
+// The links at the head of every page: an address from the root, and a name.
+constexpr std::pair<const char*, const char*> kParts[] = {
+    {"lessons/index.html", "Lessons"}, {"lessons/glossary.html", "Glossary"},
+    {"lessons/claims.html", "Claims"}, {"lessons/predicted.html", "Scoreboard"},
+    {"reference.html", "Reference"},   {"viewer/index.html", "Viewer"}};
+
+// The pages of the reference, by what a reader looks for.
+constexpr std::pair<const char*, const char*> kReference[] = {
+    {"README.md", "What Ringscope is, and how to get it"},
+    {"commands.md", "Every command and its flags"},
+    {"app/run/run.md", "Runs: inputs, masks, partitions, schemes, verification"},
+    {"app/view/view.md", "The viewer, and why a run took so long"},
+    {"app/check/check.md", "Is my own attention right?"},
+    {"app/plan/plan.md", "What a run will cost"},
+    {"app/simulate/simulate.md", "Machines that are not here"},
+    {"app/train/train.md", "Training and generating"},
+    {"core/README.md", "Semantics and sources"},
+    {"cuda/README.md", "The kernels"},
+    {"bench/README.md", "Measurements"},
+    {"bench/published/scoreboard.md", "360 published measurements, predicted"},
+    {"CONTRIBUTING.md", "How the code is made"}};
+
+// The figures that move, by the lesson that they stand in, before its checks.
+struct LiveFigure {
+  int lesson;
+  const char* name;    // in viz/model/figures
+  const char* values;  // of its controls at first, as JSON, where they differ from the figure's own
+};
+constexpr LiveFigure kLiveFigures[] = {
+    {3, "merge", "{}"},
+    {6, "ring", "{}"},
+    {7, "work", "{}"},
+    {8, "work", R"({"partition": "striped"})"},
+    {9, "work", R"({"partition": "zigzag"})"},
+    {10, "ring", R"({"pass": "backward"})"},
+    {11, "work", R"({"mask": "causal+window:1024", "partition": "contiguous", "ranks": 8})"},
+    {12, "overlap", "{}"},
+    {20, "count", R"({"ones": 300})"}};
+
+class Site {
+ public:
+  Site(fs::path pages, fs::path out) : pages_(std::move(pages)), out_(std::move(out)) {}
+
+  void write() {
+    make_contents();
+    write_text("style.css", lessons::embedded_text("app/site/style.css"));
+    write_text("site.js", lessons::embedded_text("app/site/site.js"));
+    write_viewer();
+    write_lessons();
+    for (const auto& [path, what] : kReference) want(path);
+    for (const char* const path :
+         {"lessons/README.md", "lessons/glossary.md", "lessons/claims.md", "lessons/predicted.md"})
+      want(path);
+    write_front();
+    write_reference();
+    // Pages ask for further pages while they are written.
+    while (!wanted_.empty()) {
+      const std::string path = wanted_.front();
+      wanted_.pop_front();
+      write_wanted(path);
+    }
+    write_text(kMark, "Written by ringscope " + version_text() + ".\n");
+  }
+
+  std::size_t files() const { return written_; }
+
+ private:
+  // ---
+  // Addresses. Every file is known by its path from the root of the project.
+
+  // Return where the file `path` lies in the site, or "" if it does not come along.
+  std::string address_of(const std::string& path) {
+    const fs::path file(path);
+    if (path == "README.md") return "about.html";
+    if (file.filename() == "README.md") return (file.parent_path() / "index.html").string();
+    if (file.extension() == ".md") return fs::path(path).replace_extension(".html").string();
+    if (file.extension() == ".png") return path;
+    return "source/" + path + ".html";
+  }
+
+  bool is_there(const std::string& path) const {
+    std::error_code error;
+    return made_.contains(path) || fs::is_regular_file(pages_ / path, error);
+  }
+
+  void want(const std::string& path) {
+    if (known_.insert(path).second) wanted_.push_back(path);
+  }
+
+  // Return the way from the page of `from` to the file `target`, or "" if there is no such file.
+  std::string resolve(const std::string& from, const std::string& target) {
+    const std::size_t hash = target.find('#');
+    const std::string anchor = hash == std::string::npos ? "" : target.substr(hash);
+    if (hash == 0) return anchor;
+    std::string path =
+        (fs::path(from).parent_path() / target.substr(0, hash)).lexically_normal().string();
+    if (path.ends_with('/')) path.pop_back();
+    if (!is_there(path) && is_there(path + "/README.md")) path += "/README.md";
+    if (path.starts_with("..") || !is_there(path)) return "";
+    want(path);
+    return relative(address_of(from), address_of(path)) + anchor;
+  }
+
+  static std::string relative(const std::string& from, const std::string& to) {
+    return fs::path(to).lexically_relative(fs::path(from).parent_path()).string();
+  }
+
+  // ---
+  // Pages.
+
+  void write_text(const std::string& address, std::string_view text) {
+    const fs::path path = out_ / address;
+    fs::create_directories(path.parent_path());
+    write_file(path.string(), text);
+    ++written_;
+  }
+
+  // Write a page around `main`. `beside` is navigation that stands beside it on wide screens.
+  void write_page(const std::string& address, const std::string& title, const std::string& main,
+                  const std::string& beside = "", const std::string& kind = "") {
+    const std::string home = relative(address, "index.html");
+    const std::string root = home.substr(0, home.size() - 10);
+    std::string parts;
+    for (const auto& [to, name] : kParts)
+      parts += fmt::format("<a href=\"{}{}\"{}>{}</a>\n", root, to,
+                           address == to ? " aria-current=\"page\"" : "", name);
+    write_text(address,
+               fmt::format(R"(<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="{root}style.css">
+<script src="{root}site.js" defer></script>
+</head>
+<body class="{kind}" data-root="{root}">
+<a class="skip" href="#main">Skip to the text</a>
+<header class="site">
+<a class="brand" href="{root}index.html">Ringscope</a>
+<nav aria-label="Parts of the site">
+{parts}</nav>
+</header>
+<div class="page">
+{beside}<main id="main">
+{main}</main>
+</div>
+<footer class="site"><p>Ringscope {version}. Free under the Apache License 2.0.</p></footer>
+</body>
+</html>
+)",
+                           fmt::arg("title",
+                                    escaped(title == "Ringscope" ? title : title + " · Ringscope")),
+                           fmt::arg("root", root), fmt::arg("kind", kind), fmt::arg("parts", parts),
+                           fmt::arg("beside", beside), fmt::arg("main", main),
+                           fmt::arg("version", escaped(version_text()))));
+  }
+
+  // Return the contents of a page with more than two sections.
+  static std::string contents_of(const HtmlText& text) {
+    std::string items;
+    int sections = 0;
+    for (const Heading& heading : text.headings) {
+      if (heading.level != 2) continue;
+      ++sections;
+      items += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", heading.id,
+                           std::string(heading.html).substr(0, heading.html.find("<a ")));
+    }
+    if (sections < 3) return "";
+    return "<nav class=\"beside\" aria-label=\"On this page\"><h2>On this page</h2><ul>\n" + items +
+           "</ul></nav>\n";
+  }
+
+  void write_markdown(const std::string& path, const std::string& markdown) {
+    const HtmlText text =
+        html_of(markdown, [&](const std::string& target) { return resolve(path, target); });
+    write_page(address_of(path), text.title, text.body, contents_of(text));
+  }
+
+  void write_wanted(const std::string& path) {
+    if (const auto made = made_.find(path); made != made_.end()) {
+      if (!made->second.empty()) write_markdown(path, made->second);
+      return;
+    }
+    const std::string text = read_file((pages_ / path).string(), "page");
+    if (path.ends_with(".md"))
+      write_markdown(path, text);
+    else if (path.ends_with(".png"))
+      write_text(path, text);
+    else
+      write_page(address_of(path), path,
+                 fmt::format("<h1 class=\"path\">{}</h1>\n<pre class=\"source\" "
+                             "tabindex=\"0\"><code>{}</code></pre>\n",
+                             escaped(path), escaped(text)),
+                 "", "wide-page");
+  }
+
+  // Make the pages that lie in no file as the site has them.
+  void make_contents() {
+    made_["lessons/README.md"] = lessons::contents_page();
+    made_["lessons/glossary.md"] = lessons::glossary_page();
+    made_["commands.md"] = std::get<Help>(parse_command_line({"help", "markdown"})).text;
+    for (const Lesson& lesson : lessons::all_lessons())
+      made_["lessons/" + lesson.folder + "/README.md"];
+  }
+
+  static std::string page_path(const Lesson& lesson) {
+    return "lessons/" + lesson.folder + "/README.md";
+  }
+
+  void write_lessons() {
+    const auto all = lessons::all_lessons();
+    const fs::path recordings = out_ / "recordings";
+    ProgressBar bar("telling the lessons");
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      bar.update(static_cast<double>(i) / static_cast<double>(all.size()));
+      write_lesson(all[i], i > 0 ? &all[i - 1] : nullptr,
+                   i + 1 < all.size() ? &all[i + 1] : nullptr, recordings);
+    }
+    // A page that is read from a folder may load scripts, but no other files.
+    std::error_code error;
+    for (const fs::directory_entry& file : fs::directory_iterator(recordings, error)) {
+      const std::string text = read_file(file.path().string(), "recording");
+      recordings_[file.path().filename().string()] = text;
+    }
+    for (const auto& [name, text] : recordings_)
+      write_text("recordings/" + name + ".js", recording_script(name, text));
+    written_ += recordings_.size();
+  }
+
+  void write_lesson(const Lesson& lesson, const Lesson* before, const Lesson* after,
+                    const fs::path& recordings) {
+    const std::string path = page_path(lesson);
+    int failed = 0;
+    const std::string markdown = lessons::page_of(lesson, failed, recordings.string());
+    if (failed > 0)
+      throw RunError(fmt::format("lesson {}: {} checks failed", lesson.number, failed));
+    HtmlText text =
+        html_of(markdown, [&](const std::string& target) { return resolve(path, target); });
+    show_recordings(text.body, recordings.string());
+    show_figures(text.body, lesson.number);
+    const auto link = [&](const Lesson* to, const char* rel, const char* word) {
+      return to == nullptr
+                 ? std::string()
+                 : fmt::format(
+                       "<a rel=\"{0}\" class=\"{0}\" href=\"{1}\"><span>{2}</span> {3} {4}</a>\n",
+                       rel, relative(address_of(path), address_of(page_path(*to))), word,
+                       to->label(), escaped(to->source.title));
+    };
+    text.body += "<nav class=\"turn\" aria-label=\"Lessons before and after\">\n" +
+                 link(before, "prev", "Before:") + link(after, "next", "Next:") + "</nav>\n";
+    std::string list;
+    for (const Lesson& other : lessons::all_lessons())
+      list += fmt::format("<li><a href=\"{}\"{}><span>{}</span> {}</a></li>\n",
+                          relative(address_of(path), address_of(page_path(other))),
+                          other.number == lesson.number ? " aria-current=\"page\"" : "",
+                          other.label(), escaped(other.source.title));
+    write_page(address_of(path), text.title, text.body,
+               "<nav class=\"beside lessons\" aria-label=\"Lessons\"><h2>Lessons</h2><ul>\n" +
+                   list + "</ul></nav>\n",
+               "lesson");
+  }
+
+  // Put the lesson's moving figures before its checks, or a word on where they are to be had.
+  void show_figures(std::string& body, int lesson) const {
+    std::string shown;
+    for (const LiveFigure& figure : kLiveFigures)
+      if (figure.lesson == lesson)
+        shown += fmt::format(
+            "<section class=\"live\"{} aria-label=\"A figure that moves\">{}</section>\n",
+            has_viewer_ ? fmt::format(" data-figure=\"{}\" data-values=\"{}\"", figure.name,
+                                      escaped(figure.values))
+                        : "",
+            has_viewer_ ? "<noscript><p>Here stands a figure that moves; it needs JavaScript.</p></noscript>"
+                        : "<p>A figure that moves stands here in copies of the site that were made with "
+                          "emscripten. This one was made without it.</p>");
+    const std::size_t checks = body.find("<h2 id=\"checks\"");
+    body.insert(checks == std::string::npos ? body.size() : checks, shown);
+  }
+
+  // Replace the paragraphs that name a recording of this computer's by links into the viewer.
+  void show_recordings(std::string& body, const std::string& folder) const {
+    const std::string begin =
+                          "<p>The lesson records this run, with a story: <code>./ringscope view " +
+                          escaped(folder) + "/",
+                      end = "</code>.</p>";
+    for (std::size_t at = 0; (at = body.find(begin, at)) != std::string::npos;) {
+      const std::size_t from = at + begin.size(), to = body.find(end, from);
+      const std::string file = body.substr(from, to - from);
+      const std::string shown = fmt::format(
+          "<div class=\"recording\" data-recording=\"{0}\"><p>The lesson records this run, with a "
+          "story. {1}"
+          "<a href=\"../../recordings/{0}\" download>The recording</a> opens with <code>ringscope "
+          "view {0}</code>.</p>"
+          "</div>",
+          file,
+          has_viewer_
+              ? fmt::format(
+                    "<a class=\"open\" href=\"../../viewer/index.html?trace=../recordings/{}\">"
+                    "Open it in the viewer</a>. ",
+                    file)
+              : "");
+      body.replace(at, to + end.size() - at, shown);
+      at += shown.size();
+    }
+  }
+
+  void write_viewer() {
+    const std::string script = web_script();
+    has_viewer_ = !script.empty();
+    if (has_viewer_) {
+      write_text("viewer/ringscope.js", script);
+      write_text("viewer/viewer.js", lessons::embedded_text("app/site/viewer.js"));
+      write_text("viewer/index.html", viewer_page());
+      return;
+    }
+    want("viz/compare.png");
+    want("viz/what_if.png");
+    write_page("viewer/index.html", "The viewer", R"(<h1>The viewer</h1>
+<p>This copy of the site was made without emscripten, the compiler for browsers. So it has pictures here in place of the
+viewer itself, and no figures that move. The installed program has the same viewer:
+<code>ringscope view FILE.json</code>; the lessons' recordings lie in <code>recordings/</code>.</p>
+<figure><img src="../viz/compare.png" alt="The viewer compares four recordings: contiguous, striped, zigzag and fold, with a timeline a rank and the figures of each"><figcaption>One computation, four partitions.</figcaption></figure>
+<figure><img src="../viz/what_if.png" alt="The viewer beside a prediction: the same run, had its links twice the bandwidth"><figcaption>A recording, and what it would have been on another machine.</figcaption></figure>
+)");
+  }
+
+  void write_front() {
+    want("viz/compare.png");
+    std::string ways, list;
+    for (const lessons::Way& way : lessons::ways_through()) {
+      ways += fmt::format("<li><h3>{}</h3><p>{}.</p><p class=\"numbers\">", way.name, way.aim);
+      for (const int number : way.lessons) {
+        const Lesson& lesson = lessons::lesson_of_number(number);
+        ways += fmt::format("<a href=\"{}\" title=\"{}\">{}</a> ", address_of(page_path(lesson)),
+                            escaped(lesson.source.title), lesson.label());
+      }
+      ways += "</p></li>\n";
+    }
+    for (const Lesson& lesson : lessons::all_lessons())
+      list += fmt::format(
+          "<li><a href=\"{}\"><span "
+          "class=\"label\">{}</span><strong>{}</strong><span>{}</span></a></li>\n",
+          address_of(page_path(lesson)), lesson.label(), escaped(lesson.source.title),
+          escaped(lesson.source.summary));
+    write_page("index.html", "Ringscope",
+               fmt::format(R"(<section class="hero">
+<h1>Ring attention, seen from inside</h1>
+<p>A text too long for one machine is dealt out to several. Each keeps its queries; keys and values travel round a ring.
+The result is exact. Here you can read how, watch who computes, sends and waits, and check every number.</p>
+<p class="go"><a href="{first}">Begin with lesson 01</a> <a href="viewer/index.html">Open the viewer</a></p>
+</section>
+<figure class="hero"><img src="viz/compare.png" alt="Four recordings of one computation, compared: under a causal mask, contiguous ranks take turns at being idle; striped, zigzag and fold share every step evenly"><figcaption>One causal computation on four ranks, dealt out in four ways. Contiguous ranks take turns at being idle; the others share every step.</figcaption></figure>
+<section aria-labelledby="ways"><h2 id="ways">Three ways through</h2>
+<ul class="ways">
+{ways}</ul></section>
+<section aria-labelledby="all"><h2 id="all">All lessons</h2>
+<ol class="cards">
+{list}</ol></section>
+<section aria-labelledby="more"><h2 id="more">And behind them</h2>
+<ul class="more">
+<li><a href="lessons/claims.html">Claims</a> What five texts say of ring attention, each put to the test.</li>
+<li><a href="lessons/predicted.html">Scoreboard</a> What the formulas and the simulator predict, beside what others measured.</li>
+<li><a href="lessons/21_heads_or_rows/index.html">Schemes compared</a> Ring, all-gather, Ulysses: what each sends and holds.</li>
+<li><a href="reference.html">Reference</a> Every command, the semantics, the measurements.</li>
+</ul></section>
+)",
+                           fmt::arg("first", address_of(page_path(lessons::all_lessons()[0]))),
+                           fmt::arg("ways", ways), fmt::arg("list", list)),
+               "", "front");
+  }
+
+  void write_reference() {
+    std::string items;
+    for (const auto& [path, what] : kReference)
+      if (is_there(path))
+        items += fmt::format("<li><a href=\"{}\">{}</a></li>\n", address_of(path), what);
+    write_page("reference.html", "Reference",
+               "<h1>Reference</h1>\n<p>How to use the program, what it computes, and how that is "
+               "known.</p>\n"
+               "<ul class=\"reference\">\n" +
+                   items + "</ul>\n");
+  }
+
+  fs::path pages_, out_;
+  std::map<std::string, std::string>
+      made_;  // Markdown by path; "": a lesson, which is written already
+  std::map<std::string, std::string> recordings_;
+  std::deque<std::string> wanted_;
+  std::set<std::string> known_;
+  std::size_t written_ = 0;
+  bool has_viewer_ = false;
+};
+
+// Return the folder to write, without links and the last slash. Throw InputError unless it is new, empty or a site.
+fs::path folder_to_write(const std::string& text) {
+  const auto refuse = [&](const std::string& why) {
+    throw InputError(fmt::format(
+        "site '{}': {}; accepted: a new or empty folder, or a site to replace", text, why));
+  };
+  std::error_code error;
+  fs::path folder = fs::weakly_canonical(fs::absolute(text), error);
+  if (error || text.empty()) refuse(error ? error.message() : "not a folder");
+  if (!folder.has_filename()) folder = folder.parent_path();
+  const fs::file_status status = fs::status(folder, error);
+  if (fs::exists(status)) {
+    if (!fs::is_directory(status)) refuse("not a folder");
+    if (!fs::is_empty(folder, error) && !fs::exists(folder / kMark))
+      refuse(error ? error.message() : "not empty");
+  }
+  fs::create_directories(folder.parent_path(), error);
+  if (::access(folder.parent_path().c_str(), W_OK) != 0)
+    refuse("can't write to " + folder.parent_path().string());
+  return folder;
+}
+
+// Removes a folder at the end.
+struct Scratch {
+  fs::path path;
+  ~Scratch() {
+    std::error_code error;
+    fs::remove_all(path, error);
+  }
+};
+
+}  // namespace
+
+int carry_out(const SiteOptions& options) {
+  const fs::path folder = folder_to_write(options.folder);
+  const auto beside = [&](const char* what) {
+    return fs::path(fmt::format("{}.{}-{}", folder.string(), what, getpid()));
+  };
+  const Scratch made{beside("new")}, former{beside("old")};
+  try {
+    fs::create_directories(made.path);
+    Site site(folder_of_pages(), made.path);
+    site.write();
+    if (fs::exists(folder)) fs::rename(folder, former.path);
+    fs::rename(made.path, folder);
+    print_out(fmt::format(
+        "{} files{}. Open {}\n", site.files(),
+        web_script().empty() ? ", without emscripten: pictures in place of the viewer" : "",
+        (folder / "index.html").string()));
+  } catch (const fs::filesystem_error& error) {
+    throw RunError(fmt::format("site '{}': {}", options.folder, error.code().message()));
+  }
+  return 0;
+}
+
+Finish declare_site(CommandFlags& flags) {
+  const auto words = std::make_shared<std::vector<std::string>>();
+  flags.words("DIR", *words,
+              "a new or empty folder, or a site that was written before; open DIR/index.html");
+  return [words] {
+    if (words->size() != 1)
+      contradiction("site", fmt::format("{} folders given", words->size()), "site DIR");
+    return SiteOptions{words->front()};
+  };
+}
+
+}  // namespace ringscope

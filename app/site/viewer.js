@@ -1,0 +1,154 @@
+// The page around the viewer: files in, events in, pixels out. The viewer itself is C++ (viz/web/web.cpp).
+//
+// ?trace=URL (or a name without a slash, of a recording that came with the page; several: &trace=...)
+// &at=3 or back:3   a step   &select=RANK   &story=K   a paragraph, from 1
+"use strict";
+
+(async () => {
+  const canvas = document.getElementById("viewer");
+  const message = document.getElementById("message");
+  const context = canvas.getContext("2d", { alpha: false });
+  message.textContent = "Opening…";
+  const wasm = await createRingscope();
+  const scale = Math.min(3, Math.max(1, window.devicePixelRatio || 1));
+  const call = (name, type, types, values) => wasm.ccall("ringscope_" + name, type, types, values);
+  call("begin", null, ["number"], [scale]);
+
+  // ---
+  // Files.
+
+  const put = (name, bytes) => {
+    const path = name.replaceAll("\n", " ").split("/").pop() || "recording";
+    wasm.FS.writeFile("/" + path, bytes);
+    return path;
+  };
+  const bytesOf = async (address) => {
+    const name = address.split("/").pop();
+    const carried = () => window.ringscopeRecordings?.[name];
+    if (location.protocol === "file:" && carried() === undefined)
+      await new Promise((done) => { // a page from a folder may load scripts alone
+        const script = Object.assign(document.createElement("script"), { src: address + ".js", onload: done, onerror: done });
+        document.head.append(script);
+      });
+    // The text's characters are bytes of UTF-8 already decoded by the page.
+    if (carried() !== undefined) return new TextEncoder().encode(carried());
+    const answer = await fetch(address);
+    if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
+    return new Uint8Array(await answer.arrayBuffer());
+  };
+
+  let opened = false, due = 3;
+  const parameters = new URLSearchParams(location.search);
+  const open = (names, first) => {
+    message.textContent = "";
+    const of = (key) => (first ? parameters.get(key) ?? "" : "");
+    const why = call("open", "string", ["string", "string", "string", "number"],
+                     [names.join("\n"), of("at"), of("select"), Number(of("story")) || 0]);
+    opened = true;
+    if (why) console.info(why);
+    else document.title = names.join(" · ") + " · Ringscope";
+    document.body.dataset.opened = why || "yes";
+    due = 4;
+  };
+  const openFiles = async (files) => {
+    const names = [];
+    for (const file of files) names.push(put(file.name, new Uint8Array(await file.arrayBuffer())));
+    if (names.length > 0) open(names, false);
+  };
+  addEventListener("dragover", (event) => event.preventDefault());
+  addEventListener("drop", (event) => {
+    event.preventDefault();
+    openFiles(event.dataTransfer.files);
+  });
+  addEventListener("message", (event) => {
+    if (Number.isInteger(event.data?.story)) call("tell", null, ["number"], [event.data.story]);
+    due = 4;
+  });
+
+  // ---
+  // Events.
+
+  const at = (event) => {
+    const box = canvas.getBoundingClientRect();
+    call("move", null, ["number", "number"], [event.clientX - box.left, event.clientY - box.top]);
+    due = 3;
+  };
+  let shift = false, ctrl = false;
+  const held = (event) => { shift = event.shiftKey; ctrl = event.ctrlKey; };
+  canvas.addEventListener("pointermove", (event) => { held(event); at(event); });
+  canvas.addEventListener("pointerleave", () => { call("move", null, ["number", "number"], [-1, -1]); due = 3; });
+  const button = (event, pressed) => {
+    held(event);
+    at(event);
+    call("button", null, ["number", "number"], [[0, 2, 1][event.button] ?? 2, pressed]);
+    event.preventDefault();
+  };
+  canvas.addEventListener("pointerdown", (event) => {
+    canvas.focus();
+    canvas.setPointerCapture(event.pointerId);
+    button(event, 1);
+  });
+  canvas.addEventListener("pointerup", (event) => button(event, 0));
+  canvas.addEventListener("contextmenu", (event) => event.preventDefault());
+  canvas.addEventListener("wheel", (event) => {
+    held(event);
+    const unit = event.deltaMode === 0 ? 100 : 3;
+    call("scroll", null, ["number", "number"], [-event.deltaX / unit, -event.deltaY / unit]);
+    event.preventDefault();
+    due = 3;
+  }, { passive: false });
+  // Numbers of SpecialKey. Tab leaves the viewer, as in any page, unless Control holds it back.
+  const special = { ArrowLeft: 1, ArrowRight: 2, Home: 3, End: 4, Backspace: 5, Escape: 6, Enter: 7 };
+  canvas.addEventListener("keydown", (event) => {
+    held(event);
+    if (event.altKey || event.metaKey || (event.ctrlKey && event.key.length === 1)) return;
+    if (special[event.key]) call("key", null, ["number", "number"], [special[event.key], event.shiftKey ? 1 : 0]);
+    else if ([...event.key].length === 1) call("text", null, ["number"], [event.key.codePointAt(0)]);
+    else return;
+    event.preventDefault();
+    due = 3;
+  });
+  canvas.addEventListener("keyup", held);
+  new ResizeObserver(() => { due = 3; }).observe(canvas);
+
+  // ---
+  // Frames, drawn only when something happened or moves.
+
+  let last = performance.now();
+  const draw = (now) => {
+    requestAnimationFrame(draw);
+    if (!opened || (due <= 0 && !call("animating", "number", [], []))) {
+      last = now;
+      return;
+    }
+    --due;
+    const width = Math.max(320, canvas.clientWidth), height = Math.max(240, canvas.clientHeight);
+    const x = Math.trunc(Math.fround(width * scale)), y = Math.trunc(Math.fround(height * scale));
+    if (canvas.width !== x || canvas.height !== y) Object.assign(canvas, { width: x, height: y });
+    const begun = performance.now();
+    const pixels = call("frame", "number", ["number", "number", "number", "number", "number", "number"],
+                        [width, height, scale, Math.min(0.2, (now - last) / 1000), shift, ctrl]);
+    last = now;
+    context.putImageData(new ImageData(new Uint8ClampedArray(wasm.HEAPU8.buffer, pixels, 4 * x * y), x, y), 0, 0);
+    document.body.dataset.frameMs = (performance.now() - begun).toFixed(1);
+    document.body.dataset.drawn = Number(document.body.dataset.drawn ?? 0) + 1;
+  };
+  requestAnimationFrame(draw);
+
+  const wanted = parameters.getAll("trace");
+  const carried = Object.keys(window.ringscopeRecordings ?? {});
+  try {
+    const names = [];
+    for (const address of wanted.length > 0 ? wanted : carried) names.push(put(address, await bytesOf(address)));
+    if (names.length > 0) open(names, true);
+    else {
+      message.textContent = "Drop a recording here, or choose one: ";
+      const choose = Object.assign(document.createElement("input"), { type: "file", multiple: true, ariaLabel: "A recording" });
+      choose.style.pointerEvents = "auto";
+      choose.onchange = () => openFiles(choose.files);
+      message.append(choose);
+    }
+  } catch (error) {
+    message.textContent = `'${wanted.join("', '")}' can't be loaded: ${error.message}`;
+  }
+})();

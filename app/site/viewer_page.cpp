@@ -1,0 +1,105 @@
+#include "app/site/viewer_page.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "app/site/html.h"
+#include "core/base/files.h"
+#include "lessons/book/lesson.h"
+
+namespace ringscope {
+namespace {
+
+// Return `text` as a literal of JavaScript that may stand in a page.
+std::string literal(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\')
+      quoted += std::string("\\") + c;
+    else if (c == '<' || static_cast<unsigned char>(c) < 0x20)
+      quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    else
+      quoted += c;
+  }
+  return quoted + "\"";
+}
+
+std::string page(const std::string& title, const std::string& scripts, bool is_part_of_site) {
+  return fmt::format(
+      R"(<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{}</title>
+<link rel="icon" href="data:,">
+<style>
+html, body {{ margin: 0; height: 100%; background: #16181d; color: #e6e8ec; font: 16px/1.5 system-ui, sans-serif; }}
+main {{ position: fixed; inset: 0; }}
+canvas {{ display: block; width: 100%; height: 100%; outline: none; touch-action: none; }}
+#message {{ position: absolute; inset: 0; display: grid; place-content: center; padding: 2rem; text-align: center; pointer-events: none; }}
+#message:empty {{ display: none; }}
+#message a {{ color: #8ab8ff; pointer-events: auto; }}
+</style>
+</head>
+<body>
+<main>
+<h1 hidden>The viewer of recordings</h1>
+<canvas id="viewer" tabindex="0" role="application" aria-label="The viewer of recordings. Press ? for its keys."></canvas>
+<div id="message" role="status"><noscript><p>The viewer needs JavaScript.{} A recording opens with <code>ringscope view</code>, too.</p></noscript></div>
+</main>
+{}</body>
+</html>
+)",
+      escaped(title),
+      is_part_of_site ? " <a href=\"../index.html\">The text of this site</a> does not." : "",
+      scripts);
+}
+
+}  // namespace
+
+std::string web_script() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const fs::path& path :
+       {program.parent_path() / "share/ringscope/ringscope_web.js",
+        fs::path(RINGSCOPE_SOURCE_DIR) / "build/wasm/viz/web/ringscope_web.js"})
+    if (fs::is_regular_file(path, error)) return read_file(path.string(), "script");
+  return "";
+}
+
+std::string viewer_page() {
+  return page("The viewer · Ringscope",
+              "<script src=\"ringscope.js\"></script>\n<script src=\"viewer.js\"></script>\n",
+              true);
+}
+
+std::string viewer_page(const std::string& script,
+                        const std::vector<EmbeddedRecording>& recordings) {
+  std::string scripts;
+  const auto add = [&](std::string text) {
+    // Nothing inside may end the element.
+    for (std::size_t at = 0; (at = text.find("</script", at)) != std::string::npos; at += 9)
+      text.insert(at + 1, "\\");
+    scripts += "<script>" + text + "</script>\n";
+  };
+  std::string title;
+  for (const EmbeddedRecording& recording : recordings) {
+    add(recording_script(recording.name, recording.text));
+    title += recording.name + " · ";
+  }
+  add(script);
+  add(std::string(lessons::embedded_text("app/site/viewer.js")));
+  return page(title + "Ringscope", scripts, false);
+}
+
+std::string recording_script(const std::string& name, const std::string& text) {
+  return fmt::format(
+      "window.ringscopeRecordings = window.ringscopeRecordings || "
+      "{{}};\nwindow.ringscopeRecordings[{}] = {};\n",
+      literal(name), literal(text));
+}
+
+}  // namespace ringscope

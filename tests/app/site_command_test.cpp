@@ -1,0 +1,186 @@
+// The site: every page is whole, every link leads somewhere inside it, and its colours can be told apart.
+#include <cmath>
+#include <map>
+#include <regex>
+
+#include "tests/app/program.h"
+
+namespace ringscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SiteTest : public ProgramTest {
+ protected:
+  // Write the site over a former one, and read its pages. It takes seconds, so one test looks at all of it.
+  void make() {
+    fs::create_directories(site());
+    write_text("site/ringscope-site.txt", "");
+    write_text("site/stale.html", "");
+    EXPECT_EQ(run({"site", site().string()}).status, 0);
+    EXPECT_FALSE(fs::exists(site() / "stale.html"));
+    for (const fs::directory_entry& file : fs::recursive_directory_iterator(site()))
+      if (file.path().extension() == ".html")
+        pages_[file.path().lexically_relative(site()).string()] = contents_of(file.path().string());
+    EXPECT_EQ(std::distance(fs::directory_iterator(path("")), {}), 1) << "something stayed behind";
+  }
+
+  fs::path site() const { return path("site"); }
+  static std::vector<std::string> found(const std::string& text, const char* pattern,
+                                        int group = 1) {
+    std::vector<std::string> all;
+    const std::regex regex(pattern);
+    for (std::sregex_iterator at(text.begin(), text.end(), regex), end; at != end; ++at)
+      all.push_back((*at)[static_cast<std::size_t>(group)]);
+    return all;
+  }
+
+  void expect_all_parts();
+  void expect_links_that_lead_somewhere();
+  void expect_landmarks();
+  void expect_contrast();
+
+  std::map<std::string, std::string> pages_;  // by address
+};
+
+void SiteTest::expect_all_parts() {
+  for (const fs::directory_entry& lesson : fs::directory_iterator(RINGSCOPE_SOURCE_DIR "/lessons"))
+    if (fs::exists(lesson.path() / "exercise.h")) {
+      const std::string page = "lessons/" + lesson.path().filename().string() + "/index.html";
+      ASSERT_TRUE(pages_.contains(page)) << page;
+      EXPECT_NE(pages_[page].find("class=\"predict\""), std::string::npos) << page;
+    }
+  for (const char* const page :
+       {"index.html", "lessons/index.html", "lessons/glossary.html", "lessons/claims.html",
+        "lessons/predicted.html", "reference.html", "commands.html", "about.html",
+        "app/run/run.html", "viewer/index.html"})
+    EXPECT_TRUE(pages_.contains(page)) << page;
+}
+
+void SiteTest::expect_links_that_lead_somewhere() {
+  std::map<std::string, std::set<std::string>> ids;
+  for (const auto& [name, text] : pages_)
+    for (const std::string& id : found(text, " id=\"([^\"]*)\""))
+      EXPECT_TRUE(ids[name].insert(id).second) << name << " has '" << id << "' twice";
+  std::size_t links = 0;
+  for (const auto& [name, text] : pages_)
+    for (const std::string& target : found(text, " (?:href|src)=\"([^\"]*)\"")) {
+      if (target == "data:,") continue;
+      ++links;
+      EXPECT_EQ(target.find("://"), std::string::npos) << name << " leads out, to " << target;
+      const std::size_t hash = target.find('#');
+      const std::string file = target.substr(0, target.find_first_of("?#"));
+      const std::string page =
+          file.empty() ? name : (fs::path(name).parent_path() / file).lexically_normal().string();
+      EXPECT_TRUE(fs::is_regular_file(site() / page)) << name << " leads to " << target;
+      EXPECT_TRUE(hash == std::string::npos || ids[page].contains(target.substr(hash + 1)))
+          << name << " leads to " << target;
+    }
+  EXPECT_GT(links, 2000u);
+}
+
+void SiteTest::expect_landmarks() {
+  for (const auto& [name, text] : pages_) {
+    SCOPED_TRACE(name);
+    for (const char* const part : {"<html lang=\"en\">", "<main", "<h1", "<meta name=\"viewport\""})
+      EXPECT_EQ(found(text, part, 0).size(), 1u) << part;
+    EXPECT_EQ(found(text, "<title>[^<]+Ringscope</title>|<title>Ringscope</title>", 0).size(), 1u);
+    for (const std::string& picture : found(text, "<img [^>]*>", 0))
+      EXPECT_TRUE(std::regex_search(picture, std::regex(" alt=\"[^\"]{10,}\""))) << picture;
+    EXPECT_TRUE(name == "viewer/index.html" ||
+                text.find("class=\"skip\" href=\"#main\"") != std::string::npos);
+    // Elements that were opened are closed.
+    for (const std::string tag :
+         {"p", "li", "ul", "ol", "table", "tr", "pre", "code", "em", "strong", "details",
+          "blockquote", "figure", "nav", "section", "div"})
+      EXPECT_EQ(found(text, ("<" + tag + "[ >]").c_str(), 0).size(),
+                found(text, ("</" + tag + ">").c_str(), 0).size())
+          << tag;
+  }
+}
+
+// The contrast of two colours by WCAG 2: (L1 + 0.05) / (L2 + 0.05), L the relative luminance.
+double contrast(const std::string& a, const std::string& b) {
+  const auto luminance = [](const std::string& color) {
+    double sum = 0;
+    const double weights[] = {0.2126, 0.7152, 0.0722};
+    for (std::size_t i = 0; i < 3; ++i) {
+      const double c = std::stoi(color.substr(2 * i, 2), nullptr, 16) / 255.0;
+      sum += weights[i] * (c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4));
+    }
+    return sum;
+  };
+  const double x = luminance(a), y = luminance(b);
+  return (std::max(x, y) + 0.05) / (std::min(x, y) + 0.05);
+}
+
+void SiteTest::expect_contrast() {
+  EXPECT_NEAR(contrast("000000", "ffffff"), 21, 1e-9);
+  const std::string css = contents_of((site() / "style.css").string());
+  std::map<std::string, std::vector<std::string>>
+      colors;  // light; dark by the system; dark by choice
+  for (const std::string& line : found(css, "--[a-z]+: #[0-9a-f]{6};", 0))
+    colors[line.substr(2, line.find(':') - 2)].push_back(line.substr(line.find('#') + 1, 6));
+  for (const auto& [name, themes] : colors) {
+    ASSERT_EQ(themes.size(), 3u) << name;
+    EXPECT_EQ(themes[1], themes[2]) << name;
+  }
+  for (std::size_t theme = 0; theme < 3; ++theme)
+    for (const char* const ground : {"paper", "raised"})
+      for (const char* const text : {"ink", "soft", "link", "accent", "comment", "good"})
+        EXPECT_GE(contrast(colors.at(text)[theme], colors.at(ground)[theme]), 4.5)
+            << text << " on " << ground;
+}
+
+TEST_F(SiteTest, IsWholeLinkedAndReadable) {
+  make();
+  expect_all_parts();
+  expect_links_that_lead_somewhere();
+  expect_landmarks();
+  expect_contrast();
+}
+
+// Return what Chromium makes of a page, and what it says of it on stderr, with the messages of its console.
+ProgramResult in_a_browser(const std::string& folder, const std::string& address) {
+  const std::string said = folder + "/said", page = folder + "/page";
+  const std::string command =
+      "timeout 120 chromium --headless --no-sandbox --disable-gpu --user-data-dir='" + folder +
+      "/profile' --enable-logging=stderr --virtual-time-budget=20000 --dump-dom 'file://" +
+      address + "' >'" + page + "' 2>'" + said + "'";
+  return {std::system(command.c_str()), contents_of(page), contents_of(said)};
+}
+
+TEST_F(SiteTest, OpensInABrowserWithoutAnError) {
+  if (std::system("command -v chromium >/dev/null") != 0) GTEST_SKIP() << "no chromium here";
+  make();
+  // One page has all others inside, so that the browser starts once.
+  std::string frames;
+  for (const auto& [name, text] : pages_)
+    if (!name.starts_with("source/")) frames += "<iframe src=\"site/" + name + "\"></iframe>\n";
+  write_text("all.html", "<!DOCTYPE html><title>all</title>" + frames);
+  const ProgramResult all = in_a_browser(path(""), path("all.html"));
+  ASSERT_EQ(all.status, 0) << all.err;
+  EXPECT_EQ(all.err.find("CONSOLE"), std::string::npos) << all.err;
+  // The theme's button is made by the script, so the script ran.
+  const ProgramResult lesson = in_a_browser(path(""), path("site/lessons/09_zigzag/index.html"));
+  EXPECT_NE(lesson.out.find("class=\"theme\""), std::string::npos);
+  EXPECT_NE(lesson.out.find("class=\"guess\""), std::string::npos);
+  if (!fs::exists(site() / "viewer/ringscope.js")) return;
+  const ProgramResult viewer =
+      in_a_browser(path(""), path("site/viewer/index.html?trace=../recordings/09.json"));
+  EXPECT_NE(viewer.out.find("data-opened=\"yes\""), std::string::npos) << viewer.err;
+  EXPECT_NE(viewer.out.find("data-drawn="), std::string::npos) << viewer.err;
+}
+
+TEST_F(SiteTest, ReplacesNothingButASite) {
+  fs::create_directories(path("mine"));
+  write_text("mine/letter.txt", "dear");
+  expect_refused({"site", path("mine")}, {"not", "empty", "accepted:"});
+  write_text("file", "");
+  expect_refused({"site", path("file")}, {"not", "a", "folder"});
+  expect_refused("site", {"site", "DIR"});
+  expect_refused("view --html page.html --screenshot page.png trace.json", {"--html", "accepted:"});
+}
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,165 @@
+// The viewer in a page. The page (app/site/viewer.js) hands over events and files, and shows the pixels that come
+// back; what a key means, how a recording is read and every number are the viewer's own. It draws without OpenGL, so
+// that its pictures are those of `ringscope view --screenshot`.
+#include <emscripten.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/text.h"
+#include "viz/model/figures/figures.h"
+#include "viz/model/session/story.h"
+#include "viz/window/open_session.h"
+#include "viz/window/software_renderer.h"
+#include "viz/window/viewer.h"
+
+namespace ringscope::viz {
+namespace {
+
+SoftwareTextures textures;
+std::optional<Viewer> viewer;
+InputQueue queue;
+Image image;
+std::string reply;  // the last text that was handed to the page
+
+std::vector<std::string> words_of(const std::string& lines) {
+  std::vector<std::string> words;
+  if (!lines.empty())
+    for (const std::string_view word : split(lines, '\n')) words.emplace_back(word);
+  return words;
+}
+
+// Parse "back:3" or "3": a step of the backward or the forward pass.
+StoryStep place_of_text(const std::string& at, const std::string& rank) {
+  StoryStep place;
+  const bool backward = at.starts_with("back:");
+  const std::string step = backward ? at.substr(5) : at;
+  if (!at.empty()) {
+    place.pass = backward ? Pass::backward : Pass::forward;
+    place.step = parse_number<int>(step).value_or(-1);
+    if (place.step < 0)
+      throw InputError(fmt::format("at: '{}' given; accepted: a step such as 3 or back:3", at));
+  }
+  if (!rank.empty()) {
+    place.rank = parse_number<int>(rank).value_or(-1);
+    if (place.rank < 0) throw InputError(fmt::format("select: '{}' given; accepted: a rank", rank));
+  }
+  return place;
+}
+
+void open(const std::string& names, const std::string& at, const std::string& rank, int story) {
+  const std::vector<std::string> paths = words_of(names);
+  require_openable(paths);
+  ViewOptions options;
+  if (story > 0) options.story = story;
+  Session session = open_session(paths, options, nullptr);
+  if (!session.story_shown()) session.go_to_failure();
+  if (!at.empty() || !rank.empty()) {
+    const StoryStep place = place_of_text(at, rank);
+    const Document& document = session.document();
+    const StoryMoment moment = moment_of(document.trace, document.axis, session.axis_mode, place);
+    if (place.rank >= static_cast<int>(document.trace.ranks.size()) ||
+        (place.step >= 0 && !moment.position))
+      throw InputError(
+          fmt::format("'{}': no step '{}' of rank '{}'; accepted: what the recording has",
+                      document.trace.path, at, rank));
+    session.select_in_rank(moment.slice, moment.rank);
+    if (moment.position) session.seek(*moment.position);
+  }
+  viewer->open(std::move(session));
+}
+
+const char* said(std::string text) {
+  reply = std::move(text);
+  return reply.c_str();
+}
+
+}  // namespace
+}  // namespace ringscope::viz
+
+using namespace ringscope::viz;  // NOLINT: the functions below are the page's
+
+extern "C" {
+
+// Begin with nothing open. `scale` is the number of screen pixels per pixel of the page.
+EMSCRIPTEN_KEEPALIVE void ringscope_begin(float scale) { viewer.emplace(textures, scale); }
+
+// Open files of the page's own file system, one name a line. Return "", or why not, which is also shown.
+EMSCRIPTEN_KEEPALIVE const char* ringscope_open(const char* names, const char* at, const char* rank,
+                                                int story) {
+  std::string why;
+  try {
+    open(names, at, rank, story);
+  } catch (const std::bad_alloc&) {
+    why = "Not enough memory for these traces.";
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  if (!why.empty()) viewer->show_error(why);
+  return said(why);
+}
+
+EMSCRIPTEN_KEEPALIVE void ringscope_tell(int story) {
+  if (viewer->is_open() && viewer->session().story_shown()) viewer->session().tell(story - 1);
+}
+
+EMSCRIPTEN_KEEPALIVE void ringscope_theme(int dark) {
+  if (viewer->is_open()) viewer->session().theme = dark != 0 ? Theme::dark : Theme::light;
+}
+
+EMSCRIPTEN_KEEPALIVE void ringscope_move(float x, float y) {
+  queue.push({.kind = InputEvent::move, .x = x, .y = y});
+}
+EMSCRIPTEN_KEEPALIVE void ringscope_button(int number, int pressed) {
+  queue.push({.kind = InputEvent::button, .button_number = number, .pressed = pressed != 0});
+}
+EMSCRIPTEN_KEEPALIVE void ringscope_scroll(float x, float y) {
+  queue.push({.kind = InputEvent::scroll, .x = x, .y = y});
+}
+// A key is a SpecialKey by number, or a character that also counts as text.
+EMSCRIPTEN_KEEPALIVE void ringscope_key(int special, int shift) {
+  queue.push({.kind = InputEvent::key,
+              .key_pressed = {.special = static_cast<SpecialKey>(special), .shift = shift != 0}});
+}
+EMSCRIPTEN_KEEPALIVE void ringscope_text(int character) {
+  const bool upper = character >= 'A' && character <= 'Z';
+  const auto lower = static_cast<char32_t>(upper ? character - 'A' + 'a' : character);
+  queue.push({.kind = InputEvent::key, .key_pressed = {.character = lower}});
+  queue.push({.kind = InputEvent::text, .character = static_cast<char32_t>(character)});
+}
+
+// Draw a frame of `width` x `height` points. Return its pixels, RGBA, which are valid until the next call.
+EMSCRIPTEN_KEEPALIVE const void* ringscope_frame(int width, int height, float scale, float seconds,
+                                                 int shift, int ctrl) {
+  FrameInput input = queue.take();
+  input.width = width;
+  input.height = height;
+  input.seconds = seconds;
+  input.shift = shift != 0;
+  input.ctrl = ctrl != 0;
+  const int pixels_x = static_cast<int>(static_cast<float>(width) * scale);
+  const int pixels_y = static_cast<int>(static_cast<float>(height) * scale);
+  if (image.width != pixels_x || image.height != pixels_y) image = Image(pixels_x, pixels_y);
+  const ImDrawData& data = viewer->frame(input);
+  std::fill(image.pixels.begin(), image.pixels.end(), 0xff000000u);
+  render(data, image);
+  return image.pixels.data();
+}
+
+// Return whether the next frame would differ.
+EMSCRIPTEN_KEEPALIVE int ringscope_animating() {
+  return viewer->animating() || viewer->settling() || !queue.empty() ? 1 : 0;
+}
+
+// Return the numbers of a figure as JSON. `arguments` has one a line.
+EMSCRIPTEN_KEEPALIVE const char* ringscope_figure(const char* name, const char* arguments) {
+  return said(figure_numbers(name, words_of(arguments)));
+}
+
+}  // extern "C"
+
+int main() { return 0; }
