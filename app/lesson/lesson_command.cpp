@@ -188,15 +188,36 @@ std::pair<std::string, int> output_of(const std::string& command) {
   return {output, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)};
 }
 
-int check_exercise(const Lesson& lesson) {
-  namespace fs = std::filesystem;
+namespace fs = std::filesystem;
+
+// Copy a step of the learner's ring from the stubs or from our solutions. What is there is kept in a
+// file whose name ends in .old.
+void take_step(const Lesson& lesson, const std::string& from) {
+  const fs::path root = RINGSCOPE_SOURCE_DIR, mine = root / lesson.exercise();
+  try {
+    fs::create_directories(mine.parent_path());
+    if (fs::exists(mine)) fs::rename(mine, mine.string() + ".old");
+    fs::copy_file(root / "lessons" / from / mine.filename(), mine);
+  } catch (const fs::filesystem_error& error) {
+    throw RunError(error.what());
+  }
+  print_out(fmt::format("{} made from {}\n", lesson.exercise(),
+                        from == "my_ring" ? "the stub" : "our version"));
+}
+
+int check_exercise(const Lesson& lesson, const std::string& out) {
   const std::string folder = RINGSCOPE_BUILD_DIR, target = "exercise_" + lesson.label();
   if (!fs::exists(fs::path(folder) / "CMakeCache.txt"))
     throw InputError(
         fmt::format("--check: '{}', where this program was built, is gone; accepted: a program "
                     "beside its build",
                     folder));
-  const std::string header = "lessons/" + lesson.folder + "/exercise.h";
+  const std::string header = lesson.exercise();
+  const bool is_step = !lesson.hints().empty();
+  for (const Lesson& step : lessons::all_lessons())
+    if (is_step && !step.hints().empty() && step.number <= lesson.number &&
+        !fs::exists(fs::path(RINGSCOPE_SOURCE_DIR) / step.exercise()))
+      take_step(step, "my_ring");
   print_out(header + "\n");
   // Take the launcher's lock, because two builds of one folder at a time would spoil it.
   const std::string lock = (fs::path(RINGSCOPE_SOURCE_DIR) / "build/.lock").string();
@@ -208,7 +229,13 @@ int check_exercise(const Lesson& lesson) {
     print_error(header + ": building its test failed, see above");
     return 1;
   }
-  const auto [results, status] = output_of(fmt::format("'{}/lessons/{}'", folder, target));
+  std::string run = fmt::format("'{}/lessons/{}'", folder, target);
+  if (is_step) {
+    std::error_code error;  // the check says that it can't write there
+    fs::create_directories(out, error);
+    run += fmt::format(" '{}'", (fs::path(out) / ("my_ring-" + lesson.label() + ".json")).string());
+  }
+  const auto [results, status] = output_of(run);
   print_out(results);
   if (status == 0) return 0;
   if (status != 1) print_error(fmt::format("{}: its test ended with status {}", header, status));
@@ -236,6 +263,16 @@ void check(const LessonOptions& lesson) {
                   "one lesson at a time");
   if (lesson.check && !is_lesson)
     contradiction("--check", "given without a lesson", "lesson N --check");
+  if (lesson.hint || lesson.take) {
+    const char* const flag = lesson.hint ? "--hint" : "--take";
+    if (!is_lesson || lessons::lesson_of_number(*lesson_number(lesson)).hints().empty())
+      contradiction(flag, "given without a step of your ring",
+                    "lesson 3, 4, 6, 7, 9, 10, 15 or 18");
+    if (lesson.check || lesson.page || (lesson.hint && lesson.take))
+      contradiction(flag, "given beside another thing to do", "one of them");
+    if (lesson.take && *lesson.take != "ours" && *lesson.take != "stub")
+      contradiction(flag, fmt::format("'{}' given", *lesson.take), "ours, stub");
+  }
   if (lesson.check && lesson.page) contradiction("--check", "given beside --page", "one of them");
   if (lesson.page && lesson.words.size() > 1)
     contradiction("--page", "given beside a term", "lesson glossary --page FILE");
@@ -256,7 +293,16 @@ int carry_out(const LessonOptions& options) {
     return 0;
   }
   const Lesson& lesson = lessons::lesson_of_number(*number);
-  if (options.check) return check_exercise(lesson);
+  if (options.check) return check_exercise(lesson, options.out);
+  if (options.hint) {
+    const std::string& hint = lesson.hints().at(static_cast<std::size_t>(*options.hint - 1));
+    print_out(lessons::wrapped_text(TerminalConsole(false), hint, ""));
+    return 0;
+  }
+  if (options.take) {
+    take_step(lesson, *options.take == "ours" ? "solutions" : "my_ring");
+    return 0;
+  }
   if (!options.page) return tell_lesson(lesson, options);
   int failed = 0;
   print_page(*options.page, lessons::page_of(lesson, failed));
@@ -271,6 +317,10 @@ Finish declare_lesson(CommandFlags& flags) {
               "a lesson's number; list (the default); or glossary, and perhaps a term");
   flags.flag("--no-pause", lesson->no_pause, "tell all of it at once and ask nothing");
   flags.flag("--check", lesson->check, "build and test your version of the lesson's exercise");
+  flags.integer("--hint", lesson->hint, "a hint for a step of your ring; 3 is nearly the answer", 1,
+                3);
+  flags.text("--take", "FROM", lesson->take,
+             "begin a step of your ring from the stub or from ours: stub, ours");
   flags.path("--page", lesson->page, "write it as a page of Markdown; -: to stdout");
   flags.text("--out", "DIR", lesson->out, "folder for recordings (runs/lessons)");
   return [lesson] {

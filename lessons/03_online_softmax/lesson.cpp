@@ -39,12 +39,10 @@ void lesson_03(Page& page) {
   //
   // So every old term gets the same factor, and therefore both sums do. The old m is the unit that
   // the sums are measured in, and the factor changes the unit. The *carried state* is m, l and
-  // out_accum. This function carries it on by one step, in the project's plainest form:
-  page.region("core/attention/online_softmax.h", "carry_on");
-
-  // A key with the score -inf counts for nothing (masks will use that), and `unit` is there so that
-  // -inf - -inf, which is NaN, is never formed. row_max is m, row_sum is l, and rescale_factor is
-  // exp(old m - new m). This is the example, two keys at a time:
+  // out_accum. The function `carry_on` carries it on by one step; the exercise asks you to write it.
+  // A key with the score -inf counts for nothing (masks will use that), and -inf - -inf, which is
+  // NaN, must never be formed. In the code row_max is m, and row_sum is l. This is the example, two
+  // keys at a time:
   RowState<double> row;  // m = -inf, l = 0: no keys yet
   std::vector<double> out_accum = {0};
   const std::span<const double> all(scores);
@@ -141,9 +139,9 @@ void lesson_03(Page& page) {
 
   // ## Exercise
   //
-  // Write `merge` yourself, for states that hold several numbers of output, and take care of a
-  // state that has seen no keys: `lessons/03_online_softmax/exercise.h`. `./ringscope lesson 3
-  // --check` tries it, in both orders and with scores of 1,000.
+  // Here your own ring begins, in the folder `my_ring`. `./ringscope lesson 3 --check` makes
+  // `my_ring/03_online_softmax.h`: write `carry_on`, also for forbidden keys and scores of 1,000.
+  // `--hint 1` to `3` help, `--take ours` goes on from our version, `--take stub` starts over.
 }
 
 }  // namespace ringscope::lessons::chapter_03

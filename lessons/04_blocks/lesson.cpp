@@ -142,9 +142,9 @@ void lesson_04(Page& page) {
 
   // ## Exercise
   //
-  // The loops above need sizes that divide. Write `tiles`, which lists the tiles of any number of
-  // queries and keys, with smaller ones at the edges: `lessons/04_blocks/exercise.h`.
-  // `./ringscope lesson 4 --check` tries it with sizes that don't divide and with none at all.
+  // The loops above need sizes that divide. In `my_ring/04_blocks.h`, write the loop over the tiles
+  // of any number of queries and keys; it calls your `carry_on`. `./ringscope lesson 4 --check`
+  // tries it with sizes that don't divide.
 }
 
 }  // namespace ringscope::lessons::chapter_04

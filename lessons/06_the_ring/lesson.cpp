@@ -141,9 +141,9 @@ void lesson_06(Page& page) {
 
   // ## Exercise
   //
-  // Run a ring by hand: `lessons/06_the_ring/exercise.h` has N ranks that add up numbers instead of
-  // attending blocks. Pass the numbers on, with two buffers a rank and no more.
-  // `./ringscope lesson 6 --check` tries it.
+  // Write the ring, as one rank runs it, in `my_ring/06_the_ring.h`. `./ringscope lesson 6 --check`
+  // runs it with your tiles on up to four ranks, compares it with attention at once, counts bytes and
+  // waiting beside par, and writes a timeline that `./ringscope view` opens.
 }
 
 }  // namespace ringscope::lessons::chapter_06

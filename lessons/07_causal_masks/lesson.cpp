@@ -142,9 +142,9 @@ void lesson_07(Page& page) {
 
   // ## Exercise
   //
-  // Write `pairs`: how many pairs of queries [q, q + rows) and keys [k, k + rows) a causal mask
-  // allows, without counting them one by one. `lessons/07_causal_masks/exercise.h` has the signature,
-  // and `./ringscope lesson 7 --check` compares it with counting.
+  // Give your ring a causal mask, in `my_ring/07_causal_masks.h`: how many keys of a block a query
+  // sees, and a tile loop that computes no tile in vain. `./ringscope lesson 7 --check` prints the
+  // idle share.
 }
 
 }  // namespace ringscope::lessons::chapter_07

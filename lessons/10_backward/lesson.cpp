@@ -143,8 +143,8 @@ void lesson_10(Page& page) {
 
   // ## Exercise
   //
-  // Write the backward pass of one query over a block of keys: `lessons/10_backward/exercise.h`.
-  // `./ringscope lesson 10 --check` calls it block by block, as a ring does, and nudges the numbers.
+  // Write your ring's backward pass, of a block and of the ring: `my_ring/10_backward.h`.
+  // `./ringscope lesson 10 --check` compares dQ, dK and dV with those of attention at once.
 }
 
 }  // namespace ringscope::lessons::chapter_10

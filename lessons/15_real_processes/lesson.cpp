@@ -141,9 +141,9 @@ void lesson_15(Page& page) {
 
   // ## Exercise
   //
-  // Without groups a ring needs an order. Say for each rank of N if it sends or receives first,
-  // so that nobody waits for ever, and no hop takes longer than three sends one after another:
-  // `lessons/15_real_processes/exercise.h`. `./ringscope lesson 15 --check` plays all ranks.
+  // Without groups a ring needs an order. Write a hop of blocking sends and receives in which nobody
+  // waits for ever: `my_ring/15_real_processes.h`. `./ringscope lesson 15 --check` runs your ring,
+  // forward and backward, over it, and shows what hops cost that nothing hides.
 }
 
 }  // namespace ringscope::lessons::chapter_15

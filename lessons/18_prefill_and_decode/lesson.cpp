@@ -139,8 +139,8 @@ void lesson_18(Page& page) {
 
   // ## Exercise
   //
-  // Write the merge of two results, and say who hands on to whom in each round of a tree:
-  // `lessons/18_prefill_and_decode/exercise.h`. `./ringscope lesson 18 --check` plays the ranks.
+  // Write the merge of two states, and a tree of messages that merges those of all ranks:
+  // `my_ring/18_prefill_and_decode.h`. `./ringscope lesson 18 --check` lets your ring decode.
   // Then let a model write that has learned a text of yours, on as many ranks as you like:
   //
   //     ./ringscope train --text FILE --checkpoint MODEL

@@ -13,11 +13,11 @@
 namespace ringscope::lessons {
 namespace {
 
-// Return the text below the line "## NN" of lessons/elsewhere.txt, up to the next one.
-std::string elsewhere_of(const std::string& label) {
+// Return the text below the line "## NN" of a built-in file, up to the next one.
+std::string section_of(std::string_view path, const std::string& label) {
   std::string section;
   bool inside = false;
-  for (const std::string& line : lines_of(embedded_text("lessons/elsewhere.txt"))) {
+  for (const std::string& line : lines_of(embedded_text(path))) {
     if (line.starts_with("## "))
       inside = line == "## " + label;
     else if (inside)
@@ -37,7 +37,7 @@ std::vector<Lesson> read_lessons() {
     } catch (const std::logic_error& error) {
       throw std::logic_error(lesson.path() + ": " + error.what());
     }
-    lesson.elsewhere = elsewhere_of(lesson.label());
+    lesson.elsewhere = section_of("lessons/elsewhere.txt", lesson.label());
     lessons.push_back(std::move(lesson));
   }
   return lessons;
@@ -46,6 +46,17 @@ std::vector<Lesson> read_lessons() {
 auto count_lines(std::string_view text) { return std::count(text.begin(), text.end(), '\n'); }
 
 }  // namespace
+
+std::vector<std::string> Lesson::hints() const {
+  std::vector<std::string> hints;
+  for (const std::string& line : lines_of(section_of("lessons/my_ring/hints.txt", label())))
+    if (!line.empty()) hints.push_back(line);
+  return hints;
+}
+
+std::string Lesson::exercise() const {
+  return hints().empty() ? "lessons/" + folder + "/exercise.h" : "my_ring/" + folder + ".h";
+}
 
 std::string Lesson::label() const { return fmt::format("{:02}", number); }
 

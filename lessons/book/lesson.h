@@ -23,6 +23,10 @@ struct Lesson {
 
   std::string path() const { return "lessons/" + folder + "/lesson.cpp"; }
   std::string label() const;  // 01
+  // Return three hints for a step of the learner's ring (lessons/my_ring), or none for other lessons.
+  std::vector<std::string> hints() const;
+  // Return the file that the learner edits: of a step of the ring, in a folder that git ignores.
+  std::string exercise() const;
 };
 
 // Return the lessons in order of their numbers.

@@ -184,8 +184,10 @@ std::string contents_page() {
       "ways](#three-ways-through) "
       "lead through all of them.\n`./ringscope lesson N` steps through lesson N and asks for "
       "predictions; the "
-      "pages here are the same text.\nEach ends with an exercise: edit its `exercise.h`, then "
-      "`./ringscope lesson N --check`.\nWords are explained in the [glossary](glossary.md).\n\n"
+      "pages here are the same text.\nEach ends with an exercise: `./ringscope lesson N --check` "
+      "names the file to edit, and tries "
+      "it.\nThose of lessons 3, 4, 6, 7, 9, 10, 15 and 18 build one ring, yours, in the folder "
+      "`my_ring`.\nWords are explained in the [glossary](glossary.md).\n\n"
       "| | lesson | | minutes |\n|---:|---|---|---:|\n";
   for (const Lesson& lesson : all_lessons())
     text += fmt::format("| {} | [{}]({}/README.md) | {} | {:.0f} |\n", lesson.label(),

@@ -1,20 +1,20 @@
-// Exercise 6, solved.
+// Your ring, 3, solved.
 #pragma once
 
-#include <array>
-#include <vector>
+#include "lessons/my_ring/given.h"
 
-inline double weight(int step) { return 1.0 + step; }
+namespace my_ring {
 
-inline std::vector<double> ring_sums(const std::vector<double>& own) {
-  const int n = static_cast<int>(own.size());
-  std::vector<std::array<double, 2>> buffers(own.size());
-  std::vector<double> sums(own.size(), 0);
-  for (int r = 0; r < n; ++r) buffers[r][0] = own[r];
-  for (int step = 0; step < n; ++step) {
-    const int here = step % 2, next = (step + 1) % 2;
-    for (int r = 0; r < n; ++r) buffers[(r + 1) % n][next] = buffers[r][here];
-    for (int r = 0; r < n; ++r) sums[r] += buffers[r][here] * weight(step);
+inline std::vector<State> ring_forward(Rank& rank, const Queries& mine, Block held,
+                                       const Attend& attend) {
+  std::vector<State> states(mine.q.size(), {kNone, 0, Row(held.v[0].size())});
+  for (int step = 0; step < rank.ranks; ++step) {
+    const bool is_last = step + 1 == rank.ranks;
+    if (!is_last) rank.start_hop({held, {}, {}});
+    attend(rank, mine, held, states);
+    if (!is_last) held = rank.finish_hop().block;
   }
-  return sums;
+  return states;
 }
+
+}  // namespace my_ring

@@ -1,17 +1,35 @@
-// Exercise 7, solved.
+// Your ring, 4, solved.
 #pragma once
 
 #include <algorithm>
 
-// Query q + i may see keys up to itself: q + i - k + 1 of them, but not less than 0, and not more
-// than rows.
-inline double pairs(double q, double k, double rows) {
-  const double ahead = q - k + 1;  // what query q may see, before it is clamped
-  // Below: the sum over i of max(0, ahead + i); then what exceeds `rows` is taken off.
-  const auto ramp = [](double first, double count) {
-    const double from = std::max(0.0, -first);  // the first i that adds something
-    const double n = std::max(0.0, count - from);
-    return n * (first + from) + n * (n - 1) / 2;
-  };
-  return ramp(ahead, rows) - ramp(ahead - rows, rows);
+#include "lessons/my_ring/given.h"
+
+namespace my_ring {
+
+inline std::size_t visible(long query_position, const std::vector<long>& key_positions) {
+  return static_cast<std::size_t>(
+      std::upper_bound(key_positions.begin(), key_positions.end(), query_position) -
+      key_positions.begin());
 }
+
+inline void attend_causal(Rank& rank, const Queries& queries, const Block& block,
+                          std::vector<State>& states) {
+  for (std::size_t q = 0; q < queries.q.size(); q += Rank::kTile) {
+    const Range rows{q, std::min(q + Rank::kTile, queries.q.size())};
+    const std::size_t most = visible(queries.positions[rows.last - 1], block.positions);
+    for (std::size_t k = 0; k < most; k += Rank::kTile) {
+      const Range keys{k, std::min(k + Rank::kTile, block.k.size())};
+      Matrix tile = rank.scores(queries, rows, block, keys);
+      const Matrix values(block.v.begin() + keys.first, block.v.begin() + keys.last);
+      for (std::size_t i = rows.first; i < rows.last; ++i) {
+        Row& scores = tile[i - rows.first];
+        for (std::size_t j = visible(queries.positions[i], block.positions); j < keys.last; ++j)
+          if (j >= keys.first) scores[j - keys.first] = kNone;
+        carry_on(states[i], scores, values);
+      }
+    }
+  }
+}
+
+}  // namespace my_ring

@@ -1,17 +1,16 @@
-// Exercise 9, solved.
+// Your ring, 5, solved.
 #pragma once
 
-inline int early_chunk(int rank, int /*world_size*/) { return rank; }
-inline int late_chunk(int rank, int world_size) { return 2 * world_size - 1 - rank; }
+#include "lessons/my_ring/given.h"
 
-struct Meeting {
-  int first_query;
-  int last_key;
-  bool is_triangle;
-};
+namespace my_ring {
 
-inline Meeting meeting(int rank, int owner, int half) {
-  if (owner < rank) return {0, half, false};
-  if (owner > rank) return {half, 2 * half, false};
-  return {0, 2 * half, true};
+inline std::vector<long> positions_of(int rank, int ranks, long seqlen) {
+  const long half = seqlen / (2 * ranks);
+  std::vector<long> positions;
+  for (const int chunk : {rank, 2 * ranks - 1 - rank})
+    for (long i = 0; i < half; ++i) positions.push_back(chunk * half + i);
+  return positions;
 }
+
+}  // namespace my_ring

@@ -1,31 +1,60 @@
-// Exercise 10, solved.
+// Your ring, 6, solved.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <vector>
 
-using Vector = std::vector<double>;
+#include "lessons/my_ring/given.h"
 
-inline double dot(const Vector& a, const Vector& b) {
-  double sum = 0;
-  for (std::size_t x = 0; x < a.size(); ++x) sum += a[x] * b[x];
-  return sum;
-}
+namespace my_ring {
 
-// a += factor * b
-inline void add(Vector& a, double factor, const Vector& b) {
-  for (std::size_t x = 0; x < a.size(); ++x) a[x] += factor * b[x];
-}
-
-inline void backward(double scale, const Vector& q, const std::vector<Vector>& k,
-                     const std::vector<Vector>& v, const Vector& dout, double lse, double delta,
-                     Vector& dq, std::vector<Vector>& dk, std::vector<Vector>& dv) {
-  for (std::size_t j = 0; j < k.size(); ++j) {
-    const double weight = std::exp(scale * dot(q, k[j]) - lse);
-    const double dscore = weight * (dot(dout, v[j]) - delta);
-    add(dv[j], weight, dout);
-    add(dq, scale * dscore, k[j]);
-    add(dk[j], scale * dscore, q);
+inline Gradient block_backward(Rank& rank, const Queries& queries, const Block& block,
+                               const std::vector<State>& states, Matrix& dq) {
+  const Matrix zeros(block.k.size(), Row(block.k[0].size()));
+  Gradient gradient{zeros, zeros};
+  const double scale = 1 / std::sqrt(static_cast<double>(block.k[0].size()));
+  for (std::size_t q = 0; q < queries.q.size(); q += Rank::kTile) {
+    const Range rows{q, std::min(q + Rank::kTile, queries.q.size())};
+    const std::size_t most = visible(queries.positions[rows.last - 1], block.positions);
+    for (std::size_t k = 0; k < most; k += Rank::kTile) {
+      const Range keys{k, std::min(k + Rank::kTile, block.k.size())};
+      const Matrix tile = rank.scores(queries, rows, block, keys);
+      for (std::size_t i = rows.first; i < rows.last; ++i) {
+        const State& state = states[i];
+        const double delta = dot(queries.dout[i], state.out) / state.l;
+        const std::size_t last =
+            std::min(keys.last, visible(queries.positions[i], block.positions));
+        for (std::size_t j = keys.first; j < last; ++j) {
+          const double p = std::exp(tile[i - rows.first][j - keys.first] - state.m) / state.l;
+          const double ds = p * (dot(queries.dout[i], block.v[j]) - delta);
+          add(gradient.dv[j], p, queries.dout[i]);
+          add(gradient.dk[j], scale * ds, queries.q[i]);
+          add(dq[i], scale * ds, block.k[j]);
+        }
+      }
+    }
   }
+  return gradient;
 }
+
+inline Gradient ring_backward(Rank& rank, const Queries& mine, Block held,
+                              const std::vector<State>& states, Matrix& dq) {
+  Gradient sum;
+  for (int step = 0; step < rank.ranks; ++step) {
+    const bool is_last = step + 1 == rank.ranks;
+    if (!is_last) rank.start_hop({held, {}, {}});
+    sum = block_backward(rank, mine, held, states, dq);
+    if (step > 0) {  // the sum of the ranks before, started a step ago
+      const Gradient before = rank.finish_hop().gradient;
+      for (std::size_t j = 0; j < sum.dk.size(); ++j) {
+        add(sum.dk[j], 1, before.dk[j]);
+        add(sum.dv[j], 1, before.dv[j]);
+      }
+    }
+    if (!is_last) held = rank.finish_hop().block;
+    rank.start_hop({{}, sum, {}});
+  }
+  return rank.finish_hop().gradient;
+}
+
+}  // namespace my_ring

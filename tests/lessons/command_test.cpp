@@ -49,6 +49,10 @@ TEST_F(LessonCommand, SaysWhatIsAccepted) {
                                              {"lesson", "6", "--no-pause", "--out", "/proc/x"},
                                              {"lesson", "--check"},
                                              {"lesson", "1", "--check", "--page", "-"},
+                                             {"lesson", "1", "--hint", "1"},
+                                             {"lesson", "3", "--hint", "4"},
+                                             {"lesson", "3", "--hint", "1", "--check"},
+                                             {"lesson", "3", "--take", "mine"},
                                              {"lesson", "glossary", "no such word"}}) {
     const ProgramResult result = run(words);
     EXPECT_EQ(result.status, 2) << testing::PrintToString(words);
@@ -79,6 +83,11 @@ TEST_F(LessonCommand, ChecksTheLearnersVersion) {
   EXPECT_NE(result.out.find("lessons/01_naive_attention/exercise.h"), std::string::npos);
   EXPECT_NE(result.out.find("WRONG two equal keys"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("not yet: 1 of 4 hold"), std::string::npos) << result.out;
+}
+
+TEST_F(LessonCommand, GivesHints) {
+  EXPECT_NE(run_well({"lesson", "6", "--hint", "2"}).find("Start the hop before"),
+            std::string::npos);
 }
 
 TEST_F(LessonCommand, ShowsAGlossaryEntry) {

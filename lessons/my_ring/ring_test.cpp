@@ -1,0 +1,549 @@
+// The check of your ring up to one lesson (RINGSCOPE_STEP): the functions until then run together on
+// threads, are compared with naive attention in f64, and get a score beside par. With a path as
+// argument the last run's timeline is written there.
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "core/attention/naive.h"
+#include "core/base/random.h"
+#include "core/trace/chrome_trace.h"
+#include "lessons/book/exercise_test.h"
+#include "lessons/my_ring/given.h"
+#include RINGSCOPE_STEP_03
+#if RINGSCOPE_STEP >= 4
+#include RINGSCOPE_STEP_04
+#endif
+#if RINGSCOPE_STEP >= 6
+#include RINGSCOPE_STEP_06
+#endif
+#if RINGSCOPE_STEP >= 7
+#include RINGSCOPE_STEP_07
+#endif
+#if RINGSCOPE_STEP >= 9
+#include RINGSCOPE_STEP_09
+#endif
+#if RINGSCOPE_STEP >= 10
+#include RINGSCOPE_STEP_10
+#endif
+#if RINGSCOPE_STEP >= 15
+#include RINGSCOPE_STEP_15
+#endif
+#if RINGSCOPE_STEP >= 18
+#include RINGSCOPE_STEP_18
+#endif
+
+namespace my_ring {
+
+using ringscope::Index;
+using ringscope::Lane;
+using ringscope::RandomTensor;
+
+// ---
+// A rank.
+
+namespace {
+
+constexpr double kTicksPerByte = 1.0 / 16;
+
+}  // namespace
+
+Matrix Rank::scores(const Queries& queries, Range rows, const Block& block, Range keys) {
+  if (rows.last > queries.q.size() || keys.last > block.k.size() || rows.first > rows.last ||
+      keys.first > keys.last || rows.last - rows.first > kTile || keys.last - keys.first > kTile)
+    throw std::runtime_error("a tile of queries [" + std::to_string(rows.first) + ", " +
+                             std::to_string(rows.last) + ") and keys [" +
+                             std::to_string(keys.first) + ", " + std::to_string(keys.last) +
+                             ") does not exist, or is too large");
+  Matrix tile(rows.last - rows.first, Row(keys.last - keys.first));
+  for (std::size_t i = rows.first; i < rows.last; ++i)
+    for (std::size_t j = keys.first; j < keys.last; ++j)
+      tile[i - rows.first][j - keys.first] =
+          dot(queries.q[i], block.k[j]) / std::sqrt(static_cast<double>(block.k[j].size()));
+  const auto ticks = static_cast<double>((rows.last - rows.first) * (keys.last - keys.first));
+  now += ticks;
+  computed += ticks;
+  return tile;
+}
+
+void Rank::record(Lane lane, double begin, double end, const Message* message, int other) {
+  ringscope::TraceEvent event;
+  event.lane = lane;
+  event.pass = pass_;
+  event.step = std::min(step_, ranks - 1);
+  event.kv_owner = ((number - event.step) % ranks + ranks) % ranks;
+  event.begin_ns = static_cast<std::int64_t>(1000 * begin);
+  event.end_ns = static_cast<std::int64_t>(1000 * end);
+  if (lane == Lane::compute) event.pairs = static_cast<std::int64_t>(end - begin);
+  if (message != nullptr && message->block.k.empty()) event.payload = ringscope::Payload::dkv;
+  if (lane == Lane::recv || lane == Lane::send) {
+    event.bytes = static_cast<std::int64_t>(bytes_of(*message));
+    event.src = lane == Lane::recv ? other : number;
+    event.dst = lane == Lane::recv ? number : other;
+  }
+  if (lane == Lane::wait) event.waiting_for = other;
+  events.push_back(event);
+}
+
+void Rank::end_slice() {
+  if (now > slice_began_) record(Lane::compute, slice_began_, now, nullptr, 0);
+  slice_began_ = now;
+}
+
+void Rank::wait_until(double time, const Message& message, int other) {
+  if (time > now) {
+    record(Lane::wait, now, time, &message, other);
+    waited += time - now;
+    now = time;
+  }
+  slice_began_ = now;
+}
+
+void Rank::start_hop(Message message) {
+  end_slice();
+  started_.push_back({message, now});
+  if (exchange) return;
+  bytes += bytes_of(message);
+  network_.put(number, next(), Network::Kind::hop, {std::move(message), now});
+}
+
+Message Rank::finish_hop() {
+  end_slice();
+  if (started_.empty()) throw std::runtime_error("finish_hop() without start_hop()");
+  const Network::Sent mine = std::move(started_.front());
+  started_.pop_front();
+  Message in;
+  if (exchange) {
+    in = exchange(*this, mine.message);
+  } else {
+    Network::Sent sent = network_.take(previous(), number, Network::Kind::hop);
+    const double begin = std::max({sent.at, mine.at, link_free_});
+    link_free_ = begin + kTicksPerByte * bytes_of(sent.message);
+    record(Lane::recv, begin, link_free_, &sent.message, previous());
+    wait_until(link_free_, sent.message, previous());
+    in = std::move(sent.message);
+  }
+  if (!in.block.k.empty()) ++step_;
+  return in;
+}
+
+void Rank::send(int to, const Message& message) {
+  end_slice();
+  bytes += bytes_of(message);
+  network_.put(number, to, Network::Kind::sent, {message, now});
+  wait_until(network_.take(to, number, Network::Kind::taken).at, message, to);
+}
+
+Message Rank::receive(int from) {
+  end_slice();
+  Network::Sent sent = network_.take(from, number, Network::Kind::sent);
+  const double begin = std::max(sent.at, now);
+  const double end = begin + kTicksPerByte * bytes_of(sent.message);
+  record(Lane::recv, begin, end, &sent.message, from);
+  wait_until(end, sent.message, from);
+  network_.put(number, from, Network::Kind::taken, {{}, now});
+  return std::move(sent.message);
+}
+
+// ---
+// A run of all ranks, and its problem.
+
+namespace {
+
+constexpr std::size_t kDim = 4;
+
+struct Run {
+  std::vector<std::unique_ptr<Rank>> ranks;
+  std::string failure;  // of the rank that failed first
+
+  double wall() const {
+    double wall = 0;
+    for (const auto& rank : ranks) wall = std::max(wall, rank->now);
+    return wall;
+  }
+  // Return ticks of computing: of all ranks, and of the one that has most.
+  std::pair<double, double> work() const {
+    double all = 0, most = 0;
+    for (const auto& rank : ranks) all += rank->computed, most = std::max(most, rank->computed);
+    return {all, most};
+  }
+  double bytes() const {
+    double sum = 0;
+    for (const auto& rank : ranks) sum += rank->bytes;
+    return sum;
+  }
+};
+
+Run run_ranks(int n, const std::function<void(Rank&)>& body) {
+  Run run;
+  Network network;
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  for (int r = 0; r < n; ++r) run.ranks.push_back(std::make_unique<Rank>(r, n, network));
+  for (const auto& owned : run.ranks)
+    threads.emplace_back([&run, &network, &mutex, &body, &rank = *owned] {
+      try {
+        body(rank);
+        rank.end_slice();
+      } catch (const std::exception& error) {
+        const std::lock_guard lock(mutex);
+        if (run.failure.empty()) run.failure = error.what();
+        network.fail();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  return run;
+}
+
+Matrix matrix_of(const std::vector<double>& all, const std::vector<long>& positions) {
+  Matrix rows;
+  for (const long position : positions) {
+    const auto first = all.begin() + position * static_cast<long>(kDim);
+    rows.emplace_back(first, first + static_cast<long>(kDim));
+  }
+  return rows;
+}
+
+struct Problem {
+  long seqlen;
+  bool causal;
+  std::vector<double> q, k, v, dout;
+  ringscope::NaiveResult<double> exact;
+
+  Problem(long seqlen_, bool causal_, double size = 1) : seqlen(seqlen_), causal(causal_) {
+    for (Index i = 0; i < seqlen * static_cast<Index>(kDim); ++i) {
+      q.push_back(size * ringscope::normal(1, RandomTensor::q, i));
+      k.push_back(ringscope::normal(1, RandomTensor::k, i));
+      v.push_back(ringscope::normal(1, RandomTensor::v, i));
+      dout.push_back(ringscope::normal(1, RandomTensor::dout, i));
+    }
+    ringscope::Mask mask;
+    mask.seqlen = seqlen;
+    mask.causal = causal;
+    exact = ringscope::naive_attention<double>(
+        {.seqlen = seqlen, .head_dim = static_cast<Index>(kDim)}, mask,
+        1 / std::sqrt(static_cast<double>(kDim)), q.data(), k.data(), v.data(), dout.data());
+  }
+  Queries queries(const std::vector<long>& at) const {
+    return {at, matrix_of(q, at), matrix_of(dout, at)};
+  }
+  Block block(const std::vector<long>& at) const {
+    return {at, matrix_of(k, at), matrix_of(v, at)};
+  }
+};
+
+// Rows [rank * seqlen / ranks, ...).
+std::vector<long> contiguous(int rank, int ranks, long seqlen) {
+  std::vector<long> positions;
+  for (long i = rank * seqlen / ranks; i < (rank + 1) * seqlen / ranks; ++i) positions.push_back(i);
+  return positions;
+}
+
+// Return the larger of the two. A NaN stays.
+double larger(double a, double b) { return b <= a ? a : (std::isnan(a) ? a : b); }
+
+// Return the largest |yours - exact| over the rows at `positions`; infinity for the wrong shape.
+double error_of(const Matrix& yours, const std::vector<double>& exact,
+                const std::vector<long>& positions) {
+  const Matrix expected = matrix_of(exact, positions);
+  if (yours.size() != expected.size()) return INFINITY;
+  double error = 0;
+  for (std::size_t i = 0; i < yours.size(); ++i) {
+    if (yours[i].size() != kDim) return INFINITY;
+    for (std::size_t x = 0; x < kDim; ++x)
+      error = larger(error, std::abs(yours[i][x] - expected[i][x]));
+  }
+  return error;
+}
+
+Matrix outputs_of(const std::vector<State>& states) {
+  Matrix out;
+  for (const State& state : states) {
+    out.push_back(state.out);
+    for (double& x : out.back()) x /= state.l;
+  }
+  return out;
+}
+
+constexpr double kMostError = 1e-12;
+
+// ---
+// Scores.
+
+void score(const std::string& what, double yours, double par, const char* unit = "") {
+  std::printf("  score  %-34s %10.6g%s, par %.6g%s%s\n", what.c_str(), yours, unit, par, unit,
+              yours <= par + 1e-9 * std::abs(par) + 1e-9 ? "" : "  above par");
+}
+
+// Count lines that are neither empty nor comments alone.
+int lines_of_code(const std::string& path) {
+  std::ifstream file(std::string(RINGSCOPE_SOURCE_DIR "/") + path);
+  int count = 0;
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t first = line.find_first_not_of(" \t");
+    count += first != std::string::npos && line.compare(first, 2, "//") != 0;
+  }
+  return count;
+}
+
+void score_run(const std::string& name, const Run& run, double par_bytes, double par_wall) {
+  const double n = static_cast<double>(run.ranks.size()), all = run.work().first;
+  double waited = 0;  // by the rank with most work: others may have to
+  for (const auto& rank : run.ranks)
+    if (rank->computed == run.work().second) waited = std::max(waited, rank->waited);
+  score(name + ": bytes sent", run.bytes(), par_bytes);
+  score(name + ": ticks", run.wall(), par_wall);
+  score(name + ": idle share", 100 * (1 - all / n / run.wall()), 100 * (1 - all / n / par_wall),
+        " %");
+  score(name + ": exposed ticks", waited, par_wall - run.work().second);
+}
+
+// Write the timeline of `run` to `path`, where a receive is also its sender's send.
+void write_timeline(const Run& run, const Problem& problem, const char* path) {
+  ringscope::Recording recording;
+  const auto n = run.ranks.size();
+  recording.info.mask = problem.causal ? "causal" : "full";
+  recording.info.shape = {.seqlen = problem.seqlen, .head_dim = static_cast<Index>(kDim)};
+  recording.info.world_size = static_cast<int>(n);
+  recording.info.clock_offset_ns.assign(n, 0);
+  recording.info.clock_error_ns.assign(n, 0);
+  recording.dropped.assign(n, 0);
+  recording.events.resize(n);
+  std::int64_t flow = 0;
+  for (const auto& rank : run.ranks)
+    for (ringscope::TraceEvent event : rank->events) {
+      if (event.lane == Lane::recv) {
+        event.flow = ++flow;
+        ringscope::TraceEvent sent = event;
+        sent.lane = Lane::send;
+        recording.events[static_cast<std::size_t>(event.src)].push_back(sent);
+      }
+      recording.events[static_cast<std::size_t>(rank->number)].push_back(event);
+    }
+  ringscope::write_chrome_trace(path, recording);
+  std::printf("timeline: %s\n", path);
+}
+
+using Exercise = ringscope::lessons::Exercise;
+
+// ---
+// The checks, in the order in which the functions are written.
+
+State state_of(const Row& scores, const Matrix& values) {
+  State state{kNone, 0, Row(values[0].size())};
+  for (const double score : scores) state.m = std::fmax(state.m, score);
+  for (std::size_t j = 0; j < scores.size(); ++j) {
+    if (scores[j] == kNone) continue;
+    state.l += std::exp(scores[j] - state.m);
+    add(state.out, std::exp(scores[j] - state.m), values[j]);
+  }
+  return state;
+}
+
+bool same(const State& a, const State& b) {
+  bool good = a.m == b.m && std::abs(a.l - b.l) <= kMostError && a.out.size() == b.out.size();
+  for (std::size_t x = 0; good && x < a.out.size(); ++x)
+    good = std::abs(a.out[x] - b.out[x]) <= 1e-10;
+  return good;
+}
+
+void check_carry_on(Exercise& exercise) {
+  for (const double shift : {0.0, 1000.0, -1000.0}) {
+    const Row scores = {kNone, kNone, shift + 1, shift + 3, kNone, shift + 5, shift - 2};
+    const Matrix values = {{7, 7}, {7, 7}, {10, -1}, {20, 2}, {7, 7}, {30, 5}, {-5, 0}};
+    for (const std::size_t piece : {1u, 2u, 3u, 7u}) {
+      State state{kNone, 0, {0, 0}};
+      for (std::size_t first = 0; first < scores.size(); first += piece) {
+        const auto from = static_cast<long>(first),
+                   to = static_cast<long>(std::min(first + piece, scores.size()));
+        carry_on(state, {scores.begin() + from, scores.begin() + to},
+                 {values.begin() + from, values.begin() + to});
+      }
+      exercise.holds(
+          "scores near " + std::to_string(int(shift)) + " in pieces of " + std::to_string(piece),
+          same(state, state_of(scores, values)));
+    }
+  }
+  State none{kNone, 0, {0, 0}};
+  carry_on(none, {kNone, kNone}, {{1, 2}, {3, 4}});
+  exercise.holds("forbidden keys alone leave no trace", same(none, {kNone, 0, {0, 0}}));
+}
+
+#if RINGSCOPE_STEP >= 4
+void check_tiles(Exercise& exercise) {
+  for (const long seqlen : {8, 21, 5}) {
+    const Problem problem(seqlen, false, 5);
+    const std::vector<long> all = contiguous(0, 1, seqlen);
+    std::vector<State> states(all.size(), {kNone, 0, Row(kDim)});
+    const Run run = run_ranks(
+        1, [&](Rank& rank) { attend(rank, problem.queries(all), problem.block(all), states); });
+    const std::string name = std::to_string(seqlen) + " rows";
+    exercise.holds(name + ": " + (run.failure.empty() ? "runs" : run.failure), run.failure.empty());
+    exercise.near(name + ": error", error_of(outputs_of(states), problem.exact.out, all), 0,
+                  kMostError);
+    exercise.equal(name + ": pairs computed", run.work().first, double(seqlen * seqlen));
+  }
+}
+#endif
+
+#if RINGSCOPE_STEP >= 6
+using Deal = std::function<std::vector<long>(int, int, long)>;
+
+// Run the ring, forward and perhaps backward. `exchange` may be empty.
+Run check_ring(Exercise& exercise, const std::string& name, const Problem& problem, int n,
+               const Deal& deal, const Attend& step, bool backward,
+               const std::function<Message(Rank&, const Message&)>& exchange) {
+  std::vector<Matrix> out(static_cast<std::size_t>(n)), dq = out, dk = out, dv = out;
+  (void)backward;
+  Run run = run_ranks(n, [&](Rank& rank) {
+    const auto at = static_cast<std::size_t>(rank.number);
+    rank.exchange = exchange;
+    const std::vector<long> rows = deal(rank.number, n, problem.seqlen);
+    const Queries mine = problem.queries(rows);
+    const Block own = problem.block(rows);
+    const std::vector<State> states = ring_forward(rank, mine, own, step);
+    out[at] = outputs_of(states);
+#if RINGSCOPE_STEP >= 10
+    if (backward) {
+      rank.start_pass(ringscope::Pass::backward);
+      dq[at] = Matrix(rows.size(), Row(kDim));
+      Gradient home = ring_backward(rank, mine, own, states, dq[at]);
+      dk[at] = std::move(home.dk);
+      dv[at] = std::move(home.dv);
+    }
+#endif
+  });
+  exercise.holds(name + ": " + (run.failure.empty() ? "runs" : run.failure), run.failure.empty());
+  double error = 0, error_back = 0;
+  for (int r = 0; r < n; ++r) {
+    const auto at = static_cast<std::size_t>(r);
+    const std::vector<long> rows = deal(r, n, problem.seqlen);
+    error = larger(error, error_of(out[at], problem.exact.out, rows));
+    if (!backward) continue;
+    error_back = larger(error_back, error_of(dq[at], problem.exact.dq, rows));
+    error_back = larger(error_back, error_of(dk[at], problem.exact.dk, rows));
+    error_back = larger(error_back, error_of(dv[at], problem.exact.dv, rows));
+  }
+  exercise.near(name + ": error of the output", error, 0, kMostError);
+  if (backward) exercise.near(name + ": error of the gradients", error_back, 0, 1e-11);
+  return run;
+}
+
+// Return the bytes of K and V, or of their gradients, that a sequence has.
+double all_bytes(long seqlen) { return static_cast<double>(seqlen) * 2 * kDim * 8; }
+#endif
+
+int check(const char* path) {
+  Exercise exercise;
+  check_carry_on(exercise);
+#if RINGSCOPE_STEP >= 4
+  check_tiles(exercise);
+#endif
+#if RINGSCOPE_STEP >= 6
+  constexpr int n = 4;
+  constexpr long seqlen = 128;
+  const Problem full(seqlen, false);
+  for (const int ranks : {1, 2, 3})
+    check_ring(exercise, std::to_string(ranks) + " ranks", Problem(48, false), ranks, contiguous,
+               attend, false, {});
+  Run last = check_ring(exercise, "4 ranks", full, n, contiguous, attend, false, {});
+  const Problem* shown = &full;
+  score_run("full", last, (n - 1) * all_bytes(seqlen), seqlen * seqlen / n);
+#endif
+#if RINGSCOPE_STEP >= 7
+  const Problem causal(seqlen, true);
+  for (const long position : {-1L, 0L, 3L, 4L, 9L, 10L})
+    exercise.equal("visible at " + std::to_string(position),
+                   double(visible(position, {0, 1, 4, 9})),
+                   double((position >= 0) + (position >= 1) + (position >= 4) + (position >= 9)));
+  check_ring(exercise, "causal, 3 ranks of 7 rows", Problem(21, true), 3, contiguous, attend_causal,
+             false, {});
+  last = check_ring(exercise, "causal, 4 ranks", causal, n, contiguous, attend_causal, false, {});
+  shown = &causal;
+  // Rows of tiles, of which the last rank has a quarter: up to 4, 8, 12 and 16 tiles.
+  score_run("causal", last, (n - 1) * all_bytes(seqlen), (13 + 14 + 15 + 16) * 64);
+#endif
+#if RINGSCOPE_STEP >= 9
+  for (const int ranks : {1, 2, 3, 4}) {
+    std::vector<long> all;
+    for (int r = 0; r < ranks; ++r)
+      for (const long position : positions_of(r, ranks, 48)) all.push_back(position);
+    std::sort(all.begin(), all.end());
+    exercise.holds(std::to_string(ranks) + " ranks: every position once",
+                   all == contiguous(0, 1, 48));
+  }
+  if (positions_of(0, n, seqlen).empty()) return exercise.finish();
+  last = check_ring(exercise, "zigzag, 4 ranks", causal, n, positions_of, attend_causal, false, {});
+  // 136 tiles of 16 x 16 are not forbidden, 34 for each rank.
+  exercise.equal("zigzag: ticks of the rank with most work", last.work().second, 34 * 64);
+  score_run("zigzag", last, (n - 1) * all_bytes(seqlen), 34 * 64);
+#endif
+#if RINGSCOPE_STEP >= 10
+  for (const int ranks : {1, 2, 3})
+    check_ring(exercise, "backward, " + std::to_string(ranks) + " ranks", Problem(48, true), ranks,
+               positions_of, attend_causal, true, {});
+  last =
+      check_ring(exercise, "backward, 4 ranks", causal, n, positions_of, attend_causal, true, {});
+  // A gradient makes a hop more than its block; the last one, of 2 KiB, has nothing to hide behind.
+  score_run("backward", last, (3 * n - 2) * all_bytes(seqlen),
+            2 * 34 * 64 + all_bytes(seqlen) / n * kTicksPerByte);
+#endif
+#if RINGSCOPE_STEP >= 15
+  for (int ranks = 2; ranks <= 9; ++ranks) {
+    std::vector<int> got(static_cast<std::size_t>(ranks), -1);
+    const Run run = run_ranks(ranks, [&](Rank& rank) {
+      const Message in = exchange(rank, {{}, {}, {double(rank.number), 0, Row(14)}});
+      got[static_cast<std::size_t>(rank.number)] = int(in.state.m);
+    });
+    const std::string name = "a hop of " + std::to_string(ranks) + " ranks: ";
+    bool from_previous = true;
+    for (int r = 0; r < ranks; ++r)
+      from_previous &= got[static_cast<std::size_t>(r)] == (r + ranks - 1) % ranks;
+    exercise.holds(name + (run.failure.empty() ? "ends" : run.failure), run.failure.empty());
+    exercise.holds(name + "brings the previous rank's message", from_previous);
+    exercise.holds(name + "three sends at most", run.wall() <= 3 * 128 * kTicksPerByte);
+    if (!run.failure.empty()) return exercise.finish();
+  }
+  last = check_ring(exercise, "exchange, 4 ranks", causal, n, positions_of, attend_causal, true,
+                    exchange);
+  // Nothing is hidden: 3 hops forward and 7 backward, each of two sends one after another.
+  score_run("exchange", last, (3 * n - 2) * all_bytes(seqlen),
+            2 * 34 * 64 + (3 * n - 2) * 2 * all_bytes(seqlen) / n * kTicksPerByte);
+#endif
+#if RINGSCOPE_STEP >= 18
+  for (const int ranks : {1, 2, 3, 5, 8, 8}) {
+    // The ranks from 6 on hold no key.
+    const int holders = std::min(ranks, 6);
+    State found;
+    last = run_ranks(ranks, [&](Rank& rank) {
+      const bool holds = rank.number < holders;
+      const Block own = holds ? causal.block(contiguous(rank.number, holders, seqlen)) : Block{};
+      const State state = decode(rank, causal.queries({seqlen - 1}), own);
+      if (rank.number == 0) found = state;
+    });
+    const std::string name = "decode, " + std::to_string(ranks) + " ranks";
+    exercise.holds(name + ": " + (last.failure.empty() ? "runs" : last.failure),
+                   last.failure.empty());
+    exercise.near(name + ": error", error_of(outputs_of({found}), causal.exact.out, {seqlen - 1}),
+                  0, kMostError);
+  }
+  // 7 states of 6 numbers; 22 keys on the rank that has most; three messages one after another.
+  score_run("decode", last, 7 * 48, 22 + 3 * 48 * kTicksPerByte);
+#endif
+  score("lines of this lesson's file", lines_of_code(RINGSCOPE_YOURS),
+        lines_of_code(RINGSCOPE_PAR));
+#if RINGSCOPE_STEP >= 6
+  if (path != nullptr && last.failure.empty()) write_timeline(last, *shown, path);
+#endif
+  (void)path;
+  return exercise.finish();
+}
+
+}  // namespace
+}  // namespace my_ring
+
+int main(int count, char** arguments) { return my_ring::check(count > 1 ? arguments[1] : nullptr); }
