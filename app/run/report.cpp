@@ -11,6 +11,7 @@
 #include "app/report/fields.h"
 #include "core/attention/tile_product.h"
 #include "core/base/text.h"
+#include "core/explain/explain.h"
 
 namespace ringscope {
 
@@ -92,6 +93,7 @@ Report make_report(const Problem& config, const RingRun& run, std::optional<Verd
     report.predicted_pairs.push_back(pairs);
   }
   report.predicted_balance_ceiling = balance_ceiling(work);
+  report.largest_loss = largest_loss(run.recording);
   report.verdict = std::move(verdict);
   return report;
 }
@@ -166,6 +168,8 @@ std::string report_text(const Report& report) {
                   report.predicted_balance_ceiling, summary.measured_balance_ceiling);
   text += bound_text(report.config.partition.bound());
   text += fmt::format("exposed communication             {}\n", seconds_text(summary.exposed_s));
+  if (!report.largest_loss.empty())
+    text += fmt::format("largest loss                      {}\n", report.largest_loss);
   if (report.backend == "cpu")
     text += shared_cores_text(report.config.world_size, "busy, waiting and exposed times include");
   const Index dropped =

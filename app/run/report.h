@@ -24,6 +24,7 @@ struct Report {
   std::vector<Index> predicted_pairs;       // one per rank
   std::vector<Index> dropped_events;        // one per rank
   double predicted_balance_ceiling = 1;
+  std::string largest_loss;  // "" if there is none
   std::optional<Verdict> verdict;
 };
 

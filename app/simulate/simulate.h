@@ -26,7 +26,8 @@ struct Simulated {
   std::optional<SearchBound> searched;  // of a searched partition
   Simulation simulation;
   Figures figures;
-  int recorded_ranks = 0;  // in --trace
+  int recorded_ranks = 0;    // in --trace
+  std::string largest_loss;  // of --trace; "" if there is none
   double simulated_in_s = 0;
 };
 

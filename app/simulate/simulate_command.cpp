@@ -16,6 +16,7 @@
 #include "core/attention/tile_product.h"
 #include "core/base/files.h"
 #include "core/cost/measure.h"
+#include "core/explain/explain.h"
 #include "core/sim/recording.h"
 #include "core/sim/search/searched.h"
 #include "core/trace/chrome_trace.h"
@@ -136,6 +137,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
     if (scenario.job.nodes > 1) head.between = scenario.between.name;
     recorded.recording.info.command = options.command;
     for_flag("--trace", [&] { write_chrome_trace(*options.trace, recorded.recording); });
+    result.largest_loss = largest_loss(recorded.recording);
     for (const auto& events : recorded.recording.events) result.recorded_ranks += !events.empty();
   } else {
     result.simulation = simulate(request, work, machine);

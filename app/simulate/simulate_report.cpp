@@ -256,6 +256,7 @@ std::string simulated_text(const Simulated& simulated) {
     text += "\n" + table_text(sampled_ranks(simulated, kMostRanksInTable));
   text += fmt::format("\n{} steps of ranks simulated in {}\n", simulation.steps,
                       seconds_text(simulated.simulated_in_s));
+  if (!simulated.largest_loss.empty()) text += figure_line("largest loss", simulated.largest_loss);
   if (simulated.recorded_ranks > 0)
     text += fmt::format("{} of {} are in the recording\n", simulated.recorded_ranks,
                         count_text(std::ssize(simulation.ranks), "rank"));

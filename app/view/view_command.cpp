@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "app/command_line/commands.h"
 #include "app/site/viewer_page.h"
@@ -23,6 +24,10 @@ void require_pictures(const std::string& flag, const std::string& path,
                       const std::string& instead) {
   const std::string why = why_no_viewer();
   if (!why.empty()) throw InputError(flag + ": " + why + "; accepted: " + instead);
+  require_png(flag, path);
+}
+
+void require_png(const std::string& flag, const std::string& path) {
   for (const char* const ending : {".svg", ".pdf", ".jpg", ".jpeg", ".gif", ".eps", ".ps", ".webp"})
     if (path.ends_with(ending))
       throw InputError(flag + " '" + path + "': pictures are PNG; accepted: a name with .png");
@@ -117,6 +122,20 @@ Finish declare_view(CommandFlags& flags) {
   });
   flags.integer("--step", view->step, "begin at this ring step", 0, std::numeric_limits<int>::max(),
                 "T");
+  flags.value("--at", "[back:]T", "begin at this ring step; back: of the backward pass",
+              [view](const std::string& text) {
+                view->in_backward = text.starts_with("back:");
+                const auto step =
+                    parse_number<int>(std::string_view(text).substr(view->in_backward ? 5 : 0));
+                if (!step || *step < 0)
+                  contradiction("--at", fmt::format("'{}' given", text),
+                                "a ring step such as 3 or back:3");
+                view->step = *step;
+              });
+  flags.value("--select", "WORDS", "select the first slice that these find, such as rank:3,wait",
+              [view](const std::string& text) { view->select = text; });
+  flags.flag("--zoom", view->zoom, "zoom to the selected slice");
+  flags.one_of("--axis", {"time", "steps"}, view->axis, "what the timeline's x axis shows (time)");
   flags.integer("--story", view->story,
                 "begin at this paragraph of its story, from 1; 0: without it", 0,
                 std::numeric_limits<int>::max(), "K");
@@ -131,6 +150,11 @@ Finish declare_view(CommandFlags& flags) {
                "background (as last time; of a picture: dark)");
   return [view, &flags] {
     if (view->traces.empty()) contradiction("view", "no trace given", "view TRACE...");
+    if (view->screenshot) require_png("--screenshot", *view->screenshot);
+    if (view->zoom && !view->select)
+      contradiction("--zoom", "given without --select", "it together with --select WORDS");
+    if (flags.given("--step") && flags.given("--at"))
+      contradiction("--at", "given with --step", "one of them");
     if (flags.given("--size") && !view->screenshot)
       contradiction("--size", "given without --screenshot",
                     "it together with --screenshot OUT.png");

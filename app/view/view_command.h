@@ -16,6 +16,8 @@ namespace ringscope {
 // gives the same numbers, and for a `path` whose ending is that of another format than PNG.
 void require_pictures(const std::string& flag, const std::string& path,
                       const std::string& instead = "--csv FILE");
+// Throw InputError for a `path` whose ending is that of another format than PNG.
+void require_png(const std::string& flag, const std::string& path);
 
 // `machine` names the simulated hardware. Throw as viz::write_sweep_picture() does.
 void write_sweep_picture(const SweepTable& table, const std::string& machine,

@@ -15,7 +15,8 @@
 namespace ringscope {
 namespace {
 
-constexpr double kAlike = 1.25;  // ranks or links so near to each other are one group
+constexpr int kMostRanksInSummary = 256;  // of a command, which should not wait for replays
+constexpr double kAlike = 1.25;           // ranks or links so near to each other are one group
 
 std::string times_of(double factor) { return fmt::format("{:.2f} times", factor); }
 
@@ -36,13 +37,17 @@ class Explainer : private FittedRun {
     fit_ = wall_ > 0 ? std::clamp(1 - std::abs(wall_ - times_.wall_s()) / times_.wall_s(), 0.3, 1.0)
                      : 0.3;
     healthy_ = base_;
-    sharing();
-    slow_ranks();
-    slow_links();
-    step_overhead();
-    late_start();
-    jitter();
-    imbalance();
+    losses_.resize(static_cast<std::size_t>(n_));
+    idle_ = idle_of(base_);
+    for (const auto look : {&Explainer::sharing, &Explainer::slow_ranks, &Explainer::slow_links,
+                            &Explainer::step_overhead, &Explainer::late_start, &Explainer::jitter,
+                            &Explainer::imbalance}) {
+      const std::size_t known = findings_.size();
+      (this->*look)();
+      if (findings_.size() == known) continue;
+      const auto cause = static_cast<std::size_t>(findings_.back().cause);
+      charge(healthy_, [cause](RankLosses& rank) -> double& { return rank.by_cause[cause]; });
+    }
     for (Diagnosis& finding : findings_) {
       finding.share = times_.wall_s() > 0 ? finding.saved_s / times_.wall_s() : 0;
       if (finding.share >= kLeastShare) result.findings.push_back(std::move(finding));
@@ -54,6 +59,8 @@ class Explainer : private FittedRun {
       for (auto& by_way : by_payload)
         for (auto& table : by_way) std::fill(table.begin(), table.end(), 0.0);
     result.exposed_s = std::max(0.0, replay_.wall_s(healthy_) - replay_.wall_s(without_hops));
+    charge(without_hops, [](RankLosses& rank) -> double& { return rank.hops; });
+    result.ranks = std::move(losses_);
     return result;
   }
 
@@ -63,6 +70,25 @@ class Explainer : private FittedRun {
     finding.saved_s = std::max(0.0, wall_ - replay_.wall_s(without));
     finding.confidence = fit_ * std::clamp(1 - noise_share, 0.2, 1.0);
     findings_.push_back(std::move(finding));
+  }
+
+  // Return how long each rank does not compute in a replay.
+  std::vector<double> idle_of(const ReplayTimes& times) const {
+    std::vector<double> idle(static_cast<std::size_t>(n_), replay_.wall_s(times));
+    for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+      const double computing = shares_cores() ? step.cpu / given_ : step.seconds;
+      idle[static_cast<std::size_t>(rank_of(i))] -= std::min(computing, times.steps[of(pass)][i]);
+    });
+    return idle;
+  }
+
+  // Charge `loss` of every rank with what it idles less in a replay than in the one before it.
+  template <class Loss>
+  void charge(const ReplayTimes& times, Loss&& loss) {
+    const std::vector<double> idle = idle_of(times);
+    for (std::size_t rank = 0; rank < idle.size(); ++rank)
+      loss(losses_[rank]) += std::max(0.0, idle_[rank] - idle[rank]);
+    idle_ = idle;
   }
 
   // ---
@@ -442,13 +468,15 @@ class Explainer : private FittedRun {
   double wall_ = 0, fit_ = 1;
   std::size_t once_ = SIZE_MAX;  // the forward computation that was held up once
   std::vector<Diagnosis> findings_;
+  std::vector<RankLosses> losses_;
+  std::vector<double> idle_;  // of the last replay that was charged
 };
 
 }  // namespace
 
 Explanation explain(const Recording& recording) { return Explainer(recording).explain(); }
 
-std::string sentence_of(const Diagnosis& finding) {
+std::string headline_of(const Diagnosis& finding) {
   const auto subject = [&]() -> std::string {
     switch (finding.cause) {
       case Cause::imbalance:
@@ -471,11 +499,26 @@ std::string sentence_of(const Diagnosis& finding) {
     }
     return "";
   };
+  if (finding.cause == Cause::fault) return subject();
+  return fmt::format("{}, which costs {} ({:.0f} % of the time)", subject(),
+                     seconds_text(finding.saved_s), 100 * finding.share);
+}
+
+std::string sentence_of(const Diagnosis& finding) {
+  std::string text = fmt::format("{}. {}", headline_of(finding), finding.evidence);
   if (finding.cause == Cause::fault)
-    return fmt::format("{}. {} Nothing happened in the last {} of the run.", subject(),
-                       finding.evidence, seconds_text(finding.saved_s));
-  return fmt::format("{}, which costs {} ({:.0f} % of the time). {}", subject(),
-                     seconds_text(finding.saved_s), 100 * finding.share, finding.evidence);
+    text +=
+        fmt::format(" Nothing happened in the last {} of the run.", seconds_text(finding.saved_s));
+  return text;
+}
+
+std::string largest_loss(const Recording& recording) {
+  const auto& events = recording.events;
+  if (events.empty() || recording.info.world_size > kMostRanksInSummary ||
+      std::any_of(events.begin(), events.end(), [](const auto& rank) { return rank.empty(); }))
+    return "";
+  const Explanation why = explain(recording);
+  return why.findings.empty() ? "" : headline_of(why.findings[0]);
 }
 
 }  // namespace ringscope

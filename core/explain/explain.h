@@ -13,6 +13,7 @@
 //   fault          the run failed
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,12 +51,21 @@ struct Diagnosis {
   std::string evidence = {};  // sentences that say what was seen
 };
 
+// What a rank idles for, in seconds: how much less it would idle if a cause were gone along with
+// those that were looked for before it, and if hops took no time then. A rank's own lack of speed is
+// no idling of its own, but the others'.
+struct RankLosses {
+  std::array<double, kCauseCount> by_cause{};
+  double hops = 0;
+};
+
 struct Explanation {
   double wall_s = 0;
   // The most important first. Each saves at least kLeastShare of the wall time, except a fault.
   std::vector<Diagnosis> findings;
   // Time for which no computation hides the blocks' way, although nothing is wrong with any link.
   double exposed_s = 0;
+  std::vector<RankLosses> ranks;  // empty for a failed run
 };
 
 inline constexpr double kLeastShare = 0.01;
@@ -63,7 +73,13 @@ inline constexpr double kLeastShare = 0.01;
 // Explain a recording. Throw InputError for one without events and beyond kMostExplainedRanks.
 Explanation explain(const Recording& recording);
 
-// Return what a finding says, as one paragraph: what it is, what it costs, what was seen.
+// Return what a finding is and what it costs, in one sentence without its full stop.
+std::string headline_of(const Diagnosis& finding);
+// Return the same and what was seen, as one paragraph.
 std::string sentence_of(const Diagnosis& finding);
+
+// Return the headline of the first finding; "" if there is none, not every rank was recorded, or
+// there are too many to say it at once.
+std::string largest_loss(const Recording& recording);
 
 }  // namespace ringscope

@@ -13,10 +13,12 @@ class ExplainCommandTest : public AcceptingProgramTest {
 };
 
 TEST_F(ExplainCommandTest, NamesCauseRankAndTime) {
-  run_well(
+  const std::string summary = run_well(
       "simulate --gpu H100 --link NVLink4 --world-size 8 --seqlen 131072 --mask causal "
       "--partition zigzag --straggler 5:0.5 --trace " +
       trace());
+  expect_has(summary,
+             Strings({"largest loss", "Rank 5 is slow, which costs", "(50 % of the time)"}));
   const auto json = run_for_json("explain " + trace());
   ASSERT_EQ(json["findings"].Size(), 1u);
   const auto& found = json["findings"][0];
@@ -46,6 +48,7 @@ TEST_F(ExplainCommandTest, RealRunsWithFaultsOnPurpose) {
                 trace() + " --inject ") +
         Strings(c.inject));
     EXPECT_EQ(run.status, c.status) << run.err;
+    if (c.status == 0) expect_has(run.out, Strings({"largest loss"}));
     const auto json = run_for_json("explain " + trace());
     ASSERT_GE(json["findings"].Size(), 1u);
     const auto& first = json["findings"][0];

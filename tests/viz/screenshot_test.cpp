@@ -92,6 +92,23 @@ TEST_F(ScreenshotTest, DependsOnSizeStepAndTheme) {
   EXPECT_EQ(contents_of(path("plain.png")), contents_of(path("dark.png")));
 }
 
+// Every flag that reaches a view changes the picture, and two ways to one view give one picture.
+TEST_F(ScreenshotTest, ReachesAView) {
+  record("a.json");
+  const auto picture = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"a.json", "--screenshot", "o.png", "--size", "640x400"});
+    view_well(arguments);
+    return contents_of(path("o.png"));
+  };
+  const std::string plain = picture({}), at_1 = picture({"--at", "1"});
+  const std::string selected = picture({"--select", "rank:1,kind:compute"});
+  EXPECT_EQ(at_1, picture({"--step", "1"}));
+  EXPECT_NE(at_1, plain);
+  EXPECT_NE(selected, plain);
+  EXPECT_NE(picture({"--select", "rank:1,kind:compute", "--zoom"}), selected);
+  EXPECT_NE(picture({"--axis", "time"}), picture({"--axis", "steps"}));
+}
+
 TEST_F(ScreenshotTest, PreferencesDoNotMatter) {
   record("a.json");
   view_well({"a.json", "--screenshot", "1.png", "--size", "640x400"});
@@ -137,6 +154,17 @@ TEST_F(ScreenshotTest, RefusesFlagsThatMakeNoSense) {
                       {"--step", "'3'", "'a.json'", "accepted: an integer from 0 to 2"});
   expect_refused({"foreign.json", "--screenshot", "o.png", "--step", "0"},
                  {"--step", "'0'", "foreign.json", "accepted", "no ring steps"});
+  for (const char* at : {"-1", "x", "back:", "back:x", "forth:1", ""})
+    expect_refused_with({"--at", at},
+                        {"--at", std::string("'") + at + "'", "accepted: a ring step such as 3"});
+  expect_refused_with({"--at", "back:0"}, {"--at", "'back:0'", "a.json", "no backward pass"});
+  expect_refused_with({"--at", "1", "--step", "1"}, {"--at", "one of them"});
+  expect_refused_with({"--select", "rank:x"}, {"--select", "'rank:x'", "a whole number"});
+  expect_refused_with({"--select", "rank:77"}, {"--select", "'rank:77'", "a.json", "accepted"});
+  expect_refused_with({"--zoom"}, {"--zoom", "--select"});
+  expect_refused_with({"--axis", "ranks"}, {"--axis", "'ranks'", "accepted: time, steps"});
+  for (const char* name : {"o.svg", "o.pdf", "o.jpg"})
+    expect_refused({"a.json", "--screenshot", name}, {"--screenshot", name, "accepted", ".png"});
   expect_refused_with({"--theme", "blue"}, {"--theme", "'blue'", "accepted: dark, light"});
   expect_refused({"a.json", "--size", "640x400"}, {"--size", "accepted", "--screenshot"});
   expect_refused({"a.json", "--screenshot"}, {"--screenshot: no value"});

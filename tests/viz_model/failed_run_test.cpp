@@ -103,7 +103,7 @@ TEST(FailedRun, LeadsToTheFailedRanksOwnWaitBeforeOthers) {
   ASSERT_TRUE(place && place->slice);
   EXPECT_EQ(trace.rank_of_row(place->slice->row), 2u);
   // It was heard of to the end.
-  EXPECT_EQ(make_document(trace).findings[0].substr(0, 13), "Rank 0 waited");
+  EXPECT_EQ(make_document(trace).findings[0].text.substr(0, 13), "Rank 0 waited");
 }
 
 TEST(FailedRun, WithoutWaitsLeadsToWhereTheRankWasSeenLast) {
@@ -130,7 +130,7 @@ TEST(FailedRun, WithoutWaitsLeadsToWhereTheRankWasSeenLast) {
 TEST(FailedRun, SaysWhoWaitedInVain) {
   const Document document = make_document(a_death().trace());
   EXPECT_EQ(
-      document.findings,
+      texts_of(document.findings),
       (std::vector<std::string>{
           "Nothing was recorded of rank 1 after step 1, at 120 \u00b5s.",
           "Rank 0 waited for rank 2 in step 2, in vain: 800 \u00b5s.",
@@ -146,7 +146,7 @@ TEST(FailedRun, WhoWaitsForItselfWaitsForNobody) {
   made.compute(0, 0, 0, 10).compute(1, 0, 0, 10).wait(1, 1, 10, 1000);
   made.recording().events[1].back().waiting_for = 1;
   const Document document = make_document(made.trace());
-  EXPECT_EQ(document.findings[0],
+  EXPECT_EQ(document.findings[0].text,
             "Rank 1 waited in step 1 for its own part of the hop, in vain: 990 ns.");
 }
 
@@ -157,8 +157,8 @@ TEST(FailedRun, OfManyRanksNamesAFew) {
   for (int rank = 1; rank < 9; ++rank) made.wait(rank, 1, 10, 100 + rank);
   const Document document = make_document(made.trace());
   ASSERT_EQ(document.findings.size(), 7u);
-  EXPECT_EQ(document.findings[1].substr(0, 6), "Rank 8");
-  EXPECT_EQ(document.findings[5], "So did 4 more ranks.");
+  EXPECT_EQ(document.findings[1].text.substr(0, 6), "Rank 8");
+  EXPECT_EQ(document.findings[5].text, "So did 4 more ranks.");
 }
 
 // The step that a rank did not get beyond lasts until the end; none is made up behind it.
@@ -222,9 +222,11 @@ TEST(FailedRun, EveryFaultOnThreads) {
         if (fault == Fault::unposted_recv && scheme == Scheme::ring) {
           EXPECT_GE(document.unfinished.size(), 1u);
         }
-        EXPECT_EQ(document.findings, findings_of_failure(document.trace, document.unfinished));
+        EXPECT_EQ(texts_of(document.findings),
+                  findings_of_failure(document.trace, document.unfinished));
         for (const RankIdle& rank_idle : document.idle.ranks)
-          EXPECT_EQ(std::accumulate(rank_idle.ns.begin(), rank_idle.ns.end(), std::int64_t{0}),
+          EXPECT_EQ(std::accumulate(rank_idle.by_cause.begin(), rank_idle.by_cause.end(),
+                                    rank_idle.compute + rank_idle.hops + rank_idle.rest),
                     document.idle.wall_ns);
       }
     }

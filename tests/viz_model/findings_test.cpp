@@ -6,11 +6,15 @@
 #include "tests/viz_model/recorded.h"
 #include "viz/model/analysis/idle_time.h"
 #include "viz/model/mask/mask_painter.h"
+#include "viz/model/session/document.h"
 
 namespace ringscope::viz {
 namespace {
 
-std::vector<std::string> findings_of(const Trace& trace) { return findings(trace, idle_of(trace)); }
+std::vector<std::string> findings_of(const Trace& trace) {
+  const Explanation why = explanation_of(trace);
+  return texts_of(findings(trace, why, idle_of(trace, why)));
+}
 
 bool says(const std::vector<std::string>& sentences, const std::string& part) {
   for (const std::string& sentence : sentences)
@@ -70,7 +74,7 @@ void expect_said(const Trace& trace, const std::vector<std::string>& parts,
 TEST(Findings, WhyContiguousIsSlow) {
   expect_said(simulated("contiguous", 4, 1000),
               {"Rank 0 waits longest", "all of it for rank 3", "Ranks compute 57 % of the time",
-               "Contiguous with a causal mask gives rank 3 6.91 times the pairs of rank 0",
+               "Contiguous with a causal mask is uneven: rank 3 has 6.91 times the pairs of rank 0",
                "striped, zigzag or fold would even it out"},
               {"shared", "is slow"});
 }
@@ -85,6 +89,34 @@ TEST(Findings, LinksThatAreTooSlow) {
 
 TEST(Findings, ASlowRank) {
   expect_said(simulated("zigzag", 4, 1000, 2), {"Rank 2 is slow, which costs"});
+}
+
+// The others idle because of it, and it does not. What is said can be shown and tried.
+TEST(Findings, ASlowRankIsWhatTheOthersIdleFor) {
+  const Trace trace = simulated("zigzag", 4, 1000, 2);
+  const Explanation why = explanation_of(trace);
+  const IdleReport idle = idle_of(trace, why);
+  for (int rank = 0; rank < 4; ++rank) {
+    const double share =
+        static_cast<double>(idle.ranks[static_cast<std::size_t>(rank)].of(Cause::slow_rank)) /
+        static_cast<double>(idle.wall_ns);
+    EXPECT_GE(rank == 2 ? 0.52 - share : share, 0.5) << rank;
+  }
+  const std::vector<Finding> said = findings(trace, why, idle);
+  ASSERT_FALSE(said.empty());
+  EXPECT_EQ(said[0].text.substr(0, 14), "Rank 2 is slow");
+  EXPECT_EQ(said[0].settings, "straggler=2:1");
+  ASSERT_TRUE(said[0].show);
+  EXPECT_EQ(trace.rank_of_row(said[0].show->row), 2u);
+}
+
+TEST(Findings, UnevenWorkComesFirstAndCanBeTriedEvenly) {
+  const Document document = make_document(simulated("contiguous", 4, 1000));
+  ASSERT_FALSE(document.findings.empty());
+  EXPECT_EQ(document.findings[0].text.substr(0, 10), "Contiguous");
+  EXPECT_EQ(document.findings[0].settings, "partition=striped");
+  ASSERT_TRUE(document.findings[0].show);
+  EXPECT_EQ(document.trace.rank_of_row(document.findings[0].show->row), 3u);
 }
 
 TEST(Findings, SharedCores) {

@@ -73,6 +73,34 @@ TEST(Format, Words) {
   EXPECT_EQ(capitalized(""), "");
 }
 
+TEST(Format, FactsOfARun) {
+  RunInfo run;
+  run.shape = {.batch = 2, .num_heads = 8, .num_heads_kv = 8, .seqlen = 4096, .head_dim = 64};
+  using Facts = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(facts_of(run, false), (Facts{{"made by", "recorded on cpu"},
+                                         {"pass", "forward"},
+                                         {"sequence", "2 x 4096"},
+                                         {"heads", "8 of 64"},
+                                         {"dtype", "f32"}}));
+  run.backend = "sim";
+  run.shape.num_heads_kv = 2;
+  run.machine = RunMachine{.device = "H100", .link = "NVLink4", .between = "IB NDR", .nodes = 2};
+  run.machine->cores = 1;
+  run.base_time_ns = 1'763'726'400'000'000'000;
+  run.command = "ringscope simulate";
+  EXPECT_EQ(facts_of(run, true), (Facts{{"made by", "simulated"},
+                                        {"pass", "forward and backward"},
+                                        {"sequence", "2 x 4096"},
+                                        {"heads", "8 of 64, 2 of keys"},
+                                        {"dtype", "f32"},
+                                        {"hardware", "H100"},
+                                        {"links", "NVLink4, between nodes IB NDR"},
+                                        {"nodes", "2"},
+                                        {"shared", "1 core"},
+                                        {"date", "2025-11-21 12:00 UTC"},
+                                        {"command", "ringscope simulate"}}));
+}
+
 TEST(Format, WhatIsNoNumberIsADash) {
   expect_texts(time_text, {{std::nan(""), "–"}, {-0.0, "0 ns"}});
   expect_texts(percent_text, {{std::nan(""), "– %"}});

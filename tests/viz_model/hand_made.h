@@ -13,6 +13,12 @@
 
 namespace ringscope::viz {
 
+inline std::vector<std::string> texts_of(const std::vector<Finding>& findings) {
+  std::vector<std::string> texts;
+  for (const Finding& finding : findings) texts.push_back(finding.text);
+  return texts;
+}
+
 // The slice that an event becomes, for comparing it with what the loader makes. Its name is that of
 // its kind.
 inline Slice slice_of(const TraceEvent& e) {

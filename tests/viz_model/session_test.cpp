@@ -537,6 +537,18 @@ TEST(SessionWhatIf, OfATraceThatIsNotOursSaysWhyNot) {
   EXPECT_EQ(session.documents.size(), 1u);
 }
 
+TEST(SessionWhatIf, TriesSettingsFromTheRecordedOnes) {
+  Session session = simulated();
+  session.try_settings("partition=zigzag");
+  ASSERT_NE(session.what_if, nullptr);
+  EXPECT_EQ(session.what_if->settings.partition, PartitionKind::zigzag);
+  session.try_settings("flops=2");
+  EXPECT_NE(session.what_if->settings.partition, PartitionKind::zigzag);
+  EXPECT_EQ(session.what_if->settings.flops, 2);
+  session.try_settings("partition=crooked");
+  EXPECT_EQ(session.what_if->settings.flops, 2);
+}
+
 // What is kept is a document like any other: whole, active, and compared where ranks are as many.
 TEST(SessionWhatIf, APredictionCanBeKept) {
   Session session = simulated();
@@ -604,7 +616,7 @@ TEST(Document, HoldsWhatIsWorkedOut) {
   EXPECT_EQ(document.path.compute_ns + document.path.link_ns + document.path.overhead_ns,
             trace.wall_ns());
   EXPECT_EQ(document.links.links.size(), 3u);
-  EXPECT_EQ(document.findings, findings(trace, document.idle));
+  EXPECT_EQ(document.findings, findings(trace, document.why, document.idle));
   EXPECT_FALSE(document.findings.empty());
   const std::uint32_t row = trace.row_of(1, RingLane::compute);
   EXPECT_EQ(document.index.row(row).begins.size(), trace.rows[row].slices.size());

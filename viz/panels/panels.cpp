@@ -126,7 +126,7 @@ std::string head_of(const Trace& trace, SliceId id) {
 }
 
 // Return the slice's facts. The most dispensable come last because a short line drops those.
-std::vector<std::string> facts_of(const Trace& trace, SliceId id) {
+std::vector<std::string> facts_of_slice(const Trace& trace, SliceId id) {
   const Slice& s = trace.slice(id);
   std::vector<std::string> facts;
   facts.push_back(time_text(s.duration_ns()));
@@ -160,7 +160,7 @@ void draw_slice(const PanelContext& context, const Box& box, SliceId id, std::st
     return part == text;
   };
   if (!add(head_of(trace, id), palette.text)) return;
-  for (const std::string& fact : facts_of(trace, id))
+  for (const std::string& fact : facts_of_slice(trace, id))
     if (!add(fact, palette.text_dim)) return;
   const float width = text_width(context.fonts.small, which);
   if (x + width <= box.x1) draw_label(context, {box.x1, y}, {1, 0.5f}, which);
@@ -187,9 +187,18 @@ void draw_details(const PanelContext& context) {
   };
   if (valid(session.hovered)) return draw_slice(context, box, *session.hovered, "under the mouse");
   if (valid(session.selected)) return draw_slice(context, box, *session.selected, "selected");
-  std::string text = fmt::format("{} slices \u00b7 {} {} \u00b7 {}", count_text(trace.slice_count),
-                                 trace.ranks.size(), trace.is_ring() ? "ranks" : "processes",
-                                 time_text(trace.wall_ns()));
+  std::string text =
+      fmt::format("{} slices \u00b7 {} \u00b7 {}", count_text(trace.slice_count),
+                  trace.is_ring()           ? counted(trace.ranks.size(), "rank")
+                  : trace.ranks.size() == 1 ? std::string("1 process")
+                                            : fmt::format("{} processes", trace.ranks.size()),
+                  time_text(trace.wall_ns()));
+  if (trace.is_ring()) {
+    const Axis& axis = session.document().axis;
+    for (const auto& [name, value] : facts_of(*trace.run, axis.steps() > axis.forward_steps()))
+      if (name != "command")  // a number does not say what it is of
+        text += " \u00b7 " + (value[0] >= '0' && value[0] <= '9' ? name + " " + value : value);
+  }
   for (const std::string& notice : trace.notices) text += " \u00b7 " + notice;
   const float used = draw_text(context.fonts.text, {box.x0, box.center().y}, {0, 0.5f},
                                context.palette.text_dim, text, box.width());

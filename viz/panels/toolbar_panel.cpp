@@ -14,6 +14,7 @@
 // This header needs imgui.h before it.
 #include <imgui_stdlib.h>
 
+#include "viz/model/session/format.h"
 #include "viz/panels/drawing.h"
 
 namespace ringscope::viz {
@@ -66,7 +67,13 @@ void draw_chooser(const PanelContext& context, float width) {
   if (session.documents.size() == 1) {
     ImGui::AlignTextToFramePadding();
     ImGui::TextUnformatted(fitted(context.fonts.text, chosen, width).c_str());
-    tooltip(session.document().trace.path);
+    if (ImGui::IsItemHovered()) {
+      const Trace& trace = session.document().trace;
+      const Axis& axis = session.document().axis;
+      Pairs facts;
+      if (trace.is_ring()) facts = facts_of(*trace.run, axis.steps() > axis.forward_steps());
+      draw_tooltip(context, trace.path, facts);
+    }
     return;
   }
   ImGui::SetNextItemWidth(width);
@@ -99,7 +106,13 @@ void draw_found(const PanelContext& context) {
   ImGui::PushStyleColor(ImGuiCol_Text, bad ? context.palette.warning : context.palette.text_dim);
   ImGui::TextUnformatted(fitted(context.fonts.text, text, kFoundWidth).c_str());
   ImGui::PopStyleColor();
-  if (!found.complaint.empty()) tooltip(std::string(found.complaint));
+  if (found.complaint.empty()) return;
+  // What would be accepted stands below the words at once, not only under the mouse.
+  const ImVec2 high = ImGui::GetItemRectMax();
+  ImGui::SetNextWindowPos({high.x, high.y + 6}, ImGuiCond_Always, {1, 0});
+  ImGui::BeginTooltip();
+  ImGui::TextUnformatted(std::string(found.complaint).c_str());
+  ImGui::EndTooltip();
 }
 
 void draw_search(const PanelContext& context) {
@@ -166,7 +179,7 @@ std::vector<Item> items_of(const PanelContext& context) {
            "What the run's length hangs on, across ranks");
   if (ring || session.what_if)
     button(4, "What if", session.what_if != nullptr, Command::toggle_what_if,
-           "The run beside itself: another machine, other ranks, dealt out otherwise");
+           "The run beside itself: on another machine, with other ranks, in another partition");
   if (!session.comparison.figures.empty())
     button(9, "Compare", session.comparing, Command::toggle_compare, "All recordings side by side");
   items.push_back({5, kSearchWidth + (session.search_open ? kFoundWidth + style.ItemSpacing.x : 0),

@@ -2,22 +2,38 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "core/base/error.h"
+#include "viz/model/session/search.h"
 
 namespace ringscope::viz {
 namespace {
 
 namespace fs = std::filesystem;
 
-void require_step(const Trace& trace, int step, int steps) {
+void require_step(const Trace& trace, int step, int steps, bool in_backward) {
   if (step < steps) return;
-  const std::string accepted = steps == 0 ? "no --step with a trace that has no ring steps"
-                                          : fmt::format("an integer from 0 to {}", steps - 1);
-  throw InputError(
-      fmt::format("--step: '{}' given for '{}'; accepted: {}", step, trace.path, accepted));
+  const std::string accepted = steps > 0     ? fmt::format("an integer from 0 to {}", steps - 1)
+                               : in_backward ? "no back: with a trace that has no backward pass"
+                                             : "no --step with a trace that has no ring steps";
+  throw InputError(fmt::format("{}{}' given for '{}'; accepted: {}",
+                               in_backward ? "--at: 'back:" : "--step: '", step, trace.path,
+                               accepted));
+}
+
+// Select the first slice that the words find.
+void select_found(Session& session, std::string words) {
+  std::replace(words.begin(), words.end(), ',', ' ');
+  const SearchResult found = search(session.document().trace, words, 1);
+  if (!found.complaint.empty())
+    throw InputError(fmt::format("--select: '{}' given; accepted: {}", words, found.complaint));
+  if (found.slices.empty())
+    throw InputError(fmt::format("--select: '{}' is not in '{}'; accepted: words that find a slice",
+                                 words, session.document().trace.path));
+  session.reveal(found.slices[0]);
 }
 
 void require_paragraph(const Session& session, int paragraph) {
@@ -91,10 +107,18 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
     session.show_alone(options.panel);
   }
   if (options.what_if) open_what_if(session, *options.what_if);
+  if (options.axis)
+    session.set_axis_mode(*options.axis == "time" ? AxisMode::time : AxisMode::steps);
+  if (options.select) select_found(session, *options.select);
+  if (options.zoom) session.run(Command::focus_selection);
   if (!options.step) return session;
+  const auto begin = [&](const Document& document) {
+    return options.in_backward ? document.axis.forward_steps() : 0;
+  };
   for (const Document& document : session.documents)
-    require_step(document.trace, *options.step, document.axis.steps());
-  session.seek_step(*options.step);
+    require_step(document.trace, *options.step, document.axis.steps() - begin(document),
+                 options.in_backward);
+  session.seek_step(begin(session.document()) + *options.step);
   return session;
 }
 

@@ -19,7 +19,7 @@ constexpr int kWidth = 1600, kHeight = 900;  // of a picture at scale 1
 void take_screenshot(const ViewOptions& options) {
   require_writable(*options.screenshot);
   Session session = open_session(options.traces, options, nullptr);
-  if (!options.step && !session.story_shown() && !session.go_to_failure())
+  if (!options.step && !options.select && !session.story_shown() && !session.go_to_failure())
     session.seek(session.length());
   // Large pictures magnify everything rather than show more: they are for large screens and print.
   const int scale = std::max(1, std::min(options.width / kWidth, options.height / kHeight));

@@ -1,5 +1,5 @@
 // The viewer's interface to the program: `ringscope view TRACE... [--screenshot OUT.png [--size
-// WxH] [--step T] [--story K] [--panel P] [--what-if [SETTING=VALUE,...]]]`.
+// WxH] [--step T] [--at PASS:T] [--select WORDS [--zoom]] [--axis A] [--story K] [--panel P] [--what-if [SETTING=VALUE,...]]]`.
 #pragma once
 
 #include <optional>
@@ -16,6 +16,10 @@ struct ViewOptions {
   std::optional<std::string> html;        // write a page that holds the recordings and the viewer
   int width = 1600, height = 900;
   std::optional<int> step;             // put the playhead at this ring step
+  bool in_backward = false;            // `step` is one of the backward pass
+  std::optional<std::string> select;   // words of a search: select the first slice it finds
+  bool zoom = false;                   // to the selected slice
+  std::optional<std::string> axis;     // "time" or "steps"
   std::optional<int> story;            // the story's paragraph, from 1; 0 hides the story
   std::optional<Figure> panel;         // show only this panel, large
   std::optional<std::string> what_if;  // show a prediction with these settings changed

@@ -86,16 +86,17 @@ std::vector<ComparedFigure> figures_of(const Documents& documents) {
   time("wall time", [](const Document& d) { return d.idle.wall_ns; });
   time("computing, busiest rank", [](const Document& d) {
     std::int64_t most = 0;
-    for (const RankIdle& rank : d.idle.ranks) most = std::max(most, rank[Heading::compute]);
+    for (const RankIdle& rank : d.idle.ranks) most = std::max(most, rank.compute);
     return most;
   });
   time("waiting, all ranks", [](const Document& d) {
-    double ns = 0;
-    for (const RankIdle& rank : d.idle.ranks) ns += static_cast<double>(rank.wait_ns);
-    return ns;
+    return d.idle.total([](const RankIdle& rank) { return rank.wait_ns; });
   });
-  time("lost to imbalance, all ranks",
-       [](const Document& d) { return d.idle.total_ns(Heading::imbalance); });
+  if (std::none_of(documents.begin(), documents.end(),
+                   [](const Document* d) { return d->why.ranks.empty(); }))
+    time("lost to imbalance, all ranks", [](const Document& d) {
+      return d.idle.total([](const RankIdle& rank) { return rank.of(Cause::imbalance); });
+    });
   time("exposed communication, worst rank",
        [](const Document& d) { return 1e9 * d.balance.exposed_s; });
   const bool predicted = std::all_of(documents.begin(), documents.end(),

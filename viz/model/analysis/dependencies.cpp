@@ -136,23 +136,4 @@ std::vector<RankSlice> Dependencies::needed_by(const RankSlice& recv) const {
   return needed;
 }
 
-std::optional<std::int64_t> Dependencies::ready_ns(int rank, const Slice& recv) const {
-  std::vector<RankSlice> needed;
-  needed_at(rank, recv, needed);
-  std::optional<std::int64_t> ready;
-  const auto not_before = [&](std::int64_t ns) { ready = ready ? std::max(*ready, ns) : ns; };
-  for (const RankSlice& s : needed) not_before(slice(s).end_ns);
-  // The first hop is posted before anything else of its pass is done.
-  if (recv.step == 0 && recv.payload == Payload::kv)
-    for (const RingLane lane : {RingLane::compute, RingLane::wait}) {
-      const std::vector<Slice>& all = slices(rank, lane);
-      const auto first = std::partition_point(all.begin(), all.end(),
-                                              [&](const Slice& x) { return x.pass < recv.pass; });
-      if (first == all.end()) continue;
-      not_before(first->begin_ns);
-      break;
-    }
-  return ready;
-}
-
 }  // namespace ringscope::viz

@@ -67,8 +67,6 @@ class Dependencies {
   std::optional<RankSlice> before_on_thread(const RankSlice& s) const;
   // Return what the transfer of a recv slice had to wait for on either end, as far as it is known.
   std::vector<RankSlice> needed_by(const RankSlice& recv) const;
-  // Return when `rank`, one end of `recv`, had all that the transfer needs; none if unknown.
-  std::optional<std::int64_t> ready_ns(int rank, const Slice& recv) const;
 
  private:
   // A Table entry holds what a slice is about in its upper half and the slice's index in its lower.

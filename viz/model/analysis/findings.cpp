@@ -21,38 +21,41 @@ namespace ringscope::viz {
 
 namespace {
 
-constexpr double kEven = 0.97;               // balance ceiling from which work counts as even
-constexpr std::size_t kMostExplained = 512;  // ranks, and below slices, of which causes are sought
-constexpr std::size_t kMostSlices = 3'000'000;
+constexpr double kEven = 0.97;                 // balance ceiling from which work counts as even
 constexpr std::size_t kMostCauses = 2;         // sentences
 constexpr std::int64_t kMaxRegions = 1 << 16;  // closed forms that a sentence may cost
 
-// Return the recording that a trace of ours was made of, as far as its times go.
-Recording recording_of(const Trace& trace) {
-  Recording recording;
-  recording.info = *trace.run;
-  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank) {
-    auto& events = recording.events.emplace_back();
-    for (const RingLane lane : kAllLanes)
-      for (const Slice& slice : trace.slices_of(rank, lane)) {
-        TraceEvent& event = events.emplace_back();
-        event = {.lane = lane,
-                 .pass = slice.pass,
-                 .payload = slice.payload,
-                 .step = slice.step,
-                 .kv_owner = slice.kv_owner,
-                 .begin_ns = slice.begin_ns,
-                 .end_ns = slice.end_ns,
-                 .pairs = slice.pairs,
-                 .flops = slice.flops};
-        event.cpu_ns = slice.cpu_ns;
-        event.bytes = slice.bytes;
-        event.src = lane == RingLane::recv ? slice.peer : rank;
-        event.dst = lane == RingLane::recv ? rank : slice.peer;
-        event.waiting_for = slice.peer;
-      }
+// Return the longest slice of a lane for which holds(slice), of `rank` or, if -1, of any.
+template <class Holds>
+std::optional<SliceId> longest_slice(const Trace& trace, RingLane lane, int rank, Holds&& holds) {
+  std::optional<SliceId> longest;
+  for (int each = 0; each < static_cast<int>(trace.ranks.size()); ++each) {
+    if (rank >= 0 && each != rank) continue;
+    const std::uint32_t row = trace.row_of(each, lane);
+    const std::vector<Slice>& slices = trace.rows[row].slices;
+    for (std::uint32_t i = 0; i < slices.size(); ++i)
+      if (holds(slices[i]) &&
+          (!longest || slices[i].duration_ns() > trace.slice(*longest).duration_ns()))
+        longest = SliceId{row, i};
   }
-  return recording;
+  return longest;
+}
+
+// Return the slice that shows a cause best.
+std::optional<SliceId> slice_of(const Trace& trace, const Diagnosis& cause) {
+  if (cause.cause == Cause::step_overhead) return std::nullopt;
+  if (cause.cause == Cause::slow_link)
+    return longest_slice(trace, RingLane::recv, cause.to,
+                         [&](const Slice& slice) { return slice.peer == cause.from; });
+  const bool first = cause.cause == Cause::late_start;
+  return longest_slice(trace, RingLane::compute, cause.rank,
+                       [&](const Slice& slice) { return !first || slice.step == 0; });
+}
+
+// Return the settings of What if without a cause, "" if there are none.
+std::string settings_without(const Diagnosis& cause) {
+  if (cause.cause == Cause::slow_rank) return fmt::format("straggler={}:1", cause.rank);
+  return cause.cause == Cause::shared_cores ? "cores=own" : "";
 }
 
 std::string in_mask(const std::string& mask) {
@@ -70,23 +73,27 @@ double ceiling_of(MaskModel model, PartitionKind kind) {
 
 class Findings {
  public:
-  Findings(const Trace& trace, const IdleReport& idle)
-      : trace_(trace), idle_(idle), balance_(balance_of(trace)) {
+  Findings(const Trace& trace, const Explanation& why, const IdleReport& idle)
+      : trace_(trace), why_(why), idle_(idle), balance_(balance_of(trace)) {
     for (int rank = 0; rank < balance_.ranks; ++rank)
       pairs_.push_back(balance_.pairs_of(rank, balance_.steps));
   }
 
-  std::vector<std::string> all() {
+  std::vector<Finding> all() {
     if (idle_.ranks.empty() || idle_.wall_ns <= 0) return {};
-    if (trace_.has_model()) sentences_.push_back(words_of_training(trace_));
+    if (trace_.has_model()) say(words_of_training(trace_));
+    causes();
     who_waits();
     where_time_goes();
-    why();
-    how_even();
-    return std::move(sentences_);
+    if (!said_imbalance_) how_even();
+    return std::move(findings_);
   }
 
  private:
+  void say(std::string text, std::optional<SliceId> show = {}, std::string settings = {}) {
+    findings_.push_back({std::move(text), show, std::move(settings)});
+  }
+
   // Return the time in a training step in which gradients are added up.
   double reduction() const {
     double ns = 0;
@@ -99,66 +106,70 @@ class Findings {
   void who_waits() {
     const int rank = idle_.longest_waiting_rank();
     if (rank < 0) {
-      if (idle_.ranks.size() > 1) sentences_.push_back("No rank had to wait for a block.");
+      if (idle_.ranks.size() > 1) say("No rank had to wait for a block.");
       return;
     }
     const RankIdle& rank_idle = idle_.ranks[static_cast<std::size_t>(rank)];
     const auto waited = static_cast<double>(rank_idle.wait_ns);
     std::string text = fmt::format("Rank {} waits longest: {}", rank, words_of_time(waited));
-    const int whom = idle_.waited_for_most(rank);
-    if (whom >= 0) {
-      const auto for_it =
-          static_cast<double>(rank_idle.waited_for_ns[static_cast<std::size_t>(whom)]);
+    if (const int whom = rank_idle.waited_for; whom >= 0) {
+      const auto for_it = static_cast<double>(rank_idle.waited_for_ns);
       text += for_it >= 0.995 * waited ? fmt::format(", all of it for rank {}", whom)
                                        : fmt::format(", most of it ({}) for rank {}",
                                                      words_of_share(for_it / waited), whom);
     }
-    sentences_.push_back(text + ".");
+    say(text + ".", longest_slice(trace_, RingLane::wait, rank, [](const Slice&) { return true; }));
   }
 
   void where_time_goes() {
-    std::string text =
-        fmt::format("Ranks compute {} of the time.",
-                    words_of_share(idle_.total_ns(Heading::compute) / idle_.ranks_ns()));
-    const double link = idle_.total_ns(Heading::link);
-    if (link > 0.05 * idle_.ranks_ns() && reduction() > 0.5 * link)
+    std::string text = fmt::format("Ranks compute {} of the time.",
+                                   words_of_share(idle_.compute_ns() / idle_.ranks_ns()));
+    const double hops = idle_.total([](const RankIdle& rank) { return rank.hops; });
+    if (hops > 0.05 * idle_.ranks_ns() && reduction() > 0.5 * hops)
       text += " Most of the rest is adding up the gradients.";
-    sentences_.push_back(text);
+    say(std::move(text));
   }
 
-  // Say what cost the most. Uneven work is left to how_even(), which says what would mend it.
-  void why() {
-    if (idle_.ranks.size() > kMostExplained || trace_.slice_count > kMostSlices) return;
-    const Explanation why = explain(recording_of(trace_));
+  // Say what cost the most, in that order.
+  void causes() {
     std::size_t said = 0;
-    for (const Diagnosis& found : why.findings)
-      if (found.cause != Cause::imbalance && said++ < kMostCauses)
-        sentences_.push_back(sentence_of(found));
-    if (said == 0 && why.exposed_s >= 0.05 * why.wall_s)
-      sentences_.push_back(
-          trace_.run->scheme == "allgather"
-              ? "Nothing is computed while blocks are gathered; the ring scheme would hide that."
-              : "Blocks take longer to arrive than to attend: more rows a rank would hide the "
-                "transfers.");
+    for (const Diagnosis& found : why_.findings) {
+      if (said == kMostCauses) break;
+      ++said;
+      if (found.cause == Cause::imbalance) {
+        said_imbalance_ = true;
+        how_even(slice_of(trace_, found));
+      } else {
+        say(sentence_of(found), slice_of(trace_, found), settings_without(found));
+      }
+    }
+    if (why_.exposed_s < 0.05 * why_.wall_s || said > (said_imbalance_ ? 1 : 0)) return;
+    const bool gathers = trace_.run->scheme == "allgather";
+    say(gathers ? "Nothing is computed while blocks are gathered; the ring scheme would hide that."
+                : "Blocks take longer to arrive than to attend: more rows a rank would hide the "
+                  "transfers.",
+        longest_slice(trace_, RingLane::wait, -1, [](const Slice&) { return true; }),
+        gathers ? "scheme=ring" : "bandwidth=4");
   }
 
-  void how_even() {
+  void how_even(std::optional<SliceId> show = {}) {
     if (balance_.ranks < 2) return;
     const auto most = std::max_element(pairs_.begin(), pairs_.end());
     const auto least = std::min_element(pairs_.begin(), pairs_.end());
     if (*most <= 0) return;
     const double ceiling =
         balance_.predicted ? balance_.predicted_balance_ceiling : balance_.balance_ceiling;
-    if (ceiling >= kEven) {
-      sentences_.push_back(
-          fmt::format("Work is even: no rank has more than {:.2f} times the mean pairs, and ranks "
-                      "could be busy "
-                      "{} of the time.",
-                      balance_.imbalance, words_of_share(ceiling)));
-      return;
-    }
+    if (ceiling >= kEven)
+      return say(
+          balance_.imbalance < 1.005
+              ? fmt::format("Work is even: all ranks have as many pairs, and could be busy "
+                            "{} of the time.",
+                            words_of_share(ceiling))
+              : fmt::format("Work is even: the busiest rank has {:.2f} times the mean pairs, "
+                            "and ranks could be busy {} of the time.",
+                            balance_.imbalance, words_of_share(ceiling)));
     const RunInfo& run = *trace_.run;
-    std::string text = fmt::format("{} {} gives rank {} ", capitalized(run.partition),
+    std::string text = fmt::format("{} {} is uneven: rank {} has ", capitalized(run.partition),
                                    in_mask(run.mask), most - pairs_.begin());
     const double mean = sum_of_pairs() / static_cast<double>(pairs_.size());
     if (*most < 1.02 * mean) {
@@ -177,7 +188,7 @@ class Findings {
       text += fmt::format(
           ": {} would {}", listed(better, " or "),
           better_ceiling_ >= kEven ? "even it out" : "help, to " + words_of_share(better_ceiling_));
-    sentences_.push_back(text + ".");
+    say(text + ".", show, better.empty() ? "" : "partition=" + better[0]);
   }
 
   double sum_of_pairs() const { return std::accumulate(pairs_.begin(), pairs_.end(), 0.0); }
@@ -202,20 +213,26 @@ class Findings {
   }
 
   const Trace& trace_;
+  const Explanation& why_;
   const IdleReport& idle_;
   WorkTable balance_;
   std::vector<double> pairs_;  // [rank], both passes; empty for a table too large to show
   double better_ceiling_ = 0;
-  std::vector<std::string> sentences_;
+  bool said_imbalance_ = false;
+  std::vector<Finding> findings_;
 };
 
 }  // namespace
 
-std::vector<std::string> findings(const Trace& trace, const IdleReport& idle) {
+std::vector<Finding> findings(const Trace& trace, const Explanation& why, const IdleReport& idle) {
   if (!trace.is_ring()) return {};
+  if (!trace.run->failure) return Findings(trace, why, idle).all();
   // Half a run says little about balance and idle times.
-  if (trace.run->failure) return findings_of_failure(trace, unfinished_waits(trace));
-  return Findings(trace, idle).all();
+  const std::vector<SliceId> waits = unfinished_waits(trace);
+  std::vector<Finding> said;
+  for (std::string& sentence : findings_of_failure(trace, waits)) said.push_back({sentence});
+  if (const auto place = failure_place(trace, waits)) said[0].show = place->slice;
+  return said;
 }
 
 }  // namespace ringscope::viz

@@ -1,62 +1,74 @@
-// Explains why a recording's ranks idle: it adds up their time by what it is lost to.
+// Says where the ranks' time went: how long each computed, and what the rest was lost to, as
+// core/explain finds it; and says in sentences why the run took as long as it did.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/explain/explain.h"
 #include "viz/model/trace/trace.h"
 
 namespace ringscope::viz {
 
-enum class Heading : std::uint8_t { compute, imbalance, late, link, overhead };
-inline constexpr std::size_t kHeadingCount = 5;
-
-// A rank's idle time is the wall time less the time that it computes. Every nanosecond of it is put
-// under one heading, so the parts add up exactly:
+// A rank's wall time in nanoseconds. Every one of them is counted once, so the parts add up exactly:
 //
-//   link        it waits, and the block it waits for is on its way (both ends have begun)
-//   imbalance   it waits for a rank that still computes on its excess of pairs over this one, in
-//               that step or in all up to it; or it has finished while another rank computes on its
-//               excess in all. Excess pairs are assumed to come last.
-//   late        it waits for a rank that has no more to compute than it had itself and yet is not
-//               there: a slow or late-started rank, or one held up by something else than computing
-//   overhead    nobody is waited for, or both ends could go on, because the awaited block has
-//               arrived or can be sent. This covers wake-ups, buffers, recording and start-up.
-//
-// In a training step whose ring was recorded, a rank counts as computing outside the ring, and the
-// gradient reduction counts as link.
-//
-// A wait is followed from rank to rank: if the rank waited for waits itself, its own reason counts.
-
+//   compute   it computes; in a training step whose ring was recorded, also all outside the ring
+//   causes    it idles, and would not without the cause (RankLosses)
+//   hops      it idles because blocks are on their way, although no link is slow; also the
+//             reduction of a training step's gradients
+//   rest      it idles, and nothing explains it
 struct RankIdle {
-  std::array<std::int64_t, kHeadingCount> ns{};  // by heading; they add up to the wall time
-  std::int64_t wait_ns = 0;                      // in wait slices
-  // [rank]: time in wait slices by the rank they name; empty for thousands of ranks.
-  std::vector<std::int64_t> waited_for_ns;
+  std::int64_t compute = 0;
+  std::array<std::int64_t, kCauseCount> by_cause{};
+  std::int64_t hops = 0, rest = 0;
 
-  std::int64_t operator[](Heading heading) const { return ns[static_cast<std::size_t>(heading)]; }
+  std::int64_t wait_ns = 0;  // in wait slices
+  int waited_for = -1;       // the rank that they name for the longest time; -1: none
+  std::int64_t waited_for_ns = 0;
+
+  std::int64_t of(Cause cause) const { return by_cause[static_cast<std::size_t>(cause)]; }
 };
 
 struct IdleReport {
   std::int64_t wall_ns = 0;
   std::vector<RankIdle> ranks;
 
-  double total_ns(Heading heading) const;  // of all ranks
-  // Return the sum of all totals.
+  // Return the sum of value(rank) over all ranks.
+  template <class Value>
+  double total(Value&& value) const {
+    double sum = 0;
+    for (const RankIdle& rank : ranks) sum += static_cast<double>(value(rank));
+    return sum;
+  }
+  double compute_ns() const {
+    return total([](const RankIdle& rank) { return rank.compute; });
+  }
   double ranks_ns() const { return double(wall_ns) * double(ranks.size()); }
 
-  // Return the rank that waits longest, and for whom it waits most; -1 if nobody waits.
+  // Return the rank that waits longest; -1 if nobody waits.
   int longest_waiting_rank() const;
-  int waited_for_most(int rank) const;
 };
 
-// Return the idle times of a recording of ours; empty for any other trace.
-IdleReport idle_of(const Trace& trace);
+// Explain a recording of ours; nothing for other traces and for those that would take too long.
+Explanation explanation_of(const Trace& trace);
 
-// Return sentences for people: who waits longest and for whom, what the largest idle time is, and
-// what would cure it. For a failed run they say how it ended.
-std::vector<std::string> findings(const Trace& trace, const IdleReport& idle);
+// Return the idle times of a recording of ours; empty for any other trace.
+IdleReport idle_of(const Trace& trace, const Explanation& why);
+
+// A sentence about the run, where to see what it says, and how to try to be without it.
+struct Finding {
+  std::string text;
+  std::optional<SliceId> show = {};
+  std::string settings = {};  // for apply() of What if; "": nothing to try
+
+  bool operator==(const Finding&) const = default;
+};
+
+// Return the findings, the most important first: causes, who waits and for whom, how even the work
+// is. For a failed run they say how it ended.
+std::vector<Finding> findings(const Trace& trace, const Explanation& why, const IdleReport& idle);
 
 }  // namespace ringscope::viz

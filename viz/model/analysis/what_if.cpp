@@ -137,7 +137,7 @@ RunFigures figures_of(const Document& recorded) {
     };
     if (std::all_of(std::begin(kAllLanes), std::end(kAllLanes), nothing)) continue;
     ++ranks;
-    compute += 1e-9 * static_cast<double>(recorded.idle.ranks[rank][Heading::compute]);
+    compute += 1e-9 * static_cast<double>(recorded.idle.ranks[rank].compute);
     wait += 1e-9 * static_cast<double>(recorded.idle.ranks[rank].wait_ns);
   }
   figures.wait_s = ranks > 0 ? wait / ranks : 0;

@@ -82,7 +82,7 @@ class WhatIf {
 std::vector<std::string> changes_of(const WhatIfSettings& from, const WhatIfSettings& to);
 
 // Compare the prediction shown with the unmoved one: "8 ranks, zigzag: 11.5 ms instead of 35.1 ms,
-// 3.05 times sooner." Without changes return trust_of(); "" before there is any prediction.
+// 3.05 times as fast." Without changes return trust_of(); "" before there is any prediction.
 std::string headline_of(const WhatIf& what_if);
 
 // Compare the unmoved prediction with the recording, which says by how much the model is off.

@@ -25,15 +25,15 @@ std::string words_of_way(const WhatIfSettings& settings) {
 
 std::string words_of_seconds(double seconds) { return words_of_time(1e9 * seconds); }
 
-// Return "11.5 ms instead of 35.1 ms, 3.05 times sooner".
+// Return "11.5 ms instead of 35.1 ms, 3.05 times as fast".
 std::string comparison_of(double seconds, double instead_of) {
   std::string text =
       fmt::format("{} instead of {}", words_of_seconds(seconds), words_of_seconds(instead_of));
   if (!(seconds > 0) || !(instead_of > 0)) return text;
   const double ratio = std::max(seconds, instead_of) / std::min(seconds, instead_of);
-  if (ratio < 1.005) return text + ", as long";
-  return fmt::format("{}, {} times {}", text, words_of_factor(ratio),
-                     seconds < instead_of ? "sooner" : "as long");
+  if (ratio < 1.005) return words_of_seconds(seconds) + ", the same as before";
+  return fmt::format("{}, {} times as {}", text, words_of_factor(ratio),
+                     seconds < instead_of ? "fast" : "long");
 }
 
 }  // namespace

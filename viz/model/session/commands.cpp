@@ -63,7 +63,7 @@ const HelpLine kHelp[] = {
     {"V", "compare traces side by side, or one alone", {{on(U'v'), Command::toggle_compare}}},
     {"H", "story on, off", {{on(U'h'), Command::toggle_story}}},
     {"E",
-     "what if: the run beside itself on another machine, dealt out otherwise",
+     "what if: the run beside itself on another machine, or in another partition",
      {{on(U'e'), Command::toggle_what_if}}},
     {"Z",
      "the panel under the mouse large and alone; again: all panels",

@@ -32,8 +32,8 @@ struct Document {
   CriticalPath path;
   LinkHistory links;
   std::vector<SliceId> unfinished;  // waits that a failed run broke off
-  std::vector<std::string>
-      findings;  // about the idle times; computed once and shown in every frame
+  Explanation why;
+  std::vector<Finding> findings;  // computed once and shown in every frame
 };
 
 inline Document make_document(Trace trace) {
@@ -44,11 +44,12 @@ inline Document make_document(Trace trace) {
   document.index = TimelineIndex(made);
   document.mask = mask_model(made);
   document.balance = balance_of(made);
-  document.idle = idle_of(made);
+  document.why = explanation_of(made);
+  document.idle = idle_of(made, document.why);
   document.path = critical_path_of(made);
   document.links = LinkHistory(made);
   document.unfinished = unfinished_waits(made);
-  document.findings = findings(made, document.idle);
+  document.findings = findings(made, document.why, document.idle);
   return document;
 }
 

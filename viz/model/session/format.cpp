@@ -1,8 +1,10 @@
 #include "viz/model/session/format.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <cmath>
+#include <ctime>
 
 namespace ringscope::viz {
 namespace {
@@ -53,6 +55,36 @@ std::string words_of_share(double share) {
 
 std::string words_of_factor(double factor) {
   return factor >= 9.95 ? fmt::format("{:.0f}", factor) : without_zeros(three_digits(factor));
+}
+
+std::vector<std::pair<std::string, std::string>> facts_of(const RunInfo& run, bool backward) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  const auto add = [&facts](const char* name, std::string value) {
+    if (!value.empty()) facts.emplace_back(name, std::move(value));
+  };
+  const AttentionShape& shape = run.shape;
+  add("made by", run.backend == "sim" ? "simulated" : "recorded on " + run.backend);
+  add("pass", backward ? "forward and backward" : "forward");
+  add("sequence", fmt::format("{} x {}", shape.batch, shape.seqlen));
+  add("heads", shape.num_heads == shape.num_heads_kv
+                   ? fmt::format("{} of {}", shape.num_heads, shape.head_dim)
+                   : fmt::format("{} of {}, {} of keys", shape.num_heads, shape.head_dim,
+                                 shape.num_heads_kv));
+  add("dtype", run.dtype);
+  if (run.machine) {
+    const RunMachine& machine = *run.machine;
+    add("hardware", machine.device);
+    add("links", machine.between.empty() ? machine.link
+                                         : machine.link + ", between nodes " + machine.between);
+    if (machine.nodes > 1) add("nodes", std::to_string(machine.nodes));
+    if (machine.cores > 0) add("shared", counted(machine.cores, "core"));
+  }
+  if (run.base_time_ns > 0)
+    add("date",
+        fmt::format("{:%Y-%m-%d %H:%M} UTC",
+                    fmt::gmtime(static_cast<std::time_t>(run.base_time_ns / 1'000'000'000))));
+  add("command", run.command);
+  return facts;
 }
 
 std::string words_of_step(Pass pass, int step) {

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/trace/event.h"
@@ -51,6 +52,10 @@ std::string bandwidth_text(double bytes_per_second);  // "1.90 GiB/s"
 std::string percent_text(double share);               // "12.5 %"
 std::string words_of_share(double share);             // "97 %"; "0.4 %" below one
 std::string words_of_factor(double factor);           // "1.75", "7", "13"
+
+// Return what is known about a run besides its times, as names and values: "sequence", "4096". A
+// value that was not recorded is left out.
+std::vector<std::pair<std::string, std::string>> facts_of(const RunInfo& run, bool backward);
 
 std::string words_of_step(Pass pass, int step);  // "step 2", "backward step 2"
 // Return "1 rank", "8 ranks".

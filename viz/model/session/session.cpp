@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/error.h"
 #include "viz/model/analysis/failure.h"
 #include "viz/model/session/story.h"
 
@@ -273,6 +274,17 @@ void Session::show_what_if(bool open) {
   history_.clear();
   measure.reset();
   view = fitted(length());
+}
+
+void Session::try_settings(const std::string& settings) {
+  show_what_if(true);
+  if (!what_if || !what_if->refusal().empty()) return;
+  try {
+    WhatIfSettings wanted = what_if->unmoved_settings();
+    apply(wanted, what_if->rates(), settings);
+    what_if->settings = wanted;
+  } catch (const InputError&) {  // the panel opens unmoved
+  }
 }
 
 void Session::update_what_if() {

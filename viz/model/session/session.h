@@ -142,6 +142,8 @@ class Session {
 
   // Show (if `open`) or close a prediction beside the active document, without other documents.
   void show_what_if(bool open);
+  // Show the prediction for `settings` (apply()), unless none can be made for them.
+  void try_settings(const std::string& settings);
   // Start the prediction that the settings ask for, and show what is ready. Call it once per frame.
   void update_what_if();
   // Make the prediction a document like the others, and the active one. Does nothing unless the

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <functional>
 
 #include "viz/model/session/format.h"
 #include "viz/panels/balance/balance_heatmap.h"
@@ -20,14 +22,34 @@ float heading(const PanelContext& context, ImVec2 at, std::string_view text) {
   return 26;
 }
 
-// Draw the findings, one sentence per paragraph, each behind a dot.
+// Draw the findings, one sentence per paragraph, each behind a dot and before what can be done
+// about it.
 float draw_findings(const PanelContext& context, const Document& document, ImVec2 at, float width) {
+  Session& session = context.session;
   float y = at.y;
-  for (const std::string& sentence : document.findings) {
+  int number = 0;
+  for (const Finding& finding : document.findings) {
     draw_list().AddCircleFilled({at.x + 3, y + 9}, 2.5f, context.palette.accent, 12);
     y += draw_wrapped(context.fonts.text, {at.x + 14, y}, width - 14, context.palette.text,
-                      sentence) +
+                      finding.text) +
          4;
+    ++number;
+    float x = at.x + 14;
+    const auto link = [&](const char* text) {
+      const Box box{x, y - 2, x + text_width(context.fonts.small, text), y + 14};
+      const Touch touched = touch(fmt::format("{} {}", text, number).c_str(), box);
+      draw_text(context.fonts.small, box.min(), {0, 0},
+                touched.hovered ? context.palette.text : context.palette.accent, text);
+      x = box.x1 + 16;
+      return touched.clicked;
+    };
+    if (!finding.show && finding.settings.empty()) continue;
+    if (finding.show && link("Show me")) session.reveal(*finding.show);
+    const bool tried = !finding.settings.empty() && link("Try it");
+    y += 20;
+    if (!tried) continue;
+    session.try_settings(finding.settings);
+    break;  // the session has changed
   }
   return y - at.y;
 }
@@ -156,46 +178,70 @@ float bar_pitch(std::size_t ranks) {
   return std::max(200.0f / static_cast<float>(ranks), kMinBar + 1);
 }
 
-constexpr const char* kHeadingNames[kHeadingCount] = {"computing", "imbalance", "late rank", "link",
-                                                      "overhead"};
+// A part of the ranks' time, with its name, its colour and its share of all ranks' time.
+struct TimePart {
+  std::string name;
+  Color color;
+  std::function<std::int64_t(const RankIdle&)> of;
+  double share = 0;
+};
 
-Color color_of(const Palette& palette, std::size_t heading) {
-  const Color colors[kHeadingCount] = {mix(palette.panel, palette.accent, 0.85), palette.warning,
-                                       palette.of(Kind::communication), palette.of(Kind::recv),
-                                       mix(palette.panel, palette.text_dim, 0.45)};
-  return colors[heading];
+// Return the parts that there are, in the order of the bars.
+std::vector<TimePart> parts_of(const PanelContext& context, const IdleReport& idle) {
+  const Palette& palette = context.palette;
+  std::vector<TimePart> parts = {{"computing", mix(palette.panel, palette.accent, 0.85),
+                                  [](const RankIdle& rank) { return rank.compute; }}};
+  constexpr const char* kNames[kCauseCount] = {"imbalance",    "slow rank", "slow link",
+                                               "shared cores", "overhead",  "jitter",
+                                               "late start",   "fault"};
+  const Color colors[kCauseCount] = {palette.warning,
+                                     palette.of(Kind::communication),
+                                     palette.of(Kind::recv),
+                                     owner_color(context.session.theme, 5, 8),
+                                     owner_color(context.session.theme, 3, 8),
+                                     owner_color(context.session.theme, 6, 8),
+                                     owner_color(context.session.theme, 2, 8),
+                                     palette.warning};
+  for (std::size_t i = 0; i < kCauseCount; ++i)
+    parts.push_back({kNames[i], colors[i], [i](const RankIdle& rank) { return rank.by_cause[i]; }});
+  parts.push_back({"transfers", mix(palette.panel, palette.of(Kind::recv), 0.55),
+                   [](const RankIdle& rank) { return rank.hops; }});
+  parts.push_back({"not explained", mix(palette.panel, palette.text_dim, 0.45),
+                   [](const RankIdle& rank) { return rank.rest; }});
+  for (TimePart& part : parts) part.share = idle.total(part.of) / std::max(idle.ranks_ns(), 1.0);
+  std::erase_if(parts, [](const TimePart& part) { return part.share < 5e-4; });
+  return parts;
 }
 
-// A Legend holds the names of headings with their shares of all ranks' time, in as many lines as
-// they need.
+// A Legend holds the names of parts with their shares, in as many lines as they need.
 struct Legend {
   std::vector<std::string> words;
   std::vector<ImVec2> places;
 
-  Legend(const PanelContext& context, const IdleReport& idle, float width) {
+  Legend(const PanelContext& context, const std::vector<TimePart>& parts, float width) {
     std::vector<float> widths;
-    for (std::size_t i = 0; i < kHeadingCount; ++i) {
-      const double share = idle.total_ns(static_cast<Heading>(i)) / std::max(idle.ranks_ns(), 1.0);
-      words.push_back(fmt::format("{} {}", kHeadingNames[i], percent_text(share)));
+    for (const TimePart& part : parts) {
+      words.push_back(fmt::format("{} {}", part.name, percent_text(part.share)));
       widths.push_back(kIdleSwatch + 6 + text_width(context.fonts.small, words.back()));
     }
     places = in_lines(widths, width, 16, kIdleLegendLine);
   }
-  float height() const { return places.back().y + kIdleLegendLine + 8; }
+  float height() const { return places.empty() ? 0 : places.back().y + kIdleLegendLine + 8; }
 };
 
-void tooltip(const PanelContext& context, const IdleReport& idle, int rank) {
+void tooltip(const PanelContext& context, const IdleReport& idle,
+             const std::vector<TimePart>& parts, int rank) {
   const RankIdle& rank_idle = idle.ranks[static_cast<std::size_t>(rank)];
   const double wall = std::max(static_cast<double>(idle.wall_ns), 1.0);
   Pairs rows;
-  for (std::size_t i = 0; i < kHeadingCount; ++i)
-    rows.emplace_back(kHeadingNames[i],
-                      fmt::format("{}   {}", time_text(rank_idle.ns[i]),
-                                  percent_text(static_cast<double>(rank_idle.ns[i]) / wall)));
+  for (const TimePart& part : parts)
+    rows.emplace_back(part.name,
+                      fmt::format("{}   {}", time_text(part.of(rank_idle)),
+                                  percent_text(static_cast<double>(part.of(rank_idle)) / wall)));
   rows.emplace_back("wall", time_text(idle.wall_ns));
   rows.emplace_back("waited in all", time_text(rank_idle.wait_ns));
-  if (const int most = idle.waited_for_most(rank); most >= 0)
-    rows.emplace_back("most of it for", fmt::format("rank {}", most));
+  if (rank_idle.waited_for >= 0)
+    rows.emplace_back("most of it for", fmt::format("rank {}", rank_idle.waited_for));
   draw_tooltip(context, fmt::format("rank {}", rank), rows);
 }
 
@@ -203,16 +249,17 @@ void tooltip(const PanelContext& context, const IdleReport& idle, int rank) {
 // rank.
 float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_left, float width) {
   if (idle.ranks.empty()) return 0;
-  const Legend legend(context, idle, width);
+  const std::vector<TimePart> parts = parts_of(context, idle);
+  const Legend legend(context, parts, width);
   const int ranks = static_cast<int>(idle.ranks.size());
   const float pitch = bar_pitch(idle.ranks.size());
   const float height = legend.height() + pitch * static_cast<float>(ranks);
   if (width < 20) return height;
   const Palette& palette = context.palette;
   const ImFont* font = context.fonts.small;
-  for (std::size_t i = 0; i < kHeadingCount; ++i) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
     const float x = top_left.x + legend.places[i].x, top = top_left.y + legend.places[i].y;
-    fill({x, top + 3, x + kIdleSwatch, top + 3 + kIdleSwatch}, color_of(palette, i), 2);
+    fill({x, top + 3, x + kIdleSwatch, top + 3 + kIdleSwatch}, parts[i].color, 2);
     draw_text(font, {x + kIdleSwatch + 6, top + 1}, {0, 0}, palette.text_dim, legend.words[i]);
   }
   float y = top_left.y + legend.height();
@@ -225,12 +272,12 @@ float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_
   for (int rank = 0; rank < ranks; ++rank) {
     const Box bar{bars.x0, y, bars.x1, y + pitch - gap};
     double done = 0;
-    for (std::size_t i = 0; i < kHeadingCount; ++i) {
+    for (const TimePart& part : parts) {
       const double from = done;
-      done += static_cast<double>(idle.ranks[static_cast<std::size_t>(rank)].ns[i]);
+      done += static_cast<double>(part.of(idle.ranks[static_cast<std::size_t>(rank)]));
       const float x0 = bar.x0 + bar.width() * static_cast<float>(from / wall);
       const float x1 = bar.x0 + bar.width() * static_cast<float>(done / wall);
-      if (x1 - x0 > 0.1f) fill({x0, bar.y0, x1, bar.y1}, color_of(palette, i));
+      if (x1 - x0 > 0.1f) fill({x0, bar.y0, x1, bar.y1}, part.color);
     }
     const bool selected = context.session.selected_rank == rank;
     if (selected)
@@ -245,7 +292,7 @@ float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_
   const int rank =
       std::clamp(static_cast<int>((ImGui::GetIO().MousePos.y - bars.y0) / pitch), 0, ranks - 1);
   if (touched.clicked) context.session.select_rank(rank);
-  if (touched.hovered) tooltip(context, idle, rank);
+  if (touched.hovered) tooltip(context, idle, parts, rank);
   return height;
 }
 

@@ -101,7 +101,7 @@ void draw_title(const PanelContext& context, std::size_t index, const CompareCol
 void draw_highlights(const PanelContext& context, const Document& document, const Document& first,
                      const Box& box, const CompareScale& scale) {
   const WorkTable& balance = document.balance;
-  const double idle_ns = document.idle.ranks_ns() - document.idle.total_ns(Heading::compute);
+  const double idle_ns = document.idle.ranks_ns() - document.idle.compute_ns();
   const double idle = idle_ns / std::max(document.idle.ranks_ns(), 1.0);
   const double pairs = balance.pairs_of_busiest(document.axis.forward_steps());
   const double first_pairs = first.balance.pairs_of_busiest(first.axis.forward_steps());

@@ -54,7 +54,7 @@ std::vector<Line> caption(const RingPicture& picture) {
   if (r >= 0 && r < n) {
     const RankMoment& now = ranks[static_cast<std::size_t>(r)];
     const int t = now.step - (now.step >= forward ? forward : 0);
-    if (step_with(r, t, n) == now.kv_owner)
+    if (first == last && t > 0 && step_with(r, t, n) == now.kv_owner)
       lines.push_back(
           {fonts.small, palette.text,
            fmt::format("rank {} holds\nKV ({} - {}) mod {} = {}", r, r, t, n, now.kv_owner)});
@@ -63,7 +63,9 @@ std::vector<Line> caption(const RingPicture& picture) {
           {fonts.small, palette.text, fmt::format("rank {} holds KV {}", r, now.kv_owner)});
   } else if (first == last) {
     lines.push_back({fonts.small, palette.text,
-                     fmt::format("rank r holds\nKV (r - {}) mod {}", first - base, n)});
+                     first == base
+                         ? std::string("rank r holds\nKV r")
+                         : fmt::format("rank r holds\nKV (r - {}) mod {}", first - base, n)});
   } else {
     lines.push_back(
         {fonts.small, palette.text, fmt::format("at step t, rank r holds\nKV (r - t) mod {}", n)});

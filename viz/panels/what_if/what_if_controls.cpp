@@ -160,7 +160,7 @@ void mask_row(const PanelContext& context, WhatIfSettings& settings, const std::
 
 void draw_dealing(const PanelContext& context, WhatIfSettings& s, const WhatIfSettings& recorded,
                   const RunRates& rates) {
-  heading(context, "Dealt out");
+  heading(context, "Partition");
   integer_row(context, "ranks", 1, most_ranks(rates), s.world_size, recorded.world_size,
               fmt::format("{}", s.world_size), "world_size: how many ranks share the sequence");
   std::vector<std::string> words;
@@ -204,7 +204,7 @@ void draw_machine(const PanelContext& context, WhatIfSettings& s, const WhatIfSe
 
 void draw_trouble(const PanelContext& context, WhatIfSettings& s, const WhatIfSettings& recorded,
                   const RunRates& rates) {
-  heading(context, "Trouble");
+  heading(context, "Disturbances");
   number_row(context, "jitter", {kJitters.least, kJitters.most}, s.jitter, recorded.jitter,
              percent_text(s.jitter),
              "By so much a computation takes longer, on the average, each by chance");
