@@ -62,7 +62,7 @@ class TextRows : public RowSource {
   // words start anew in every window.
   TextRows(const AttentionShape& shape, std::string text);
 
-  // Cheapest in the order of for_each_piece, because the words of only one window are cached.
+  // It is cheapest in the order of for_each_piece, because the words of one window are cached.
   void get(const RowsOfHead& piece, float* to) override;
 
  private:
