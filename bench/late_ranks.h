@@ -20,9 +20,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "bench/random_inputs.h"
 #include "core/cost/amounts.h"
 #include "core/run/faulty_ring.h"
+#include "core/run/generated_rows.h"
 #include "core/run/run.h"
 #include "core/sim/simulate.h"
 

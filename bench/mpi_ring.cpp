@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "bench/mpirun.h"
-#include "bench/random_inputs.h"
 #include "core/mpi/run_on_mpi.h"
+#include "core/run/generated_rows.h"
 #include "core/trace/recorder.h"
 #include "core/trace/summary.h"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/run/engine.h"
+#include "core/run/recording.h"
 #include "core/run/run.h"
 #include "cuda/nccl/nccl_communicator.h"
 #include "cuda/nccl/nccl_engine.h"
@@ -39,31 +40,14 @@ class StandingCommunicator : public Communicator {
 };
 
 // A backend that attends nothing.
-class IdleBackend : public BlockBackend {
+class IdleBackend : public ForwardingBackend {
  public:
-  Completion begin(const QueryBlock&, const SoftmaxState&) override { return nullptr; }
-  Completion attend(const StepInfo&, const Region&, const QueryBlock&, const KvBlock&,
-                    const SoftmaxState&, const Completion&) override {
-    return nullptr;
-  }
-  Completion finish(const QueryBlock&, const SoftmaxState&) override { return nullptr; }
-  Completion begin_backward(const QueryBlock&, const BackwardState&) override { return nullptr; }
-  Completion attend_backward(const StepInfo&, const Region&, const QueryBlock&, const KvBlock&,
-                             const BackwardState&, const KvGradient&, const Completion&) override {
-    return nullptr;
-  }
-  Completion add(const StepInfo&, const KvGradient&, const KvGradient&,
-                 const Completion&) override {
-    return nullptr;
-  }
-  Completion finish_backward(const StepInfo&, const QueryBlock&, const BackwardState&,
-                             const Completion&) override {
-    return nullptr;
-  }
-  const BlockStats& last_stats() const override { return stats_; }
+  using ForwardingBackend::ForwardingBackend;
 
  private:
-  BlockStats stats_;
+  Completion around(BlockOperation, const StepInfo*, const Completion&, const Start&) override {
+    return nullptr;
+  }
 };
 
 // An engine that does only one half of the work.
@@ -86,7 +70,10 @@ class HalfEngine : public Engine {
   class HalfRank : public RankEngine {
    public:
     HalfRank(std::unique_ptr<RankEngine> whole, Half kept)
-        : whole_(std::move(whole)), half_(kept), standing_(whole_->communicator()) {}
+        : whole_(std::move(whole)),
+          half_(kept),
+          standing_(whole_->communicator()),
+          idle_(whole_->backend()) {}
     // Call both getters, because they select the rank's GPU for its thread.
     Communicator& communicator() override {
       Communicator& moving = whole_->communicator();
@@ -124,32 +111,23 @@ class CheapRows : public RowSource {
   explicit CheapRows(const AttentionShape& shape) : shape_(shape) {}
   void get(const RowsOfHead& piece, float* to) override {
     for (Index row = piece.first; row < piece.end; ++row)
-      for (Index i = 0; i < shape_.head_dim; ++i)
-        *to++ =
-            value((piece.head * shape_.seqlen + piece.rows.global_position(row)) * shape_.head_dim +
-                  i + 7919 * static_cast<Index>(piece.tensor));
-  }
-  static float value(Index index) {
-    std::uint64_t x = static_cast<std::uint64_t>(index) * 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;
-    return static_cast<float>(static_cast<double>(x >> 40) / (1 << 23) - 1);
+      for (Index i = 0; i < shape_.head_dim; ++i) {
+        const Index index =
+            (piece.head * shape_.seqlen + piece.rows.global_position(row)) * shape_.head_dim + i +
+            7919 * static_cast<Index>(piece.tensor);
+        std::uint64_t x = static_cast<std::uint64_t>(index) * 0x9e3779b97f4a7c15u;
+        x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;
+        *to++ = static_cast<float>(static_cast<double>(x >> 40) / (1 << 23) - 1);
+      }
   }
 
  private:
   AttentionShape shape_;
 };
 
-inline AttentionInputs whole_inputs(const AttentionShape& shape) {
-  AttentionInputs inputs;
-  const auto fill = [&](std::vector<float>& tensor, Index heads, Index seed) {
-    tensor.resize(static_cast<std::size_t>(shape.batch * heads * shape.seqlen * shape.head_dim));
-    for (std::size_t i = 0; i < tensor.size(); ++i)
-      tensor[i] = CheapRows::value(static_cast<Index>(i) + seed);
-  };
-  fill(inputs.q, shape.num_heads, 0);
-  fill(inputs.k, shape.num_heads_kv, 1);
-  fill(inputs.v, shape.num_heads_kv, 2);
-  return inputs;
+inline AttentionInputs cheap_inputs(const AttentionShape& shape) {
+  CheapRows rows(shape);
+  return whole_inputs(rows, shape);
 }
 
 // The ranks of this program: all of them on threads, or one of them.
@@ -183,7 +161,7 @@ class ThreadRanks : public Ranks {
     DeviceSetup setup("nccl", config, seats_, {}, false);
     NcclEngine engine(*world_, setup, NcclOptions{}, RankLives::in_a_thread);
     HalfEngine wished(engine, kept);
-    if (seqlen_ != config.shape.seqlen) inputs_ = whole_inputs(config.shape);
+    if (seqlen_ != config.shape.seqlen) inputs_ = cheap_inputs(config.shape);
     seqlen_ = config.shape.seqlen;
     RingRun done = run_ranks(config, inputs_, wished);
     split_waiting_from_transfer(done.recording);

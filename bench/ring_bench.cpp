@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <thread>
 
-#include "bench/random_inputs.h"
 #include "core/ring/cpu_backend.h"
 #include "core/ring/ring.h"
 #include "core/ring/thread_communicator.h"
+#include "core/run/generated_rows.h"
 #include "core/run/recording.h"
 #include "core/run/run.h"
 

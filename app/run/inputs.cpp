@@ -240,17 +240,4 @@ std::unique_ptr<RowSource> generated_rows(const RunOptions& options, const Atten
   return std::make_unique<RandomRows>(shape, options.seed);
 }
 
-AttentionInputs whole_inputs(RowSource& rows, const AttentionShape& shape) {
-  const LocalRows all = Partition{PartitionKind::contiguous, shape.seqlen, 1}.rows_of(0);
-  AttentionInputs inputs;
-  for (const auto& [tensor, values] :
-       {std::pair{Tensor::q, &inputs.q}, {Tensor::k, &inputs.k}, {Tensor::v, &inputs.v}}) {
-    const Index head_values = shape.seqlen * shape.head_dim;
-    values->resize(static_cast<std::size_t>(heads_of(shape, tensor) * head_values));
-    for (Index head = 0; head < heads_of(shape, tensor); ++head)
-      rows.get({tensor, head, all, 0, shape.seqlen}, values->data() + head * head_values);
-  }
-  return inputs;
-}
-
 }  // namespace ringscope

@@ -54,7 +54,5 @@ std::string text_of(const RunOptions& options, const InputPlan& plan);
 // Return the rows of --random or of --text; `text` is what text_of returned.
 std::unique_ptr<RowSource> generated_rows(const RunOptions& options, const AttentionShape& shape,
                                           std::string text);
-// Return Q, K and V of the whole sequence.
-AttentionInputs whole_inputs(RowSource& rows, const AttentionShape& shape);
 
 }  // namespace ringscope

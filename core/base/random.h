@@ -32,7 +32,7 @@ constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream, st
   return mix64(start + (index + 1) * kStride);
 }
 
-// [0, 1) is the range of the result, in steps of 2^-53.
+// Return a number in [0, 1), a multiple of 2^-53.
 constexpr double unit_interval(std::uint64_t bits) {
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }

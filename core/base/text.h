@@ -89,7 +89,7 @@ std::vector<std::string> words_of(std::string_view line);
 std::string seconds_text(double seconds);
 // Return "12.3 MiB", in powers of 1024, as memory is measured.
 std::string bytes_text(double bytes);
-// Return "1.23 GB", in powers of 1000 from kB to GB, as in data sheets.
+// Return "1.23 GiB", from KiB to GiB with two decimals.
 std::string gib_text(double bytes);
 // Return "1 rank", "2 ranks".
 std::string count_text(Index count, std::string_view what);

@@ -72,7 +72,7 @@ class AttentionLayer {
 // ---
 // The MLP of a layer. It treats every row by itself, so a rank needs only its own rows:
 //
-//   y += (gate(x Wgate) * (x Wup)) Wdown       gate: the activation of layers.h
+//   y += (SiLU(x Wgate) * (x Wup)) Wdown       the activation is SwiGLU (layers.h)
 
 class MlpLayer {
  public:

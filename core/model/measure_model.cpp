@@ -94,9 +94,9 @@ class LayerBench {
     rms_norm_backward(rows_, shape_.width, x_.data(), gain(), rms_.data(), y_.data(), dx_.data(),
                       store_.gradient(weights_.layers[0].mlp_gain));
   }
-  void gate() { swiglu_forward(gate_.size(), gate_.data(), up_.data(), hidden_.data()); }
+  void swiglu() { swiglu_forward(gate_.size(), gate_.data(), up_.data(), hidden_.data()); }
   void swiglu_backward() {
-    gate();
+    swiglu();
     ringscope::swiglu_backward(gate_.size(), gate_.data(), up_.data(), gate_.data(), hidden_.data(),
                                up_gradient_.data());
   }
@@ -160,7 +160,7 @@ ModelFigures measure_model(const ModelMeasurement& what) {
     benches.push_back(std::make_unique<LayerBench>(shape, rows_of(what, shape)));
   const std::vector<double> seconds = slowest_thread(benches, [&](LayerBench& bench) {
     return fastest_of(what.seconds, {[&] { bench.products(); }, [&] { bench.norm(); },
-                                     [&] { bench.norm_backward(); }, [&] { bench.gate(); },
+                                     [&] { bench.norm_backward(); }, [&] { bench.swiglu(); },
                                      [&] { bench.swiglu_backward(); }, [&] { bench.heads(); },
                                      [&] { bench.heads_backward(); }, [&] { bench.loss(0); },
                                      [&] { bench.loss(1e-3); }, [&] { bench.update(); }});

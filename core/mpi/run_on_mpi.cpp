@@ -1,21 +1,143 @@
 #include "core/mpi/run_on_mpi.h"
 
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "core/mpi/clock.h"
 #include "core/mpi/mpi_calls.h"
 #include "core/mpi/mpi_communicator.h"
 #include "core/mpi/rank_report.h"
-#include "core/mpi/row_stream.h"
 #include "core/run/cpu_engine.h"
 #include "core/run/rank.h"
+#include "core/run/rows.h"
 #include "core/run/run.h"
 
 namespace ringscope {
 
 namespace {
 
+// ---
+// Rows on their way between rank 0 and another rank, as one stream of values. Neither end holds
+// more of it than two messages of 256 KiB.
+
+constexpr Index kMessageValues = 1 << 16;
+
+// Return the number of values in `rows` of all the tensors.
+Index values_in(const AttentionShape& shape, std::span<const Tensor> tensors,
+                const LocalRows& rows) {
+  Index total = 0;
+  for (const Tensor tensor : tensors)
+    total += heads_of(shape, tensor) * rows.size() * width_of(shape, tensor);
+  return total;
+}
+
+// One end of a stream of `total` values, whose other end is the rank `peer`.
+class RowStream {
+ protected:
+  RowStream(const AttentionShape& shape, int peer, Index total, ProcessWait& wait)
+      : shape_(shape), peer_(peer), left_(total), wait_(wait) {}
+  ~RowStream() {
+    for (std::size_t i = 0; i < 2; ++i)
+      if (requests_[i] != MPI_REQUEST_NULL) keep_until_exit(std::move(messages_[i]));
+  }
+  void await(std::size_t message) { wait_.until_complete(requests_[message], peer_); }
+
+  AttentionShape shape_;
+  int peer_;
+  Index left_;  // values that no message has taken yet
+  ProcessWait& wait_;
+  std::array<std::vector<float>, 2> messages_;
+  std::array<MPI_Request, 2> requests_{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  std::size_t current_ = 0;  // the message that is being filled or read
+};
+
+class RowSender : public RowSink, private RowStream {
+ public:
+  RowSender(const AttentionShape& shape, int to, Index total, ProcessWait& wait)
+      : RowStream(shape, to, total, wait) {
+    for (auto& message : messages_)
+      message.reserve(static_cast<std::size_t>(min_of(total, kMessageValues)));
+  }
+
+  void put(const RowsOfHead& piece, const float* from) override {
+    Index count = piece.count() * width_of(shape_, piece.tensor);
+    if (count > left_) throw RunError("more rows were given than were agreed on");
+    while (count > 0) {
+      std::vector<float>& message = messages_[current_];
+      const Index fits = min_of(count, kMessageValues - static_cast<Index>(message.size()));
+      message.insert(message.end(), from, from + fits);
+      from += fits;
+      count -= fits;
+      left_ -= fits;
+      if (static_cast<Index>(message.size()) == kMessageValues || left_ == 0) send();
+    }
+  }
+
+  // Return when all values have left.
+  void finish() {
+    if (left_ != 0) throw RunError("fewer rows were given than were agreed on");
+    for (const std::size_t message : {0, 1}) await(message);
+  }
+
+ private:
+  void send() {
+    const std::vector<float>& message = messages_[current_];
+    check_mpi(MPI_Isend(message.data(), static_cast<int>(message.size()), MPI_FLOAT, peer_,
+                        number_of(Tag::rows), MPI_COMM_WORLD, &requests_[current_]),
+              "MPI_Isend");
+    current_ = 1 - current_;
+    await(current_);
+    messages_[current_].clear();
+  }
+};
+
+class RowReceiver : public RowSource, private RowStream {
+ public:
+  RowReceiver(const AttentionShape& shape, int from, Index total, ProcessWait& wait)
+      : RowStream(shape, from, total, wait) {
+    post(0);
+    post(1);
+  }
+
+  void get(const RowsOfHead& piece, float* to) override {
+    auto count = static_cast<std::size_t>(piece.count() * width_of(shape_, piece.tensor));
+    while (count > 0) {
+      const std::vector<float>& message = messages_[current_];
+      if (message.empty()) throw RunError("more rows were asked for than were agreed on");
+      if (at_ == 0) await(current_);
+      const std::size_t here = std::min(count, message.size() - at_);
+      to = std::copy_n(message.data() + at_, here, to);
+      count -= here;
+      at_ += here;
+      if (at_ < message.size()) continue;
+      post(current_);
+      current_ = 1 - current_;
+      at_ = 0;
+    }
+  }
+
+ private:
+  void post(std::size_t message) {
+    const Index count = min_of(left_, kMessageValues);
+    left_ -= count;
+    messages_[message].resize(static_cast<std::size_t>(count));
+    if (count == 0) return;
+    check_mpi(MPI_Irecv(messages_[message].data(), static_cast<int>(count), MPI_FLOAT, peer_,
+                        number_of(Tag::rows), MPI_COMM_WORLD, &requests_[message]),
+              "MPI_Irecv");
+  }
+
+  std::size_t at_ = 0;  // in messages_[current_]
+};
+
+// ---
 // One rank's part of a run, from its memory to its report.
 class ProcessRun {
  public:

@@ -147,7 +147,7 @@ class Lifeline::Impl {
   // The functions of the thread.
   void run();
   void poll_sockets(std::unique_lock<std::mutex>& lock);
-  void welcome_guests();
+  void admit_joining_ranks();
   void take_frame(int from, wire::Type type, std::string_view payload);
   void take_frame_of_rank_0(wire::Type type, std::string_view payload);
   void take_frame_at_rank_0(int from, wire::Type type, std::string_view payload);

@@ -95,7 +95,7 @@ void Lifeline::Impl::poll_sockets(std::unique_lock<std::mutex>& lock) {
   ::poll(polled.data(), polled.size(), sleep_ms);
   lock.lock();
   clear_wake_up(wake_.get());
-  if (acceptor_) welcome_guests();
+  if (acceptor_) admit_joining_ranks();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const int events = polled[first_seat + i].revents;
     Connection& connection = *seat_of(ranks[i]).connection;
@@ -108,7 +108,7 @@ void Lifeline::Impl::poll_sockets(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-void Lifeline::Impl::welcome_guests() {
+void Lifeline::Impl::admit_joining_ranks() {
   const std::string answer = acceptor_->answer();
   for (Acceptor::JoiningRank& joining : acceptor_->admit(now_)) {
     const int r = joining.request.rank;
@@ -243,7 +243,7 @@ void Lifeline::Impl::linger(std::unique_lock<std::mutex>& lock) {
   const double until = steady_seconds() + kLinger;
   for (;;) {
     now_ = steady_seconds();
-    if (acceptor_) welcome_guests();
+    if (acceptor_) admit_joining_ranks();
     std::vector<pollfd> polled;
     if (acceptor_)
       for (const int socket : acceptor_->sockets(now_)) polled.push_back({socket, POLLIN, 0});

@@ -22,24 +22,15 @@ class DelayedBackend : public ForwardingBackend {
         world_size_(config.world_size),
         rank_(rank) {}
 
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
-                    const KvBlock& block, const SoftmaxState& state,
-                    const Completion& after) override {
-    delay(step, after);
-    return ForwardingBackend::attend(step, region, q, block, state, after);
-  }
-  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
-                             const KvBlock& block, const BackwardState& state,
-                             const KvGradient& gradient, const Completion& after) override {
-    delay(step, after);
-    return ForwardingBackend::attend_backward(step, region, q, block, state, gradient, after);
-  }
-
  private:
-  void delay(const StepInfo& step, const Completion& after) const {
-    wait_for(after);
-    const double seconds = delay_before(injection_, world_size_, rank_, step.pass, step.step);
-    if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
+                    const Start& start) override {
+    if (which == BlockOperation::attend || which == BlockOperation::attend_backward) {
+      wait_for(after);
+      const double seconds = delay_before(injection_, world_size_, rank_, step->pass, step->step);
+      if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    }
+    return start(after);
   }
 
   const Injection& injection_;

@@ -23,6 +23,12 @@ class RandomRows : public RowSource {
   std::uint64_t seed_;
 };
 
+// Return Q, K and V of a seed.
+inline AttentionInputs random_inputs(const AttentionShape& shape, std::uint64_t seed = 0) {
+  RandomRows rows(shape, seed);
+  return whole_inputs(rows, shape);
+}
+
 // ---
 // Attention inputs from a text. Every byte is a token, and equal words really attend to each other.
 //
@@ -56,7 +62,7 @@ class TextRows : public RowSource {
   // words start anew in every window.
   TextRows(const AttentionShape& shape, std::string text);
 
-  // Cheapest in the order of for_each_piece, because the words of only one window are cached.
+  // It is cheapest in the order of for_each_piece, because the words of one window are cached.
   void get(const RowsOfHead& piece, float* to) override;
 
  private:

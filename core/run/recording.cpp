@@ -84,33 +84,31 @@ void RecordingBackend::record_wait(const StepInfo& step, Payload payload, const 
   recorder_.record(event);
 }
 
-template <class Attend>
-void RecordingBackend::record_compute(const StepInfo& step, Attend&& attend) {
+Completion RecordingBackend::around(BlockOperation which, const StepInfo* step,
+                                    const Completion& after, const Start& start) {
+  const bool attends = which == BlockOperation::attend || which == BlockOperation::attend_backward;
+  if (step != nullptr) record_wait(*step, attends ? Payload::kv : Payload::dkv, after);
+  if (!attends) return start(after);
   const std::int64_t cpu_begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), begin = recorder_.now_ns();
-  wait_for(attend());
+  wait_for(start(after));
   const std::int64_t end = recorder_.now_ns(), cpu_end = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-  TraceEvent event = compute_event(step, params_, inner_.last_stats(), share_);
+  TraceEvent event = compute_event(*step, params_, inner_.last_stats(), share_);
   event.begin_ns = begin;
   event.end_ns = end;
   event.cpu_ns = cpu_end - cpu_begin;
   recorder_.record(event);
   if (listener_) listener_(event.pairs);
-}
-
-void RecordingBackend::record_samples(const StepInfo& step, const Region& region,
-                                      const SoftmaxState& state) {
-  for_sampled_rows(region.queries.size(), [&](Index row) {
-    recorder_.record(sample_of(ring_.rank, step.step, region.queries.global_position(row),
-                               recorder_.now_ns(), state.row_max[row], state.row_sum[row]));
-  });
+  return nullptr;
 }
 
 Completion RecordingBackend::attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                                     const KvBlock& block, const SoftmaxState& state,
                                     const Completion& after) {
-  record_wait(step, Payload::kv, after);
-  record_compute(step, [&] { return inner_.attend(step, region, q, block, state, after); });
-  record_samples(step, region, state);
+  ForwardingBackend::attend(step, region, q, block, state, after);
+  for_sampled_rows(region.queries.size(), [&](Index row) {
+    recorder_.record(sample_of(ring_.rank, step.step, region.queries.global_position(row),
+                               recorder_.now_ns(), state.row_max[row], state.row_sum[row]));
+  });
   return nullptr;
 }
 
@@ -118,28 +116,6 @@ Completion RecordingBackend::finish(const QueryBlock& q, const SoftmaxState& sta
   const Completion finished = inner_.finish(q, state);
   set_lse_errors(recorder_.samples());  // the final lse is known only now
   return finished;
-}
-
-Completion RecordingBackend::attend_backward(const StepInfo& step, const Region& region,
-                                             const QueryBlock& q, const KvBlock& block,
-                                             const BackwardState& state, const KvGradient& gradient,
-                                             const Completion& after) {
-  record_wait(step, Payload::kv, after);
-  record_compute(
-      step, [&] { return inner_.attend_backward(step, region, q, block, state, gradient, after); });
-  return nullptr;
-}
-
-Completion RecordingBackend::add(const StepInfo& step, const KvGradient& into,
-                                 const KvGradient& from, const Completion& after) {
-  record_wait(step, Payload::dkv, after);
-  return inner_.add(step, into, from, after);
-}
-
-Completion RecordingBackend::finish_backward(const StepInfo& step, const QueryBlock& q,
-                                             const BackwardState& state, const Completion& after) {
-  record_wait(step, Payload::dkv, after);
-  return inner_.finish_backward(step, q, state, after);
 }
 
 RecordingCommunicator::RecordingCommunicator(Communicator& inner, Recorder& recorder,

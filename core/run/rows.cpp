@@ -35,6 +35,19 @@ void AttentionOutputs::resize(const AttentionShape& shape, bool backward) {
                                          width_of(shape, tensor)));
 }
 
+AttentionInputs whole_inputs(RowSource& rows, const AttentionShape& shape) {
+  const LocalRows all = Partition{PartitionKind::contiguous, shape.seqlen, 1}.rows_of(0);
+  AttentionInputs inputs;
+  for (const Tensor tensor : {Tensor::q, Tensor::k, Tensor::v}) {
+    std::vector<float>& values = inputs.*kInputs[static_cast<int>(tensor)];
+    const Index head_values = shape.seqlen * shape.head_dim;
+    values.resize(static_cast<std::size_t>(heads_of(shape, tensor) * head_values));
+    for (Index head = 0; head < heads_of(shape, tensor); ++head)
+      rows.get({tensor, head, all, 0, shape.seqlen}, values.data() + head * head_values);
+  }
+  return inputs;
+}
+
 void WholeInputs::get(const RowsOfHead& piece, float* to) {
   const std::vector<float>& whole = inputs_.*kInputs[static_cast<int>(piece.tensor)];
   if (whole.empty()) {

@@ -80,6 +80,9 @@ struct AttentionOutputs {
   void resize(const AttentionShape& shape, bool backward);
 };
 
+// Return Q, K and V of all rows. dO stays empty.
+AttentionInputs whole_inputs(RowSource& rows, const AttentionShape& shape);
+
 // The whole tensors of this process as a source and a sink, which they must outlive.
 class WholeInputs : public RowSource {
  public:

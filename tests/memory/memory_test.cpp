@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "core/base/random.h"
+#include "core/run/generated_rows.h"
 #include "core/run/run.h"
 
 namespace {
@@ -69,20 +69,6 @@ Problem config_of(Index seqlen, Scheme scheme, DType dtype, bool backward) {
   return config;
 }
 
-AttentionInputs inputs_of(const Problem& config) {
-  const AttentionShape& s = config.shape;
-  const auto draw = [&](RandomTensor tensor, Index heads) {
-    std::vector<float> values(s.batch * heads * s.seqlen * s.head_dim);
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<float>(normal(71, tensor, static_cast<Index>(i)));
-    return values;
-  };
-  return {draw(RandomTensor::q, s.num_heads),
-          draw(RandomTensor::k, s.num_heads_kv),
-          draw(RandomTensor::v, s.num_heads_kv),
-          {}};
-}
-
 Index output_bytes(const AttentionOutputs& outputs) {
   return 4 * static_cast<Index>(outputs.out.size() + outputs.lse.size() + outputs.dq.size() +
                                 outputs.dk.size() + outputs.dv.size());
@@ -91,7 +77,7 @@ Index output_bytes(const AttentionOutputs& outputs) {
 // Bytes at the peak of a run beyond its inputs, its outputs, and the sum of what its ranks may
 // hold.
 Index beyond_the_bill(const Problem& config) {
-  const AttentionInputs inputs = inputs_of(config);
+  const AttentionInputs inputs = random_inputs(config.shape, 71);
   const long before = current_bytes.load();
   peak_bytes.store(before);
   const RingRun run = run_on_threads(config, inputs);
@@ -191,7 +177,7 @@ TEST(Bill, IsHeldExactly) {
       for (const Index seqlen : {2, 13}) {
         Problem config = config_of(seqlen, scheme, DType::f32, true);
         config.world_size = world_size;
-        const RingRun run = run_on_threads(config, inputs_of(config));
+        const RingRun run = run_on_threads(config, random_inputs(config.shape, 71));
         for (int rank = 0; rank < world_size; ++rank)
           EXPECT_EQ(run.peak_bytes.at(rank), predicted_rank_bytes(config, rank))
               << name_of(scheme) << ", rank " << rank << " of " << world_size;

@@ -148,29 +148,24 @@ class LoggingCommunicator : public ForwardingCommunicator {
 class LoggingBackend : public ForwardingBackend {
  public:
   LoggingBackend(BlockBackend& inner, Log& log) : ForwardingBackend(inner), log_(log) {}
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
-                    const KvBlock& block, const SoftmaxState& state,
-                    const Completion& after) override {
-    ForwardingBackend::attend(step, region, q, block, state, after);
-    return log_.add(numbered("attend ", step.step), {after});
-  }
-  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override {
-    ForwardingBackend::begin_backward(q, state);
-    return log_.add("begin", {});
-  }
-  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
-                             const KvBlock& block, const BackwardState& state,
-                             const KvGradient& gradient, const Completion& after) override {
-    ForwardingBackend::attend_backward(step, region, q, block, state, gradient, after);
-    return log_.add(numbered("attend ", step.step), {after});
-  }
-  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
-                 const Completion& after) override {
-    ForwardingBackend::add(step, into, from, after);
-    return log_.add(numbered("add ", step.step), {after});
-  }
 
  private:
+  Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
+                    const Start& start) override {
+    const Completion started = start(after);
+    switch (which) {
+      case BlockOperation::attend:
+      case BlockOperation::attend_backward:
+        return log_.add(numbered("attend ", step->step), {after});
+      case BlockOperation::add:
+        return log_.add(numbered("add ", step->step), {after});
+      case BlockOperation::begin_backward:
+        return log_.add("begin", {});
+      default:
+        return started;
+    }
+  }
+
   Log& log_;
 };
 

@@ -32,6 +32,25 @@ std::vector<T> reversed_rows(std::vector<T> tensor, Index width) {
   return tensor;
 }
 
+// Every kind of mask, and combinations of them.
+inline std::vector<std::string> masks_for(Index seqlen) {
+  const auto text = [](Index x) { return std::to_string(x); };
+  const Index cut = seqlen / 3;
+  const std::string documents =
+      "documents:" + (cut == 0 ? text(seqlen) : text(cut) + ",1," + text(seqlen - cut - 1));
+  const std::string window = "window:" + text(3 + seqlen / 20),
+                    prefix = "prefix:" + text(seqlen / 2);
+  return {"full",
+          "causal",
+          window,
+          "causal+" + window,
+          prefix,
+          documents,
+          "causal+" + documents,
+          "causal+" + window + "+" + documents,
+          prefix + "+" + documents};
+}
+
 // A problem drawn from a seed, its oracle, and how far single-device attention in the same dtype is
 // from that: the largest of three runs that round differently, since the largest error of one is a
 // matter of luck. (Of the first two it still was: rings of 5,000 random cases came to 0.76 of what

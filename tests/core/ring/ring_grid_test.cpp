@@ -9,24 +9,6 @@
 namespace ringscope {
 namespace {
 
-std::vector<std::string> masks_for(Index seqlen) {
-  const auto text = [](Index x) { return std::to_string(x); };
-  const Index cut = seqlen / 3;
-  const std::string documents =
-      "documents:" + (cut == 0 ? text(seqlen) : text(cut) + ",1," + text(seqlen - cut - 1));
-  const std::string window = "window:" + text(3 + seqlen / 20),
-                    prefix = "prefix:" + text(seqlen / 2);
-  return {"full",
-          "causal",
-          window,
-          "causal+" + window,
-          prefix,
-          documents,
-          "causal+" + documents,
-          "causal+" + window + "+" + documents,
-          prefix + "+" + documents};
-}
-
 // dtype, seqlen, query heads for each kv head
 class RingGrid : public testing::TestWithParam<std::tuple<DType, Index, Index>> {};
 

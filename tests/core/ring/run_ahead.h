@@ -43,24 +43,16 @@ class WatchedCommunicator : public ForwardingCommunicator {
 class WaitingBackend : public ForwardingBackend {
  public:
   WaitingBackend(BlockBackend& inner, HopsAhead& hops) : ForwardingBackend(inner), hops_(hops) {}
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
-                    const KvBlock& block, const SoftmaxState& state,
-                    const Completion& after) override {
-    hops_.wait_for_the_last(step.step);
-    return ForwardingBackend::attend(step, region, q, block, state, after);
-  }
-  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override {
-    hops_.posted.clear();
-    return ForwardingBackend::begin_backward(q, state);
-  }
-  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
-                             const KvBlock& block, const BackwardState& state,
-                             const KvGradient& gradient, const Completion& after) override {
-    hops_.wait_for_the_last(step.step);
-    return ForwardingBackend::attend_backward(step, region, q, block, state, gradient, after);
-  }
 
  private:
+  Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
+                    const Start& start) override {
+    if (which == BlockOperation::attend || which == BlockOperation::attend_backward)
+      hops_.wait_for_the_last(step->step);
+    if (which == BlockOperation::begin_backward) hops_.posted.clear();
+    return start(after);
+  }
+
   HopsAhead& hops_;
 };
 

@@ -2,6 +2,8 @@
 // step.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include <chrono>
 #include <cstdlib>
 #include <future>
@@ -40,25 +42,19 @@ class FaultyBackend : public ForwardingBackend {
  public:
   FaultyBackend(int rank, BlockBackend& inner, const Fault& fault)
       : ForwardingBackend(inner), rank_(rank), fault_(fault) {}
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
-                    const KvBlock& block, const SoftmaxState& state,
-                    const Completion& after) override {
-    fault_.strike(rank_, step.step, Where::attend);
-    return ForwardingBackend::attend(step, region, q, block, state, after);
-  }
-  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
-                             const KvBlock& block, const BackwardState& state,
-                             const KvGradient& gradient, const Completion& after) override {
-    fault_.strike(rank_, step.step, Where::attend_backward);
-    return ForwardingBackend::attend_backward(step, region, q, block, state, gradient, after);
-  }
-  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
-                 const Completion& after) override {
-    fault_.strike(rank_, step.step, Where::add);
-    return ForwardingBackend::add(step, into, from, after);
-  }
 
  private:
+  Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
+                    const Start& start) override {
+    const std::map<BlockOperation, Where> places = {
+        {BlockOperation::attend, Where::attend},
+        {BlockOperation::attend_backward, Where::attend_backward},
+        {BlockOperation::add, Where::add}};
+    if (const auto place = places.find(which); place != places.end())
+      fault_.strike(rank_, step->step, place->second);
+    return start(after);
+  }
+
   int rank_;
   Fault fault_;
 };

@@ -165,7 +165,7 @@ TEST(RankPulse, WorkOutsideOfTheRunAdvancesItAsLongAsItGoesOn) {
 // A run on threads is watched: work keeps it alive however long it takes, a standstill ends it, and
 // who is still at work when it fails leaves that.
 
-namespace watcher_test {
+namespace watchdog_test {
 
 using std::chrono::milliseconds;
 
@@ -176,15 +176,17 @@ class DisturbedBackend : public ForwardingBackend {
  public:
   DisturbedBackend(BlockBackend& inner, Rank& rank, const Before& before)
       : ForwardingBackend(inner), rank_(rank), before_(before) {}
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
-                    const KvBlock& block, const SoftmaxState& state,
-                    const Completion& after) override {
-    rank_.pulse().at(step.pass, step.step);
-    before_(rank_.rank(), step, rank_.pulse());
-    return ForwardingBackend::attend(step, region, q, block, state, after);
-  }
 
  private:
+  Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
+                    const Start& start) override {
+    if (which == BlockOperation::attend) {
+      rank_.pulse().at(step->pass, step->step);
+      before_(rank_.rank(), *step, rank_.pulse());
+    }
+    return start(after);
+  }
+
   Rank& rank_;
   const Before& before_;
 };
@@ -323,6 +325,6 @@ TEST(Watchdog, TilesTickAndStop) {
   EXPECT_LE(pulse.progress() - before, 2u);
 }
 
-}  // namespace watcher_test
+}  // namespace watchdog_test
 
 }  // namespace ringscope

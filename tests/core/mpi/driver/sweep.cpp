@@ -8,26 +8,11 @@
 #include "core/ring/loop_counts.h"
 #include "tests/core/attention/random_problem.h"
 #include "tests/core/mpi/driver/driver.h"
+#include "tests/core/ring/ring_case.h"
 #include "tests/core/ring/run_invariants.h"
 
 namespace ringscope {
 namespace {
-
-std::vector<std::string> masks_for(Index seqlen) {
-  const auto text = [](Index x) { return std::to_string(x); };
-  const Index cut = seqlen / 3;
-  const std::string documents =
-      "documents:" + (cut == 0 ? text(seqlen) : text(cut) + ",1," + text(seqlen - cut - 1));
-  const std::string window = "window:" + text(3 + seqlen / 20),
-                    prefix = "prefix:" + text(seqlen / 2);
-  return {"full",
-          "causal",
-          "causal+" + window,
-          window,
-          prefix,
-          documents,
-          "causal+" + window + "+" + documents};
-}
 
 void expect_same_bits(const char* name, const std::vector<float>& a, const std::vector<float>& b) {
   const auto bits = [](float x) { return std::bit_cast<std::uint32_t>(x); };
