@@ -471,6 +471,8 @@ std::string sentence_of(const Diagnosis& finding) {
     }
     return "";
   };
+  if (finding.cause == Cause::fault && finding.saved_s == 0)
+    return fmt::format("{}. {}", subject(), finding.evidence);
   if (finding.cause == Cause::fault)
     return fmt::format("{}. {} Nothing happened in the last {} of the run.", subject(),
                        finding.evidence, seconds_text(finding.saved_s));
