@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "core/base/text.h"
 #include "core/explain/explain.h"
 #include "core/foreign/flight_recorder.h"
+#include "core/foreign/kineto.h"
 #include "core/trace/chrome_trace.h"
 
 namespace ringscope {
@@ -108,11 +110,35 @@ bool is_flight_dump(const std::string& path) {
   });
 }
 
-// Explain what the command line names. All dumps together are of one job; so are those of a folder,
-// where whatever is no dump is passed over.
+// Return whether a recording of ours, whose head stands first, begins so.
+bool is_ours(const std::string& path) {
+  return with_path_in_errors(path, [&] {
+    const InputFile file(path, "recorded trace");
+    std::string begin(static_cast<std::size_t>(std::min<Index>(file.size(), 4096)), ' ');
+    file.read(begin.data(), static_cast<Index>(begin.size()), 0);
+    return begin.find("\"ring\":") != std::string::npos;
+  });
+}
+
+Explanation explain_recording(const std::string& path, const Recording& recording) {
+  return for_flag(path + ":", [&] { return explain(recording); });
+}
+
+// Explain the ring that is seen in the profiles of a job's ranks, or say why none is.
+Explanation explain_profiles(const std::vector<RankProfile>& profiles) {
+  InferredRing ring = infer_ring(profiles);
+  Explanation why;
+  if (ring.recording) why = explain_recording(profiles[0].path, *ring.recording);
+  why.notes = std::move(ring.notes);
+  return why;
+}
+
+// Explain what the command line names. All dumps together are of one job, and so are all profiles;
+// or those of a folder, where whatever is no dump is passed over if there are dumps.
 std::vector<Explained> explain_all(const std::vector<std::string>& paths) {
   std::vector<Explained> all;
   std::vector<FlightDump> loose;
+  std::vector<RankProfile> loose_profiles;
   for (const std::string& path : paths) {
     const std::vector<std::string> files = files_of(path);
     const bool is_folder = files[0] != path;
@@ -130,11 +156,20 @@ std::vector<Explained> explain_all(const std::vector<std::string>& paths) {
       for (const std::string& file : others) all.back().why.notes.push_back(file + " is no dump.");
       continue;
     }
+    std::vector<RankProfile> profiles;
     for (const std::string& file : others) {
-      const Recording recording = read_chrome_trace(file);
-      all.push_back({file, for_flag(file + ":", [&] { return explain(recording); })});
+      std::optional<RankProfile> profile;
+      if (!is_ours(file)) profile = read_profile(file);
+      if (profile && profile->rank >= 0) {
+        (is_folder ? profiles : loose_profiles).push_back(std::move(*profile));
+      } else {
+        all.push_back({file, explain_recording(file, read_chrome_trace(file))});
+      }
     }
+    if (!profiles.empty()) all.push_back({path, explain_profiles(profiles)});
   }
+  if (!loose_profiles.empty())
+    all.push_back({loose_profiles[0].path, explain_profiles(loose_profiles)});
   if (!loose.empty()) all.push_back({loose[0].file, explain_hang(loose)});
   return all;
 }
@@ -143,10 +178,10 @@ std::vector<Explained> explain_all(const std::vector<std::string>& paths) {
 
 Finish declare_explain(CommandFlags& flags) {
   const auto options = std::make_shared<ExplainOptions>();
-  flags.words("TRACE", options->traces,
-              "recordings of run, train or simulate --trace; or all ranks' dumps of NCCL's flight "
-              "recorder, as "
-              "files or their folder");
+  flags.words(
+      "TRACE", options->traces,
+      "recordings of run, train or simulate --trace; or of all ranks, as files or a folder, "
+      "PyTorch profiles of a ring or dumps of the NCCL flight recorder");
   flags.flag("--json", options->json, "print one JSON object, or a list of one for each trace");
   return [options] {
     if (options->traces.empty()) contradiction("explain", "no trace given", "explain TRACE...");

@@ -10,10 +10,10 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   try {
     ringscope::FlightDump dump =
         ringscope::parse_flight_dump({reinterpret_cast<const char*>(data), size}, 0);
-    explain_hang({dump});
+    ringscope::explain_hang({dump});
     ringscope::FlightDump other = dump;
     other.rank = 1;
-    explain_hang({dump, other});
+    ringscope::explain_hang({dump, other});
   } catch (const ringscope::InputError& error) {
     const std::string_view message = error.what();
     if (!message.starts_with("byte ")) std::abort();
