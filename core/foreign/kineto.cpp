@@ -14,7 +14,7 @@
 namespace ringscope {
 namespace {
 
-constexpr Index kRows = 1024;             // a rank, in place of what a profile does not say
+constexpr Index kProfileRows = 1024;      // a rank, in place of what a profile does not say
 constexpr std::size_t kMaxOthers = 1000;  // names of kernels that are kept
 constexpr std::int64_t kLongest = 1'000'000'000'000'000;  // ns
 constexpr Index kMaxCutFile = Index{1} << 31;
@@ -382,7 +382,7 @@ class RingInference {
     info.mask = skips_ ? "causal" : "full";
     info.world_size = n();
     info.kv_buffers = 2;
-    info.shape = {1, 1, 1, n() * kRows, 1};
+    info.shape = {1, 1, 1, n() * kProfileRows, 1};
     info.clock_offset_ns = moved_;
     info.clock_error_ns.assign(ranks, 0);
     recording.events.resize(ranks);
@@ -398,8 +398,8 @@ class RingInference {
       info.base_time_ns = 0;
     for (auto& events : recording.events)
       for (TraceEvent& e : events) e.begin_ns -= first, e.end_ns -= first;
-    result_.notes.push_back(
-        fmt::format("The files do not give the lengths: {} rows a rank stand for them.", kRows));
+    result_.notes.push_back(fmt::format(
+        "The files do not give the lengths: {} rows a rank stand for them.", kProfileRows));
     result_.recording = std::move(recording);
   }
 
@@ -431,7 +431,8 @@ class RingInference {
         for (const ProfiledSpan& kernel : kernels)
           compute.cpu_ns += kernel.end_ns - kernel.begin_ns;
         compute.cpu_ns = std::min(compute.cpu_ns, compute.end_ns - compute.begin_ns);
-        compute.pairs = skips_ && owner == rank ? kRows * (kRows + 1) / 2 : kRows * kRows;
+        compute.pairs = skips_ && owner == rank ? kProfileRows * (kProfileRows + 1) / 2
+                                                : kProfileRows * kProfileRows;
         compute.flops = (pass == Pass::forward ? 4 : 10) * compute.pairs;
         events.push_back(compute);
       }
@@ -443,7 +444,7 @@ class RingInference {
         e.kv_owner = sends ? owner : wrap(owner - way_);
         e.begin_ns = hop.begin_ns + shift;
         e.end_ns = hop.end_ns + shift;
-        e.bytes = hop.bytes > 0 ? hop.bytes : 2 * 4 * kRows;
+        e.bytes = hop.bytes > 0 ? hop.bytes : 2 * 4 * kProfileRows;
         e.src = sends ? rank : from;
         e.dst = sends ? to : rank;
         e.flow = 1 + (at(pass) * n() + step) * static_cast<std::int64_t>(n()) + e.src;
@@ -537,6 +538,11 @@ RankProfile ProfileEvents::finish(const TraceHead& head, std::string path) {
   return std::move(profile_);
 }
 
+std::optional<RankProfile> parse_profile(std::string_view text, const std::string& path) {
+  MemorySource source(text);
+  return read_profile_of(source, path);
+}
+
 std::optional<RankProfile> read_profile(const std::string& path) {
   return with_path_in_errors(path, [&] {
     const InputFile file(path, "profile");
@@ -552,8 +558,7 @@ std::optional<RankProfile> read_profile(const std::string& path) {
       if (last == std::string::npos || text.find("\"traceEvents\"") > last) throw;
       text.resize(last);
       text += "}]}";
-      MemorySource whole(text);
-      auto profile = read_profile_of(whole, path);
+      auto profile = parse_profile(text, path);
       if (profile) profile->cut_short = true;
       return profile;
     }

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/trace/chrome_trace_reader.h"
@@ -49,6 +50,9 @@ class ProfileEvents {
 // Read a file; of one that is cut off, what is whole. Return none for a recording of ours. Throw
 // InputError that names `path`.
 std::optional<RankProfile> read_profile(const std::string& path);
+
+// Read the text of a whole file.
+std::optional<RankProfile> parse_profile(std::string_view text, const std::string& path);
 
 struct InferredRing {
   std::optional<Recording> recording;  // none if there is no ring to be seen

@@ -1,5 +1,5 @@
-// Writes the inputs that the fuzzers start from into FOLDER/npy, FOLDER/trace, FOLDER/view and
-// FOLDER/flight.
+// Writes the inputs that the fuzzers start from into FOLDER/npy, FOLDER/trace, FOLDER/view,
+// FOLDER/flight and FOLDER/kineto.
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -70,6 +70,26 @@ void make_flights(const fs::path& folder) {
                                    entry(0, "coalesced", 3, "scheduled", true)}));
   write(folder / "protocol_4", "\x80\x04\x95" + little(9, 8) + "}\x94\x8c\x07" +
                                    "entries\x94]\x94h\x01" + "\x8a\x01" + "9\x86(N\x88lae0s.");
+}
+
+// A ring of two on a GPU and on a CPU.
+void make_profiles(const fs::path& folder) {
+  const auto profile = [&](const char* name, const char* category, const char* attention,
+                           const char* back, const char* transfer) {
+    std::ostringstream text;
+    text
+        << R"({"distributedInfo":{"rank":0,"world_size":2},"baseTimeNanoseconds":7,"traceEvents":[)";
+    const char* const names[] = {transfer, attention, attention, transfer, back, back};
+    for (int i = 0; i < 6; ++i)
+      text << (i > 0 ? "," : "") << R"({"ph":"X","cat":")" << category << R"(","name":")"
+           << names[i] << R"(","ts":)" << 10 * i << R"(,"dur":8,"args":{"correlation":)" << i + 1
+           << R"(,"In msg nelems":6}})";
+    text << "]}";
+    write(folder / name, text.str());
+  };
+  profile("gpu", "kernel", "flash_fwd_kernel", "flash_bwd_dq", "ncclDevKernel_SendRecv");
+  profile("forward", "kernel", "_attn_fwd", "gemm", "nccl:send 0->1");
+  profile("cpu", "cpu_op", "scaled_dot_product", "for_cpu_backward", "gloo:send");
 }
 
 void make_traces(const fs::path& folder) {
@@ -170,6 +190,8 @@ int main(int argc, char** argv) try {
   make_views(folder / "view");
   fs::create_directories(folder / "flight");
   make_flights(folder / "flight");
+  fs::create_directories(folder / "kineto");
+  make_profiles(folder / "kineto");
 } catch (const std::exception& error) {
   std::fprintf(stderr, "make_corpus: %s\n", error.what());
   return 2;
