@@ -33,7 +33,7 @@ std::string text_of(const Explanation& why) {
     text += fmt::format("{}. {}\n", ++number, sentence_of(finding));
   if (why.findings.empty() && why.wall_s > 0)
     text += "Nothing that can be mended costs 1 % of it.\n";
-  if (why.exposed_s >= kLeastShare * why.wall_s)
+  if (why.wall_s > 0 && why.exposed_s >= kLeastShare * why.wall_s)
     text += fmt::format(
         "Without all that, {} would still be lost to the way of the blocks, which takes "
         "longer than the computation beside it. Faster links or more rows a rank would hide it.\n",
