@@ -1,28 +1,39 @@
-// `ringscope explain`: why recorded runs took as long as they did, as sentences or as JSON.
+// `ringscope explain`: why recorded runs took as long as they did, and for whom a hung job waits, as
+// sentences or as JSON.
 #include <fmt/format.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "app/command_line/commands.h"
 #include "app/report/terminal.h"
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/explain/explain.h"
+#include "core/foreign/flight_recorder.h"
+#include "core/foreign/kineto.h"
 #include "core/trace/chrome_trace.h"
 
 namespace ringscope {
 namespace {
 
 std::string text_of(const Explanation& why) {
-  std::string text = fmt::format("The run took {}.\n", seconds_text(why.wall_s));
+  std::string text;
+  for (const std::string& note : why.notes) text += note + "\n";
+  if (why.wall_s > 0) text += fmt::format("The run took {}.\n", seconds_text(why.wall_s));
   int number = 0;
   for (const Diagnosis& finding : why.findings)
     text += fmt::format("{}. {}\n", ++number, sentence_of(finding));
-  if (why.findings.empty()) text += "Nothing that can be mended costs 1 % of it.\n";
-  if (why.exposed_s >= kLeastShare * why.wall_s)
+  if (why.findings.empty() && why.wall_s > 0)
+    text += "Nothing that can be mended costs 1 % of it.\n";
+  if (why.wall_s > 0 && why.exposed_s >= kLeastShare * why.wall_s)
     text += fmt::format(
         "Without all that, {} would still be lost to the way of the blocks, which takes "
         "longer than the computation beside it. Faster links or more rows a rank would hide it.\n",
@@ -64,14 +75,113 @@ void write_json(Writer& json, const Explanation& why) {
     json.EndObject();
   }
   json.EndArray();
+  if (!why.notes.empty()) {
+    json.Key("notes");
+    json.StartArray();
+    for (const std::string& note : why.notes) json.String(note.c_str());
+    json.EndArray();
+  }
   json.EndObject();
+}
+
+// One trace, or the flight recorder's dumps of one job.
+struct Explained {
+  std::string path;
+  Explanation why;
+};
+
+std::vector<std::string> files_of(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return {path};
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error))
+    if (entry.is_regular_file(error)) files.push_back(entry.path().string());
+  if (files.empty()) throw InputError(path + ": no files in this folder; recordings accepted");
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+bool is_flight_dump(const std::string& path) {
+  return with_path_in_errors(path, [&] {
+    const InputFile file(path, "recording or dump of the flight recorder");
+    char begin[3] = {};
+    if (file.size() >= 3) file.read(begin, 3, 0);
+    return may_be_flight_dump({begin, 3});
+  });
+}
+
+// Return whether a recording of ours, whose head stands first, begins so.
+bool is_ours(const std::string& path) {
+  return with_path_in_errors(path, [&] {
+    const InputFile file(path, "recorded trace");
+    std::string begin(static_cast<std::size_t>(std::min<Index>(file.size(), 4096)), ' ');
+    file.read(begin.data(), static_cast<Index>(begin.size()), 0);
+    return begin.find("\"ring\":") != std::string::npos;
+  });
+}
+
+Explanation explain_recording(const std::string& path, const Recording& recording) {
+  return for_flag(path + ":", [&] { return explain(recording); });
+}
+
+// Explain the ring that is seen in the profiles of a job's ranks, or say why none is.
+Explanation explain_profiles(const std::vector<RankProfile>& profiles) {
+  InferredRing ring = infer_ring(profiles);
+  Explanation why;
+  if (ring.recording) why = explain_recording(profiles[0].path, *ring.recording);
+  why.notes = std::move(ring.notes);
+  return why;
+}
+
+// Explain what the command line names. All dumps together are of one job, and so are all profiles;
+// or those of a folder, where whatever is no dump is passed over if there are dumps.
+std::vector<Explained> explain_all(const std::vector<std::string>& paths) {
+  std::vector<Explained> all;
+  std::vector<FlightDump> loose;
+  std::vector<RankProfile> loose_profiles;
+  for (const std::string& path : paths) {
+    const std::vector<std::string> files = files_of(path);
+    const bool is_folder = files[0] != path;
+    std::vector<FlightDump> dumps;
+    std::vector<std::string> others;
+    for (const std::string& file : files) {
+      if (is_flight_dump(file)) {
+        (is_folder ? dumps : loose).push_back(read_flight_dump(file));
+      } else {
+        others.push_back(file);
+      }
+    }
+    if (!dumps.empty()) {
+      all.push_back({path, explain_hang(dumps)});
+      for (const std::string& file : others) all.back().why.notes.push_back(file + " is no dump.");
+      continue;
+    }
+    std::vector<RankProfile> profiles;
+    for (const std::string& file : others) {
+      std::optional<RankProfile> profile;
+      if (!is_ours(file)) profile = read_profile(file);
+      if (profile && profile->rank >= 0) {
+        (is_folder ? profiles : loose_profiles).push_back(std::move(*profile));
+      } else {
+        all.push_back({file, explain_recording(file, read_chrome_trace(file))});
+      }
+    }
+    if (!profiles.empty()) all.push_back({path, explain_profiles(profiles)});
+  }
+  if (!loose_profiles.empty())
+    all.push_back({loose_profiles[0].path, explain_profiles(loose_profiles)});
+  if (!loose.empty()) all.push_back({loose[0].file, explain_hang(loose)});
+  return all;
 }
 
 }  // namespace
 
 Finish declare_explain(CommandFlags& flags) {
   const auto options = std::make_shared<ExplainOptions>();
-  flags.words("TRACE", options->traces, "recordings of run, train or simulate --trace");
+  flags.words(
+      "TRACE", options->traces,
+      "recordings of run, train or simulate --trace; or of all ranks, as files or a folder, "
+      "PyTorch profiles of a ring or dumps of the NCCL flight recorder");
   flags.flag("--json", options->json, "print one JSON object, or a list of one for each trace");
   return [options] {
     if (options->traces.empty()) contradiction("explain", "no trace given", "explain TRACE...");
@@ -80,16 +190,15 @@ Finish declare_explain(CommandFlags& flags) {
 }
 
 int carry_out(const ExplainOptions& options) {
-  const bool several = options.traces.size() > 1;
+  const std::vector<Explained> all = explain_all(options.traces);
+  const bool several = all.size() > 1;
   rapidjson::StringBuffer buffer;
   rapidjson::Writer<rapidjson::StringBuffer> json(buffer);
   std::string text;
   if (several) json.StartArray();
-  for (const std::string& path : options.traces) {
-    const Recording recording = read_chrome_trace(path);
-    const Explanation why = for_flag(path + ":", [&] { return explain(recording); });
-    write_json(json, why);
-    text += (several ? path + "\n" : "") + text_of(why);
+  for (const Explained& one : all) {
+    write_json(json, one.why);
+    text += (several ? one.path + "\n" : "") + text_of(one.why);
   }
   if (several) json.EndArray();
   print_out(options.json ? std::string(buffer.GetString()) + "\n" : text);

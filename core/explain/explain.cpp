@@ -506,7 +506,7 @@ std::string headline_of(const Diagnosis& finding) {
 
 std::string sentence_of(const Diagnosis& finding) {
   std::string text = fmt::format("{}. {}", headline_of(finding), finding.evidence);
-  if (finding.cause == Cause::fault)
+  if (finding.cause == Cause::fault && finding.saved_s > 0)
     text +=
         fmt::format(" Nothing happened in the last {} of the run.", seconds_text(finding.saved_s));
   return text;

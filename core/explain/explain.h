@@ -66,6 +66,7 @@ struct Explanation {
   // Time for which no computation hides the blocks' way, although nothing is wrong with any link.
   double exposed_s = 0;
   std::vector<RankLosses> ranks;  // empty for a failed run
+  std::vector<std::string> notes = {};  // what was read and inferred of others' files
 };
 
 inline constexpr double kLeastShare = 0.01;

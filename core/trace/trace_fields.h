@@ -118,7 +118,8 @@ enum class TracePlace : std::uint8_t {
   FIELD(args, nelems_out, "Out msg nelems")       \
   FIELD(args, value_type, "dtype")                \
   FIELD(args, src_rank, "Src Rank")               \
-  FIELD(args, dst_rank, "Dst Rank")
+  FIELD(args, dst_rank, "Dst Rank")               \
+  FIELD(args, correlation, "correlation")
 
 enum class Field : std::uint8_t {
 #define RINGSCOPE_ENUMERATOR(place, field, name) field,

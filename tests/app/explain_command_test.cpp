@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
+#include <filesystem>
+
 #include "tests/app/program.h"
+#include "tests/core/foreign/pickle_text.h"
 
 namespace ringscope {
 namespace {
@@ -57,6 +60,26 @@ TEST_F(ExplainCommandTest, RealRunsWithFaultsOnPurpose) {
       EXPECT_EQ(first["rank"].GetInt(), c.rank);
     }
   }
+}
+
+TEST_F(ExplainCommandTest, NamesTheRankThatAJobHangsFor) {
+  using namespace pickles;
+  const std::string waits = dump("[0, 1, 2]", 6, {entry(0, "all_reduce", 7, "scheduled")});
+  std::filesystem::create_directory(path("dumps"));
+  write_text("dumps/_dump_0", waits);
+  write_text("dumps/_dump_1", dump("[0, 1, 2]", 6, {}));
+  write_text("dumps/_dump_2", waits);
+  write_text("dumps/fault.log", "rank 1");
+  for (const std::string& files :
+       {path("dumps"), path("dumps/_dump_0 ") + path("dumps/_dump_1 ") + path("dumps/_dump_2")}) {
+    const auto json = run_for_json("explain " + files);
+    ASSERT_EQ(json["findings"].Size(), 1u);
+    EXPECT_STREQ(json["findings"][0]["cause"].GetString(), "fault");
+    EXPECT_EQ(json["findings"][0]["rank"].GetInt(), 1);
+    EXPECT_GE(json["notes"].Size(), 1u);
+    expect_has(run_well("explain " + files), Strings({"1. Rank 1 failed. It has nothing pending"}));
+  }
+  expect_refused("explain " + path("dumps/_dump_0 ") + path("dumps/_dump_0"), {"second dump"});
 }
 
 TEST_F(ExplainCommandTest, SaysWhatIsAccepted) {

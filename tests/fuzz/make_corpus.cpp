@@ -1,5 +1,5 @@
-// Writes the inputs that the fuzzers start from into FOLDER/npy, FOLDER/trace and
-// FOLDER/view.
+// Writes the inputs that the fuzzers start from into FOLDER/npy, FOLDER/trace, FOLDER/view,
+// FOLDER/flight and FOLDER/kineto.
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -9,6 +9,7 @@
 
 #include "core/base/npy.h"
 #include "core/trace/chrome_trace.h"
+#include "tests/core/foreign/pickle_text.h"
 #include "tests/core/trace/sample_recording.h"
 
 namespace {
@@ -55,6 +56,40 @@ void make_npy(const fs::path& folder) {
         npy_image(1, "{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }", 3));
   write(folder / "fields",
         npy_image(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", 4));
+}
+
+void make_flights(const fs::path& folder) {
+  using namespace ringscope::pickles;
+  write(folder / "empty", dump("[0, 1]", 7, {}));
+  write(folder / "collectives",
+        dump("[0, 1]", 6,
+             {entry(0, "all_reduce", 6, "completed"), entry(0, "all_reduce", 7, "scheduled")}));
+  write(folder / "messages", dump("[0, 1]", 6,
+                                  {entry(0, "send 0->1", 3, "scheduled", true),
+                                   entry(0, "recv 0<-1", 3, "scheduled", true),
+                                   entry(0, "coalesced", 3, "scheduled", true)}));
+  write(folder / "protocol_4", "\x80\x04\x95" + little(9, 8) + "}\x94\x8c\x07" +
+                                   "entries\x94]\x94h\x01" + "\x8a\x01" + "9\x86(N\x88lae0s.");
+}
+
+// A ring of two on a GPU and on a CPU.
+void make_profiles(const fs::path& folder) {
+  const auto profile = [&](const char* name, const char* category, const char* attention,
+                           const char* back, const char* transfer) {
+    std::ostringstream text;
+    text
+        << R"({"distributedInfo":{"rank":0,"world_size":2},"baseTimeNanoseconds":7,"traceEvents":[)";
+    const char* const names[] = {transfer, attention, attention, transfer, back, back};
+    for (int i = 0; i < 6; ++i)
+      text << (i > 0 ? "," : "") << R"({"ph":"X","cat":")" << category << R"(","name":")"
+           << names[i] << R"(","ts":)" << 10 * i << R"(,"dur":8,"args":{"correlation":)" << i + 1
+           << R"(,"In msg nelems":6}})";
+    text << "]}";
+    write(folder / name, text.str());
+  };
+  profile("gpu", "kernel", "flash_fwd_kernel", "flash_bwd_dq", "ncclDevKernel_SendRecv");
+  profile("forward", "kernel", "_attn_fwd", "gemm", "nccl:send 0->1");
+  profile("cpu", "cpu_op", "scaled_dot_product", "for_cpu_backward", "gloo:send");
 }
 
 void make_traces(const fs::path& folder) {
@@ -153,6 +188,10 @@ int main(int argc, char** argv) try {
   make_traces(folder / "trace");
   fs::create_directories(folder / "view");
   make_views(folder / "view");
+  fs::create_directories(folder / "flight");
+  make_flights(folder / "flight");
+  fs::create_directories(folder / "kineto");
+  make_profiles(folder / "kineto");
 } catch (const std::exception& error) {
   std::fprintf(stderr, "make_corpus: %s\n", error.what());
   return 2;

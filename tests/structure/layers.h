@@ -44,7 +44,7 @@ inline const std::vector<std::vector<std::string>> kRows = {
     {"core/check", "core/cost", "core/process"},
     {"core/model", "core/mpi", "core/sim"},
     {"core/explain", "core/train"},
-    {"core/decode"},
+    {"core/decode", "core/foreign"},
     {"viz/model", "cuda/model"},
     {"viz/panels", "cuda/base"},
     {"viz/window", "cuda/ptx"},

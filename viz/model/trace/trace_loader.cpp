@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/foreign/kineto.h"
 #include "core/trace/chrome_trace_reader.h"
 #include "viz/model/trace/ring_trace.h"
 #include "viz/model/trace/trace_foreign.h"
@@ -24,6 +25,7 @@ struct LoadedTrace {
   TraceHead head;
   bool profiler =
       false;  // PyTorch's profiler wrote it; if the head has a rank, it has one RankTrack
+  RankProfile profile = {};  // what it has of a ring
 };
 
 // Reads the events of one file: of a recording of ours (RingEvents) or of any other trace.
@@ -33,7 +35,10 @@ class FileEvents final : public RingEvents {
     foreign_ = {};
     RingEvents::begin(run, dropped);
   }
-  void other(const TraceFields& fields) override { foreign_.add(fields); }
+  void other(const TraceFields& fields) override {
+    foreign_.add(fields);
+    profile_.add(fields);
+  }
   std::size_t slices() const { return RingEvents::slices() + foreign_.slices(); }
 
   LoadedTrace finish(TraceHead head) {
@@ -44,6 +49,7 @@ class FileEvents final : public RingEvents {
       notice_lost_steps(loaded.trace);
     } else {
       loaded.profiler = foreign_.from_profiler();
+      loaded.profile = profile_.finish(head, "");
       loaded.trace = foreign_.finish(loaded.profiler ? head.rank : std::nullopt, head.end);
     }
     if (head.cut_short)
@@ -73,6 +79,7 @@ class FileEvents final : public RingEvents {
   }
 
   ForeignEvents foreign_;
+  ProfileEvents profile_;
 };
 
 // A file whose reading is reported, chunk by chunk.
@@ -216,16 +223,40 @@ bool of_one_job(const LoadedTrace& first, const LoadedTrace& second) {
          a.base_time_ns.has_value() == b.base_time_ns.has_value();
 }
 
+// Return the ring that the files of a job's ranks show, or none, with the reasons in `why_not`.
+std::optional<Trace> ring_of(std::vector<LoadedTrace>& files, std::vector<std::string>& why_not) {
+  if (files.size() < 2) return std::nullopt;
+  std::vector<RankProfile> profiles;
+  bool attends = false;
+  for (LoadedTrace& file : files) {
+    file.profile.path = file.trace.path;
+    attends = attends || !file.profile.attention[0].empty() || !file.profile.attention[1].empty();
+    profiles.push_back(std::move(file.profile));
+  }
+  if (!attends) return std::nullopt;
+  InferredRing inferred = infer_ring(profiles);
+  if (!inferred.recording) {
+    why_not = std::move(inferred.notes);
+    return std::nullopt;
+  }
+  Trace ring = to_trace(*inferred.recording, files[0].trace.path);
+  ring.notices.insert(ring.notices.end(), inferred.notes.begin(), inferred.notes.end());
+  return ring;
+}
+
 // Merge the files (at least one) of a job onto one axis: ranks in order, times moved to the
 // earliest base time. The k-th send of r to s is joined to the k-th receive of s from r if there
-// are equally many of both. Throws InputError if base times are too far apart.
+// are equally many of both. If the files show a ring, the trace is its recording. Throws InputError if base times are too far apart.
 Trace merge_ranks(std::vector<LoadedTrace> files) {
   if (files.size() == 1) return std::move(files[0].trace);
+  std::vector<std::string> why_not;
+  if (auto ring = ring_of(files, why_not)) return std::move(*ring);
   const auto base = [](const LoadedTrace& file) { return file.head.base_time_ns.value_or(0); };
   std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
   for (const LoadedTrace& file : files) earliest = std::min(earliest, base(file));
   Trace merged;
   merged.path = files[0].trace.path;
+  merged.notices = std::move(why_not);
   const bool aligned = files[0].head.base_time_ns.has_value();
   std::stable_sort(files.begin(), files.end(), [](const LoadedTrace& a, const LoadedTrace& b) {
     return *a.head.rank < *b.head.rank;

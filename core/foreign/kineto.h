@@ -1,0 +1,66 @@
+// Finds the ring in other programs' profiles: traces of PyTorch's profiler (Kineto), one file a rank.
+// Attention and transfers are known by parts of their names; who held which block when is inferred
+// from their order. The result is a recording as our own runs make it, so that everything that
+// explains those explains it, too.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/trace/chrome_trace_reader.h"
+#include "core/trace/event.h"
+
+namespace ringscope {
+
+// One attention or transfer of a profile. Nanoseconds after the file's base time.
+struct ProfiledSpan {
+  std::int64_t begin_ns = 0, end_ns = 0;
+  std::int64_t order = 0;  // of the launch: a kernel's correlation, or begin_ns
+  std::int64_t bytes = 0;  // 0: unknown
+  Pass pass = Pass::forward;
+};
+
+// What one rank's file says.
+struct RankProfile {
+  std::string path;
+  int rank = -1, world_size = 0;
+  std::int64_t base_time_ns = 0;
+  std::vector<ProfiledSpan> attention[2], transfers[2];  // [on a device]
+  int sends_to = -1;                                     // the peer of most sends, as far as named
+  std::map<std::string, int> others;  // kernels that were not understood, and how many of each
+  bool cut_short = false;
+};
+
+// Gathers what matters of a file's events.
+class ProfileEvents {
+ public:
+  void add(const TraceFields& fields);
+  // Return the profile of the file with this head.
+  RankProfile finish(const TraceHead& head, std::string path);
+
+ private:
+  RankProfile profile_;
+  std::map<int, int> peers_;
+};
+
+// Read a file; of one that is cut off, what is whole. Return none for a recording of ours. Throw
+// InputError that names `path`.
+std::optional<RankProfile> read_profile(const std::string& path);
+
+// Read the text of a whole file.
+std::optional<RankProfile> parse_profile(std::string_view text, const std::string& path);
+
+struct InferredRing {
+  std::optional<Recording> recording;  // none if there is no ring to be seen
+  std::vector<std::string> notes;      // what was inferred, how surely, or why nothing was
+};
+
+// Find the ring in the profiles of a job's ranks. One layer is taken: the one that takes the median
+// time. Rows a rank, and bytes that no file gives, are placeholders, because only ratios matter.
+InferredRing infer_ring(const std::vector<RankProfile>& ranks);
+
+}  // namespace ringscope

@@ -1,0 +1,225 @@
+#include "core/foreign/kineto.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/trace/chrome_trace.h"
+
+namespace ringscope {
+namespace {
+
+// A ring of 4 ranks as the profiler shows it; microseconds.
+struct RingScript {
+  bool causal = false, overlap = true, backward = false, device = true;
+  int layers = 1, way = 1, slow = -1;
+  int skewed = -1;  // whose clock is 5 ms behind
+  bool names_peers = false;
+};
+constexpr int kWorld = 4;
+
+std::string event(const std::string& category, const std::string& name, double ts, double dur,
+                  int correlation) {
+  return fmt::format(
+      R"({{"ph":"X","cat":"{}","name":"{}","pid":0,"tid":7,"ts":{:.3f},"dur":{:.3f},"args":{{"correlation":{}}}}},)",
+      category, name, ts, dur, correlation);
+}
+
+// Returns the files' texts.
+std::vector<std::string> texts_of(const RingScript& script) {
+  std::vector<std::string> texts(kWorld);
+  std::vector<double> ready(kWorld, 10000);
+  int launch = 0;
+  const std::string category = script.device ? "kernel" : "cpu_op";
+  for (int layer = 0; layer < script.layers; ++layer)
+    for (int pass = 0; pass < (script.backward ? 2 : 1); ++pass)
+      for (int step = 0; step < kWorld; ++step) {
+        const std::vector<double> began = ready;
+        const bool moves = step + 1 < kWorld;
+        const auto owner_of = [&](int rank) {
+          return (rank - script.way * step + 2 * kWorld) % kWorld;
+        };
+        const auto lasts = [&](int rank) {
+          return script.causal && owner_of(rank) > rank ? 0 : rank == script.slow ? 200 : 100;
+        };
+        // A transfer begins before the attention, or after it.
+        const auto sets_off = [&](int rank) {
+          const int one = (rank + kWorld) % kWorld;
+          return began[static_cast<std::size_t>(one)] + (script.overlap ? 0 : lasts(one));
+        };
+        for (int rank = 0; rank < kWorld; ++rank) {
+          const double off = rank == script.skewed ? -5000 : 0;
+          auto& text = texts[static_cast<std::size_t>(rank)];
+          const double from = began[static_cast<std::size_t>(rank)], sent = sets_off(rank);
+          const double moved =
+              moves ? std::max({sets_off(rank - 1), sent, sets_off(rank + 1)}) + 20 : from;
+          const auto attend = [&] {
+            if (lasts(rank) == 0) return;
+            const char* const name =
+                script.device
+                    ? pass == 0 ? "void flash_fwd_kernel<F>()" : "void flash_bwd_dq_dk_dv_loop()"
+                : pass == 0 ? "aten::_scaled_dot_product_flash_attention_for_cpu"
+                            : "aten::_scaled_dot_product_flash_attention_for_cpu_backward";
+            text += event(category, name, from + off, lasts(rank), ++launch);
+            text += event(category, script.device ? "elementwise_kernel" : "aten::empty",
+                          from + off, 1, ++launch);
+          };
+          if (!script.overlap) attend();
+          if (moves) {
+            text += event(script.device ? "kernel" : "user_annotation",
+                          script.device ? "ncclDevKernel_SendRecv(x)" : "gloo:send", sent + off,
+                          moved - sent, ++launch);
+            const int to = (rank + script.way + kWorld) % kWorld;
+            if (script.names_peers)
+              text += event("user_annotation", fmt::format("nccl:send {}->{}", rank, to),
+                            sent + off, 1, 0);
+          }
+          if (script.overlap) attend();
+          ready[static_cast<std::size_t>(rank)] = std::max(moved, from + lasts(rank));
+        }
+      }
+  for (int rank = 0; rank < kWorld; ++rank) {
+    auto& text = texts[static_cast<std::size_t>(rank)];
+    text.back() = ' ';
+    text = fmt::format(
+        R"({{"distributedInfo": {{"backend": "nccl", "rank": {}, "world_size": 4}},"baseTimeNanoseconds": 1790857026000000000,"traceEvents": [{}]}})",
+        rank, text);
+  }
+  return texts;
+}
+
+std::vector<RankProfile> profiles_of(const std::vector<std::string>& texts,
+                                     std::size_t keep = SIZE_MAX) {
+  const auto folder = std::filesystem::temp_directory_path() / fmt::format("kineto_{}", getpid());
+  std::filesystem::create_directories(folder);
+  std::vector<RankProfile> profiles;
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+    const auto path = folder / fmt::format("rank{}.pt.trace.json", rank);
+    std::ofstream(path) << texts[rank].substr(0, keep);
+    profiles.push_back(read_profile(path.string()).value());
+  }
+  std::filesystem::remove_all(folder);
+  return profiles;
+}
+
+bool has_note(const InferredRing& ring, const std::string& part) {
+  for (const std::string& note : ring.notes)
+    if (note.find(part) != std::string::npos) return true;
+  return false;
+}
+std::string notes_of(const InferredRing& ring) {
+  std::string all;
+  for (const std::string& note : ring.notes) all += note + "\n";
+  return all;
+}
+
+TEST(Kineto, InfersStepsOwnersAndDirection) {
+  const struct {
+    const char* what;
+    RingScript script;
+  } cases[] = {{"full", {}},
+               {"causal", {.causal = true}},
+               {"causal, the other way", {.causal = true, .way = -1}},
+               {"without overlap", {.causal = true, .overlap = false}},
+               {"full, without overlap", {.overlap = false}},
+               {"on a CPU", {.causal = true, .device = false}},
+               {"two layers", {.causal = true, .layers = 2}},
+               {"backward", {.backward = true}},
+               {"two layers, backward, causal", {.causal = true, .backward = true, .layers = 2}},
+               {"named peers", {.way = -1, .names_peers = true}},
+               {"a slow rank and a clock behind", {.slow = 2, .skewed = 3}}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.what);
+    const InferredRing ring = infer_ring(profiles_of(texts_of(c.script)));
+    ASSERT_TRUE(ring.recording) << notes_of(ring);
+    EXPECT_EQ(ring.recording->info.world_size, kWorld);
+    EXPECT_EQ(ring.recording->info.mask, c.script.causal ? "causal" : "full");
+    EXPECT_TRUE(has_note(ring, fmt::format("{} layer", c.script.layers)));
+    EXPECT_EQ(has_note(ring, "Clocks were moved"), c.script.skewed >= 0) << notes_of(ring);
+    if (c.script.device) {
+      EXPECT_TRUE(has_note(ring, "elementwise_kernel")) << notes_of(ring);
+    }
+    std::set<std::tuple<Pass, int, int, int>> found, expected;
+    std::size_t hops = 0;
+    for (int rank = 0; rank < kWorld; ++rank) {
+      std::int64_t last = 0;
+      for (const TraceEvent& e : ring.recording->events[static_cast<std::size_t>(rank)]) {
+        EXPECT_LE(e.begin_ns, e.end_ns);
+        if (e.lane == Lane::send) {
+          ++hops;
+          EXPECT_EQ(e.dst, (rank + c.script.way + kWorld) % kWorld);
+        }
+        if (e.lane != Lane::compute) continue;
+        found.insert({e.pass, rank, e.step, e.kv_owner});
+        EXPECT_EQ(e.end_ns - e.begin_ns, rank == c.script.slow ? 200'000 : 100'000);
+        EXPECT_GE(e.begin_ns, last);
+        last = e.end_ns;
+      }
+      for (const Pass pass : kAllPasses)
+        for (int step = 0; step < kWorld && (pass == Pass::forward || c.script.backward); ++step) {
+          const int owner = (rank - c.script.way * step + 2 * kWorld) % kWorld;
+          if (!c.script.causal || owner <= rank) expected.insert({pass, rank, step, owner});
+        }
+    }
+    EXPECT_EQ(found, expected);
+    EXPECT_EQ(hops, static_cast<std::size_t>(kWorld * (kWorld - 1) * (c.script.backward ? 2 : 1)));
+    // What was inferred is a recording that can be written and read.
+    const auto path = std::filesystem::temp_directory_path() / fmt::format("inferred_{}", getpid());
+    write_chrome_trace(path.string(), *ring.recording);
+    EXPECT_EQ(read_chrome_trace(path.string()).events.size(), static_cast<std::size_t>(kWorld));
+    std::filesystem::remove(path);
+  }
+}
+
+TEST(Kineto, SaysWhyThereIsNoRing) {
+  const std::vector<RankProfile> good = profiles_of(texts_of({}));
+  const auto because = [](const std::vector<RankProfile>& profiles, const char* part) {
+    const InferredRing ring = infer_ring(profiles);
+    EXPECT_FALSE(ring.recording);
+    EXPECT_TRUE(has_note(ring, "No ring was inferred")) << part;
+    EXPECT_TRUE(has_note(ring, part)) << notes_of(ring);
+  };
+  because({good[0], good[1]}, "2 of 4 ranks' files");
+  because({good[0], good[1], good[1], good[3]}, "gives rank 1 of 4");
+  auto changed = good;
+  for (RankProfile& profile : changed) profile.attention[1].clear();
+  because(changed, "no attention was found");
+  changed = good;
+  for (RankProfile& profile : changed) profile.transfers[1].clear();
+  because(changed, "no sends and receives");
+  changed = good;
+  changed[1].attention[1].pop_back();
+  because(changed, "rank 0 has 4 attention kernels");
+  changed = good;
+  changed[2].transfers[1].pop_back();
+  because(changed, "rank 2 has 2 transfers");
+  changed = good;
+  changed[2].sends_to = 0;
+  because(changed, "not its neighbour");
+  changed = good;
+  changed[3].base_time_ns -= 1'000'000'000'000'000'000;
+  because(changed, "weeks apart");
+  EXPECT_TRUE(infer_ring({}).notes.empty());
+}
+
+TEST(Kineto, ReadsWhatIsWholeOfACutFile) {
+  std::vector<std::string> texts = texts_of({});
+  texts.resize(1);
+  const std::size_t all = profiles_of(texts)[0].attention[1].size();
+  const RankProfile cut = profiles_of(texts, texts[0].size() - 300)[0];
+  EXPECT_TRUE(cut.cut_short);
+  EXPECT_LT(cut.attention[1].size(), all);
+  EXPECT_GT(cut.attention[1].size(), 0u);
+  EXPECT_EQ(cut.world_size, 4);
+  EXPECT_TRUE(has_note(infer_ring({cut}), "ranks' files"));
+  EXPECT_EQ(profiles_of({"[{},"})[0].rank, -1);
+  EXPECT_THROW(profiles_of({"hello"}), InputError);
+}
+
+}  // namespace
+}  // namespace ringscope
