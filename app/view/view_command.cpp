@@ -6,14 +6,26 @@
 #include <string>
 
 #include "app/command_line/commands.h"
+#include "app/report/fields.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
 #ifdef RINGSCOPE_HAS_VIEWER
+#include "viz/window/png.h"
 #include "viz/window/still.h"
 #endif
 
 namespace ringscope {
+namespace {
+
+// Let pictures say where they come from.
+void note_pictures() {
+#ifdef RINGSCOPE_HAS_VIEWER
+  viz::set_png_comment(provenance_line());
+#endif
+}
+
+}  // namespace
 
 void require_pictures(const std::string& flag, const std::string& path,
                       const std::string& instead) {
@@ -22,6 +34,7 @@ void require_pictures(const std::string& flag, const std::string& path,
   for (const char* const ending : {".svg", ".pdf", ".jpg", ".jpeg", ".gif", ".eps", ".ps", ".webp"})
     if (path.ends_with(ending))
       throw InputError(flag + " '" + path + "': pictures are PNG; accepted: a name with .png");
+  note_pictures();
 }
 
 #ifdef RINGSCOPE_HAS_VIEWER
@@ -31,6 +44,7 @@ const char* why_no_viewer() { return ""; }
 bool can_show_windows() { return viz::display_is_there(); }
 
 int carry_out(const viz::ViewOptions& options) {
+  note_pictures();
   viz::view(options);
   return 0;
 }

@@ -287,6 +287,44 @@ std::vector<SweepColumn> all_columns() {
       figure("closed_form_s", "s", &Figures::closed_form_s),
       figure("peak_bytes", "bytes", &Figures::peak_bytes),
       text("why_not", [](const SweepPoint& p) { return p.why.value_or(""); }),
+      count("batch",
+            [](const SweepPoint& p) { return std::to_string(p.scenario.job.shape.batch); }),
+      count("num_heads",
+            [](const SweepPoint& p) { return std::to_string(p.scenario.job.shape.num_heads); }),
+      count("num_heads_kv",
+            [](const SweepPoint& p) { return std::to_string(p.scenario.job.shape.num_heads_kv); }),
+      count("head_dim",
+            [](const SweepPoint& p) { return std::to_string(p.scenario.job.shape.head_dim); }),
+      text("dtype", [](const SweepPoint& p) { return std::string(name_of(p.scenario.job.dtype)); }),
+      count("backward", [](const SweepPoint& p) { return p.scenario.job.backward ? "1" : "0"; }),
+      count("nodes", [](const SweepPoint& p) { return std::to_string(p.scenario.job.nodes); }),
+      count("nics", [](const SweepPoint& p) { return std::to_string(p.scenario.nics); }),
+      text("between", [](const SweepPoint& p) { return p.scenario.between.name; }),
+      text("placement",
+           [](const SweepPoint& p) { return std::string(name_of(p.scenario.placement)); }),
+      text("order",
+           [](const SweepPoint& p) {
+             return p.scenario.order == RingOrder::ranks ? "rank" : "topology";
+           }),
+      text("stragglers",
+           [](const SweepPoint& p) {
+             std::string list;
+             for (const Straggler& one : p.scenario.stragglers)
+               list += fmt::format("{}{}:{}", list.empty() ? "" : ",", one.rank, one.speed);
+             return list;
+           }),
+      count("hop_jitter", [](const SweepPoint& p) { return number(p.scenario.hop_jitter); }),
+      count("cores", [](const SweepPoint& p) { return std::to_string(p.scenario.cores); }),
+      {"step_s", "s", [](const SweepPoint& p) { return number(p.scenario.step_s); }},
+      text("tile",
+           [](const SweepPoint& p) {
+             const Granularity& tile = p.scenario.granularity;
+             return fmt::format("{}x{}", tile.rows, tile.keys);
+           }),
+      {"forward_flops", "",
+       [](const SweepPoint& p) { return number(p.scenario.rates.forward_flops); }},
+      {"backward_flops", "",
+       [](const SweepPoint& p) { return number(p.scenario.rates.backward_flops); }},
   };
 }
 
@@ -357,16 +395,21 @@ const std::vector<SweepColumn>& sweep_columns() {
   return columns;
 }
 
-std::string sweep_csv(const SweepTable& table) {
-  std::string text;
-  const auto line = [&](auto cell) {
+std::string sweep_csv(const SweepTable& table,
+                      const std::vector<std::pair<std::string, std::string>>& constants) {
+  std::string text, names, values;
+  for (const auto& [name, value] : constants) {
+    names += "," + quoted(name);
+    values += "," + quoted(value);
+  }
+  const auto line = [&](auto cell, const std::string& rest) {
     for (const SweepColumn& column : sweep_columns())
       text += (&column == sweep_columns().data() ? "" : ",") + quoted(cell(column));
-    text += "\n";
+    text += rest + "\n";
   };
-  line([](const SweepColumn& column) { return column.name; });
+  line([](const SweepColumn& column) { return column.name; }, names);
   for (const SweepPoint& point : table.points)
-    line([&](const SweepColumn& column) { return column.text(point); });
+    line([&](const SweepColumn& column) { return column.text(point); }, values);
   return text;
 }
 

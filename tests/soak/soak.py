@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Run random configurations of the program for a given time, and say what was found.
+
+  soak.py PROGRAM [--minutes M] [--seed S] [--jobs J] [--only KIND]
+
+Each case is drawn from its own seed, which a failure prints, so that `--seed S --cases 1` runs that case again:
+
+  run    a problem of random sizes, scheme, partition, mask and storage type, --verify
+  check  the outputs of such a run, which have to be exact or rounding
+  train  steps in one go and with a stop between, which have to give the same checkpoint
+  kill   the same, but ended by SIGKILL at a random moment; what is left behind has to go on to the same checkpoint
+  mpi    ranks as processes, one killed at a random moment: all end with status 3 and one line, none stays behind
+
+A problem that the program refuses (status 2 and one line) counts as refused, not as failed. It is not among the tests that
+ctest runs; bench/README.md has its figures. The exit status is 1 when a case failed.
+"""
+import argparse, collections, concurrent.futures, json, os, pathlib, random, shutil, signal, subprocess, sys, tempfile, time
+
+LIMIT_S = 300
+
+
+class Failed(Exception):
+    pass
+
+
+def run(folder, *words, status=(0,), kill_after=None):
+    """Run a command in a folder. Return its status and output; raise Failed for a status that is not accepted."""
+    # A file takes the output: a child that outlives the program would hold a pipe open.
+    with open(folder / "out.txt", "w+") as out:
+        process = subprocess.Popen([str(w) for w in words], cwd=folder, stdout=out, stderr=subprocess.STDOUT,
+                                   start_new_session=True)
+        try:
+            process.wait(kill_after or LIMIT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if kill_after is None:
+                raise Failed(f"{' '.join(map(str, words))}: still running after {LIMIT_S} s")
+        out.seek(0)
+        text = out.read()
+    if kill_after is None and process.returncode not in status:
+        raise Failed(f"{' '.join(map(str, words))}: status {process.returncode}\n{text[-2000:]}")
+    return process.returncode, text
+
+
+def problem(draw):
+    """Return flags of a random problem."""
+    ranks = draw.choice([1, 2, 3, 4, 5, 8])
+    kv = draw.choice([1, 2, 4])
+    seqlen = draw.randint(ranks, 400)
+    mask = draw.choice(["full", "causal", "causal", f"window:{draw.randint(1, seqlen)}",
+                        f"window:{draw.randint(1, seqlen)}+sink:{draw.randint(1, 8)}", f"prefix:{draw.randint(1, seqlen)}"])
+    return ["--world-size", ranks, "--seqlen", seqlen, "--heads", kv * draw.choice([1, 2, 4]), "--heads-kv", kv,
+            "--head-dim", draw.choice([1, 7, 16, 32, 64]), "--batch", draw.choice([1, 1, 2]), "--mask", mask,
+            "--partition", draw.choice(["contiguous", "striped", "zigzag", "fold"]),
+            "--dtype", draw.choice(["f32", "bf16", "f16"])]
+
+
+def case_run(program, draw, folder):
+    scheme = draw.choice(["ring", "ring", "allgather", "ulysses", "pass-q", "bidirectional", "hybrid:2", "two-level:2"])
+    more = ["--backward"] if draw.random() < 0.5 else []
+    status, text = run(folder, program, "run", "--random", "--seed", draw.randrange(1 << 30), "--verify", "--scheme", scheme,
+                       *problem(draw), *more, status=(0, 2))
+    if status == 2 and text.count("\n") != 1:
+        raise Failed("refused with more than one line: " + text)
+    return "refused" if status else "good"
+
+
+def case_check(program, draw, folder):
+    flags = problem(draw)
+    value = dict(zip(flags[::2], flags[1::2]))
+    status, _ = run(folder, program, "run", "--random", "--seed", 0, *flags, "--out", "o.npy", "--lse", "l.npy", status=(0, 2))
+    if status:
+        return "refused"
+    # The run's own inputs are not written, so a check takes a problem that both make of files.
+    sizes = [value["--batch"], value["--heads"], value["--seqlen"], value["--head-dim"]]
+    for name, heads in (("q", sizes[1]), ("k", value["--heads-kv"]), ("v", value["--heads-kv"])):
+        shape = (sizes[0], heads, sizes[2], sizes[3])
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+        numbers = memoryview(bytearray(4 * shape[0] * shape[1] * shape[2] * shape[3])).cast("f")
+        for i in range(len(numbers)):
+            numbers[i] = draw.gauss(0, 1)
+        (folder / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\x00\x76\x00" + header.encode() + numbers.tobytes())
+    files = ["--q", "q.npy", "--k", "k.npy", "--v", "v.npy"]
+    kept = [f for name in ("--world-size", "--mask", "--partition") for f in (name, value[name])]
+    run(folder, program, "run", *files, *kept, "--dtype", value["--dtype"], "--out", "o.npy", "--lse", "l.npy")
+    _, text = run(folder, program, "check", *files, *kept, "--dtype", value["--dtype"], "--out", "o.npy", "--lse", "l.npy",
+                  "--json", status=(0, 1))
+    verdict = json.loads(text[text.index("{"):])["verdict"]
+    if verdict not in ("exact", "rounding"):
+        raise Failed(f"a right run of {value} is called {verdict}: {text}")
+    return "good"
+
+
+def model(draw):
+    heads = draw.choice([1, 2, 4])
+    return ["--text", "t.txt", "--layers", draw.choice([1, 2]), "--width", 32, "--heads", heads, "--head-dim", 16,
+            "--hidden", draw.choice([16, 48]), "--batch", draw.choice([1, 3]), "--seqlen", draw.choice([32, 50, 96]),
+            "--seed", draw.randrange(1000)]
+
+
+def case_train(program, draw, folder, kill=False):
+    (folder / "t.txt").write_text("".join(draw.choice("abcde fgh\n") for _ in range(2000)))
+    ranks = ["--world-size", draw.choice([1, 2, 3, 4]), "--partition", draw.choice(["contiguous", "striped", "zigzag"])]
+    steps, flags = draw.randint(6, 40), model(draw)
+    run(folder, program, "train", *flags, *ranks, "--steps", steps, "--checkpoint", "whole.ckpt")
+    train = [program, "train", *flags, *ranks, "--steps", steps, "--checkpoint", "part.ckpt", "--checkpoint-every", 1]
+    if not kill:
+        run(folder, program, "train", *flags, *ranks, "--steps", draw.randint(1, steps - 1), "--checkpoint", "part.ckpt")
+    else:
+        for kills in range(1, 21):  # until there is something to go on from
+            run(folder, *train, kill_after=draw.uniform(0.01, 0.4))
+            if (folder / "part.ckpt").exists():
+                break
+        left = [p.name for p in folder.iterdir() if p.name not in ("t.txt", "whole.ckpt", "part.ckpt", "out.txt")]
+        # Between naming a file and moving it to its place there is a moment for SIGKILL.
+        if any(not name.startswith(".ringscope-") for name in left) or len(left) > kills:
+            raise Failed(f"left behind by {kills} kills: {left}")
+    if (folder / "part.ckpt").exists():
+        run(folder, program, "train", "--text", "t.txt", "--resume", "part.ckpt", *ranks, "--steps", steps,
+            "--checkpoint", "part.ckpt")
+        if (folder / "part.ckpt").read_bytes() != (folder / "whole.ckpt").read_bytes():
+            raise Failed("the resumed training ends with another checkpoint")
+    return "good"
+
+
+def case_kill(program, draw, folder):
+    return case_train(program, draw, folder, kill=True)
+
+
+def case_mpi(program, draw, folder):
+    if shutil.which("mpirun") is None:
+        return "refused"
+    (folder / "t.txt").write_text("some text to learn from, over and over\n" * 50)
+    ranks = draw.choice([2, 3, 4])
+    struck, seconds = draw.randrange(ranks), draw.uniform(0.2, 3)
+    environment = ["env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1"]
+    # A rank of its own name for each case, so that leftovers can be found.
+    mark = f"{folder.name}.csv"
+    killer = (f'if [ "$OMPI_COMM_WORLD_RANK" = {struck} ]; then ( sleep {seconds:.2f}; kill -9 $$ ) & fi; exec "$@"')
+    words = ["mpirun", "-np", ranks, "sh", "-c", killer, "sh", program, "train", *model(draw), "--backend", "mpi",
+             "--steps", 100000000, "--loss-csv", mark]
+    _, text = run(folder, *environment, *words, status=(3, 137))
+    ours = [line for line in text.splitlines() if line.startswith("ringscope: ")]
+    if len(ours) != 1:
+        raise Failed(f"{len(ours)} lines instead of one: {text[-2000:]}")
+    for _ in range(100):
+        if subprocess.run(["pgrep", "-f", mark], capture_output=True).returncode:
+            return "good"
+        time.sleep(0.1)
+    raise Failed("processes stay behind")
+
+
+KINDS = {"run": (case_run, 60), "check": (case_check, 20), "train": (case_train, 10), "kill": (case_kill, 8), "mpi": (case_mpi, 2)}
+
+
+def one(program, seed, only):
+    draw = random.Random(seed)
+    kind = only or draw.choices(list(KINDS), [weight for _, weight in KINDS.values()])[0]
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"soak-{seed}-"))
+    try:
+        return kind, KINDS[kind][0](program, draw, folder), None
+    except Failed as failure:
+        return kind, "FAILED", str(failure)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main():
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("program")
+    flags.add_argument("--minutes", type=float, default=5)
+    flags.add_argument("--cases", type=int, default=1 << 40)
+    flags.add_argument("--seed", type=int, default=int(time.time()), help="of the first case; the others follow it")
+    flags.add_argument("--jobs", type=int, default=os.cpu_count())
+    flags.add_argument("--only", choices=KINDS)
+    given = flags.parse_args()
+    program = pathlib.Path(given.program).resolve()
+    print(f"{subprocess.run([program, '--version'], capture_output=True, text=True).stdout.strip()}; "
+          f"seeds from {given.seed}, {given.jobs} at a time", flush=True)
+    begin, counts, failures = time.time(), collections.Counter(), 0
+    end = given.seed + given.cases
+
+    def worker(first):
+        nonlocal failures
+        for seed in range(given.seed + first, end, given.jobs):
+            if time.time() - begin > 60 * given.minutes:
+                return
+            kind, result, why = one(program, seed, given.only)
+            counts[kind, result] += 1
+            if why:
+                failures += 1
+                print(f"seed {seed}, {kind}: {why}", flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
+        list(pool.map(worker, range(given.jobs)))
+    for (kind, result), count in sorted(counts.items()):
+        print(f"{kind:6} {result:8} {count:8}")
+    print(f"{sum(counts.values())} cases in {(time.time() - begin) / 60:.1f} minutes, {failures} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
