@@ -20,7 +20,6 @@
 #include "app/run/outputs.h"
 #include "app/view/view_command.h"
 #include "core/base/npy.h"
-#include "core/check/error_map.h"
 #include "core/check/verdict.h"
 #ifdef RINGSCOPE_HAS_VIEWER
 #include "viz/window/png.h"

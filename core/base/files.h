@@ -71,8 +71,7 @@ std::string read_file(const std::string& path, const std::string& kind, Index mo
 
 // ---
 // Writing a file whole or not at all. The file is written in its folder without a name, then named
-// and moved to its place, so a process that is killed leaves nothing behind, or, in the moment
-// between the two, a whole file with a temporary name. A file system
+// and moved to its place, so nothing stays behind even if the process is killed. A file system
 // without unnamed files gets a temporary name instead. Links are followed, and a replaced file
 // keeps its mode. Devices and fifos are written to directly.
 

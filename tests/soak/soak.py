@@ -142,7 +142,8 @@ def case_mpi(program, draw, folder):
              "--steps", 100000000, "--loss-csv", mark]
     _, text = run(folder, *environment, *words, status=(3, 137))
     ours = [line for line in text.splitlines() if line.startswith("ringscope: ")]
-    if len(ours) != 1:
+    # Of a process that dies before the ranks have met, only mpirun knows.
+    if len(ours) > 1 or (not ours and "exited on signal 9" not in text):
         raise Failed(f"{len(ours)} lines instead of one: {text[-2000:]}")
     for _ in range(100):
         if subprocess.run(["pgrep", "-f", mark], capture_output=True).returncode:
