@@ -178,7 +178,7 @@ def main():
     flags.add_argument("--only", choices=KINDS)
     given = flags.parse_args()
     program = pathlib.Path(given.program).resolve()
-    print(f"{subprocess.run([program, '--version'], capture_output=True, text=True).stdout.strip()}; "
+    print(f"{subprocess.run([program, 'info'], capture_output=True, text=True).stdout.splitlines()[0]}; "
           f"seeds from {given.seed}, {given.jobs} at a time", flush=True)
     begin, counts, failures = time.time(), collections.Counter(), 0
     end = given.seed + given.cases
