@@ -20,7 +20,6 @@
 #include "app/run/outputs.h"
 #include "app/view/view_command.h"
 #include "core/base/npy.h"
-#include "core/check/error_map.h"
 #include "core/check/verdict.h"
 #ifdef RINGSCOPE_HAS_VIEWER
 #include "viz/window/png.h"
@@ -130,7 +129,7 @@ Checked read_all(const CheckOptions& options) {
   config.backward = run.dq || run.dk || run.dv;
   deal_out(config);
   if (options.picture) {
-    require_pictures("--picture", "--json");
+    require_pictures("--picture", *options.picture, "--json");
     std::vector<std::string> files = plan.files;
     for (const auto& file :
          {run.out, run.lse, run.dq, run.dk, run.dv, options.q_unrotated, options.k_unrotated})

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <string_view>
+
+#include "app/report/fields.h"
+#include "app/report/terminal.h"
 
 namespace ringscope {
 namespace {
@@ -17,7 +21,11 @@ struct CommandEntry {
 constexpr CommandEntry kCommands[] = {
     {"run", "run attention on a ring of ranks", "app/run/run.md", declare_run},
     {"info", "what this build and this machine can do, and why not the rest", "README.md",
-     [](CommandFlags&) -> Finish { return [] { return InfoOptions{}; }; }},
+     [](CommandFlags& flags) -> Finish {
+       const auto info = std::make_shared<InfoOptions>();
+       flags.flag("--json", info->json, "print one JSON object");
+       return [info] { return *info; };
+     }},
     {"demo", "one text, causal, in all four partitions, verified", "README.md", declare_demo},
     {"check", "are my attention's outputs right, and if not, what did I do?", "app/check/check.md",
      declare_check},
@@ -52,16 +60,20 @@ void require_known_command(const std::string& name) {
   throw InputError(fmt::format("command '{}' given; accepted: {}", name, known_commands()));
 }
 
-// Note the words of the command line in options that keep them. The name of the recording itself is
-// left out, so that equal runs give equal files.
+// Note the words of the command line for the provenance of outputs, and in options that keep them.
+// There the name of the recording itself is left out, so that equal runs give equal files.
 Command with_command_line(Command command, const std::vector<std::string>& arguments) {
-  std::string words = "ringscope";
+  std::string all = "ringscope", words = all;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--trace")
-      ++i;
-    else if (!arguments[i].starts_with("--trace="))
-      words += " " + arguments[i];
+    const std::string word = " " + shell_word(arguments[i]);
+    all += word;
+    if (!arguments[i].starts_with("--trace=") && arguments[i] != "--trace" &&
+        (i == 0 || arguments[i - 1] != "--trace"))
+      words += word;
   }
+  const bool resumes = !value_before_reading("--resume", arguments).empty();
+  const std::string seed = value_before_reading("--seed", arguments);
+  note_call(all, !seed.empty() ? seed : resumes ? "of the checkpoint" : "0");
   std::visit(
       [&](auto& options) {
         if constexpr (requires { options.command; }) options.command = words;
@@ -73,7 +85,7 @@ Command with_command_line(Command command, const std::vector<std::string>& argum
 }  // namespace
 
 Command parse_command_line(const std::vector<std::string>& arguments) {
-  CommandLine line("Ring attention, run, recorded and verified.", "ringscope");
+  CommandLine line("Ring attention, run, recorded and verified.", "ringscope", version_text());
   std::map<std::string_view, Finish> finish;
   for (const CommandEntry& command : kCommands)
     finish[command.name] =

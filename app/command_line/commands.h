@@ -54,7 +54,9 @@ struct LessonOptions {
   std::string out = "runs/lessons";  // folder for recordings
 };
 
-struct InfoOptions {};
+struct InfoOptions {
+  bool json = false;
+};
 
 struct PositionsOptions {
   Problem job;  // its shape has a seqlen alone

@@ -65,6 +65,16 @@ double number_of_flag(const std::string& flag, const std::string& text, const Ac
   throw InputError(fmt::format("{}: '{}' given; accepted: {}", flag, text, words));
 }
 
+std::string in_digits(const std::string& text) {
+  const std::size_t power = text.empty() ? 0 : std::string_view("kKmMgG").find(text.back()) / 2 + 1;
+  const auto number = parse_number<Index>(text.substr(0, text.size() - !text.empty()));
+  if (power < 1 || power > 3 || !number || *number < 1 || *number > 1'000'000) return "";
+  return fmt::format(", in digits: {} or {}", *number << (10 * power),
+                     *number * (power == 1   ? 1000
+                                : power == 2 ? 1'000'000
+                                             : 1'000'000'000));
+}
+
 std::optional<std::pair<Index, Index>> sizes_in(const std::string& text) {
   const std::size_t cross = std::min(text.find('x'), text.size());
   const auto first = parse_number<Index>(text.substr(0, cross));
@@ -168,8 +178,10 @@ void CommandFlags::require_well_formed(const std::vector<std::string>& arguments
   }
 }
 
-CommandLine::CommandLine(const std::string& description, const std::string& program)
+CommandLine::CommandLine(const std::string& description, const std::string& program,
+                         const std::string& version)
     : app_(std::make_unique<CLI::App>(description, program)) {
+  app_->set_version_flag("--version", version, "print the version and the commit");
   app_->require_subcommand(0, 1);
   // CLI11's own error about extra arguments does not say what would be accepted.
   app_->allow_extras();
@@ -194,6 +206,8 @@ std::optional<std::string> CommandLine::read(const std::vector<std::string>& arg
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app_->get_subcommands();
     return chosen.empty() ? app_->help() : chosen.front()->help();
+  } catch (const CLI::CallForVersion& version) {
+    return std::string(version.what()) + "\n";
   } catch (const CLI::ParseError& error) {
     throw InputError(fmt::format("{}; accepted: see ringscope {}--help", error.what(),
                                  first.starts_with('-') ? "" : first + " "));

@@ -65,14 +65,16 @@ inline constexpr Accepted kBelow1 = {0, 1, true, false, "a number from 0 to belo
 
 // Return the number in `text`. Throw InputError unless it is accepted; NaN never is.
 double number_of_flag(const std::string& flag, const std::string& text, const Accepted& accepted);
+// Return ", in digits: 1048576 or 1000000" for "1M", whose M may mean either, and "" for other texts.
+std::string in_digits(const std::string& text);
 // Return the integer in `text`. Throw InputError unless it lies in [least, most]. CLI11 does not
 // read numbers here, because it accepts what overflows and does not say what it wanted.
 template <class T>
 T integer_of_flag(const std::string& flag, const std::string& text, T least, T most) {
   const std::optional<T> value = parse_number<T>(text);
   if (value && *value >= least && *value <= most) return *value;
-  throw InputError(
-      fmt::format("{}: '{}' given; accepted: an integer from {} to {}", flag, text, least, most));
+  throw InputError(fmt::format("{}: '{}' given; accepted: an integer from {} to {}{}", flag, text,
+                               least, most, in_digits(text)));
 }
 // Return the two numbers of a text such as "128x64", or none if it is not of this form.
 std::optional<std::pair<Index, Index>> sizes_in(const std::string& text);
@@ -192,7 +194,8 @@ struct DescribedCommand {
 // The whole command line: all commands, and what was given.
 class CommandLine {
  public:
-  CommandLine(const std::string& description, const std::string& program);
+  CommandLine(const std::string& description, const std::string& program,
+              const std::string& version);
   ~CommandLine();
 
   // Add a command. The returned flags live as long as this object. `page` is the file that
@@ -204,8 +207,8 @@ class CommandLine {
   std::string help() const;
   std::vector<DescribedCommand> described() const;
 
-  // Read `arguments`, at least one. Return the text of the help if that was asked for. Throw
-  // InputError.
+  // Read `arguments`, at least one. Return the text of the help or the version if that was asked
+  // for. Throw InputError.
   std::optional<std::string> read(const std::vector<std::string>& arguments);
   // Return the command that was read, or "" for none. Throw InputError if anything else was given
   // with it.

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "app/report/fields.h"
 #include "app/report/machine.h"
@@ -44,42 +48,48 @@ std::string build_type() {
   return text;
 }
 
-std::string line(std::string_view what, std::string_view value) {
-  return labelled_line(14, what, value);
-}
-
 }  // namespace
 
-int carry_out(const InfoOptions&) {
+int carry_out(const InfoOptions& options) {
   const MemoryLimit memory = available_memory();
-  std::string text;
-  text += line("version", version_text());
-  text += line("compiler", compiler());
-  text += line("build", build_type());
-  text += line("cpu kernel", fmt::format("{}, {} floats wide, the width it was compiled for",
-                                         kVectorIsa, kVectorWidth));
-  text += line("cores", std::to_string(cores()));
-  text += line("memory", fmt::format("{} {}", bytes_text(memory.bytes), memory.source));
-  for (const Backend backend : kAllBackends)
-    text += line(fmt::format("backend {}", name_of(backend)), availability(backend));
-  text += line("dtypes", "f32, bf16, f16 stored; f32 computed with");
   const std::string no_viewer = why_no_viewer();
-  if (!no_viewer.empty()) {
-    text += line("view", "no: " + no_viewer);
-  } else if (can_show_windows()) {
-    text += line("view", "yes: in a window, or --screenshot");
-  } else {
-    text += line("view", "yes: --screenshot; no window, for no display is set");
+  std::vector<std::pair<std::string, std::string>> lines{
+      {"version", version_text()},
+      {"compiler", compiler()},
+      {"build", build_type()},
+      {"cpu kernel",
+       fmt::format("{}, {} floats wide, the width it was compiled for", kVectorIsa, kVectorWidth)},
+      {"cores", std::to_string(cores())},
+      {"memory", fmt::format("{} {}", bytes_text(memory.bytes), memory.source)}};
+  for (const Backend backend : kAllBackends)
+    lines.emplace_back(fmt::format("backend {}", name_of(backend)), availability(backend));
+  const std::pair<std::string, std::string> more[] = {
+      {"dtypes", "f32, bf16, f16 stored; f32 computed with"},
+      {"view", !no_viewer.empty()   ? "no: " + no_viewer
+               : can_show_windows() ? "yes: in a window, or --screenshot"
+                                    : "yes: --screenshot; no window, for no display is set"},
+      {"lesson", "yes: ringscope lesson list"},
+      {"check", "yes: outputs of any program, as .npy"},
+      {"plan", "yes: by formula, for hardware by name, from a file, or measured here"},
+      {"simulate", "yes: on hardware by name, from a file, or measured here"},
+      {"train", "yes: on threads or MPI processes, as backends are"},
+      {"generate", "yes: from a checkpoint of train"},
+      {"groups", "yes: ranks split by heads, rows, layers and batches"},
+      {"positions", "yes: in the conventions of several libraries"},
+      {"explain", "yes: recordings of run, train and simulate"}};
+  lines.insert(lines.end(), std::begin(more), std::end(more));
+  if (options.json) {
+    Fields fields;
+    for (auto& [what, value] : lines) {
+      std::replace(what.begin(), what.end(), ' ', '_');
+      fields.emplace_back(what, value);
+    }
+    print_out(json_line(fields + Fields{{"details", cuda_details() + link_details()}}));
+    return 0;
   }
-  text += line("lesson", "yes: ringscope lesson list");
-  text += line("plan", "yes: by formula, for hardware by name, from a file, or measured here");
-  text += line("simulate", "yes: on hardware by name, from a file, or measured here");
-  text += line("train", "yes: on threads or MPI processes, as backends are");
-  text += line("generate", "yes: from a checkpoint of train");
-  text += line("groups", "yes: ranks split by heads, rows, layers and batches");
-  text += cuda_details();
-  text += link_details();
-  print_out(text);
+  std::string text;
+  for (const auto& [what, value] : lines) text += labelled_line(14, what, value);
+  print_out(text + cuda_details() + link_details());
   return 0;
 }
 

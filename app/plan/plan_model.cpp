@@ -170,7 +170,7 @@ std::string model_explanation(const Plan& plan) {
   add("head", "2 T W V forward",
       fmt::format("2 x {:.0f} x {} x {} = {:.6g}", tokens, sizes.width, sizes.vocab,
                   head_flops(sizes, tokens)),
-      "once a step; its matrix is the embedding");
+      sizes.tied ? "once a step; its matrix is the embedding" : "once a step");
   const auto value = [&](const char* name, const char* formula, const ValueSeconds& seconds) {
     add(name, formula,
         fmt::format("{:.3g} s forward, {:.3g} s backward a value", seconds.forward,
@@ -182,7 +182,7 @@ std::string model_explanation(const Plan& plan) {
   value("heads", "T (2H + 2G) d values a layer, turned and brought in order", figures.heads);
   value("loss", "T V values", figures.loss);
   if (!job.backward) return text;
-  add("weights", "V W + W + L (W d (2H + 2G) + 3 W F + 2 W)",
+  add("weights", fmt::format("{}V W + W + L (W d (2H + 2G) + 3 W F + 2 W)", sizes.tied ? "" : "2 "),
       fmt::format("{:.6g}, AdamW {:.3g} s each", weights_of(plan), figures.update_s),
       "every rank updates all of them");
   add("gradients", "2 (N-1)/N of 4 bytes a weight / B + 2 (N-1) messages",

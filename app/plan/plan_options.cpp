@@ -44,9 +44,11 @@ void complete(PlanOptions& plan, const ModelSizes& model) {
   if (!plan.model)
     for (const auto& [flag, given] :
          {std::pair{"--recompute", plan.model_memory.recompute != Recompute::none},
-          {"--zero", plan.model_memory.zero_stage > 0}})
+          {"--zero", plan.model_memory.zero_stage > 0},
+          {"--gradients", plan.model_memory.f32_gradients}})
       if (given)
-        contradiction(flag, "given without a model", "it with --width, --hidden and --vocab");
+        contradiction(flag, "given without a model",
+                      "it with --model, or with --width, --hidden and --vocab");
   if (plan.model && !plan.job.backward &&
       (plan.model_memory.recompute != Recompute::none || plan.model_memory.zero_stage > 0))
     contradiction(plan.model_memory.zero_stage > 0 ? "--zero" : "--recompute",
@@ -70,6 +72,7 @@ void complete(PlanOptions& plan, const ModelSizes& model) {
 Finish declare_plan(CommandFlags& flags) {
   const auto plan = std::make_shared<PlanOptions>();
   const auto model = std::make_shared<ModelSizes>();  // 0: not given
+  const auto gradients = std::make_shared<std::optional<std::string>>();
   add_problem(flags, plan->job);
   flags.count("--layers", plan->job.layers,
               "layers, whose activations are kept for the backward pass (1)");
@@ -99,13 +102,32 @@ Finish declare_plan(CommandFlags& flags) {
                 "stage of ZeRO: 1 deals out the optimizer's states over the ranks, 2 gradients as "
                 "well, 3 weights as well (0)",
                 0, 3);
+  flags.value(
+      "--model", "NAME",
+      "a model's layers, heads and sizes instead of --layers to --vocab: llama3-8b, llama3-70b, "
+      "llama3-405b, qwen3-8b, ... (core/cost/models.txt)",
+      [plan, model](const std::string& name) {
+        const NamedModel found = for_flag("--model", [&] { return find_model(name); });
+        AttentionShape& shape = plan->job.shape;
+        shape = {shape.batch, found.heads.num_heads, found.heads.num_heads_kv, shape.seqlen,
+                 found.heads.head_dim};
+        plan->job.layers = found.layers;
+        *model = found.sizes;
+      });
+  flags.one_of("--gradients", {"stored", "f32"}, *gradients,
+               "of weights, kept in the storage type, or in f32 as Megatron-LM does (stored)");
   add_hardware(flags, plan->hardware);
   flags.number("--memory-fraction", plan->memory_fraction,
                {0, 1, false, true, "a number above 0 and up to 1"},
                "of the device's memory that all of it may take (0.9)");
   flags.flag("--explain", plan->explain, "say how every number comes about");
   flags.flag("--json", plan->json, "print one JSON object");
-  return [plan, model] {
+  return [plan, model, gradients, &flags] {
+    for (const char* const flag :
+         {"--layers", "--heads", "--heads-kv", "--head-dim", "--width", "--hidden", "--vocab"})
+      if (flags.given("--model") && flags.given(flag))
+        contradiction(flag, "given beside --model", "one of them");
+    plan->model_memory.f32_gradients = *gradients == "f32";
     complete(*plan, *model);
     return *plan;
   };

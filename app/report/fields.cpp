@@ -4,8 +4,11 @@
 #include <rapidjson/writer.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <ctime>
 
 #include "app/report/machine.h"
+#include "app/report/terminal.h"
 #include "core/base/text.h"
 
 namespace ringscope {
@@ -46,6 +49,63 @@ Json::Json(const Fields& fields) : text_("{") {
 Fields operator+(Fields a, const Fields& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
+}
+
+namespace {
+
+struct NotedCall {
+  std::string command = "ringscope", seed = "0";
+};
+NotedCall noted_call;
+
+std::string utc_text(std::time_t seconds) {
+  std::tm utc{};
+  char text[32] = "";
+  if (::gmtime_r(&seconds, &utc) != nullptr)
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+}  // namespace
+
+void note_call(const std::string& command, const std::string& seed) {
+  noted_call = {command, seed};
+}
+
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+std::vector<std::pair<std::string, std::string>> provenance() {
+  const char* const pinned = std::getenv("SOURCE_DATE_EPOCH");
+  const auto epoch = parse_number<Index>(pinned == nullptr ? "" : pinned);
+  const std::string version = version_text();
+  const std::size_t comma = version.find(", commit ");
+  return {{"version", version.substr(0, comma)},
+          {"commit", comma == version.npos ? "unknown" : version.substr(comma + 9)},
+          {"command", noted_call.command},
+          {"seed", noted_call.seed},
+          {"machine", machine_text()},
+          {"time", utc_text(epoch ? static_cast<std::time_t>(*epoch) : std::time(nullptr))}};
+}
+
+std::string provenance_line() {
+  std::string line;
+  for (const auto& [key, value] : provenance())
+    line += fmt::format("{}{}: {}", line.empty() ? "" : "; ", key, value);
+  return line;
+}
+
+std::string json_line(const Fields& fields) {
+  const auto origin = provenance();
+  Fields origin_fields;
+  for (const auto& [key, value] : origin) origin_fields.emplace_back(key, value);
+  return Json(fields + Fields{{"provenance", origin_fields}}).text() + "\n";
 }
 
 std::string table_head(const Fields& row) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/math.h"
@@ -71,8 +72,21 @@ struct Field {
 
 Fields operator+(Fields a, const Fields& b);
 
-// Return the fields as one JSON object and a line end.
-inline std::string json_line(const Fields& fields) { return Json(fields).text() + "\n"; }
+// ---
+// Where an output comes from. Every file and every JSON object that a command writes says it.
+
+// Note the command line and the seed, once, before anything is written.
+void note_call(const std::string& command, const std::string& seed);
+// Return `word` as a shell reads it back.
+std::string shell_word(const std::string& word);
+// Return version, commit, command, seed, machine and time (UTC; the environment's SOURCE_DATE_EPOCH
+// instead of the clock's if it is set, so that files can be made again to the byte).
+std::vector<std::pair<std::string, std::string>> provenance();
+// Return the same as one line, "version: 0.1.0; commit: ...".
+std::string provenance_line();
+
+// Return the fields and the provenance as one JSON object and a line end.
+std::string json_line(const Fields& fields);
 
 // Return one line with the heads, and one with the texts; without line ends.
 std::string table_head(const Fields& row);

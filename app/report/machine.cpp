@@ -1,6 +1,8 @@
 #include "app/report/machine.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 #include <fstream>
@@ -8,6 +10,8 @@
 #include <sstream>
 #include <thread>
 #include <vector>
+
+#include "core/base/text.h"
 
 namespace ringscope {
 namespace {
@@ -70,6 +74,19 @@ constexpr GroupFiles kGroupFiles[] = {
 }  // namespace
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+std::string machine_text() {
+  std::string processor = "unknown processor", line;
+  for (std::ifstream file("/proc/cpuinfo"); std::getline(file, line);)
+    if (line.starts_with("model name") && line.find(": ") != line.npos) {
+      processor = line.substr(line.find(": ") + 2);
+      break;
+    }
+  utsname system{};
+  ::uname(&system);
+  return fmt::format("{}, {}, {} {}", processor, count_text(cores(), "core"), system.sysname,
+                     system.release);
+}
 
 MemoryLimit available_memory() {
   MemoryLimit limit{kAddressSpace, "of address space"};

@@ -12,6 +12,9 @@ namespace ringscope {
 // Return the number of cores, at least 1.
 int cores();
 
+// Return the processor, the number of cores and the operating system, in a line.
+std::string machine_text();
+
 struct MemoryLimit {
   Index bytes = 0;
   std::string source;  // what sets it

@@ -161,10 +161,10 @@ std::string report_text(const Report& report) {
   const RunSummary& summary = report.summary;
   std::string text = header_line(report) + table_text(all_rank_fields(report)) + "\n";
   text +=
-      fmt::format("imbalance (slowest rank / mean)   {:.3f} by pairs, {:.3f} by processor time\n",
+      fmt::format("imbalance, all steps together     {:.3f} by pairs, {:.3f} by processor time\n",
                   summary.imbalance, summary.measured_imbalance);
   text +=
-      fmt::format("balance ceiling (mean / slowest)  {:.3f} predicted, {:.3f} by processor time\n",
+      fmt::format("balance ceiling, step by step     {:.3f} predicted, {:.3f} by processor time\n",
                   report.predicted_balance_ceiling, summary.measured_balance_ceiling);
   text += bound_text(report.config.partition.bound());
   text += fmt::format("exposed communication             {}\n", seconds_text(summary.exposed_s));

@@ -73,6 +73,9 @@ Problem config_of(const RunOptions& options, const AttentionShape& shape, int wo
 // Throw InputError for what can be refused without the values: fault, places of outputs.
 void check_problem(const RunOptions& options, const Problem& config, const InputPlan& plan) {
   with_dashes([&] { check_scheme(config); });
+  if (options.mistaken && options.mistaken->rank >= config.world_size)
+    throw InputError(fmt::format("--inject: rank {} given; accepted: below the world-size, {}",
+                                 options.mistaken->rank, config.world_size));
   if (config.injection) with_dashes([&] { check_injection(*config.injection, config.world_size); });
   check_output_places(output_places(options), plan.files, options.json);
 }
@@ -108,6 +111,34 @@ int conclude(const FinishedRun& finished, const AttentionInputs& inputs) {
   if (!report.verdict || report.verdict->pass()) return 0;
   print_error(report.verdict->complaint());
   return kWrongNumbers;
+}
+
+// Replace a run's outputs by those of a ring that makes a mistake, computed in f64, with the run's
+// own rounding where results are stored.
+void make_mistaken(const RunOptions& options, const Problem& config, const AttentionInputs& inputs,
+                   AttentionOutputs& outputs) {
+  const auto stored = [&](const std::vector<float>& values) {
+    std::vector<double> result;
+    for (const float x : values) result.push_back(static_cast<double>(round_to(config.dtype, x)));
+    return result;
+  };
+  CheckedInputs checked{stored(inputs.q), stored(inputs.k), stored(inputs.v), {}};
+  if (config.backward)
+    checked.dout =
+        inputs.dout.empty() ? std::vector<double>(checked.q.size(), 1.0) : stored(inputs.dout);
+  const NaiveResult<double> wrong =
+      make_mistake({config.shape, config.mask, config.scale(), config.partition_of_sequence()},
+                   checked, *options.mistaken);
+  const auto store = [&](const std::vector<double>& from, std::vector<float>& to, DType dtype) {
+    for (std::size_t i = 0; i < to.size(); ++i)
+      to[i] = round_to(dtype, static_cast<float>(from[i]));
+  };
+  store(wrong.out, outputs.out, config.dtype);
+  store(wrong.lse, outputs.lse, DType::f32);
+  if (!config.backward) return;
+  store(wrong.dq, outputs.dq, config.dtype);
+  store(wrong.dk, outputs.dk, config.dtype);
+  store(wrong.dv, outputs.dv, config.dtype);
 }
 
 // Write the recording of a failed run if --trace asks for it. Return the failure; its message also
@@ -149,6 +180,7 @@ int carry_out(const RunOptions& options) {
     }
   }();
   run.recording.info.command = options.command;
+  if (options.mistaken) make_mistaken(options, config, loaded.tensors, run.outputs);
   return conclude({options, config, plan, run, loaded.remarks.empty()}, loaded.tensors);
 }
 

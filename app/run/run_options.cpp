@@ -14,6 +14,19 @@
 namespace ringscope {
 namespace {
 
+// Return the ring that makes the mistake of a text such as "scale@2", or none for other names.
+std::optional<MistakenRing> parse_mistake(const std::string& text) {
+  const std::size_t at = std::min(text.find('@'), text.size());
+  for (const Mistake mistake : kAllMistakes) {
+    if (text.substr(0, at) != name_of(mistake)) continue;
+    MistakenRing ring{.mistake = mistake};
+    if (at < text.size())
+      ring.rank = integer_of_flag<int>("--inject", text.substr(at + 1), 0, 4095);
+    return ring;
+  }
+  return std::nullopt;
+}
+
 using GivenPath = std::pair<const char*, const std::optional<std::string>&>;
 
 void add_inputs(CommandFlags& flags, RunOptions& run) {
@@ -88,10 +101,16 @@ void add_outputs(CommandFlags& flags, RunOptions& run) {
   flags.flag("--json", run.json, "print the summary as one JSON object");
   add_timeout(flags, run.job.timeout_s,
               "end the run when a rank gives no sign of life, or nothing moves, for so long (60)");
-  flags.name("--inject", run.job.injection, "KIND[@RANK[:STEP]]",
-             "a mistake or lateness on purpose: " + names_of_all(kAllFaults) +
-                 " (of the last rank, from step 0; jitter: of all)",
-             parse_injection);
+  flags.value("--inject", "KIND[@RANK[:STEP]]",
+              "a mistake or lateness on purpose: " + names_of_all(kAllFaults) +
+                  " (of the last rank, from step 0; jitter: of all); or, with --backend cpu, a "
+                  "numeric one, NAME[@RANK] (of all ranks): " +
+                  names_of_all(kAllMistakes),
+              [&run](const std::string& text) {
+                run.mistaken = parse_mistake(text);
+                if (!run.mistaken)
+                  run.job.injection = for_flag("--inject", [&] { return parse_injection(text); });
+              });
 }
 
 void check_source(const RunOptions& run, bool seed_given) {
@@ -147,6 +166,12 @@ void check_backend(const RunOptions& run) {
                                       {"--cupti", cuda.cupti}})
       if (given) contradiction(flag, backend, "it together with --backend cuda or nccl");
   }
+  if (run.mistaken && run.backend != Backend::cpu)
+    contradiction("--inject", fmt::format("'{}' {}", name_of(*run.mistaken->mistake), backend),
+                  "it with --backend cpu");
+  if (run.mistaken && run.mistaken->mistake == Mistake::gradient_one_hop_short && !run.job.backward)
+    contradiction("--inject", "'gradient-one-hop-short' given without --backward",
+                  "it together with --backward");
   if (const auto& injection = run.job.injection) {
     const std::string given = fmt::format("'{}' {}", to_string(*injection), backend);
     if (run.backend == Backend::cuda)

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "app/run/backend.h"
+#include "core/check/mistakes.h"
 #include "core/ring/problem.h"
 
 namespace ringscope {
@@ -40,7 +41,8 @@ struct RunOptions {
   bool verify = false;
   std::optional<Index> verify_rows;  // of each head; default all
   bool json = false;
-  std::string command;  // the words of the command line, for the recording
+  std::optional<MistakenRing> mistaken;  // a numeric mistake on purpose, of all ranks or of one
+  std::string command;                   // the words of the command line, for the recording
 };
 
 class CommandFlags;

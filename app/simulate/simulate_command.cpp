@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/command_line/flags.h"
+#include "app/report/fields.h"
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
 #include "app/run/outputs.h"
@@ -198,9 +199,11 @@ SweepTable sweep(const SimulateOptions& options, const Setup& setup) {
   }
   if (options.csv)
     for_flag("--csv", [&] {
-      AtomicFile file(*options.csv);
-      file.write(sweep_csv(table));
-      file.commit();
+      std::vector<std::pair<std::string, std::string>> constants{{"gpu", setup.hardware.gpu},
+                                                                 {"link", setup.hardware.link}};
+      const auto origin = provenance();
+      constants.insert(constants.end(), origin.begin(), origin.end());
+      write_file(*options.csv, sweep_csv(table, constants));
     });
   if (options.picture)
     for_flag("--picture",

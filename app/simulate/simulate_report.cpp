@@ -160,17 +160,19 @@ std::string memory_text(const Figures& figures, const SimulatedHardware& hardwar
 
 std::string balance_text(const Simulated& simulated) {
   const Figures& f = simulated.figures;
-  std::string text =
-      figure_line("imbalance (slowest rank / mean)", ratio_text(f.imbalance)) +
-      figure_line("balance ceiling (mean / slowest)", ratio_text(f.balance_ceiling)) +
-      figure_line("efficiency (computing / time)", ratio_text(f.efficiency)) +
-      figure_line("exposed communication", seconds_text(f.exposed_s)) +
-      (f.closed_form_s == 0
-           ? ""
-           : figure_line("by formula, in step",
-                         fmt::format("{}: {}", seconds_text(f.closed_form_s),
-                                     difference_text(f.wall_s, f.closed_form_s)))) +
-      bound_text(simulated.searched) + path_text(simulated);
+  std::string text = figure_line("imbalance, all steps together", ratio_text(f.imbalance)) +
+                     figure_line("balance ceiling, step by step", ratio_text(f.balance_ceiling)) +
+                     figure_line("efficiency (computing / time)", ratio_text(f.efficiency)) +
+                     figure_line("exposed communication", seconds_text(f.exposed_s)) +
+                     (f.closed_form_s == 0
+                          ? ""
+                          : figure_line("by formula, in step",
+                                        fmt::format("{}: {}", seconds_text(f.closed_form_s),
+                                                    difference_text(f.wall_s, f.closed_form_s)))) +
+                     bound_text(simulated.searched) + path_text(simulated);
+  if (simulated.scenario.job.partition == PartitionKind::contiguous && !simulated.searched &&
+      f.balance_ceiling < 0.95)
+    text += "contiguous is the default here; plan takes the best of four (--partition zigzag)\n";
   if (!simulated.ring.empty())
     text += figure_line("ring order",
                         ring_text(simulated.ring) + "; ranks are told by their place in it");

@@ -1,5 +1,7 @@
 // `ringscope train` trains a small language model on a text, with ring attention inside.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -72,12 +74,13 @@ void conclude_training(const TrainOptions& options, const TrainSetup& setup, Tra
         [&] { for_flag("--picture", [&] { write_picture(setup, journal, *options.picture); }); });
   TrainReport report = make_train_report(options, setup, journal.losses(), finished, seconds);
   // Print the report before a long sample is generated, so that it can be read meanwhile.
-  if (!options.json) attempt([&] { print_out(train_text(report)); });
+  const bool silent = options.loss_csv == "/dev/stdout";
+  if (!options.json && !silent) attempt([&] { print_out(train_text(report)); });
   if (setup.sample)
     attempt([&] {
       for_flag("--sample:", [&] { report.sample = sample_of(setup, finished.end).text; });
     });
-  attempt([&] { print_out(options.json ? train_json(report) : sample_text(report)); });
+  if (!silent) attempt([&] { print_out(options.json ? train_json(report) : sample_text(report)); });
   if (first_failure) throw *first_failure;
 }
 
@@ -158,8 +161,14 @@ class TrainPart : public JobPart {
     return 0;
   }
 
-  RunError leave_behind(const RunError& failure, const std::exception&) override {
-    return journal_ ? journal_->close_failed(failure) : failure;
+  RunError leave_behind(const RunError& failure, const std::exception& thrown) override {
+    const auto* const in_step = dynamic_cast<const TrainingFailure*>(&thrown);
+    const RunError named =
+        in_step == nullptr || in_step->train_step == 0
+            ? failure
+            : RunError(fmt::format("{}; in training step {}", failure.what(), in_step->train_step),
+                       failure.rank(), failure.step());
+    return journal_ ? journal_->close_failed(named) : named;
   }
 
  private:

@@ -93,8 +93,10 @@ Finish declare_train(CommandFlags& flags) {
   add_ranks(flags, train->ranks, kDefaultTrainingRanks, "positions");
   add_settings(flags, train->given);
 
-  flags.path("--loss-csv", train->loss_csv,
-             "write the loss of every step, CSV: step,loss (a file: also every 100 steps)");
+  flags.path(
+      "--loss-csv", train->loss_csv,
+      "write the loss of every step, CSV: step,loss (a file: also every 100 steps; -: to stdout, "
+      "instead of the text)");
   flags.path("--picture", train->picture, "draw it, PNG");
   flags.path("--checkpoint", train->checkpoint, "write the model, and all that is needed to go on");
   flags.integer("--checkpoint-every", train->checkpoint_every, "steps; and at the end (100)");
@@ -110,6 +112,7 @@ Finish declare_train(CommandFlags& flags) {
   add_timeout(flags, train->ranks);
   flags.flag("--json", train->json, "print the summary as one JSON object");
   return [train] {
+    if (train->loss_csv == "-") train->loss_csv = "/dev/stdout";
     check(*train);
     return *train;
   };

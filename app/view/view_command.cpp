@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "app/command_line/commands.h"
+#include "app/report/fields.h"
 #include "app/site/viewer_page.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -15,10 +16,21 @@
 #include "viz/model/trace/trace_loader.h"
 
 #ifdef RINGSCOPE_HAS_VIEWER
+#include "viz/window/png.h"
 #include "viz/window/still.h"
 #endif
 
 namespace ringscope {
+namespace {
+
+// Let pictures say where they come from.
+void note_pictures() {
+#ifdef RINGSCOPE_HAS_VIEWER
+  viz::set_png_comment(provenance_line());
+#endif
+}
+
+}  // namespace
 
 void require_pictures(const std::string& flag, const std::string& path,
                       const std::string& instead) {
@@ -31,6 +43,7 @@ void require_png(const std::string& flag, const std::string& path) {
   for (const char* const ending : {".svg", ".pdf", ".jpg", ".jpeg", ".gif", ".eps", ".ps", ".webp"})
     if (path.ends_with(ending))
       throw InputError(flag + " '" + path + "': pictures are PNG; accepted: a name with .png");
+  note_pictures();
 }
 
 namespace {
@@ -60,6 +73,7 @@ const char* why_no_viewer() { return ""; }
 bool can_show_windows() { return viz::display_is_there(); }
 
 int carry_out(const viz::ViewOptions& options) {
+  note_pictures();
   if (options.html)
     write_page(options);
   else

@@ -200,9 +200,10 @@ Entry find(const char* kind, const std::string& text, std::vector<Entry> Hardwar
   }
   if (!exists(path))
     throw InputError(
-        fmt::format("'{}' given; accepted: {}, or a file with a {} in it (FILE or "
+        fmt::format("'{}' given; accepted: {}, {}or a file with a {} in it (FILE or "
                     "FILE:NAME)",
-                    text, names_of(builtin), kind));
+                    text, names_of(builtin),
+                    kind == std::string_view("link") ? "GB/S,US as in 50,10, " : "", kind));
   const HardwareTable table = read_hardware(path);
   const std::vector<Entry>& mine = table.*entries;
   if (name.empty() && mine.size() == 1) return mine.front();
@@ -237,6 +238,16 @@ const HardwareTable& builtin_hardware() {
 
 Gpu find_gpu(const std::string& text) { return find("gpu", text, &HardwareTable::gpus); }
 
-Link find_link(const std::string& text) { return find("link", text, &HardwareTable::links); }
+Link find_link(const std::string& text) {
+  if (const std::size_t comma = text.find(','); comma != text.npos && !exists(text)) {
+    const auto gb_per_s = parse_number<double>(text.substr(0, comma)),
+               us = parse_number<double>(text.substr(comma + 1));
+    if (gb_per_s && us && *gb_per_s >= 1e-9 && *gb_per_s <= 1e12 && *us >= 0 && *us <= 1e12)
+      return {text, *gb_per_s * 1e9, *us * 1e-6};
+    throw InputError(fmt::format(
+        "'{}' given; accepted: GB/s above 0 one way and microseconds, as in 50,10", text));
+  }
+  return find("link", text, &HardwareTable::links);
+}
 
 }  // namespace ringscope

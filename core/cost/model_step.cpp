@@ -2,7 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <sstream>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/cost/amounts.h"
+
+// The text of core/cost/models.txt.
+extern const char kBuiltinModels[];
 
 namespace ringscope {
 namespace {
@@ -32,7 +39,26 @@ double model_weights(const AttentionShape& heads, const ModelSizes& model, Index
   const auto width = static_cast<double>(model.width);
   const double of_layer =
       width * (values_in_heads(heads) + 3 * static_cast<double>(model.hidden) + 2);
-  return width * static_cast<double>(model.vocab) + width + static_cast<double>(layers) * of_layer;
+  return (model.tied ? 1 : 2) * width * static_cast<double>(model.vocab) + width +
+         static_cast<double>(layers) * of_layer;
+}
+
+NamedModel find_model(const std::string& name) {
+  std::string names;
+  for (const std::string_view line : split(kBuiltinModels, '\n')) {
+    std::istringstream words{std::string(line)};
+    NamedModel model;
+    AttentionShape& heads = model.heads;
+    ModelSizes& sizes = model.sizes;
+    bool own_head = false;
+    if (!(words >> model.name) || model.name.starts_with('#')) continue;
+    words >> model.layers >> sizes.width >> heads.num_heads >> heads.num_heads_kv >>
+        heads.head_dim >> sizes.hidden >> sizes.vocab >> own_head;
+    sizes.tied = !own_head;
+    if (model.name == name) return model;
+    names += (names.empty() ? "" : ", ") + model.name;
+  }
+  throw InputError(fmt::format("'{}' given; accepted: {}", name, names));
 }
 
 std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes& model,
@@ -55,7 +81,8 @@ std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes&
   };
   of_weights("weights", e, "e", 3);
   if (job.backward) {
-    of_weights("gradients of weights", e, "e", 2);
+    of_weights("gradients of weights", memory.f32_gradients ? kF32Bytes : e,
+               memory.f32_gradients ? "4" : "e", 2);
     of_weights("optimizer: moments, f32 weights", e < kF32Bytes ? 12 : 8,
                e < kF32Bytes ? "12" : "8", 1);
   }

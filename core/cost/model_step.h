@@ -4,7 +4,8 @@
 //   projections  2 T W d (2H + 2G)   FLOPs forward: Q, K, V and the output
 //   MLP          2 T W 3F            gate, up and down
 //   head         2 T W V             once, after the last layer
-//   weights      P = V W + W + L (W d (2H + 2G) + 3 W F + 2 W); the head shares the embedding
+//   weights      P = V W + W + L (W d (2H + 2G) + 3 W F + 2 W); the head shares the embedding,
+//                                    or else has V W of its own
 //
 // W is width, F hidden, V vocab; H query heads and G kv heads have d values; L is layers. A
 // multiply-add counts as two, as in attention (S0, "Arithmetic Complexity"). The backward pass
@@ -22,6 +23,7 @@
 //   update  each weight: clearing its gradient, AdamW
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,7 +38,19 @@ struct ModelSizes {
   Index width = 0;
   Index hidden = 0;  // of an MLP with three matrices
   Index vocab = 0;
+  bool tied = true;  // the head's matrix is the embedding
 };
+
+// A model by name: one of core/cost/models.txt.
+struct NamedModel {
+  std::string name;
+  Index layers = 0;
+  AttentionShape heads;  // without batch and seqlen
+  ModelSizes sizes;
+};
+
+// Throw InputError that says which names there are.
+NamedModel find_model(const std::string& name);
 
 // Return the FLOPs of the forward pass over `tokens` rows. The first two functions count one layer.
 double projection_flops(const AttentionShape& heads, const ModelSizes& model, double tokens);
@@ -74,6 +88,8 @@ constexpr std::string_view name_of(Recompute recompute) {
 struct ModelMemory {
   int zero_stage = 0;  // 0 to 3: how much is dealt out over the ranks
   Recompute recompute = Recompute::none;
+  bool f32_gradients =
+      false;  // gradients are 4 P, as in Megatron-LM, which makes 18 bytes a weight
 };
 
 // Return the whole bill of a rank with `rows` rows: attention's parts, then the model's.

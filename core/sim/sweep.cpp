@@ -248,45 +248,72 @@ std::string quoted(const std::string& text) {
   return result + "\"";
 }
 
-SweepColumn figure(std::string name, std::string unit, double Figures::*member) {
-  return {std::move(name), std::move(unit),
+struct SweepColumn {
+  std::string name;
+  std::function<std::string(const SweepPoint&)> text;
+};
+
+SweepColumn figure(std::string name, double Figures::*member) {
+  return {std::move(name),
           [member](const SweepPoint& p) { return p.why ? "" : number(p.figures.*member); }};
 }
 
+std::string stragglers_text(const Scenario& scenario) {
+  std::string list;
+  for (const Straggler& one : scenario.stragglers)
+    list += fmt::format("{}{}:{}", list.empty() ? "" : ",", one.rank, one.speed);
+  return list;
+}
+
 std::vector<SweepColumn> all_columns() {
-  const auto text = [](std::string name, auto of) {
-    return SweepColumn{std::move(name), "", of, true};
+  const auto setting = [](std::string name, auto of) {
+    return SweepColumn{std::move(name),
+                       [of](const SweepPoint& p) { return fmt::format("{}", of(p.scenario)); }};
   };
-  const auto count = [](std::string name, auto of) { return SweepColumn{std::move(name), "", of}; };
   return {
-      count("seqlen",
-            [](const SweepPoint& p) { return std::to_string(p.scenario.job.shape.seqlen); }),
-      count("world_size",
-            [](const SweepPoint& p) { return std::to_string(p.scenario.job.world_size); }),
-      text("partition",
-           [](const SweepPoint& p) { return std::string(partition_name(p.scenario)); }),
-      text("scheme",
-           [](const SweepPoint& p) { return std::string(name_of(p.scenario.job.scheme)); }),
-      text("mask", [](const SweepPoint& p) { return p.scenario.job.mask.name(); }),
-      count("kv_buffers",
-            [](const SweepPoint& p) {
-              return has_buffers(p.scenario) ? std::to_string(p.scenario.job.kv_buffers) : "";
-            }),
-      {"bandwidth_gb_per_s", "GB/s",
+      setting("seqlen", [](const Scenario& s) { return s.job.shape.seqlen; }),
+      setting("world_size", [](const Scenario& s) { return s.job.world_size; }),
+      setting("partition", partition_name),
+      setting("scheme", [](const Scenario& s) { return name_of(s.job.scheme); }),
+      setting("mask", [](const Scenario& s) { return s.job.mask.name(); }),
+      setting(
+          "kv_buffers",
+          [](const Scenario& s) { return has_buffers(s) ? std::to_string(s.job.kv_buffers) : ""; }),
+      {"bandwidth_gb_per_s",
        [](const SweepPoint& p) { return number(p.scenario.rates.bytes_per_s / 1e9); }},
-      count("jitter", [](const SweepPoint& p) { return number(p.scenario.jitter); }),
-      figure("wall_s", "s", &Figures::wall_s),
-      figure("forward_s", "s", &Figures::forward_s),
-      figure("backward_s", "s", &Figures::backward_s),
-      figure("compute_s", "s", &Figures::compute_s),
-      figure("wait_s", "s", &Figures::wait_s),
-      figure("exposed_s", "s", &Figures::exposed_s),
-      figure("efficiency", "", &Figures::efficiency),
-      figure("imbalance", "", &Figures::imbalance),
-      figure("balance_ceiling", "", &Figures::balance_ceiling),
-      figure("closed_form_s", "s", &Figures::closed_form_s),
-      figure("peak_bytes", "bytes", &Figures::peak_bytes),
-      text("why_not", [](const SweepPoint& p) { return p.why.value_or(""); }),
+      setting("jitter", [](const Scenario& s) { return s.jitter; }),
+      figure("wall_s", &Figures::wall_s),
+      figure("forward_s", &Figures::forward_s),
+      figure("backward_s", &Figures::backward_s),
+      figure("compute_s", &Figures::compute_s),
+      figure("wait_s", &Figures::wait_s),
+      figure("exposed_s", &Figures::exposed_s),
+      figure("efficiency", &Figures::efficiency),
+      figure("imbalance", &Figures::imbalance),
+      figure("balance_ceiling", &Figures::balance_ceiling),
+      figure("closed_form_s", &Figures::closed_form_s),
+      figure("peak_bytes", &Figures::peak_bytes),
+      {"why_not", [](const SweepPoint& p) { return p.why.value_or(""); }},
+      setting("batch", [](const Scenario& s) { return s.job.shape.batch; }),
+      setting("num_heads", [](const Scenario& s) { return s.job.shape.num_heads; }),
+      setting("num_heads_kv", [](const Scenario& s) { return s.job.shape.num_heads_kv; }),
+      setting("head_dim", [](const Scenario& s) { return s.job.shape.head_dim; }),
+      setting("dtype", [](const Scenario& s) { return name_of(s.job.dtype); }),
+      setting("backward", [](const Scenario& s) { return s.job.backward ? 1 : 0; }),
+      setting("nodes", [](const Scenario& s) { return s.job.nodes; }),
+      setting("nics", [](const Scenario& s) { return s.nics; }),
+      setting("between", [](const Scenario& s) { return s.between.name; }),
+      setting("placement", [](const Scenario& s) { return name_of(s.placement); }),
+      setting("order",
+              [](const Scenario& s) { return s.order == RingOrder::ranks ? "rank" : "topology"; }),
+      setting("stragglers", stragglers_text),
+      setting("hop_jitter", [](const Scenario& s) { return s.hop_jitter; }),
+      setting("cores", [](const Scenario& s) { return s.cores; }),
+      setting("step_s", [](const Scenario& s) { return s.step_s; }),
+      setting("tile_rows", [](const Scenario& s) { return s.granularity.rows; }),
+      setting("tile_keys", [](const Scenario& s) { return s.granularity.keys; }),
+      setting("forward_flops", [](const Scenario& s) { return s.rates.forward_flops; }),
+      setting("backward_flops", [](const Scenario& s) { return s.rates.backward_flops; }),
   };
 }
 
@@ -352,21 +379,22 @@ void run_sweep(SweepTable& table, const std::function<void(double)>& progress) {
   }
 }
 
-const std::vector<SweepColumn>& sweep_columns() {
+std::string sweep_csv(const SweepTable& table,
+                      const std::vector<std::pair<std::string, std::string>>& constants) {
   static const std::vector<SweepColumn> columns = all_columns();
-  return columns;
-}
-
-std::string sweep_csv(const SweepTable& table) {
-  std::string text;
-  const auto line = [&](auto cell) {
-    for (const SweepColumn& column : sweep_columns())
-      text += (&column == sweep_columns().data() ? "" : ",") + quoted(cell(column));
-    text += "\n";
+  std::string text, names, values;
+  for (const auto& [name, value] : constants) {
+    names += "," + quoted(name);
+    values += "," + quoted(value);
+  }
+  const auto line = [&](auto cell, const std::string& rest) {
+    for (const SweepColumn& column : columns)
+      text += (&column == columns.data() ? "" : ",") + quoted(cell(column));
+    text += rest + "\n";
   };
-  line([](const SweepColumn& column) { return column.name; });
+  line([](const SweepColumn& column) { return column.name; }, names);
   for (const SweepPoint& point : table.points)
-    line([&](const SweepColumn& column) { return column.text(point); });
+    line([&](const SweepColumn& column) { return column.text(point); }, values);
   return text;
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/sim/scenario.h"
@@ -81,17 +82,11 @@ SweepTable points_of(const Scenario& base, const std::vector<SweptAxis>& axes);
 // Fill in the figures. `progress` is called with the share that is done.
 void run_sweep(SweepTable& table, const std::function<void(double)>& progress = {});
 
-// Columns of a table of points: the swept settings and the figures.
-struct SweepColumn {
-  std::string name;
-  std::string unit;                                    // "s", "bytes", "GB/s" or ""
-  std::function<std::string(const SweepPoint&)> text;  // numbers read back to the same bits
-  bool is_text = false;
-};
-const std::vector<SweepColumn>& sweep_columns();
-
-// Return the table as CSV (RFC 4180 with \n as line end): a line of names, then a line per point.
-// Figures of impossible points are empty.
-std::string sweep_csv(const SweepTable& table);
+// Return the table as CSV (RFC 4180 with \n as line end): a line of names, then a line per point, of
+// the settings that can be swept, the figures, and all other settings. Numbers read back to the same
+// bits.
+// Figures of impossible points are empty. `constants`, names and values, are the same in all lines.
+std::string sweep_csv(const SweepTable& table,
+                      const std::vector<std::pair<std::string, std::string>>& constants = {});
 
 }  // namespace ringscope

@@ -25,13 +25,18 @@ class ProcessTraining {
         wait_(process_.engine(), process_.pulse()) {}
 
   FinishedTraining run(const AfterStep& after_step) {
-    return process_.run([&] { return train(after_step); });
+    try {
+      return process_.run([&] { return train(after_step); });
+    } catch (const RunError& error) {
+      throw TrainingFailure(error, rank_ == nullptr ? 0 : rank_->step_under_way());
+    }
   }
 
  private:
   FinishedTraining train(const AfterStep& after_step) {
     read_clock(before_);
     MeasuredRank& rank = process_.join_ring(plan_, batches_);
+    rank_ = &rank;
     rank.run(process_.outside(after_step));  // the others wait for rank 0 meanwhile
     process_.leave_ring();
     read_clock(after_);
@@ -77,6 +82,7 @@ class ProcessTraining {
   const TrainingPlan& plan_;
   const TextBatches batches_;
   RankProcess<MeasuredRank> process_;
+  const MeasuredRank* rank_ = nullptr;  // stays when the ring fails
   ProcessWait wait_;
   std::optional<ClockReading> before_, after_;
 };

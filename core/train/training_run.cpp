@@ -35,6 +35,7 @@ StepReport MeasuredRank::step(Index step) {
 
 void MeasuredRank::run(const AfterStep& after_step) {
   for (Index step = plan_.steps_before() + 1; step <= plan_.steps; ++step) {
+    step_under_way_ = step;
     const std::int64_t begin_ns = monotonic_ns();
     const StepReport report = this->step(step);
     costs_.seconds += seconds_since(begin_ns);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/ring/wire_counter.h"
 #include "core/train/recorded_step.h"
 
@@ -52,6 +53,7 @@ class MeasuredRank {
   void run(const AfterStep& after_step);
 
   const TrainingRank& training() const { return training_; }
+  Index step_under_way() const { return step_under_way_; }  // counted from 1; 0: none yet
   // Return the costs. Valid after the run, even when the communicator no longer exists.
   const RankCosts& costs() const { return costs_; }
   // Return the recording of that step, if this run had it, on the process's monotonic clock.
@@ -65,6 +67,7 @@ class MeasuredRank {
   WireCounter comm_;
   TrainingRank training_;
   RankCosts costs_;
+  Index step_under_way_ = 0;
   std::optional<RankEvents> recorded_;
 };
 
@@ -83,11 +86,17 @@ FinishedTraining run_training_on_threads(const TrainingPlan& plan, const std::st
 
 class MpiSession;
 
+// A failure of a run as processes, and the training step that the rank that throws it was in.
+struct TrainingFailure : RunError {
+  Index train_step;
+  TrainingFailure(const RunError& error, Index step) : RunError(error), train_step(step) {}
+};
+
 // Run rank session.rank() of `plan`, which is valid, the same on all ranks, and of the session's
 // world_size, as a process, where there is MPI. Blocks move by MPI, and the lifeline watches the
 // rank's pulse. Return the result of run_training_on_threads() on rank 0, and an empty one
 // elsewhere. Throw InputError for a text as train_on_threads() does, on all ranks alike. Throw
-// RunError naming the rank, the same on every rank, when any rank fails or is silent for the
+// TrainingFailure naming the rank, the same on every rank, when any rank fails or is silent for the
 // session's timeout; then no MPI function may be called any more.
 FinishedTraining run_training_on_mpi(MpiSession& session, const TrainingPlan& plan,
                                      const std::string& text, const AfterStep& after_step = {});

@@ -43,7 +43,7 @@ TEST_F(BadInputTest, CommandsAndFlags) {
   expect_refused("run", "--q --text --random");
   expect_random_refused("--fast", {"'--fast'", "accepted: see ringscope run --help"});
   expect_random_refused("stray", {"'stray'", "accepted: see ringscope run --help"});
-  expect_refused("info --json", {"'--json'", "accepted: see ringscope info --help"});
+  expect_refused("info --fast", {"'--fast'", "accepted: see ringscope info --help"});
   expect_refused("help html", {"help", "'html'", "accepted: man, bash, zsh"});
 }
 
@@ -59,6 +59,28 @@ TEST_F(BadInputTest, ValuesTooFewAndTooMany) {
       expect_random_refused({std::string(flag) + value},
                             {flag, value, std::string("accepted: ") + flag + " without a value"});
   expect_refused("demo --text a --text b --out d", {"--text", "accepted: one"});
+}
+
+TEST_F(BadInputTest, NamedModels) {
+  const Strings plan = "plan --seqlen 8192 --world-size 4 --gpu H100 --link NVLink4";
+  expect_refused(plan + "--model gpt", {"--model", "'gpt'", "llama3-8b", "deepseek-llm-67b"});
+  for (const char* flag : {"--layers", "--heads", "--heads-kv", "--head-dim", "--width"})
+    expect_refused(plan + "--model llama3-8b" + Strings{flag, "8"}, {flag, "beside --model"});
+  expect_refused(plan + "--gradients f32", {"--gradients", "--model"});
+}
+
+// What people write for sizes and links is taken, or refused with what to write instead.
+TEST_F(BadInputTest, SizesAndLinksInShort) {
+  expect_random_refused("--seqlen 1M", {"--seqlen", "'1M'", "in digits: 1048576 or 1000000"});
+  expect_random_refused("--seqlen 8k", {"--seqlen", "'8k'", "in digits: 8192 or 8000"});
+  for (const char* wrong : {"M", "-1M", "9999999999G", "1MB"})
+    EXPECT_EQ(run({"run", "--random", "--seqlen", wrong}).err.find("in digits"), std::string::npos);
+  const Strings plan = "plan --seqlen 8192 --world-size 4 --gpu H100 --json --link";
+  const auto link = json_of(run_well(plan + "50,10"));
+  EXPECT_EQ(link["provenance"]["seed"], "0");
+  expect_has(run_well("plan --seqlen 8192 --world-size 4 --gpu H100 --link 50,10"), {"50 GB/s"});
+  for (const char* wrong : {"50,", ",10", "0,10", "-1,10", "nan,10", "50,10,3", "50,-1"})
+    expect_refused(plan + wrong, {"--link", std::string("'") + wrong + "'", "as in 50,10"});
 }
 
 TEST_F(BadInputTest, NoCommand) {

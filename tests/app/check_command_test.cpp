@@ -45,6 +45,33 @@ TEST_F(CheckCommandTest, CallsARightResultExact) {
   }
 }
 
+// run makes each numeric mistake, --verify sees it, and check names it. (Of rope-positions it would
+// have to know the rows before they were turned.)
+TEST_F(CheckCommandTest, NamesTheMistakeThatRunMade) {
+  const Strings run_one = "run " + inputs + problem + " --backward --json";
+  for (const char* mistake :
+       {"rows-of-other-rank", "merge-without-max", "rounds-each-hop", "missing-block",
+        "doubled-block", "scale", "mask-off-by-one", "causal-in-local-order", "kv-head-mapping",
+        "gradient-one-hop-short", "mean-instead-of-sum", "rope-positions"}) {
+    const ProgramResult made =
+        run(run_one + Strings{"--inject", mistake, "--verify", "--out", "mo.npy", "--lse", "ml.npy",
+                              "--dq", "mdq.npy", "--dk", "mdk.npy", "--dv", "mdv.npy"});
+    EXPECT_EQ(made.status, 1) << mistake << made.err;
+    const ProgramResult found =
+        run("check --json --lse ml.npy --dq mdq.npy --dk mdk.npy --dv mdv.npy --out mo.npy " +
+            inputs + problem);
+    EXPECT_EQ(found.status, 1) << mistake;
+    const auto json = json_of(found.out);
+    EXPECT_STREQ(json["verdict"].GetString(), "wrong") << mistake;
+    if (std::string(mistake) == "rope-positions") continue;
+    ASSERT_FALSE(json["suspects"].Empty()) << mistake;
+    EXPECT_STREQ(json["suspects"][0]["mistake"].GetString(), mistake);
+  }
+  expect_refused(run_one + "--inject scale@4", "--inject 4");
+  expect_refused(run_one + "--inject scale@x", "--inject 'x'");
+  expect_refused("run " + inputs + problem + " --inject gradient-one-hop-short", "--backward");
+}
+
 TEST_F(CheckCommandTest, NamesTheRankWhoseRowsAreOthers) {
   std::vector<float> out = values("o.npy");
   // Rank 1 of 4 holds positions 8 to 15 and 46 to 52; it gets those of rank 2, 16 to 23 and 39 to 45.

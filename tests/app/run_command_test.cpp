@@ -269,7 +269,13 @@ TEST_F(RunCommandTest, ScaleOfZeroIsNotTheDefault) {
 TEST_F(RunCommandTest, InfoSaysWhatThereIs) {
   const std::string text = run_well("info");
   expect_has(text, {"version", "compiler", "floats wide", "cores", "memory", "backend cpu   yes",
-                    "backend mpi   ", "backend cuda", "backend nccl", "view", "lesson"});
+                    "backend mpi   ", "backend cuda", "backend nccl", "view", "lesson", "\ncheck ",
+                    "\nexplain ", "\npositions ", "\ntrain ", "\ngenerate ", "\ngroups "});
+  const auto json = run_for_json("info");
+  for (const char* key : {"version", "compiler", "backend_cpu", "cores", "dtypes", "check"})
+    EXPECT_NE(text.find(json[key].GetString()), std::string::npos) << key;
+  EXPECT_EQ("ringscope " + run_well("--version"),
+            "ringscope " + std::string(json["version"].GetString()) + "\n");
 }
 
 TEST_F(RunCommandTest, DemoComparesAllPartitions) {

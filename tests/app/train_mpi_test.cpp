@@ -56,7 +56,7 @@ TEST_F(TrainMpiTest, TheDeathOfARankEndsAllAndLosesNoLosses) {
   EXPECT_EQ(result.status, 3) << result.err;
   const Strings lines = lines_of_ours(result.err);
   ASSERT_EQ(lines.size(), 1u) << result.err;
-  expect_has(lines[0], {"rank 1"});
+  expect_has(lines[0], {"rank 1", "in training step "});
   EXPECT_FALSE(losses("l.csv").empty());
 }
 

@@ -1,6 +1,6 @@
 #include "viz/window/png.h"
 
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "core/base/files.h"
@@ -14,6 +14,28 @@
 #pragma GCC diagnostic pop
 
 namespace ringscope::viz {
+namespace {
+
+std::string png_comment;
+
+std::string big_endian(std::size_t number) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift & 255);
+  return bytes;
+}
+
+// Return the chunk with the comment: length, type, keyword and text, checksum (PNG 11.3.3.2).
+std::string comment_chunk() {
+  if (png_comment.empty()) return "";
+  std::string data = "tEXtComment" + std::string(1, '\0') + png_comment;
+  const unsigned sum =
+      stbiw__crc32(reinterpret_cast<unsigned char*>(data.data()), static_cast<int>(data.size()));
+  return big_endian(data.size() - 4) + data + big_endian(sum);
+}
+
+}  // namespace
+
+void set_png_comment(const std::string& text) { png_comment = text; }
 
 void write_png(const std::string& path, const Image& image) {
   std::vector<unsigned char> rgb;
@@ -24,13 +46,14 @@ void write_png(const std::string& path, const Image& image) {
   // photographs and hide these from the compressor, so they are off.
   stbi_write_force_png_filter = 0;
   stbi_write_png_compression_level = 5;  // half the default's time, a few per cent larger
-  AtomicFile file(path);
+  std::string png;
   const auto write = [](void* to, void* bytes, int count) {
-    static_cast<AtomicFile*>(to)->write(
-        std::string_view(static_cast<const char*>(bytes), static_cast<std::size_t>(count)));
+    static_cast<std::string*>(to)->append(static_cast<const char*>(bytes),
+                                          static_cast<std::size_t>(count));
   };
-  stbi_write_png_to_func(write, &file, image.width, image.height, 3, rgb.data(), image.width * 3);
-  file.commit();
+  stbi_write_png_to_func(write, &png, image.width, image.height, 3, rgb.data(), image.width * 3);
+  constexpr std::size_t kHeader = 8 + 25;  // the signature and IHDR
+  write_file(path, png.insert(kHeader, comment_chunk()));
 }
 
 }  // namespace ringscope::viz

@@ -5,6 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/cost/time.h"
 
@@ -62,6 +66,54 @@ TEST(ModelStep, IsTheSumOfItsParts) {
       EXPECT_DOUBLE_EQ(time.layer() * 5,
                        time.attention + time.projections + time.mlp + time.values);
     }
+}
+
+// Return the sum of the bill's parts whose names begin with one of `names`; of all parts without.
+double bytes_of(const std::vector<MemoryPart>& bill, std::initializer_list<const char*> names) {
+  double sum = 0;
+  for (const MemoryPart& part : bill)
+    for (const char* const name : names)
+      if (std::string_view(part.name).starts_with(name)) sum += part.bytes;
+  return names.size() == 0 ? total_bytes(bill) : sum;
+}
+
+// The bill of Llama 3 beside what Megatron-LM reports before it trains, with recomputed attention
+// (megatron/training/theoretical_memory_usage.py@00caa53): 18 bytes a weight without a distributed
+// optimizer, 6 + 12/N with one, and for each layer T W (18 + 4 F/W) bytes of activations.
+TEST(ModelStep, BillOfLlama3IsWithinTenPercentOfMegatrons) {
+  for (const auto& [name, published_weights] :
+       {std::pair{"llama3-8b", 8.03e9}, {"llama3-70b", 70.55e9}})
+    for (const int zero_stage : {0, 1})
+      for (const Index rows : {4096, 32768}) {
+        const NamedModel model = find_model(name);
+        Problem job;
+        job.shape = model.heads;
+        job.shape.batch = 1;
+        job.world_size = 16;
+        job.shape.seqlen = 16 * rows;
+        job.dtype = DType::bf16;
+        job.backward = true;
+        job.layers = model.layers;
+        const auto tokens = static_cast<double>(rows), layers = static_cast<double>(model.layers);
+        const auto width = static_cast<double>(model.sizes.width);
+        const double over_width = static_cast<double>(model.sizes.hidden) / width;
+        const double weights = model_weights(model.heads, model.sizes, model.layers);
+        EXPECT_NEAR(weights / published_weights, 1, 0.005) << name;  // of the models' cards
+        const auto bill =
+            model_memory_parts(job, model.sizes, {zero_stage, Recompute::none, true}, tokens);
+        const double state = weights * (zero_stage == 0 ? 18 : 6 + 12.0 / 16);
+        EXPECT_NEAR(bytes_of(bill, {"weights", "gradients of weights", "optimizer"}) / state, 1,
+                    1e-12);
+        const double activations = layers * tokens * width * (18 + 4 * over_width);
+        EXPECT_NEAR(bytes_of(bill, {"residual", "MLP", "other layers"}) / activations, 1, 0.1);
+        const double ends =
+            tokens * (8 + width + 4 * (width + static_cast<double>(model.sizes.vocab)));
+        EXPECT_NEAR(bytes_of(bill, {}) / (state + activations + ends), 1, 0.1) << name << rows;
+      }
+  // Without activations 70B takes 420 + 280 + 560 GB of weights, gradients and moments: "Building
+  // Foundation Model on AWS" (speakerdeck.com/keitaw/building-foundation-model-on-aws), slide 3.
+  const NamedModel large = find_model("llama3-70b");
+  EXPECT_NEAR(18 * model_weights(large.heads, large.sizes, large.layers) / 1260e9, 1, 0.1);
 }
 
 // The longer the sequence, the more of a step is attention: the rest grows with it, attention with

@@ -47,7 +47,7 @@ std::vector<LossPoint> finite_points(const LossCurve& curve) {
 std::string subtitle_of(const LossCurve& curve, const LossPicture& picture) {
   const std::size_t steps = curve.losses.size();
   if (picture.smooth.empty()) return steps == 0 ? "no steps" : "no step's loss is a number";
-  const double last = picture.smooth.back().loss;
+  const double last = picture.raw.back().loss;
   const std::string count = counted(steps, "step");
   const std::string bits = fmt::format("{:.2f} bits a byte", last / std::log(2.0));
   std::string text = steps == 1 ? fmt::format("{}: {:.3f} nats, or {}", count, last, bits)
@@ -151,7 +151,7 @@ void draw_curve(const ChartDrawing& d, const Reader& chart) {
   draw_list().AddCircleFilled(end, 5.5f, d.palette.panel, 20);
   draw_list().AddCircleFilled(end, 4, d.palette.accent, 20);
   draw_text(d.fonts.strong, {end.x + 10, end.y}, {0, 0.5f}, d.palette.accent,
-            fmt::format("{:.3f}", smooth.back().loss));
+            fmt::format("{:.3f}", chart.picture.raw.back().loss));
 }
 
 }  // namespace

@@ -1,0 +1,119 @@
+// Every output says where it comes from, and can be made again from that.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/app/program.h"
+
+namespace ringscope {
+namespace {
+
+class ProvenanceTest : public ProgramTest {
+ protected:
+  static constexpr const char* kPinned = "export SOURCE_DATE_EPOCH=1700000000";
+  static constexpr const char* kPinnedTime = "2023-11-14T22:13:20Z";
+
+  std::string run_pinned(const Strings& arguments) const {
+    const ProgramResult result = run_after(kPinned, arguments);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out;
+  }
+
+  // The text of the tEXt chunk that has the keyword Comment, or "".
+  std::string comment_of(const std::string& name) const {
+    const std::string png = contents_of(path(name));
+    const std::size_t at = png.find(std::string("tEXtComment\0", 12));
+    if (at == png.npos) return "";
+    std::size_t length = 0;
+    for (std::size_t i = at - 4; i < at; ++i)
+      length = length << 8 | static_cast<unsigned char>(png[i]);
+    return png.substr(at + 12, length - 8);
+  }
+};
+
+// The fields of a line of CSV; quoted ones may hold commas and doubled quotes.
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      fields.emplace_back();
+    else
+      fields.back() += c;
+  }
+  return fields;
+}
+
+TEST_F(ProvenanceTest, OfJsonNamesTheCallAndThePinnedTime) {
+  for (const std::string& call :
+       {std::string("run --random --seqlen 64 --seed 7 --json"),
+        std::string("plan --seqlen 8192 --world-size 4 --gpu H100 --link NVLink4 --json"),
+        std::string("positions --seqlen 16 --world-size 2 --json"), std::string("info --json")}) {
+    const auto json = json_of(run_pinned(call));
+    const auto& origin = json["provenance"];
+    EXPECT_EQ(origin["command"].GetString(), "ringscope " + call);
+    EXPECT_STREQ(origin["time"].GetString(), kPinnedTime);
+    EXPECT_STREQ(origin["seed"].GetString(), call.find("--seed 7") == call.npos ? "0" : "7");
+    for (const char* key : {"version", "commit", "machine"})
+      EXPECT_GT(origin[key].GetStringLength(), 0u) << key;
+  }
+}
+
+// One sweep, its table and its picture; then the table's own command gives both again.
+TEST_F(ProvenanceTest, OfASweepMakesItAgainToTheByte) {
+  Strings sweep{"simulate",
+                "--gpu",
+                "H100",
+                "--link",
+                "NVLink4",
+                "--mask",
+                "causal",
+                "--csv",
+                "s.csv",
+                "--seed",
+                "5",
+                "--nodes",
+                "2",
+                "--between",
+                "50,10",
+                "--sweep",
+                "seqlen=8192:32768:*2",
+                "world-size=4,8",
+                "jitter=0,0.3"};
+  if (has_viewer()) sweep = sweep + Strings{"--picture", "s.png"};
+  run_pinned(sweep);
+  const std::string csv = contents_of(path("s.csv")), png = contents_of(path("s.png"));
+  std::istringstream lines(csv);
+  std::string head, first;
+  std::getline(lines, head), std::getline(lines, first);
+  const auto names = fields_of(head), values = fields_of(first);
+  ASSERT_EQ(names.size(), values.size());
+  std::map<std::string, std::string> row;
+  for (std::size_t i = 0; i < names.size(); ++i) row[names[i]] = values[i];
+  for (const auto& [name, value] : std::map<std::string, std::string>{{"gpu", "H100"},
+                                                                      {"link", "NVLink4"},
+                                                                      {"seed", "5"},
+                                                                      {"nodes", "2"},
+                                                                      {"between", "50,10"},
+                                                                      {"num_heads", "32"},
+                                                                      {"dtype", "bf16"},
+                                                                      {"backward", "0"},
+                                                                      {"time", kPinnedTime}})
+    EXPECT_EQ(row[name], value) << name;
+  std::filesystem::remove(path("s.csv"));
+  std::filesystem::remove(path("s.png"));
+  const std::string command = row["command"];
+  ASSERT_EQ(command.rfind("ringscope ", 0), 0u);
+  const ProgramResult again =
+      run_words({"/bin/sh", "-c", std::string(kPinned) + " && \"$0\" " + command.substr(10),
+                 RINGSCOPE_PROGRAM});
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(contents_of(path("s.csv")), csv);
+  EXPECT_EQ(contents_of(path("s.png")), png);
+  if (has_viewer()) expect_has(comment_of("s.png"), {"command: ringscope simulate", kPinnedTime});
+}
+
+}  // namespace
+}  // namespace ringscope
