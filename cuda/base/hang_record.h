@@ -9,7 +9,7 @@
 namespace ringscope::cuda {
 
 // What a wait that does not end leaves behind: which block and thread waited, and the barrier, as
-// its address in shared memory, with the parity of the phase.
+// its address in shared memory, with the parity of the phase; or 0, with the turn that did not come.
 struct HangRecord {
   std::uint32_t claimed, written;
   std::uint32_t block_x, block_y, thread, barrier, parity;

@@ -32,7 +32,7 @@
 // Why two launches: with 5 products per tile instead of 7, blocks that run at the same time would
 // sum dQ, in an order that they would have to enforce to give the same bits each time. So at most
 // 5/7 of the matrix rate counts (FLOPs are 10 head_dim per pair, work done 14): at a rate of 790
-// TFLOP/s that is 564, and 450 is 80 % of it.
+// TFLOP/s that is 564, and 450 is 80 % of it. 11 does with one launch.
 //
 // Full tiles take no mask. A masked P is 0, but 0 * NaN is NaN: visitors that share a tile with one
 // that some own row meets are read. Rows past the end are zeros.

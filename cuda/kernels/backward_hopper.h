@@ -1,4 +1,4 @@
-// Holds a block's shared memory in the Hopper backward (10_backward_hopper.cu), and one consumer
+// Holds a block's shared memory in the Hopper backward (10 and, in part, 11), and one consumer
 // warpgroup's work on its 64 own rows. backward_rows.h explains owners and visitors.
 #pragma once
 

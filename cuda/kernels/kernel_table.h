@@ -64,6 +64,7 @@ const Kernel& hopper_overlap_kernel();         // 07
 const Kernel& backward_tiled_kernel();         // 08
 const Kernel& backward_tensor_cores_kernel();  // 09
 const Kernel& backward_hopper_kernel();        // 10
+const Kernel& backward_one_pass_kernel();      // 11
 
 // Return the kernels in order of the ladder: all, or those of one pass.
 std::span<const Kernel> all_kernels();

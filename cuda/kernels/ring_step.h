@@ -145,6 +145,15 @@ struct BackwardStep {
   float* dk = nullptr;
   float* dv = nullptr;
   StepCounters* counters = nullptr;  // counted once, by the kernel that owns the query tile
+  void* workspace = nullptr;         // backward_workspace_bytes() bytes, aligned to 16
 };
+
+// Return the bytes that a backward step of this shape may use as it likes: of every query row two
+// floats, of every tile of kTurnRows an int, and a counter (11_backward_one_pass.cu).
+inline constexpr int kTurnRows = 64;
+constexpr std::int64_t backward_workspace_bytes(const StepShape& shape) {
+  return 16 + std::int64_t{shape.batch} * shape.heads * tiles_for(shape.rows_q, kTurnRows) *
+                  (kTurnRows * 8 + 4);
+}
 
 }  // namespace ringscope::cuda

@@ -50,6 +50,7 @@ StepProblem::StepProblem(const StepShape& shape, DType dtype, KernelPass pass,
   }
   dout_ = random_values(q_values, RandomTensor::dout);
   delta_ = filled(rows, 0.5f);
+  workspace_ = Buffer<std::byte>(&meter_, backward_workspace_bytes(shape));
   dq_ = filled(q_values, 0.0f);
   dk_ = Buffer<float>(&meter_, k_values);
   dv_ = Buffer<float>(&meter_, k_values);
@@ -120,6 +121,7 @@ BackwardStep StepProblem::backward() {
   step.dq = dq_.data();
   step.dk = dk_.data();
   step.dv = dv_.data();
+  step.workspace = workspace_.data();
   step.counters = counters_.data();
   return step;
 }

@@ -55,7 +55,7 @@ class StepProblem {
   KernelPass pass_;
   double pairs_ = 0;
   MemoryMeter meter_{device_memory()};
-  Buffer<std::byte> q_, k_, v_, dout_;
+  Buffer<std::byte> q_, k_, v_, dout_, workspace_;
   Buffer<RowInterval> allowed_keys_, allowed_queries_;
   Buffer<float> row_max_, out_, lse_, delta_, dq_, dk_, dv_;
   Buffer<double> row_sum_;

@@ -1,5 +1,5 @@
-// The mathematics of the Hopper kernels (06, 07, 10): what a warpgroup computes on a tile, with
-// accumulators spread over its 128 threads as hopper_layout.h says.
+// The mathematics of the Hopper kernels (06, 07, 10, 11): what a warpgroup computes on a tile,
+// with accumulators spread over its 128 threads as hopper_layout.h says.
 //
 //   forward    S = Q K^T                         O += P V
 //   backward   S = own[0] visit[0]^T  (and dP)   gradient += dS visit[0]  (and P visit[1])

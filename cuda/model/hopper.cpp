@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "cuda/model/simt.h"
@@ -161,6 +162,60 @@ void fence_proxy_async() {
   for (const auto& [place, bytes] : mine.stored)
     std::memcpy(mine.block->async_view.data() + place, shared_bytes() + place, bytes);
   mine.stored.clear();
+}
+
+void await_turn(const int* turn, int value) {
+  wait_until("a turn", [turn, value] { return *turn == value; });
+}
+
+void bulk_load(void* to, const void* from, std::uint32_t bytes, std::uint64_t* object) {
+  if (bytes % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0)
+    throw ModelError(fmt::format("a bulk copy of {} bytes: whole units of 16 bytes", bytes));
+  check_shared(to, bytes, 16, "a bulk copy");
+  check_copies_to(object);
+  auto* const place = static_cast<unsigned char*>(to);
+  defer([block = hopper_thread().block, place, from, bytes, object] {
+    std::memcpy(place, from, bytes);
+    std::memcpy(block->async_view.data() + (place - shared_bytes()), from, bytes);
+    land(object, bytes);
+  });
+}
+
+void bulk_add(float* to, const float* from, std::uint32_t bytes) {
+  if (bytes % 16 != 0 || reinterpret_cast<std::uintptr_t>(to) % 16 != 0)
+    throw ModelError(fmt::format("a bulk addition of {} bytes: whole units of 16 bytes", bytes));
+  check_shared(from, bytes, 16, "a bulk addition");
+  HopperThread& mine = hopper_thread();
+  const auto place = reinterpret_cast<const unsigned char*>(from) - shared_bytes();
+  mine.open_adds.push_back(std::make_shared<BulkAdd>(BulkAdd{
+      mine.block, to, static_cast<std::size_t>(place), std::vector<float>(bytes / sizeof(float))}));
+}
+
+void bulk_commit() {
+  HopperThread& mine = hopper_thread();
+  for (const std::shared_ptr<BulkAdd>& add : mine.open_adds) {
+    mine.adds.push_back(add);
+    defer([add] {
+      std::memcpy(add->values.data(), add->block->async_view.data() + add->from,
+                  add->values.size() * sizeof(float));
+      add->was_read = true;
+      defer([add] {
+        for (std::size_t i = 0; i < add->values.size(); ++i) add->to[i] += add->values[i];
+        add->was_added = true;
+      });
+    });
+  }
+  mine.open_adds.clear();
+}
+
+void bulk_wait(bool only_read) {
+  std::vector<std::shared_ptr<BulkAdd>>& adds = hopper_thread().adds;
+  wait_until("bulk additions", [&adds, only_read] {
+    return std::all_of(adds.begin(), adds.end(), [only_read](const auto& add) {
+      return only_read ? add->was_read : add->was_added;
+    });
+  });
+  if (!only_read) adds.clear();
 }
 
 void tma_load(void* to, const TensorMap& map, const std::array<int, 4>& at, int rank,

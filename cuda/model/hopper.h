@@ -40,6 +40,19 @@ void fence_proxy_async();
 void tma_load(void* to, const TensorMap& map, const std::array<int, 4>& at, int rank,
               std::uint64_t* object);
 
+// Copy `bytes` bytes, a multiple of 16, from device memory, as tma_load does.
+void bulk_load(void* to, const void* from, std::uint32_t bytes, std::uint64_t* object);
+
+// Add `bytes` bytes of f32 in shared memory to device memory. Once they are committed, the schedule
+// reads them and, later, adds them; the waits are for either, of all that the thread committed.
+void bulk_add(float* to, const float* from, std::uint32_t bytes);
+void bulk_commit();
+void bulk_wait(bool only_read);
+
+// Wait until *turn is `value`. A grid's blocks run one after another, so only an earlier one, or
+// another warp, can still pass the turn on.
+void await_turn(const int* turn, int value);
+
 // One product as one thread sees it. d has columns / 2 accumulators; a has 4 registers, or is null
 // when A comes from shared memory. Both must live until the product has been waited for.
 struct WgmmaProduct {
@@ -78,6 +91,15 @@ struct HopperBlock {
   std::set<const std::uint64_t*> known_barriers;  // to the copy engine
 };
 
+// Rows on their way from shared to device memory.
+struct BulkAdd {
+  std::shared_ptr<HopperBlock> block;
+  float* to;
+  std::size_t from;  // offset in shared memory
+  std::vector<float> values;
+  bool was_read = false, was_added = false;
+};
+
 // Lives to the end of the block, and keeps the block's state alive.
 class HopperThread : public ThreadState {
  public:
@@ -87,6 +109,7 @@ class HopperThread : public ThreadState {
   bool fenced = false;  // a wgmma_fence came since the last wait
   std::vector<std::pair<std::size_t, std::size_t>> stored;  // for others, unfenced: place, bytes
   std::vector<const std::uint64_t*> made_barriers;          // unfenced
+  std::vector<std::shared_ptr<BulkAdd>> open_adds, adds;    // not committed; committed
   std::vector<WgmmaProduct> open;
   std::deque<std::vector<WgmmaProduct>> groups;  // committed, oldest first; empty when done
 };

@@ -151,6 +151,8 @@ void perform(HopperThread& mine, const Products& products) {
 void HopperThread::end() {
   if (!open.empty()) throw ModelError("ends with wgmma products that it did not commit");
   if (!groups.empty()) throw ModelError("ends with wgmma products that it did not wait for");
+  if (!open_adds.empty() || !adds.empty())
+    throw ModelError("ends with bulk additions that it did not wait for");
 }
 
 HopperThread& hopper_thread() {

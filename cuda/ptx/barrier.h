@@ -83,6 +83,51 @@ __device__ __forceinline__ void barrier_arrive_expecting(Barrier& barrier, std::
 // arm_hang_record (cuda/base/hang_record.h) sets it.
 [[maybe_unused]] static __device__ HangRecord* hang_record = nullptr;
 
+#define RINGSCOPE_WAIT(TEST)                 \
+  "{\n"                                      \
+  ".reg .pred done, goes_on;\n"              \
+  ".reg .u32 began, value;\n"                \
+  ".reg .u64 record;\n" TEST                 \
+  "@done bra over;\n"                        \
+  "mov.u32 began, %%globaltimer_hi;\n"       \
+  "again:\n" TEST                            \
+  "@done bra over;\n"                        \
+  "mov.u32 value, %%globaltimer_hi;\n"       \
+  "sub.u32 value, value, began;\n"           \
+  "setp.le.u32 goes_on, value, 2;\n"         \
+  "@goes_on bra again;\n"                    \
+  "ld.global.u64 record, [%2];\n"            \
+  "setp.eq.u64 done, record, 0;\n"           \
+  "@done bra over_and_out;\n"                \
+  "atom.exch.b32 value, [record], 1;\n"      \
+  "setp.ne.u32 done, value, 0;\n"            \
+  "@done bra another_writes;\n"              \
+  "mov.u32 value, %%ctaid.x;\n"              \
+  "st.u32 [record+8], value;\n"              \
+  "mov.u32 value, %%ctaid.y;\n"              \
+  "st.u32 [record+12], value;\n"             \
+  "mov.u32 value, %%tid.x;\n"                \
+  "st.u32 [record+16], value;\n"             \
+  "st.u32 [record+20], %0;\n"                \
+  "st.u32 [record+24], %1;\n"                \
+  "fence.sc.sys;\n"                          \
+  "mov.u32 value, 1;\n"                      \
+  "st.u32 [record+4], value;\n"              \
+  "fence.sc.sys;\n"                          \
+  "bra over_and_out;\n"                      \
+  "another_writes:\n"                        \
+  "mov.u32 began, %%globaltimer_lo;\n"       \
+  "sleeps:\n"                                \
+  "nanosleep.u32 1000000;\n"                 \
+  "mov.u32 value, %%globaltimer_lo;\n"       \
+  "sub.u32 value, value, began;\n"           \
+  "setp.le.u32 goes_on, value, 100000000;\n" \
+  "@goes_on bra sleeps;\n"                   \
+  "over_and_out:\n"                          \
+  "trap;\n"                                  \
+  "over:\n"                                  \
+  "}"
+
 #endif
 
 // Wait until the phase of that parity is over. After it, what was written before the arrivals and
@@ -91,59 +136,16 @@ __device__ __forceinline__ void barrier_arrive_expecting(Barrier& barrier, std::
 // A wait of 9 to 13 seconds ends the kernel with an error (%globaltimer_hi counts 4.3 s). The first
 // thread that comes there writes a HangRecord, and the others give it time. All of it is one
 // statement, because a loop or a call that the compiler sees costs registers that a producer does
-// not have.
+// not have. RINGSCOPE_WAIT(test) is that statement for a test that sets `done`: its operands are %0,
+// which the record calls the barrier, %1, the parity, and %2, the address of hang_record.
 __device__ __forceinline__ void barrier_wait(Barrier& barrier, std::uint32_t parity) {
 #ifdef RINGSCOPE_MODEL
   model::mbarrier_wait(&barrier.bits, parity);
 #else
-  asm volatile(
-      "{\n"
-      ".reg .pred done, goes_on;\n"
-      ".reg .u32 began, value;\n"
-      ".reg .u64 record;\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra over;\n"
-      "mov.u32 began, %%globaltimer_hi;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra over;\n"
-      "mov.u32 value, %%globaltimer_hi;\n"
-      "sub.u32 value, value, began;\n"
-      "setp.le.u32 goes_on, value, 2;\n"
-      "@goes_on bra again;\n"
-      "ld.global.u64 record, [%2];\n"
-      "setp.eq.u64 done, record, 0;\n"
-      "@done bra over_and_out;\n"
-      "atom.exch.b32 value, [record], 1;\n"
-      "setp.ne.u32 done, value, 0;\n"
-      "@done bra another_writes;\n"
-      "mov.u32 value, %%ctaid.x;\n"
-      "st.u32 [record+8], value;\n"
-      "mov.u32 value, %%ctaid.y;\n"
-      "st.u32 [record+12], value;\n"
-      "mov.u32 value, %%tid.x;\n"
-      "st.u32 [record+16], value;\n"
-      "st.u32 [record+20], %0;\n"
-      "st.u32 [record+24], %1;\n"
-      "fence.sc.sys;\n"
-      "mov.u32 value, 1;\n"
-      "st.u32 [record+4], value;\n"
-      "fence.sc.sys;\n"
-      "bra over_and_out;\n"
-      "another_writes:\n"
-      "mov.u32 began, %%globaltimer_lo;\n"
-      "sleeps:\n"
-      "nanosleep.u32 1000000;\n"
-      "mov.u32 value, %%globaltimer_lo;\n"
-      "sub.u32 value, value, began;\n"
-      "setp.le.u32 goes_on, value, 100000000;\n"
-      "@goes_on bra sleeps;\n"
-      "over_and_out:\n"
-      "trap;\n"
-      "over:\n"
-      "}" ::"r"(shared_address(&barrier)),
-      "r"(parity), "l"(&hang_record)
-      : "memory");
+  asm volatile(RINGSCOPE_WAIT("mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n")::"r"(
+                   shared_address(&barrier)),
+               "r"(parity), "l"(&hang_record)
+               : "memory");
 #endif
 }
 
@@ -163,6 +165,28 @@ __device__ __forceinline__ void fence_proxy_async() {
   model::fence_proxy_async();
 #else
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+// Blocks take turns at device memory: wait until *turn is `value`, which the block before sets by
+// pass_memory_turn after its work. The wait ends as that of barrier_wait does, with 0 for a barrier,
+// and this thread's bulk additions then come after those of whoever had a turn before.
+__device__ __forceinline__ void await_memory_turn(const int* turn, int value) {
+#ifdef RINGSCOPE_MODEL
+  model::await_turn(turn, value);
+#else
+  asm volatile(RINGSCOPE_WAIT("ld.acquire.gpu.global.u32 value, [%3];\n"
+                              "setp.eq.u32 done, value, %1;\n")::"r"(0),
+               "r"(value), "l"(&hang_record), "l"(turn)
+               : "memory");
+  asm volatile("fence.proxy.async;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void pass_memory_turn(int* turn, int value) {
+#ifdef RINGSCOPE_MODEL
+  *turn = value;
+#else
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(turn), "r"(value) : "memory");
 #endif
 }
 

@@ -51,4 +51,53 @@ __device__ __forceinline__ void tma_load(void* to, const TensorMap& map, int x, 
 #endif
 }
 
+// Copy `bytes` bytes that lie in device memory as they will in shared memory: all multiples of 16.
+__device__ __forceinline__ void bulk_load(void* to, const void* from, std::uint32_t bytes,
+                                          Barrier& full) {
+#ifdef RINGSCOPE_MODEL
+  model::bulk_load(to, from, bytes, &full.bits);
+#else
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(to)),
+      "l"(from), "r"(bytes), "r"(shared_address(&full))
+      : "memory");
+#endif
+}
+
+// Add `bytes` bytes of f32 in shared memory to device memory: all multiples of 16. A thread commits
+// its additions and waits until shared memory has been read, or until the sums are in memory.
+__device__ __forceinline__ void bulk_add(float* to, const float* from, std::uint32_t bytes) {
+#ifdef RINGSCOPE_MODEL
+  model::bulk_add(to, from, bytes);
+#else
+  asm volatile(
+      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
+      "r"(shared_address(from)), "r"(bytes)
+      : "memory");
+#endif
+}
+__device__ __forceinline__ void bulk_commit() {
+#ifdef RINGSCOPE_MODEL
+  model::bulk_commit();
+#else
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void bulk_wait_read() {
+#ifdef RINGSCOPE_MODEL
+  model::bulk_wait(true);
+#else
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void bulk_wait() {
+#ifdef RINGSCOPE_MODEL
+  model::bulk_wait(false);
+#else
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+  asm volatile("fence.proxy.async;" ::: "memory");
+#endif
+}
+
 }  // namespace ringscope::cuda::ptx

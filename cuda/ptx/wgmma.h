@@ -92,7 +92,8 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
 #define RINGSCOPE_F8(i)                                                                       \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
       "+f"(d[i + 6]), "+f"(d[i + 7])
-#define RINGSCOPE_F32 RINGSCOPE_F8(0), RINGSCOPE_F8(8), RINGSCOPE_F8(16), RINGSCOPE_F8(24)
+#define RINGSCOPE_F16 RINGSCOPE_F8(0), RINGSCOPE_F8(8)
+#define RINGSCOPE_F32 RINGSCOPE_F16, RINGSCOPE_F8(16), RINGSCOPE_F8(24)
 #define RINGSCOPE_F40 RINGSCOPE_F32, RINGSCOPE_F8(32)
 #define RINGSCOPE_F64 RINGSCOPE_F40, RINGSCOPE_F8(40), RINGSCOPE_F8(48), RINGSCOPE_F8(56)
 #define RINGSCOPE_F88 RINGSCOPE_F64, RINGSCOPE_F8(64), RINGSCOPE_F8(72), RINGSCOPE_F8(80)
@@ -119,6 +120,7 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
 
 // Every size that kernels use: FORM(N, type, N/2, then the operand numbers from N/2 on).
 #define RINGSCOPE_WGMMA_SIZES(FORM, TYPE)                                         \
+  if constexpr (kColumns == 32) FORM(32, TYPE, 16, 16, 17, 18, 19, 20, 21, 22);   \
   if constexpr (kColumns == 64) FORM(64, TYPE, 32, 32, 33, 34, 35, 36, 37, 38);   \
   if constexpr (kColumns == 80) FORM(80, TYPE, 40, 40, 41, 42, 43, 44, 45, 46);   \
   if constexpr (kColumns == 128) FORM(128, TYPE, 64, 64, 65, 66, 67, 68, 69, 70); \
@@ -131,7 +133,7 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
 
 template <int kColumns>
 inline constexpr bool kIsWgmmaSize =
-    kColumns == 64 || kColumns == 80 || kColumns == 128 || kColumns == 176;
+    kColumns == 32 || kColumns == 64 || kColumns == 80 || kColumns == 128 || kColumns == 176;
 
 // Compute D = A B (+ D when `accumulate`) with both operands in shared memory, given by their
 // descriptors. T is bf16 or f16.

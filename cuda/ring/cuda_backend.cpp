@@ -14,6 +14,9 @@ CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
       kernels_(kernels),
       allowed_keys_(&meter, problem.rows(rank)),
       allowed_queries_(&meter, backward ? problem.partition.max_rows() : 0),
+      workspace_(
+          &meter,
+          backward ? backward_workspace_bytes(shape_of(problem.params, problem.rows(rank), 0)) : 0),
       counters_(&meter, (backward ? 2 : 1) * steps_),
       document_ends_(&meter, problem.mask.num_documents),
       skipped_tiles_(static_cast<std::size_t>(counters_.size()), 0) {
@@ -24,7 +27,9 @@ CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
 
 Index CudaBackend::scratch_bytes(const RingProblem& problem, int rank, bool backward) {
   const Index intervals = problem.rows(rank) + (backward ? problem.partition.max_rows() : 0);
-  return intervals * static_cast<Index>(sizeof(RowInterval)) +
+  const Index workspace =
+      backward ? backward_workspace_bytes(shape_of(problem.params, problem.rows(rank), 0)) : 0;
+  return intervals * static_cast<Index>(sizeof(RowInterval)) + workspace +
          (backward ? 2 : 1) * problem.partition.world_size *
              static_cast<Index>(sizeof(StepCounters)) +
          problem.mask.num_documents * static_cast<Index>(sizeof(Index));
@@ -103,7 +108,7 @@ Completion CudaBackend::attend_backward(const StepInfo& step, const Region& regi
                          static_cast<int>(block.rows), stream());
   wait_on(stream(), after);
   BackwardStep arguments;
-  arguments.shape = shape_of(q.rows, block.rows);
+  arguments.shape = shape_of(params_, q.rows, block.rows);
   arguments.softmax_scale = static_cast<float>(params_.softmax_scale);
   arguments.q = q.q;
   arguments.k = block.data;
@@ -118,6 +123,7 @@ Completion CudaBackend::attend_backward(const StepInfo& step, const Region& regi
   arguments.dk = gradient.data;
   arguments.dv = gradient.data + values;
   arguments.counters = counters_.data() + slot(step);
+  arguments.workspace = workspace_.data();
   kernel.launch(arguments, params_.dtype, tile, stream());
   return end();
 }
@@ -182,19 +188,10 @@ Region CudaBackend::on_device(const Region& region) const {
   return same;
 }
 
-StepShape CudaBackend::shape_of(Index rows_q, Index rows_k) const {
-  return {static_cast<int>(params_.batch),
-          static_cast<int>(params_.num_heads),
-          static_cast<int>(params_.num_heads_kv),
-          static_cast<int>(rows_q),
-          static_cast<int>(rows_k),
-          static_cast<int>(params_.head_dim)};
-}
-
 ForwardStep CudaBackend::forward_step(const QueryBlock& q, const KvBlock& block,
                                       const SoftmaxState& state) const {
   ForwardStep step;
-  step.shape = shape_of(q.rows, block.rows);
+  step.shape = shape_of(params_, q.rows, block.rows);
   step.softmax_scale = static_cast<float>(params_.softmax_scale);
   step.q = q.q;
   step.k = block.data;

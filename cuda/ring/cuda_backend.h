@@ -51,7 +51,6 @@ class CudaBackend : public BlockBackend {
   bool skips(const StepInfo& step, const Region& region, const Kernel& kernel, int tile);
   Completion end() const;
   Region on_device(const Region& region) const;
-  StepShape shape_of(Index rows_q, Index rows_k) const;
   ForwardStep forward_step(const QueryBlock& q, const KvBlock& block,
                            const SoftmaxState& state) const;
   // Return a step's index into counters_ and skipped_tiles_.
@@ -63,6 +62,7 @@ class CudaBackend : public BlockBackend {
   int steps_;
   RankKernels kernels_;
   Buffer<RowInterval> allowed_keys_, allowed_queries_;
+  Buffer<std::byte> workspace_;    // of a backward step
   Buffer<StepCounters> counters_;  // forward's steps, then backward's
   Buffer<Index> document_ends_;
   // Tiles of the steps that started no kernel, indexed like counters_.

@@ -62,23 +62,27 @@ std::vector<int> tiles_of(const Kernel& kernel, const RingProblem& problem, int 
   for (int step = 0; step < ring.steps(); ++step) {
     const Region region = problem.region(rank, ring.owner(step));
     const Index rows_q = region.queries.size(), rows_k = region.keys.size();
-    const StepShape shape{static_cast<int>(params.batch),
-                          static_cast<int>(params.num_heads),
-                          static_cast<int>(params.num_heads_kv),
-                          static_cast<int>(rows_q),
-                          static_cast<int>(rows_k),
-                          static_cast<int>(params.head_dim)};
     const Index pairs = region.pairs();
     const double all = static_cast<double>(rows_q) * static_cast<double>(rows_k);
-    tiles.push_back(pairs == 0
-                        ? 0
-                        : tuner.choose(kernel, shape_class_of(shape, params.dtype,
-                                                              static_cast<double>(pairs) / all)));
+    tiles.push_back(
+        pairs == 0
+            ? 0
+            : tuner.choose(kernel, shape_class_of(shape_of(params, rows_q, rows_k), params.dtype,
+                                                  static_cast<double>(pairs) / all)));
   }
   return tiles;
 }
 
 }  // namespace
+
+StepShape shape_of(const AttentionParams& params, Index rows_q, Index rows_k) {
+  return {static_cast<int>(params.batch),
+          static_cast<int>(params.num_heads),
+          static_cast<int>(params.num_heads_kv),
+          static_cast<int>(rows_q),
+          static_cast<int>(rows_k),
+          static_cast<int>(params.head_dim)};
+}
 
 ChosenKernels choose_kernels(const KernelWish& wish, int architecture, DType dtype, Index head_dim,
                              bool backward) {

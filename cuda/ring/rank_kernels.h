@@ -41,6 +41,9 @@ struct RankKernels {
 RankKernels tuned_kernels(const ChosenKernels& kernels, const RingProblem& problem, int rank,
                           Autotuner& tuner);
 
+// Return the sizes of a step of so many local rows.
+StepShape shape_of(const AttentionParams& params, Index rows_q, Index rows_k);
+
 // Launch, on one row, all kernels that a rank with `kernels` launches, and wait. A kernel's first
 // launch loads its code, which can take longer than a whole step. Throws CudaError.
 void warm_up(const RankKernels& kernels, const AttentionParams& params);

@@ -1,4 +1,4 @@
-// Kernels 08 to 10 against the oracle, on the host model and on a GPU.
+// Kernels 08 to 11 against the oracle, on the host model and on a GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,14 +63,13 @@ TEST_P(BackwardHalves, TensorCoresMatchTheOracle) {
 }
 
 // As above; a block of 384 or 512 threads takes even longer.
-TEST_P(BackwardHalves, HopperMatchesTheOracle) {
-  const Kernel& kernel = backward_hopper_kernel();
+void expect_hopper_matches_oracle(const Kernel& kernel, DType dtype) {
   if (skip_without_device(kernel.limits)) return;
-  std::vector<StepCase> cases = cases_of(kernel, GetParam(), {64, 128, 128});
+  std::vector<StepCase> cases = cases_of(kernel, dtype, {64, 128, 128});
   for (std::size_t i = 0; i < cases.size(); ++i) {
     StepCase& c = cases[i];
 #ifdef RINGSCOPE_MODEL
-    if ((GetParam() == DType::f16) != (i % 3 == 0)) continue;
+    if ((dtype == DType::f16) != (i % 3 == 0)) continue;
     if (c.seqlen > 5) {
       c.batch = 1;
       c.heads_kv = c.heads_kv > 1 ? 2 : 1;
@@ -80,6 +79,13 @@ TEST_P(BackwardHalves, HopperMatchesTheOracle) {
 #endif
     expect_matches_oracle(kernel, c);
   }
+}
+
+TEST_P(BackwardHalves, HopperMatchesTheOracle) {
+  expect_hopper_matches_oracle(backward_hopper_kernel(), GetParam());
+}
+TEST_P(BackwardHalves, OnePassMatchesTheOracle) {
+  expect_hopper_matches_oracle(backward_one_pass_kernel(), GetParam());
 }
 
 TEST_P(BackwardHalves, TensorCoresMatchTheOracleInEveryInstance) {
@@ -107,6 +113,8 @@ TEST(Backward, IsTheSameUnderAllSchedules) {
       {&backward_hopper_kernel(),
        {.seqlen = 270, .mask = "causal+window:200", .dtype = DType::bf16, .tile = 1}},
       {&backward_hopper_kernel(),
+       {.seqlen = 270, .head_dim = 128, .mask = "causal+window:200", .dtype = DType::bf16}},
+      {&backward_one_pass_kernel(),
        {.seqlen = 270, .head_dim = 128, .mask = "causal+window:200", .dtype = DType::bf16}}};
   for (const auto& [kernel, tested] : all) {
     if (skip_without_device(kernel->limits)) return;

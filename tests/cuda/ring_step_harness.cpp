@@ -276,6 +276,8 @@ BackwardRun run_backward(const Kernel& kernel, const StepCase& tested, const Ten
     GuardedArray<float> dq(heads * mine.size() * d);
     GuardedArray<RowInterval> allowed_keys(mine.size());
     GuardedArray<StepCounters> counters(1);
+    GuardedArray<std::byte> workspace(backward_workspace_bytes(
+        {.batch = tested.batch, .heads = tested.heads, .rows_q = static_cast<int>(mine.size())}));
     dq.fill(0);
     for (const Step& step : steps_of(tested, rank)) {
       SCOPED_TRACE(fmt::format("rank {} step {} owner {}", rank, step.number, step.owner));
@@ -294,6 +296,7 @@ BackwardRun run_backward(const Kernel& kernel, const StepCase& tested, const Ten
       args.dq = dq.data();
       args.dk = dk.data();
       args.dv = dv.data();
+      args.workspace = workspace.data();
       args.counters = counters.data();
       launch_allowed_keys(problem.device_region(rank, step.owner), allowed_keys.data(), nullptr);
       launch_allowed_queries(allowed_keys.data(), static_cast<int>(mine.size()),
@@ -302,7 +305,8 @@ BackwardRun run_backward(const Kernel& kernel, const StepCase& tested, const Ten
       kernel.launch(args, tested.dtype, tested.tile, nullptr);
       RINGSCOPE_CUDA(cudaDeviceSynchronize());
       expect_counted(counters.download()[0], region, kernel.tiles[tested.tile], heads);
-      EXPECT_TRUE(dk.guards_intact() && dv.guards_intact() && counters.guards_intact());
+      EXPECT_TRUE(dk.guards_intact() && dv.guards_intact() && counters.guards_intact() &&
+                  workspace.guards_intact());
       scatter(dk.download().data(), heads_kv, seqlen, d, region.keys, true, run.dk);
       scatter(dv.download().data(), heads_kv, seqlen, d, region.keys, true, run.dv);
     }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -196,6 +197,62 @@ TEST_P(HopperModel, CopyMisuse) {
   expect_complaint("tensor map of 0 dimensions", 1, copy_to(1024, none));
   EXPECT_THROW(make_tensor_map(source.values.data() + 1, 1, 8, 64, 8), CudaError);
   EXPECT_THROW(make_tensor_map(source.values.data(), 1, 8, 64, 257), CudaError);
+}
+
+// Eight threads add a row each to what is in memory. What is read of shared memory is what a fence
+// has published, and it may be overwritten after the wait for reading, not before.
+TEST_P(HopperModel, BulkAdditions) {
+  constexpr int kRows = 8, kValues = 4;
+  alignas(16) const float notes[kValues] = {1, 2, 3, 4};
+  alignas(16) float sums[kRows][kValues] = {};
+  const auto add = [&](bool fence, bool wait_read) {
+    run_block(32, [&, fence, wait_read] {
+      auto& full = shared_at<ptx::Barrier>(0);
+      auto* const loaded = &shared_at<float>(512);
+      init_one(full, 1);
+      if (threadIdx.x == 0) {
+        ptx::barrier_arrive_expecting(full, sizeof(notes));
+        ptx::bulk_load(loaded, notes, sizeof(notes), full);
+      }
+      ptx::barrier_wait(full, 0);
+      const int row = static_cast<int>(threadIdx.x);
+      if (row >= kRows) return;
+      float* const mine = &shared_at<float>(1024 + row * 16);
+      for (int i = 0; i < kValues; ++i) ptx::store_for_async(mine[i], loaded[i] * row);
+      if (fence) ptx::fence_proxy_async();
+      ptx::bulk_add(sums[row], mine, sizeof(notes));
+      ptx::bulk_commit();
+      if (wait_read) ptx::bulk_wait_read();
+      for (int i = 0; i < kValues; ++i) ptx::store_for_async(mine[i], 100.0f);
+      ptx::fence_proxy_async();
+      ptx::bulk_wait();
+      if (fence) {
+        EXPECT_EQ(sums[row][1], wait_read || !late() ? 2.0f * row : 100.0f);
+      }
+    });
+  };
+  add(true, true);
+  EXPECT_EQ(sums[7][3], 28);
+  std::memset(sums, 0, sizeof(sums));
+  add(true, false);
+  add(false, true);
+  EXPECT_TRUE(std::isnan(sums[7][3]));
+}
+
+TEST_P(HopperModel, BulkMisuse) {
+  alignas(16) float sums[8] = {};
+  const auto add_to = [&sums](int place, std::uint32_t bytes, bool commit, bool wait) {
+    return [&sums, place, bytes, commit, wait] {
+      ptx::bulk_add(sums + place, &shared_at<float>(0), bytes);
+      if (commit) ptx::bulk_commit();
+      if (wait) ptx::bulk_wait();
+    };
+  };
+  EXPECT_EQ(complaint(1, add_to(0, 32, true, true)), "");
+  expect_complaint("whole units of 16 bytes", 1, add_to(0, 8, true, true));
+  expect_complaint("whole units of 16 bytes", 1, add_to(1, 16, true, true));
+  expect_complaint("ends with bulk additions", 1, add_to(0, 16, false, true));
+  expect_complaint("ends with bulk additions", 1, add_to(0, 16, true, false));
 }
 
 // One product, 64 x kColumns x 16, with operands of small whole numbers, so that sums are exact.

@@ -83,6 +83,18 @@ struct Numbered {
   static void proxy_fence() {
     if (kNumber != left_out) fence_proxy_async();
   }
+  static void addition_wait_read() {
+    if (kNumber != left_out) bulk_wait_read();
+  }
+  static void addition_wait() {
+    if (kNumber != left_out) bulk_wait();
+  }
+  static void turn_wait(const int* turn, int value) {
+    if (kNumber != left_out) await_memory_turn(turn, value);
+  }
+  static void turn_pass(int* turn, int value) {
+    if (kNumber != left_out) pass_memory_turn(turn, value);
+  }
   static void meeting(int id, int threads) {
     if (kNumber != left_out) named_barrier_sync(id, threads);
   }
@@ -191,6 +203,10 @@ constexpr int kFirst = __COUNTER__ + 1;
 #define wgmma_wait RINGSCOPE_NEXT::template product_wait
 #define cp_async_wait RINGSCOPE_NEXT::template copy_wait
 #define make_tensor_map mutated_tensor_map
+#define bulk_wait_read RINGSCOPE_NEXT::addition_wait_read
+#define bulk_wait RINGSCOPE_NEXT::addition_wait
+#define await_memory_turn RINGSCOPE_NEXT::turn_wait
+#define pass_memory_turn RINGSCOPE_NEXT::turn_pass
 #define named_barrier_sync RINGSCOPE_NEXT::meeting
 #define fence_barrier_init RINGSCOPE_NEXT::init_fence
 #ifdef RINGSCOPE_NUMBERED
