@@ -72,12 +72,15 @@ class Explainer : private FittedRun {
     findings_.push_back(std::move(finding));
   }
 
-  // Return how long each rank does not compute in a replay.
+  // Return how long each rank does not compute in a replay. Work that a replay adds to a step is
+  // computing, and so is what is left of the recorded work.
   std::vector<double> idle_of(const ReplayTimes& times) const {
     std::vector<double> idle(static_cast<std::size_t>(n_), replay_.wall_s(times));
     for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
       const double computing = shares_cores() ? step.cpu / given_ : step.seconds;
-      idle[static_cast<std::size_t>(rank_of(i))] -= std::min(computing, times.steps[of(pass)][i]);
+      const double now = times.steps[of(pass)][i], before = base_.steps[of(pass)][i];
+      idle[static_cast<std::size_t>(rank_of(i))] -=
+          std::min(computing, now) + std::max(0.0, now - before);
     });
     return idle;
   }

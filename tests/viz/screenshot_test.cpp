@@ -107,6 +107,7 @@ TEST_F(ScreenshotTest, ReachesAView) {
   EXPECT_NE(selected, plain);
   EXPECT_NE(picture({"--select", "rank:1,kind:compute", "--zoom"}), selected);
   EXPECT_NE(picture({"--axis", "time"}), picture({"--axis", "steps"}));
+  EXPECT_NE(picture({"--axis", "time", "--at", "1"}), picture({"--axis", "steps", "--at", "1"}));
 }
 
 TEST_F(ScreenshotTest, PreferencesDoNotMatter) {

@@ -107,8 +107,11 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
     session.show_alone(options.panel);
   }
   if (options.what_if) open_what_if(session, *options.what_if);
-  if (options.axis)
-    session.set_axis_mode(*options.axis == "time" ? AxisMode::time : AxisMode::steps);
+  const auto set_axis = [&] {
+    if (options.axis)
+      session.set_axis_mode(*options.axis == "time" ? AxisMode::time : AxisMode::steps);
+  };
+  set_axis();
   if (options.select) select_found(session, *options.select);
   if (options.zoom) session.run(Command::focus_selection);
   if (!options.step) return session;
@@ -119,6 +122,7 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
     require_step(document.trace, *options.step, document.axis.steps() - begin(document),
                  options.in_backward);
   session.seek_step(begin(session.document()) + *options.step);
+  set_axis();  // steps are sought on their own axis
   return session;
 }
 
