@@ -312,9 +312,11 @@ class Site {
             has_viewer_ ? fmt::format(" data-figure=\"{}\" data-values=\"{}\"", figure.name,
                                       escaped(figure.values))
                         : "",
-            has_viewer_ ? "<noscript><p>Here stands a figure that moves; it needs JavaScript.</p></noscript>"
-                        : "<p>A figure that moves stands here in copies of the site that were made with "
-                          "emscripten. This one was made without it.</p>");
+            has_viewer_
+                ? "<noscript><p>Here stands a figure that moves; it needs "
+                  "JavaScript.</p></noscript>"
+                : "<p>A figure that moves stands here in copies of the site that were made with "
+                  "emscripten. This one was made without it.</p>");
     const std::size_t checks = body.find("<h2 id=\"checks\"");
     body.insert(checks == std::string::npos ? body.size() : checks, shown);
   }

@@ -65,7 +65,7 @@ struct Explanation {
   std::vector<Diagnosis> findings;
   // Time for which no computation hides the blocks' way, although nothing is wrong with any link.
   double exposed_s = 0;
-  std::vector<RankLosses> ranks;  // empty for a failed run
+  std::vector<RankLosses> ranks;        // empty for a failed run
   std::vector<std::string> notes = {};  // what was read and inferred of others' files
 };
 

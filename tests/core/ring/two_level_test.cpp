@@ -20,7 +20,8 @@ TEST(TwoLevelRing, AgreesWithTheOracle) {
            {std::pair{1, 3}, {3, 1}, {2, 2}, {2, 4}, {4, 2}, {3, 3}, {9, 8}})
         for (const int kv_buffers : {2, 3, 80}) {
           // More ranks than rows take their time, so they meet one partition.
-          if (nodes == 9 && (kv_buffers == 3 || kThreadSanitizer || partition != PartitionKind::zigzag))
+          if (nodes == 9 &&
+              (kv_buffers == 3 || kThreadSanitizer || partition != PartitionKind::zigzag))
             continue;
           Problem config = reference.config(partition, nodes * per_node, Scheme::two_level);
           config.nodes = nodes;
