@@ -483,27 +483,27 @@ std::optional<RankProfile> read_profile_of(TextSource& text, const std::string& 
 }  // namespace
 
 void ProfileEvents::add(const TraceFields& fields) {
-  if (fields.text_or_empty(Field::ph) != "X") return;
-  const std::string_view name = fields.text_or_empty(Field::name);
-  const std::string_view category = fields.text_or_empty(Field::cat);
+  if (fields.text_or_empty(EventField::ph) != "X") return;
+  const std::string_view name = fields.text_or_empty(EventField::name);
+  const std::string_view category = fields.text_or_empty(EventField::cat);
   const bool on_device = category == "kernel";
   if (!on_device && category != "cpu_op" && category != "user_annotation") return;
-  const auto begin = fields.any_time(Field::ts);
+  const auto begin = fields.any_time(EventField::ts);
   if (!begin) return;
   ProfiledSpan span;
   span.begin_ns = *begin;
-  span.end_ns = *begin + fields.any_time(Field::dur).value_or(0);
+  span.end_ns = *begin + fields.any_time(EventField::dur).value_or(0);
   fields.require_end(span.end_ns);
-  span.order = fields.any_integer(Field::correlation).value_or(0);
+  span.order = fields.any_integer(EventField::correlation).value_or(0);
   if (!on_device || span.order <= 0) span.order = span.begin_ns;
   const bool sends = name.find(":send ") != std::string_view::npos;
   if (const std::size_t arrow = name.find("->"); sends && arrow != std::string_view::npos) {
     const auto peer = parse_number<int>(name.substr(arrow + 2));
     if (peer && peers_.size() < kMaxOthers) ++peers_[*peer];
   }
-  const std::string_view collective = fields.text_or_empty(Field::collective);
+  const std::string_view collective = fields.text_or_empty(EventField::collective);
   if (has_part(name, kTransfers) || (on_device && (collective == "send" || collective == "recv"))) {
-    const std::int64_t values = fields.any_integer(Field::nelems_in).value_or(0);
+    const std::int64_t values = fields.any_integer(EventField::nelems_in).value_or(0);
     if (values > 0 && values < INT64_MAX / 16) span.bytes = 2 * values;
     profile_.transfers[on_device].push_back(span);
   } else if (has_part(name, kAround)) {

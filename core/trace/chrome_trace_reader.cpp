@@ -50,9 +50,9 @@ class TraceReader {
     TraceHead head;
     if (run_) head.story = take_story();
     head.run = std::move(run_);
-    head.rank = head_.any_integer(Field::own_rank);
-    head.world_size = head_.any_integer(Field::world_size);
-    head.base_time_ns = head_.any_integer(Field::base_time);
+    head.rank = head_.any_integer(EventField::own_rank);
+    head.world_size = head_.any_integer(EventField::world_size);
+    head.base_time_ns = head_.any_integer(EventField::base_time);
     head.end = head_.end();
     head.cut_short = json_.cut_short();
     return head;
@@ -61,15 +61,15 @@ class TraceReader {
  private:
   void read_top() {
     while (json_.next() == JsonToken::key) {
-      const Field field = field_of(TracePlace::top, json_.text());
+      const EventField field = field_of(TracePlace::top, json_.text());
       const JsonToken token = json_.next();
-      if (field == Field::trace_events && token == JsonToken::begin_array) {
+      if (field == EventField::trace_events && token == JsonToken::begin_array) {
         head_.end_at(json_.at());
-        const bool is_complete = has_ring_ && head_.is_object(Field::distributed_info) &&
-                                 head_.any_integer(Field::base_time);
+        const bool is_complete = has_ring_ && head_.is_object(EventField::distributed_info) &&
+                                 head_.any_integer(EventField::base_time);
         if (is_complete && !run_) begin_recording(*this);
         read_events();
-      } else if (field == Field::story) {
+      } else if (field == EventField::story) {
         read_story(token);
       } else {
         read_value(field, token, head_);
@@ -80,11 +80,11 @@ class TraceReader {
   // Read the members of an object into `fields`, also those of the objects in it that are known.
   void read_object(TracePlace place, TraceFields& fields) {
     while (json_.next() == JsonToken::key) {
-      const Field field = field_of(place, json_.text());
+      const EventField field = field_of(place, json_.text());
       const JsonToken token = json_.next();
       // Most members are numbers and strings of an event; for them, skip the rest.
       if (token >= JsonToken::string && place >= TracePlace::event) {
-        if (field != Field::none) fields.set(field, token, json_.text(), json_.at());
+        if (field != EventField::none) fields.set(field, token, json_.text(), json_.at());
       } else {
         read_value(field, token, fields);
       }
@@ -92,8 +92,8 @@ class TraceReader {
     fields.end_at(json_.at());
   }
 
-  void read_value(Field field, JsonToken token, TraceFields& fields) {
-    if (field != Field::none) fields.set(field, token, json_.text(), json_.at());
+  void read_value(EventField field, JsonToken token, TraceFields& fields) {
+    if (field != EventField::none) fields.set(field, token, json_.text(), json_.at());
     const auto read_inside = [&](TracePlace place) {
       if (token != JsonToken::begin_object) return json_.skip(token);
       if (place == TracePlace::ring && std::exchange(has_ring_, true))
@@ -101,25 +101,25 @@ class TraceReader {
       read_object(place, fields);
     };
     switch (field) {
-      case Field::distributed_info:
+      case EventField::distributed_info:
         return read_inside(TracePlace::distributed);
-      case Field::ring:
+      case EventField::ring:
         return read_inside(TracePlace::ring);
-      case Field::shape:
+      case EventField::shape:
         return read_inside(TracePlace::shape);
-      case Field::failure:
+      case EventField::failure:
         return read_inside(TracePlace::failure);
-      case Field::args:
+      case EventField::args:
         return read_inside(TracePlace::args);
-      case Field::mask_slices:
+      case EventField::mask_slices:
         return read_list(field, token, mask_slices_, 0);
-      case Field::partition_runs:
+      case EventField::partition_runs:
         return read_list(field, token, partition_runs_, 0);
-      case Field::clock_offset_ns:
+      case EventField::clock_offset_ns:
         return read_list(field, token, clock_offset_ns_, INT64_MIN);
-      case Field::clock_error_ns:
+      case EventField::clock_error_ns:
         return read_list(field, token, clock_error_ns_, 0);
-      case Field::dropped_events:
+      case EventField::dropped_events:
         return read_list(field, token, dropped_, 0);
       default:
         json_.skip(token);
@@ -130,34 +130,35 @@ class TraceReader {
   // The head of a recording.
 
   RunInfo run_info() const {
-    head_.integer(Field::schema_version, 1, 1);
+    head_.integer(EventField::schema_version, 1, 1);
     RunInfo info;
-    info.backend = head_.string(Field::backend);
-    info.partition = head_.string(Field::partition);
-    info.mask = head_.string(Field::mask);
-    info.scheme = head_.string(Field::scheme);
-    info.dtype = head_.string(Field::dtype);
-    if (head_.has(Field::kv_buffers))
-      info.kv_buffers = static_cast<int>(head_.integer(Field::kv_buffers, 1, kMaxInt));
+    info.backend = head_.string(EventField::backend);
+    info.partition = head_.string(EventField::partition);
+    info.mask = head_.string(EventField::mask);
+    info.scheme = head_.string(EventField::scheme);
+    info.dtype = head_.string(EventField::dtype);
+    if (head_.has(EventField::kv_buffers))
+      info.kv_buffers = static_cast<int>(head_.integer(EventField::kv_buffers, 1, kMaxInt));
     // Limit the ranks by the file's size, so that a short file can't claim memory for many.
     const auto believed =
         std::min(kMaxRanks, static_cast<std::int64_t>(text_bytes_ / kMinBytesPerRank + 1));
-    info.world_size = static_cast<int>(head_.integer(Field::world_size, 1, believed));
-    info.base_time_ns = head_.integer(Field::base_time, INT64_MIN, INT64_MAX);
-    const auto size = [&](Field field) { return head_.integer(field, 1, INT64_MAX); };
-    info.shape = {size(Field::batch), size(Field::num_heads), size(Field::num_heads_kv),
-                  size(Field::seqlen), size(Field::head_dim)};
+    info.world_size = static_cast<int>(head_.integer(EventField::world_size, 1, believed));
+    info.base_time_ns = head_.integer(EventField::base_time, INT64_MIN, INT64_MAX);
+    const auto size = [&](EventField field) { return head_.integer(field, 1, INT64_MAX); };
+    info.shape = {size(EventField::batch), size(EventField::num_heads),
+                  size(EventField::num_heads_kv), size(EventField::seqlen),
+                  size(EventField::head_dim)};
     try {
       validate(info.shape);
     } catch (const InputError& error) {
-      fail_at(head_.at(Field::head_dim), error.what());
+      fail_at(head_.at(EventField::head_dim), error.what());
     }
-    if (head_.has(Field::failure)) info.failure = failure(info.world_size);
-    if (head_.has(Field::train_step)) info.training = training();
+    if (head_.has(EventField::failure)) info.failure = failure(info.world_size);
+    if (head_.has(EventField::train_step)) info.training = training();
     info.mask_slices = mask_slices_;
     info.partition_runs = partition_runs_;
-    if (head_.has(Field::device)) info.machine = machine(info.world_size);
-    if (head_.has(Field::command)) info.command = head_.string(Field::command);
+    if (head_.has(EventField::device)) info.machine = machine(info.world_size);
+    if (head_.has(EventField::command)) info.command = head_.string(EventField::command);
     info.clock_offset_ns = clock_offset_ns_;
     info.clock_error_ns = clock_error_ns_;
     for (const auto* list : {&clock_offset_ns_, &clock_error_ns_, &dropped_})
@@ -168,39 +169,41 @@ class TraceReader {
   }
 
   RunEnd failure(int world_size) const {
-    if (!head_.is_object(Field::failure)) head_.refuse(Field::failure, "an object");
-    const auto below_world_size = [&](Field field) {
+    if (!head_.is_object(EventField::failure)) head_.refuse(EventField::failure, "an object");
+    const auto below_world_size = [&](EventField field) {
       return head_.has(field) ? static_cast<int>(head_.integer(field, 0, world_size - 1)) : -1;
     };
-    return {std::string(head_.string(Field::failure_message)),
-            below_world_size(Field::failure_rank), below_world_size(Field::failure_step)};
+    return {std::string(head_.string(EventField::failure_message)),
+            below_world_size(EventField::failure_rank), below_world_size(EventField::failure_step)};
   }
 
   RunMachine machine(int world_size) const {
     RunMachine machine;
-    machine.device = head_.string(Field::device);
-    if (head_.has(Field::link)) machine.link = head_.string(Field::link);
-    if (head_.has(Field::between)) machine.between = head_.string(Field::between);
-    machine.nodes = static_cast<int>(head_.integer(Field::nodes, 1, world_size));
-    if (head_.has(Field::cores))
-      machine.cores = static_cast<int>(head_.integer(Field::cores, 1, kMaxInt));
-    if (!head_.has(Field::forward_flops)) return machine;
-    machine.forward_flops = head_.integer(Field::forward_flops, 1, INT64_MAX);
-    machine.backward_flops = head_.integer(Field::backward_flops, 0, INT64_MAX);
-    machine.tile_rows = head_.integer(Field::tile_rows, 1, 1 << 20);
-    machine.tile_keys = head_.integer(Field::tile_keys, 1, 1 << 20);
+    machine.device = head_.string(EventField::device);
+    if (head_.has(EventField::link)) machine.link = head_.string(EventField::link);
+    if (head_.has(EventField::between)) machine.between = head_.string(EventField::between);
+    machine.nodes = static_cast<int>(head_.integer(EventField::nodes, 1, world_size));
+    if (head_.has(EventField::cores))
+      machine.cores = static_cast<int>(head_.integer(EventField::cores, 1, kMaxInt));
+    if (!head_.has(EventField::forward_flops)) return machine;
+    machine.forward_flops = head_.integer(EventField::forward_flops, 1, INT64_MAX);
+    machine.backward_flops = head_.integer(EventField::backward_flops, 0, INT64_MAX);
+    machine.tile_rows = head_.integer(EventField::tile_rows, 1, 1 << 20);
+    machine.tile_keys = head_.integer(EventField::tile_keys, 1, 1 << 20);
     return machine;
   }
 
   RecordedLayer training() const {
-    RecordedLayer training{.train_step = head_.integer(Field::train_step, 1, INT64_MAX)};
-    training.layers = static_cast<int>(head_.integer(Field::train_layers, 1, kMaxInt));
-    training.layer = static_cast<int>(head_.integer(Field::train_layer, 0, training.layers - 1));
+    RecordedLayer training{.train_step = head_.integer(EventField::train_step, 1, INT64_MAX)};
+    training.layers = static_cast<int>(head_.integer(EventField::train_layers, 1, kMaxInt));
+    training.layer =
+        static_cast<int>(head_.integer(EventField::train_layer, 0, training.layers - 1));
     return training;
   }
 
   // Read a list of one integer per rank, none below `low`.
-  void read_list(Field field, JsonToken token, std::vector<std::int64_t>& list, std::int64_t low) {
+  void read_list(EventField field, JsonToken token, std::vector<std::int64_t>& list,
+                 std::int64_t low) {
     if (token != JsonToken::begin_array)
       fail_at(json_.at(),
               "no list given for one of \"ring\"; a list with an integer a rank accepted");
@@ -250,13 +253,13 @@ class TraceReader {
     if (story_.size() == kMaxStorySteps)
       fail_at(json_.at(), fmt::format("a story of more than {} paragraphs", kMaxStorySteps));
     StoryStep step;
-    step.text = fields_.string(Field::story_text);
+    step.text = fields_.string(EventField::story_text);
     if (step.text.empty() || step.text.size() > kMaxStoryText)
-      fail_at(fields_.at(Field::story_text),
+      fail_at(fields_.at(EventField::story_text),
               fmt::format("a text of {} bytes given; 1 to {} accepted",
                           step.text.empty() ? "0" : fmt::format("more than {}", kMaxStoryText),
                           kMaxStoryText));
-    const auto number = [&](Field field) {
+    const auto number = [&](EventField field) {
       if (!fields_.has(field)) return -1;
       const auto value = static_cast<int>(fields_.integer(field, 0, kMaxInt));
       if (value > story_highest_) {
@@ -265,12 +268,14 @@ class TraceReader {
       }
       return value;
     };
-    if (fields_.has(Field::story_pass)) step.pass = fields_.choice(Field::story_pass, kAllPasses);
-    step.step = number(Field::story_step);
-    step.rank = number(Field::story_rank);
-    if (fields_.has(Field::story_lane)) step.lane = fields_.choice(Field::story_lane, kAllLanes);
-    if (fields_.has(Field::story_figure))
-      step.figure = fields_.choice(Field::story_figure, kAllFigures);
+    if (fields_.has(EventField::story_pass))
+      step.pass = fields_.choice(EventField::story_pass, kAllPasses);
+    step.step = number(EventField::story_step);
+    step.rank = number(EventField::story_rank);
+    if (fields_.has(EventField::story_lane))
+      step.lane = fields_.choice(EventField::story_lane, kAllLanes);
+    if (fields_.has(EventField::story_figure))
+      step.figure = fields_.choice(EventField::story_figure, kAllFigures);
     story_.push_back(std::move(step));
   }
 
@@ -306,8 +311,8 @@ class TraceReader {
 
   // Pass on an event of ours. Others may stand in the file as well.
   void add_event() {
-    const std::string_view phase = fields_.text_or_empty(Field::ph);
-    const std::string_view category = fields_.text_or_empty(Field::cat);
+    const std::string_view phase = fields_.text_or_empty(EventField::ph);
+    const std::string_view category = fields_.text_or_empty(EventField::cat);
     if (phase == "X") {
       for (const Lane lane : kAllLanes)
         if (category == name_of(lane)) return add_slice(lane);
@@ -315,9 +320,9 @@ class TraceReader {
     } else if (category == "flow" && (phase == "s" || phase == "f")) {
       add_flow(phase == "f");
     } else if (category == "softmax" && phase == "i") {
-      SoftmaxSample sample{.rank = below_world_size(Field::pid)};
-      sample.at_ns = fields_.time(Field::ts, earliest_ns_);
-      for_args_of_sample(sample, [&](Field field, auto& value) { take(field, value); });
+      SoftmaxSample sample{.rank = below_world_size(EventField::pid)};
+      sample.at_ns = fields_.time(EventField::ts, earliest_ns_);
+      for_args_of_sample(sample, [&](EventField field, auto& value) { take(field, value); });
       sink_.sample(sample);
     }
   }
@@ -325,49 +330,49 @@ class TraceReader {
   void add_slice(Lane lane) {
     TraceEvent event{.lane = lane};
     const int rank = take_place(static_cast<int>(lane), event.begin_ns, event.end_ns);
-    for_args_of_slice(event, [&](Field field, auto& value) { take(field, value); });
+    for_args_of_slice(event, [&](EventField field, auto& value) { take(field, value); });
     sink_.slice(rank, event, fields_);
   }
 
   void add_span() {
     ModelSpan span;
     const int rank = take_place(kModelTid, span.begin_ns, span.end_ns);
-    span.part = fields_.choice(Field::part, kAllModelParts);
-    span.pass = fields_.choice(Field::pass, kAllPasses);
-    if (fields_.has(Field::layer))
-      span.layer = static_cast<int>(fields_.integer(Field::layer, 0, kMaxInt));
-    if (fields_.has(Field::bytes)) take(Field::bytes, span.bytes);
+    span.part = fields_.choice(EventField::part, kAllModelParts);
+    span.pass = fields_.choice(EventField::pass, kAllPasses);
+    if (fields_.has(EventField::layer))
+      span.layer = static_cast<int>(fields_.integer(EventField::layer, 0, kMaxInt));
+    if (fields_.has(EventField::bytes)) take(EventField::bytes, span.bytes);
     sink_.span(rank, span, fields_);
   }
 
   void add_flow(bool finish) {
-    FlowEvent event{.id = fields_.integer(Field::id, 1, INT64_MAX),
-                    .ts = fields_.time(Field::ts, earliest_ns_),
-                    .at = fields_.at(Field::id),
-                    .rank = below_world_size(Field::pid),
+    FlowEvent event{.id = fields_.integer(EventField::id, 1, INT64_MAX),
+                    .ts = fields_.time(EventField::ts, earliest_ns_),
+                    .at = fields_.at(EventField::id),
+                    .rank = below_world_size(EventField::pid),
                     .finish = finish};
     const int tid = static_cast<int>(finish ? Lane::recv : Lane::send);
-    fields_.integer(Field::tid, tid, tid);
+    fields_.integer(EventField::tid, tid, tid);
     sink_.flow(event);
   }
 
   // Take name, rank, lane and times of a slice, and return the rank.
   int take_place(int tid, std::int64_t& begin_ns, std::int64_t& end_ns) {
-    fields_.string(Field::name);
-    const int rank = below_world_size(Field::pid);
-    fields_.integer(Field::tid, tid, tid);
-    begin_ns = fields_.time(Field::ts, earliest_ns_);
-    end_ns = begin_ns + fields_.time(Field::dur, 0);
+    fields_.string(EventField::name);
+    const int rank = below_world_size(EventField::pid);
+    fields_.integer(EventField::tid, tid, tid);
+    begin_ns = fields_.time(EventField::ts, earliest_ns_);
+    end_ns = begin_ns + fields_.time(EventField::dur, 0);
     fields_.require_end(end_ns);
     return rank;
   }
 
-  std::int32_t below_world_size(Field field) const {
+  std::int32_t below_world_size(EventField field) const {
     return static_cast<std::int32_t>(fields_.integer(field, 0, run_->world_size - 1));
   }
 
   template <class T>
-  void take(Field field, T& value) const {
+  void take(EventField field, T& value) const {
     if constexpr (std::is_same_v<T, Pass>) {
       value = fields_.choice(field, kAllPasses);
     } else if constexpr (std::is_same_v<T, Payload>) {
@@ -379,7 +384,8 @@ class TraceReader {
     } else if (is_time(field)) {
       value = fields_.time(field, 0);
     } else {
-      value = fields_.integer(field, 0, field == Field::query ? run_->shape.seqlen - 1 : INT64_MAX);
+      value = fields_.integer(field, 0,
+                              field == EventField::query ? run_->shape.seqlen - 1 : INT64_MAX);
     }
   }
 

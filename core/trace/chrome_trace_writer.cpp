@@ -106,12 +106,12 @@ class TraceWriter {
     add_text("}");
     first_member_ = false;
   }
-  void open_object(Field field) {
+  void open_object(EventField field) {
     key(name_of(field));
     open_object();
   }
   template <class T>
-  void member(Field field, const T& value) {
+  void member(EventField field, const T& value) {
     key(name_of(field));
     if constexpr (std::is_enum_v<T>) {
       add("\"{}\"", name_of(value));
@@ -138,65 +138,65 @@ class TraceWriter {
     const RunInfo& info = recording_.info;
     add_text("{\n\"schemaVersion\": 1,\n");
     first_member_ = true;
-    open_object(Field::distributed_info);
-    member(Field::backend, info.backend);
-    member(Field::own_rank, 0);
-    member(Field::world_size, info.world_size);
+    open_object(EventField::distributed_info);
+    member(EventField::backend, info.backend);
+    member(EventField::own_rank, 0);
+    member(EventField::world_size, info.world_size);
     close_object();
     begin_line();
-    open_object(Field::ring);
-    member(Field::schema_version, 1);
-    member(Field::partition, info.partition);
-    member(Field::mask, info.mask);
-    if (!info.mask_slices.empty()) member(Field::mask_slices, info.mask_slices);
-    if (!info.partition_runs.empty()) member(Field::partition_runs, info.partition_runs);
-    member(Field::scheme, info.scheme);
-    open_object(Field::shape);
-    member(Field::batch, info.shape.batch);
-    member(Field::num_heads, info.shape.num_heads);
-    member(Field::num_heads_kv, info.shape.num_heads_kv);
-    member(Field::seqlen, info.shape.seqlen);
-    member(Field::head_dim, info.shape.head_dim);
+    open_object(EventField::ring);
+    member(EventField::schema_version, 1);
+    member(EventField::partition, info.partition);
+    member(EventField::mask, info.mask);
+    if (!info.mask_slices.empty()) member(EventField::mask_slices, info.mask_slices);
+    if (!info.partition_runs.empty()) member(EventField::partition_runs, info.partition_runs);
+    member(EventField::scheme, info.scheme);
+    open_object(EventField::shape);
+    member(EventField::batch, info.shape.batch);
+    member(EventField::num_heads, info.shape.num_heads);
+    member(EventField::num_heads_kv, info.shape.num_heads_kv);
+    member(EventField::seqlen, info.shape.seqlen);
+    member(EventField::head_dim, info.shape.head_dim);
     close_object();
-    member(Field::dtype, info.dtype);
-    if (info.kv_buffers > 0) member(Field::kv_buffers, info.kv_buffers);
+    member(EventField::dtype, info.dtype);
+    if (info.kv_buffers > 0) member(EventField::kv_buffers, info.kv_buffers);
     if (info.failure) {
-      open_object(Field::failure);
-      member(Field::failure_message, as_utf8(info.failure->message));
-      if (info.failure->rank >= 0) member(Field::failure_rank, info.failure->rank);
-      if (info.failure->step >= 0) member(Field::failure_step, info.failure->step);
+      open_object(EventField::failure);
+      member(EventField::failure_message, as_utf8(info.failure->message));
+      if (info.failure->rank >= 0) member(EventField::failure_rank, info.failure->rank);
+      if (info.failure->step >= 0) member(EventField::failure_step, info.failure->step);
       close_object();
     }
     if (info.training) {
-      member(Field::train_step, info.training->train_step);
-      member(Field::train_layer, info.training->layer);
-      member(Field::train_layers, info.training->layers);
+      member(EventField::train_step, info.training->train_step);
+      member(EventField::train_layer, info.training->layer);
+      member(EventField::train_layers, info.training->layers);
     }
     if (info.machine) write_machine(*info.machine);
-    if (!info.command.empty()) member(Field::command, as_utf8(info.command));
-    member(Field::clock_offset_ns, info.clock_offset_ns);
-    member(Field::clock_error_ns, info.clock_error_ns);
-    member(Field::dropped_events, recording_.dropped);
+    if (!info.command.empty()) member(EventField::command, as_utf8(info.command));
+    member(EventField::clock_offset_ns, info.clock_offset_ns);
+    member(EventField::clock_error_ns, info.clock_error_ns);
+    member(EventField::dropped_events, recording_.dropped);
     close_object();
     begin_line();
     if (!recording_.story.empty()) write_story();
-    member(Field::base_time, info.base_time_ns);
+    member(EventField::base_time, info.base_time_ns);
     add_text(",\n\"displayTimeUnit\": \"ms\"");
     begin_line();
-    key(name_of(Field::trace_events));
+    key(name_of(EventField::trace_events));
     add_text("[");
   }
   void write_machine(const RunMachine& machine) {
-    member(Field::device, as_utf8(machine.device));
-    if (!machine.link.empty()) member(Field::link, as_utf8(machine.link));
-    if (!machine.between.empty()) member(Field::between, as_utf8(machine.between));
-    member(Field::nodes, machine.nodes);
-    if (machine.cores > 0) member(Field::cores, machine.cores);
+    member(EventField::device, as_utf8(machine.device));
+    if (!machine.link.empty()) member(EventField::link, as_utf8(machine.link));
+    if (!machine.between.empty()) member(EventField::between, as_utf8(machine.between));
+    member(EventField::nodes, machine.nodes);
+    if (machine.cores > 0) member(EventField::cores, machine.cores);
     if (machine.forward_flops <= 0) return;
-    member(Field::forward_flops, machine.forward_flops);
-    member(Field::backward_flops, machine.backward_flops);
-    member(Field::tile_rows, machine.tile_rows);
-    member(Field::tile_keys, machine.tile_keys);
+    member(EventField::forward_flops, machine.forward_flops);
+    member(EventField::backward_flops, machine.backward_flops);
+    member(EventField::tile_rows, machine.tile_rows);
+    member(EventField::tile_keys, machine.tile_keys);
   }
 
   // Begin the next member of the outermost object.
@@ -207,17 +207,17 @@ class TraceWriter {
 
   // Write the story early in the file; other readers pass over it.
   void write_story() {
-    key(name_of(Field::story));
+    key(name_of(EventField::story));
     add_text("[");
     for (const StoryStep& step : recording_.story) {
       add_text(&step == recording_.story.data() ? "\n" : ",\n");
       open_object();
-      member(Field::story_text, step.text);
-      if (step.pass) member(Field::story_pass, *step.pass);
-      if (step.step >= 0) member(Field::story_step, step.step);
-      if (step.rank >= 0) member(Field::story_rank, step.rank);
-      if (step.lane) member(Field::story_lane, *step.lane);
-      if (step.figure) member(Field::story_figure, *step.figure);
+      member(EventField::story_text, step.text);
+      if (step.pass) member(EventField::story_pass, *step.pass);
+      if (step.step >= 0) member(EventField::story_step, step.step);
+      if (step.rank >= 0) member(EventField::story_rank, step.rank);
+      if (step.lane) member(EventField::story_lane, *step.lane);
+      if (step.figure) member(EventField::story_figure, *step.figure);
       close_object();
     }
     add_text("\n]");
@@ -230,56 +230,57 @@ class TraceWriter {
     add_text(first_event_ ? "\n" : ",\n");
     first_event_ = false;
     open_object();
-    text_member(Field::ph, phase);
+    text_member(EventField::ph, phase);
   }
   // Write a string of ours, which needs no escapes.
-  void text_member(Field field, std::string_view text) {
+  void text_member(EventField field, std::string_view text) {
     key(name_of(field));
     add("\"{}\"", text);
   }
   void write_subject(std::string_view category, std::string_view name, std::size_t rank, int tid) {
-    text_member(Field::cat, category);
-    text_member(Field::name, name);
-    member(Field::pid, rank);
-    member(Field::tid, tid);
+    text_member(EventField::cat, category);
+    text_member(EventField::name, name);
+    member(EventField::pid, rank);
+    member(EventField::tid, tid);
   }
   void write_slice_head(std::string_view category, std::string_view name, std::size_t rank, int tid,
                         std::int64_t begin_ns, std::int64_t end_ns) {
     begin_event("X");
     write_subject(category, name, rank, tid);
-    member(Field::ts, begin_ns);
-    member(Field::dur, end_ns - begin_ns);
-    open_object(Field::args);
+    member(EventField::ts, begin_ns);
+    member(EventField::dur, end_ns - begin_ns);
+    open_object(EventField::args);
   }
   // End an event and its args.
   void end_event() { add_text("}}"); }
 
   void write_names(std::size_t rank) {
-    const auto metadata = [&](std::string_view what, int tid, Field field, const auto& value) {
+    const auto metadata = [&](std::string_view what, int tid, EventField field, const auto& value) {
       begin_event("M");
-      text_member(Field::name, what);
-      member(Field::pid, rank);
-      member(Field::tid, tid);
-      open_object(Field::args);
+      text_member(EventField::name, what);
+      member(EventField::pid, rank);
+      member(EventField::tid, tid);
+      open_object(EventField::args);
       member(field, value);
       end_event();
     };
-    metadata("process_name", 0, Field::given_name, fmt::format("rank {}", rank));
-    metadata("process_sort_index", 0, Field::sort_index, rank);
+    metadata("process_name", 0, EventField::given_name, fmt::format("rank {}", rank));
+    metadata("process_sort_index", 0, EventField::sort_index, rank);
     for (const Lane lane : kAllLanes) {
       const int tid = static_cast<int>(lane);
-      metadata("thread_name", tid, Field::given_name, lane);
-      metadata("thread_sort_index", tid, Field::sort_index, tid);
+      metadata("thread_name", tid, EventField::given_name, lane);
+      metadata("thread_sort_index", tid, EventField::sort_index, tid);
     }
     if (recording_.model.empty()) return;
-    metadata("thread_name", kModelTid, Field::given_name, std::string(kModelLane));
-    metadata("thread_sort_index", kModelTid, Field::sort_index, -1);  // above the ring it contains
+    metadata("thread_name", kModelTid, EventField::given_name, std::string(kModelLane));
+    metadata("thread_sort_index", kModelTid, EventField::sort_index,
+             -1);  // above the ring it contains
   }
 
   void write_slice(std::size_t rank, const TraceEvent& e) {
     write_slice_head(name_of(e.lane), title_of(e), rank, static_cast<int>(e.lane), e.begin_ns,
                      e.end_ns);
-    for_args_of_slice(e, [&](Field field, const auto& value) { member(field, value); });
+    for_args_of_slice(e, [&](EventField field, const auto& value) { member(field, value); });
     if (e.lane == Lane::compute) add_text(", \"stream\": 0");
     end_event();
   }
@@ -289,10 +290,10 @@ class TraceWriter {
                                          span.layer >= 0 ? fmt::format(" {}", span.layer) : "",
                                          span.pass == Pass::backward ? " (backward)" : "");
     write_slice_head(kModelLane, name, rank, kModelTid, span.begin_ns, span.end_ns);
-    member(Field::part, span.part);
-    member(Field::pass, span.pass);
-    if (span.layer >= 0) member(Field::layer, span.layer);
-    if (span.bytes > 0) member(Field::bytes, span.bytes);
+    member(EventField::part, span.part);
+    member(EventField::pass, span.pass);
+    if (span.layer >= 0) member(EventField::layer, span.layer);
+    if (span.bytes > 0) member(EventField::bytes, span.bytes);
     end_event();
   }
 
@@ -319,10 +320,10 @@ class TraceWriter {
     const bool overlap = both < send.event->end_ns && both < recv.event->end_ns;
     for (const MessageEnd* end : {&send, &recv}) {
       begin_event(end == &send ? "s" : "f");
-      if (end == &recv) text_member(Field::bp, "e");
-      member(Field::id, end->flow);
+      if (end == &recv) text_member(EventField::bp, "e");
+      member(EventField::id, end->flow);
       write_subject("flow", name_of(send.event->payload), end->rank, static_cast<int>(end->lane));
-      member(Field::ts, overlap ? both : end->event->begin_ns);
+      member(EventField::ts, overlap ? both : end->event->begin_ns);
       close_object();
     }
   }
@@ -332,9 +333,9 @@ class TraceWriter {
     add_text(", \"s\": \"t\"");
     write_subject("softmax", fmt::format("softmax of query {}", s.query),
                   static_cast<std::size_t>(s.rank), 0);
-    member(Field::ts, s.at_ns);
-    open_object(Field::args);
-    for_args_of_sample(s, [&](Field field, const auto& value) { member(field, value); });
+    member(EventField::ts, s.at_ns);
+    open_object(EventField::args);
+    for_args_of_sample(s, [&](EventField field, const auto& value) { member(field, value); });
     end_event();
   }
 

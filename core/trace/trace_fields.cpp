@@ -65,11 +65,11 @@ struct Lookup {
       first[slot(kNames[i])] = static_cast<std::uint8_t>(i);
     }
   }
-  Field find(std::string_view name) const {
-    if (name.empty()) return Field::none;
+  EventField find(std::string_view name) const {
+    if (name.empty()) return EventField::none;
     std::size_t i = first[slot(name)];
     while (i < kFieldCount && !same(kNames[i], name)) i = others[i];
-    return static_cast<Field>(i);
+    return static_cast<EventField>(i);
   }
 };
 constexpr Lookup kLookups[] = {Lookup(TracePlace::top),     Lookup(TracePlace::distributed),
@@ -141,13 +141,13 @@ std::string shown(std::string_view text) {
 
 }  // namespace
 
-std::string_view name_of(Field field) { return kNames[static_cast<std::size_t>(field)]; }
+std::string_view name_of(EventField field) { return kNames[static_cast<std::size_t>(field)]; }
 
-Field field_of(TracePlace place, std::string_view name) {
+EventField field_of(TracePlace place, std::string_view name) {
   return kLookups[static_cast<std::size_t>(place)].find(name);
 }
 
-void TraceFields::set(Field field, JsonToken token, std::string_view text, std::uint64_t at) {
+void TraceFields::set(EventField field, JsonToken token, std::string_view text, std::uint64_t at) {
   Value& value = values_[static_cast<std::size_t>(field)];
   present_.set(static_cast<std::size_t>(field));
   value.token = token;
@@ -160,12 +160,12 @@ void TraceFields::set(Field field, JsonToken token, std::string_view text, std::
   if (has_text && !value.exact) value.text.assign(text);
 }
 
-const TraceFields::Value& TraceFields::present(Field field) const {
+const TraceFields::Value& TraceFields::present(EventField field) const {
   if (!has(field)) fail_at(end_, fmt::format("{} missing", name_of(field)));
   return value(field);
 }
 
-void TraceFields::refuse(Field field, std::string_view accepted) const {
+void TraceFields::refuse(EventField field, std::string_view accepted) const {
   const Value& given = value(field);
   std::string spelled;
   if (given.token == JsonToken::string) {
@@ -180,11 +180,12 @@ void TraceFields::refuse(Field field, std::string_view accepted) const {
 
 void TraceFields::require_end(std::int64_t end_ns) const {
   if (end_ns > kMaxTraceNs)
-    fail_at(at(Field::dur), fmt::format("dur ends later than {} microseconds after the base time",
-                                        kMaxTraceNs / 1000));
+    fail_at(
+        at(EventField::dur),
+        fmt::format("dur ends later than {} microseconds after the base time", kMaxTraceNs / 1000));
 }
 
-void TraceFields::refuse_choice(Field field, const std::string_view* names,
+void TraceFields::refuse_choice(EventField field, const std::string_view* names,
                                 std::size_t count) const {
   std::string accepted = count > 2 ? "one of " : "";
   for (std::size_t i = 0; i < count; ++i)
@@ -192,13 +193,13 @@ void TraceFields::refuse_choice(Field field, const std::string_view* names,
   refuse(field, accepted);
 }
 
-std::string_view TraceFields::string(Field field) const {
+std::string_view TraceFields::string(EventField field) const {
   const Value& given = present(field);
   if (given.token != JsonToken::string) refuse(field, "a string");
   return given.text;
 }
 
-std::int64_t TraceFields::integer(Field field, std::int64_t low, std::int64_t high) const {
+std::int64_t TraceFields::integer(EventField field, std::int64_t low, std::int64_t high) const {
   const Value& given = present(field);
   if (!given.exact || given.number < low || given.number > high)
     refuse(field, low == high ? fmt::format("{}", low)
@@ -206,7 +207,7 @@ std::int64_t TraceFields::integer(Field field, std::int64_t low, std::int64_t hi
   return given.number;
 }
 
-std::int64_t TraceFields::time(Field field, std::int64_t low) const {
+std::int64_t TraceFields::time(EventField field, std::int64_t low) const {
   const Value& given = present(field);
   if (given.exact) return given.number;
   std::int64_t ns = 0;
@@ -216,7 +217,7 @@ std::int64_t TraceFields::time(Field field, std::int64_t low) const {
   return ns;
 }
 
-float TraceFields::real(Field field) const {
+float TraceFields::real(EventField field) const {
   const Value& given = present(field);
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   if (given.token == JsonToken::string) {
@@ -231,7 +232,7 @@ float TraceFields::real(Field field) const {
   return result;
 }
 
-std::optional<std::int64_t> TraceFields::any_integer(Field field) const {
+std::optional<std::int64_t> TraceFields::any_integer(EventField field) const {
   if (!has(field)) return std::nullopt;
   const Value& given = value(field);
   if (given.exact) return given.number;
@@ -245,7 +246,7 @@ std::optional<std::int64_t> TraceFields::any_integer(Field field) const {
   return static_cast<std::int64_t>(real);
 }
 
-std::optional<std::int64_t> TraceFields::any_time(Field field) const {
+std::optional<std::int64_t> TraceFields::any_time(EventField field) const {
   if (!has(field)) return std::nullopt;
   const Value& given = value(field);
   std::optional<std::int64_t> ns;
@@ -260,7 +261,7 @@ std::optional<std::int64_t> TraceFields::any_time(Field field) const {
   return ns;
 }
 
-std::string TraceFields::any_text(Field field) const {
+std::string TraceFields::any_text(EventField field) const {
   if (!has(field)) return "";
   const Value& given = value(field);
   if (given.exact) return fmt::format("{}", given.number);

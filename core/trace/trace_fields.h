@@ -121,45 +121,48 @@ enum class TracePlace : std::uint8_t {
   FIELD(args, dst_rank, "Dst Rank")               \
   FIELD(args, correlation, "correlation")
 
-enum class Field : std::uint8_t {
+enum class EventField : std::uint8_t {
 #define RINGSCOPE_ENUMERATOR(place, field, name) field,
   RINGSCOPE_TRACE_FIELDS(RINGSCOPE_ENUMERATOR) none
 #undef RINGSCOPE_ENUMERATOR
 };
-inline constexpr std::size_t kFieldCount = static_cast<std::size_t>(Field::none);
+inline constexpr std::size_t kFieldCount = static_cast<std::size_t>(EventField::none);
 
-std::string_view name_of(Field field);
+std::string_view name_of(EventField field);
 
-// Return the field of this name in `place`, or Field::none if the reader ignores it.
-Field field_of(TracePlace place, std::string_view name);
+// Return the field of this name in `place`, or EventField::none if the reader ignores it.
+EventField field_of(TracePlace place, std::string_view name);
 
 // Call f(field, value) for every argument of a slice or sample, in the order of the file. The type
 // of the value says what the file may hold: an int32 is a rank or a step, an int64 counts.
 template <class Event, class F>
 void for_args_of_slice(Event& e, F&& f) {
-  f(Field::pass, e.pass), f(Field::step, e.step), f(Field::kv_owner, e.kv_owner);
+  f(EventField::pass, e.pass), f(EventField::step, e.step), f(EventField::kv_owner, e.kv_owner);
   if (e.lane == Lane::compute) {
-    f(Field::pairs, e.pairs), f(Field::flops, e.flops), f(Field::tiles_full, e.tiles_full);
-    f(Field::tiles_partial, e.tiles_partial), f(Field::tiles_skipped, e.tiles_skipped);
-    f(Field::cpu_us, e.cpu_ns);
+    f(EventField::pairs, e.pairs), f(EventField::flops, e.flops),
+        f(EventField::tiles_full, e.tiles_full);
+    f(EventField::tiles_partial, e.tiles_partial), f(EventField::tiles_skipped, e.tiles_skipped);
+    f(EventField::cpu_us, e.cpu_ns);
     return;
   }
-  f(Field::payload, e.payload);
+  f(EventField::payload, e.payload);
   if (e.lane == Lane::wait) {
-    f(Field::waiting_for, e.waiting_for);
+    f(EventField::waiting_for, e.waiting_for);
   } else {
-    f(Field::bytes, e.bytes), f(Field::src, e.src), f(Field::dst, e.dst), f(Field::flow, e.flow);
+    f(EventField::bytes, e.bytes), f(EventField::src, e.src), f(EventField::dst, e.dst),
+        f(EventField::flow, e.flow);
   }
 }
 template <class Sample, class F>
 void for_args_of_sample(Sample& s, F&& f) {
-  f(Field::step, s.step), f(Field::query, s.query), f(Field::row_max, s.row_max);
-  f(Field::row_sum, s.row_sum), f(Field::lse, s.lse), f(Field::lse_error, s.lse_error);
+  f(EventField::step, s.step), f(EventField::query, s.query), f(EventField::row_max, s.row_max);
+  f(EventField::row_sum, s.row_sum), f(EventField::lse, s.lse),
+      f(EventField::lse_error, s.lse_error);
 }
 
 // Return whether the file gives the field in microseconds; we hold it in nanoseconds.
-constexpr bool is_time(Field field) {
-  return field == Field::ts || field == Field::dur || field == Field::cpu_us;
+constexpr bool is_time(EventField field) {
+  return field == EventField::ts || field == EventField::dur || field == EventField::cpu_us;
 }
 
 // The largest distance of a time from 0, and the largest duration. With this bound, a begin plus a
@@ -171,35 +174,35 @@ inline constexpr std::int64_t kMaxTraceNs = 4'500'000'000'000'000'000;
 class TraceFields {
  public:
   void clear() { present_.reset(); }
-  void set(Field field, JsonToken token, std::string_view text, std::uint64_t at);
+  void set(EventField field, JsonToken token, std::string_view text, std::uint64_t at);
   // Say where the object ends: that is the byte which a complaint about a missing field names.
   void end_at(std::uint64_t end) { end_ = end; }
   std::uint64_t end() const { return end_; }
 
-  bool has(Field field) const { return present_[static_cast<std::size_t>(field)]; }
-  bool is_string(Field field) const {
+  bool has(EventField field) const { return present_[static_cast<std::size_t>(field)]; }
+  bool is_string(EventField field) const {
     return has(field) && value(field).token == JsonToken::string;
   }
-  bool is_object(Field field) const {
+  bool is_object(EventField field) const {
     return has(field) && value(field).token == JsonToken::begin_object;
   }
   // Return the field's byte offset, which is meaningful only if the field is there.
-  std::uint64_t at(Field field) const { return value(field).at; }
+  std::uint64_t at(EventField field) const { return value(field).at; }
   // Return the string, or "" if the value is no string.
-  std::string_view text_or_empty(Field field) const {
+  std::string_view text_or_empty(EventField field) const {
     return is_string(field) ? std::string_view(value(field).text) : std::string_view();
   }
 
   // The strict getters throw InputError that names the byte of a missing or wrong value.
-  std::string_view string(Field field) const;
-  std::int64_t integer(Field field, std::int64_t low, std::int64_t high) const;
+  std::string_view string(EventField field) const;
+  std::int64_t integer(EventField field, std::int64_t low, std::int64_t high) const;
   // Return nanoseconds in [low, kMaxTraceNs], from microseconds with at most three decimals.
-  std::int64_t time(Field field, std::int64_t low) const;
+  std::int64_t time(EventField field, std::int64_t low) const;
   // Return a number, or the value of one of the strings "inf", "-inf", "nan".
-  float real(Field field) const;
+  float real(EventField field) const;
   // Return the value among `all` whose name_of() is given.
   template <class T, std::size_t N>
-  T choice(Field field, const T (&all)[N]) const {
+  T choice(EventField field, const T (&all)[N]) const {
     present(field);
     const std::string_view given = text_or_empty(field);
     std::string_view names[N];
@@ -211,17 +214,17 @@ class TraceFields {
   }
 
   // The lenient getters take any spelling, also a string, and return none for an absent field.
-  std::optional<std::int64_t> any_integer(Field field) const;
+  std::optional<std::int64_t> any_integer(EventField field) const;
   // Return nanoseconds. Throw InputError if the value is no time or negative.
-  std::optional<std::int64_t> any_time(Field field) const;
+  std::optional<std::int64_t> any_time(EventField field) const;
   // Return the text as the file spells it, also of a number.
-  std::string any_text(Field field) const;
+  std::string any_text(EventField field) const;
 
   // Throw InputError if an event that ends at `end_ns` lasts too long.
   void require_end(std::int64_t end_ns) const;
 
   // Throw InputError for the field's value. `accepted` says what would have been accepted.
-  [[noreturn]] void refuse(Field field, std::string_view accepted) const;
+  [[noreturn]] void refuse(EventField field, std::string_view accepted) const;
 
  private:
   struct Value {
@@ -231,9 +234,9 @@ class TraceFields {
     std::uint64_t at = 0;
     std::string text;  // empty for exact numbers
   };
-  const Value& value(Field field) const { return values_[static_cast<std::size_t>(field)]; }
-  const Value& present(Field field) const;
-  [[noreturn]] void refuse_choice(Field field, const std::string_view* names,
+  const Value& value(EventField field) const { return values_[static_cast<std::size_t>(field)]; }
+  const Value& present(EventField field) const;
+  [[noreturn]] void refuse_choice(EventField field, const std::string_view* names,
                                   std::size_t count) const;
 
   std::bitset<kFieldCount> present_;

@@ -93,7 +93,7 @@ void overlap(const Arguments& arguments, Json& json) {
 
 void merge_parts(const Arguments& arguments, Json& json) {
   std::vector<double> scores, values;
-  for (const std::string_view text : split(arguments.at(0), ',')) {
+  for (const std::string_view text : ringscope::split(arguments.at(0), ',')) {
     scores.push_back(number_of("score", std::string(text), -1e6, 1e6));
     values.push_back(10.0 * static_cast<double>(scores.size()));
   }

@@ -65,15 +65,15 @@ void RingEvents::begin(const RunInfo& run, const std::vector<std::int64_t>& drop
 
 void RingEvents::slice(int rank, const TraceEvent& event, const TraceFields& fields) {
   if (event.lane == ringscope::Lane::send && event.src != rank)
-    fields.refuse(Field::src, fmt::format("its pid, {},", rank));
+    fields.refuse(EventField::src, fmt::format("its pid, {},", rank));
   if (event.lane == ringscope::Lane::recv && event.dst != rank)
-    fields.refuse(Field::dst, fmt::format("its pid, {},", rank));
-  add(static_cast<std::size_t>(rank), event, fields.text_or_empty(Field::name),
-      fields.at(Field::flow));
+    fields.refuse(EventField::dst, fmt::format("its pid, {},", rank));
+  add(static_cast<std::size_t>(rank), event, fields.text_or_empty(EventField::name),
+      fields.at(EventField::flow));
 }
 
 void RingEvents::span(int rank, const ModelSpan& span, const TraceFields& fields) {
-  add(static_cast<std::size_t>(rank), span, fields.text_or_empty(Field::name));
+  add(static_cast<std::size_t>(rank), span, fields.text_or_empty(EventField::name));
 }
 
 void RingEvents::add(std::size_t index, const TraceEvent& event, std::string_view name,

@@ -56,10 +56,10 @@ bool is_nccl_kernel(std::string_view name) {
 
 // Return the message's size in bytes, or 0 if it is unknown.
 std::int64_t message_bytes(const TraceFields& fields) {
-  const std::int64_t values = std::max(fields.any_integer(Field::nelems_in).value_or(0),
-                                       fields.any_integer(Field::nelems_out).value_or(0));
+  const std::int64_t values = std::max(fields.any_integer(EventField::nelems_in).value_or(0),
+                                       fields.any_integer(EventField::nelems_out).value_or(0));
   std::int64_t bytes = 0;
-  const std::int64_t size = size_of_type(fields.text_or_empty(Field::value_type));
+  const std::int64_t size = size_of_type(fields.text_or_empty(EventField::value_type));
   if (values < 0 || __builtin_mul_overflow(values, size, &bytes)) return 0;
   return bytes;
 }
@@ -87,27 +87,27 @@ bool is_profiler_category(std::string_view category) {
 void describe_device_slice(std::string_view category, std::string_view name,
                            const TraceFields& fields, Slice& slice) {
   if (category != "kernel") {
-    slice.bytes = std::max<std::int64_t>(fields.any_integer(Field::bytes).value_or(0), 0);
+    slice.bytes = std::max<std::int64_t>(fields.any_integer(EventField::bytes).value_or(0), 0);
     return;
   }
   slice.kind = Kind::compute;
-  const std::string_view collective = fields.text_or_empty(Field::collective);
+  const std::string_view collective = fields.text_or_empty(EventField::collective);
   if (collective.empty() && !is_nccl_kernel(name)) return;
   slice.kind = Kind::communication;
   slice.bytes = message_bytes(fields);
   if (collective == "send") {
     slice.kind = Kind::send;
-    slice.peer = rank_or_unknown(fields.any_integer(Field::dst_rank));
+    slice.peer = rank_or_unknown(fields.any_integer(EventField::dst_rank));
   } else if (collective == "recv") {
     slice.kind = Kind::recv;
-    slice.peer = rank_or_unknown(fields.any_integer(Field::src_rank));
+    slice.peer = rank_or_unknown(fields.any_integer(EventField::src_rank));
   }
 }
 
 }  // namespace
 
 void ForeignEvents::add(const TraceFields& fields) {
-  const std::string_view phase = fields.text_or_empty(Field::ph);
+  const std::string_view phase = fields.text_or_empty(EventField::ph);
   if (phase.size() != 1) return;
   switch (phase[0]) {
     case 'X':
@@ -125,13 +125,13 @@ void ForeignEvents::add(const TraceFields& fields) {
   }
 }
 
-ForeignEvents::Id ForeignEvents::id_of(const TraceFields& fields, Field field) {
+ForeignEvents::Id ForeignEvents::id_of(const TraceFields& fields, EventField field) {
   if (const auto number = fields.any_integer(field)) return {*number, {}};
   return {0, fields.any_text(field)};
 }
 
 std::uint32_t ForeignEvents::process_of(const TraceFields& fields) {
-  Id id = id_of(fields, Field::pid);
+  Id id = id_of(fields, EventField::pid);
   const auto [found, is_new] =
       process_numbers_.try_emplace(id, static_cast<std::uint32_t>(processes_.size()));
   if (is_new) processes_.push_back({.id = std::move(id), .name = {}, .sort_index = 0});
@@ -143,12 +143,13 @@ std::uint32_t ForeignEvents::thread_of(const TraceFields& fields) {
   if (last_thread_ < threads_.size()) {
     const Thread& last = threads_[last_thread_];
     const Id& pid = processes_[last.process].id;
-    if (last.id.text.empty() && pid.text.empty() && fields.any_integer(Field::pid) == pid.number &&
-        fields.any_integer(Field::tid) == last.id.number)
+    if (last.id.text.empty() && pid.text.empty() &&
+        fields.any_integer(EventField::pid) == pid.number &&
+        fields.any_integer(EventField::tid) == last.id.number)
       return last_thread_;
   }
   const std::uint32_t process = process_of(fields);
-  Id id = id_of(fields, Field::tid);
+  Id id = id_of(fields, EventField::tid);
   const auto [found, is_new] = thread_numbers_.try_emplace(
       std::pair{process, id}, static_cast<std::uint32_t>(threads_.size()));
   if (is_new) {
@@ -162,14 +163,14 @@ std::uint32_t ForeignEvents::thread_of(const TraceFields& fields) {
 
 void ForeignEvents::add_slice(const TraceFields& fields, char phase) {
   Slice slice;
-  const auto begin = fields.any_time(Field::ts);
+  const auto begin = fields.any_time(EventField::ts);
   if (!begin) fail_at(fields.end(), "ts missing");
   slice.begin_ns = slice.end_ns = *begin;
-  const std::uint64_t at = fields.at(Field::ts);
+  const std::uint64_t at = fields.at(EventField::ts);
   Thread& thread = threads_[thread_of(fields)];
   if (phase != 'E') {
-    const std::string_view category = fields.text_or_empty(Field::cat);
-    const std::string_view name = fields.text_or_empty(Field::name);
+    const std::string_view category = fields.text_or_empty(EventField::cat);
+    const std::string_view name = fields.text_or_empty(EventField::name);
     slice.name = names_.number_of(name);
     from_profiler_ = from_profiler_ || is_profiler_category(category);
     if (is_device_category(category)) {
@@ -182,15 +183,15 @@ void ForeignEvents::add_slice(const TraceFields& fields, char phase) {
     thread.edges.push_back({slice, at, phase == 'B'});
     return;
   }
-  slice.end_ns += fields.any_time(Field::dur).value_or(0);
+  slice.end_ns += fields.any_time(EventField::dur).value_or(0);
   fields.require_end(slice.end_ns);
   thread.slices.push_back(slice);
 }
 
 void ForeignEvents::add_metadata(const TraceFields& fields) {
-  const std::string_view what = fields.text_or_empty(Field::name);
-  const std::string_view name = fields.text_or_empty(Field::given_name);
-  const std::int64_t index = fields.any_integer(Field::sort_index).value_or(0);
+  const std::string_view what = fields.text_or_empty(EventField::name);
+  const std::string_view name = fields.text_or_empty(EventField::given_name);
+  const std::int64_t index = fields.any_integer(EventField::sort_index).value_or(0);
   if (what == "process_name") {
     processes_[process_of(fields)].name = name;
   } else if (what == "process_sort_index") {
@@ -204,14 +205,14 @@ void ForeignEvents::add_metadata(const TraceFields& fields) {
 
 void ForeignEvents::add_flow_event(const TraceFields& fields, char phase) {
   FlowEvent event;
-  const auto ts = fields.any_time(Field::ts);
+  const auto ts = fields.any_time(EventField::ts);
   if (!ts) fail_at(fields.end(), "ts missing");
   event.ts = *ts;
   event.thread = thread_of(fields);
-  event.key = keys_.number_of(std::string(fields.text_or_empty(Field::cat)) + '\n' +
-                              fields.any_text(Field::id));
+  event.key = keys_.number_of(std::string(fields.text_or_empty(EventField::cat)) + '\n' +
+                              fields.any_text(EventField::id));
   event.phase = phase;
-  event.enclosing = phase != 'f' || fields.text_or_empty(Field::bp) == "e";
+  event.enclosing = phase != 'f' || fields.text_or_empty(EventField::bp) == "e";
   flow_events_.push_back(event);
 }
 

@@ -67,7 +67,7 @@ class ForeignEvents {
     bool enclosing = true;  // binds to the slice around it, not to the next one
   };
 
-  static Id id_of(const TraceFields& fields, Field field);
+  static Id id_of(const TraceFields& fields, EventField field);
   std::uint32_t process_of(const TraceFields& fields);
   std::uint32_t thread_of(const TraceFields& fields);
   void add_slice(const TraceFields& fields, char phase);
