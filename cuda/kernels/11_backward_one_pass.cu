@@ -167,6 +167,11 @@ __device__ __forceinline__ void produce(OnePassStorage<Config>& shared, const Ba
     for (int tile = work.first_tile; tile < work.last_tile; ++tile) {
       const int first = tile * kQueries, stage = at.stage;
       auto& notes = shared.notes[stage];
+      // dV is done before dK, so the room of dO is free first.
+      ptx::barrier_wait(shared.dout_empty[stage], at.parity ^ 1);
+      ptx::barrier_arrive_expecting(shared.dout_full[stage], Config::kVisitBytes);
+      ptx::tma_load(shared.visitors[stage][1], maps.queries[1], 0, first, 0, matrix,
+                    shared.dout_full[stage]);
       ptx::barrier_wait(shared.empty[stage], at.parity ^ 1);
       notes.first_row = first;
       notes.masked = !work.own.is_full(first, first + kQueries);
@@ -175,10 +180,6 @@ __device__ __forceinline__ void produce(OnePassStorage<Config>& shared, const Ba
                     shared.full[stage]);
       ptx::bulk_load(notes.unit, workspace.notes[std::int64_t{matrix} * tiles + tile], kNoteBytes,
                      shared.full[stage]);
-      ptx::barrier_wait(shared.dout_empty[stage], at.parity ^ 1);
-      ptx::barrier_arrive_expecting(shared.dout_full[stage], Config::kVisitBytes);
-      ptx::tma_load(shared.visitors[stage][1], maps.queries[1], 0, first, 0, matrix,
-                    shared.dout_full[stage]);
       at.advance();
     }
   }

@@ -133,9 +133,13 @@ template <class T>
 void append_words(const T& value, std::vector<std::uintptr_t>& words) {
   static_assert(std::is_trivially_copyable_v<T>, "kernels take their arguments by copying bytes");
   constexpr std::size_t word = sizeof(std::uintptr_t);
+  T copy = value;
+#if __has_builtin(__builtin_clear_padding)
+  __builtin_clear_padding(&copy);  // what happens to lie there may look like an address
+#endif
   for (std::size_t i = 0; i + word <= sizeof(T); i += word) {
     words.emplace_back();
-    std::memcpy(&words.back(), reinterpret_cast<const unsigned char*>(&value) + i, word);
+    std::memcpy(&words.back(), reinterpret_cast<const unsigned char*>(&copy) + i, word);
   }
 }
 

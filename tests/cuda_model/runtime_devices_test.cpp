@@ -94,6 +94,21 @@ TEST_F(Devices, AKernelDoesNotReachTheMemoryOfTheHost) {
   EXPECT_EQ(of_host, 0);
 }
 
+// Between an argument's members lies what happened to be there.
+TEST_F(Devices, PaddingIsNoAddress) {
+  auto* const table = on(0, [] { return new_memory<RowInterval>(4); });
+  alignas(Region) unsigned char bytes[sizeof(Region)];
+  const auto stack = reinterpret_cast<std::uintptr_t>(bytes);
+  for (std::size_t i = 0; i < sizeof(bytes); i += sizeof(stack))
+    std::memcpy(bytes + i, &stack, sizeof(stack));
+  auto* const region = new (bytes) Region;
+  const LocalRows rows = Partition{PartitionKind::contiguous, 4, 1}.rows_of(0);
+  region->mask.seqlen = 4;
+  region->queries.runs[0] = rows.runs[0];
+  region->keys.runs[0] = rows.runs[0];
+  EXPECT_NO_THROW(launch_allowed_keys(*region, table, nullptr));
+}
+
 // A backend that left the documents' ends where the mask has them.
 TEST_F(Devices, DocumentsEndsMustNotBeTheHosts) {
   auto* const table = on(0, [] { return new_memory<RowInterval>(4); });
