@@ -295,7 +295,7 @@ int carry_out(const LessonOptions& options) {
   const Lesson& lesson = lessons::lesson_of_number(*number);
   if (options.check) return check_exercise(lesson, options.out);
   if (options.hint) {
-    const std::string& hint = lesson.hints().at(static_cast<std::size_t>(*options.hint - 1));
+    const std::string hint = lesson.hints().at(static_cast<std::size_t>(*options.hint - 1));
     print_out(lessons::wrapped_text(TerminalConsole(false), hint, ""));
     return 0;
   }

@@ -111,7 +111,7 @@ CLAIM(C64, UlyssesSendsLessFromThreeRanksOn, holds_if, "S3", "Section 11, contem
               {"Q and output not counted",
                bytes_of_scheme(job_of(32, 32, 65536, 8), Scheme::ring) / only_kv},
               "more than 1"),
-       Figure("2 ranks", ratio(32, 2), near(1, 1e-9), {"3 ranks", ratio(32, 3)},
+       Figure("2 ranks", ratio(32, 2), near(1, 1e-9), {"4 ranks", ratio(32, 4)},
               refuted("more than 1")),
        Figure("4 ranks, 4 kv heads for 32", ratio(4, 4), near(4.0 / 9, 1e-9),
               {"K and V repeated for every query head", ratio(32, 4)}, refuted("more than 1"))}};

@@ -106,7 +106,7 @@ TEST(Layers, SeeOnlyWhatLiesBelow) {
     core.insert(core.end(), line.begin(), line.end());
   }
   std::vector<std::string> all = core;
-  const std::vector<std::string> viz = {"viz/model", "viz/panels", "viz/window"};
+  const std::vector<std::string> viz = {"viz/model", "viz/panels", "viz/window", "viz/web"};
   const std::vector<std::string> cuda = {"cuda/model",   "cuda/base", "cuda/ptx",
                                          "cuda/kernels", "cuda/ring", "cuda/nccl"};
   all.insert(all.end(), viz.begin(), viz.end());
