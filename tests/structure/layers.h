@@ -48,7 +48,7 @@ inline const std::vector<std::vector<std::string>> kRows = {
     {"viz/model", "cuda/model"},
     {"viz/panels", "cuda/base"},
     {"viz/window", "cuda/ptx"},
-    {"cuda/kernels"},
+    {"viz/web", "cuda/kernels"},
     {"cuda/ring"},
     {"cuda/nccl"},
     {"lessons"},
