@@ -77,7 +77,7 @@ std::vector<int> greedy_deal(const ChunkWork& work, const Slots& slots) {
       weight[chunk] += work.row(chunk)[other] + work.column(chunk)[other];
   std::vector<int> order(weight.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](int a, int b) { return weight[a] > weight[b]; });
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return weight[a] > weight[b]; });
 
   RingDeal deal(work, slots.world_size,
                 std::vector<int>(static_cast<std::size_t>(slots.count()), RingDeal::kNobody));
@@ -162,9 +162,9 @@ class Hands {
  private:
   void replace(int rank, int out, int in) {
     std::vector<int>& held = held_[rank];
-    *std::ranges::find(held, out) = in;
+    *std::find(held.begin(), held.end(), out) = in;
     has_spare_[rank] =
-        std::ranges::any_of(held, [this](int slot) { return slots_.is_spare(slot); });
+        std::any_of(held.begin(), held.end(), [this](int slot) { return slots_.is_spare(slot); });
   }
   Slots slots_;
   std::vector<std::vector<int>> held_;
@@ -212,7 +212,7 @@ double least_slowest(const ChunkWork& work, const Slots& slots) {
       const double* const line = line_of(chunk);
       sums.push_back(std::accumulate(line, line + slots.count(), 0.0));
     }
-    std::ranges::sort(sums);
+    std::sort(sums.begin(), sums.end());
     return std::accumulate(sums.begin(), sums.begin() + slots.a_rank() - 1, sums.back());
   };
   return std::max({work.total() / slots.world_size,
@@ -321,7 +321,7 @@ Balance balance_of(const Work& work) {
     balance.steps.push_back({1, slowest, step != n - 1});
   }
   balance.mean_rank = all / n;
-  balance.slowest_rank = *std::ranges::max_element(ranks);
+  balance.slowest_rank = *std::max_element(ranks.begin(), ranks.end());
   return balance;
 }
 
