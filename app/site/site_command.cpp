@@ -102,6 +102,7 @@ class Site {
   }
 
   std::size_t files() const { return written_; }
+  bool has_viewer() const { return has_viewer_; }
 
  private:
   // ---
@@ -260,13 +261,13 @@ class Site {
     }
     // A page that is read from a folder may load scripts, but no other files.
     std::error_code error;
-    for (const fs::directory_entry& file : fs::directory_iterator(recordings, error)) {
-      const std::string text = read_file(file.path().string(), "recording");
-      recordings_[file.path().filename().string()] = text;
-    }
-    for (const auto& [name, text] : recordings_)
-      write_text("recordings/" + name + ".js", recording_script(name, text));
-    written_ += recordings_.size();
+    std::set<std::string> names;
+    for (const fs::directory_entry& file : fs::directory_iterator(recordings, error))
+      names.insert(file.path().filename().string());
+    for (const std::string& name : names)
+      write_text("recordings/" + name + ".js",
+                 recording_script(name, read_file((recordings / name).string(), "recording")));
+    written_ += names.size();
   }
 
   void write_lesson(const Lesson& lesson, const Lesson* before, const Lesson* after,
@@ -426,9 +427,7 @@ The result is exact. Here you can read how, watch who computes, sends and waits,
   }
 
   fs::path pages_, out_;
-  std::map<std::string, std::string>
-      made_;  // Markdown by path; "": a lesson, which is written already
-  std::map<std::string, std::string> recordings_;
+  std::map<std::string, std::string> made_;  // Markdown by path; "": a lesson, already written
   std::deque<std::string> wanted_;
   std::set<std::string> known_;
   std::size_t written_ = 0;
@@ -482,7 +481,7 @@ int carry_out(const SiteOptions& options) {
     fs::rename(made.path, folder);
     print_out(fmt::format(
         "{} files{}. Open {}\n", site.files(),
-        web_script().empty() ? ", without emscripten: pictures in place of the viewer" : "",
+        site.has_viewer() ? "" : ", without emscripten: pictures in place of the viewer",
         (folder / "index.html").string()));
   } catch (const fs::filesystem_error& error) {
     throw RunError(fmt::format("site '{}': {}", options.folder, error.code().message()));

@@ -56,7 +56,6 @@ void work(const Arguments& arguments, Json& json) {
   job.shape.seqlen = number_of<Index>("length", arguments.at(3), 1, 1 << 24);
   const RingProblem ring = job.ring_problem();
   std::vector<std::vector<Index>> pairs;
-  std::vector<std::vector<double>> by_step(static_cast<std::size_t>(job.world_size));
   std::vector<double> totals;
   for (int rank = 0; rank < job.world_size; ++rank) {
     auto& mine = pairs.emplace_back();
@@ -64,7 +63,6 @@ void work(const Arguments& arguments, Json& json) {
     for (int step = 0; step < job.world_size; ++step) {
       mine.push_back(ring.region(rank, RingSchedule{rank, job.world_size}.owner(step)).pairs());
       totals.back() += static_cast<double>(mine.back());
-      by_step[static_cast<std::size_t>(step)].push_back(static_cast<double>(mine.back()));
     }
   }
   write(json, "pairs", pairs);
