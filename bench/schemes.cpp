@@ -147,7 +147,7 @@ int main(int argc, char** argv) {
       "head_dim 128, on H100 with NVLink4 inside a node and 8 x InfiniBand-NDR between nodes. "
       "Written by `build/release/bench/schemes` at commit {}; every time is simulated, none is "
       "measured. The loops are those that run, with two KV buffers in a ring; ulysses is its "
-      "closed form. Kernels compute tiles of 128 x 128. A line shows "
+      "closed form where heads divide evenly. Kernels compute tiles of 128 x 128. A line shows "
       "the scheme's fastest deal of "
       "contiguous, zigzag, striped and fold, of documents:zigzag where there are documents, and "
       "of a searched one in a ring.\n",
