@@ -310,12 +310,15 @@ TEST(Kernels, RefuseWhatTheyDoNotTake) {
       forward.shape = shape;
       forward.first = true;
       forward.last = last;
+      GuardedArray<std::byte> workspace(backward_workspace_bytes(shape));
       BackwardStep backward;
       backward.shape = shape;
+      backward.workspace = workspace.data();
       if (kernel.pass() == KernelPass::forward)
         kernel.launch(forward, its_dtype, tile, nullptr);
       else
         kernel.launch(backward, its_dtype, tile, nullptr);
+      RINGSCOPE_CUDA(cudaDeviceSynchronize());
     };
     const StepShape good{1, 4, 2, 0, 0, 64};
     EXPECT_NO_THROW(launched(good, dtype, 0)) << kernel.name;
