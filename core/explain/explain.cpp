@@ -155,8 +155,7 @@ class Explainer : private FittedRun {
     for (int rank = 0; rank < n_; ++rank) {
       const auto r = static_cast<std::size_t>(rank);
       if (slowness_[r] > 1) slow.emplace_back(slowness_[r], rank);
-      if (const double extra = extra_of(rank); extra > 0)
-        slow.emplace_back(1 + extra / std::max(mean, 1e-12), rank);
+      if (loss_[r] > 0) slow.emplace_back(1 + loss_[r] / std::max(mean, 1e-12), rank);
     }
     std::sort(slow.begin(), slow.end(), [](const auto& a, const auto& b) {
       return std::pair(-a.first, a.second) < std::pair(-b.first, b.second);
@@ -174,7 +173,7 @@ class Explainer : private FittedRun {
         speed_up(healthy_, rank);
       }
       const auto& [factor, rank] = slow[group.front()];
-      const double extra = extra_of(rank);
+      const double extra = loss_[static_cast<std::size_t>(rank)];
       Diagnosis finding{.cause = Cause::slow_rank, .rank = rank};
       finding.evidence =
           extra > 0 ? fmt::format("Rank {} loses {} at every step that the others don't lose.",
@@ -191,15 +190,6 @@ class Explainer : private FittedRun {
       findings_.back().saved_s = std::max(0.0, before - after);
       before = after;
     }
-  }
-
-  // Return the most that a rank loses at a step.
-  double extra_of(int rank) const {
-    double most = 0;
-    for (const auto& extra : extra_)
-      for (int step = 0; step < n_ && !extra.empty(); ++step)
-        most = std::max(most, extra[at(rank, step)]);
-    return most;
   }
 
   // Make a slow rank as fast as the others.

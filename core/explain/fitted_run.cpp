@@ -260,6 +260,7 @@ double FittedRun::expected(Pass pass, std::size_t i, const RankStep& step) const
 // lose at every step.
 void FittedRun::fit_ranks() {
   slowness_.assign(static_cast<std::size_t>(n_), 1);
+  loss_.assign(static_cast<std::size_t>(n_), 0);
   for (const Pass pass : kAllPasses) extra_[of(pass)].assign(times_.steps(pass).size(), 0);
   times_.is_simulated() ? fit_factors() : fit_extras();
 }
@@ -300,16 +301,47 @@ void FittedRun::fit_extras() {
     }
     double usual = 0;
     const std::vector<double> off = distances(of_ranks, usual);
+    std::vector<double> leads;
+    for (int rank = 0; rank < n_; ++rank) leads.push_back(steps[at(rank, 0)].lead);
+    const double enough = (kLeastSlownessOfReal - 1) * mean;
     for (int rank = 0; rank < n_; ++rank) {
+      if (pass == Pass::forward && fit_late_hops(rank, low_median(leads), enough)) continue;
       const auto& mine = of_ranks[static_cast<std::size_t>(rank)];
       double extra = off[static_cast<std::size_t>(rank)];
       std::size_t from = 0;
-      if (!(extra > (kLeastSlownessOfReal - 1) * mean)) extra = steady_loss(mine, usual, from);
-      if (!(extra > (kLeastSlownessOfReal - 1) * mean)) continue;
+      if (!(extra > enough)) extra = steady_loss(mine, usual, from);
+      if (!(extra > enough)) continue;
       for (std::size_t step = from; step < mine.size(); ++step)
         extra_[of(pass)][at(rank, static_cast<int>(step))] = extra;
+      loss_[static_cast<std::size_t>(rank)] =
+          std::max(loss_[static_cast<std::size_t>(rank)], extra);
     }
   }
+}
+
+// Find out whether a rank is late with every hop. It loses time before all computations but the
+// last, after which no block moves, and in a small ring that is less than most of its steps show.
+bool FittedRun::fit_late_hops(int rank, double usual_lead, double enough) {
+  const auto& steps = times_.steps(Pass::forward);
+  std::vector<double> losses;
+  double lost = 0, lost_at_all = 0;
+  for (int i = 0; i < n_; ++i) {
+    const RankStep& step = steps[at(rank, i)];
+    lost_at_all += std::max(0.0, alone(step) - should(Pass::forward, step));
+  }
+  for (int hop = 0; hop + 1 < n_; ++hop) {
+    const RankStep& before = steps[at(rank, std::max(hop - 1, 0))];
+    losses.push_back(hop == 0 ? before.lead - usual_lead : before.around - before.lead - fixed_);
+    lost += losses.back();
+  }
+  if (losses.size() < 2) return false;  // one loss is a late start
+  const auto [least, most] = std::minmax_element(losses.begin(), losses.end());
+  if (!(*least > enough) || *most > 1.5 * *least || lost < 0.5 * lost_at_all) return false;
+  for (int hop = 0; hop + 1 < n_; ++hop)
+    extra_[of(Pass::forward)][at(rank, std::max(hop - 1, 0))] +=
+        losses[static_cast<std::size_t>(hop)];
+  loss_[static_cast<std::size_t>(rank)] = median_of(losses);
+  return true;
 }
 
 // ---

@@ -87,6 +87,7 @@ class FittedRun {
   bool knows_rates_ = false;
   std::vector<double> slowness_;  // by rank
   std::vector<double> extra_[2];  // by pass and [rank][step]: seconds that a slow rank loses there
+  std::vector<double> loss_;      // by rank: the most that a slow rank loses at one step
   std::vector<FittedLink> links_;
 
  private:
@@ -97,6 +98,7 @@ class FittedRun {
   void fit_ranks();
   void fit_factors();
   void fit_extras();
+  bool fit_late_hops(int rank, double usual_lead, double enough);
   void fit_hops();
   std::vector<std::vector<double>> paces(Pass pass, double fixed) const;
 };

@@ -229,6 +229,70 @@ TEST(Explain, FindsALateStart) {
   }
 }
 
+// Return a real run of a ring whose rank `late` sleeps before every hop. Microseconds.
+Recording ring_with_late_hops(int world_size, int late, std::int64_t sleep,
+                              std::int64_t computing) {
+  FaultyCase made;
+  made.request.job.world_size = world_size;
+  made.request.job.shape = {
+      .batch = 1, .num_heads = 1, .num_heads_kv = 1, .seqlen = 64 * world_size, .head_dim = 64};
+  made.machine = h100s(world_size);
+  Recording recording = recording_of(made);
+  recording.info.backend = "cpu";
+  recording.info.machine.reset();
+  const auto n = static_cast<std::size_t>(world_size);
+  recording.events.assign(n, {});
+  constexpr std::int64_t kHop = 20;
+  std::vector<std::int64_t> begin(n), end(n);  // of every rank's last computation
+  for (int step = 0; step < world_size; ++step) {
+    const std::vector<std::int64_t> sent = begin;
+    for (int rank = 0; rank < world_size; ++rank) {
+      const auto r = static_cast<std::size_t>(rank), before = (r + n - 1) % n;
+      auto& events = recording.events[r];
+      if (step > 0) {
+        const std::int64_t posted = std::max(sent[before], sent[r]), came = posted + kHop;
+        for (const auto& [lane, at] : {std::pair{Lane::send, before}, std::pair{Lane::recv, r}})
+          recording.events[at].push_back({.lane = lane,
+                                          .step = step - 1,
+                                          .begin_ns = 1000 * posted,
+                                          .end_ns = 1000 * came,
+                                          .bytes = 32768,
+                                          .src = static_cast<int>(before),
+                                          .dst = rank});
+        if (came > end[r])
+          events.push_back({.lane = Lane::wait, .begin_ns = 1000 * end[r], .end_ns = 1000 * came});
+        end[r] = std::max(end[r], came);
+      }
+      begin[r] = end[r] + (rank == late && step + 1 < world_size ? sleep : 0);
+      end[r] = begin[r] + computing;
+      events.push_back({.lane = Lane::compute,
+                        .step = step,
+                        .kv_owner = (rank - step + world_size) % world_size,
+                        .begin_ns = 1000 * begin[r],
+                        .end_ns = 1000 * end[r],
+                        .pairs = 64 * 64,
+                        .flops = 4 * 64 * 64 * 64,
+                        .cpu_ns = 1000 * computing});
+    }
+  }
+  return recording;
+}
+
+// In a small ring a rank that is late with every hop loses time at less than most of its steps.
+TEST(Explain, FindsLateHopsInSmallRings) {
+  for (const int world_size : {3, 4, 5, 8}) {
+    const Explanation why = explain(ring_with_late_hops(world_size, 1, 50'000, 1'000));
+    ASSERT_FALSE(why.findings.empty()) << world_size;
+    EXPECT_EQ(why.findings[0].cause, Cause::slow_rank) << world_size;
+    EXPECT_EQ(why.findings[0].rank, 1) << world_size;
+    const double saved = 0.05 * (world_size - 1);
+    EXPECT_NEAR(why.findings[0].saved_s, saved, 0.1 * saved) << world_size;
+    EXPECT_NE(why.findings[0].evidence.find("50.00 ms"), std::string::npos)
+        << why.findings[0].evidence;
+  }
+  EXPECT_TRUE(explain(ring_with_late_hops(4, 1, 0, 1'000)).findings.empty());
+}
+
 TEST(Explain, BlamesTheFaultOfAFailedRun) {
   FaultyCase made = faulty_case(Cause::slow_rank, 3);
   Recording recording = recording_of(made);
