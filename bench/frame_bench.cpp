@@ -3,7 +3,6 @@
 // the playhead moves. Frames are drawn in an OpenGL context without a screen, as in the window, if
 // EGL offers one, or else by the software renderer.
 #include <benchmark/benchmark.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,11 +18,10 @@
 #include "viz/window/software_renderer.h"
 #include "viz/window/viewer.h"
 
-#if __has_include(<EGL/egl.h>)
+#ifdef RINGSCOPE_HAS_EGL
 #include <EGL/egl.h>
 #include <EGL/eglext.h>
 #include <GL/gl.h>
-#define RINGSCOPE_HAS_EGL 1
 #endif
 
 namespace ringscope::viz {
@@ -83,48 +81,32 @@ class Offscreen {
     return made->start() ? std::move(made) : nullptr;
   }
   ~Offscreen() {
-    if (display_ == EGL_NO_DISPLAY) return;
-    const auto terminate = function<EGLBoolean (*)(EGLDisplay)>("eglTerminate");
-    if (terminate != nullptr) terminate(display_);
+    if (display_ != EGL_NO_DISPLAY) eglTerminate(display_);
   }
 
  private:
-  Offscreen() : library_(::dlopen("libEGL.so.1", RTLD_NOW | RTLD_LOCAL)) {}
-  template <class F>
-  F function(const char* name) const {
-    return library_ == nullptr ? nullptr : reinterpret_cast<F>(::dlsym(library_, name));
-  }
+  Offscreen() = default;
   bool start() {
-    if (library_ == nullptr) return false;
-    const auto address = function<decltype(&eglGetProcAddress)>("eglGetProcAddress");
-    const auto initialize = function<decltype(&eglInitialize)>("eglInitialize");
-    const auto bind = function<decltype(&eglBindAPI)>("eglBindAPI");
-    const auto choose = function<decltype(&eglChooseConfig)>("eglChooseConfig");
-    const auto surface = function<decltype(&eglCreatePbufferSurface)>("eglCreatePbufferSurface");
-    const auto context = function<decltype(&eglCreateContext)>("eglCreateContext");
-    const auto current = function<decltype(&eglMakeCurrent)>("eglMakeCurrent");
-    if (!address || !initialize || !bind || !choose || !surface || !context || !current)
-      return false;
-    const auto platform =
-        reinterpret_cast<PFNEGLGETPLATFORMDISPLAYEXTPROC>(address("eglGetPlatformDisplayEXT"));
+    const auto platform = reinterpret_cast<PFNEGLGETPLATFORMDISPLAYEXTPROC>(
+        eglGetProcAddress("eglGetPlatformDisplayEXT"));
     if (platform == nullptr) return false;
     display_ = platform(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, nullptr);
-    if (display_ == EGL_NO_DISPLAY || !initialize(display_, nullptr, nullptr)) return false;
+    if (display_ == EGL_NO_DISPLAY || !eglInitialize(display_, nullptr, nullptr)) return false;
     const EGLint wanted[] = {EGL_SURFACE_TYPE, EGL_PBUFFER_BIT, EGL_RENDERABLE_TYPE,
                              EGL_OPENGL_BIT,   EGL_RED_SIZE,    8,
                              EGL_NONE};
     EGLConfig config = nullptr;
     EGLint count = 0;
-    if (!bind(EGL_OPENGL_API) || !choose(display_, wanted, &config, 1, &count) || count == 0)
+    if (!eglBindAPI(EGL_OPENGL_API) || !eglChooseConfig(display_, wanted, &config, 1, &count) ||
+        count == 0)
       return false;
     const EGLint size[] = {EGL_WIDTH, kWidth, EGL_HEIGHT, kHeight, EGL_NONE};
-    const EGLSurface picture = surface(display_, config, size);
-    const EGLContext made = context(display_, config, EGL_NO_CONTEXT, nullptr);
+    const EGLSurface picture = eglCreatePbufferSurface(display_, config, size);
+    const EGLContext made = eglCreateContext(display_, config, EGL_NO_CONTEXT, nullptr);
     return picture != EGL_NO_SURFACE && made != EGL_NO_CONTEXT &&
-           current(display_, picture, picture, made);
+           eglMakeCurrent(display_, picture, picture, made);
   }
 
-  void* library_;
   EGLDisplay display_ = EGL_NO_DISPLAY;
 };
 #else

@@ -12,9 +12,8 @@
 #include "core/run/recording.h"
 #include "core/run/run.h"
 #include "cuda/nccl/nccl_communicator.h"
-#include "cuda/nccl/nccl_engine.h"
 #include "cuda/nccl/placement.h"
-#include "cuda/nccl/process_seat.h"
+#include "cuda/nccl/run_on_nccl.h"
 
 #ifdef RINGSCOPE_HAS_MPI
 #include "core/mpi/run_on_mpi.h"

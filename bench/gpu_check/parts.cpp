@@ -19,7 +19,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "bench/gpu_check/readers.h"
+#include "bench/gpu_check/results.h"
 
 namespace ringscope::gpu_check {
 

@@ -1,4 +1,4 @@
-#include "bench/published/rows.h"
+#include "bench/published/predict.h"
 
 #include <fmt/format.h>
 

@@ -12,7 +12,6 @@
 // It is no step of a ring: softmax divides by l at once, so no state remains to carry on.
 #include "cuda/base/launch.h"
 #include "cuda/kernels/kernel_table.h"
-#include "cuda/kernels/lanes.h"
 #include "cuda/kernels/row_state.h"
 
 namespace ringscope::cuda {
@@ -145,14 +144,11 @@ void launch_step(const ForwardStep& step, DType, int, cudaStream_t stream) {
 
 }  // namespace
 
-const Kernel& naive_kernel() {
-  static constexpr Kernel kernel{.number = 1,
-                                 .name = "naive",
-                                 .idea = "three kernels, and S in global memory between them",
-                                 .carries_state = false,
-                                 .tiles = kTiles,
-                                 .launch_forward = launch_step};
-  return kernel;
-}
+constinit const Kernel naive_kernel{.number = 1,
+                                    .name = "naive",
+                                    .idea = "three kernels, and S in global memory between them",
+                                    .carries_state = false,
+                                    .tiles = kTiles,
+                                    .launch_forward = launch_step};
 
 }  // namespace ringscope::cuda

@@ -17,7 +17,6 @@
 // round by shuffle. A row reads K and V of its own keys only, so a NaN elsewhere stays out.
 #include "cuda/base/launch.h"
 #include "cuda/kernels/kernel_table.h"
-#include "cuda/kernels/lanes.h"
 #include "cuda/kernels/row_state.h"
 
 namespace ringscope::cuda {
@@ -116,14 +115,11 @@ void launch_step(const ForwardStep& step, DType, int, cudaStream_t stream) {
 
 }  // namespace
 
-const Kernel& online_softmax_kernel() {
-  static constexpr Kernel kernel{
-      .number = 2,
-      .name = "online_softmax",
-      .idea = "a warp a row, S never stored: m, l and O go on from key to key and step to step",
-      .tiles = kTiles,
-      .launch_forward = launch_step};
-  return kernel;
-}
+constinit const Kernel online_softmax_kernel{
+    .number = 2,
+    .name = "online_softmax",
+    .idea = "a warp a row, S never stored: m, l and O go on from key to key and step to step",
+    .tiles = kTiles,
+    .launch_forward = launch_step};
 
 }  // namespace ringscope::cuda

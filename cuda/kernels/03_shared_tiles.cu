@@ -16,7 +16,6 @@
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/kernel_table.h"
-#include "cuda/kernels/lanes.h"
 #include "cuda/kernels/row_state.h"
 
 namespace ringscope::cuda {
@@ -173,14 +172,11 @@ void launch_step(const ForwardStep& step, DType, int, cudaStream_t stream) {
 
 }  // namespace
 
-const Kernel& shared_tiles_kernel() {
-  static constexpr Kernel kernel{
-      .number = 3,
-      .name = "shared_tiles",
-      .idea = "K and V come into shared memory once for all rows of a block",
-      .tiles = kTiles,
-      .launch_forward = launch_step};
-  return kernel;
-}
+constinit const Kernel shared_tiles_kernel{
+    .number = 3,
+    .name = "shared_tiles",
+    .idea = "K and V come into shared memory once for all rows of a block",
+    .tiles = kTiles,
+    .launch_forward = launch_step};
 
 }  // namespace ringscope::cuda

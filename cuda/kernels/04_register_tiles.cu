@@ -18,7 +18,6 @@
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/kernel_table.h"
-#include "cuda/kernels/lanes.h"
 #include "cuda/kernels/row_state.h"
 
 namespace ringscope::cuda {
@@ -262,7 +261,7 @@ void launch_step(const ForwardStep& step, DType, int tile, cudaStream_t stream) 
     const dim3 grid(tiles_for(shape.rows_q, kRows), shape.heads, shape.batch);
     visit_head_dim(shape.head_dim, [&](auto dim) {
       constexpr std::size_t kBytes = sizeof(Storage<kRows, kKeys, dim()>);
-      check_shared_memory(register_tiles_kernel(), tile, kBytes);
+      check_shared_memory(register_tiles_kernel, tile, kBytes);
       launch(register_tiles<kRows, kKeys, dim()>, {grid, kThreads, kBytes}, stream, step);
     });
   });
@@ -270,14 +269,11 @@ void launch_step(const ForwardStep& step, DType, int tile, cudaStream_t stream) 
 
 }  // namespace
 
-const Kernel& register_tiles_kernel() {
-  static constexpr Kernel kernel{
-      .number = 4,
-      .name = "register_tiles",
-      .idea = "a rectangle of S and of O in each thread's registers, four floats a load",
-      .tiles = kTiles,
-      .launch_forward = launch_step};
-  return kernel;
-}
+constinit const Kernel register_tiles_kernel{
+    .number = 4,
+    .name = "register_tiles",
+    .idea = "a rectangle of S and of O in each thread's registers, four floats a load",
+    .tiles = kTiles,
+    .launch_forward = launch_step};
 
 }  // namespace ringscope::cuda

@@ -34,7 +34,6 @@
 #include "cuda/base/launch.h"
 #include "cuda/base/shared_memory.h"
 #include "cuda/kernels/kernel_table.h"
-#include "cuda/kernels/lanes.h"
 #include "cuda/kernels/mma_tile.h"
 #include "cuda/kernels/row_state.h"
 #include "cuda/ptx/registers.h"
@@ -341,14 +340,12 @@ void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t st
 
 }  // namespace
 
-const Kernel& tensor_cores_kernel() {
-  static constexpr Kernel kernel{.number = 5,
-                                 .name = "tensor_cores",
-                                 .idea = "mma.sync products on swizzled tiles that cp.async brings",
-                                 .limits = {.half = true},
-                                 .tiles = kTiles,
-                                 .launch_forward = launch_step};
-  return kernel;
-}
+constinit const Kernel tensor_cores_kernel{
+    .number = 5,
+    .name = "tensor_cores",
+    .idea = "mma.sync products on swizzled tiles that cp.async brings",
+    .limits = {.half = true},
+    .tiles = kTiles,
+    .launch_forward = launch_step};
 
 }  // namespace ringscope::cuda

@@ -102,15 +102,12 @@ void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t st
 
 }  // namespace
 
-const Kernel& hopper_kernel() {
-  static constexpr Kernel kernel{
-      .number = 6,
-      .name = "hopper",
-      .idea = "TMA copies, WGMMA products, a producer and two consumer warpgroups",
-      .limits = {.half = true, .hopper = true},
-      .tiles = kHopperTiles,
-      .launch_forward = launch_step};
-  return kernel;
-}
+constinit const Kernel hopper_kernel{
+    .number = 6,
+    .name = "hopper",
+    .idea = "TMA copies, WGMMA products, a producer and two consumer warpgroups",
+    .limits = {.half = true, .hopper = true},
+    .tiles = kHopperTiles,
+    .launch_forward = launch_step};
 
 }  // namespace ringscope::cuda

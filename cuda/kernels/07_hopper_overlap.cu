@@ -221,15 +221,12 @@ void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int b
   });
 }
 
-const Kernel& hopper_overlap_kernel() {
-  static constexpr Kernel kernel{
-      .number = 7,
-      .name = "hopper_overlap",
-      .idea = "softmax under the next product, ping-pong, persistent blocks, longest first",
-      .limits = {.half = true, .hopper = true},
-      .tiles = kHopperTiles,
-      .launch_forward = launch_on_all};
-  return kernel;
-}
+constinit const Kernel hopper_overlap_kernel{
+    .number = 7,
+    .name = "hopper_overlap",
+    .idea = "softmax under the next product, ping-pong, persistent blocks, longest first",
+    .limits = {.half = true, .hopper = true},
+    .tiles = kHopperTiles,
+    .launch_forward = launch_on_all};
 
 }  // namespace ringscope::cuda

@@ -312,14 +312,11 @@ void launch_step(const BackwardStep& step, DType, int tile, cudaStream_t stream)
 
 }  // namespace
 
-const Kernel& backward_tiled_kernel() {
-  static constexpr Kernel kernel{
-      .number = 8,
-      .name = "backward_tiled",
-      .idea = "P recomputed on tiles; one launch owns keys (dK, dV), one owns queries (dQ)",
-      .tiles = kTiles,
-      .launch_backward = launch_step};
-  return kernel;
-}
+constinit const Kernel backward_tiled_kernel{
+    .number = 8,
+    .name = "backward_tiled",
+    .idea = "P recomputed on tiles; one launch owns keys (dK, dV), one owns queries (dQ)",
+    .tiles = kTiles,
+    .launch_backward = launch_step};
 
 }  // namespace ringscope::cuda

@@ -347,15 +347,12 @@ void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t s
 
 }  // namespace
 
-const Kernel& backward_tensor_cores_kernel() {
-  static constexpr Kernel kernel{
-      .number = 9,
-      .name = "backward_tensor_cores",
-      .idea = "mma.sync, S and dP in registers, cp.async brings the next visitors",
-      .limits = {.half = true},
-      .tiles = kTiles,
-      .launch_backward = launch_step};
-  return kernel;
-}
+constinit const Kernel backward_tensor_cores_kernel{
+    .number = 9,
+    .name = "backward_tensor_cores",
+    .idea = "mma.sync, S and dP in registers, cp.async brings the next visitors",
+    .limits = {.half = true},
+    .tiles = kTiles,
+    .launch_backward = launch_step};
 
 }  // namespace ringscope::cuda

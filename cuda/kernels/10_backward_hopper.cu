@@ -304,15 +304,12 @@ void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t s
 
 }  // namespace
 
-const Kernel& backward_hopper_kernel() {
-  static constexpr Kernel kernel{
-      .number = 10,
-      .name = "backward_hopper",
-      .idea = "TMA and WGMMA: the next scores are in flight under this tile's gradients",
-      .limits = {.half = true, .hopper = true},
-      .tiles = kTiles,
-      .launch_backward = launch_step};
-  return kernel;
-}
+constinit const Kernel backward_hopper_kernel{
+    .number = 10,
+    .name = "backward_hopper",
+    .idea = "TMA and WGMMA: the next scores are in flight under this tile's gradients",
+    .limits = {.half = true, .hopper = true},
+    .tiles = kTiles,
+    .launch_backward = launch_step};
 
 }  // namespace ringscope::cuda

@@ -421,15 +421,12 @@ void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t s
 
 }  // namespace
 
-const Kernel& backward_one_pass_kernel() {
-  static constexpr Kernel kernel{
-      .number = 11,
-      .name = "backward_one_pass",
-      .idea = "five products: dQ is summed in memory, in the order of the keys",
-      .limits = {.half = true, .hopper = true},
-      .tiles = kTiles,
-      .launch_backward = launch_step};
-  return kernel;
-}
+constinit const Kernel backward_one_pass_kernel{
+    .number = 11,
+    .name = "backward_one_pass",
+    .idea = "five products: dQ is summed in memory, in the order of the keys",
+    .limits = {.half = true, .hopper = true},
+    .tiles = kTiles,
+    .launch_backward = launch_step};
 
 }  // namespace ringscope::cuda

@@ -6,7 +6,6 @@
 #include <rapidjson/prettywriter.h>
 #include <rapidjson/stringbuffer.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -20,9 +19,9 @@
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "cuda/base/build_commit.h"
 #include "cuda/base/stream.h"
 #include "cuda/kernels/step_problem.h"
@@ -90,54 +89,44 @@ const Json* member(const Json& object, const char* name) {
   return found == object.MemberEnd() ? nullptr : &found->value;
 }
 
-std::optional<std::string> string_in(const Json& object, const char* name) {
-  const Json* value = member(object, name);
-  if (value == nullptr || !value->IsString()) return std::nullopt;
-  return std::string(value->GetString(), value->GetStringLength());
+// Whether f(name, member) holds for every member that the file has of a choice.
+template <class Entry, class F>
+bool for_all_members(Entry& entry, const F& f) {
+  return f("device", entry.device) && f("driver", entry.driver) && f("build", entry.build) &&
+         f("kernel", entry.kernel) && f("class", entry.shape_class) &&
+         f("tile_rows", entry.tile.rows) && f("tile_keys", entry.tile.keys);
 }
 
-std::optional<int> positive_in(const Json& object, const char* name) {
+// Set the value that `object` has under `name`. Return whether it has one, a number above 0 or a text.
+bool take(const Json& object, const char* name, int& number) {
   const Json* value = member(object, name);
-  if (value == nullptr || !value->IsInt() || value->GetInt() <= 0) return std::nullopt;
-  return value->GetInt();
+  return value != nullptr && value->IsInt() && (number = value->GetInt()) > 0;
 }
-
-std::optional<CachedTile> entry_of(const Json& object) {
-  if (!object.IsObject()) return std::nullopt;
-  const auto device = string_in(object, "device"), driver = string_in(object, "driver"),
-             build = string_in(object, "build"), shape_class = string_in(object, "class");
-  const auto kernel = positive_in(object, "kernel"), rows = positive_in(object, "tile_rows"),
-             keys = positive_in(object, "tile_keys");
-  if (!device || !driver || !build || !shape_class || !kernel || !rows || !keys)
-    return std::nullopt;
-  return CachedTile{*device, *driver, *build, *kernel, *shape_class, {*rows, *keys}};
+bool take(const Json& object, const char* name, std::string& text) {
+  const Json* value = member(object, name);
+  if (value == nullptr || !value->IsString()) return false;
+  text.assign(value->GetString(), value->GetStringLength());
+  return true;
 }
 
 std::string json_of(const std::vector<CachedTile>& entries) {
   rapidjson::StringBuffer buffer;
   rapidjson::PrettyWriter<rapidjson::StringBuffer> writer(buffer);
   writer.SetIndent(' ', 1);
-  const auto put = [&writer](const char* name, const std::string& value) {
-    writer.Key(name);
-    writer.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
-  };
-  const auto put_number = [&writer](const char* name, int value) {
-    writer.Key(name);
-    writer.Int(value);
-  };
   writer.StartObject();
-  put_number("format", kFormat);
+  writer.Key("format");
+  writer.Int(kFormat);
   writer.Key("tiles");
   writer.StartArray();
   for (const CachedTile& entry : entries) {
     writer.StartObject();
-    put("device", entry.device);
-    put("driver", entry.driver);
-    put("build", entry.build);
-    put_number("kernel", entry.kernel);
-    put("class", entry.shape_class);
-    put_number("tile_rows", entry.tile.rows);
-    put_number("tile_keys", entry.tile.keys);
+    for_all_members(entry, [&]<class T>(const char* name, const T& value) {
+      writer.Key(name);
+      if constexpr (std::is_same_v<T, int>)
+        return writer.Int(value);
+      else
+        return writer.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
+    });
     writer.EndObject();
   }
   writer.EndArray();
@@ -151,17 +140,20 @@ TileCache parse(const std::string& text) {
   document.Parse<rapidjson::kParseIterativeFlag>(text.data(), text.size());
   if (document.HasParseError())
     return {{}, fmt::format("not JSON at byte {}", document.GetErrorOffset())};
-  if (!document.IsObject() || positive_in(document, "format") != kFormat)
+  int format = 0;
+  if (!document.IsObject() || !take(document, "format", format) || format != kFormat)
     return {{}, fmt::format("not of format {}", kFormat)};
   const Json* tiles = member(document, "tiles");
   if (tiles == nullptr || !tiles->IsArray()) return {{}, "without a list of tiles"};
   TileCache cache;
   for (const Json& object : tiles->GetArray()) {
-    if (const auto entry = entry_of(object)) {
-      cache.entries.push_back(*entry);
-    } else {
+    CachedTile entry;
+    if (object.IsObject() && for_all_members(entry, [&](const char* name, auto& value) {
+          return take(object, name, value);
+        }))
+      cache.entries.push_back(entry);
+    else
       cache.complaint = "with an entry that is no choice of a tile";
-    }
   }
   return cache;
 }
@@ -183,18 +175,13 @@ TileCacheLock::TileCacheLock(const std::string& path) {
   std::error_code ignored;  // opening says what is wrong
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   const std::string lock = path + ".lock";
-  descriptor_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor_ < 0)
+  descriptor_ = Descriptor(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!descriptor_.is_open())
     throw InputError(fmt::format("can't write {}: {}", lock, std::strerror(errno)));
-  while (::flock(descriptor_, LOCK_EX) != 0) {
-    if (errno == EINTR) continue;
-    const int error = errno;
-    ::close(descriptor_);
-    throw InputError(fmt::format("can't lock {}: {}", lock, std::strerror(error)));
-  }
+  while (::flock(descriptor_.get(), LOCK_EX) != 0)
+    if (errno != EINTR)
+      throw InputError(fmt::format("can't lock {}: {}", lock, std::strerror(errno)));
 }
-
-TileCacheLock::~TileCacheLock() { ::close(descriptor_); }
 
 TileCache read_tile_cache(const std::string& path) try {
   if (!std::filesystem::exists(path)) return {};

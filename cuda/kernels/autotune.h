@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "core/base/files.h"
 #include "cuda/base/device_info.h"
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/ring_step.h"
@@ -77,12 +78,9 @@ class TileCacheLock {
  public:
   // Throws InputError when the folder or the lock beside the file cannot be written.
   explicit TileCacheLock(const std::string& path);
-  ~TileCacheLock();
-  TileCacheLock(const TileCacheLock&) = delete;
-  TileCacheLock& operator=(const TileCacheLock&) = delete;
 
  private:
-  int descriptor_ = -1;
+  Descriptor descriptor_;
 };
 
 // Read the file. A missing file is an empty cache without complaint. Never throws.

@@ -23,7 +23,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "cuda/kernels/lanes.h"
 #include "cuda/kernels/ring_step.h"
 #include "cuda/kernels/row_state.h"
 

@@ -21,7 +21,6 @@
 
 #include "cuda/base/tensor_map.h"
 #include "cuda/kernels/kernel_table.h"
-#include "cuda/kernels/lanes.h"
 #include "cuda/kernels/row_state.h"
 #include "cuda/kernels/warpgroup.h"
 #include "cuda/ptx/tma.h"

@@ -98,10 +98,10 @@ int multiprocessors() {
 
 std::span<const Kernel> all_kernels() {
   static const std::array kernels = {
-      naive_kernel(),           online_softmax_kernel(),   shared_tiles_kernel(),
-      register_tiles_kernel(),  tensor_cores_kernel(),     hopper_kernel(),
-      hopper_overlap_kernel(),  backward_tiled_kernel(),   backward_tensor_cores_kernel(),
-      backward_hopper_kernel(), backward_one_pass_kernel()};
+      naive_kernel,           online_softmax_kernel,   shared_tiles_kernel,
+      register_tiles_kernel,  tensor_cores_kernel,     hopper_kernel,
+      hopper_overlap_kernel,  backward_tiled_kernel,   backward_tensor_cores_kernel,
+      backward_hopper_kernel, backward_one_pass_kernel};
   return kernels;
 }
 

@@ -54,17 +54,17 @@ struct Kernel {
 };
 
 // The entries, one per file of this folder.
-const Kernel& naive_kernel();                  // 01
-const Kernel& online_softmax_kernel();         // 02
-const Kernel& shared_tiles_kernel();           // 03
-const Kernel& register_tiles_kernel();         // 04
-const Kernel& tensor_cores_kernel();           // 05
-const Kernel& hopper_kernel();                 // 06
-const Kernel& hopper_overlap_kernel();         // 07
-const Kernel& backward_tiled_kernel();         // 08
-const Kernel& backward_tensor_cores_kernel();  // 09
-const Kernel& backward_hopper_kernel();        // 10
-const Kernel& backward_one_pass_kernel();      // 11
+extern const Kernel naive_kernel;                  // 01
+extern const Kernel online_softmax_kernel;         // 02
+extern const Kernel shared_tiles_kernel;           // 03
+extern const Kernel register_tiles_kernel;         // 04
+extern const Kernel tensor_cores_kernel;           // 05
+extern const Kernel hopper_kernel;                 // 06
+extern const Kernel hopper_overlap_kernel;         // 07
+extern const Kernel backward_tiled_kernel;         // 08
+extern const Kernel backward_tensor_cores_kernel;  // 09
+extern const Kernel backward_hopper_kernel;        // 10
+extern const Kernel backward_one_pass_kernel;      // 11
 
 // Return the kernels in order of the ladder: all, or those of one pass.
 std::span<const Kernel> all_kernels();

@@ -1,7 +1,6 @@
 #include "cuda/kernels/row_kernels.h"
 
 #include "cuda/base/launch.h"
-#include "cuda/kernels/lanes.h"
 #include "cuda/kernels/row_state.h"
 
 namespace ringscope::cuda {

@@ -1,4 +1,5 @@
 // glibc's fortified longjmp mistakes a jump to another stack for an attack.
+#undef _FORTIFY_SOURCE
 
 #include "cuda/model/block.h"
 
@@ -15,28 +16,6 @@
 #include <new>
 #include <numeric>
 
-#undef _FORTIFY_SOURCE
-
-// Sanitizers follow a program's stack, so they must be told of every switch.
-#if defined(__SANITIZE_ADDRESS__)
-#define RINGSCOPE_FIBER_ASAN 1
-#elif defined(__SANITIZE_THREAD__)
-#define RINGSCOPE_FIBER_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define RINGSCOPE_FIBER_ASAN 1
-#elif __has_feature(thread_sanitizer)
-#define RINGSCOPE_FIBER_TSAN 1
-#endif
-#endif
-#ifdef RINGSCOPE_FIBER_ASAN
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
-#ifdef RINGSCOPE_FIBER_TSAN
-#include <sanitizer/tsan_interface.h>
-#endif
-
 namespace ringscope::cuda::model {
 
 struct Fiber::State {
@@ -47,20 +26,7 @@ struct Fiber::State {
   void (*body)(void*) = nullptr;
   void* argument = nullptr;
   ucontext_t first_entry;
-#ifdef RINGSCOPE_FIBER_TSAN
-  // ThreadSanitizer refuses longjmp between fibers but accepts swapcontext.
-  ucontext_t outside_context;
-  void* tsan_inside = nullptr;
-  void* tsan_outside = nullptr;
-#else
   jmp_buf inside, outside;
-#endif
-#ifdef RINGSCOPE_FIBER_ASAN
-  void* fake_inside = nullptr;
-  void* fake_outside = nullptr;
-  const void* outside_bottom = nullptr;
-  std::size_t outside_size = 0;
-#endif
 };
 
 Fiber::Fiber() : state_(std::make_unique<State>()) {
@@ -72,21 +38,9 @@ Fiber::Fiber() : state_(std::make_unique<State>()) {
   state_->mapping = static_cast<unsigned char*>(mapping);
   state_->stack = state_->mapping + page;
   mprotect(mapping, page, PROT_NONE);
-#ifdef RINGSCOPE_FIBER_TSAN
-  state_->tsan_inside = __tsan_create_fiber(0);
-#endif
 }
 
-Fiber::~Fiber() {
-#ifdef RINGSCOPE_FIBER_TSAN
-  __tsan_destroy_fiber(state_->tsan_inside);
-#endif
-#ifdef RINGSCOPE_FIBER_ASAN
-  // Frames that never returned left their red zones behind, and the addresses may be mapped again.
-  __asan_unpoison_memory_region(state_->stack, stack_bytes);
-#endif
-  munmap(state_->mapping, state_->mapping_bytes);
-}
+Fiber::~Fiber() { munmap(state_->mapping, state_->mapping_bytes); }
 
 void Fiber::set_body(void (*body)(void*), void* argument) {
   state_->body = body;
@@ -97,9 +51,6 @@ void Fiber::set_body(void (*body)(void*), void* argument) {
 void Fiber::entry(unsigned high, unsigned low) {
   auto* fiber = reinterpret_cast<Fiber*>(static_cast<std::uintptr_t>(high) << 32 | low);
   State& state = *fiber->state_;
-#ifdef RINGSCOPE_FIBER_ASAN
-  __sanitizer_finish_switch_fiber(nullptr, &state.outside_bottom, &state.outside_size);
-#endif
   for (;;) {
     state.body(state.argument);
     fiber->suspend();
@@ -118,52 +69,19 @@ void Fiber::start() {
               static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
 }
 
-#ifdef RINGSCOPE_FIBER_TSAN
-
-void Fiber::resume() {
-  State& state = *state_;
-  if (!state.started) start();
-  state.tsan_outside = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(state.tsan_inside, 0);
-  swapcontext(&state.outside_context, &state.first_entry);
-}
-
-void Fiber::suspend() {
-  __tsan_switch_to_fiber(state_->tsan_outside, 0);
-  swapcontext(&state_->first_entry, &state_->outside_context);
-}
-
-#else
-
 // The context calls ask the kernel about signals, so they serve only for the first entry.
 void Fiber::resume() {
   State& state = *state_;
-#ifdef RINGSCOPE_FIBER_ASAN
-  __sanitizer_start_switch_fiber(&state.fake_outside, state.stack, stack_bytes);
-#endif
   if (_setjmp(state.outside) == 0) {
     if (state.started) _longjmp(state.inside, 1);
     start();
     setcontext(&state.first_entry);
   }
-#ifdef RINGSCOPE_FIBER_ASAN
-  __sanitizer_finish_switch_fiber(state_->fake_outside, nullptr, nullptr);
-#endif
 }
 
 void Fiber::suspend() {
-#ifdef RINGSCOPE_FIBER_ASAN
-  __sanitizer_start_switch_fiber(&state_->fake_inside, state_->outside_bottom,
-                                 state_->outside_size);
-#endif
   if (_setjmp(state_->inside) == 0) _longjmp(state_->outside, 1);
-#ifdef RINGSCOPE_FIBER_ASAN
-  __sanitizer_finish_switch_fiber(state_->fake_inside, &state_->outside_bottom,
-                                  &state_->outside_size);
-#endif
 }
-
-#endif
 
 namespace {
 
@@ -171,6 +89,7 @@ constexpr std::size_t shared_alignment = 1024;
 constexpr std::size_t guard_bytes = 1024;  // before and after shared memory
 constexpr unsigned char guard = 0xa5;
 constexpr unsigned char poison = 0xff;
+constexpr std::size_t max_exchange_bytes = 512;
 
 // Thrown into threads that must end because another one failed.
 struct Cancelled {};
@@ -457,6 +376,103 @@ std::string Block::deadlock() const {
   for (const auto& [what, count] : waits)
     text += fmt::format("{} {} {}, ", count, count == 1 ? "thread waits" : "threads wait", what);
   return text + fmt::format("{} {} ended", ended, ended == 1 ? "has" : "have");
+}
+
+// ---
+// The places where the threads of a block wait for each other.
+
+void Block::barrier(int id, int threads, bool wait) {
+  if (unwinding()) return;
+  const bool sensible = 0 <= id && id < 16 && 0 < threads && threads <= threads_count_ &&
+                        (threads % 32 == 0 || threads == threads_count_);
+  if (!sensible)
+    throw ModelError(
+        fmt::format("barrier {} of {} threads in a block of {}: there are barriers 0 to "
+                    "15, of whole warps of the block",
+                    id, threads, threads_count_));
+  Barrier& barrier = barriers_[id];
+  if (barrier.arrived == 0) barrier.expected = threads;
+  if (barrier.expected != threads)
+    throw ModelError(fmt::format("comes to barrier {} of {} threads, others to one of {}", id,
+                                 threads, barrier.expected));
+  if (++barrier.arrived == barrier.expected) {
+    barrier.arrived = 0;
+    for (int thread : barrier.waiting) release(thread);
+    barrier.waiting.clear();
+    return;
+  }
+  if (!wait) return;
+  barrier.waiting.push_back(current_);
+  threads_[current_].barrier = id;
+  suspend_for(Wait::barrier);
+}
+
+Block::Group& Block::group_of(int first, int size, unsigned mask) {
+  auto& groups = groups_[first / 32];
+  for (const auto& group : groups)
+    if (group->size == size && group->mask == mask) return *group;
+  groups.push_back(std::make_unique<Group>());
+  Group& group = *groups.back();
+  group.first = first;
+  group.size = size;
+  group.mask = mask;
+  for (auto& buffer : group.buffers) buffer.resize(size * max_exchange_bytes);
+  return group;
+}
+
+const unsigned char* Block::exchange(const char* kind, const void* mine, std::size_t bytes,
+                                     int size, unsigned mask) {
+  const int first = current_ / size * size;
+  Group& group = group_of(first, size, mask);
+  if (unwinding()) return group.buffers[0].data();
+  if (bytes > max_exchange_bytes)
+    throw ModelError(fmt::format("{}: {} bytes a thread, at most {} can be exchanged", kind, bytes,
+                                 max_exchange_bytes));
+  if (!group.has(current_))
+    throw ModelError(
+        fmt::format("{}: lane {} is not in its mask {:08x}", kind, current_ - first, mask));
+  if (group.arrived.empty()) {
+    const int members = size == 32 ? 32 - std::countl_zero(mask) : size;
+    if (first + members > threads_count_)
+      throw ModelError(fmt::format("{}: the block's last {} has {} threads only", kind,
+                                   size == 32 ? "warp" : "warpgroup", threads_count_ - first));
+    for (int thread = first; thread < first + members; ++thread) {
+      if (group.has(thread) && threads_[thread].ended)
+        throw ModelError(fmt::format("{}: waits for thread {}, which has ended", kind, thread));
+    }
+    group.kind = kind;
+    group.bytes = bytes;
+    // What a lane outside the mask would have given is undefined.
+    if (size == 32 && mask != ~0u) std::memset(group.buffers[group.turn].data(), 0xff, 32 * bytes);
+  }
+  if (std::strcmp(group.kind, kind) != 0 || group.bytes != bytes)
+    throw ModelError(
+        fmt::format("{} of {} bytes, while {} other threads of the {} are at {} of {} "
+                    "bytes",
+                    kind, bytes, group.arrived.size(), size == 32 ? "warp" : "warpgroup",
+                    group.kind, group.bytes));
+  unsigned char* data = group.buffers[group.turn].data();
+  if (bytes > 0) std::memcpy(data + (current_ - first) * bytes, mine, bytes);
+  group.arrived.push_back(current_);
+  const int expected = size == 32 ? std::popcount(mask) : size;
+  if (static_cast<int>(group.arrived.size()) == expected) {
+    for (int thread : group.arrived)
+      if (thread != current_) release(thread);
+    group.arrived.clear();
+    group.turn ^= 1;
+  } else {
+    threads_[current_].group = &group;
+    suspend_for(Wait::exchange);
+  }
+  return data;
+}
+
+void Block::wait_until(const char* what, const std::function<bool()>& ready) {
+  if (unwinding() || ready()) return;
+  threads_[current_].what = what;
+  threads_[current_].ready = &ready;
+  conditional_.insert(threads_[current_].position);
+  suspend_for(Wait::condition);
 }
 
 }  // namespace ringscope::cuda::model

@@ -1,15 +1,262 @@
-// The calls of the model's NCCL, and when a communicator accepts them.
+// The model's NCCL: the state of communicators and of the groups of sends and receives in progress,
+// which run as operations of streams; the calls, and when a communicator accepts them.
 #include <fmt/format.h>
+#include <nccl.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <deque>
 #include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
-#include "cuda/model/nccl_state.h"
+#include "core/base/text.h"
+#include "cuda/model/nccl_model.h"
+#include "cuda/model/random.h"
+#include "cuda/model/runtime_device.h"
 
 namespace ringscope::cuda::model {
+
+// ---
+// The state. The device's mutex guards all of it.
+
+struct NcclGroup;
+
+// A send or a receive. The nth send from one rank to another meets the nth receive there.
+struct NcclHalf {
+  bool is_send = false;
+  int peer = 0;
+  unsigned char* memory = nullptr;
+  std::size_t bytes = 0;
+  NcclGroup* group = nullptr;
+  NcclHalf* other = nullptr;   // the peer's half, once both are in their streams
+  std::uint64_t checksum = 0;  // of the data of a send when it began
+  bool moved = false;
+};
+
+// One ncclGroupEnd starts a group. It begins when its stream reaches it, and ends behind its gate.
+struct NcclGroup {
+  ncclComm* comm = nullptr;
+  cudaStream_t stream = nullptr;
+  std::vector<std::unique_ptr<NcclHalf>> halves;
+  MarkerPtr gate;  // opens when all halves have met, and on abort
+  bool begun = false, ended = false, aborted = false;
+};
+
+// The hops from one rank to another.
+struct NcclChannel {
+  bool send_asked = false, recv_asked = false;  // connected when both are true
+  std::deque<NcclHalf*> sends, receives;        // in their streams, without the other half
+};
+
+// The communicators of one unique id.
+struct NcclClique {
+  int ranks = 0;
+  std::map<int, ncclComm*> members;
+  std::map<std::pair<int, int>, NcclChannel> channels;  // by (from, to)
+};
+
+struct NcclModel {
+  static NcclModel& instance();
+
+  void complain(const std::string& what) { complaints.push_back(what); }
+  // Put the group that `comm` was given into its stream.
+  void launch(Device& device, ncclComm& comm);
+  // Whether the peers of the communicator's halves have asked for theirs.
+  static bool is_connected(const ncclComm& comm);
+  // End the communicator's unfinished work, whatever its state.
+  static void abort(Device& device, ncclComm& comm);
+
+  std::vector<std::unique_ptr<ncclComm>> communicators;        // never freed, so handles stay known
+  std::map<std::string, std::shared_ptr<NcclClique>> cliques;  // by unique id
+  std::vector<std::string> complaints;
+  std::vector<NcclPart> parts;
+  int version = NCCL_VERSION_CODE;
+  bool registration = true;
+  int delay = 3;
+  Random random{1};
+  int next_id = 0;
+
+  InjectedFailures<ncclResult_t> failures;
+  std::map<int, std::pair<int, ncclResult_t>> failing_ranks;  // groups before failure, by rank
+
+ private:
+  void match(NcclHalf& half);
+  static void open_if_met(Device& device, NcclGroup& group);
+  void begin(Device& device, NcclGroup& group);
+  void end(NcclGroup& group);
+  void move(NcclHalf& half);
+};
+
+}  // namespace ringscope::cuda::model
+
+// The type behind the handle, in the global namespace like NCCL's.
+struct ncclComm {
+  enum class State { alive, finalized, destroyed, aborted };
+
+  int rank = 0;
+  int device = 0;
+  std::shared_ptr<ringscope::cuda::model::NcclClique> clique;
+  State state = State::alive;
+  bool in_progress = true;  // its creation is the first call in progress
+  bool is_connected = false;
+  int polls_left = 0;
+  ncclResult_t error = ncclSuccess;
+  std::string last_error;
+  int groups_posted = 0;
+  std::unique_ptr<ringscope::cuda::model::NcclGroup> asked;                // not in its stream yet
+  std::vector<std::unique_ptr<ringscope::cuda::model::NcclGroup>> groups;  // all groups so far
+  std::map<std::uintptr_t, const void*> registered;
+};
+
+namespace ringscope::cuda::model {
+
+// ---
+// Groups, as operations of streams.
+
+namespace {
+
+constexpr unsigned char poison_byte = 0xff;
+
+std::uint64_t checksum_of(const unsigned char* memory, std::size_t bytes) {
+  return hash_of(std::span(memory, bytes));
+}
+
+NcclChannel& channel_of(const ncclComm& comm, const NcclHalf& half) {
+  const int from = half.is_send ? comm.rank : half.peer, to = half.is_send ? half.peer : comm.rank;
+  return comm.clique->channels[{from, to}];
+}
+
+std::string described(const NcclHalf& half) {
+  return fmt::format("rank {} {} rank {} {} bytes", half.group->comm->rank,
+                     half.is_send ? "sends" : "receives from", half.peer, half.bytes);
+}
+
+}  // namespace
+
+NcclModel& NcclModel::instance() {
+  static NcclModel& model = *new NcclModel;
+  return model;
+}
+
+bool NcclModel::is_connected(const ncclComm& comm) {
+  return std::all_of(comm.asked->halves.begin(), comm.asked->halves.end(), [&](const auto& half) {
+    const NcclChannel& channel = channel_of(comm, *half);
+    return channel.send_asked && channel.recv_asked;
+  });
+}
+
+void NcclModel::launch(Device& device, ncclComm& comm) {
+  comm.groups.push_back(std::move(comm.asked));
+  NcclGroup* const group = comm.groups.back().get();
+  group->gate = device.make_gate();
+  std::vector<Range> names;
+  for (const auto& half : group->halves) {
+    match(*half);
+    if (half->bytes > 0)
+      names.push_back({reinterpret_cast<std::uintptr_t>(half->memory), half->bytes});
+  }
+  Operation begins;
+  begins.name = "NCCL group";
+  begins.names = names;
+  begins.run = [this, &device, group] {
+    const Device::Lock lock(device.mutex);
+    begin(device, *group);
+  };
+  device.enqueue(group->stream, std::move(begins));
+  Operation ends;
+  ends.name = "NCCL group";
+  ends.names = names;
+  ends.after = {group->gate};
+  ends.run = [this, &device, group] {
+    const Device::Lock lock(device.mutex);
+    end(*group);
+  };
+  device.enqueue(group->stream, std::move(ends));
+}
+
+void NcclModel::match(NcclHalf& half) {
+  NcclChannel& channel = channel_of(*half.group->comm, half);
+  auto& same = half.is_send ? channel.sends : channel.receives;
+  auto& others = half.is_send ? channel.receives : channel.sends;
+  if (others.empty()) {
+    same.push_back(&half);
+    return;
+  }
+  half.other = others.front();
+  half.other->other = &half;
+  others.pop_front();
+  if (half.bytes != half.other->bytes)
+    complain(fmt::format("{}, but {}", described(half), described(*half.other)));
+}
+
+// Open the gate when all halves' peers have begun too. Parts of different sizes never meet.
+void NcclModel::open_if_met(Device& device, NcclGroup& group) {
+  const bool met = std::all_of(group.halves.begin(), group.halves.end(), [](const auto& half) {
+    const NcclHalf* other = half->other;
+    return other != nullptr && other->group->begun && other->bytes == half->bytes &&
+           (half->moved || !other->group->aborted);
+  });
+  if (met && group.begun) device.open(group.gate);
+}
+
+void NcclModel::begin(Device& device, NcclGroup& group) {
+  if (group.aborted) return;
+  group.begun = true;
+  for (const auto& half : group.halves) {
+    if (half->is_send) {
+      half->checksum = checksum_of(half->memory, half->bytes);
+    } else if (half->bytes > 0) {
+      std::memset(half->memory, poison_byte, half->bytes);
+    }
+  }
+  open_if_met(device, group);
+  for (const auto& half : group.halves)
+    if (half->other != nullptr) open_if_met(device, *half->other->group);
+}
+
+void NcclModel::end(NcclGroup& group) {
+  if (!group.aborted)
+    for (const auto& half : group.halves) move(*half);
+  group.ended = true;
+}
+
+// Transfer as late as possible, which is when the first of the two groups ends.
+void NcclModel::move(NcclHalf& half) {
+  if (half.moved || half.other->group->aborted) return;
+  NcclHalf& send = half.is_send ? half : *half.other;
+  NcclHalf& receive = half.is_send ? *half.other : half;
+  if (checksum_of(send.memory, send.bytes) != send.checksum)
+    complain(
+        fmt::format("{}: the buffer changed between its post and its transfer", described(send)));
+  if (!std::all_of(receive.memory, receive.memory + receive.bytes,
+                   [](unsigned char byte) { return byte == poison_byte; }))
+    complain(fmt::format("{}: the buffer was written to between its post and its arrival",
+                         described(receive)));
+  if (send.bytes > 0) std::memcpy(receive.memory, send.memory, send.bytes);
+  send.moved = receive.moved = true;
+}
+
+void NcclModel::abort(Device& device, ncclComm& comm) {
+  comm.asked.reset();
+  for (const auto& group : comm.groups) {
+    if (group->ended) continue;
+    group->aborted = true;
+    device.open(group->gate);
+  }
+}
+
+// ---
+// The calls.
+
 namespace {
 
 // The group that this thread is building.
@@ -216,13 +463,7 @@ void fail_nccl_rank(int rank, int groups, ncclResult_t status) {
 
 }  // namespace ringscope::cuda::model
 
-using ringscope::cuda::model::Allowed;
-using ringscope::cuda::model::call;
-using ringscope::cuda::model::Device;
-using ringscope::cuda::model::let_time_pass;
-using ringscope::cuda::model::NcclClique;
-using ringscope::cuda::model::NcclModel;
-using ringscope::cuda::model::put_in_progress;
+using namespace ringscope::cuda::model;
 
 ncclResult_t ncclGetVersion(int* version) {
   return call("ncclGetVersion", nullptr, Allowed::always, [&](Device&, NcclModel& model) {

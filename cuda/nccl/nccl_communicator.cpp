@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "core/ring/problem.h"
 #include "core/ring/ring.h"
-#include "cuda/base/range.h"
+#include "cuda/base/stream.h"
 #include "cuda/ring/device_communicator.h"
 
 namespace ringscope::cuda {
@@ -175,14 +175,11 @@ Completion NcclCommunicator::exchange(const Exchange& hop,
       connection_.remember(hop.recv, hop.recv_bytes);
     }
     started->begin.record(stream);
-    if (hop.unposted_recv) {
-      connection_.send(hop.send, hop.send_bytes, stream);
-    } else if (hop.send_first) {
-      connection_.send(hop.send, hop.send_bytes, stream);
-      connection_.receive(hop.recv, hop.recv_bytes, stream);
-    } else {
-      connection_.send_and_receive(hop.send, hop.send_bytes, hop.recv, hop.recv_bytes, stream);
-    }
+    const bool apart = hop.unposted_recv || hop.send_first;
+    connection_.send_and_receive(hop.send, hop.send_bytes, hop.recv, apart ? 0 : hop.recv_bytes,
+                                 stream);
+    if (hop.send_first && !hop.unposted_recv)
+      connection_.send_and_receive(nullptr, 0, hop.recv, hop.recv_bytes, stream);
     started->end.record(stream);
   });
   return started;

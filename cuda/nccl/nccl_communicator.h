@@ -15,7 +15,7 @@
 #include "core/trace/event.h"
 #include "cuda/base/stream.h"
 #include "cuda/nccl/nccl_world.h"
-#include "cuda/ring/device_clock.h"
+#include "cuda/ring/device_communicator.h"
 
 namespace ringscope::cuda {
 
@@ -51,7 +51,7 @@ RingRun with_transfer_times(Run&& run) {
 //
 // exchange() enqueues all of it before it returns, so before the kernel of the same step: a grid
 // that fills the GPU would keep a later transfer from starting. (For the same reason a persistent
-// grid leaves multiprocessors to the transfers; nccl_engine.h.)
+// grid leaves multiprocessors to the transfers; NcclEngine.)
 //
 // Both sides compute both sizes by formula, and only the blocks are sent, so NCCL cannot notice
 // that ranks disagree. Parts of different sizes or in another order hang until a watchdog misses

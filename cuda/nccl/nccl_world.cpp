@@ -1,12 +1,249 @@
 #include "cuda/nccl/nccl_world.h"
 
+#include <dlfcn.h>
+#include <fmt/format.h>
+
 #include <chrono>
+#include <cstdlib>
+#include <thread>
+#include <vector>
 
 #include "core/base/buffer.h"
 #include "core/trace/recorder.h"
 #include "cuda/base/stream.h"
 
 namespace ringscope::cuda {
+namespace {
+
+#ifdef RINGSCOPE_MODEL
+
+NcclLibrary open_library() {
+#define RINGSCOPE_ADDRESS(member, function) &function,
+  static const NcclApi api{RINGSCOPE_NCCL_FUNCTIONS(RINGSCOPE_ADDRESS) & ncclCommRegister,
+                           &ncclCommDeregister};
+#undef RINGSCOPE_ADDRESS
+  return {&api, "", ""};
+}
+
+#else
+
+// The library that belongs to the header of the build; empty when the build found none.
+#ifndef RINGSCOPE_NCCL_LIBRARY
+#define RINGSCOPE_NCCL_LIBRARY ""
+#endif
+
+std::vector<std::string> places() {
+  if (const char* const given = std::getenv("RINGSCOPE_NCCL_LIBRARY"); given != nullptr)
+    return {given};
+  std::vector<std::string> all = {"libnccl.so.2", "libnccl.so"};
+  if (*RINGSCOPE_NCCL_LIBRARY != '\0') all.push_back(RINGSCOPE_NCCL_LIBRARY);
+  return all;
+}
+
+NcclLibrary open_library() {
+  // Never closed, because NCCL has threads of its own.
+  void* library = nullptr;
+  std::string path, error;
+  for (const std::string& place : places()) {
+    path = place;
+    library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library != nullptr) break;
+    if (error.empty()) error = dlerror();
+  }
+  if (library == nullptr)
+    return {nullptr, "",
+            "NCCL is not found (" + error +
+                "); install libnccl2, or set RINGSCOPE_NCCL_LIBRARY to the file libnccl.so.2"};
+  static NcclApi api;
+  std::string missing;
+  const auto find = [&](auto& function, const char* name, bool needed = true) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)> >(dlsym(library, name));
+    if (function == nullptr && needed) missing = name;
+  };
+#define RINGSCOPE_FIND(member, function) find(api.member, #function);
+  RINGSCOPE_NCCL_FUNCTIONS(RINGSCOPE_FIND)
+#undef RINGSCOPE_FIND
+  find(api.comm_register, "ncclCommRegister", false);
+  find(api.comm_deregister, "ncclCommDeregister", false);
+  if (!missing.empty())
+    return {nullptr, path,
+            path + " lacks " + missing + "; NCCL 2.14 or later is needed, with nonblocking calls"};
+  return {&api, path, ""};
+}
+
+#endif
+
+}  // namespace
+
+const NcclLibrary& nccl_library() {
+  static const NcclLibrary library = open_library();
+  return library;
+}
+
+const NcclApi& nccl_or_throw() {
+  const NcclLibrary& library = nccl_library();
+  if (library.api == nullptr) throw RunError("backend nccl: " + library.why_not);
+  return *library.api;
+}
+
+std::string nccl_version_text(int version) {
+  if (version <= 0) return "unknown";
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+int nccl_version() {
+  int version = 0;
+  const NcclApi* const api = nccl_library().api;
+  return api != nullptr && api->get_version(&version) == ncclSuccess ? version : 0;
+}
+
+NcclError::NcclError(ncclResult_t status, const char* function, const std::string& last_error,
+                     int rank, int step)
+    : RunError(
+          [&] {
+            std::string text =
+                fmt::format("{}: {}", function, nccl_or_throw().get_error_string(status));
+            std::string said = last_error;
+            for (char& c : said)
+              if (c == '\n') c = ' ';
+            while (!said.empty() && said.back() == ' ') said.pop_back();
+            return said.empty() ? text : text + " (" + said + ")";
+          }(),
+          rank, step),
+      status_(status) {}
+
+NcclConnection::NcclConnection(const ncclUniqueId& id, int rank, int world_size,
+                               const NcclLimits& limits, const GiveUp& give_up)
+    : api_(nccl_or_throw()),
+      rank_(rank),
+      world_size_(world_size),
+      limits_(limits),
+      give_up_(give_up) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  config.maxCTAs = limits.max_ctas;
+  const ncclResult_t status = api_.comm_init_rank_config(&comm_, world_size, id, rank, &config);
+  if (status != ncclSuccess && status != ncclInProgress) {
+    const NcclError error = error_of(status, "ncclCommInitRankConfig");
+    abort();
+    throw error;
+  }
+}
+
+NcclConnection::~NcclConnection() { abort(); }
+
+NcclError NcclConnection::error_of(ncclResult_t status, const char* function) const {
+  const char* const said = api_.get_last_error(nullptr);
+  return NcclError(status, function, said == nullptr ? "" : said, rank_);
+}
+
+template <class F>
+void NcclConnection::call(const char* function, F&& f) {
+  const std::lock_guard lock(mutex_);
+  if (comm_ == nullptr) {  // it was aborted, so the run has failed
+    give_up_();
+    throw RunError(fmt::format("{}: the communicator is aborted", function), rank_);
+  }
+  const ncclResult_t status = f(api_, comm_);
+  if (status != ncclSuccess && status != ncclInProgress) throw error_of(status, function);
+}
+
+ncclResult_t NcclConnection::poll() {
+  ncclResult_t state = ncclSuccess;
+  call("ncclCommGetAsyncError",
+       [&](const NcclApi& api, ncclComm_t comm) { return api.comm_get_async_error(comm, &state); });
+  return state;
+}
+
+void NcclConnection::settle() {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  for (int polls = 0;; ++polls) {
+    const ncclResult_t state = poll();
+    if (state == ncclSuccess) return;
+    if (state != ncclInProgress) throw error_of(state, "NCCL");
+    give_up_();
+    const std::chrono::duration<double> waited = Clock::now() - begin;
+    if (waited.count() > limits_.timeout_s)
+      throw RunError(fmt::format("NCCL has not connected to rank {} and rank {} within {:g} s",
+                                 previous(), next(), limits_.timeout_s),
+                     rank_);
+    // Most calls end within microseconds. One that waits for a peer sleeps, so that no core spins.
+    if (polls < 100) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(polls < 1000 ? 50 : 1000));
+    }
+  }
+}
+
+void NcclConnection::send_and_receive(const void* send, Index send_bytes, void* recv,
+                                      Index recv_bytes, cudaStream_t stream) {
+  if (send_bytes == 0 && recv_bytes == 0) return;
+  call("a group of ncclSend and ncclRecv", [&](const NcclApi& api, ncclComm_t comm) {
+    // [group
+    ncclResult_t status = api.group_start();
+    if (status != ncclSuccess) return status;
+    if (send_bytes > 0)
+      status = api.send(send, static_cast<std::size_t>(send_bytes), ncclInt8, next(), comm, stream);
+    if (recv_bytes > 0 && status == ncclSuccess)
+      status =
+          api.recv(recv, static_cast<std::size_t>(recv_bytes), ncclInt8, previous(), comm, stream);
+    const ncclResult_t ended = api.group_end();  // also after a failure: groups are the thread's
+    // group]
+    return status == ncclSuccess ? ended : status;
+  });
+  settle();
+}
+
+void NcclConnection::remember(void* memory, Index bytes) {
+  if (bytes == 0 || api_.comm_register == nullptr || api_.comm_deregister == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  if (comm_ == nullptr || remembered_.contains(memory)) return;
+  void* handle = nullptr;
+  const ncclResult_t status =
+      api_.comm_register(comm_, memory, static_cast<std::size_t>(bytes), &handle);
+  remembered_[memory] = status == ncclSuccess ? handle : nullptr;
+}
+
+void NcclConnection::forget() {
+  const std::lock_guard lock(mutex_);
+  if (comm_ != nullptr)
+    for (const auto& [memory, handle] : remembered_)
+      if (handle != nullptr) static_cast<void>(api_.comm_deregister(comm_, handle));
+  remembered_.clear();
+}
+
+ncclResult_t NcclConnection::async_error() {
+  const std::lock_guard lock(mutex_);
+  ncclResult_t state = ncclSuccess;
+  if (comm_ == nullptr || is_closing_) return ncclSuccess;
+  const ncclResult_t status = api_.comm_get_async_error(comm_, &state);
+  if (status != ncclSuccess) return status;
+  return state == ncclInProgress ? ncclSuccess : state;
+}
+
+void NcclConnection::abort() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (comm_ != nullptr) static_cast<void>(api_.comm_abort(comm_));
+  comm_ = nullptr;
+}
+
+void NcclConnection::begin_to_close() {
+  forget();
+  call("ncclCommFinalize", [&](const NcclApi& api, ncclComm_t comm) {
+    is_closing_ = true;
+    return api.comm_finalize(comm);
+  });
+}
+
+void NcclConnection::close() {
+  settle();
+  call("ncclCommDestroy", [&](const NcclApi& api, ncclComm_t comm) {
+    comm_ = nullptr;
+    return api.comm_destroy(comm);
+  });
+}
 
 namespace {
 

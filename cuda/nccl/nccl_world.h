@@ -1,20 +1,166 @@
-// The connections of the ranks of this process: one per GPU and thread, or a single one when every
-// rank is a process. A failure on any connection ends all of them.
+// NCCL: its functions, the connection of one rank, and those of all ranks of this process, one
+// per GPU and thread, or a single one when every rank is a process. A failure on any of them ends all.
 #pragma once
+
+#include <nccl.h>
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "core/base/error.h"
+#include "core/base/math.h"
 #include "cuda/base/device_memory.h"
-#include "cuda/nccl/nccl_connection.h"
-#include "cuda/ring/device_engine.h"
+#include "cuda/ring/run_on_gpu.h"
 
 namespace ringscope::cuda {
+
+// ---
+// Loads NCCL as a table of functions when a program first needs it, because most machines lack NCCL
+// and the same program must run there too. A failed call becomes an exception that says what failed
+// and what NCCL calls it. Callers add rank and step (core/ring/ring.h).
+
+// The functions that every NCCL of 2.14 or later has: FORM(member, function).
+#define RINGSCOPE_NCCL_FUNCTIONS(FORM)                \
+  FORM(get_version, ncclGetVersion)                   \
+  FORM(get_unique_id, ncclGetUniqueId)                \
+  FORM(comm_init_rank_config, ncclCommInitRankConfig) \
+  FORM(comm_finalize, ncclCommFinalize)               \
+  FORM(comm_destroy, ncclCommDestroy)                 \
+  FORM(comm_abort, ncclCommAbort)                     \
+  FORM(comm_get_async_error, ncclCommGetAsyncError)   \
+  FORM(get_error_string, ncclGetErrorString)          \
+  FORM(get_last_error, ncclGetLastError)              \
+  FORM(send, ncclSend)                                \
+  FORM(recv, ncclRecv)                                \
+  FORM(group_start, ncclGroupStart)                   \
+  FORM(group_end, ncclGroupEnd)
+
+// Members have NCCL's names without "nccl".
+struct NcclApi {
+#define RINGSCOPE_MEMBER(member, function) decltype(&::function) member = nullptr;
+  RINGSCOPE_NCCL_FUNCTIONS(RINGSCOPE_MEMBER)
+#undef RINGSCOPE_MEMBER
+  // Null before NCCL 2.19.
+  decltype(&::ncclCommRegister) comm_register = nullptr;
+  decltype(&::ncclCommDeregister) comm_deregister = nullptr;
+};
+
+struct NcclLibrary {
+  const NcclApi* api = nullptr;
+  std::string path;     // where the library was found; empty when it is linked
+  std::string why_not;  // one line when there is no library
+};
+
+// Look for NCCL once: in the file RINGSCOPE_NCCL_LIBRARY when that is set, else as libnccl.so.2
+// where the system looks, else in the library of the build's header. Thread-safe, never throws.
+const NcclLibrary& nccl_library();
+
+// Throw RunError when NCCL is missing.
+const NcclApi& nccl_or_throw();
+
+// Return, for example, "2.28.9", or "unknown" for 0.
+std::string nccl_version_text(int version);
+// Return the library's version in the form of NCCL_VERSION.
+int nccl_version();
+
+// A RunError whose text is "FUNCTION: MESSAGE (what NCCL says of the last error)".
+class NcclError : public RunError {
+ public:
+  NcclError(ncclResult_t status, const char* function, const std::string& last_error, int rank = -1,
+            int step = -1);
+  ncclResult_t status() const { return status_; }
+
+ private:
+  ncclResult_t status_;
+};
+
+// ---
+// One rank's NCCL communicator, in nonblocking mode. A call returns while NCCL still works on it.
+// The communicator's state is then polled until it is done or has failed, or the run has failed
+// elsewhere. NCCL offers this, and an abort by other threads, instead of a timeout: a kernel that
+// waits for a lost peer waits for ever, and so does everything behind it.
+
+// Throws when waiting has become pointless because the run has failed.
+using GiveUp = std::function<void()>;
+
+struct NcclLimits {
+  // The most multiprocessors that a transfer's kernel takes.
+  int max_ctas = 4;
+  // A call in progress for this long has failed. A call waits for its peers' calls at most.
+  double timeout_s = 60;
+};
+
+// Thread-safe. Calls of its rank's thread and of other threads run one after the other.
+class NcclConnection {
+ public:
+  // Begin to connect on the thread's GPU; settle() completes it. `give_up` must outlive the
+  // connection. Throws NcclError.
+  NcclConnection(const ncclUniqueId& id, int rank, int world_size, const NcclLimits& limits,
+                 const GiveUp& give_up);
+  // Abort, unless the connection was closed.
+  ~NcclConnection();
+  NcclConnection(const NcclConnection&) = delete;
+  NcclConnection& operator=(const NcclConnection&) = delete;
+
+  int rank() const { return rank_; }
+  int world_size() const { return world_size_; }
+
+  // Wait until NCCL is done with the last call. Throws NcclError, what give_up throws, and RunError
+  // when the timeout expires.
+  void settle();
+
+  // Enqueue both halves of a hop as one operation on `stream`, so neither waits for the other's
+  // end. Both sides leave out halves of 0 bytes, so one half alone is a group of its own. The call
+  // has settled when it returns.
+  void send_and_receive(const void* send, Index send_bytes, void* recv, Index recv_bytes,
+                        cudaStream_t stream);
+
+  // Let NCCL reach the memory directly where it can; elsewhere do nothing. Registers each address
+  // once, until forget() or an abort.
+  void remember(void* memory, Index bytes);
+  void forget();
+
+  // Return an error that NCCL met by itself (such as a lost peer), or ncclSuccess.
+  ncclResult_t async_error();
+  NcclError error_of(ncclResult_t status, const char* function) const;
+
+  // End all its work on the GPU, and itself. Any thread may call it any number of times.
+  void abort() noexcept;
+  // Close in two calls. Every connection of a process makes the first call before any makes the
+  // second, because they wait for each other.
+  void begin_to_close();
+  void close();
+
+ private:
+  ncclResult_t poll();
+  // Call f(api, comm) under the lock. Throws when it fails.
+  template <class F>
+  void call(const char* function, F&& f);
+  int next() const { return (rank_ + 1) % world_size_; }
+  int previous() const { return (rank_ + world_size_ - 1) % world_size_; }
+
+  const NcclApi& api_;
+  int rank_, world_size_;
+  NcclLimits limits_;
+  const GiveUp& give_up_;
+
+  std::mutex mutex_;           // guards everything below; calls on one communicator take turns
+  ncclComm_t comm_ = nullptr;  // null after its end
+  bool is_closing_ = false;
+  std::map<void*, void*> remembered_;  // handle by address
+};
+
+// ---
+// All connections of this process.
 
 class NcclWorld {
  public:

@@ -1,11 +1,61 @@
 #include "cuda/nccl/run_on_nccl.h"
 
+#include <algorithm>
+#include <atomic>
+
+#include "core/run/rank.h"
 #include "cuda/nccl/nccl_communicator.h"
-#include "cuda/nccl/nccl_engine.h"
 #include "cuda/nccl/placement.h"
 #include "cuda/ring/run_on_gpu.h"
 
 namespace ringscope::cuda {
+namespace {
+
+constexpr int kPersistent = 7;
+
+std::atomic<int> margin = 0;
+
+void launch_with_margin(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  launch_hopper_overlap(step, dtype, tile, std::max(1, multiprocessors() - margin), stream);
+}
+
+// Return the persistent kernel on fewer multiprocessors; at least one remains.
+const Kernel& with_margin(const Kernel& kernel) {
+  static const Kernel narrower = [&] {
+    Kernel same = kernel;
+    same.launch_forward = &launch_with_margin;
+    return same;
+  }();
+  return narrower;
+}
+
+}  // namespace
+
+NcclEngine::NcclEngine(NcclWorld& world, DeviceSetup& setup, const NcclOptions& options,
+                       RankLives lives)
+    : DeviceEngine(setup),
+      world_(world),
+      register_buffers_(options.register_buffers),
+      lives_(lives) {
+  if (world.world_size() == 1 || kernels_.forward->number != kPersistent || options.max_ctas <= 0)
+    return;
+  margin = options.max_ctas;
+  kernels_.forward = &with_margin(*kernels_.forward);
+}
+
+DeviceEngine::Link NcclEngine::link(Rank& rank) {
+  const int number = rank.rank();
+  const DeviceClock& clock = clocks_[number];
+  return {.clock = clock,
+          .communicator = with_faults(
+              std::make_unique<NcclCommunicator>(world_, number, clock, register_buffers_),
+              rank.config(), lives_, world_.memory_of(number)),
+          .ends_by_abort = true};
+}
+
+std::string NcclEngine::notes() const {
+  return "NCCL " + nccl_version_text(nccl_version()) + "\n" + DeviceEngine::notes();
+}
 
 RingRun run_on_nccl(const Problem& config, const AttentionInputs& inputs, const Progress& progress,
                     const NcclOptions& options) {

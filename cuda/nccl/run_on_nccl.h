@@ -2,16 +2,22 @@
 // run on a GPU yet, only on the host model with cuda/model's stand-in for NCCL.
 #pragma once
 
+#include <map>
+#include <memory>
+
 #include "core/mpi/run_on_mpi.h"
+#include "core/run/faulty_ring.h"
 #include "core/run/run.h"
+#include "cuda/nccl/nccl_world.h"
 #include "cuda/ring/rank_kernels.h"
+#include "cuda/ring/run_on_gpu.h"
 
 namespace ringscope::cuda {
 
 struct NcclOptions {
   KernelWish kernels;
   // The most multiprocessors that a transfer's kernel takes. A persistent kernel leaves them free
-  // for it (nccl_engine.h).
+  // for it (NcclEngine).
   int max_ctas = 4;
   // Register the memory of hops with NCCL, where NCCL supports it.
   bool register_buffers = true;
@@ -34,5 +40,33 @@ RingRun run_on_nccl(const Problem& config, const AttentionInputs& inputs,
 RingRun run_on_nccl_processes(MpiSession& session, const Problem& config,
                               const ProcessInputs& inputs, bool gather_outputs,
                               const Progress& progress = {}, const NcclOptions& options = {});
+
+// ---
+// Runs ranks on GPUs that NCCL joins. Each rank has its own clock. NCCL's kernels take whole
+// multiprocessors. A persistent grid (07) occupies each one until all work is done, so a transfer
+// that finds none free waits for the whole step. Therefore 07 leaves a margin, which costs its
+// share of the kernel's speed. Other kernels free multiprocessors all the time and need no margin.
+
+class NcclEngine : public DeviceEngine {
+ public:
+  // `world` and `setup` must outlive the engine. A process has one margin: that of its last engine.
+  NcclEngine(NcclWorld& world, DeviceSetup& setup, const NcclOptions& options, RankLives lives);
+
+  std::string_view name() const override { return "nccl"; }
+  MemorySpace& memory_of(int rank) override { return world_.memory_of(rank); }
+  std::string notes() const override;
+  bool has_pulses() const override { return true; }
+  void fail(const RunError& error) override { world_.fail(error); }
+  void throw_if_failed() override { world_.throw_if_failed(); }
+
+ private:
+  int device_of(int rank) override { return world_.device_of(rank); }
+  Link link(Rank& rank) override;
+
+  NcclWorld& world_;
+  bool register_buffers_;
+  RankLives lives_;
+  std::map<int, DeviceClock> clocks_;  // by rank
+};
 
 }  // namespace ringscope::cuda

@@ -1,6 +1,5 @@
 #include "cuda/nccl/nccl_communicator.h"
-#include "cuda/nccl/nccl_engine.h"
-#include "cuda/nccl/process_seat.h"
+#include "cuda/nccl/placement.h"
 #include "cuda/nccl/run_on_nccl.h"
 #include "cuda/ring/run_on_gpu.h"
 

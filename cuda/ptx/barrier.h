@@ -12,11 +12,8 @@
 
 #include <cstdint>
 
-#include "cuda/base/hang_record.h"
-
-#ifdef RINGSCOPE_MODEL
-#include "cuda/model/hopper.h"
-#endif
+#include "cuda/base/check.h"
+#include "cuda/ptx/either.h"
 
 namespace ringscope::cuda::ptx {
 
@@ -37,50 +34,40 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* in_shared) {
 // Initialise the barrier so that each phase takes `arrivals` arrivals. One thread calls it, before
 // any use, followed by fence_barrier_init in that thread and a __syncthreads.
 __device__ __forceinline__ void barrier_init(Barrier& barrier, int arrivals) {
-#ifdef RINGSCOPE_MODEL
-  model::mbarrier_init(&barrier.bits, arrivals);
-#else
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)),
-               "r"(arrivals)
-               : "memory");
-#endif
+  RINGSCOPE_EITHER(
+      model::mbarrier_init(&barrier.bits, arrivals),
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)),
+                   "r"(arrivals)
+                   : "memory"));
 }
 
 // Make initialised barriers visible to the copy engine.
 __device__ __forceinline__ void fence_barrier_init() {
-#ifdef RINGSCOPE_MODEL
-  model::fence_barrier_init();
-#else
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-#endif
+  RINGSCOPE_EITHER(model::fence_barrier_init(),
+                   RINGSCOPE_PTX("fence.mbarrier_init.release.cluster;");
+                   RINGSCOPE_PTX("fence.proxy.async.shared::cta;"));
 }
 
 // Arrive once.
 __device__ __forceinline__ void barrier_arrive(Barrier& barrier) {
-#ifdef RINGSCOPE_MODEL
-  model::mbarrier_arrive(&barrier.bits, 0);
-#else
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&barrier))
-               : "memory");
-#endif
+  RINGSCOPE_EITHER(
+      model::mbarrier_arrive(&barrier.bits, 0),
+      asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&barrier))
+                   : "memory"));
 }
 
 // Announce `bytes` that asynchronous copies will bring in this phase, then arrive once.
 __device__ __forceinline__ void barrier_arrive_expecting(Barrier& barrier, std::uint32_t bytes) {
-#ifdef RINGSCOPE_MODEL
-  model::mbarrier_arrive(&barrier.bits, bytes);
-#else
-  asm volatile(
-      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)),
-      "r"(bytes)
-      : "memory");
-#endif
+  RINGSCOPE_EITHER(model::mbarrier_arrive(&barrier.bits, bytes),
+                   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                                    shared_address(&barrier)),
+                                "r"(bytes)
+                                : "memory"));
 }
 
 #ifndef RINGSCOPE_MODEL
 // Where this source file's kernels report a wait that does not end: memory of the host, or null.
-// arm_hang_record (cuda/base/hang_record.h) sets it.
+// arm_hang_record (cuda/base/check.h) sets it.
 [[maybe_unused]] static __device__ HangRecord* hang_record = nullptr;
 
 #define RINGSCOPE_WAIT(TEST)                 \
@@ -161,11 +148,7 @@ __device__ __forceinline__ void store_for_async(T& place, const T& value) {
 // Order this thread's ordinary stores to shared memory before later reads by the copy engine and by
 // WGMMA. Each writing thread calls it before the barrier that notifies the reader.
 __device__ __forceinline__ void fence_proxy_async() {
-#ifdef RINGSCOPE_MODEL
-  model::fence_proxy_async();
-#else
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-#endif
+  RINGSCOPE_EITHER(model::fence_proxy_async(), RINGSCOPE_PTX("fence.proxy.async.shared::cta;"));
 }
 
 // Blocks take turns at device memory: wait until *turn is `value`, which the block before sets by
@@ -179,34 +162,28 @@ __device__ __forceinline__ void await_memory_turn(const int* turn, int value) {
                               "setp.eq.u32 done, value, %1;\n")::"r"(0),
                "r"(value), "l"(&hang_record), "l"(turn)
                : "memory");
-  asm volatile("fence.proxy.async;" ::: "memory");
+  RINGSCOPE_PTX("fence.proxy.async;");
 #endif
 }
 __device__ __forceinline__ void pass_memory_turn(int* turn, int value) {
-#ifdef RINGSCOPE_MODEL
-  *turn = value;
-#else
-  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(turn), "r"(value) : "memory");
-#endif
+  RINGSCOPE_EITHER(*turn = value,
+                   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(turn), "r"(value)
+                                : "memory"));
 }
 
 // Wait until `threads` threads (a multiple of 32, in whole warps) have arrived at barrier `id`.
 // Threads that called named_barrier_arrive count.
 __device__ __forceinline__ void named_barrier_sync(int id, int threads) {
-#ifdef RINGSCOPE_MODEL
-  model::named_barrier_sync(id, threads);
-#else
-  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
-#endif
+  RINGSCOPE_EITHER(model::named_barrier_sync(id, threads),
+                   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads)
+                                : "memory"));
 }
 
 // Arrive at barrier `id` without waiting.
 __device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
-#ifdef RINGSCOPE_MODEL
-  model::named_barrier_arrive(id, threads);
-#else
-  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
-#endif
+  RINGSCOPE_EITHER(model::named_barrier_arrive(id, threads),
+                   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads)
+                                : "memory"));
 }
 
 }  // namespace ringscope::cuda::ptx

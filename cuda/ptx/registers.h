@@ -3,9 +3,7 @@
 
 #include <cuda_runtime.h>
 
-#ifdef RINGSCOPE_MODEL
-#include "cuda/model/hopper.h"
-#endif
+#include "cuda/ptx/either.h"
 
 namespace ringscope::cuda::ptx {
 
@@ -46,22 +44,16 @@ __device__ __forceinline__ int block_index() {
 template <int kCount>
 __device__ __forceinline__ void release_registers() {
   static_assert(kCount % 8 == 0 && 24 <= kCount && kCount <= 256);
-#ifdef RINGSCOPE_MODEL
-  model::set_max_registers(kCount, false);
-#else
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
-#endif
+  RINGSCOPE_EITHER(model::set_max_registers(kCount, false),
+                   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount)));
 }
 
 // Likewise raise them to `kCount` per thread. Waits until others have released enough.
 template <int kCount>
 __device__ __forceinline__ void claim_registers() {
   static_assert(kCount % 8 == 0 && 24 <= kCount && kCount <= 256);
-#ifdef RINGSCOPE_MODEL
-  model::set_max_registers(kCount, true);
-#else
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
-#endif
+  RINGSCOPE_EITHER(model::set_max_registers(kCount, true),
+                   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount)));
 }
 
 }  // namespace ringscope::cuda::ptx

@@ -5,11 +5,8 @@
 
 #include <cstdint>
 
+#include "cuda/ptx/either.h"
 #include "cuda/ptx/numbers.h"
-
-#ifdef RINGSCOPE_MODEL
-#include "cuda/model/tensor_core.h"
-#endif
 
 namespace ringscope::cuda::ptx {
 
@@ -33,21 +30,15 @@ __device__ __forceinline__ void cp_async_16(void* shared, const void* global, bo
 
 // Close the group of the copies since the last commit. The group may be empty.
 __device__ __forceinline__ void cp_async_commit() {
-#ifdef RINGSCOPE_MODEL
-  model::cp_async_commit();
-#else
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
+  RINGSCOPE_EITHER(model::cp_async_commit(), RINGSCOPE_PTX("cp.async.commit_group;"));
 }
 
 // Wait until at most the newest `Pending` groups of this thread are still in flight.
 template <int Pending>
 __device__ __forceinline__ void cp_async_wait() {
-#ifdef RINGSCOPE_MODEL
-  model::cp_async_wait(Pending);
-#else
-  asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
-#endif
+  RINGSCOPE_EITHER(model::cp_async_wait(Pending),
+                   asm volatile("cp.async.wait_group %0;" ::"n"(Pending)
+                                : "memory"));
 }
 
 // ---

@@ -26,78 +26,56 @@ __device__ __forceinline__ void tma_prefetch([[maybe_unused]] const TensorMap& m
 // bytes, or to 1024 with the 128-byte swizzle.
 __device__ __forceinline__ void tma_load(void* to, const TensorMap& map, int x, int y, int z,
                                          Barrier& full) {
-#ifdef RINGSCOPE_MODEL
-  model::tma_load(to, map, {x, y, z, 0}, 3, &full.bits);
-#else
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-      " [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_address(to)),
-      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(&full))
-      : "memory");
-#endif
+  RINGSCOPE_EITHER(
+      model::tma_load(to, map, {x, y, z, 0}, 3, &full.bits),
+      asm volatile(
+          "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+          " [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_address(to)),
+          "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(&full))
+          : "memory"));
 }
 
 // Likewise for a 4-D tensor map.
 __device__ __forceinline__ void tma_load(void* to, const TensorMap& map, int x, int y, int z, int w,
                                          Barrier& full) {
-#ifdef RINGSCOPE_MODEL
-  model::tma_load(to, map, {x, y, z, w}, 4, &full.bits);
-#else
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-      " [%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(shared_address(to)),
-      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(shared_address(&full))
-      : "memory");
-#endif
+  RINGSCOPE_EITHER(
+      model::tma_load(to, map, {x, y, z, w}, 4, &full.bits),
+      asm volatile(
+          "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+          " [%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(shared_address(to)),
+          "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(shared_address(&full))
+          : "memory"));
 }
 
 // Copy `bytes` bytes that lie in device memory as they will in shared memory: all multiples of 16.
 __device__ __forceinline__ void bulk_load(void* to, const void* from, std::uint32_t bytes,
                                           Barrier& full) {
-#ifdef RINGSCOPE_MODEL
-  model::bulk_load(to, from, bytes, &full.bits);
-#else
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-          "r"(shared_address(to)),
-      "l"(from), "r"(bytes), "r"(shared_address(&full))
-      : "memory");
-#endif
+  RINGSCOPE_EITHER(model::bulk_load(to, from, bytes, &full.bits),
+                   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                                "[%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
+                                "l"(from), "r"(bytes), "r"(shared_address(&full))
+                                : "memory"));
 }
 
 // Add `bytes` bytes of f32 in shared memory to device memory: all multiples of 16. A thread commits
 // its additions and waits until shared memory has been read, or until the sums are in memory.
 __device__ __forceinline__ void bulk_add(float* to, const float* from, std::uint32_t bytes) {
-#ifdef RINGSCOPE_MODEL
-  model::bulk_add(to, from, bytes);
-#else
-  asm volatile(
-      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
-      "r"(shared_address(from)), "r"(bytes)
-      : "memory");
-#endif
+  RINGSCOPE_EITHER(
+      model::bulk_add(to, from, bytes),
+      asm volatile(
+          "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
+          "r"(shared_address(from)), "r"(bytes)
+          : "memory"));
 }
 __device__ __forceinline__ void bulk_commit() {
-#ifdef RINGSCOPE_MODEL
-  model::bulk_commit();
-#else
-  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-#endif
+  RINGSCOPE_EITHER(model::bulk_commit(), RINGSCOPE_PTX("cp.async.bulk.commit_group;"));
 }
 __device__ __forceinline__ void bulk_wait_read() {
-#ifdef RINGSCOPE_MODEL
-  model::bulk_wait(true);
-#else
-  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-#endif
+  RINGSCOPE_EITHER(model::bulk_wait(true), RINGSCOPE_PTX("cp.async.bulk.wait_group.read 0;"));
 }
 __device__ __forceinline__ void bulk_wait() {
-#ifdef RINGSCOPE_MODEL
-  model::bulk_wait(false);
-#else
-  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-  asm volatile("fence.proxy.async;" ::: "memory");
-#endif
+  RINGSCOPE_EITHER(model::bulk_wait(false), RINGSCOPE_PTX("cp.async.bulk.wait_group 0;");
+                   RINGSCOPE_PTX("fence.proxy.async;"));
 }
 
 }  // namespace ringscope::cuda::ptx

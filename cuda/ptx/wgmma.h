@@ -21,10 +21,7 @@
 #include <type_traits>
 
 #include "core/base/dtype.h"
-
-#ifdef RINGSCOPE_MODEL
-#include "cuda/model/hopper.h"
-#endif
+#include "cuda/ptx/either.h"
 
 namespace ringscope::cuda::ptx {
 
@@ -33,29 +30,19 @@ namespace ringscope::cuda::ptx {
 enum class Major { k, mn };
 
 __device__ __forceinline__ void wgmma_fence() {
-#ifdef RINGSCOPE_MODEL
-  model::wgmma_fence();
-#else
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-#endif
+  RINGSCOPE_EITHER(model::wgmma_fence(), RINGSCOPE_PTX("wgmma.fence.sync.aligned;"));
 }
 
 __device__ __forceinline__ void wgmma_commit() {
-#ifdef RINGSCOPE_MODEL
-  model::wgmma_commit();
-#else
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-#endif
+  RINGSCOPE_EITHER(model::wgmma_commit(), RINGSCOPE_PTX("wgmma.commit_group.sync.aligned;"));
 }
 
 template <int kPending>
 __device__ __forceinline__ void wgmma_wait() {
   static_assert(0 <= kPending && kPending <= 7);
-#ifdef RINGSCOPE_MODEL
-  model::wgmma_wait(kPending);
-#else
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
-#endif
+  RINGSCOPE_EITHER(model::wgmma_wait(kPending),
+                   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending)
+                                : "memory"));
 }
 
 // Keep the compiler from moving computation or reads of these values across this place. Emits no

@@ -1,7 +1,7 @@
 #include "cuda/ring/cuda_backend.h"
 
 #include "cuda/base/check.h"
-#include "cuda/base/range.h"
+#include "cuda/base/stream.h"
 #include "cuda/kernels/row_kernels.h"
 #include "cuda/ring/device_communicator.h"
 

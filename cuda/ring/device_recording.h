@@ -17,7 +17,7 @@
 #include "cuda/kernels/row_kernels.h"
 #include "cuda/ring/activity.h"
 #include "cuda/ring/cuda_backend.h"
-#include "cuda/ring/device_clock.h"
+#include "cuda/ring/device_communicator.h"
 
 namespace ringscope::cuda {
 

@@ -4,12 +4,157 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
+#include "core/ring/rank_memory.h"
+#include "core/run/rank.h"
+#include "core/run/recording.h"
 #include "cuda/base/check.h"
 #include "cuda/base/device_info.h"
-#include "cuda/ring/device_engine.h"
+#include "cuda/ring/cuda_backend.h"
 
 namespace ringscope::cuda {
+namespace {
+
+// Kernels count rows in int.
+constexpr Index kMaxRows = Index{1} << 30;
+
+// Room for rounded-up allocations, code, and what kernels need while they run.
+constexpr Index kSpareBytes = Index{64} << 20;
+
+void check_sizes(const Problem& config) {
+  const Index rows = config.partition_of_sequence().max_rows();
+  if (rows > kMaxRows)
+    throw InputError(fmt::format(
+        "seqlen: {} on {} ranks is {} rows a rank, at most {} accepted on a GPU; give a larger "
+        "--world-size or use --backend cpu",
+        config.shape.seqlen, config.world_size, rows, kMaxRows));
+  for (const Index size : {config.shape.batch, config.shape.num_heads})
+    if (size > 65535)  // limit of a grid's second and third dimensions
+      throw InputError(
+          fmt::format("batch or heads: {} given, at most 65535 accepted on a GPU", size));
+}
+
+// Throw RunError when `ranks` together need more memory than `device`, the current one, has free.
+void check_memory(const Problem& config, const std::vector<int>& ranks, const DeviceInfo& device) {
+  Index needed = kSpareBytes;
+  for (const int rank : ranks) needed += predicted_gpu_rank_bytes(config, rank);
+  std::size_t free = 0, total = 0;
+  RINGSCOPE_CUDA(cudaMemGetInfo(&free, &total));
+  const auto gib = [](auto bytes) { return static_cast<double>(bytes) / (1 << 30); };
+  if (gib(needed) > gib(free))
+    throw RunError(fmt::format(
+        "out of device memory: {} ranks need {:.3f} GiB, {} has {:.3f} GiB free of {:.3f}; give a "
+        "smaller --seqlen or use --backend cpu",
+        ranks.size(), gib(needed), device.name, gib(free), gib(total)));
+}
+
+}  // namespace
+
+DeviceSetup::DeviceSetup(const std::string& backend, const Problem& config,
+                         const std::vector<RankSeat>& seats, const KernelWish& wish,
+                         bool activity_records) {
+  check_sizes(config);
+  std::map<int, std::vector<int>> ranks_of;  // by device
+  for (const RankSeat& seat : seats) ranks_of[seat.device].push_back(seat.rank);
+  for (const auto& [device, ranks] : ranks_of) {
+    const DeviceQuery query = query_device(device);
+    if (!query.device)
+      throw RunError(fmt::format("backend {}: {}", backend, query.why_not), ranks.front());
+    const CurrentDevice current(device);
+    if (kernels.forward == nullptr) {
+      kernels = choose_kernels(wish, query.device->architecture, config.dtype,
+                               config.shape.head_dim, config.backward);
+      tuner = std::make_unique<Autotuner>(tuner_options(*query.device));
+    }
+    check_memory(config, ranks, *query.device);
+  }
+  if (!activity_records) return;
+  std::string why_not;
+  activities = open_activity_log(why_not);
+  if (activities == nullptr) throw RunError("activity records: " + why_not);
+}
+
+Index predicted_gpu_rank_bytes(const Problem& config, int rank) {
+  return RankMemory::predicted_bytes(config, rank) +
+         CudaBackend::scratch_bytes(config.ring_problem(), rank, config.backward);
+}
+
+class DeviceEngine::OfRank : public RankEngine {
+ public:
+  OfRank(int device, Link link, const RankKernels& kernels, ActivityLog* activities, Rank& rank,
+         const Listener& listener)
+      : device_(device),
+        cuda_(rank.ring_problem(), rank.rank(), rank.config().backward, kernels, rank.meter()),
+        scratch_bytes_(
+            CudaBackend::scratch_bytes(rank.ring_problem(), rank.rank(), rank.config().backward)),
+        link_(std::move(link)),
+        communicator_(*link_.communicator, rank.recorder(),
+                      4 * static_cast<std::size_t>(link_.communicator->world_size()),
+                      &rank.pulse()),
+        backend_(cuda_, rank.recorder(), rank.ring_problem(), rank.rank(), link_.clock, link_.turns,
+                 activities, listener, &rank.pulse()) {}
+  // After a failure, unfinished work of this rank or its peers may still use this rank's memory.
+  ~OfRank() override { synchronize_device(device_); }
+
+  // The rank's own thread calls this; the rank's GPU is its current device from here on.
+  Communicator& communicator() override {
+    RINGSCOPE_CUDA(cudaSetDevice(device_));
+    return communicator_;
+  }
+  BlockBackend& backend() override {
+    RINGSCOPE_CUDA(cudaSetDevice(device_));
+    return backend_;
+  }
+  void finish() override {
+    backend_.flush();
+    communicator_.flush();
+  }
+  void finish_failed() override {
+    if (!link_.ends_by_abort) return;
+    RINGSCOPE_CUDA(cudaSetDevice(device_));
+    communicator_.flush_what_happened();
+  }
+  Index scratch_bytes() const override { return scratch_bytes_; }
+  // A GPU that no longer answers after a failure has no clock, so its error counts as 0.
+  std::int64_t clock_error_ns() const override try {
+    const CurrentDevice current(device_);
+    return link_.clock.error_ns();
+  } catch (const CudaError&) {
+    return 0;
+  }
+
+ private:
+  int device_;
+  CudaBackend cuda_;
+  Index scratch_bytes_;
+  Link link_;
+  RecordingCommunicator communicator_;
+  DeviceRecordingBackend backend_;
+};
+
+std::unique_ptr<RankEngine> DeviceEngine::make(Rank& rank, const Listener& listener) {
+  const int device = device_of(rank.rank());
+  const CurrentDevice current(device);
+  const RankKernels kernels =
+      tuned_kernels(kernels_, rank.ring_problem(), rank.rank(), *setup_.tuner);
+  warm_up(kernels, rank.ring_problem().params);
+  return std::make_unique<OfRank>(device, link(rank), kernels, setup_.activities.get(), rank,
+                                  listener);
+}
+
+std::string DeviceEngine::notes() const {
+  const std::string remark = setup_.tuner->remark();
+  return setup_.tuner->text() + (remark.empty() ? "" : remark + "\n");
+}
+
+DeviceEngine::Link GpuEngine::link(Rank& rank) {
+  const int number = rank.rank();
+  return {.clock = ring_.clock(number),
+          .communicator = std::make_unique<DeviceCommunicator>(ring_, number),
+          .turns = take_turns_ ? &turns_[static_cast<std::size_t>(device_of(number))] : nullptr};
+}
+
 namespace {
 
 void check_device(int index) {

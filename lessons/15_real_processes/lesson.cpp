@@ -46,7 +46,7 @@ void lesson_15(Page& page) {
   //
   // The cure is to hand over both as one *group*: the library starts all of it before it waits for
   // any. That is how this project sends over NCCL:
-  page.region("cuda/nccl/nccl_connection.cpp", "group");
+  page.region("cuda/nccl/nccl_world.cpp", "group");
 
   // MPI has two calls that only start, `MPI_Isend` and `MPI_Irecv`. Later one asks what is over:
   page.region("core/mpi/mpi_hop.cpp", "progress");

@@ -18,7 +18,7 @@ std::vector<StepCase> cases_of(const Kernel& kernel, DType dtype,
 }
 
 TEST(BackwardTiled, MatchesTheOracleAtAnyHeadDim) {
-  const Kernel& kernel = backward_tiled_kernel();
+  const Kernel& kernel = backward_tiled_kernel;
   if (skip_without_device(kernel.limits)) return;
   for (const StepCase& tested :
        cases_of(kernel, DType::f32, {64, 3, 20, 128, 1, 72, 7, 66, 130, 32, 9}))
@@ -26,7 +26,7 @@ TEST(BackwardTiled, MatchesTheOracleAtAnyHeadDim) {
 }
 
 TEST(BackwardTiled, MatchesTheOracleInEveryInstance) {
-  const Kernel& kernel = backward_tiled_kernel();
+  const Kernel& kernel = backward_tiled_kernel;
   if (skip_without_device(kernel.limits)) return;
   for (int tile = 0; tile < static_cast<int>(kernel.tiles.size()); ++tile)
     for (const int head_dim : {64, 128, 192, 253, 256})
@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(All, BackwardHalves, testing::Values(DType::bf16, DType
 // The model takes its time for tensor cores: there the types take turns, and most cases have the
 // smaller tile and few heads.
 TEST_P(BackwardHalves, TensorCoresMatchTheOracle) {
-  const Kernel& kernel = backward_tensor_cores_kernel();
+  const Kernel& kernel = backward_tensor_cores_kernel;
   if (skip_without_device(kernel.limits)) return;
   std::vector<StepCase> cases = cases_of(kernel, GetParam(), {64, 128, 64, 128, 128});
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -82,14 +82,14 @@ void expect_hopper_matches_oracle(const Kernel& kernel, DType dtype) {
 }
 
 TEST_P(BackwardHalves, HopperMatchesTheOracle) {
-  expect_hopper_matches_oracle(backward_hopper_kernel(), GetParam());
+  expect_hopper_matches_oracle(backward_hopper_kernel, GetParam());
 }
 TEST_P(BackwardHalves, OnePassMatchesTheOracle) {
-  expect_hopper_matches_oracle(backward_one_pass_kernel(), GetParam());
+  expect_hopper_matches_oracle(backward_one_pass_kernel, GetParam());
 }
 
 TEST_P(BackwardHalves, TensorCoresMatchTheOracleInEveryInstance) {
-  const Kernel& kernel = backward_tensor_cores_kernel();
+  const Kernel& kernel = backward_tensor_cores_kernel;
   if (skip_without_device(kernel.limits)) return;
   for (int tile = 0; tile < static_cast<int>(kernel.tiles.size()); ++tile)
     for (const int head_dim : {64, 128})
@@ -106,15 +106,15 @@ TEST_P(BackwardHalves, TensorCoresMatchTheOracleInEveryInstance) {
 // again and again.
 TEST(Backward, IsTheSameUnderAllSchedules) {
   const std::pair<const Kernel*, StepCase> all[] = {
-      {&backward_tiled_kernel(),
+      {&backward_tiled_kernel,
        {.heads = 1, .seqlen = 70, .head_dim = 20, .mask = "causal+window:50", .tile = 2}},
-      {&backward_tensor_cores_kernel(),
+      {&backward_tensor_cores_kernel,
        {.heads = 1, .seqlen = 150, .mask = "causal+window:50", .dtype = DType::bf16, .tile = 1}},
-      {&backward_hopper_kernel(),
+      {&backward_hopper_kernel,
        {.seqlen = 270, .mask = "causal+window:200", .dtype = DType::bf16, .tile = 1}},
-      {&backward_hopper_kernel(),
+      {&backward_hopper_kernel,
        {.seqlen = 270, .head_dim = 128, .mask = "causal+window:200", .dtype = DType::bf16}},
-      {&backward_one_pass_kernel(),
+      {&backward_one_pass_kernel,
        {.seqlen = 270, .head_dim = 128, .mask = "causal+window:200", .dtype = DType::bf16}}};
   for (const auto& [kernel, tested] : all) {
     if (skip_without_device(kernel->limits)) return;
@@ -123,8 +123,8 @@ TEST(Backward, IsTheSameUnderAllSchedules) {
 }
 
 std::vector<std::pair<const Kernel*, StepCase>> a_case_of_each() {
-  return {{&backward_tiled_kernel(), {.heads = 1, .seqlen = 70, .head_dim = 20, .tile = 2}},
-          {&backward_tensor_cores_kernel(),
+  return {{&backward_tiled_kernel, {.heads = 1, .seqlen = 70, .head_dim = 20, .tile = 2}},
+          {&backward_tensor_cores_kernel,
            {.heads = 1, .seqlen = 150, .head_dim = 64, .dtype = DType::bf16, .tile = 1}}};
 }
 
@@ -169,7 +169,7 @@ TEST(Backward, KeepsNanOfRowsThatDoNotMeetOut) {
 
 // What nobody attends has gradient 0, whatever was there before.
 TEST(BackwardHopper, StepWithoutQueriesLeavesZeros) {
-  if (skip_without_device(backward_hopper_kernel().limits)) return;
+  if (skip_without_device(backward_hopper_kernel.limits)) return;
   constexpr int kRows = 70, kHeadDim = 64;
   const GuardedArray<std::uint16_t> k(std::vector<std::uint16_t>(kRows * kHeadDim, 0x3c00));
   const GuardedArray<RowInterval> allowed(std::vector<RowInterval>(kRows, RowInterval{0, 0}));
@@ -182,7 +182,7 @@ TEST(BackwardHopper, StepWithoutQueriesLeavesZeros) {
   step.dk = dk.data();
   step.dv = dv.data();
   step.counters = counters.data();
-  backward_hopper_kernel().launch(step, DType::f16, 0, nullptr);
+  backward_hopper_kernel.launch(step, DType::f16, 0, nullptr);
   RINGSCOPE_CUDA(cudaDeviceSynchronize());
   const std::vector<float> zeros(kRows * kHeadDim, 0.0f);
   EXPECT_EQ(dk.download(), zeros);
@@ -192,22 +192,22 @@ TEST(BackwardHopper, StepWithoutQueriesLeavesZeros) {
 
 // One key short of a full tile.
 TEST(BackwardHopper, TileThatIsFullButForItsLastKey) {
-  if (skip_without_device(backward_hopper_kernel().limits)) return;
+  if (skip_without_device(backward_hopper_kernel.limits)) return;
   StepCase tested{.seqlen = 150, .head_dim = 128, .mask = "prefix:63", .dtype = DType::bf16};
-  expect_matches_oracle(backward_hopper_kernel(), tested);
+  expect_matches_oracle(backward_hopper_kernel, tested);
   tested.mask = "prefix:127";
   tested.tile = 1;
-  expect_matches_oracle(backward_hopper_kernel(), tested);
+  expect_matches_oracle(backward_hopper_kernel, tested);
 }
 
 // All scores are 0: P is the same for all keys that a query may attend.
 TEST(BackwardHopper, ScaleOfZero) {
-  if (skip_without_device(backward_hopper_kernel().limits)) return;
-  expect_matches_oracle(backward_hopper_kernel(), {.seqlen = 150,
-                                                   .mask = "causal",
-                                                   .world_size = 2,
-                                                   .dtype = DType::f16,
-                                                   .score_deviation = 0});
+  if (skip_without_device(backward_hopper_kernel.limits)) return;
+  expect_matches_oracle(backward_hopper_kernel, {.seqlen = 150,
+                                                 .mask = "causal",
+                                                 .world_size = 2,
+                                                 .dtype = DType::f16,
+                                                 .score_deviation = 0});
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "cuda/base/check.h"
-#include "cuda/base/hang_record.h"
 
 namespace ringscope::cuda {
 namespace {

@@ -16,29 +16,30 @@
 namespace ringscope::cuda {
 namespace {
 
-using KernelEntry = const Kernel& (*)();
+using KernelEntry = const Kernel*;
 
 class ForwardKernel : public testing::TestWithParam<KernelEntry> {
  protected:
   void SetUp() override { skip_without_device(kernel().limits); }
-  static const Kernel& kernel() { return GetParam()(); }
+  static const Kernel& kernel() { return *GetParam(); }
   static int tiles() { return static_cast<int>(kernel().tiles.size()); }
   static int world_size(int wanted) { return kernel().carries_state ? wanted : 1; }
 };
 
 std::string name_of_entry(const testing::TestParamInfo<KernelEntry>& tested) {
-  return std::string(tested.param().name);
+  return std::string(tested.param->name);
 }
 
 class CudaCoreKernel : public ForwardKernel {};
 INSTANTIATE_TEST_SUITE_P(Ladder, CudaCoreKernel,
-                         testing::Values(naive_kernel, online_softmax_kernel, shared_tiles_kernel,
-                                         register_tiles_kernel),
+                         testing::Values(&naive_kernel, &online_softmax_kernel,
+                                         &shared_tiles_kernel, &register_tiles_kernel),
                          name_of_entry);
 
 class HalfKernel : public ForwardKernel {};
 INSTANTIATE_TEST_SUITE_P(Ladder, HalfKernel,
-                         testing::Values(tensor_cores_kernel, hopper_kernel, hopper_overlap_kernel),
+                         testing::Values(&tensor_cores_kernel, &hopper_kernel,
+                                         &hopper_overlap_kernel),
                          name_of_entry);
 
 TEST_P(CudaCoreKernel, MatchesTheOracle) {
@@ -165,7 +166,7 @@ TEST_P(CudaCoreKernel, NanInKeysOfLaterRanksStaysThere) {
 template <class F>
 void for_each_tensor_cores_instance(F&& f) {
   for (const DType dtype : {DType::bf16, DType::f16})
-    for (int tile = 0; tile < static_cast<int>(tensor_cores_kernel().tiles.size()); ++tile)
+    for (int tile = 0; tile < static_cast<int>(tensor_cores_kernel.tiles.size()); ++tile)
       for (const int head_dim : {64, 128})
         f(StepCase{.seqlen = 150,
                    .head_dim = head_dim,
@@ -176,7 +177,7 @@ void for_each_tensor_cores_instance(F&& f) {
 }
 
 TEST(TensorCores, MatchTheOracleInEveryInstance) {
-  const Kernel& kernel = tensor_cores_kernel();
+  const Kernel& kernel = tensor_cores_kernel;
   if (skip_without_device(kernel.limits)) return;
   for_each_tensor_cores_instance([&](StepCase tested) {
     tested.partition = PartitionKind::zigzag;
@@ -196,7 +197,7 @@ TEST(TensorCores, MatchTheOracleInEveryInstance) {
 
 // Keys that no row of a block's tile may attend cannot reach it, not even as NaN.
 TEST(TensorCores, KeepNanOfUnneededKeysOut) {
-  const Kernel& kernel = tensor_cores_kernel();
+  const Kernel& kernel = tensor_cores_kernel;
   if (skip_without_device(kernel.limits)) return;
   for_each_tensor_cores_instance([&](StepCase tested) {
     tested.heads = 1;
@@ -217,16 +218,16 @@ TEST(TensorCores, KeepNanOfUnneededKeysOut) {
 TEST(TensorCores, ReadSharedMemoryWithoutBankConflicts) {
   const std::int64_t before = model::bank_conflicts();
   for_each_tensor_cores_instance([](const StepCase& tested) {
-    run_forward(tensor_cores_kernel(), tested, random_tensors(tested.shape(), 1, tested.dtype));
+    run_forward(tensor_cores_kernel, tested, random_tensors(tested.shape(), 1, tested.dtype));
   });
   EXPECT_EQ(model::bank_conflicts() - before, 0);
 }
 #endif
 
-// As hopper_overlap_kernel(), on `kBlocks` blocks.
+// As hopper_overlap_kernel, on `kBlocks` blocks.
 template <int kBlocks>
 Kernel on_blocks() {
-  Kernel kernel = hopper_overlap_kernel();
+  Kernel kernel = hopper_overlap_kernel;
   kernel.launch_forward = [](const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
     launch_hopper_overlap(step, dtype, tile, kBlocks, stream);
   };
@@ -236,7 +237,7 @@ Kernel on_blocks() {
 // Several items a block, of different lengths, and several key tiles an item. The seed chooses the
 // schedule on the model.
 TEST(HopperOverlap, FewBlocksTakeManyItems) {
-  if (skip_without_device(hopper_overlap_kernel().limits)) return;
+  if (skip_without_device(hopper_overlap_kernel.limits)) return;
   for (const std::uint64_t seed : {0, 1, 2}) {
     StepCase tested{.heads = 3, .heads_kv = 1, .seqlen = 300, .head_dim = 128, .mask = "causal"};
     tested.dtype = DType::bf16;
@@ -256,7 +257,7 @@ TEST(HopperOverlap, FewBlocksTakeManyItems) {
 // Buffers that come round again and again are neither read too early nor given back too early under
 // any schedule, and Q that is negated is read after that.
 TEST(HalfKernels, AllSchedulesGiveTheSameBits) {
-  for (const Kernel& kernel : {tensor_cores_kernel(), hopper_kernel(), on_blocks<1>()}) {
+  for (const Kernel& kernel : {tensor_cores_kernel, hopper_kernel, on_blocks<1>()}) {
     if (skip_without_device(kernel.limits)) return;
     StepCase tested{.heads = 1, .seqlen = 400, .head_dim = 128, .mask = "causal"};
     tested.dtype = DType::bf16;
@@ -271,7 +272,7 @@ TEST(HalfKernels, AllSchedulesGiveTheSameBits) {
 
 // A scale of 0 makes all allowed keys equal: the mean of V.
 TEST(Hopper, ScaleOfZeroTakesTheMean) {
-  for (const Kernel* kernel : {&hopper_kernel(), &hopper_overlap_kernel()}) {
+  for (const Kernel* kernel : {&hopper_kernel, &hopper_overlap_kernel}) {
     if (skip_without_device(kernel->limits)) return;
     expect_matches_oracle(*kernel, {.seqlen = 150,
                                     .mask = "causal",
@@ -284,7 +285,7 @@ TEST(Hopper, ScaleOfZeroTakesTheMean) {
 #ifndef RINGSCOPE_MODEL
 // More items than multiprocessors, many tiles an item, and the buffers used many times over.
 TEST(Hopper, LongRowsOnADevice) {
-  for (const Kernel* kernel : {&hopper_kernel(), &hopper_overlap_kernel()}) {
+  for (const Kernel* kernel : {&hopper_kernel, &hopper_overlap_kernel}) {
     if (skip_without_device(kernel->limits)) return;
     for (const int tile : {0, 1})
       for (const int head_dim : {64, 128})

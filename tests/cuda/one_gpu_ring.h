@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "cuda/ring/device_engine.h"
 #include "cuda/ring/run_on_gpu.h"
 #include "tests/core/ring/ring_case.h"
 #include "tests/cuda/ring_step_harness.h"

@@ -2,7 +2,7 @@
 #include "tests/cuda_model/mutants.h"
 
 namespace ringscope::cuda {
-const Kernel& backward_hopper_mutant();
+extern const Kernel backward_hopper_mutant;
 }
 #define backward_hopper_kernel backward_hopper_mutant
 #include "cuda/kernels/10_backward_hopper.cu"
@@ -16,7 +16,7 @@ namespace {
 TEST(BackwardHopperMutants, EveryBarrierWaitFenceAndSwizzleIsMissed) {
   const StepCase tested{
       .heads = 2, .heads_kv = 1, .seqlen = 300, .mask = "causal", .dtype = DType::bf16};
-  const Mutants mutants(backward_hopper_kernel(), backward_hopper_mutant(), tested);
+  const Mutants mutants(backward_hopper_kernel, backward_hopper_mutant, tested);
   EXPECT_EQ(kNumbered, 21);
   // 3 and 15, the __syncwarps: the model's lanes do not fall a whole ring behind. 5, the fence of the
   // instances that compute dS under dV: this one does not. 11, the wait for dV, is there for its

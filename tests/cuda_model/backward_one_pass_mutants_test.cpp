@@ -2,7 +2,7 @@
 #include "tests/cuda_model/mutants.h"
 
 namespace ringscope::cuda {
-const Kernel& backward_one_pass_mutant();
+extern const Kernel backward_one_pass_mutant;
 }
 #define backward_one_pass_kernel backward_one_pass_mutant
 #include "cuda/kernels/11_backward_one_pass.cu"
@@ -15,7 +15,7 @@ namespace {
 // Enough visits for every stage to be used twice.
 TEST(BackwardOnePassMutants, EveryBarrierWaitFenceAndSwizzleIsMissed) {
   const StepCase tested{.seqlen = 300, .head_dim = 128, .mask = "causal", .dtype = DType::bf16};
-  const Mutants mutants(backward_one_pass_kernel(), backward_one_pass_mutant(), tested);
+  const Mutants mutants(backward_one_pass_kernel, backward_one_pass_mutant, tested);
   EXPECT_EQ(kNumbered, 37);
   // 4: the model runs one block after another, so every turn has come. 16, the __syncwarp: the model's
   // lanes do not fall a whole ring behind. 18 and 32: its copies arrive in order, so K, V and dO are

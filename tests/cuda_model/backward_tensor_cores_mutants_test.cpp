@@ -17,7 +17,7 @@ void load_b_mutated(std::uint32_t (&b)[4], const Element* tile, int row, int col
 #define load_b load_b_mutated
 
 namespace ringscope::cuda {
-const Kernel& backward_tensor_cores_mutant();
+extern const Kernel backward_tensor_cores_mutant;
 }
 #define backward_tensor_cores_kernel backward_tensor_cores_mutant
 #include "cuda/kernels/09_backward_tensor_cores.cu"
@@ -36,7 +36,7 @@ TEST(BackwardTensorCoresMutants, EveryBarrierWaitAndSwizzleIsMissed) {
                         .dtype = DType::bf16,
                         .tile = 1};
   EXPECT_EQ(kNumbered, 3);
-  const Mutants mutants(backward_tensor_cores_kernel(), backward_tensor_cores_mutant(), tested);
+  const Mutants mutants(backward_tensor_cores_kernel, backward_tensor_cores_mutant, tested);
   mutants.expect_all_found(kNumbered);
   mutants.expect_swizzle_needed();
 }

@@ -2,7 +2,7 @@
 #include "tests/cuda_model/mutants.h"
 
 namespace ringscope::cuda {
-const Kernel& backward_tiled_mutant();
+extern const Kernel backward_tiled_mutant;
 }
 #define backward_tiled_kernel backward_tiled_mutant
 #include "cuda/kernels/08_backward_tiled.cu"
@@ -16,7 +16,7 @@ TEST(BackwardTiledMutants, EveryBarrierIsMissed) {
   const StepCase tested{
       .heads = 2, .heads_kv = 1, .seqlen = 80, .head_dim = 20, .mask = "causal", .tile = 2};
   EXPECT_EQ(kNumbered, 3);
-  Mutants(backward_tiled_kernel(), backward_tiled_mutant(), tested).expect_all_found(kNumbered);
+  Mutants(backward_tiled_kernel, backward_tiled_mutant, tested).expect_all_found(kNumbered);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include "tests/cuda_model/mutants.h"
 
 namespace ringscope::cuda {
-const Kernel& hopper_mutant();
+extern const Kernel hopper_mutant;
 }
 #define hopper_kernel hopper_mutant
 #include "cuda/kernels/06_hopper.cu"
@@ -21,7 +21,7 @@ TEST(HopperMutants, EveryBarrierWaitFenceAndSwizzleIsMissed) {
   tested.world_size = 2;
   tested.dtype = DType::f16;
   tested.score_deviation = -1;
-  const Mutants mutants(hopper_kernel(), hopper_mutant(), tested);
+  const Mutants mutants(hopper_kernel, hopper_mutant, tested);
   // 1: Q's buffer is empty for a block's only item. 7, the meeting after Q's signs change: a product
   // of the model begins when all threads of its warpgroup have come. 8, the __syncthreads after the
   // barriers are made: claiming registers waits for those that the maker releases later.

@@ -8,7 +8,7 @@ void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int b
                            cudaStream_t stream);
 }
 namespace ringscope::cuda {
-const Kernel& hopper_overlap_mutant();
+extern const Kernel hopper_overlap_mutant;
 }
 #define hopper_overlap_kernel hopper_overlap_mutant
 #include "cuda/kernels/07_hopper_overlap.cu"
@@ -24,11 +24,11 @@ TEST(HopperOverlapMutants, EveryBarrierWaitFenceAndSwizzleIsMissed) {
   tested.world_size = 2;
   tested.dtype = DType::f16;
   tested.score_deviation = -1;
-  Kernel mutant = hopper_overlap_mutant();
+  Kernel mutant = hopper_overlap_mutant;
   mutant.launch_forward = [](const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
     launch_hopper_overlap(step, dtype, tile, 1, stream);
   };
-  const Mutants mutants(hopper_overlap_kernel(), mutant, tested);
+  const Mutants mutants(hopper_overlap_kernel, mutant, tested);
   // 9, 10, the __syncthreads around the order of tiles: without them a block takes tiles that there
   // are not, and reads anywhere. 18, the second fence of the loop, serves the compiler alone. 7, the
   // meeting after Q's signs change: a product of the model begins when all threads of its warpgroup

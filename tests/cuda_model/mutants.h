@@ -3,7 +3,7 @@
 // can be left out:
 //
 //   #include "tests/cuda_model/mutants.h"
-//   namespace ringscope::cuda { const Kernel& some_mutant(); }
+//   namespace ringscope::cuda { extern const Kernel some_mutant; }
 //   #define some_kernel some_mutant  // its entry in the kernel table
 //   #include "cuda/kernels/NN_some.cu"
 //   constexpr int kNumbered = __COUNTER__ - kFirst;
@@ -30,7 +30,6 @@
 #include "cuda/base/tensor_map.h"
 #include "cuda/kernels/backward_hopper.h"
 #include "cuda/kernels/kernel_table.h"
-#include "cuda/kernels/lanes.h"
 #include "cuda/kernels/mma_tile.h"
 #include "cuda/kernels/persistent_schedule.h"
 #include "cuda/kernels/row_state.h"

@@ -2,7 +2,7 @@
 #include "tests/cuda_model/mutants.h"
 
 namespace ringscope::cuda {
-const Kernel& register_tiles_mutant();
+extern const Kernel register_tiles_mutant;
 }
 #define register_tiles_kernel register_tiles_mutant
 #include "cuda/kernels/04_register_tiles.cu"
@@ -16,7 +16,7 @@ TEST(RegisterTilesMutants, EveryBarrierIsMissed) {
   StepCase tested{.heads = 1, .seqlen = 140, .head_dim = 40, .mask = "causal"};
   tested.partition = PartitionKind::striped;
   tested.world_size = 2;
-  Mutants(register_tiles_kernel(), register_tiles_mutant(), tested).expect_all_found(kNumbered);
+  Mutants(register_tiles_kernel, register_tiles_mutant, tested).expect_all_found(kNumbered);
 }
 
 }  // namespace

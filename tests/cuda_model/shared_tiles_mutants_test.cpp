@@ -2,7 +2,7 @@
 #include "tests/cuda_model/mutants.h"
 
 namespace ringscope::cuda {
-const Kernel& shared_tiles_mutant();
+extern const Kernel shared_tiles_mutant;
 }
 #define shared_tiles_kernel shared_tiles_mutant
 #include "cuda/kernels/03_shared_tiles.cu"
@@ -16,7 +16,7 @@ TEST(SharedTilesMutants, EveryBarrierIsMissed) {
   StepCase tested{.heads = 1, .seqlen = 140, .head_dim = 40, .mask = "causal"};
   tested.partition = PartitionKind::striped;
   tested.world_size = 2;
-  Mutants(shared_tiles_kernel(), shared_tiles_mutant(), tested).expect_all_found(kNumbered);
+  Mutants(shared_tiles_kernel, shared_tiles_mutant, tested).expect_all_found(kNumbered);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ void copy_rows_async_mutated(Element* tile, const Element* matrix, int row, int 
 #define copy_rows_async copy_rows_async_mutated
 
 namespace ringscope::cuda {
-const Kernel& tensor_cores_mutant();
+extern const Kernel tensor_cores_mutant;
 }
 #define tensor_cores_kernel tensor_cores_mutant
 #include "cuda/kernels/05_tensor_cores.cu"
@@ -41,10 +41,10 @@ TEST(TensorCoresMutants, EveryBarrierWaitAndSwizzleIsMissed) {
   tested.dtype = DType::bf16;
   tested.score_deviation = -1;  // takes the way with the most barriers
   EXPECT_EQ(kNumbered, 6);
-  Mutants(tensor_cores_kernel(), tensor_cores_mutant(), tested).expect_all_found(kNumbered);
-  const int tiles = static_cast<int>(tensor_cores_kernel().tiles.size());
+  Mutants(tensor_cores_kernel, tensor_cores_mutant, tested).expect_all_found(kNumbered);
+  const int tiles = static_cast<int>(tensor_cores_kernel.tiles.size());
   for (tested.tile = 0; tested.tile < tiles; ++tested.tile)
-    Mutants(tensor_cores_kernel(), tensor_cores_mutant(), tested).expect_swizzle_needed();
+    Mutants(tensor_cores_kernel, tensor_cores_mutant, tested).expect_swizzle_needed();
 }
 
 }  // namespace

@@ -18,9 +18,8 @@
 
 #include "core/process/lifeline.h"
 #include "core/run/rank.h"
-#include "cuda/nccl/nccl_engine.h"
 #include "cuda/nccl/placement.h"
-#include "cuda/nccl/process_seat.h"
+#include "cuda/nccl/run_on_nccl.h"
 
 namespace ringscope::cuda {
 namespace {

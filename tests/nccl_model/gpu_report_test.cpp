@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "cuda/nccl/placement.h"
-#include "cuda/nccl/process_seat.h"
 
 namespace ringscope::cuda {
 namespace {

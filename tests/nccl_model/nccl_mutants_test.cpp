@@ -2,7 +2,7 @@
 // out by the stand-in for NCCL: wrong numbers, a complaint, or a hang that the signs of life end.
 #include <gtest/gtest.h>
 
-#include "cuda/nccl/nccl_engine.h"
+#include "cuda/nccl/run_on_nccl.h"
 #include "tests/nccl_model/nccl_run.h"
 
 namespace ringscope::cuda {
