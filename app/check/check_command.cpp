@@ -246,7 +246,7 @@ std::string report_json(const Checked& checked, const CheckVerdict& verdict,
                         {"rank", rank_of(suspect)},
                         {"confidence", suspect.confidence},
                         {"how", suspect.how},
-                        {"verify", explanation_of(suspect.mistake)}});
+                        {"verify", facts_of(suspect.mistake).explanation}});
   const Problem& config = checked.config;
   return json_line({{"verdict", name_of(verdict.result)},
                     {"dtype", name_of(config.dtype)},
@@ -309,7 +309,7 @@ std::string report_text(const Checked& checked, const CheckVerdict& verdict,
   const Suspect& first = verdict.suspects.front();
   text += fmt::format("\nlikely mistake: {}{}, {:.0f} % sure\n  {}\n  {}\n", name_of(first.mistake),
                       first.rank < 0 ? "" : fmt::format(", on rank {}", first.rank),
-                      100 * first.confidence, first.how, explanation_of(first.mistake));
+                      100 * first.confidence, first.how, facts_of(first.mistake).explanation);
   for (std::size_t i = 1; i < verdict.suspects.size() && i < 4; ++i)
     text += fmt::format("less likely: {}, {:.0f} % ({})\n", name_of(verdict.suspects[i].mistake),
                         100 * verdict.suspects[i].confidence, verdict.suspects[i].how);

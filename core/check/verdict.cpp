@@ -58,7 +58,7 @@ TensorCheck check_tensor(const std::string& name, const std::vector<double>& ora
   for (std::size_t i = 0; i < oracle.size(); ++i) {
     const double right = oracle[i], given = mine[i];
     if (std::isfinite(right)) largest = std::max(largest, std::abs(right));
-    const auto rounded = static_cast<double>(round_to(dtype, static_cast<float>(right)));
+    const double rounded = stored_as(dtype, right);
     if (std::isfinite(right) && std::isfinite(rounded))
       rounding += (rounded - right) * (rounded - right);
     if (right == given || (std::isnan(right) && std::isnan(given))) continue;
@@ -67,8 +67,7 @@ TensorCheck check_tensor(const std::string& name, const std::vector<double>& ora
       check.max_abs = squares = kInfinite;
       continue;
     }
-    stored_in_16_bits = stored_in_16_bits &&
-                        static_cast<double>(round_to(dtype, static_cast<float>(given))) == given;
+    stored_in_16_bits = stored_in_16_bits && stored_as(dtype, given) == given;
     check.max_abs = std::max(check.max_abs, std::abs(given - right));
     squares += (given - right) * (given - right);
   }
@@ -115,12 +114,10 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
   CheckVerdict verdict;
   const Sizes sizes = sizes_of(problem, inputs);
   std::vector<std::string> wrong;
-  for (const auto& [name, right, given] :
-       {std::tuple{"out", &oracle.out, &mine.out}, std::tuple{"lse", &oracle.lse, &mine.lse},
-        std::tuple{"dq", &oracle.dq, &mine.dq}, std::tuple{"dk", &oracle.dk, &mine.dk},
-        std::tuple{"dv", &oracle.dv, &mine.dv}}) {
-    if (given->empty()) continue;
-    verdict.tensors.push_back(check_tensor(name, *right, *given, sizes, options.dtype));
+  for (const auto& [name, values] : kTensors) {
+    if ((mine.*values).empty()) continue;
+    verdict.tensors.push_back(
+        check_tensor(name, oracle.*values, mine.*values, sizes, options.dtype));
     const TensorCheck& check = verdict.tensors.back();
     if (!check.is_exact()) verdict.result = std::max(verdict.result, CheckResult::rounding);
     if (!check.passes()) wrong.push_back(name);
@@ -142,13 +139,12 @@ std::vector<ErrorMap> error_maps(const CheckedProblem& problem, const CheckedInp
   const Index seqlen = problem.shape.seqlen;
   std::vector<ErrorMap> maps;
   for (const TensorCheck& check : verdict.tensors) {
-    const auto [right, given] = check.name == "out"   ? std::pair{&oracle.out, &mine.out}
-                                : check.name == "lse" ? std::pair{&oracle.lse, &mine.lse}
-                                : check.name == "dq"  ? std::pair{&oracle.dq, &mine.dq}
-                                : check.name == "dk"  ? std::pair{&oracle.dk, &mine.dk}
-                                                      : std::pair{&oracle.dv, &mine.dv};
+    const auto values = std::find_if(std::begin(kTensors), std::end(kTensors), [&](const auto& t) {
+                          return check.name == t.name;
+                        })->values;
+    const Values &right = oracle.*values, &given = mine.*values;
     const Index width = check.name == "lse" ? 1 : problem.shape.head_dim;
-    const Index heads = static_cast<Index>(right->size()) / (seqlen * width);
+    const Index heads = static_cast<Index>(right.size()) / (seqlen * width);
     const std::size_t ranks = deal.positions.size();
     std::vector<Mean> by_chunk(2 * ranks), by_head(slot(heads)), cells(2 * ranks * slot(heads));
     for (Index head = 0; head < heads; ++head)
@@ -160,7 +156,7 @@ std::vector<ErrorMap> error_maps(const CheckedProblem& problem, const CheckedInp
           const std::size_t at = slot((head * seqlen + i) * width + c);
           for (Mean* const mean :
                {&by_chunk[chunk], &by_head[slot(head)], &cells[chunk * slot(heads) + slot(head)]})
-            mean->add((*right)[at], (*given)[at]);
+            mean->add(right[at], given[at]);
         }
       }
     ErrorMap map;
