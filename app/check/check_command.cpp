@@ -36,7 +36,7 @@ std::vector<double> in_f64(const std::vector<float>& values) {
 
 std::vector<double> stored_in(DType dtype, const std::vector<double>& values) {
   std::vector<double> result = values;
-  for (double& x : result) x = static_cast<double>(round_to(dtype, static_cast<float>(x)));
+  for (double& x : result) x = stored_as(dtype, x);
   return result;
 }
 
@@ -95,12 +95,6 @@ struct Checked {
   std::string judged_as;  // why in this dtype
 };
 
-bool all_stored_in(DType dtype, const std::vector<double>& values) {
-  return std::all_of(values.begin(), values.end(), [dtype](double x) {
-    return !std::isfinite(x) || static_cast<double>(round_to(dtype, static_cast<float>(x))) == x;
-  });
-}
-
 // Return the dtype by whose rounding the outputs are judged, and why.
 std::pair<DType, std::string> dtype_of(const CheckOptions& options,
                                        const NaiveResult<double>& mine) {
@@ -110,7 +104,7 @@ std::pair<DType, std::string> dtype_of(const CheckOptions& options,
                        : !mine.dq.empty() ? mine.dq
                        : !mine.dk.empty() ? mine.dk
                                           : mine.dv;
-    if (!seen.empty() && all_stored_in(dtype, seen))
+    if (!seen.empty() && is_stored_in(dtype, seen))
       return {dtype, fmt::format("every value fits in {}, so the outputs are judged by its "
                                  "rounding (--dtype f32 for f32's)",
                                  name_of(dtype))};
@@ -164,7 +158,7 @@ Checked read_all(const CheckOptions& options) {
   checked.options.dtype = config.dtype;
   checked.options.threads = cores();
   if (options.rope_base) checked.options.rope_bases = {*options.rope_base};
-  checked.problem = {shape, config.mask, config.scale(), config.partition_of_sequence()};
+  checked.problem = checked_problem(config);
   return checked;
 }
 
@@ -179,13 +173,10 @@ struct Judged {
 Judged judge(const Checked& checked, const CheckedInputs& inputs) {
   ProgressBar bar("reference");
   const NaiveOptions options{64, cores(), {}, bar.callback()};
-  const CheckedProblem& problem = checked.problem;
   Judged judged;
-  judged.oracle = naive_attention<double>(
-      problem.shape, problem.mask.for_seqlen(problem.shape.seqlen), problem.softmax_scale,
-      inputs.q.data(), inputs.k.data(), inputs.v.data(),
-      checked.config.backward ? inputs.dout.data() : nullptr, options);
-  judged.verdict = check_outputs(problem, inputs, judged.oracle, checked.mine, checked.options);
+  judged.oracle = oracle_of(checked.problem, inputs, options);
+  judged.verdict =
+      check_outputs(checked.problem, inputs, judged.oracle, checked.mine, checked.options);
   return judged;
 }
 

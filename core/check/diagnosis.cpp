@@ -18,12 +18,12 @@
 namespace ringscope {
 namespace {
 
-enum Part { kOut, kLse, kDq, kDk, kDv, kParts };
+enum Part { kOut, kLse, kDq, kDk, kDv, kParts };  // in the order of output_tensors()
 
 bool is_key_part(int part) { return part == kDk || part == kDv; }
 
 const Values& part_of(const NaiveResult<double>& tensors, int part) {
-  return tensors.*kTensors[part].values;
+  return values_of(tensors, output_tensors(true)[static_cast<std::size_t>(part)]);
 }
 
 template <class Task>
@@ -64,12 +64,9 @@ class Search {
       for (const double x : part_of(known.oracle, part))
         if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
       caps_[slot(part)] = 4 * largest + (part == kLse ? 10 : 1e-30);
-      const Values& given = part_of(mine, part);
       const DType dtype = known.options.dtype;
-      stored_[slot(part)] = dtype != DType::f32 && part != kLse &&
-                            std::all_of(given.begin(), given.end(), [&](double x) {
-                              return !std::isfinite(x) || stored_as(dtype, x) == x;
-                            });
+      stored_[slot(part)] =
+          dtype != DType::f32 && part != kLse && is_stored_in(dtype, part_of(mine, part));
     }
     const AttentionShape& shape = known.problem.shape;
     sample(false, shape.batch * shape.num_heads, queries_, screens_query_);
@@ -360,7 +357,7 @@ std::vector<Suspect> diagnose(const CheckedProblem& problem, const CheckedInputs
   std::set<int> forward, gradients;
   for (const std::string& name : wrong)
     for (int part = 0; part < kParts; ++part)
-      if (name == kTensors[part].name && !part_of(mine, part).empty())
+      if (name == name_of(output_tensors(true)[slot(part)]) && !part_of(mine, part).empty())
         (part <= kLse ? forward : gradients).insert(part);
   const std::set<int>& parts = forward.empty() ? gradients : forward;
   if (parts.empty()) return {};

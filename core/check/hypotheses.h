@@ -57,17 +57,6 @@ struct KeyRow {
   std::vector<std::vector<Values>> dv;
 };
 
-// The tensors of a result, by name.
-struct NamedTensor {
-  const char* name;
-  Values NaiveResult<double>::*values;
-};
-inline constexpr NamedTensor kTensors[] = {{"out", &NaiveResult<double>::out},
-                                           {"lse", &NaiveResult<double>::lse},
-                                           {"dq", &NaiveResult<double>::dq},
-                                           {"dk", &NaiveResult<double>::dk},
-                                           {"dv", &NaiveResult<double>::dv}};
-
 // What a row would be. What is not set is as it should be.
 struct Guess {
   std::optional<Values> out, dq, dk, dv;

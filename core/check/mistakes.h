@@ -3,7 +3,9 @@
 // nothing else, so that each can test the other.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,8 @@
 #include "core/problem/mask.h"
 #include "core/problem/partition.h"
 #include "core/problem/shape.h"
+#include "core/ring/problem.h"
+#include "core/run/rows.h"
 
 namespace ringscope {
 
@@ -61,9 +65,29 @@ struct CheckedInputs {
   std::vector<double> q, k, v, dout;
 };
 
+// Return the problem of `config`, and the inputs as its dtype stores them; dO is ones if none is
+// given, and empty without a backward pass.
+inline CheckedProblem checked_problem(const Problem& config) {
+  return {config.shape, config.mask, config.scale(), config.partition_of_sequence()};
+}
+CheckedInputs stored_inputs(const Problem& config, const AttentionInputs& inputs);
+
+// Return naive attention in f64.
+NaiveResult<double> oracle_of(const CheckedProblem& problem, const CheckedInputs& inputs,
+                              const NaiveOptions& options);
+
+// Return the largest norm of the rows of `width` values that are finite throughout.
+double largest_row_norm(const std::vector<double>& values, Index width);
+
 // Return `value` as `dtype` stores it.
 inline double stored_as(DType dtype, double value) {
   return static_cast<double>(round_to(dtype, static_cast<float>(value)));
+}
+
+// Return whether `dtype` holds every value that is finite.
+inline bool is_stored_in(DType dtype, const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(),
+                     [&](double x) { return !std::isfinite(x) || stored_as(dtype, x) == x; });
 }
 
 // How the two halves of a rotary pair lie in a row: (x, x + D/2) or (2x, 2x + 1).
