@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/ring/scheme_seams.h"
 #include "core/sim/simulate.h"
 
 namespace ringscope {
