@@ -36,7 +36,7 @@ std::vector<double> in_f64(const std::vector<float>& values) {
 
 std::vector<double> stored_in(DType dtype, const std::vector<double>& values) {
   std::vector<double> result = values;
-  for (double& x : result) x = static_cast<double>(round_to(dtype, static_cast<float>(x)));
+  for (double& x : result) x = stored_as(dtype, x);
   return result;
 }
 
@@ -95,12 +95,6 @@ struct Checked {
   std::string judged_as;  // why in this dtype
 };
 
-bool all_stored_in(DType dtype, const std::vector<double>& values) {
-  return std::all_of(values.begin(), values.end(), [dtype](double x) {
-    return !std::isfinite(x) || static_cast<double>(round_to(dtype, static_cast<float>(x))) == x;
-  });
-}
-
 // Return the dtype by whose rounding the outputs are judged, and why.
 std::pair<DType, std::string> dtype_of(const CheckOptions& options,
                                        const NaiveResult<double>& mine) {
@@ -110,7 +104,7 @@ std::pair<DType, std::string> dtype_of(const CheckOptions& options,
                        : !mine.dq.empty() ? mine.dq
                        : !mine.dk.empty() ? mine.dk
                                           : mine.dv;
-    if (!seen.empty() && all_stored_in(dtype, seen))
+    if (!seen.empty() && is_stored_in(dtype, seen))
       return {dtype, fmt::format("every value fits in {}, so the outputs are judged by its "
                                  "rounding (--dtype f32 for f32's)",
                                  name_of(dtype))};
@@ -164,7 +158,7 @@ Checked read_all(const CheckOptions& options) {
   checked.options.dtype = config.dtype;
   checked.options.threads = cores();
   if (options.rope_base) checked.options.rope_bases = {*options.rope_base};
-  checked.problem = {shape, config.mask, config.scale(), config.partition_of_sequence()};
+  checked.problem = checked_problem(config);
   return checked;
 }
 
@@ -179,13 +173,10 @@ struct Judged {
 Judged judge(const Checked& checked, const CheckedInputs& inputs) {
   ProgressBar bar("reference");
   const NaiveOptions options{64, cores(), {}, bar.callback()};
-  const CheckedProblem& problem = checked.problem;
   Judged judged;
-  judged.oracle = naive_attention<double>(
-      problem.shape, problem.mask.for_seqlen(problem.shape.seqlen), problem.softmax_scale,
-      inputs.q.data(), inputs.k.data(), inputs.v.data(),
-      checked.config.backward ? inputs.dout.data() : nullptr, options);
-  judged.verdict = check_outputs(problem, inputs, judged.oracle, checked.mine, checked.options);
+  judged.oracle = oracle_of(checked.problem, inputs, options);
+  judged.verdict =
+      check_outputs(checked.problem, inputs, judged.oracle, checked.mine, checked.options);
   return judged;
 }
 
@@ -246,7 +237,7 @@ std::string report_json(const Checked& checked, const CheckVerdict& verdict,
                         {"rank", rank_of(suspect)},
                         {"confidence", suspect.confidence},
                         {"how", suspect.how},
-                        {"verify", explanation_of(suspect.mistake)}});
+                        {"verify", facts_of(suspect.mistake).explanation}});
   const Problem& config = checked.config;
   return json_line({{"verdict", name_of(verdict.result)},
                     {"dtype", name_of(config.dtype)},
@@ -309,7 +300,7 @@ std::string report_text(const Checked& checked, const CheckVerdict& verdict,
   const Suspect& first = verdict.suspects.front();
   text += fmt::format("\nlikely mistake: {}{}, {:.0f} % sure\n  {}\n  {}\n", name_of(first.mistake),
                       first.rank < 0 ? "" : fmt::format(", on rank {}", first.rank),
-                      100 * first.confidence, first.how, explanation_of(first.mistake));
+                      100 * first.confidence, first.how, facts_of(first.mistake).explanation);
   for (std::size_t i = 1; i < verdict.suspects.size() && i < 4; ++i)
     text += fmt::format("less likely: {}, {:.0f} % ({})\n", name_of(verdict.suspects[i].mistake),
                         100 * verdict.suspects[i].confidence, verdict.suspects[i].how);

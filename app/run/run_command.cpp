@@ -47,14 +47,12 @@ void warn_of_overflow(const RingRun& run, DType dtype, const MaskSpec& mask) {
   const std::string why = non_finite(outputs.lse) > 0
                               ? "scores beyond what f32 can hold"
                               : fmt::format("beyond what {} can hold", name_of(dtype));
-  for (const auto& [name, values] : {std::pair{"out", &outputs.out},
-                                     {"lse", &outputs.lse},
-                                     {"dq", &outputs.dq},
-                                     {"dk", &outputs.dk},
-                                     {"dv", &outputs.dv}})
-    if (const auto count = non_finite(*values); count > 0)
-      print_error(fmt::format("{}: {} of {} values are NaN or infinite: {}", name, count,
-                              values->size(), why));
+  for (const Tensor tensor : output_tensors(true)) {
+    const std::vector<float>& values = values_of(outputs, tensor);
+    if (const auto count = non_finite(values); count > 0)
+      print_error(fmt::format("{}: {} of {} values are NaN or infinite: {}", name_of(tensor), count,
+                              values.size(), why));
+  }
 }
 
 // ---
@@ -117,28 +115,15 @@ int conclude(const FinishedRun& finished, const AttentionInputs& inputs) {
 // own rounding where results are stored.
 void make_mistaken(const RunOptions& options, const Problem& config, const AttentionInputs& inputs,
                    AttentionOutputs& outputs) {
-  const auto stored = [&](const std::vector<float>& values) {
-    std::vector<double> result;
-    for (const float x : values) result.push_back(static_cast<double>(round_to(config.dtype, x)));
-    return result;
-  };
-  CheckedInputs checked{stored(inputs.q), stored(inputs.k), stored(inputs.v), {}};
-  if (config.backward)
-    checked.dout =
-        inputs.dout.empty() ? std::vector<double>(checked.q.size(), 1.0) : stored(inputs.dout);
   const NaiveResult<double> wrong =
-      make_mistake({config.shape, config.mask, config.scale(), config.partition_of_sequence()},
-                   checked, *options.mistaken);
-  const auto store = [&](const std::vector<double>& from, std::vector<float>& to, DType dtype) {
+      make_mistake(checked_problem(config), stored_inputs(config, inputs), *options.mistaken);
+  for (const Tensor tensor : output_tensors(config.backward)) {
+    const std::vector<double>& from = values_of(wrong, tensor);
+    std::vector<float>& to = values_of(outputs, tensor);
+    const DType dtype = tensor == Tensor::lse ? DType::f32 : config.dtype;
     for (std::size_t i = 0; i < to.size(); ++i)
       to[i] = round_to(dtype, static_cast<float>(from[i]));
-  };
-  store(wrong.out, outputs.out, config.dtype);
-  store(wrong.lse, outputs.lse, DType::f32);
-  if (!config.backward) return;
-  store(wrong.dq, outputs.dq, config.dtype);
-  store(wrong.dk, outputs.dk, config.dtype);
-  store(wrong.dv, outputs.dv, config.dtype);
+  }
 }
 
 // Write the recording of a failed run if --trace asks for it. Return the failure; its message also

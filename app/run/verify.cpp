@@ -12,6 +12,7 @@
 
 #include "app/report/machine.h"
 #include "app/run/memory.h"
+#include "core/check/mistakes.h"
 
 namespace ringscope {
 namespace {
@@ -48,58 +49,22 @@ double largest_finite(const std::vector<double>& values) {
   return largest;
 }
 
-std::vector<double> rounded(DType dtype, const std::vector<float>& values) {
-  std::vector<double> result(values.size());
-  std::transform(values.begin(), values.end(), result.begin(),
-                 [dtype](float x) { return static_cast<double>(round_to(dtype, x)); });
-  return result;
-}
-
-// The oracle's inputs.
-struct RoundedInputs {
-  std::vector<double> q, k, v, dout;
-
-  RoundedInputs(const Problem& config, const AttentionInputs& inputs)
-      : q(rounded(config.dtype, inputs.q)),
-        k(rounded(config.dtype, inputs.k)),
-        v(rounded(config.dtype, inputs.v)) {
-    if (config.backward)
-      dout = inputs.dout.empty() ? std::vector<double>(q.size(), 1.0)
-                                 : rounded(config.dtype, inputs.dout);
-  }
-};
-
-NaiveResult<double> oracle_of(const Problem& config, const RoundedInputs& inputs,
-                              const std::vector<Index>& queries,
-                              const std::function<void(double)>& progress) {
-  const NaiveOptions options{kOracleRows, cores(), queries, progress};
-  return naive_attention<double>(config.shape, config.mask.for_seqlen(config.shape.seqlen),
-                                 config.scale(), inputs.q.data(), inputs.k.data(), inputs.v.data(),
-                                 config.backward ? inputs.dout.data() : nullptr, options);
-}
-
-// Return the largest norm of the rows of `width` values that are finite throughout.
-double largest_row_norm(const std::vector<double>& values, Index width) {
-  double largest = 0;
-  for (auto row = values.begin(); row != values.end(); row += width) {
-    const double norm = std::sqrt(std::inner_product(row, row + width, row, 0.0));
-    if (std::isfinite(norm)) largest = std::max(largest, norm);
-  }
-  return largest;
-}
-
 void reverse_rows(std::vector<float>& tensor, Index width) {
   for (auto row = tensor.begin(); row != tensor.end(); row += width) std::reverse(row, row + width);
 }
 
-// Return one rank's outputs. If `reversed`, compute with the coordinates of every row in reverse
-// order, which is the same problem rounded differently.
-AttentionOutputs one_rank_outputs(Problem config, const AttentionInputs& inputs,
-                                  const Runner& runner, bool reversed) {
+Problem on_one_rank(Problem config) {
   config.world_size = 1;
   config.scheme = Scheme::ring;
   config.partition = PartitionKind::contiguous;
   config.injection.reset();
+  return config;
+}
+
+// Return one rank's outputs. If `reversed`, compute with the coordinates of every row in reverse
+// order, which is the same problem rounded differently.
+AttentionOutputs one_rank_outputs(const Problem& config, const AttentionInputs& inputs,
+                                  const Runner& runner, bool reversed) {
   if (!reversed) return std::move(runner(config, inputs, {}).outputs);
   AttentionInputs mirrored = inputs;
   const Index width = config.shape.head_dim;
@@ -136,15 +101,15 @@ std::vector<NamedTensors> pairs_of(const NaiveResult<double>& oracle,
                                    const AttentionOutputs& outputs, Index seqlen,
                                    const std::vector<Index>& queries) {
   const Index width = static_cast<Index>(oracle.out.size() / oracle.lse.size());
-  const auto chosen = [&](const std::vector<float>& tensor, Index row_width) {
-    return chosen_rows(tensor, seqlen, queries, row_width);
-  };
-  std::vector<NamedTensors> pairs{{"out", oracle.out, chosen(outputs.out, width)},
-                                  {"lse", oracle.lse, chosen(outputs.lse, 1)}};
-  if (!oracle.dq.empty()) pairs.push_back({"dq", oracle.dq, chosen(outputs.dq, width)});
-  if (!oracle.dk.empty()) {
-    pairs.push_back({"dk", oracle.dk, outputs.dk});
-    pairs.push_back({"dv", oracle.dv, outputs.dv});
+  std::vector<NamedTensors> pairs;
+  for (const Tensor tensor : output_tensors(true)) {
+    const std::vector<double>& reference = values_of(oracle, tensor);
+    if (reference.empty()) continue;
+    const std::vector<float>& values = values_of(outputs, tensor);
+    pairs.push_back({name_of(tensor), reference,
+                     is_key_side(tensor) ? values
+                                         : chosen_rows(values, seqlen, queries,
+                                                       tensor == Tensor::lse ? 1 : width)});
   }
   return pairs;
 }
@@ -218,14 +183,16 @@ Reference::Reference(const Problem& config, const AttentionInputs& inputs, const
                      const std::function<void(double)>& progress, std::vector<Index> queries)
     : dtype_(config.dtype), seqlen_(config.shape.seqlen), queries_(std::move(queries)) {
   {
-    const RoundedInputs rounded(config, inputs);
+    const CheckedInputs rounded = stored_inputs(config, inputs);
     const Index width = config.shape.head_dim;
     score_bound_ = std::abs(config.scale()) * largest_row_norm(rounded.q, width) *
                    largest_row_norm(rounded.k, width);
-    oracle_ = oracle_of(config, rounded, queries_, progress);
+    oracle_ =
+        oracle_of(checked_problem(config), rounded, {kOracleRows, cores(), queries_, progress});
   }
   for (const bool reversed : {false, true}) {
-    const AttentionOutputs outputs = one_rank_outputs(config, inputs, runner, reversed);
+    const AttentionOutputs outputs =
+        one_rank_outputs(on_one_rank(config), inputs, runner, reversed);
     std::size_t tensor = 0;
     for (const NamedTensors& pair : pairs_of(oracle_, outputs, seqlen_, queries_)) {
       const TensorError error = compare(pair.reference, pair.values);
@@ -274,13 +241,9 @@ Index reference_bytes(const Problem& config) {
       2.0 * static_cast<double>(shape.seqlen) * static_cast<double>(shape.head_dim);
   const double scratch = static_cast<double>(cores()) *
                          (config.backward ? 2 * block_scores + head_gradients : block_scores);
-  Problem one_rank = config;
-  one_rank.world_size = 1;
-  one_rank.scheme = Scheme::ring;
-  one_rank.partition = PartitionKind::contiguous;
   const double oracle = 8 * (inputs + outputs + scratch);
-  const double comparison =
-      (8 + 4) * outputs + 4 * inputs + static_cast<double>(predicted_rank_bytes(one_rank, 0));
+  const double comparison = (8 + 4) * outputs + 4 * inputs +
+                            static_cast<double>(predicted_rank_bytes(on_one_rank(config), 0));
   return static_cast<Index>(std::min(std::max(oracle, comparison), 0x1p62));
 }
 

@@ -18,14 +18,12 @@
 namespace ringscope {
 namespace {
 
-enum Part { kOut, kLse, kDq, kDk, kDv, kParts };
-constexpr const char* kPartNames[] = {"out", "lse", "dq", "dk", "dv"};
+enum Part { kOut, kLse, kDq, kDk, kDv, kParts };  // in the order of output_tensors()
 
 bool is_key_part(int part) { return part == kDk || part == kDv; }
 
 const Values& part_of(const NaiveResult<double>& tensors, int part) {
-  const Values* const all[] = {&tensors.out, &tensors.lse, &tensors.dq, &tensors.dk, &tensors.dv};
-  return *all[part];
+  return values_of(tensors, output_tensors(true)[static_cast<std::size_t>(part)]);
 }
 
 template <class Task>
@@ -66,36 +64,31 @@ class Search {
       for (const double x : part_of(known.oracle, part))
         if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
       caps_[slot(part)] = 4 * largest + (part == kLse ? 10 : 1e-30);
-      const Values& given = part_of(mine, part);
       const DType dtype = known.options.dtype;
-      stored_[slot(part)] = dtype != DType::f32 && part != kLse &&
-                            std::all_of(given.begin(), given.end(), [&](double x) {
-                              return !std::isfinite(x) || static_cast<double>(round_to(
-                                                              dtype, static_cast<float>(x))) == x;
-                            });
+      stored_[slot(part)] =
+          dtype != DType::f32 && part != kLse && is_stored_in(dtype, part_of(mine, part));
     }
-    sample_queries();
-    sample_keys();
+    const AttentionShape& shape = known.problem.shape;
+    sample(false, shape.batch * shape.num_heads, queries_, screens_query_);
+    sample(true, shape.batch * shape.num_heads_kv, keys_, screens_key_);
   }
 
   const std::vector<QueryRow>& queries() const { return queries_; }
-  const std::vector<KeyRow>& keys() const { return keys_; }
 
-  // Return the distances of the hypothesis, or of the oracle if there is none.
-  Distances distances(const Hypothesis* hypothesis, bool screening) const {
-    Distances sums;
-    for (auto& by_rank : sums) by_rank.assign(slot(known_.ranks()), 0);
+  // Call f(part, rank, row of the tensor, guess) for what the hypothesis makes of every sampled row.
+  // A guess that is not set stands for the oracle's row.
+  template <class F>
+  void for_guesses(const Hypothesis* hypothesis, bool screening, F&& f) const {
     for (std::size_t i = 0; i < queries_.size(); ++i) {
       if (screening && !screens_query_[i]) continue;
       const QueryRow& row = queries_[i];
       Guess guess;
       if (hypothesis != nullptr && hypothesis->query) hypothesis->query(row, guess);
       const Index at = row.head * known_.seqlen() + row.position;
-      add(kOut, row.place.rank, at, guess.out, sums);
-      add(kDq, row.place.rank, at, guess.dq, sums);
-      if (parts_.contains(kLse))
-        sums[kLse][slot(row.place.rank)] += squared_distance(
-            guess.lse.value_or(known_.oracle.lse[slot(at)]), mine_.lse[slot(at)], caps_[kLse]);
+      f(kOut, row.place.rank, at, guess.out);
+      f(kDq, row.place.rank, at, guess.dq);
+      f(kLse, row.place.rank, at,
+        guess.lse ? std::optional(Values{*guess.lse}) : std::optional<Values>());
     }
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       if (screening && !screens_key_[i]) continue;
@@ -103,9 +96,20 @@ class Search {
       Guess guess;
       if (hypothesis != nullptr && hypothesis->key) hypothesis->key(row, guess);
       const Index at = row.kv_head * known_.seqlen() + row.position;
-      add(kDk, row.place.rank, at, guess.dk, sums);
-      add(kDv, row.place.rank, at, guess.dv, sums);
+      f(kDk, row.place.rank, at, guess.dk);
+      f(kDv, row.place.rank, at, guess.dv);
     }
+  }
+
+  // Return the distances of the hypothesis, or of the oracle if there is none.
+  Distances distances(const Hypothesis* hypothesis, bool screening) const {
+    Distances sums;
+    for (auto& by_rank : sums) by_rank.assign(slot(known_.ranks()), 0);
+    for_guesses(hypothesis, screening,
+                [&](int part, int rank, Index at, const std::optional<Values>& guess) {
+                  if (parts_.contains(part))
+                    sums[slot(part)][slot(rank)] += distance(part, at, guess);
+                });
     if (hypothesis != nullptr && hypothesis->forget) hypothesis->forget();
     return sums;
   }
@@ -149,21 +153,19 @@ class Search {
   }
 
  private:
-  void add(int part, int rank, Index at, const std::optional<Values>& guess,
-           Distances& sums) const {
-    if (!parts_.contains(part)) return;
-    const Index width = known_.width();
+  // Return the squared distance of a row of a part from the guess, as it would be stored.
+  double distance(int part, Index at, const std::optional<Values>& guess) const {
+    const Index width = part == kLse ? 1 : known_.width();
     const double* const given = part_of(mine_, part).data() + at * width;
     const double* const expected =
         guess ? guess->data() : part_of(known_.oracle, part).data() + at * width;
     double sum = 0;
     for (Index c = 0; c < width; ++c) {
-      double value = expected[c];
-      if (stored_[slot(part)])
-        value = static_cast<double>(round_to(known_.options.dtype, static_cast<float>(value)));
+      const double value =
+          stored_[slot(part)] ? stored_as(known_.options.dtype, expected[c]) : expected[c];
       sum += squared_distance(value, given[c], caps_[slot(part)]);
     }
-    sums[slot(part)][slot(rank)] += sum;
+    return sum;
   }
 
   // Return the squared error of a row of a part.
@@ -219,24 +221,20 @@ class Search {
       }
   }
 
-  void sample_queries() {
+  // Fill `rows`, of queries or of keys, and `screens`, which says what the first round looks at.
+  template <class Row>
+  void sample(bool of_keys, Index heads, std::vector<Row>& rows, std::vector<bool>& screens) {
     std::vector<int> parts;
     for (const int part : parts_)
-      if (!is_key_part(part)) parts.push_back(part);
-    const AttentionShape& shape = known_.problem.shape;
-    choose(parts, shape.batch * shape.num_heads, [&](Index head, Index position, bool screens) {
-      QueryRow row;
-      row.head = head;
-      row.position = position;
-      queries_.push_back(row);
-      screens_query_.push_back(screens);
+      if (is_key_part(part) == of_keys) parts.push_back(part);
+    choose(parts, heads, [&](Index head, Index position, bool is_screened) {
+      rows.push_back({head, position, known_.deal.places[slot(position)]});
+      screens.push_back(is_screened);
     });
-    on_threads(static_cast<Index>(queries_.size()), known_.options.threads,
-               [&](Index i) { complete(queries_[slot(i)]); });
+    on_threads(std::ssize(rows), known_.options.threads, [&](Index i) { complete(rows[slot(i)]); });
   }
 
   void complete(QueryRow& row) const {
-    row.place = known_.deal.places[slot(row.position)];
     row.kv_head = row.head / known_.problem.shape.group_size();
     const double scale = known_.problem.softmax_scale;
     const Index width = known_.width();
@@ -272,23 +270,6 @@ class Search {
       const double* const k = known_.row_of(known_.inputs.k, row.kv_head, j);
       for (Index c = 0; c < width; ++c) row.dq_shares[slot(owner)][slot(c)] += ds * k[c];
     }
-  }
-
-  void sample_keys() {
-    std::vector<int> parts;
-    for (const int part : parts_)
-      if (is_key_part(part)) parts.push_back(part);
-    const AttentionShape& shape = known_.problem.shape;
-    choose(parts, shape.batch * shape.num_heads_kv, [&](Index head, Index position, bool screens) {
-      KeyRow row;
-      row.kv_head = head;
-      row.position = position;
-      row.place = known_.deal.places[slot(position)];
-      keys_.push_back(row);
-      screens_key_.push_back(screens);
-    });
-    on_threads(static_cast<Index>(keys_.size()), known_.options.threads,
-               [&](Index i) { complete(keys_[slot(i)]); });
   }
 
   void complete(KeyRow& row) const {
@@ -376,17 +357,12 @@ std::vector<Suspect> diagnose(const CheckedProblem& problem, const CheckedInputs
   std::set<int> forward, gradients;
   for (const std::string& name : wrong)
     for (int part = 0; part < kParts; ++part)
-      if (name == kPartNames[part] && !part_of(mine, part).empty())
+      if (name == name_of(output_tensors(true)[slot(part)]) && !part_of(mine, part).empty())
         (part <= kLse ? forward : gradients).insert(part);
   const std::set<int>& parts = forward.empty() ? gradients : forward;
   if (parts.empty()) return {};
 
-  const Knowledge known{problem,
-                        inputs,
-                        oracle,
-                        options,
-                        problem.mask.for_seqlen(problem.shape.seqlen),
-                        Deal(problem.partition)};
+  const Knowledge known{problem, inputs, oracle, options};
   const Search search(known, mine, parts);
   std::vector<Hypothesis> table =
       forward.empty() ? gradient_hypotheses(known) : forward_hypotheses(known);
@@ -458,12 +434,7 @@ std::vector<Suspect> find_hop_rounding(const CheckedProblem& problem, const Chec
                                        const NaiveResult<double>& mine,
                                        const DiagnosisOptions& options) {
   if (problem.partition.world_size < 3 || options.dtype == DType::f32) return {};
-  const Knowledge known{problem,
-                        inputs,
-                        oracle,
-                        options,
-                        problem.mask.for_seqlen(problem.shape.seqlen),
-                        Deal(problem.partition)};
+  const Knowledge known{problem, inputs, oracle, options};
   std::set<int> parts;
   for (const int part : {kOut, kDq, kDk, kDv})
     if (!part_of(mine, part).empty()) parts.insert(part);
@@ -482,33 +453,21 @@ std::vector<Suspect> find_hop_rounding(const CheckedProblem& problem, const Chec
     table.push_back(std::move(hypothesis));
   for (const Hypothesis& hypothesis : table) {
     std::array<Slope, kParts> slopes;
-    const auto add = [&](int part, Index at, const std::optional<Values>& guess) {
-      if (!guess || !parts.contains(part)) return;
-      Slope& slope = slopes[slot(part)];
-      for (Index c = 0; c < known.width(); ++c) {
-        const double right = part_of(oracle, part)[slot(at * known.width() + c)];
-        const double shift = (*guess)[slot(c)] - right,
-                     error =
-                         part_of(mine, part)[slot(at * known.width() + c)] -
-                         static_cast<double>(round_to(options.dtype, static_cast<float>(right)));
-        if (!std::isfinite(error) || !std::isfinite(shift)) continue;
-        slope.both += shift * error;
-        slope.expected += shift * shift;
-        slope.found += error * error;
-      }
-    };
-    for (const QueryRow& row : search.queries()) {
-      Guess guess;
-      if (hypothesis.query) hypothesis.query(row, guess);
-      add(kOut, row.head * known.seqlen() + row.position, guess.out);
-      add(kDq, row.head * known.seqlen() + row.position, guess.dq);
-    }
-    for (const KeyRow& row : search.keys()) {
-      Guess guess;
-      if (hypothesis.key) hypothesis.key(row, guess);
-      add(kDk, row.kv_head * known.seqlen() + row.position, guess.dk);
-      add(kDv, row.kv_head * known.seqlen() + row.position, guess.dv);
-    }
+    search.for_guesses(
+        &hypothesis, false, [&](int part, int, Index at, const std::optional<Values>& guess) {
+          if (!guess || !parts.contains(part)) return;
+          Slope& slope = slopes[slot(part)];
+          for (Index c = 0; c < known.width(); ++c) {
+            const std::size_t value = slot(at * known.width() + c);
+            const double right = part_of(oracle, part)[value];
+            const double shift = (*guess)[slot(c)] - right,
+                         error = part_of(mine, part)[value] - stored_as(options.dtype, right);
+            if (!std::isfinite(error) || !std::isfinite(shift)) continue;
+            slope.both += shift * error;
+            slope.expected += shift * shift;
+            slope.found += error * error;
+          }
+        });
     for (const Slope& of : slopes) {
       if (of.expected == 0 || of.found == 0) continue;
       const double slope = of.both / of.expected,
@@ -528,12 +487,7 @@ std::vector<std::vector<double>> error_by_step(const CheckedProblem& problem,
                                                const NaiveResult<double>& oracle,
                                                const NaiveResult<double>& mine,
                                                const DiagnosisOptions& options) {
-  const Knowledge known{problem,
-                        inputs,
-                        oracle,
-                        options,
-                        problem.mask.for_seqlen(problem.shape.seqlen),
-                        Deal(problem.partition)};
+  const Knowledge known{problem, inputs, oracle, options};
   const Search search(known, mine, {kOut});
   const int ranks = known.ranks();
   std::vector<std::vector<double>> shares(slot(ranks), Values(slot(ranks)));
@@ -547,7 +501,7 @@ std::vector<std::vector<double>> error_by_step(const CheckedProblem& problem,
     if (!std::isfinite(error)) continue;
     errors[slot(row.place.rank)] += error;
     for (int step = 0; step < ranks; ++step) {
-      const RowPart& part = row.owner_parts[slot((row.place.rank - step + ranks) % ranks)];
+      const RowPart& part = row.owner_parts[slot(owner_at(row.place.rank, step, ranks))];
       if (part.l == 0) continue;
       double along = 0, length = 0;
       for (Index c = 0; c < known.width(); ++c) {
@@ -561,49 +515,6 @@ std::vector<std::vector<double>> error_by_step(const CheckedProblem& problem,
   for (std::size_t rank = 0; rank < errors.size(); ++rank)
     for (double& share : shares[rank]) share = errors[rank] > 0 ? share / errors[rank] : 0;
   return shares;
-}
-
-std::string explanation_of(Mistake mistake) {
-  switch (mistake) {
-    case Mistake::rows_of_other_rank:
-      return "Rows lie at places of another rank or deal. Print the positions that each rank "
-             "believes it holds, and compare them with the partition.";
-    case Mistake::rope_positions:
-      return "Rotary angles were taken at positions of another deal. Give every rank the global "
-             "positions of its own rows, and compare Q after rotation with a single device's.";
-    case Mistake::merge_without_max:
-      return "Partial results are merged without bringing them to one row maximum. Check that both "
-             "the accumulator and row_sum are multiplied by exp(m_old - m_new).";
-    case Mistake::rounds_each_hop:
-      return "The accumulator is rounded to 16 bits at every hop. Keep it in f32 until the last "
-             "step; the error then no longer grows with the number of ranks.";
-    case Mistake::missing_block:
-      return "A KV block is not attended. Log the owner of each block that a rank attends; every "
-             "owner has to occur once.";
-    case Mistake::doubled_block:
-      return "A KV block is attended twice. Log the owner of each block that a rank attends; every "
-             "owner has to occur once.";
-    case Mistake::scale:
-      return "Another softmax scale was used. Pass the scale explicitly, and look for a kernel "
-             "that multiplies by it or by log2(e) a second time.";
-    case Mistake::mask_off_by_one:
-      return "The mask ends one position away. Check a row at the edge by hand: is the key at its "
-             "own position allowed, and how many keys does its window hold?";
-    case Mistake::causal_in_local_order:
-      return "The causal mask compares local rows. Compare global positions in every block; a "
-             "block of lower positions is allowed whole, one of higher positions not at all.";
-    case Mistake::kv_head_mapping:
-      return "Query heads read the wrong key head. Head h reads h / (heads / heads_kv); repeat "
-             "each "
-             "kv head with repeat_interleave, not with repeat.";
-    case Mistake::gradient_one_hop_short:
-      return "dK and dV travel one hop too few. They make N hops, one more than the blocks, and "
-             "the last one brings them home; count the sends of the backward pass.";
-    case Mistake::mean_instead_of_sum:
-      return "Parts are averaged where they are to be added. Look for an all-reduce with the mean, "
-             "or a division by the number of ranks or heads.";
-  }
-  return "";
 }
 
 }  // namespace ringscope

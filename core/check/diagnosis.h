@@ -48,7 +48,4 @@ std::vector<std::vector<double>> error_by_step(const CheckedProblem& problem,
                                                const NaiveResult<double>& mine,
                                                const DiagnosisOptions& options);
 
-// Return a sentence on what the mistake does, and one on how to verify it.
-std::string explanation_of(Mistake mistake);
-
 }  // namespace ringscope

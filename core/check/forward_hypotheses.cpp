@@ -19,13 +19,6 @@ namespace {
 constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-double stored_as(DType dtype, double value) {
-  return static_cast<double>(round_to(dtype, static_cast<float>(value)));
-}
-
-// Return the KV owner that a rank attends at a ring step.
-int owner_at(int rank, int step, int ranks) { return (rank - step + ranks) % ranks; }
-
 // Merge the parts of a row, each as often as `times` says.
 template <class Times>
 void merge_parts(const QueryRow& row, Times&& times, Guess& guess) {
@@ -41,6 +34,34 @@ void merge_parts(const QueryRow& row, Times&& times, Guess& guess) {
     for (std::size_t c = 0; c < acc.size(); ++c) acc[c] += factor * part.acc[c];
   }
   finish_row(m, l, acc, guess);
+}
+
+void merge_all(const QueryRow& row, Guess& guess) {
+  merge_parts(
+      row, [](int) { return 1; }, guess);
+}
+
+double largest_max(const QueryRow& row) {
+  double m = kMinusInf;
+  for (const RowPart& part : row.owner_parts) m = std::max(m, part.m);
+  return m;
+}
+
+// Call f(step, part, was, is) for the parts with keys in ring order, as a ring merges them: what was
+// accumulated counts exp(m_old - m) = `was`, 0 at first, and the part exp(m_new - m) = `is`. Return
+// the row's maximum.
+template <class F>
+double in_ring_order(const QueryRow& row, F&& f) {
+  const auto n = static_cast<int>(row.owner_parts.size());
+  double m = kMinusInf;
+  for (int step = 0; step < n; ++step) {
+    const RowPart& part = row.owner_parts[slot(owner_at(row.place.rank, step, n))];
+    if (part.l == 0) continue;
+    const double most = std::max(m, part.m);
+    f(step, part, std::exp(m - most), std::exp(part.m - most));
+    m = most;
+  }
+  return m;
 }
 
 class ForwardTable {
@@ -128,22 +149,17 @@ class ForwardTable {
       for (const int lse : {0, 1, 2})
         add(
             Mistake::merge_without_max, lacks.how,
-            [lacks, lse, n](const QueryRow& row, Guess& guess) {
-              double m = kMinusInf, last = 0, l = 0;
+            [lacks, lse](const QueryRow& row, Guess& guess) {
+              double last = 0, l = 0;
               Values acc(row.owner_parts.front().acc.size());
-              for (int step = 0; step < n; ++step) {
-                const RowPart& part = row.owner_parts[slot(owner_at(row.place.rank, step, n))];
-                if (part.l == 0) continue;
-                const double most = std::max(m, part.m);
-                const double was = m == kMinusInf ? 1 : std::exp(m - most),
-                             is = std::exp(part.m - most);
-                l = l * (lacks.old_l ? 1 : was) + part.l * (lacks.new_l ? 1 : is);
-                for (std::size_t c = 0; c < acc.size(); ++c)
-                  acc[c] =
-                      acc[c] * (lacks.old_acc ? 1 : was) + part.acc[c] * (lacks.new_acc ? 1 : is);
-                m = most;
-                last = part.m;
-              }
+              const double m =
+                  in_ring_order(row, [&](int, const RowPart& part, double was, double is) {
+                    l = l * (lacks.old_l ? 1 : was) + part.l * (lacks.new_l ? 1 : is);
+                    for (std::size_t c = 0; c < acc.size(); ++c)
+                      acc[c] = acc[c] * (lacks.old_acc ? 1 : was) +
+                               part.acc[c] * (lacks.new_acc ? 1 : is);
+                    last = part.m;
+                  });
               finish_row(m, l, acc, guess);
               if (lse == 1) guess.lse = last + std::log(l);
               if (lse == 2) guess.lse.reset();
@@ -155,22 +171,16 @@ class ForwardTable {
           fmt::format("exp() of scores above {:.1f} overflows, because no maximum is taken off",
                       largest),
           [largest](const QueryRow& row, Guess& guess) {
-            double m = kMinusInf;
-            for (const RowPart& part : row.owner_parts) m = std::max(m, part.m);
-            merge_parts(
-                row, [](int) { return 1; }, guess);
-            if (m <= largest && *guess.lse <= largest) return;
+            merge_all(row, guess);
+            if (largest_max(row) <= largest && *guess.lse <= largest) return;
             guess.out->assign(guess.out->size(), kNan);
             guess.lse = std::numeric_limits<double>::infinity();
           });
     add(Mistake::merge_without_max, "the maximum is not added to the lse",
         [](const QueryRow& row, Guess& guess) {
-          merge_parts(
-              row, [](int) { return 1; }, guess);
-          double m = kMinusInf;
-          for (const RowPart& part : row.owner_parts) m = std::max(m, part.m);
+          merge_all(row, guess);
           guess.out.reset();
-          guess.lse = *guess.lse - m;
+          guess.lse = *guess.lse - largest_max(row);
         });
     for (const bool all : {true, false})
       add(Mistake::mean_instead_of_sum,
@@ -189,8 +199,7 @@ class ForwardTable {
           });
     add(Mistake::mean_instead_of_sum, "the sum over the ranks is divided by their number",
         [n](const QueryRow& row, Guess& guess) {
-          merge_parts(
-              row, [](int) { return 1; }, guess);
+          merge_all(row, guess);
           guess.out = scaled(*guess.out, 1.0 / n);
           guess.lse.reset();
         });
@@ -212,24 +221,19 @@ class ForwardTable {
                         name_of(dtype),
                         hops == n ? fmt::format("each of the {} steps", n)
                                   : fmt::format("each of the {} hops", hops)),
-            [dtype, kind, hops, n](const QueryRow& row, Guess& guess) {
-              double m = kMinusInf, l = 0;
+            [dtype, kind, hops](const QueryRow& row, Guess& guess) {
+              double l = 0;
               Values acc(row.owner_parts.front().acc.size());
-              for (int step = 0; step < n; ++step) {
-                const RowPart& part = row.owner_parts[slot(owner_at(row.place.rank, step, n))];
-                if (part.l == 0) continue;
-                const double most = std::max(m, part.m);
-                const double was = m == kMinusInf ? 0 : std::exp(m - most),
-                             is = std::exp(part.m - most);
-                l = l * was + part.l * is;
-                if (kind == 2 && step < hops) l = stored_as(dtype, l);
-                const double divisor = kind == 1 ? l : 1;
-                for (std::size_t c = 0; c < acc.size(); ++c) {
-                  acc[c] = acc[c] * was + part.acc[c] * is;
-                  if (step < hops) acc[c] = stored_as(dtype, acc[c] / divisor) * divisor;
-                }
-                m = most;
-              }
+              const double m =
+                  in_ring_order(row, [&](int step, const RowPart& part, double was, double is) {
+                    l = l * was + part.l * is;
+                    if (kind == 2 && step < hops) l = stored_as(dtype, l);
+                    const double divisor = kind == 1 ? l : 1;
+                    for (std::size_t c = 0; c < acc.size(); ++c) {
+                      acc[c] = acc[c] * was + part.acc[c] * is;
+                      if (step < hops) acc[c] = stored_as(dtype, acc[c] / divisor) * divisor;
+                    }
+                  });
               finish_row(m, l, acc, guess);
               if (kind != 2) guess.lse.reset();
             },
@@ -434,19 +438,24 @@ class ForwardTable {
             [kv, group](Index head) { return kv - 1 - head / group; });
   }
 
-  // Return the scaled scores of a row against another kv head, or against keys of other positions.
-  Values scores_with(const QueryRow& row, Index kv_head,
-                     const std::vector<Index>& source = {}) const {
-    const double* const q = known_.row_of(known_.inputs.q, row.head, row.position);
+  // Return the scaled scores of a query against the keys that `key_of` returns by position.
+  template <class KeyOf>
+  Values scores_of(const double* q, KeyOf&& key_of) const {
     Values scores(slot(known_.seqlen()));
     for (Index j = 0; j < known_.seqlen(); ++j) {
-      const double* const k =
-          known_.row_of(known_.inputs.k, kv_head, source.empty() ? j : source[slot(j)]);
+      const double* const k = key_of(j);
       double sum = 0;
       for (Index c = 0; c < known_.width(); ++c) sum += q[c] * k[c];
       scores[slot(j)] = sum * known_.problem.softmax_scale;
     }
     return scores;
+  }
+  // Return those of a row against another kv head, or against keys of other positions.
+  Values scores_with(const QueryRow& row, Index kv_head,
+                     const std::vector<Index>& source = {}) const {
+    return scores_of(known_.row_of(known_.inputs.q, row.head, row.position), [&](Index j) {
+      return known_.row_of(known_.inputs.k, kv_head, source.empty() ? j : source[slot(j)]);
+    });
   }
 
   // Right rows at wrong places: `source` says which position's row lies at a position.
@@ -579,13 +588,8 @@ void ForwardTable::add_rope() {
                 const double* const k =
                     which & 2 ? keys->of(known_, row.kv_head, belief, base, pairs).data()
                               : known_.row_of(known_.inputs.k, row.kv_head, 0);
-                Values scores(slot(known_.seqlen()));
-                for (Index j = 0; j < known_.seqlen(); ++j) {
-                  double sum = 0;
-                  for (Index c = 0; c < known_.width(); ++c)
-                    sum += query[slot(c)] * k[j * known_.width() + c];
-                  scores[slot(j)] = sum * known_.problem.softmax_scale;
-                }
+                const Values scores =
+                    scores_of(query.data(), [&](Index j) { return k + j * known_.width(); });
                 attend_row(known_, scores, row.allowed, row.kv_head, guess);
               },
               which == 3 ? 1 : 1.05);

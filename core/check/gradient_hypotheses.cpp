@@ -11,10 +11,6 @@
 namespace ringscope {
 namespace {
 
-double rounded_as(DType dtype, double value) {
-  return static_cast<double>(round_to(dtype, static_cast<float>(value)));
-}
-
 void add_to(Values& sum, double factor, const Values& values) {
   for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += factor * values[c];
 }
@@ -50,17 +46,27 @@ class GradientTable {
     return times(1, known_.row_of(tensor, head, position), known_.width());
   }
 
-  // Set dk and dv of a row to the sum of the shares, each times factor(rank).
-  template <class Factor>
-  void sum_shares(const KeyRow& row, Factor&& factor, Guess& guess) const {
+  // Return whether the query head with the share h of a row belongs to the row's kv head.
+  bool is_own(const KeyRow& row, std::size_t h) const {
+    return row.heads[h] / known_.problem.shape.group_size() == row.kv_head;
+  }
+
+  // Set dk and dv of a row to the sum of the shares of the heads for which takes(h) holds, each
+  // times factor(rank).
+  template <class Takes, class Factor>
+  void sum_shares(const KeyRow& row, Takes&& takes, Factor&& factor, Guess& guess) const {
     guess.dk = guess.dv = Values(slot(known_.width()));
-    const Index group = known_.problem.shape.group_size();
     for (std::size_t h = 0; h < row.heads.size(); ++h)
-      if (row.heads[h] / group == row.kv_head)
+      if (takes(h))
         for (int rank = 0; rank < known_.ranks(); ++rank) {
           add_to(*guess.dk, factor(rank), row.dk[h][slot(rank)]);
           add_to(*guess.dv, factor(rank), row.dv[h][slot(rank)]);
         }
+  }
+  template <class Factor>
+  void sum_shares(const KeyRow& row, Factor&& factor, Guess& guess) const {
+    sum_shares(
+        row, [&](std::size_t h) { return is_own(row, h); }, factor, guess);
   }
 
   // dK and dV of another owner, because the last hop is missing or one too many is made; or without
@@ -194,39 +200,24 @@ class GradientTable {
                if (row.dq_shares.empty()) return;
                guess.dq = Values(row.dq_shares.front().size());
                for (int step = 0; step < n; ++step) {
-                 add_to(*guess.dq, 1, row.dq_shares[slot((row.place.rank - step + n) % n)]);
+                 add_to(*guess.dq, 1, row.dq_shares[slot(owner_at(row.place.rank, step, n))]);
                  if (step >= roundings) continue;
-                 for (double& x : *guess.dq) x = rounded_as(dtype, x);
+                 for (double& x : *guess.dq) x = stored_as(dtype, x);
                }
              },
              [this, dtype, by_head, n, roundings](const KeyRow& row, Guess& guess) {
                guess.dk = guess.dv = Values(slot(known_.width()));
-               const Index group = known_.problem.shape.group_size();
+               const std::size_t heads = row.heads.size(), together = by_head ? 1 : heads;
                const auto gather = [&](const std::vector<std::vector<Values>>& shares,
                                        Values& into) {
-                 Values sum(into.size());
-                 const auto round_all = [&](int step) {
-                   if (step >= roundings) return;
-                   for (double& x : sum) x = rounded_as(dtype, x);
-                 };
-                 const auto own = [&](std::size_t h) {
-                   return row.heads[h] / group == row.kv_head;
-                 };
-                 if (!by_head) {
+                 for (std::size_t first = 0; first < heads; first += together) {
+                   Values sum(into.size());
                    for (int step = 0; step < n; ++step) {
-                     for (std::size_t h = 0; h < row.heads.size(); ++h)
-                       if (own(h)) add_to(sum, 1, shares[h][slot((row.place.rank + step) % n)]);
-                     round_all(step);
-                   }
-                   into = sum;
-                   return;
-                 }
-                 for (std::size_t h = 0; h < row.heads.size(); ++h) {
-                   if (!own(h)) continue;
-                   sum.assign(sum.size(), 0);
-                   for (int step = 0; step < n; ++step) {
-                     add_to(sum, 1, shares[h][slot((row.place.rank + step) % n)]);
-                     round_all(step);
+                     for (std::size_t h = first; h < first + together; ++h)
+                       if (is_own(row, h))
+                         add_to(sum, 1, shares[h][slot((row.place.rank + step) % n)]);
+                     if (step >= roundings) continue;
+                     for (double& x : sum) x = stored_as(dtype, x);
                    }
                    add_to(into, 1, sum);
                  }
@@ -246,14 +237,12 @@ class GradientTable {
          "dK and dV of query head h are added to kv head h mod G, and not h / group",
          {},
          [this, &shape](const KeyRow& row, Guess& guess) {
-           guess.dk = guess.dv = Values(slot(known_.width()));
-           for (std::size_t h = 0; h < row.heads.size(); ++h)
-             if (row.heads[h] % shape.num_heads % shape.num_heads_kv ==
-                 row.kv_head % shape.num_heads_kv)
-               for (int rank = 0; rank < known_.ranks(); ++rank) {
-                 add_to(*guess.dk, 1, row.dk[h][slot(rank)]);
-                 add_to(*guess.dv, 1, row.dv[h][slot(rank)]);
-               }
+           const auto reads = [&](std::size_t h) {
+             return row.heads[h] % shape.num_heads % shape.num_heads_kv ==
+                    row.kv_head % shape.num_heads_kv;
+           };
+           sum_shares(
+               row, reads, [](int) { return 1; }, guess);
          }});
   }
 

@@ -69,8 +69,8 @@ struct Knowledge {
   const CheckedInputs& inputs;
   const NaiveResult<double>& oracle;
   const DiagnosisOptions& options;
-  Mask mask;
-  Deal deal;
+  Mask mask = problem.mask.for_seqlen(problem.shape.seqlen);
+  Deal deal = Deal(problem.partition);
 
   Index seqlen() const { return problem.shape.seqlen; }
   Index width() const { return problem.shape.head_dim; }
@@ -104,6 +104,10 @@ std::vector<Hypothesis> hypotheses_of(const Knowledge& known,
 }
 
 Values scaled(const Values& values, double factor);
+
+// Return the KV owner that a rank attends at a ring step, and whose gradient arrives likewise.
+inline int owner_at(int rank, int step, int ranks) { return (rank - step + ranks) % ranks; }
+
 // Set out and lse from a row's m, l and unnormalised output.
 void finish_row(double m, double l, const Values& acc, Guess& guess);
 

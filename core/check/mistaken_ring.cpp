@@ -14,8 +14,7 @@ namespace {
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
 double rounded_to(DType dtype, double value) {
-  return dtype == DType::f32 ? value
-                             : static_cast<double>(round_to(dtype, static_cast<float>(value)));
+  return dtype == DType::f32 ? value : stored_as(dtype, value);
 }
 
 class Ring {
@@ -300,21 +299,46 @@ void rotate_row(double* row, Index head_dim, double position, double base, RopeP
   }
 }
 
-int variants_of(Mistake mistake) {
-  switch (mistake) {
-    case Mistake::rounds_each_hop:
-      return 3;
-    case Mistake::rows_of_other_rank:
-    case Mistake::rope_positions:
-    case Mistake::merge_without_max:
-    case Mistake::mask_off_by_one:
-    case Mistake::causal_in_local_order:
-    case Mistake::gradient_one_hop_short:
-    case Mistake::mean_instead_of_sum:
-      return 2;
-    default:
-      return 1;
-  }
+const MistakeFacts& facts_of(Mistake mistake) {
+  static constexpr MistakeFacts kFacts[] = {
+      {"rows-of-other-rank", 2,
+       "Rows lie at places of another rank or deal. Print the positions that each rank "
+       "believes it holds, and compare them with the partition."},
+      {"rope-positions", 2,
+       "Rotary angles were taken at positions of another deal. Give every rank the global "
+       "positions of its own rows, and compare Q after rotation with a single device's."},
+      {"merge-without-max", 2,
+       "Partial results are merged without bringing them to one row maximum. Check that both"
+       " the accumulator and row_sum are multiplied by exp(m_old - m_new)."},
+      {"rounds-each-hop", 3,
+       "The accumulator is rounded to 16 bits at every hop. Keep it in f32 until the last "
+       "step; the error then no longer grows with the number of ranks."},
+      {"missing-block", 1,
+       "A KV block is not attended. Log the owner of each block that a rank attends; every "
+       "owner has to occur once."},
+      {"doubled-block", 1,
+       "A KV block is attended twice. Log the owner of each block that a rank attends; every"
+       " owner has to occur once."},
+      {"scale", 1,
+       "Another softmax scale was used. Pass the scale explicitly, and look for a kernel "
+       "that multiplies by it or by log2(e) a second time."},
+      {"mask-off-by-one", 2,
+       "The mask ends one position away. Check a row at the edge by hand: is the key at its "
+       "own position allowed, and how many keys does its window hold?"},
+      {"causal-in-local-order", 2,
+       "The causal mask compares local rows. Compare global positions in every block; a "
+       "block of lower positions is allowed whole, one of higher positions not at all."},
+      {"kv-head-mapping", 1,
+       "Query heads read the wrong key head. Head h reads h / (heads / heads_kv); repeat "
+       "each kv head with repeat_interleave, not with repeat."},
+      {"gradient-one-hop-short", 2,
+       "dK and dV travel one hop too few. They make N hops, one more than the blocks, and "
+       "the last one brings them home; count the sends of the backward pass."},
+      {"mean-instead-of-sum", 2,
+       "Parts are averaged where they are to be added. Look for an all-reduce with the mean,"
+       " or a division by the number of ranks or heads."},
+  };
+  return kFacts[static_cast<int>(mistake)];
 }
 
 NaiveResult<double> make_mistake(const CheckedProblem& problem, const CheckedInputs& inputs,

@@ -3,6 +3,9 @@
 // nothing else, so that each can test the other.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -12,6 +15,8 @@
 #include "core/problem/mask.h"
 #include "core/problem/partition.h"
 #include "core/problem/shape.h"
+#include "core/ring/problem.h"
+#include "core/run/rows.h"
 
 namespace ringscope {
 
@@ -30,34 +35,22 @@ enum class Mistake {
   mean_instead_of_sum      // parts are averaged where they are to be added
 };
 
-inline constexpr Mistake kAllMistakes[] = {Mistake::rows_of_other_rank,
-                                           Mistake::rope_positions,
-                                           Mistake::merge_without_max,
-                                           Mistake::rounds_each_hop,
-                                           Mistake::missing_block,
-                                           Mistake::doubled_block,
-                                           Mistake::scale,
-                                           Mistake::mask_off_by_one,
-                                           Mistake::causal_in_local_order,
-                                           Mistake::kv_head_mapping,
-                                           Mistake::gradient_one_hop_short,
-                                           Mistake::mean_instead_of_sum};
+// What there is to know of a mistake: its name, in how many ways make_mistake() can make it, and for
+// people a sentence on what it does and one on how to verify it.
+struct MistakeFacts {
+  std::string_view name;
+  int variants;
+  const char* explanation;
+};
+const MistakeFacts& facts_of(Mistake mistake);
 
-constexpr std::string_view name_of(Mistake mistake) {
-  constexpr std::string_view names[] = {"rows-of-other-rank",
-                                        "rope-positions",
-                                        "merge-without-max",
-                                        "rounds-each-hop",
-                                        "missing-block",
-                                        "doubled-block",
-                                        "scale",
-                                        "mask-off-by-one",
-                                        "causal-in-local-order",
-                                        "kv-head-mapping",
-                                        "gradient-one-hop-short",
-                                        "mean-instead-of-sum"};
-  return names[static_cast<int>(mistake)];
-}
+inline constexpr auto kAllMistakes = [] {
+  std::array<Mistake, 12> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<Mistake>(i);
+  return all;
+}();
+
+inline std::string_view name_of(Mistake mistake) { return facts_of(mistake).name; }
 
 // An attention problem whose answer is in question, and the partition that computed it.
 struct CheckedProblem {
@@ -72,6 +65,31 @@ struct CheckedInputs {
   std::vector<double> q, k, v, dout;
 };
 
+// Return the problem of `config`, and the inputs as its dtype stores them; dO is ones if none is
+// given, and empty without a backward pass.
+inline CheckedProblem checked_problem(const Problem& config) {
+  return {config.shape, config.mask, config.scale(), config.partition_of_sequence()};
+}
+CheckedInputs stored_inputs(const Problem& config, const AttentionInputs& inputs);
+
+// Return naive attention in f64.
+NaiveResult<double> oracle_of(const CheckedProblem& problem, const CheckedInputs& inputs,
+                              const NaiveOptions& options);
+
+// Return the largest norm of the rows of `width` values that are finite throughout.
+double largest_row_norm(const std::vector<double>& values, Index width);
+
+// Return `value` as `dtype` stores it.
+inline double stored_as(DType dtype, double value) {
+  return static_cast<double>(round_to(dtype, static_cast<float>(value)));
+}
+
+// Return whether `dtype` holds every value that is finite.
+inline bool is_stored_in(DType dtype, const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(),
+                     [&](double x) { return !std::isfinite(x) || stored_as(dtype, x) == x; });
+}
+
 // How the two halves of a rotary pair lie in a row: (x, x + D/2) or (2x, 2x + 1).
 enum class RopePairs { halves, neighbours };
 
@@ -84,15 +102,12 @@ struct MistakenRing {
   std::optional<Mistake> mistake;  // none: a correct ring
   int rank = -1;
   int owner = 0;                    // missing_block, doubled_block
-  int variant = 0;                  // of the ways to make the mistake, from 0 to variants_of() - 1
+  int variant = 0;                  // of the ways to make the mistake, from 0
   double factor = 2;                // scale
   DType hop_dtype = DType::bf16;    // rounds_each_hop
   DType weight_dtype = DType::f32;  // of softmax weights in products, as tensor cores take them
   double rope_base = 10000;
 };
-
-// Return the number of ways in which make_mistake() can make a mistake.
-int variants_of(Mistake mistake);
 
 // Return what a ring of problem.partition's ranks computes in f64 while it makes the mistake:
 // out, lse, and the gradients if there is a dout. rope_positions takes q and k as turned by their

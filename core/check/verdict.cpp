@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "core/check/hypotheses.h"
@@ -11,18 +12,6 @@ namespace ringscope {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-
-double largest_norm(const std::vector<double>& tensor, Index width) {
-  double largest = 0;
-  for (std::size_t row = 0; row + static_cast<std::size_t>(width) <= tensor.size();
-       row += static_cast<std::size_t>(width)) {
-    double sum = 0;
-    for (std::size_t c = row; c < row + static_cast<std::size_t>(width); ++c)
-      sum += tensor[c] * tensor[c];
-    if (std::isfinite(sum)) largest = std::max(largest, std::sqrt(sum));
-  }
-  return largest;
-}
 
 // What the tolerances are made of.
 struct Sizes {
@@ -33,13 +22,13 @@ struct Sizes {
 Sizes sizes_of(const CheckedProblem& problem, const CheckedInputs& inputs) {
   const Index width = problem.shape.head_dim;
   const double scale = std::abs(problem.softmax_scale);
-  const double q = largest_norm(inputs.q, width), k = largest_norm(inputs.k, width);
+  const double q = largest_row_norm(inputs.q, width), k = largest_row_norm(inputs.k, width);
   Sizes sizes;
   sizes.score_bound = scale * q * k;
   sizes.growth =
       16 + 4 * sizes.score_bound + std::sqrt(static_cast<double>(problem.shape.seqlen)) / 2;
   if (inputs.dout.empty()) return sizes;
-  const double dout = largest_norm(inputs.dout, width), v = largest_norm(inputs.v, width);
+  const double dout = largest_row_norm(inputs.dout, width), v = largest_row_norm(inputs.v, width);
   const double a_value = 1 / std::sqrt(static_cast<double>(width));
   sizes.dq = scale * dout * v * k * a_value;
   sizes.dk = scale * dout * v * q * a_value;
@@ -49,16 +38,17 @@ Sizes sizes_of(const CheckedProblem& problem, const CheckedInputs& inputs) {
 
 double half_unit_of(DType dtype) { return dtype == DType::f16 ? 0x1p-11 : 0x1p-9; }
 
-TensorCheck check_tensor(const std::string& name, const std::vector<double>& oracle,
+TensorCheck check_tensor(Tensor tensor, const std::vector<double>& oracle,
                          const std::vector<double>& mine, const Sizes& sizes, DType dtype) {
   TensorCheck check;
-  check.name = name;
+  check.name = name_of(tensor);
+  const std::string& name = check.name;
   double largest = 0, squares = 0, rounding = 0;
   bool stored_in_16_bits = true;
   for (std::size_t i = 0; i < oracle.size(); ++i) {
     const double right = oracle[i], given = mine[i];
     if (std::isfinite(right)) largest = std::max(largest, std::abs(right));
-    const auto rounded = static_cast<double>(round_to(dtype, static_cast<float>(right)));
+    const double rounded = stored_as(dtype, right);
     if (std::isfinite(right) && std::isfinite(rounded))
       rounding += (rounded - right) * (rounded - right);
     if (right == given || (std::isnan(right) && std::isnan(given))) continue;
@@ -67,8 +57,7 @@ TensorCheck check_tensor(const std::string& name, const std::vector<double>& ora
       check.max_abs = squares = kInfinite;
       continue;
     }
-    stored_in_16_bits = stored_in_16_bits &&
-                        static_cast<double>(round_to(dtype, static_cast<float>(given))) == given;
+    stored_in_16_bits = stored_in_16_bits && stored_as(dtype, given) == given;
     check.max_abs = std::max(check.max_abs, std::abs(given - right));
     squares += (given - right) * (given - right);
   }
@@ -115,15 +104,14 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
   CheckVerdict verdict;
   const Sizes sizes = sizes_of(problem, inputs);
   std::vector<std::string> wrong;
-  for (const auto& [name, right, given] :
-       {std::tuple{"out", &oracle.out, &mine.out}, std::tuple{"lse", &oracle.lse, &mine.lse},
-        std::tuple{"dq", &oracle.dq, &mine.dq}, std::tuple{"dk", &oracle.dk, &mine.dk},
-        std::tuple{"dv", &oracle.dv, &mine.dv}}) {
-    if (given->empty()) continue;
-    verdict.tensors.push_back(check_tensor(name, *right, *given, sizes, options.dtype));
+  for (const Tensor tensor : output_tensors(true)) {
+    const Values& given = values_of(mine, tensor);
+    if (given.empty()) continue;
+    verdict.tensors.push_back(
+        check_tensor(tensor, values_of(oracle, tensor), given, sizes, options.dtype));
     const TensorCheck& check = verdict.tensors.back();
     if (!check.is_exact()) verdict.result = std::max(verdict.result, CheckResult::rounding);
-    if (!check.passes()) wrong.push_back(name);
+    if (!check.passes()) wrong.push_back(check.name);
   }
   if (!wrong.empty()) {
     verdict.result = CheckResult::wrong;
@@ -142,13 +130,11 @@ std::vector<ErrorMap> error_maps(const CheckedProblem& problem, const CheckedInp
   const Index seqlen = problem.shape.seqlen;
   std::vector<ErrorMap> maps;
   for (const TensorCheck& check : verdict.tensors) {
-    const auto [right, given] = check.name == "out"   ? std::pair{&oracle.out, &mine.out}
-                                : check.name == "lse" ? std::pair{&oracle.lse, &mine.lse}
-                                : check.name == "dq"  ? std::pair{&oracle.dq, &mine.dq}
-                                : check.name == "dk"  ? std::pair{&oracle.dk, &mine.dk}
-                                                      : std::pair{&oracle.dv, &mine.dv};
+    const Tensor tensor = *std::find_if(output_tensors(true).begin(), output_tensors(true).end(),
+                                        [&](Tensor t) { return name_of(t) == check.name; });
+    const Values &right = values_of(oracle, tensor), &given = values_of(mine, tensor);
     const Index width = check.name == "lse" ? 1 : problem.shape.head_dim;
-    const Index heads = static_cast<Index>(right->size()) / (seqlen * width);
+    const Index heads = static_cast<Index>(right.size()) / (seqlen * width);
     const std::size_t ranks = deal.positions.size();
     std::vector<Mean> by_chunk(2 * ranks), by_head(slot(heads)), cells(2 * ranks * slot(heads));
     for (Index head = 0; head < heads; ++head)
@@ -160,7 +146,7 @@ std::vector<ErrorMap> error_maps(const CheckedProblem& problem, const CheckedInp
           const std::size_t at = slot((head * seqlen + i) * width + c);
           for (Mean* const mean :
                {&by_chunk[chunk], &by_head[slot(head)], &cells[chunk * slot(heads) + slot(head)]})
-            mean->add((*right)[at], (*given)[at]);
+            mean->add(right[at], given[at]);
         }
       }
     ErrorMap map;
@@ -179,6 +165,35 @@ std::vector<ErrorMap> error_maps(const CheckedProblem& problem, const CheckedInp
     maps.push_back(std::move(map));
   }
   return maps;
+}
+
+CheckedInputs stored_inputs(const Problem& config, const AttentionInputs& inputs) {
+  const auto stored = [&](const std::vector<float>& values) {
+    Values result(values.begin(), values.end());
+    for (double& x : result) x = stored_as(config.dtype, x);
+    return result;
+  };
+  CheckedInputs all{stored(inputs.q), stored(inputs.k), stored(inputs.v), {}};
+  if (config.backward)
+    all.dout = inputs.dout.empty() ? Values(all.q.size(), 1.0) : stored(inputs.dout);
+  return all;
+}
+
+NaiveResult<double> oracle_of(const CheckedProblem& problem, const CheckedInputs& inputs,
+                              const NaiveOptions& options) {
+  return naive_attention<double>(problem.shape, problem.mask.for_seqlen(problem.shape.seqlen),
+                                 problem.softmax_scale, inputs.q.data(), inputs.k.data(),
+                                 inputs.v.data(),
+                                 inputs.dout.empty() ? nullptr : inputs.dout.data(), options);
+}
+
+double largest_row_norm(const std::vector<double>& values, Index width) {
+  double largest = 0;
+  for (auto row = values.begin(); row != values.end(); row += width) {
+    const double norm = std::sqrt(std::inner_product(row, row + width, row, 0.0));
+    if (std::isfinite(norm)) largest = std::max(largest, norm);
+  }
+  return largest;
 }
 
 }  // namespace ringscope

@@ -11,6 +11,7 @@
 #include "core/cost/time.h"
 #include "core/ring/cpu_backend.h"
 #include "core/ring/thread_communicator.h"
+#include "core/run/engine.h"
 
 namespace ringscope {
 
@@ -222,29 +223,23 @@ struct HopSeconds {
 HopSeconds seconds_a_hop(std::vector<TwoBlocks>& blocks, int hops) {
   const int world_size = static_cast<int>(blocks.size());
   ThreadRing ring(world_size);
-  const auto run_rank = [&](int rank) {
-    try {
-      ThreadCommunicator comm(ring, rank);
-      Buffer<std::byte>* const mine = blocks[static_cast<std::size_t>(rank)].block;
-      for (int hop = 0; hop < hops; ++hop) {
-        Buffer<std::byte>& from = mine[hop % 2];
-        Buffer<std::byte>& to = mine[(hop + 1) % 2];
-        comm.exchange({Pass::forward, Payload::kv, hop, 0, from.data(), from.size(), 0, to.data(),
-                       to.size()},
-                      {})
-            ->wait();
-      }
-    } catch (const RunError& error) {
-      ring.fail(error);
-    }
-  };
   const std::int64_t begin_ns = monotonic_ns();
   const double processor_begin = process_cpu_seconds();
-  {
-    std::vector<std::jthread> others;
-    for (int rank = 1; rank < world_size; ++rank) others.emplace_back(run_rank, rank);
-    run_rank(0);
-  }
+  run_on_rank_threads(
+      world_size,
+      [&](int rank) {
+        ThreadCommunicator comm(ring, rank);
+        Buffer<std::byte>* const mine = blocks[static_cast<std::size_t>(rank)].block;
+        for (int hop = 0; hop < hops; ++hop) {
+          const Buffer<std::byte>& from = mine[hop % 2];
+          Buffer<std::byte>& to = mine[(hop + 1) % 2];
+          comm.exchange({Pass::forward, Payload::kv, hop, 0, from.data(), from.size(), 0, to.data(),
+                         to.size()},
+                        {})
+              ->wait();
+        }
+      },
+      [&](int, const RunError& error) { ring.fail(error); });
   ring.throw_if_failed();
   return {seconds_since(begin_ns) / hops,
           (process_cpu_seconds() - processor_begin) / hops / world_size};

@@ -162,31 +162,39 @@ class Explainer : private FittedRun {
     });
     std::vector<double> factors;
     for (const auto& [factor, rank] : slow) factors.push_back(factor);
+    remove_groups(
+        factors, [&](ReplayTimes& times, std::size_t i) { speed_up(times, slow[i].second); },
+        [&](const std::vector<std::size_t>& group) {
+          std::vector<std::string> names;
+          for (const std::size_t i : group) names.push_back(fmt::format("{}", slow[i].second));
+          const auto& [factor, rank] = slow[group.front()];
+          const double extra = loss_[static_cast<std::size_t>(rank)];
+          Diagnosis finding{.cause = Cause::slow_rank, .rank = rank};
+          finding.evidence =
+              extra > 0 ? fmt::format("Rank {} loses {} at every step that the others don't lose.",
+                                      rank, seconds_text(extra))
+                        : fmt::format("Rank {} takes {} as long as most for the same pairs.", rank,
+                                      times_of(factor));
+          if (names.size() > 1)
+            finding.evidence +=
+                fmt::format(" {} {} about as slow.",
+                            names.size() == 2 ? "Rank " + names[1] : "Ranks " + others_of(names),
+                            names.size() == 2 ? "is" : "are");
+          return finding;
+        });
+  }
+
+  // Add a finding for each group of ids that are about as slow. fix(times, i) makes one as fast as
+  // the others, and describe(group) returns the finding.
+  template <class Fix, class Describe>
+  void remove_groups(const std::vector<double>& slowness, Fix&& fix, Describe&& describe) {
     ReplayTimes without = base_;
     double before = wall_;
-    for (const auto& group : groups_of(factors)) {
-      std::vector<std::string> names;
-      for (const std::size_t i : group) {
-        const int rank = slow[i].second;
-        names.push_back(fmt::format("{}", rank));
-        speed_up(without, rank);
-        speed_up(healthy_, rank);
-      }
-      const auto& [factor, rank] = slow[group.front()];
-      const double extra = loss_[static_cast<std::size_t>(rank)];
-      Diagnosis finding{.cause = Cause::slow_rank, .rank = rank};
-      finding.evidence =
-          extra > 0 ? fmt::format("Rank {} loses {} at every step that the others don't lose.",
-                                  rank, seconds_text(extra))
-                    : fmt::format("Rank {} takes {} as long as most for the same pairs.", rank,
-                                  times_of(factor));
-      if (names.size() > 1)
-        finding.evidence +=
-            fmt::format(" {} {} about as slow.",
-                        names.size() == 2 ? "Rank " + names[1] : "Ranks " + others_of(names),
-                        names.size() == 2 ? "is" : "are");
+    for (const auto& group : groups_of(slowness)) {
+      for (const std::size_t i : group)
+        for (ReplayTimes* times : {&without, &healthy_}) fix(*times, i);
       const double after = replay_.wall_s(without);
-      add(std::move(finding), without, 0.05);
+      add(describe(group), without, 0.05);
       findings_.back().saved_s = std::max(0.0, before - after);
       before = after;
     }
@@ -229,29 +237,23 @@ class Explainer : private FittedRun {
     });
     std::vector<double> factors;
     for (const Slow& link : slow) factors.push_back(link.factor);
-    ReplayTimes without = base_;
-    double before = wall_;
-    for (const auto& group : groups_of(factors)) {
-      std::vector<std::string> names;
-      for (const std::size_t i : group) {
-        names.push_back(fmt::format("{} to {}", slow[i].from, slow[i].to));
-        widen(without, slow[i].from, slow[i].to);
-        widen(healthy_, slow[i].from, slow[i].to);
-      }
-      const Slow& worst = slow[group.front()];
-      Diagnosis finding{.cause = Cause::slow_link, .from = worst.from, .to = worst.to};
-      finding.evidence = fmt::format(
-          "The link from rank {} to rank {} takes {} as long as most for the same bytes.",
-          worst.from, worst.to, times_of(worst.factor));
-      if (names.size() > 1)
-        finding.evidence += fmt::format(
-            " {} {}.", names.size() == 2 ? "So does the link from" : "So do the links from",
-            others_of(names));
-      const double after = replay_.wall_s(without);
-      add(std::move(finding), without, 0.05);
-      findings_.back().saved_s = std::max(0.0, before - after);
-      before = after;
-    }
+    remove_groups(
+        factors, [&](ReplayTimes& times, std::size_t i) { widen(times, slow[i].from, slow[i].to); },
+        [&](const std::vector<std::size_t>& group) {
+          std::vector<std::string> names;
+          for (const std::size_t i : group)
+            names.push_back(fmt::format("{} to {}", slow[i].from, slow[i].to));
+          const Slow& worst = slow[group.front()];
+          Diagnosis finding{.cause = Cause::slow_link, .from = worst.from, .to = worst.to};
+          finding.evidence = fmt::format(
+              "The link from rank {} to rank {} takes {} as long as most for the same bytes.",
+              worst.from, worst.to, times_of(worst.factor));
+          if (names.size() > 1)
+            finding.evidence += fmt::format(
+                " {} {}.", names.size() == 2 ? "So does the link from" : "So do the links from",
+                others_of(names));
+          return finding;
+        });
   }
 
   void widen(ReplayTimes& times, int from, int to) {

@@ -3,7 +3,6 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,118 +22,47 @@ namespace ringscope {
 
 namespace {
 
-// ---
-// Rows on their way between rank 0 and another rank, as one stream of values. Neither end holds
-// more of it than two messages of 256 KiB.
-
-constexpr Index kMessageValues = 1 << 16;
-
-// Return the number of values in `rows` of all the tensors.
-Index values_in(const AttentionShape& shape, std::span<const Tensor> tensors,
-                const LocalRows& rows) {
-  Index total = 0;
-  for (const Tensor tensor : tensors)
-    total += heads_of(shape, tensor) * rows.size() * width_of(shape, tensor);
-  return total;
-}
-
-// One end of a stream of `total` values, whose other end is the rank `peer`.
-class RowStream {
- protected:
-  RowStream(const AttentionShape& shape, int peer, Index total, ProcessWait& wait)
-      : shape_(shape), peer_(peer), left_(total), wait_(wait) {}
-  ~RowStream() {
-    for (std::size_t i = 0; i < 2; ++i)
-      if (requests_[i] != MPI_REQUEST_NULL) keep_until_exit(std::move(messages_[i]));
-  }
-  void await(std::size_t message) { wait_.until_complete(requests_[message], peer_); }
-
-  AttentionShape shape_;
-  int peer_;
-  Index left_;  // values that no message has taken yet
-  ProcessWait& wait_;
-  std::array<std::vector<float>, 2> messages_;
-  std::array<MPI_Request, 2> requests_{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-  std::size_t current_ = 0;  // the message that is being filled or read
-};
-
-class RowSender : public RowSink, private RowStream {
+// The rows of a process, at the other end of a line to the rank `peer`. Both ends go through the same
+// pieces (for_each_piece), so each piece is a message.
+class PeerRows : public RowSource, public RowSink {
  public:
-  RowSender(const AttentionShape& shape, int to, Index total, ProcessWait& wait)
-      : RowStream(shape, to, total, wait) {
-    for (auto& message : messages_)
-      message.reserve(static_cast<std::size_t>(min_of(total, kMessageValues)));
-  }
-
-  void put(const RowsOfHead& piece, const float* from) override {
-    Index count = piece.count() * width_of(shape_, piece.tensor);
-    if (count > left_) throw RunError("more rows were given than were agreed on");
-    while (count > 0) {
-      std::vector<float>& message = messages_[current_];
-      const Index fits = min_of(count, kMessageValues - static_cast<Index>(message.size()));
-      message.insert(message.end(), from, from + fits);
-      from += fits;
-      count -= fits;
-      left_ -= fits;
-      if (static_cast<Index>(message.size()) == kMessageValues || left_ == 0) send();
-    }
-  }
-
-  // Return when all values have left.
-  void finish() {
-    if (left_ != 0) throw RunError("fewer rows were given than were agreed on");
-    for (const std::size_t message : {0, 1}) await(message);
-  }
-
- private:
-  void send() {
-    const std::vector<float>& message = messages_[current_];
-    check_mpi(MPI_Isend(message.data(), static_cast<int>(message.size()), MPI_FLOAT, peer_,
-                        number_of(Tag::rows), MPI_COMM_WORLD, &requests_[current_]),
-              "MPI_Isend");
-    current_ = 1 - current_;
-    await(current_);
-    messages_[current_].clear();
-  }
-};
-
-class RowReceiver : public RowSource, private RowStream {
- public:
-  RowReceiver(const AttentionShape& shape, int from, Index total, ProcessWait& wait)
-      : RowStream(shape, from, total, wait) {
-    post(0);
-    post(1);
-  }
+  PeerRows(const AttentionShape& shape, int peer, ProcessWait& wait)
+      : shape_(shape),
+        peer_(peer),
+        wait_(wait),
+        values_(static_cast<std::size_t>(piece_values(shape))) {}
 
   void get(const RowsOfHead& piece, float* to) override {
-    auto count = static_cast<std::size_t>(piece.count() * width_of(shape_, piece.tensor));
-    while (count > 0) {
-      const std::vector<float>& message = messages_[current_];
-      if (message.empty()) throw RunError("more rows were asked for than were agreed on");
-      if (at_ == 0) await(current_);
-      const std::size_t here = std::min(count, message.size() - at_);
-      to = std::copy_n(message.data() + at_, here, to);
-      count -= here;
-      at_ += here;
-      if (at_ < message.size()) continue;
-      post(current_);
-      current_ = 1 - current_;
-      at_ = 0;
-    }
+    move(piece, MPI_Irecv, "MPI_Irecv");
+    std::copy_n(values_.data(), values_in(piece), to);
+  }
+  void put(const RowsOfHead& piece, const float* from) override {
+    std::copy_n(from, values_in(piece), values_.data());
+    move(piece, MPI_Isend, "MPI_Isend");
   }
 
  private:
-  void post(std::size_t message) {
-    const Index count = min_of(left_, kMessageValues);
-    left_ -= count;
-    messages_[message].resize(static_cast<std::size_t>(count));
-    if (count == 0) return;
-    check_mpi(MPI_Irecv(messages_[message].data(), static_cast<int>(count), MPI_FLOAT, peer_,
-                        number_of(Tag::rows), MPI_COMM_WORLD, &requests_[message]),
-              "MPI_Irecv");
+  Index values_in(const RowsOfHead& piece) const {
+    return piece.count() * width_of(shape_, piece.tensor);
+  }
+  template <class Call>
+  void move(const RowsOfHead& piece, Call* call, const char* name) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(call(values_.data(), static_cast<int>(values_in(piece)), MPI_FLOAT, peer_,
+                   number_of(Tag::rows), MPI_COMM_WORLD, &request),
+              name);
+    try {
+      wait_.until_complete(request, peer_);
+    } catch (...) {
+      keep_until_exit(std::move(values_));
+      throw;
+    }
   }
 
-  std::size_t at_ = 0;  // in messages_[current_]
+  const AttentionShape& shape_;
+  int peer_;
+  ProcessWait& wait_;
+  std::vector<float> values_;
 };
 
 // ---
@@ -190,8 +118,6 @@ class ProcessRun {
   }
 
  private:
-  LocalRows rows_of(int rank) const { return problem_.partition.rows_of(rank); }
-
   // End every wait, and the work of a long step.
   void stop(const RunError& error) {
     engine_.fail(error);
@@ -202,23 +128,26 @@ class ProcessRun {
   void take_inputs(const ProcessInputs& inputs) {
     if (!inputs.is_scattered) return rank_->take_inputs(*inputs.generated);
     const AttentionShape& shape = config_.shape;
-    const auto tensors = input_tensors(config_.backward);
     if (rank_number_ != 0) {
-      RowReceiver source(shape, 0, values_in(shape, tensors, rows_of(rank_number_)), *wait_);
+      PeerRows source(shape, 0, *wait_);
       return rank_->take_inputs(source);
     }
-    std::vector<float> values(static_cast<std::size_t>(piece_values(shape)));
     for (int peer = 1; peer < config_.world_size; ++peer) {
-      const LocalRows rows = rows_of(peer);
-      RowSender sender(shape, peer, values_in(shape, tensors, rows), *wait_);
-      for (const Tensor tensor : tensors)
-        for_each_piece(shape, tensor, rows, [&](const RowsOfHead& piece) {
-          inputs.at_rank_0->get(piece, values.data());
-          sender.put(piece, values.data());
-        });
-      sender.finish();
+      PeerRows sink(shape, peer, *wait_);
+      move_rows(peer, input_tensors(config_.backward), *inputs.at_rank_0, sink);
     }
     rank_->take_inputs(*inputs.at_rank_0);
+  }
+
+  // Move all rows of `peer` from one end to the other.
+  void move_rows(int peer, std::span<const Tensor> tensors, RowSource& from, RowSink& to) const {
+    const AttentionShape& shape = config_.shape;
+    std::vector<float> values(static_cast<std::size_t>(piece_values(shape)));
+    for (const Tensor tensor : tensors)
+      for_each_piece(shape, tensor, problem_.partition.rows_of(peer), [&](const RowsOfHead& piece) {
+        from.get(piece, values.data());
+        to.put(piece, values.data());
+      });
   }
 
   void go_round(const Progress& progress) {
@@ -252,24 +181,16 @@ class ProcessRun {
   // Rank 0 takes its own outputs, then those of the others one after the other.
   void give_outputs() {
     const AttentionShape& shape = config_.shape;
-    const auto tensors = output_tensors(config_.backward);
     if (rank_number_ != 0) {
-      RowSender sink(shape, 0, values_in(shape, tensors, rows_of(rank_number_)), *wait_);
-      rank_->give_outputs(sink);
-      return sink.finish();
+      PeerRows sink(shape, 0, *wait_);
+      return rank_->give_outputs(sink);
     }
     run_.outputs.resize(shape, config_.backward);
     WholeOutputs sink(shape, run_.outputs);
     rank_->give_outputs(sink);
-    std::vector<float> values(static_cast<std::size_t>(piece_values(shape)));
     for (int peer = 1; peer < config_.world_size; ++peer) {
-      const LocalRows rows = rows_of(peer);
-      RowReceiver source(shape, peer, values_in(shape, tensors, rows), *wait_);
-      for (const Tensor tensor : tensors)
-        for_each_piece(shape, tensor, rows, [&](const RowsOfHead& piece) {
-          source.get(piece, values.data());
-          sink.put(piece, values.data());
-        });
+      PeerRows source(shape, peer, *wait_);
+      move_rows(peer, output_tensors(config_.backward), source, sink);
     }
   }
 

@@ -9,16 +9,14 @@
 namespace ringscope {
 namespace {
 
-// What a rank brings, and what rank 0 finds.
+// What a rank brings.
 struct Contribution {
   Terms terms;
   std::string bad_input;
 };
-enum class Outcome : std::uint8_t { equal, bad_input, different };
-struct Finding {
-  Outcome outcome = Outcome::equal;
-  std::string message;
-};
+
+// What rank 0 finds is "" where all agree, or one of these and a message.
+constexpr char kBadInput = 'b', kDifferent = 'd';
 
 std::string pack(const Contribution& contribution) {
   wire::Packer out;
@@ -76,33 +74,25 @@ std::string difference(int rank, const Terms& theirs, const Terms& ours) {
   return "";
 }
 
-Finding compare(const std::vector<std::string>& contributions) {
+std::string compare(const std::vector<std::string>& contributions) {
   std::vector<Contribution> all;
   for (const std::string& bytes : contributions) all.push_back(contribution_from(bytes));
   for (const Contribution& contribution : all)
-    if (!contribution.bad_input.empty()) return {Outcome::bad_input, contribution.bad_input};
+    if (!contribution.bad_input.empty()) return kBadInput + contribution.bad_input;
   for (std::size_t r = 1; r < all.size(); ++r)
     if (std::string found = difference(static_cast<int>(r), all[r].terms, all[0].terms);
         !found.empty())
-      return {Outcome::different, found};
-  return {};
+      return kDifferent + found;
+  return "";
 }
 
 }  // namespace
 
 void agree(Lifeline& line, const Terms& mine, const std::string& bad_input) {
   const std::vector<std::string> contributions = line.gather(pack({mine, bad_input}));
-  Finding finding;
-  if (line.rank() == 0) finding = compare(contributions);
-  const std::string found = line.broadcast(wire::Packer()
-                                               .number(static_cast<std::uint64_t>(finding.outcome))
-                                               .text(finding.message)
-                                               .take());
-  wire::Unpacker in(found);
-  const auto outcome = static_cast<Outcome>(in.number_below(3));
-  const std::string message = in.text();
-  if (outcome == Outcome::bad_input) throw InputError(message);
-  if (outcome == Outcome::different) throw RunError(message);
+  const std::string found = line.broadcast(line.rank() == 0 ? compare(contributions) : "");
+  if (found.starts_with(kBadInput)) throw InputError(found.substr(1));
+  if (found.starts_with(kDifferent)) throw RunError(found.substr(1));
 }
 
 }  // namespace ringscope

@@ -2,16 +2,17 @@
 
 #include <utility>
 
+#include "core/ring/forwarding_backend.h"
 #include "core/ring/schemes.h"
 
 namespace ringscope {
 
 namespace {
 
-class CountingSeams : public Communicator, public BlockBackend {
+class CountingSeams : public Communicator, public ForwardingBackend {
  public:
   CountingSeams(const Problem& job, int rank)
-      : job_(job), rank_(rank), share_(share_of_heads(job.shape, 1, 0)) {
+      : ForwardingBackend(*this), job_(job), rank_(rank), share_(share_of_heads(job.shape, 1, 0)) {
     counts.pairs_by_step.resize(static_cast<std::size_t>(job.world_size));
   }
 
@@ -25,56 +26,32 @@ class CountingSeams : public Communicator, public BlockBackend {
     return nullptr;
   }
 
-  Completion begin(const QueryBlock&, const SoftmaxState&) override { return nullptr; }
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock&, const KvBlock&,
-                    const SoftmaxState&, const Completion&) override {
+  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
+                    const KvBlock& block, const SoftmaxState& state,
+                    const Completion& after) override {
     counts.pairs_by_step[static_cast<std::size_t>(step.step)] +=
         pairs_of_share(job_.shape, region.pairs(), share_);
     counts.samples += 3;
-    return computed();
-  }
-  Completion finish(const QueryBlock&, const SoftmaxState&) override { return nullptr; }
-  Completion begin_backward(const QueryBlock&, const BackwardState&) override { return nullptr; }
-  Completion attend_backward(const StepInfo&, const Region&, const QueryBlock&, const KvBlock&,
-                             const BackwardState&, const KvGradient&, const Completion&) override {
-    return computed();
-  }
-  Completion add(const StepInfo&, const KvGradient&, const KvGradient&,
-                 const Completion&) override {
-    return waited();
-  }
-  Completion finish_backward(const StepInfo&, const QueryBlock&, const BackwardState&,
-                             const Completion&) override {
-    return waited();
+    return ForwardingBackend::attend(step, region, q, block, state, after);
   }
   void use_heads(const HeadShare& share) override { share_ = share; }
-  void await(const StepInfo&, Payload, const Completion&) override { waited(); }
-  Completion merge(const StepInfo&, const QueryBlock&, const SoftmaxState&, const SoftmaxState&,
-                   const Completion&) override {
-    return waited();
-  }
-  Completion add_dq(const StepInfo&, const QueryBlock&, const BackwardState&, const BackwardState&,
-                    const Completion&) override {
-    return waited();
-  }
-  const BlockStats& last_stats() const override { return stats_; }
+  void await(const StepInfo&, Payload, const Completion&) override { ++counts.events; }
 
   LoopCounts counts;
 
  private:
-  Completion computed() {
-    counts.events += 2;  // a wait and a computation
-    return nullptr;
-  }
-  Completion waited() {
-    ++counts.events;
+  // Count a wait, and a computation.
+  Completion around(BlockOperation which, const StepInfo* step, const Completion&,
+                    const Start&) override {
+    const bool attends =
+        which == BlockOperation::attend || which == BlockOperation::attend_backward;
+    if (step != nullptr) counts.events += attends ? 2 : 1;
     return nullptr;
   }
 
   const Problem& job_;
   int rank_;
   HeadShare share_;
-  BlockStats stats_;
 };
 
 }  // namespace

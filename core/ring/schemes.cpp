@@ -3,6 +3,7 @@
 #include "core/ring/schemes.h"
 
 #include "core/base/error.h"
+#include "core/ring/forwarding_backend.h"
 
 namespace ringscope {
 
@@ -23,69 +24,27 @@ class NamingCommunicator : public Communicator {
   Communicator& inner_;
 };
 
-class NamingBackend : public BlockBackend {
+class NamingBackend : public ForwardingBackend {
  public:
   NamingBackend(BlockBackend& inner, const Communicator& comm)
-      : inner_(inner), rank_(comm.rank()), last_step_(comm.world_size() - 1) {}
+      : ForwardingBackend(inner), rank_(comm.rank()), last_step_(comm.world_size() - 1) {}
 
-  Completion begin(const QueryBlock& q, const SoftmaxState& state) override {
-    return in_step(0, [&] { return inner_.begin(q, state); });
-  }
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
-                    const KvBlock& block, const SoftmaxState& state,
-                    const Completion& after) override {
-    return in_step(step.step, [&] { return inner_.attend(step, region, q, block, state, after); });
-  }
-  Completion finish(const QueryBlock& q, const SoftmaxState& state) override {
-    return in_step(last_step_, [&] { return inner_.finish(q, state); });
-  }
-  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override {
-    return in_step(0, [&] { return inner_.begin_backward(q, state); });
-  }
-  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
-                             const KvBlock& block, const BackwardState& state,
-                             const KvGradient& gradient, const Completion& after) override {
-    return in_step(step.step, [&] {
-      return inner_.attend_backward(step, region, q, block, state, gradient, after);
-    });
-  }
-  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
-                 const Completion& after) override {
-    return in_step(step.step, [&] { return inner_.add(step, into, from, after); });
-  }
-  Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
-                             const Completion& after) override {
-    return in_step(step.step, [&] { return inner_.finish_backward(step, q, state, after); });
-  }
-  void use_heads(const HeadShare& share) override { inner_.use_heads(share); }
   void await(const StepInfo& step, Payload payload, const Completion& after) override {
     with_step_in_errors(rank_, step.step, [&] { inner_.await(step, payload, after); });
   }
-  Completion merge(const StepInfo& step, const QueryBlock& q, const SoftmaxState& into,
-                   const SoftmaxState& from, const Completion& after) override {
-    return in_step(step.step, [&] { return inner_.merge(step, q, into, from, after); });
-  }
-  Completion add_dq(const StepInfo& step, const QueryBlock& q, const BackwardState& into,
-                    const BackwardState& from, const Completion& after) override {
-    return in_step(step.step, [&] { return inner_.add_dq(step, q, into, from, after); });
-  }
-  const BlockStats& last_stats() const override { return inner_.last_stats(); }
 
  private:
-  template <class F>
-  Completion in_step(int step, F&& operation) {
+  Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
+                    const Start& start) override {
+    const int of_none = which == BlockOperation::finish ? last_step_ : 0;
     Completion done;
-    with_step_in_errors(rank_, step, [&] { done = operation(); });
+    with_step_in_errors(rank_, step == nullptr ? of_none : step->step,
+                        [&] { done = start(after); });
     return done;
   }
 
-  BlockBackend& inner_;
   int rank_, last_step_;
 };
-
-}  // namespace
-
-namespace {
 
 struct Loop {
   decltype(&ring_forward) forward;

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/attention/views.h"
+#include "core/ring/forwarding_backend.h"
 #include "core/ring/ring.h"
-#include "core/ring/seams.h"
 #include "core/run/watchdog.h"
 #include "core/trace/event.h"
 #include "core/trace/recorder.h"
@@ -38,100 +38,6 @@ void set_lse_errors(std::vector<SoftmaxSample>& samples);
 // ---
 // Recording as decorators. They forward to a backend or communicator and write down when it did
 // what. The ring loop doesn't know about them.
-
-// The operations of a backend that return a completion.
-enum class BlockOperation {
-  begin,
-  attend,
-  finish,
-  begin_backward,
-  attend_backward,
-  add,
-  finish_backward,
-  merge,
-  add_dq
-};
-
-// A backend that only forwards. A subclass overrides what it changes, or around() where it treats
-// operations alike. `inner` must outlive it.
-class ForwardingBackend : public BlockBackend {
- public:
-  explicit ForwardingBackend(BlockBackend& inner) : inner_(inner) {}
-  Completion begin(const QueryBlock& q, const SoftmaxState& state) override {
-    return pass_on(BlockOperation::begin, nullptr, nullptr,
-                   [&](const Completion&) { return inner_.begin(q, state); });
-  }
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
-                    const KvBlock& block, const SoftmaxState& state,
-                    const Completion& after) override {
-    return pass_on(BlockOperation::attend, &step, after, [&](const Completion& earlier) {
-      return inner_.attend(step, region, q, block, state, earlier);
-    });
-  }
-  Completion finish(const QueryBlock& q, const SoftmaxState& state) override {
-    return pass_on(BlockOperation::finish, nullptr, nullptr,
-                   [&](const Completion&) { return inner_.finish(q, state); });
-  }
-  Completion begin_backward(const QueryBlock& q, const BackwardState& state) override {
-    return pass_on(BlockOperation::begin_backward, nullptr, nullptr,
-                   [&](const Completion&) { return inner_.begin_backward(q, state); });
-  }
-  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
-                             const KvBlock& block, const BackwardState& state,
-                             const KvGradient& gradient, const Completion& after) override {
-    return pass_on(BlockOperation::attend_backward, &step, after, [&](const Completion& earlier) {
-      return inner_.attend_backward(step, region, q, block, state, gradient, earlier);
-    });
-  }
-  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
-                 const Completion& after) override {
-    return pass_on(BlockOperation::add, &step, after, [&](const Completion& earlier) {
-      return inner_.add(step, into, from, earlier);
-    });
-  }
-  Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
-                             const Completion& after) override {
-    return pass_on(BlockOperation::finish_backward, &step, after, [&](const Completion& earlier) {
-      return inner_.finish_backward(step, q, state, earlier);
-    });
-  }
-  void use_heads(const HeadShare& share) override { inner_.use_heads(share); }
-  void await(const StepInfo& step, Payload payload, const Completion& after) override {
-    inner_.await(step, payload, after);
-  }
-  Completion merge(const StepInfo& step, const QueryBlock& q, const SoftmaxState& into,
-                   const SoftmaxState& from, const Completion& after) override {
-    return pass_on(BlockOperation::merge, &step, after, [&](const Completion& earlier) {
-      return inner_.merge(step, q, into, from, earlier);
-    });
-  }
-  Completion add_dq(const StepInfo& step, const QueryBlock& q, const BackwardState& into,
-                    const BackwardState& from, const Completion& after) override {
-    return pass_on(BlockOperation::add_dq, &step, after, [&](const Completion& earlier) {
-      return inner_.add_dq(step, q, into, from, earlier);
-    });
-  }
-  const BlockStats& last_stats() const override { return inner_.last_stats(); }
-
- protected:
-  // Starts the inner backend's operation after a completion.
-  using Start = std::function<Completion(const Completion& after)>;
-  // Return start(after), or what a subclass makes of it. `step` is null for an operation that
-  // belongs to none; such a one comes after nothing.
-  virtual Completion around(BlockOperation, const StepInfo* /*step*/, const Completion& after,
-                            const Start& start) {
-    return start(after);
-  }
-
-  BlockBackend& inner_;
-
- private:
-  template <class Operation>
-  Completion pass_on(BlockOperation which, const StepInfo* step, const Completion& after,
-                     const Operation& operation) {
-    return around(which, step, after, std::ref(operation));  // which allocates nothing
-  }
-};
 
 // Writes a compute slice for every attended block and a wait slice wherever the backend waited for
 // a block, even if a failure ended that wait. In forward it also writes the softmax state of three

@@ -6,17 +6,9 @@ namespace ringscope {
 
 namespace {
 
-// The vectors of the tensors, in the order of Tensor.
+// The inputs' vectors, in the order of Tensor.
 constexpr std::vector<float> AttentionInputs::*kInputs[] = {
     &AttentionInputs::q, &AttentionInputs::k, &AttentionInputs::v, &AttentionInputs::dout};
-constexpr std::vector<float> AttentionOutputs::*kOutputs[] = {
-    &AttentionOutputs::out, &AttentionOutputs::lse, &AttentionOutputs::dq, &AttentionOutputs::dk,
-    &AttentionOutputs::dv};
-
-std::vector<float>& output(AttentionOutputs& outputs, Tensor tensor) {
-  return outputs.*kOutputs[static_cast<int>(tensor) - static_cast<int>(Tensor::out)];
-}
-
 // Call f(offset in the whole tensor, offset in the piece) for every row of `piece`.
 template <class F>
 void for_each_row(const AttentionShape& shape, const RowsOfHead& piece, F&& f) {
@@ -30,7 +22,7 @@ void for_each_row(const AttentionShape& shape, const RowsOfHead& piece, F&& f) {
 
 void AttentionOutputs::resize(const AttentionShape& shape, bool backward) {
   for (const Tensor tensor : output_tensors(backward))
-    output(*this, tensor)
+    values_of(*this, tensor)
         .resize(static_cast<std::size_t>(heads_of(shape, tensor) * shape.seqlen *
                                          width_of(shape, tensor)));
 }
@@ -60,7 +52,7 @@ void WholeInputs::get(const RowsOfHead& piece, float* to) {
 }
 
 void WholeOutputs::put(const RowsOfHead& piece, const float* from) {
-  std::vector<float>& whole = output(outputs_, piece.tensor);
+  std::vector<float>& whole = values_of(outputs_, piece.tensor);
   const Index width = width_of(shape_, piece.tensor);
   for_each_row(shape_, piece,
                [&](Index to, Index at) { std::copy_n(from + at, width, whole.data() + to); });

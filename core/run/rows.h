@@ -80,6 +80,14 @@ struct AttentionOutputs {
   void resize(const AttentionShape& shape, bool backward);
 };
 
+// Return the output tensor of AttentionOutputs, or of the oracle's NaiveResult.
+template <class Outputs>
+auto& values_of(Outputs& outputs, Tensor tensor) {
+  decltype(&outputs.out)
+      const all[] = {&outputs.out, &outputs.lse, &outputs.dq, &outputs.dk, &outputs.dv};
+  return *all[static_cast<int>(tensor) - static_cast<int>(Tensor::out)];
+}
+
 // Return Q, K and V of all rows. dO stays empty.
 AttentionInputs whole_inputs(RowSource& rows, const AttentionShape& shape);
 

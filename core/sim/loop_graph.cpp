@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/ring/forwarding_backend.h"
 #include "core/ring/loop_counts.h"
 #include "core/ring/problem.h"
 #include "core/ring/schemes.h"
@@ -19,49 +20,32 @@ namespace {
 
 using Kind = LoopTask::Kind;
 
-// A task that a rank asked for. Notes are in that order, and tasks are numbered by place.
-struct Note {
-  LoopTask task;
-  std::vector<std::int32_t> after;  // notes of the same rank
-  std::int32_t computed_before = -1;
-};
-using Notes = std::vector<Note>;
-
-// A RecordedCompletion stands for a task that a rank asked for.
-class RecordedCompletion : public PendingOperation {
+// Stands for a task that a rank asked for.
+class AskedTask : public PendingOperation {
  public:
-  explicit RecordedCompletion(std::int32_t number) : note(number) {}
+  explicit AskedTask(std::int32_t its_number) : number(its_number) {}
   bool done() const override { return false; }
   void wait() override {}
   TransferTimes times() const override { return {}; }
 
-  const std::int32_t note;
+  const std::int32_t number;
 };
 
-class TaskRecorder {
+// Writes down the tasks that one rank's loop asks for. They come after tasks of their own rank.
+class LoopWriter : public Communicator, public ForwardingBackend {
  public:
-  TaskRecorder(Notes& notes, int rank) : notes_(notes), rank_(rank) {}
+  LoopWriter(std::vector<LoopTask>& tasks, const Problem& job, const Granularity& granularity,
+             int rank)
+      : ForwardingBackend(*this),
+        tasks_(tasks),
+        job_(job),
+        granularity_(granularity),
+        rank_(rank),
+        share_(share_of_heads(job.shape, 1, 0)) {}
 
-  int rank() const { return rank_; }
-
-  // Note a computation. It also comes after the one before it.
-  Completion compute(Kind kind, const StepInfo& step, const Completion& after,
-                     const WorkAmount& work = {}, Payload payload = Payload::kv) {
-    LoopTask task{.kind = kind,
-                  .pass = step.pass,
-                  .payload = payload,
-                  .step = step.step,
-                  .owner = step.kv_owner,
-                  .work = work};
-    if (kind == Kind::add || (kind == Kind::finish && after != nullptr))
-      task.payload = Payload::dkv;
-    const Completion written = write(task, {after});
-    if (last_computed_ >= 0) notes_.back().after.push_back(last_computed_);
-    last_computed_ = static_cast<std::int32_t>(notes_.size()) - 1;
-    return written;
-  }
-
-  Completion hop(const Exchange& hop, int world_size, std::initializer_list<Completion> after) {
+  int rank() const override { return rank_; }
+  int world_size() const override { return job_.world_size; }
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
     const Completion written = write({.kind = Kind::hop,
                                       .pass = hop.pass,
                                       .payload = hop.payload,
@@ -69,187 +53,123 @@ class TaskRecorder {
                                       .owner = hop.send_owner,
                                       .bytes = static_cast<double>(hop.send_bytes),
                                       .way = hop.way,
-                                      .to = hop.receiver(rank_, world_size),
-                                      .from = hop.sender(rank_, world_size)},
+                                      .to = hop.receiver(rank_, job_.world_size),
+                                      .from = hop.sender(rank_, job_.world_size)},
                                      after);
-    notes_.back().computed_before = last_computed_;
+    if (last_computed_ >= 0) tasks_.back().posted_after = {last_computed_};
     return written;
   }
 
- private:
-  Completion write(LoopTask task, std::initializer_list<Completion> after) {
-    task.rank = rank_;
-    Note& note = notes_.emplace_back();
-    note.task = std::move(task);
-    for (const Completion& earlier : after)
-      if (earlier != nullptr)
-        note.after.push_back(static_cast<const RecordedCompletion&>(*earlier).note);
-    return std::make_shared<RecordedCompletion>(static_cast<std::int32_t>(notes_.size()) - 1);
-  }
-
-  Notes& notes_;
-  int rank_;
-  std::int32_t last_computed_ = -1;
-};
-
-class WritingCommunicator : public Communicator {
- public:
-  WritingCommunicator(TaskRecorder& recorder, int world_size)
-      : recorder_(recorder), world_size_(world_size) {}
-
-  int rank() const override { return recorder_.rank(); }
-  int world_size() const override { return world_size_; }
-  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
-    return recorder_.hop(hop, world_size_, after);
-  }
-
- private:
-  TaskRecorder& recorder_;
-  int world_size_;
-};
-
-class WritingBackend : public BlockBackend {
- public:
-  WritingBackend(TaskRecorder& recorder, const Problem& job, const Granularity& granularity)
-      : recorder_(recorder),
-        shape_(job.shape),
-        granularity_(granularity),
-        share_(share_of_heads(job.shape, 1, 0)) {}
-
-  Completion begin(const QueryBlock&, const SoftmaxState&) override {
-    return recorder_.compute(Kind::begin, {.kv_owner = recorder_.rank()}, nullptr);
-  }
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock&, const KvBlock&,
                     const SoftmaxState&, const Completion& after) override {
-    last_ = step;
-    return recorder_.compute(Kind::attend, step, after, work_of(region));
-  }
-  Completion finish(const QueryBlock&, const SoftmaxState&) override {
-    return recorder_.compute(Kind::finish, {.step = last_.step, .kv_owner = recorder_.rank()},
-                             nullptr);
-  }
-  Completion begin_backward(const QueryBlock&, const BackwardState&) override {
-    return recorder_.compute(Kind::begin, {.pass = Pass::backward, .kv_owner = recorder_.rank()},
-                             nullptr);
+    last_step_ = step.step;
+    return compute(Kind::attend, step, after, work_of(region));
   }
   Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock&,
                              const KvBlock&, const BackwardState&, const KvGradient&,
                              const Completion& after) override {
-    return recorder_.compute(Kind::attend, step, after, work_of(region));
-  }
-  Completion add(const StepInfo& step, const KvGradient&, const KvGradient&,
-                 const Completion& after) override {
-    return recorder_.compute(Kind::add, step, after);
-  }
-  Completion finish_backward(const StepInfo& step, const QueryBlock&, const BackwardState&,
-                             const Completion& after) override {
-    return recorder_.compute(Kind::finish, {step.pass, step.step, recorder_.rank(), true}, after);
+    return compute(Kind::attend, step, after, work_of(region));
   }
   void use_heads(const HeadShare& share) override { share_ = share; }
   void await(const StepInfo& step, Payload payload, const Completion& after) override {
-    if (after != nullptr) recorder_.compute(Kind::await, step, after, {}, payload);
+    if (after != nullptr) compute(Kind::await, step, after, {}, payload);
   }
-  Completion merge(const StepInfo& step, const QueryBlock&, const SoftmaxState&,
-                   const SoftmaxState&, const Completion& after) override {
-    return recorder_.compute(Kind::add, step, after);
-  }
-  Completion add_dq(const StepInfo& step, const QueryBlock&, const BackwardState&,
-                    const BackwardState&, const Completion& after) override {
-    return recorder_.compute(Kind::add, step, after);
-  }
-  const BlockStats& last_stats() const override { return stats_; }
 
  private:
+  Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
+                    const Start&) override {
+    switch (which) {
+      case BlockOperation::begin:
+        return compute(Kind::begin, {.kv_owner = rank_}, nullptr);
+      case BlockOperation::begin_backward:
+        return compute(Kind::begin, {.pass = Pass::backward, .kv_owner = rank_}, nullptr);
+      case BlockOperation::finish:
+        return compute(Kind::finish, {.step = last_step_, .kv_owner = rank_}, nullptr);
+      case BlockOperation::finish_backward:
+        return compute(Kind::finish, {step->pass, step->step, rank_, true}, after);
+      default:
+        return compute(Kind::add, *step, after);
+    }
+  }
+
+  // Write a computation. It also comes after the one before it.
+  Completion compute(Kind kind, const StepInfo& step, const Completion& after,
+                     const WorkAmount& work = {}, Payload payload = Payload::kv) {
+    if (kind == Kind::add || (kind == Kind::finish && after != nullptr)) payload = Payload::dkv;
+    const Completion written = write({.kind = kind,
+                                      .pass = step.pass,
+                                      .payload = payload,
+                                      .step = step.step,
+                                      .owner = step.kv_owner,
+                                      .work = work},
+                                     {after});
+    if (last_computed_ >= 0) tasks_.back().after.push_back(last_computed_);
+    last_computed_ = static_cast<std::int32_t>(tasks_.size()) - 1;
+    return written;
+  }
+
+  Completion write(LoopTask task, std::initializer_list<Completion> after) {
+    task.rank = rank_;
+    for (const Completion& earlier : after)
+      if (earlier != nullptr) task.after.push_back(static_cast<const AskedTask&>(*earlier).number);
+    tasks_.push_back(std::move(task));
+    return std::make_shared<AskedTask>(static_cast<std::int32_t>(tasks_.size()) - 1);
+  }
+
   WorkAmount work_of(const Region& region) const {
-    const auto part = static_cast<double>(share_.num_heads) / static_cast<double>(shape_.num_heads);
+    const auto part =
+        static_cast<double>(share_.num_heads) / static_cast<double>(job_.shape.num_heads);
     const double pairs = part * static_cast<double>(region.pairs());
     if (granularity_.rows == 1 && granularity_.keys == 1) return {pairs, pairs};
     return {pairs, part * static_cast<double>(computed_pairs(region, granularity_))};
   }
 
-  TaskRecorder& recorder_;
-  AttentionShape shape_;
+  std::vector<LoopTask>& tasks_;
+  const Problem& job_;
   Granularity granularity_;
+  int rank_;
   HeadShare share_;
-  StepInfo last_;
-  BlockStats stats_;
+  int last_step_ = 0;
+  std::int32_t last_computed_ = -1;
 };
 
-Notes notes_of_rank(const Problem& config, const RingProblem& problem, int rank,
-                    const Granularity& granularity) {
-  NoMemory memory;
-  RankMemory mine(config, rank, memory);
-  Notes notes;
-  TaskRecorder recorder(notes, rank);
-  WritingCommunicator comm(recorder, config.world_size);
-  WritingBackend backend(recorder, config, granularity);
-  run_forward(config.scheme, comm, backend, problem, mine);
-  if (config.backward) run_backward(config.scheme, comm, backend, problem, mine);
-  return notes;
-}
-
-// Join the ranks' notes: list their tasks rank by rank, and give each hop the requirements of both
-// its ends.
-class GraphBuilder {
- public:
-  explicit GraphBuilder(std::vector<Notes> notes) : notes_(std::move(notes)) {
-    for (const Notes& rank : notes_) {
-      first_.push_back(count_);
-      count_ += static_cast<std::int32_t>(rank.size());
-      auto& hops = hops_.emplace_back();
-      for (std::size_t i = 0; i < rank.size(); ++i)
-        if (rank[i].task.is_hop()) hops.push_back(static_cast<std::int32_t>(i));
-    }
+// Join the ranks' tasks `own`: a hop comes after what either of its ends comes after.
+std::vector<LoopTask> joined(const std::vector<LoopTask>& own, int world_size) {
+  const auto at = [](std::int32_t i) { return static_cast<std::size_t>(i); };
+  std::vector<std::vector<std::int32_t>> hops(at(world_size));  // [rank][hop]: its task
+  std::vector<std::size_t> hop_of(own.size());
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    if (!own[i].is_hop()) continue;
+    hop_of[i] = hops[at(own[i].rank)].size();
+    hops[at(own[i].rank)].push_back(static_cast<std::int32_t>(i));
   }
-
-  std::vector<LoopTask> tasks() {
-    std::vector<LoopTask> tasks;
-    tasks.reserve(static_cast<std::size_t>(count_));
-    for (std::size_t r = 0; r < notes_.size(); ++r) {
-      std::size_t hop = 0;
-      std::int32_t before[kWays] = {-1, -1, -1};  // by way: the hop before
-      for (const Note& note : notes_[r]) {
-        const auto number = static_cast<std::int32_t>(tasks.size());
-        LoopTask& task = tasks.emplace_back(note.task);
-        add_side(task, r, note);
-        if (!task.is_hop()) continue;
-        const auto receiver = static_cast<std::size_t>(task.to);
-        add_side(task, receiver, hop_note(receiver, hop));
-        std::int32_t& earlier = before[static_cast<int>(task.way)];
-        if (earlier >= 0) task.after.push_back(earlier);
-        earlier = number;
-        ++hop;
+  std::vector<LoopTask> tasks = own;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    LoopTask& task = tasks[i];
+    const auto add_side = [&](const LoopTask& side) {
+      for (const std::int32_t earlier : side.after) {
+        task.after.push_back(earlier);
+        // A hop ends by both halves, so also wait for the sender's hop of the same number.
+        const LoopTask& awaited = own[at(earlier)];
+        if (awaited.is_hop()) task.after.push_back(hops[at(awaited.from)].at(hop_of[at(earlier)]));
       }
-    }
-    return tasks;
+      task.posted_after.insert(task.posted_after.end(), side.posted_after.begin(),
+                               side.posted_after.end());
+    };
+    task.after.clear();
+    task.posted_after.clear();
+    add_side(own[i]);
+    if (!task.is_hop()) continue;
+    add_side(own[at(hops[at(task.to)].at(hop_of[i]))]);
+    const auto& before = hops[at(task.rank)];
+    for (std::size_t hop = hop_of[i]; hop-- > 0;)
+      if (own[at(before[hop])].way == task.way) {
+        task.after.push_back(before[hop]);
+        break;
+      }
   }
-
- private:
-  const Note& hop_note(std::size_t rank, std::size_t hop) const {
-    return notes_[rank][static_cast<std::size_t>(hops_[rank].at(hop))];
-  }
-
-  // Add what `rank` noted for one of its tasks, or for its side of a hop.
-  void add_side(LoopTask& task, std::size_t rank, const Note& note) const {
-    for (const std::int32_t earlier : note.after) {
-      task.after.push_back(first_[rank] + earlier);
-      const LoopTask& awaited = notes_[rank][static_cast<std::size_t>(earlier)].task;
-      if (!awaited.is_hop()) continue;
-      // A hop ends by both halves, so also wait for the sender's hop of the same number.
-      const auto& hops = hops_[rank];
-      const auto hop = static_cast<std::size_t>(
-          std::lower_bound(hops.begin(), hops.end(), earlier) - hops.begin());
-      const auto from = static_cast<std::size_t>(awaited.from);
-      task.after.push_back(first_[from] + hops_[from].at(hop));
-    }
-    if (note.computed_before >= 0) task.posted_after.push_back(first_[rank] + note.computed_before);
-  }
-
-  std::vector<Notes> notes_;
-  std::vector<std::int32_t> first_;              // [rank]: number of its first task
-  std::vector<std::vector<std::int32_t>> hops_;  // [rank][hop]: its note
-  std::int32_t count_ = 0;
-};
+  return tasks;
+}
 
 std::vector<std::int32_t> order_of(const std::vector<LoopTask>& tasks) {
   std::vector<std::int32_t> missing(tasks.size(), 0), order;
@@ -299,12 +219,17 @@ Hop hop_of(const LoopTask& task) {
 LoopGraph graph_of_loops(const Problem& job, const Granularity& granularity) {
   check_graph(job);
   const RingProblem problem = job.ring_problem();
-  std::vector<Notes> notes;
-  for (int rank = 0; rank < job.world_size; ++rank)
-    notes.push_back(notes_of_rank(job, problem, rank, granularity));
+  std::vector<LoopTask> tasks;
+  for (int rank = 0; rank < job.world_size; ++rank) {
+    NoMemory nowhere;
+    RankMemory memory(job, rank, nowhere);
+    LoopWriter seams(tasks, job, granularity, rank);
+    run_forward(job.scheme, seams, seams, problem, memory);
+    if (job.backward) run_backward(job.scheme, seams, seams, problem, memory);
+  }
   LoopGraph graph;
   graph.world_size = job.world_size;
-  graph.tasks = GraphBuilder(std::move(notes)).tasks();
+  graph.tasks = joined(tasks, job.world_size);
   graph.order = order_of(graph.tasks);
   return graph;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/ring/forwarding_backend.h"
 #include "core/ring/schemes.h"
 
 namespace ringscope {
@@ -89,10 +90,11 @@ class SimulatedEnd : public PendingOperation {
   bool was_awaited = false;
 };
 
-class Simulator : public Communicator, public BlockBackend {
+class Simulator : public Communicator, public ForwardingBackend {
  public:
   Simulator(Account& account, bool in_step, bool with_path)
-      : account_(account),
+      : ForwardingBackend(*this),
+        account_(account),
         in_step_(in_step),
         with_path_(with_path),
         n_(account.world_size()),
@@ -122,32 +124,18 @@ class Simulator : public Communicator, public BlockBackend {
   int world_size() const override { return n_; }
   Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override;
 
-  Completion begin(const QueryBlock&, const SoftmaxState&) override { return now(); }
-  Completion attend(const StepInfo& step, const Region&, const QueryBlock&, const KvBlock&,
-                    const SoftmaxState&, const Completion& after) override {
-    return compute(step, after);
-  }
-  Completion finish(const QueryBlock&, const SoftmaxState&) override { return now(); }
-  Completion begin_backward(const QueryBlock&, const BackwardState&) override { return now(); }
-  Completion attend_backward(const StepInfo& step, const Region&, const QueryBlock&, const KvBlock&,
-                             const BackwardState&, const KvGradient&,
-                             const Completion& after) override {
-    return compute(step, after);
-  }
-  Completion add(const StepInfo& step, const KvGradient&, const KvGradient&,
-                 const Completion& after) override {
-    wait_out(step, Payload::dkv, after);
-    return now();
-  }
-  Completion finish_backward(const StepInfo& step, const QueryBlock&, const BackwardState&,
-                             const Completion& after) override {
-    wait_out({step.pass, step.step, 0, true}, Payload::dkv, after);
-    return now();
-  }
-  const BlockStats& last_stats() const override { return stats_; }
-
  private:
   double run_pass(Pass pass);
+  Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
+                    const Start&) override {
+    if (which == BlockOperation::attend || which == BlockOperation::attend_backward)
+      return compute(*step, after);
+    if (step != nullptr) {
+      const bool is_end = which == BlockOperation::finish_backward;
+      wait_out(is_end ? StepInfo{step->pass, step->step, 0, true} : *step, Payload::dkv, after);
+    }
+    return now();
+  }
   Completion now() const { return std::make_shared<SimulatedEnd>(now_); }
   Completion compute(const StepInfo& step, const Completion& after);
   void wait_out(const StepInfo& step, Payload payload, const Completion& after);
@@ -168,7 +156,6 @@ class Simulator : public Communicator, public BlockBackend {
   int n_;
   Chains chains_;
   NoMemory nowhere_;
-  BlockStats stats_;
   // By rank, in seconds since the pass began:
   std::vector<Turn> turns_;
   std::vector<Moment> now_;                       // the end of what was computed last

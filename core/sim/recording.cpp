@@ -6,27 +6,10 @@
 
 #include "core/base/error.h"
 #include "core/ring/loop_counts.h"
+#include "core/run/run.h"
 
 namespace ringscope {
 namespace {
-
-RunInfo info_of(const Problem& job, std::string_view partition) {
-  RunInfo info;
-  info.backend = "sim";
-  info.partition = partition;
-  info.mask = job.mask.name();
-  info.scheme = job.scheme_name();
-  info.mask_slices = job.mask.slice_numbers();
-  info.partition_runs = job.partition.numbers();
-  info.dtype = name_of(job.dtype);
-  info.shape = job.shape;
-  info.world_size = job.world_size;
-  // No clock was read, so equal simulations give equal files.
-  const auto ranks = static_cast<std::size_t>(job.world_size);
-  info.clock_offset_ns.assign(ranks, 0);
-  info.clock_error_ns.assign(ranks, 0);
-  return info;
-}
 
 RunMachine head_of(const Problem& job, const Work& work, const Machine& machine) {
   RunMachine head;
@@ -104,12 +87,12 @@ RecordedSimulation record(SimulationRequest request, const Work& work, const Mac
   }
   RecordedSimulation result;
   Recording& recording = result.recording;
-  recording.info = info_of(job, partition);
+  recording = empty_recording(job, "sim");
+  recording.info.partition = partition;
+  recording.info.base_time_ns = 0;  // so that equal simulations give equal files
   recording.info.machine = head_of(job, work, machine);
   const bool rings = job.scheme == Scheme::ring || job.scheme == Scheme::two_level;
-  if (rings && request.pace == Pace::buffers) recording.info.kv_buffers = job.kv_buffers;
-  recording.events.resize(static_cast<std::size_t>(job.world_size));
-  recording.dropped.assign(recording.events.size(), 0);
+  recording.info.kv_buffers = rings && request.pace == Pace::buffers ? job.kv_buffers : 0;
   request.recorded = choose_ranks(job.world_size, count, path);
   for (std::size_t rank = 0; rank < recording.events.size(); ++rank)
     if (request.recorded[rank])

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/run/ideal_timeline.h"
+#include "core/sim/ideal_timeline.h"
 #include "core/trace/chrome_trace.h"
 #include "lessons/book/page.h"
 

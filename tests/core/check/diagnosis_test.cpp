@@ -138,7 +138,7 @@ TEST(Diagnosis, NamesTheMistakeThatWasMade) {
         kAllMistakes[static_cast<std::size_t>(number) % std::size(kAllMistakes)];
     MistakenRing ring;
     ring.mistake = mistake;
-    ring.variant = cases.integer(0, variants_of(mistake) - 1);
+    ring.variant = cases.integer(0, facts_of(mistake).variants - 1);
     const bool backward = mistake == Mistake::gradient_one_hop_short ||
                           (mistake == Mistake::mean_instead_of_sum && ring.variant == 0) ||
                           (mistake == Mistake::rounds_each_hop && ring.variant == 2) ||

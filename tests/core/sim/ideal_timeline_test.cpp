@@ -1,6 +1,6 @@
 // A ring as it would run with a core for every rank: by hand where every moment is known, and of real
 // runs what must hold in any order of events.
-#include "core/run/ideal_timeline.h"
+#include "core/sim/ideal_timeline.h"
 
 #include <gtest/gtest.h>
 
