@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/ring/ring.h"
 #include "viz/model/session/format.h"
 #include "viz/panels/balance/balance_heatmap.h"
 #include "viz/panels/drawing.h"
@@ -106,7 +107,7 @@ void draw_highlights(const PanelContext& context, const Document& document, cons
   const double pairs = balance.pairs_of_busiest(document.axis.forward_steps());
   const double first_pairs = first.balance.pairs_of_busiest(first.axis.forward_steps());
   std::string change;
-  if (&document != &first && first_pairs > 0 && pairs != first_pairs)
+  if (scale.equal && &document != &first && first_pairs > 0 && pairs != first_pairs)
     change = fmt::format("{:+.0f} %", (pairs / first_pairs - 1) * 100);
   struct Figure {
     std::string value, name;
@@ -114,9 +115,9 @@ void draw_highlights(const PanelContext& context, const Document& document, cons
     std::string change{};  // relative to the first recording
   };
   const std::string ceiling = percent_text(balance.balance_ceiling);
-  const Color color = scale.best_ceiling == scale.worst_ceiling ? context.palette.text
-                      : ceiling == scale.best_ceiling           ? context.palette.accent
-                      : ceiling == scale.worst_ceiling          ? context.palette.warning
+  const bool tells = scale.equal && scale.best_ceiling != scale.worst_ceiling;
+  const Color color = tells && ceiling == scale.best_ceiling    ? context.palette.accent
+                      : tells && ceiling == scale.worst_ceiling ? context.palette.warning
                                                                 : context.palette.text;
   const Figure figures[] = {
       {ceiling, "balance ceiling", color},
@@ -140,28 +141,23 @@ void draw_highlights(const PanelContext& context, const Document& document, cons
 }
 
 // List the values that every recording has for this rank and step.
-void draw_slot_tooltip(const PanelContext& context, int rank, int step) {
-  const Session& session = context.session;
-  const auto& steps = session.comparison.steps;
-  const auto found = std::lower_bound(steps.begin(), steps.end(), std::pair(rank, step),
-                                      [](const MatchedStep& a, const std::pair<int, int>& b) {
-                                        return std::pair(a.rank, a.step) < b;
-                                      });
-  if (found == steps.end() || found->rank != rank || found->step != step) return;
+void draw_slot_tooltip(const PanelContext& context, std::size_t index, int rank, int step) {
+  const std::vector<Document>& documents = context.session.documents;
   Pairs rows;
-  std::size_t i = 0;
-  for (const Document& document : session.documents) {
-    if (!document.trace.is_ring() || i >= found->pairs.size()) continue;
-    const std::string text =
-        found->pairs[i] < 0
-            ? "no such step"
-            : fmt::format("{} pairs   {}   waits {}", count_text(found->pairs[i]),
-                          time_text(std::max<std::int64_t>(found->compute_ns[i], 0)),
-                          time_text(std::max<std::int64_t>(found->wait_ns[i], 0)));
-    rows.emplace_back(session.comparison.names[i], text);
-    ++i;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const WorkTable& balance = documents[i].balance;
+    if (balance.ranks == 0) continue;
+    std::string text = "no such step";
+    if (rank < balance.ranks && step < balance.steps) {
+      const WorkCell& cell = balance.at(rank, step);
+      text = fmt::format("{} pairs   {}   waits {}", count_text(cell.pairs),
+                         time_text(cell.compute_ns), time_text(cell.wait_ns));
+    }
+    rows.emplace_back(short_title(context.session, i), text);
   }
-  draw_tooltip(context, fmt::format("rank {}, step {}, KV {}", rank, step, found->owner), rows);
+  const int owner = RingSchedule{rank, documents[index].balance.ranks}.owner(
+      documents[index].axis.ring_step(step));
+  draw_tooltip(context, fmt::format("rank {}, step {}, KV {}", rank, step, owner), rows);
 }
 
 void draw_heat(const PanelContext& context, std::size_t index, const CompareColumn& column,
@@ -185,7 +181,7 @@ void draw_heat(const PanelContext& context, std::size_t index, const CompareColu
     session.seek_step(hit->second);
     session.select_rank(hit->first);
   }
-  if (touched.hovered) draw_slot_tooltip(context, hit->first, hit->second);
+  if (touched.hovered) draw_slot_tooltip(context, index, hit->first, hit->second);
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ CompareLayout compare_layout(ImVec2 top_left, ImVec2 room, int columns, int rank
 struct CompareScale {
   double largest_pairs = 1;  // of any cell of any recording
   TimelineView view;         // covers the longest recording
+  bool equal = true;         // of one problem, so that one recording can be better than another
   // The highest and the lowest balance ceiling as text, which are equal if all recordings agree.
   std::string best_ceiling, worst_ceiling;
 };

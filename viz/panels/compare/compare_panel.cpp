@@ -30,6 +30,7 @@ CompareScale scale_of(const Session& session) {
   scale.best_ceiling = percent_text(highest);
   scale.worst_ceiling = percent_text(lowest);
   scale.view = fitted(longest);
+  scale.equal = session.comparison.unequal.empty();
   return scale;
 }
 
