@@ -8,9 +8,8 @@
 #include "core/ring/loop_counts.h"
 
 namespace ringscope {
-namespace {
 
-RunInfo info_of(const Problem& job, std::string_view partition) {
+RunInfo simulated_info(const Problem& job, std::string_view partition) {
   RunInfo info;
   info.backend = "sim";
   info.partition = partition;
@@ -27,6 +26,8 @@ RunInfo info_of(const Problem& job, std::string_view partition) {
   info.clock_error_ns.assign(ranks, 0);
   return info;
 }
+
+namespace {
 
 RunMachine head_of(const Problem& job, const Work& work, const Machine& machine) {
   RunMachine head;
@@ -104,7 +105,7 @@ RecordedSimulation record(SimulationRequest request, const Work& work, const Mac
   }
   RecordedSimulation result;
   Recording& recording = result.recording;
-  recording.info = info_of(job, partition);
+  recording.info = simulated_info(job, partition);
   recording.info.machine = head_of(job, work, machine);
   const bool rings = job.scheme == Scheme::ring || job.scheme == Scheme::two_level;
   if (rings && request.pace == Pace::buffers) recording.info.kv_buffers = job.kv_buffers;

@@ -4,7 +4,7 @@
 
 #include "tests/viz/hands.h"
 #include "viz/panels/balance/balance_heatmap.h"
-#include "viz/panels/compare/compare_card.h"
+#include "viz/panels/compare/compare_panel.h"
 
 namespace ringscope::viz {
 namespace {
