@@ -103,7 +103,7 @@ std::string_view add_field(Query& query, const Trace& trace, std::string_view fi
     return "kind: is one of compute, send, recv, wait, communication, other";
   }
   if (field == "pass") {
-    for (const Pass pass : {Pass::forward, Pass::backward})
+    for (const Pass pass : kAllPasses)
       if (name_of(pass) == value) {
         query.pass = pass;
         return "";

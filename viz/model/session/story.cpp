@@ -10,8 +10,6 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr Pass kPasses[] = {Pass::forward, Pass::backward};
-
 Kind kind_of(RingLane lane) { return static_cast<Kind>(lane); }
 static_assert(name_of(Kind::compute) == name_of(RingLane::compute) &&
               name_of(Kind::wait) == name_of(RingLane::wait));
@@ -41,7 +39,7 @@ StoryMoment moment_of(const Trace& trace, const Axis& axis, AxisMode mode, const
   if (told.rank < static_cast<int>(trace.ranks.size())) moment.rank = told.rank;
   // A rank or a pass as a whole is no moment.
   if (told.step < 0 && !told.lane) return moment;
-  for (const Pass pass : kPasses)
+  for (const Pass pass : kAllPasses)
     for (const RingLane lane : kAllLanes) {
       if (moment.slice || (told.lane && *told.lane != lane)) continue;
       moment.slice = longest_slice(trace, told.rank, lane, [&](const Slice& slice) {

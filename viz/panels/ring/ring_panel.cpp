@@ -120,12 +120,13 @@ std::vector<Line> caption(const RingPicture& picture) {
     const RankMoment& now = ranks[static_cast<std::size_t>(r)];
     const int t = now.step - (now.step >= forward ? forward : 0);
     if (first == last && t > 0 && step_with(r, t, n) == now.kv_owner)
-      lines.push_back(
-          {fonts.small, palette.text,
-           fmt::format("rank {} holds\nKV ({} - {}) mod {} = {}", r, r, t, n, now.kv_owner)});
+      lines.push_back({fonts.small, palette.text,
+                       fmt::format("rank {} {}\nKV ({} - {}) mod {} = {}", r,
+                                   now.awaits() ? "awaits" : "holds", r, t, n, now.kv_owner)});
     else
       lines.push_back(
-          {fonts.small, palette.text, fmt::format("rank {} holds KV {}", r, now.kv_owner)});
+          {fonts.small, palette.text,
+           fmt::format("rank {} {} KV {}", r, now.awaits() ? "awaits" : "holds", now.kv_owner)});
   } else if (first == last) {
     lines.push_back({fonts.small, palette.text,
                      first == base
@@ -425,7 +426,7 @@ void draw_travelling(const RingPicture& picture) {
 void draw_rank_tooltip(const RingPicture& picture, int rank) {
   const RankMoment& now = picture.moment.ranks[static_cast<std::size_t>(rank)];
   constexpr const char* kDoing[] = {"idle", "attending", "waiting", "finished"};
-  Pairs rows = {{"holds", fmt::format("KV {}", now.kv_owner)},
+  Pairs rows = {{now.awaits() ? "awaits" : "holds", fmt::format("KV {}", now.kv_owner)},
                 {"step", fmt::format("{}", now.step)},
                 {"now", now.doing == RankMoment::computing
                             ? fmt::format("attending, {} done", percent_text(now.progress))
