@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "app/report/fields.h"
 #include "app/site/html.h"
 #include "core/base/files.h"
 #include "lessons/book/lesson.h"
@@ -13,16 +14,10 @@ namespace {
 
 // Return `text` as a literal of JavaScript that may stand in a page.
 std::string literal(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      quoted += std::string("\\") + c;
-    else if (c == '<' || static_cast<unsigned char>(c) < 0x20)
-      quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    else
-      quoted += c;
-  }
-  return quoted + "\"";
+  std::string quoted = Json(text).text();
+  for (std::size_t at = 0; (at = quoted.find('<', at)) != std::string::npos;)
+    quoted.replace(at, 1, "\\u003c");
+  return quoted;
 }
 
 std::string page(const std::string& title, const std::string& scripts, bool is_part_of_site) {

@@ -83,11 +83,11 @@ int carry_out(const viz::ViewOptions& options) {
 
 void write_sweep_picture(const SweepTable& table, const std::string& machine,
                          const std::string& path) {
-  viz::write_sweep_picture(table, machine, path);
+  viz::write_png(path, viz::sweep_image(table, machine));
 }
 
 void write_loss_picture(const LossCurve& curve, const std::string& path) {
-  viz::write_loss_picture(curve, path);
+  viz::write_png(path, viz::loss_image(curve));
 }
 
 #else
@@ -138,13 +138,9 @@ Finish declare_view(CommandFlags& flags) {
                 "T");
   flags.value("--at", "[back:]T", "begin at this ring step; back: of the backward pass",
               [view](const std::string& text) {
-                view->in_backward = text.starts_with("back:");
-                const auto step =
-                    parse_number<int>(std::string_view(text).substr(view->in_backward ? 5 : 0));
-                if (!step || *step < 0)
+                if (!take_step(*view, text))
                   contradiction("--at", fmt::format("'{}' given", text),
                                 "a ring step such as 3 or back:3");
-                view->step = *step;
               });
   flags.value("--select", "WORDS", "select the first slice that these find, such as rank:3,wait",
               [view](const std::string& text) { view->select = text; });

@@ -19,11 +19,10 @@ void require_pictures(const std::string& flag, const std::string& path,
 // Throw InputError for a `path` whose ending is that of another format than PNG.
 void require_png(const std::string& flag, const std::string& path);
 
-// `machine` names the simulated hardware. Throw as viz::write_sweep_picture() does.
+// Write a picture as PNG, whole or not at all. `machine` names the simulated hardware. Throw
+// InputError if the path can't be written to, and RunError if the disk is full.
 void write_sweep_picture(const SweepTable& table, const std::string& machine,
                          const std::string& path);
-
-// Throw as viz::write_loss_picture() does.
 void write_loss_picture(const LossCurve& curve, const std::string& path);
 
 // Return why there is no viewer and how to get it, or "" where there is one.

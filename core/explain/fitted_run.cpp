@@ -27,6 +27,32 @@ double least_of(const std::vector<double>& values) {
   return std::max(0.0, least - bias);
 }
 
+AtOnce::AtOnce(std::vector<std::pair<std::int64_t, int>> changes, int ranks)
+    : seconds_(static_cast<std::size_t>(ranks) + 1) {
+  std::sort(changes.begin(), changes.end());  // ends come before begins of the same moment
+  int busy = 0;
+  for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
+    busy = std::clamp(busy + changes[i].second, 0, ranks);
+    seconds_[static_cast<std::size_t>(busy)] +=
+        1e-9 * static_cast<double>(changes[i + 1].first - changes[i].first);
+  }
+}
+
+double AtOnce::capacity(int cores) const {
+  double sum = 0;
+  for (std::size_t k = 1; k < seconds_.size(); ++k)
+    sum += seconds_[k] * std::min(static_cast<int>(k), cores);
+  return sum;
+}
+
+int AtOnce::cores_for(double spent) const {
+  int cores = 1;
+  while (cores + 1 < static_cast<int>(seconds_.size()) &&
+         std::abs(capacity(cores + 1) - spent) < std::abs(capacity(cores) - spent))
+    ++cores;
+  return cores;
+}
+
 namespace {
 
 constexpr double kLeastSlowness = 1.03;  // of a rank or link that is called slow, simulated
@@ -110,28 +136,12 @@ void FittedRun::find_sharing() {
       changes.emplace_back(e.end_ns, -1);
     }
   if (!(spent > 0) || spent >= kOwnCore * lasted) return;
-  std::sort(changes.begin(), changes.end());
-  std::vector<double> at_once(static_cast<std::size_t>(n_) + 1);
-  int busy = 0;
-  for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
-    busy = std::clamp(busy + changes[i].second, 0, n_);
-    at_once[static_cast<std::size_t>(busy)] +=
-        1e-9 * static_cast<double>(changes[i + 1].first - changes[i].first);
-  }
-  const auto capacity = [&](int cores) {
-    double sum = 0;
-    for (int k = 1; k <= n_; ++k) sum += at_once[static_cast<std::size_t>(k)] * std::min(k, cores);
-    return sum;
-  };
+  const AtOnce at_once(std::move(changes), n_);
   int cores = times_.info().machine ? times_.info().machine->cores : 0;
-  if (cores == 0) {
-    cores = 1;
-    while (cores < n_ && std::abs(capacity(cores + 1) - spent) < std::abs(capacity(cores) - spent))
-      ++cores;
-  }
-  if (cores >= n_ || spent < kBusyCores * capacity(cores)) return;
+  if (cores == 0) cores = at_once.cores_for(spent);
+  if (cores >= n_ || spent < kBusyCores * at_once.capacity(cores)) return;
   cores_ = cores;
-  given_ = std::min(1.0, spent / capacity(cores));
+  given_ = std::min(1.0, spent / at_once.capacity(cores));
 }
 
 void FittedRun::take_base() {

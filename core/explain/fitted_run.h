@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/explain/run_times.h"
@@ -17,6 +19,21 @@ double median_of(const std::vector<double>& values);
 // Return the least that a time takes which chance only lengthens, from draws of it. The least of n
 // exponential draws is 1/n of their mean too large.
 double least_of(const std::vector<double>& values);
+
+// How long computations ran at once, from when each begins (+1) and ends (-1), in nanoseconds.
+class AtOnce {
+ public:
+  AtOnce(std::vector<std::pair<std::int64_t, int>> changes, int ranks);
+  // Return the seconds in which `count` computations ran at once.
+  double of(int count) const { return seconds_[static_cast<std::size_t>(count)]; }
+  // Return the processor time that so many cores could give meanwhile.
+  double capacity(int cores) const;
+  // Return the number of cores whose capacity is nearest to `spent` seconds.
+  int cores_for(double spent) const;
+
+ private:
+  std::vector<double> seconds_;  // [count]
+};
 
 // ---
 

@@ -39,6 +39,22 @@ constexpr std::string_view kAround[] = {"dot_do_o",    "convert_d",  "preprocess
 constexpr std::string_view kTransfers[] = {"SendRecv", "nccl:send", "nccl:recv", "gloo:send",
                                            "gloo:recv"};
 
+// c10's type names and the bytes per value.
+struct TypeSize {
+  std::string_view name;
+  std::int64_t bytes;
+};
+constexpr TypeSize kTypeSizes[] = {
+    {"Float", 4},  {"BFloat16", 2}, {"Half", 2},   {"Double", 8},        {"Long", 8},
+    {"Int", 4},    {"Short", 2},    {"Char", 1},   {"Byte", 1},          {"Bool", 1},
+    {"UInt16", 2}, {"UInt32", 4},   {"UInt64", 8}, {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}};
+
+std::int64_t size_of_type(std::string_view name) {
+  for (const TypeSize& type : kTypeSizes)
+    if (type.name == name) return type.bytes;
+  return 0;
+}
+
 // Keep the outermost of spans that lie in each other.
 void keep_outermost(std::vector<ProfiledSpan>& spans) {
   std::stable_sort(spans.begin(), spans.end(), [](const ProfiledSpan& a, const ProfiledSpan& b) {
@@ -482,6 +498,15 @@ std::optional<RankProfile> read_profile_of(TextSource& text, const std::string& 
 
 }  // namespace
 
+std::int64_t message_bytes(const TraceFields& fields) {
+  const std::int64_t values = std::max(fields.any_integer(EventField::nelems_in).value_or(0),
+                                       fields.any_integer(EventField::nelems_out).value_or(0));
+  std::int64_t bytes = 0;
+  const std::int64_t size = size_of_type(fields.text_or_empty(EventField::value_type));
+  if (values < 0 || __builtin_mul_overflow(values, size, &bytes)) return 0;
+  return bytes;
+}
+
 void ProfileEvents::add(const TraceFields& fields) {
   if (fields.text_or_empty(EventField::ph) != "X") return;
   const std::string_view name = fields.text_or_empty(EventField::name);
@@ -503,8 +528,7 @@ void ProfileEvents::add(const TraceFields& fields) {
   }
   const std::string_view collective = fields.text_or_empty(EventField::collective);
   if (has_part(name, kTransfers) || (on_device && (collective == "send" || collective == "recv"))) {
-    const std::int64_t values = fields.any_integer(EventField::nelems_in).value_or(0);
-    if (values > 0 && values < INT64_MAX / 16) span.bytes = 2 * values;
+    span.bytes = message_bytes(fields);
     profile_.transfers[on_device].push_back(span);
   } else if (has_part(name, kAround)) {
     return;

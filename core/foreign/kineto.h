@@ -35,6 +35,9 @@ struct RankProfile {
   bool cut_short = false;
 };
 
+// Return the bytes of the message that an NCCL kernel moves, or 0 if its arguments do not say.
+std::int64_t message_bytes(const TraceFields& fields);
+
 // Gathers what matters of a file's events.
 class ProfileEvents {
  public:

@@ -9,6 +9,14 @@
 #include "core/run/run.h"
 
 namespace ringscope {
+
+RunInfo simulated_info(const Problem& job, std::string_view partition) {
+  RunInfo info = empty_recording(job, "sim").info;
+  info.partition = partition;
+  info.base_time_ns = 0;  // so that equal simulations give equal files
+  return info;
+}
+
 namespace {
 
 RunMachine head_of(const Problem& job, const Work& work, const Machine& machine) {
@@ -88,8 +96,7 @@ RecordedSimulation record(SimulationRequest request, const Work& work, const Mac
   RecordedSimulation result;
   Recording& recording = result.recording;
   recording = empty_recording(job, "sim");
-  recording.info.partition = partition;
-  recording.info.base_time_ns = 0;  // so that equal simulations give equal files
+  recording.info = simulated_info(job, partition);
   recording.info.machine = head_of(job, work, machine);
   const bool rings = job.scheme == Scheme::ring || job.scheme == Scheme::two_level;
   recording.info.kv_buffers = rings && request.pace == Pace::buffers ? job.kv_buffers : 0;

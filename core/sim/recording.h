@@ -27,6 +27,10 @@ int ranks_to_record(const Problem& job, std::optional<int> asked);
 // them when count is world_size.
 std::vector<bool> choose_ranks(int world_size, int count, const std::vector<int>& path);
 
+// Return the head of a simulation's recording, but for the machine and the number of KV buffers.
+// `partition` is a name.
+RunInfo simulated_info(const Problem& job, std::string_view partition);
+
 struct RecordedSimulation {
   Simulation simulation;
   Recording recording;

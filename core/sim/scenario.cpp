@@ -183,9 +183,7 @@ double closed_form_s(const Problem& job, const Balance& balance, const Machine& 
 
 }  // namespace
 
-Figures figures_of(const Scenario& scenario, const Work& work, const Machine& machine,
-                   const Simulation& simulation) {
-  const Problem& job = scenario.job;
+Figures figures_of(const Simulation& simulation) {
   Figures figures;
   figures.wall_s = simulation.wall_s();
   figures.forward_s = simulation.forward_s;
@@ -200,6 +198,13 @@ Figures figures_of(const Scenario& scenario, const Work& work, const Machine& ma
   figures.efficiency = figures.wall_s > 0 ? figures.compute_s / figures.wall_s : 1;
   figures.imbalance = simulation.imbalance();
   figures.balance_ceiling = simulation.balance_ceiling();
+  return figures;
+}
+
+Figures figures_of(const Scenario& scenario, const Work& work, const Machine& machine,
+                   const Simulation& simulation) {
+  const Problem& job = scenario.job;
+  Figures figures = figures_of(simulation);
   if (!is_followed(scenario.job))
     figures.closed_form_s =
         closed_form_s(job, scenario.searched ? balance_of(work) : balance_of(job), machine);

@@ -85,6 +85,8 @@ struct Figures {
   double peak_bytes = 0;     // of the rank that holds most
 };
 
+// Summarise a simulation, without what only the scenario says: closed form and peak memory.
+Figures figures_of(const Simulation& simulation);
 // Summarise the simulation of `scenario` with `work` and `machine`.
 Figures figures_of(const Scenario& scenario, const Work& work, const Machine& machine,
                    const Simulation& simulation);

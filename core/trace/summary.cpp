@@ -78,13 +78,6 @@ RankSummary summarize_rank(const std::vector<TraceEvent>& events, bool gradients
   return rank;
 }
 
-double imbalance_of_steps(const std::vector<std::vector<double>>& work) {
-  std::vector<double> by_rank;
-  for (const auto& steps : work)
-    by_rank.push_back(std::accumulate(steps.begin(), steps.end(), 0.0));
-  return imbalance(by_rank);
-}
-
 }  // namespace
 
 std::int64_t exposed_ns(std::vector<Span> transfers, std::vector<Span> computing) {
@@ -105,6 +98,13 @@ double imbalance(const std::vector<double>& work_by_rank) {
   if (total == 0) return 1;
   return *std::max_element(work_by_rank.begin(), work_by_rank.end()) *
          static_cast<double>(work_by_rank.size()) / total;
+}
+
+double imbalance_of_steps(const std::vector<std::vector<double>>& work) {
+  std::vector<double> by_rank;
+  for (const auto& steps : work)
+    by_rank.push_back(std::accumulate(steps.begin(), steps.end(), 0.0));
+  return imbalance(by_rank);
 }
 
 double balance_ceiling(const std::vector<std::vector<double>>& work) {

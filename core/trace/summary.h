@@ -40,6 +40,8 @@ std::int64_t exposed_ns(std::vector<Span> transfers, std::vector<Span> computing
 
 // Return slowest / mean of per-rank totals, or 1 when there is no work.
 double imbalance(const std::vector<double>& work_by_rank);
+// Return the same of work[rank][step], whose steps add up to the totals.
+double imbalance_of_steps(const std::vector<std::vector<double>>& work);
 
 // Return sum of means / sum of maxima over steps, of work[rank][step], or 1 when all are zero.
 double balance_ceiling(const std::vector<std::vector<double>>& work);

@@ -4,7 +4,7 @@
 
 #include "tests/viz/hands.h"
 #include "viz/panels/balance/balance_heatmap.h"
-#include "viz/panels/compare/compare_card.h"
+#include "viz/panels/compare/compare_panel.h"
 
 namespace ringscope::viz {
 namespace {
@@ -82,6 +82,25 @@ TEST(ComparePanel, ColoursShareOneScale) {
   EXPECT_EQ(color(zigzag, 0, 1), color(zigzag, 3, 1));
   EXPECT_NE(color(contiguous, 0, 1), color(contiguous, 3, 1));
   EXPECT_NE(color(contiguous, 3, 1), color(zigzag, 3, 1));  // a whole block against half of one
+}
+
+// Where the problems differ, no figure is coloured as better or worse than another.
+TEST(ComparePanel, UnequalProblemsHaveNoWinner) {
+  const auto accents = [](const std::string& second_mask) {
+    Stage stage(draw_compare,
+                documents_of(ring_trace(4, "contiguous"), ring_trace(4, "zigzag", second_mask)),
+                1600, 780);
+    stage.session.color_by = ColorBy::owner;
+    const Box mask = stage.box_of_picture("compare mask 1");
+    const Image image = stage.picture();
+    int found = 0;
+    for (int y = static_cast<int>(mask.y0); y < static_cast<int>(mask.y1); ++y)
+      for (int x = static_cast<int>(mask.x1) + 4; x < static_cast<int>(mask.x1) + 200; ++x)
+        found += image.at(x, y) == palette_of(Theme::dark).accent ? 1 : 0;
+    return found;
+  };
+  EXPECT_GT(accents("causal"), 0);
+  EXPECT_EQ(accents("full"), 0);
 }
 
 // In the whole viewer: a click on a cell goes there in all recordings, one on a title shows that

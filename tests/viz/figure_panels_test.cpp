@@ -104,6 +104,28 @@ TEST(RingPanel, TilesHaveTheColourOfTheBlockHeld) {
   }
 }
 
+// Rank 0 waits for a block that rank 2 still holds: its own place shows no name.
+TEST(RingPanel, ABlockIsNamedWhereItIs) {
+  HandMade made(3, "zigzag", "causal", "ring", 48);
+  for (const int rank : {0, 1, 2}) made.compute(rank, 0, 0, 100'000, 100);
+  made.compute(2, 1, 100'000, 220'000, 90).wait(0, 2, 180'000, 500'000);
+  made.compute(0, 1, 100'000, 180'000, 90);
+  Stage stage(draw_ring, documents_of(made.trace()), 600, 600);
+  const Box tile = ring_layout(stage.box(), 3).tile(0);
+  const auto colors_inside = [&](double at_ns) {
+    stage.session.set_axis_mode(AxisMode::time);
+    stage.session.seek(at_ns);
+    const Image image = stage.picture();
+    std::set<Color> seen;
+    for (int x = static_cast<int>(tile.x0) + 6; x < static_cast<int>(tile.x1) - 6; ++x)
+      for (int y = static_cast<int>(tile.y0) + 6; y < static_cast<int>(tile.y1) - 6; ++y)
+        seen.insert(image.at(x, y));
+    return seen.size();
+  };
+  EXPECT_GT(colors_inside(50'000), 2u);
+  EXPECT_EQ(colors_inside(200'000), 1u);
+}
+
 // ---
 // The mask.
 
@@ -170,6 +192,42 @@ TEST(MaskPanel, ShowsWhatIsAllowedAndWhatIsDone) {
   EXPECT_NE(pixel(before, allowed), pixel(after, allowed));
   EXPECT_EQ(pixel(after, allowed), owner_color(stage.session.theme, 0, 4));
   EXPECT_NE(pixel(after, allowed), pixel(after, masked));
+}
+
+// In both orders a frame of the playhead's colour stands around what is attended now.
+TEST(MaskPanel, WhatIsAttendedNowIsFramed) {
+  Stage stage(draw_mask, documents_of(ring_trace(4)), 600, 400);
+  for (const MaskOrder order : {MaskOrder::global, MaskOrder::local}) {
+    stage.session.mask_order = order;
+    const auto framed = [&](double share) {
+      stage.session.seek(share * stage.session.length());
+      const Image image = stage.picture();
+      return std::count(image.pixels.begin(), image.pixels.end(),
+                        palette_of(stage.session.theme).playhead);
+    };
+    EXPECT_GT(framed(0.1), 20);
+    EXPECT_EQ(framed(1), 0);
+  }
+}
+
+// All pairs are allowed and attended, so only lines between the ranks' blocks differ in colour.
+TEST(MaskPanel, LinesBetweenBlocksWhereThereIsRoom) {
+  Stage stage(draw_mask, documents_of(ring_trace(16, "contiguous", "full")), 600, 400);
+  stage.session.color_by = ColorBy::kind;
+  stage.session.seek(stage.session.length());
+  const auto colors = [&](MaskOrder order, int side) {
+    stage.resize(side, side);
+    stage.session.mask_order = order;
+    const Image image = stage.picture();
+    const Box picture = mask_layout(stage.box()).picture;
+    std::set<Color> seen;
+    for (int x = static_cast<int>(picture.x0) + 2; x < static_cast<int>(picture.x1) - 2; ++x)
+      seen.insert(image.at(x, static_cast<int>(picture.y0) + 3));
+    return seen.size();
+  };
+  EXPECT_EQ(colors(MaskOrder::global, 400), 1u);
+  EXPECT_GT(colors(MaskOrder::local, 400), 1u);
+  EXPECT_EQ(colors(MaskOrder::local, 150), 1u);
 }
 
 // Drawing again after every kind of change shows the change: what is kept is not kept too long.

@@ -112,13 +112,6 @@ TEST(MaskPainter, WhatIsAttendedNowStandsOut) {
   const Color empty = palette_of(Theme::dark).empty_tile;
   const Image global = painted(model, paint, 40);
   EXPECT_GT(distance(global.at(30, 10), empty), 2 * distance(global.at(30, 30), empty));
-  paint.order = MaskOrder::local;
-  const Image local = painted(model, paint, 40);
-  const Color outline = palette_of(Theme::dark).selection;
-  for (const auto& [x, y] : {std::pair{20, 0}, {39, 0}, {20, 19}, {39, 19}, {20, 9}, {30, 0}})
-    EXPECT_EQ(local.at(x, y), outline) << x << ", " << y;
-  for (const auto& [x, y] : {std::pair{30, 10}, {10, 10}, {10, 0}, {30, 30}})
-    EXPECT_NE(local.at(x, y), outline) << x << ", " << y;
 }
 
 TEST(MaskPainter, OtherRanksAreDimmed) {
@@ -128,24 +121,6 @@ TEST(MaskPainter, OtherRanksAreDimmed) {
   const Image image = painted(model, paint, 20);
   const Color empty = palette_of(Theme::dark).empty_tile;
   EXPECT_LT(2 * distance(image.at(5, 5), empty), distance(image.at(5, 15), empty));
-}
-
-TEST(MaskPainter, LinesBetweenBlocksWhereThereIsRoom) {
-  const MaskModel model{MaskSpec::parse("full"), {PartitionKind::contiguous, 800, 4}};
-  MaskPaint paint;
-  paint.color_by = ColorBy::kind;
-  paint.order = MaskOrder::local;
-  const Color full = palette_of(Theme::dark).full_tile;
-  const Image image = painted(model, paint, 40);
-  for (const int edge : {10, 20, 30}) {
-    EXPECT_NE(image.at(edge, 5), full);
-    EXPECT_NE(image.at(5, edge), full);
-    EXPECT_LE(distance(image.at(edge + 5, 5), full), 1);
-  }
-  const Image small = painted(model, paint, 20);
-  EXPECT_LE(distance(small.at(5, 2), full), 1);
-  paint.order = MaskOrder::global;
-  EXPECT_LE(distance(painted(model, paint, 40).at(10, 5), full), 1);
 }
 
 TEST(MaskPainter, AnySizeAtAll) {

@@ -182,16 +182,5 @@ TEST(PictureSide, SharesOfRanksInAPixel) {
       }
 }
 
-TEST(PictureSide, BlocksOfRanksCoverTheSide) {
-  const PictureSide side({PartitionKind::zigzag, 1000, 4}, MaskOrder::local, 80);
-  for (int rank = 0; rank < 4; ++rank)
-    EXPECT_EQ(side.block(rank), (std::pair{20 * rank, 20 * rank + 20}));
-  // Two of five ranks hold nothing.
-  const PictureSide few({PartitionKind::contiguous, 3, 5}, MaskOrder::local, 9);
-  EXPECT_EQ(few.block(2), (std::pair{6, 9}));
-  EXPECT_EQ(few.block(3), (std::pair{9, 9}));
-  EXPECT_EQ(few.block(4), (std::pair{9, 9}));
-}
-
 }  // namespace
 }  // namespace ringscope::viz

@@ -1,5 +1,5 @@
 // Settings as people type them, and how far they go.
-#include "viz/model/analysis/what_if_settings.h"
+#include "viz/model/analysis/what_if.h"
 
 #include <gtest/gtest.h>
 

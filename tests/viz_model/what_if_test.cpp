@@ -49,7 +49,7 @@ void expect_predicts_itself(const Scenario& scenario) {
   EXPECT_EQ(what_if.unmoved()->settings, what_if.unmoved_settings());
   const double recorded_s = what_if.recorded().wall_s;
   EXPECT_NEAR(what_if.unmoved()->figures.wall_s, recorded_s, 1e-5 * recorded_s);
-  EXPECT_NEAR(what_if.unmoved()->figures.busy, what_if.recorded().busy, 1e-4);
+  EXPECT_NEAR(what_if.unmoved()->figures.efficiency, what_if.recorded().efficiency, 1e-4);
   EXPECT_NEAR(what_if.unmoved()->figures.imbalance, what_if.recorded().imbalance, 1e-9);
   EXPECT_NEAR(what_if.unmoved()->figures.balance_ceiling, what_if.recorded().balance_ceiling, 1e-9);
   const auto within = static_cast<std::int64_t>(1e4 * recorded_s) + 20;  // 1e-5 of it
@@ -251,7 +251,7 @@ TEST(WhatIf, ARecordingOfSomeRanksIsPredictedToo) {
   some.finish();
   EXPECT_NEAR(some.unmoved()->figures.wall_s, whole.recorded().wall_s,
               1e-4 * whole.recorded().wall_s);
-  EXPECT_NEAR(some.recorded().busy, whole.recorded().busy, 0.05);
+  EXPECT_NEAR(some.recorded().efficiency, whole.recorded().efficiency, 0.05);
   EXPECT_TRUE(std::isnan(some.recorded().imbalance));
   for (const WhatIfFigure& figure : figures_of(some))
     EXPECT_EQ(figure.recorded == "–",

@@ -49,6 +49,12 @@ float draw_wrapped(const ImFont* font, ImVec2 top_left, float width, Color color
                    std::string_view text);
 float wrapped_height(const ImFont* font, float width, std::string_view text);
 
+// Draw a story's paragraph (viz/model/session/rich_text.h) in lines of at most `width`, and return
+// their height. `lit` marks the text to be read now.
+float draw_rich(const PanelContext& context, ImVec2 top_left, float width, bool lit,
+                std::string_view text);
+float rich_height(const PanelContext& context, float width, std::string_view text);
+
 void fill(const Box& box, Color color, float rounding = 0);
 void outline(const Box& box, Color color, float rounding = 0, float thickness = 1);
 // Draw a filled triangle whose point is at `tip` and faces along the unit vector (dx, dy).

@@ -1,11 +1,11 @@
-#include "viz/panels/rich_text.h"
-
+// Sets a story's paragraph in lines.
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "viz/model/session/rich_text.h"
+#include "viz/panels/drawing.h"
 
 namespace ringscope::viz {
 namespace {

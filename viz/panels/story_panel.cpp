@@ -9,7 +9,6 @@
 #include "viz/model/session/story.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"
-#include "viz/panels/rich_text.h"
 
 namespace ringscope::viz {
 namespace {

@@ -12,7 +12,6 @@
 
 #include "core/base/text.h"
 #include "viz/model/figures/figures.h"
-#include "viz/model/session/story.h"
 #include "viz/window/open_session.h"
 #include "viz/window/software_renderer.h"
 #include "viz/window/viewer.h"
@@ -33,43 +32,19 @@ std::vector<std::string> words_of(const std::string& lines) {
   return words;
 }
 
-// Parse "back:3" or "3": a step of the backward or the forward pass.
-StoryStep place_of_text(const std::string& at, const std::string& rank) {
-  StoryStep place;
-  const bool backward = at.starts_with("back:");
-  const std::string step = backward ? at.substr(5) : at;
-  if (!at.empty()) {
-    place.pass = backward ? Pass::backward : Pass::forward;
-    place.step = parse_number<int>(step).value_or(-1);
-    if (place.step < 0)
-      throw InputError(fmt::format("at: '{}' given; accepted: a step such as 3 or back:3", at));
-  }
-  if (!rank.empty()) {
-    place.rank = parse_number<int>(rank).value_or(-1);
-    if (place.rank < 0) throw InputError(fmt::format("select: '{}' given; accepted: a rank", rank));
-  }
-  return place;
-}
-
 void open(const std::string& names, const std::string& at, const std::string& rank, int story) {
   const std::vector<std::string> paths = words_of(names);
   require_openable(paths);
   ViewOptions options;
   if (story > 0) options.story = story;
+  if (!at.empty() && !take_step(options, at))
+    throw InputError(fmt::format("at: '{}' given; accepted: a step such as 3 or back:3", at));
+  if (!rank.empty()) options.select = "rank:" + rank;
+  if (!rank.empty() && options.step)
+    *options.select += fmt::format(",step:{},pass:{}", *options.step,
+                                   name_of(options.in_backward ? Pass::backward : Pass::forward));
   Session session = open_session(paths, options, nullptr);
-  if (!session.story_shown()) session.go_to_failure();
-  if (!at.empty() || !rank.empty()) {
-    const StoryStep place = place_of_text(at, rank);
-    const Document& document = session.document();
-    const StoryMoment moment = moment_of(document.trace, document.axis, session.axis_mode, place);
-    if (place.rank >= static_cast<int>(document.trace.ranks.size()) ||
-        (place.step >= 0 && !moment.position))
-      throw InputError(
-          fmt::format("'{}': no step '{}' of rank '{}'; accepted: what the recording has",
-                      document.trace.path, at, rank));
-    session.select_in_rank(moment.slice, moment.rank);
-    if (moment.position) session.seek(*moment.position);
-  }
+  if (!options.step && !options.select && !session.story_shown()) session.go_to_failure();
   viewer->open(std::move(session));
 }
 

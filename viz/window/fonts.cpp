@@ -170,8 +170,6 @@ void apply_style(ImGuiStyle& style, const Palette& palette, Theme theme) {
   set(ImGuiCol_HeaderHovered, tinted(0.35));
   set(ImGuiCol_HeaderActive, tinted(0.45));
   set(ImGuiCol_CheckMark, palette.accent);
-  set(ImGuiCol_SliderGrab, palette.accent);
-  set(ImGuiCol_SliderGrabActive, palette.accent);
   set(ImGuiCol_Separator, palette.panel_border);
   set(ImGuiCol_SeparatorHovered, tinted(0.5));
   set(ImGuiCol_SeparatorActive, palette.accent);
@@ -182,16 +180,8 @@ void apply_style(ImGuiStyle& style, const Palette& palette, Theme theme) {
   set(ImGuiCol_Tab, palette.panel);
   set(ImGuiCol_TabHovered, tinted(0.35));
   set(ImGuiCol_TabActive, tinted(0.22));
-  set(ImGuiCol_TabUnfocused, palette.panel);
-  set(ImGuiCol_TabUnfocusedActive, tinted(0.22));
-  set(ImGuiCol_TableHeaderBg, shaded(0.05));
-  set(ImGuiCol_TableBorderStrong, palette.panel_border);
-  set(ImGuiCol_TableBorderLight, palette.grid);
-  set(ImGuiCol_TableRowBg, with_alpha(palette.panel, 0));
-  set(ImGuiCol_TableRowBgAlt, with_alpha(palette.text, 0.03));
   set(ImGuiCol_TextSelectedBg, with_alpha(palette.accent, 0.35));
   set(ImGuiCol_PlotHistogram, palette.accent);
-  set(ImGuiCol_ModalWindowDimBg, with_alpha(palette.background, 0.6));
 }
 
 }  // namespace ringscope::viz

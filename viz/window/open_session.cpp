@@ -92,7 +92,6 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
   for (Trace& trace : load_traces(paths, progress))
     documents.push_back(make_document(std::move(trace)));
   Session session(std::move(documents));
-  session.comparing = session.documents.size() > 1 && !session.comparison.figures.empty();
   if (options.theme) session.theme = *options.theme == "light" ? Theme::light : Theme::dark;
   if (options.story) {
     require_paragraph(session, *options.story);

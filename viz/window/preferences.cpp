@@ -24,16 +24,32 @@ constexpr std::pair<const char*, float Splits::*> kSplits[] = {{"timeline", &Spl
                                                                {"mask", &Splits::mask},
                                                                {"story", &Splits::story}};
 
+struct WholeNumber {
+  const char* name;
+  int least, most;
+  int Preferences::*value;
+};
+constexpr WholeNumber kWindowSize[] = {{"width", 320, 16384, &Preferences::width},
+                                       {"height", 240, 16384, &Preferences::height}};
+constexpr WholeNumber kWindowPlace[] = {{"x", -32768, 32767, &Preferences::x},
+                                        {"y", -32768, 32767, &Preferences::y}};
+
 // Return the member `name` of an object, or null if it is missing.
 const rapidjson::Value* member(const rapidjson::Value& object, const char* name) {
   return object.HasMember(name) ? &object[name] : nullptr;
 }
 
-// Each read() changes `target` only for a value that makes sense.
-void read(const rapidjson::Value& object, const char* name, int least, int most, int& target) {
-  const rapidjson::Value* const value = member(object, name);
-  if (value != nullptr && value->IsInt() && value->GetInt() >= least && value->GetInt() <= most)
-    target = value->GetInt();
+// Each read() changes its target only for a value that makes sense. The first returns whether all did.
+bool read(const rapidjson::Value& object, const WholeNumber (&numbers)[2], Preferences& p) {
+  bool all = true;
+  for (const auto& [name, least, most, target] : numbers) {
+    const rapidjson::Value* const value = member(object, name);
+    const bool fits =
+        value != nullptr && value->IsInt() && value->GetInt() >= least && value->GetInt() <= most;
+    if (fits) p.*target = value->GetInt();
+    all = all && fits;
+  }
+  return all;
 }
 
 void read(const rapidjson::Value& object, const char* name, float& share) {
@@ -79,17 +95,9 @@ Preferences parse_preferences(const std::string& text) {
   if (json.HasParseError() || !json.IsObject()) return p;
   read(json, "theme", "light", Theme::light, p.theme);
   read(json, "color_by", "kind", ColorBy::kind, p.color_by);
-  read(json, "width", 320, 16384, p.width);
-  read(json, "height", 240, 16384, p.height);
-  constexpr int kNowhere = 1 << 20;
-  int x = kNowhere, y = kNowhere;
-  read(json, "x", -32768, 32767, x);
-  read(json, "y", -32768, 32767, y);
-  if (x != kNowhere && y != kNowhere) {
-    p.placed = true;
-    p.x = x;
-    p.y = y;
-  }
+  read(json, kWindowSize, p);
+  p.placed = read(json, kWindowPlace, p);
+  if (!p.placed) p.x = p.y = 0;
   read(json, "maximized", p.maximized);
   if (const rapidjson::Value* const splits = member(json, "splits");
       splits != nullptr && splits->IsObject()) {
@@ -101,21 +109,19 @@ Preferences parse_preferences(const std::string& text) {
 std::string preferences_text(const Preferences& p) {
   rapidjson::StringBuffer buffer;
   rapidjson::PrettyWriter<rapidjson::StringBuffer> writer(buffer);
-  const auto integer = [&writer](const char* name, int value) {
-    writer.Key(name);
-    writer.Int(value);
+  const auto write = [&](const WholeNumber(&numbers)[2]) {
+    for (const WholeNumber& number : numbers) {
+      writer.Key(number.name);
+      writer.Int(p.*number.value);
+    }
   };
   writer.StartObject();
   writer.Key("theme");
   writer.String(p.theme == Theme::light ? "light" : "dark");
   writer.Key("color_by");
   writer.String(p.color_by == ColorBy::kind ? "kind" : "owner");
-  integer("width", p.width);
-  integer("height", p.height);
-  if (p.placed) {
-    integer("x", p.x);
-    integer("y", p.y);
-  }
+  write(kWindowSize);
+  if (p.placed) write(kWindowPlace);
   writer.Key("maximized");
   writer.Bool(p.maximized);
   writer.Key("splits");

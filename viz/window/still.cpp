@@ -2,10 +2,11 @@
 
 #include <imgui.h>
 
+#include <functional>
+
 #include "viz/panels/charts/loss_picture.h"
 #include "viz/panels/charts/sweep_picture.h"
 #include "viz/window/fonts.h"
-#include "viz/window/png.h"
 #include "viz/window/software_renderer.h"
 
 namespace ringscope::viz {
@@ -14,8 +15,8 @@ namespace {
 
 constexpr float kScale = 1.25f;  // pixels per point
 
-}  // namespace
-
+// Return a picture of width x height pixels. It has more than one pixel per point because pages
+// show pictures reduced. `draw` fills the box.
 Image still_image(int width, int height,
                   const std::function<void(const ChartDrawing& drawing, const Box& box)>& draw) {
   SoftwareTextures textures;
@@ -36,6 +37,8 @@ Image still_image(int width, int height,
   return image;
 }
 
+}  // namespace
+
 Image loss_image(const LossCurve& curve) {
   const LossPicture picture = picture_of(curve);
   return still_image(1600, 900, [&](const ChartDrawing& drawing, const Box& box) {
@@ -43,20 +46,11 @@ Image loss_image(const LossCurve& curve) {
   });
 }
 
-void write_loss_picture(const LossCurve& curve, const std::string& path) {
-  write_png(path, loss_image(curve));
-}
-
 Image sweep_image(const SweepTable& table, const std::string& machine) {
   const SweepPicture picture = picture_of(table, machine);
   return still_image(1600, 1000, [&](const ChartDrawing& drawing, const Box& box) {
     draw_sweep(drawing, picture, box);
   });
-}
-
-void write_sweep_picture(const SweepTable& table, const std::string& machine,
-                         const std::string& path) {
-  write_png(path, sweep_image(table, machine));
 }
 
 }  // namespace ringscope::viz

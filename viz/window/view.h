@@ -4,8 +4,10 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/trace/event.h"
 
 namespace ringscope::viz {
@@ -25,6 +27,13 @@ struct ViewOptions {
   std::optional<std::string> what_if;  // show a prediction with these settings changed
   std::optional<std::string> theme;    // "dark" or "light"; none: as last time (screenshot: dark)
 };
+
+// Take a step from a text such as "3" or "back:3". Return whether it is one.
+inline bool take_step(ViewOptions& options, std::string_view text) {
+  options.in_backward = text.starts_with("back:");
+  options.step = parse_number<int>(text.substr(options.in_backward ? 5 : 0));
+  return options.step && *options.step >= 0;
+}
 
 // Return when the window is closed or the picture is written (whole or not at all). Throw
 // InputError for traces that can't be read, a step, paragraph or panel that they don't have, a path

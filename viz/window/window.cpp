@@ -16,10 +16,14 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
+#include "viz/model/analysis/what_if.h"
 #include "viz/window/open_session.h"
 #include "viz/window/png.h"
 #include "viz/window/preferences.h"
 #include "viz/window/screen.h"
+#include "viz/window/software_renderer.h"
+#include "viz/window/view.h"
 #include "viz/window/viewer.h"
 
 namespace ringscope::viz {
@@ -367,6 +371,10 @@ bool display_is_there() {
   return set("DISPLAY") || set("WAYLAND_DISPLAY");
 }
 
+namespace {
+
+// Open the window, load, and return when it is closed. Throw InputError if there is no display,
+// what loading threw if there is nothing else to show, and RunError if OpenGL fails.
 void run_window(const ViewOptions& options) {
   if (!display_is_there()) throw InputError(std::string("no display") + Glfw::kAdvice);
   std::uintmax_t bytes = 0;
@@ -385,6 +393,35 @@ void run_window(const ViewOptions& options) {
     window.load(options.traces);
   }
   window.run();
+}
+
+constexpr int kWidth = 1600, kHeight = 900;  // of a picture at scale 1
+
+void take_screenshot(const ViewOptions& options) {
+  require_writable(*options.screenshot);
+  Session session = open_session(options.traces, options, nullptr);
+  if (!options.step && !options.select && !session.story_shown() && !session.go_to_failure())
+    session.seek(session.length());
+  // Large pictures magnify everything rather than show more: they are for large screens and print.
+  const int scale = std::max(1, std::min(options.width / kWidth, options.height / kHeight));
+  SoftwareTextures textures;
+  Viewer viewer(std::move(session), textures, static_cast<float>(scale));
+  FrameInput input;
+  input.width = (options.width + scale - 1) / scale;
+  input.height = (options.height + scale - 1) / scale;
+  write_png(*options.screenshot, picture_of(viewer, input, options.width, options.height));
+}
+
+}  // namespace
+
+void view(const ViewOptions& options) {
+  require_openable(options.traces);
+  if (options.what_if) check_settings(*options.what_if);
+  if (options.screenshot) {
+    take_screenshot(options);
+  } else {
+    run_window(options);
+  }
 }
 
 }  // namespace ringscope::viz

@@ -1,11 +1,11 @@
-// The window of the desktop, which passes its events on to the viewer's queue.
+// The window of the desktop, which passes its events on to the viewer's queue: GLFW provides the
+// window and its input, and OpenGL shows the pictures. It draws only when something happened or moves.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "viz/window/view.h"
 #include "viz/window/viewer.h"
 
 struct GLFWwindow;
@@ -24,13 +24,5 @@ struct WindowListener {
 
 // Listen to `window`, which `listener` must outlive. Ctrl-Q and Ctrl-W ask the window to close.
 void listen(GLFWwindow* window, WindowListener& listener);
-
-// ---
-// The viewer runs in a window: GLFW provides the window and its input, and OpenGL shows the
-// pictures. It draws only when something happened or moves.
-
-// Open the window, load, and return when it is closed. Throw InputError if there is no display,
-// what loading threw if there is nothing else to show, and RunError if OpenGL fails.
-void run_window(const ViewOptions& options);
 
 }  // namespace ringscope::viz

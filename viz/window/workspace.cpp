@@ -70,46 +70,42 @@ void draw_figures(const PanelContext& context) {
     return wanted == figure ? ImGuiTabItemFlags_SetSelected : ImGuiTabItemFlags_None;
   };
   if (!ImGui::BeginTabBar("figures")) return;
-  if (ImGui::BeginTabItem("Balance", nullptr, flags(Figure::balance))) {
-    ImGui::BeginChild("balance");
-    draw_balance(context);
+  const auto tab = [&](const char* title, const char* child, Figure figure,
+                       void (*draw)(const PanelContext&)) {
+    if (!ImGui::BeginTabItem(title, nullptr, flags(figure))) return;
+    ImGui::BeginChild(child);
+    draw(context);
     ImGui::EndChild();
     ImGui::EndTabItem();
-  }
-  if (ImGui::BeginTabItem("Softmax", nullptr, flags(Figure::softmax))) {
-    ImGui::BeginChild("softmax");
-    draw_softmax(context);
-    ImGui::EndChild();
-    ImGui::EndTabItem();
-  }
+  };
+  tab("Balance", "balance", Figure::balance, draw_balance);
+  tab("Softmax", "softmax", Figure::softmax, draw_softmax);
   ImGui::EndTabBar();
 }
 
 // Draw the panel that shows `figure`.
 void draw_panel(const PanelContext& context, Figure figure, ImVec2 at, ImVec2 size) {
   Session& session = context.session;
-  const bool lit = told_to_look(session, figure);
+  bool lit = told_to_look(session, figure);
+  const auto show = [&](const char* name, ImVec2 padding, void (*draw)(const PanelContext&)) {
+    panel(
+        name, at, size, kStill, padding, [&] { draw(context); }, lit);
+  };
   switch (figure) {
     case Figure::timeline:
-      panel(
-          "timeline", at, size, kStill, {0, 0}, [&] { draw_timeline(context); }, lit);
+      show("timeline", {0, 0}, draw_timeline);
       break;
     case Figure::ring:
-      panel(
-          "ring", at, size, kStill, {10, 8}, [&] { draw_ring(context); }, lit);
+      show("ring", {10, 8}, draw_ring);
       break;
     case Figure::mask:
-      panel(
-          "mask", at, size, kStill, {10, 8}, [&] { draw_mask(context); }, lit);
+      show("mask", {10, 8}, draw_mask);
       break;
     case Figure::balance:
-    case Figure::softmax: {  // they share one panel
-      const bool any =
-          told_to_look(session, Figure::balance) || told_to_look(session, Figure::softmax);
-      panel(
-          "figures", at, size, kStill, {10, 8}, [&] { draw_figures(context); }, any);
+    case Figure::softmax:  // they share one panel
+      lit = told_to_look(session, Figure::balance) || told_to_look(session, Figure::softmax);
+      show("figures", {10, 8}, draw_figures);
       break;
-    }
   }
   if (under_mouse()) session.under_mouse = figure;
 }

@@ -1,7 +1,6 @@
 #include "viz/model/analysis/balance.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "core/ring/ring.h"
@@ -38,13 +37,6 @@ std::vector<std::vector<double>> forward_work(const WorkTable& table, int forwar
     for (int step = 0; step < forward_steps; ++step)
       work[static_cast<std::size_t>(rank)].push_back(static_cast<double>(table.at(rank, step).*of));
   return work;
-}
-
-double imbalance_of(const std::vector<std::vector<double>>& work) {
-  std::vector<double> by_rank;
-  for (const auto& steps : work)
-    by_rank.push_back(std::accumulate(steps.begin(), steps.end(), 0.0));
-  return imbalance(by_rank);
 }
 
 // Return the time in sends and receives of `rank` outside its compute slices.
@@ -114,9 +106,9 @@ WorkTable balance_of(const Trace& trace) {
 
   const auto pairs = forward_work(table, forward_steps, &WorkCell::pairs);
   const auto cpu = forward_work(table, forward_steps, &WorkCell::cpu_ns);
-  table.imbalance = imbalance_of(pairs);
+  table.imbalance = imbalance_of_steps(pairs);
   table.balance_ceiling = balance_ceiling(pairs);
-  table.measured_imbalance = imbalance_of(cpu);
+  table.measured_imbalance = imbalance_of_steps(cpu);
   table.measured_balance_ceiling = balance_ceiling(cpu);
   table.predicted_balance_ceiling =
       balance_ceiling(forward_work(table, forward_steps, &WorkCell::predicted_pairs));

@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 #include <utility>
 
-#include "core/ring/ring.h"
 #include "viz/model/analysis/dependencies.h"
 #include "viz/model/session/format.h"
 
@@ -121,42 +118,6 @@ std::vector<ComparedFigure> figures_of(const Documents& documents) {
   return figures;
 }
 
-std::vector<MatchedStep> steps_of(const Documents& documents) {
-  std::map<std::tuple<int, int, int>, MatchedStep> slots;
-  const std::size_t count = documents.size();
-  for (std::size_t d = 0; d < count; ++d) {
-    const Trace& trace = documents[d]->trace;
-    const int forward_steps = documents[d]->axis.forward_steps();
-    const auto slot = [&](int rank, const Slice& slice) -> MatchedStep& {
-      const int step = axis_step(slice, forward_steps);
-      // A wait for a gradient belongs to the step that it holds up.
-      const int owner = RingSchedule{rank, trace.run->world_size}.owner(std::max(slice.step, 0));
-      MatchedStep& made = slots[{rank, step, owner}];
-      if (made.pairs.empty()) {
-        made.rank = rank;
-        made.step = step;
-        made.owner = owner;
-        made.pairs.assign(count, -1);
-        made.compute_ns.assign(count, -1);
-        made.wait_ns.assign(count, -1);
-      }
-      if (made.pairs[d] < 0) made.pairs[d] = made.compute_ns[d] = made.wait_ns[d] = 0;
-      return made;
-    };
-    for_each_slice(trace, RingLane::compute, [&](int rank, const Slice& slice) {
-      MatchedStep& made = slot(rank, slice);
-      made.pairs[d] = saturating_sum(made.pairs[d], slice.pairs);
-      made.compute_ns[d] += slice.duration_ns();
-    });
-    for_each_slice(trace, RingLane::wait, [&](int rank, const Slice& slice) {
-      slot(rank, slice).wait_ns[d] += slice.duration_ns();
-    });
-  }
-  std::vector<MatchedStep> steps;
-  for (auto& [key, slot] : slots) steps.push_back(std::move(slot));
-  return steps;
-}
-
 // Return a recording's name among others: what tells it from them.
 std::string name_among(const Document& document, const Documents& documents) {
   const RunInfo& run = *document.trace.run;
@@ -233,7 +194,6 @@ Comparison compare(const std::vector<const Document*>& documents) {
   Comparison comparison;
   if (ours.empty()) return comparison;
   comparison.figures = figures_of(ours);
-  comparison.steps = steps_of(ours);
   comparison.headline = headline_of(ours);
   comparison.names = names_of(ours);
   if (const std::string different = difference_of(ours); !different.empty()) {

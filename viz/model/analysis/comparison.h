@@ -1,4 +1,4 @@
-// Compares recordings side by side. They are matched by (rank, step, owner) and not by time.
+// Compares the figures of recordings side by side.
 #pragma once
 
 #include <string>
@@ -17,21 +17,11 @@ struct ComparedFigure {
   int best = -1;                    // index of the best one; -1 if all read the same
 };
 
-// A MatchedStep is what each recording did with KV block `owner` on `rank`.
-struct MatchedStep {
-  int rank = 0, step = 0, owner = 0;
-  std::vector<std::int64_t> pairs;       // one per recording; -1 where it has no such step
-  std::vector<std::int64_t> compute_ns;  // as above
-  std::vector<std::int64_t> wait_ns;
-};
-
 struct Comparison {
-  std::vector<std::string>
-      names;  // one per recording, all different: what tells it from the others
-  std::string
-      unequal;  // why figures have no ratios and no best one: "of unequal problems: ..." or ""
+  // One per recording, all different: what tells it from the others.
+  std::vector<std::string> names;
+  std::string unequal;  // what differs, so that figures have no ratios and no best one; or ""
   std::vector<ComparedFigure> figures;
-  std::vector<MatchedStep> steps;  // by rank, then step
   std::string headline;  // "zigzag could finish 1.75 times sooner than contiguous: ..." or ""
 };
 

@@ -37,15 +37,9 @@ std::optional<std::uint32_t> look_up_last(const std::vector<std::uint64_t>& tabl
 }  // namespace
 
 Transfer transfer_of(const Trace& trace, const Slice& recv) {
-  Transfer transfer;
-  transfer.src = recv.peer;
-  transfer.recv_begin_ns = recv.begin_ns;
-  transfer.send_begin_ns =
+  const std::int64_t sent_ns =
       recv.flow == 0 ? recv.begin_ns : trace.slice(trace.flows[recv.flow - 1].from).begin_ns;
-  transfer.end_ns = recv.end_ns;
-  transfer.begin_ns =
-      std::min(std::max(transfer.send_begin_ns, transfer.recv_begin_ns), transfer.end_ns);
-  return transfer;
+  return {recv.peer, std::min(std::max(sent_ns, recv.begin_ns), recv.end_ns), recv.end_ns};
 }
 
 Dependencies::Dependencies(const Trace& trace)

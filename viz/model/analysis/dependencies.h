@@ -32,9 +32,7 @@ void for_each_slice(const Trace& trace, RingLane lane, Each&& each) {
 
 // A Transfer moves one block to a rank.
 struct Transfer {
-  int src = -1;                    // -1 if unknown
-  std::int64_t send_begin_ns = 0;  // when the sender began; recv_begin_ns if unknown
-  std::int64_t recv_begin_ns = 0;
+  int src = -1;               // -1 if unknown
   std::int64_t begin_ns = 0;  // when both ends had begun, so that the block is under way
   std::int64_t end_ns = 0;
 };

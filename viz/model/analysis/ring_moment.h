@@ -22,6 +22,7 @@ struct RankMoment {
   enum Doing : std::uint8_t { idle, computing, waiting, finished } doing = idle;
   double progress = 0;   // of the compute slice, in [0, 1]: 0 before it, 1 after
   int waiting_for = -1;  // while waiting
+  bool awaits() const { return doing == waiting && progress <= 0; }  // its block has not come
   bool operator==(const RankMoment&) const = default;
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/explain/fitted_run.h"
 #include "viz/model/analysis/dependencies.h"
 #include "viz/model/session/format.h"
 
@@ -89,23 +90,15 @@ struct Sharing {
   bool by_cpu = false;  // whether to rate computations by processor time
 };
 
-// [k]: return how long k ranks computed at once.
-std::vector<double> time_at_once(const Trace& trace) {
+// Return how long ranks computed at once.
+AtOnce time_at_once(const Trace& trace) {
   std::vector<std::pair<std::int64_t, int>> changes;
   for_computations(trace, [&](int, const Slice& slice) {
     if (slice.duration_ns() <= 0) return;
     changes.emplace_back(slice.begin_ns, 1);
     changes.emplace_back(slice.end_ns, -1);
   });
-  std::sort(changes.begin(), changes.end());  // ends come before begins of the same moment
-  std::vector<double> time(trace.ranks.size() + 1);
-  int busy = 0;
-  for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
-    busy += changes[i].second;
-    time[static_cast<std::size_t>(busy)] +=
-        static_cast<double>(changes[i + 1].first - changes[i].first);
-  }
-  return time;
+  return {std::move(changes), static_cast<int>(trace.ranks.size())};
 }
 
 // Estimate the sharing from the processor time spent or, if slices are too short to be interrupted,
@@ -118,9 +111,8 @@ Sharing sharing_of(const Trace& trace) {
     spent += static_cast<double>(slice.cpu_ns);
     lasted += static_cast<double>(slice.duration_ns());
   });
-  const std::vector<double> time = time_at_once(trace);
+  const AtOnce time = time_at_once(trace);
   const int ranks = static_cast<int>(std::count(computes.begin(), computes.end(), true));
-  const auto at = [&](int k) { return time[static_cast<std::size_t>(k)]; };
   Sharing sharing;
   const int given = trace.run->machine ? trace.run->machine->cores : 0;
   if (!(spent > 0) || spent >= kOwnCore * lasted) {
@@ -129,23 +121,15 @@ Sharing sharing_of(const Trace& trace) {
       if (given < ranks) sharing.cores = given;
       return sharing;
     }
-    double busy = 0, at_least = 0;
-    for (int k = 1; k <= ranks; ++k) busy += at(k);
+    double at_least = 0;
     int most = ranks;
-    while (most > 1 && (at_least += at(most)) < kNowAndThen * busy) --most;
+    while (most > 1 && (at_least += time.of(most)) < kNowAndThen * time.capacity(1)) --most;
     if (most < ranks) sharing.cores = most;
     return sharing;
   }
-  const auto expected = [&](int cores) {
-    double sum = 0;
-    for (int k = 1; k <= ranks; ++k) sum += at(k) * std::min(k, cores);
-    return sum;
-  };
-  sharing.cores = given > 0 ? std::min(given, ranks) : 1;
-  while (given == 0 && sharing.cores < ranks &&
-         std::abs(expected(sharing.cores + 1) - spent) < std::abs(expected(sharing.cores) - spent))
-    ++sharing.cores;
-  sharing.given = spent / expected(sharing.cores);
+  sharing.cores =
+      given > 0 ? std::min(given, ranks) : std::min(time.cores_for(1e-9 * spent), ranks);
+  sharing.given = 1e-9 * spent / time.capacity(sharing.cores);
   sharing.by_cpu = true;
   return sharing;
 }
@@ -176,9 +160,8 @@ std::vector<double> slowness_of(const Trace& trace, bool by_cpu) {
       ratios[static_cast<std::size_t>(rank)].push_back(time / median);
   }
   std::vector<double> slowness;
-  for (std::vector<double>& of_rank : ratios) {
-    std::sort(of_rank.begin(), of_rank.end());
-    const double median = of_rank.empty() ? 1 : of_rank[(of_rank.size() - 1) / 2];
+  for (const std::vector<double>& of_rank : ratios) {
+    const double median = of_rank.empty() ? 1 : quantile_of(of_rank, 0.5);
     const bool alike = median <= kNearlyAlike && median >= 1 / kNearlyAlike;
     slowness.push_back(alike ? 1 : median);
   }
@@ -251,21 +234,18 @@ void find_slow_links(const Trace& trace, RunRates& rates) {
           static_cast<double>(recv.bytes));
   });
   std::vector<double> middles;
-  for (auto& pace : paces) {
+  for (const auto& pace : paces) {
     if (pace.empty()) return;
-    std::sort(pace.begin(), pace.end());
-    middles.push_back(pace[(pace.size() - 1) / 2]);
+    middles.push_back(quantile_of(pace, 0.5));
   }
-  std::vector<double> sorted = middles;
-  std::sort(sorted.begin(), sorted.end());
-  const double usual = sorted[(sorted.size() - 1) / 4];
-  if (!(usual > 0) || sorted.back() < kSlowLink * usual) return;
+  const double usual = quantile_of(middles, 0.25), most = quantile_of(middles, 1);
+  if (!(usual > 0) || most < kSlowLink * usual) return;
   for (const double middle : middles)
     rates.link_slowness.push_back(middle < kSlowLink * usual ? 1 : middle / usual);
   const auto slow = std::count_if(rates.link_slowness.begin(), rates.link_slowness.end(),
                                   [](double slowness) { return slowness > 1; });
   rates.remarks.push_back(fmt::format("{} of {} links take up to {} times as long as the others.",
-                                      slow, ranks, words_of_factor(sorted.back() / usual)));
+                                      slow, ranks, words_of_factor(most / usual)));
 }
 
 void measure_links(const Trace& trace, RunRates& rates) {
@@ -287,10 +267,9 @@ void measure_links(const Trace& trace, RunRates& rates) {
   }
   // Drop hops that waited for a processor or for their turn, because they tell nothing of the link.
   const auto pace = [](const Measured& m) { return m.seconds / m.amount; };
-  const auto middle = hops.begin() + static_cast<std::ptrdiff_t>((hops.size() - 1) / 2);
-  std::nth_element(hops.begin(), middle, hops.end(),
-                   [&](const Measured& a, const Measured& b) { return pace(a) < pace(b); });
-  const double usual = pace(*middle);
+  std::vector<double> paces;
+  for (const Measured& hop : hops) paces.push_back(pace(hop));
+  const double usual = quantile_of(paces, 0.5);
   std::erase_if(hops, [&](const Measured& m) { return pace(m) > kOutlier * usual; });
   const LineFit fit = fit_line(hops, kMostLatency);
   machine.latency_s = fit.fixed;
@@ -316,8 +295,7 @@ Pace pace_of(const Trace& trace) {
 }
 
 std::string why_not(const Trace& trace) {
-  if (!trace.is_ring())
-    return "This trace does not say what was computed, and how it was dealt out.";
+  if (!trace.is_ring()) return "This trace does not say what was computed, and in which partition.";
   if (trace.run->failure) return "This run broke off: there is nothing whole to predict.";
   if (trace.has_model())
     return "This is a training step: of all that it does, only one ring was recorded in detail.";

@@ -7,11 +7,15 @@
 #include <chrono>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/sim/recording.h"
+#include "viz/model/session/format.h"
 #include "viz/model/trace/ring_trace.h"
 
 namespace ringscope::viz {
@@ -39,38 +43,6 @@ Document timeline_of(Trace trace) {
   return document;
 }
 
-RunInfo info_of(const Scenario& scenario) {
-  const Problem& job = scenario.job;
-  RunInfo info;
-  info.backend = "sim";
-  info.partition = name_of(job.partition);
-  info.mask = job.mask.name();
-  info.mask_slices = job.mask.slice_numbers();
-  info.partition_runs = job.partition.numbers();
-  info.scheme = name_of(job.scheme);
-  info.dtype = name_of(job.dtype);
-  info.shape = job.shape;
-  info.world_size = job.world_size;
-  if (has_buffers(scenario)) info.kv_buffers = job.kv_buffers;
-  return info;
-}
-
-RunFigures figures_of(const Simulation& run) {
-  RunFigures figures;
-  figures.wall_s = run.wall_s();
-  const auto ranks = static_cast<double>(run.ranks.size());
-  double compute = 0;
-  for (const SimulatedRank& rank : run.ranks) {
-    compute += rank.compute_s / ranks;
-    figures.wait_s += rank.wait_s / ranks;
-  }
-  figures.busy = figures.wall_s > 0 ? compute / figures.wall_s : 1;
-  figures.exposed_s = run.exposed_s();
-  figures.imbalance = run.imbalance();
-  figures.balance_ceiling = run.balance_ceiling();
-  return figures;
-}
-
 // Throws what simulate() throws.
 void simulate_into(Prediction& prediction, const Scenario& scenario,
                    const std::vector<double>& link_slowness, const std::string& name) {
@@ -86,7 +58,8 @@ void simulate_into(Prediction& prediction, const Scenario& scenario,
   request.recorded =
       choose_ranks(job.world_size, job.world_size <= kWhole ? job.world_size : kSample, {});
   Recording recording;
-  recording.info = info_of(scenario);
+  recording.info = simulated_info(job, name_of(job.partition));
+  if (has_buffers(scenario)) recording.info.kv_buffers = job.kv_buffers;
   recording.events.resize(static_cast<std::size_t>(job.world_size));
   request.sink = [&recording](int rank, const TraceEvent& event) {
     recording.events[static_cast<std::size_t>(rank)].push_back(event);
@@ -97,7 +70,7 @@ void simulate_into(Prediction& prediction, const Scenario& scenario,
     for (const double slowness : link_slowness)
       machine.to_next.push_back(
           {scenario.rates.bytes_per_s / slowness, scenario.rates.latency_s * slowness});
-  prediction.figures = figures_of(simulate(request, work_of(scenario), machine));
+  prediction.figures = ringscope::figures_of(simulate(request, work_of(scenario), machine));
   prediction.whole = job.world_size <= kWhole;
   std::vector<int> ranks;
   for (int rank = 0; rank < job.world_size; ++rank)
@@ -126,9 +99,9 @@ Prediction predict(const RunRates& rates, const WhatIfSettings& settings, const 
   return prediction;
 }
 
-RunFigures figures_of(const Document& recorded) {
+Figures figures_of(const Document& recorded) {
   const Trace& trace = recorded.trace;
-  RunFigures figures;
+  Figures figures;
   figures.wall_s = 1e-9 * static_cast<double>(trace.wall_ns());
   double ranks = 0, compute = 0, wait = 0;
   for (std::size_t rank = 0; rank < recorded.idle.ranks.size(); ++rank) {
@@ -141,7 +114,7 @@ RunFigures figures_of(const Document& recorded) {
     wait += 1e-9 * static_cast<double>(recorded.idle.ranks[rank].wait_ns);
   }
   figures.wait_s = ranks > 0 ? wait / ranks : 0;
-  figures.busy = figures.wall_s > 0 && ranks > 0 ? compute / ranks / figures.wall_s : 1;
+  figures.efficiency = figures.wall_s > 0 && ranks > 0 ? compute / ranks / figures.wall_s : 1;
   figures.exposed_s = recorded.balance.exposed_s;
   figures.imbalance = recorded.balance.imbalance;
   figures.balance_ceiling = recorded.balance.balance_ceiling;
@@ -193,6 +166,312 @@ void WhatIf::update() {
 
 void WhatIf::finish() {
   for (update(); pending(); update()) running_.wait();
+}
+
+// ---
+
+namespace {
+
+std::string words_of_way(const WhatIfSettings& settings) {
+  switch (settings.way) {
+    case Way::buffers:
+      return "a ring";
+    case Way::in_step:
+      return "a ring in step";
+    case Way::allgather:
+      return "all-gather";
+    case Way::ulysses:
+      return "Ulysses";
+  }
+  return "";
+}
+
+std::string words_of_seconds(double seconds) { return words_of_time(1e9 * seconds); }
+
+// Return "11.5 ms instead of 35.1 ms, 3.05 times as fast".
+std::string comparison_of(double seconds, double instead_of) {
+  std::string text =
+      fmt::format("{} instead of {}", words_of_seconds(seconds), words_of_seconds(instead_of));
+  if (!(seconds > 0) || !(instead_of > 0)) return text;
+  const double ratio = std::max(seconds, instead_of) / std::min(seconds, instead_of);
+  if (ratio < 1.005) return words_of_seconds(seconds) + ", the same as before";
+  return fmt::format("{}, {} times as {}", text, words_of_factor(ratio),
+                     seconds < instead_of ? "fast" : "long");
+}
+
+}  // namespace
+
+std::vector<std::string> changes_of(const WhatIfSettings& from, const WhatIfSettings& to) {
+  std::vector<std::string> changes;
+  const auto add = [&](bool changed, std::string words) {
+    if (changed) changes.push_back(std::move(words));
+  };
+  const auto factor = [&](const char* name, double before, double after) {
+    add(before != after, fmt::format("{} × {}", name, words_of_factor(after / before)));
+  };
+  add(from.world_size != to.world_size, counted(to.world_size, "rank"));
+  add(from.partition != to.partition, std::string(name_of(to.partition)));
+  add(from.mask != to.mask, to.mask);
+  add(from.way != to.way, words_of_way(to));
+  add(from.kv_buffers != to.kv_buffers && to.way == Way::buffers,
+      fmt::format("{} KV buffers", to.kv_buffers));
+  factor("bandwidth", from.bandwidth, to.bandwidth);
+  factor("latency", from.latency, to.latency);
+  factor("FLOP/s", from.flops, to.flops);
+  add(from.cores != to.cores, to.cores == 0 ? "a core for each rank" : counted(to.cores, "core"));
+  add(from.jitter != to.jitter, fmt::format("{} jitter", words_of_share(to.jitter)));
+  if (from.slowdown != to.slowdown || (from.slow_rank != to.slow_rank && to.slowdown > 1))
+    add(true, to.slowdown > 1 ? fmt::format("rank {} takes {} times as long", to.slow_rank,
+                                            words_of_factor(to.slowdown))
+                              : "no slow rank");
+  return changes;
+}
+
+std::string headline_of(const WhatIf& what_if) {
+  const Prediction *unmoved = what_if.unmoved(), *shown = what_if.shown();
+  if (unmoved == nullptr || shown == nullptr) return "";
+  const std::string changes = capitalized(
+      fmt::format("{}", fmt::join(changes_of(unmoved->settings, shown->settings), ", ")));
+  if (!shown->refusal.empty())
+    return fmt::format("{}: {}.", changes.empty() ? "As recorded" : changes, shown->refusal);
+  if (changes.empty()) return trust_of(what_if);
+  return fmt::format("{}: {}.", changes,
+                     comparison_of(shown->figures.wall_s, unmoved->figures.wall_s));
+}
+
+std::string trust_of(const WhatIf& what_if) {
+  const Prediction* unmoved = what_if.unmoved();
+  if (unmoved == nullptr || !unmoved->refusal.empty()) return "";
+  const double predicted = unmoved->figures.wall_s, recorded = what_if.recorded().wall_s;
+  const double off = recorded > 0 ? predicted / recorded - 1 : 0;
+  const std::string times = fmt::format("Unmoved, {} predicted and {} recorded",
+                                        words_of_seconds(predicted), words_of_seconds(recorded));
+  if (std::abs(off) < 0.0005) return times + ": the same.";
+  return fmt::format("{}: {:.1f} % too {}.", times, 100 * std::abs(off),
+                     off < 0 ? "short" : "long");
+}
+
+std::vector<WhatIfFigure> figures_of(const WhatIf& what_if) {
+  const auto figures = [](const Prediction* prediction) -> const Figures* {
+    return prediction != nullptr && prediction->refusal.empty() ? &prediction->figures : nullptr;
+  };
+  const Figures *unmoved = figures(what_if.unmoved()), *shown = figures(what_if.shown());
+  std::vector<WhatIfFigure> made;
+  // `sign` is 1 if more is better and -1 if less is.
+  const auto add = [&](const char* name, int sign, bool factor, double Figures::*value,
+                       auto&& text) {
+    WhatIfFigure figure{.name = name};
+    const double recorded = what_if.recorded().*value;
+    figure.recorded = std::isnan(recorded) ? "–" : text(recorded);
+    if (unmoved != nullptr) figure.unmoved = text(unmoved->*value);
+    if (shown != nullptr) figure.shown = text(shown->*value);
+    if (unmoved != nullptr && shown != nullptr && figure.unmoved != figure.shown) {
+      const double before = unmoved->*value, after = shown->*value;
+      figure.better = (after > before ? 1 : -1) * sign;
+      if (factor && before > 0 && after > 0)
+        figure.change = fmt::format("× {}", words_of_factor(after / before));
+    }
+    made.push_back(std::move(figure));
+  };
+  add("wall time", -1, true, &Figures::wall_s, words_of_seconds);
+  add("busy, of ranks' time", 1, false, &Figures::efficiency, words_of_share);
+  add("balance ceiling", 1, false, &Figures::balance_ceiling, words_of_share);
+  add("imbalance", -1, false, &Figures::imbalance,
+      [](double x) { return fmt::format("{:.2f}", x); });
+  add("exposed, worst rank", -1, true, &Figures::exposed_s, words_of_seconds);
+  add("waiting, mean rank", -1, true, &Figures::wait_s, words_of_seconds);
+  return made;
+}
+
+// ---
+
+namespace {
+
+constexpr std::string_view kSettingNames[] = {"bandwidth", "latency", "flops",    "world-size",
+                                              "partition", "mask",    "scheme",   "kv-buffers",
+                                              "cores",     "jitter",  "straggler"};
+
+[[noreturn]] void refuse(std::string_view name, std::string_view value,
+                         const std::string& accepted) {
+  throw InputError(fmt::format("what-if {}: '{}' given; accepted: {}", name, value, accepted));
+}
+
+double number(std::string_view name, std::string_view text, const Bounds& bounds) {
+  const auto value = parse_number<double>(text);
+  if (value && *value >= bounds.least && *value <= bounds.most) return *value;
+  refuse(name, text, fmt::format("a number from {:.4g} to {:.4g}", bounds.least, bounds.most));
+}
+
+int integer(std::string_view name, std::string_view text, int least, int most) {
+  const auto value = parse_number<int>(text);
+  if (value && *value >= least && *value <= most) return *value;
+  refuse(name, text, fmt::format("an integer from {} to {}", least, most));
+}
+
+// Read the scheme. A ring keeps the pace that it had.
+void read_scheme(WhatIfSettings& settings, std::string_view text) {
+  if (text == "allgather") {
+    settings.way = Way::allgather;
+  } else if (text == "ulysses") {
+    settings.way = Way::ulysses;
+  } else if (text != "ring") {
+    refuse("scheme", text, "ring, allgather, ulysses");
+  } else if (settings.way != Way::in_step) {
+    settings.way = Way::buffers;
+  }
+}
+
+void read_buffers(WhatIfSettings& settings, std::string_view text) {
+  settings.way = text == "in-step" ? Way::in_step : Way::buffers;
+  if (settings.way == Way::buffers)
+    settings.kv_buffers = integer("kv-buffers", text, 2, kMostBuffers);
+}
+
+// Read "RANK:SPEED".
+void read_straggler(WhatIfSettings& settings, std::string_view value, int ranks) {
+  const std::size_t colon = value.find(':');
+  if (colon == std::string_view::npos) refuse("straggler", value, "RANK:SPEED");
+  settings.slow_rank = integer("straggler", value.substr(0, colon), 0, ranks - 1);
+  settings.slowdown = 1 / number("straggler", value.substr(colon + 1), {1 / kSlowdowns.most, 1});
+}
+
+void read(WhatIfSettings& settings, int ranks, std::string_view name, std::string_view value) {
+  const auto factor = [&] { return number(name, value, kFactors); };
+  if (name == "bandwidth") {
+    settings.bandwidth = factor();
+  } else if (name == "latency") {
+    settings.latency = factor();
+  } else if (name == "flops") {
+    settings.flops = factor();
+  } else if (name == "world-size") {
+    settings.world_size = integer(name, value, 1, ranks);
+  } else if (name == "partition") {
+    settings.partition = parse_partition(value);
+  } else if (name == "mask") {
+    settings.mask = MaskSpec::recorded(value, {}).name();  // opens no file
+  } else if (name == "scheme") {
+    read_scheme(settings, value);
+  } else if (name == "kv-buffers") {
+    read_buffers(settings, value);
+  } else if (name == "cores") {
+    settings.cores = value == "own" ? 0 : integer(name, value, 1, ranks);
+  } else if (name == "jitter") {
+    settings.jitter = number(name, value, kJitters);
+  } else if (name == "straggler") {
+    read_straggler(settings, value, ranks);
+  } else {
+    throw InputError(fmt::format("what-if: '{}' given; accepted: SETTING=VALUE,... of {}", name,
+                                 fmt::join(kSettingNames, ", ")));
+  }
+}
+
+// Split the settings at commas. A word without `=` continues the value before it, because lengths
+// of documents are separated by commas as well.
+std::vector<std::string> parts_of(std::string_view text) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string_view part = text.substr(at, end - at);
+    if (parts.empty() || part.find('=') != std::string_view::npos)
+      parts.emplace_back(part);
+    else
+      parts.back() += "," + std::string(part);
+    at = end + 1;
+  }
+  return parts;
+}
+
+void read_all(WhatIfSettings& settings, int ranks, std::string_view text) {
+  if (text.empty()) return;
+  for (const std::string& part : parts_of(text)) {
+    const std::size_t equals = std::min(part.find('='), part.size());
+    const std::string name = part.substr(0, equals);
+    const std::string value = equals < part.size() ? part.substr(equals + 1) : "";
+    read(settings, ranks, name, value);
+  }
+}
+
+double clamped(double value, const Bounds& bounds) {
+  return value >= bounds.least ? std::min(value, bounds.most) : bounds.least;
+}
+
+}  // namespace
+
+int most_ranks(const RunRates& rates) {
+  return std::max(kMostRanks, rates.scenario.job.world_size);
+}
+
+WhatIfSettings settings_of(const RunRates& rates) {
+  const Scenario& recorded = rates.scenario;
+  WhatIfSettings settings;
+  settings.world_size = recorded.job.world_size;
+  settings.partition = recorded.job.partition;
+  settings.mask = recorded.job.mask.name();
+  settings.kv_buffers = recorded.job.kv_buffers;
+  settings.cores = recorded.cores;
+  settings.slow_rank = std::max(rates.slow_rank, 0);
+  settings.slowdown = rates.slowdown;
+  settings.way = recorded.job.scheme == Scheme::allgather ? Way::allgather
+                 : recorded.job.scheme == Scheme::ulysses ? Way::ulysses
+                 : recorded.pace == Pace::in_step         ? Way::in_step
+                                                          : Way::buffers;
+  return settings;
+}
+
+WhatIfSettings within_bounds(WhatIfSettings s, const RunRates& rates) {
+  s.bandwidth = clamped(s.bandwidth, kFactors);
+  s.latency = clamped(s.latency, kFactors);
+  s.flops = clamped(s.flops, kFactors);
+  s.jitter = clamped(s.jitter, kJitters);
+  s.slowdown = clamped(s.slowdown, {1, std::max(kSlowdowns.most, rates.slowdown)});
+  s.world_size = std::clamp(s.world_size, 1, most_ranks(rates));
+  s.kv_buffers = std::clamp(s.kv_buffers, 2, std::max(kMostBuffers, rates.scenario.job.kv_buffers));
+  s.slow_rank = std::clamp(s.slow_rank, 0, s.world_size - 1);
+  s.cores = std::clamp(s.cores, 0, most_ranks(rates));
+  return s;
+}
+
+void apply(WhatIfSettings& settings, const RunRates& rates, std::string_view text) {
+  read_all(settings, most_ranks(rates), text);
+  if (settings.slow_rank >= settings.world_size)
+    refuse("straggler", std::to_string(settings.slow_rank),
+           fmt::format("a rank from 0 to {}", settings.world_size - 1));
+  try {
+    static_cast<void>(work_of(scenario_of(rates, settings)));
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("what-if mask: {}", error.what()));
+  }
+}
+
+void check_settings(std::string_view text) {
+  WhatIfSettings settings;
+  read_all(settings, std::numeric_limits<int>::max(), text);
+}
+
+Scenario scenario_of(const RunRates& rates, const WhatIfSettings& settings) {
+  Scenario scenario = rates.scenario;
+  scenario.rates.forward_flops *= settings.flops;
+  scenario.rates.backward_flops *= settings.flops;
+  scenario.rates.bytes_per_s *= settings.bandwidth;
+  scenario.rates.latency_s *= settings.latency;
+  Problem& job = scenario.job;
+  job.world_size = settings.world_size;
+  job.partition = settings.partition;
+  job.mask = MaskSpec::recorded(settings.mask, {});
+  job.kv_buffers = settings.kv_buffers;
+  job.scheme = settings.way == Way::allgather ? Scheme::allgather
+               : settings.way == Way::ulysses ? Scheme::ulysses
+                                              : Scheme::ring;
+  if (settings.way == Way::buffers) scenario.pace = Pace::buffers;
+  if (settings.way == Way::in_step) scenario.pace = Pace::in_step;
+  scenario.cores = settings.cores;
+  scenario.jitter = settings.jitter;
+  std::erase_if(scenario.stragglers, [&](const Straggler& s) {
+    return s.rank >= settings.world_size || s.rank == settings.slow_rank;
+  });
+  if (settings.slowdown > 1)
+    scenario.stragglers.push_back({settings.slow_rank, 1 / settings.slowdown});
+  return scenario;
 }
 
 }  // namespace ringscope::viz

@@ -2,34 +2,79 @@
 // ready at once; larger ones run in the background while the last one stays.
 #pragma once
 
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "viz/model/analysis/what_if_settings.h"
+#include "core/problem/partition.h"
+#include "viz/model/analysis/run_rates.h"
 #include "viz/model/session/document.h"
 
 namespace ringscope::viz {
 
-// RunFigures are seconds and shares of a recorded or predicted run. They are of the mean rank
-// unless something else is said.
-struct RunFigures {
-  double wall_s = 0;
-  double busy = 0;  // share of the ranks' time in which they compute
-  double wait_s = 0;
-  double exposed_s = 0;  // communication, of the rank with the most
-  double imbalance = 1, balance_ceiling = 1;
+// ---
+// Defines what can be changed about a recorded run before it is predicted. Rates are factors of
+// what the recording tells (run_rates.h); the rest is named as on the command line.
+
+// A Way is how blocks get around, and how ranks keep together.
+enum class Way : std::uint8_t { buffers, in_step, allgather, ulysses };
+
+struct WhatIfSettings {
+  double bandwidth = 1, latency = 1, flops = 1;  // factors of the recorded run's
+  int world_size = 1;
+  PartitionKind partition = PartitionKind::contiguous;
+  std::string mask;
+  Way way = Way::buffers;
+  int kv_buffers = 2;
+  int cores = 0;        // shared by the ranks; 0: each has its own
+  double jitter = 0;    // see core/sim/machine/machine.h
+  int slow_rank = 0;    // this rank takes
+  double slowdown = 1;  // this many times as long
+
+  bool operator==(const WhatIfSettings&) const = default;
 };
+
+// Bounds are what sliders reach.
+struct Bounds {
+  double least, most;
+};
+inline constexpr Bounds kFactors{1.0 / 64, 64}, kJitters{0, 2}, kSlowdowns{1, 16};
+inline constexpr int kMostRanks = 1024;  // `ringscope simulate` goes beyond
+inline constexpr int kMostBuffers = 16;
+int most_ranks(const RunRates& rates);  // kMostRanks, or as many as there were if more
+
+// Return the settings that predict the recorded run.
+WhatIfSettings settings_of(const RunRates& rates);
+
+// Return the nearest settings within bounds, whatever was asked for; NaN becomes the least.
+WhatIfSettings within_bounds(WhatIfSettings settings, const RunRates& rates);
+
+// Change `settings` as in "bandwidth=2,world-size=8,partition=zigzag": bandwidth, latency and flops
+// are factors of the recorded run's, and all else is as for `ringscope simulate` (cores=own: each
+// rank has its own). Commas within a mask stay. Throws InputError that names the setting, its value
+// and what would be accepted.
+void apply(WhatIfSettings& settings, const RunRates& rates, std::string_view text);
+
+// Check the text as far as possible without a recording. Throws for what no recording would accept.
+void check_settings(std::string_view text);
+
+// Return the run that the settings describe. Throws InputError for an invalid mask.
+Scenario scenario_of(const RunRates& rates, const WhatIfSettings& settings);
+
+// ---
+// The prediction.
 
 // Return the figures of a recording of ours. If some ranks have nothing recorded, as in a sample,
 // the figures are of the others, and imbalance and balance ceiling are NaN.
-RunFigures figures_of(const Document& recorded);
+Figures figures_of(const Document& recorded);
 
 struct Prediction {
   WhatIfSettings settings;
   std::string refusal;  // why it can't be predicted; if set, the rest is empty
-  RunFigures figures;
+  Figures figures;
   // It holds trace, axis and index for the timeline. Many ranks are sampled under their own names.
   Document document;
   bool whole = false;  // all ranks are in `document`
@@ -45,7 +90,7 @@ class WhatIf {
 
   const RunRates& rates() const { return *rates_; }
   const std::string& refusal() const { return rates_->refusal; }  // "": all of this works
-  const RunFigures& recorded() const { return recorded_; }
+  const Figures& recorded() const { return recorded_; }
   const WhatIfSettings& unmoved_settings() const { return unmoved_settings_; }
 
   WhatIfSettings settings;  // may be changed by anyone
@@ -69,14 +114,14 @@ class WhatIf {
   void take(Ready ready);
 
   std::shared_ptr<const RunRates> rates_;
-  RunFigures recorded_;
+  Figures recorded_;
   WhatIfSettings unmoved_settings_;
   Ready unmoved_, shown_;
   std::future<Ready> running_;
 };
 
 // ---
-// what_if_words.cpp puts a prediction into words, and into figures beside the recording's.
+// A prediction in words, and in figures beside the recording's.
 
 // Return the changes, if any, in the order of the settings: "8 ranks", "zigzag", "bandwidth × 2".
 std::vector<std::string> changes_of(const WhatIfSettings& from, const WhatIfSettings& to);

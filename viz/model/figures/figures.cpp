@@ -5,6 +5,7 @@
 #include <rapidjson/writer.h>
 
 #include <cmath>
+#include <numeric>
 #include <span>
 
 #include "core/attention/online_softmax.h"
@@ -14,6 +15,7 @@
 #include "core/cost/time.h"
 #include "core/ring/ring.h"
 #include "core/trace/summary.h"
+#include "viz/model/analysis/balance.h"
 
 namespace ringscope::viz {
 namespace {
@@ -54,17 +56,9 @@ void work(const Arguments& arguments, Json& json) {
   job.partition = PartitionSpec(parse_partition(arguments.at(1)));
   job.world_size = number_of("ranks", arguments.at(2), 1, 32);
   job.shape.seqlen = number_of<Index>("length", arguments.at(3), 1, 1 << 24);
-  const RingProblem ring = job.ring_problem();
-  std::vector<std::vector<Index>> pairs;
+  const auto pairs = predicted_pairs({job.mask, job.partition_of_sequence(), job.partition});
   std::vector<double> totals;
-  for (int rank = 0; rank < job.world_size; ++rank) {
-    auto& mine = pairs.emplace_back();
-    totals.push_back(0);
-    for (int step = 0; step < job.world_size; ++step) {
-      mine.push_back(ring.region(rank, RingSchedule{rank, job.world_size}.owner(step)).pairs());
-      totals.back() += static_cast<double>(mine.back());
-    }
-  }
+  for (const auto& mine : pairs) totals.push_back(std::accumulate(mine.begin(), mine.end(), 0.0));
   write(json, "pairs", pairs);
   write(json, "imbalance", imbalance(totals));
   write(json, "ceiling", balance_of(job).ceiling());

@@ -4,6 +4,9 @@
 #include <array>
 #include <map>
 
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/ring/ring.h"
 #include "viz/model/mask/mask_shares.h"
 
 namespace ringscope::viz {
@@ -12,7 +15,6 @@ namespace {
 
 // These are the strengths of pairs not yet attended, and of queries of ranks not looked at.
 constexpr float kFaint = 0.2f, kDimmed = 0.25f;
-constexpr int kMinBlockForLines = 8;  // pixels
 
 using Rgb = std::array<float, 3>;
 
@@ -115,31 +117,6 @@ std::vector<Rgb> line_colors(const BlockColors& colors,
   return mixed;
 }
 
-void draw_block_lines(const PictureSide& queries, const PictureSide& keys, int ranks, Color color,
-                      Image& image) {
-  const auto over = [&](int x, int y) { image.at(x, y) = mix(image.at(x, y), color, 0.5); };
-  for (int rank = 1; rank < ranks; ++rank) {
-    const int y = queries.block(rank).first, x = keys.block(rank).first;
-    for (int i = 0; y < image.height && i < image.width; ++i) over(i, y);
-    for (int i = 0; x < image.width && i < image.height; ++i) over(x, i);
-  }
-}
-
-void outline_active(const BlockColors& colors, const PictureSide& queries, const PictureSide& keys,
-                    int ranks, Color color, Image& image) {
-  for (int rank = 0; rank < ranks; ++rank)
-    for (int owner = 0; owner < ranks; ++owner) {
-      if (!colors.active(rank, owner)) continue;
-      const auto [y0, y1] = queries.block(rank);
-      const auto [x0, x1] = keys.block(owner);
-      const int width = std::min(x1 - x0, y1 - y0) >= 32 ? 2 : 1;
-      image.fill(x0, y0, x1, y0 + width, color);
-      image.fill(x0, y1 - width, x1, y1, color);
-      image.fill(x0, y0, x0 + width, y1, color);
-      image.fill(x1 - width, y0, x1, y1, color);
-    }
-}
-
 }  // namespace
 
 void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image) {
@@ -165,12 +142,93 @@ void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image) {
                                       static_cast<float>(line[column])));
     }
   }
+}
 
-  if (paint.order != MaskOrder::local || ranks < 2) return;
-  const Palette& palette = palette_of(paint.theme);
-  if (std::min(image.width, image.height) / ranks >= kMinBlockForLines)
-    draw_block_lines(queries, keys, ranks, palette.grid, image);
-  outline_active(colors, queries, keys, ranks, palette.selection, image);
+// ---
+// Interprets a recording's mask and partition, and counts single regions.
+
+namespace {
+
+// A table of ranks by ranks shows nothing beyond so many ranks.
+constexpr std::size_t kMaxTable = 2048;
+
+struct Place {
+  int rank = 0;
+  Index local = 0, global = 0;
+};
+
+// Return who holds line `at` of the picture.
+Place place_of(const Partition& partition, MaskOrder order, Index at) {
+  for (int rank = 0; rank < partition.world_size; ++rank) {
+    const LocalRows rows = partition.rows_of(rank);
+    if (order == MaskOrder::global) {
+      const Index local = rows.rows_below(at);
+      if (rows.rows_below(at + 1) > local) return {rank, local, at};
+    } else {
+      if (at < rows.size()) return {rank, at, rows.global_position(at)};
+      at -= rows.size();
+    }
+  }
+  return {-1, 0, 0};
+}
+
+}  // namespace
+
+std::optional<MaskModel> mask_model(const Trace& trace) {
+  if (!trace.is_ring()) return std::nullopt;
+  try {
+    MaskModel model;
+    const RunInfo& run = *trace.run;
+    if (run.shape.seqlen < 1 || run.shape.seqlen > kMaxSeqlen || run.world_size < 1)
+      return std::nullopt;
+    model.spec = MaskSpec::recorded(run.mask, run.mask_slices);
+    model.partition_spec = PartitionSpec::recorded(run.partition, run.partition_runs,
+                                                   run.shape.seqlen, run.world_size);
+    model.partition = model.partition_spec.of(run.shape.seqlen, run.world_size);
+    static_cast<void>(model.mask());  // throws if documents don't sum up to seqlen
+    return model;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+MaskProgress mask_progress(const RingMoment& moment, const Trace& trace) {
+  MaskProgress progress;
+  const std::size_t ranks = moment.ranks.size();
+  if (!trace.is_ring() || ranks > kMaxTable) return progress;
+  progress.done.assign(ranks * ranks, 0);
+  progress.active.assign(ranks * ranks, false);
+  const int n = static_cast<int>(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const RankMoment& at = moment.ranks[rank];
+    // The block that the rank holds gives the ring step of its pass.
+    const int now = step_with(static_cast<int>(rank), at.kv_owner, n);
+    for (int step = 0; step <= now; ++step) {
+      const int owner = RingSchedule{static_cast<int>(rank), n}.owner(step);
+      const std::size_t cell = rank * ranks + static_cast<std::size_t>(owner);
+      progress.done[cell] = step < now ? 1 : at.progress;
+      progress.active[cell] = step == now && at.doing == RankMoment::computing;
+    }
+  }
+  return progress;
+}
+
+std::optional<MaskPoint> mask_point(const MaskModel& model, MaskOrder order, double x, double y) {
+  if (!(x >= 0 && x < 1 && y >= 0 && y < 1)) return std::nullopt;
+  const Index rows = model.partition.seqlen;
+  const auto line = [rows](double share) {
+    return min_of(static_cast<Index>(share * static_cast<double>(rows)), rows - 1);
+  };
+  const Place query = place_of(model.partition, order, line(y));
+  const Place key = place_of(model.partition, order, line(x));
+  if (query.rank < 0 || key.rank < 0) return std::nullopt;
+  return MaskPoint{query.rank,
+                   key.rank,
+                   query.global,
+                   key.global,
+                   query.local,
+                   key.local,
+                   model.mask().allows(query.global, key.global)};
 }
 
 }  // namespace ringscope::viz

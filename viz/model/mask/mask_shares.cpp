@@ -4,15 +4,8 @@
 
 namespace ringscope::viz {
 
-namespace {
-
-// With so many columns one more or less can't be seen, because a colour has 255 steps.
-constexpr Index kManyColumns = 256;
-
-}  // namespace
-
 PictureSide::PictureSide(const Partition& partition, MaskOrder order, int pixels)
-    : partition_(partition), order_(order), pixels_(pixels) {
+    : partition_(partition), order_(order) {
   const Index rows = partition.seqlen;
   int rank = 0;
   Index block = 0, block_size = order == MaskOrder::local ? partition.rows_of(0).size() : rows;
@@ -77,53 +70,14 @@ std::vector<PictureSide::RankShare> PictureSide::ranks_in(int pixel) const {
   return shares;
 }
 
-std::pair<int, int> PictureSide::block(int rank) const {
-  const auto pixel_of = [&](int r) {
-    const auto at = std::partition_point(parts_.begin(), parts_.end(),
-                                         [r](const Part& part) { return part.rank < r; });
-    return at == parts_.end() ? pixels_ : at->pixel;
-  };
-  return {pixel_of(rank), pixel_of(rank + 1)};
-}
-
-PairSums::PairSums(const Mask& mask) : mask_(mask), everything_{0, 1, mask.seqlen} {
-  sums_.push_back(0);
-  if (mask.is_in_pieces()) return;
-  for (Index d = 0; d < mask.num_documents; ++d)
-    sums_.push_back(sums_.back() + in_document(d, {0, mask.seqlen}, {0, mask.seqlen}));
-}
-
-Index PairSums::in_document(Index d, Interval queries, Interval keys) const {
-  const Interval document = mask_.document(d);
-  const auto within = [&](Interval x) {
-    const Index begin = max_of(x.first, document.first), end = min_of(x.last, document.last);
-    return everything_.slice(begin, max_of(begin, end));
-  };
-  return closed_form::pairs_in_document(mask_, document, within(queries), within(keys));
-}
-
-Index PairSums::pairs(Interval queries, Interval keys) const {
-  if (queries.size() == 0 || keys.size() == 0) return 0;
-  const Index first = mask_.document_of(max_of(queries.first, keys.first));
-  const Index last = mask_.document_of(min_of(queries.last, keys.last) - 1);
-  if (first > last) return 0;
-  if (first == last) return in_document(first, queries, keys);
-  // All documents between the first and the last lie entirely within both.
-  return in_document(first, queries, keys) + in_document(last, queries, keys) +
-         sums_[static_cast<std::size_t>(last)] - sums_[static_cast<std::size_t>(first) + 1];
-}
-
 MaskShares::MaskShares(const MaskModel& model, const Mask& mask, MaskOrder order,
                        const PictureSide& queries, const PictureSide& keys)
-    : sums_(mask), mask_(mask), queries_(queries), keys_(keys) {
+    : mask_(mask), queries_(queries), keys_(keys) {
   if (order == MaskOrder::global) {
     rows_.push_back(Partition{PartitionKind::contiguous, model.partition.seqlen, 1}.rows_of(0));
   } else {
     for (int rank = 0; rank < model.partition.world_size; ++rank)
       rows_.push_back(model.partition.rows_of(rank));
-    if (model.partition.kind == PartitionKind::striped ||
-        model.partition.kind == PartitionKind::fold)
-      group_ = model.partition.world_size;
   }
 }
 
@@ -152,15 +106,12 @@ void MaskShares::line(int y, std::vector<double>& shares) const {
 
 void MaskShares::add_pairs(const PictureSide::Part& queries, const Region& region,
                            std::size_t first, std::size_t last, std::vector<double>& pairs) const {
-  if (mask_.is_in_pieces()) {
-    for (std::size_t k = first; k < last; ++k) {
-      const PictureSide::Part& part = keys_.parts()[k];
-      pairs[static_cast<std::size_t>(part.pixel)] += counted(queries, part, region);
-    }
-    return;
-  }
-  const Interval top = region.allowed_rows(queries.begin);
-  const Interval bottom = region.allowed_rows(queries.end - 1);
+  const Interval rows{queries.begin, queries.end};
+  // Under a mask in pieces no pixel is known to be empty or full before it is counted.
+  const Index all = mask_.seqlen;
+  const bool pieces = mask_.is_in_pieces();
+  const Interval top = pieces ? Interval{0, all} : region.allowed_rows(queries.begin);
+  const Interval bottom = pieces ? Interval{all, all} : region.allowed_rows(queries.end - 1);
   const auto height = static_cast<double>(queries.end - queries.begin);
   for (std::size_t k = first; k < last; ++k) {
     const PictureSide::Part& part = keys_.parts()[k];
@@ -170,35 +121,9 @@ void MaskShares::add_pairs(const PictureSide::Part& queries, const Region& regio
     if (bottom.first <= part.begin && part.end <= top.last) {
       sum += height * static_cast<double>(part.end - part.begin);
     } else {
-      sum += counted(queries, part, region);
+      sum += static_cast<double>(region.pairs(rows, {part.begin, part.end}));
     }
   }
-}
-
-double MaskShares::counted(const PictureSide::Part& queries, const PictureSide::Part& keys,
-                           const Region& region) const {
-  if (mask_.is_in_pieces() || region.queries.is_dealt())
-    return static_cast<double>(region.pairs({queries.begin, queries.end}, {keys.begin, keys.end}));
-  if (group_ == 0) {
-    // A part's rows are neighbours in the sequence, too.
-    const auto positions = [](const LocalRows& rows, const PictureSide::Part& part) {
-      const Index first = rows.global_position(part.begin);
-      return Interval{first, first + part.end - part.begin};
-    };
-    return static_cast<double>(
-        sums_.pairs(positions(region.queries, queries), positions(region.keys, keys)));
-  }
-  const Index rows = queries.end - queries.begin, columns = keys.end - keys.begin;
-  if (columns < kManyColumns)
-    return static_cast<double>(region.pairs({queries.begin, queries.end}, {keys.begin, keys.end}));
-  // Local row i is one of the i-th group of world_size positions. The number of such keys that a
-  // query may attend differs between ranks by less than one at either end.
-  const auto positions = [this](const PictureSide::Part& part) {
-    return Interval{part.begin * group_, min_of(part.end * group_, mask_.seqlen)};
-  };
-  const Interval q = positions(queries), k = positions(keys);
-  return static_cast<double>(sums_.pairs(q, k)) / static_cast<double>(q.size()) /
-         static_cast<double>(k.size()) * static_cast<double>(rows) * static_cast<double>(columns);
 }
 
 }  // namespace ringscope::viz

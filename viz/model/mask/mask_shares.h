@@ -1,6 +1,5 @@
 // Computes each pixel's share of allowed query-key pairs for a picture of the whole matrix, for any
-// seqlen. It is exact, or as exact as colours show where striped or fold put hundreds of rows in a
-// pixel. Along a line of pixels the share is 0, changes, is 1, changes, and is 0 again, because a
+// seqlen. It is exact. Along a line of pixels the share is 0, changes, is 1, changes, and is 0 again, because a
 // query's allowed keys are one interval; only pixels where it changes need counting. Under a mask
 // in pieces every pixel is counted.
 #pragma once
@@ -38,29 +37,12 @@ class PictureSide {
     }
   };
   std::vector<RankShare> ranks_in(int pixel) const;
-  // Return the pixels of a rank's block in local order as [first, second).
-  std::pair<int, int> block(int rank) const;
 
  private:
   Partition partition_;
   MaskOrder order_;
-  int pixels_ = 0;
   std::vector<Part> parts_;
   std::vector<std::size_t> first_;
-};
-
-// Counts allowed pairs of any two stretches of the sequence, however many documents they cross.
-class PairSums {
- public:
-  explicit PairSums(const Mask& mask);  // the mask must outlive this
-  Index pairs(Interval queries, Interval keys) const;
-
- private:
-  Index in_document(Index d, Interval queries, Interval keys) const;
-
-  const Mask& mask_;
-  Run everything_;
-  std::vector<Index> sums_;  // [document]: pairs of all documents before it
 };
 
 // MaskShares computes the shares line by line.
@@ -76,15 +58,11 @@ class MaskShares {
  private:
   void add_pairs(const PictureSide::Part& queries, const Region& region, std::size_t first,
                  std::size_t last, std::vector<double>& pairs) const;
-  double counted(const PictureSide::Part& queries, const PictureSide::Part& keys,
-                 const Region& region) const;
 
-  PairSums sums_;
   const Mask& mask_;
   const PictureSide& queries_;
   const PictureSide& keys_;
   std::vector<LocalRows> rows_;  // [rank] in local order; else one entry for the whole sequence
-  Index group_ = 0;  // world_size in local order if neighbouring rows are that far apart; else 0
 };
 
 }  // namespace ringscope::viz

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
-#include <queue>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "core/base/text.h"
@@ -103,7 +103,7 @@ std::string_view add_field(Query& query, const Trace& trace, std::string_view fi
     return "kind: is one of compute, send, recv, wait, communication, other";
   }
   if (field == "pass") {
-    for (const Pass pass : {Pass::forward, Pass::backward})
+    for (const Pass pass : kAllPasses)
       if (name_of(pass) == value) {
         query.pass = pass;
         return "";
@@ -140,32 +140,6 @@ std::string_view add_word(Query& query, const Trace& trace, std::string_view wor
   if (is_field) return add_field(query, trace, word.substr(0, colon), word.substr(colon + 1));
   add_name(query, trace.names, word);
   return "";
-}
-
-// Return the first `limit` hits of all rows by begin. Each row is in order already.
-std::vector<SliceId> first_by_begin(const Trace& trace,
-                                    const std::vector<std::vector<SliceId>>& rows,
-                                    std::size_t limit) {
-  struct Head {
-    std::int64_t begin;
-    std::size_t row, at;
-    bool operator>(const Head& other) const {
-      return std::pair(begin, row) > std::pair(other.begin, other.row);
-    }
-  };
-  std::priority_queue<Head, std::vector<Head>, std::greater<>> heads;
-  const auto push = [&](std::size_t row, std::size_t at) {
-    if (at < rows[row].size()) heads.push({trace.slice(rows[row][at]).begin_ns, row, at});
-  };
-  for (std::size_t row = 0; row < rows.size(); ++row) push(row, 0);
-  std::vector<SliceId> first;
-  while (!heads.empty() && first.size() < limit) {
-    const Head head = heads.top();
-    heads.pop();
-    first.push_back(rows[head.row][head.at]);
-    push(head.row, head.at + 1);
-  }
-  return first;
 }
 
 // Return the first slice of the rank's lane for the same block in the same pass that `fits`.
@@ -237,18 +211,28 @@ SearchResult search(const Trace& trace, std::string_view words, std::size_t limi
   }
   if (!any) return result;
 
-  std::vector<std::vector<SliceId>> hits;
+  const auto by_begin = [&](const SliceId& a, const SliceId& b) {
+    return std::tuple(trace.slice(a).begin_ns, a.row, a.index) <
+           std::tuple(trace.slice(b).begin_ns, b.row, b.index);
+  };
+  std::vector<SliceId>& hits = result.slices;
+  const auto keep_first = [&] {
+    const auto kept = hits.begin() + static_cast<std::ptrdiff_t>(std::min(limit, hits.size()));
+    std::partial_sort(hits.begin(), kept, hits.end(), by_begin);
+    hits.erase(kept, hits.end());
+  };
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
     if (!query.rank_fits[trace.rank_of_row(row)]) continue;
-    std::vector<SliceId>& found = hits.emplace_back();
     const std::vector<Slice>& slices = trace.rows[row].slices;
+    std::size_t in_row = 0;
     for (std::uint32_t i = 0; i < slices.size(); ++i) {
       if (!query.fits(slices[i])) continue;
       ++result.total;
-      if (found.size() < limit) found.push_back({row, i});
+      if (in_row++ < limit) hits.push_back({row, i});
     }
+    if (hits.size() > 8 * limit) keep_first();
   }
-  result.slices = first_by_begin(trace, hits, limit);
+  keep_first();
   return result;
 }
 

@@ -29,6 +29,22 @@ std::optional<SliceId> find_slice(const Trace& trace, int rank, RingLane lane, F
   return SliceId{row, static_cast<std::uint32_t>(found - slices.begin())};
 }
 
+// Return the longest slice of a lane that `fits`, the first of several, of `rank` or, if -1, of any.
+template <class Fits>
+std::optional<SliceId> longest_slice(const Trace& trace, int rank, RingLane lane, Fits&& fits) {
+  std::optional<SliceId> longest;
+  for (int each = 0; each < static_cast<int>(trace.ranks.size()); ++each) {
+    if (rank >= 0 && each != rank) continue;
+    const std::uint32_t row = trace.row_of(each, lane);
+    const std::vector<Slice>& slices = trace.rows[row].slices;
+    for (std::uint32_t i = 0; i < slices.size(); ++i)
+      if (fits(slices[i]) &&
+          (!longest || slices[i].duration_ns() > trace.slice(*longest).duration_ns()))
+        longest = SliceId{row, i};
+  }
+  return longest;
+}
+
 // Move to the neighbour of a slice in its row, or to the other end of its flow (onwards: to the
 // receiver, then to what the receiving rank computes with it). Return whether there is one.
 bool next_slice(const Trace& trace, SliceId& id);

@@ -5,34 +5,14 @@
 #include <algorithm>
 
 #include "viz/model/session/format.h"
+#include "viz/model/session/search.h"
 
 namespace ringscope::viz {
 namespace {
 
-constexpr Pass kPasses[] = {Pass::forward, Pass::backward};
-
 Kind kind_of(RingLane lane) { return static_cast<Kind>(lane); }
 static_assert(name_of(Kind::compute) == name_of(RingLane::compute) &&
               name_of(Kind::wait) == name_of(RingLane::wait));
-
-// Return the longest slice of one lane and pass that `told` is about.
-std::optional<SliceId> longest(const Trace& trace, const StoryStep& told, RingLane lane,
-                               Pass pass) {
-  std::optional<SliceId> best;
-  std::int64_t most = -1;
-  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank) {
-    if (told.rank >= 0 && rank != told.rank) continue;
-    const std::uint32_t row = trace.row_of(rank, lane);
-    const std::vector<Slice>& slices = trace.rows[row].slices;
-    for (std::uint32_t i = 0; i < slices.size(); ++i) {
-      if (slices[i].pass != pass || slices[i].duration_ns() <= most) continue;
-      if (!points_at(told, rank, slices[i])) continue;
-      most = slices[i].duration_ns();
-      best = SliceId{row, i};
-    }
-  }
-  return best;
-}
 
 // Return the middle of step `step` of the step axis on `rank`.
 double middle_of_step(const Axis& axis, AxisMode mode, int rank, int step) {
@@ -59,10 +39,12 @@ StoryMoment moment_of(const Trace& trace, const Axis& axis, AxisMode mode, const
   if (told.rank < static_cast<int>(trace.ranks.size())) moment.rank = told.rank;
   // A rank or a pass as a whole is no moment.
   if (told.step < 0 && !told.lane) return moment;
-  for (const Pass pass : kPasses)
+  for (const Pass pass : kAllPasses)
     for (const RingLane lane : kAllLanes) {
       if (moment.slice || (told.lane && *told.lane != lane)) continue;
-      moment.slice = longest(trace, told, lane, pass);
+      moment.slice = longest_slice(trace, told.rank, lane, [&](const Slice& slice) {
+        return slice.pass == pass && points_at(told, told.rank, slice);
+      });
     }
   if (moment.slice) {
     const Slice& slice = trace.slice(*moment.slice);

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+
+#include "core/base/error.h"
+#include "viz/model/trace/trace_rows.h"
 
 namespace ringscope::viz {
 namespace {
@@ -39,5 +43,105 @@ int step_count(const Trace& trace) {
 }
 
 int forward_step_count(const Trace& trace) { return steps_of(trace, Pass::forward); }
+
+namespace {
+
+bool comes_before(const Slice& a, const Slice& b) {
+  return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
+}
+
+}  // namespace
+
+std::uint32_t NameTable::number_of(std::string_view text) {
+  const auto found = numbers_.find(text);
+  if (found != numbers_.end()) return found->second;
+  const auto number = static_cast<std::uint32_t>(texts_.size());
+  texts_.emplace_back(text);
+  numbers_.emplace(texts_.back(), number);
+  return number;
+}
+
+std::vector<std::string> NameTable::take() {
+  numbers_.clear();
+  std::vector<std::string> texts(std::make_move_iterator(texts_.begin()),
+                                 std::make_move_iterator(texts_.end()));
+  texts_.clear();
+  return texts;
+}
+
+void sort_slices(std::vector<Slice>& slices) {
+  // Sorting takes memory for half of the slices, and recorders mostly write in order.
+  if (!std::is_sorted(slices.begin(), slices.end(), comes_before))
+    std::stable_sort(slices.begin(), slices.end(), comes_before);
+}
+
+std::vector<std::vector<Slice>> rows_of(std::vector<Slice> slices, std::int64_t& overlap) {
+  overlap = -1;
+  std::vector<std::uint16_t> row_of(slices.size());
+  std::vector<std::int64_t> ends;  // of each row's last slice
+  std::vector<std::size_t> counts;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const Slice& slice = slices[i];
+    std::size_t row = 0;
+    for (std::size_t above = ends.size(); above-- > 0;)
+      if (ends[above] > slice.begin_ns && ends[above] >= slice.end_ns) {
+        row = above + 1;
+        break;
+      }
+    if (overlap < 0)
+      for (const std::int64_t end : ends)
+        if (end > slice.begin_ns && end < slice.end_ns) overlap = slice.begin_ns;
+    while (row < ends.size() && ends[row] > slice.begin_ns) ++row;
+    if (row == kMaxRows)
+      throw InputError(
+          fmt::format("more than {} slices over each other on one thread at {} ns; "
+                      "at most {} accepted",
+                      kMaxRows, slice.begin_ns, kMaxRows));
+    if (row == ends.size()) {
+      ends.push_back(0);
+      counts.push_back(0);
+    }
+    ends[row] = slice.end_ns;
+    ++counts[row];
+    row_of[i] = static_cast<std::uint16_t>(row);
+  }
+  std::vector<std::vector<Slice>> rows(std::max<std::size_t>(ends.size(), 1));
+  if (ends.size() <= 1) {
+    slices.shrink_to_fit();
+    rows[0] = std::move(slices);
+    return rows;
+  }
+  for (std::size_t row = 0; row < rows.size(); ++row) rows[row].reserve(counts[row]);
+  for (std::size_t i = 0; i < slices.size(); ++i) rows[row_of[i]].push_back(slices[i]);
+  return rows;
+}
+
+void append_lane(Trace& trace, std::size_t rank, std::int64_t tid, std::string name,
+                 std::vector<std::vector<Slice>> rows) {
+  const auto lane = static_cast<std::uint32_t>(trace.lanes.size());
+  trace.lanes.push_back({.rank = static_cast<std::uint32_t>(rank),
+                         .tid = tid,
+                         .name = std::move(name),
+                         .first_row = static_cast<std::uint32_t>(trace.rows.size()),
+                         .rows = static_cast<std::uint32_t>(rows.size())});
+  ++trace.ranks[rank].lanes;
+  for (std::size_t depth = 0; depth < rows.size(); ++depth)
+    trace.rows.push_back({lane, static_cast<std::uint32_t>(depth), std::move(rows[depth])});
+}
+
+void measure_extent(Trace& trace) {
+  std::int64_t begin = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end = std::numeric_limits<std::int64_t>::min();
+  trace.slice_count = 0;
+  for (const Row& row : trace.rows) {
+    trace.slice_count += row.slices.size();
+    for (const Slice& slice : row.slices) {
+      begin = std::min(begin, slice.begin_ns);
+      end = std::max(end, slice.end_ns);
+    }
+  }
+  trace.begin_ns = trace.slice_count > 0 ? begin : 0;
+  trace.end_ns = trace.slice_count > 0 ? end : 0;
+}
 
 }  // namespace ringscope::viz

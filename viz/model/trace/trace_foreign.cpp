@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/foreign/kineto.h"
 
 namespace ringscope::viz {
 namespace {
@@ -33,35 +34,9 @@ constexpr std::string_view kDeviceCategories[] = {"kernel", "gpu_memcpy", "gpu_m
 constexpr std::string_view kHostCategories[] = {"cuda_runtime", "cuda_driver", "cpu_op",
                                                 "user_annotation", "python_function"};
 
-// c10's type names and the bytes per value.
-struct TypeSize {
-  std::string_view name;
-  std::int64_t bytes;
-};
-constexpr TypeSize kTypeSizes[] = {
-    {"Float", 4},  {"BFloat16", 2}, {"Half", 2},   {"Double", 8},        {"Long", 8},
-    {"Int", 4},    {"Short", 2},    {"Char", 1},   {"Byte", 1},          {"Bool", 1},
-    {"UInt16", 2}, {"UInt32", 4},   {"UInt64", 8}, {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}};
-
-std::int64_t size_of_type(std::string_view name) {
-  for (const TypeSize& type : kTypeSizes)
-    if (type.name == name) return type.bytes;
-  return 0;
-}
-
 bool is_nccl_kernel(std::string_view name) {
   return name.find("ncclDevKernel") != std::string_view::npos ||
          name.find("ncclKernel") != std::string_view::npos;
-}
-
-// Return the message's size in bytes, or 0 if it is unknown.
-std::int64_t message_bytes(const TraceFields& fields) {
-  const std::int64_t values = std::max(fields.any_integer(EventField::nelems_in).value_or(0),
-                                       fields.any_integer(EventField::nelems_out).value_or(0));
-  std::int64_t bytes = 0;
-  const std::int64_t size = size_of_type(fields.text_or_empty(EventField::value_type));
-  if (values < 0 || __builtin_mul_overflow(values, size, &bytes)) return 0;
-  return bytes;
 }
 
 std::int32_t rank_or_unknown(std::optional<std::int64_t> rank) {

@@ -1,5 +1,7 @@
 // Draws recordings side by side, at equal heights and scales, so that differences stand out. A
 // sentence above them gives the result, and a table below them their figures.
+#include "viz/panels/compare/compare_panel.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,15 +9,222 @@
 #include <string>
 #include <utility>
 
+#include "core/ring/ring.h"
 #include "viz/model/session/format.h"
 #include "viz/panels/balance/balance_heatmap.h"
-#include "viz/panels/compare/compare_card.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/mask/mask_picture.h"
 #include "viz/panels/panels.h"
+#include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
+
+CompareLayout compare_layout(ImVec2 top_left, ImVec2 room, int columns, int ranks, int figures,
+                             bool backward) {
+  constexpr float kGap = 10, kPad = 12, kTitle = 50, kRuler = 24, kLeastColumn = 236;
+  CompareLayout layout;
+  const float labels = backward ? 36 : 20;
+  columns = std::max(columns, 1);
+  const float names = room.x >= 900 ? 204.0f : 116.0f;
+  const float wide = std::floor(std::clamp((room.x - names) / static_cast<float>(columns) - kGap,
+                                           kLeastColumn, std::max(720.0f, kLeastColumn)));
+  const float inner = wide - 2 * kPad;
+
+  // The mask and the strip share the height that rows of fixed height leave.
+  layout.row_height = 19;
+  const float table =
+      layout.row_height * static_cast<float>(figures) + (figures > 0 ? 10.0f : 0.0f);
+  const float heat = std::clamp(20.0f * static_cast<float>(ranks), 20.0f, 128.0f);
+  const float fixed = kTitle + 12 + labels + heat + 14 + kRuler + 12 + table + kPad;
+  const float left = room.y - fixed;
+  const float mask = std::floor(std::clamp(left * 0.6f, 110.0f, std::min(inner * 0.6f, 300.0f)));
+  const float strip = std::floor(
+      std::clamp(left - mask, std::min(70.0f, 14.0f * static_cast<float>(ranks) + 20), 240.0f));
+
+  float y = top_left.y;
+  layout.names = {top_left.x, y, top_left.x + names, y};
+  for (int i = 0; i < columns; ++i) {
+    CompareColumn column;
+    const float x = top_left.x + names + (wide + kGap) * static_cast<float>(i);
+    float at = y;
+    column.card = {x, y, x + wide, y};
+    column.title = {x, at, x + wide, at + kTitle};
+    at += kTitle;
+    column.mask = {x + kPad, at, x + kPad + mask, at + mask};
+    column.highlights = {x + kPad + mask + 16, at, x + wide - kPad, at + mask};
+    at += mask + 12 + labels;
+    column.heat = {x + kPad + 56, at, x + wide - kPad, at + heat};
+    at += heat + 14;
+    layout.ruler_y = at;
+    at += kRuler;
+    column.strip = {x + kPad - 8, at, x + wide - kPad, at + strip};
+    at += strip + 12;
+    layout.table_y = at;
+    at += table + kPad;
+    column.card.y1 = at;
+    layout.columns.push_back(column);
+  }
+  layout.names.y1 = layout.columns.back().card.y1;
+  layout.width = layout.columns.back().card.x1 - top_left.x;
+  layout.height = layout.names.y1 - top_left.y;
+  return layout;
+}
+
 namespace {
+
+// The scale that all columns share, so that equal colours and lengths mean the same in each.
+struct CompareScale {
+  double largest_pairs = 1;  // of any cell of any recording
+  TimelineView view;         // covers the longest recording
+  bool equal = true;         // of one problem, so that one recording can be better than another
+  // The highest and the lowest balance ceiling as text, which are equal if all recordings agree.
+  std::string best_ceiling, worst_ceiling;
+};
+
+// Return what tells a recording from the others; one that is not ours has its file's name.
+std::string short_title(const Session& session, std::size_t index) {
+  const auto is_ring = [&](std::size_t i) { return session.documents[i].trace.is_ring(); };
+  if (!is_ring(index)) return session.documents[index].trace.title();
+  std::size_t ring = 0;
+  for (std::size_t i = 0; i < index; ++i) ring += is_ring(i) ? 1 : 0;
+  const std::vector<std::string>& names = session.comparison.names;  // none of a single recording
+  return ring < names.size() ? names[ring] : session.documents[index].trace.run->partition;
+}
+
+void draw_title(const PanelContext& context, std::size_t index, const CompareColumn& column) {
+  Session& session = context.session;
+  const Trace& trace = session.documents[index].trace;
+  const Palette& palette = context.palette;
+  const Touch touched = touch("title", column.title);
+  const float left = column.mask.x0, room = column.title.x1 - left - 12;
+  if (touched.hovered) fill(column.title, with_alpha(palette.text, 0.05), 8);
+  draw_text(context.fonts.title, {left, column.title.y0 + 8}, {0, 0}, palette.text,
+            short_title(session, index), room);
+  std::string about = trace.path;
+  if (trace.is_ring())
+    about = fmt::format("{} · {} · {} ranks{}", trace.run->mask, trace.run->dtype,
+                        trace.ranks.size(), way_of(*trace.run));
+  draw_label(context, {left, column.title.y0 + 32}, {0, 0}, about, room);
+  if (touched.clicked) {
+    session.activate(index);
+    session.comparing = false;
+  }
+}
+
+// Draw the three most telling figures in large type beside the mask.
+void draw_highlights(const PanelContext& context, const Document& document, const Document& first,
+                     const Box& box, const CompareScale& scale) {
+  const WorkTable& balance = document.balance;
+  const double idle_ns = document.idle.ranks_ns() - document.idle.compute_ns();
+  const double idle = idle_ns / std::max(document.idle.ranks_ns(), 1.0);
+  const double pairs = balance.pairs_of_busiest(document.axis.forward_steps());
+  const double first_pairs = first.balance.pairs_of_busiest(first.axis.forward_steps());
+  std::string change;
+  if (scale.equal && &document != &first && first_pairs > 0 && pairs != first_pairs)
+    change = fmt::format("{:+.0f} %", (pairs / first_pairs - 1) * 100);
+  struct Figure {
+    std::string value, name;
+    Color color;
+    std::string change{};  // relative to the first recording
+  };
+  const std::string ceiling = percent_text(balance.balance_ceiling);
+  const bool tells = scale.equal && scale.best_ceiling != scale.worst_ceiling;
+  const Color color = tells && ceiling == scale.best_ceiling    ? context.palette.accent
+                      : tells && ceiling == scale.worst_ceiling ? context.palette.warning
+                                                                : context.palette.text;
+  const Figure figures[] = {
+      {ceiling, "balance ceiling", color},
+      {count_text(pairs), "busiest rank's pairs", context.palette.text, change},
+      {percent_text(idle), "of ranks' time idle", context.palette.text},
+      {time_text(balance.wall_s * 1e9), "wall time", context.palette.text}};
+  const int across = box.width() >= 320 ? 2 : 1;
+  const int down = std::clamp(static_cast<int>((box.height() + 8) / 46), 0, 4 / across);
+  const float pitch =
+      down > 1 ? std::min((box.height() - 38) / static_cast<float>(down - 1), 58.0f) : 46.0f;
+  const float wide = box.width() / static_cast<float>(across);
+  for (int i = 0; i < across * down; ++i) {
+    const Figure& figure = figures[i];
+    const float x = box.x0 + wide * static_cast<float>(i / down);
+    const float y = box.y0 - 3 + pitch * static_cast<float>(i % down);
+    const float end =
+        x + draw_text(context.fonts.title, {x, y}, {0, 0}, figure.color, figure.value);
+    draw_label(context, {end + 8, y + 6}, {0, 0}, figure.change);
+    draw_label(context, {x, y + 23}, {0, 0}, figure.name, wide - 8);
+  }
+}
+
+// List the values that every recording has for this rank and step.
+void draw_slot_tooltip(const PanelContext& context, std::size_t index, int rank, int step) {
+  const std::vector<Document>& documents = context.session.documents;
+  Pairs rows;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const WorkTable& balance = documents[i].balance;
+    if (balance.ranks == 0) continue;
+    std::string text = "no such step";
+    if (rank < balance.ranks && step < balance.steps) {
+      const WorkCell& cell = balance.at(rank, step);
+      text = fmt::format("{} pairs   {}   waits {}", count_text(cell.pairs),
+                         time_text(cell.compute_ns), time_text(cell.wait_ns));
+    }
+    rows.emplace_back(short_title(context.session, i), text);
+  }
+  const int owner = RingSchedule{rank, documents[index].balance.ranks}.owner(
+      documents[index].axis.ring_step(step));
+  draw_tooltip(context, fmt::format("rank {}, step {}, KV {}", rank, step, owner), rows);
+}
+
+void draw_heat(const PanelContext& context, std::size_t index, const CompareColumn& column,
+               const CompareScale& scale) {
+  Session& session = context.session;
+  const Document& document = session.documents[index];
+  if (document.balance.ranks == 0) return;
+  const HeatLayout layout{column.heat, document.balance.ranks, document.balance.steps};
+  HeatPaint paint;
+  paint.slot = fmt::format("compare pairs {}", index);
+  paint.largest = scale.largest_pairs;
+  paint.forward_steps = document.axis.forward_steps();
+  paint.current_step = common_step(session.moment(index));
+  paint.selected_rank = session.selected_rank;
+  draw_heatmap(context, layout, document.balance, paint);
+  draw_heat_labels(context, layout, paint.forward_steps);
+  const Touch touched = touch("heat", column.heat);
+  const auto hit = layout.at(ImGui::GetIO().MousePos);
+  if (!hit) return;
+  if (touched.clicked) {
+    session.seek_step(hit->second);
+    session.select_rank(hit->first);
+  }
+  if (touched.hovered) draw_slot_tooltip(context, index, hit->first, hit->second);
+}
+
+// Draw the column of `document`. A click on its title shows that recording alone; a click on a
+// cell selects its rank and goes to its step.
+void draw_compare_card(const PanelContext& context, std::size_t index, const CompareColumn& column,
+                       float ruler_y, const CompareScale& scale) {
+  Session& session = context.session;
+  const Document& document = session.documents[index];
+  const Palette& palette = context.palette;
+  ImGui::PushID(static_cast<int>(index));
+  fill(column.card, mix(palette.panel, palette.text, 0.025), 8);
+  outline(column.card, palette.panel_border, 8);
+  draw_title(context, index, column);
+  if (document.mask) {
+    draw_mask_picture(
+        context,
+        {fmt::format("compare mask {}", index), index, session.mask_order, session.selected_rank},
+        column.mask);
+  } else {
+    draw_empty(context, column.mask, "no mask", "not recorded in this trace");
+  }
+  if (document.balance.ranks > 0)
+    draw_highlights(context, document, session.documents.front(), column.highlights, scale);
+  draw_heat(context, index, column, scale);
+  const Box& strip = column.strip;
+  draw_timeline_strip_ruler(context, document, {strip.x0, ruler_y, strip.x1, strip.y0}, scale.view);
+  draw_timeline_strip(context, document, fmt::format("timeline.strip{}", index), {}, strip,
+                      scale.view);
+  ImGui::PopID();
+}
 
 CompareScale scale_of(const Session& session) {
   CompareScale scale;
@@ -30,6 +239,7 @@ CompareScale scale_of(const Session& session) {
   scale.best_ceiling = percent_text(highest);
   scale.worst_ceiling = percent_text(lowest);
   scale.view = fitted(longest);
+  scale.equal = session.comparison.unequal.empty();
   return scale;
 }
 

@@ -114,31 +114,8 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
                 fmt::format("rank {}", rank));
       last_y = y;
     }
-    if (rank > 0 && n <= 64) {  // thin lines between blocks
-      const float bx = box.x0 + box.width() * static_cast<float>(begin);
-      const float by = box.y0 + box.height() * static_cast<float>(begin);
-      draw_list().AddLine({bx, box.y0}, {bx, box.y1}, with_alpha(palette.text, 0.18));
-      draw_list().AddLine({box.x0, by}, {box.x1, by}, with_alpha(palette.text, 0.18));
-    }
     begin = end;
   }
-}
-
-void draw_active(const PanelContext& context, const MaskModel& model, const MaskLayout& layout,
-                 const MaskProgress& progress) {
-  const int n = model.partition.world_size;
-  if (n > 64) return;  // the painter brightens the regions; outlines would cover everything
-  for (int rank = 0; rank < n; ++rank)
-    for (int owner = 0; owner < n; ++owner) {
-      if (!progress.active[static_cast<std::size_t>(rank) * static_cast<std::size_t>(n) +
-                           static_cast<std::size_t>(owner)])
-        continue;
-      for (const Box& part :
-           region_boxes(model, context.session.mask_order, layout.picture, rank, owner)) {
-        outline(part, with_alpha(context.palette.background, 0.7), 0, 3);
-        outline(part, context.palette.playhead, 0, 1.5f);
-      }
-    }
 }
 
 // Draw numbers and legend in a column beside the picture, or along its bottom.
@@ -214,7 +191,6 @@ void draw_mask(const PanelContext& context) {
   choose_mask_order(context, layout.tabs, kMaskOrders);
 
   const RingMoment moment = session.moment(session.active);
-  const MaskProgress progress = mask_progress(moment, document.trace);
   const Done done = pairs_done(document.trace, moment);
   if (layout.notes.width() <= 0) {
     const std::string text =
@@ -230,7 +206,6 @@ void draw_mask(const PanelContext& context) {
   draw_mask_picture(context, {"mask", session.active, session.mask_order, session.selected_rank},
                     layout.picture);
   draw_axes(context, *document.mask, layout);
-  draw_active(context, *document.mask, layout, progress);
   draw_notes(context, document, layout, done);
 
   const Touch touched = touch("mask", layout.picture);

@@ -70,43 +70,6 @@ Painted& painted(const std::string& slot) {
 
 }  // namespace
 
-void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, const Box& box) {
-  const Session& session = context.session;
-  const Document& document = session.documents[picture.document];
-  const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
-  constexpr int kMaxSide = 2048;
-  if (!document.mask || box.width() < 1 || box.height() < 1) return;
-
-  const MaskProgress progress = mask_progress(session.moment(picture.document), document.trace);
-  const auto pixels = [&](float length, float of_scale) {
-    return std::clamp(static_cast<int>(std::lround(length * of_scale)), 1, kMaxSide);
-  };
-  const Partition& partition = document.mask->partition;
-  PaintKey key{document.mask->spec.identity(),
-               partition.kind,
-               partition.assignment,
-               partition.seqlen,
-               partition.world_size,
-               pixels(box.width(), scale.x),
-               pixels(box.height(), scale.y),
-               picture.only_rank,
-               picture.order,
-               session.theme,
-               session.color_by,
-               progress.done,
-               progress.active};
-  Painted& cache = painted(picture.slot);
-  if (cache.image.width == 0 || !(cache.key == key)) {
-    cache.image = Image(key.width, key.height);
-    paint_mask(*document.mask,
-               {picture.order, session.theme, session.color_by, &progress, picture.only_rank},
-               cache.image);
-    cache.key = std::move(key);
-  }
-  draw_list().AddImage(context.textures.update(picture.slot, cache.image), box.min(), box.max());
-  outline({box.x0 - 1, box.y0 - 1, box.x1 + 1, box.y1 + 1}, context.palette.panel_border);
-}
-
 double local_begin(const MaskModel& model, int rank) {
   Index rows = 0;
   for (int r = 0; r < rank; ++r) rows += model.partition.rows_of(r).size();
@@ -148,6 +111,79 @@ std::vector<Box> region_boxes(const MaskModel& model, MaskOrder order, const Box
                        picture.x0 + picture.width() * static_cast<float>(right),
                        picture.y0 + picture.height() * static_cast<float>(bottom)});
   return boxes;
+}
+
+namespace {
+
+// Draw thin lines between the ranks' blocks where these are large enough.
+void draw_block_lines(const PanelContext& context, const MaskModel& model, const Box& box) {
+  constexpr float kLeastBlock = 8;  // pixels
+  const int n = model.partition.world_size;
+  if (std::min(box.width(), box.height()) < kLeastBlock * static_cast<float>(n)) return;
+  const Color color = with_alpha(context.palette.text, 0.18);
+  for (int rank = 1; rank < n; ++rank) {
+    const auto share = static_cast<float>(local_begin(model, rank));
+    const float x = box.x0 + box.width() * share, y = box.y0 + box.height() * share;
+    draw_list().AddLine({x, box.y0}, {x, box.y1}, color);
+    draw_list().AddLine({box.x0, y}, {box.x1, y}, color);
+  }
+}
+
+void draw_active(const PanelContext& context, const MaskModel& model, MaskOrder order,
+                 const Box& box, const MaskProgress& progress) {
+  const int n = model.partition.world_size;
+  if (n > 64) return;  // the painter brightens the regions; outlines would cover everything
+  for (int rank = 0; rank < n; ++rank)
+    for (int owner = 0; owner < n; ++owner) {
+      if (!progress.active[static_cast<std::size_t>(rank) * static_cast<std::size_t>(n) +
+                           static_cast<std::size_t>(owner)])
+        continue;
+      for (const Box& part : region_boxes(model, order, box, rank, owner)) {
+        outline(part, with_alpha(context.palette.background, 0.7), 0, 3);
+        outline(part, context.palette.playhead, 0, 1.5f);
+      }
+    }
+}
+
+}  // namespace
+
+void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, const Box& box) {
+  const Session& session = context.session;
+  const Document& document = session.documents[picture.document];
+  const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
+  constexpr int kMaxSide = 2048;
+  if (!document.mask || box.width() < 1 || box.height() < 1) return;
+
+  const MaskProgress progress = mask_progress(session.moment(picture.document), document.trace);
+  const auto pixels = [&](float length, float of_scale) {
+    return std::clamp(static_cast<int>(std::lround(length * of_scale)), 1, kMaxSide);
+  };
+  const Partition& partition = document.mask->partition;
+  PaintKey key{document.mask->spec.identity(),
+               partition.kind,
+               partition.assignment,
+               partition.seqlen,
+               partition.world_size,
+               pixels(box.width(), scale.x),
+               pixels(box.height(), scale.y),
+               picture.only_rank,
+               picture.order,
+               session.theme,
+               session.color_by,
+               progress.done,
+               progress.active};
+  Painted& cache = painted(picture.slot);
+  if (cache.image.width == 0 || !(cache.key == key)) {
+    cache.image = Image(key.width, key.height);
+    paint_mask(*document.mask,
+               {picture.order, session.theme, session.color_by, &progress, picture.only_rank},
+               cache.image);
+    cache.key = std::move(key);
+  }
+  draw_list().AddImage(context.textures.update(picture.slot, cache.image), box.min(), box.max());
+  outline({box.x0 - 1, box.y0 - 1, box.x1 + 1, box.y1 + 1}, context.palette.panel_border);
+  if (picture.order == MaskOrder::local) draw_block_lines(context, *document.mask, box);
+  draw_active(context, *document.mask, picture.order, box, progress);
 }
 
 }  // namespace ringscope::viz

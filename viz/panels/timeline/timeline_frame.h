@@ -146,6 +146,7 @@ void draw_body(const TimelineFrame& frame, const std::string& slot);
 void draw_slice_labels(const TimelineFrame& frame);
 void draw_gutter(const TimelineFrame& frame, const Box& gutter);
 float gutter_width(const TimelineFrame& frame);
+void draw_slice_tooltip(const TimelineFrame& frame, SliceId id);
 
 // timeline_overlay.cpp
 void draw_steps(const TimelineFrame& frame);
@@ -153,8 +154,7 @@ void draw_found(const TimelineFrame& frame);
 void draw_selection(const TimelineFrame& frame);
 void draw_playhead(const TimelineFrame& frame);
 void draw_measure(const TimelineFrame& frame);
-
-// timeline_story.cpp: highlights what the story talks about, and marks how a failed run ended
+// Highlight what the story talks about, and mark how a failed run ended.
 void draw_pointing(const TimelineFrame& frame);
 void draw_failure_marks(const TimelineFrame& frame);
 
@@ -167,9 +167,6 @@ void draw_critical_path(const TimelineFrame& frame);
 void draw_ruler(const TimelineFrame& frame, const Box& ruler);
 void draw_map(const TimelineFrame& frame, const Box& map);
 
-// timeline_tooltip.cpp
-void draw_slice_tooltip(const TimelineFrame& frame, SliceId id);
-
 // ---
 // Handles the mouse on the timeline. The wheel zooms at the cursor, with Ctrl it changes the height
 // of rows, and with Shift it scrolls them. A left drag measures; a right, middle or Shift drag
@@ -179,8 +176,39 @@ void draw_slice_tooltip(const TimelineFrame& frame, SliceId id);
 // Each function makes its part of the window sensitive and changes the session at once. `frame` is
 // the one from before the change, so make a new one afterwards.
 void touch_body(const TimelineFrame& frame);
+void touch_strips(const TimelineFrame& frame);  // zooms and pans alone
 void touch_ruler(const TimelineFrame& frame, const Box& ruler);
 void touch_map(const TimelineFrame& frame, const Box& map);
 void touch_gutter(const TimelineFrame& frame, const Box& gutter);
+
+// ---
+// Draws one document's timeline without controls, for panels that stack several: rank labels,
+// slices, step boundaries, critical path and playhead in a given rectangle. Hovering explains a
+// slice; nothing else reacts.
+
+// The room for rank labels at a strip's left. The axis' `view` covers only what is right of it.
+inline constexpr float kTimelineStripGutter = 64;
+
+// What a strip shows besides computing and waiting.
+struct StripStyle {
+  bool messages = false;  // incoming messages, between the two
+  bool labels = false;    // words on slices that have room
+};
+
+// Draw a strip of a document, which need not belong to the session, in the session's axis mode.
+// `box` includes the gutter, and `slot` names the strip's picture.
+void draw_timeline_strip(const PanelContext& context, const Document& document,
+                         const std::string& slot, const StripStyle& style, const Box& box,
+                         const TimelineView& view);
+
+// Let the mouse zoom and pan the strips from `first` to `last`, which lie below each other, and move
+// the playhead in their ruler. `document` is the one whose axis is longest.
+void touch_timeline_strips(const PanelContext& context, const Document& document, const Box& ruler,
+                           const Box& first, const Box& last);
+
+// Draw the ruler above such strips: ticks and the playhead's flag. `box` includes the gutter; 24
+// pixels of height are enough.
+void draw_timeline_strip_ruler(const PanelContext& context, const Document& document,
+                               const Box& box, const TimelineView& view);
 
 }  // namespace ringscope::viz

@@ -187,6 +187,21 @@ void touch_body(const TimelineFrame& frame) {
   state.hovered_is_ours = points;
 }
 
+void touch_strips(const TimelineFrame& frame) {
+  if (!begin_touch("##strips", frame.body) || frame.length() <= 0) return;
+  TimelineState& state = timeline_state();
+  if (ImGui::IsItemActivated()) {
+    state.pressed_at = ImGui::GetIO().MousePos;
+    state.pressed_view = frame.view;
+  }
+  if (ImGui::IsItemActive()) {
+    ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeAll);
+    pan(frame);
+  }
+  const float wheel = ImGui::GetIO().MouseWheel;
+  if (ImGui::IsItemHovered() && wheel != 0) zoom(frame, wheel);
+}
+
 void touch_ruler(const TimelineFrame& frame, const Box& ruler) {
   if (!begin_touch("##ruler", ruler) || frame.length() <= 0) return;
   if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left))

@@ -8,13 +8,268 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "viz/model/session/format.h"
-#include "viz/panels/timeline/timeline_strip.h"
+#include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
 
+// ---
+// Draws the settings: sliders with a mark at the recording's value, and words to choose from.
+
+double SliderScale::share_of(double value) const {
+  const double share = logarithmic ? std::log(value / least) / std::log(most / least)
+                                   : (value - least) / (most - least);
+  return share >= 0 ? std::min(share, 1.0) : 0;
+}
+
+double SliderScale::value_at(double share) const {
+  const double value =
+      logarithmic ? least * std::pow(most / least, share) : least + share * (most - least);
+  return std::clamp(value, least, most);
+}
+
 namespace {
+
+// ---
+// A bar to drag along, below its name and its value, with a mark at the original value.
+
+constexpr float kText = 17, kBar = 17, kReach = 7;  // kReach: radius of the handle
+constexpr float kSliderHeight = 38;
+
+struct Slider {
+  const char* name = "";
+  std::string value;                // as displayed
+  double share = 0;                 // position on the bar
+  std::optional<double> mark = {};  // position of the original value
+  const char* help = "";            // the tooltip
+  bool enabled = true;
+};
+
+struct SliderTouch {
+  std::optional<double> share;  // the place it was dragged to in this frame
+  bool reset = false;           // return to the mark, after a click with the right button
+};
+
+// Draw the slider at ImGui's cursor, as wide as there is room, and move the cursor below it.
+// Sliders of one window need different names.
+SliderTouch draw_slider(const PanelContext& context, const Slider& slider) {
+  const Palette& palette = context.palette;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = std::max(ImGui::GetContentRegionAvail().x, 3 * kReach);
+  const bool moved = slider.mark && std::abs(*slider.mark - slider.share) > 1e-9;
+
+  SliderTouch touch;
+  ImGui::PushID(slider.name);
+  ImGui::SetCursorScreenPos({at.x, at.y + kText});
+  ImGui::BeginDisabled(!slider.enabled);
+  ImGui::InvisibleButton("##bar", {width, kBar});
+  ImGui::EndDisabled();
+  const float x0 = at.x + kReach, room = width - 2 * kReach;
+  const bool active = ImGui::IsItemActive(), hovered = ImGui::IsItemHovered();
+  if (active) touch.share = std::clamp((ImGui::GetIO().MousePos.x - x0) / room, 0.0f, 1.0f);
+  touch.reset = slider.mark && ImGui::IsItemClicked(ImGuiMouseButton_Right);
+  if (hovered && !active)
+    ImGui::SetTooltip("%s%s", slider.help, slider.mark ? "\nRight-click: as recorded" : "");
+  ImGui::PopID();
+
+  const Color ink = slider.enabled ? palette.text : palette.text_dim;
+  draw_text(context.fonts.small, {at.x, at.y + kText / 2}, {0, 0.5f},
+            moved ? palette.accent : palette.text_dim, slider.name);
+  draw_text(context.fonts.small, {at.x + width, at.y + kText / 2}, {1, 0.5f},
+            moved ? palette.accent : ink, slider.value);
+  const float y = at.y + kText + kBar / 2;
+  const auto x_of = [&](double share) {
+    return x0 + room * static_cast<float>(std::clamp(share, 0.0, 1.0));
+  };
+  const float x = x_of(slider.share);
+  draw_list().AddRectFilled({at.x + 1, y - 2}, {at.x + width - 1, y + 2},
+                            mix(palette.panel, palette.text, 0.16), 2);
+  if (slider.mark) {
+    const float mark = x_of(*slider.mark);
+    draw_list().AddRectFilled({std::min(x, mark), y - 2}, {std::max(x, mark), y + 2},
+                              palette.accent);
+    draw_list().AddRectFilled({mark - 1, y - 6}, {mark + 1, y + 6}, palette.text_dim);
+  }
+  const bool lit = slider.enabled && (active || hovered);
+  draw_list().AddCircleFilled({x, y}, lit ? kReach : kReach - 1,
+                              slider.enabled ? palette.accent : palette.text_dim);
+  if (lit) draw_list().AddCircleFilled({x, y}, 3, palette.panel);
+  ImGui::SetCursorScreenPos({at.x, at.y + kSliderHeight});
+  return touch;
+}
+
+// ---
+// The settings.
+
+constexpr float kTabs = 27, kHeading = 28;
+
+// Round to two digits, which are easy to say and to set again.
+double rounded(double x) {
+  if (!(x > 0)) return 0;
+  const double unit = std::pow(10.0, std::floor(std::log10(x)) - 1);
+  return std::round(x / unit) * unit;
+}
+
+void number_row(const PanelContext& context, const char* name, const SliderScale& scale,
+                double& value, double recorded, const std::string& text, const char* help) {
+  const SliderTouch touch =
+      draw_slider(context, {name, text, scale.share_of(value), scale.share_of(recorded), help});
+  if (touch.share)
+    value = std::clamp(rounded(scale.value_at(*touch.share)), scale.least, scale.most);
+  if (touch.reset) value = recorded;
+}
+
+void integer_row(const PanelContext& context, const char* name, int least, int most, int& value,
+                 int recorded, const std::string& text, const char* help) {
+  const SliderScale scale{static_cast<double>(least), std::max(most, least + 1) + 0.0,
+                          least > 0 && most > 40};
+  const SliderTouch touch = draw_slider(
+      context, {name, text, scale.share_of(value), scale.share_of(recorded), help, most > least});
+  if (touch.share)
+    value = std::clamp(static_cast<int>(std::lround(scale.value_at(*touch.share))), least, most);
+  if (touch.reset) value = recorded;
+}
+
+void heading(const PanelContext& context, const char* text) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  draw_text(context.fonts.strong, {at.x, at.y + kHeading - 8}, {0, 1}, context.palette.text, text);
+  ImGui::SetCursorScreenPos({at.x, at.y + kHeading});
+}
+
+int words_row(const PanelContext& context, const char* id, const std::vector<std::string>& words,
+              int chosen) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const int result = draw_tabs(context, id, {at.x - 4, at.y}, words, chosen);
+  ImGui::SetCursorScreenPos({at.x, at.y + kTabs});
+  return result;
+}
+
+std::string factor_text(double factor) {
+  return factor == 1 ? "" : fmt::format("  × {}", words_of_factor(factor));
+}
+
+// Offer the recorded mask, the simplest masks and the current one, each once.
+void mask_row(const PanelContext& context, WhatIfSettings& settings, const std::string& recorded) {
+  std::vector<std::string> masks = {recorded};
+  for (const std::string mask : {"full", "causal"})
+    if (mask != recorded) masks.push_back(mask);
+  if (std::find(masks.begin(), masks.end(), settings.mask) == masks.end())
+    masks.push_back(settings.mask);
+  std::vector<std::string> words;
+  for (const std::string& mask : masks) words.push_back(fitted(context.fonts.small, mask, 110));
+  const auto chosen = std::find(masks.begin(), masks.end(), settings.mask) - masks.begin();
+  const int now = words_row(context, "mask", words, static_cast<int>(chosen));
+  settings.mask = masks[static_cast<std::size_t>(now)];
+}
+
+void draw_partition(const PanelContext& context, WhatIfSettings& s, const WhatIfSettings& recorded,
+                    const RunRates& rates) {
+  heading(context, "Partition");
+  integer_row(context, "ranks", 1, most_ranks(rates), s.world_size, recorded.world_size,
+              fmt::format("{}", s.world_size), "world_size: how many ranks share the sequence");
+  std::vector<std::string> words;
+  for (const PartitionKind kind : kAllPartitions) words.emplace_back(name_of(kind));
+  s.partition =
+      kAllPartitions[words_row(context, "partition", words, static_cast<int>(s.partition))];
+  mask_row(context, s, recorded.mask);
+  const int way = words_row(context, "way", {"ring", "ring in step", "all-gather", "Ulysses"},
+                            static_cast<int>(s.way));
+  s.way = static_cast<Way>(way);
+  if (s.way != Way::buffers) return;
+  const int most = std::max(kMostBuffers, recorded.kv_buffers);
+  integer_row(context, "KV buffers", 2, most, s.kv_buffers, recorded.kv_buffers,
+              fmt::format("{}", s.kv_buffers),
+              "That a rank's blocks take turns in: more let it run further ahead");
+}
+
+void draw_machine(const PanelContext& context, WhatIfSettings& s, const WhatIfSettings& recorded,
+                  const RunRates& rates) {
+  const Rates& r = rates.scenario.rates;
+  heading(context, "Machine");
+  const SliderScale factors{kFactors.least, kFactors.most, true};
+  number_row(context, "FLOP/s", factors, s.flops, recorded.flops,
+             flops_text(r.forward_flops * s.flops) + "/s" + factor_text(s.flops),
+             "What the attention kernel reaches on a rank, forward");
+  number_row(context, "bandwidth", factors, s.bandwidth, recorded.bandwidth,
+             bandwidth_text(r.bytes_per_s * s.bandwidth) + factor_text(s.bandwidth),
+             "From a rank to the next, one way");
+  if (r.latency_s > 0)
+    number_row(context, "latency", factors, s.latency, recorded.latency,
+               time_text(1e9 * r.latency_s * s.latency) + factor_text(s.latency),
+               "Of a message, besides its bytes");
+  int cores = s.cores == 0 ? s.world_size : std::min(s.cores, s.world_size);
+  const int before = cores;
+  const int was = recorded.cores == 0 ? s.world_size : std::min(recorded.cores, s.world_size);
+  integer_row(context, "cores", 1, s.world_size, cores, was,
+              cores == s.world_size ? "one for each rank" : fmt::format("{} for all", cores),
+              "That ranks share, in equal parts, while they compute");
+  if (cores != before) s.cores = cores == s.world_size ? 0 : cores;
+}
+
+void draw_disturbances(const PanelContext& context, WhatIfSettings& s,
+                       const WhatIfSettings& recorded, const RunRates& rates) {
+  heading(context, "Disturbances");
+  number_row(context, "jitter", {kJitters.least, kJitters.most}, s.jitter, recorded.jitter,
+             percent_text(s.jitter),
+             "By so much a computation takes longer, on the average, each by chance");
+  const double most = std::max(kSlowdowns.most, rates.slowdown);
+  number_row(context, "slow rank", {1, most, true}, s.slowdown, recorded.slowdown,
+             s.slowdown > 1 ? fmt::format("× {}", words_of_factor(s.slowdown)) : "none",
+             "One rank takes so many times as long to compute");
+  if (s.slowdown > 1)
+    integer_row(context, "which", 0, s.world_size - 1, s.slow_rank,
+                std::min(recorded.slow_rank, s.world_size - 1), fmt::format("rank {}", s.slow_rank),
+                "The slow one");
+}
+
+void draw_what_if_buttons(const PanelContext& context) {
+  Session& session = context.session;
+  WhatIf& what_if = *session.what_if;
+  const Prediction* shown = what_if.shown();
+  const float width = (ImGui::GetContentRegionAvail().x - 8) / 2;
+  ImGui::Dummy({1, 4});
+  ImGui::BeginDisabled(what_if.settings == what_if.unmoved_settings());
+  if (ImGui::Button("As recorded", {width, 0})) what_if.settings = what_if.unmoved_settings();
+  ImGui::EndDisabled();
+  ImGui::SameLine(0, 8);
+  const bool whole = shown != nullptr && shown->whole && shown->refusal.empty();
+  ImGui::BeginDisabled(!whole);
+  const bool kept = ImGui::Button("Keep", {width, 0});
+  ImGui::EndDisabled();
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled))
+    ImGui::SetTooltip(whole ? "The predicted run in all panels, beside the recordings"
+                            : "A sample of many ranks can't be shown in all panels");
+  if (kept) session.keep_prediction();
+}
+
+void draw_remarks(const PanelContext& context, const std::vector<std::string>& remarks) {
+  ImGui::Dummy({1, 2});
+  for (const std::string& remark : remarks) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float width = ImGui::GetContentRegionAvail().x;
+    const float high =
+        draw_wrapped(context.fonts.small, at, width, context.palette.text_dim, remark);
+    ImGui::Dummy({width, high});
+  }
+}
+
+// Draw the settings into the ImGui window that the caller has begun.
+void draw_what_if_controls(const PanelContext& context) {
+  WhatIf& what_if = *context.session.what_if;
+  const WhatIfSettings recorded = what_if.unmoved_settings();
+  const RunRates& rates = what_if.rates();
+  draw_partition(context, what_if.settings, recorded, rates);
+  draw_machine(context, what_if.settings, recorded, rates);
+  draw_disturbances(context, what_if.settings, recorded, rates);
+  draw_what_if_buttons(context);
+  if (context.session.what_if) draw_remarks(context, rates.remarks);
+}
+
+// ---
+// The panel.
 
 constexpr float kRowsForMessages = 30;  // least height of a rank that shows three rows
 
@@ -36,56 +291,16 @@ void draw_strip(const PanelContext& context, const Document& document, const cha
                       context.session.view);
 }
 
-// Zoom and pan both strips with the mouse.
-void touch_strips(Session& session, const Box& box) {
-  const float width = box.width();
-  if (width < 8 || box.height() < 8 || session.length() <= 0) return;
-  ImGui::SetCursorScreenPos(box.min());
-  ImGui::InvisibleButton("##strips", {width, box.height()},
-                         ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight |
-                             ImGuiButtonFlags_MouseButtonMiddle);
-  const ImGuiIO& io = ImGui::GetIO();
-  const double a_pixel = session.view.width() / static_cast<double>(width);
-  if (ImGui::IsItemActive() && io.MouseDelta.x != 0) {
-    ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeAll);
-    session.view =
-        panned(session.view, -static_cast<double>(io.MouseDelta.x) * a_pixel, session.length());
-  }
-  if (ImGui::IsItemHovered() && io.MouseWheel != 0) {
-    const double at = session.view.begin + static_cast<double>(io.MousePos.x - box.x0) * a_pixel;
-    session.view =
-        zoomed(session.view, at, std::pow(kZoomNotch, static_cast<double>(io.MouseWheel)),
-               session.length(), session.axis_mode);
-  }
-}
-
-void touch_ruler(Session& session, const Box& box) {
-  if (box.width() < 8 || session.length() <= 0) return;
-  ImGui::SetCursorScreenPos(box.min());
-  ImGui::InvisibleButton("##ruler", {box.width(), box.height()});
-  if (ImGui::IsItemHovered()) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
-  if (!ImGui::IsItemActive()) return;
-  const double share = (ImGui::GetIO().MousePos.x - box.x0) / box.width();
-  session.playback.pause();
-  session.seek(session.view.begin + share * session.view.width());
-}
-
 void draw_what_if_timelines(const PanelContext& context, const WhatIfLayout& layout) {
   Session& session = context.session;
   const Document& recorded = session.document();
   const Prediction* shown = session.what_if->shown();
   const bool there = shown != nullptr && shown->refusal.empty();
-  const auto right_of_gutter = [](const Box& box) {
-    return Box{box.x0 + kTimelineStripGutter, box.y0, box.x1, box.y1};
-  };
-  touch_ruler(session, right_of_gutter(layout.ruler));
-  touch_strips(session, right_of_gutter({layout.recorded.x0, layout.recorded.y0, layout.recorded.x1,
-                                         layout.predicted.y1}));
-
   const auto length = [&](const Document& d) { return d.axis.length(session.axis_mode); };
   const bool longer = there && length(shown->document) > length(recorded);
-  draw_timeline_strip_ruler(context, longer ? shown->document : recorded, layout.ruler,
-                            session.view);
+  const Document& ruled = longer ? shown->document : recorded;
+  touch_timeline_strips(context, ruled, layout.ruler, layout.recorded, layout.predicted);
+  draw_timeline_strip_ruler(context, ruled, layout.ruler, session.view);
   draw_title(context, layout.recorded, "Recorded", recorded.trace.title(),
              words_of_time(1e9 * session.what_if->recorded().wall_s), context.palette.text);
   draw_strip(context, recorded, "what if recorded", layout.recorded);

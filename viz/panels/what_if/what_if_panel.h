@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "viz/panels/drawing.h"
-#include "viz/panels/panels.h"
 
 namespace ringscope::viz {
 
@@ -31,8 +30,5 @@ struct SliderScale {
   double share_of(double value) const;  // within [0, 1]
   double value_at(double share) const;
 };
-
-// what_if_controls.cpp: draws into the ImGui window that the caller has begun.
-void draw_what_if_controls(const PanelContext& context);
 
 }  // namespace ringscope::viz

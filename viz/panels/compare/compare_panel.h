@@ -2,12 +2,9 @@
 // row stands at the same height in every column.
 #pragma once
 
-#include <cstddef>
-#include <string>
 #include <vector>
 
 #include "viz/panels/drawing.h"
-#include "viz/panels/panels.h"
 
 namespace ringscope::viz {
 
@@ -31,21 +28,5 @@ struct CompareLayout {
 // `backward` tells whether any recording has steps of both passes.
 CompareLayout compare_layout(ImVec2 top_left, ImVec2 room, int columns, int ranks, int figures,
                              bool backward = false);
-
-// ---
-// A card draws one recording of a comparison as a column of pictures.
-
-// The scale that all columns share, so that equal colours and lengths mean the same in each.
-struct CompareScale {
-  double largest_pairs = 1;  // of any cell of any recording
-  TimelineView view;         // covers the longest recording
-  // The highest and the lowest balance ceiling as text, which are equal if all recordings agree.
-  std::string best_ceiling, worst_ceiling;
-};
-
-// Draw the column of `document`. A click on its title shows that recording alone; a click on a
-// cell selects its rank and goes to its step.
-void draw_compare_card(const PanelContext& context, std::size_t document,
-                       const CompareColumn& column, float ruler_y, const CompareScale& scale);
 
 }  // namespace ringscope::viz
