@@ -195,11 +195,12 @@ void check(RunOptions& run, const CommandFlags& flags) {
     contradiction("--kv-buffers",
                   fmt::format("{} given with --scheme {}", run.job.kv_buffers, name_of(scheme)),
                   "it with --scheme ring or two-level; the others have as many as they need");
-  if (is_on_gpus(run.backend) && !is_plain(run.job))
+  if (is_on_gpus(run.backend) && !runs_on_gpus(run.job))
     contradiction(
         "--scheme",
-        fmt::format("'{}' given with --backend {}", name_of(scheme), name_of(run.backend)),
-        "ring and allgather on GPUs; the others with --backend cpu or mpi");
+        fmt::format("'{}' given with --backend {}", run.job.scheme_name(), name_of(run.backend)),
+        "ring, bidirectional, allgather and two-level:M on GPUs; the others with --backend cpu or "
+        "mpi");
   if (run.verify_rows) run.verify = true;
 }
 

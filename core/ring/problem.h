@@ -24,7 +24,7 @@ namespace ringscope {
 enum class Scheme { ring, allgather, ulysses, two_level, hybrid, bidirectional, pass_q, mesh };
 
 // The schemes that need no number, which plans and simulations compare, and those whose hops all go
-// to the next rank, which run on every backend.
+// to the next rank.
 inline constexpr Scheme kAllSchemes[] = {Scheme::ring, Scheme::allgather, Scheme::ulysses};
 inline constexpr Scheme kRunSchemes[] = {Scheme::ring, Scheme::allgather};
 
@@ -73,6 +73,10 @@ struct RingProblem {
     return 2 * kv_values(params, rows(owner)) * bytes_of(params.dtype);
   }
   Index gradient_bytes(int owner) const { return 2 * kv_values(params, rows(owner)) * 4; }
+  // Return how many blocks, or halves of them, a rank attends in a pass at most.
+  int blocks_attended() const {
+    return (scheme == Scheme::bidirectional ? 2 : 1) * partition.world_size;
+  }
 };
 
 // --- A Problem says what to compute and how it is distributed. Runs, plans and simulations all

@@ -72,18 +72,17 @@ void NcclConnection::settle() {
   }
 }
 
-void NcclConnection::send_and_receive(const void* send, Index send_bytes, void* recv,
-                                      Index recv_bytes, cudaStream_t stream) {
+void NcclConnection::send_and_receive(const void* send, Index send_bytes, int to, void* recv,
+                                      Index recv_bytes, int from, cudaStream_t stream) {
   if (send_bytes == 0 && recv_bytes == 0) return;
   call("a group of ncclSend and ncclRecv", [&](const NcclApi& api, ncclComm_t comm) {
     // [group
     ncclResult_t status = api.group_start();
     if (status != ncclSuccess) return status;
     if (send_bytes > 0)
-      status = api.send(send, static_cast<std::size_t>(send_bytes), ncclInt8, next(), comm, stream);
+      status = api.send(send, static_cast<std::size_t>(send_bytes), ncclInt8, to, comm, stream);
     if (recv_bytes > 0 && status == ncclSuccess)
-      status =
-          api.recv(recv, static_cast<std::size_t>(recv_bytes), ncclInt8, previous(), comm, stream);
+      status = api.recv(recv, static_cast<std::size_t>(recv_bytes), ncclInt8, from, comm, stream);
     const ncclResult_t ended = api.group_end();  // also after a failure: groups are the thread's
     // group]
     return status == ncclSuccess ? ended : status;
@@ -91,18 +90,18 @@ void NcclConnection::send_and_receive(const void* send, Index send_bytes, void* 
   settle();
 }
 
-void NcclConnection::send(const void* from, Index bytes, cudaStream_t stream) {
+void NcclConnection::send(const void* memory, Index bytes, int to, cudaStream_t stream) {
   if (bytes == 0) return;
   call("ncclSend", [&](const NcclApi& api, ncclComm_t comm) {
-    return api.send(from, static_cast<std::size_t>(bytes), ncclInt8, next(), comm, stream);
+    return api.send(memory, static_cast<std::size_t>(bytes), ncclInt8, to, comm, stream);
   });
   settle();
 }
 
-void NcclConnection::receive(void* to, Index bytes, cudaStream_t stream) {
+void NcclConnection::receive(void* memory, Index bytes, int from, cudaStream_t stream) {
   if (bytes == 0) return;
   call("ncclRecv", [&](const NcclApi& api, ncclComm_t comm) {
-    return api.recv(to, static_cast<std::size_t>(bytes), ncclInt8, previous(), comm, stream);
+    return api.recv(memory, static_cast<std::size_t>(bytes), ncclInt8, from, comm, stream);
   });
   settle();
 }

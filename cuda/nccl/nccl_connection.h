@@ -21,6 +21,8 @@ struct NcclLimits {
   int max_ctas = 4;
   // A call in progress for this long has failed. A call waits for its peers' calls at most.
   double timeout_s = 60;
+  // Connect each rank with all others before the first hop, not with its neighbours alone.
+  bool meets_all = false;
 };
 
 // Thread-safe. Calls of its rank's thread and of other threads run one after the other.
@@ -43,12 +45,12 @@ class NcclConnection {
   void settle();
 
   // Enqueue both halves of a hop as one operation on `stream`, so neither waits for the other's
-  // end. Both sides leave out halves of 0 bytes. The call has settled when it returns.
-  void send_and_receive(const void* send, Index send_bytes, void* recv, Index recv_bytes,
-                        cudaStream_t stream);
+  // end: a send to rank `to` and a receive from rank `from`. Both sides leave out halves of 0 bytes. The call has settled when it returns.
+  void send_and_receive(const void* send, Index send_bytes, int to, void* recv, Index recv_bytes,
+                        int from, cudaStream_t stream);
   // Enqueue one half alone, as a group of its own.
-  void send(const void* from, Index bytes, cudaStream_t stream);
-  void receive(void* to, Index bytes, cudaStream_t stream);
+  void send(const void* memory, Index bytes, int to, cudaStream_t stream);
+  void receive(void* memory, Index bytes, int from, cudaStream_t stream);
 
   // Let NCCL reach the memory directly where it can; elsewhere do nothing. Registers each address
   // once, until forget() or an abort.

@@ -34,6 +34,7 @@ ncclUniqueId new_nccl_id() {
 NcclWorld::NcclWorld(const ncclUniqueId& id, int world_size, const std::vector<RankSeat>& seats,
                      const NcclLimits& limits, GiveUp failed_elsewhere)
     : world_size_(world_size),
+      meets_all_(limits.meets_all),
       failed_elsewhere_(std::move(failed_elsewhere)),
       give_up_([this] { throw_if_failed(); }) {
   for (const RankSeat& seat : seats)
@@ -105,8 +106,11 @@ void NcclWorld::connect(const ncclUniqueId& id, const NcclLimits& limits) {
 
 void NcclWorld::greet(Place& place) {
   Greeting& its = *place.greeting;
-  place.connection->send_and_receive(its.sent.data(), Greeting::kBytes, its.received.data(),
-                                     Greeting::kBytes, its.stream.get());
+  const int n = world_size_;
+  for (int apart = 1; apart < (meets_all_ ? n : 2); ++apart)
+    place.connection->send_and_receive(its.sent.data(), Greeting::kBytes, (place.rank + apart) % n,
+                                       its.received.data(), Greeting::kBytes,
+                                       (place.rank + n - apart) % n, its.stream.get());
   its.done.record(its.stream.get());
   while (!its.done.done()) {
     throw_if_failed();

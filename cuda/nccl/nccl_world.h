@@ -60,6 +60,7 @@ class NcclWorld {
   void close() noexcept;
 
   int world_size_;
+  bool meets_all_;
   GiveUp failed_elsewhere_, give_up_;
   std::vector<Place> places_;
   std::mutex mutex_;  // guards failure_ and the places' connections

@@ -1,5 +1,6 @@
 #include "cuda/nccl/run_on_nccl.h"
 
+#include "core/ring/loop_counts.h"
 #include "cuda/nccl/nccl_communicator.h"
 #include "cuda/nccl/nccl_engine.h"
 #include "cuda/nccl/placement.h"
@@ -22,7 +23,8 @@ RingRun run_on_nccl(const Problem& config, const AttentionInputs& inputs, const 
   for (int rank = 0; rank < config.world_size; ++rank)
     seats.push_back({rank, placement.devices[static_cast<std::size_t>(rank)]});
   DeviceSetup setup("nccl", config, seats, options.kernels, options.activity_records);
-  NcclWorld world(new_nccl_id(), config.world_size, seats, {options.max_ctas, config.timeout_s});
+  NcclWorld world(new_nccl_id(), config.world_size, seats,
+                  {options.max_ctas, config.timeout_s, !is_plain(config)});
   NcclEngine engine(world, setup, options, RankLives::in_a_thread);
   return with_transfer_times([&] { return run_ranks(config, inputs, engine, progress); });
 }
