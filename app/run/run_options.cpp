@@ -71,6 +71,7 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
       flags, run.job.partition,
       "which rank holds which positions (contiguous); documents:P deals each document out by "
       "P, contiguous or zigzag");
+  add_speeds(flags, run.job.speeds);
   flags.path("--write-partition", run.write_partition,
              "write the rank of each position, .npy, as file: reads it");
   add_kv_buffers(flags, run.job.kv_buffers,
@@ -190,6 +191,9 @@ void check(RunOptions& run, const CommandFlags& flags) {
         contradiction(flag, fmt::format("'{}' given without --backward", *path),
                       "it together with --backward");
   check_backend(run);
+  if (flags.given("--speeds") && !run.job.partition.is_searched())
+    contradiction("--speeds", fmt::format("given with --partition {}", run.job.partition.name()),
+                  "it with --partition searched, which alone deals by speed");
   const Scheme scheme = run.job.scheme;
   if (flags.given("--kv-buffers") && scheme != Scheme::ring && scheme != Scheme::two_level)
     contradiction("--kv-buffers",

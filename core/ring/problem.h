@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/attention/views.h"
 #include "core/base/dtype.h"
@@ -96,8 +97,10 @@ struct Problem {
   int slices = 1;      // allgather: shares of the heads that are gathered one after the other
   int group = 1;       // hybrid: ranks that exchange heads
   int grid_rows = 1;   // mesh: of world_size / grid_rows ranks each, which is
-  int grid_columns = 0;  // this if it was given
-  Index layers = 1;      // the bill of a backward pass keeps the forward state of each
+  int grid_columns = 0;             // this if it was given
+  Index layers = 1;                 // the bill of a backward pass keeps the forward state of each
+  std::vector<double> speeds = {};  // of the ranks, for which a searched partition is dealt out;
+                                    // empty: all alike
 
   double timeout_s = 60;  // seconds without a sign of life or progress (core/run/watchdog.h)
   std::optional<Injection> injection = std::nullopt;  // a deliberate fault
