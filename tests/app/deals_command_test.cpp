@@ -96,6 +96,15 @@ TEST_F(DealsCommandTest, DealsForRanksOfUnequalSpeed) {
   EXPECT_LT(pairs(2), 0.75 * pairs(0));
 }
 
+// Its ranks exchange their rows for heads.
+TEST_F(DealsCommandTest, PlanSaysThatUlyssesNeedsNoPartition) {
+  const Strings job =
+      "plan --seqlen 4096 --world-size 2 --gpu H100 --link NVLink4 --scheme ulysses";
+  EXPECT_EQ(run_well(job).find("--partition"), std::string::npos);
+  EXPECT_NE(run_well(job + "--partition zigzag").find("--partition zigzag changes nothing here"),
+            std::string::npos);
+}
+
 TEST_F(DealsCommandTest, PositionsOfARank) {
   const auto json = run_for_json(
       "positions --seqlen 11 --world-size 2 --mask documents:3,8 --rank 1 --out p.npy "
