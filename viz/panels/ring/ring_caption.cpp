@@ -50,6 +50,13 @@ std::vector<Line> caption(const RingPicture& picture) {
   if (session.axis_mode == AxisMode::time)
     lines.push_back({fonts.small, palette.text_dim, time_text(session.playback.position())});
 
+  // Schemes other than the ring and the all-gather attend the blocks in another order.
+  bool in_ring_order = true;
+  for (int rank = 0; rank < n; ++rank) {
+    const RankMoment& now = ranks[static_cast<std::size_t>(rank)];
+    const int t = now.step - (now.step >= forward ? forward : 0);
+    in_ring_order = in_ring_order && step_with(rank, now.kv_owner, n) == t;
+  }
   const int r = session.selected_rank;
   if (r >= 0 && r < n) {
     const RankMoment& now = ranks[static_cast<std::size_t>(r)];
@@ -61,6 +68,8 @@ std::vector<Line> caption(const RingPicture& picture) {
     else
       lines.push_back(
           {fonts.small, palette.text, fmt::format("rank {} holds KV {}", r, now.kv_owner)});
+  } else if (!in_ring_order) {
+    lines.push_back({fonts.small, palette.text, session.document().trace.run->scheme});
   } else if (first == last) {
     lines.push_back({fonts.small, palette.text,
                      first == base

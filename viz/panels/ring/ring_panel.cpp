@@ -151,7 +151,8 @@ void draw_travelling(const RingPicture& picture) {
   const Palette& palette = picture.context.palette;
   for (const BlockInFlight& block : picture.moment.in_flight) {
     if (ring.ranks < 2 || block.src < 0 || block.dst < 0) continue;
-    const int hops = ((block.dst - block.src) % ring.ranks + ring.ranks) % ring.ranks;
+    int hops = ((block.dst - block.src) % ring.ranks + ring.ranks) % ring.ranks;
+    if (hops > ring.ranks / 2) hops -= ring.ranks;  // against the ring's direction
     const double rank = block.src + hops * std::clamp(block.progress, 0.0, 1.0);
     const Color color = picture.owner(block.kv_owner);
     if (picture.dots()) {
