@@ -35,7 +35,7 @@ void add_speeds(CommandFlags& flags, std::vector<double>& speeds) {
                                       "numbers above 0, up to 1e+12, as in 1,1,0.5"};
   flags.value(
       "--speeds", "S0,S1,...",
-      "speed of each rank beside the others', for --partition searched (all alike)",
+      "speed of each rank beside the others', for a searched partition (all alike)",
       [&speeds](const std::string& text) {
         speeds.clear();
         for (std::size_t begin = 0, end; begin <= text.size(); begin = end + 1) {
