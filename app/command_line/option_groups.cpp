@@ -3,6 +3,7 @@
 #include "core/attention/blockwise.h"
 #include "core/attention/tile_product.h"
 #include "core/base/dtype.h"
+#include "core/base/text.h"
 #include "core/problem/partition.h"
 #include "core/sim/search/searched.h"
 
@@ -29,7 +30,31 @@ void add_partition(CommandFlags& flags, PartitionSpec& partition, const std::str
              PartitionSpec::parse);
 }
 
+void add_speeds(CommandFlags& flags, std::vector<double>& speeds) {
+  static constexpr Accepted kSpeed = {0, 1e12, false, true,
+                                      "numbers above 0, up to 1e+12, as in 1,1,0.5"};
+  flags.value(
+      "--speeds", "S0,S1,...",
+      "speed of each rank beside the others', for a searched partition (all alike)",
+      [&speeds](const std::string& text) {
+        speeds.clear();
+        for (std::size_t begin = 0, end; begin <= text.size(); begin = end + 1) {
+          end = std::min(text.find(',', begin), text.size());
+          speeds.push_back(number_of_flag("--speeds", text.substr(begin, end - begin), kSpeed));
+        }
+      });
+}
+
+void check_speeds(const Problem& job) {
+  if (!job.speeds.empty() && std::ssize(job.speeds) != job.world_size)
+    contradiction(
+        "--speeds",
+        fmt::format("{} given for {}", job.speeds.size(), count_text(job.world_size, "rank")),
+        "a speed a rank");
+}
+
 void deal_out(Problem& job) {
+  check_speeds(job);
   for_flag("--mask '" + job.mask.name() + "':", [&] { job.mask.for_seqlen(job.shape.seqlen); });
   for_flag("--partition '" + job.partition.name() + "':", [&] {
     if (!job.partition.is_searched()) return job.deal_out();

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/command_line/flags.h"
 #include "app/run/backend.h"
@@ -30,6 +31,10 @@ void add_mask(CommandFlags& flags, T& mask, const std::string& otherwise) {
 // Add --partition: a fixed one, or any.
 void add_partition(CommandFlags& flags, PartitionKind& partition, const std::string& help);
 void add_partition(CommandFlags& flags, PartitionSpec& partition, const std::string& help);
+// Add --speeds.
+void add_speeds(CommandFlags& flags, std::vector<double>& speeds);
+// Throw an InputError unless there is a speed a rank, or none at all.
+void check_speeds(const Problem& job);
 // Deal the positions of `job` out as its partition says, if need be after a search. Throw an
 // InputError that names the flag.
 void deal_out(Problem& job);

@@ -57,6 +57,10 @@ void complete(PlanOptions& plan, const ModelSizes& model) {
     contradiction(
         "--layers", fmt::format("'{}' given without --backward", plan.job.layers),
         "it together with --backward, for which layers keep their activations, or with --width");
+  check_speeds(plan.job);
+  if (!plan.searched && !plan.job.speeds.empty())
+    contradiction("--speeds", "given without --partition searched",
+                  "it with --partition searched, which alone deals by speed");
   if (plan.searched && plan.job.scheme != Scheme::ring)
     contradiction("--partition",
                   fmt::format("'{}' given with --scheme {}", kSearched, plan.job.scheme_name()),
@@ -81,6 +85,7 @@ Finish declare_plan(CommandFlags& flags) {
       "which rank holds which positions (the best of the first four); searched: one made for "
       "the mask, which takes a second or two",
       [plan](const std::string& text) { set_partition(text, *plan); });
+  add_speeds(flags, plan->job.speeds);
   flags.value("--scheme", kSchemeNames,
               "how blocks get around (the best of ring, allgather and ulysses)",
               [plan](const std::string& text) {

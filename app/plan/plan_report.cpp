@@ -126,6 +126,14 @@ std::string choices_text(const Plan& plan) {
   text +=
       plan.best ? "* the fastest that fits; within 1 % the first counts\n" : "none of them fits\n";
   if (sampled) text += "Imbalance and ceiling are from a sample of ranks and steps\n";
+  if (plan.options.partition && plan.chosen.job.scheme == Scheme::ulysses)
+    text += fmt::format(
+        "--partition {} changes nothing here: in ulysses a rank attends all positions of its "
+        "heads, "
+        "and ranks are taken to hold equal shares before and after\n",
+        plan.options.partition->name());
+  if (!plan.options.job.speeds.empty())
+    text += "These are of ranks of equal speed, the rings below of the given ones\n";
   if (plan.searched) return text + "\n" + searched_text(*plan.searched);
   const std::string mask = plan.chosen.job.mask.name();
   if (mask != "full" && mask != "causal" && plan.chosen.job.world_size > 1)
@@ -397,6 +405,7 @@ std::string plan_json(const Plan& plan) {
       {"machine", machine_fields(plan)},
       {"chosen",
        choice_fields(chosen, plan.searched ? kSearched : name_of(job.partition), is_best)},
+      {plan.options.job.speeds.empty() ? "" : "speeds", plan.options.job.speeds},
       {plan.searched ? "searched" : "", plan.searched ? searched_fields(*plan.searched) : Fields()},
       {"memory", memory},
       {plan.model ? "model" : "", plan.model ? model_fields(plan) : Fields()},

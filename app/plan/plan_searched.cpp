@@ -21,7 +21,7 @@ RingInTiles ring_of(std::string_view partition, const Work& work, const Problem&
   Problem ring = job;
   ring.scheme = Scheme::ring;
   ring.shape.seqlen = work.max_rows() * job.world_size;
-  Balance balance = balance_of(work);
+  Balance balance = balance_of(work, job.speeds);
   const LayerTime time = layer_time(ring, balance, rates);
   return {partition, std::move(balance), time};
 }
@@ -80,9 +80,9 @@ std::string searched_text(const SearchedRings& searched) {
   return text +
          fmt::format(
              "searched: {} chunks of {} positions, from {} and {} exchanges tried; ceiling at "
-             "most {:.3f} for such chunks\n",
+             "most {:.3f} for such chunks, at most {:.1f} % above the best\n",
              found.rank_of_chunk.size(), found.chunk_rows, found.start, found.exchanges,
-             searched.most_ceiling());
+             searched.most_ceiling(), 100 * found.bound().gap());
 }
 
 std::string searched_explanation(const SearchedRings& searched) {

@@ -1,7 +1,7 @@
 #include "app/process/job_terms.h"
 #include "app/report/terminal.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstring>
 #include <utility>
@@ -57,7 +57,8 @@ void add_terms(Terms& terms, const RunOptions& run) {
                 {"--seqlen", text_of(run.seqlen)},
                 {"--head-dim", text_of(run.head_dim)},
                 {"--partition", job.partition.identity()},
-                {"--scheme", std::string(name_of(job.scheme))},
+                {"--speeds", fmt::format("{}", fmt::join(job.speeds, ","))},
+                {"--scheme", job.scheme_name()},
                 {"--kv-buffers", std::to_string(job.kv_buffers)},
                 {"--mask", job.mask.identity()},
                 {"--dtype", std::string(name_of(job.dtype))},

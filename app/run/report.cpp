@@ -120,6 +120,7 @@ std::string report_json(const Report& report) {
       {"balance_ceiling", summary.balance_ceiling},
       {"predicted_balance_ceiling", report.predicted_balance_ceiling},
       {"exposed_s", summary.exposed_s},
+      {config.speeds.empty() ? "" : "speeds", config.speeds},
       {config.partition.bound() ? "searched" : "", bound_fields(config.partition.bound())},
       {"measured", Fields{{"imbalance", summary.measured_imbalance},
                           {"balance_ceiling", summary.measured_balance_ceiling}}},

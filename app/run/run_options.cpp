@@ -71,6 +71,7 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
       flags, run.job.partition,
       "which rank holds which positions (contiguous); documents:P deals each document out by "
       "P, contiguous or zigzag");
+  add_speeds(flags, run.job.speeds);
   flags.path("--write-partition", run.write_partition,
              "write the rank of each position, .npy, as file: reads it");
   add_kv_buffers(flags, run.job.kv_buffers,
@@ -190,16 +191,20 @@ void check(RunOptions& run, const CommandFlags& flags) {
         contradiction(flag, fmt::format("'{}' given without --backward", *path),
                       "it together with --backward");
   check_backend(run);
+  if (flags.given("--speeds") && !run.job.partition.is_searched())
+    contradiction("--speeds", fmt::format("given with --partition {}", run.job.partition.name()),
+                  "it with --partition searched, which alone deals by speed");
   const Scheme scheme = run.job.scheme;
   if (flags.given("--kv-buffers") && scheme != Scheme::ring && scheme != Scheme::two_level)
     contradiction("--kv-buffers",
                   fmt::format("{} given with --scheme {}", run.job.kv_buffers, name_of(scheme)),
                   "it with --scheme ring or two-level; the others have as many as they need");
-  if (is_on_gpus(run.backend) && !is_plain(run.job))
+  if (is_on_gpus(run.backend) && !runs_on_gpus(run.job))
     contradiction(
         "--scheme",
-        fmt::format("'{}' given with --backend {}", name_of(scheme), name_of(run.backend)),
-        "ring and allgather on GPUs; the others with --backend cpu or mpi");
+        fmt::format("'{}' given with --backend {}", run.job.scheme_name(), name_of(run.backend)),
+        "ring, bidirectional, allgather and two-level:M on GPUs; the others with --backend cpu or "
+        "mpi");
   if (run.verify_rows) run.verify = true;
 }
 

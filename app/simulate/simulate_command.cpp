@@ -111,8 +111,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   result.hardware = setup.hardware;
   Problem dealt = scenario.job;
   if (scenario.searched) {
-    const SearchedPartition found = search_partition(
-        {.job = dealt, .granularity = scenario.granularity, .seed = scenario.seed});
+    const SearchedPartition found = search_partition(search_of(scenario));
     result.work = found.work;
     dealt.partition = PartitionSpec::parse(kSearched);
     dealt.partition.take(found.assignment(dealt.world_size), found.bound());

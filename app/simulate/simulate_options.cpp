@@ -62,6 +62,7 @@ void add_ways(CommandFlags& flags, SimulateOptions& options, Given& given) {
                 for_flag("--partition:",
                          [&] { apply(Setting::partition, {text}, options.scenario); });
               });
+  add_speeds(flags, options.scenario.job.speeds);
   flags.path("--write-partition", options.write_partition,
              "write the rank of each position, .npy, as file: reads it");
   flags.value("--scheme", std::string(kSchemeNames) + "|all",
@@ -248,7 +249,7 @@ void complete(SimulateOptions& options, const Given& given, const CommandFlags& 
   for (const SweptAxis& axis : options.sweep)
     apply(axis.setting, axis.values.front(), options.scenario);
   complete_problem("simulate", options.scenario.job);
-  if (!options.scenario.searched) deal_out(options.scenario.job);
+  options.scenario.searched ? check_speeds(options.scenario.job) : deal_out(options.scenario.job);
   HardwareOptions hardware = options.hardware;
   if (options.topology && !hardware.measure) hardware.link.emplace();  // the file has the links
   check_hardware("simulate", hardware);

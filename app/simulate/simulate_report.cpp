@@ -51,6 +51,8 @@ std::string faults_text(const Scenario& scenario) {
           fmt::format("rank {} at {:g} of the speed", straggler.rank, straggler.speed));
   if (scenario.stragglers.size() > 4)
     faults.push_back(count_text(std::ssize(scenario.stragglers), "straggler"));
+  if (!scenario.job.speeds.empty())
+    faults.push_back(fmt::format("ranks of speed {}", fmt::join(scenario.job.speeds, ", ")));
   if (scenario.jitter > 0)
     faults.push_back(fmt::format("jitter {:g} of computing", scenario.jitter));
   if (scenario.hop_jitter > 0)
@@ -347,6 +349,7 @@ Fields machine_fields(const Scenario& scenario, const SimulatedHardware& hardwar
           {"jitter", scenario.jitter},
           {"hop_jitter", scenario.hop_jitter},
           {"seed", seed_text(scenario.seed)},
+          {scenario.job.speeds.empty() ? "" : "speeds", scenario.job.speeds},
           {"stragglers", stragglers}};
 }
 

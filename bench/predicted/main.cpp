@@ -4,13 +4,18 @@
 // machine only adds time. The machine must be otherwise idle.
 //
 //   build/release/bench/predicted/bin/predicted [--backends cpu,mpi] [--world-sizes 2,4,8]
-//       [--seqlens 4096,8192] [--partitions zigzag,fold] [--mask causal] [--head-dim 64]
+//       [--seqlens 4096,8192] [--partitions zigzag,fold] [--schemes ring,ulysses]
+//       [--mask causal] [--head-dim 64]
 //       [--heads 4] [--backward] [--repeats 5] [--measure-s 0.3] [--csv FILE]
 //
 //   wall      predicted / measured wall time of the slowest rank
 //   attend    the same of processor time in all ranks' compute slices. If this is off, the
 //             kernels' figures are (or the machine was busy); if only `wall` is, the schedule is
 //   hop       share of the processor time that hops are predicted to take
+//
+// Rings and all-gathers are predicted from the measured costs of tiles, rows and hops, other schemes
+// as `simulate --measure` does: from one rate each of computing and copying. What ranks, heads or the
+// simulation of shared cores don't allow is left out.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -27,9 +32,13 @@
 #include <vector>
 
 #include "bench/programs.h"
+#include "core/attention/blockwise.h"
+#include "core/attention/tile_product.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/cost/amounts.h"
 #include "core/cost/measure.h"
+#include "core/ring/loop_counts.h"
 #include "core/ring/problem.h"
 #include "core/sim/shared_cores.h"
 #include "core/trace/chrome_trace.h"
@@ -44,6 +53,7 @@ struct Options {
   std::vector<int> world_sizes = {2, 3, 4, 5, 6, 7, 8};
   std::vector<Index> seqlens = {2048, 4096, 8192, 16384, 32768};
   std::vector<std::string> partitions = {"contiguous", "striped", "zigzag", "fold"};
+  std::vector<std::string> schemes = {"ring"};
   std::string mask = "causal";
   Index head_dim = 64;
   Index heads = 0;  // 0: more for shorter sequences, so that every run takes a while
@@ -62,6 +72,7 @@ void add_to(CLI::App& app, Options& options) {
   app.add_option("--world-sizes", options.world_sizes)->delimiter(',')->check(kPositive);
   app.add_option("--seqlens", options.seqlens)->delimiter(',')->check(kPositive);
   app.add_option("--partitions", options.partitions)->delimiter(',');
+  app.add_option("--schemes", options.schemes)->delimiter(',');
   app.add_option("--mask", options.mask);
   app.add_option("--head-dim", options.head_dim)->check(kPositive);
   app.add_option("--heads", options.heads)->check(kPositive);
@@ -97,10 +108,10 @@ RealRun run_really(const Problem& job, const std::string& backend, const std::st
   const AttentionShape& s = job.shape;
   std::string command = fmt::format(
       "'{}' run --random --backend {} --heads {} --heads-kv {} --seqlen {} --head-dim {} "
-      "--mask {} --partition {} --dtype {} {} --json --trace '{}'",
+      "--mask {} --partition {} --scheme {} --dtype {} {} --json --trace '{}'",
       RINGSCOPE_PROGRAM, backend, s.num_heads, s.num_heads_kv, s.seqlen, s.head_dim,
-      job.mask.name(), name_of(job.partition), name_of(job.dtype), job.backward ? "--backward" : "",
-      trace);
+      job.mask.name(), name_of(job.partition), job.scheme_name(), name_of(job.dtype),
+      job.backward ? "--backward" : "", trace);
   if (backend == "mpi") {
     command = mpirun(job.world_size) + " " + command;
   } else {
@@ -165,35 +176,68 @@ double total_of(LoopTask::Kind kind, const LoopGraph& graph, const TaskCosts& co
   return total;
 }
 
+// What one prediction says, in seconds but for the last.
+struct Prediction {
+  double wall = 0, attend = 0, hop_share = 0;
+};
+
+// Predict a job from the measured costs of tiles, rows and hops.
+Prediction predict_by_figures(const Options& options, const Problem& job,
+                              const ProcessFigures* processes) {
+  const LoopGraph graph = graph_of_loops(job);
+  const Index block_bytes =
+      static_cast<Index>(2 * kv_values(job.shape, job.max_rows())) * bytes_of(job.dtype);
+  CpuFigures figures = measure_cpu({.head_dim = job.shape.head_dim,
+                                    .dtype = job.dtype,
+                                    .backward = job.backward,
+                                    .threads = std::min(2 * cores(), job.world_size),
+                                    .world_size = processes == nullptr ? job.world_size : 1,
+                                    .block_bytes = block_bytes,
+                                    .seconds = options.measure_s});
+  if (processes != nullptr) {
+    figures.hops = processes->hops;
+    figures.start_s = processes->start_s;
+  }
+  const TaskCosts costs = cpu_costs(graph, job, figures);
+  Machine machine;
+  machine.world_size = job.world_size;
+  machine.rates = {1, 1, 1, 0};  // not used
+  machine.cores = cores();
+  machine.cpu = std::make_shared<const CpuFigures>(figures);
+  const double wall = simulate({.job = job, .pace = Pace::buffers}, Work(job), machine).wall_s();
+  return {wall, total_of(LoopTask::Kind::attend, graph, costs),
+          total_of(LoopTask::Kind::hop, graph, costs) / cores() / wall};
+}
+
+// Predict a job from measured rates. Processes share memory, so they copy as threads do.
+Prediction predict_by_rates(const Problem& job) {
+  Machine machine;
+  machine.world_size = job.world_size;
+  machine.rates = measure_rates(job.shape.head_dim, job.dtype, std::min(cores(), job.world_size));
+  machine.cores = cores();
+  const Work work(job, {kTileRows, kVectorWidth});
+  double pairs = 0;
+  for (int rank = 0; rank < job.world_size; ++rank)
+    for (int owner = 0; owner < job.world_size; ++owner) pairs += work.computed_pairs(rank, owner);
+  Prediction prediction{simulate({.job = job, .pace = Pace::buffers}, work, machine).wall_s()};
+  prediction.attend = flops_of_pairs(job.shape, pairs, Pass::forward) / machine.rates.forward_flops;
+  if (job.backward)
+    prediction.attend +=
+        flops_of_pairs(job.shape, pairs, Pass::backward) / machine.rates.backward_flops;
+  return prediction;
+}
+
 Outcome predict(const Options& options, const std::string& backend, const Problem& job,
                 const ProcessFigures* processes) {
   const std::string trace = fmt::format("/tmp/predicted-{}.json", ::getpid());
-  const LoopGraph graph = graph_of_loops(job);
   std::vector<double> predicted, measured, predicted_attend, measured_attend;
   Outcome outcome{backend, job};
-  const Index block_bytes =
-      static_cast<Index>(2 * kv_values(job.shape, job.max_rows())) * bytes_of(job.dtype);
   for (int i = 0; i < options.repeats; ++i) {
-    CpuFigures figures = measure_cpu({.head_dim = job.shape.head_dim,
-                                      .dtype = job.dtype,
-                                      .backward = job.backward,
-                                      .threads = std::min(2 * cores(), job.world_size),
-                                      .world_size = processes == nullptr ? job.world_size : 1,
-                                      .block_bytes = block_bytes,
-                                      .seconds = options.measure_s});
-    if (processes != nullptr) {
-      figures.hops = processes->hops;
-      figures.start_s = processes->start_s;
-    }
-    const TaskCosts costs = cpu_costs(graph, job, figures);
-    Machine machine;
-    machine.world_size = job.world_size;
-    machine.rates = {1, 1, 1, 0};  // not used
-    machine.cores = cores();
-    machine.cpu = std::make_shared<const CpuFigures>(figures);
-    predicted.push_back(simulate({.job = job, .pace = Pace::buffers}, Work(job), machine).wall_s());
-    predicted_attend.push_back(total_of(LoopTask::Kind::attend, graph, costs));
-    outcome.hop_share = total_of(LoopTask::Kind::hop, graph, costs) / cores() / predicted.back();
+    const Prediction one =
+        is_plain(job) ? predict_by_figures(options, job, processes) : predict_by_rates(job);
+    predicted.push_back(one.wall);
+    predicted_attend.push_back(one.attend);
+    outcome.hop_share = one.hop_share;
     const RealRun run = run_really(job, backend, trace);
     measured.push_back(run.wall_s);
     measured_attend.push_back(run.attend_s);
@@ -209,26 +253,27 @@ Outcome predict(const Options& options, const std::string& backend, const Proble
 
 void print_case(const Outcome& o) {
   fmt::print(
-      "{:<4} N {}  {:>6} x {} x {}  {:<10}  predicted {:8.2f} ms  measured {:8.2f} ms  "
+      "{:<4} N {}  {:>6} x {} x {}  {:<13} {:<10}  predicted {:8.2f} ms  measured {:8.2f} ms  "
       "wall {:.3f}  attend {:.3f}  hop {:4.1f} %{}\n",
       o.backend, o.job.world_size, o.job.shape.seqlen, o.job.shape.num_heads, o.job.shape.head_dim,
-      name_of(o.job.partition), 1e3 * o.predicted_s, 1e3 * o.measured_s, o.ratio(),
-      o.attend_ratio(), 100 * o.hop_share, o.is_close() ? "" : "  *");
+      o.job.scheme_name(), name_of(o.job.partition), 1e3 * o.predicted_s, 1e3 * o.measured_s,
+      o.ratio(), o.attend_ratio(), 100 * o.hop_share, o.is_close() ? "" : "  *");
   std::fflush(stdout);
 }
 
 std::string csv_of(const std::vector<Outcome>& outcomes) {
   std::string text =
-      "backend,world_size,seqlen,heads,head_dim,mask,partition,backward,predicted_s,measured_s,"
+      "backend,world_size,seqlen,heads,head_dim,mask,partition,scheme,backward,predicted_s,"
+      "measured_s,"
       "ratio,predicted_median_s,measured_median_s,predicted_attend_s,measured_attend_s,hop_share\n";
   for (const Outcome& o : outcomes)
     text += fmt::format(
-        "{},{},{},{},{},{},{},{},{:.6g},{:.6g},{:.4f},{:.6g},{:.6g},{:.6g},{:.6g},"
+        "{},{},{},{},{},{},{},{},{},{:.6g},{:.6g},{:.4f},{:.6g},{:.6g},{:.6g},{:.6g},"
         "{:.4f}\n",
         o.backend, o.job.world_size, o.job.shape.seqlen, o.job.shape.num_heads,
-        o.job.shape.head_dim, o.job.mask.name(), name_of(o.job.partition), o.job.backward ? 1 : 0,
-        o.predicted_s, o.measured_s, o.ratio(), o.predicted_median_s, o.measured_median_s,
-        o.predicted_attend_s, o.measured_attend_s, o.hop_share);
+        o.job.shape.head_dim, o.job.mask.name(), name_of(o.job.partition), o.job.scheme_name(),
+        o.job.backward ? 1 : 0, o.predicted_s, o.measured_s, o.ratio(), o.predicted_median_s,
+        o.measured_median_s, o.predicted_attend_s, o.measured_attend_s, o.hop_share);
   return text;
 }
 
@@ -257,6 +302,9 @@ void print_shares(const std::vector<Outcome>& outcomes, Key&& key) {
 void print_summary(std::vector<Outcome> outcomes) {
   fmt::print("\n");
   print_shares(outcomes, [](const Outcome& o) { return o.backend; });
+  print_shares(outcomes, [](const Outcome& o) {
+    return fmt::format("{} {}", o.backend, o.job.scheme_name());
+  });
   print_shares(outcomes, [](const Outcome& o) {
     return fmt::format("{} {}", o.backend, name_of(o.job.partition));
   });
@@ -293,12 +341,20 @@ void run(const Options& options) {
         if (backend == "mpi")
           processes = measure_processes(
               world_size, static_cast<Index>(2 * kv_values(job.shape, job.max_rows())) * 4);
-        for (const std::string& partition : options.partitions) {
-          job.partition = parse_partition(partition);
-          outcomes.push_back(
-              predict(options, backend, job, backend == "mpi" ? &processes : nullptr));
-          print_case(outcomes.back());
-        }
+        for (const std::string& scheme : options.schemes)
+          for (const std::string& partition : options.partitions) {
+            set_scheme(job, scheme);
+            job.partition = parse_partition(partition);
+            try {
+              check_scheme(job);
+              outcomes.push_back(
+                  predict(options, backend, job, backend == "mpi" ? &processes : nullptr));
+            } catch (const InputError& error) {
+              fmt::print("{} N {} {}: left out, {}\n", backend, world_size, scheme, error.what());
+              continue;
+            }
+            print_case(outcomes.back());
+          }
       }
   }
   if (outcomes.empty()) return;

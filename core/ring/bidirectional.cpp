@@ -99,10 +99,11 @@ void bidirectional_forward(Communicator& comm, BlockBackend& backend, const Ring
                        {comm, problem, mine, Pass::forward, 1, {}}};
   for (int step = 0; step < comm.world_size(); ++step) {
     for (HalfRing& half : halves) half.start(step);
-    for (HalfRing& half : halves)
-      half.attended(
-          backend.attend({Pass::forward, step, half.owner(step), step == comm.world_size() - 1},
-                         half.region(step), q, half.block(step), state, half.arrived()));
+    for (HalfRing& half : halves) {
+      const bool last = step == comm.world_size() - 1 && &half == &halves[1];
+      half.attended(backend.attend({Pass::forward, step, half.owner(step), last}, half.region(step),
+                                   q, half.block(step), state, half.arrived()));
+    }
   }
   backend.finish(q, state);
 }
@@ -121,7 +122,7 @@ KvGradient bidirectional_backward(Communicator& comm, BlockBackend& backend,
     for (HalfRing& half : halves) half.start(step);
     for (int i = 0; i < 2; ++i) {
       HalfRing& half = halves[i];
-      const StepInfo info{Pass::backward, step, half.owner(step), step == last_step};
+      const StepInfo info{Pass::backward, step, half.owner(step), step == last_step && i == 1};
       const KvGradient sum = half.sum(step);
       Completion summed = backend.attend_backward(info, half.region(step), q, half.block(step),
                                                   state, sum, half.arrived());

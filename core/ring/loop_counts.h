@@ -30,6 +30,12 @@ constexpr bool is_followed(const Problem& job) {
   return !is_plain(job) && job.scheme != Scheme::two_level;
 }
 
+// Return whether the loop attends all heads at once and merges no states: then it asks for nothing
+// that backends on GPUs lack (scheme_seams.h).
+constexpr bool runs_on_gpus(const Problem& job) {
+  return is_plain(job) || job.scheme == Scheme::two_level || job.scheme == Scheme::bidirectional;
+}
+
 // Count what `rank` does in both passes (backward if the job says so).
 LoopCounts count_loop(const Problem& job, int rank);
 

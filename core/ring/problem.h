@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/attention/views.h"
 #include "core/base/dtype.h"
@@ -24,7 +25,7 @@ namespace ringscope {
 enum class Scheme { ring, allgather, ulysses, two_level, hybrid, bidirectional, pass_q, mesh };
 
 // The schemes that need no number, which plans and simulations compare, and those whose hops all go
-// to the next rank, which run on every backend.
+// to the next rank.
 inline constexpr Scheme kAllSchemes[] = {Scheme::ring, Scheme::allgather, Scheme::ulysses};
 inline constexpr Scheme kRunSchemes[] = {Scheme::ring, Scheme::allgather};
 
@@ -73,6 +74,10 @@ struct RingProblem {
     return 2 * kv_values(params, rows(owner)) * bytes_of(params.dtype);
   }
   Index gradient_bytes(int owner) const { return 2 * kv_values(params, rows(owner)) * 4; }
+  // Return how many blocks, or halves of them, a rank attends in a pass at most.
+  int blocks_attended() const {
+    return (scheme == Scheme::bidirectional ? 2 : 1) * partition.world_size;
+  }
 };
 
 // --- A Problem says what to compute and how it is distributed. Runs, plans and simulations all
@@ -92,8 +97,10 @@ struct Problem {
   int slices = 1;      // allgather: shares of the heads that are gathered one after the other
   int group = 1;       // hybrid: ranks that exchange heads
   int grid_rows = 1;   // mesh: of world_size / grid_rows ranks each, which is
-  int grid_columns = 0;  // this if it was given
-  Index layers = 1;      // the bill of a backward pass keeps the forward state of each
+  int grid_columns = 0;             // this if it was given
+  Index layers = 1;                 // the bill of a backward pass keeps the forward state of each
+  std::vector<double> speeds = {};  // of the ranks, for which a searched partition is dealt out;
+                                    // empty: all alike
 
   double timeout_s = 60;  // seconds without a sign of life or progress (core/run/watchdog.h)
   std::optional<Injection> injection = std::nullopt;  // a deliberate fault

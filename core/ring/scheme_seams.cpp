@@ -15,12 +15,6 @@ namespace {
 
 }  // namespace
 
-void require_neighbours(const Exchange& hop) {
-  if (hop.to >= 0 || hop.way != Way::ring)
-    throw RunError("a hop to rank " + std::to_string(hop.to) +
-                   " was asked for; ranks on GPUs send to the next rank only");
-}
-
 void SchemeBackend::use_heads(const HeadShare&) { lacks("shares of heads"); }
 
 void SchemeBackend::await(const StepInfo&, Payload, const Completion& after) { wait_for(after); }

@@ -1,5 +1,5 @@
 // What schemes beyond the ring ask of the seams (seams.h) besides: ways, shares of heads, and results
-// of queries that other ranks have computed. Communicators and backends that have none of it refuse.
+// of queries that other ranks have computed. Backends that have none of it refuse.
 #pragma once
 
 #include <memory>
@@ -9,17 +9,14 @@
 
 namespace ringscope {
 
-struct Exchange;
 struct StepInfo;
 class PendingOperation;
 
-// Hops of one way run in the order of their start, those of different ways at once: around the ring
-// or inside a group of ranks; between nodes or groups; and against the ring's direction.
+// Hops of one way run in the order of their start, those of different ways at once where the
+// communicator can: around the ring or inside a group of ranks; between nodes or groups; and against
+// the ring's direction.
 enum class Way { ring, between_nodes, backwards };
 inline constexpr int kWays = 3;
-
-// Throw a RunError for a hop that does not go to the next rank, in a communicator with no others.
-void require_neighbours(const Exchange& hop);
 
 // Operations of a backend. A backend that lacks one throws a RunError.
 class SchemeBackend {

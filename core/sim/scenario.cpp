@@ -10,7 +10,6 @@
 #include "core/cost/time.h"
 #include "core/ring/loop_counts.h"
 #include "core/sim/loop_graph.h"
-#include "core/sim/search/searched.h"
 
 namespace ringscope {
 namespace {
@@ -25,6 +24,9 @@ bool is_loop(const Scenario& scenario) {
 
 void check(const Scenario& scenario) {
   const int ranks = scenario.job.world_size;
+  if (const auto speeds = std::ssize(scenario.job.speeds); speeds > 0 && speeds != ranks)
+    throw InputError(
+        fmt::format("speeds: {} given for {} ranks; accepted: a speed a rank", speeds, ranks));
   for (const Straggler& straggler : scenario.stragglers)
     if (straggler.rank < 0 || straggler.rank >= ranks)
       throw InputError(fmt::format("straggler: rank {} of {} given; accepted: ranks from 0 to {}",
@@ -78,8 +80,18 @@ std::optional<std::string> obstacle(const Scenario& scenario) {
   return obstacle(job, std::numeric_limits<double>::infinity());
 }
 
+SearchRequest search_of(const Scenario& scenario) {
+  SearchRequest request{
+      .job = scenario.job, .granularity = scenario.granularity, .seed = scenario.seed};
+  if (request.job.speeds.empty()) return request;
+  const std::vector<int> ring = ring_of(scenario);
+  for (std::size_t place = 0; place < ring.size(); ++place)
+    request.job.speeds[place] = scenario.job.speeds[static_cast<std::size_t>(ring[place])];
+  return request;
+}
+
 Work work_of(const Scenario& scenario) {
-  return scenario.searched ? searched_work(scenario.job, scenario.granularity, scenario.seed)
+  return scenario.searched ? search_partition(search_of(scenario)).work
                            : Work(scenario.job, scenario.granularity);
 }
 
@@ -132,15 +144,17 @@ Machine machine_of(const Scenario& scenario) {
   machine.hop_jitter = scenario.hop_jitter;
   machine.seed = scenario.seed;
   machine.cores = scenario.cores < machine.world_size ? scenario.cores : 0;
-  for (const Straggler& straggler : scenario.stragglers) {
+  const auto slow_down = [&](int rank, double speed) {
     machine.speed.resize(static_cast<std::size_t>(machine.world_size), 1);
-    const auto place = std::find(order.begin(), order.end(), straggler.rank) - order.begin();
-    const auto rank = order.empty() ? straggler.rank : place;
-    machine.speed[static_cast<std::size_t>(rank)] *= straggler.speed;
-  }
+    const auto place = std::find(order.begin(), order.end(), rank) - order.begin();
+    machine.speed[static_cast<std::size_t>(order.empty() ? rank : place)] *= speed;
+  };
+  for (const Straggler& straggler : scenario.stragglers) slow_down(straggler.rank, straggler.speed);
+  for (int rank = 0; rank < std::ssize(scenario.job.speeds); ++rank)
+    slow_down(rank, scenario.job.speeds[static_cast<std::size_t>(rank)]);
   const bool by_figures = scenario.cpu != nullptr && is_loop(scenario) && !topology &&
                           !scenario.searched && scenario.step_s == 0 && scenario.jitter == 0 &&
-                          scenario.hop_jitter == 0 && scenario.stragglers.empty();
+                          scenario.hop_jitter == 0 && machine.speed.empty();
   if (by_figures && machine.world_size <= kMostGraphRanks) {
     machine.cpu = scenario.cpu;
     machine.cores = scenario.cores;

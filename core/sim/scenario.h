@@ -13,6 +13,7 @@
 #include "core/cost/time.h"
 #include "core/sim/machine/ring_order.h"
 #include "core/sim/machine/topology.h"
+#include "core/sim/search/searched.h"
 #include "core/sim/simulate.h"
 
 namespace ringscope {
@@ -35,7 +36,7 @@ struct Scenario {
   // Figures of a measured machine. They apply when ranks run the loops of core/ring without a
   // topology, a searched partition, step_s, jitter or stragglers, which the figures do not cover.
   std::shared_ptr<const CpuFigures> cpu;
-  std::vector<Straggler> stragglers;
+  std::vector<Straggler> stragglers;  // job.speeds are those that a searched partition knows of
 
   // For job.nodes > 1: each node has `nics` links `between` it and the others. A topology with as
   // many nodes and ranks as the job may be given instead.
@@ -58,14 +59,16 @@ inline bool has_buffers(const Scenario& scenario) {
          (scenario.job.scheme == Scheme::ring || scenario.job.scheme == Scheme::two_level);
 }
 
-// Throw InputError for stragglers that are not among the ranks, more nodes than ranks, or a
-// topology with another number of ranks.
+// Throw InputError for stragglers that are not among the ranks, more nodes than ranks, or speeds or a
+// topology of another number of ranks.
 void check(const Scenario& scenario);
 
 // Return why the scenario is impossible whatever the memory: heads that Ulysses can't distribute,
 // unequal nodes in a two-level ring, features that a scheme lacks. Return none if it is possible.
 std::optional<std::string> obstacle(const Scenario& scenario);
 
+// Return the search for a searched partition, whose rank r is the scenario's rank ring_of(scenario)[r].
+SearchRequest search_of(const Scenario& scenario);
 // Throw InputError for a mask that does not fit.
 Work work_of(const Scenario& scenario);
 // Return the machine, whose rank r is the scenario's rank ring_of(scenario)[r].

@@ -86,6 +86,9 @@ class Arrivals {
 
 void split_waiting_from_transfer(Recording& recording) {
   const Arrivals arrivals(recording);
+  const std::string& scheme = recording.info.scheme;
+  const bool to_next_ranks =
+      scheme == name_of(Scheme::ring) || scheme == name_of(Scheme::allgather);
   struct Sides {
     TraceEvent* sent = nullptr;
     TraceEvent* received = nullptr;
@@ -93,7 +96,7 @@ void split_waiting_from_transfer(Recording& recording) {
   std::map<std::int64_t, Sides> flows;
   for (std::size_t rank = 0; rank < recording.events.size(); ++rank)
     for (TraceEvent& event : recording.events[rank]) {
-      if (event.lane == Lane::wait)
+      if (event.lane == Lane::wait && to_next_ranks)
         event.waiting_for = arrivals.last_peer(event, static_cast<int>(rank));
       if (!is_hop(event)) continue;
       Sides& sides = flows[event.flow];
@@ -116,24 +119,24 @@ namespace {
 // Completes when its block has arrived and its own block has been read.
 class NcclHop : public DeviceCompletion {
  public:
-  NcclHop(NcclWorld& world, const RingSchedule& ring, int step, const DeviceClock& clock)
-      : world_(world), ring_(ring), step_(step), clock_(clock) {}
+  NcclHop(NcclWorld& world, int rank, int from, int step, const DeviceClock& clock)
+      : world_(world), rank_(rank), from_(from), step_(step), clock_(clock) {}
 
   bool done() const override {
     // An aborted hop ends as well.
     return end.done() && clock_.monotonic_ns(end) < world_.failed_at_ns();
   }
   void wait() override {
-    with_step_in_errors(ring_.rank, step_, [&] { end.wait(); });
+    with_step_in_errors(rank_, step_, [&] { end.wait(); });
     if (!done()) world_.throw_if_failed();
   }
   void hold(cudaStream_t stream) override { end.hold(stream); }
   // Return one side's times, which include its wait for the other side (nccl_communicator.h).
   TransferTimes times() const override {
     TransferTimes times;
-    with_step_in_errors(ring_.rank, step_, [&] {
+    with_step_in_errors(rank_, step_, [&] {
       const std::int64_t begin_ns = clock_.monotonic_ns(begin), end_ns = clock_.monotonic_ns(end);
-      times = {begin_ns, end_ns, begin_ns, end_ns, ring_.recv_rank()};
+      times = {begin_ns, end_ns, begin_ns, end_ns, from_};
     });
     return times;
   }
@@ -143,8 +146,7 @@ class NcclHop : public DeviceCompletion {
 
  private:
   NcclWorld& world_;
-  RingSchedule ring_;
-  int step_;
+  int rank_, from_, step_;
   const DeviceClock& clock_;
 };
 
@@ -163,10 +165,9 @@ NcclCommunicator::~NcclCommunicator() { connection_.forget(); }
 Completion NcclCommunicator::exchange(const Exchange& hop,
                                       std::initializer_list<Completion> after) {
   const Range range("exchange");
-  require_neighbours(hop);
   world_.throw_if_failed();
-  const RingSchedule ring{rank_, world_size()};
-  auto started = std::make_shared<NcclHop>(world_, ring, hop.step, clock_);
+  const int to = hop.receiver(rank_, world_size()), from = hop.sender(rank_, world_size());
+  auto started = std::make_shared<NcclHop>(world_, rank_, from, hop.step, clock_);
   with_step_in_errors(rank_, hop.step, [&] {
     const cudaStream_t stream = stream_.get();
     for (const Completion& earlier : after) wait_on(stream, earlier);
@@ -176,10 +177,10 @@ Completion NcclCommunicator::exchange(const Exchange& hop,
     }
     started->begin.record(stream);
     const bool apart = hop.unposted_recv || hop.send_first;
-    connection_.send_and_receive(hop.send, hop.send_bytes, hop.recv, apart ? 0 : hop.recv_bytes,
-                                 stream);
+    connection_.send_and_receive(hop.send, hop.send_bytes, to, hop.recv,
+                                 apart ? 0 : hop.recv_bytes, from, stream);
     if (hop.send_first && !hop.unposted_recv)
-      connection_.send_and_receive(nullptr, 0, hop.recv, hop.recv_bytes, stream);
+      connection_.send_and_receive(nullptr, 0, to, hop.recv, hop.recv_bytes, from, stream);
     started->end.record(stream);
   });
   return started;

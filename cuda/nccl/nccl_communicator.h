@@ -20,9 +20,9 @@
 namespace ringscope::cuda {
 
 // Give every send slice, and the recv slice of the same flow, the transfer's times, which lie
-// within both. Also set the peer that came last in every wait slice. A slice whose other side was
-// not recorded stays as it is. When clocks differ by more than a transfer, the transfer gets length
-// 0.
+// within both. Also set the peer that came last in every wait slice, if all hops go to the next
+// rank. A slice whose other side was not recorded stays as it is. When clocks differ by more than a
+// transfer, the transfer gets length 0.
 void split_waiting_from_transfer(Recording& recording);
 
 // Return run(), whose recording, also that of a RunFailure, gets the transfers' times.
@@ -40,8 +40,9 @@ RingRun with_transfer_times(Run&& run) {
 }
 
 // ---
-// NcclCommunicator is a Communicator over NCCL. A hop is one group of a send to the next rank and a
-// receive from the previous one. It runs on its own high-priority stream, beside the kernels.
+// NcclCommunicator is a Communicator over NCCL. A hop is one group of a send to one rank and a
+// receive from one, in a ring the next and the previous one. Hops run on a high-priority stream of
+// their own, beside the kernels; those of different ways (scheme_seams.h) one after the other.
 //
 //   after    the stream waits for the events that the hop comes after: the block sent has
 //            arrived, and the buffer that receives is consumed

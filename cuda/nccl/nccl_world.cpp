@@ -177,18 +177,17 @@ void NcclConnection::settle() {
   }
 }
 
-void NcclConnection::send_and_receive(const void* send, Index send_bytes, void* recv,
-                                      Index recv_bytes, cudaStream_t stream) {
+void NcclConnection::send_and_receive(const void* send, Index send_bytes, int to, void* recv,
+                                      Index recv_bytes, int from, cudaStream_t stream) {
   if (send_bytes == 0 && recv_bytes == 0) return;
   call("a group of ncclSend and ncclRecv", [&](const NcclApi& api, ncclComm_t comm) {
     // [group
     ncclResult_t status = api.group_start();
     if (status != ncclSuccess) return status;
     if (send_bytes > 0)
-      status = api.send(send, static_cast<std::size_t>(send_bytes), ncclInt8, next(), comm, stream);
+      status = api.send(send, static_cast<std::size_t>(send_bytes), ncclInt8, to, comm, stream);
     if (recv_bytes > 0 && status == ncclSuccess)
-      status =
-          api.recv(recv, static_cast<std::size_t>(recv_bytes), ncclInt8, previous(), comm, stream);
+      status = api.recv(recv, static_cast<std::size_t>(recv_bytes), ncclInt8, from, comm, stream);
     const ncclResult_t ended = api.group_end();  // also after a failure: groups are the thread's
     // group]
     return status == ncclSuccess ? ended : status;
@@ -271,6 +270,7 @@ ncclUniqueId new_nccl_id() {
 NcclWorld::NcclWorld(const ncclUniqueId& id, int world_size, const std::vector<RankSeat>& seats,
                      const NcclLimits& limits, GiveUp failed_elsewhere)
     : world_size_(world_size),
+      meets_all_(limits.meets_all),
       failed_elsewhere_(std::move(failed_elsewhere)),
       give_up_([this] { throw_if_failed(); }) {
   for (const RankSeat& seat : seats)
@@ -342,8 +342,11 @@ void NcclWorld::connect(const ncclUniqueId& id, const NcclLimits& limits) {
 
 void NcclWorld::greet(Place& place) {
   Greeting& its = *place.greeting;
-  place.connection->send_and_receive(its.sent.data(), Greeting::kBytes, its.received.data(),
-                                     Greeting::kBytes, its.stream.get());
+  const int n = world_size_;
+  for (int apart = 1; apart < (meets_all_ ? n : 2); ++apart)
+    place.connection->send_and_receive(its.sent.data(), Greeting::kBytes, (place.rank + apart) % n,
+                                       its.received.data(), Greeting::kBytes,
+                                       (place.rank + n - apart) % n, its.stream.get());
   its.done.record(its.stream.get());
   while (!its.done.done()) {
     throw_if_failed();

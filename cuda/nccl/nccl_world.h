@@ -97,6 +97,8 @@ struct NcclLimits {
   int max_ctas = 4;
   // A call in progress for this long has failed. A call waits for its peers' calls at most.
   double timeout_s = 60;
+  // Connect each rank with all others before the first hop, not with its neighbours alone.
+  bool meets_all = false;
 };
 
 // Thread-safe. Calls of its rank's thread and of other threads run one after the other.
@@ -119,10 +121,10 @@ class NcclConnection {
   void settle();
 
   // Enqueue both halves of a hop as one operation on `stream`, so neither waits for the other's
-  // end. Both sides leave out halves of 0 bytes, so one half alone is a group of its own. The call
-  // has settled when it returns.
-  void send_and_receive(const void* send, Index send_bytes, void* recv, Index recv_bytes,
-                        cudaStream_t stream);
+  // end: a send to rank `to` and a receive from rank `from`. Both sides leave out halves of 0 bytes,
+  // so one half alone is a group of its own. The call has settled when it returns.
+  void send_and_receive(const void* send, Index send_bytes, int to, void* recv, Index recv_bytes,
+                        int from, cudaStream_t stream);
 
   // Let NCCL reach the memory directly where it can; elsewhere do nothing. Registers each address
   // once, until forget() or an abort.
@@ -206,6 +208,7 @@ class NcclWorld {
   void close() noexcept;
 
   int world_size_;
+  bool meets_all_;
   GiveUp failed_elsewhere_, give_up_;
   std::vector<Place> places_;
   std::mutex mutex_;  // guards failure_ and the places' connections

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "core/ring/loop_counts.h"
 #include "core/run/rank.h"
 #include "cuda/nccl/nccl_communicator.h"
 #include "cuda/nccl/placement.h"
@@ -72,7 +73,8 @@ RingRun run_on_nccl(const Problem& config, const AttentionInputs& inputs, const 
   for (int rank = 0; rank < config.world_size; ++rank)
     seats.push_back({rank, placement.devices[static_cast<std::size_t>(rank)]});
   DeviceSetup setup("nccl", config, seats, options.kernels, options.activity_records);
-  NcclWorld world(new_nccl_id(), config.world_size, seats, {options.max_ctas, config.timeout_s});
+  NcclWorld world(new_nccl_id(), config.world_size, seats,
+                  {options.max_ctas, config.timeout_s, !is_plain(config)});
   NcclEngine engine(world, setup, options, RankLives::in_a_thread);
   return with_transfer_times([&] { return run_ranks(config, inputs, engine, progress); });
 }

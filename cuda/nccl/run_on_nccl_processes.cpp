@@ -1,3 +1,4 @@
+#include "core/ring/loop_counts.h"
 #include "cuda/nccl/nccl_communicator.h"
 #include "cuda/nccl/placement.h"
 #include "cuda/nccl/run_on_nccl.h"
@@ -14,7 +15,7 @@ RingRun run_on_nccl_processes(MpiSession& session, const Problem& config,
     const std::vector<RankSeat> seats = {take_process_seat(line).seat};
     DeviceSetup setup("nccl", config, seats, options.kernels, options.activity_records);
     NcclWorld world(share_nccl_id(line), session.world_size(), seats,
-                    {options.max_ctas, config.timeout_s}, failure_of(line));
+                    {options.max_ctas, config.timeout_s, !is_plain(config)}, failure_of(line));
     NcclEngine engine(world, setup, options, RankLives::in_a_process);
     return with_transfer_times(
         [&] { return run_one_rank(session, config, inputs, gather_outputs, engine, progress); });

@@ -10,14 +10,14 @@ namespace ringscope::cuda {
 CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
                          const RankKernels& kernels, MemoryMeter& meter)
     : params_(problem.params),
-      steps_(problem.partition.world_size),
+      blocks_(problem.blocks_attended()),
       kernels_(kernels),
       allowed_keys_(&meter, problem.rows(rank)),
       allowed_queries_(&meter, backward ? problem.partition.max_rows() : 0),
       workspace_(
           &meter,
           backward ? backward_workspace_bytes(shape_of(problem.params, problem.rows(rank), 0)) : 0),
-      counters_(&meter, (backward ? 2 : 1) * steps_),
+      counters_(&meter, (backward ? 2 : 1) * blocks_),
       document_ends_(&meter, problem.mask.num_documents),
       skipped_tiles_(static_cast<std::size_t>(counters_.size()), 0) {
   meter.space().copy_in(document_ends_.data(), problem.mask.document_ends, document_ends_.bytes());
@@ -30,14 +30,15 @@ Index CudaBackend::scratch_bytes(const RingProblem& problem, int rank, bool back
   const Index workspace =
       backward ? backward_workspace_bytes(shape_of(problem.params, problem.rows(rank), 0)) : 0;
   return intervals * static_cast<Index>(sizeof(RowInterval)) + workspace +
-         (backward ? 2 : 1) * problem.partition.world_size *
-             static_cast<Index>(sizeof(StepCounters)) +
+         (backward ? 2 : 1) * problem.blocks_attended() * static_cast<Index>(sizeof(StepCounters)) +
          problem.mask.num_documents * static_cast<Index>(sizeof(Index));
 }
 
 Completion CudaBackend::begin(const QueryBlock&, const SoftmaxState&) {
   is_empty_ = true;
   is_finished_ = false;
+  last_pass_ = Pass::forward;
+  attended_ = 0;
   return nullptr;
 }
 
@@ -47,7 +48,7 @@ Completion CudaBackend::attend(const StepInfo& step, const Region& region, const
   const Range range("attend");
   const Kernel& kernel = *kernels_.kernels.forward;
   const int tile = kernels_.forward_tiles.at(static_cast<std::size_t>(step.step));
-  if (skips(step, region, kernel, tile)) {
+  if (skips(region, kernel, tile)) {
     wait_on(stream(), after);
     return end();
   }
@@ -57,7 +58,7 @@ Completion CudaBackend::attend(const StepInfo& step, const Region& region, const
   ForwardStep arguments = forward_step(q, block, state);
   arguments.first = is_empty_;
   arguments.last = step.last;
-  arguments.counters = counters_.data() + slot(step);
+  arguments.counters = counters_.data() + slot();
   kernel.launch(arguments, params_.dtype, tile, stream());
   is_empty_ = false;
   is_finished_ = step.last;
@@ -77,6 +78,8 @@ Completion CudaBackend::finish(const QueryBlock& q, const SoftmaxState& state) {
 
 Completion CudaBackend::begin_backward(const QueryBlock& q, const BackwardState& state) {
   const Range range("begin_backward");
+  last_pass_ = Pass::backward;
+  attended_ = 0;
   const Index rows = row_values(params_, q.rows);
   if (rows > 0) {
     launch_delta(q.dout, params_.dtype, state.out, state.delta, rows,
@@ -96,7 +99,7 @@ Completion CudaBackend::attend_backward(const StepInfo& step, const Region& regi
   const Kernel& kernel = *kernels_.kernels.backward;
   const int tile = kernels_.backward_tiles.at(static_cast<std::size_t>(step.step));
   const Index values = kv_values(params_, block.rows);
-  if (skips(step, region, kernel, tile)) {
+  if (skips(region, kernel, tile)) {
     wait_on(stream(), after);
     if (values > 0)
       RINGSCOPE_CUDA(cudaMemsetAsync(
@@ -122,7 +125,7 @@ Completion CudaBackend::attend_backward(const StepInfo& step, const Region& regi
   arguments.dq = state.dq;
   arguments.dk = gradient.data;
   arguments.dv = gradient.data + values;
-  arguments.counters = counters_.data() + slot(step);
+  arguments.counters = counters_.data() + slot();
   arguments.workspace = workspace_.data();
   kernel.launch(arguments, params_.dtype, tile, stream());
   return end();
@@ -146,36 +149,35 @@ Completion CudaBackend::finish_backward(const StepInfo&, const QueryBlock& q,
 }
 
 const BlockStats& CudaBackend::last_stats() const {
-  last_stats_ = all_stats(last_step_.pass).at(static_cast<std::size_t>(last_step_.step));
+  last_stats_ = all_stats(last_pass_).at(static_cast<std::size_t>(attended_ - 1));
   return last_stats_;
 }
 
 std::vector<BlockStats> CudaBackend::all_stats(Pass pass) const {
-  std::vector<StepCounters> counted(static_cast<std::size_t>(steps_));
-  const Index first = pass == Pass::forward ? 0 : steps_;
+  std::vector<StepCounters> counted(static_cast<std::size_t>(blocks_));
+  const Index first = pass == Pass::forward ? 0 : blocks_;
   RINGSCOPE_CUDA(cudaMemcpyAsync(counted.data(), counters_.data() + first,
                                  counted.size() * sizeof(StepCounters), cudaMemcpyDeviceToHost,
                                  stream()));
   stream_.synchronize();
   std::vector<BlockStats> stats;
-  for (std::size_t step = 0; step < counted.size(); ++step)
-    stats.push_back({static_cast<Index>(counted[step].pairs),
-                     static_cast<Index>(counted[step].tiles_full),
-                     static_cast<Index>(counted[step].tiles_partial),
-                     static_cast<Index>(counted[step].tiles_skipped) +
-                         skipped_tiles_[static_cast<std::size_t>(first) + step]});
+  for (std::size_t block = 0; block < counted.size(); ++block)
+    stats.push_back({static_cast<Index>(counted[block].pairs),
+                     static_cast<Index>(counted[block].tiles_full),
+                     static_cast<Index>(counted[block].tiles_partial),
+                     static_cast<Index>(counted[block].tiles_skipped) +
+                         skipped_tiles_[static_cast<std::size_t>(first) + block]});
   return stats;
 }
 
-// Whether the step needs no kernel. If so, count the tiles that a kernel would have skipped.
-bool CudaBackend::skips(const StepInfo& step, const Region& region, const Kernel& kernel,
-                        int tile) {
-  last_step_ = step;
+// Whether the next block needs no kernel. If so, count the tiles that a kernel would have skipped.
+bool CudaBackend::skips(const Region& region, const Kernel& kernel, int tile) {
+  ++attended_;
   if (region.pairs() > 0) return false;
   const TileShape shape = kernel.tiles[static_cast<std::size_t>(tile)];
-  skipped_tiles_[static_cast<std::size_t>(slot(step))] =
-      params_.batch * params_.num_heads * ceil_div(region.queries.size(), shape.rows) *
-      ceil_div(region.keys.size(), shape.keys);
+  skipped_tiles_[static_cast<std::size_t>(slot())] = params_.batch * params_.num_heads *
+                                                     ceil_div(region.queries.size(), shape.rows) *
+                                                     ceil_div(region.keys.size(), shape.keys);
   return true;
 }
 

@@ -20,7 +20,7 @@ namespace ringscope::cuda {
 class CudaBackend : public BlockBackend {
  public:
   // Serve the queries of `rank`. Allocates working memory on the device, counted by `meter`: the
-  // tables of intervals, one counter per step, and the mask's documents. Throws CudaError.
+  // tables of intervals, one counter per block attended, and the mask's documents. Throws CudaError.
   CudaBackend(const RingProblem& problem, int rank, bool backward, const RankKernels& kernels,
               MemoryMeter& meter);
   // Return the bytes that the constructor allocates.
@@ -40,38 +40,37 @@ class CudaBackend : public BlockBackend {
   Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
                              const Completion& after) override;
 
-  // Fetch the counters of the latest step from the device.
+  // Fetch the counters of the latest block from the device.
   const BlockStats& last_stats() const override;
-  // Return the stats of all steps of a pass. Waits for the compute stream. Throws CudaError.
+  // Return the stats of all blocks attended in a pass, in their order. Waits for the compute stream. Throws CudaError.
   std::vector<BlockStats> all_stats(Pass pass) const;
 
   cudaStream_t stream() const { return stream_.get(); }
 
  private:
-  bool skips(const StepInfo& step, const Region& region, const Kernel& kernel, int tile);
+  bool skips(const Region& region, const Kernel& kernel, int tile);
   Completion end() const;
   Region on_device(const Region& region) const;
   ForwardStep forward_step(const QueryBlock& q, const KvBlock& block,
                            const SoftmaxState& state) const;
-  // Return a step's index into counters_ and skipped_tiles_.
-  Index slot(const StepInfo& step) const {
-    return (step.pass == Pass::forward ? 0 : steps_) + step.step;
-  }
+  // Return the latest block's index into counters_ and skipped_tiles_.
+  Index slot() const { return (last_pass_ == Pass::forward ? 0 : blocks_) + attended_ - 1; }
 
   AttentionParams params_;
-  int steps_;
+  int blocks_;  // in a pass
   RankKernels kernels_;
   Buffer<RowInterval> allowed_keys_, allowed_queries_;
   Buffer<std::byte> workspace_;    // of a backward step
-  Buffer<StepCounters> counters_;  // forward's steps, then backward's
+  Buffer<StepCounters> counters_;  // forward's blocks, then backward's
   Buffer<Index> document_ends_;
-  // Tiles of the steps that started no kernel, indexed like counters_.
+  // Tiles of the blocks that started no kernel, indexed like counters_.
   std::vector<Index> skipped_tiles_;
   Stream stream_;  // declared after the memory that its work uses, so that it ends first
 
   bool is_empty_ = true;     // no key has been attended in this pass
   bool is_finished_ = true;  // a kernel has written out and lse
-  StepInfo last_step_;
+  Pass last_pass_ = Pass::forward;
+  Index attended_ = 0;  // blocks of that pass
   mutable BlockStats last_stats_;
 };
 

@@ -77,12 +77,12 @@ class DeviceHop : public DeviceCompletion {
   TransferTimes times() const override {
     TransferTimes times;
     with_step_in_errors(rank_, exchange_.step, [&] {
-      const DeviceClock& next = ring_.clock(ring_.next(rank_));
+      const DeviceClock& receivers = ring_.clock(to());
       const DeviceClock& mine = ring_.clock(rank_);
-      times = {next.monotonic_ns(out_->begin), next.monotonic_ns(out_->end),
+      times = {receivers.monotonic_ns(out_->begin), receivers.monotonic_ns(out_->end),
                mine.monotonic_ns(in_->begin), mine.monotonic_ns(in_->end), -1};
     });
-    times.last_peer = times.recv_end >= times.send_end ? ring_.previous(rank_) : ring_.next(rank_);
+    times.last_peer = times.recv_end >= times.send_end ? from() : to();
     return times;
   }
 
@@ -90,6 +90,8 @@ class DeviceHop : public DeviceCompletion {
   friend class DeviceRing;
   friend class DeviceCommunicator;
 
+  int to() const { return exchange_.receiver(rank_, ring_.world_size()); }
+  int from() const { return exchange_.sender(rank_, ring_.world_size()); }
   bool is_enqueued() const { return in_ != nullptr && out_ != nullptr; }
   void hold_enqueued(cudaStream_t stream) const {
     in_->end.hold(stream);
@@ -135,9 +137,9 @@ DeviceRing::DeviceRing(int world_size, int devices) {
     const CurrentDevice current(device_of(rank));
     seats_.emplace_back();
   }
-  for (int rank = 0; rank < world_size; ++rank)
-    if (device_of(rank) != device_of(previous(rank)))
-      let_reach(device_of(rank), device_of(previous(rank)));
+  for (int device = 0; device < devices; ++device)
+    for (int other = 0; other < devices; ++other)
+      if (device != other) let_reach(device, other);
 }
 
 // Without peer access a copy goes through host memory.
@@ -176,12 +178,13 @@ void DeviceRing::enqueue_copies() {
 }
 
 bool DeviceRing::enqueue_next_copy(int rank) {
-  const int from = previous(rank);
   Seat& mine = seats_[static_cast<std::size_t>(rank)];
-  Seat& theirs = seats_[static_cast<std::size_t>(from)];
   const std::size_t i = mine.received;
-  if (mine.hops.size() <= i || theirs.hops.size() <= i) return false;
+  if (mine.hops.size() <= i) return false;
   DeviceHop& receive = *mine.hops[i];
+  const int from = receive.from();
+  Seat& theirs = seats_[static_cast<std::size_t>(from)];
+  if (theirs.hops.size() <= i) return false;
   DeviceHop& send = *theirs.hops[i];
   if (!receive.is_ready() || !send.is_ready()) return false;
 
@@ -221,7 +224,6 @@ bool DeviceRing::enqueue_next_copy(int rank) {
 Completion DeviceCommunicator::exchange(const Exchange& hop,
                                         std::initializer_list<Completion> after) {
   const Range range("exchange");
-  require_neighbours(hop);
   if (hop.unposted_recv || hop.send_first)
     throw RunError(
         "a hop with a mistake on purpose was asked for; ranks of one process on GPUs make none");

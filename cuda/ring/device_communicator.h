@@ -88,8 +88,8 @@ inline void wait_on(cudaStream_t stream, const Completion& completion) {
 // ---
 // A Communicator between ranks of one process: virtual ranks on one device, or ranks on several
 // devices of one machine. The copy engines move the blocks (cudaMemcpyPeerAsync) without a kernel.
-// A hop has two halves, a send and a receive; hop i of a rank receives what hop i of the previous
-// rank sends. When both halves have been asked for and everything they must follow is in some
+// A hop has two halves, a send and a receive; hop i of a rank receives what hop i of the rank that
+// it names, in a ring the previous one, sends. When both halves have been asked for and everything they must follow is in some
 // stream, the copy is enqueued on the receiver's copy stream, behind the events of both sides. So
 // copies run beside kernels, and no host thread waits for a device.
 //
@@ -139,8 +139,6 @@ class DeviceRing {
     return *places_[static_cast<std::size_t>(device_of(rank))];
   }
   void let_reach(int device, int other);
-  int previous(int rank) const { return (rank + world_size() - 1) % world_size(); }
-  int next(int rank) const { return (rank + 1) % world_size(); }
   // Enqueue every copy that is ready. The caller holds the mutex.
   void enqueue_copies();
   bool enqueue_next_copy(int rank);

@@ -30,7 +30,7 @@ DeviceRecordingBackend::DeviceRecordingBackend(CudaBackend& inner, Recorder& rec
       activities_(activities),
       listener_(std::move(listener)),
       pulse_(pulse),
-      samples_(kSampledRows * static_cast<std::size_t>(problem.partition.world_size)) {
+      samples_(kSampledRows * static_cast<std::size_t>(problem.blocks_attended())) {
   for (RowSample& sample : samples_.span()) sample = {kMinusInfinity<float>, 0};
 }
 
@@ -66,22 +66,22 @@ Completion DeviceRecordingBackend::compute(const StepInfo& step, const Region& r
   return completion;
 }
 
-void DeviceRecordingBackend::sample(const StepInfo& step, const Region& region,
-                                    const SoftmaxState& state) {
+void DeviceRecordingBackend::sample(const Region& region, const SoftmaxState& state) {
   SampledRows sampled{};
   for_sampled_rows(region.queries.size(), [&](Index row) {
     sampled.rows[sampled.count++] = row;
     slices_.back().sampled.push_back(region.queries.global_position(row));
   });
+  slices_.back().first_sample = kSampledRows * sampled_++;
   has_state_ = has_state_ || slices_.back().pairs > 0;
   if (!has_state_) return;  // begin() writes no state
   launch_sample_rows(sampled, state.row_max, state.row_sum,
-                     samples_.data() + kSampledRows * static_cast<std::size_t>(step.step),
-                     inner_.stream());
+                     samples_.data() + slices_.back().first_sample, inner_.stream());
 }
 
 Completion DeviceRecordingBackend::begin(const QueryBlock& q, const SoftmaxState& state) {
   has_state_ = false;
+  sampled_ = 0;
   return inner_.begin(q, state);
 }
 
@@ -91,7 +91,7 @@ Completion DeviceRecordingBackend::attend(const StepInfo& step, const Region& re
   wait(step, Payload::kv, after);
   Completion attended =
       compute(step, region, [&] { return inner_.attend(step, region, q, block, state, nullptr); });
-  sample(step, region, state);
+  sample(region, state);
   return attended;
 }
 
@@ -136,13 +136,14 @@ void DeviceRecordingBackend::flush() {
                         [&] { RINGSCOPE_CUDA(cudaStreamSynchronize(inner_.stream())); });
   const std::vector<Activity> kernels =
       activities_ != nullptr ? activities_->kernels_of(inner_.stream()) : std::vector<Activity>();
-  std::vector<BlockStats> stats[2];
+  std::vector<BlockStats> stats[2];  // [pass]
+  std::size_t blocks[2] = {0, 0};
   for (const Slice& slice : slices_)
     with_step_in_errors(rank_, slice.step.step, [&] {
       if (slice.awaited != nullptr) return flush_wait(slice);
-      std::vector<BlockStats>& of_pass = stats[static_cast<int>(slice.step.pass)];
-      if (of_pass.empty()) of_pass = inner_.all_stats(slice.step.pass);
-      flush_compute(slice, of_pass.at(static_cast<std::size_t>(slice.step.step)), kernels);
+      const int pass = static_cast<int>(slice.step.pass);
+      if (stats[pass].empty()) stats[pass] = inner_.all_stats(slice.step.pass);
+      flush_compute(slice, stats[pass].at(blocks[pass]++), kernels);
     });
   slices_.clear();
   set_lse_errors(recorder_.samples());
@@ -168,10 +169,10 @@ void DeviceRecordingBackend::flush_compute(const Slice& slice, const BlockStats&
   narrow(event, recorder_.origin_ns(), kernels);
   event.cpu_ns = event.end_ns - event.begin_ns;
   recorder_.record(event);
-  const std::size_t first = kSampledRows * static_cast<std::size_t>(slice.step.step);
   for (std::size_t i = 0; i < slice.sampled.size(); ++i)
     recorder_.record(sample_of(rank_, slice.step.step, slice.sampled[i], event.end_ns,
-                               samples_[first + i].row_max, samples_[first + i].row_sum));
+                               samples_[slice.first_sample + i].row_max,
+                               samples_[slice.first_sample + i].row_sum));
 }
 
 }  // namespace ringscope::cuda

@@ -75,6 +75,9 @@ class DeviceRecordingBackend : public ForwardingBackend {
                              const KvGradient& gradient, const Completion& after) override;
   Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
                  const Completion& after) override;
+  void await(const StepInfo& step, Payload payload, const Completion& after) override {
+    wait(step, payload, after);
+  }
   Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
                              const Completion& after) override;
 
@@ -90,7 +93,8 @@ class DeviceRecordingBackend : public ForwardingBackend {
     Completion awaited;               // for a wait slice; null in a compute slice
     Payload payload = Payload::kv;    // for a wait slice
     Index pairs = 0;                  // for a compute slice: the region's pairs
-    std::vector<Index> sampled = {};  // for a compute slice: global positions of samples_
+    std::vector<Index> sampled = {};  // for a compute slice: global positions of samples
+    std::size_t first_sample = 0;     // of them in samples_
   };
 
   // Make the compute stream wait for `after` between two events.
@@ -98,7 +102,7 @@ class DeviceRecordingBackend : public ForwardingBackend {
   // Enclose what `attend` enqueues by two events, in this rank's turn.
   template <class Attend>
   Completion compute(const StepInfo& step, const Region& region, Attend&& attend);
-  void sample(const StepInfo& step, const Region& region, const SoftmaxState& state);
+  void sample(const Region& region, const SoftmaxState& state);
   void flush_wait(const Slice& slice);
   void flush_compute(const Slice& slice, const BlockStats& stats,
                      std::span<const Activity> kernels);
@@ -115,8 +119,9 @@ class DeviceRecordingBackend : public ForwardingBackend {
   ActivityLog* activities_;
   Engine::Listener listener_;
   RankPulse* pulse_;
-  PinnedBuffer<RowSample> samples_;  // three per step
+  PinnedBuffer<RowSample> samples_;  // three per block
   bool has_state_ = false;           // whether a key has been attended in this pass
+  std::size_t sampled_ = 0;          // blocks of this pass
   std::vector<Slice> slices_;
 };
 

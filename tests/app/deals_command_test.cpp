@@ -59,6 +59,52 @@ TEST_F(DealsCommandTest, WhatIsWrittenIsReadBack) {
           .GetBool());
 }
 
+TEST_F(DealsCommandTest, DealsForRanksOfUnequalSpeed) {
+  const Strings job = "--seqlen 4096 --world-size 3 --mask causal";
+  const Strings machine = "--gpu H100 --link NVLink4 --dtype bf16";
+  const Strings tiles = "--tile 32x32", speeds = "--speeds 1,1,0.5";
+  const auto at = [&](const char* partition, const Strings& more) {
+    return run_for_json("simulate" + job + machine + tiles + Strings{"--partition", partition} +
+                        more);
+  };
+  const auto unequal = at("searched", speeds), equal = at("searched", {});
+  EXPECT_GT(unequal["wall_s"].GetDouble(), equal["wall_s"].GetDouble());
+  EXPECT_LT(unequal["wall_s"].GetDouble(), at("zigzag", speeds)["wall_s"].GetDouble());
+  EXPECT_LT(unequal["wall_s"].GetDouble(),
+            at("searched", "--straggler 2:0.5")["wall_s"].GetDouble());
+  EXPECT_EQ(unequal["machine"]["speeds"][2].GetDouble(), 0.5);
+  EXPECT_LT(unequal["searched"]["gap"].GetDouble(), 0.2);
+  std::vector<double> ends;  // of computing
+  for (const auto& rank : unequal["ranks"].GetArray())
+    ends.push_back(rank["compute_s"].GetDouble());
+  ASSERT_EQ(ends.size(), 3u);
+  EXPECT_NEAR(ends[2] / ends[0], 1, 0.1);
+  EXPECT_NEAR(ends[1] / ends[0], 1, 0.1);
+
+  const auto plan = run_for_json("plan" + job + machine + "--partition searched" + speeds);
+  const auto& rings = plan["searched"]["rings"];
+  for (rapidjson::SizeType i = 0; i + 1 < rings.Size(); ++i)
+    EXPECT_LT(rings[rings.Size() - 1]["total_s"].GetDouble(), rings[i]["total_s"].GetDouble());
+
+  const auto run = run_for_json(
+      "run --random --verify --seqlen 600 --world-size 3 --partition searched"
+      " --mask causal" +
+      speeds);
+  EXPECT_TRUE(run["verify"]["pass"].GetBool());
+  EXPECT_EQ(run["speeds"][2].GetDouble(), 0.5);
+  const auto pairs = [&](int rank) { return run["ranks"][rank]["pairs"].GetDouble(); };
+  EXPECT_LT(pairs(2), 0.75 * pairs(0));
+}
+
+// Its ranks exchange their rows for heads.
+TEST_F(DealsCommandTest, PlanSaysThatUlyssesNeedsNoPartition) {
+  const Strings job =
+      "plan --seqlen 4096 --world-size 2 --gpu H100 --link NVLink4 --scheme ulysses";
+  EXPECT_EQ(run_well(job).find("--partition"), std::string::npos);
+  EXPECT_NE(run_well(job + "--partition zigzag").find("--partition zigzag changes nothing here"),
+            std::string::npos);
+}
+
 TEST_F(DealsCommandTest, PositionsOfARank) {
   const auto json = run_for_json(
       "positions --seqlen 11 --world-size 2 --mask documents:3,8 --rank 1 --out p.npy "
@@ -107,6 +153,19 @@ TEST_F(DealsCommandTest, RefusesWhatDoesNotFit) {
        "head-tail balancing has one sequence"},
       {"positions --seqlen 9 --world-size 2 --rank 2", "--rank"},
       {"positions --world-size 2", "no --seqlen given"},
+      {"run --random --partition searched --world-size 3 --speeds 1,1",
+       "--speeds: 2 given for 3 ranks; accepted: a speed a rank"},
+      {"run --random --partition searched --world-size 3 --speeds 1,x,1", "--speeds: 'x' given"},
+      {"run --random --partition searched --world-size 2 --speeds 1,0", "--speeds: '0' given"},
+      {"run --random --partition searched --world-size 2 --speeds 1,inf", "--speeds: 'inf' given"},
+      {"run --random --partition searched --world-size 2 --speeds 1,nan", "--speeds: 'nan' given"},
+      {"run --random --partition searched --world-size 2 --speeds 1,,1", "--speeds: '' given"},
+      {"run --random --partition zigzag --world-size 2 --speeds 1,2",
+       "--speeds: given with --partition zigzag"},
+      {"plan --seqlen 4096 --world-size 2 --gpu H100 --link NVLink4 --speeds 1,2",
+       "--speeds: given without --partition searched"},
+      {"simulate --seqlen 4096 --world-size 2 --gpu H100 --link NVLink4 --speeds 1",
+       "--speeds: 1 given for 2 ranks"},
       {"train --mask ranges:slices.txt", "--mask"},
   };
   for (const auto& [arguments, wrong] : cases) expect_refused(arguments, {wrong, "accepted"});

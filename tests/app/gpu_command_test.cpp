@@ -48,6 +48,8 @@ TEST_F(GpuCommandTest, KernelsAreOfTheCudaBackend) {
   if (!is_built()) return;
   expect_refused("run --random --backend cuda --kernel 0", "--kernel", 2);
   expect_refused("run --random --backend cuda --backward-kernel 9", "--backward", 2);
+  expect_refused("run --random --backend cuda --scheme pass-q",
+                 {"--scheme", "'pass-q'", "ring, bidirectional, allgather and two-level:M"}, 2);
 }
 
 // On a GPU: the ring of every kind of kernel, verified through the program.

@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "core/ring/loop_counts.h"
 #include "cuda/ring/run_on_gpu.h"
 #include "tests/core/ring/run_invariants.h"
 #include "tests/nccl_model/nccl_run.h"
@@ -56,6 +57,85 @@ TEST_P(NcclRing, GivesTheBitsOfVirtualRanks) {
 
 INSTANTIATE_TEST_SUITE_P(All, NcclRing, testing::ValuesIn(kAllPartitions),
                          [](const auto& tested) { return std::string(name_of(tested.param)); });
+
+// Schemes whose hops name their peers.
+struct NamedPeers {
+  const char* scheme;
+  int world_size;
+  PartitionKind partition;
+};
+
+class NcclNamedPeers : public NcclTest, public testing::WithParamInterface<NamedPeers> {
+ protected:
+  static Problem config_of(const RingReference& problem) {
+    Problem config = problem.config(GetParam().partition, GetParam().world_size);
+    set_scheme(config, GetParam().scheme);
+    check_scheme(config);
+    return config;
+  }
+};
+
+TEST_P(NcclNamedPeers, GiveTheBitsOfVirtualRanksAndAgreeWithTheOracle) {
+  for (const char* mask : {"causal", "causal+window:7", "documents:13,20,4"}) {
+    const RingReference problem({1, 2, 1, 37, 6}, DType::f32, mask, 0.4f, 79);
+    const Problem config = config_of(problem);
+    reset_models();
+    SCOPED_TRACE(described(problem, config));
+    const RingRun done = run_nccl(problem, config);
+    problem.check(config, done);
+    expect_nothing_left();
+    GpuOptions options;
+    options.kernels = quick_options().kernels;
+    EXPECT_EQ(bits(done.outputs), bits(run_on_gpu(config, problem.inputs, {}, options).outputs));
+    expect_nothing_left();
+  }
+}
+
+TEST_P(NcclNamedPeers, AreRightUnderManyOrdersOfStreams) {
+  const RingReference problem({1, 1, 1, 17, 4}, DType::f32, "causal", 0.5f, 80);
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    reset_models();
+    model::set_stream_seed(seed);
+    model::set_nccl_delay(static_cast<int>(seed % 5), seed);
+    Problem config = config_of(problem);
+    config.kv_buffers = 2 + static_cast<int>(seed % 2);
+    const RingRun done = run_nccl(problem, config);
+    problem.check(config, done);
+    expect_nothing_left();
+  }
+}
+
+TEST_P(NcclNamedPeers, KeepTheRulesOfEveryRecording) {
+  const RingReference problem({1, 2, 1, 29, 4}, DType::f32, "causal", 0.4f, 81);
+  const Problem config = config_of(problem);
+  const RingRun done = run_nccl(problem, config);
+  expect_well_formed_lanes(done);
+  expect_every_send_has_its_receive(done);
+  expect_trace_read_back_as_it_was(done);
+  EXPECT_EQ(done.peak_bytes, done.predicted_bytes);
+  const RunSummary summary = summarize(done.recording);
+  for (int rank = 0; rank < config.world_size; ++rank) {
+    const LoopCounts counts = count_loop(config, rank);
+    const RankSummary& mine = summary.ranks[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(mine.pairs_by_step, counts.pairs_by_step) << "rank " << rank;
+    EXPECT_EQ(static_cast<double>(mine.bytes_sent), counts.forward_bytes + counts.backward_bytes);
+    EXPECT_EQ(done.recording.dropped[static_cast<std::size_t>(rank)], 0);
+  }
+  for_events(done, Lane::wait,
+             [&](int rank, const TraceEvent& event) { EXPECT_NE(event.waiting_for, rank); });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NcclNamedPeers,
+                         testing::Values(NamedPeers{"two-level:2", 4, PartitionKind::zigzag},
+                                         NamedPeers{"two-level:3", 6, PartitionKind::contiguous},
+                                         NamedPeers{"bidirectional", 2, PartitionKind::fold},
+                                         NamedPeers{"bidirectional", 5, PartitionKind::striped}),
+                         [](const auto& tested) {
+                           const std::string scheme = tested.param.scheme;
+                           return (scheme == "bidirectional" ? scheme : "two_level") + "_on_" +
+                                  std::to_string(tested.param.world_size);
+                         });
 
 class NcclRingOptions : public NcclTest {};
 

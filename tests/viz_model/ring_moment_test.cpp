@@ -46,6 +46,32 @@ TEST(RingMoment, WhatRanksDo) {
   EXPECT_EQ(at_time(trace, 100).ranks[1].doing, RankMoment::finished);
 }
 
+// In schemes that attend blocks in an order of their own, at the beginning of every recorded slice.
+TEST(RingMoment, RanksHoldTheBlockThatTheRecordingNames) {
+  for (const char* name :
+       {"two-level:2", "two-level:3", "mesh:2x3", "mesh:3x2", "bidirectional", "ulysses"}) {
+    Problem config;
+    config.shape = {.batch = 1, .num_heads = 6, .num_heads_kv = 6, .seqlen = 96, .head_dim = 8};
+    config.world_size = 6;
+    config.backward = true;
+    set_scheme(config, name);
+    const Tensors<float> in = random_tensors(config.shape, 7);
+    const Recording recording = run_on_threads(config, {in.q, in.k, in.v, in.dout}).recording;
+    const Trace trace = trace_of(recording);
+    const Axis axis(trace);
+    for (int rank = 0; rank < 6; ++rank)
+      for (const Slice& slice : trace.slices_of(rank, RingLane::compute)) {
+        if (slice.end_ns == slice.begin_ns) continue;
+        const double ns = static_cast<double>(slice.begin_ns - trace.begin_ns);
+        const RankMoment now =
+            moment_at(trace, axis, AxisMode::time, ns).ranks[static_cast<std::size_t>(rank)];
+        if (now.pass != slice.pass || axis.ring_step(now.step) != slice.step) continue;
+        EXPECT_EQ(now.kv_owner, slice.kv_owner)
+            << name << ", rank " << rank << ", step " << slice.step;
+      }
+  }
+}
+
 TEST(RingMoment, BlocksOnTheirWay) {
   using Blocks = std::vector<BlockInFlight>;
   const Trace trace = two_ranks();

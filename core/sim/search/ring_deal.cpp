@@ -66,9 +66,12 @@ void ChunkWork::set(int queries, int keys, double work) {
   by_keys_[at(keys, queries)] = work;
 }
 
-RingDeal::RingDeal(const ChunkWork& work, int world_size, const std::vector<int>& rank_of)
+RingDeal::RingDeal(const ChunkWork& work, int world_size, const std::vector<int>& rank_of,
+                   const std::vector<double>& speeds)
     : work_(work), world_size_(world_size), rank_of_(rank_of) {
   const auto n = static_cast<std::size_t>(world_size);
+  slowness_.assign(n, 1);
+  for (std::size_t rank = 0; rank < speeds.size(); ++rank) slowness_[rank] = 1 / speeds[rank];
   const auto chunks = static_cast<std::size_t>(work.chunks());
   work_at_.resize(n * n);
   with_keys_of_.resize((chunks + 1) * n);
@@ -89,28 +92,29 @@ RingDeal::RingDeal(const ChunkWork& work, int world_size, const std::vector<int>
   busiest_.resize(n);
   for (int step = 0; step < world_size; ++step) {
     rank_busiest(step);
-    cost_.slowest += work_at(step, slowest_rank(step));
+    cost_.slowest += time_at(step, slowest_rank(step));
+    for (int rank = 0; rank < world_size; ++rank)
+      cost_.squares += work_at(step, rank) * time_at(step, rank);
   }
-  for (const double x : work_at_) cost_.squares += x * x;
 }
 
-// Return whether a rank with this work may be among a step's busiest.
-bool RingDeal::may_be_busiest(int step, double work) const { return work >= busiest_[step].least; }
+// Return whether a rank that takes this long may be among a step's busiest.
+bool RingDeal::may_be_busiest(int step, double time) const { return time >= busiest_[step].least; }
 
 void RingDeal::rank_busiest(int step) {
   Busiest& busiest = busiest_[step];
   busiest.count = 0;
   const auto most = static_cast<int>(busiest.ranks.size());
   for (int rank = 0; rank < world_size_; ++rank) {
-    const double work = work_at(step, rank);
+    const double time = time_at(step, rank);
     int at = busiest.count;
-    while (at > 0 && work_at(step, busiest.ranks[at - 1]) < work) --at;
+    while (at > 0 && time_at(step, busiest.ranks[at - 1]) < time) --at;
     if (at == most) continue;
     busiest.count = std::min(busiest.count + 1, most);
     for (int k = busiest.count - 1; k > at; --k) busiest.ranks[k] = busiest.ranks[k - 1];
     busiest.ranks[at] = rank;
   }
-  busiest.least = busiest.count < most ? 0 : work_at(step, busiest.ranks[most - 1]);
+  busiest.least = busiest.count < most ? 0 : time_at(step, busiest.ranks[most - 1]);
 }
 
 // Return the work of `rank` with `owner` after the trades. At least one of the two trades.
@@ -158,14 +162,14 @@ DealCost RingDeal::cost_of(const Trade& a, const Trade& b) const {
     for (int k = 0; k < busiest.count; ++k) {
       const int rank = busiest.ranks[k];
       if (is_changed(rank)) continue;
-      slowest = work_at(step, rank);
+      slowest = time_at(step, rank);
       break;
     }
     for (int k = 0; k < count; ++k) {
       const auto [rank, work] = changes[k];
       const double before = work_at(step, rank);
-      slowest = std::max(slowest, work);
-      cost.squares += (work - before) * (work + before);
+      slowest = std::max(slowest, work * slowness_[rank]);
+      cost.squares += (work - before) * (work + before) * slowness_[rank];
     }
     cost.slowest += slowest;
   }
@@ -181,12 +185,13 @@ void RingDeal::carry_out(const Trade& a, const Trade& b) {
     for (int k = 0; k < count; ++k) {
       const auto [rank, work] = changes[k];
       const double before = work_at(step, rank);
-      cost_.squares += (work - before) * (work + before);
+      cost_.squares += (work - before) * (work + before) * slowness_[rank];
       work_at(step, rank) = work;
-      is_order_changed = is_order_changed || may_be_busiest(step, std::max(work, before));
+      is_order_changed =
+          is_order_changed || may_be_busiest(step, std::max(work, before) * slowness_[rank]);
     }
     if (is_order_changed) rank_busiest(step);
-    cost_.slowest += work_at(step, slowest_rank(step));
+    cost_.slowest += time_at(step, slowest_rank(step));
   }
   const auto n = static_cast<std::size_t>(world_size_);
   for (const Trade* const trade : {&a, &b}) {
@@ -207,6 +212,14 @@ DealCost RingDeal::cost_of_exchange(int a, int b) const {
 }
 
 void RingDeal::exchange(int a, int b) { carry_out({rank_of(a), a, b}, {rank_of(b), b, a}); }
+
+DealCost RingDeal::cost_of_move(int chunk, int rank) const {
+  return cost_of({rank_of(chunk), chunk, work_.no_chunk()}, {rank, work_.no_chunk(), chunk});
+}
+
+void RingDeal::move(int chunk, int rank) {
+  carry_out({rank_of(chunk), chunk, work_.no_chunk()}, {rank, work_.no_chunk(), chunk});
+}
 
 DealCost RingDeal::cost_of_gift(int chunk, int rank) const {
   return cost_of({rank, work_.no_chunk(), chunk}, {kNobody, 0, 0});

@@ -50,7 +50,8 @@ class Chunks {
 
 // ---
 // A deal of chunks to the ranks of a ring and its cost: the slowest rank's work, summed over steps
-// as in balance_of(). An exchange of two chunks is costed in O(world_size) and made in O(world_size
+// as in balance_of(), where a rank of speed s has 1/s of its work to do. An exchange of two chunks,
+// and the move of one, is costed in O(world_size) and made in O(world_size
 // + chunks), plus O(world_size) for each step whose busiest ranks may change.
 //
 // Work of rank r with owner o belongs to step (r - o) mod N. Exchanging chunks of two ranks changes
@@ -85,15 +86,17 @@ class ChunkWork {
 // unequal ranks are where the slowest one does not.
 struct DealCost {
   double slowest = 0;  // sum over steps of the busiest rank's work
-  double squares = 0;  // sum over (rank, step) of work squared
+  double squares = 0;  // sum over (rank, step) of work squared / speed
 };
 
 class RingDeal {
  public:
   static constexpr int kNobody = -1;
 
-  // `rank_of` is the rank of each chunk, or kNobody. `work` must outlive this object.
-  RingDeal(const ChunkWork& work, int world_size, const std::vector<int>& rank_of);
+  // `rank_of` is the rank of each chunk, or kNobody. `speeds` are the ranks', or empty: all are 1.
+  // `work` must outlive this object.
+  RingDeal(const ChunkWork& work, int world_size, const std::vector<int>& rank_of,
+           const std::vector<double>& speeds = {});
 
   int world_size() const { return world_size_; }
   int rank_of(int chunk) const { return rank_of_[static_cast<std::size_t>(chunk)]; }
@@ -103,11 +106,14 @@ class RingDeal {
   // Return the cost after chunks a and b of two ranks are exchanged.
   DealCost cost_of_exchange(int a, int b) const;
   void exchange(int a, int b);
+  // Return the cost after a rank gives a chunk to `rank`, another one.
+  DealCost cost_of_move(int chunk, int rank) const;
+  void move(int chunk, int rank);
   // Return the cost after `rank` gets a chunk that nobody has.
   DealCost cost_of_gift(int chunk, int rank) const;
   void give(int chunk, int rank);
 
-  // Return the rank with the most work at `step`.
+  // Return the rank that takes longest at `step`.
   int slowest_rank(int step) const { return busiest_[static_cast<std::size_t>(step)].ranks[0]; }
   // Return the work of `rank` at `step`.
   double work_at(int step, int rank) const {
@@ -123,13 +129,16 @@ class RingDeal {
   struct Busiest {
     std::array<int, 5> ranks;
     int count = 0;
-    double least = 0;  // work of the last of them; 0 when they are all ranks
+    double least = 0;  // time of the last of them; 0 when they are all ranks
   };
   struct NewWork {
     int rank;
     double work;
   };
 
+  double time_at(int step, int rank) const {
+    return work_at(step, rank) * slowness_[static_cast<std::size_t>(rank)];
+  }
   int step_of(int rank, int owner) const {
     return rank >= owner ? rank - owner : rank - owner + world_size_;
   }
@@ -150,12 +159,13 @@ class RingDeal {
   int changes_at(int step, const Trade& a, const Trade& b, std::array<NewWork, 4>& changes) const;
   DealCost cost_of(const Trade& a, const Trade& b) const;
   void carry_out(const Trade& a, const Trade& b);
-  bool may_be_busiest(int step, double work) const;
+  bool may_be_busiest(int step, double time) const;
   void rank_busiest(int step);
 
   const ChunkWork& work_;
   int world_size_;
   std::vector<int> rank_of_;
+  std::vector<double> slowness_;                     // [rank]: 1 / speed
   std::vector<double> work_at_;                      // [step][rank]
   std::vector<double> with_keys_of_, with_rows_of_;  // [chunk][rank]
   std::vector<Busiest> busiest_;                     // of each step

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -30,11 +32,17 @@ Index chunk_rows_of(const SearchRequest& request) {
   return even <= rows + rows / 8 ? even : rows;
 }
 
-// Slots are chunks plus spares without positions: at most one per rank, so all hold as many.
+// Slots are chunks plus spares without positions: at most one per rank, so all hold as many. Ranks of
+// unequal speed hold any number of chunks, and no spares.
 struct Slots {
   int chunks, world_size;
+  std::vector<double> speeds;  // empty: equal
+  bool are_equal() const { return speeds.empty(); }
   int a_rank() const { return static_cast<int>(ceil_div(chunks, world_size)); }
-  int count() const { return a_rank() * world_size; }
+  int count() const { return are_equal() ? a_rank() * world_size : chunks; }
+  double speed() const {  // of all ranks together
+    return are_equal() ? world_size : std::accumulate(speeds.begin(), speeds.end(), 0.0);
+  }
   bool is_spare(int slot) const { return slot >= chunks; }
 };
 
@@ -80,7 +88,8 @@ std::vector<int> greedy_deal(const ChunkWork& work, const Slots& slots) {
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return weight[a] > weight[b]; });
 
   RingDeal deal(work, slots.world_size,
-                std::vector<int>(static_cast<std::size_t>(slots.count()), RingDeal::kNobody));
+                std::vector<int>(static_cast<std::size_t>(slots.count()), RingDeal::kNobody),
+                slots.speeds);
   // Number of ranks that may get a full share; the others get one chunk less.
   int may_be_full = slots.chunks - (slots.a_rank() - 1) * slots.world_size;
   std::vector<int> room(static_cast<std::size_t>(slots.world_size), slots.a_rank());
@@ -88,7 +97,7 @@ std::vector<int> greedy_deal(const ChunkWork& work, const Slots& slots) {
     int best = RingDeal::kNobody;
     double least = 0;
     for (int rank = 0; rank < slots.world_size; ++rank) {
-      if (room[rank] <= (may_be_full > 0 ? 0 : 1)) continue;
+      if (slots.are_equal() && room[rank] <= (may_be_full > 0 ? 0 : 1)) continue;
       const double squares = deal.cost_of_gift(chunk, rank).squares;
       if (best != RingDeal::kNobody && squares >= least) continue;
       best = rank;
@@ -116,7 +125,8 @@ Start best_start(const ChunkWork& work, const Slots& slots) {
   std::size_t best = 0;
   double least = 0;
   for (std::size_t i = 0; i < starts.size(); ++i) {
-    const double slowest = RingDeal(work, slots.world_size, starts[i].rank_of).cost().slowest;
+    const double slowest =
+        RingDeal(work, slots.world_size, starts[i].rank_of, slots.speeds).cost().slowest;
     if (i > 0 && slowest >= least) continue;
     best = i;
     least = slowest;
@@ -148,6 +158,7 @@ class Hands {
     }
   }
   int of(int rank, int k) const { return held_[rank][k]; }
+  int size(int rank) const { return static_cast<int>(held_[rank].size()); }
   // Return whether no rank would hold two spare slots.
   bool may_exchange(int rank_a, int a, int rank_b, int b) const {
     if (slots_.is_spare(a) == slots_.is_spare(b)) return !slots_.is_spare(a);
@@ -157,6 +168,10 @@ class Hands {
   void exchange(int rank_a, int a, int rank_b, int b) {
     replace(rank_a, a, b);
     replace(rank_b, b, a);
+  }
+  void move(int rank_a, int a, int rank_b) {
+    std::erase(held_[rank_a], a);
+    held_[rank_b].push_back(a);
   }
 
  private:
@@ -174,12 +189,12 @@ class Hands {
 // Search from `start` by exchanges. Return the best deal found.
 std::vector<int> improved(const ChunkWork& work, const Slots& slots, const std::vector<int>& start,
                           double bound, int exchanges, std::uint64_t seed) {
-  RingDeal deal(work, slots.world_size, start);
+  RingDeal deal(work, slots.world_size, start, slots.speeds);
   Hands hands(slots, start);
   Dice dice(seed);
   const int n = slots.world_size;
   // A unit of work more on a rank of mean work adds this to the squares.
-  const double a_square = work.total() / n / n * 2;
+  const double a_square = work.total() / slots.speed() / n * 2;
   const auto badness = [a_square](const DealCost& cost) {
     return cost.slowest + cost.squares / a_square;
   };
@@ -188,13 +203,21 @@ std::vector<int> improved(const ChunkWork& work, const Slots& slots, const std::
   for (int i = 0; i < exchanges && least > bound; ++i) {
     const int step = dice.below(n), slowest = deal.slowest_rank(step);
     const int rank_a = dice.below(2) == 0 ? slowest : RingSchedule{slowest, n}.owner(step);
-    const int a = hands.of(rank_a, dice.below(slots.a_rank()));
-    const int b = dice.below(slots.count());
-    const int rank_b = deal.rank_of(b);
-    if (rank_a == rank_b || !hands.may_exchange(rank_a, a, rank_b, b)) continue;
-    if (!(badness(deal.cost_of_exchange(a, b)) <= badness(deal.cost()))) continue;
-    deal.exchange(a, b);
-    hands.exchange(rank_a, a, rank_b, b);
+    if (hands.size(rank_a) == 0) continue;
+    const int a = hands.of(rank_a, dice.below(hands.size(rank_a)));
+    const bool moves = !slots.are_equal() && dice.below(2) == 0;
+    const int b = moves ? a : dice.below(slots.count());
+    const int rank_b = moves ? dice.below(n) : deal.rank_of(b);
+    if (rank_a == rank_b || (!moves && !hands.may_exchange(rank_a, a, rank_b, b))) continue;
+    const DealCost cost = moves ? deal.cost_of_move(a, rank_b) : deal.cost_of_exchange(a, b);
+    if (!(badness(cost) <= badness(deal.cost()))) continue;
+    if (moves) {
+      deal.move(a, rank_b);
+      hands.move(rank_a, a, rank_b);
+    } else {
+      deal.exchange(a, b);
+      hands.exchange(rank_a, a, rank_b, b);
+    }
     if (deal.cost().slowest >= least) continue;
     least = deal.cost().slowest;
     best = deal.rank_of();
@@ -202,10 +225,11 @@ std::vector<int> improved(const ChunkWork& work, const Slots& slots, const std::
   return best;
 }
 
-// Return a bound that no deal can be below: the mean rank's work, and the work of a rank or owner
+// Return a bound that no deal can be below: all work over all speeds; at equal ones also the work of a rank or owner
 // that has the chunk with the most work and otherwise those with the least. (A rank works at every
 // step, and some rank attends each owner's block at every step.)
 double least_slowest(const ChunkWork& work, const Slots& slots) {
+  if (!slots.are_equal()) return work.total() / slots.speed();
   const auto of_heaviest = [&](auto line_of) {
     std::vector<double> sums;
     for (int chunk = 0; chunk < slots.count(); ++chunk) {
@@ -274,9 +298,19 @@ SearchedPartition search_partition(const SearchRequest& request) {
     if (value < 1)
       throw InputError(fmt::format(
           "tiles and chunks of a searched partition: {} given; accepted: at least 1", value));
+  const std::vector<double>& speeds = job.speeds;
+  const auto is_speed = [](double speed) {
+    return std::isfinite(speed) && speed > 0 && std::isfinite(1 / speed);
+  };
+  if (!speeds.empty() &&
+      (std::ssize(speeds) != n || !std::all_of(speeds.begin(), speeds.end(), is_speed)))
+    throw InputError(fmt::format("speeds: {} given for {} ranks; accepted: a number above 0 a rank",
+                                 speeds.size(), n));
+  const bool are_equal =
+      std::adjacent_find(speeds.begin(), speeds.end(), std::not_equal_to()) == speeds.end();
   const Index rows = chunk_rows_of(request);
   const Chunks chunks(job.mask.for_seqlen(job.shape.seqlen), rows, request.granularity);
-  const Slots slots{chunks.count(), n};
+  const Slots slots{chunks.count(), n, are_equal ? std::vector<double>() : speeds};
   const ChunkWork work = work_of(chunks, slots);
   const int exchanges = request.exchanges > 0 ? request.exchanges
                                               : std::clamp(static_cast<int>(kEffort / n),
@@ -285,7 +319,7 @@ SearchedPartition search_partition(const SearchRequest& request) {
   const double bound = least_slowest(work, slots);
   std::vector<int> rank_of = improved(work, slots, start.rank_of, bound, exchanges, request.seed);
   const auto slowest = [&](const std::vector<int>& deal) {
-    return RingDeal(work, n, deal).cost().slowest;
+    return RingDeal(work, n, deal, slots.speeds).cost().slowest;
   };
   SearchedPartition found{.seqlen = job.shape.seqlen,
                           .chunk_rows = rows,
@@ -305,7 +339,7 @@ Work searched_work(const Problem& job, Granularity granularity, std::uint64_t se
   return search_partition({.job = job, .granularity = granularity, .seed = seed}).work;
 }
 
-Balance balance_of(const Work& work) {
+Balance balance_of(const Work& work, const std::vector<double>& speeds) {
   const int n = work.world_size();
   Balance balance;
   std::vector<double> ranks(static_cast<std::size_t>(n));
@@ -313,7 +347,8 @@ Balance balance_of(const Work& work) {
   for (int step = 0; step < n; ++step) {
     double slowest = 0;
     for (int rank = 0; rank < n; ++rank) {
-      const double computed = work.computed_pairs(rank, RingSchedule{rank, n}.owner(step));
+      const double computed = work.computed_pairs(rank, RingSchedule{rank, n}.owner(step)) /
+                              (speeds.empty() ? 1 : speeds[static_cast<std::size_t>(rank)]);
       slowest = std::max(slowest, computed);
       ranks[rank] += computed;
       all += computed;

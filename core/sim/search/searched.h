@@ -15,7 +15,9 @@
 //            also counts the sum of squares, because most exchanges leave the slowest ranks as
 //            slow as they were
 //
-// Every rank gets the same number of chunks, or one less.
+// Every rank gets the same number of chunks, or one less. Ranks of unequal speed get any number, and
+// the search also moves single chunks, so that they end together; pairs on a rank of speed s then
+// count 1/s.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +35,7 @@ namespace ringscope {
 inline constexpr int kMostSearchedRanks = 256;
 
 struct SearchRequest {
-  Problem job;  // its partition is ignored
+  Problem job;  // its partition is ignored, its speeds count
   Granularity granularity = {128, 128};
   // Least positions per chunk (fewer when ranks would get less than two chunks, but at least a
   // tile). Chunks are longer when there would otherwise be more than most_chunks.
@@ -52,7 +54,7 @@ struct SearchedPartition {
   Work work;               // of every rank with every owner
   std::string_view start;  // the search's start: a partition's name, or "greedy"
   // Computed pairs of the slowest rank, summed over steps: at the start, at the end, and a lower
-  // bound for every deal of these chunks.
+  // bound for every deal of these chunks: all pairs / all speeds, or more.
   double start_slowest = 0, slowest = 0, least_slowest = 0;
   int exchanges = 0;
 
@@ -64,13 +66,14 @@ struct SearchedPartition {
 };
 
 // Search a partition. Throw InputError for a mask that does not fit, more than kMostSearchedRanks
-// ranks, and sizes below 1.
+// ranks, sizes below 1, and speeds that are not one number above 0 a rank.
 SearchedPartition search_partition(const SearchRequest& request);
 
 // Return only the work of a searched partition.
 Work searched_work(const Problem& job, Granularity granularity, std::uint64_t seed);
 
-// Return how evenly a ring's computed pairs are spread over ranks and steps.
-Balance balance_of(const Work& work);
+// Return how evenly a ring's computed pairs are spread over ranks and steps. Those of a rank of
+// speed s count 1/s.
+Balance balance_of(const Work& work, const std::vector<double>& speeds = {});
 
 }  // namespace ringscope

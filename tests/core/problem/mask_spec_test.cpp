@@ -7,11 +7,13 @@
 #include <cstdio>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/random.h"
 #include "tests/core/base/thrown.h"
 
 namespace ringscope {
@@ -171,6 +173,54 @@ TEST(MaskSpec, SlicesOfAFile) {
       {}, {0, 2, 0, 3}, {0, 2, 0, 3, 3}, {0, 2, 0, 3, -1}, {2, 2, 0, 3, 0}, {-1, 2, 0, 3, 0}};
   for (const std::vector<Index>& numbers : impossible)
     EXPECT_THROW(MaskSpec::recorded("ranges:x", numbers), InputError);
+}
+
+// Texts drawn from a seed, most of them wrong: each is taken if its lines are slices that share no
+// pair, and refused in one printable line otherwise.
+TEST(MaskSpec, DrawnFilesAreTakenOrRefusedInOneLine) {
+  constexpr const char* kWords[] = {"-1",   "x", "1e3", "+2", "0x1", "9223372036854775808",
+                                    "\xff", "#"};
+  constexpr const char* kKinds[] = {"full", "causal", "inverse"};
+  const std::string path = testing::TempDir() + "ringscope_drawn_" + std::to_string(::getpid());
+  std::uint64_t draws = 0;
+  const auto below = [&](int limit) {
+    return static_cast<int>(random_bits(11, 0, draws++) % static_cast<std::uint64_t>(limit));
+  };
+  int taken = 0;
+  for (int n = 0; n < 3000; ++n) {
+    std::string text;
+    std::vector<std::vector<Index>> slices;
+    bool is_right = true;
+    for (int line = below(4); line >= 0; --line) {
+      const Index q0 = below(6), k0 = below(6), q1 = q0 + below(4), k1 = k0 + below(4);
+      std::vector<std::string> words = {std::to_string(q0), std::to_string(q1), std::to_string(k0),
+                                        std::to_string(k1), kKinds[below(3)]};
+      is_right = is_right && q0 < q1 && k0 < k1;
+      if (below(12) == 0) {  // a wrong word, one too many, or one too few
+        const auto at = words.begin() + below(5);
+        const int way = below(3);
+        if (way == 0) *at = kWords[below(static_cast<int>(std::size(kWords)))];
+        if (way == 1) words.insert(at, "3");
+        if (way == 2) words.erase(at);
+        is_right = false;
+      }
+      for (const auto& other : slices)
+        if (q0 < other[1] && other[0] < q1 && k0 < other[3] && other[2] < k1) is_right = false;
+      slices.push_back({q0, q1, k0, k1});
+      for (const std::string& word : words) text += word + (below(9) == 0 ? "\t  " : " ");
+      text += below(8) == 0 ? "# a remark\n" : "\n";
+    }
+    std::ofstream(path, std::ios::binary) << text;
+    const std::string found = input_error_of([&] { MaskSpec::parse("ranges:" + path); });
+    EXPECT_EQ(found.empty(), is_right) << text << found;
+    EXPECT_TRUE(found.empty() || found.starts_with(path)) << found;
+    for (const char c : found) EXPECT_TRUE(c >= ' ' && c <= '~') << text << found;
+    taken += found.empty() ? 1 : 0;
+    if (HasFailure()) break;
+  }
+  EXPECT_GT(taken, 300);
+  EXPECT_LT(taken, 2700);
+  std::remove(path.c_str());
 }
 
 }  // namespace

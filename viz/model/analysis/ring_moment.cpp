@@ -34,6 +34,14 @@ RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, std::int64_t 
   const std::vector<Slice>& waits = trace.slices_of(rank, RingLane::wait);
   const Slice* compute = last_begun(computes, now);
   const Slice* wait = last_begun(waits, now);
+  // The recording says what the rank attends at this step; schemes other than the ring take another
+  // order. The slice has begun or is the next one.
+  const Slice* const next = compute == nullptr ? computes.data() : compute + 1;
+  const Slice* const end = computes.data() + computes.size();
+  for (const Slice* held : {next, compute})
+    if (held != nullptr && held != end && held->kv_owner >= 0 && held->step == ring_step &&
+        held->pass == moment.pass)
+      moment.kv_owner = held->kv_owner;
   if (compute != nullptr && compute->step == ring_step && compute->pass == moment.pass)
     moment.progress = share(now, compute->begin_ns, compute->end_ns);
   if (compute != nullptr && now < compute->end_ns) {

@@ -59,7 +59,7 @@ void simulate_into(Prediction& prediction, const Scenario& scenario,
       choose_ranks(job.world_size, job.world_size <= kWhole ? job.world_size : kSample, {});
   Recording recording;
   recording.info = simulated_info(job, name_of(job.partition));
-  if (has_buffers(scenario)) recording.info.kv_buffers = job.kv_buffers;
+  recording.info.kv_buffers = has_buffers(scenario) ? job.kv_buffers : 0;
   recording.events.resize(static_cast<std::size_t>(job.world_size));
   request.sink = [&recording](int rank, const TraceEvent& event) {
     recording.events[static_cast<std::size_t>(rank)].push_back(event);

@@ -115,6 +115,13 @@ std::vector<Line> caption(const RingPicture& picture) {
   if (session.axis_mode == AxisMode::time)
     lines.push_back({fonts.small, palette.text_dim, time_text(session.playback.position())});
 
+  // Schemes other than the ring and the all-gather attend the blocks in another order.
+  bool in_ring_order = true;
+  for (int rank = 0; rank < n; ++rank) {
+    const RankMoment& now = ranks[static_cast<std::size_t>(rank)];
+    const int t = now.step - (now.step >= forward ? forward : 0);
+    in_ring_order = in_ring_order && step_with(rank, now.kv_owner, n) == t;
+  }
   const int r = session.selected_rank;
   if (r >= 0 && r < n) {
     const RankMoment& now = ranks[static_cast<std::size_t>(r)];
@@ -127,6 +134,8 @@ std::vector<Line> caption(const RingPicture& picture) {
       lines.push_back(
           {fonts.small, palette.text,
            fmt::format("rank {} {} KV {}", r, now.awaits() ? "awaits" : "holds", now.kv_owner)});
+  } else if (!in_ring_order) {
+    lines.push_back({fonts.small, palette.text, session.document().trace.run->scheme});
   } else if (first == last) {
     lines.push_back({fonts.small, palette.text,
                      first == base
@@ -397,7 +406,8 @@ void draw_travelling(const RingPicture& picture) {
   const Palette& palette = picture.context.palette;
   for (const BlockInFlight& block : picture.moment.in_flight) {
     if (ring.ranks < 2 || block.src < 0 || block.dst < 0) continue;
-    const int hops = ((block.dst - block.src) % ring.ranks + ring.ranks) % ring.ranks;
+    int hops = ((block.dst - block.src) % ring.ranks + ring.ranks) % ring.ranks;
+    if (hops > ring.ranks / 2) hops -= ring.ranks;  // against the ring's direction
     const double rank = block.src + hops * std::clamp(block.progress, 0.0, 1.0);
     const Color color = picture.owner(block.kv_owner);
     if (picture.dots()) {

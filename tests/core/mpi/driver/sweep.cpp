@@ -1,4 +1,4 @@
-// The MPI ring against the ring on threads, bit for bit: every partition, kind of mask and scheme, also
+// The MPI ring against the ring on threads, bit for bit: every partition, deal, kind of mask and scheme, also
 // where there are fewer rows than ranks; and what every recording must satisfy.
 #include <algorithm>
 #include <bit>
@@ -6,6 +6,7 @@
 
 #include "core/mpi/run_on_mpi.h"
 #include "core/ring/loop_counts.h"
+#include "core/sim/search/searched.h"
 #include "tests/core/attention/random_problem.h"
 #include "tests/core/mpi/driver/driver.h"
 #include "tests/core/ring/ring_case.h"
@@ -48,6 +49,25 @@ void expect_clocks_within_their_bounds(const RingRun& run) {
       EXPECT_GT(info.clock_error_ns[rank], 0);
     }
   }
+}
+
+// Return a deal of all positions, the same on all ranks.
+PartitionSpec dealt(std::string_view text, const Problem& job) {
+  const int n = job.world_size;
+  if (text.starts_with("file:")) {  // some ranks hold nothing
+    std::vector<Index> numbers;
+    for (Index p = 0; p < job.shape.seqlen; ++p) numbers.insert(numbers.end(), {p * p % 7 % n, 1});
+    return PartitionSpec::recorded(text, numbers, job.shape.seqlen, n);
+  }
+  PartitionSpec spec = PartitionSpec::parse(text);
+  if (!spec.is_searched()) {
+    spec.deal_out(job.mask.for_seqlen(job.shape.seqlen), n);
+    return spec;
+  }
+  const SearchedPartition found = search_partition(
+      {.job = job, .granularity = {1, 1}, .least_chunk_rows = 2, .exchanges = 100});
+  spec.take(found.assignment(n), found.bound());
+  return spec;
 }
 
 class Sweep {
@@ -116,28 +136,36 @@ void sweep(MpiSession& session) {
           config.backward = true;
           all.check(config);
         }
-  // The other schemes, those that this number of ranks allows.
-  for (const char* scheme :
-       {"bidirectional", "pass-q", "allgather:2", "ulysses", "hybrid:2", "hybrid:3", "two-level:2",
-        "two-level:4", "mesh:2x2", "mesh:2x3", "mesh:3x2", "mesh:2x4", "mesh:1x5"})
-    for (const std::string& mask : {std::string("causal"), std::string("window:9")})
-      for (const Index seqlen : {37, 3}) {
-        ++turn;
-        Problem config;
-        config.shape = {1 + turn % 2, 8, 2, seqlen, 8};
-        config.dtype = kAllDTypes[turn % 3];
-        config.mask = MaskSpec::parse(mask);
-        config.partition = kAllPartitions[turn % 4];
-        config.backward = true;
-        config.world_size = session.world_size();
-        set_scheme(config, scheme);
-        try {
-          check_scheme(config);
-        } catch (const InputError&) {
-          continue;
-        }
-        all.check(config);
+  // Every scheme that this number of ranks allows, with fixed partitions and with deals.
+  const struct {
+    const char *partition, *mask;
+    Index seqlen;
+  } ways[] = {{"fixed", "causal", 37},      {"fixed", "causal", 3},
+              {"fixed", "window:9", 37},    {"documents:zigzag", "causal+documents:20,1,16", 37},
+              {"file:any", "window:9", 37}, {"searched", "causal", 37}};
+  for (const char* scheme : {"ring", "allgather", "bidirectional", "pass-q", "allgather:2",
+                             "ulysses", "hybrid:2", "hybrid:3", "two-level:2", "two-level:4",
+                             "mesh:2x2", "mesh:2x3", "mesh:3x2", "mesh:2x4", "mesh:1x5"})
+    for (const auto& [partition, mask, seqlen] : ways) {
+      const bool is_fixed = std::string_view(partition) == "fixed";
+      ++turn;
+      Problem config;
+      config.shape = {1 + turn % 2, 8, 2, seqlen, 8};
+      config.dtype = kAllDTypes[turn % 3];
+      config.mask = MaskSpec::parse(mask);
+      config.backward = true;
+      config.world_size = session.world_size();
+      set_scheme(config, scheme);
+      try {
+        check_scheme(config);
+      } catch (const InputError&) {
+        continue;
       }
+      if (is_fixed && is_plain(config)) continue;  // as above
+      config.partition =
+          is_fixed ? PartitionSpec(kAllPartitions[turn % 4]) : dealt(partition, config);
+      all.check(config);
+    }
   // Rows that need several messages on their way in and out; without a backward pass.
   Problem large;
   large.shape = {1, 2, 2, 1500, 64};
