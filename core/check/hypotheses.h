@@ -42,19 +42,19 @@ struct QueryRow {
   Index head = 0, position = 0;  // the head is counted through the batch
   Place place;
   Index kv_head = 0;
-  Values dots;     // q . k for every key, unscaled
-  Values allowed;  // 1 or 0 for every key
-  std::vector<RowPart> owner_parts;
-  std::vector<Values> dq_shares;  // by owner; only for gradients
+  Values dots{};     // q . k for every key, unscaled
+  Values allowed{};  // 1 or 0 for every key
+  std::vector<RowPart> owner_parts{};
+  std::vector<Values> dq_shares{};  // by owner; only for gradients
 };
 
 // A row of dk and dv. Shares are what the queries of one head and rank add to it.
 struct KeyRow {
   Index kv_head = 0, position = 0;
   Place place;
-  std::vector<Index> heads;             // query heads that the shares are of
-  std::vector<std::vector<Values>> dk;  // by index in heads, and by rank
-  std::vector<std::vector<Values>> dv;
+  std::vector<Index> heads{};             // query heads that the shares are of
+  std::vector<std::vector<Values>> dk{};  // by index in heads, and by rank
+  std::vector<std::vector<Values>> dv{};
 };
 
 // What a row would be. What is not set is as it should be.

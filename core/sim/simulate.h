@@ -57,7 +57,7 @@ struct Simulation {
 enum class Pace { in_step, buffers };
 
 struct SimulationRequest {
-  Problem job;
+  Problem job = {};
   Pace pace = Pace::in_step;  // ulysses ignores it; `buffers`: job.kv_buffers of them
   // Ranks whose events are sent to `sink`. The length is world_size, or empty for no rank.
   std::vector<bool> recorded = {};
