@@ -129,8 +129,7 @@ std::string choices_text(const Plan& plan) {
   if (plan.options.partition && plan.chosen.job.scheme == Scheme::ulysses)
     text += fmt::format(
         "--partition {} changes nothing here: in ulysses a rank attends all positions of its "
-        "heads, "
-        "and ranks are taken to hold equal shares before and after\n",
+        "heads, and ranks are taken to hold equal shares before and after\n",
         plan.options.partition->name());
   if (!plan.options.job.speeds.empty())
     text += "These are of ranks of equal speed, the rings below of the given ones\n";
