@@ -30,12 +30,12 @@ void add_partition(CommandFlags& flags, PartitionSpec& partition, const std::str
              PartitionSpec::parse);
 }
 
-void add_speeds(CommandFlags& flags, std::vector<double>& speeds) {
+void add_speeds(CommandFlags& flags, std::vector<double>& speeds, const std::string& what_for) {
   static constexpr Accepted kSpeed = {0, 1e12, false, true,
                                       "numbers above 0, up to 1e+12, as in 1,1,0.5"};
   flags.value(
       "--speeds", "S0,S1,...",
-      "speed of each rank beside the others', for a searched partition (all alike)",
+      "speed of each rank beside the others', " + what_for + " (all alike)",
       [&speeds](const std::string& text) {
         speeds.clear();
         for (std::size_t begin = 0, end; begin <= text.size(); begin = end + 1) {

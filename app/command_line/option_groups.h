@@ -32,7 +32,7 @@ void add_mask(CommandFlags& flags, T& mask, const std::string& otherwise) {
 void add_partition(CommandFlags& flags, PartitionKind& partition, const std::string& help);
 void add_partition(CommandFlags& flags, PartitionSpec& partition, const std::string& help);
 // Add --speeds.
-void add_speeds(CommandFlags& flags, std::vector<double>& speeds);
+void add_speeds(CommandFlags& flags, std::vector<double>& speeds, const std::string& what_for);
 // Throw an InputError unless there is a speed a rank, or none at all.
 void check_speeds(const Problem& job);
 // Deal the positions of `job` out as its partition says, if need be after a search. Throw an

@@ -35,9 +35,12 @@ struct SearchedRings {
   SearchedPartition found;
   std::vector<RingInTiles> rings;  // the four, then the one that was found
   double rows = 0;                 // of the rank with most, in the found partition
+  bool by_speed = false;           // ranks have unequal speeds
 
   const RingInTiles& ring() const { return rings.back(); }
-  double most_ceiling() const;  // upper bound of any partition's balance ceiling
+  // Return an upper bound of any partition's balance ceiling. With unequal speeds it is 1, because
+  // the mean of the ranks' times depends on the partition, too.
+  double most_ceiling() const;
 };
 
 // A model around the attention, for the rank with most rows.

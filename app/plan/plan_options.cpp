@@ -85,7 +85,7 @@ Finish declare_plan(CommandFlags& flags) {
       "which rank holds which positions (the best of the first four); searched: one made for "
       "the mask, which takes a second or two",
       [plan](const std::string& text) { set_partition(text, *plan); });
-  add_speeds(flags, plan->job.speeds);
+  add_speeds(flags, plan->job.speeds, "for a searched partition");
   flags.value("--scheme", kSchemeNames,
               "how blocks get around (the best of ring, allgather and ulysses)",
               [plan](const std::string& text) {

@@ -129,10 +129,10 @@ std::string choices_text(const Plan& plan) {
   if (plan.options.partition && plan.chosen.job.scheme == Scheme::ulysses)
     text += fmt::format(
         "--partition {} changes nothing here: in ulysses a rank attends all positions of its "
-        "heads, and ranks are taken to hold equal shares before and after\n",
+        "heads, and it holds an equal share before and after the exchange\n",
         plan.options.partition->name());
   if (!plan.options.job.speeds.empty())
-    text += "These are of ranks of equal speed, the rings below of the given ones\n";
+    text += "The table above takes all ranks as equally fast; the rings below have --speeds\n";
   if (plan.searched) return text + "\n" + searched_text(*plan.searched);
   const std::string mask = plan.chosen.job.mask.name();
   if (mask != "full" && mask != "causal" && plan.chosen.job.world_size > 1)

@@ -2,6 +2,9 @@
 // tiles, and described in words.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "app/plan/plan.h"
 #include "core/attention/blockwise.h"
 #include "core/attention/tile_product.h"
@@ -45,14 +48,22 @@ std::vector<Fields> ring_fields(const SearchedRings& searched) {
 }  // namespace
 
 double SearchedRings::most_ceiling() const {
-  return found.least_slowest == 0 ? 1 : ring().balance.mean_rank / found.least_slowest;
+  if (by_speed || found.least_slowest == 0) return 1;
+  return ring().balance.mean_rank / found.least_slowest;
 }
 
 SearchedRings search_rings(const PlanOptions& options, const Rates& rates) {
   const Granularity tile = options.hardware.measure ? kCpuTile : kGpuTile;
   Problem job = options.job;
   job.scheme = Scheme::ring;
-  SearchedRings searched{tile, search_partition({.job = job, .granularity = tile}), {}, 0};
+  // Only their ratios matter, so equal speeds are none.
+  if (std::adjacent_find(job.speeds.begin(), job.speeds.end(), std::not_equal_to()) ==
+      job.speeds.end())
+    job.speeds.clear();
+  SearchedRings searched{.tile = tile,
+                         .found = search_partition({.job = job, .granularity = tile}),
+                         .rings = {},
+                         .by_speed = !job.speeds.empty()};
   for (const PartitionKind kind : kAllPartitions) {
     job.partition = kind;
     searched.rings.push_back(ring_of(name_of(kind), Work(job, tile), job, rates));
@@ -80,7 +91,8 @@ std::string searched_text(const SearchedRings& searched) {
   return text +
          fmt::format(
              "searched: {} chunks of {} positions, from {} and {} exchanges tried; ceiling at "
-             "most {:.3f} for such chunks, at most {:.1f} % above the best\n",
+             "most {:.3f} for such chunks; the slowest ranks take at most {:.1f} % longer than in "
+             "the best deal\n",
              found.rank_of_chunk.size(), found.chunk_rows, found.start, found.exchanges,
              searched.most_ceiling(), 100 * found.bound().gap());
 }

@@ -71,7 +71,7 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
       flags, run.job.partition,
       "which rank holds which positions (contiguous); documents:P deals each document out by "
       "P, contiguous or zigzag");
-  add_speeds(flags, run.job.speeds);
+  add_speeds(flags, run.job.speeds, "for a searched partition");
   flags.path("--write-partition", run.write_partition,
              "write the rank of each position, .npy, as file: reads it");
   add_kv_buffers(flags, run.job.kv_buffers,

@@ -62,7 +62,7 @@ void add_ways(CommandFlags& flags, SimulateOptions& options, Given& given) {
                 for_flag("--partition:",
                          [&] { apply(Setting::partition, {text}, options.scenario); });
               });
-  add_speeds(flags, options.scenario.job.speeds);
+  add_speeds(flags, options.scenario.job.speeds, "also for --partition searched");
   flags.path("--write-partition", options.write_partition,
              "write the rank of each position, .npy, as file: reads it");
   flags.value("--scheme", std::string(kSchemeNames) + "|all",

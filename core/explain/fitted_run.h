@@ -104,7 +104,7 @@ class FittedRun {
   bool knows_rates_ = false;
   std::vector<double> slowness_;  // by rank
   std::vector<double> extra_[2];  // by pass and [rank][step]: seconds that a slow rank loses there
-  std::vector<double> loss_;      // by rank: the most that a slow rank loses at one step
+  std::vector<double> loss_;      // by rank: what a slow rank loses at a step
   std::vector<FittedLink> links_;
 
  private:

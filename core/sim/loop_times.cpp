@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -122,6 +123,10 @@ class Simulator : public Communicator, public ForwardingBackend {
 
   int rank() const override { return 0; }
   int world_size() const override { return n_; }
+  void use_heads(const HeadShare& share) override { SchemeBackend::use_heads(share); }
+  void await(const StepInfo& step, Payload payload, const Completion& after) override {
+    wait_out(step, payload, after);
+  }
   Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override;
 
  private:
@@ -130,6 +135,8 @@ class Simulator : public Communicator, public ForwardingBackend {
                     const Start&) override {
     if (which == BlockOperation::attend || which == BlockOperation::attend_backward)
       return compute(*step, after);
+    if (which == BlockOperation::merge || which == BlockOperation::add_dq)
+      throw std::logic_error("this loop is simulated as a graph alone");
     if (step != nullptr) {
       const bool is_end = which == BlockOperation::finish_backward;
       wait_out(is_end ? StepInfo{step->pass, step->step, 0, true} : *step, Payload::dkv, after);

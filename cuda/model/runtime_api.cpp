@@ -620,7 +620,13 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
     if (status != cudaSuccess) return status;
     if (peer == Device::current())
       return device.refuse(cudaErrorInvalidDevice, "a device is no peer of itself");
-    return device.peers.emplace(Device::current(), peer).second ? cudaSuccess
-                                                                : cudaErrorPeerAccessAlreadyEnabled;
+    const std::pair pair(Device::current(), peer);
+    if (device.peers.contains(pair)) return cudaErrorPeerAccessAlreadyEnabled;
+    constexpr int kMostPeers = 8;  // of GPUs without NVSwitch
+    if (std::count_if(device.peers.begin(), device.peers.end(),
+                      [&](const auto& each) { return each.first == pair.first; }) == kMostPeers)
+      return cudaErrorTooManyPeers;
+    device.peers.insert(pair);
+    return cudaSuccess;
   });
 }

@@ -28,6 +28,7 @@
   FORM(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")      \
   FORM(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch") \
   FORM(cudaErrorPeerAccessAlreadyEnabled, 704, "peer access is already enabled")      \
+  FORM(cudaErrorTooManyPeers, 711, "peer access to no more devices")                  \
   FORM(cudaErrorLaunchFailure, 719, "unspecified launch failure")                     \
   FORM(cudaErrorUnknown, 999, "unknown error")
 

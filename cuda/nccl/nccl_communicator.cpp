@@ -131,6 +131,7 @@ class NcclHop : public DeviceCompletion {
     if (!done()) world_.throw_if_failed();
   }
   void hold(cudaStream_t stream) override { end.hold(stream); }
+  Awaited awaited() const override { return {from_, -1}; }
   // Return one side's times, which include its wait for the other side (nccl_communicator.h).
   TransferTimes times() const override {
     TransferTimes times;
@@ -177,8 +178,8 @@ Completion NcclCommunicator::exchange(const Exchange& hop,
     }
     started->begin.record(stream);
     const bool apart = hop.unposted_recv || hop.send_first;
-    connection_.send_and_receive(hop.send, hop.send_bytes, to, hop.recv,
-                                 apart ? 0 : hop.recv_bytes, from, stream);
+    connection_.send_and_receive(hop.send, hop.send_bytes, to, hop.recv, apart ? 0 : hop.recv_bytes,
+                                 from, stream);
     if (hop.send_first && !hop.unposted_recv)
       connection_.send_and_receive(nullptr, 0, to, hop.recv, hop.recv_bytes, from, stream);
     started->end.record(stream);

@@ -117,6 +117,8 @@ NcclConnection::NcclConnection(const ncclUniqueId& id, int rank, int world_size,
     : api_(nccl_or_throw()),
       rank_(rank),
       world_size_(world_size),
+      to_((rank + 1) % world_size),
+      from_((rank + world_size - 1) % world_size),
       limits_(limits),
       give_up_(give_up) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -166,7 +168,7 @@ void NcclConnection::settle() {
     const std::chrono::duration<double> waited = Clock::now() - begin;
     if (waited.count() > limits_.timeout_s)
       throw RunError(fmt::format("NCCL has not connected to rank {} and rank {} within {:g} s",
-                                 previous(), next(), limits_.timeout_s),
+                                 from_, to_, limits_.timeout_s),
                      rank_);
     // Most calls end within microseconds. One that waits for a peer sleeps, so that no core spins.
     if (polls < 100) {
@@ -180,6 +182,8 @@ void NcclConnection::settle() {
 void NcclConnection::send_and_receive(const void* send, Index send_bytes, int to, void* recv,
                                       Index recv_bytes, int from, cudaStream_t stream) {
   if (send_bytes == 0 && recv_bytes == 0) return;
+  to_ = to;
+  from_ = from;
   call("a group of ncclSend and ncclRecv", [&](const NcclApi& api, ncclComm_t comm) {
     // [group
     ncclResult_t status = api.group_start();

@@ -147,11 +147,10 @@ class NcclConnection {
   // Call f(api, comm) under the lock. Throws when it fails.
   template <class F>
   void call(const char* function, F&& f);
-  int next() const { return (rank_ + 1) % world_size_; }
-  int previous() const { return (rank_ + world_size_ - 1) % world_size_; }
 
   const NcclApi& api_;
   int rank_, world_size_;
+  int to_, from_;  // the peers of the last call
   NcclLimits limits_;
   const GiveUp& give_up_;
 

@@ -67,7 +67,7 @@ __device__ __forceinline__ void barrier_arrive_expecting(Barrier& barrier, std::
 
 #ifndef RINGSCOPE_MODEL
 // Where this source file's kernels report a wait that does not end: memory of the host, or null.
-// arm_hang_record (cuda/base/check.h) sets it.
+// arm_hang_record (cuda/kernels/warpgroup.h) sets it.
 [[maybe_unused]] static __device__ HangRecord* hang_record = nullptr;
 
 #define RINGSCOPE_WAIT(TEST)                 \

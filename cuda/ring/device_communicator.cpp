@@ -70,6 +70,7 @@ class DeviceHop : public DeviceCompletion {
       out_->end.wait();
     });
   }
+  Awaited awaited() const override { return {from(), -1}; }
   void hold(cudaStream_t stream) override {
     wait_until_enqueued();
     hold_enqueued(stream);
@@ -149,7 +150,7 @@ void DeviceRing::let_reach(int device, int other) {
   if (can == 0) return;
   const CurrentDevice current(device);
   const cudaError_t status = cudaDeviceEnablePeerAccess(other, 0);
-  if (status == cudaErrorPeerAccessAlreadyEnabled) {
+  if (status == cudaErrorPeerAccessAlreadyEnabled || status == cudaErrorTooManyPeers) {
     static_cast<void>(cudaGetLastError());
   } else {
     RINGSCOPE_CUDA(status);

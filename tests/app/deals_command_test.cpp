@@ -85,6 +85,16 @@ TEST_F(DealsCommandTest, DealsForRanksOfUnequalSpeed) {
   const auto& rings = plan["searched"]["rings"];
   for (rapidjson::SizeType i = 0; i + 1 < rings.Size(); ++i)
     EXPECT_LT(rings[rings.Size() - 1]["total_s"].GetDouble(), rings[i]["total_s"].GetDouble());
+  // No ring is above the ceiling's bound, and equal speeds are none.
+  const auto most_ceiling = [&](const Strings& more) {
+    const auto it = run_for_json("plan" + job + machine + "--partition searched" + more);
+    const double most = it["searched"]["most_ceiling"].GetDouble();
+    for (const auto& ring : it["searched"]["rings"].GetArray())
+      EXPECT_LE(ring["balance_ceiling"].GetDouble(), most + 1e-9);
+    return most;
+  };
+  EXPECT_EQ(most_ceiling(speeds), 1);
+  EXPECT_EQ(most_ceiling("--speeds 2,2,2"), most_ceiling({}));
 
   const auto run = run_for_json(
       "run --random --verify --seqlen 600 --world-size 3 --partition searched"

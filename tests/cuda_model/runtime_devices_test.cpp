@@ -5,6 +5,7 @@
 #include "core/problem/partition.h"
 #include "cuda/base/check.h"
 #include "cuda/kernels/row_kernels.h"
+#include "cuda/ring/device_communicator.h"
 #include "tests/cuda_model/runtime_harness.h"
 
 namespace ringscope::cuda::model {
@@ -56,6 +57,12 @@ TEST_F(Devices, CopiesGoBetweenThem) {
   ASSERT_EQ(cudaMemcpy(&value, second, sizeof(int), cudaMemcpyDeviceToHost), cudaSuccess);
   EXPECT_EQ(value, 0);
   EXPECT_EQ(cudaMemcpyPeerAsync(second, 0, first, 1, sizeof(int), stream), cudaErrorInvalidValue);
+}
+
+// Copies to the ninth peer go through the host.
+TEST_F(Devices, ARingTakesMoreThanADeviceHasPeers) {
+  set_device_count(10);
+  EXPECT_NO_THROW(DeviceRing(10, 10));
 }
 
 TEST_F(Devices, EventsBelongToTheStreamsOfTheirs) {

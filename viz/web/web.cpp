@@ -39,12 +39,17 @@ void open(const std::string& names, const std::string& at, const std::string& ra
   if (story > 0) options.story = story;
   if (!at.empty() && !take_step(options, at))
     throw InputError(fmt::format("at: '{}' given; accepted: a step such as 3 or back:3", at));
-  if (!rank.empty()) options.select = "rank:" + rank;
-  if (!rank.empty() && options.step)
-    *options.select += fmt::format(",step:{},pass:{}", *options.step,
-                                   name_of(options.in_backward ? Pass::backward : Pass::forward));
+  const auto number = parse_number<int>(rank);
+  if (number && options.step)
+    options.select = fmt::format("rank:{},compute,step:{},pass:{}", *number, *options.step,
+                                 name_of(options.in_backward ? Pass::backward : Pass::forward));
   Session session = open_session(paths, options, nullptr);
-  if (!options.step && !options.select && !session.story_shown()) session.go_to_failure();
+  const auto ranks = static_cast<int>(session.document().trace.ranks.size());
+  if (!rank.empty() && (!number || *number < 0 || *number >= ranks))
+    throw InputError(
+        fmt::format("select: '{}' given; accepted: a rank from 0 to {}", rank, ranks - 1));
+  if (!options.step && !session.story_shown()) session.go_to_failure();
+  if (number && !options.step) session.select_rank(*number);
   viewer->open(std::move(session));
 }
 

@@ -1,5 +1,5 @@
 // The picture of a sweep: curves, bars and maps as plain data, and the functions that draw them.
-// sweep_charts.cpp makes the data from a table of simulations.
+// sweep_picture.cpp makes the data from a table of simulations.
 #pragma once
 
 #include <string>
