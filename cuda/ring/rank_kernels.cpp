@@ -6,7 +6,8 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/ring/ring.h"
+#include "core/ring/bidirectional.h"
+#include "core/ring/two_level.h"
 #include "cuda/base/stream.h"
 #include "cuda/kernels/row_kernels.h"
 #include "cuda/kernels/step_problem.h"
@@ -57,10 +58,9 @@ const Kernel& choose(KernelPass pass, int number, int architecture, DType dtype,
 std::vector<int> tiles_of(const Kernel& kernel, const RingProblem& problem, int rank,
                           Autotuner& tuner) {
   const AttentionParams& params = problem.params;
-  const RingSchedule ring{rank, problem.partition.world_size};
   std::vector<int> tiles;
-  for (int step = 0; step < ring.steps(); ++step) {
-    const Region region = problem.region(rank, ring.owner(step));
+  for (int step = 0; step < problem.partition.world_size; ++step) {
+    const Region region = attended_region(problem, rank, step);
     const Index rows_q = region.queries.size(), rows_k = region.keys.size();
     const Index pairs = region.pairs();
     const double all = static_cast<double>(rows_q) * static_cast<double>(rows_k);
@@ -91,6 +91,19 @@ ChosenKernels choose_kernels(const KernelWish& wish, int architecture, DType dty
   if (backward)
     chosen.backward = &choose(KernelPass::backward, wish.backward, architecture, dtype, head_dim);
   return chosen;
+}
+
+Region attended_region(const RingProblem& problem, int rank, int step) {
+  const int n = problem.partition.world_size;
+  if (problem.scheme == Scheme::two_level)
+    return problem.region(rank,
+                          TwoLevelSchedule{rank, problem.nodes, n / problem.nodes}.owner(step));
+  Region region = problem.region(rank, RingSchedule{rank, n}.owner(step));
+  if (problem.scheme != Scheme::bidirectional) return region;
+  Region other = problem.region(rank, (rank + step) % n);
+  region.keys = half_of(region.keys, 0);
+  other.keys = half_of(other.keys, 1);
+  return region.pairs() < other.pairs() ? other : region;
 }
 
 RankKernels tuned_kernels(const ChosenKernels& kernels, const RingProblem& problem, int rank,

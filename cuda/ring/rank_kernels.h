@@ -37,6 +37,9 @@ struct RankKernels {
   std::vector<int> forward_tiles, backward_tiles;
 };
 
+// Return what a rank attends at a step; of two halves of blocks, the one with more pairs.
+Region attended_region(const RingProblem& problem, int rank, int step);
+
 // Ask `tuner` for the shape class of every step. Throws what it throws.
 RankKernels tuned_kernels(const ChosenKernels& kernels, const RingProblem& problem, int rank,
                           Autotuner& tuner);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "cuda/base/device_memory.h"
+#include "cuda/ring/rank_kernels.h"
 #include "tests/cuda/one_gpu_ring.h"
 
 namespace ringscope::cuda {
@@ -72,6 +73,26 @@ TEST(OneGpuRingOptions, ForwardAlone) {
   const RingRun forward = run(problem, config);
   problem.check(config, forward);
   EXPECT_TRUE(forward.outputs.dq.empty());
+}
+
+// A tile is chosen for what the scheme attends at a step, which is not what the ring does.
+TEST(RankKernels, AreTunedForTheBlocksOfTheScheme) {
+  RingProblem problem;
+  problem.mask = MaskSpec::parse("causal").for_seqlen(64);
+  problem.partition = Partition{PartitionKind::contiguous, 64, 4};
+  const auto pairs = [&](Scheme scheme, int rank) {
+    problem.scheme = scheme;
+    problem.nodes = 2;
+    std::vector<Index> of_steps;
+    for (int step = 0; step < 4; ++step)
+      of_steps.push_back(attended_region(problem, rank, step).pairs());
+    return of_steps;
+  };
+  using Pairs = std::vector<Index>;
+  EXPECT_EQ(pairs(Scheme::ring, 2), (Pairs{136, 256, 256, 0}));
+  EXPECT_EQ(pairs(Scheme::two_level, 2), (Pairs{136, 0, 256, 256}));
+  // Blocks 2 and 2, 1 and 3, 0 and 0, 3 and 1: of each the larger half.
+  EXPECT_EQ(pairs(Scheme::bidirectional, 2), (Pairs{100, 128, 128, 128}));
 }
 
 // Whether kernels of different ranks run at once changes no sum.
