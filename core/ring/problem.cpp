@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/trace/event.h"
 
 namespace ringscope {
 
@@ -166,6 +169,34 @@ int Problem::ranks_a_node() const {
   if (nodes >= 1 && world_size % nodes == 0) return world_size / nodes;
   throw InputError("nodes: " + std::to_string(nodes) + " given for " + std::to_string(world_size) +
                    " ranks; accepted: a number that divides them");
+}
+
+Recording empty_recording(const Problem& config, std::string_view backend) {
+  Recording recording;
+  RunInfo& info = recording.info;
+  info.backend = backend;
+  info.partition = name_of(config.partition);
+  info.mask = config.mask.name();
+  info.scheme = config.scheme_name();
+  info.mask_slices = config.mask.slice_numbers();
+  info.partition_runs = config.partition.numbers();
+  info.dtype = name_of(config.dtype);
+  info.shape = config.shape;
+  info.kv_buffers = config.used_kv_buffers();
+  info.world_size = config.world_size;
+  if (backend == "cpu") {
+    RunMachine& machine = info.machine.emplace();
+    machine.device = "CPU";
+    machine.cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  }
+  info.clock_offset_ns.assign(static_cast<std::size_t>(config.world_size), 0);
+  info.clock_error_ns.assign(static_cast<std::size_t>(config.world_size), 0);
+  info.base_time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                          std::chrono::system_clock::now().time_since_epoch())
+                          .count();
+  recording.events.resize(static_cast<std::size_t>(config.world_size));
+  recording.dropped.resize(static_cast<std::size_t>(config.world_size));
+  return recording;
 }
 
 }  // namespace ringscope

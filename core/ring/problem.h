@@ -132,4 +132,10 @@ void set_scheme(Problem& job, std::string_view text);
 // or the heads.
 void check_scheme(const Problem& job);
 
+struct Recording;  // core/trace/event.h
+
+// Return a recording without events, which describes the run. Clock offsets are zero, and its base
+// time is now.
+Recording empty_recording(const Problem& config, std::string_view backend);
+
 }  // namespace ringscope

@@ -1,12 +1,10 @@
 #include "core/run/run.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "core/attention/blockwise.h"
 #include "core/base/error.h"
@@ -27,34 +25,6 @@ void check_config(const Problem& config) {
     throw InputError("timeout: " + std::to_string(config.timeout_s) +
                      " given, seconds above 0 accepted");
   if (config.injection) check_injection(*config.injection, config.world_size);
-}
-
-Recording empty_recording(const Problem& config, std::string_view backend) {
-  Recording recording;
-  RunInfo& info = recording.info;
-  info.backend = backend;
-  info.partition = name_of(config.partition);
-  info.mask = config.mask.name();
-  info.scheme = config.scheme_name();
-  info.mask_slices = config.mask.slice_numbers();
-  info.partition_runs = config.partition.numbers();
-  info.dtype = name_of(config.dtype);
-  info.shape = config.shape;
-  info.kv_buffers = config.used_kv_buffers();
-  info.world_size = config.world_size;
-  if (backend == "cpu") {
-    RunMachine& machine = info.machine.emplace();
-    machine.device = "CPU";
-    machine.cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  }
-  info.clock_offset_ns.assign(static_cast<std::size_t>(config.world_size), 0);
-  info.clock_error_ns.assign(static_cast<std::size_t>(config.world_size), 0);
-  info.base_time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                          std::chrono::system_clock::now().time_since_epoch())
-                          .count();
-  recording.events.resize(static_cast<std::size_t>(config.world_size));
-  recording.dropped.resize(static_cast<std::size_t>(config.world_size));
-  return recording;
 }
 
 void check_run(const Problem& config, const AttentionInputs& inputs) {

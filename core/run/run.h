@@ -17,10 +17,6 @@ namespace ringscope {
 // Throw InputError for an impossible config.
 void check_config(const Problem& config);
 
-// Return a recording without events, which describes the run. Clock offsets are zero, and its base
-// time is now.
-Recording empty_recording(const Problem& config, std::string_view backend);
-
 // ---
 // A whole attention problem on a ring: scatter the rows by partition, run one thread per rank, and
 // gather the rows in order. It serves a caller who just wants the answer and the recording.

@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/ring/loop_counts.h"
-#include "core/run/run.h"
+#include "core/ring/problem.h"
 
 namespace ringscope {
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -65,6 +66,27 @@ TEST(Layers, TheTreeKeepsTheRules) {
   ASSERT_TRUE(holds("core/ring/ring.h") && holds("tests/structure/layers_test.cpp"))
       << "the walk found only " << files.size() << " files";
   EXPECT_EQ(joined(complaints_about(files)), "");
+}
+
+// The viewer for browsers gets some parts of core (viz/web/CMakeLists.txt), so these need no other.
+// core/cost/measure.cpp may: nobody measures there.
+TEST(Layers, WhatBrowsersGetNeedsNothingElse) {
+  const auto is_there = [](std::string_view path) {
+    constexpr std::string_view kParts[] = {"attention", "base", "cost", "explain", "foreign",
+                                           "problem",   "ring", "sim",  "trace"};
+    return std::any_of(std::begin(kParts), std::end(kParts), [&](std::string_view part) {
+      return path.starts_with("core/" + std::string(part) + "/");
+    });
+  };
+  int seen = 0;
+  for (const SourceFile& file : read_tree(RINGSCOPE_SOURCE_DIR)) {
+    if (!is_there(file.path) || file.path == "core/cost/measure.cpp") continue;
+    ++seen;
+    for (const Include& include : includes_of(file.text))
+      EXPECT_TRUE(!include.path.starts_with("core/") || is_there(include.path))
+          << file.path << " includes " << include.path;
+  }
+  EXPECT_GT(seen, 100);
 }
 
 TEST(Layers, ReadsIncludes) {
