@@ -41,7 +41,7 @@ void open(const std::string& names, const std::string& at, const std::string& ra
     throw InputError(fmt::format("at: '{}' given; accepted: a step such as 3 or back:3", at));
   const auto number = parse_number<int>(rank);
   if (number && options.step)
-    options.select = fmt::format("rank:{},compute,step:{},pass:{}", *number, *options.step,
+    options.select = fmt::format("rank:{},kind:compute,step:{},pass:{}", *number, *options.step,
                                  name_of(options.in_backward ? Pass::backward : Pass::forward));
   Session session = open_session(paths, options, nullptr);
   const auto ranks = static_cast<int>(session.document().trace.ranks.size());
