@@ -2,9 +2,6 @@
 // tiles, and described in words.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <functional>
-
 #include "app/plan/plan.h"
 #include "core/attention/blockwise.h"
 #include "core/attention/tile_product.h"
@@ -56,10 +53,7 @@ SearchedRings search_rings(const PlanOptions& options, const Rates& rates) {
   const Granularity tile = options.hardware.measure ? kCpuTile : kGpuTile;
   Problem job = options.job;
   job.scheme = Scheme::ring;
-  // Only their ratios matter, so equal speeds are none.
-  if (std::adjacent_find(job.speeds.begin(), job.speeds.end(), std::not_equal_to()) ==
-      job.speeds.end())
-    job.speeds.clear();
+  if (are_equal(job.speeds)) job.speeds.clear();
   SearchedRings searched{.tile = tile,
                          .found = search_partition({.job = job, .granularity = tile}),
                          .rings = {},

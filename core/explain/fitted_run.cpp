@@ -313,9 +313,10 @@ void FittedRun::fit_extras() {
     const std::vector<double> off = distances(of_ranks, usual);
     std::vector<double> leads;
     for (int rank = 0; rank < n_; ++rank) leads.push_back(steps[at(rank, 0)].lead);
+    const double usual_lead = low_median(leads);
     const double enough = (kLeastSlownessOfReal - 1) * mean;
     for (int rank = 0; rank < n_; ++rank) {
-      if (pass == Pass::forward && fit_late_hops(rank, low_median(leads), enough)) continue;
+      if (pass == Pass::forward && fit_late_hops(rank, usual_lead, enough)) continue;
       const auto& mine = of_ranks[static_cast<std::size_t>(rank)];
       double extra = off[static_cast<std::size_t>(rank)];
       std::size_t from = 0;

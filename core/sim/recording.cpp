@@ -10,11 +10,11 @@
 
 namespace ringscope {
 
-RunInfo simulated_info(const Problem& job, std::string_view partition) {
-  RunInfo info = empty_recording(job, "sim").info;
-  info.partition = partition;
-  info.base_time_ns = 0;  // so that equal simulations give equal files
-  return info;
+Recording simulated_recording(const Problem& job, std::string_view partition) {
+  Recording recording = empty_recording(job, "sim");
+  recording.info.partition = partition;
+  recording.info.base_time_ns = 0;  // so that equal simulations give equal files
+  return recording;
 }
 
 namespace {
@@ -95,8 +95,7 @@ RecordedSimulation record(SimulationRequest request, const Work& work, const Mac
   }
   RecordedSimulation result;
   Recording& recording = result.recording;
-  recording = empty_recording(job, "sim");
-  recording.info = simulated_info(job, partition);
+  recording = simulated_recording(job, partition);
   recording.info.machine = head_of(job, work, machine);
   const bool rings = job.scheme == Scheme::ring || job.scheme == Scheme::two_level;
   recording.info.kv_buffers = rings && request.pace == Pace::buffers ? job.kv_buffers : 0;

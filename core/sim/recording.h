@@ -27,9 +27,9 @@ int ranks_to_record(const Problem& job, std::optional<int> asked);
 // them when count is world_size.
 std::vector<bool> choose_ranks(int world_size, int count, const std::vector<int>& path);
 
-// Return the head of a simulation's recording, but for the machine and the number of KV buffers.
-// `partition` is a name.
-RunInfo simulated_info(const Problem& job, std::string_view partition);
+// Return a simulation's recording without events and machine. `partition` is a name. The number of KV
+// buffers is that of a run.
+Recording simulated_recording(const Problem& job, std::string_view partition);
 
 struct RecordedSimulation {
   Simulation simulation;

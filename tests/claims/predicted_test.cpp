@@ -94,7 +94,7 @@ TEST(StripedPaper, WhatIsMissingShrinksAsSequencesGrow) {
 TEST(SearchedGains, FormulaAndSimulationAgree) {
   const Rates rates = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
   const Problem job = job_of(32, 8, 131072, 8, "causal+documents:50000,40000,20000,15000,6072");
-  const Work work = searched_work(job, {128, 128}, 0);
+  const Work work = search_partition({.job = job, .granularity = {128, 128}}).work;
   Machine machine;
   machine.world_size = 8;
   machine.rates = rates;

@@ -306,11 +306,9 @@ SearchedPartition search_partition(const SearchRequest& request) {
       (std::ssize(speeds) != n || !std::all_of(speeds.begin(), speeds.end(), is_speed)))
     throw InputError(fmt::format("speeds: {} given for {} ranks; accepted: a number above 0 a rank",
                                  speeds.size(), n));
-  const bool are_equal =
-      std::adjacent_find(speeds.begin(), speeds.end(), std::not_equal_to()) == speeds.end();
   const Index rows = chunk_rows_of(request);
   const Chunks chunks(job.mask.for_seqlen(job.shape.seqlen), rows, request.granularity);
-  const Slots slots{chunks.count(), n, are_equal ? std::vector<double>() : speeds};
+  const Slots slots{chunks.count(), n, are_equal(speeds) ? std::vector<double>() : speeds};
   const ChunkWork work = work_of(chunks, slots);
   const int exchanges = request.exchanges > 0 ? request.exchanges
                                               : std::clamp(static_cast<int>(kEffort / n),
@@ -335,8 +333,8 @@ SearchedPartition search_partition(const SearchRequest& request) {
   return found;
 }
 
-Work searched_work(const Problem& job, Granularity granularity, std::uint64_t seed) {
-  return search_partition({.job = job, .granularity = granularity, .seed = seed}).work;
+bool are_equal(const std::vector<double>& speeds) {
+  return std::adjacent_find(speeds.begin(), speeds.end(), std::not_equal_to()) == speeds.end();
 }
 
 Balance balance_of(const Work& work, const std::vector<double>& speeds) {

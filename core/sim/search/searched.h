@@ -69,8 +69,9 @@ struct SearchedPartition {
 // ranks, sizes below 1, and speeds that are not one number above 0 a rank.
 SearchedPartition search_partition(const SearchRequest& request);
 
-// Return only the work of a searched partition.
-Work searched_work(const Problem& job, Granularity granularity, std::uint64_t seed);
+// Return whether ranks of these speeds are equally fast, or none are given. Only ratios matter, so
+// such speeds are as good as none.
+bool are_equal(const std::vector<double>& speeds);
 
 // Return how evenly a ring's computed pairs are spread over ranks and steps. Those of a rank of
 // speed s count 1/s.

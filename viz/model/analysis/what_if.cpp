@@ -57,10 +57,8 @@ void simulate_into(Prediction& prediction, const Scenario& scenario,
   SimulationRequest request{.job = job, .pace = scenario.pace};
   request.recorded =
       choose_ranks(job.world_size, job.world_size <= kWhole ? job.world_size : kSample, {});
-  Recording recording;
-  recording.info = simulated_info(job, name_of(job.partition));
+  Recording recording = simulated_recording(job, name_of(job.partition));
   recording.info.kv_buffers = has_buffers(scenario) ? job.kv_buffers : 0;
-  recording.events.resize(static_cast<std::size_t>(job.world_size));
   request.sink = [&recording](int rank, const TraceEvent& event) {
     recording.events[static_cast<std::size_t>(rank)].push_back(event);
   };
