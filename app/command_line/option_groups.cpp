@@ -33,16 +33,13 @@ void add_partition(CommandFlags& flags, PartitionSpec& partition, const std::str
 void add_speeds(CommandFlags& flags, std::vector<double>& speeds, const std::string& what_for) {
   static constexpr Accepted kSpeed = {0, 1e12, false, true,
                                       "numbers above 0, up to 1e+12, as in 1,1,0.5"};
-  flags.value(
-      "--speeds", "S0,S1,...",
-      "speed of each rank beside the others', " + what_for + " (all alike)",
-      [&speeds](const std::string& text) {
-        speeds.clear();
-        for (std::size_t begin = 0, end; begin <= text.size(); begin = end + 1) {
-          end = std::min(text.find(',', begin), text.size());
-          speeds.push_back(number_of_flag("--speeds", text.substr(begin, end - begin), kSpeed));
-        }
-      });
+  flags.value("--speeds", "S0,S1,...",
+              "speed of each rank beside the others', " + what_for + " (all alike)",
+              [&speeds](const std::string& text) {
+                speeds.clear();
+                for (const std::string_view speed : split(text, ','))
+                  speeds.push_back(number_of_flag("--speeds", std::string(speed), kSpeed));
+              });
 }
 
 void check_speeds(const Problem& job) {

@@ -36,8 +36,8 @@
 #include "core/attention/tile_product.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/cost/amounts.h"
 #include "core/cost/measure.h"
+#include "core/cost/time.h"
 #include "core/ring/loop_counts.h"
 #include "core/ring/problem.h"
 #include "core/sim/shared_cores.h"
@@ -220,10 +220,8 @@ Prediction predict_by_rates(const Problem& job) {
   for (int rank = 0; rank < job.world_size; ++rank)
     for (int owner = 0; owner < job.world_size; ++owner) pairs += work.computed_pairs(rank, owner);
   Prediction prediction{simulate({.job = job, .pace = Pace::buffers}, work, machine).wall_s()};
-  prediction.attend = flops_of_pairs(job.shape, pairs, Pass::forward) / machine.rates.forward_flops;
-  if (job.backward)
-    prediction.attend +=
-        flops_of_pairs(job.shape, pairs, Pass::backward) / machine.rates.backward_flops;
+  prediction.attend = compute_seconds(job, machine.rates, Pass::forward, pairs);
+  if (job.backward) prediction.attend += compute_seconds(job, machine.rates, Pass::backward, pairs);
   return prediction;
 }
 

@@ -76,19 +76,21 @@ class Search {
   const std::vector<QueryRow>& queries() const { return queries_; }
 
   // Call f(part, rank, row of the tensor, guess) for what the hypothesis makes of every sampled row.
-  // A guess that is not set stands for the oracle's row.
+  // A null guess stands for the oracle's row.
   template <class F>
   void for_guesses(const Hypothesis* hypothesis, bool screening, F&& f) const {
+    const auto row_of = [](const std::optional<Values>& guess) {
+      return guess ? guess->data() : nullptr;
+    };
     for (std::size_t i = 0; i < queries_.size(); ++i) {
       if (screening && !screens_query_[i]) continue;
       const QueryRow& row = queries_[i];
       Guess guess;
       if (hypothesis != nullptr && hypothesis->query) hypothesis->query(row, guess);
       const Index at = row.head * known_.seqlen() + row.position;
-      f(kOut, row.place.rank, at, guess.out);
-      f(kDq, row.place.rank, at, guess.dq);
-      f(kLse, row.place.rank, at,
-        guess.lse ? std::optional(Values{*guess.lse}) : std::optional<Values>());
+      f(kOut, row.place.rank, at, row_of(guess.out));
+      f(kDq, row.place.rank, at, row_of(guess.dq));
+      f(kLse, row.place.rank, at, guess.lse ? &*guess.lse : nullptr);
     }
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       if (screening && !screens_key_[i]) continue;
@@ -96,8 +98,8 @@ class Search {
       Guess guess;
       if (hypothesis != nullptr && hypothesis->key) hypothesis->key(row, guess);
       const Index at = row.kv_head * known_.seqlen() + row.position;
-      f(kDk, row.place.rank, at, guess.dk);
-      f(kDv, row.place.rank, at, guess.dv);
+      f(kDk, row.place.rank, at, row_of(guess.dk));
+      f(kDv, row.place.rank, at, row_of(guess.dv));
     }
   }
 
@@ -105,11 +107,9 @@ class Search {
   Distances distances(const Hypothesis* hypothesis, bool screening) const {
     Distances sums;
     for (auto& by_rank : sums) by_rank.assign(slot(known_.ranks()), 0);
-    for_guesses(hypothesis, screening,
-                [&](int part, int rank, Index at, const std::optional<Values>& guess) {
-                  if (parts_.contains(part))
-                    sums[slot(part)][slot(rank)] += distance(part, at, guess);
-                });
+    for_guesses(hypothesis, screening, [&](int part, int rank, Index at, const double* guess) {
+      if (parts_.contains(part)) sums[slot(part)][slot(rank)] += distance(part, at, guess);
+    });
     if (hypothesis != nullptr && hypothesis->forget) hypothesis->forget();
     return sums;
   }
@@ -154,11 +154,11 @@ class Search {
 
  private:
   // Return the squared distance of a row of a part from the guess, as it would be stored.
-  double distance(int part, Index at, const std::optional<Values>& guess) const {
+  double distance(int part, Index at, const double* guess) const {
     const Index width = part == kLse ? 1 : known_.width();
     const double* const given = part_of(mine_, part).data() + at * width;
     const double* const expected =
-        guess ? guess->data() : part_of(known_.oracle, part).data() + at * width;
+        guess != nullptr ? guess : part_of(known_.oracle, part).data() + at * width;
     double sum = 0;
     for (Index c = 0; c < width; ++c) {
       const double value =
@@ -453,21 +453,20 @@ std::vector<Suspect> find_hop_rounding(const CheckedProblem& problem, const Chec
     table.push_back(std::move(hypothesis));
   for (const Hypothesis& hypothesis : table) {
     std::array<Slope, kParts> slopes;
-    search.for_guesses(
-        &hypothesis, false, [&](int part, int, Index at, const std::optional<Values>& guess) {
-          if (!guess || !parts.contains(part)) return;
-          Slope& slope = slopes[slot(part)];
-          for (Index c = 0; c < known.width(); ++c) {
-            const std::size_t value = slot(at * known.width() + c);
-            const double right = part_of(oracle, part)[value];
-            const double shift = (*guess)[slot(c)] - right,
-                         error = part_of(mine, part)[value] - stored_as(options.dtype, right);
-            if (!std::isfinite(error) || !std::isfinite(shift)) continue;
-            slope.both += shift * error;
-            slope.expected += shift * shift;
-            slope.found += error * error;
-          }
-        });
+    search.for_guesses(&hypothesis, false, [&](int part, int, Index at, const double* guess) {
+      if (guess == nullptr || !parts.contains(part)) return;
+      Slope& slope = slopes[slot(part)];
+      for (Index c = 0; c < known.width(); ++c) {
+        const std::size_t value = slot(at * known.width() + c);
+        const double right = part_of(oracle, part)[value];
+        const double shift = guess[c] - right,
+                     error = part_of(mine, part)[value] - stored_as(options.dtype, right);
+        if (!std::isfinite(error) || !std::isfinite(shift)) continue;
+        slope.both += shift * error;
+        slope.expected += shift * shift;
+        slope.found += error * error;
+      }
+    });
     for (const Slope& of : slopes) {
       if (of.expected == 0 || of.found == 0) continue;
       const double slope = of.both / of.expected,

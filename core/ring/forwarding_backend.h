@@ -22,7 +22,7 @@ enum class BlockOperation {
 };
 
 // A backend that only forwards. A subclass overrides what it changes, or around() where it treats
-// operations alike. `inner` must outlive it; a subclass that never starts anything may be its own.
+// operations alike. `inner` must outlive it.
 class ForwardingBackend : public BlockBackend {
  public:
   explicit ForwardingBackend(BlockBackend& inner) : inner_(inner) {}
@@ -101,6 +101,23 @@ class ForwardingBackend : public BlockBackend {
                      const Operation& operation) {
     return around(which, step, after, std::ref(operation));  // which allocates nothing
   }
+};
+
+// A backend that starts nothing: around() says what becomes of each operation. There is no inner
+// backend, so a subclass overrides await() and, if ranks may divide the heads, use_heads().
+class IdleBackend : public ForwardingBackend {
+ public:
+  IdleBackend() : ForwardingBackend(*this) {}
+  void use_heads(const HeadShare& share) override { SchemeBackend::use_heads(share); }
+  void await(const StepInfo& step, Payload payload, const Completion& after) override = 0;
+  const BlockStats& last_stats() const override { return none_; }
+
+ protected:
+  Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
+                    const Start& start) override = 0;
+
+ private:
+  BlockStats none_;
 };
 
 }  // namespace ringscope

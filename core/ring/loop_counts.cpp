@@ -9,10 +9,10 @@ namespace ringscope {
 
 namespace {
 
-class CountingSeams : public Communicator, public ForwardingBackend {
+class CountingSeams : public Communicator, public IdleBackend {
  public:
   CountingSeams(const Problem& job, int rank)
-      : ForwardingBackend(*this), job_(job), rank_(rank), share_(share_of_heads(job.shape, 1, 0)) {
+      : job_(job), rank_(rank), share_(share_of_heads(job.shape, 1, 0)) {
     counts.pairs_by_step.resize(static_cast<std::size_t>(job.world_size));
   }
 
@@ -32,7 +32,7 @@ class CountingSeams : public Communicator, public ForwardingBackend {
     counts.pairs_by_step[static_cast<std::size_t>(step.step)] +=
         pairs_of_share(job_.shape, region.pairs(), share_);
     counts.samples += 3;
-    return ForwardingBackend::attend(step, region, q, block, state, after);
+    return IdleBackend::attend(step, region, q, block, state, after);
   }
   void use_heads(const HeadShare& share) override { share_ = share; }
   void await(const StepInfo&, Payload, const Completion&) override { ++counts.events; }

@@ -7,7 +7,6 @@
 #include <memory>
 #include <stdexcept>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "core/ring/scheme_seams.h"

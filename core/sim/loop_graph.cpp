@@ -32,12 +32,11 @@ class AskedTask : public PendingOperation {
 };
 
 // Writes down the tasks that one rank's loop asks for. They come after tasks of their own rank.
-class LoopWriter : public Communicator, public ForwardingBackend {
+class LoopWriter : public Communicator, public IdleBackend {
  public:
   LoopWriter(std::vector<LoopTask>& tasks, const Problem& job, const Granularity& granularity,
              int rank)
-      : ForwardingBackend(*this),
-        tasks_(tasks),
+      : tasks_(tasks),
         job_(job),
         granularity_(granularity),
         rank_(rank),

@@ -91,11 +91,10 @@ class SimulatedEnd : public PendingOperation {
   bool was_awaited = false;
 };
 
-class Simulator : public Communicator, public ForwardingBackend {
+class Simulator : public Communicator, public IdleBackend {
  public:
   Simulator(Account& account, bool in_step, bool with_path)
-      : ForwardingBackend(*this),
-        account_(account),
+      : account_(account),
         in_step_(in_step),
         with_path_(with_path),
         n_(account.world_size()),
@@ -123,7 +122,6 @@ class Simulator : public Communicator, public ForwardingBackend {
 
   int rank() const override { return 0; }
   int world_size() const override { return n_; }
-  void use_heads(const HeadShare& share) override { SchemeBackend::use_heads(share); }
   void await(const StepInfo& step, Payload payload, const Completion& after) override {
     wait_out(step, payload, after);
   }

@@ -116,7 +116,6 @@ NcclConnection::NcclConnection(const ncclUniqueId& id, int rank, int world_size,
                                const NcclLimits& limits, const GiveUp& give_up)
     : api_(nccl_or_throw()),
       rank_(rank),
-      world_size_(world_size),
       to_((rank + 1) % world_size),
       from_((rank + world_size - 1) % world_size),
       limits_(limits),
@@ -274,7 +273,6 @@ ncclUniqueId new_nccl_id() {
 NcclWorld::NcclWorld(const ncclUniqueId& id, int world_size, const std::vector<RankSeat>& seats,
                      const NcclLimits& limits, GiveUp failed_elsewhere)
     : world_size_(world_size),
-      meets_all_(limits.meets_all),
       failed_elsewhere_(std::move(failed_elsewhere)),
       give_up_([this] { throw_if_failed(); }) {
   for (const RankSeat& seat : seats)
@@ -340,14 +338,14 @@ void NcclWorld::connect(const ncclUniqueId& id, const NcclLimits& limits) {
     if (world_size_ > 1) place.greeting = std::make_shared<Greeting>(*place.memory);
   });
   throw_if_failed();
-  if (world_size_ > 1) for_each_place([&](Place& place) { greet(place); });
+  if (world_size_ > 1) for_each_place([&](Place& place) { greet(place, limits.meets_all); });
   for (Place& place : places_) place.greeting.reset();
 }
 
-void NcclWorld::greet(Place& place) {
+void NcclWorld::greet(Place& place, bool meets_all) {
   Greeting& its = *place.greeting;
   const int n = world_size_;
-  for (int apart = 1; apart < (meets_all_ ? n : 2); ++apart)
+  for (int apart = 1; apart < (meets_all ? n : 2); ++apart)
     place.connection->send_and_receive(its.sent.data(), Greeting::kBytes, (place.rank + apart) % n,
                                        its.received.data(), Greeting::kBytes,
                                        (place.rank + n - apart) % n, its.stream.get());

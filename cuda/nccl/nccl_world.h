@@ -113,9 +113,6 @@ class NcclConnection {
   NcclConnection(const NcclConnection&) = delete;
   NcclConnection& operator=(const NcclConnection&) = delete;
 
-  int rank() const { return rank_; }
-  int world_size() const { return world_size_; }
-
   // Wait until NCCL is done with the last call. Throws NcclError, what give_up throws, and RunError
   // when the timeout expires.
   void settle();
@@ -149,7 +146,7 @@ class NcclConnection {
   void call(const char* function, F&& f);
 
   const NcclApi& api_;
-  int rank_, world_size_;
+  int rank_;
   int to_, from_;  // the peers of the last call
   NcclLimits limits_;
   const GiveUp& give_up_;
@@ -201,13 +198,12 @@ class NcclWorld {
   // Call f(place) on a thread for each place, because ranks wait for each other.
   template <class F>
   void for_each_place(F&& f);
-  void greet(Place& place);
+  void greet(Place& place, bool meets_all);
   // Look for errors that NCCL meets by itself while the ranks' threads wait for their GPUs.
   void watch();
   void close() noexcept;
 
   int world_size_;
-  bool meets_all_;
   GiveUp failed_elsewhere_, give_up_;
   std::vector<Place> places_;
   std::mutex mutex_;  // guards failure_ and the places' connections

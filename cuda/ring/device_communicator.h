@@ -89,9 +89,9 @@ inline void wait_on(cudaStream_t stream, const Completion& completion) {
 // A Communicator between ranks of one process: virtual ranks on one device, or ranks on several
 // devices of one machine. The copy engines move the blocks (cudaMemcpyPeerAsync) without a kernel.
 // A hop has two halves, a send and a receive; hop i of a rank receives what hop i of the rank that
-// it names, in a ring the previous one, sends. When both halves have been asked for and everything they must follow is in some
-// stream, the copy is enqueued on the receiver's copy stream, behind the events of both sides. So
-// copies run beside kernels, and no host thread waits for a device.
+// it names, in a ring the previous one, sends. When both halves have been asked for and everything
+// they must follow is in some stream, the copy is enqueued on the receiver's copy stream, behind the
+// events of both sides. So copies run beside kernels, and no host thread waits for a device.
 //
 // Deadlock is impossible, because streams only wait for events that are already recorded, and every
 // wait of a host thread ends with its peer's half or with the failure of some rank.

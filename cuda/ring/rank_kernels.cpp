@@ -98,12 +98,11 @@ Region attended_region(const RingProblem& problem, int rank, int step) {
   if (problem.scheme == Scheme::two_level)
     return problem.region(rank,
                           TwoLevelSchedule{rank, problem.nodes, n / problem.nodes}.owner(step));
-  Region region = problem.region(rank, RingSchedule{rank, n}.owner(step));
-  if (problem.scheme != Scheme::bidirectional) return region;
-  Region other = problem.region(rank, (rank + step) % n);
-  region.keys = half_of(region.keys, 0);
-  other.keys = half_of(other.keys, 1);
-  return region.pairs() < other.pairs() ? other : region;
+  if (problem.scheme != Scheme::bidirectional)
+    return problem.region(rank, RingSchedule{rank, n}.owner(step));
+  const Region first = region_of_half(problem, rank, step, 0),
+               second = region_of_half(problem, rank, step, 1);
+  return first.pairs() < second.pairs() ? second : first;
 }
 
 RankKernels tuned_kernels(const ChosenKernels& kernels, const RingProblem& problem, int rank,

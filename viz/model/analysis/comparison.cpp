@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "viz/model/analysis/dependencies.h"
 #include "viz/model/session/format.h"

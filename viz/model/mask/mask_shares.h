@@ -4,7 +4,6 @@
 // in pieces every pixel is counted.
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include "viz/model/mask/mask_painter.h"

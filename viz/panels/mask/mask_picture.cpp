@@ -68,14 +68,15 @@ Painted& painted(const std::string& slot) {
   return all[slot];
 }
 
-}  // namespace
-
+// Return where a rank's rows begin in local order, as a share of all rows; `rank` may be world_size.
 double local_begin(const MaskModel& model, int rank) {
   Index rows = 0;
   for (int r = 0; r < rank; ++r) rows += model.partition.rows_of(r).size();
   return static_cast<double>(rows) /
          static_cast<double>(std::max<Index>(model.partition.seqlen, 1));
 }
+
+}  // namespace
 
 // More outlines than that would hide what they outline.
 constexpr Index kMostRuns = 64;
@@ -121,8 +122,11 @@ void draw_block_lines(const PanelContext& context, const MaskModel& model, const
   const int n = model.partition.world_size;
   if (std::min(box.width(), box.height()) < kLeastBlock * static_cast<float>(n)) return;
   const Color color = with_alpha(context.palette.text, 0.18);
+  const auto all = static_cast<double>(std::max<Index>(model.partition.seqlen, 1));
+  Index rows = 0;
   for (int rank = 1; rank < n; ++rank) {
-    const auto share = static_cast<float>(local_begin(model, rank));
+    rows += model.partition.rows_of(rank - 1).size();
+    const auto share = static_cast<float>(static_cast<double>(rows) / all);
     const float x = box.x0 + box.width() * share, y = box.y0 + box.height() * share;
     draw_list().AddLine({x, box.y0}, {x, box.y1}, color);
     draw_list().AddLine({box.x0, y}, {box.x1, y}, color);

@@ -41,7 +41,4 @@ void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, 
 std::vector<Box> region_boxes(const MaskModel& model, MaskOrder order, const Box& picture, int rank,
                               int owner);
 
-// Return where rank r's rows begin in local order, as a share of all rows; r is in [0, world_size].
-double local_begin(const MaskModel& model, int rank);
-
 }  // namespace ringscope::viz
