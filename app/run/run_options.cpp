@@ -9,7 +9,6 @@
 #include "app/command_line/commands.h"
 #include "app/command_line/option_groups.h"
 #include "core/base/text.h"
-#include "core/ring/loop_counts.h"
 
 namespace ringscope {
 namespace {
@@ -199,12 +198,6 @@ void check(RunOptions& run, const CommandFlags& flags) {
     contradiction("--kv-buffers",
                   fmt::format("{} given with --scheme {}", run.job.kv_buffers, name_of(scheme)),
                   "it with --scheme ring or two-level; the others have as many as they need");
-  if (is_on_gpus(run.backend) && !runs_on_gpus(run.job))
-    contradiction(
-        "--scheme",
-        fmt::format("'{}' given with --backend {}", run.job.scheme_name(), name_of(run.backend)),
-        "ring, bidirectional, allgather and two-level:M on GPUs; the others with --backend cpu or "
-        "mpi");
   if (run.verify_rows) run.verify = true;
 }
 

@@ -1,5 +1,7 @@
 #include "core/ring/cpu_backend.h"
 
+#include <cmath>
+
 #include "core/attention/online_softmax.h"
 
 namespace ringscope {
@@ -49,7 +51,7 @@ Completion CpuBackend::merge(const StepInfo&, const QueryBlock& q, const Softmax
   for (Index row = 0; row < row_values(params_, q.rows); ++row) {
     float* const out = into.out_accum + row * d;
     const float* const other = from.out_accum + row * d;
-    const float new_max = max_of(into.row_max[row], from.row_max[row]);
+    const float new_max = std::fmax(into.row_max[row], from.row_max[row]);
     const double mine = rescale_factor<double>(into.row_max[row], new_max);
     const double theirs = rescale_factor<double>(from.row_max[row], new_max);
     into.row_sum[row] = mine * into.row_sum[row] + theirs * from.row_sum[row];

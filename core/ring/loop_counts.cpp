@@ -14,6 +14,7 @@ class CountingSeams : public Communicator, public IdleBackend {
   CountingSeams(const Problem& job, int rank)
       : job_(job), rank_(rank), share_(share_of_heads(job.shape, 1, 0)) {
     counts.pairs_by_step.resize(static_cast<std::size_t>(job.world_size));
+    counts.largest.resize(counts.pairs_by_step.size());
   }
 
   int rank() const override { return rank_; }
@@ -29,8 +30,11 @@ class CountingSeams : public Communicator, public IdleBackend {
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                     const KvBlock& block, const SoftmaxState& state,
                     const Completion& after) override {
-    counts.pairs_by_step[static_cast<std::size_t>(step.step)] +=
-        pairs_of_share(job_.shape, region.pairs(), share_);
+    const Index pairs = region.pairs();
+    const auto number = static_cast<std::size_t>(step.step);
+    counts.pairs_by_step[number] += pairs_of_share(job_.shape, pairs, share_);
+    AttendedBlock& largest = counts.largest[number];
+    if (pairs > largest.pairs) largest = {region, share_, pairs};
     counts.samples += 3;
     return IdleBackend::attend(step, region, q, block, state, after);
   }

@@ -74,9 +74,15 @@ struct RingProblem {
     return 2 * kv_values(params, rows(owner)) * bytes_of(params.dtype);
   }
   Index gradient_bytes(int owner) const { return 2 * kv_values(params, rows(owner)) * 4; }
-  // Return how many blocks, or halves of them, a rank attends in a pass at most.
+  // Return how many blocks, halves of them or shares of their heads a rank attends in a pass.
   int blocks_attended() const {
-    return (scheme == Scheme::bidirectional ? 2 : 1) * partition.world_size;
+    const int n = partition.world_size;
+    return n * (scheme == Scheme::bidirectional && n > 1 ? 2 : head_shares());
+  }
+  // Return whether a rank attends for other ranks' queries as well as its own.
+  bool attends_for_others() const {
+    return partition.world_size > 1 && (scheme == Scheme::pass_q || scheme == Scheme::mesh ||
+                                        scheme == Scheme::hybrid || scheme == Scheme::ulysses);
   }
 };
 

@@ -55,6 +55,23 @@ __global__ void delta_of_rows(const T* dout, const float* out, float* delta, Ind
   }
 }
 
+// Merge one row per warp, with lanes over head_dim.
+__global__ void merge(SoftmaxState into, SoftmaxState from, Index rows, int head_dim) {
+  const int lane = threadIdx.x % 32;
+  for (Index row = first_index() / 32; row < rows; row += index_stride() / 32) {
+    const float new_max = fmaxf(into.row_max[row], from.row_max[row]);
+    const double mine = sum_rescale_factor(into.row_max[row], new_max);
+    const double theirs = sum_rescale_factor(from.row_max[row], new_max);
+    for (Index x = row * head_dim + lane; x < (row + 1) * head_dim; x += 32)
+      into.out_accum[x] = static_cast<float>(mine) * into.out_accum[x] +
+                          static_cast<float>(theirs) * from.out_accum[x];
+    __syncwarp();  // all lanes have read the state
+    if (lane != 0) continue;
+    into.row_sum[row] = mine * into.row_sum[row] + theirs * from.row_sum[row];
+    into.row_max[row] = new_max;
+  }
+}
+
 __global__ void scale(float* values, Index count, float factor) {
   for (Index i = first_index(); i < count; i += index_stride()) values[i] *= factor;
 }
@@ -99,6 +116,11 @@ void launch_delta(const void* dout, DType dtype, const float* out, float* delta,
     launch(delta_of_rows<T>, {blocks_for(rows, kWarps), kThreads}, stream,
            static_cast<const T*>(dout), out, delta, rows, head_dim);
   });
+}
+
+void launch_merge(const SoftmaxState& into, const SoftmaxState& from, Index rows, int head_dim,
+                  cudaStream_t stream) {
+  launch(merge, {blocks_for(rows, kWarps), kThreads}, stream, into, from, rows, head_dim);
 }
 
 void launch_scale(float* values, Index count, float factor, cudaStream_t stream) {

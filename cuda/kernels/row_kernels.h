@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include "core/attention/views.h"
 #include "core/base/dtype.h"
 #include "core/base/math.h"
 #include "core/problem/region.h"
@@ -55,6 +56,11 @@ void launch_finish(const ForwardStep& step, cudaStream_t stream);
 // `dtype`, out in f32 as the forward pass left it.
 void launch_delta(const void* dout, DType dtype, const float* out, float* delta, Index rows,
                   int head_dim, cudaStream_t stream);
+
+// Merge the states of other keys into `into`, for `rows` rows of head_dim values (core/attention/
+// online_softmax.h, merge): the factors are computed in f64, the outputs in f32.
+void launch_merge(const SoftmaxState& into, const SoftmaxState& from, Index rows, int head_dim,
+                  cudaStream_t stream);
 
 // Multiply values[i] by factor, for i < count.
 void launch_scale(float* values, Index count, float factor, cudaStream_t stream);

@@ -111,6 +111,11 @@ __device__ inline float rescale_factor(float old_max, float new_max) {
   return old_max == new_max ? 1.0f : expf(old_max - new_max);
 }
 
+// Return the same in f64, for sums in f64.
+__device__ inline double sum_rescale_factor(float old_max, float new_max) {
+  return old_max == new_max ? 1.0 : exp(static_cast<double>(old_max) - new_max);
+}
+
 // Return a row's maximum in natural units, from base 2. One that has not grown keeps its bits.
 __device__ inline float natural_max(const CarriedRow& before, float row_max_base2) {
   return before.row_max * kLog2e == row_max_base2 ? before.row_max : row_max_base2 * kLn2;
@@ -119,9 +124,7 @@ __device__ inline float natural_max(const CarriedRow& before, float row_max_base
 // Return l after a step. row_max covers all keys so far; step_sum is this step's, relative to it.
 __device__ inline double combined_row_sum(const CarriedRow& before, float row_max, float step_sum) {
   if (before.row_sum == 0) return step_sum;
-  const double factor =
-      before.row_max == row_max ? 1.0 : exp(static_cast<double>(before.row_max) - row_max);
-  return before.row_sum * factor + step_sum;
+  return before.row_sum * sum_rescale_factor(before.row_max, row_max) + step_sum;
 }
 
 // Write m and l, and lse at the last step. One thread per row calls it.

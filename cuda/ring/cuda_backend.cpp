@@ -3,20 +3,32 @@
 #include "cuda/base/check.h"
 #include "cuda/base/stream.h"
 #include "cuda/kernels/row_kernels.h"
-#include "cuda/ring/device_communicator.h"
 
 namespace ringscope::cuda {
+
+namespace {
+
+// Return how many query rows a rank attends for at most.
+Index most_queries(const RingProblem& problem, int rank) {
+  return problem.attends_for_others() ? problem.partition.max_rows() : problem.rows(rank);
+}
+
+Index workspace_bytes(const RingProblem& problem, int rank, bool backward) {
+  if (!backward) return 0;
+  return backward_workspace_bytes(shape_of(problem.params, most_queries(problem, rank), 0));
+}
+
+}  // namespace
 
 CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
                          const RankKernels& kernels, MemoryMeter& meter)
     : params_(problem.params),
       blocks_(problem.blocks_attended()),
+      has_many_states_(problem.attends_for_others()),
       kernels_(kernels),
-      allowed_keys_(&meter, problem.rows(rank)),
+      allowed_keys_(&meter, most_queries(problem, rank)),
       allowed_queries_(&meter, backward ? problem.partition.max_rows() : 0),
-      workspace_(
-          &meter,
-          backward ? backward_workspace_bytes(shape_of(problem.params, problem.rows(rank), 0)) : 0),
+      workspace_(&meter, workspace_bytes(problem, rank, backward)),
       counters_(&meter, (backward ? 2 : 1) * blocks_),
       document_ends_(&meter, problem.mask.num_documents),
       skipped_tiles_(static_cast<std::size_t>(counters_.size()), 0) {
@@ -26,20 +38,28 @@ CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
 }
 
 Index CudaBackend::scratch_bytes(const RingProblem& problem, int rank, bool backward) {
-  const Index intervals = problem.rows(rank) + (backward ? problem.partition.max_rows() : 0);
-  const Index workspace =
-      backward ? backward_workspace_bytes(shape_of(problem.params, problem.rows(rank), 0)) : 0;
-  return intervals * static_cast<Index>(sizeof(RowInterval)) + workspace +
+  const Index intervals =
+      most_queries(problem, rank) + (backward ? problem.partition.max_rows() : 0);
+  return intervals * static_cast<Index>(sizeof(RowInterval)) +
+         workspace_bytes(problem, rank, backward) +
          (backward ? 2 : 1) * problem.blocks_attended() * static_cast<Index>(sizeof(StepCounters)) +
          problem.mask.num_documents * static_cast<Index>(sizeof(Index));
 }
 
-Completion CudaBackend::begin(const QueryBlock&, const SoftmaxState&) {
-  is_empty_ = true;
+void CudaBackend::enter(Pass pass) {
+  if (pass != last_pass_) attended_ = 0;
+  last_pass_ = pass;
+}
+
+Completion CudaBackend::begin(const QueryBlock& q, const SoftmaxState& state) {
+  enter(Pass::forward);
+  is_empty_ = !has_many_states_;
   is_finished_ = false;
-  last_pass_ = Pass::forward;
-  attended_ = 0;
-  return nullptr;
+  if (is_empty_ || q.rows == 0) return nullptr;
+  ForwardStep arguments = forward_step(q, {}, state);
+  arguments.first = true;
+  launch_finish(arguments, stream());
+  return end();
 }
 
 Completion CudaBackend::attend(const StepInfo& step, const Region& region, const QueryBlock& q,
@@ -57,11 +77,20 @@ Completion CudaBackend::attend(const StepInfo& step, const Region& region, const
   wait_on(stream(), after);
   ForwardStep arguments = forward_step(q, block, state);
   arguments.first = is_empty_;
-  arguments.last = step.last;
+  arguments.last = step.last && !has_many_states_;
   arguments.counters = counters_.data() + slot();
   kernel.launch(arguments, params_.dtype, tile, stream());
   is_empty_ = false;
-  is_finished_ = step.last;
+  is_finished_ = arguments.last;
+  return end();
+}
+
+Completion CudaBackend::merge(const StepInfo&, const QueryBlock& q, const SoftmaxState& into,
+                              const SoftmaxState& from, const Completion& after) {
+  wait_on(stream(), after);
+  if (q.rows > 0)
+    launch_merge(into, from, row_values(params_, q.rows), static_cast<int>(params_.head_dim),
+                 stream());
   return end();
 }
 
@@ -72,18 +101,18 @@ Completion CudaBackend::finish(const QueryBlock& q, const SoftmaxState& state) {
     arguments.last = true;
     launch_finish(arguments, stream());
   }
-  is_finished_ = true;
+  is_finished_ = !has_many_states_;
   return end();
 }
 
 Completion CudaBackend::begin_backward(const QueryBlock& q, const BackwardState& state) {
   const Range range("begin_backward");
-  last_pass_ = Pass::backward;
-  attended_ = 0;
+  enter(Pass::backward);
   const Index rows = row_values(params_, q.rows);
   if (rows > 0) {
-    launch_delta(q.dout, params_.dtype, state.out, state.delta, rows,
-                 static_cast<int>(params_.head_dim), stream());
+    if (state.out != nullptr)
+      launch_delta(q.dout, params_.dtype, state.out, state.delta, rows,
+                   static_cast<int>(params_.head_dim), stream());
     RINGSCOPE_CUDA(cudaMemsetAsync(
         state.dq, 0, static_cast<std::size_t>(query_values(params_, q.rows)) * sizeof(float),
         stream()));
@@ -136,6 +165,13 @@ Completion CudaBackend::add(const StepInfo&, const KvGradient& into, const KvGra
   const Range range("add");
   wait_on(stream(), after);
   if (into.rows > 0) launch_add(into.data, from.data, 2 * kv_values(params_, into.rows), stream());
+  return end();
+}
+
+Completion CudaBackend::add_dq(const StepInfo&, const QueryBlock& q, const BackwardState& into,
+                               const BackwardState& from, const Completion& after) {
+  wait_on(stream(), after);
+  if (q.rows > 0) launch_add(into.dq, from.dq, query_values(params_, q.rows), stream());
   return end();
 }
 

@@ -2,8 +2,9 @@
 // with an event as its completion. All pointers are device pointers.
 //
 // The forward kernels begin and end a pass themselves (ForwardStep's `first` and `last`). So
-// begin() enqueues nothing, and finish() does so only when the last step had no pairs. A step
-// without pairs starts no kernel.
+// begin() enqueues nothing, and finish() does so only when the last step had no pairs. Where a rank
+// attends for other ranks' queries, states are begun and finished in memory by kernels of their own,
+// because there are several at once, which are sent and merged. A step without pairs starts no kernel.
 #pragma once
 
 #include <vector>
@@ -13,6 +14,7 @@
 #include "core/ring/seams.h"
 #include "cuda/base/stream.h"
 #include "cuda/kernels/ring_step.h"
+#include "cuda/ring/device_communicator.h"
 #include "cuda/ring/rank_kernels.h"
 
 namespace ringscope::cuda {
@@ -40,14 +42,26 @@ class CudaBackend : public BlockBackend {
   Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
                              const Completion& after) override;
 
+  void use_heads(const HeadShare& share) override { params_ = share.of(params_); }
+  void await(const StepInfo&, Payload, const Completion& after) override {
+    wait_on(stream(), after);
+  }
+  Completion merge(const StepInfo& step, const QueryBlock& q, const SoftmaxState& into,
+                   const SoftmaxState& from, const Completion& after) override;
+  Completion add_dq(const StepInfo& step, const QueryBlock& q, const BackwardState& into,
+                    const BackwardState& from, const Completion& after) override;
+
   // Fetch the counters of the latest block from the device.
   const BlockStats& last_stats() const override;
   // Return the stats of all blocks attended in a pass, in their order. Waits for the compute stream. Throws CudaError.
   std::vector<BlockStats> all_stats(Pass pass) const;
 
   cudaStream_t stream() const { return stream_.get(); }
+  // Return whether the state of the latest block is in memory.
+  bool has_state() const { return !is_empty_; }
 
  private:
+  void enter(Pass pass);
   bool skips(const Region& region, const Kernel& kernel, int tile);
   Completion end() const;
   Region on_device(const Region& region) const;
@@ -58,6 +72,7 @@ class CudaBackend : public BlockBackend {
 
   AttentionParams params_;
   int blocks_;  // in a pass
+  bool has_many_states_;
   RankKernels kernels_;
   Buffer<RowInterval> allowed_keys_, allowed_queries_;
   Buffer<std::byte> workspace_;    // of a backward step
@@ -67,7 +82,7 @@ class CudaBackend : public BlockBackend {
   std::vector<Index> skipped_tiles_;
   Stream stream_;  // declared after the memory that its work uses, so that it ends first
 
-  bool is_empty_ = true;     // no key has been attended in this pass
+  bool is_empty_ = true;     // begin() left it to the first kernel to begin the state
   bool is_finished_ = true;  // a kernel has written out and lse
   Pass last_pass_ = Pass::forward;
   Index attended_ = 0;  // blocks of that pass

@@ -23,6 +23,7 @@ DeviceRecordingBackend::DeviceRecordingBackend(CudaBackend& inner, Recorder& rec
       inner_(inner),
       recorder_(recorder),
       params_(problem.params),
+      share_(share_of_heads(params_, 1, 0)),
       rank_(rank),
       recv_rank_(RingSchedule{rank, problem.partition.world_size}.recv_rank()),
       clock_(clock),
@@ -43,21 +44,22 @@ void DeviceRecordingBackend::wait(const StepInfo& step, Payload payload, const C
   slices_.push_back(std::move(slice));
 }
 
-template <class Attend>
-Completion DeviceRecordingBackend::compute(const StepInfo& step, const Region& region,
-                                           Attend&& attend) {
+Completion DeviceRecordingBackend::compute(const StepInfo& step, const Start& start) {
   if (pulse_ != nullptr) {
     pulse_->at(step.pass, step.step);
     pulse_->advance();
   }
-  Slice slice{.step = step, .awaited = nullptr, .pairs = region.pairs()};
+  Slice slice{.step = step,
+              .awaited = nullptr,
+              .heads = share_,
+              .pairs = pairs_of_share(params_, region_pairs_, share_)};
   Completion completion;
   const auto enqueue = [&] {
     slice.begin.record(inner_.stream());
-    completion = attend();
+    completion = start(nullptr);
     slice.end.record(inner_.stream());
   };
-  if (turns_ != nullptr && slice.pairs > 0) {
+  if (turns_ != nullptr && region_pairs_ > 0) {
     turns_->take(inner_.stream(), enqueue);
   } else {
     enqueue();
@@ -66,32 +68,28 @@ Completion DeviceRecordingBackend::compute(const StepInfo& step, const Region& r
   return completion;
 }
 
-void DeviceRecordingBackend::sample(const Region& region, const SoftmaxState& state) {
+Completion DeviceRecordingBackend::around(BlockOperation which, const StepInfo* step,
+                                          const Completion& after, const Start& start) {
+  if (step == nullptr) return start(after);
+  const bool attends = which == BlockOperation::attend || which == BlockOperation::attend_backward;
+  wait(*step, attends ? Payload::kv : Payload::dkv, after);
+  return attends ? compute(*step, start) : start(nullptr);
+}
+
+Completion DeviceRecordingBackend::attend(const StepInfo& step, const Region& region,
+                                          const QueryBlock& q, const KvBlock& block,
+                                          const SoftmaxState& state, const Completion& after) {
+  region_pairs_ = region.pairs();
+  Completion attended = ForwardingBackend::attend(step, region, q, block, state, after);
   SampledRows sampled{};
   for_sampled_rows(region.queries.size(), [&](Index row) {
     sampled.rows[sampled.count++] = row;
     slices_.back().sampled.push_back(region.queries.global_position(row));
   });
   slices_.back().first_sample = kSampledRows * sampled_++;
-  has_state_ = has_state_ || slices_.back().pairs > 0;
-  if (!has_state_) return;  // begin() writes no state
-  launch_sample_rows(sampled, state.row_max, state.row_sum,
-                     samples_.data() + slices_.back().first_sample, inner_.stream());
-}
-
-Completion DeviceRecordingBackend::begin(const QueryBlock& q, const SoftmaxState& state) {
-  has_state_ = false;
-  sampled_ = 0;
-  return inner_.begin(q, state);
-}
-
-Completion DeviceRecordingBackend::attend(const StepInfo& step, const Region& region,
-                                          const QueryBlock& q, const KvBlock& block,
-                                          const SoftmaxState& state, const Completion& after) {
-  wait(step, Payload::kv, after);
-  Completion attended =
-      compute(step, region, [&] { return inner_.attend(step, region, q, block, state, nullptr); });
-  sample(region, state);
+  if (inner_.has_state())
+    launch_sample_rows(sampled, state.row_max, state.row_sum,
+                       samples_.data() + slices_.back().first_sample, inner_.stream());
   return attended;
 }
 
@@ -100,23 +98,8 @@ Completion DeviceRecordingBackend::attend_backward(const StepInfo& step, const R
                                                    const BackwardState& state,
                                                    const KvGradient& gradient,
                                                    const Completion& after) {
-  wait(step, Payload::kv, after);
-  return compute(step, region, [&] {
-    return inner_.attend_backward(step, region, q, block, state, gradient, nullptr);
-  });
-}
-
-Completion DeviceRecordingBackend::add(const StepInfo& step, const KvGradient& into,
-                                       const KvGradient& from, const Completion& after) {
-  wait(step, Payload::dkv, after);
-  return inner_.add(step, into, from, nullptr);
-}
-
-Completion DeviceRecordingBackend::finish_backward(const StepInfo& step, const QueryBlock& q,
-                                                   const BackwardState& state,
-                                                   const Completion& after) {
-  wait(step, Payload::dkv, after);
-  return inner_.finish_backward(step, q, state, nullptr);
+  region_pairs_ = region.pairs();
+  return ForwardingBackend::attend_backward(step, region, q, block, state, gradient, after);
 }
 
 void DeviceRecordingBackend::flush() {
@@ -163,7 +146,7 @@ void DeviceRecordingBackend::flush_wait(const Slice& slice) {
 
 void DeviceRecordingBackend::flush_compute(const Slice& slice, const BlockStats& stats,
                                            std::span<const Activity> kernels) {
-  TraceEvent event = compute_event(slice.step, params_, stats, share_of_heads(params_, 1, 0));
+  TraceEvent event = compute_event(slice.step, params_, stats, slice.heads);
   event.begin_ns = recorded_ns(slice.begin);
   event.end_ns = recorded_ns(slice.end);
   narrow(event, recorder_.origin_ns(), kernels);

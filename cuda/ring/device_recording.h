@@ -66,20 +66,19 @@ class DeviceRecordingBackend : public ForwardingBackend {
                          ActivityLog* activities, Engine::Listener listener,
                          RankPulse* pulse = nullptr);
 
-  Completion begin(const QueryBlock& q, const SoftmaxState& state) override;
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                     const KvBlock& block, const SoftmaxState& state,
                     const Completion& after) override;
   Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock& q,
                              const KvBlock& block, const BackwardState& state,
                              const KvGradient& gradient, const Completion& after) override;
-  Completion add(const StepInfo& step, const KvGradient& into, const KvGradient& from,
-                 const Completion& after) override;
+  void use_heads(const HeadShare& share) override {
+    share_ = share;
+    inner_.use_heads(share);
+  }
   void await(const StepInfo& step, Payload payload, const Completion& after) override {
     wait(step, payload, after);
   }
-  Completion finish_backward(const StepInfo& step, const QueryBlock& q, const BackwardState& state,
-                             const Completion& after) override;
 
   // Wait until everything has happened, and record it. Throws a RunError that names rank and step.
   void flush();
@@ -92,17 +91,18 @@ class DeviceRecordingBackend : public ForwardingBackend {
     Event end{EventKind::timed};
     Completion awaited;               // for a wait slice; null in a compute slice
     Payload payload = Payload::kv;    // for a wait slice
-    Index pairs = 0;                  // for a compute slice: the region's pairs
+    HeadShare heads = {};             // for a compute slice
+    Index pairs = 0;                  // for a compute slice: what counts for these heads
     std::vector<Index> sampled = {};  // for a compute slice: global positions of samples
     std::size_t first_sample = 0;     // of them in samples_
   };
 
   // Make the compute stream wait for `after` between two events.
   void wait(const StepInfo& step, Payload payload, const Completion& after);
-  // Enclose what `attend` enqueues by two events, in this rank's turn.
-  template <class Attend>
-  Completion compute(const StepInfo& step, const Region& region, Attend&& attend);
-  void sample(const Region& region, const SoftmaxState& state);
+  // Enclose what `start` enqueues by two events, in this rank's turn.
+  Completion compute(const StepInfo& step, const Start& start);
+  Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
+                    const Start& start) override;
   void flush_wait(const Slice& slice);
   void flush_compute(const Slice& slice, const BlockStats& stats,
                      std::span<const Activity> kernels);
@@ -113,6 +113,7 @@ class DeviceRecordingBackend : public ForwardingBackend {
   CudaBackend& inner_;
   Recorder& recorder_;
   AttentionParams params_;
+  HeadShare share_;
   int rank_, recv_rank_;
   const DeviceClock& clock_;
   KernelTurns* turns_;
@@ -120,8 +121,8 @@ class DeviceRecordingBackend : public ForwardingBackend {
   Engine::Listener listener_;
   RankPulse* pulse_;
   PinnedBuffer<RowSample> samples_;  // three per block
-  bool has_state_ = false;           // whether a key has been attended in this pass
-  std::size_t sampled_ = 0;          // blocks of this pass
+  Index region_pairs_ = 0;           // of the latest block, for one head
+  std::size_t sampled_ = 0;          // blocks of the forward pass
   std::vector<Slice> slices_;
 };
 

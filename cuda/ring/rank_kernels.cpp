@@ -6,8 +6,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/ring/bidirectional.h"
-#include "core/ring/two_level.h"
+#include "core/ring/loop_counts.h"
 #include "cuda/base/stream.h"
 #include "cuda/kernels/row_kernels.h"
 #include "cuda/kernels/step_problem.h"
@@ -55,24 +54,6 @@ const Kernel& choose(KernelPass pass, int number, int architecture, DType dtype,
       pass_name, ringscope::name_of(dtype), head_dim, architecture / 10, architecture % 10));
 }
 
-std::vector<int> tiles_of(const Kernel& kernel, const RingProblem& problem, int rank,
-                          Autotuner& tuner) {
-  const AttentionParams& params = problem.params;
-  std::vector<int> tiles;
-  for (int step = 0; step < problem.partition.world_size; ++step) {
-    const Region region = attended_region(problem, rank, step);
-    const Index rows_q = region.queries.size(), rows_k = region.keys.size();
-    const Index pairs = region.pairs();
-    const double all = static_cast<double>(rows_q) * static_cast<double>(rows_k);
-    tiles.push_back(
-        pairs == 0
-            ? 0
-            : tuner.choose(kernel, shape_class_of(shape_of(params, rows_q, rows_k), params.dtype,
-                                                  static_cast<double>(pairs) / all)));
-  }
-  return tiles;
-}
-
 }  // namespace
 
 StepShape shape_of(const AttentionParams& params, Index rows_q, Index rows_k) {
@@ -93,23 +74,22 @@ ChosenKernels choose_kernels(const KernelWish& wish, int architecture, DType dty
   return chosen;
 }
 
-Region attended_region(const RingProblem& problem, int rank, int step) {
-  const int n = problem.partition.world_size;
-  if (problem.scheme == Scheme::two_level)
-    return problem.region(rank,
-                          TwoLevelSchedule{rank, problem.nodes, n / problem.nodes}.owner(step));
-  if (problem.scheme != Scheme::bidirectional)
-    return problem.region(rank, RingSchedule{rank, n}.owner(step));
-  const Region first = region_of_half(problem, rank, step, 0),
-               second = region_of_half(problem, rank, step, 1);
-  return first.pairs() < second.pairs() ? second : first;
-}
-
-RankKernels tuned_kernels(const ChosenKernels& kernels, const RingProblem& problem, int rank,
+RankKernels tuned_kernels(const ChosenKernels& kernels, const Problem& problem, int rank,
                           Autotuner& tuner) {
-  RankKernels tuned{kernels, tiles_of(*kernels.forward, problem, rank, tuner), {}};
-  if (kernels.backward != nullptr)
-    tuned.backward_tiles = tiles_of(*kernels.backward, problem, rank, tuner);
+  RankKernels tuned{kernels, {}, {}};
+  const AttentionParams params = problem.ring_problem().params;
+  for (const AttendedBlock& block : count_loop(problem, rank).largest) {
+    const Index rows_q = block.region.queries.size(), rows_k = block.region.keys.size();
+    const StepShape shape = shape_of(block.heads.of(params), rows_q, rows_k);
+    const double all = static_cast<double>(rows_q) * static_cast<double>(rows_k);
+    const auto tile_of = [&](const Kernel& kernel) {
+      if (block.pairs <= 0) return 0;
+      return tuner.choose(
+          kernel, shape_class_of(shape, params.dtype, static_cast<double>(block.pairs) / all));
+    };
+    tuned.forward_tiles.push_back(tile_of(*kernels.forward));
+    if (kernels.backward != nullptr) tuned.backward_tiles.push_back(tile_of(*kernels.backward));
+  }
   return tuned;
 }
 
@@ -133,6 +113,8 @@ void warm_up(const RankKernels& kernels, const AttentionParams& params) {
     const ForwardStep step = problem.forward(true, true);
     launch_sample_rows({{0, 0, 0}, 1}, step.row_max, step.row_sum, sample.data(), stream);
     launch_finish(step, stream);
+    const SoftmaxState state{step.row_max, step.row_sum, step.out, step.lse};
+    launch_merge(state, state, 1, d, stream);
   });
   if (kernels.kernels.backward == nullptr) return;
   launch(*kernels.kernels.backward, kernels.backward_tiles,

@@ -37,11 +37,9 @@ struct RankKernels {
   std::vector<int> forward_tiles, backward_tiles;
 };
 
-// Return what a rank attends at a step; of two halves of blocks, the one with more pairs.
-Region attended_region(const RingProblem& problem, int rank, int step);
-
-// Ask `tuner` for the shape class of every step. Throws what it throws.
-RankKernels tuned_kernels(const ChosenKernels& kernels, const RingProblem& problem, int rank,
+// Ask `tuner` for the tiles of every step, for the largest block that `rank` attends at it. Throws
+// what it throws.
+RankKernels tuned_kernels(const ChosenKernels& kernels, const Problem& problem, int rank,
                           Autotuner& tuner);
 
 // Return the sizes of a step of so many local rows.

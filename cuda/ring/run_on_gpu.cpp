@@ -136,8 +136,7 @@ class DeviceEngine::OfRank : public RankEngine {
 std::unique_ptr<RankEngine> DeviceEngine::make(Rank& rank, const Listener& listener) {
   const int device = device_of(rank.rank());
   const CurrentDevice current(device);
-  const RankKernels kernels =
-      tuned_kernels(kernels_, rank.ring_problem(), rank.rank(), *setup_.tuner);
+  const RankKernels kernels = tuned_kernels(kernels_, rank.config(), rank.rank(), *setup_.tuner);
   warm_up(kernels, rank.ring_problem().params);
   return std::make_unique<OfRank>(device, link(rank), kernels, setup_.activities.get(), rank,
                                   listener);

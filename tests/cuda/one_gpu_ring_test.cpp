@@ -6,8 +6,10 @@
 #include <functional>
 #include <limits>
 
+#include "core/ring/loop_counts.h"
 #include "cuda/base/device_memory.h"
 #include "cuda/ring/rank_kernels.h"
+#include "tests/core/ring/run_invariants.h"
 #include "tests/cuda/one_gpu_ring.h"
 
 namespace ringscope::cuda {
@@ -77,22 +79,76 @@ TEST(OneGpuRingOptions, ForwardAlone) {
 
 // A tile is chosen for what the scheme attends at a step, which is not what the ring does.
 TEST(RankKernels, AreTunedForTheBlocksOfTheScheme) {
-  RingProblem problem;
-  problem.mask = MaskSpec::parse("causal").for_seqlen(64);
-  problem.partition = Partition{PartitionKind::contiguous, 64, 4};
-  const auto pairs = [&](Scheme scheme, int rank) {
-    problem.scheme = scheme;
-    problem.nodes = 2;
+  const RingReference problem({1, 4, 2, 64, 4}, DType::f32, "causal", 0.5f, 77);
+  Problem job = problem.config(PartitionKind::contiguous, 4);
+  const auto pairs = [&](const char* scheme, Index heads) {
+    set_scheme(job, scheme);
     std::vector<Index> of_steps;
-    for (int step = 0; step < 4; ++step)
-      of_steps.push_back(attended_region(problem, rank, step).pairs());
+    for (const AttendedBlock& block : count_loop(job, 2).largest) {
+      EXPECT_EQ(block.heads.num_heads, heads);
+      EXPECT_EQ(block.region.pairs(), block.pairs);
+      of_steps.push_back(block.pairs);
+    }
     return of_steps;
   };
   using Pairs = std::vector<Index>;
-  EXPECT_EQ(pairs(Scheme::ring, 2), (Pairs{136, 256, 256, 0}));
-  EXPECT_EQ(pairs(Scheme::two_level, 2), (Pairs{136, 0, 256, 256}));
+  EXPECT_EQ(pairs("ring", 4), (Pairs{136, 256, 256, 0}));
+  EXPECT_EQ(pairs("two-level:2", 4), (Pairs{136, 0, 256, 256}));
   // Blocks 2 and 2, 1 and 3, 0 and 0, 3 and 1: of each the larger half.
-  EXPECT_EQ(pairs(Scheme::bidirectional, 2), (Pairs{100, 128, 128, 128}));
+  EXPECT_EQ(pairs("bidirectional", 4), (Pairs{100, 128, 128, 128}));
+  // The queries of ranks 2, 1, 0 and 3 come to the keys of rank 2.
+  EXPECT_EQ(pairs("pass-q", 4), (Pairs{136, 0, 0, 256}));
+  // The keys of ranks 2, 3, 0 and 1 meet the queries of all.
+  EXPECT_EQ(pairs("ulysses", 1), (Pairs{256, 136, 256, 256}));
+}
+
+// Every scheme, with lengths that ranks share unevenly, and several blocks and states at once.
+TEST(OneGpuRingOptions, EverySchemeAgreesWithTheOracle) {
+  if (skip_without_gpu()) return;
+  int turn = 0;
+  for (const auto& [scheme, world_size] : {std::pair{"pass-q", 2},
+                                           {"pass-q", 5},
+                                           {"mesh:2x2", 4},
+                                           {"mesh:1x3", 3},
+                                           {"mesh:3x1", 3},
+                                           {"mesh:2x3", 6},
+                                           {"ulysses", 3},
+                                           {"ulysses", 4},
+                                           {"hybrid:2", 4},
+                                           {"hybrid:2", 6},
+                                           {"allgather:2", 3},
+                                           {"ulysses", 1},
+                                           {"two-level:2", 4},
+                                           {"bidirectional", 3}})
+    for (const char* mask : {"full", "causal", "causal+window:9+documents:20,21"}) {
+      const RingReference problem({1, 4, 2, 41, 6}, DType::f32, mask, 0.4f, 78);
+      Problem config = problem.config(kAllPartitions[turn++ % 4], world_size);
+      set_scheme(config, scheme);
+      SCOPED_TRACE(scheme + (", " + described(problem, config)));
+      const RingRun done = run(problem, config);
+      problem.check(config, done);
+      EXPECT_EQ(done.peak_bytes, done.predicted_bytes);
+      const RunSummary summary = summarize(done.recording);
+      for (int rank = 0; rank < world_size; ++rank)
+        EXPECT_EQ(summary.ranks[static_cast<std::size_t>(rank)].pairs_by_step,
+                  count_loop(config, rank).pairs_by_step);
+    }
+}
+
+// Halves go through tensor cores, which take 64 head_dim and read whole tiles.
+TEST(OneGpuRingOptions, EverySchemeAgreesWithTheOracleInHalves) {
+  if (skip_without_gpu()) return;
+  for (const auto& [scheme, world_size] : {std::pair{"pass-q", 3},
+                                           {"mesh:2x2", 4},
+                                           {"ulysses", 2},
+                                           {"hybrid:2", 4},
+                                           {"allgather:2", 2}}) {
+    const RingReference problem({1, 4, 2, 110, 64}, DType::bf16, "causal+window:60", 0.125f, 79);
+    Problem config = problem.config(PartitionKind::zigzag, world_size);
+    set_scheme(config, scheme);
+    SCOPED_TRACE(scheme);
+    problem.check(config, run(problem, config));
+  }
 }
 
 // Whether kernels of different ranks run at once changes no sum.

@@ -4,6 +4,7 @@
 // ranks.
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <map>
 
 #include "core/ring/loop_counts.h"
@@ -77,7 +78,7 @@ class NcclNamedPeers : public NcclTest, public testing::WithParamInterface<Named
 
 TEST_P(NcclNamedPeers, GiveTheBitsOfVirtualRanksAndAgreeWithTheOracle) {
   for (const char* mask : {"causal", "causal+window:7", "documents:13,20,4"}) {
-    const RingReference problem({1, 2, 1, 37, 6}, DType::f32, mask, 0.4f, 79);
+    const RingReference problem({1, 4, 2, 37, 6}, DType::f32, mask, 0.4f, 79);
     const Problem config = config_of(problem);
     reset_models();
     SCOPED_TRACE(described(problem, config));
@@ -92,7 +93,7 @@ TEST_P(NcclNamedPeers, GiveTheBitsOfVirtualRanksAndAgreeWithTheOracle) {
 }
 
 TEST_P(NcclNamedPeers, AreRightUnderManyOrdersOfStreams) {
-  const RingReference problem({1, 1, 1, 17, 4}, DType::f32, "causal", 0.5f, 80);
+  const RingReference problem({1, 2, 2, 17, 4}, DType::f32, "causal", 0.5f, 80);
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     reset_models();
@@ -107,7 +108,7 @@ TEST_P(NcclNamedPeers, AreRightUnderManyOrdersOfStreams) {
 }
 
 TEST_P(NcclNamedPeers, KeepTheRulesOfEveryRecording) {
-  const RingReference problem({1, 2, 1, 29, 4}, DType::f32, "causal", 0.4f, 81);
+  const RingReference problem({1, 4, 2, 29, 4}, DType::f32, "causal", 0.4f, 81);
   const Problem config = config_of(problem);
   const RingRun done = run_nccl(problem, config);
   expect_well_formed_lanes(done);
@@ -129,12 +130,17 @@ TEST_P(NcclNamedPeers, KeepTheRulesOfEveryRecording) {
 INSTANTIATE_TEST_SUITE_P(All, NcclNamedPeers,
                          testing::Values(NamedPeers{"two-level:2", 4, PartitionKind::zigzag},
                                          NamedPeers{"two-level:3", 6, PartitionKind::contiguous},
+                                         NamedPeers{"pass-q", 4, PartitionKind::zigzag},
+                                         NamedPeers{"mesh:2x2", 4, PartitionKind::zigzag},
+                                         NamedPeers{"ulysses", 2, PartitionKind::contiguous},
+                                         NamedPeers{"hybrid:2", 4, PartitionKind::fold},
+                                         NamedPeers{"allgather:2", 3, PartitionKind::zigzag},
                                          NamedPeers{"bidirectional", 2, PartitionKind::fold},
                                          NamedPeers{"bidirectional", 5, PartitionKind::striped}),
                          [](const auto& tested) {
-                           const std::string scheme = tested.param.scheme;
-                           return (scheme == "bidirectional" ? scheme : "two_level") + "_on_" +
-                                  std::to_string(tested.param.world_size);
+                           std::string name = tested.param.scheme;
+                           for (char& c : name) c = std::isalnum(c) != 0 ? c : '_';
+                           return name + "_on_" + std::to_string(tested.param.world_size);
                          });
 
 class NcclRingOptions : public NcclTest {};

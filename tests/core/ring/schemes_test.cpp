@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <random>
 
+#include "core/ring/cpu_backend.h"
 #include "core/ring/loop_counts.h"
 #include "tests/core/ring/ring_case.h"
 #include "tests/core/ring/run_invariants.h"
@@ -293,6 +296,24 @@ TEST(ShareOfHeads, CoversEveryHeadOnceWithItsKvHead) {
         EXPECT_EQ(next, shape.num_heads);
         EXPECT_EQ(pairs, 1001);
       }
+}
+
+// The merged maximum is the larger one to the last bit, and two states without keys stay one.
+TEST(Merges, KeepTheMaximumOfBothStates) {
+  const float none = -std::numeric_limits<float>::infinity();
+  float max_a[] = {0.75f, -3.5f, none, none}, max_b[] = {0.25f, -1.25f, 2.5f, none};
+  double sum_a[] = {2, 1, 0, 0}, sum_b[] = {1, 3, 4, 0};
+  float out_a[] = {2, 1, 0, 0}, out_b[] = {1, 3, 4, 0};
+  CpuBackend backend({{1, 1, 1, 4, 1}, DType::f32, 1.0}, false, nullptr);
+  backend.merge({}, {nullptr, nullptr, 4}, {max_a, sum_a, out_a, nullptr},
+                {max_b, sum_b, out_b, nullptr}, nullptr);
+  const double larger[] = {0.75, -1.25, 2.5, none};
+  const double sums[] = {2 + std::exp(-0.5), std::exp(-2.25) + 3, 4, 0};
+  for (int row = 0; row < 4; ++row) {
+    EXPECT_EQ(max_a[row], larger[row]);
+    EXPECT_DOUBLE_EQ(sum_a[row], sums[row]);
+    EXPECT_FLOAT_EQ(out_a[row], static_cast<float>(sums[row]));
+  }
 }
 
 }  // namespace
