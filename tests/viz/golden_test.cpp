@@ -6,6 +6,7 @@
 // writes there, and commit it. Machines round differently, so a little may differ.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -137,6 +138,56 @@ TEST(Golden, WhatIf) {
   settings.bandwidth = 1.0 / 16;
   person.rest(3);
   expect_golden("what_if", person.picture());
+}
+
+// Pictures of one size side by side, in two rows.
+Image in_two_rows(const std::vector<Image>& pictures) {
+  const int columns = static_cast<int>(pictures.size() + 1) / 2;
+  const int width = pictures[0].width, height = pictures[0].height;
+  Image all{columns * width, 2 * height, {}};
+  all.pixels.resize(static_cast<std::size_t>(all.width) * static_cast<std::size_t>(all.height));
+  for (std::size_t i = 0; i < pictures.size(); ++i)
+    for (int y = 0; y < height; ++y)
+      std::copy_n(&pictures[i].pixels[static_cast<std::size_t>(y * width)], width,
+                  &all.pixels[static_cast<std::size_t>(
+                      (static_cast<int>(i) / columns * height + y) * all.width +
+                      static_cast<int>(i) % columns * width)]);
+  return all;
+}
+
+// One panel alone, at a moment of a story.
+Image panel_alone(Trace trace, Figure figure, int step) {
+  trace.story = {{.text = "", .step = step, .figure = figure}};
+  Person person(session_of(std::move(trace)), 480, 400);
+  person.type("z");
+  return person.picture();
+}
+
+TEST(Golden, WaysOfEveryScheme) {
+  std::vector<Image> pictures;
+  for (const char* scheme : {"ring", "bidirectional", "pass-q", "allgather:2", "ulysses",
+                             "hybrid:2", "two-level:2", "mesh:2x2"}) {
+    Scenario scenario = simulated_scenario(4, PartitionKind::zigzag);
+    set_scheme(scenario.job, scheme);
+    pictures.push_back(panel_alone(simulated_trace(scenario), Figure::ring, 1));
+  }
+  expect_golden("schemes", in_two_rows(pictures));
+}
+
+TEST(Golden, MasksOfDealtPartitions) {
+  std::vector<Image> pictures;
+  for (const auto& [partition, mask] :
+       {std::pair{"documents:zigzag", "causal+documents:1000,2000,1096"},
+        {"documents:contiguous", "causal+documents:1000,2000,1096"},
+        {"fold", "causal+documents:4000,96"},
+        {"zigzag", "causal+window:600+sink:300"}}) {
+    Scenario scenario = simulated_scenario(4);
+    scenario.job.partition = PartitionSpec::parse(partition);
+    scenario.job.mask = MaskSpec::parse(mask);
+    scenario.job.deal_out();
+    pictures.push_back(panel_alone(simulated_trace(scenario), Figure::mask, 1));
+  }
+  expect_golden("deals", in_two_rows(pictures));
 }
 
 TEST(Golden, OtherPrograms) {

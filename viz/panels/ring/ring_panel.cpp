@@ -115,8 +115,9 @@ std::vector<Line> caption(const RingPicture& picture) {
   if (session.axis_mode == AxisMode::time)
     lines.push_back({fonts.small, palette.text_dim, time_text(session.playback.position())});
 
-  // Schemes other than the ring and the all-gather attend the blocks in another order.
-  bool in_ring_order = true;
+  // Schemes other than the ring and the all-gather attend the blocks in another order, and ranks of
+  // Ulysses hold a share of all.
+  bool in_ring_order = session.document().trace.run->scheme != "ulysses";
   for (int rank = 0; rank < n; ++rank) {
     const RankMoment& now = ranks[static_cast<std::size_t>(rank)];
     const int t = now.step - (now.step >= forward ? forward : 0);
