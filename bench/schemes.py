@@ -1,12 +1,19 @@
 #!/usr/bin/env python3
 """Prints bench/schemes.md: which scheme and which deal take the least time for six jobs, by `ringscope
-simulate` on H100 nodes. Of a scheme's deals the fastest counts.
+simulate` on H100 nodes, and for the same jobs, made smaller, by runs on this machine. Of a scheme's deals the
+fastest counts.
 
     bench/schemes.py build/release/app/ringscope COMMIT > bench/schemes.md
 
-It measures nothing; bench/predicted compares simulations with runs.
+The runs put two ranks each into two network namespaces, joined by a link whose rate is enforced, which takes root
+and iproute2. bench/predicted compares simulations with runs on threads.
 """
 import csv
+import json
+import os
+import pathlib
+import platform
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -82,6 +89,90 @@ def page_of(ringscope, job):
         print("\nNot possible:\n\n" + "".join(missing), end="")
 
 
+# ---
+# The same jobs on two hosts of this machine.
+
+BYTES_PER_S = 50e6  # of the link, each way
+REPEATS = 3
+MEASURED = "ring bidirectional pass-q allgather ulysses hybrid:2 two-level:2 mesh:2x2".split()
+
+
+class TwoHosts:
+    """Two network namespaces with names of their own, joined by a link that passes BYTES_PER_S each way."""
+    NAMES, DEVICES, ADDRESSES = ("ring-a", "ring-b"), ("toward-b", "toward-a"), ("10.77.0.1", "10.77.0.2")
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.keepers = [subprocess.Popen(["unshare", "--net", "--uts", "sh", "-c", f"hostname {name}; echo; exec sleep infinity"],
+                                         stdout=subprocess.PIPE) for name in self.NAMES]
+        for keeper in self.keepers:
+            keeper.stdout.readline()  # its namespaces are there
+        self.on(0, "ip", "link", "add", self.DEVICES[0], "type", "veth", "peer", "name", self.DEVICES[1], "netns",
+                str(self.keepers[1].pid))
+        for host in (0, 1):
+            device = self.DEVICES[host]
+            self.on(host, "ip", "address", "add", self.ADDRESSES[host] + "/24", "dev", device)
+            self.on(host, "ip", "link", "set", device, "up")
+            self.on(host, "ip", "link", "set", "lo", "up")
+            # Of a frame of 1514 bytes, headers take 66. Nothing is dropped, so a transfer takes as long as its bytes do.
+            self.on(host, "tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate",
+                    f"{8 * BYTES_PER_S * 1514 / 1448:.0f}bit", "burst", "64kb", "limit", "64mb")
+        agent = pathlib.Path(self.folder.name, "agent")  # Open MPI calls it like ssh
+        agent.write_text(f'#!/bin/sh\nshift\nexec nsenter -t {self.keepers[1].pid} -n -u sh -c "$*"\n')
+        agent.chmod(0o700)
+        return self
+
+    def __exit__(self, *_):
+        for keeper in self.keepers:
+            keeper.kill()
+            keeper.wait()
+        self.folder.cleanup()
+
+    def on(self, host, *words, **options):
+        return subprocess.run(["nsenter", "-t", str(self.keepers[host].pid), "-n", "-u", *words], check=True, **options)
+
+    def run(self, ringscope, *words):
+        """Run four ranks, two on each host, and return the run's JSON."""
+        parameters = {"plm_rsh_agent": self.folder.name + "/agent", "pml": "ob1", "btl": "tcp,self",
+                      "btl_tcp_if_include": "10.77.0.0/24", "oob_tcp_if_include": "10.77.0.0/24", "btl_tcp_flags": "send"}
+        mca = [word for name, value in parameters.items() for word in ("--mca", name, value)]
+        done = self.on(0, "env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun", "--bind-to", "none",
+                       "-np", "4", "-host", f"{self.NAMES[0]}:2,{self.ADDRESSES[1]}:2", *mca, ringscope, "run", "--random",
+                       "--backend", "mpi", "--backward", "--json", *words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return json.loads(done.stdout)
+
+
+def measured_page(ringscope):
+    """Print the tables of the six jobs at an eighth or less of their sizes, on four ranks."""
+    with TwoHosts() as hosts, tempfile.TemporaryDirectory() as folder:
+        for title, heads, heads_kv, seqlen, mask, *_ in JOBS:
+            factor = seqlen // 2048
+            heads, heads_kv, head_dim = 8, max(8 * heads_kv // heads, 1), 64
+            if mask.startswith("ranges:"):
+                mask = folder + "/prefill.txt"
+                pathlib.Path(mask).write_text("1984 2048 0 2048 causal\n")
+                mask = "ranges:" + mask
+            elif ":" in mask:
+                name, numbers = mask.rsplit(":", 1)
+                mask = name + ":" + ",".join(str(int(number) // factor) for number in numbers.split(","))
+            deal = "documents:zigzag" if "documents" in mask else "striped" if "ranges" in mask else "zigzag"
+            job = ["--seqlen=2048", f"--heads={heads}", f"--heads-kv={heads_kv}", f"--head-dim={head_dim}", f"--mask={mask}",
+                   f"--partition={deal}"]
+            rows = []
+            for scheme in MEASURED:
+                runs = [hosts.run(ringscope, *job, f"--scheme={scheme}") for _ in range(REPEATS)]
+                # Two ranks of a host reach each other past the link; what crosses it is the rest.
+                rows.append((scheme, statistics.median(run["wall_s"] for run in runs),
+                             max(run["wall_s"] for run in runs) / min(run["wall_s"] for run in runs),
+                             sum(rank["bytes_sent"] for rank in runs[0]["ranks"]) / 2**20,
+                             statistics.median(run["exposed_s"] for run in runs)))
+            print(f"\n### {title}\n\n2048 positions, {heads} heads, {heads_kv} kv heads, "
+                  f"mask `{'ranges:FILE' if 'ranges' in mask else mask}`, partition `{deal}`\n")
+            print("| scheme | wall time | spread | exposed | all ranks send |\n|---|---|---|---|---|")
+            for scheme, wall, spread, sent, exposed in sorted(rows, key=lambda row: row[1]):
+                print(f"| `{scheme}` | {seconds(wall)} | {spread:.2f} | {seconds(exposed)} | {sent:.1f} MiB |")
+
+
 print("# Schemes and deals, compared\n\nWhich scheme and which deal take the least time for six jobs, forward and "
       "backward, bf16, head_dim 128, on H100 with NVLink4 inside a node and 8 x InfiniBand-NDR between nodes. "
       f"Written by `bench/schemes.py` at commit {sys.argv[2]}; every time is simulated, none is measured. The loops "
@@ -90,3 +181,11 @@ print("# Schemes and deals, compared\n\nWhich scheme and which deal take the lea
       "fold, of documents:zigzag where there are documents, and of a searched one in a ring.")
 for one in JOBS:
     page_of(sys.argv[1], one)
+
+model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
+print(f"\n## Measured on this machine\n\nThe same jobs, made small, on four ranks: processes over MPI, two on each of two "
+      f"hosts that are network namespaces of one machine ({os.cpu_count()} cores, {model}), joined by a link of "
+      f"{BYTES_PER_S / 1e6:.0f} MB/s each way, which its queue enforces. Median wall time of {REPEATS} runs, forward and "
+      "backward, f32, head_dim 64; spread is the slowest over the fastest. The link is slow beside the cores, as it is "
+      "not on H100 nodes, so the bytes that cross it decide.")
+measured_page(os.path.abspath(sys.argv[1]))
