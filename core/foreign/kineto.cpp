@@ -17,7 +17,7 @@ namespace {
 constexpr Index kProfileRows = 1024;      // a rank, in place of what a profile does not say
 constexpr std::size_t kMaxOthers = 1000;  // names of kernels that are kept
 constexpr std::int64_t kLongest = 1'000'000'000'000'000;  // ns
-constexpr Index kMaxCutFile = Index{1} << 31;
+constexpr std::size_t kMaxCutFile = std::size_t{1} << 31;
 
 template <std::size_t N>
 bool has_part(std::string_view name, const std::string_view (&parts)[N]) {
@@ -567,6 +567,23 @@ std::optional<RankProfile> parse_profile(std::string_view text, const std::strin
   return read_profile_of(source, path);
 }
 
+namespace {
+
+// Read what there is of a text that is cut off. Return false when that is too much.
+bool read_up_to_cut(FileSource& source, std::string& text) try {
+  source.rewind();
+  std::vector<char> piece(std::size_t{1} << 20);
+  while (const std::size_t got = source.read(piece.data(), piece.size())) {
+    if (text.size() + got > kMaxCutFile) return false;
+    text.append(piece.data(), got);
+  }
+  return true;
+} catch (const InputError&) {  // packed data that is cut off
+  return true;
+}
+
+}  // namespace
+
 std::optional<RankProfile> read_profile(const std::string& path) {
   return with_path_in_errors(path, [&] {
     const InputFile file(path, "profile");
@@ -575,9 +592,9 @@ std::optional<RankProfile> read_profile(const std::string& path) {
       return read_profile_of(source, path);
     } catch (const InputError&) {
       // Close the array of events behind the last one that is whole.
-      if (source.done() != file.size() || file.size() > kMaxCutFile) throw;
-      std::string text(static_cast<std::size_t>(file.size()), '\0');
-      file.read(text.data(), file.size(), 0);
+      if (source.done() != file.size()) throw;
+      std::string text;
+      if (!read_up_to_cut(source, text)) throw;
       const std::size_t last = text.rfind("},");
       if (last == std::string::npos || text.find("\"traceEvents\"") > last) throw;
       text.resize(last);

@@ -10,7 +10,92 @@
 
 #include "core/base/error.h"
 
+#ifdef RINGSCOPE_HAS_ZLIB
+#include <zlib.h>
+#endif
+
 namespace ringscope {
+
+#ifdef RINGSCOPE_HAS_ZLIB
+// Unpacks a gzip file from its beginning, also one of several members.
+class FileSource::Unpacker {
+ public:
+  Unpacker() {
+    if (inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK) throw std::bad_alloc();
+  }
+  ~Unpacker() { inflateEnd(&stream_); }
+  Unpacker(const Unpacker&) = delete;
+  Unpacker& operator=(const Unpacker&) = delete;
+
+  std::size_t read(FileSource& source, char* to, std::size_t size) {
+    stream_.next_out = reinterpret_cast<Bytef*>(to);
+    stream_.avail_out = static_cast<uInt>(std::min<std::size_t>(size, 1U << 30));
+    const uInt wanted = stream_.avail_out;
+    const char* wrong = nullptr;
+    while (stream_.avail_out > 0 && wrong == nullptr) {
+      if (stream_.avail_in == 0) {
+        stream_.next_in = reinterpret_cast<Bytef*>(packed_);
+        stream_.avail_in = static_cast<uInt>(source.read_file(packed_, sizeof packed_));
+        if (stream_.avail_in == 0 && is_over_) break;
+        if (stream_.avail_in == 0) wrong = "cut off";
+      }
+      if (is_over_ && inflateReset(&stream_) != Z_OK) throw std::bad_alloc();
+      const int status = wrong == nullptr ? inflate(&stream_, Z_NO_FLUSH) : Z_OK;
+      if (status != Z_OK && status != Z_STREAM_END) wrong = "damaged";
+      is_over_ = status == Z_STREAM_END;
+    }
+    const std::size_t count = wanted - stream_.avail_out;
+    if (count == 0 && wrong != nullptr)
+      throw InputError(fmt::format("gzip's data is {} near byte {}; a whole file accepted", wrong,
+                                   source.done() - stream_.avail_in));
+    unpacked_ += count;
+    if (unpacked_ > kMaxUnpacked)
+      throw InputError(
+          fmt::format("unpacks to more than {} bytes; at most that many accepted", kMaxUnpacked));
+    return count;
+  }
+
+ private:
+  z_stream stream_{};
+  char packed_[1 << 16];
+  std::uint64_t unpacked_ = 0;
+  bool is_over_ = false;  // a member has ended
+};
+#else
+class FileSource::Unpacker {
+ public:
+  Unpacker() {
+    throw InputError("packed by gzip, which this build can't unpack (zlib1g-dev); a text accepted");
+  }
+  std::size_t read(FileSource&, char*, std::size_t) { return 0; }
+};
+#endif
+
+FileSource::FileSource(const InputFile& file) : file_(file) {
+  constexpr std::string_view kMagic = "\x1f\x8b";
+  char begin[2];
+  if (file.size() < 2) return;
+  file.read(begin, 2, 0);
+  if (std::string_view(begin, 2) == kMagic) unpacker_ = std::make_unique<Unpacker>();
+}
+
+FileSource::~FileSource() = default;
+
+std::size_t FileSource::read(char* to, std::size_t size) {
+  return unpacker_ == nullptr ? read_file(to, size) : unpacker_->read(*this, to, size);
+}
+
+void FileSource::rewind() {
+  done_ = 0;
+  if (unpacker_ != nullptr) unpacker_ = std::make_unique<Unpacker>();
+}
+
+std::size_t FileSource::read_file(char* to, std::size_t size) {
+  const Index count = std::min<Index>(static_cast<Index>(size), file_.size() - done_);
+  file_.read(to, count, done_);
+  done_ += count;
+  return static_cast<std::size_t>(count);
+}
 namespace {
 
 enum Class : std::uint8_t { kPlain = 1, kWide = 2, kNumber = 4, kLetter = 8, kSpace = 16 };

@@ -8,9 +8,9 @@
 // array without its closing bracket at the end of the text.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +31,7 @@ class TextSource {
   // Read up to `size` further bytes into `to` and return how many; 0 at the end.
   virtual std::size_t read(char* to, std::size_t size) = 0;
   virtual void rewind() = 0;
-  virtual std::uint64_t size() const = 0;  // bytes
+  virtual std::uint64_t size() const = 0;  // bytes, as they are stored
 };
 
 // A text in memory, which must outlive the source.
@@ -51,22 +51,29 @@ class MemorySource : public TextSource {
   std::size_t done_ = 0;
 };
 
+// A file's text, unpacked on the way if gzip packed it. Memory does not grow with the file.
 class FileSource : public TextSource {
  public:
-  explicit FileSource(const InputFile& file) : file_(file) {}
-  std::size_t read(char* to, std::size_t size) override {
-    const Index count = std::min<Index>(static_cast<Index>(size), file_.size() - done_);
-    file_.read(to, count, done_);
-    done_ += count;
-    return static_cast<std::size_t>(count);
-  }
-  void rewind() override { done_ = 0; }
+  // Throw InputError for a packed file if this build has no zlib.
+  explicit FileSource(const InputFile& file);
+  ~FileSource() override;
+  // Throw InputError when the packed data is damaged or cut off, behind what is whole of it, or
+  // longer than kMaxUnpacked.
+  std::size_t read(char* to, std::size_t size) override;
+  void rewind() override;
   std::uint64_t size() const override { return static_cast<std::uint64_t>(file_.size()); }
+  // Return how many bytes of the file were read.
   Index done() const { return done_; }
 
+  static constexpr std::uint64_t kMaxUnpacked = std::uint64_t{1} << 34;  // bytes
+
  private:
+  class Unpacker;
+  std::size_t read_file(char* to, std::size_t size);
+
   const InputFile& file_;
   Index done_ = 0;
+  std::unique_ptr<Unpacker> unpacker_;  // null: the file is the text
 };
 
 enum class JsonToken : std::uint8_t {

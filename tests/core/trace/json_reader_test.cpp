@@ -1,11 +1,15 @@
 // The scanner and RapidJSON come to the same verdict on the same text.
 #include "core/trace/json_reader.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidjson/memorystream.h>
 #include <rapidjson/reader.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "tests/core/trace/trace_text.h"
@@ -197,6 +201,68 @@ TEST(JsonScanner, VeryLongTokens) {
   const std::string text = "[\"" + std::string(1 << 20, 'x') + "\"]";
   bool beyond_json = false;
   EXPECT_EQ(scanned(text, 16, beyond_json).size(), (1u << 20) + 6);
+}
+
+// Two members of gzip's, together {"traceEvents": [1, 2, 3]}.
+constexpr char kPacked[] =
+    "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff\xab\x56\x2a\x29\x4a\x4c\x4e\x75"
+    "\x2d\x4b\xcd\x2b\x29\x56\xb2\x52\x88\x06\x00\x8d\xab\xd6\x7e\x11\x00\x00"
+    "\x00\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff\x33\xd4\x51\x30\xd2\x51\x30"
+    "\x8e\xad\x05\x00\x76\x30\x1a\x54\x09\x00\x00\x00";
+constexpr std::size_t kPackedBytes = sizeof kPacked - 1;
+
+// The text of a file with these bytes, read in pieces of `size`, twice.
+std::string unpacked(std::string_view bytes, std::size_t size) {
+  const std::string path = testing::TempDir() + fmt::format("ringscope_packed_{}", getpid());
+  std::ofstream(path, std::ios::binary) << bytes;
+  const InputFile file(path, "text");
+  std::filesystem::remove(path);
+  FileSource source(file);
+  std::string text, again;
+  for (std::string* to : {&text, &again}) {
+    std::vector<char> piece(size);
+    source.rewind();
+    try {
+      while (const std::size_t got = source.read(piece.data(), size)) to->append(piece.data(), got);
+    } catch (const InputError& error) {
+      to->append("|").append(error.what());
+    }
+  }
+  EXPECT_EQ(text, again);
+  return text;
+}
+
+TEST(PackedText, IsUnpackedAsItIsRead) {
+  const std::string_view packed(kPacked, kPackedBytes);
+  try {
+    unpacked(packed, 9);
+  } catch (const InputError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  for (const std::size_t size : {1, 5, 4096})
+    EXPECT_EQ(unpacked(packed, size), "{\"traceEvents\": [1, 2, 3]}");
+  EXPECT_EQ(unpacked("plain", 2), "plain");
+}
+
+// What is whole comes before the complaint, and nothing is read beyond it.
+TEST(PackedText, ThatIsCutOffOrDamagedIsRefusedBehindWhatIsWhole) {
+  const std::string packed(kPacked, kPackedBytes);
+  try {
+    unpacked(packed, 9);
+  } catch (const InputError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  for (std::size_t size = 3; size < packed.size(); ++size) {
+    const std::string text = unpacked(packed.substr(0, size), 4096);
+    const bool is_first_member = size == packed.find("\x1f\x8b", 2);
+    const std::string_view whole = std::string_view("{\"traceEvents\": [1, 2, 3]}");
+    const std::size_t end = std::min(text.find('|'), text.size());
+    EXPECT_EQ(text.substr(0, end), whole.substr(0, end)) << size;
+    EXPECT_EQ(text.find("cut off") == std::string::npos, is_first_member) << size << ": " << text;
+  }
+  std::string damaged = packed;
+  damaged[14] ^= 0x55;
+  EXPECT_NE(unpacked(damaged, 4096).find("|gzip's data is damaged near byte"), std::string::npos);
 }
 
 }  // namespace
