@@ -120,17 +120,8 @@ auto with_file(const std::string& path, F&& f) try {
   throw InputError(about_file(path, error.what()));
 }
 
-void refuse_compressed(const InputFile& file) {
-  char magic[2] = {};
-  if (file.size() < 2) return;
-  file.read(magic, 2, 0);
-  if (magic[0] == '\x1f' && magic[1] == '\x8b')
-    fail_at(0, "compressed by gzip; an unpacked trace accepted");
-}
-
 LoadedTrace load_file(const std::string& path, LoadProgress& progress) {
   return with_file(path, [&](const InputFile& file) {
-    refuse_compressed(file);
     FileEvents events;
     WatchedFile text(file, events, progress);
     return load(text, events, path);
