@@ -96,7 +96,6 @@ class LayerBench {
   }
   void swiglu() { swiglu_forward(gate_.size(), gate_.data(), up_.data(), hidden_.data()); }
   void swiglu_backward() {
-    swiglu();
     ringscope::swiglu_backward(gate_.size(), gate_.data(), up_.data(), gate_.data(), hidden_.data(),
                                up_gradient_.data());
   }

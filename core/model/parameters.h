@@ -53,22 +53,29 @@ class ParameterStore {
   // Draw the values from `seed`, the same on every rank. Gradients are not set yet.
   ParameterStore(const ParameterLayout& layout, std::uint64_t seed, MemoryMeter* meter);
 
-  Index size() const { return values_.size(); }
+  Index size() const { return size_; }
   float* values() { return values_.data(); }
   const float* values() const { return values_.data(); }
   // Return the gradients of all values. One more number behind them carries the ranks' losses when
-  // the gradients are added up.
+  // the gradients are added up. (The values have a zero there, so that both arrays can be cut into
+  // the same slices.)
   float* gradients() { return gradients_.data(); }
   const float* gradients() const { return gradients_.data(); }
   Index gradients_and_loss() const { return gradients_.size(); }
-  float& loss() { return gradients_[size()]; }
+  float& loss() { return gradients_[size_]; }
   void clear_gradients() { gradients_.fill(0); }
 
   const float* value(const Parameter& p) const { return values_.data() + p.offset; }
   float* gradient(const Parameter& p) { return gradients_.data() + p.offset; }
   MatrixView matrix(const Parameter& p) const { return row_major(value(p), p.rows, p.columns); }
 
+  // Return the sum of the squares of the gradients from `first` to before `end`.
+  double squares(Index first, Index end) const;
+  // Return whether no weight is NaN or infinite.
+  bool is_finite() const;
+
  private:
+  Index size_;
   Buffer<float> values_, gradients_;
 };
 
@@ -80,7 +87,8 @@ class ParameterStore {
 //
 // (Kingma and Ba, "Adam", algorithm 1; Loshchilov and Hutter, "Decoupled Weight Decay
 // Regularization", algorithm 2.) Every rank updates its copy of all weights from the same
-// gradients, so the copies stay the same, bit for bit. Gains are not decayed.
+// gradients, so the copies stay the same, bit for bit. Gains are not decayed. Or each rank has the
+// moments of a slice only and updates that (replica.h).
 
 struct AdamWSettings {
   double rate = 1e-3;
@@ -102,26 +110,33 @@ void validate(const AdamWSettings& settings);
 
 class AdamW {
  public:
-  // `layout` must outlive it.
-  AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter);
+  // Update all weights, or those from `first` to before `end`. `layout` must outlive it. There is
+  // room for `room` moments of either kind, at least end - first.
+  AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter)
+      : AdamW(layout, settings, meter, 0, layout.size(), layout.size()) {}
+  AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter,
+        Index first, Index end, Index room);
 
-  // Update the weights by one step from store.gradients(), and return the gradients' length.
+  // Update the weights by one step from store.gradients(), whose length, of all of them, is given.
+  void update(ParameterStore& store, double length);
+  // Do so with that length, and return it.
   double update(ParameterStore& store);
-  // Return whether no weight was NaN or infinite after the last update, if any.
-  bool weights_are_finite() const { return weights_are_finite_; }
 
-  // State for a checkpoint: m followed by v, [2, layout.size()], and the number of steps so far.
-  Buffer<float>& moments() { return moments_; }
-  const Buffer<float>& moments() const { return moments_; }
+  // State for a checkpoint: of the weights from first() to before end(), the mean of gradients (0)
+  // and of their squares (1); and the number of steps so far.
+  Index first() const { return first_; }
+  Index end() const { return end_; }
+  float* moments(int kind) { return moments_.data() + kind * (moments_.size() / 2); }
+  const float* moments(int kind) const { return const_cast<AdamW*>(this)->moments(kind); }
   Index steps() const { return steps_; }
   void set_steps(Index steps) { steps_ = steps; }
 
  private:
   const ParameterLayout& layout_;
   AdamWSettings settings_;
+  Index first_, end_;
   Buffer<float> moments_;
   Index steps_ = 0;
-  bool weights_are_finite_ = true;
 };
 
 }  // namespace ringscope
