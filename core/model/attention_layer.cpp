@@ -6,19 +6,6 @@
 
 namespace ringscope {
 
-namespace {
-
-template <class T>
-void copy_to(const Buffer<T>& from, T* to) {
-  std::copy(from.begin(), from.end(), to);
-}
-template <class T>
-void copy_from(const T* from, Buffer<T>& to) {
-  std::copy_n(from, to.size(), to.begin());
-}
-
-}  // namespace
-
 AttentionLayer::AttentionLayer(const LayerWeights& weights, ContextRing& ring, bool keeps)
     : weights_(weights), ring_(ring), keeps_(keeps) {
   if (!keeps) return;
@@ -59,14 +46,9 @@ void AttentionLayer::forward(const ParameterStore& store, const float* x, float*
                              Workspace& shared) {
   attend(store, x, shared);
   ContextRing& ring = shared.ring;
-  if (keeps_) {
-    copy_from(ring.q(), q_);
-    copy_from(ring.k(), k_);
-    copy_from(ring.v(), v_);
-    copy_from(ring.out(), out_);
-    copy_from(ring.row_max(), row_max_);
-    copy_from(ring.row_sum(), row_sum_);
-  }
+  if (keeps_)
+    for_kept(
+        [](auto& kept, const auto* in_ring) { std::copy_n(in_ring, kept.size(), kept.begin()); });
   const AttentionParams& params = ring.ring_problem().params;
   float* const queries = shared.queries.data();
   exchange_rows_and_heads(params, params.num_heads, ring.local_rows().size(), ring.out(), queries);
@@ -82,14 +64,8 @@ void AttentionLayer::backward(ParameterStore& store, const float* x, const float
   const Index heads = params.num_heads, heads_kv = params.num_heads_kv;
   float *const queries = shared.queries.data(), *const keys = shared.keys.data(),
                *const values = shared.values.data(), *const dout = shared.query_gradients.data();
-  if (keeps_) {
-    copy_to(q_, ring.q());
-    copy_to(k_, ring.k());
-    copy_to(v_, ring.v());
-    copy_to(out_, ring.out());
-    copy_to(row_max_, ring.row_max());
-    copy_to(row_sum_, ring.row_sum());
-  }
+  if (keeps_)
+    for_kept([](auto& kept, auto* in_ring) { std::copy(kept.begin(), kept.end(), in_ring); });
   exchange_rows_and_heads(params, heads, rows, ring.out(), queries);
   linear_backward(shared.product, store, weights_.output, tokens, queries, dy, Store::overwrite,
                   dout);
@@ -109,18 +85,6 @@ void AttentionLayer::backward(ParameterStore& store, const float* x, const float
   back(weights_.value, values, Store::accumulate);
 }
 
-namespace {
-
-// Call f(first, rows) for one piece of the rows after the other.
-template <class F>
-void for_pieces(const Workspace& shared, const F& f) {
-  const Index tokens = shared.ring.tokens();
-  for (Index first = 0; first < tokens; first += shared.piece)
-    f(first, min_of(shared.piece, tokens - first));
-}
-
-}  // namespace
-
 void MlpLayer::expand(const ParameterStore& store, Index rows, const float* x, Workspace& shared) {
   linear_forward(shared.product, store, weights_.gate, rows, x, Store::overwrite,
                  inside_.gate.data());
@@ -131,7 +95,7 @@ void MlpLayer::expand(const ParameterStore& store, Index rows, const float* x, W
 
 void MlpLayer::forward(const ParameterStore& store, const float* x, float* y, Workspace& shared) {
   const Index width = weights_.gate.rows;
-  for_pieces(shared, [&](Index first, Index rows) {
+  shared.for_pieces([&](Index first, Index rows) {
     expand(store, rows, x + first * width, shared);
     linear_forward(shared.product, store, weights_.down, rows, inside_.product.data(),
                    Store::accumulate, y + first * width);
@@ -143,7 +107,7 @@ void MlpLayer::backward(ParameterStore& store, const float* x, const float* dy, 
   const Index width = weights_.gate.rows;
   float *const gradient = shared.gate_gradient.data(), *const up_gradient =
                                                            shared.up_gradient.data();
-  for_pieces(shared, [&](Index first, Index rows) {
+  shared.for_pieces([&](Index first, Index rows) {
     const float* const piece = x + first * width;
     const auto back = [&](const Parameter& weight, const float* its_gradient, Store to_dx) {
       linear_backward(shared.product, store, weight, rows, piece, its_gradient, to_dx,

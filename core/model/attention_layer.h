@@ -34,6 +34,13 @@ struct Workspace {
   Workspace(const ModelShape& shape, ContextRing& its_ring)
       : Workspace(shape, its_ring, its_ring.tokens()) {}
 
+  // Call f(first, rows) for one piece of the rows after the other.
+  template <class F>
+  void for_pieces(const F& f) const {
+    for (Index first = 0; first < ring.tokens(); first += piece)
+      f(first, min_of(piece, ring.tokens() - first));
+  }
+
   ContextRing& ring;
   Index piece;
   Rotary rotary;
@@ -75,6 +82,13 @@ class AttentionLayer {
   const float* kept_v() const { return keeps_ ? v_.data() : ring_.v(); }
 
  private:
+  // Call f(what is kept, its place in the ring's memory).
+  template <class F>
+  void for_kept(const F& f) {
+    f(q_, ring_.q()), f(k_, ring_.k()), f(v_, ring_.v());
+    f(out_, ring_.out()), f(row_max_, ring_.row_max()), f(row_sum_, ring_.row_sum());
+  }
+
   LayerWeights weights_;
   ContextRing& ring_;
   bool keeps_;

@@ -73,17 +73,15 @@ void Model::run_layers(const ParameterStore& store, const RankBytes& bytes) {
   shared_.ring.begins(ModelPart::embedding);
   embedding_forward(tokens_, weights_.shape.width, bytes.inputs.data(),
                     store.value(weights_.embedding), x);
-  // [layers
   for (Layer& layer : layers_) {
     std::copy(stream_.begin(), stream_.end(), layer.input.begin());
-    run_attention(store, layer);
-    std::copy(layer.norms.middle.begin(), layer.norms.middle.end(), x);
-    layer.mlp.forward(store, layer.norms.mlp_input.data(), x, shared_);  // x += ...
+    run_layer(store, layer, x);
   }
 }
 
-void Model::run_attention(const ParameterStore& store, Layer& layer) {
+void Model::run_layer(const ParameterStore& store, Layer& layer, float* x) {
   Norms& kept = layer.norms;
+  // [layers
   begins(ModelPart::attention, Pass::forward, layer);
   norm(store, layer.weights.attention_gain, layer.input, kept.attention_input, kept.attention_rms);
   std::copy(layer.input.begin(), layer.input.end(), kept.middle.begin());
@@ -91,8 +89,11 @@ void Model::run_attention(const ParameterStore& store, Layer& layer) {
 
   begins(ModelPart::mlp, Pass::forward, layer);
   norm(store, layer.weights.mlp_gain, kept.middle, kept.mlp_input, kept.mlp_rms);
+  if (x == nullptr) return;  // computed again: that is all the backward pass needs
+  std::copy(kept.middle.begin(), kept.middle.end(), x);
+  layer.mlp.forward(store, kept.mlp_input.data(), x, shared_);  // x += ...
+  // layers]
 }
-// layers]
 
 double Model::run_head(const ParameterStore& store, const RankBytes& bytes, double scale,
                        ParameterStore* gradients) {
@@ -100,19 +101,18 @@ double Model::run_head(const ParameterStore& store, const RankBytes& bytes, doub
   shared_.ring.begins(ModelPart::head);
   norm(store, weights_.final_gain, stream_, head_input_, final_rms_);
   double loss = 0;
-  for (Index first = 0; first < tokens_; first += shared_.piece) {
-    const Index rows = min_of(shared_.piece, tokens_ - first);
+  shared_.for_pieces([&](Index first, Index rows) {
     const MatrixView input = row_major(head_input_.data() + first * width, rows, width);
     const MatrixView logits = row_major(logits_.data(), rows, vocab);
     shared_.product(Store::overwrite, input, store.matrix(weights_.head).transposed(),
                     logits_.data());
     loss = cross_entropy(rows, vocab, bytes.targets.data() + first, scale, logits_.data(), loss);
-    if (gradients == nullptr) continue;
+    if (gradients == nullptr) return;
     shared_.product(Store::accumulate, logits.transposed(), input,
                     gradients->gradient(weights_.head));
     shared_.product(Store::overwrite, logits, store.matrix(weights_.head),
                     shared_.normed_gradient.data() + first * width);
-  }
+  });
   return loss;
 }
 
@@ -133,7 +133,7 @@ double Model::loss_and_gradients(ParameterStore& store, const RankBytes& bytes, 
   for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
     const Recompute again = layer == layers_.rbegin() ? Recompute::none : memory_.recompute;
     const Norms& kept = layer->norms;
-    if (again == Recompute::layer) run_attention(store, *layer);
+    if (again == Recompute::layer) run_layer(store, *layer, nullptr);
     begins(ModelPart::mlp, Pass::backward, *layer);
     layer->mlp.backward(store, kept.mlp_input.data(), dx, dnormed, shared_,
                         again == Recompute::layer);

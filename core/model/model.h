@@ -69,8 +69,8 @@ class Model {
   void begins(ModelPart part, Pass pass, const Layer& layer) const {
     shared_.ring.begins(part, pass, &layer - layers_.data());
   }
-  // Compute what a layer's MLP reads, from its input.
-  void run_attention(const ParameterStore& store, Layer& layer);
+  // Compute x from a layer's input; with x null only what its MLP reads.
+  void run_layer(const ParameterStore& store, Layer& layer, float* x);
   void run_layers(const ParameterStore& store, const RankBytes& bytes);
   // Return the loss of what is behind the layers. With `gradients`, add those of the head to it and
   // leave those of the head's input in shared_.normed_gradient.

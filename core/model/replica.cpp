@@ -14,28 +14,31 @@ void ring_all_reduce(Communicator& comm, Pass pass, Index size, Index stride, fl
   const int round = ring.world_size - 1;
   const int first = rounds == Rounds::all_gather ? round : 0;
   const int last = rounds == Rounds::reduce_scatter ? round : 2 * round;
-  const Index largest = ceil_div(size, ring.world_size);
+  const Index largest = max_of(ceil_div(size, ring.world_size), 1);
   const Index room = max_of(values_of_a_reduction_hop(size, ring.world_size), 1);
+  const auto exchange = [&](int step, const Run& out, const Run& in, float* to) {
+    const Index bytes = stride * static_cast<Index>(sizeof(float));
+    with_step_in_errors(ring.rank, step, [&] {
+      wait_for(
+          comm.exchange({pass, Payload::dkv, step, ring.owner(step), values + out.first * stride,
+                         out.count * bytes, ring.owner(step + 1), to, in.count * bytes},
+                        {}));
+    });
+  };
   // [collect
   // The sum of chunk k begins at rank k, and is complete at the rank before it. In the second round
   // the complete chunks go around once more. A large chunk is summed up piece by piece.
   for (int step = first; step < last; ++step) {
-    const int out = ring.owner(step), in = ring.owner(step + 1);
-    const Run sent = balanced_chunk(size, ring.world_size, out);
-    const Run received = balanced_chunk(size, ring.world_size, in);
-    const Index most = step < round ? room : max_of(largest, 1);
-    for (Index at = 0; at == 0 || at < largest; at += most) {
-      const Index to_send = clamp(sent.count - at, 0, most);
-      const Index to_receive = clamp(received.count - at, 0, most);
-      float* const home = values + (received.first + at) * stride;
-      float* const to = step < round ? incoming : home;
-      const Index bytes = stride * static_cast<Index>(sizeof(float));
-      with_step_in_errors(ring.rank, step, [&] {
-        wait_for(comm.exchange({pass, Payload::dkv, step, out, values + (sent.first + at) * stride,
-                                to_send * bytes, in, to, to_receive * bytes},
-                               {}));
-      });
-      if (step < round) combine(home, incoming, to_receive);
+    const Index most = step < round ? room : largest;
+    for (Index at = 0; at < largest; at += most) {
+      const auto piece_of = [&](int chunk) {
+        const Run whole = balanced_chunk(size, ring.world_size, chunk);
+        return Run{whole.first + at, 1, clamp(whole.count - at, 0, most)};
+      };
+      const Run out = piece_of(ring.owner(step)), in = piece_of(ring.owner(step + 1));
+      float* const home = values + in.first * stride;
+      exchange(step, out, in, step < round ? incoming : home);
+      if (step < round) combine(home, incoming, in.count);
     }
   }
   // collect]
