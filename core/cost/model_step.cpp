@@ -25,6 +25,11 @@ double values_in_heads(const AttentionShape& heads) {
   return static_cast<double>(2 * (heads.num_heads + heads.num_heads_kv) * heads.head_dim);
 }
 
+double layer_weights(const AttentionShape& heads, const ModelSizes& model) {
+  return static_cast<double>(model.width) *
+         (values_in_heads(heads) + 3 * static_cast<double>(model.hidden) + 2);
+}
+
 }  // namespace
 
 double projection_flops(const AttentionShape& heads, const ModelSizes& model, double tokens) {
@@ -41,10 +46,8 @@ double head_flops(const ModelSizes& model, double tokens) {
 
 double model_weights(const AttentionShape& heads, const ModelSizes& model, Index layers) {
   const auto width = static_cast<double>(model.width);
-  const double of_layer =
-      width * (values_in_heads(heads) + 3 * static_cast<double>(model.hidden) + 2);
   return (model.tied ? 1 : 2) * width * static_cast<double>(model.vocab) + width +
-         static_cast<double>(layers) * of_layer;
+         static_cast<double>(layers) * layer_weights(heads, model);
 }
 
 Index ModelMemory::piece(Index tokens) const {
@@ -101,18 +104,12 @@ std::vector<MemoryPart> activation_parts(const Problem& job, const ModelSizes& m
   if (apart) add("inputs of layers", inputs * width * tokens * e, inputs_formula);
   const auto [mlps, mlps_formula] = of_layers(memory.kept_mlps(job.layers), "3 F T e");
   add("MLP: gate, up, their product", mlps * 3 * hidden * piece * e, in_pieces(mlps_formula));
-  const auto d = static_cast<double>(s.head_dim);
-  if (job.backward) {
-    add("work of a layer: rows and heads", (width + values_in_heads(s)) * tokens * e,
-        "(W + 2 d (H+G)) T e");
+  add("work of a layer: rows and heads", (width + values_in_heads(s)) * tokens * e,
+      "(W + 2 d (H+G)) T e");
+  if (job.backward)
     add("work of an MLP: its gradients", 2 * hidden * piece * e, in_pieces("2 F T e"));
-    add("between layers and head", (3 * width * e + 4) * tokens, "(3 W e + 4) T");
-  } else {
-    add("work of a layer: rows and heads",
-        static_cast<double>(s.num_heads + 2 * s.num_heads_kv) * d * tokens * e, "d (H + 2 G) T e");
-    add("between layers and head", (2 * width * e + 4) * tokens, "(2 W e + 4) T");
-  }
-  add("rotations", 4 * d * rows, "4 d c");
+  add("between layers and head", (3 * width * e + 4) * tokens, "(3 W e + 4) T");
+  add("rotations", 4 * static_cast<double>(s.head_dim) * rows, "4 d c");
   add("logits, f32", memory.logit_bytes * static_cast<double>(model.vocab) * piece,
       in_pieces(fmt::format("{:g} V T", memory.logit_bytes)));
   const Index widest =
@@ -137,11 +134,10 @@ std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes&
     add(name, bytes * (dealt ? share : weights), fmt::format("{} P{}", formula, dealt ? "/N" : ""));
   };
   of_weights("weights", e, "e", 3);
-  const auto width = static_cast<double>(model.width), vocab = static_cast<double>(model.vocab);
-  const double of_layer =
-      width * (values_in_heads(job.shape) + 3 * static_cast<double>(model.hidden) + 2);
+  const double of_layer = layer_weights(job.shape, model);
+  const double of_head = static_cast<double>(model.vocab) * static_cast<double>(model.width);
   if (memory.zero_stage >= 3 && job.world_size > 1)
-    add("gathered weights, of two layers", e * std::max(2 * of_layer, vocab * width),
+    add("gathered weights, of two layers", e * std::max(2 * of_layer, of_head),
         "e max(2 P of a layer, V W)");
   if (!job.backward) return parts;
   const double gradient = memory.f32_gradients ? kF32Bytes : e;
@@ -149,7 +145,7 @@ std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes&
   of_weights("optimizer: moments, f32 weights", e < kF32Bytes ? 12 : 8, e < kF32Bytes ? "12" : "8",
              1);
   if (memory.zero_stage >= 2 && job.world_size > 1)
-    add("a layer's gradients, to be dealt", gradient * std::max(of_layer, vocab * width),
+    add("a layer's gradients, to be dealt", gradient * std::max(of_layer, of_head),
         "e max(P of a layer, V W)");
   const auto incoming = static_cast<double>(
       values_of_a_reduction_hop(static_cast<Index>(std::min(weights + 1, 1e15)), job.world_size));

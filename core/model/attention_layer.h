@@ -107,11 +107,6 @@ class AttentionLayer {
 
 // What the backward pass needs, of one piece.
 struct MlpInside {
-  MlpInside(Index piece, Index hidden, ContextRing& ring)
-      : gate(&ring.meter(), piece * hidden),
-        up(&ring.meter(), gate.size()),
-        product(&ring.meter(), gate.size()) {}
-
   Buffer<float> gate, up, product;  // [piece, hidden]
 };
 

@@ -117,7 +117,7 @@ class LayerBench {
     cross_entropy(rows_, shape_.vocab, targets_.data(), scale, logits_.data());
   }
   void update() {
-    adam_.update(store_);
+    adam_.update(store_, store_.gradient_length());
     std::fill_n(store_.gradients(), store_.size(), 1e-3f);
   }
 

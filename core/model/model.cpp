@@ -17,21 +17,6 @@ RankBytes take_rows(const std::uint8_t* windows, Index batch, Index seqlen, cons
   return taken;
 }
 
-Model::Norms::Norms(Index width, ContextRing& ring)
-    : attention_input(&ring.meter(), ring.tokens() * width),
-      attention_rms(&ring.meter(), ring.tokens()),
-      middle(&ring.meter(), attention_input.size()),
-      mlp_input(&ring.meter(), attention_input.size()),
-      mlp_rms(&ring.meter(), ring.tokens()) {}
-
-Model::Layer::Layer(const LayerWeights& its_weights, ContextRing& ring, Norms& its_norms,
-                    MlpInside& inside, bool keeps_attention)
-    : weights(its_weights),
-      input(&ring.meter(), its_norms.middle.size()),
-      norms(its_norms),
-      attention(its_weights, ring, keeps_attention),
-      mlp(its_weights, inside) {}
-
 Model::Model(const ModelWeights& weights, ContextRing& ring, const ModelMemory& memory)
     : weights_(weights),
       memory_(memory),
@@ -43,16 +28,27 @@ Model::Model(const ModelWeights& weights, ContextRing& ring, const ModelMemory& 
       final_rms_(&ring.meter(), tokens_),
       logits_(&ring.meter(), shared_.piece * weights.shape.vocab) {
   const ModelShape& shape = weights.shape;
+  const auto buffer = [&](Index rows, Index columns) {
+    return Buffer<float>(&ring.meter(), rows * columns);
+  };
+  const auto of_rows = [&](Index columns) { return buffer(tokens_, columns); };
+  const auto of_piece = [&] { return buffer(shared_.piece, shape.hidden); };
   // The layers point to what they share, so it must stay where it is.
   norms_.reserve(static_cast<std::size_t>(memory.kept_norms(shape.layers)));
   insides_.reserve(static_cast<std::size_t>(memory.kept_mlps(shape.layers)));
   layers_.reserve(weights.layers.size());
   for (const LayerWeights& layer : weights.layers) {
-    if (norms_.size() < norms_.capacity()) norms_.emplace_back(shape.width, ring);
-    if (insides_.size() < insides_.capacity())
-      insides_.emplace_back(shared_.piece, shape.hidden, ring);
-    layers_.emplace_back(layer, ring, norms_.back(), insides_.back(),
-                         static_cast<Index>(layers_.size()) < memory.kept_attentions(shape.layers));
+    if (std::ssize(norms_) < memory.kept_norms(shape.layers))
+      norms_.push_back({of_rows(shape.width), of_rows(1), of_rows(shape.width),
+                        of_rows(shape.width), of_rows(1)});
+    if (std::ssize(insides_) < memory.kept_mlps(shape.layers))
+      insides_.push_back({of_piece(), of_piece(), of_piece()});
+    const bool keeps = std::ssize(layers_) < memory.kept_attentions(shape.layers);
+    layers_.push_back({layer,
+                       of_rows(shape.width),
+                       norms_.back(),
+                       {layer, ring, keeps},
+                       {layer, insides_.back()}});
   }
 }
 

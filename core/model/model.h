@@ -49,15 +49,10 @@ class Model {
  private:
   // What is between the parts of a layer. Layers that are computed again share one of these.
   struct Norms {
-    Norms(Index width, ContextRing& ring);
-
     Buffer<float> attention_input, attention_rms;  // norm(x), and 1 / rms of x
     Buffer<float> middle, mlp_input, mlp_rms;
   };
   struct Layer {
-    Layer(const LayerWeights& its_weights, ContextRing& ring, Norms& its_norms, MlpInside& inside,
-          bool keeps_attention);
-
     LayerWeights weights;
     Buffer<float> input;  // x
     Norms& norms;

@@ -48,10 +48,10 @@ ParameterStore::ParameterStore(const ParameterLayout& layout, std::uint64_t seed
 }
 
 // The sum is taken in f64 from four sums that a processor can add side by side.
-double ParameterStore::squares(Index first, Index end) const {
+double ParameterStore::squares(const Run& run) const {
   double sums[4] = {};
-  for (Index i = first; i < end; ++i)
-    sums[(i - first) % 4] += static_cast<double>(gradients_[i]) * gradients_[i];
+  const float* const g = gradients_.data() + run.first;
+  for (Index i = 0; i < run.count; ++i) sums[i % 4] += static_cast<double>(g[i]) * g[i];
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
@@ -83,15 +83,9 @@ void validate(const AdamWSettings& settings) {
 }
 
 AdamW::AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter,
-             Index first, Index end, Index room)
-    : layout_(layout), settings_(settings), first_(first), end_(end), moments_(meter, 2 * room) {
+             const Run& slice, Index room)
+    : layout_(layout), settings_(settings), slice_(slice), moments_(meter, 2 * room) {
   moments_.fill(0);
-}
-
-double AdamW::update(ParameterStore& store) {
-  const double length = std::sqrt(store.squares(0, store.size()));
-  update(store, length);
-  return length;
 }
 
 void AdamW::update(ParameterStore& store, double length) {
@@ -105,10 +99,11 @@ void AdamW::update(ParameterStore& store, double length) {
   const double unbias1 = 1 / (1 - std::pow(s.beta1, t)), unbias2 = 1 / (1 - std::pow(s.beta2, t));
   for (const NamedParameter& parameter : layout_.all()) {
     const double decay = parameter.is_gain() ? 0 : s.decay;
-    const Index begin = max_of(parameter.place.offset, first_);
-    const Index count = min_of(parameter.place.offset + parameter.place.size(), end_) - begin;
-    float *const w = store.values() + begin, *const m = moments(0) + (begin - first_),
-                 *const v = moments(1) + (begin - first_);
+    const Index begin = max_of(parameter.place.offset, slice_.first);
+    const Index end = parameter.place.offset + parameter.place.size();
+    const Index count = min_of(end, slice_.first + slice_.count) - begin;
+    float *const w = store.values() + begin, *const m = moments(0) + (begin - slice_.first),
+                 *const v = moments(1) + (begin - slice_.first);
     const float* const gradients = store.gradients() + begin;
     for (Index i = 0; i < count; ++i) {
       const double g = shrink * gradients[i];

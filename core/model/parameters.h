@@ -3,12 +3,14 @@
 // layout, the same on every rank and in every run of one model shape, gives names and places.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "core/base/buffer.h"
 #include "core/model/matrix_product.h"
+#include "core/problem/partition.h"
 
 namespace ringscope {
 
@@ -69,8 +71,10 @@ class ParameterStore {
   float* gradient(const Parameter& p) { return gradients_.data() + p.offset; }
   MatrixView matrix(const Parameter& p) const { return row_major(value(p), p.rows, p.columns); }
 
-  // Return the sum of the squares of the gradients from `first` to before `end`.
-  double squares(Index first, Index end) const;
+  // Return the sum of the squares of the gradients of a run of weights without gaps, and the length
+  // of all gradients.
+  double squares(const Run& run) const;
+  double gradient_length() const { return std::sqrt(squares({0, 1, size_})); }
   // Return whether no weight is NaN or infinite.
   bool is_finite() const;
 
@@ -110,22 +114,19 @@ void validate(const AdamWSettings& settings);
 
 class AdamW {
  public:
-  // Update all weights, or those from `first` to before `end`. `layout` must outlive it. There is
-  // room for `room` moments of either kind, at least end - first.
-  AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter)
-      : AdamW(layout, settings, meter, 0, layout.size(), layout.size()) {}
+  // Update the weights of `slice`, a run without gaps. `layout` must outlive it. There is room for
+  // `room` moments of either kind, at least slice.count.
   AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter,
-        Index first, Index end, Index room);
+        const Run& slice, Index room);
+  AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter)
+      : AdamW(layout, settings, meter, {0, 1, layout.size()}, layout.size()) {}
 
   // Update the weights by one step from store.gradients(), whose length, of all of them, is given.
   void update(ParameterStore& store, double length);
-  // Do so with that length, and return it.
-  double update(ParameterStore& store);
 
-  // State for a checkpoint: of the weights from first() to before end(), the mean of gradients (0)
-  // and of their squares (1); and the number of steps so far.
-  Index first() const { return first_; }
-  Index end() const { return end_; }
+  // State for a checkpoint: of the slice's weights, the mean of gradients (0) and of their squares
+  // (1); and the number of steps so far.
+  const Run& slice() const { return slice_; }
   float* moments(int kind) { return moments_.data() + kind * (moments_.size() / 2); }
   const float* moments(int kind) const { return const_cast<AdamW*>(this)->moments(kind); }
   Index steps() const { return steps_; }
@@ -134,7 +135,7 @@ class AdamW {
  private:
   const ParameterLayout& layout_;
   AdamWSettings settings_;
-  Index first_, end_;
+  Run slice_;
   Buffer<float> moments_;
   Index steps_ = 0;
 };

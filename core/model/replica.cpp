@@ -78,10 +78,14 @@ Replica::Replica(const ModelWeights& weights, const Problem& problem, Communicat
                  ? 1
                  : 1 / static_cast<double>(problem.shape.batch * problem.shape.seqlen)) {}
 
+Run Replica::chunk(int k) const {
+  Run run = balanced_chunk(store_.gradients_and_loss(), reduction_comm_.world_size(), k);
+  run.count = clamp(store_.size() - run.first, 0, run.count);  // without the loss
+  return run;
+}
+
 Run Replica::slice() const {
-  return sharded_ ? RingAllReduce::slice(store_.gradients_and_loss(), reduction_comm_.world_size(),
-                                         rank_)
-                  : Run{0, 1, store_.gradients_and_loss()};
+  return sharded_ ? chunk((rank_ + 1) % reduction_comm_.world_size()) : Run{0, 1, store_.size()};
 }
 
 double Replica::loss_and_gradients(const std::uint8_t* windows) {
@@ -97,12 +101,8 @@ double Replica::loss_and_gradients(const std::uint8_t* windows) {
                     sharded_ ? Rounds::reduce_scatter : Rounds::both);
   // step]
   const int n = reduction_comm_.world_size();
-  for (int k = 0; k < n; ++k) {
-    const Run chunk = balanced_chunk(store_.gradients_and_loss(), n, k);
-    if (!sharded_ || k == (rank_ + 1) % n)
-      sums_[k] = {store_.squares(chunk.first, min_of(chunk.first + chunk.count, store_.size())),
-                  store_.loss()};
-  }
+  for (int k = 0; k < n; ++k)
+    if (!sharded_ || k == (rank_ + 1) % n) sums_[k] = {store_.squares(chunk(k)), store_.loss()};
   if (sharded_)
     ring_all_reduce(reduction_comm_, Pass::backward, n, sizeof(ChunkSum) / sizeof(float),
                     reinterpret_cast<float*>(sums_.data()), nullptr, {}, Rounds::all_gather);

@@ -81,14 +81,14 @@ class Replica {
   double loss_and_gradients(const std::uint8_t* windows);
   // Return the length of all of those gradients, also the same bits.
   double gradient_length() const;
-  // Let every rank have all of store().values() and of an array like it, of which it has slice().
-  void share_weights() { share(store_.values()); }
+  // Let every rank have all of store().values(), or of an array like it, of which it has slice().
   void share(float* values);
 
   bool is_sharded() const { return sharded_; }
-  // Return the values of which this rank has the moments: all, unless the optimizer is sharded.
-  // The loss, behind the weights, belongs to a slice, too.
+  // Return the weights of which this rank has the moments: all, unless the optimizer is sharded; and
+  // those of chunk k of their sum over the ranks.
   Run slice() const;
+  Run chunk(int k) const;
   // Return the bytes that this rank has sent for sums of gradients, and to share.
   Index reduction_bytes() const { return reduction_comm_.sent().bytes; }
 

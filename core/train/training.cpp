@@ -23,8 +23,7 @@ TrainingRank::TrainingRank(const TrainingSettings& settings, const Deal& deal,
       batches_(batches),
       replica_(weights_, attention_problem(settings, deal), comm, settings.seed, LossKind::mean,
                pulse, deal.memory),
-      adam_(weights_.layout, settings.adam, &replica_.ring().meter(), replica_.slice().first,
-            min_of(replica_.slice().first + replica_.slice().count, replica_.store().size()),
+      adam_(weights_.layout, settings.adam, &replica_.ring().meter(), replica_.slice(),
             replica_.is_sharded() ? ceil_div(replica_.store().gradients_and_loss(), deal.world_size)
                                   : replica_.store().size()) {}
 
@@ -32,8 +31,8 @@ void TrainingRank::start_from(const Checkpoint& checkpoint) {
   require_same_shape(checkpoint, settings_);
   std::copy(checkpoint.values.begin(), checkpoint.values.end(), replica_.store().values());
   for (int kind = 0; kind < 2; ++kind)
-    std::copy_n(checkpoint.moments.data() + kind * replica_.store().size() + adam_.first(),
-                max_of(adam_.end() - adam_.first(), 0), adam_.moments(kind));
+    std::copy_n(checkpoint.moments.data() + kind * replica_.store().size() + adam_.slice().first,
+                adam_.slice().count, adam_.moments(kind));
   adam_.set_steps(checkpoint.step);
 }
 
@@ -44,8 +43,7 @@ void TrainingRank::gather_moments() {
   ParameterStore& store = replica_.store();
   gathered_.clear();
   for (int kind = 0; kind < 2; ++kind) {
-    std::copy_n(adam_.moments(kind), max_of(adam_.end() - adam_.first(), 0),
-                store.gradients() + adam_.first());
+    std::copy_n(adam_.moments(kind), adam_.slice().count, store.gradients() + adam_.slice().first);
     replica_.share(store.gradients());
     if (rank() == 0)
       gathered_.insert(gathered_.end(), store.gradients(), store.gradients() + store.size());
@@ -72,7 +70,7 @@ StepReport TrainingRank::step() {
   adam_.update(replica_.store(), length);
   if (!std::isfinite(length))
     throw diverged(adam_.steps(), fmt::format("the gradients' length is {}", length));
-  replica_.share_weights();
+  replica_.share(replica_.store().values());
   if (!replica_.store().is_finite())
     throw diverged(adam_.steps(), "weights are beyond what f32 can hold");
   return {adam_.steps(), loss, length};
