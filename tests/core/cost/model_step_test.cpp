@@ -73,6 +73,27 @@ TEST(ModelStep, IsTheSumOfItsParts) {
     }
 }
 
+// What is computed again: in all layers but the last, whose values are still there, and in pieces
+// the MLP's gate and up in all.
+TEST(ModelStep, CountsWhatIsComputedAgain) {
+  const Problem job = job_of(2, true);
+  const double tokens = 2 * 512, attention = 0.25, gate_and_up = 2 * tokens * 48 * 2 * 130 / 3e9;
+  const auto again = [&](const ModelMemory& memory) {
+    return step_time(job, kSizes, job.max_rows(), 1, kFigures, kRates, memory, attention)
+        .recomputed;
+  };
+  const auto heads = [&](double of_d) {  // projected and brought into order
+    return 2 * tokens * 48 * 16 * of_d / 3e9 + tokens * 16 * of_d * 7e-9;
+  };
+  EXPECT_EQ(again({}), 0);
+  EXPECT_NEAR(again({0, Recompute::attention}), 4 * (attention + heads(8 + 4 + 4)), 1e-12);
+  const double mlp = gate_and_up + tokens * 130 * 3e-9;
+  const double layer = attention + heads(8 + 4 + 4 + 8) + tokens * 2 * 48 * 1e-9;
+  EXPECT_NEAR(again({0, Recompute::layer}), 4 * (layer + mlp), 1e-12);
+  EXPECT_NEAR(again({0, Recompute::layer, false, 3}), 4 * layer + 5 * mlp, 1e-12);
+  EXPECT_NEAR(again({0, Recompute::none, false, 3}), 5 * mlp, 1e-12);
+}
+
 // Return the sum of the bill's parts whose names begin with one of `names`; of all parts without.
 double bytes_of(const std::vector<MemoryPart>& bill, std::initializer_list<const char*> names) {
   double sum = 0;

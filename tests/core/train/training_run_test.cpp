@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/model/rank_threads.h"
 #include "core/train/training_settings.h"
 #include "tests/core/train/train_case.h"
@@ -177,6 +179,27 @@ TEST(TrainingRun, RecordsTheStepThatIsAskedFor) {
   EXPECT_FALSE(recorded.recording->events[1].empty());
   for (std::size_t r = 0; r < 2; ++r)
     EXPECT_EQ(recorded.ranks[r].sent_bytes(), plain.ranks[r].sent_bytes());
+}
+
+// What is computed again is in a recording as parts of the step.
+TEST(TrainingRun, RecordsWhatIsComputedAgain) {
+  TrainingPlan plan{small_settings(), {PartitionKind::zigzag, 2}, nullptr, 3};
+  plan.settings.shape.layers = 3;
+  plan.recorded_step = 2;
+  const FinishedTraining plain = run_training_on_threads(plan, small_text());
+  plan.deal.memory = {1, Recompute::layer};
+  const FinishedTraining again = run_training_on_threads(plan, small_text());
+  EXPECT_EQ(again.end.values, plain.end.values);
+  const auto parts = [](const FinishedTraining& run, ModelPart part, Pass pass) {
+    return std::count_if(
+        run.recording->model[1].begin(), run.recording->model[1].end(),
+        [&](const ModelSpan& span) { return span.part == part && span.pass == pass; });
+  };
+  for (const ModelPart part : {ModelPart::attention, ModelPart::mlp, ModelPart::ring}) {
+    EXPECT_EQ(parts(plain, part, Pass::forward), 3);
+    EXPECT_EQ(parts(again, part, Pass::forward), 3 + 2);
+    EXPECT_EQ(parts(again, part, Pass::backward), 3);
+  }
 }
 
 TEST(TrainingRun, RefusesToRecordWhatIsNotTrained) {
