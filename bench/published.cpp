@@ -112,7 +112,8 @@ Scoreboard score(const std::string& csv) {
   board.rows = read_published(csv);
   for (const PublishedRow& row : board.rows) {
     std::string why_not = "no value";
-    const std::optional<double> predicted = row.value ? predict(row, why_not) : std::nullopt;
+    const std::optional<double> predicted =
+        row.value ? predict(row, machine_of(row), why_not) : std::nullopt;
     if (!predicted || !(*predicted > 0) || !std::isfinite(*predicted)) {
       board.unpredicted.emplace_back(&row, predicted ? "no number comes out" : why_not);
       continue;
@@ -277,6 +278,39 @@ std::string board_json(const Scoreboard& board) {
   return std::string(buffer.GetString(), buffer.GetSize()) + "\n";
 }
 
+// Return the error of a machine's rows with the two costs that were fitted on another source's runs
+// on the same device: what the model is worth where nothing can be fitted.
+std::string borrowed_costs(const Scoreboard& board) {
+  std::string text =
+      "\n## With the costs of another source\n\n| machine | rows | MAPE | with the costs of "
+      "|\n|---|---|---|---|\n";
+  for (const MachineFigures& own : published_machines()) {
+    std::string others;
+    double own_error = 0;
+    int rows = 0;
+    for (const MachineFigures& other : published_machines()) {
+      if (own.device != other.device || other.source.empty() || own.call_s * other.call_s == 0)
+        continue;
+      MachineFigures borrowed = own;
+      borrowed.step_bytes = other.step_bytes, borrowed.call_s = other.call_s;
+      double error = own_error = rows = 0;
+      std::string why_not;
+      for (const Scored& s : board.scored) {
+        if (!s.counts() || &machine_of(*s.row) != &own) continue;
+        own_error += s.error(), ++rows;
+        error += std::abs(predict(*s.row, borrowed, why_not).value_or(0) / s.published - 1);
+      }
+      if (rows > 0 && &other != &own)
+        others += fmt::format("{}{}: {:.1f} %", others.empty() ? "" : "; ", other.name,
+                              100 * error / rows);
+    }
+    if (!others.empty())
+      text += fmt::format("| {} | {} | {:.1f} % | {} |\n", own.name, rows, 100 * own_error / rows,
+                          others);
+  }
+  return text;
+}
+
 // Return a page: what is done, the machines, the tables, and every row.
 std::string board_page(const Scoreboard& board) {
   std::string page =
@@ -322,6 +356,7 @@ MagiAttention's packs are those that its sampler draws with its seed ([packs.csv
         m.name, m.forward.flops / 1e12, m.backward.flops / 1e12, m.forward.start_keys,
         m.backward.start_keys, m.link_bytes_per_s / 1e9, m.network_bytes_per_s / 1e9,
         m.memory_bytes_per_s / 1e9, m.step_bytes, m.call_s * 1e3, m.given_by);
+  page += borrowed_costs(board);
   page +=
       "\n## Every row\n\n| line | machine | devices | tokens | mask | pass | scheme | metric | "
       "published "

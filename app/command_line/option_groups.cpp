@@ -20,6 +20,15 @@ void add_dtype(CommandFlags& flags, DType& dtype, const std::string& help) {
   flags.name("--dtype", dtype, "f32|bf16|f16", help, parse_dtype);
 }
 
+void add_model_memory(CommandFlags& flags, ModelMemory& memory) {
+  flags.name("--recompute", memory.recompute, "none|attention|layer",
+             "what the model's backward pass computes again instead of keeping it (none)",
+             [](const std::string& text) { return parse_name(text, kAllRecomputes); });
+  flags.count("--chunks", memory.chunks,
+              "pieces of a rank's rows in which the MLP and the logits are computed, one after the "
+              "other; the MLP then again in the backward pass (1)");
+}
+
 void add_partition(CommandFlags& flags, PartitionKind& partition, const std::string& help) {
   flags.name("--partition", partition, "contiguous|striped|zigzag|fold", help, parse_partition);
 }

@@ -9,6 +9,7 @@
 
 #include "app/command_line/flags.h"
 #include "app/run/backend.h"
+#include "core/cost/model_step.h"
 #include "core/problem/mask.h"
 #include "core/ring/problem.h"
 
@@ -77,6 +78,9 @@ struct HardwareOptions {
 void add_hardware(CommandFlags& flags, HardwareOptions& hardware);
 // Throw InputError unless exactly one was given: gpu and link, or measure.
 void check_hardware(const std::string& command, const HardwareOptions& hardware);
+
+// Add --recompute and --chunks.
+void add_model_memory(CommandFlags& flags, ModelMemory& memory);
 
 // ---
 // The ranks of `train` and `generate`: threads or processes.

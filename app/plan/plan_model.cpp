@@ -105,7 +105,7 @@ StepTime step_time(const Plan& plan) {
   const double attention_s =
       is_simulated(plan) ? simulated_seconds(plan) : plan.chosen.time.total();
   return step_time(plan.chosen.job, model.sizes, plan.rows, attention_s, model.figures, plan.rates,
-                   plan.options.model_memory.recompute, plan.chosen.time.forward.total());
+                   plan.options.model_memory, plan.chosen.time.forward.total());
 }
 
 std::string model_text(const Plan& plan) {
@@ -214,6 +214,7 @@ Fields model_fields(const Plan& plan) {
                          {"model_flops", model_flops(job, sizes)},
                          {"mfu", mfu_of(plan)},
                          {"recompute", name_of(plan.options.model_memory.recompute)},
+                         {"chunks", plan.options.model_memory.chunks},
                          {"zero_stage", plan.options.model_memory.zero_stage}};
 }
 

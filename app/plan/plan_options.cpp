@@ -44,6 +44,7 @@ void complete(PlanOptions& plan, const ModelSizes& model) {
   if (!plan.model)
     for (const auto& [flag, given] :
          {std::pair{"--recompute", plan.model_memory.recompute != Recompute::none},
+          {"--chunks", plan.model_memory.chunks > 1},
           {"--zero", plan.model_memory.zero_stage > 0},
           {"--gradients", plan.model_memory.f32_gradients}})
       if (given)
@@ -100,9 +101,7 @@ Finish declare_plan(CommandFlags& flags) {
       "with the next two");
   flags.count("--hidden", model->hidden, "of the rows inside its MLP, which has three matrices");
   flags.count("--vocab", model->vocab, "tokens that it tells apart");
-  flags.name("--recompute", plan->model_memory.recompute, "none|attention|layer",
-             "what the model's backward pass computes again instead of keeping it (none)",
-             [](const std::string& text) { return parse_name(text, kAllRecomputes); });
+  add_model_memory(flags, plan->model_memory);
   flags.integer("--zero", plan->model_memory.zero_stage,
                 "stage of ZeRO: 1 deals out the optimizer's states over the ranks, 2 gradients as "
                 "well, 3 weights as well (0)",
@@ -119,6 +118,10 @@ Finish declare_plan(CommandFlags& flags) {
         plan->job.layers = found.layers;
         *model = found.sizes;
       });
+  flags.number("--logit-bytes", plan->model_memory.logit_bytes,
+               {1, 1e3, true, true, "a number from 1 to 1000"},
+               "that a logit and its gradients take at the peak; PyTorch's cross_entropy of bf16 "
+               "logits: 14 (4)");
   flags.one_of("--gradients", {"stored", "f32"}, *gradients,
                "of weights, kept in the storage type, or in f32 as Megatron-LM does (stored)");
   add_hardware(flags, plan->hardware);

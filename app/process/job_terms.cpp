@@ -29,6 +29,11 @@ void add_terms(Terms& terms, const TrainOptions& train) {
                              {"--resume", text_of(train.resume.has_value())},
                              {"--trace", text_of(train.trace.has_value())},
                              {"--trace-step", text_of(train.trace_step)},
+                             {"--recompute", std::string(name_of(train.memory.recompute))},
+                             {"--chunks", std::to_string(train.memory.chunks)},
+                             {"--shard-optimizer", text_of(train.shard_optimizer)},
+                             {"--checkpoint", text_of(train.checkpoint.has_value())},
+                             {"--checkpoint-every", std::to_string(every(train))},
                              {"--timeout", fmt::format("{}", train.ranks.timeout_s)}});
 }
 

@@ -92,6 +92,9 @@ Finish declare_train(CommandFlags& flags) {
                 0, std::numeric_limits<int>::max(), "K");
   add_ranks(flags, train->ranks, kDefaultTrainingRanks, "positions");
   add_settings(flags, train->given);
+  add_model_memory(flags, train->memory);
+  flags.flag("--shard-optimizer", train->shard_optimizer,
+             "each rank keeps AdamW's states of its slice of the weights, as plan --zero 1");
 
   flags.path(
       "--loss-csv", train->loss_csv,
@@ -113,6 +116,7 @@ Finish declare_train(CommandFlags& flags) {
   flags.flag("--json", train->json, "print the summary as one JSON object");
   return [train] {
     if (train->loss_csv == "-") train->loss_csv = "/dev/stdout";
+    train->memory.zero_stage = train->shard_optimizer ? 1 : 0;
     check(*train);
     return *train;
   };

@@ -32,12 +32,16 @@ struct TrainOptions {
 
   std::optional<std::string> loss_csv, picture, checkpoint, resume, trace;
   std::optional<Index> checkpoint_every, trace_step;
-  bool json = false;
+  ModelMemory memory;
+  bool json = false, shard_optimizer = false;
 
   std::optional<Index> sample_bytes;
   std::optional<std::string> prompt;
   std::optional<double> temperature;
 };
+
+// Return after how many steps a checkpoint is written, if any.
+inline Index every(const TrainOptions& options) { return options.checkpoint_every.value_or(100); }
 
 inline constexpr int kDefaultTrainingRanks = 2;
 inline constexpr Index kDefaultSteps = 400;  // of a run that does not resume

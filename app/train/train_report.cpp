@@ -174,22 +174,27 @@ std::string train_json(const TrainReport& report) {
   const bool any = !report.losses.empty();
   Index sent = 0;
   for (const RankCosts& costs : report.finished.ranks) sent += a_step(costs.sent_bytes(), costs);
-  Fields fields{{"backend", name_of(report.options.ranks.backend)},
-                {"world_size", plan.deal.world_size},
-                {"partition", name_of(plan.deal.partition)},
-                {"steps", plan.steps},
-                {"steps_before", plan.steps_before()},
-                {"settings", settings_fields(plan.settings)},
-                {"text_bytes", report.setup.text.size()},
-                {"unigram_entropy", report.unigram_entropy},
-                {"loss_first", any ? report.losses.front() : kNone},
-                {"loss_last", any ? report.losses.back() : kNone},
-                {"loss_last_mean", report.last_losses()},
-                {"wall_s", report.seconds},
-                {"step_s", any ? report.step_s : kNone},
-                {"tokens_per_s", any ? report.step_tokens() / report.step_s : kNone},
-                {"bytes_sent", sent},
-                {"ranks", all_rank_fields(report)}};
+  Fields fields{
+      {"backend", name_of(report.options.ranks.backend)},
+      {"world_size", plan.deal.world_size},
+      {"partition", name_of(plan.deal.partition)},
+      {"steps", plan.steps},
+      {"steps_before", plan.steps_before()},
+      {"settings", settings_fields(plan.settings)},
+      {"recompute", name_of(plan.deal.memory.recompute)},
+      {"chunks", plan.deal.memory.chunks},
+      {"shard_optimizer", plan.deal.memory.zero_stage > 0},
+      {"bill_bytes", static_cast<Index>(total_bytes(training_memory(plan.settings, plan.deal)))},
+      {"text_bytes", report.setup.text.size()},
+      {"unigram_entropy", report.unigram_entropy},
+      {"loss_first", any ? report.losses.front() : kNone},
+      {"loss_last", any ? report.losses.back() : kNone},
+      {"loss_last_mean", report.last_losses()},
+      {"wall_s", report.seconds},
+      {"step_s", any ? report.step_s : kNone},
+      {"tokens_per_s", any ? report.step_tokens() / report.step_s : kNone},
+      {"bytes_sent", sent},
+      {"ranks", all_rank_fields(report)}};
   if (report.sample) {
     const std::string& prompt = report.setup.sample->prompt;
     fields = fields + Fields{{"prompt", shown(prompt)},
@@ -202,7 +207,7 @@ std::string train_json(const TrainReport& report) {
 
 namespace {
 
-constexpr Index kDefaultEvery = 100;  // steps
+constexpr Index kLossesEvery = 100;  // steps
 
 }  // namespace
 
@@ -241,9 +246,8 @@ void TrainJournal::note(const StepReport& report, const TrainingRank& rank_0) {
   losses_.push_back({report.step, report.loss});
   const auto is_due = [&](Index every) { return report.step % every == 0; };
   std::optional<Checkpoint> checkpoint;
-  if (options_.checkpoint && is_due(options_.checkpoint_every.value_or(kDefaultEvery)))
-    checkpoint = rank_0.checkpoint();
-  write(setup_.losses_are_kept && (checkpoint || is_due(kDefaultEvery)),
+  if (options_.checkpoint && is_due(every(options_))) checkpoint = rank_0.checkpoint();
+  write(setup_.losses_are_kept && (checkpoint || is_due(kLossesEvery)),
         checkpoint ? &*checkpoint : nullptr);
 }
 

@@ -25,7 +25,8 @@ void plan_training(const TrainOptions& options, int world_size, TrainSetup& setu
   const Checkpoint* const start = setup.start ? &*setup.start : nullptr;
   TrainingPlan& plan = setup.plan;
   plan.settings = settings_of(options.given, start, options.resume.value_or(""));
-  plan.deal = {options.ranks.partition, world_size};
+  plan.deal = {options.ranks.partition, world_size, options.memory};
+  plan.checkpoint_every = options.checkpoint ? every(options) : 0;
   plan.start = start;
   const Index planned = start == nullptr ? 0 : start->planned_steps;
   plan.steps = options.steps.value_or(planned > 0 ? planned : kDefaultSteps);
@@ -118,7 +119,8 @@ void require_training_memory(const TrainSetup& setup, int ranks) {
   const TrainingPlan& plan = setup.plan;
   const double weights = static_cast<double>(ModelWeights(plan.settings.shape).layout.size());
   // Count the checkpoint that the run began with, and three copies while one is written.
-  const double checkpoints = 12 * weights * (plan.start == nullptr ? 3 : 4);
+  const double checkpoints = 12 * weights * (plan.start == nullptr ? 3 : 4) +
+                             (plan.deal.memory.zero_stage > 0 ? 8 * weights : 0);
   const double training = ranks * total_bytes(training_memory(plan.settings, plan.deal));
   double sampling = 0;  // by one rank, after the others have ended
   if (setup.sample) {

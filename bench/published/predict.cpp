@@ -315,8 +315,8 @@ double training_flops(const Job& job) {
 
 }  // namespace
 
-std::optional<double> predict(const PublishedRow& row, std::string& why_not) {
-  const MachineFigures& machine = machine_of(row);
+std::optional<double> predict(const PublishedRow& row, const MachineFigures& machine,
+                              std::string& why_not) {
   const Job job(row, machine);
   const bool forward = row.pass != "bwd",
              backward = row.pass != "fwd" && row.pass != "one ring step";

@@ -99,7 +99,9 @@ RowUse use_of(const PublishedRow& row);
 // one panel are twice, those of seven half, what its labels say.
 double misread_by(const PublishedRow& row);
 
-// Return the predicted value in the row's metric, or none with `why_not` set.
-std::optional<double> predict(const PublishedRow& row, std::string& why_not);
+// Return the predicted value in the row's metric, or none with `why_not` set; `machine` is
+// machine_of(row), or one with other costs.
+std::optional<double> predict(const PublishedRow& row, const MachineFigures& machine,
+                              std::string& why_not);
 
 }  // namespace ringscope

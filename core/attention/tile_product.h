@@ -122,6 +122,13 @@ struct LeftTile {
 
 enum class Store { overwrite, accumulate };
 
+// A matrix B that does not lie in cache is copied in panels, so many of its rows at a time.
+inline constexpr Index kPanel = kMicroVectors * kVectorWidth;  // columns of a panel
+inline constexpr Index kPackedRows = 256;
+constexpr Index packed_values(Index rows, Index columns) {
+  return rows * round_up(columns, kPanel);
+}
+
 // Up to this inner dimension the sum in C is continued; a longer sum is added to it afterwards.
 inline constexpr Index kShortSum = 32;
 
@@ -193,7 +200,6 @@ template <Store kStore>
 void tile_product(const LeftTile& a, const float* b, Index b_stride, float* c, Index c_stride,
                   Index rows, Index columns, Index inner) {
   using namespace tile_product_detail;
-  constexpr Index kPanel = kMicroVectors * kVectorWidth;
   for (; columns >= kPanel; columns -= kPanel) {
     panel<kMicroVectors, kStore>(a, b, b_stride, c, c_stride, rows, inner, kVectorWidth);
     b += kPanel;

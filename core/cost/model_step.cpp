@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <sstream>
+#include <utility>
 
+#include "core/attention/tile_product.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/cost/amounts.h"
@@ -19,6 +23,11 @@ constexpr double kF32Bytes = 4;
 // Return the values per row of Q, O, K and V together.
 double values_in_heads(const AttentionShape& heads) {
   return static_cast<double>(2 * (heads.num_heads + heads.num_heads_kv) * heads.head_dim);
+}
+
+double layer_weights(const AttentionShape& heads, const ModelSizes& model) {
+  return static_cast<double>(model.width) *
+         (values_in_heads(heads) + 3 * static_cast<double>(model.hidden) + 2);
 }
 
 }  // namespace
@@ -37,10 +46,13 @@ double head_flops(const ModelSizes& model, double tokens) {
 
 double model_weights(const AttentionShape& heads, const ModelSizes& model, Index layers) {
   const auto width = static_cast<double>(model.width);
-  const double of_layer =
-      width * (values_in_heads(heads) + 3 * static_cast<double>(model.hidden) + 2);
   return (model.tied ? 1 : 2) * width * static_cast<double>(model.vocab) + width +
-         static_cast<double>(layers) * of_layer;
+         static_cast<double>(layers) * layer_weights(heads, model);
+}
+
+Index ModelMemory::piece(Index tokens) const {
+  const Index even = ceil_div(tokens, chunks);
+  return even < kPackedRows ? even : min_of(tokens, round_up(even, kPackedRows));
 }
 
 NamedModel find_model(const std::string& name) {
@@ -61,40 +73,84 @@ NamedModel find_model(const std::string& name) {
   throw InputError(fmt::format("'{}' given; accepted: {}", name, names));
 }
 
-std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes& model,
-                                           const ModelMemory& memory, double rows) {
+std::vector<MemoryPart> activation_parts(const Problem& job, const ModelSizes& model,
+                                         const ModelMemory& memory, double rows) {
   Problem attention = job;
-  // A layer that is computed again keeps its Q, K, V and O only meanwhile.
-  if (memory.recompute != Recompute::none) attention.layers = 1;
+  // Attention's own memory has the Q, K, V and O of one layer.
+  attention.layers = memory.kept_attentions(job.layers) + 1;
   std::vector<MemoryPart> parts = memory_parts(attention, rows);
   const auto add = [&](const char* name, double bytes, std::string formula) {
     if (bytes > 0)
       parts.push_back({MemoryPart::Kind::other, name, bytes, std::move(formula), 1, false});
   };
-  const double weights = model_weights(job.shape, model, job.layers), n = job.world_size;
-  const double e = job.storage_bytes(), tokens = static_cast<double>(job.shape.batch) * rows;
-  const auto layers = static_cast<double>(job.layers), width = static_cast<double>(model.width);
-  const auto hidden = static_cast<double>(model.hidden);
+  // Return a count of layers, and a formula of one layer times its letter.
+  const auto of_layers = [&](Index kept, const char* formula) {
+    const Index count = job.backward ? kept : min_of(kept, 1);
+    return std::pair(static_cast<double>(count),
+                     (count == job.layers && count > 1 ? "L " : "") + std::string(formula));
+  };
+  const AttentionShape& s = job.shape;
+  const double e = job.storage_bytes(), tokens = static_cast<double>(s.batch) * rows;
+  const auto piece = static_cast<double>(memory.piece(static_cast<Index>(std::ceil(tokens))));
+  const auto width = static_cast<double>(model.width), hidden = static_cast<double>(model.hidden);
+  const auto in_pieces = [&](const std::string& formula) {
+    return formula + (memory.chunks > 1 ? " / pieces" : "");
+  };
+  const auto [inputs, inputs_formula] = of_layers(job.layers, "W T e");
+  const auto [norms, norms_formula] = of_layers(memory.kept_norms(job.layers), "(4 W e + 8) T");
+  const bool apart = norms < inputs;  // only the inputs are kept
+  add("residual stream and norms", norms * ((apart ? 3 : 4) * width * e + 8) * tokens,
+      apart ? "(3 W e + 8) T" : norms_formula);
+  if (apart) add("inputs of layers", inputs * width * tokens * e, inputs_formula);
+  const auto [mlps, mlps_formula] = of_layers(memory.kept_mlps(job.layers), "3 F T e");
+  add("MLP: gate, up, their product", mlps * 3 * hidden * piece * e, in_pieces(mlps_formula));
+  add("work of a layer: rows and heads", (width + values_in_heads(s)) * tokens * e,
+      "(W + 2 d (H+G)) T e");
+  if (job.backward)
+    add("work of an MLP: its gradients", 2 * hidden * piece * e, in_pieces("2 F T e"));
+  add("between layers and head", (3 * width * e + 4) * tokens, "(3 W e + 4) T");
+  add("rotations", 4 * static_cast<double>(s.head_dim) * rows, "4 d c");
+  add("logits, f32", memory.logit_bytes * static_cast<double>(model.vocab) * piece,
+      in_pieces(fmt::format("{:g} V T", memory.logit_bytes)));
+  const Index widest =
+      max_of(max_of(max_of(model.width, model.hidden), model.vocab), s.num_heads * s.head_dim);
+  add("copy of rows of a weight, f32",
+      kF32Bytes * static_cast<double>(packed_values(kPackedRows, widest)),
+      fmt::format("4 x {} rows x max(W, F, V, d H)", kPackedRows));
+  return parts;
+}
+
+std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes& model,
+                                           const ModelMemory& memory, double rows) {
+  std::vector<MemoryPart> parts = activation_parts(job, model, memory, rows);
+  const double weights = model_weights(job.shape, model, job.layers), e = job.storage_bytes();
+  const auto add = [&](const char* name, double bytes, std::string formula) {
+    parts.push_back({MemoryPart::Kind::other, name, bytes, std::move(formula), 1, false});
+  };
+  // What is dealt out is cut where gradients, with the loss behind them, are cut for their sum.
+  const double share = std::ceil((weights + 1) / job.world_size);
   const auto of_weights = [&](const char* name, double bytes, const char* formula, int from_stage) {
-    const bool dealt = memory.zero_stage >= from_stage;
-    add(name, bytes * weights / (dealt ? n : 1), fmt::format("{} P{}", formula, dealt ? "/N" : ""));
+    const bool dealt = memory.zero_stage >= from_stage && job.world_size > 1;
+    add(name, bytes * (dealt ? share : weights), fmt::format("{} P{}", formula, dealt ? "/N" : ""));
   };
   of_weights("weights", e, "e", 3);
-  if (job.backward) {
-    of_weights("gradients of weights", memory.f32_gradients ? kF32Bytes : e,
-               memory.f32_gradients ? "4" : "e", 2);
-    of_weights("optimizer: moments, f32 weights", e < kF32Bytes ? 12 : 8,
-               e < kF32Bytes ? "12" : "8", 1);
-  }
-  const bool keeps_layers = job.backward && memory.recompute != Recompute::layer;
-  const double kept = keeps_layers ? layers : 1;
-  add("residual stream and norms", kept * 4 * width * tokens * e,
-      keeps_layers ? "L 4 W T e" : "4 W T e");
-  add("MLP: gate, up, their product", kept * 3 * hidden * tokens * e,
-      keeps_layers ? "L 3 F T e" : "3 F T e");
-  if (job.backward && !keeps_layers)
-    add("inputs of layers", layers * width * tokens * e, "L W T e");
-  add("logits, f32", kF32Bytes * static_cast<double>(model.vocab) * tokens, "4 V T");
+  const double of_layer = layer_weights(job.shape, model);
+  const double of_head = static_cast<double>(model.vocab) * static_cast<double>(model.width);
+  if (memory.zero_stage >= 3 && job.world_size > 1)
+    add("gathered weights, of two layers", e * std::max(2 * of_layer, of_head),
+        "e max(2 P of a layer, V W)");
+  if (!job.backward) return parts;
+  const double gradient = memory.f32_gradients ? kF32Bytes : e;
+  of_weights("gradients of weights", gradient, memory.f32_gradients ? "4" : "e", 2);
+  of_weights("optimizer: moments, f32 weights", e < kF32Bytes ? 12 : 8, e < kF32Bytes ? "12" : "8",
+             1);
+  if (memory.zero_stage >= 2 && job.world_size > 1)
+    add("a layer's gradients, to be dealt", gradient * std::max(of_layer, of_head),
+        "e max(P of a layer, V W)");
+  const auto incoming = static_cast<double>(
+      values_of_a_reduction_hop(static_cast<Index>(std::min(weights + 1, 1e15)), job.world_size));
+  add("sum of gradients: incoming, loss", gradient * (incoming + 1) + e + 16.0 * job.world_size,
+      "e (min(P/N, 2^18) + 2) + 16 N");
   return parts;
 }
 
@@ -132,7 +188,7 @@ ModelFigures model_figures(const Gpu& gpu, DType dtype) {
 }
 
 StepTime step_time(const Problem& job, const ModelSizes& model, double rows, double attention_s,
-                   const ModelFigures& figures, const Rates& rates, Recompute recompute,
+                   const ModelFigures& figures, const Rates& rates, const ModelMemory& memory,
                    double attention_forward_s) {
   const double tokens = static_cast<double>(job.shape.batch) * rows;
   const auto layers = static_cast<double>(job.layers);
@@ -153,13 +209,22 @@ StepTime step_time(const Problem& job, const ModelSizes& model, double rows, dou
   time.head = product(head_flops(model, tokens)) + values(width, figures.norm) +
               values(static_cast<double>(model.vocab), figures.loss);
   if (!job.backward) return time;
-  if (recompute != Recompute::none) time.recomputed = layers * attention_forward_s;
-  if (recompute == Recompute::layer)
-    time.recomputed += (time.projections + time.mlp) / passes +
-                       layers * tokens *
-                           (2 * width * figures.norm.forward +
-                            static_cast<double>(model.hidden) * figures.gate.forward +
-                            values_in_heads(job.shape) * figures.heads.forward);
+  const double again = std::max(layers - 1, 0.0);  // layers; the last one's values are still there
+  const bool whole = memory.recompute == Recompute::layer;
+  if (memory.recompute != Recompute::none) {
+    // Without the output's projection unless what follows it is gone, too.
+    const double heads = values_in_heads(job.shape),
+                 q = static_cast<double>(job.shape.num_heads * job.shape.head_dim);
+    time.recomputed =
+        again * (attention_forward_s +
+                 tokens * ((whole ? heads : heads - q) *
+                               (2 * width / figures.product_flops + figures.heads.forward) +
+                           (whole ? 2 * width * figures.norm.forward : 0)));
+  }
+  if (whole || memory.chunks > 1)  // gate and up, two of the MLP's three products
+    time.recomputed += (memory.chunks > 1 ? layers : again) *
+                       (mlp_flops(model, tokens) * 2 / 3 / figures.product_flops +
+                        tokens * static_cast<double>(model.hidden) * figures.gate.forward);
   const double weights = model_weights(job.shape, model, job.layers);
   time.update = weights * figures.update_s;
   if (job.world_size > 1)

@@ -61,8 +61,9 @@ double head_flops(const ModelSizes& model, double tokens);
 double model_weights(const AttentionShape& heads, const ModelSizes& model, Index layers);
 
 // ---
-// The memory of a rank that trains a model, or only runs it forward, as one bill. With e bytes of a
-// stored value and T rows of a rank:
+// The memory of a rank that trains a model, or only runs it forward, as one bill: the buffers that
+// Model and its training allocate (`train` holds exactly these). With e bytes of a stored value and
+// T rows of a rank:
 //
 //   weights      e P
 //   gradients    e P
@@ -70,13 +71,17 @@ double model_weights(const AttentionShape& heads, const ModelSizes& model, Index
 //   activations  (4 W + 3 F) T e a layer: the residual stream and its norm, twice; gate, up and
 //                their product; besides, Q, K, V, O of attention's own bill (memory_parts)
 //   logits       4 V T, once, in f32; their gradient takes their place
+//   gathered     where weights are dealt out: those of two layers, or of the head, in use; where
+//                gradients are, those of a layer or the head, not yet added up
+//   work         what a layer needs while it is computed, and what is between layers and head
 //
 // In 16 bits the first three are the 16 bytes a weight of the ZeRO paper (Rajbhandari et al., 2020,
 // section 3.1). Its stages deal out the optimizer's states over the N ranks (1), the gradients (2)
 // and the weights (3).
 
-// What the backward pass computes again instead of keeping it: nothing, attention, or whole layers,
-// of which only the input is kept (W T e a layer).
+// What the backward pass computes again instead of keeping it: nothing; attention (Q, K, V, O and
+// the row statistics, from the norm that is kept); or whole layers, of which only the input is kept
+// (W T e a layer). The last layer's are still there when its backward pass begins.
 enum class Recompute { none, attention, layer };
 inline constexpr Recompute kAllRecomputes[] = {Recompute::none, Recompute::attention,
                                                Recompute::layer};
@@ -90,11 +95,43 @@ struct ModelMemory {
   Recompute recompute = Recompute::none;
   bool f32_gradients =
       false;  // gradients are 4 P, as in Megatron-LM, which makes 18 bytes a weight
+  // In so many pieces of a rank's rows the MLP and the logits are computed, one after the other
+  // (the blockwise feedforward of ring attention: Liu et al., 2023, section 3). With more than one,
+  // the MLP keeps nothing and is computed again.
+  Index chunks = 1;
+  // Of each logit at the peak: 4 where its gradient takes its place. PyTorch's cross_entropy of bf16
+  // logits has 14: log-softmax and two gradients in f32, and the allocator keeps what the bf16 ones
+  // left behind.
+  double logit_bytes = 4;
+
+  // Return how many layers have buffers of their own: for what is between attention and MLP, for
+  // the MLP's inside, and for Q, K, V, O besides those of attention's own memory.
+  Index kept_norms(Index layers) const {
+    return recompute == Recompute::layer ? min_of(layers, 1) : layers;
+  }
+  Index kept_mlps(Index layers) const {
+    return chunks > 1 ? min_of(layers, 1) : kept_norms(layers);
+  }
+  Index kept_attentions(Index layers) const {
+    return recompute == Recompute::none ? max_of(layers - 1, 0) : 0;
+  }
+  // Return how many of `tokens` rows a piece has, except for the last. Large ones are whole runs of
+  // the rows that a product adds up at a time (kPackedRows), so that pieces change no bit of a sum.
+  Index piece(Index tokens) const;
 };
 
-// Return the whole bill of a rank with `rows` rows: attention's parts, then the model's.
+// Return the most values that one hop of the sum of gradients carries in its first round, where a
+// rank needs room for them. `values` are those of all gradients.
+constexpr Index values_of_a_reduction_hop(Index values, int world_size) {
+  return world_size == 1 ? 0 : min_of(ceil_div(values, world_size), Index{1} << 18);
+}
+
+// Return the whole bill of a rank with `rows` rows: attention's parts, then the model's. The first
+// of these are activations_parts(), of the model without its weights.
 std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes& model,
                                            const ModelMemory& memory, double rows);
+std::vector<MemoryPart> activation_parts(const Problem& job, const ModelSizes& model,
+                                         const ModelMemory& memory, double rows);
 
 // Return the bytes that a rank sends to sum the gradients and one more value, the loss: 2 (N-1)/N
 // of their bytes, up to the rounding of chunks.
@@ -144,8 +181,8 @@ struct StepTime {
 // `attention_forward_s` is the forward pass. All other work is the
 // same for every row, so the rank with the most rows determines the time.
 StepTime step_time(const Problem& job, const ModelSizes& model, double rows, double attention_s,
-                   const ModelFigures& figures, const Rates& rates,
-                   Recompute recompute = Recompute::none, double attention_forward_s = 0);
+                   const ModelFigures& figures, const Rates& rates, const ModelMemory& memory = {},
+                   double attention_forward_s = 0);
 
 // Return the FLOPs of a step of the whole model, over all ranks, that do not depend on how it is
 // computed: what MFU counts (PaLM paper, appendix B). Nothing that is computed again is in it.

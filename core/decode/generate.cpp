@@ -272,13 +272,14 @@ WireCount decode_wire(const ModelShape& shape, MergeKind merge, Index bytes, int
 }
 
 double generating_bytes(const ModelShape& shape, const Partition& prompt, Index bytes, int rank) {
-  const Problem problem =
-      attention_problem(shape, 1, prompt.seqlen, {}, prompt.kind, prompt.world_size);
+  Problem problem = attention_problem(shape, 1, prompt.seqlen, {}, prompt.kind, prompt.world_size);
+  problem.layers = shape.layers;
   const Index rows = prompt.rows_of(rank).size();
   const auto weights = static_cast<double>(ModelWeights(shape).layout.size());
   const double store = 2 * kFloatBytes * weights;  // each weight has a gradient beside it
-  const double prefill = total_bytes(memory_parts(problem, static_cast<double>(rows))) +
-                         total_bytes(model_memory(shape, rows)) + shard_bytes(shape, rows);
+  const double prefill =
+      total_bytes(activation_parts(problem, sizes_of(shape), {}, static_cast<double>(rows))) +
+      shard_bytes(shape, rows);
   const Index generated = ceil_div(max_of(bytes - 1 - rank, 0), prompt.world_size);
   return store + std::max(prefill, shard_bytes(shape, rows + generated));
 }

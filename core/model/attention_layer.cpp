@@ -6,20 +6,9 @@
 
 namespace ringscope {
 
-namespace {
-
-template <class T>
-void copy_to(const Buffer<T>& from, T* to) {
-  std::copy(from.begin(), from.end(), to);
-}
-template <class T>
-void copy_from(const T* from, Buffer<T>& to) {
-  std::copy_n(from, to.size(), to.begin());
-}
-
-}  // namespace
-
-AttentionLayer::AttentionLayer(const LayerWeights& weights, ContextRing& ring) : weights_(weights) {
+AttentionLayer::AttentionLayer(const LayerWeights& weights, ContextRing& ring, bool keeps)
+    : weights_(weights), ring_(ring), keeps_(keeps) {
+  if (!keeps) return;
   const AttentionParams& params = ring.ring_problem().params;
   const Index rows = ring.local_rows().size();
   q_ = {&ring.meter(), query_values(params, rows)};
@@ -30,15 +19,13 @@ AttentionLayer::AttentionLayer(const LayerWeights& weights, ContextRing& ring) :
   row_sum_ = {&ring.meter(), row_values(params, rows)};
 }
 
-void AttentionLayer::forward(const ParameterStore& store, const float* x, float* y,
-                             Workspace& shared) {
+void AttentionLayer::attend(const ParameterStore& store, const float* x, Workspace& shared) const {
   ContextRing& ring = shared.ring;
   const AttentionParams& params = ring.ring_problem().params;
   const Index rows = ring.local_rows().size(), tokens = ring.tokens();
   const Index heads = params.num_heads, heads_kv = params.num_heads_kv;
   float *const queries = shared.queries.data(), *const keys = shared.keys.data(),
                *const values = shared.values.data();
-  // [attention_layer
   const auto project = [&](const Parameter& weight, float* to) {
     linear_forward(shared.product, store, weight, tokens, x, Store::overwrite, to);
   };
@@ -49,21 +36,24 @@ void AttentionLayer::forward(const ParameterStore& store, const float* x, float*
   shared.rotary.turn(params.batch, heads, queries);
   shared.rotary.turn(params.batch, heads_kv, keys);
   // projections]
-  exchange_rows_and_heads(params, rows, heads, queries, q_.data());
-  exchange_rows_and_heads(params, rows, heads_kv, keys, k_.data());
-  exchange_rows_and_heads(params, rows, heads_kv, values, v_.data());
-
-  copy_to(q_, ring.q());
-  copy_to(k_, ring.k());
-  copy_to(v_, ring.v());
+  exchange_rows_and_heads(params, rows, heads, queries, ring.q());
+  exchange_rows_and_heads(params, rows, heads_kv, keys, ring.k());
+  exchange_rows_and_heads(params, rows, heads_kv, values, ring.v());
   ring.forward();
-  copy_from(ring.out(), out_);
-  copy_from(ring.row_max(), row_max_);
-  copy_from(ring.row_sum(), row_sum_);
+}
 
-  exchange_rows_and_heads(params, heads, rows, out_.data(), queries);
-  linear_forward(shared.product, store, weights_.output, tokens, queries, Store::accumulate, y);
-  // attention_layer]
+void AttentionLayer::forward(const ParameterStore& store, const float* x, float* y,
+                             Workspace& shared) {
+  attend(store, x, shared);
+  ContextRing& ring = shared.ring;
+  if (keeps_)
+    for_kept(
+        [](auto& kept, const auto* in_ring) { std::copy_n(in_ring, kept.size(), kept.begin()); });
+  const AttentionParams& params = ring.ring_problem().params;
+  float* const queries = shared.queries.data();
+  exchange_rows_and_heads(params, params.num_heads, ring.local_rows().size(), ring.out(), queries);
+  linear_forward(shared.product, store, weights_.output, ring.tokens(), queries, Store::accumulate,
+                 y);
 }
 
 void AttentionLayer::backward(ParameterStore& store, const float* x, const float* dy, float* dx,
@@ -74,16 +64,11 @@ void AttentionLayer::backward(ParameterStore& store, const float* x, const float
   const Index heads = params.num_heads, heads_kv = params.num_heads_kv;
   float *const queries = shared.queries.data(), *const keys = shared.keys.data(),
                *const values = shared.values.data(), *const dout = shared.query_gradients.data();
-  exchange_rows_and_heads(params, heads, rows, out_.data(), queries);
+  if (keeps_)
+    for_kept([](auto& kept, auto* in_ring) { std::copy(kept.begin(), kept.end(), in_ring); });
+  exchange_rows_and_heads(params, heads, rows, ring.out(), queries);
   linear_backward(shared.product, store, weights_.output, tokens, queries, dy, Store::overwrite,
                   dout);
-
-  copy_to(q_, ring.q());
-  copy_to(k_, ring.k());
-  copy_to(v_, ring.v());
-  copy_to(out_, ring.out());
-  copy_to(row_max_, ring.row_max());
-  copy_to(row_sum_, ring.row_sum());
   exchange_rows_and_heads(params, rows, heads, dout, ring.dout());
   const KvGradient home = ring.backward();
 
@@ -100,32 +85,42 @@ void AttentionLayer::backward(ParameterStore& store, const float* x, const float
   back(weights_.value, values, Store::accumulate);
 }
 
-MlpLayer::MlpLayer(const LayerWeights& weights, ContextRing& ring)
-    : weights_(weights),
-      gate_(&ring.meter(), ring.tokens() * weights.gate.columns),
-      up_(&ring.meter(), gate_.size()) {}
+void MlpLayer::expand(const ParameterStore& store, Index rows, const float* x, Workspace& shared) {
+  linear_forward(shared.product, store, weights_.gate, rows, x, Store::overwrite,
+                 inside_.gate.data());
+  linear_forward(shared.product, store, weights_.up, rows, x, Store::overwrite, inside_.up.data());
+  swiglu_forward(rows * weights_.gate.columns, inside_.gate.data(), inside_.up.data(),
+                 inside_.product.data());
+}
 
 void MlpLayer::forward(const ParameterStore& store, const float* x, float* y, Workspace& shared) {
-  const Index tokens = shared.ring.tokens();
-  float* const hidden = shared.hidden.data();
-  linear_forward(shared.product, store, weights_.gate, tokens, x, Store::overwrite, gate_.data());
-  linear_forward(shared.product, store, weights_.up, tokens, x, Store::overwrite, up_.data());
-  swiglu_forward(gate_.size(), gate_.data(), up_.data(), hidden);
-  linear_forward(shared.product, store, weights_.down, tokens, hidden, Store::accumulate, y);
+  const Index width = weights_.gate.rows;
+  shared.for_pieces([&](Index first, Index rows) {
+    expand(store, rows, x + first * width, shared);
+    linear_forward(shared.product, store, weights_.down, rows, inside_.product.data(),
+                   Store::accumulate, y + first * width);
+  });
 }
 
 void MlpLayer::backward(ParameterStore& store, const float* x, const float* dy, float* dx,
-                        Workspace& shared) {
-  const Index tokens = shared.ring.tokens();
-  float *const hidden = shared.hidden.data(), *const gradient = shared.hidden_gradient.data(),
-               *const up_gradient = shared.up_gradient.data();
-  swiglu_forward(gate_.size(), gate_.data(), up_.data(), hidden);
-  linear_backward(shared.product, store, weights_.down, tokens, hidden, dy, Store::overwrite,
-                  gradient);
-  swiglu_backward(gate_.size(), gate_.data(), up_.data(), gradient, gradient, up_gradient);
-  linear_backward(shared.product, store, weights_.gate, tokens, x, gradient, Store::overwrite, dx);
-  linear_backward(shared.product, store, weights_.up, tokens, x, up_gradient, Store::accumulate,
-                  dx);
+                        Workspace& shared, bool again) {
+  const Index width = weights_.gate.rows;
+  float *const gradient = shared.gate_gradient.data(), *const up_gradient =
+                                                           shared.up_gradient.data();
+  shared.for_pieces([&](Index first, Index rows) {
+    const float* const piece = x + first * width;
+    const auto back = [&](const Parameter& weight, const float* its_gradient, Store to_dx) {
+      linear_backward(shared.product, store, weight, rows, piece, its_gradient, to_dx,
+                      dx + first * width);
+    };
+    if (again || shared.piece < shared.ring.tokens()) expand(store, rows, piece, shared);
+    linear_backward(shared.product, store, weights_.down, rows, inside_.product.data(),
+                    dy + first * width, Store::overwrite, gradient);
+    swiglu_backward(rows * weights_.gate.columns, inside_.gate.data(), inside_.up.data(), gradient,
+                    gradient, up_gradient);
+    back(weights_.gate, gradient, Store::overwrite);
+    back(weights_.up, up_gradient, Store::accumulate);
+  });
 }
 
 }  // namespace ringscope

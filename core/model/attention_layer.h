@@ -15,25 +15,39 @@ namespace ringscope {
 
 struct Workspace {
   // `its_ring` must outlive it and have the model's heads.
-  Workspace(const ModelShape& shape, ContextRing& its_ring)
+  // The MLP works on its rows in pieces of `its_piece`. A `head`, if there is one, uses the copy of
+  // a product, too.
+  Workspace(const ModelShape& shape, ContextRing& its_ring, Index its_piece, Index head = 0)
       : ring(its_ring),
-        rotary(ring.local_rows(), shape.head_dim, shape.rotary_base),
-        product(ring.pulse()),
+        piece(its_piece),
+        rotary(ring.local_rows(), shape.head_dim, shape.rotary_base, &ring.meter()),
+        product(ring.pulse(), &ring.meter(),
+                max_of(max_of(head, shape.width),
+                       max_of(shape.hidden, shape.num_heads * shape.head_dim))),
         normed_gradient(&ring.meter(), ring.tokens() * shape.width),
         queries(&ring.meter(), ring.tokens() * shape.num_heads * shape.head_dim),
         query_gradients(&ring.meter(), queries.size()),
         keys(&ring.meter(), ring.tokens() * shape.num_heads_kv * shape.head_dim),
         values(&ring.meter(), keys.size()),
-        hidden(&ring.meter(), ring.tokens() * shape.hidden),
-        hidden_gradient(&ring.meter(), hidden.size()),
-        up_gradient(&ring.meter(), hidden.size()) {}
+        gate_gradient(&ring.meter(), piece * shape.hidden),
+        up_gradient(&ring.meter(), gate_gradient.size()) {}
+  Workspace(const ModelShape& shape, ContextRing& its_ring)
+      : Workspace(shape, its_ring, its_ring.tokens()) {}
+
+  // Call f(first, rows) for one piece of the rows after the other.
+  template <class F>
+  void for_pieces(const F& f) const {
+    for (Index first = 0; first < ring.tokens(); first += piece)
+      f(first, min_of(piece, ring.tokens() - first));
+  }
 
   ContextRing& ring;
+  Index piece;
   Rotary rotary;
   MatrixProduct product;
   Buffer<float> normed_gradient;                         // [tokens, width]
   Buffer<float> queries, query_gradients, keys, values;  // [tokens, heads, head_dim]
-  Buffer<float> hidden, hidden_gradient, up_gradient;    // [tokens, hidden]
+  Buffer<float> gate_gradient, up_gradient;              // [piece, hidden]
 };
 
 // ---
@@ -46,25 +60,38 @@ struct Workspace {
 //
 // Only the middle line communicates. With grouped heads, K and V are narrower than Q, and so are
 // the blocks that travel. For the backward ring, which recomputes the attention weights, the layer
-// keeps Q, K, V, O and the softmax statistics of its rows.
+// keeps Q, K, V, O and the softmax statistics of its rows, unless the ring's own memory still has
+// them: because no other layer has used it since, or because attend() has computed them again.
 
 class AttentionLayer {
  public:
-  AttentionLayer(const LayerWeights& weights, ContextRing& ring);
+  // `keeps` says whether another layer uses the ring between forward() and backward().
+  AttentionLayer(const LayerWeights& weights, ContextRing& ring, bool keeps = true);
 
   // Add the output for x to y, both [tokens, width]: the rank's rows, one sequence of the batch
   // after the other. Throw RunError when a peer fails.
   void forward(const ParameterStore& store, const float* x, float* y, Workspace& shared);
+  // Do that part of forward() which leaves Q, K, V, O and the statistics in the ring's memory.
+  void attend(const ParameterStore& store, const float* x, Workspace& shared) const;
   // Overwrite dx, which must not be dy, and add to the weights' gradients. x is that of forward().
   void backward(ParameterStore& store, const float* x, const float* dy, float* dx,
                 Workspace& shared);
 
   // Return K (rotated) or V of the last forward pass, [batch, num_heads_kv, rows, head_dim].
-  const float* kept_k() const { return k_.data(); }
-  const float* kept_v() const { return v_.data(); }
+  const float* kept_k() const { return keeps_ ? k_.data() : ring_.k(); }
+  const float* kept_v() const { return keeps_ ? v_.data() : ring_.v(); }
 
  private:
+  // Call f(what is kept, its place in the ring's memory).
+  template <class F>
+  void for_kept(const F& f) {
+    f(q_, ring_.q()), f(k_, ring_.k()), f(v_, ring_.v());
+    f(out_, ring_.out()), f(row_max_, ring_.row_max()), f(row_sum_, ring_.row_sum());
+  }
+
   LayerWeights weights_;
+  ContextRing& ring_;
+  bool keeps_;
   Buffer<float> q_, k_, v_, out_, row_max_;
   Buffer<double> row_sum_;
 };
@@ -73,19 +100,32 @@ class AttentionLayer {
 // The MLP of a layer. It treats every row by itself, so a rank needs only its own rows:
 //
 //   y += (SiLU(x Wgate) * (x Wup)) Wdown       the activation is SwiGLU (layers.h)
+//
+// So it can also take its rows piece by piece, which is the blockwise feedforward that ring
+// attention comes with (S3): what is inside it exists for one piece at a time, and the backward pass
+// computes it again.
+
+// What the backward pass needs, of one piece.
+struct MlpInside {
+  Buffer<float> gate, up, product;  // [piece, hidden]
+};
 
 class MlpLayer {
  public:
-  MlpLayer(const LayerWeights& weights, ContextRing& ring);
+  // `inside` must outlive it.
+  MlpLayer(const LayerWeights& weights, MlpInside& inside) : weights_(weights), inside_(inside) {}
 
-  // These have the parameters of AttentionLayer's.
+  // These have the parameters of AttentionLayer's. With `again`, backward() computes the inside
+  // anew; it does so in any case where there are several pieces.
   void forward(const ParameterStore& store, const float* x, float* y, Workspace& shared);
   void backward(ParameterStore& store, const float* x, const float* dy, float* dx,
-                Workspace& shared);
+                Workspace& shared, bool again = false);
 
  private:
+  void expand(const ParameterStore& store, Index rows, const float* x, Workspace& shared);
+
   LayerWeights weights_;
-  Buffer<float> gate_, up_;  // [tokens, hidden], kept for the backward pass
+  MlpInside& inside_;
 };
 
 }  // namespace ringscope

@@ -36,18 +36,19 @@ void rms_norm_backward(Index rows, Index width, const float* x, const float* gai
   for (Index i = 0; i < width; ++i) dgain[i] += static_cast<float>(gain_sums[i]);
 }
 
-Rotary::Rotary(const LocalRows& rows, Index head_dim, double base)
-    : rows_(rows.size()), pairs_(head_dim / 2) {
-  cosine_.reserve(static_cast<std::size_t>(rows_ * pairs_));
-  sine_.reserve(cosine_.capacity());
+Rotary::Rotary(const LocalRows& rows, Index head_dim, double base, MemoryMeter* meter)
+    : rows_(rows.size()),
+      pairs_(head_dim / 2),
+      cosine_(meter, rows_ * pairs_),
+      sine_(meter, rows_ * pairs_) {
   // [angle
   for (Index row = 0; row < rows_; ++row)
     for (Index i = 0; i < pairs_; ++i) {
       const double frequency =
           std::pow(base, -2 * static_cast<double>(i) / static_cast<double>(head_dim));
       const double angle = static_cast<double>(rows.global_position(row)) * frequency;
-      cosine_.push_back(static_cast<float>(std::cos(angle)));
-      sine_.push_back(static_cast<float>(std::sin(angle)));
+      cosine_[row * pairs_ + i] = static_cast<float>(std::cos(angle));
+      sine_[row * pairs_ + i] = static_cast<float>(std::sin(angle));
     }
   // angle]
 }
@@ -112,8 +113,7 @@ Vector load_logits(const float* from, Index count) {
 }  // namespace
 
 double cross_entropy(Index rows, Index columns, const std::uint8_t* targets, double scale,
-                     float* logits) {
-  double loss = 0;
+                     float* logits, double loss) {
   for (Index row = 0; row < rows; ++row, logits += columns) {
     float largest = logits[0];
     for (Index i = 1; i < columns; ++i) largest = logits[i] > largest ? logits[i] : largest;

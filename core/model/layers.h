@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "core/attention/views.h"
 #include "core/base/math.h"
@@ -81,7 +80,7 @@ void rms_norm_backward(Index rows, Index width, const float* x, const float* gai
 class Rotary {
  public:
   // Compute the angles for the rows of one rank. head_dim is even.
-  Rotary(const LocalRows& rows, Index head_dim, double base);
+  Rotary(const LocalRows& rows, Index head_dim, double base, MemoryMeter* meter = nullptr);
 
   // Rotate x [batch, rows, heads, head_dim] in place.
   void turn(Index batch, Index heads, float* x) const { turn(batch, heads, x, 1); }
@@ -92,7 +91,7 @@ class Rotary {
 
   Index rows_;
   Index pairs_;
-  std::vector<float> cosine_, sine_;  // [rows, pairs]
+  Buffer<float> cosine_, sine_;  // [rows, pairs]
 };
 
 // ---
@@ -135,9 +134,9 @@ inline void exchange_rows_and_heads(const AttentionShape& shape, Index first, In
 // the right one, however unequal their shares are. (A mean of the ranks' own means is right only
 // for equal shares: claim C44.)
 
-// Return the sum of the rows' losses, in nats. With a `scale` other than 0, the logits [rows,
-// columns] become their gradient.
+// Return the sum of `loss`, that of the rows before, and of the rows' losses, in nats. With a
+// `scale` other than 0, the logits [rows, columns] become their gradient.
 double cross_entropy(Index rows, Index columns, const std::uint8_t* targets, double scale,
-                     float* logits);
+                     float* logits, double loss = 0);
 
 }  // namespace ringscope

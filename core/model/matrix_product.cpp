@@ -5,24 +5,18 @@
 namespace ringscope {
 namespace {
 
-constexpr Index kPanel = kMicroVectors * kVectorWidth;  // columns of B in a panel
-constexpr Index kInner = 256;                           // rows of B at a time
-constexpr Index kRows = 96;                             // rows of A whose kInner values fit in L2
-
-Index panels_of(Index columns) { return ceil_div(columns, kPanel); }
+constexpr Index kRows = 96;  // rows of A whose kPackedRows values fit in L2
 
 template <Store kStore>
 void add_chunk(const MatrixView& a, const float* packed, Index columns, float* c,
                WorkPulse* pulse) {
   for (Index row = 0; row < a.rows; row += kRows) {
     if (pulse != nullptr) pulse->tick();
-    for (Index panel = 0; panel < panels_of(columns); ++panel) {
-      const Index column = panel * kPanel;
+    for (Index column = 0; column < columns; column += kPanel)
       tile_product<kStore>({a.data + row * a.row_stride, a.row_stride, a.column_stride},
                            packed + column * a.columns, kPanel, c + row * columns + column, columns,
                            min_of(kRows, a.rows - row), min_of(kPanel, columns - column),
                            a.columns);
-    }
   }
 }
 
@@ -30,8 +24,8 @@ void add_chunk(const MatrixView& a, const float* packed, Index columns, float* c
 
 // Copy B panel after panel, each [b.rows, kPanel], with zeros beyond the columns of B.
 void MatrixProduct::pack(const MatrixView& b) {
-  const auto size = static_cast<std::size_t>(panels_of(b.columns) * kPanel * b.rows);
-  if (packed_.size() < size) packed_.resize(size);
+  const Index size = packed_values(b.rows, b.columns);
+  if (packed_.size() < size) packed_ = {meter_, size};
   for (Index column = 0; column < b.columns; column += kPanel) {
     float* const panel = packed_.data() + column * b.rows;
     const Index width = min_of(kPanel, b.columns - column);
@@ -53,8 +47,8 @@ void MatrixProduct::operator()(Store store, const MatrixView& a, const MatrixVie
   flops_ += 2 * static_cast<double>(a.rows) * static_cast<double>(a.columns) *
             static_cast<double>(b.columns);
   if (a.columns == 0 && store == Store::overwrite) std::fill_n(c, a.rows * b.columns, 0.0f);
-  for (Index k = 0; k < a.columns; k += kInner) {
-    const Index inner = min_of(kInner, a.columns - k);
+  for (Index k = 0; k < a.columns; k += kPackedRows) {
+    const Index inner = min_of(kPackedRows, a.columns - k);
     pack({b.data + k * b.row_stride, inner, b.columns, b.row_stride, b.column_stride});
     const MatrixView part{a.data + k * a.column_stride, a.rows, inner, a.row_stride,
                           a.column_stride};

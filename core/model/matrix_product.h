@@ -7,9 +7,8 @@
 // always cut at the same places.
 #pragma once
 
-#include <vector>
-
 #include "core/attention/tile_product.h"
+#include "core/base/buffer.h"
 #include "core/base/work_pulse.h"
 
 namespace ringscope {
@@ -34,9 +33,12 @@ inline MatrixView row_major(const float* data, Index rows, Index columns) {
 // Holds the memory for the copy of B, so every thread needs its own.
 class MatrixProduct {
  public:
-  // `pulse`, unless it is null, is ticked every few rows of A, where it can stop a product. It must
-  // outlive the MatrixProduct.
-  explicit MatrixProduct(WorkPulse* pulse = nullptr) : pulse_(pulse) {}
+  // `pulse`, unless it is null, is ticked every few rows of A, where it can stop a product. There
+  // is room at once for a B of `columns` columns; wider ones make more, which `meter` (null: nobody)
+  // counts. Both must outlive the MatrixProduct.
+  explicit MatrixProduct(WorkPulse* pulse = nullptr, MemoryMeter* meter = nullptr,
+                         Index columns = 0)
+      : pulse_(pulse), meter_(meter), packed_(meter, packed_values(kPackedRows, columns)) {}
 
   // Compute c [a.rows, b.columns] in C order, apart from a and b. a.columns equals b.rows. Throw
   // RunError after pulse->stop().
@@ -49,7 +51,8 @@ class MatrixProduct {
   void pack(const MatrixView& b);
 
   WorkPulse* pulse_;
-  std::vector<float> packed_;
+  MemoryMeter* meter_;
+  Buffer<float> packed_;
   double flops_ = 0;
 };
 

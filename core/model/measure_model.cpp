@@ -96,7 +96,6 @@ class LayerBench {
   }
   void swiglu() { swiglu_forward(gate_.size(), gate_.data(), up_.data(), hidden_.data()); }
   void swiglu_backward() {
-    swiglu();
     ringscope::swiglu_backward(gate_.size(), gate_.data(), up_.data(), gate_.data(), hidden_.data(),
                                up_gradient_.data());
   }
@@ -118,7 +117,7 @@ class LayerBench {
     cross_entropy(rows_, shape_.vocab, targets_.data(), scale, logits_.data());
   }
   void update() {
-    adam_.update(store_);
+    adam_.update(store_, store_.gradient_length());
     std::fill_n(store_.gradients(), store_.size(), 1e-3f);
   }
 

@@ -17,45 +17,39 @@ RankBytes take_rows(const std::uint8_t* windows, Index batch, Index seqlen, cons
   return taken;
 }
 
-std::vector<MemoryPart> model_memory(const ModelShape& shape, Index tokens) {
-  const auto number = [](Index value) { return static_cast<double>(value); };
-  const double f32_rows = 4 * number(tokens), width = number(shape.width);
-  const double hidden = number(shape.hidden), heads = number(shape.num_heads);
-  const double heads_values = 2 * number((shape.num_heads + shape.num_heads_kv) * shape.head_dim);
-  constexpr auto kOther = MemoryPart::Kind::other;
-  return {
-      {kOther, "layers' norms, Q, K, V, O, row_max, row_sum, gate, up",
-       f32_rows * number(shape.layers) * (4 * width + 2 + heads_values + 3 * heads + 2 * hidden),
-       "4 T L (4 W + 2 + 2 d (H+G) + 3 H + 2 F)"},
-      {kOther, "shared by the layers", f32_rows * (width + heads_values + 3 * hidden),
-       "4 T (W + 2 d (H+G) + 3 F)"},
-      {kOther, "stream, its gradient, head's input, logits",
-       f32_rows * (3 * width + 1 + number(shape.vocab)), "4 T (3 W + 1 + V)"}};
-}
-
-Model::Layer::Layer(const LayerWeights& its_weights, Index width, ContextRing& ring)
-    : weights(its_weights),
-      input(&ring.meter(), ring.tokens() * width),
-      attention_input(&ring.meter(), input.size()),
-      attention_rms(&ring.meter(), ring.tokens()),
-      attention(its_weights, ring),
-      middle(&ring.meter(), input.size()),
-      mlp_input(&ring.meter(), input.size()),
-      mlp_rms(&ring.meter(), ring.tokens()),
-      mlp(its_weights, ring) {}
-
-Model::Model(const ModelWeights& weights, ContextRing& ring)
+Model::Model(const ModelWeights& weights, ContextRing& ring, const ModelMemory& memory)
     : weights_(weights),
+      memory_(memory),
       tokens_(ring.tokens()),
-      shared_(weights.shape, ring),
+      shared_(weights.shape, ring, memory.piece(tokens_), weights.shape.vocab),
       stream_(&ring.meter(), tokens_ * weights.shape.width),
       stream_gradient_(&ring.meter(), stream_.size()),
       head_input_(&ring.meter(), stream_.size()),
       final_rms_(&ring.meter(), tokens_),
-      logits_(&ring.meter(), tokens_ * weights.shape.vocab) {
+      logits_(&ring.meter(), shared_.piece * weights.shape.vocab) {
+  const ModelShape& shape = weights.shape;
+  const auto buffer = [&](Index rows, Index columns) {
+    return Buffer<float>(&ring.meter(), rows * columns);
+  };
+  const auto of_rows = [&](Index columns) { return buffer(tokens_, columns); };
+  const auto of_piece = [&] { return buffer(shared_.piece, shape.hidden); };
+  // The layers point to what they share, so it must stay where it is.
+  norms_.reserve(static_cast<std::size_t>(memory.kept_norms(shape.layers)));
+  insides_.reserve(static_cast<std::size_t>(memory.kept_mlps(shape.layers)));
   layers_.reserve(weights.layers.size());
-  for (const LayerWeights& layer : weights.layers)
-    layers_.emplace_back(layer, weights.shape.width, ring);
+  for (const LayerWeights& layer : weights.layers) {
+    if (std::ssize(norms_) < memory.kept_norms(shape.layers))
+      norms_.push_back({of_rows(shape.width), of_rows(1), of_rows(shape.width),
+                        of_rows(shape.width), of_rows(1)});
+    if (std::ssize(insides_) < memory.kept_mlps(shape.layers))
+      insides_.push_back({of_piece(), of_piece(), of_piece()});
+    const bool keeps = std::ssize(layers_) < memory.kept_attentions(shape.layers);
+    layers_.push_back({layer,
+                       of_rows(shape.width),
+                       norms_.back(),
+                       {layer, ring, keeps},
+                       {layer, insides_.back()}});
+  }
 }
 
 void Model::norm(const ParameterStore& store, const Parameter& gain, const Buffer<float>& x,
@@ -75,57 +69,83 @@ void Model::run_layers(const ParameterStore& store, const RankBytes& bytes) {
   shared_.ring.begins(ModelPart::embedding);
   embedding_forward(tokens_, weights_.shape.width, bytes.inputs.data(),
                     store.value(weights_.embedding), x);
-  // [layers
   for (Layer& layer : layers_) {
-    begins(ModelPart::attention, Pass::forward, layer);
     std::copy(stream_.begin(), stream_.end(), layer.input.begin());
-    norm(store, layer.weights.attention_gain, layer.input, layer.attention_input,
-         layer.attention_rms);
-    layer.attention.forward(store, layer.attention_input.data(), x, shared_);  // x += ...
-
-    begins(ModelPart::mlp, Pass::forward, layer);
-    std::copy(stream_.begin(), stream_.end(), layer.middle.begin());
-    norm(store, layer.weights.mlp_gain, layer.middle, layer.mlp_input, layer.mlp_rms);
-    layer.mlp.forward(store, layer.mlp_input.data(), x, shared_);  // x += ...
+    run_layer(store, layer, x);
   }
+}
+
+void Model::run_layer(const ParameterStore& store, Layer& layer, float* x) {
+  Norms& kept = layer.norms;
+  // [layers
+  begins(ModelPart::attention, Pass::forward, layer);
+  norm(store, layer.weights.attention_gain, layer.input, kept.attention_input, kept.attention_rms);
+  std::copy(layer.input.begin(), layer.input.end(), kept.middle.begin());
+  layer.attention.forward(store, kept.attention_input.data(), kept.middle.data(), shared_);  // +=
+
+  begins(ModelPart::mlp, Pass::forward, layer);
+  norm(store, layer.weights.mlp_gain, kept.middle, kept.mlp_input, kept.mlp_rms);
+  if (x == nullptr) return;  // computed again: that is all the backward pass needs
+  std::copy(kept.middle.begin(), kept.middle.end(), x);
+  layer.mlp.forward(store, kept.mlp_input.data(), x, shared_);  // x += ...
   // layers]
+}
+
+double Model::run_head(const ParameterStore& store, const RankBytes& bytes, double scale,
+                       ParameterStore* gradients) {
+  const Index width = weights_.shape.width, vocab = weights_.shape.vocab;
   shared_.ring.begins(ModelPart::head);
   norm(store, weights_.final_gain, stream_, head_input_, final_rms_);
-  shared_.product(Store::overwrite, row_major(head_input_.data(), tokens_, weights_.shape.width),
-                  store.matrix(weights_.head).transposed(), logits_.data());
+  double loss = 0;
+  shared_.for_pieces([&](Index first, Index rows) {
+    const MatrixView input = row_major(head_input_.data() + first * width, rows, width);
+    const MatrixView logits = row_major(logits_.data(), rows, vocab);
+    shared_.product(Store::overwrite, input, store.matrix(weights_.head).transposed(),
+                    logits_.data());
+    loss = cross_entropy(rows, vocab, bytes.targets.data() + first, scale, logits_.data(), loss);
+    if (gradients == nullptr) return;
+    shared_.product(Store::accumulate, logits.transposed(), input,
+                    gradients->gradient(weights_.head));
+    shared_.product(Store::overwrite, logits, store.matrix(weights_.head),
+                    shared_.normed_gradient.data() + first * width);
+  });
+  return loss;
 }
 
 double Model::loss(const ParameterStore& store, const RankBytes& bytes) {
   run_layers(store, bytes);
-  return cross_entropy(tokens_, weights_.shape.vocab, bytes.targets.data(), 0, logits_.data());
+  return run_head(store, bytes, 0, nullptr);
 }
 
 double Model::loss_and_gradients(ParameterStore& store, const RankBytes& bytes, double scale) {
-  const Index width = weights_.shape.width, vocab = weights_.shape.vocab;
   run_layers(store, bytes);
-  const double loss = cross_entropy(tokens_, vocab, bytes.targets.data(), scale, logits_.data());
-
-  const MatrixView dlogits = row_major(logits_.data(), tokens_, vocab);
+  const double loss = run_head(store, bytes, scale, &store);
   float *const dnormed = shared_.normed_gradient.data(), *const dx = stream_gradient_.data();
-  shared_.product(Store::accumulate, dlogits.transposed(),
-                  row_major(head_input_.data(), tokens_, width), store.gradient(weights_.head));
-  shared_.product(Store::overwrite, dlogits, store.matrix(weights_.head), dnormed);
   stream_gradient_.fill(0);
   norm_backward(store, weights_.final_gain, stream_, final_rms_, dnormed, dx);
 
   // dx is the gradient of x after the part that is walked back over. The residual passes it on as
-  // it is, and each part adds its own.
+  // it is, and each part adds its own. The last layer's values are still there.
   for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
+    const Recompute again = layer == layers_.rbegin() ? Recompute::none : memory_.recompute;
+    const Norms& kept = layer->norms;
+    if (again == Recompute::layer) run_layer(store, *layer, nullptr);
     begins(ModelPart::mlp, Pass::backward, *layer);
-    layer->mlp.backward(store, layer->mlp_input.data(), dx, dnormed, shared_);
-    norm_backward(store, layer->weights.mlp_gain, layer->middle, layer->mlp_rms, dnormed, dx);
+    layer->mlp.backward(store, kept.mlp_input.data(), dx, dnormed, shared_,
+                        again == Recompute::layer);
+    norm_backward(store, layer->weights.mlp_gain, kept.middle, kept.mlp_rms, dnormed, dx);
+    if (again == Recompute::attention) {
+      begins(ModelPart::attention, Pass::forward, *layer);
+      layer->attention.attend(store, kept.attention_input.data(), shared_);
+    }
     begins(ModelPart::attention, Pass::backward, *layer);
-    layer->attention.backward(store, layer->attention_input.data(), dx, dnormed, shared_);
-    norm_backward(store, layer->weights.attention_gain, layer->input, layer->attention_rms, dnormed,
+    layer->attention.backward(store, kept.attention_input.data(), dx, dnormed, shared_);
+    norm_backward(store, layer->weights.attention_gain, layer->input, kept.attention_rms, dnormed,
                   dx);
   }
   shared_.ring.begins(ModelPart::embedding, Pass::backward);
-  embedding_backward(tokens_, width, bytes.inputs.data(), dx, store.gradient(weights_.embedding));
+  embedding_backward(tokens_, weights_.shape.width, bytes.inputs.data(), dx,
+                     store.gradient(weights_.embedding));
   return loss;
 }
 

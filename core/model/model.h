@@ -5,13 +5,15 @@
 // Everything but the ring inside attention works on single rows. So a rank computes the losses of
 // its own rows, and the gradients of all rows' losses with respect to its rows. Its gradients of
 // the weights are only a share: the shares of all ranks add up to the whole (replica.h).
+//
+// What it holds is what activation_parts() (core/cost/model_step.h) counts, byte for byte.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "core/cost/model_step.h"
 #include "core/model/attention_layer.h"
-#include "core/ring/rank_memory.h"
 
 namespace ringscope {
 
@@ -23,14 +25,12 @@ struct RankBytes {
 // Return the bytes on the rank's rows from `windows` [batch, seqlen + 1], the same on every rank.
 RankBytes take_rows(const std::uint8_t* windows, Index batch, Index seqlen, const LocalRows& rows);
 
-// Return the bill of a model's buffers for `tokens` rows, besides those of its ring and weights.
-// The letters are those of core/cost/model_step.h.
-std::vector<MemoryPart> model_memory(const ModelShape& shape, Index tokens);
-
 class Model {
  public:
   // `weights` and `ring` must outlive it. The ring has an attention_problem() of weights.shape.
-  Model(const ModelWeights& weights, ContextRing& ring);
+  // Whatever `memory` says, losses are the same bits. So are gradients, unless a piece of its
+  // `chunks` has fewer than kPackedRows rows: then a weight's gradient is added up in another order.
+  Model(const ModelWeights& weights, ContextRing& ring, const ModelMemory& memory = {});
 
   // Return the sum of the losses of this rank's rows, in nats. Throw RunError when a peer fails.
   double loss(const ParameterStore& store, const RankBytes& bytes);
@@ -38,21 +38,25 @@ class Model {
   // times the summed loss of all ranks. `scale` is not 0.
   double loss_and_gradients(ParameterStore& store, const RankBytes& bytes, double scale);
 
-  // Return the rank's logits [tokens, vocab], or after loss_and_gradients() their gradients.
+  // Return the rank's logits [tokens, vocab], or after loss_and_gradients() their gradients; of the
+  // last piece, if there are several.
   const float* logits() const { return logits_.data(); }
+  // Return a layer's attention, which has its K and V only where nothing is computed again.
   const AttentionLayer& attention(Index layer) const { return layers_[layer].attention; }
   // Return the FLOPs of all products with weights so far.
   double product_flops() const { return shared_.product.flops(); }
 
  private:
-  // What a layer keeps for the backward pass, besides what its parts keep themselves.
-  struct Layer {
-    Layer(const LayerWeights& its_weights, Index width, ContextRing& ring);
-
-    LayerWeights weights;
-    Buffer<float> input, attention_input, attention_rms;  // x, norm(x), and 1 / rms of x
-    AttentionLayer attention;
+  // What is between the parts of a layer. Layers that are computed again share one of these.
+  struct Norms {
+    Buffer<float> attention_input, attention_rms;  // norm(x), and 1 / rms of x
     Buffer<float> middle, mlp_input, mlp_rms;
+  };
+  struct Layer {
+    LayerWeights weights;
+    Buffer<float> input;  // x
+    Norms& norms;
+    AttentionLayer attention;
     MlpLayer mlp;
   };
 
@@ -60,7 +64,13 @@ class Model {
   void begins(ModelPart part, Pass pass, const Layer& layer) const {
     shared_.ring.begins(part, pass, &layer - layers_.data());
   }
+  // Compute x from a layer's input; with x null only what its MLP reads.
+  void run_layer(const ParameterStore& store, Layer& layer, float* x);
   void run_layers(const ParameterStore& store, const RankBytes& bytes);
+  // Return the loss of what is behind the layers. With `gradients`, add those of the head to it and
+  // leave those of the head's input in shared_.normed_gradient.
+  double run_head(const ParameterStore& store, const RankBytes& bytes, double scale,
+                  ParameterStore* gradients);
   void norm(const ParameterStore& store, const Parameter& gain, const Buffer<float>& x,
             Buffer<float>& y, Buffer<float>& rms) const;
   // Add to dx the gradient that `dnormed` gives the norm's input.
@@ -68,8 +78,11 @@ class Model {
                      const Buffer<float>& rms, const float* dnormed, float* dx) const;
 
   const ModelWeights& weights_;
+  ModelMemory memory_;
   Index tokens_;
   Workspace shared_;
+  std::vector<Norms> norms_;
+  std::vector<MlpInside> insides_;
   std::vector<Layer> layers_;
   Buffer<float> stream_,
       stream_gradient_;  // [tokens, width]: x between the layers, and its gradient

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "core/cost/model_step.h"
 #include "core/model/parameters.h"
-#include "core/ring/problem.h"
 
 namespace ringscope {
 
@@ -30,6 +30,11 @@ void validate(const ModelShape& shape);
 // rows that are split across a ring.
 Problem attention_problem(const ModelShape& shape, Index batch, Index seqlen, MaskSpec mask,
                           PartitionKind partition, int world_size);
+
+// Return the sizes that core/cost counts by.
+inline ModelSizes sizes_of(const ModelShape& shape) {
+  return {shape.width, shape.hidden, shape.vocab, shape.tied_head};
+}
 
 struct LayerWeights {
   Parameter attention_gain;     // [1, width]: gain of a norm, as is mlp_gain

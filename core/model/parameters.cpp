@@ -30,7 +30,8 @@ Parameter ParameterLayout::add(NamedParameter parameter) {
 
 ParameterStore::ParameterStore(const ParameterLayout& layout, std::uint64_t seed,
                                MemoryMeter* meter)
-    : values_(meter, layout.size()), gradients_(meter, layout.size() + 1) {
+    : size_(layout.size()), values_(meter, size_ + 1), gradients_(meter, size_ + 1) {
+  values_[size_] = 0;
   constexpr std::uint64_t kFirstStream = 16;  // attention's inputs use those below (random.h)
   std::uint64_t stream = kFirstStream;
   for (const NamedParameter& parameter : layout.all()) {
@@ -46,21 +47,23 @@ ParameterStore::ParameterStore(const ParameterLayout& layout, std::uint64_t seed
   }
 }
 
-namespace {
-
-// Return the length, taken in f64 from four sums that a processor can add side by side.
-double length_of(const float* values, Index size) {
+// The sum is taken in f64 from four sums that a processor can add side by side.
+double ParameterStore::squares(const Run& run) const {
   double sums[4] = {};
-  for (Index i = 0; i < size; ++i) sums[i % 4] += static_cast<double>(values[i]) * values[i];
-  return std::sqrt((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  const float* const g = gradients_.data() + run.first;
+  for (Index i = 0; i < run.count; ++i) sums[i % 4] += static_cast<double>(g[i]) * g[i];
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// Return the bits of an f32 without its sign. They are in the order of magnitudes, with infinity
-// and, above it, NaN as the largest, and a processor finds the largest of several integers at once.
-constexpr std::uint32_t kInfinity = 0x7f800000;
-std::uint32_t bits_of_size(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffff; }
-
-}  // namespace
+// The bits of an f32 without its sign are in the order of magnitudes, with infinity and, above it,
+// NaN as the largest, and a processor finds the largest of several integers at once.
+bool ParameterStore::is_finite() const {
+  constexpr std::uint32_t kInfinity = 0x7f800000, kAllButSign = 0x7fffffff;
+  std::uint32_t largest = 0;
+  for (Index i = 0; i < size_; ++i)
+    largest = std::max(largest, std::bit_cast<std::uint32_t>(values_[i]) & kAllButSign);
+  return largest < kInfinity;
+}
 
 void validate(const AdamWSettings& settings) {
   const auto accept = [](bool fits, const char* name, double value, const char* accepted) {
@@ -79,28 +82,30 @@ void validate(const AdamWSettings& settings) {
          "0 or more");
 }
 
-AdamW::AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter)
-    : layout_(layout), settings_(settings), moments_(meter, 2 * layout.size()) {
+AdamW::AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter,
+             const Run& slice, Index room)
+    : layout_(layout), settings_(settings), slice_(slice), moments_(meter, 2 * room) {
   moments_.fill(0);
 }
 
-double AdamW::update(ParameterStore& store) {
+void AdamW::update(ParameterStore& store, double length) {
   ++steps_;
   const AdamWSettings& s = settings_;
   const auto t = static_cast<double>(steps_);
-  const double length = length_of(store.gradients(), store.size());
   const bool too_long = s.longest_gradient > 0 && length > s.longest_gradient;
   const double shrink = too_long ? s.longest_gradient / length : 1;
   const double warmed = std::min(1.0, t / static_cast<double>(max_of(s.warmup_steps, 1)));
   const double rate = s.rate * warmed;
   const double unbias1 = 1 / (1 - std::pow(s.beta1, t)), unbias2 = 1 / (1 - std::pow(s.beta2, t));
-  std::uint32_t largest = 0;
   for (const NamedParameter& parameter : layout_.all()) {
     const double decay = parameter.is_gain() ? 0 : s.decay;
+    const Index begin = max_of(parameter.place.offset, slice_.first);
     const Index end = parameter.place.offset + parameter.place.size();
-    float *const w = store.values(), *const m = moments_.data(), *const v = m + layout_.size();
-    const float* const gradients = store.gradients();
-    for (Index i = parameter.place.offset; i < end; ++i) {
+    const Index count = min_of(end, slice_.first + slice_.count) - begin;
+    float *const w = store.values() + begin, *const m = moments(0) + (begin - slice_.first),
+                 *const v = moments(1) + (begin - slice_.first);
+    const float* const gradients = store.gradients() + begin;
+    for (Index i = 0; i < count; ++i) {
       const double g = shrink * gradients[i];
       const double mean = s.beta1 * m[i] + (1 - s.beta1) * g;
       const double square = s.beta2 * v[i] + (1 - s.beta2) * g * g;
@@ -108,11 +113,8 @@ double AdamW::update(ParameterStore& store) {
       m[i] = static_cast<float>(mean);
       v[i] = static_cast<float>(square);
       w[i] = static_cast<float>(w[i] - rate * (step + decay * w[i]));
-      largest = std::max(largest, bits_of_size(w[i]));
     }
   }
-  weights_are_finite_ = largest < kInfinity;
-  return length;
 }
 
 }  // namespace ringscope

@@ -3,12 +3,14 @@
 // layout, the same on every rank and in every run of one model shape, gives names and places.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "core/base/buffer.h"
 #include "core/model/matrix_product.h"
+#include "core/problem/partition.h"
 
 namespace ringscope {
 
@@ -53,22 +55,31 @@ class ParameterStore {
   // Draw the values from `seed`, the same on every rank. Gradients are not set yet.
   ParameterStore(const ParameterLayout& layout, std::uint64_t seed, MemoryMeter* meter);
 
-  Index size() const { return values_.size(); }
+  Index size() const { return size_; }
   float* values() { return values_.data(); }
   const float* values() const { return values_.data(); }
   // Return the gradients of all values. One more number behind them carries the ranks' losses when
-  // the gradients are added up.
+  // the gradients are added up. (The values have a zero there, so that both arrays can be cut into
+  // the same slices.)
   float* gradients() { return gradients_.data(); }
   const float* gradients() const { return gradients_.data(); }
   Index gradients_and_loss() const { return gradients_.size(); }
-  float& loss() { return gradients_[size()]; }
+  float& loss() { return gradients_[size_]; }
   void clear_gradients() { gradients_.fill(0); }
 
   const float* value(const Parameter& p) const { return values_.data() + p.offset; }
   float* gradient(const Parameter& p) { return gradients_.data() + p.offset; }
   MatrixView matrix(const Parameter& p) const { return row_major(value(p), p.rows, p.columns); }
 
+  // Return the sum of the squares of the gradients of a run of weights without gaps, and the length
+  // of all gradients.
+  double squares(const Run& run) const;
+  double gradient_length() const { return std::sqrt(squares({0, 1, size_})); }
+  // Return whether no weight is NaN or infinite.
+  bool is_finite() const;
+
  private:
+  Index size_;
   Buffer<float> values_, gradients_;
 };
 
@@ -80,7 +91,8 @@ class ParameterStore {
 //
 // (Kingma and Ba, "Adam", algorithm 1; Loshchilov and Hutter, "Decoupled Weight Decay
 // Regularization", algorithm 2.) Every rank updates its copy of all weights from the same
-// gradients, so the copies stay the same, bit for bit. Gains are not decayed.
+// gradients, so the copies stay the same, bit for bit. Gains are not decayed. Or each rank has the
+// moments of a slice only and updates that (replica.h).
 
 struct AdamWSettings {
   double rate = 1e-3;
@@ -102,26 +114,30 @@ void validate(const AdamWSettings& settings);
 
 class AdamW {
  public:
-  // `layout` must outlive it.
-  AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter);
+  // Update the weights of `slice`, a run without gaps. `layout` must outlive it. There is room for
+  // `room` moments of either kind, at least slice.count.
+  AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter,
+        const Run& slice, Index room);
+  AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter)
+      : AdamW(layout, settings, meter, {0, 1, layout.size()}, layout.size()) {}
 
-  // Update the weights by one step from store.gradients(), and return the gradients' length.
-  double update(ParameterStore& store);
-  // Return whether no weight was NaN or infinite after the last update, if any.
-  bool weights_are_finite() const { return weights_are_finite_; }
+  // Update the weights by one step from store.gradients(), whose length, of all of them, is given.
+  void update(ParameterStore& store, double length);
 
-  // State for a checkpoint: m followed by v, [2, layout.size()], and the number of steps so far.
-  Buffer<float>& moments() { return moments_; }
-  const Buffer<float>& moments() const { return moments_; }
+  // State for a checkpoint: of the slice's weights, the mean of gradients (0) and of their squares
+  // (1); and the number of steps so far.
+  const Run& slice() const { return slice_; }
+  float* moments(int kind) { return moments_.data() + kind * (moments_.size() / 2); }
+  const float* moments(int kind) const { return const_cast<AdamW*>(this)->moments(kind); }
   Index steps() const { return steps_; }
   void set_steps(Index steps) { steps_ = steps; }
 
  private:
   const ParameterLayout& layout_;
   AdamWSettings settings_;
+  Run slice_;
   Buffer<float> moments_;
   Index steps_ = 0;
-  bool weights_are_finite_ = true;
 };
 
 }  // namespace ringscope

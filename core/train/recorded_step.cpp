@@ -91,7 +91,10 @@ class StepDecorators {
     ring_.listen([this](ModelPart part, Pass pass, Index its_layer) {
       parts_.begins(part, pass, its_layer);
       if (part != ModelPart::attention) return;
-      if (its_layer == layer_) {
+      // Not the forward pass that is computed again: a recording has one.
+      const bool again = pass == Pass::forward && had_forward_;
+      if (its_layer == layer_ && !again) {
+        had_forward_ = true;
         ring_.run_over(comm_, recorded_spans_);
       } else {
         ring_.run_over(ring_.own_communicator(), spans_);
@@ -119,6 +122,7 @@ class StepDecorators {
  private:
   ContextRing& ring_;
   Index layer_;
+  bool had_forward_ = false;
   RingSchedule schedule_;
   Recorder recorder_;
   RecordingCommunicator comm_;
@@ -148,14 +152,13 @@ std::int64_t system_ns_at(std::int64_t monotonic) {
 
 RecordedRankStep record_step(TrainingRank& rank, Index layer) {
   StepDecorators decorators(rank.replica().ring(), layer);
+  const Index sent_before = rank.replica().reduction_bytes();
   RecordedRankStep recorded;
   recorded.report = rank.step();
   recorded.events = decorators.take();
-  const Index values = rank.replica().store().gradients_and_loss();
-  const int world_size = rank.replica().ring().ring_problem().partition.world_size;
   for (ModelSpan& span : recorded.events.model)
     if (span.part == ModelPart::reduction)
-      span.bytes = RingAllReduce::bytes_sent(values, world_size, rank.rank());
+      span.bytes = rank.replica().reduction_bytes() - sent_before;
   return recorded;
 }
 

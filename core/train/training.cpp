@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "core/base/error.h"
 #include "core/train/training_run.h"
@@ -21,14 +22,33 @@ TrainingRank::TrainingRank(const TrainingSettings& settings, const Deal& deal,
       weights_(settings.shape),
       batches_(batches),
       replica_(weights_, attention_problem(settings, deal), comm, settings.seed, LossKind::mean,
-               pulse),
-      adam_(weights_.layout, settings.adam, &replica_.ring().meter()) {}
+               pulse, deal.memory),
+      adam_(weights_.layout, settings.adam, &replica_.ring().meter(), replica_.slice(),
+            replica_.is_sharded() ? ceil_div(replica_.store().gradients_and_loss(), deal.world_size)
+                                  : replica_.store().size()) {}
 
 void TrainingRank::start_from(const Checkpoint& checkpoint) {
   require_same_shape(checkpoint, settings_);
   std::copy(checkpoint.values.begin(), checkpoint.values.end(), replica_.store().values());
-  std::copy(checkpoint.moments.begin(), checkpoint.moments.end(), adam_.moments().begin());
+  for (int kind = 0; kind < 2; ++kind)
+    std::copy_n(checkpoint.moments.data() + kind * replica_.store().size() + adam_.slice().first,
+                adam_.slice().count, adam_.moments(kind));
   adam_.set_steps(checkpoint.step);
+}
+
+// The array of gradients, which is of no use between two steps, holds one kind of moments at a
+// time.
+void TrainingRank::gather_moments() {
+  if (!replica_.is_sharded()) return;
+  ParameterStore& store = replica_.store();
+  gathered_.clear();
+  for (int kind = 0; kind < 2; ++kind) {
+    std::copy_n(adam_.moments(kind), adam_.slice().count, store.gradients() + adam_.slice().first);
+    replica_.share(store.gradients());
+    if (rank() == 0)
+      gathered_.insert(gathered_.end(), store.gradients(), store.gradients() + store.size());
+  }
+  gathered_step_ = adam_.steps();
 }
 
 namespace {
@@ -46,20 +66,26 @@ StepReport TrainingRank::step() {
   const double loss = replica_.loss_and_gradients(windows.data());
   if (!std::isfinite(loss)) throw diverged(adam_.steps() + 1, fmt::format("the loss is {}", loss));
   replica_.ring().begins(ModelPart::update);
-  const double length = adam_.update(replica_.store());
+  const double length = replica_.gradient_length();
+  adam_.update(replica_.store(), length);
   if (!std::isfinite(length))
     throw diverged(adam_.steps(), fmt::format("the gradients' length is {}", length));
-  if (!adam_.weights_are_finite())
+  replica_.share(replica_.store().values());
+  if (!replica_.store().is_finite())
     throw diverged(adam_.steps(), "weights are beyond what f32 can hold");
   return {adam_.steps(), loss, length};
 }
 
 Checkpoint TrainingRank::checkpoint() const {
   const ParameterStore& store = replica_.store();
+  const bool sharded = replica_.is_sharded();
+  if (sharded && (rank() != 0 || gathered_step_ != adam_.steps()))
+    throw std::logic_error("a checkpoint whose moments were not gathered");
+  const float* const moments = sharded ? gathered_.data() : adam_.moments(0);
   return {settings_,
           adam_.steps(),
           {store.values(), store.values() + store.size()},
-          {adam_.moments().begin(), adam_.moments().end()}};
+          {moments, moments + 2 * store.size()}};
 }
 
 Checkpoint train_on_threads(const TrainingSettings& settings, const Deal& deal,

@@ -34,6 +34,11 @@ class TrainingRank {
   // Train one step. Throw RunError when a peer fails, and when the loss, the gradients or the new
   // weights are NaN or infinite; then the weights are of no use.
   StepReport step();
+  // Bring the moments of all ranks to rank 0, for checkpoint(), if the optimizer is sharded. All
+  // ranks call it between two steps. Throw RunError when a peer fails.
+  void gather_moments();
+  // With a sharded optimizer only rank 0 may call it, and only before the step that follows
+  // gather_moments(); otherwise it throws std::logic_error.
   Checkpoint checkpoint() const;
 
   Replica& replica() { return replica_; }
@@ -45,10 +50,13 @@ class TrainingRank {
   const TextBatches& batches_;
   Replica replica_;
   AdamW adam_;
+  std::vector<float> gathered_;  // on rank 0, of a sharded optimizer
+  Index gathered_step_ = -1;
 };
 
 // Called after every step on rank 0's thread, while the other ranks go on to the next step. It may
-// take a checkpoint. Anything it throws ends the run.
+// take a checkpoint; with a sharded optimizer at the steps that the plan names. Anything it throws
+// ends the run.
 using AfterStep = std::function<void(const StepReport&, const TrainingRank& rank_0)>;
 
 // Train on threads of this process until `steps` steps are done, those before `start` included

@@ -13,16 +13,14 @@ void validate(const TrainingPlan& plan) {
   validate(plan.settings);
   require_between("world-size", plan.deal.world_size, 1);
   if (plan.start != nullptr) require_same_shape(*plan.start, plan.settings);
+  require_between("chunks", plan.deal.memory.chunks, 1);
   if (plan.recorded_step != 0)
     require_between("trace-step", plan.recorded_step, plan.steps_before() + 1, plan.steps);
 }
 
 MeasuredRank::MeasuredRank(const TrainingPlan& plan, const TextBatches& batches, Communicator& comm,
                            WorkPulse* pulse)
-    : plan_(plan),
-      world_size_(comm.world_size()),
-      comm_(comm),
-      training_(plan.settings, plan.deal, batches, comm_, pulse) {
+    : plan_(plan), comm_(comm), training_(plan.settings, plan.deal, batches, comm_, pulse) {
   if (plan.start != nullptr) training_.start_from(*plan.start);
 }
 
@@ -38,15 +36,16 @@ void MeasuredRank::run(const AfterStep& after_step) {
     step_under_way_ = step;
     const std::int64_t begin_ns = monotonic_ns();
     const StepReport report = this->step(step);
+    if (step == plan_.steps || (plan_.checkpoint_every > 0 && step % plan_.checkpoint_every == 0))
+      training_.gather_moments();
     costs_.seconds += seconds_since(begin_ns);
     if (training_.rank() == 0 && after_step) after_step(report, training_);
   }
   costs_.steps = plan_.steps - plan_.steps_before();
+  if (costs_.steps == 0) training_.gather_moments();
   costs_.attention = training_.replica().ring().seconds();
   costs_.forward_bytes = comm_.sent(Pass::forward).bytes;
-  costs_.reduction_bytes =
-      costs_.steps * RingAllReduce::bytes_sent(training_.replica().store().gradients_and_loss(),
-                                               world_size_, training_.rank());
+  costs_.reduction_bytes = training_.replica().reduction_bytes();
   costs_.backward_bytes = comm_.sent(Pass::backward).bytes - costs_.reduction_bytes;
   costs_.peak_bytes = training_.replica().ring().meter().peak_bytes();
 }

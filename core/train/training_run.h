@@ -19,6 +19,9 @@ struct TrainingPlan {
   const Checkpoint* start = nullptr;  // null: from the beginning
   Index steps = 0;                    // in all, including those of `start`
   Index recorded_step = 0;            // counted from 1; 0: none
+  // After each so many steps, and at the end, after_step may take a checkpoint even if the optimizer
+  // is sharded; 0: only at the end.
+  Index checkpoint_every = 0;
 
   Index steps_before() const { return start == nullptr ? 0 : start->step; }
 };
@@ -33,8 +36,8 @@ struct RankCosts {
   Index steps = 0;
   double seconds = 0;
   AttentionSeconds attention;  // part of `seconds`
-  // Bytes sent, by purpose. The reduction's are by formula. The other two are counted, and the
-  // backward ones are what the reduction leaves.
+  // Bytes sent, by purpose: the ring's (forward also where it is computed again), and those to add
+  // up gradients and to share what a sharded optimizer updates.
   Index forward_bytes = 0, backward_bytes = 0, reduction_bytes = 0;
   Index peak_bytes = 0;  // most bytes held at once
 
@@ -63,7 +66,6 @@ class MeasuredRank {
   StepReport step(Index step);
 
   const TrainingPlan& plan_;
-  int world_size_;
   WireCounter comm_;
   TrainingRank training_;
   RankCosts costs_;

@@ -24,18 +24,12 @@ Problem attention_problem(const TrainingSettings& settings, const Deal& deal) {
                            MaskSpec::parse(settings.mask), deal.partition, deal.world_size);
 }
 
-std::vector<MemoryPart> training_memory(const TrainingSettings& settings, const Deal& deal) {
-  const Problem problem = attention_problem(settings, deal);
-  const Index rows = problem.partition_of_sequence().rows_of(0).size();
-  const auto weights = static_cast<double>(ModelWeights(settings.shape).layout.size());
-  constexpr auto kOther = MemoryPart::Kind::other;
-  std::vector<MemoryPart> parts = memory_parts(problem, static_cast<double>(rows));
-  parts.push_back({kOther, "weights, gradients, AdamW's two moments", 16 * weights, "16 P"});
-  if (deal.world_size > 1)
-    parts.push_back({kOther, "incoming gradients", 4 * weights / deal.world_size, "4 P/N"});
-  for (MemoryPart& part : model_memory(settings.shape, settings.batch * rows))
-    parts.push_back(std::move(part));
-  return parts;
+std::vector<MemoryPart> training_memory(const TrainingSettings& settings, const Deal& deal,
+                                        int rank) {
+  Problem problem = attention_problem(settings, deal);
+  problem.layers = settings.shape.layers;
+  return model_memory_parts(problem, sizes_of(settings.shape), deal.memory,
+                            static_cast<double>(problem.rows(rank)));
 }
 
 }  // namespace ringscope

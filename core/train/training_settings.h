@@ -24,17 +24,20 @@ struct TrainingSettings {
 // Throw InputError that names the setting, its value, and what is accepted.
 void validate(const TrainingSettings& settings);
 
-// How the sequences are split across the ranks.
+// How the sequences are split across the ranks, and what a rank keeps of its share. Its recompute,
+// chunks and zero_stage (0 or 1) count; a checkpoint does not depend on them.
 struct Deal {
   PartitionKind partition = PartitionKind::zigzag;  // balances work under a causal mask
   int world_size = 1;
+  ModelMemory memory = {};
 };
 
 // Return the attention of every layer. Throw InputError for a mask that nobody could mean.
 Problem attention_problem(const TrainingSettings& settings, const Deal& deal);
 
-// Return the bill of the most memory that rank 0 of a training run holds; no other rank has more
-// than one row more. Settings are valid. The letters are those of core/cost/model_step.h.
-std::vector<MemoryPart> training_memory(const TrainingSettings& settings, const Deal& deal);
+// Return the bill of the memory that `rank` of a training run holds, which is that of `plan` for
+// its rows. Settings are valid.
+std::vector<MemoryPart> training_memory(const TrainingSettings& settings, const Deal& deal,
+                                        int rank = 0);
 
 }  // namespace ringscope

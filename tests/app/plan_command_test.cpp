@@ -213,14 +213,14 @@ TEST_F(PlanCommandTest, CountsAWholeModelsMemory) {
   expect_has(run_well(llama), {"feasible", "no: ", "would fit", "MLP", "optimizer"});
 
   const auto sharded = run_for_json(llama + "--zero 3 --recompute layer");
-  EXPECT_DOUBLE_EQ(of_weights(sharded), weights);  // 16 bytes over 16 ranks
+  EXPECT_NEAR(of_weights(sharded), weights, 16);  // 16 bytes over 16 ranks, in whole weights
   EXPECT_DOUBLE_EQ(bytes_of(sharded, "MLP"), 3.0 * 14336 * 65536 * 2);
   EXPECT_DOUBLE_EQ(bytes_of(sharded, "inputs of layers"), 32.0 * 4096 * 65536 * 2);
   EXPECT_GT(sharded["model"]["recomputed_s"].GetDouble(), 0);
   for (int stage = 0; stage < 3; ++stage) {
     const double dealt = stage == 0 ? 0 : stage == 1 ? 12 : 14;  // bytes a weight
-    EXPECT_DOUBLE_EQ(of_weights(run_for_json(llama + Strings{"--zero", std::to_string(stage)})),
-                     (16 - dealt + dealt / 16) * weights);
+    EXPECT_NEAR(of_weights(run_for_json(llama + Strings{"--zero", std::to_string(stage)})),
+                (16 - dealt + dealt / 16) * weights, 16);
   }
   // A wider model needs more; what it says would fit does.
   EXPECT_LT(run_for_json(llama + "--memory-fraction 1")["largest_seqlen"].GetDouble(), 1048576);

@@ -116,6 +116,53 @@ TEST_F(TrainCommandTest, IsTakenUpByOtherRanksAndWithOtherSettings) {
   expect_refused("train --text t.txt --resume c.ckpt --steps 2", {"--steps", "2", "has done 3"});
 }
 
+// What a rank holds is what `plan` says of the same shape and what `train` says itself, to the byte;
+// and the model that it leaves doesn't depend on it.
+TEST_F(TrainCommandTest, HoldsWhatPlanSaysAndLearnsTheSame) {
+  const Strings train =
+      "train --text t.txt --layers 3 --width 16 --heads 2 --heads-kv 1 --head-dim 8 --hidden 24 "
+      "--batch 2 --seqlen 30 --steps 3 --world-size 2 --checkpoint";
+  run_well(train + "all.ckpt");
+  double last = 1e18;
+  for (const auto& [ours, plans] :
+       {std::pair{"", ""},
+        {"--shard-optimizer", "--zero 1"},
+        {"--recompute attention --shard-optimizer", "--recompute attention --zero 1"},
+        {"--recompute layer --shard-optimizer", "--recompute layer --zero 1"},
+        {"--recompute layer --chunks 4 --shard-optimizer",
+         "--recompute layer --chunks 4 --zero 1"}}) {
+    const rapidjson::Document run = run_for_json(train + "some.ckpt" + ours);
+    const rapidjson::Document plan = run_for_json(
+        Strings("plan --gpu A100 --link NVLink3 --dtype f32 --world-size 2 --seqlen 30 --batch 2 "
+                "--layers 3 --width 16 --heads 2 --heads-kv 1 --head-dim 8 --hidden 24 --vocab 256 "
+                "--mask causal --backward --scheme ring --partition zigzag") +
+        plans);
+    const double held = run["ranks"][0]["peak_bytes"].GetDouble();
+    EXPECT_EQ(held, plan["chosen"]["peak_bytes"].GetDouble()) << ours;
+    EXPECT_EQ(held, run["bill_bytes"].GetDouble()) << ours;
+    EXPECT_LT(held, last) << ours;
+    last = held;
+    if (run["recompute"] == "none") {
+      const auto sent_by = [&](int rank) {
+        return run["ranks"][rank]["attention_forward_bytes"].GetDouble() +
+               run["ranks"][rank]["attention_backward_bytes"].GetDouble();
+      };
+      EXPECT_EQ(sent_by(0), 3 * plan["chosen"]["bytes_sent"].GetDouble());
+      const rapidjson::Document groups = run_for_json(
+          "groups --context 2 --layers 3 --width 16 --heads 2 --heads-kv 1 --head-dim 8 --seqlen "
+          "30 --batch 2 --dtype f32");
+      EXPECT_EQ((sent_by(0) + sent_by(1)) / 2, groups["groups"][1]["bytes_a_step"].GetDouble());
+    }
+    if (run["chunks"].GetInt() == 1) {
+      EXPECT_TRUE(bytes("some.ckpt") == bytes("all.ckpt")) << ours;
+    }
+    // Taken up by a run that keeps all.
+    run_well("train --text t.txt --resume some.ckpt --steps 4 --world-size 3");
+  }
+  expect_refused(kTiny + "--recompute some", {"--recompute", "some", "layer"});
+  expect_refused(kTiny + "--chunks 0", {"--chunks", "0"});
+}
+
 // A disk that has room for the losses alone: they are kept.
 TEST_F(TrainCommandTest, WhatCannotBeSavedEndsTheRun) {
   const ProgramResult result = run_after(

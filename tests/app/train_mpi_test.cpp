@@ -34,6 +34,11 @@ TEST_F(TrainMpiTest, GivesTheBitsOfTheThreads) {
   EXPECT_EQ(lines_of_ours(result.err), Strings{});
   EXPECT_TRUE(bytes("mpi.ckpt") == bytes("cpu.ckpt"));
   EXPECT_EQ(bytes("mpi.csv"), bytes("cpu.csv"));
+  const ProgramResult sharded = mpirun(
+      2,
+      then + "--checkpoint sharded.ckpt --checkpoint-every 2 --shard-optimizer --recompute layer");
+  ASSERT_EQ(sharded.status, 0) << sharded.err;
+  EXPECT_TRUE(bytes("sharded.ckpt") == bytes("cpu.ckpt"));
   const rapidjson::Document json = json_of(result.out);
   EXPECT_STREQ(json["backend"].GetString(), "mpi");
   EXPECT_EQ(json["ranks"].Size(), 2u);

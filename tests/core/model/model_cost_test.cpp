@@ -14,8 +14,6 @@ AttentionShape heads_of(const ModelShape& shape) {
   return {1, shape.num_heads, shape.num_heads_kv, 1, shape.head_dim};
 }
 
-ModelSizes sizes_of(const ModelShape& shape) { return {shape.width, shape.hidden, shape.vocab}; }
-
 // All products that the ranks did, forward and backward, and nothing twice, however rows are dealt
 // out.
 TEST(ModelCost, FlopsAreThoseOfTheRealProducts) {

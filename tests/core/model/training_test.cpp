@@ -20,7 +20,7 @@ Replicas train(const ModelCase& a_case, PartitionKind partition, int world_size)
     for (int step = 0; step < kSteps; ++step) {
       const std::vector<std::uint8_t> windows = a_case.windows(static_cast<std::uint64_t>(step));
       rank.losses.push_back(rank.replica.loss_and_gradients(windows.data()));
-      adam.update(rank.replica.store());
+      adam.update(rank.replica.store(), rank.replica.gradient_length());
     }
   });
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 #include "core/model/rank_threads.h"
 #include "core/model/replica.h"
@@ -33,9 +34,9 @@ struct Recorded {
 constexpr Index kSteps = 3, kRecorded = 2;
 
 // Three steps; the second is recorded, unless layer is -1.
-Recorded record(int world_size, Index layer) {
+Recorded record(int world_size, Index layer, const ModelMemory& memory = {}) {
   const TrainingSettings settings = three_layers();
-  const Deal deal{PartitionKind::zigzag, world_size};
+  const Deal deal{PartitionKind::zigzag, world_size, memory};
   const TextBatches batches(small_text(), settings.batch, settings.seqlen, settings.seed);
   struct State {
     std::unique_ptr<TrainingRank> rank;
@@ -89,33 +90,38 @@ TEST(RecordedTrainingStep, ChangesNothing) {
   }
 }
 
+// Also where its forward pass is computed again: the first one.
 TEST(RecordedTrainingStep, HasTheRingOfOneLayer) {
-  for (const int n : {1, 3})
-    for (const Index layer : {Index{0}, Index{2}}) {
-      const Recording recording = record(n, layer).recording;
-      std::map<std::int64_t, int> sent, received;
-      for (int rank = 0; rank < n; ++rank) {
-        std::map<std::pair<Pass, Lane>, int> counts;
-        for (const TraceEvent& event : recording.events[rank]) {
-          ++counts[{event.pass, event.lane}];
-          if (event.lane == Lane::send) ++sent[event.flow];
-          if (event.lane == Lane::recv) ++received[event.flow];
-          if (event.lane != Lane::compute && event.lane != Lane::wait) continue;
-          const ModelSpan& ring = ring_of(recording.model[rank], event.pass, layer);
-          EXPECT_GE(event.begin_ns, ring.begin_ns);
-          EXPECT_LE(event.end_ns, ring.end_ns);
-        }
-        for (const Pass pass : {Pass::forward, Pass::backward}) {
-          EXPECT_EQ((counts[{pass, Lane::compute}]), n);
-          const int hops = (n - 1) + (pass == Pass::backward && n > 1 ? n : 0);
-          EXPECT_EQ((counts[{pass, Lane::send}]), hops);
-          EXPECT_EQ((counts[{pass, Lane::recv}]), hops);
-        }
-        EXPECT_EQ(recording.dropped[rank], 0);
+  for (const auto& [n, layer, memory] : {std::tuple{1, Index{0}, ModelMemory{}},
+                                         {1, 2, {}},
+                                         {3, 0, {}},
+                                         {3, 2, {}},
+                                         {3, 0, {1, Recompute::attention}},
+                                         {2, 1, {0, Recompute::layer}}}) {
+    const Recording recording = record(n, layer, memory).recording;
+    std::map<std::int64_t, int> sent, received;
+    for (int rank = 0; rank < n; ++rank) {
+      std::map<std::pair<Pass, Lane>, int> counts;
+      for (const TraceEvent& event : recording.events[rank]) {
+        ++counts[{event.pass, event.lane}];
+        if (event.lane == Lane::send) ++sent[event.flow];
+        if (event.lane == Lane::recv) ++received[event.flow];
+        if (event.lane != Lane::compute && event.lane != Lane::wait) continue;
+        const ModelSpan& ring = ring_of(recording.model[rank], event.pass, layer);
+        EXPECT_GE(event.begin_ns, ring.begin_ns);
+        EXPECT_LE(event.end_ns, ring.end_ns);
       }
-      EXPECT_EQ(sent, received);
-      for (const auto& [flow, count] : sent) EXPECT_EQ(count, 1) << "flow " << flow;
+      for (const Pass pass : {Pass::forward, Pass::backward}) {
+        EXPECT_EQ((counts[{pass, Lane::compute}]), n);
+        const int hops = (n - 1) + (pass == Pass::backward && n > 1 ? n : 0);
+        EXPECT_EQ((counts[{pass, Lane::send}]), hops);
+        EXPECT_EQ((counts[{pass, Lane::recv}]), hops);
+      }
+      EXPECT_EQ(recording.dropped[rank], 0);
     }
+    EXPECT_EQ(sent, received);
+    for (const auto& [flow, count] : sent) EXPECT_EQ(count, 1) << "flow " << flow;
+  }
 }
 
 TEST(RecordedTrainingStep, HasEveryPartOfTheStepInOrder) {
