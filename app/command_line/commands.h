@@ -44,7 +44,7 @@ struct GroupsOptions {
 };
 
 struct LessonOptions {
-  std::vector<std::string> words;  // a number; list; glossary and perhaps a term; nothing: list
+  std::vector<std::string> words;  // a number; list; glossary or zoo, perhaps a name; nothing: list
 
   bool no_pause = false;
   bool check = false;                // the learner's exercise instead of the lesson

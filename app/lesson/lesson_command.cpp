@@ -1,5 +1,5 @@
-// `ringscope lesson` lists the lessons, shows one, shows the glossary, or tests the learner's
-// solution of an exercise.
+// `ringscope lesson` lists the lessons, shows one, shows the glossary or the bug zoo, or tests the
+// learner's solution of an exercise.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 
 #include "app/command_line/commands.h"
 #include "app/report/terminal.h"
@@ -23,6 +24,7 @@
 #include "lessons/book/glossary.h"
 #include "lessons/book/markdown_writer.h"
 #include "lessons/book/terminal_writer.h"
+#include "lessons/book/zoo.h"
 
 namespace ringscope {
 
@@ -161,6 +163,12 @@ void show_glossary(const std::vector<std::string>& words) {
   show_entry(console, *entry);
 }
 
+void show_zoo(const LessonOptions& options) {
+  TerminalConsole console(!options.no_pause);
+  if (options.words.size() == 1) return ask_for_bugs(console, std::random_device()());
+  show_bug(console, lessons::bug_of(options.words[1]));
+}
+
 int tell_lesson(const Lesson& lesson, const LessonOptions& options) {
   TerminalConsole console(!options.no_pause);
   try {
@@ -242,24 +250,30 @@ int check_exercise(const Lesson& lesson, const std::string& out) {
   return 1;
 }
 
-// Return the lesson's number, or none for list and glossary. Throw InputError for any other word.
+bool is_about(const LessonOptions& lesson, std::string_view word) {
+  return !lesson.words.empty() && lesson.words[0] == word;
+}
+
+// Return the lesson's number, or none for list, glossary and zoo. Throw InputError for any other word.
 std::optional<int> lesson_number(const LessonOptions& lesson) {
-  if (lesson.words.empty() || lesson.words[0] == "list" || lesson.words[0] == "glossary")
+  if (lesson.words.empty() || is_about(lesson, "list") || is_about(lesson, "glossary") ||
+      is_about(lesson, "zoo"))
     return std::nullopt;
   const std::optional<int> number = parse_number<int>(lesson.words[0]);
   if (!number)
     throw InputError(fmt::format(
-        "lesson '{}' given; accepted: a number of ringscope lesson list, list, glossary",
+        "lesson '{}' given; accepted: a number of ringscope lesson list, list, glossary, zoo",
         lesson.words[0]));
   return number;
 }
 
 // Throw InputError for options that contradict each other.
 void check(const LessonOptions& lesson) {
-  const bool is_glossary = !lesson.words.empty() && lesson.words[0] == "glossary";
   const bool is_lesson = lesson_number(lesson).has_value();
-  if (lesson.words.size() > 1 && !is_glossary)
-    contradiction("lesson", fmt::format("'{}' given after '{}'", lesson.words[1], lesson.words[0]),
+  const std::size_t most = is_about(lesson, "zoo") ? 2 : 1;
+  if (lesson.words.size() > most && !is_about(lesson, "glossary"))
+    contradiction("lesson",
+                  fmt::format("'{}' given after '{}'", lesson.words[most], lesson.words[most - 1]),
                   "one lesson at a time");
   if (lesson.check && !is_lesson)
     contradiction("--check", "given without a lesson", "lesson N --check");
@@ -275,7 +289,7 @@ void check(const LessonOptions& lesson) {
   }
   if (lesson.check && lesson.page) contradiction("--check", "given beside --page", "one of them");
   if (lesson.page && lesson.words.size() > 1)
-    contradiction("--page", "given beside a term", "lesson glossary --page FILE");
+    contradiction("--page", "given beside a name", "lesson glossary|zoo --page FILE");
 }
 
 }  // namespace
@@ -283,11 +297,15 @@ void check(const LessonOptions& lesson) {
 int carry_out(const LessonOptions& options) {
   const std::optional<int> number = lesson_number(options);
   if (!number) {
-    const bool is_glossary = !options.words.empty() && options.words[0] == "glossary";
+    const bool is_glossary = is_about(options, "glossary"), is_zoo = is_about(options, "zoo");
     if (options.page)
-      print_page(*options.page, is_glossary ? lessons::glossary_page() : lessons::contents_page());
+      print_page(*options.page, is_glossary ? lessons::glossary_page()
+                                : is_zoo    ? std::string(lessons::embedded_text("lessons/zoo.md"))
+                                            : lessons::contents_page());
     else if (is_glossary)
       show_glossary(options.words);
+    else if (is_zoo)
+      show_zoo(options);
     else
       list_lessons();
     return 0;
@@ -314,7 +332,8 @@ int carry_out(const LessonOptions& options) {
 Finish declare_lesson(CommandFlags& flags) {
   const auto lesson = std::make_shared<LessonOptions>();
   flags.words("WHAT", lesson->words,
-              "a lesson's number; list (the default); or glossary, and perhaps a term");
+              "a lesson's number; list (the default); glossary, and perhaps a term; or zoo: which "
+              "bug is this? (or one, by its name)");
   flags.flag("--no-pause", lesson->no_pause, "tell all of it at once and ask nothing");
   flags.flag("--check", lesson->check, "build and test your version of the lesson's exercise");
   flags.integer("--hint", lesson->hint, "a hint for a step of your ring; 3 is nearly the answer", 1,
