@@ -61,10 +61,9 @@ void lesson_10(Page& page) {
   page.predict("Four ranks: a block makes 3 hops. How many does its gradient make?", "hops", 4, 0);
 
   // After 3 hops all four have added their parts. The block is not needed any more, but its owner,
-  // one hop further, needs the gradient. In the heart of the loop, `add` comes after
-  // `attend_backward`: a rank computes its part while the sum of those before is still on the way.
-  page.region("core/ring/ring.cpp", "gradient_travels");
-
+  // one hop further, needs the gradient. Each rank computes its part while the sum of those before
+  // is on its way, so that nobody waits for it.
+  //
   // ## In numbers
   //
   // A ring of four, and beside it the formulas above in double precision on a single rank:

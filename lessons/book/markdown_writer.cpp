@@ -95,9 +95,11 @@ class MarkdownWriter : public Writer {
     paragraph("```cpp\n" + code + "```");
   }
 
-  std::optional<double> ask(const Question& question) override {
-    paragraph("> **Predict.** " + question.text +
-              (question.unit.empty() ? "" : " (" + question.unit + ")"));
+  std::optional<std::string> ask(const Question& question) override {
+    std::string text = question.text + (question.unit.empty() ? "" : " (" + question.unit + ")");
+    for (std::size_t i = 0; i < question.options.size(); ++i)
+      text += fmt::format(" **{})** {}", static_cast<char>('a' + i), question.options[i]);
+    paragraph("> **Predict.** " + text);
     just_asked_ = true;
     return std::nullopt;
   }

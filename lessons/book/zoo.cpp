@@ -20,7 +20,7 @@
 namespace ringscope::lessons {
 namespace {
 
-constexpr std::string_view kSeen = "- **Seen:** ", kLike = "- **Like it:** ";
+constexpr std::string_view kSeen = "- **Seen:** ";
 
 // Return what follows `beginning` in the line of `text` that begins with it, up to `end`.
 std::string part_of(const std::string& text, std::string_view beginning, std::string_view end) {
@@ -31,17 +31,11 @@ std::string part_of(const std::string& text, std::string_view beginning, std::st
 }
 
 Bug bug_from(const std::string& name, const std::string& text) {
-  Bug bug{name, text, {}, part_of(text, kSeen, ". "), {name}};
-  const std::string command = part_of(text, "    ", "\n"), others = part_of(text, kLike, "\n");
+  Bug bug{name, text, {}, part_of(text, kSeen, ". "), {}};
+  const std::string command = part_of(text, "    ", "\n");
   for (const std::string_view word : split(command, ' ')) bug.words.emplace_back(word);
-  for (std::string_view other : split(others, ',')) {
-    other.remove_prefix(std::min(other.find_first_not_of(' '), other.size()));
-    bug.choices.emplace_back(other);
-  }
-  std::sort(bug.choices.begin(), bug.choices.end());
-  if (bug.symptom.empty() || bug.choices.size() != 4 ||
-      part_of(text, "--inject ", " ").find(name) != 0)
-    throw std::logic_error("lessons/zoo.md, " + name + ": no symptom, command or three others");
+  if (bug.symptom.empty() || part_of(text, "--inject ", " ") != name)
+    throw std::logic_error("lessons/zoo.md, " + name + ": no symptom, or no command");
   return bug;
 }
 
@@ -129,6 +123,12 @@ std::vector<Bug> parse_zoo(std::string_view page) {
     name = line.substr(3);
     text.clear();
   }
+  // Bugs that are alike stand side by side.
+  for (std::size_t i = 0; i < bugs.size(); ++i) {
+    for (const std::size_t next : {std::size_t{0}, std::size_t{1}, std::size_t{2}, bugs.size() - 1})
+      bugs[i].choices.push_back(bugs[(i + next) % bugs.size()].name);
+    std::sort(bugs[i].choices.begin(), bugs[i].choices.end());
+  }
   return bugs;
 }
 
@@ -200,7 +200,7 @@ std::string Evidence::text() const {
 
 void show_bug(Console& console, const Bug& bug) {
   for (const std::string& line : lines_of(bug.text))
-    if (!line.empty() && !line.starts_with(kLike))
+    if (!line.empty())
       console.write(line.starts_with("    ") ? line + "\n\n" : wrapped_text(console, line, ""));
 }
 

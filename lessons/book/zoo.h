@@ -20,7 +20,7 @@ struct Bug {
   std::string text;                  // Markdown: its section of lessons/zoo.md
   std::vector<std::string> words;    // of its command: {"./ringscope", "run", "--random", ...}
   std::string symptom;               // the first sentence about what is seen, without its stop
-  std::vector<std::string> choices;  // its name and three others, in alphabetical order
+  std::vector<std::string> choices;  // its name and its neighbours', in alphabetical order
 };
 
 // Parse such a page. Throw std::logic_error that names a section which lacks a part.
