@@ -376,22 +376,13 @@ const MistakeFacts& facts_of(Mistake mistake) {
       {"mean-instead-of-sum", 2,
        "Parts are averaged where they are to be added. Look for an all-reduce with the mean,"
        " or a division by the number of ranks or heads."},
-      {"window-dropped", 1,
-       "The window is not applied. Compare a row with more keys behind it than the window holds."},
-      {"rows-dropped", 1,
-       "The length was divided by the ranks and rounded down. Count the rows of all ranks."},
-      {"masked-block-nan", 1,
-       "A block without an allowed key was divided by its sum, 0. Leave a block whose lse is -inf"
-       " out of the merge."},
-      {"unequal-shards", 1,
-       "Means over unequal numbers of rows were averaged. Add up sums and counts, then divide."},
-      {"lse-in-log2", 1,
-       "A kernel's lse is in log 2. Multiply it by ln 2 before it is merged or returned."},
-      {"wrong-neighbour", 1,
-       "Blocks travel the other way than their owners are counted. Send the owner along, once."},
-      {"stale-values", 1,
-       "V was overwritten before it was used. Let the receive wait for the attend of two steps"
-       " ago."},
+      {"window-dropped", 1, ""},
+      {"rows-dropped", 1, ""},
+      {"masked-block-nan", 1, ""},
+      {"unequal-shards", 1, ""},
+      {"lse-in-log2", 1, ""},
+      {"wrong-neighbour", 1, ""},
+      {"stale-values", 1, ""},
   };
   return kFacts[static_cast<int>(mistake)];
 }

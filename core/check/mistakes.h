@@ -46,7 +46,7 @@ enum class Mistake {
 inline constexpr std::size_t kNamedMistakes = 12;  // those that a check can name come first
 
 // What there is to know of a mistake: its name, in how many ways make_mistake() can make it, and for
-// people a sentence on what it does and one on how to verify it.
+// people, if a check names it, a sentence on what it does and one on how to verify it.
 struct MistakeFacts {
   std::string_view name;
   int variants;

@@ -1,7 +1,9 @@
 // Each bug of the zoo is caught by the symptom that its page names, with three seeds, and a run
 // without the bug lacks that symptom. The quiz gives no name away before it has asked.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -12,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/explain/explain.h"
 #include "lessons/book/zoo.h"
 #include "tests/app/program.h"
@@ -219,6 +223,86 @@ TEST_F(ZooCommand, ListsShowsAndAsks) {
     expect_one_line(result);
     EXPECT_NE(result.err.find("accepted"), std::string::npos) << result.err;
   }
+}
+
+// ---
+// The open challenges: what their tables say is what the program gives.
+
+class Challenges : public ProgramTest {
+ protected:
+  const std::string page_ = contents_of(RINGSCOPE_SOURCE_DIR "/lessons/challenges.md");
+
+  // Expect a row of that name with the time that the page's command number `number` gives, with
+  // its last word replaced.
+  void expect_time(const std::string& name, int number, const std::string& last_word,
+                   const std::string& key = "wall_s", const std::string& tile = "128x128") {
+    std::size_t at = 0;
+    for (int i = 0; i < number; ++i) at = page_.find("./ringscope simulate", at + 1);
+    std::vector<std::string> words = words_of(page_.substr(at, page_.find('\n', at) - at));
+    words.erase(words.begin());
+    words.back() = last_word;
+    std::replace(words.begin(), words.end(), std::string("128x128"), tile);
+    words.emplace_back("--json");
+    const std::string json = run_well(words);
+    const double seconds = std::stod(json.substr(json.find("\"" + key + "\":") + key.size() + 3));
+    expect_row(name, fmt::format("| {:.3f} ms |", 1e3 * seconds));
+  }
+  void expect_row(const std::string& name, const std::string& value) {
+    EXPECT_NE(page_.find("| " + name + " " + value), std::string::npos) << name << " " << value;
+  }
+  ProgramResult score(const std::string& plan) {
+    write_file(path("plan"), plan);
+    return run({"lesson", "challenge", "plan"});
+  }
+};
+
+TEST_F(Challenges, SimulatedTablesAreRight) {
+  for (const char* const partition : {"contiguous", "zigzag", "striped"})
+    expect_time(partition, 1, partition);
+  expect_time("best known", 1, "searched");
+  expect_time("one ring", 2, "ring");
+  expect_time("a ring of rings", 2, "two-level:2");
+  expect_time("best known", 2, "hybrid:4");
+  expect_time("an even share of the pairs", 1, "fold", "compute_s", "1x1");
+  expect_time("computing alone", 2, "ring", "compute_s");
+}
+
+TEST_F(Challenges, ScoresPlansOfMessages) {
+  std::string halving, each;
+  for (int distance = 4, round = 1; distance > 0; distance /= 2, ++round)
+    for (int rank = 0; rank < 8; ++rank) {
+      const int first = 4 * ((rank ^ distance) / distance * distance);
+      halving += fmt::format("{} {} {} {} {}\n", round, rank, rank ^ distance, first,
+                             first + 4 * distance - 1);
+    }
+  for (int round = 1; round < 8; ++round)
+    for (int rank = 0; rank < 8; ++rank) {
+      const int to = (rank + round) % 8;
+      each += fmt::format("{} {} {} {} {}\n", round, rank, to, 4 * to, 4 * to + 3);
+    }
+  EXPECT_EQ(score(halving).out,
+            "32 of 32 heads are whole at their rank; 115584 bytes, best known 115584; 3 rounds, "
+            "best known 3\n");
+  EXPECT_NE(score(each).out.find("115584 bytes, best known 115584; 7 rounds"), std::string::npos);
+  const std::string tree =
+      "1 1 0 0 31\n1 3 2 0 31\n1 5 4 0 31\n1 7 6 0 31\n2 2 0 0 31\n2 6 4 0 31\n3 4 0 0 31\n"
+      "4 0 1 4 7\n5 0 2 8 11\n6 0 3 12 15\n7 0 4 16 19\n8 0 5 20 23\n9 0 6 24 27\n"
+      "10 0 7 28 31\n";
+  EXPECT_NE(score(tree).out.find("130032 bytes, best known 115584; 10 rounds"), std::string::npos);
+  EXPECT_EQ(score("# nothing\n").status, 1);
+}
+
+TEST_F(Challenges, RefuseImpossiblePlans) {
+  for (const char* const wrong :
+       {"1 0 1 0\n", "1 0 0 0 3\n", "1 0 8 0 3\n", "1 0 1 0 32\n", "1 0 1 3 2\n", "x 0 1 0 3\n",
+        "2 0 1 0 3\n1 0 1 4 7\n", "1 0 1 0 3\n1 0 2 4 7\n", "1 0 2 0 3\n1 1 2 4 7\n",
+        "1 0 1 0 3\n2 0 2 0 3\n"}) {
+    const ProgramResult result = score(wrong);
+    EXPECT_EQ(result.status, 2) << wrong;
+    expect_one_line(result);
+    EXPECT_NE(result.err.find("accepted"), std::string::npos) << result.err;
+  }
+  EXPECT_TRUE(run_well({"lesson", "challenge"}).starts_with("# Three open challenges"));
 }
 
 }  // namespace
