@@ -1,6 +1,6 @@
 // # The ring: owners, hops, double buffer, overlap
-// > At step t, rank r holds the block of rank (r - t) mod N. Two buffers, and sending before
-// > computing: that is the whole loop.
+// > Every rank sends to the next and receives from the one before. Where each block then is, how
+// > many buffers that takes, and what is started first: that is the whole loop.
 //
 // **You know** from lesson 5 that each rank keeps its queries and that KV blocks are passed from
 // neighbour to neighbour. **You will see** where every block is at every moment, the loop that

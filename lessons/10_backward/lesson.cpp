@@ -1,6 +1,6 @@
 // # Backward: gradients that travel with their block
 // > Training needs to know how the loss changes with Q, K and V. The gradients of queries stay at
-// > home. That of a KV block is added up on its way, and takes one hop more to come home.
+// > home. That of a KV block is added up on its way, and has to come home.
 //
 // **You know** the forward ring, whatever the mask and partition. **You will see** what it must
 // leave behind for the backward pass (little), how each rank computes its part alone, and how the

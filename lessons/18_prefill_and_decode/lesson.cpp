@@ -49,8 +49,8 @@ void lesson_18(Page& page) {
   page.value("to read the weights", fixed(weights_ms, 2), "ms");
   page.value("to compute the attention", fixed(1e3 * flops / gpu.peak_flops(DType::bf16), 2), "ms");
 
-  // Of eight ranks each reads an eighth of the cache, in 0.64 ms. But each has a copy of the
-  // weights (lesson 16), and reads all of it. So a token is 1.8 times as fast on eight ranks, not 8
+  // Each of eight ranks reads an eighth of the cache, in 0.64 ms. But each has a copy of the
+  // weights (lesson 16), and reads all of that. So a token is 1.8 times as fast on eight ranks, not 8
   // times. Only tensor parallel ranks read a part of the weights (lesson 17).
   //
   // ## The wrong way round
@@ -113,7 +113,7 @@ void lesson_18(Page& page) {
   const Comparison compared = compare_with_prefill(text, decode);
   page.table(compared.table);
 
-  // The difference is to a prefill of all 106. Messages are those of one row. Threads only reach
+  // The differences are from a prefill of all 106. Messages are one row's. Threads only reach
   // their neighbours, so in the tree some are passed along, and counted once more.
   //
   // This is how a model writes. It knows one line by heart, and reads the first word of it:

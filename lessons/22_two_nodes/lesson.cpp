@@ -52,7 +52,7 @@ void lesson_22(Page& page) {
   const double flat = run(ring).wall_s;
   page.answer(guess, 1e3 * flat, 0.1);
 
-  // That is seven slow hops, and the last step, for nothing is sent any more beside that one. The
+  // That is seven slow hops and the last step, beside which nothing is sent any more. The
   // mean of the links doesn't count, and neither do six good ones: **the slowest hop decides**.
   //
   // ## A ring of rings

@@ -1,6 +1,6 @@
 // # Someone else's trace: who is slow?
 // > A profile shows kernels, not reasons. Count them to see what scheme it is, intersect them to
-// > see whether it overlaps, and look for the shortest communication to find the slow rank.
+// > see whether it overlaps, and compare those of all ranks to find the slow one.
 //
 // **You know** our recordings, whose wait slices name a rank (lessons 6 and 15), other schemes (5 and
 // 21), and overlap (12). **You will see** three questions that a profile without such names answers.

@@ -28,7 +28,7 @@ class Book : public Page {
     lesson_.run(*this);
     show_until(lesson_.source.line_count + 1);
     const std::string& last = lesson_.elsewhere;
-    const std::size_t end = last.starts_with("What breaks if ") ? last.find("\n\n") + 2 : 0;
+    const std::size_t end = last.starts_with("What breaks if ") ? last.find('\n') + 1 : 0;
     const std::size_t mark = last.find('?') + 1;
     if (end > 0)
       writer_.prose("## " + last.substr(0, mark) + "\n\n" + last.substr(mark + 1, end - mark - 1));
