@@ -251,31 +251,6 @@ std::string report_json(const Checked& checked, const CheckVerdict& verdict,
                     {"suspects", suspects}});
 }
 
-// Return a map's numbers as a table for people.
-std::string map_text(const ErrorMap& map) {
-  std::string text = fmt::format(
-      "\nrms error of {}, by rank and chunk{}\n", map.tensor,
-      map.by_rank_and_step.empty() ? ""
-                                   : "; and the share of it that the block of each step explains");
-  for (std::size_t rank = 0; rank < map.by_rank_and_chunk.size(); ++rank) {
-    text += fmt::format("  rank {:<4}", rank);
-    for (const double error : map.by_rank_and_chunk[rank]) text += fmt::format("{:>11.3g}", error);
-    if (rank < map.by_rank_and_step.size()) {
-      text += "   steps";
-      for (const double share : map.by_rank_and_step[rank])
-        text += fmt::format("{:>6.0f} %", 100 * share);
-    }
-    text += "\n";
-  }
-  text += "by head";
-  constexpr std::size_t kShown = 16;
-  for (std::size_t head = 0; head < map.by_head.size() && head < kShown; ++head)
-    text += fmt::format("{:>10.3g}", map.by_head[head]);
-  if (map.by_head.size() > kShown)
-    text += fmt::format("  and {} more", map.by_head.size() - kShown);
-  return text + "\n";
-}
-
 std::string report_text(const Checked& checked, const CheckVerdict& verdict,
                         const std::vector<ErrorMap>& maps) {
   const Problem& config = checked.config;

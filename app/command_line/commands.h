@@ -44,7 +44,8 @@ struct GroupsOptions {
 };
 
 struct LessonOptions {
-  std::vector<std::string> words;  // a number; list; glossary and perhaps a term; nothing: list
+  std::vector<std::string>
+      words;  // a number, list (or nothing), glossary, zoo, challenge; perhaps a name
 
   bool no_pause = false;
   bool check = false;                // the learner's exercise instead of the lesson

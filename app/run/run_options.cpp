@@ -169,14 +169,16 @@ void check_backend(const RunOptions& run) {
   if (run.mistaken && run.backend != Backend::cpu)
     contradiction("--inject", fmt::format("'{}' {}", name_of(*run.mistaken->mistake), backend),
                   "it with --backend cpu");
-  if (run.mistaken && run.mistaken->mistake == Mistake::gradient_one_hop_short && !run.job.backward)
-    contradiction("--inject", "'gradient-one-hop-short' given without --backward",
-                  "it together with --backward");
+  for (const Mistake mistake : {Mistake::gradient_one_hop_short, Mistake::unequal_shards})
+    if (run.mistaken && run.mistaken->mistake == mistake && !run.job.backward)
+      contradiction("--inject", fmt::format("'{}' given without --backward", name_of(mistake)),
+                    "it together with --backward");
   if (const auto& injection = run.job.injection) {
     const std::string given = fmt::format("'{}' {}", to_string(*injection), backend);
     if (run.backend == Backend::cuda)
       contradiction("--inject", given, "it with --backend cpu, mpi or nccl");
-    if (run.backend == Backend::nccl && delays_computing(injection->fault))
+    if (run.backend == Backend::nccl &&
+        (delays_computing(injection->fault) || injection->fault == Fault::no_overlap))
       contradiction("--inject", given, "it with --backend cpu or mpi");
   }
 }

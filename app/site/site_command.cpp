@@ -39,9 +39,10 @@ fs::path folder_of_pages() {
 
 // The links at the head of every page: an address from the root, and a name.
 constexpr std::pair<const char*, const char*> kParts[] = {
-    {"lessons/index.html", "Lessons"}, {"lessons/glossary.html", "Glossary"},
-    {"lessons/claims.html", "Claims"}, {"lessons/predicted.html", "Scoreboard"},
-    {"reference.html", "Reference"},   {"viewer/index.html", "Viewer"}};
+    {"lessons/index.html", "Lessons"},        {"lessons/glossary.html", "Glossary"},
+    {"lessons/zoo.html", "Bug zoo"},          {"lessons/claims.html", "Claims"},
+    {"lessons/predicted.html", "Scoreboard"}, {"reference.html", "Reference"},
+    {"viewer/index.html", "Viewer"}};
 
 // The pages of the reference, by what a reader looks for.
 constexpr std::pair<const char*, const char*> kReference[] = {
@@ -88,7 +89,8 @@ class Site {
     write_lessons();
     for (const auto& [path, what] : kReference) want(path);
     for (const char* const path :
-         {"lessons/README.md", "lessons/glossary.md", "lessons/claims.md", "lessons/predicted.md"})
+         {"lessons/README.md", "lessons/glossary.md", "lessons/zoo.md", "lessons/challenges.md",
+          "lessons/claims.md", "lessons/predicted.md"})
       want(path);
     write_front();
     write_reference();

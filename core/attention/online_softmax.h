@@ -95,7 +95,6 @@ void merge(RowState<T>& a, std::span<T> out_a, const RowState<T>& b, std::span<c
 
 // Merge by log-sum-exp (S2): outputs are normalised, and lse is the only statistic. S2's formula is
 // NaN when both lse are -inf. Here a part without keys (lse_b = -inf) changes nothing.
-// [merge_by_lse
 template <class T>
 void merge_by_lse(T& lse_a, std::span<T> out_a, T lse_b, std::span<const T> out_b) {
   if (lse_b == kMinusInfinity<T>) return;
@@ -106,6 +105,5 @@ void merge_by_lse(T& lse_a, std::span<T> out_a, T lse_b, std::span<const T> out_
     out_a[x] = weight_a * out_a[x] + weight_b * out_b[x];
   lse_a = lse;
 }
-// merge_by_lse]
 
 }  // namespace ringscope

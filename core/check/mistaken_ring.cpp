@@ -33,9 +33,14 @@ class Ring {
     for (int rank = 0; rank < ranks_; ++rank) {
       positions_.emplace_back();
       const LocalRows rows = problem.partition.rows_of(rank);
-      for (Index i = 0; i < rows.size(); ++i) positions_.back().push_back(rows.global_position(i));
+      const Index end =
+          makes(Mistake::rows_dropped) ? shape_.seqlen / ranks_ * ranks_ : shape_.seqlen;
+      for (Index i = 0; i < rows.size(); ++i)
+        if (rows.global_position(i) < end) positions_.back().push_back(rows.global_position(i));
     }
     if (makes(Mistake::rope_positions)) turn_to_wrong_positions();
+    if (makes(Mistake::unequal_shards)) weigh_ranks_equally();
+    if (makes(Mistake::window_dropped)) mask_.window = mask_.sink = 0;
     const std::size_t values = q_.size(), rows = values / static_cast<std::size_t>(width());
     result_.out.assign(values, 0);
     result_.lse.assign(rows, kNone);
@@ -95,6 +100,17 @@ class Ring {
     }
   }
 
+  // Give every rank's rows together the same weight in the loss.
+  void weigh_ranks_equally() {
+    for (int rank = 0; rank < ranks_; ++rank)
+      for (Index i = 0; i < rows(rank); ++i)
+        for (std::size_t row = at(position(rank, i)); row * at(width()) < dout_.size();
+             row += at(shape_.seqlen))
+          for (std::size_t c = 0; c < at(width()); ++c)
+            dout_[row * at(width()) + c] *=
+                static_cast<double>(shape_.seqlen) / static_cast<double>(ranks_ * rows(rank));
+  }
+
   Index kv_head_of(Index head) const {
     const Index batch = head / shape_.num_heads, in_batch = head % shape_.num_heads;
     const Index kv = makes(Mistake::kv_head_mapping) ? in_batch % shape_.num_heads_kv
@@ -115,11 +131,25 @@ class Ring {
     return mask_.allows(query, key);
   }
 
+  // Return the position of the K row, or the V row, that `rank` finds as row j of `owner`.
+  Index k_position(int rank, int owner, Index j) const {
+    const bool from_next = strikes(Mistake::wrong_neighbour, rank);
+    return row_of(from_next ? (2 * rank - owner + ranks_) % ranks_ : owner, owner, j);
+  }
+  Index v_position(int rank, int owner, Index j) const {
+    const bool is_stale = strikes(Mistake::stale_values, rank) && owner != (rank + 1) % ranks_;
+    return is_stale ? row_of((owner - 1 + ranks_) % ranks_, owner, j) : k_position(rank, owner, j);
+  }
+  // Return row j of rank `from`, or its last one, or `owner`'s if it has none.
+  Index row_of(int from, int owner, Index j) const {
+    return rows(from) > 0 ? position(from, std::min(j, rows(from) - 1)) : position(owner, j);
+  }
+
   double score(Index head, int rank, Index i, int owner, Index j) const {
     if (!allows(rank, i, owner, j)) return kNone;
     const double* const q = q_.data() + (head * shape_.seqlen + position(rank, i)) * width();
     const double* const k =
-        k_.data() + (kv_head_of(head) * shape_.seqlen + position(owner, j)) * width();
+        k_.data() + (kv_head_of(head) * shape_.seqlen + k_position(rank, owner, j)) * width();
     double sum = 0;
     for (Index c = 0; c < width(); ++c) sum += q[c] * k[c];
     return sum * scale_ * (strikes(Mistake::scale, rank) ? ring_.factor : 1);
@@ -149,15 +179,24 @@ class Ring {
       const double weight = std::exp(scores[at(j)] - block.m);
       const double stored = rounded_to(ring_.weight_dtype, weight);
       const double* const v =
-          v_.data() + (kv_head_of(head) * shape_.seqlen + position(owner, j)) * width();
+          v_.data() + (kv_head_of(head) * shape_.seqlen + v_position(rank, owner, j)) * width();
       block.l += weight;
       for (Index c = 0; c < width(); ++c) block.acc[at(c)] += stored * v[c];
+    }
+    if (strikes(Mistake::lse_in_log2, rank) && block.l > 0) {
+      for (double& x : block.acc) x /= block.l;
+      block.m = (block.m + std::log(block.l)) / std::log(2.0);
+      block.l = 1;
     }
     return block;
   }
 
   void merge(int rank, State& state, const State& block) const {
-    if (block.m == kNone) return;
+    if (block.m == kNone) {
+      if (strikes(Mistake::masked_block_nan, rank))
+        std::fill(state.acc.begin(), state.acc.end(), block.l / block.l);
+      return;
+    }
     const double most = std::max(state.m, block.m);
     double old_factor = state.m == kNone ? 0 : std::exp(state.m - most),
            new_factor = std::exp(block.m - most);
@@ -233,7 +272,7 @@ class Ring {
       for (Index j = 0; j < rows(owner); ++j) {
         const double s = score(head, rank, i, owner, j);
         if (s == kNone) continue;
-        const Index key = (kv_head_of(head) * shape_.seqlen + position(owner, j)) * width();
+        const Index key = (kv_head_of(head) * shape_.seqlen + k_position(rank, owner, j)) * width();
         const double p = times(rank, owner) * std::exp(s - result_.lse[at(row)]);
         double dp = 0;
         for (Index c = 0; c < width(); ++c) dp += dout[c] * v_[at(key + c)];
@@ -337,6 +376,13 @@ const MistakeFacts& facts_of(Mistake mistake) {
       {"mean-instead-of-sum", 2,
        "Parts are averaged where they are to be added. Look for an all-reduce with the mean,"
        " or a division by the number of ranks or heads."},
+      {"window-dropped", 1, ""},
+      {"rows-dropped", 1, ""},
+      {"masked-block-nan", 1, ""},
+      {"unequal-shards", 1, ""},
+      {"lse-in-log2", 1, ""},
+      {"wrong-neighbour", 1, ""},
+      {"stale-values", 1, ""},
   };
   return kFacts[static_cast<int>(mistake)];
 }

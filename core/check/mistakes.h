@@ -32,11 +32,21 @@ enum class Mistake {
   causal_in_local_order,   // the causal mask compares local rows instead of positions
   kv_head_mapping,         // query head h reads kv head h mod G instead of h / group
   gradient_one_hop_short,  // dK and dV stop one hop before their owner
-  mean_instead_of_sum      // parts are averaged where they are to be added
+  mean_instead_of_sum,     // parts are averaged where they are to be added
+  // A check names none of those that follow; lessons/zoo.md says what each is known by.
+  window_dropped,    // the mask's window is not applied
+  rows_dropped,      // the rows that the number of ranks doesn't divide are left out
+  masked_block_nan,  // a block without an allowed key is divided by its sum of weights, 0
+  unequal_shards,    // ranks with unequal numbers of rows have equal weight in the loss
+  lse_in_log2,       // blocks' lse is in units of log 2, and is merged as a natural logarithm
+  wrong_neighbour,   // blocks come from the next rank, and are taken for those of the rank before
+  stale_values       // V of the next step's block has already replaced this step's
 };
 
+inline constexpr std::size_t kNamedMistakes = 12;  // those that a check can name come first
+
 // What there is to know of a mistake: its name, in how many ways make_mistake() can make it, and for
-// people a sentence on what it does and one on how to verify it.
+// people, if a check names it, a sentence on what it does and one on how to verify it.
 struct MistakeFacts {
   std::string_view name;
   int variants;
@@ -45,7 +55,7 @@ struct MistakeFacts {
 const MistakeFacts& facts_of(Mistake mistake);
 
 inline constexpr auto kAllMistakes = [] {
-  std::array<Mistake, 12> all{};
+  std::array<Mistake, 19> all{};
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<Mistake>(i);
   return all;
 }();

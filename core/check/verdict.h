@@ -69,4 +69,7 @@ std::vector<ErrorMap> error_maps(const CheckedProblem& problem, const CheckedInp
                                  const NaiveResult<double>& oracle, const NaiveResult<double>& mine,
                                  const CheckVerdict& verdict, const DiagnosisOptions& options);
 
+// Return a map's numbers as a table for people, after an empty line.
+std::string map_text(const ErrorMap& map);
+
 }  // namespace ringscope

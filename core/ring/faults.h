@@ -17,17 +17,18 @@ enum class Fault {
   slow_rank,    // the rank sleeps before every hop that it starts
   killed_rank,  // the rank's process ends by SIGKILL (a thread throws instead)
   straggler,    // the rank sleeps before every block that it attends
-  jitter        // the rank, or every rank, sleeps a random time before every block
+  jitter,       // the rank, or every rank, sleeps a random time before every block
+  no_overlap    // every rank waits for a hop to end before it attends the block that it has
 };
 
 inline constexpr Fault kAllFaults[] = {Fault::unposted_recv, Fault::send_first, Fault::wrong_count,
                                        Fault::early_reuse,   Fault::slow_rank,  Fault::killed_rank,
-                                       Fault::straggler,     Fault::jitter};
+                                       Fault::straggler,     Fault::jitter,     Fault::no_overlap};
 
 constexpr std::string_view name_of(Fault fault) {
   constexpr std::string_view names[] = {"unposted-recv", "send-first", "wrong-count",
                                         "early-reuse",   "slow-rank",  "killed-rank",
-                                        "straggler",     "jitter"};
+                                        "straggler",     "jitter",     "no-overlap"};
   return names[static_cast<int>(fault)];
 }
 

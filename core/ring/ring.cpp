@@ -37,7 +37,6 @@ void KvHops::start(int step) {
 }
 // hops]
 
-// [ring_forward
 void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                   RankMemory& mine) {
   const RingSchedule ring{comm.rank(), comm.world_size()};
@@ -56,7 +55,6 @@ void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& 
   }
   backend.finish(q, state);
 }
-// ring_forward]
 
 // dK and dV follow their KV block in the same direction, one step behind, and need N hops, one more
 // than the block itself. (S1, part two, 8.2 sends them the other way, so they would part from it.)
@@ -76,7 +74,6 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
     const int owner = ring.owner(step), next_owner = ring.owner(step + 1);
     const StepInfo info{Pass::backward, step, owner, ring.is_last(step)};
     const KvBlock block{mine.kv_at_step(step), problem.rows(owner)};
-    // [gradient_travels
     const KvGradient gradient{mine.gradient_at_step(step), block.rows};
     const Completion attended = backend.attend_backward(info, problem.region(ring.rank, owner), q,
                                                         block, state, gradient, hops.arrived(step));
@@ -97,7 +94,6 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
                                         .recv = mine.incoming_gradient(),
                                         .recv_bytes = problem.gradient_bytes(next_owner)},
                                        {summed});
-    // gradient_travels]
   }
 
   backend.finish_backward({Pass::backward, ring.steps() - 1, ring.rank, true}, q, state,

@@ -81,6 +81,11 @@ class FaultyCommunicator : public Communicator {
     const bool is_forward = hop.pass == Pass::forward;
     if (injection_.fault == Fault::slow_rank && (!is_forward || hop.step >= injection_.step))
       std::this_thread::sleep_for(std::chrono::duration<double>(injection_.delay_s));
+    if (injection_.fault == Fault::no_overlap) {
+      const Completion moved = inner_->exchange(hop, after);
+      wait_for(moved);
+      return moved;
+    }
     if (!is_forward || hop.step != injection_.step) return inner_->exchange(hop, after);
 
     Exchange changed = hop;
@@ -100,6 +105,7 @@ class FaultyCommunicator : public Communicator {
       case Fault::slow_rank:
       case Fault::straggler:
       case Fault::jitter:
+      case Fault::no_overlap:
         break;
       case Fault::killed_rank:
         die(hop.step);
@@ -160,7 +166,9 @@ std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
   Injection injection = *config.injection;
   if (injection.rank < 0) injection.rank = config.world_size - 1;
   // A rank alone in sending first would only be late, because its peer takes the block anyway.
-  if (injection.rank != inner->rank() && injection.fault != Fault::send_first) return inner;
+  const bool strikes_all =
+      injection.fault == Fault::send_first || injection.fault == Fault::no_overlap;
+  if (injection.rank != inner->rank() && !strikes_all) return inner;
   const RingProblem problem = config.ring_problem();
   const Index row_bytes = 2 * kv_values(problem.params, 1) * bytes_of(config.dtype);
   return std::make_unique<FaultyCommunicator>(std::move(inner), injection, row_bytes,

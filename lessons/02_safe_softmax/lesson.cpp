@@ -1,5 +1,5 @@
 // # Softmax made safe
-// > exp leaves the range of a float at 89, and scores of that size are ordinary; one subtraction
+// > exp leaves the range of a float soon, and scores of that size are ordinary; one subtraction
 // > keeps every row in range and changes no weight.
 //
 // **You know** from lesson 1 that softmax turns a row of scores into weights: exp of each score,

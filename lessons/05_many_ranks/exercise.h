@@ -18,7 +18,8 @@ inline long rows_of(long seqlen, int world_size, int rank) {
 }
 
 inline long bytes_to_receive(long seqlen, int world_size, int rank, long kv_row_bytes) {
-  return (seqlen - rows_of(seqlen, world_size, rank)) * kv_row_bytes;
+  (void)world_size, (void)rank;
+  return seqlen * kv_row_bytes;  // not yet right
 }
 
 inline long bytes_held(Way way, long seqlen, int world_size, int rank, long kv_row_bytes) {

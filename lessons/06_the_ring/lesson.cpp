@@ -1,6 +1,6 @@
 // # The ring: owners, hops, double buffer, overlap
-// > At step t, rank r holds the block of rank (r - t) mod N. Two buffers, and sending before
-// > computing: that is the whole loop.
+// > Every rank sends to the next and receives from the one before. Where each block then is, how
+// > many buffers that takes, and what is started first: that is the whole loop.
 //
 // **You know** from lesson 5 that each rank keeps its queries and that KV blocks are passed from
 // neighbour to neighbour. **You will see** where every block is at every moment, the loop that
@@ -25,7 +25,8 @@
 
 namespace ringscope::lessons::chapter_06 {
 void lesson_06(Page& page) {
-  page.predict("Five ranks, 0 to 4. Which rank's block does rank 1 hold at step 3?", "", 3, 0);
+  page.choose("Ranks 0 to 4. Which rank's block does rank 1 hold at step 3?",
+              {"rank 0", "rank 1", "rank 2", "rank 3", "rank 4"}, "d");
 
   // Rank 1 has it from rank 0, which had it from rank 4, which had it from rank 3, where it began.
   // Each step goes one rank back:
@@ -64,13 +65,13 @@ void lesson_06(Page& page) {
 
   // ## The loop
   //
-  // This is the loop that runs on threads, on MPI processes and on GPUs. `hops.start` asks for the
-  // hop that brings the next block, and returns at once. `attend` carries the state on over one
-  // block, after that block has `arrived`; when the block has been `consumed`, its buffer is free
-  // for the one after the next. `begin` makes states without keys, and `finish` divides by l.
-  page.region("core/ring/ring.cpp", "ring_forward");
+  // One loop runs on threads, on MPI processes and on GPUs. In each step it asks for a hop and
+  // attends a block, and neither call waits. A call is given what must have happened before it
+  // begins. This one asks for the hops up to that of the next step. A hop begins when its block has
+  // `arrived`, and when the block that was in the other buffer is `consumed`:
+  page.region("core/ring/ring.cpp", "hops");
 
-  // The order of the two calls matters. The hop is started before the computing, so the wires work
+  // It matters which call comes first. If the hop is started before the computing, the wires work
   // while the processor does. Were it started after, one would rest while the other works.
   //
   // ## Overlap
@@ -141,7 +142,7 @@ void lesson_06(Page& page) {
 
   // ## Exercise
   //
-  // Write the ring, as one rank runs it, in `my_ring/06_the_ring.h`. `./ringscope lesson 6 --check`
+  // Write the loop, as one rank runs it, in `my_ring/06_the_ring.h`. `./ringscope lesson 6 --check`
   // runs it with your tiles on up to four ranks, compares it with attention at once, counts bytes and
   // waiting beside par, and writes a timeline that `./ringscope view` opens.
 }

@@ -56,15 +56,20 @@ void lesson_07(Page& page) {
   for (int rank = 0; rank < 4; ++rank)
     for (int step = 0; step < 4; ++step) empty += predicted_pairs(four, rank, step) == 0;
   page.answer(idle, empty, 0);
+  const auto work = [&](int rank) {
+    const std::vector<Index> pairs = predicted_pairs(four, rank);
+    return std::accumulate(pairs.begin(), pairs.end(), 0.0);
+  };
+  page.choose("Who has least work? Put all four in order.",
+              {"rank 0", "rank 1", "rank 2", "rank 3"},
+              letters_by({work(0), work(1), work(2), work(3)}));
 
-  // The table shows which ones. It has the pairs of each meeting, as a share of a full block. At
-  // step 0 a rank meets its own block, a triangle, which is about a half. After that it is all or
-  // nothing:
+  // The table has the pairs of each meeting, as a share of a full block. At step 0 a rank meets its
+  // own block, a triangle, which is about a half. After that it is all or nothing:
   page.table(pairs_table(four));
 
-  // Rank 0 is done after step 0. It still has to pass on blocks that it has no use for, since the
-  // ring goes through it. Rank 3 never rests. The other ranks are done sooner, but the run takes as
-  // long as rank 3 does.
+  // Rank 0 is done after step 0, and only passes on blocks that it has no use for. Rank 3 never
+  // rests, and the run takes as long as rank 3 does.
   //
   // ## How much is lost
   //
@@ -75,8 +80,7 @@ void lesson_07(Page& page) {
   //     (N/2) / (N - ½)  =  N / (2N - 1)
   //
   // The mean work of a rank, divided by that of the slowest, both summed over the steps, is called
-  // the *balance ceiling*. No ring whose ranks begin every step together is more efficient, however
-  // fast its wires.
+  // the *balance ceiling*. No ring whose ranks begin every step together is more efficient.
   page.predict("What is it for eight ranks, in percent?", "%", 100 * 8 / 15.0, 0.05);
 
   // The kernels count pairs, too. In runs of 4,096 tokens they counted:
@@ -96,10 +100,8 @@ void lesson_07(Page& page) {
   //+
   page.table(runs);
 
-  // (The triangle has its diagonal, so it is a little more than half a block: too little to show
-  // here.) The more ranks there are, the closer it is to one half: with a causal mask, nearly half
-  // of the machine is idle. The mask saved half of the work, and the ring has given nearly all of
-  // it back.
+  // The more ranks there are, the closer it is to one half: with a causal mask, nearly half of the
+  // machine is idle. The mask saved half of the work, and the ring has given nearly all of it back.
   //
   // ## In the viewer
   RingRun run = run_on_threads(four, in);
@@ -129,8 +131,7 @@ void lesson_07(Page& page) {
   page.picture("staircase.png",
                "Contiguous pieces under a causal mask: rank 0 idles, rank 3 never does");
 
-  // Nothing is wrong with the ring. What is wrong is who holds which tokens, and nobody said that a
-  // rank must hold neighbours. Lesson 8 deals them out differently.
+  // The ring is right, but the wrong ranks hold the tokens. Lesson 8 deals them out differently.
   //
   // ## Checks
   page.equal("6 of 16 meetings are empty", empty, 6);
@@ -142,9 +143,8 @@ void lesson_07(Page& page) {
 
   // ## Exercise
   //
-  // Give your ring a causal mask, in `my_ring/07_causal_masks.h`: how many keys of a block a query
-  // sees, and a tile loop that computes no tile in vain. `./ringscope lesson 7 --check` prints the
-  // idle share.
+  // Give your ring a causal mask, in `my_ring/07_causal_masks.h`: count the keys that a query sees,
+  // and compute no tile in vain. `./ringscope lesson 7 --check` prints the idle share.
 }
 
 }  // namespace ringscope::lessons::chapter_07

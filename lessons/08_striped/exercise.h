@@ -9,7 +9,10 @@
 //                         causal mask
 #pragma once
 
-inline int rank_of(int p, int world_size) { return p % world_size; }
+inline int rank_of(int p, int world_size) {
+  (void)world_size;
+  return p;  // not yet right
+}
 
 inline int local_row(int p, int world_size) {
   (void)world_size;

@@ -1,6 +1,6 @@
 // # Backward: gradients that travel with their block
 // > Training needs to know how the loss changes with Q, K and V. The gradients of queries stay at
-// > home. That of a KV block is added up on its way, and takes one hop more to come home.
+// > home. That of a KV block is added up on its way, and has to come home.
 //
 // **You know** the forward ring, whatever the mask and partition. **You will see** what it must
 // leave behind for the backward pass (little), how each rank computes its part alone, and how the
@@ -61,10 +61,9 @@ void lesson_10(Page& page) {
   page.predict("Four ranks: a block makes 3 hops. How many does its gradient make?", "hops", 4, 0);
 
   // After 3 hops all four have added their parts. The block is not needed any more, but its owner,
-  // one hop further, needs the gradient. In the heart of the loop, `add` comes after
-  // `attend_backward`: a rank computes its part while the sum of those before is still on the way.
-  page.region("core/ring/ring.cpp", "gradient_travels");
-
+  // one hop further, needs the gradient. Each rank computes its part while the sum of those before
+  // is on its way, so that nobody waits for it.
+  //
   // ## In numbers
   //
   // A ring of four, and beside it the formulas above in double precision on a single rank:

@@ -60,7 +60,7 @@ void lesson_12(Page& page) {
   const double crossover = threshold_rows(job_of(8192, 8, 32), a100, Pass::forward, 1.0);
   page.answer(guess, crossover, 0.05);
 
-  // About a thousand tokens a rank: two or three pages. (Data sheets give links in both directions
+  // That is about 1,000 tokens a rank, or two pages. (Data sheets give links in both directions
   // together, 600 here. A hop uses one of them.) A causal mask, balanced by zigzag, halves the
   // computing and leaves the sending as it is, so there it is twice that:
   //-

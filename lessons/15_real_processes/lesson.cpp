@@ -21,7 +21,7 @@
 
 namespace ringscope::lessons::chapter_15 {
 void lesson_15(Page& page) {
-  // Now let each of four ranks first send its block, and when that is over, receive one.
+  // Now let each of four ranks send its block first, and receive one when that is over.
   const Guess guess = page.predict("How many of the four blocks arrive?", "blocks");
 
   // The ring on threads can commit such a mistake too: an `Injection` puts one into a rank's hop. A
@@ -106,7 +106,7 @@ void lesson_15(Page& page) {
   page.value("in which rank 2 waited", seconds(summarize(slow.recording).ranks[2].wait_s));
   page.value("overwritten", fmt::format("{}, but out is off by {:.2f}", reused.message, off));
 
-  // The last is the worst: no rank notices, only a comparison with known numbers does (`--verify`).
+  // The last is the worst: only a comparison with known numbers (`--verify`) ever shows it.
   // The first is noticed because both sides of a hop say how many bytes they mean before any moves.
   // (NCCL does not, and hangs.) After a death NCCL lets the others wait for ever, and MPI leaves it
   // to its launcher. So each process here also holds a TCP connection to rank 0. It closes when a
@@ -126,7 +126,7 @@ void lesson_15(Page& page) {
   //     mpirun -np 4 ./ringscope run --random --backend mpi --inject killed-rank --trace dead.json
   //     ./ringscope view dead.json
   //
-  // (Open MPI wants `--oversubscribe` where there are fewer cores, and `--allow-run-as-root` of
+  // (Open MPI needs `--oversubscribe` where there are fewer cores, and `--allow-run-as-root` for
   // root.) Or start a long run and end one of its processes with `kill -9`, or stop it with
   // `kill -STOP`: one line says which rank it was, at which step, and no process stays behind.
   //

@@ -47,12 +47,12 @@ void lesson_16(Page& page) {
   page.answer(guess, scores.at_distance_0[0], 0);
   page.table(scores.table);
 
-  // Every rank believes that the text begins with it. Nothing crashes, but it is another model on
-  // every number of ranks. The cure is `global_position` above, which a rank knows by itself.
+  // Every rank believes that the text begins with it. Nothing crashes, but the model is another one
+  // for every number of ranks. The cure is `global_position` above, which a rank knows by itself.
   //
   // ## One gradient for all
   //
-  // A weight's gradient is a sum over all rows, of all ranks. Each rank adds up over its own; then
+  // A weight's gradient is a sum over all rows of all ranks. Each rank adds up over its own; then
   // these are added up over the ranks, and all get the result: an *all-reduce*. It is a ring, too.
   // Each of N chunks collects its sum in the first N - 1 hops, as dK and dV did:
   page.region("core/model/replica.cpp", "collect");

@@ -72,7 +72,7 @@ void lesson_17(Page& page) {
   //
   // ## Heads and rows at once
   //
-  // Now TP 2 and CP 2, on four ranks. The two that have the same heads are a ring. There are two
+  // Take TP 2 and CP 2, on four ranks. The two that have the same heads are a ring. There are two
   // such rings, which know nothing of each other. The output projection turns a rank's heads into a
   // share of y, for its rows; the shares of a TP group add up to y. So it is the layer of lesson
   // 16, with fewer heads, and two sums. Here ranks are threads; over MPI the layer is the same.

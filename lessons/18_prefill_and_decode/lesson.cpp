@@ -49,8 +49,8 @@ void lesson_18(Page& page) {
   page.value("to read the weights", fixed(weights_ms, 2), "ms");
   page.value("to compute the attention", fixed(1e3 * flops / gpu.peak_flops(DType::bf16), 2), "ms");
 
-  // Of eight ranks each reads an eighth of the cache, in 0.64 ms. But each has a copy of the
-  // weights (lesson 16), and reads all of it. So a token is 1.8 times as fast on eight ranks, not 8
+  // Each of eight ranks reads an eighth of the cache, in 0.64 ms. But each has a copy of the
+  // weights (lesson 16), and reads all of that. So a token is 1.8 times as fast on eight ranks, not 8
   // times. Only tensor parallel ranks read a part of the weights (lesson 17).
   //
   // ## The wrong way round
@@ -75,13 +75,12 @@ void lesson_18(Page& page) {
   //
   // ## Merging
   //
-  // Two results over different keys become one (lesson 3, with lse in place of m and l). A rank
-  // that has no key says lse = -∞:
-  page.region("core/attention/online_softmax.h", "merge_by_lse");
-
-  // Any order will do. **Ring**: heads are cut into N parts; each goes round once and is merged at
-  // every stop, then round again, whole. **Tree**: every second rank hands all its heads to the
-  // next, half of those to the one two further, and so on; then the result comes back.
+  // Two results over different keys become one, as in lesson 3. Their lse say how much each weighs:
+  // if one's is larger by ln 3, it weighs three times as much, and makes 12.5 of the outputs 10 and
+  // 20. A rank that has no key says lse = -∞, and weighs nothing. Any order will do. **Ring**: heads
+  // are cut into N parts; each goes round once and is merged at every stop, then round again, whole.
+  // **Tree**: every second rank hands all its heads to the next, half of those to the one two
+  // further, and so on; then the result comes back.
   page.predict("16 ranks, up a tree and down again: how many rounds?", "rounds",
                static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds), 0);
   page.table(merge_table(32, 128, {2, 3, 4, 8, 16}));
@@ -114,7 +113,7 @@ void lesson_18(Page& page) {
   const Comparison compared = compare_with_prefill(text, decode);
   page.table(compared.table);
 
-  // The difference is to a prefill of all 106. Messages are those of one row. Threads only reach
+  // The differences are from a prefill of all 106. Messages are one row's. Threads only reach
   // their neighbours, so in the tree some are passed along, and counted once more.
   //
   // This is how a model writes. It knows one line by heart, and reads the first word of it:
@@ -128,6 +127,7 @@ void lesson_18(Page& page) {
   page.equal("With the weights, eight ranks are 1.8 times as fast",
              fixed((reading_ms + weights_ms) / (reading_ms / 8 + weights_ms), 1), "1.8");
   page.check("One that reads all of it is done before a ring", reading_ms < ring_ms);
+  page.equal("ln 3 more in lse make 12.5 of 10 and 20", (3 * 10 + 20) / (3 + 1.0), 12.5);
   page.check("A row of K and V is 4,096 bytes, a query's results 16,512",
              2 * heads_kv * head_dim * 2 == 4096 && heads * (head_dim + 1) * 4 == 16512);
   page.check("At 5 µs each, 0.96 and 2.24 ms",

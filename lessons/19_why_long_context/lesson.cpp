@@ -117,8 +117,8 @@ void lesson_19(Page& page) {
 
   // Eight times the text is eight times the memory and 64 times the work. A million tokens
   // don't fit one GPU, and take it 7.5 minutes before it writes a word. So N GPUs share memory and
-  // work, and **Ring Attention** is how: each keeps a part of the text, and the keys and values go round. The answer
-  // is the one that a single machine would give; only memory and time are divided by N.
+  // work, by **Ring Attention**: each keeps a part of the text, and the keys and values go round. The
+  // answer is the one that a single machine would give; only memory and time are divided by N.
   page.predict("64 GPUs: how much of the cache of a million tokens has each?", "GiB",
                cache(1048576) / 64 / 0x1p30, 0.02);
 

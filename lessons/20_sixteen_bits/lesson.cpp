@@ -1,5 +1,5 @@
 // # Sixteen bits: what may be rounded, and when
-// > A sum that is kept in bf16 stops growing at 256 ones. So inputs and results may have sixteen
+// > A sum that is kept in bf16 stops growing far too soon. So inputs and results may have sixteen
 // > bits, but whatever is added up on its way through a ring must have more.
 //
 // **You know** the carried state m, l, out_accum (lesson 3), the ring that carries it on from block
@@ -123,7 +123,7 @@ void lesson_20(Page& page) {
   page.value("all weights, times", fixed(factor, 4));
 
   // - **dK and dV on their way**: N ranks add to them, which is a sum like any other (lesson 10).
-  //   That is why a backward hop of bf16 K and V carries twice their bytes in gradients besides.
+  //   That is why a backward hop of bf16 K and V also carries twice their bytes in gradients.
   // - **The weights' gradients and their sum over ranks**, and the optimizer's copy of the weights:
   //   a step of a thousandth of a weight is less than bf16's last bit.
   //

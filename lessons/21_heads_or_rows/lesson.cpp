@@ -101,7 +101,7 @@ void lesson_21(Page& page) {
   //
   // ## What breaks if only bytes are compared?
   //
-  // The choice, because a ring's hops run beside the computing and an all-to-all doesn't: no head
+  // The choice does: a ring's hops run beside the computing and an all-to-all doesn't: no head
   // can begin before its rows have come. So bytes count where a ring can't hide them, below the
   // crossover. Eight H100 on NVLink4, 8 of 32 heads of K and V, causal, one layer forward:
   const Rates rates = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
@@ -119,7 +119,7 @@ void lesson_21(Page& page) {
   //+
   page.table(times);
 
-  // Short texts are Ulysses', long ones the ring's. (That a message costs something to start isn't
+  // Ulysses wins on short texts, the ring on long ones. (That a message costs something to start isn't
   // counted. There are 2 (N-1) a rank, and N-1 in a ring.)
   //
   // ## Both

@@ -10,8 +10,7 @@
 // ## Two of eight hops are slow
 //
 // A **node** is a machine with several GPUs: four here, joined by NVLink. Between nodes there is a
-// network, and a card for it in each node. The ring goes through ranks 0 to 3, over to 4, on to 7,
-// and back to 0.
+// network, and each node has a card for it. The ring goes through 0 to 3, over to 4, to 7 and back.
 #include <fmt/format.h>
 
 #include <vector>
@@ -53,15 +52,15 @@ void lesson_22(Page& page) {
   const double flat = run(ring).wall_s;
   page.answer(guess, 1e3 * flat, 0.1);
 
-  // That is seven slow hops, and the last step, for nothing is sent any more beside that one. The
+  // That is seven slow hops and the last step, beside which nothing is sent any more. The
   // mean of the links doesn't count, and neither do six good ones: **the slowest hop decides**.
   //
   // ## A ring of rings
   //
   // The block that leaves the node has been needed by four ranks there, and will be by four here. A
   // *two-level ring* makes use of that. Inside each node the four blocks go round in a small ring,
-  // four steps. Meanwhile each rank sends its block to its partner in the other node, and the next
-  // four steps are done with those. So a block crosses once in four steps, not in each.
+  // four steps. Meanwhile each sends its block to its partner in the other node, for the next four
+  // steps. So a block crosses once in four steps, not in each. A node has one network card, or four.
   Scenario two_level = ring;
   two_level.job.scheme = Scheme::two_level;
   //-
@@ -73,6 +72,8 @@ void lesson_22(Page& page) {
                 percent(8 * step / run(*s).wall_s));
   const double nested_4 = run(nested_four).wall_s, flat_4 = run(four_cards).wall_s;
   //+
+  page.choose("Who is first, who is last?", {"one ring", "two levels", "two levels, four cards"},
+              letters_by({flat, run(two_level).wall_s, nested_4}));
   page.table(schemes);
 
   // With one card four blocks cross at once and share it. That is four slow hops in place of seven,

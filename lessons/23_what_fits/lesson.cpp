@@ -49,7 +49,7 @@ void lesson_23(Page& page) {
 
   // ## What to change first
   //
-  // The largest bill. **Recomputation of whole layers** keeps a layer's input only, and computes
+  // Start with the largest bill. **Recomputation of whole layers** keeps a layer's input only, and computes
   // the layer once more before its backward pass. So one layer's activations exist at a time:
   const double kept = layers * rows * width * 2;
   // Then the optimizer: each rank updates a sixteenth of the weights and keeps only that part of

@@ -1,6 +1,6 @@
 // # Someone else's trace: who is slow?
 // > A profile shows kernels, not reasons. Count them to see what scheme it is, intersect them to
-// > see whether it overlaps, and look for the shortest communication to find the slow rank.
+// > see whether it overlaps, and compare those of all ranks to find the slow one.
 //
 // **You know** our recordings, whose wait slices name a rank (lessons 6 and 15), other schemes (5 and
 // 21), and overlap (12). **You will see** three questions that a profile without such names answers.
@@ -100,7 +100,6 @@ void lesson_24(Page& page) {
       if (k.name.find(part) != std::string::npos) ++count, time += k.end - k.begin;
     return std::pair(count, time);
   };
-  const Guess guess = page.predict("Rank 2 is slow. Whose SendRecv kernels are the shortest?", "");
   //-
   Table ranks({"rank", "attention, µs", "SendRecv, µs", "last kernel ends, µs"});
   std::vector<double> sending;
@@ -110,7 +109,8 @@ void lesson_24(Page& page) {
   }
   const auto shortest = std::min_element(sending.begin(), sending.end()) - sending.begin();
   //+
-  page.answer(guess, static_cast<double>(shortest), 0);
+  page.choose("Rank 2 is slow. Whose SendRecv kernels are the shortest?",
+              {"rank 0", "rank 1", "rank 2", "rank 3"}, letters_by(sending).substr(0, 1));
   page.table(ranks);
 
   // A SendRecv that begins early waits inside itself for the one that comes late. So long transfers

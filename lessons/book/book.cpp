@@ -27,7 +27,12 @@ class Book : public Page {
     writer_.begin(lesson_);
     lesson_.run(*this);
     show_until(lesson_.source.line_count + 1);
-    if (!lesson_.elsewhere.empty()) writer_.prose("## Elsewhere\n\n" + lesson_.elsewhere);
+    const std::string& last = lesson_.elsewhere;
+    const std::size_t end = last.starts_with("What breaks if ") ? last.find('\n') + 1 : 0;
+    const std::size_t mark = last.find('?') + 1;
+    if (end > 0)
+      writer_.prose("## " + last.substr(0, mark) + "\n\n" + last.substr(mark + 1, end - mark - 1));
+    if (!last.empty()) writer_.prose("## Elsewhere\n\n" + last.substr(end));
     for (const Asked& asked : asked_)
       if (!asked.answered)
         throw std::logic_error("'" + asked.question.text + "' is never answered");
@@ -46,12 +51,25 @@ class Book : public Page {
     Asked& asked = asked_.at(static_cast<std::size_t>(guess.number));
     asked.answered = true;
     const Cell cell(actual);
-    writer_.answer(asked.question, source == Source::measured ? measured(cell.shown) : cell,
-                   asked.guess ? verdict_on(*asked.guess, actual, tolerance) : "");
+    writer_.answer(
+        asked.question, source == Source::measured ? measured(cell.shown) : cell,
+        asked.guess ? verdict_on(number_in(*asked.guess).value_or(0), actual, tolerance) : "");
   }
   void predict(const std::string& question, const std::string& unit, double actual,
                double tolerance, At at) override {
     answer(predict(question, unit, at), actual, tolerance, Source::computed, at);
+  }
+
+  void choose(const std::string& question, const std::vector<std::string>& options,
+              const std::string& letters, At at) override {
+    show_until(at);
+    const Question asked{question, "", options};
+    const std::optional<std::string> guess = writer_.ask(asked);
+    const std::string yours = guess ? letters_in(*guess, options.size()) : "";
+    writer_.answer(asked, spelled_out(letters, options),
+                   !guess             ? ""
+                   : yours == letters ? "You predicted exactly that."
+                                      : "You predicted " + spelled_out(yours, options) + ".");
   }
 
   void value(const std::string& name, const Cell& value, const std::string& unit, At at) override {
@@ -119,7 +137,7 @@ class Book : public Page {
  private:
   struct Asked {
     Question question;
-    std::optional<double> guess;
+    std::optional<std::string> guess;
     bool answered = false;
   };
 
@@ -195,6 +213,24 @@ std::optional<double> number_in(const std::string& text) {
   const auto factor = factors.find(std::string(stop, end));
   if (factor == factors.end()) return std::nullopt;
   return value * factor->second;
+}
+
+std::string letters_in(const std::string& text, std::size_t options) {
+  std::string letters;
+  for (const char c : text) {
+    if (c == ',' || c == ' ' || c == '\t' || c == '\r') continue;
+    if (c < 'a' || c >= 'a' + static_cast<int>(options) || letters.find(c) != std::string::npos)
+      return "";
+    letters += c;
+  }
+  return letters.size() == 1 || letters.size() == options ? letters : "";
+}
+
+std::string spelled_out(const std::string& letters, const std::vector<std::string>& options) {
+  std::string text;
+  for (const char c : letters)
+    text += (text.empty() ? "" : ", ") + options.at(static_cast<std::size_t>(c - 'a'));
+  return text;
 }
 
 }  // namespace ringscope::lessons

@@ -18,6 +18,8 @@ namespace ringscope::lessons {
 struct Question {
   std::string text;
   std::string unit;
+  std::vector<std::string> options =
+      {};  // to choose from, or to put in order; else it asks a number
 };
 
 class Writer {
@@ -28,8 +30,8 @@ class Writer {
   virtual void prose(const std::string& markdown) = 0;
   // Show C++ code. `origin` is "path, line N", or empty for the lesson's own code.
   virtual void listing(const std::string& origin, const std::string& code) = 0;
-  // Return the reader's number, if there is a reader who gave one.
-  virtual std::optional<double> ask(const Question& question) = 0;
+  // Return what the reader typed, a number or letters_in(), if there is a reader who did.
+  virtual std::optional<std::string> ask(const Question& question) = 0;
   // Show the answer. `verdict` compares it with the reader's number, and is empty if there is none.
   virtual void answer(const Question& question, const Cell& actual, const std::string& verdict) = 0;
   virtual void value(const std::string& name, const Cell& value, const std::string& unit) = 0;
@@ -61,5 +63,11 @@ Told tell(const Lesson& lesson, Writer& writer, const std::string& trace_folder)
 // "64k" (thousands), "64Ki" (1024s) or "50 %" (50), and returns none for anything else.
 std::string verdict_on(double guess, double actual, double tolerance);
 std::optional<double> number_in(const std::string& text);
+
+// Return the letters of `text` without what separates them, "cab" for "c, a, b". Return "" unless
+// they are one, or each of the first `options` letters once.
+std::string letters_in(const std::string& text, std::size_t options);
+// Return the options that letters stand for, "rank 2, rank 0, rank 1" for "cab".
+std::string spelled_out(const std::string& letters, const std::vector<std::string>& options);
 
 }  // namespace ringscope::lessons

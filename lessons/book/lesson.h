@@ -19,7 +19,8 @@ struct Lesson {
   std::string folder;  // such as 01_naive_attention
   void (*run)(Page&) = nullptr;
   LessonSource source;
-  std::string elsewhere;  // Markdown: the lesson's section of lessons/elsewhere.txt, or empty
+  std::string
+      elsewhere;  // Markdown: its section of lessons/elsewhere.txt, or empty; what breaks first
 
   std::string path() const { return "lessons/" + folder + "/lesson.cpp"; }
   std::string label() const;  // 01

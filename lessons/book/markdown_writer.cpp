@@ -95,9 +95,11 @@ class MarkdownWriter : public Writer {
     paragraph("```cpp\n" + code + "```");
   }
 
-  std::optional<double> ask(const Question& question) override {
-    paragraph("> **Predict.** " + question.text +
-              (question.unit.empty() ? "" : " (" + question.unit + ")"));
+  std::optional<std::string> ask(const Question& question) override {
+    std::string text = question.text + (question.unit.empty() ? "" : " (" + question.unit + ")");
+    for (std::size_t i = 0; i < question.options.size(); ++i)
+      text += fmt::format(" **{})** {}", static_cast<char>('a' + i), question.options[i]);
+    paragraph("> **Predict.** " + text);
     just_asked_ = true;
     return std::nullopt;
   }
@@ -187,7 +189,10 @@ std::string contents_page() {
       "pages here are the same text.\nEach ends with an exercise: `./ringscope lesson N --check` "
       "names the file to edit, and tries "
       "it.\nThose of lessons 3, 4, 6, 7, 9, 10, 15 and 18 build one ring, yours, in the folder "
-      "`my_ring`.\nWords are explained in the [glossary](glossary.md).\n\n"
+      "`my_ring`.\nWords are explained in the [glossary](glossary.md). In the [bug zoo](zoo.md) "
+      "live mistakes that "
+      "others made: `./ringscope lesson zoo`.\nWhoever has built the ring finds three [open "
+      "challenges](challenges.md).\n\n"
       "| | lesson | | minutes |\n|---:|---|---|---:|\n";
   for (const Lesson& lesson : all_lessons())
     text += fmt::format("| {} | [{}]({}/README.md) | {} | {:.0f} |\n", lesson.label(),

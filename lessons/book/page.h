@@ -50,6 +50,10 @@ class Page {
   virtual void predict(const std::string& question, const std::string& unit, double actual,
                        double tolerance = 0.05, At at = At::current()) = 0;
 
+  // Ask for one of the options, or for all of them in order, and answer at once: letters from a on.
+  virtual void choose(const std::string& question, const std::vector<std::string>& options,
+                      const std::string& letters, At at = At::current()) = 0;
+
   // Show "name: value unit".
   virtual void value(const std::string& name, const Cell& value, const std::string& unit = "",
                      At at = At::current()) = 0;

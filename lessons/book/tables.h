@@ -60,6 +60,16 @@ inline float dot(const float* a, const float* b, Index count) {
   return std::inner_product(a, a + count, b, 0.0f);
 }
 
+// Return letters from a on in ascending order of their values: "cab" if the third is the least.
+inline std::string letters_by(const std::vector<double>& values) {
+  std::string letters;
+  for (std::size_t i = 0; i < values.size(); ++i) letters += static_cast<char>('a' + i);
+  const auto value_of = [&](char c) { return values[static_cast<std::size_t>(c - 'a')]; };
+  std::stable_sort(letters.begin(), letters.end(),
+                   [&](char a, char b) { return value_of(a) < value_of(b); });
+  return letters;
+}
+
 // Set `most` to the larger of the two. A NaN on either side stays.
 inline void keep_larger(double& most, double other) {
   if (!(other <= most) && !std::isnan(most)) most = other;

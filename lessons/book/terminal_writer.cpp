@@ -148,18 +148,24 @@ class TerminalWriter : public Writer {
     put(text, Last::block);
   }
 
-  std::optional<double> ask(const Question& question) override {
+  std::optional<std::string> ask(const Question& question) override {
     const std::string unit = question.unit.empty() ? "" : " (" + question.unit + ")";
     put(wrapped(question.text + unit, styled(kAsk, "Predict: "), ""), Last::block);
+    for (std::size_t i = 0; i < question.options.size(); ++i)
+      put(fmt::format("  {}  {}\n", static_cast<char>('a' + i), question.options[i]), Last::output);
+    const bool is_number = question.options.empty();
+    const std::string wanted = is_number ? "A number" : "A letter, or all in order";
     if (!console_.somebody_reads()) return std::nullopt;
     for (int tries = 0; tries < 3; ++tries) {
-      console_.write(styled(kDim, tries == 0 ? "A number, or Enter to skip: "
-                                             : "That is no number. A number, or Enter to skip: "));
+      const std::string not_that = is_number ? "That is no number. " : "That is not among them. ";
+      console_.write(styled(kDim, (tries == 0 ? "" : not_that) + wanted + ", or Enter to skip: "));
       const std::optional<std::string> line = console_.read_line();
       if (!line || *line == "q") throw ReaderStopped{};
       lines_ = 0;
       if (line->find_first_not_of(" \t\r") == std::string::npos) return std::nullopt;
-      if (const std::optional<double> number = number_in(*line)) return number;
+      if (is_number ? number_in(*line).has_value()
+                    : letters_in(*line, question.options.size()) != "")
+        return line;
     }
     return std::nullopt;
   }

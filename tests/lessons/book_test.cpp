@@ -105,6 +105,14 @@ TEST(Prediction, IsJudged) {
   EXPECT_EQ(verdict_on(1, 0, 0.05), "You predicted 1: 1 too high.");
 }
 
+TEST(Prediction, OfLettersIsOneOrAllOfThem) {
+  EXPECT_EQ(letters_in("b", 3), "b");
+  EXPECT_EQ(letters_in(" c, a, b\r", 3), "cab");
+  for (const char* const text : {"", "d", "ab", "abb", "B", "1"})
+    EXPECT_EQ(letters_in(text, 3), "");
+  EXPECT_EQ(spelled_out("ba", {"first", "second"}), "second, first");
+}
+
 TEST(Prediction, NumbersAreReadAsPeopleWriteThem) {
   EXPECT_EQ(number_in(" 1,024 "), 1024);
   EXPECT_EQ(number_in("1e6"), 1e6);

@@ -202,6 +202,15 @@ TEST_F(LessonCommand, WaitsForAKeyAndJudgesPredictions) {
   EXPECT_NE(reader.all().find("checks hold."), std::string::npos) << reader.all();
 }
 
+TEST_F(LessonCommand, TakesALetterWhereThereAreOptions) {
+  AtTerminal reader({"lesson", "6"}, path(""));
+  while (reader.says_either(kPause, kQuestion) == 1) reader.type(" ");
+  reader.type("7\n");
+  ASSERT_TRUE(reader.says("That is not among them.")) << reader.all();
+  reader.type("b\n");
+  ASSERT_TRUE(reader.says("You predicted rank 1.")) << reader.all();
+}
+
 TEST_F(LessonCommand, EndsPolitelyWhenTheReaderStops) {
   {
     AtTerminal hasty({"lesson", "1"}, path(""));

@@ -1,13 +1,17 @@
-// Every lesson has an exercise whose stub fails and whose solution passes.
+// Every lesson has an exercise whose stub fails and whose solution passes, and no stub has a line
+// of its solution.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 #include <string>
 
 #include "lessons/book/lesson.h"
+#include "tests/app/program.h"
 
 namespace ringscope::lessons {
 namespace {
@@ -47,6 +51,44 @@ TEST(Exercises, EachStubFailsAndEachSolutionPasses) {
       EXPECT_EQ(solution.output.find("above par"), std::string::npos) << solution.output;
     }
     EXPECT_NE(stub.output.find("not yet: "), std::string::npos) << stub.output;
+  }
+}
+
+// Return the statements of a header that compute something: neither declarations of its types nor
+// heads of loops.
+std::set<std::string> statements_of(const std::string& path) {
+  std::set<std::string> statements;
+  bool in_function = false;
+  for (const std::string& line : lines_of(contents_of(RINGSCOPE_SOURCE_DIR "/" + path))) {
+    if (line.starts_with("inline ")) in_function = true;
+    std::string code = line.substr(0, line.find("//"));
+    const std::size_t body = line.starts_with("inline ") ? code.find('{') : 0;
+    code = body == std::string::npos ? "" : code.substr(body);
+    code.erase(std::remove(code.begin(), code.end(), ' '), code.end());
+    const bool ends = code.ends_with(';') || (code.starts_with('{') && code.ends_with('}'));
+    if (in_function && ends && code.find_first_of("+-*/%?<>[") != std::string::npos)
+      statements.insert(code);
+    if (line.starts_with("}")) in_function = false;
+  }
+  return statements;
+}
+
+// What a stub gives away must be nothing that is asked, such as a conversion of types.
+TEST(Exercises, NoStubHasALineOfItsSolution) {
+  const std::set<std::string> given = {
+      "constMatrixzeros(block.k.size(),Row(block.k[0].size()));",  // a gradient of the right size
+      "for(inti=consumer;i<512;i+=64)sum+=shared.tile[t%3][i].to_float();",
+      "std::vector<int>group;",
+      "constintj=static_cast<int>(threadIdx.x);",
+      "scores[j]=score;",
+      "constautobits=std::bit_cast<std::uint32_t>(value);"};
+  for (const Lesson& lesson : all_lessons()) {
+    const bool is_step = !lesson.hints().empty();
+    const std::set<std::string> solved = statements_of("lessons/solutions/" + lesson.folder + ".h");
+    EXPECT_FALSE(solved.empty()) << lesson.folder;
+    for (const std::string& line :
+         statements_of(is_step ? "lessons/my_ring/" + lesson.folder + ".h" : lesson.exercise()))
+      EXPECT_FALSE(solved.contains(line) && !given.contains(line)) << lesson.folder << ": " << line;
   }
 }
 

@@ -12,6 +12,7 @@
 #include "lessons/book/lesson.h"
 #include "lessons/book/markdown_writer.h"
 #include "lessons/book/prose.h"
+#include "lessons/book/zoo.h"
 #include "tests/app/program.h"
 
 namespace ringscope::lessons {
@@ -45,6 +46,11 @@ TEST_P(EveryLesson, HoldsAndItsPageIsUpToDate) {
   EXPECT_NE(page.find("- ✓ "), std::string::npos) << "no checks";
   EXPECT_NE(page.find("> **Predict.** "), std::string::npos) << "no prediction";
   EXPECT_NE(page.find("\n|---|"), std::string::npos) << "no table";
+  EXPECT_NE(page.find("\n## What breaks "), std::string::npos) << "what breaks if ...?";
+  for (std::size_t at = 0; (at = page.find("lesson zoo ", at)) != std::string::npos;) {
+    at += 11;
+    EXPECT_NO_THROW(bug_of(page.substr(at, page.find('`', at) - at)));
+  }
   const std::string path = "lessons/" + lesson().folder + "/README.md";
   EXPECT_EQ(committed(path), page) << path << " is stale" << kRemake;
 }

@@ -134,8 +134,7 @@ TEST(Diagnosis, NamesTheMistakeThatWasMade) {
   std::string misses;
   for (int number = 0; done < count; ++number) {
     ASSERT_LT(number, 40 * count);
-    const Mistake mistake =
-        kAllMistakes[static_cast<std::size_t>(number) % std::size(kAllMistakes)];
+    const Mistake mistake = kAllMistakes[static_cast<std::size_t>(number) % kNamedMistakes];
     MistakenRing ring;
     ring.mistake = mistake;
     ring.variant = cases.integer(0, facts_of(mistake).variants - 1);

@@ -1,0 +1,309 @@
+// Each bug of the zoo is caught by the symptom that its page names, with three seeds, and a run
+// without the bug lacks that symptom. The quiz gives no name away before it has asked.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numbers>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "core/explain/explain.h"
+#include "lessons/book/zoo.h"
+#include "tests/app/program.h"
+
+namespace ringscope::lessons {
+namespace {
+
+bool passes(const Evidence& e, std::string_view name) {
+  return std::any_of(e.verdict.tensors.begin(), e.verdict.tensors.end(),
+                     [&](const TensorCheck& t) { return t.name == name && t.passes(); });
+}
+
+// Return whether row `at` of out, of all heads after each other, is right.
+bool is_right(const Evidence& e, std::size_t at) {
+  const auto width = static_cast<std::size_t>(e.problem.shape.head_dim);
+  for (std::size_t i = at * width; i < (at + 1) * width; ++i)
+    if (!(std::abs(e.mine.out[i] - e.right.out[i]) <= 1e-5)) return false;
+  return true;
+}
+
+// Return whether `f` holds for every row: its index, and its position in the text.
+bool all_rows(const Evidence& e, const std::function<bool(std::size_t, Index)>& f) {
+  for (std::size_t at = 0; at < e.mine.lse.size(); ++at)
+    if (!f(at, static_cast<Index>(at) % e.problem.shape.seqlen)) return false;
+  return !e.mine.lse.empty();
+}
+
+// Return whether dQ of every rank is right but for one factor of its rows, not 1 for all.
+bool has_a_factor_for_each_rank(const Evidence& e) {
+  const auto width = static_cast<std::size_t>(e.problem.shape.head_dim);
+  bool any_other_than_1 = false;
+  for (int rank = 0; rank < e.problem.world_size; ++rank) {
+    const LocalRows rows = e.problem.partition_of_sequence().rows_of(rank);
+    double both = 0, right = 0, mine = 0;
+    for (Index i = 0; i < rows.size(); ++i)
+      for (auto at = static_cast<std::size_t>(rows.global_position(i)); at < e.mine.lse.size();
+           at += static_cast<std::size_t>(e.problem.shape.seqlen))
+        for (std::size_t x = at * width; x < (at + 1) * width; ++x) {
+          both += e.mine.dq[x] * e.right.dq[x];
+          right += e.right.dq[x] * e.right.dq[x];
+          mine += e.mine.dq[x] * e.mine.dq[x];
+        }
+    if (!(std::abs(both * both - right * mine) <= 1e-6 * right * mine)) return false;
+    any_other_than_1 = any_other_than_1 || std::abs(both / right - 1) > 0.01;
+  }
+  return any_other_than_1;
+}
+
+using Symptom = std::function<bool(const Evidence&)>;
+
+// How to look for each symptom that a page may name, but those that take another run.
+const std::map<std::string, Symptom>& symptoms() {
+  static const std::map<std::string, Symptom> all = {
+      {"Out is NaN in some rows, and their lse is right",
+       [](const Evidence& e) {
+         return passes(e, "lse") && std::any_of(e.mine.out.begin(), e.mine.out.end(),
+                                                [](double x) { return std::isnan(x); });
+       }},
+      {"The last rows have no key at all",
+       [](const Evidence& e) {
+         const Index seqlen = e.problem.shape.seqlen, most = seqlen - seqlen % e.problem.world_size;
+         return most < seqlen && all_rows(e, [&](std::size_t at, Index position) {
+                  return std::isinf(e.mine.lse[at]) == (position >= most);
+                });
+       }},
+      {"Lse is right, and out is wrong",
+       [](const Evidence& e) { return passes(e, "lse") && !passes(e, "out"); }},
+      {"Where one block has all keys, out is right and lse is 1.4427 times too large",
+       [](const Evidence& e) {
+         return all_rows(e, [&](std::size_t at, Index position) {
+           return position > 0 || (is_right(e, at) && std::abs(e.mine.lse[at] / e.right.lse[at] -
+                                                               std::numbers::log2e) <= 1e-4);
+         });
+       }},
+      {"Rows that don't fill the window are right, and all others are wrong",
+       [](const Evidence& e) {
+         const Index window = e.problem.mask.for_seqlen(e.problem.shape.seqlen).window;
+         return all_rows(e, [&](std::size_t at, Index position) {
+           return is_right(e, at) == (position < window);
+         });
+       }},
+      {"The forward pass is right, and dQ is off by one factor for each rank",
+       [](const Evidence& e) { return passes(e, "out") && has_a_factor_for_each_rank(e); }},
+      {"Every hop is over before the computing beside it begins",
+       [](const Evidence& e) {
+         const auto [hops, over] = hops_over_before_computing(e.recording);
+         return hops > 0 && hops == over;
+       }},
+      {"`explain` names a slow rank, the last one",
+       [](const Evidence& e) {
+         const Explanation why = explain(e.recording);
+         return !why.findings.empty() && why.findings[0].cause == Cause::slow_rank &&
+                why.findings[0].rank == e.problem.world_size - 1;
+       }},
+      {"The run stands still, and the ranks wait for each other in a circle",
+       [](const Evidence& e) { return e.ending.ends_with("0 for 1 for 2 for 3 for 0"); }}};
+  return all;
+}
+
+// Return whether the symptom of the bug's page is there in a run with these inputs.
+bool shows_symptom(const Bug& bug, std::uint64_t seed, bool with_bug) {
+  const Evidence e = evidence_of(bug, seed, with_bug);
+  if (bug.symptom == "`check` names it")
+    return !e.verdict.suspects.empty() && name_of(e.verdict.suspects[0].mistake) == bug.name;
+  if (bug.symptom == "Out is right on two ranks, and wrong on four")
+    return !passes(e, "out") && passes(evidence_of(bug, seed, with_bug, 2), "out");
+  const auto found = symptoms().find(bug.symptom);
+  if (found == symptoms().end())
+    throw std::logic_error("nobody knows how to look for '" + bug.symptom + "'");
+  return found->second(e);
+}
+
+class EveryBug : public testing::TestWithParam<int> {
+ protected:
+  const Bug& bug() const { return zoo()[static_cast<std::size_t>(GetParam())]; }
+};
+
+TEST_P(EveryBug, IsCaughtByItsSymptom) {
+  for (const std::uint64_t seed : {11u, 12u, 13u}) {
+    EXPECT_TRUE(shows_symptom(bug(), seed, true)) << "seed " << seed;
+    EXPECT_FALSE(shows_symptom(bug(), seed, false)) << "seed " << seed;
+  }
+}
+
+TEST_P(EveryBug, HasAPageThatIsWhole) {
+  for (const char* const part :
+       {"- **Seen:** ", "- **Found:** ", "- **Happened:** [", "https://github.com/"})
+    EXPECT_NE(bug().text.find(part), std::string::npos) << part;
+  for (const std::string& choice : bug().choices) EXPECT_EQ(bug_of(choice).name, choice);
+  EXPECT_EQ(std::set<std::string>(bug().choices.begin(), bug().choices.end()).size(), 4u);
+  EXPECT_EQ(evidence_of(bug(), 1).text().find(bug().name), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, EveryBug, testing::Range(0, static_cast<int>(zoo().size())),
+                         [](const auto& bug) {
+                           std::string name = zoo()[static_cast<std::size_t>(bug.param)].name;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(Zoo, HasTwentyBugsAndMore) { EXPECT_GE(zoo().size(), 20u); }
+
+TEST(Zoo, RefusesAPageThatLacksAPart) {
+  EXPECT_THROW(parse_zoo("## scale\n\n    ./ringscope run --inject scale \n\nNothing.\n"),
+               std::logic_error);
+}
+
+class Reader : public Console {
+ public:
+  explicit Reader(std::vector<std::string> lines) : lines_(std::move(lines)) {}
+  void write(std::string_view text) override { seen += text; }
+  int width() const override { return 80; }
+  int height() const override { return 24; }
+  bool colour() const override { return false; }
+  bool somebody_reads() const override { return !lines_.empty(); }
+  bool wait_for_key() override { return true; }
+  std::optional<std::string> read_line() override {
+    return next_ < lines_.size() ? std::optional(lines_[next_++]) : std::nullopt;
+  }
+  std::string seen;
+
+ private:
+  std::vector<std::string> lines_;
+  std::size_t next_ = 0;
+};
+
+// One of the four answers is right, whichever bug comes first.
+TEST(Zoo, TellsARightAnswerFromAWrongOne) {
+  int right = 0;
+  for (const char* const answer : {"1", "2", "3", "4", "no", ""}) {
+    Reader reader({answer, "q"});
+    ask_for_bugs(reader, 3);
+    right += reader.seen.find("1 of 1 right.") != std::string::npos;
+    EXPECT_NE(reader.seen.find("It is "), std::string::npos) << reader.seen;
+    EXPECT_GT(reader.seen.find("Seen: "), reader.seen.find("Which bug is this?"));
+  }
+  EXPECT_EQ(right, 1);
+}
+
+class ZooCommand : public ProgramTest {};
+
+// What the pages give to type runs, and exits with 0, with 1 if numbers are wrong, or with 3.
+TEST_F(ZooCommand, RunsWhatThePagesSay) {
+  for (const Bug& bug : zoo()) {
+    std::vector<std::string> words(bug.words.begin() + 1, bug.words.end());
+    const ProgramResult result = run(words);
+    const bool is_timing = bug.name == "straggler" || bug.name == "no-overlap";
+    EXPECT_EQ(result.status, is_timing                  ? 0
+                             : bug.name == "send-first" ? 3
+                                                        : 1)
+        << bug.name << ": " << result.err;
+  }
+}
+
+TEST_F(ZooCommand, ListsShowsAndAsks) {
+  const std::string page = run_well({"lesson", "zoo", "scale"});
+  EXPECT_NE(page.find("--inject scale"), std::string::npos) << page;
+  const std::string all = run_well({"lesson", "zoo", "--no-pause"});
+  for (const Bug& bug : zoo())
+    EXPECT_NE(all.find("\nIt is " + bug.name + ".\n"), std::string::npos) << bug.name;
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"lesson", "zoo", "lion"}, {"lesson", "zoo", "scale", "scale"}}) {
+    const ProgramResult result = run(words);
+    EXPECT_EQ(result.status, 2);
+    expect_one_line(result);
+    EXPECT_NE(result.err.find("accepted"), std::string::npos) << result.err;
+  }
+}
+
+// ---
+// The open challenges: what their tables say is what the program gives.
+
+class Challenges : public ProgramTest {
+ protected:
+  const std::string page_ = contents_of(RINGSCOPE_SOURCE_DIR "/lessons/challenges.md");
+
+  // Expect a row of that name with the time that the page's command number `number` gives, with
+  // its last word replaced.
+  void expect_time(const std::string& name, int number, const std::string& last_word,
+                   const std::string& key = "wall_s", const std::string& tile = "128x128") {
+    std::size_t at = 0;
+    for (int i = 0; i < number; ++i) at = page_.find("./ringscope simulate", at + 1);
+    std::vector<std::string> words = words_of(page_.substr(at, page_.find('\n', at) - at));
+    words.erase(words.begin());
+    words.back() = last_word;
+    std::replace(words.begin(), words.end(), std::string("128x128"), tile);
+    words.emplace_back("--json");
+    const std::string json = run_well(words);
+    const double seconds = std::stod(json.substr(json.find("\"" + key + "\":") + key.size() + 3));
+    expect_row(name, fmt::format("| {:.3f} ms |", 1e3 * seconds));
+  }
+  void expect_row(const std::string& name, const std::string& value) {
+    EXPECT_NE(page_.find("| " + name + " " + value), std::string::npos) << name << " " << value;
+  }
+  ProgramResult score(const std::string& plan) {
+    write_file(path("plan"), plan);
+    return run({"lesson", "challenge", "plan"});
+  }
+};
+
+TEST_F(Challenges, SimulatedTablesAreRight) {
+  for (const char* const partition : {"contiguous", "zigzag", "striped"})
+    expect_time(partition, 1, partition);
+  expect_time("best known", 1, "searched");
+  expect_time("one ring", 2, "ring");
+  expect_time("a ring of rings", 2, "two-level:2");
+  expect_time("best known", 2, "hybrid:4");
+  expect_time("an even share of the pairs", 1, "fold", "compute_s", "1x1");
+  expect_time("computing alone", 2, "ring", "compute_s");
+}
+
+TEST_F(Challenges, ScoresPlansOfMessages) {
+  std::string halving, each;
+  for (int distance = 4, round = 1; distance > 0; distance /= 2, ++round)
+    for (int rank = 0; rank < 8; ++rank) {
+      const int first = 4 * ((rank ^ distance) / distance * distance);
+      halving += fmt::format("{} {} {} {} {}\n", round, rank, rank ^ distance, first,
+                             first + 4 * distance - 1);
+    }
+  for (int round = 1; round < 8; ++round)
+    for (int rank = 0; rank < 8; ++rank) {
+      const int to = (rank + round) % 8;
+      each += fmt::format("{} {} {} {} {}\n", round, rank, to, 4 * to, 4 * to + 3);
+    }
+  EXPECT_EQ(score(halving).out,
+            "32 of 32 heads are whole at their rank; 115584 bytes, best known 115584; 3 rounds, "
+            "best known 3\n");
+  EXPECT_NE(score(each).out.find("115584 bytes, best known 115584; 7 rounds"), std::string::npos);
+  const std::string tree =
+      "1 1 0 0 31\n1 3 2 0 31\n1 5 4 0 31\n1 7 6 0 31\n2 2 0 0 31\n2 6 4 0 31\n3 4 0 0 31\n"
+      "4 0 1 4 7\n5 0 2 8 11\n6 0 3 12 15\n7 0 4 16 19\n8 0 5 20 23\n9 0 6 24 27\n"
+      "10 0 7 28 31\n";
+  EXPECT_NE(score(tree).out.find("130032 bytes, best known 115584; 10 rounds"), std::string::npos);
+  EXPECT_EQ(score("# nothing\n").status, 1);
+}
+
+TEST_F(Challenges, RefuseImpossiblePlans) {
+  for (const char* const wrong :
+       {"1 0 1 0\n", "1 0 0 0 3\n", "1 0 8 0 3\n", "1 0 1 0 32\n", "1 0 1 3 2\n", "x 0 1 0 3\n",
+        "2 0 1 0 3\n1 0 1 4 7\n", "1 0 1 0 3\n1 0 2 4 7\n", "1 0 2 0 3\n1 1 2 4 7\n",
+        "1 0 1 0 3\n2 0 2 0 3\n"}) {
+    const ProgramResult result = score(wrong);
+    EXPECT_EQ(result.status, 2) << wrong;
+    expect_one_line(result);
+    EXPECT_NE(result.err.find("accepted"), std::string::npos) << result.err;
+  }
+  EXPECT_TRUE(run_well({"lesson", "challenge"}).starts_with("# Three open challenges"));
+}
+
+}  // namespace
+}  // namespace ringscope::lessons
