@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "app/command_line/flags.h"
+#include "app/report/fields.h"
 #include "app/run/inputs.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -75,7 +76,8 @@ std::vector<OutputPlace> output_places(const RunOptions& options) {
           {"--dq", options.dq},
           {"--dk", options.dk},
           {"--dv", options.dv},
-          {"--trace", options.trace},
+          {"--trace", options.trace, options.trace && options.trace->ends_with('/')},
+          {"--dump", options.dump, true},
           {"--write-partition", options.write_partition}};
 }
 
@@ -98,9 +100,73 @@ void check_output_places(const std::vector<OutputPlace>& places,
       throw InputError(fmt::format(
           "{} '{}': is stdout, where --json prints; accepted: another file, or no --json", flag,
           path));
-    for_flag(flag, [&] { require_writable(path); });
+    for_flag(flag, [&] {
+      if (places[i].is_folder)
+        AtomicFolder probe(path);
+      else
+        require_writable(path);
+    });
   }
 }
+
+void write_manifest(const std::string& folder, const Problem& config,
+                    const std::vector<DumpedArray>& arrays) {
+  std::vector<Fields> rows;
+  for (const DumpedArray& a : arrays)
+    rows.push_back({{"name", a.file},
+                    {"rank", a.rank},
+                    {"pass", name_of(a.pass)},
+                    {"step", a.step},
+                    {"operation", a.operation},
+                    {"kv_owner", a.kv_owner},
+                    {"what", a.what},
+                    {"dtype", a.is_f64 ? "f64" : "f32"},
+                    {"shape", a.shape},
+                    {"first_head", a.first_head},
+                    {"rows_of_rank", a.rows_of},
+                    {"rows", std::vector<Index>{a.first_row, a.end_row}},
+                    {"positions", fmt::format("positions-rank-{}.npy", a.rows_of)},
+                    {"first_position", a.first_position},
+                    {"last_position", a.last_position}});
+  write_file(folder + "/manifest.json", json_line({{"shape", shape_fields(config.shape)},
+                                                   {"world_size", config.world_size},
+                                                   {"scheme", config.scheme_name()},
+                                                   {"partition", name_of(config.partition)},
+                                                   {"mask", config.mask.name()},
+                                                   {"dtype", name_of(config.dtype)},
+                                                   {"softmax_scale", config.scale()},
+                                                   {"arrays", rows}}));
+}
+
+namespace {
+
+// Write the recording to a file, or to a folder with a file a rank.
+void write_recording(std::vector<Output>& files, const std::string& path,
+                     std::unique_ptr<AtomicFolder>& folder, const Recording& recording) {
+  if (!path.ends_with('/')) {
+    files.emplace_back("--trace", path).write([&](AtomicFile& file) {
+      write_chrome_trace(file, recording);
+    });
+    return;
+  }
+  folder = for_flag("--trace", [&] { return std::make_unique<AtomicFolder>(path); });
+  for_flag("--trace", [&] {
+    for (int rank = 0; rank < recording.info.world_size; ++rank) {
+      AtomicFile file(fmt::format("{}/rank{}.json", folder->place(), rank));
+      write_chrome_trace_of_rank(file, recording, rank);
+      file.commit();
+    }
+  });
+}
+
+// Put all that was written in its place, once all of it is on the disk.
+void commit(std::vector<Output>& files, const std::unique_ptr<AtomicFolder>& folder) {
+  for (Output& file : files) file.write([](AtomicFile& f) { f.sync(); });
+  for (Output& file : files) file.write([](AtomicFile& f) { f.commit(); });
+  if (folder != nullptr) for_flag("--trace", [&] { folder->commit(); });
+}
+
+}  // namespace
 
 void write_outputs(const RunOptions& options, const Problem& config, const RingRun& run, bool f64) {
   const AttentionShape& shape = config.shape;
@@ -128,25 +194,23 @@ void write_outputs(const RunOptions& options, const Problem& config, const RingR
   write_rows("--dq", options.dq, shape.num_heads, run.outputs.dq);
   write_rows("--dk", options.dk, shape.num_heads_kv, run.outputs.dk);
   write_rows("--dv", options.dv, shape.num_heads_kv, run.outputs.dv);
-  if (options.trace)
-    files.emplace_back("--trace", *options.trace).write([&](AtomicFile& file) {
-      write_chrome_trace(file, run.recording);
-    });
+  std::unique_ptr<AtomicFolder> folder;
+  if (options.trace) write_recording(files, *options.trace, folder, run.recording);
   if (options.write_partition)
     files.emplace_back("--write-partition", *options.write_partition).write([&](AtomicFile& file) {
       write_partition(file, config.partition_of_sequence());
     });
-  for (Output& file : files) file.write([](AtomicFile& f) { f.sync(); });
-  for (Output& file : files) file.write([](AtomicFile& f) { f.commit(); });
+  commit(files, folder);
 }
 
 void write_trace(const RunOptions& options, const Recording& recording) {
   if (!options.trace) return;
-  Output file("--trace", *options.trace);
   Recording named = recording;
   named.info.command = options.command;
-  file.write([&](AtomicFile& f) { write_chrome_trace(f, named); });
-  file.write([](AtomicFile& f) { f.commit(); });
+  std::vector<Output> files;
+  std::unique_ptr<AtomicFolder> folder;
+  write_recording(files, *options.trace, folder, named);
+  commit(files, folder);
 }
 
 }  // namespace ringscope

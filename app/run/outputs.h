@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/run/run_options.h"
+#include "core/run/dump.h"
 #include "core/run/run.h"
 
 namespace ringscope {
@@ -16,6 +17,7 @@ namespace ringscope {
 struct OutputPlace {
   const char* flag;
   std::optional<std::string> path;
+  bool is_folder = false;
 };
 
 // Throw InputError for a place that can't be written to, that is also another output or one of the
@@ -25,6 +27,10 @@ void check_output_places(const std::vector<OutputPlace>& places,
 
 // Return the outputs of `run`.
 std::vector<OutputPlace> output_places(const RunOptions& options);
+
+// Write the manifest of a dump into its folder. Throw RunError.
+void write_manifest(const std::string& folder, const Problem& config,
+                    const std::vector<DumpedArray>& arrays);
 
 // Write what `options` ask for, with tensors as float64 if `f64`. Throw RunError, for example when
 // the disk is full.

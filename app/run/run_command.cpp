@@ -22,6 +22,7 @@
 #include "app/run/outputs.h"
 #include "app/run/report.h"
 #include "app/run/verify.h"
+#include "core/base/files.h"
 #include "core/run/run.h"
 
 #ifdef RINGSCOPE_HAS_MPI
@@ -156,9 +157,14 @@ int carry_out(const RunOptions& options) {
   if (const std::string remark = remark_on_processes(); !remark.empty()) print_error(remark);
 
   const Runner runner = runner_of(options.backend, options.cuda);
+  std::unique_ptr<AtomicFolder> dump;
+  std::vector<DumpedArray> dumped;
+  if (options.dump)
+    dump = for_flag("--dump", [&] { return std::make_unique<AtomicFolder>(*options.dump); });
   RingRun run = [&] {
     ProgressBar bar("attention");
     try {
+      if (dump) return run_dumped(config, loaded.tensors, bar.callback(), dump->place(), dumped);
       return runner(config, loaded.tensors, bar.callback());
     } catch (const RunFailure& failure) {
       throw with_trace_written(options, failure, failure.recording());
@@ -166,7 +172,10 @@ int carry_out(const RunOptions& options) {
   }();
   run.recording.info.command = options.command;
   if (options.mistaken) make_mistaken(options, config, loaded.tensors, run.outputs);
-  return conclude({options, config, plan, run, loaded.remarks.empty()}, loaded.tensors);
+  if (dump) for_flag("--dump", [&] { write_manifest(dump->place(), config, dumped); });
+  const int status = conclude({options, config, plan, run, loaded.remarks.empty()}, loaded.tensors);
+  if (dump) for_flag("--dump", [&] { dump->commit(); });
+  return status;
 }
 
 // ---

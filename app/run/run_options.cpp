@@ -93,7 +93,13 @@ void add_outputs(CommandFlags& flags, RunOptions& run) {
   flags.path("--dq", run.dq, "write the gradient of the queries, .npy");
   flags.path("--dk", run.dk, "write the gradient of the keys, .npy");
   flags.path("--dv", run.dv, "write the gradient of the values, .npy");
-  flags.path("--trace", run.trace, "write the recording, Chrome Trace Event JSON");
+  flags.path(
+      "--trace", run.trace,
+      "write the recording, Chrome Trace Event JSON; with a / at its end, a folder with a file "
+      "a rank");
+  flags.path("--dump", run.dump,
+             "write a folder with each rank's row_max, row_sum and output after each step, and the "
+             "dk and dv that travel, .npy, and manifest.json");
   flags.flag("--verify", run.verify,
              "compare with naive attention in f64; exit status 1 when it differs");
   flags.integer(
@@ -170,6 +176,13 @@ void check_backend(const RunOptions& run) {
   if (run.mistaken && run.backend != Backend::cpu)
     contradiction("--inject", fmt::format("'{}' {}", name_of(*run.mistaken->mistake), backend),
                   "it with --backend cpu");
+  if (run.dump && run.backend != Backend::cpu)
+    contradiction("--dump", backend, "it with --backend cpu");
+  if (run.dump && run.mistaken)
+    contradiction("--dump",
+                  fmt::format("given with --inject {}, which changes the outputs alone",
+                              name_of(*run.mistaken->mistake)),
+                  "one of them");
   if (run.mistaken && run.mistaken->mistake == Mistake::gradient_one_hop_short && !run.job.backward)
     contradiction("--inject", "'gradient-one-hop-short' given without --backward",
                   "it together with --backward");
