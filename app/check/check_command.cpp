@@ -123,7 +123,7 @@ Checked read_all(const CheckOptions& options) {
   config.backward = run.dq || run.dk || run.dv;
   deal_out(config);
   if (options.picture) {
-    require_pictures("--picture", *options.picture, "--json");
+    require_pictures("--picture", *options.picture, "--json", false);
     std::vector<std::string> files = plan.files;
     for (const auto& file :
          {run.out, run.lse, run.dq, run.dk, run.dv, options.q_unrotated, options.k_unrotated})

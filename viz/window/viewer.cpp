@@ -12,6 +12,7 @@
 #include "viz/panels/panels.h"
 #include "viz/window/fonts.h"
 #include "viz/window/software_renderer.h"
+#include "viz/window/svg.h"
 
 namespace ringscope::viz {
 
@@ -296,10 +297,14 @@ const ImDrawData& Viewer::frame(const FrameInput& input) {
   return *ImGui::GetDrawData();
 }
 
-Image picture_of(Viewer& viewer, const FrameInput& input, int width, int height) {
+Image picture_of(Viewer& viewer, const FrameInput& input, int width, int height, std::string* svg) {
   do {
     viewer.frame(input);
   } while (viewer.settling());
+  if (svg != nullptr) {
+    *svg = svg_of(viewer.frame(input), width, height);
+    return {};
+  }
   Image image(width, height, 0xff000000u);
   render(viewer.frame(input), image);
   return image;

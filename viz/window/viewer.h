@@ -118,6 +118,7 @@ class Viewer {
 
 // Return what `viewer` shows, as `width` x `height` pixels. It must draw with SoftwareTextures. A
 // few frames are drawn first, until every size that depends on contents is known.
-Image picture_of(Viewer& viewer, const FrameInput& input, int width, int height);
+Image picture_of(Viewer& viewer, const FrameInput& input, int width, int height,
+                 std::string* svg = nullptr);
 
 }  // namespace ringscope::viz
