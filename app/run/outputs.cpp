@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "app/command_line/flags.h"
-#include "app/report/fields.h"
 #include "app/run/inputs.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -107,35 +106,6 @@ void check_output_places(const std::vector<OutputPlace>& places,
         require_writable(path);
     });
   }
-}
-
-void write_manifest(const std::string& folder, const Problem& config,
-                    const std::vector<DumpedArray>& arrays) {
-  std::vector<Fields> rows;
-  for (const DumpedArray& a : arrays)
-    rows.push_back({{"name", a.file},
-                    {"rank", a.rank},
-                    {"pass", name_of(a.pass)},
-                    {"step", a.step},
-                    {"operation", a.operation},
-                    {"kv_owner", a.kv_owner},
-                    {"what", a.what},
-                    {"dtype", a.is_f64 ? "f64" : "f32"},
-                    {"shape", a.shape},
-                    {"first_head", a.first_head},
-                    {"rows_of_rank", a.rows_of},
-                    {"rows", std::vector<Index>{a.first_row, a.end_row}},
-                    {"positions", fmt::format("positions-rank-{}.npy", a.rows_of)},
-                    {"first_position", a.first_position},
-                    {"last_position", a.last_position}});
-  write_file(folder + "/manifest.json", json_line({{"shape", shape_fields(config.shape)},
-                                                   {"world_size", config.world_size},
-                                                   {"scheme", config.scheme_name()},
-                                                   {"partition", name_of(config.partition)},
-                                                   {"mask", config.mask.name()},
-                                                   {"dtype", name_of(config.dtype)},
-                                                   {"softmax_scale", config.scale()},
-                                                   {"arrays", rows}}));
 }
 
 namespace {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "app/run/run_options.h"
-#include "core/run/dump.h"
 #include "core/run/run.h"
 
 namespace ringscope {
@@ -27,10 +26,6 @@ void check_output_places(const std::vector<OutputPlace>& places,
 
 // Return the outputs of `run`.
 std::vector<OutputPlace> output_places(const RunOptions& options);
-
-// Write the manifest of a dump into its folder. Throw RunError.
-void write_manifest(const std::string& folder, const Problem& config,
-                    const std::vector<DumpedArray>& arrays);
 
 // Write what `options` ask for, with tensors as float64 if `f64`. Throw RunError, for example when
 // the disk is full.

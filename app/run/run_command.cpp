@@ -17,6 +17,7 @@
 #include "app/process/process_command.h"
 #include "app/report/terminal.h"
 #include "app/run/backend.h"
+#include "app/run/dump.h"
 #include "app/run/inputs.h"
 #include "app/run/memory.h"
 #include "app/run/outputs.h"
@@ -158,13 +159,12 @@ int carry_out(const RunOptions& options) {
 
   const Runner runner = runner_of(options.backend, options.cuda);
   std::unique_ptr<AtomicFolder> dump;
-  std::vector<DumpedArray> dumped;
   if (options.dump)
     dump = for_flag("--dump", [&] { return std::make_unique<AtomicFolder>(*options.dump); });
   RingRun run = [&] {
     ProgressBar bar("attention");
     try {
-      if (dump) return run_dumped(config, loaded.tensors, bar.callback(), dump->place(), dumped);
+      if (dump) return run_dumped(config, loaded.tensors, bar.callback(), dump->place());
       return runner(config, loaded.tensors, bar.callback());
     } catch (const RunFailure& failure) {
       throw with_trace_written(options, failure, failure.recording());
@@ -172,7 +172,6 @@ int carry_out(const RunOptions& options) {
   }();
   run.recording.info.command = options.command;
   if (options.mistaken) make_mistaken(options, config, loaded.tensors, run.outputs);
-  if (dump) for_flag("--dump", [&] { write_manifest(dump->place(), config, dumped); });
   const int status = conclude({options, config, plan, run, loaded.remarks.empty()}, loaded.tensors);
   if (dump) for_flag("--dump", [&] { dump->commit(); });
   return status;

@@ -48,7 +48,10 @@ std::vector<std::string> fields_of(const std::string& line) {
 
 TEST_F(ProvenanceTest, OfJsonNamesTheCallAndThePinnedTime) {
   for (const std::string& call :
-       {std::string("run --random --seqlen 64 --seed 7 --json"),
+       {std::string("run --random --seqlen 64 --seed 7 --trace t.json --json"),
+        std::string("explain t.json --json"),
+        std::string("simulate --gpu H100 --link NVLink4 --json"),
+        std::string("groups --world-size 8 --cp 4 --json"),
         std::string("plan --seqlen 8192 --world-size 4 --gpu H100 --link NVLink4 --json"),
         std::string("positions --seqlen 16 --world-size 2 --json"), std::string("info --json")}) {
     const auto json = json_of(run_pinned(call));
@@ -59,6 +62,9 @@ TEST_F(ProvenanceTest, OfJsonNamesTheCallAndThePinnedTime) {
     for (const char* key : {"version", "commit", "machine"})
       EXPECT_GT(origin[key].GetStringLength(), 0u) << key;
   }
+  const auto trace = json_of(contents_of(path("t.json")));
+  EXPECT_STREQ(trace["provenance"]["seed"].GetString(), "7");
+  EXPECT_STREQ(trace["provenance"]["time"].GetString(), kPinnedTime);
 }
 
 // What a researcher does: one sweep, its table and its figure; then the table's own command gives
