@@ -36,7 +36,14 @@ class DumpingBackend : public ForwardingBackend {
         rank_(rank),
         params_(rank.ring_problem().params),
         share_{0, params_.num_heads, 0, params_.num_heads_kv},
-        dump_(dump) {}
+        dump_(dump) {
+    const LocalRows rows = rank.ring_problem().partition.rows_of(rank.rank());
+    std::vector<Index> positions;
+    for (Index row = 0; row < rows.size(); ++row) positions.push_back(rows.global_position(row));
+    AtomicFile file(fmt::format("{}/positions-rank-{}.npy", dump.folder, rank.rank()));
+    write_npy_integers(file, {rows.size()}, positions);
+    file.commit();
+  }
 
   void use_heads(const HeadShare& share) override { inner_.use_heads(share_ = share); }
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
@@ -155,47 +162,15 @@ class DumpingBackend : public ForwardingBackend {
   int operations_ = -1;                        // written before this one
 };
 
-class DumpingRankEngine : public RankEngine {
- public:
-  DumpingRankEngine(std::unique_ptr<RankEngine> inner, Rank& rank, Dump& dump)
-      : inner_(std::move(inner)), backend_(inner_->backend(), rank, dump) {}
-
-  Communicator& communicator() override { return inner_->communicator(); }
-  BlockBackend& backend() override { return backend_; }
-  void finish() override { inner_->finish(); }
-  void finish_failed() override { inner_->finish_failed(); }
-  Index scratch_bytes() const override { return inner_->scratch_bytes(); }
-
- private:
-  std::unique_ptr<RankEngine> inner_;
-  DumpingBackend backend_;
-};
-
-class DumpingEngine : public ThreadEngine {
- public:
-  DumpingEngine(int world_size, Dump& dump) : ThreadEngine(world_size), dump_(dump) {}
-
-  std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override {
-    const LocalRows rows = rank.ring_problem().partition.rows_of(rank.rank());
-    std::vector<Index> positions;
-    for (Index row = 0; row < rows.size(); ++row) positions.push_back(rows.global_position(row));
-    AtomicFile file(fmt::format("{}/positions-rank-{}.npy", dump_.folder, rank.rank()));
-    write_npy_integers(file, {rows.size()}, positions);
-    file.commit();
-    return std::make_unique<DumpingRankEngine>(ThreadEngine::make(rank, listener), rank, dump_);
-  }
-
- private:
-  Dump& dump_;
-};
-
 }  // namespace
 
 RingRun run_dumped(const Problem& config, const AttentionInputs& inputs, const Progress& progress,
                    const std::string& folder) {
   check_run(config, inputs);  // before world_size seats are made
   Dump dump{folder, std::vector<std::vector<Fields>>(static_cast<std::size_t>(config.world_size))};
-  DumpingEngine engine(config.world_size, dump);
+  ThreadEngine engine(config.world_size, [&](BlockBackend& inner, Rank& rank) {
+    return std::make_unique<DumpingBackend>(inner, rank, dump);
+  });
   RingRun run = run_ranks(config, inputs, engine, progress);
   std::vector<Fields> all;
   for (const std::vector<Fields>& arrays : dump.arrays)

@@ -50,8 +50,8 @@ TEST_F(ProvenanceTest, OfJsonNamesTheCallAndThePinnedTime) {
   for (const std::string& call :
        {std::string("run --random --seqlen 64 --seed 7 --trace t.json --json"),
         std::string("explain t.json --json"),
-        std::string("simulate --gpu H100 --link NVLink4 --json"),
-        std::string("groups --world-size 8 --cp 4 --json"),
+        std::string("simulate --seqlen 8192 --world-size 4 --gpu H100 --link NVLink4 --json"),
+        std::string("groups --context 4 --data 2 --json"),
         std::string("plan --seqlen 8192 --world-size 4 --gpu H100 --link NVLink4 --json"),
         std::string("positions --seqlen 16 --world-size 2 --json"), std::string("info --json")}) {
     const auto json = json_of(run_pinned(call));

@@ -1,6 +1,4 @@
 // Pictures as SVG: what is drawn is there as outlines and as text, and says where it comes from.
-#include "viz/window/svg.h"
-
 #include <gtest/gtest.h>
 
 #include <regex>

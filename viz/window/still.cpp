@@ -8,7 +8,6 @@
 #include "viz/panels/charts/sweep_picture.h"
 #include "viz/window/fonts.h"
 #include "viz/window/software_renderer.h"
-#include "viz/window/svg.h"
 
 namespace ringscope::viz {
 

@@ -1,4 +1,6 @@
-#include "viz/window/svg.h"
+// Writes ImGui's draw lists as SVG: outlines in place of triangles, text as text in the font's
+// family, textures as embedded PNG. For pictures that a paper takes and a reader enlarges.
+#include "viz/window/software_renderer.h"
 
 #include <fmt/format.h>
 #include <imgui_internal.h>
@@ -46,12 +48,12 @@ std::string base64(std::string_view bytes) {
 
 unsigned alpha_of(ImU32 color) { return color >> 24; }
 
-std::string paint_of(const char* name, const char* opacity, ImU32 color) {
-  std::string text = fmt::format(" {}=\"#{:02x}{:02x}{:02x}\"", name, color & 255, color >> 8 & 255,
-                                 color >> 16 & 255);
-  if (alpha_of(color) < 255)
-    text += fmt::format(" {}=\"{}\"", opacity, number(alpha_of(color) / 255.0));
-  return text;
+std::string fill_of(ImU32 color) {
+  const std::string opacity =
+      alpha_of(color) == 255 ? ""
+                             : fmt::format(" fill-opacity=\"{}\"", number(alpha_of(color) / 255.0));
+  return fmt::format(" fill=\"#{:02x}{:02x}{:02x}\"{}", color & 255, color >> 8 & 255,
+                     color >> 16 & 255, opacity);
 }
 
 // Text of one font and colour on one line, glyph by glyph.
@@ -67,13 +69,7 @@ class SvgWriter {
  public:
   SvgWriter(const ImDrawData& data, std::string& out) : data_(data), out_(out) {
     const ImFontAtlas& atlas = *ImGui::GetIO().Fonts;
-    float largest = 0;
     fonts_texture_ = atlas.TexID;
-    for (const ImFont* font : atlas.Fonts)
-      if (font->FontSize > largest) {
-        largest = font->FontSize;
-        title_bytes_ = font->ConfigData->FontDataSize;
-      }
     for (const ImFont* font : atlas.Fonts)
       for (const ImFontGlyph& glyph : font->Glyphs)
         if (glyph.Visible) glyphs_[{glyph.U0, glyph.V0}] = {font, &glyph};
@@ -99,24 +95,22 @@ class SvgWriter {
     const ImDrawIdx* const indices = list.IdxBuffer.Data + command.IdxOffset;
     for (unsigned i = 0; i + 2 < command.ElemCount; i += 3) {
       const ImDrawIdx* const index = indices + i;
-      if (i + 5 < command.ElemCount && index[0] == index[3] && index[2] == index[4]) {
-        const ImDrawVert &a = vertices_[index[0]], &c = vertices_[index[2]];
-        const bool textured = a.uv.x != c.uv.x && a.uv.y != c.uv.y;
-        const bool shaded = a.col != c.col && a.col == vertices_[index[1]].col &&
-                            std::min(c.pos.x - a.pos.x, c.pos.y - a.pos.y) > kFringe;
-        if (textured || shaded) {
-          flush_shape();
-          if (shaded)
-            write_gradient(a, c);
-          else if (command.TextureId != fonts_texture_)
-            write_image(a, c, *static_cast<const Image*>(command.TextureId));
-          else
-            add_glyph(a, c);
-          i += 3;
-          continue;
-        }
+      const ImDrawVert &a = vertices_[index[0]], &c = vertices_[index[2]];
+      const bool is_quad =
+          i + 5 < command.ElemCount && index[0] == index[3] && index[2] == index[4];
+      const bool textured = is_quad && a.uv.x != c.uv.x && a.uv.y != c.uv.y;
+      // What fades on purpose, at the ends of a story that goes on, is left out.
+      const bool fades = is_quad && a.col != c.col && a.col == vertices_[index[1]].col &&
+                         std::min(c.pos.x - a.pos.x, c.pos.y - a.pos.y) > kFringe;
+      if (!textured && !fades) {
+        add_triangle({index[0], index[1], index[2]});
+        continue;
       }
-      add_triangle({index[0], index[1], index[2]});
+      flush_shape();
+      if (textured && command.TextureId == fonts_texture_) add_glyph(a, c);
+      if (textured && command.TextureId != fonts_texture_)
+        write_image(a, c, *static_cast<const Image*>(command.TextureId));
+      i += 3;
     }
     flush();
   }
@@ -208,33 +202,18 @@ class SvgWriter {
       }
       path += 'Z';
     }
-    out_ +=
-        fmt::format("<path{} d=\"{}\"/>\n", paint_of("fill", "fill-opacity", shape_color_), path);
+    out_ += fmt::format("<path{} d=\"{}\"/>\n", fill_of(shape_color_), path);
     shape_.clear();
-  }
-
-  // Write a rectangle that fades from its top to its bottom.
-  void write_gradient(const ImDrawVert& a, const ImDrawVert& c) {
-    const int id = gradients_++;
-    out_ += fmt::format(
-        "<linearGradient id=\"g{0}\" x2=\"0\" y2=\"1\"><stop{1}/><stop offset=\"1\"{2}/>"
-        "</linearGradient>\n<rect x=\"{3}\" y=\"{4}\" width=\"{5}\" height=\"{6}\" "
-        "fill=\"url(#g{0})\"/>\n",
-        id, paint_of("stop-color", "stop-opacity", a.col),
-        paint_of("stop-color", "stop-opacity", c.col), number(a.pos.x), number(a.pos.y),
-        number(c.pos.x - a.pos.x), number(c.pos.y - a.pos.y));
   }
 
   void write_image(const ImDrawVert& a, const ImDrawVert& c, const Image& image) {
     if (image.pixels.empty()) return;
-    const double w = image.width, h = image.height;
+    flush_text();
     out_ += fmt::format(
-        "<svg x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" viewBox=\"{} {} {} {}\" "
-        "preserveAspectRatio=\"none\"><image width=\"{}\" height=\"{}\" "
-        "href=\"data:image/png;base64,{}\"/></svg>\n",
+        "<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" "
+        "href=\"data:image/png;base64,{}\"/>\n",
         number(a.pos.x), number(a.pos.y), number(c.pos.x - a.pos.x), number(c.pos.y - a.pos.y),
-        number(a.uv.x * w), number(a.uv.y * h), number((c.uv.x - a.uv.x) * w),
-        number((c.uv.y - a.uv.y) * h), w, h, base64(png_of(image)));
+        base64(png_of(image)));
   }
 
   // ---
@@ -267,14 +246,15 @@ class SvgWriter {
 
   void flush_text() {
     if (run_.glyphs == 0) return;
-    // The title's typeface is a medium one.
-    const bool strong = run_.font->ConfigData->FontDataSize == title_bytes_;
+    // The first font is of text, and those of another file are of titles.
+    const bool strong = run_.font->ConfigData->FontDataSize !=
+                        run_.font->ContainerAtlas->Fonts[0]->ConfigData->FontDataSize;
     out_ += fmt::format(
         "<text x=\"{}\" y=\"{}\" font-size=\"{}\"{}{}{}>{}</text>\n", number(run_.begin),
         number(run_.baseline), number(run_.font->FontSize * run_.scale * kEmOfSize),
         strong ? " font-weight=\"500\"" : "",
         run_.glyphs > 1 ? fmt::format(" textLength=\"{}\"", number(run_.pen - run_.begin)) : "",
-        paint_of("fill", "fill-opacity", run_.color), escaped_xml(run_.text));
+        fill_of(run_.color), escaped_xml(run_.text));
     run_ = {};
   }
 
@@ -286,11 +266,9 @@ class SvgWriter {
   const ImDrawData& data_;
   std::string& out_;
   ImTextureID fonts_texture_;
-  int title_bytes_ = 0;  // in the file of the largest font's typeface
   std::map<std::pair<float, float>, std::pair<const ImFont*, const ImFontGlyph*>> glyphs_;
   std::map<std::string, std::size_t> clips_;
-  std::string clip_;  // of the open group; "" if none is open
-  int gradients_ = 0;
+  std::string clip_;                      // of the open group; "" if none is open
   const ImDrawVert* vertices_ = nullptr;  // of the command
   std::vector<Triangle> shape_;
   ImU32 shape_color_ = 0;

@@ -12,7 +12,6 @@
 #include "viz/panels/panels.h"
 #include "viz/window/fonts.h"
 #include "viz/window/software_renderer.h"
-#include "viz/window/svg.h"
 
 namespace ringscope::viz {
 
