@@ -250,9 +250,12 @@ AtomicFolder::AtomicFolder(std::string path) : path_(std::move(path)) {
   };
   while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
   std::error_code error;
-  if (fs::exists(fs::symlink_status(path_, error)) && !fs::is_directory(path_, error))
+  if (fs::is_directory(path_, error)) {
+    if (!fs::is_empty(path_, error)) refuse_folder("is not empty");
+    path_ = fs::canonical(path_, error);  // a link can't be replaced by a folder
+  } else if (fs::exists(fs::symlink_status(path_, error))) {
     refuse_folder("is not a folder");
-  if (fs::is_directory(path_, error) && !fs::is_empty(path_, error)) refuse_folder("is not empty");
+  }
   const int made = make_with_new_name(fs::path(path_).parent_path(), temporary_,
                                       [](const char* name) { return ::mkdir(name, 0777); });
   if (made != 0) refuse_folder(std::strerror(errno));

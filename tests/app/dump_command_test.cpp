@@ -157,6 +157,10 @@ TEST_F(DumpTest, IsWholeOrNotAtAll) {
   std::filesystem::create_directory(path("d"));
   run_well("run --random --seqlen 32 --dump d/");
   EXPECT_TRUE(std::filesystem::exists(path("d/manifest.json")));
+  std::filesystem::create_directory(path("empty"));
+  std::filesystem::create_symlink("empty", path("link"));
+  run_well("run --random --seqlen 32 --dump link");
+  EXPECT_TRUE(std::filesystem::exists(path("empty/manifest.json")));
 }
 
 // What Holistic Trace Analysis 0.5.0 goes by: the file's first "rank", a stream in the arguments of
