@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -112,7 +113,8 @@ class SvgWriter {
         write_image(a, c, *static_cast<const Image*>(command.TextureId));
       i += 3;
     }
-    flush();
+    flush_shape();
+    flush_text();
   }
 
   void clip_to(const ImVec4& clip) {
@@ -144,7 +146,6 @@ class SvgWriter {
     if (!shape_.empty() &&
         (color != shape_color_ || (alpha_of(color) < 255 && first > last_vertex_)))
       flush_shape();
-    if (shape_.empty()) last_vertex_ = 0;
     shape_color_ = color;
     last_vertex_ = std::max(last_vertex_, *std::max_element(triangle.begin(), triangle.end()));
     shape_.push_back(triangle);
@@ -152,8 +153,8 @@ class SvgWriter {
 
   void flush_shape() {
     if (shape_.empty()) return;
-    std::map<unsigned, std::pair<float, unsigned>>
-        partners;  // of transparent vertices, the nearest
+    // Of each transparent vertex, the nearest one that is not, with its squared distance.
+    std::map<unsigned, std::pair<float, unsigned>> partners;
     const auto fades = [&](unsigned v) { return alpha_of(vertices_[v].col) == 0; };
     for (const Triangle& t : shape_)
       for (const unsigned v : t)
@@ -162,8 +163,8 @@ class SvgWriter {
             const float x = vertices_[v].pos.x - vertices_[other].pos.x;
             const float y = vertices_[v].pos.y - vertices_[other].pos.y;
             const std::pair<float, unsigned> found{x * x + y * y, other};
-            const auto [known, is_new] = partners.try_emplace(v, found);
-            if (!is_new) known->second = std::min(known->second, found);
+            auto& nearest = partners.try_emplace(v, found).first->second;
+            nearest = std::min(nearest, found);
           }
     const auto place = [&](unsigned v) {
       const auto partner = partners.find(v);
@@ -172,20 +173,13 @@ class SvgWriter {
       const ImVec2 inside = vertices_[partner->second.second].pos;
       return ImVec2((at.x + inside.x) / 2, (at.y + inside.y) / 2);
     };
-    std::multimap<unsigned, unsigned> edges;
-    const auto add_edge = [&](unsigned from, unsigned to) {
-      for (auto [back, end] = edges.equal_range(to); back != end; ++back)
-        if (back->second == from) {
-          edges.erase(back);
-          return;
-        }
-      edges.emplace(from, to);
-    };
+    std::set<std::pair<unsigned, unsigned>> edges;
     for (Triangle t : shape_) {
       const ImVec2 a = place(t[0]), b = place(t[1]), c = place(t[2]);
       const float area = (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
       if (area < 0) std::swap(t[1], t[2]);
-      for (std::size_t k = 0; area != 0 && k < 3; ++k) add_edge(t[k], t[(k + 1) % 3]);
+      for (std::size_t k = 0; area != 0 && k < 3; ++k)
+        if (edges.erase({t[(k + 1) % 3], t[k]}) == 0) edges.insert({t[k], t[(k + 1) % 3]});
     }
     std::string path;
     while (!edges.empty()) {
@@ -198,12 +192,14 @@ class SvgWriter {
         if (point != std::exchange(last, point)) path += std::exchange(letter, 'L') + point;
         const unsigned to = edge->second;
         edges.erase(edge);
-        edge = to == start ? edges.end() : edges.find(to);
+        edge = to == start ? edges.end() : edges.lower_bound({to, 0});
+        if (edge != edges.end() && edge->first != to) break;
       }
       path += 'Z';
     }
     out_ += fmt::format("<path{} d=\"{}\"/>\n", fill_of(shape_color_), path);
     shape_.clear();
+    last_vertex_ = 0;
   }
 
   void write_image(const ImDrawVert& a, const ImDrawVert& c, const Image& image) {
@@ -256,11 +252,6 @@ class SvgWriter {
         run_.glyphs > 1 ? fmt::format(" textLength=\"{}\"", number(run_.pen - run_.begin)) : "",
         fill_of(run_.color), escaped_xml(run_.text));
     run_ = {};
-  }
-
-  void flush() {
-    flush_shape();
-    flush_text();
   }
 
   const ImDrawData& data_;
