@@ -410,7 +410,9 @@ void take_screenshot(const ViewOptions& options) {
   input.width = (options.width + scale - 1) / scale;
   input.height = (options.height + scale - 1) / scale;
   write_picture(*options.screenshot, [&](std::string* svg) {
-    return picture_of(viewer, input, options.width, options.height, svg);
+    if (svg == nullptr) return picture_of(viewer, input, options.width, options.height);
+    *svg = svg_of(settled_frame(viewer, input), options.width, options.height);
+    return Image();
   });
 }
 
