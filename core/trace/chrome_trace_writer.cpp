@@ -302,7 +302,8 @@ class TraceWriter {
              -1);  // above the ring it contains
   }
 
-  void write_slice(std::size_t rank, const TraceEvent& e) {
+  void write_slice(std::size_t rank, TraceEvent e) {
+    if (only_rank_ >= 0) e.flow = 0;  // its other end is in another file
     write_slice_head(name_of(e.lane), title_of(e), rank, static_cast<int>(e.lane), e.begin_ns,
                      e.end_ns);
     for_args_of_slice(e, [&](EventField field, const auto& value) { member(field, value); });

@@ -192,6 +192,8 @@ TEST_F(DumpTest, TracesOfRanksHaveKernelsThatHtaKnows) {
     EXPECT_NEAR(moving, sent, 1e-9 * sent + 1e-6);
     EXPECT_GT(moving, 0);
     EXPECT_EQ(run(Strings{"explain", file}).status, 0);
+    if (has_viewer() && rank == 1)
+      run_well(Strings{"view", file, "--screenshot", "r.png", "--size", "640x400"});
   }
   expect_refused("run --random --seqlen 32 --trace tr/", {"--trace", "not empty"});
 }
